@@ -1,6 +1,6 @@
 //! The checker's own dominators, compared with those of the IR, which the checker does not use.
 
-use super::graph::Graph;
+use crate::accept::graph::BlockGraph;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::text::parse_module;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 /// Compares reachability and dominance for all pairs of blocks.
 fn assert_same_dominators(f: &Function) {
-    let graph = Graph::new(f, |_| true);
+    let graph = BlockGraph::new(f, |_| true);
     let cfg = Cfg::new(f);
     let dom = DomTree::new(f, &cfg);
     let blocks: Vec<Block> = f.blocks().collect();
@@ -35,8 +35,7 @@ fn function(text: &str) -> Function {
 fn graph(blocks: &[Vec<usize>]) -> Function {
     let mut text = String::from("func @f(%x: i32) {\nentry:\njump b0\n");
     for (index, targets) in blocks.iter().enumerate() {
-        let names: Vec<String> =
-            targets.iter().map(|t| format!("b{}", t % blocks.len())).collect();
+        let names: Vec<String> = targets.iter().map(|t| format!("b{}", t % blocks.len())).collect();
         text.push_str(&match &names[..] {
             [] => format!("b{index}:\nreturn\n"),
             [target] => format!("b{index}:\njump {target}\n"),
@@ -79,7 +78,7 @@ fn dominators_of_deep_trees_are_found() {
     assert_same_dominators(&deep(40));
     // A size at which a quadratic climb, or recursion, does not finish.
     let f = deep(100_000);
-    let graph = Graph::new(&f, |_| true);
+    let graph = BlockGraph::new(&f, |_| true);
     let (first, last) = (f.blocks().nth(1).expect("c0"), f.blocks().last().expect("the last w"));
     assert!(graph.dominates(f.entry(), last) && !graph.dominates(first, last));
 }

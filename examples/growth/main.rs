@@ -27,7 +27,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
-use transition::Side;
+use transition::{Pair, Side};
 
 /// Times import, optimizing and mapping of a function doubled again and again
 #[derive(Debug, Parser)]
@@ -104,7 +104,8 @@ fn steps(module: &Module, function: &Function) -> Result<Sample, String> {
     let facts = certifier.facts(Side::Before, &synthesis.forward.mapping);
     let certificate = certifier.into_certificate();
     take(3);
-    let relation = relate(module, [function, &derived.function], &certificate, Options::default());
+    let relation =
+        relate(module, Pair::new(function, &derived.function), &certificate, Options::default());
     let relation = relation.map_err(|verdict| verdict.to_string())?;
     let (mapping, armed) = (&synthesis.forward.mapping, &synthesis.backward.mapping);
     let verdicts = relation.judge(Side::Before, mapping, &facts, &[armed]);

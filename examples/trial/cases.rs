@@ -1,47 +1,43 @@
 //! Generated programs with their mappings, which are then damaged.
 
+use certify::Certifier;
 use interp::Limits;
 use ir::{Func, Function, Inst};
 use osier::driver::{NoObserver, Vigilance, derive};
-use osier::{ir, osr, passes, verify};
-use osr::{Certifier, Level, VersionPair, synthesize};
+use osr::{Level, VersionPair, synthesize};
 use std::collections::BTreeSet;
-use transition::Side;
 use transition::certificate::{Certificate, MappingFacts};
 use transition::mapping::Mapping;
+use transition::{Pair, Side};
 use verify::generate::{Program, Weights, generate};
 use verify::state_oracle::{FunctionPair, OracleOptions};
 
 /// A function and a version derived from it, with the log and the mappings in both directions.
 pub(crate) struct Case {
     pub(crate) func: Func,
-    pub(crate) versions: [Function; 2],
+    pub(crate) versions: Pair<Function>,
     pub(crate) log: ir::edit::ActionLog,
     pub(crate) anchors: BTreeSet<Inst>,
-    pub(crate) mappings: [Mapping; 2],
+    pub(crate) mappings: Pair<Mapping>,
 }
 
 impl Case {
-    pub(crate) fn pair<'a>(&'a self, mappings: [&'a Mapping; 2]) -> FunctionPair<'a> {
-        let [before, after] = [&self.versions[0], &self.versions[1]];
-        let [forward, backward] = mappings;
+    pub(crate) fn pair<'a>(&'a self, mappings: Pair<&'a Mapping>) -> FunctionPair<'a> {
+        let Pair { before, after } = self.versions.as_ref();
+        let Pair { before: forward, after: backward } = mappings;
         FunctionPair { func: self.func, before, after, anchors: &self.anchors, forward, backward }
     }
 
-    pub(crate) fn versions(&self) -> [&Function; 2] {
-        [&self.versions[0], &self.versions[1]]
-    }
-
-    pub(crate) fn heading(side: usize) -> Side {
-        if side == 0 { Side::Before } else { Side::After }
-    }
-
     /// The certificate, and the facts for the mappings in both directions.
-    pub(crate) fn certificate(&self, mappings: [&Mapping; 2]) -> (Certificate, [MappingFacts; 2]) {
-        let pair = VersionPair::new(&self.versions[0], &self.versions[1], &self.log)
+    pub(crate) fn certificate(
+        &self,
+        mappings: Pair<&Mapping>,
+    ) -> (Certificate, Pair<MappingFacts>) {
+        let pair = VersionPair::new(&self.versions.before, &self.versions.after, &self.log)
             .expect("the log was replayed");
-        let mut certifier = Certifier::new(&pair);
-        let facts = [0, 1].map(|side| certifier.facts(Case::heading(side), mappings[side]));
+        let common = pair.correspondence();
+        let mut certifier = Certifier::new(&common);
+        let facts = Pair::from_fn(|side: Side| certifier.facts(side, mappings[side]));
         (certifier.into_certificate(), facts)
     }
 }
@@ -65,10 +61,10 @@ pub(crate) fn cases(seed: u64, size: u32) -> (Program, Vec<Case>) {
             VersionPair::new(base, &derived.function, &derived.log).expect("the log was replayed");
         let made = synthesize(&pair, Level::Avail);
         let anchors = pair.common_anchors().collect();
-        let mappings = [made.forward.mapping, made.backward.mapping];
+        let mappings = Pair::new(made.forward.mapping, made.backward.mapping);
         cases.push(Case {
             func,
-            versions: [base.clone(), derived.function],
+            versions: Pair::new(base.clone(), derived.function),
             log: derived.log,
             anchors,
             mappings,

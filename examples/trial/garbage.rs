@@ -3,7 +3,6 @@
 use crate::cases::cases;
 use check::relate;
 use check::verdict::Options;
-use osier::verify;
 use std::io::Write as _;
 use transition::Side;
 use verify::damage::garble;
@@ -31,25 +30,27 @@ pub(crate) fn run(args: &Args) -> bool {
         let (program, cases) = cases(seed, args.size);
         let mut prng = Prng::new(seed ^ 0x6a12_ba6e);
         for case in &cases {
-            let mappings = [&case.mappings[0], &case.mappings[1]];
-            let (certificate, facts) = case.certificate(mappings);
+            let (certificate, facts) = case.certificate(case.mappings.as_ref());
             for _ in 0..2000 {
                 let (mut certificate, mut facts) = (certificate.clone(), facts.clone());
                 let mut mappings = case.mappings.clone();
                 garble(&mut prng, &mut certificate, &mut facts, &mut mappings);
                 done += 1;
-                let Ok(relation) =
-                    relate(&program.module, case.versions(), &certificate, Options::default())
-                else {
+                let Ok(relation) = relate(
+                    &program.module,
+                    case.versions.as_ref(),
+                    &certificate,
+                    Options::default(),
+                ) else {
                     continue;
                 };
                 related += 1;
-                for side in [0, 1] {
+                for side in Side::BOTH {
                     let verdicts = relation.judge(
-                        Side::BOTH[side],
+                        side,
                         &mappings[side],
                         &facts[side],
-                        &[&mappings[1 - side]],
+                        &[&mappings[side.other()]],
                     );
                     entries += verdicts.len() as u64;
                     held += verdicts.iter().filter(|v| v.holds()).count() as u64;

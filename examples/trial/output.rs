@@ -2,13 +2,14 @@
 //! end of the run.
 
 use crate::cases::Case;
+use check::CheckedEntry;
 use interp::{
     Control, Machine, NoHost, NoObserver, Observer, Options, Outcome, Program, Run, Scope, View,
 };
 use ir::{Inst, Point};
-use osier::{ir, verify};
 use std::collections::BTreeSet;
 use transition::mapping::Mapping;
+use transition::{Pair, Side};
 use verify::generate::Program as Generated;
 
 /// Pauses at every marked point.
@@ -27,7 +28,7 @@ impl Observer for Stop {
 pub(crate) fn killed(
     program: &Generated,
     case: &Case,
-    side: usize,
+    side: Side,
     mapping: &Mapping,
 ) -> BTreeSet<Point> {
     let mut killed = BTreeSet::new();
@@ -37,7 +38,8 @@ pub(crate) fn killed(
     for args in &program.arguments {
         let machine = Machine::with_options(&code, limits, checked);
         let mut machine = machine.expect("generated modules can be instantiated");
-        let ids = case.versions().map(|v| machine.add_version(&program.module, case.func, v));
+        let ids: Pair<_> =
+            case.versions.as_ref().map(|v| machine.add_version(&program.module, case.func, v));
         machine.set_current(case.func, ids[side]);
         let mut plain = machine.clone();
         let expected = plain.invoke(program.main, args, &mut NoHost, &mut NoObserver);
@@ -52,7 +54,9 @@ pub(crate) fn killed(
                 continue;
             };
             let mut other = machine.clone();
-            if other.fire(ids[1 - side], entry).is_err() {
+            let keys = (mapping.source(), mapping.target());
+            let entry = CheckedEntry::unproved(keys, point, entry);
+            if other.fire(ids[side.other()], entry).is_err() {
                 killed.insert(point);
                 continue;
             }

@@ -5,7 +5,6 @@ use crate::output;
 use check::relate;
 use check::verdict::{Options, Verdict};
 use ir::Point;
-use osier::{ir, verify};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
 use transition::Side;
@@ -39,7 +38,7 @@ pub(crate) fn measure(settings: Settings) -> (Table, u64) {
         let (program, cases) = cases(seed, settings.size);
         let mut prng = Prng::new(seed ^ 0xda3a_9e00);
         for round in 0..settings.rounds {
-            for side in [0, 1] {
+            for side in Side::BOTH {
                 done += one_round(&program, &cases, side, seed, round == 0, &mut prng, &mut table);
             }
         }
@@ -93,7 +92,7 @@ pub(crate) type Table = BTreeMap<Damage, Row>;
 fn one_round(
     program: &Program,
     cases: &[Case],
-    side: usize,
+    side: Side,
     seed: u64,
     with_output: bool,
     prng: &mut Prng,
@@ -103,7 +102,7 @@ fn one_round(
         cases.iter().map(|c| damage(c, side, prng)).collect();
     let mut pairs: Vec<FunctionPair<'_>> = Vec::new();
     for (case, (mapping, _)) in cases.iter().zip(&damaged) {
-        let mut mappings = [&case.mappings[0], &case.mappings[1]];
+        let mut mappings = case.mappings.as_ref();
         mappings[side] = mapping;
         pairs.push(case.pair(mappings));
     }
@@ -127,11 +126,11 @@ fn one_round(
         };
         for ((point, _), verdict) in mapping.entries().zip(verdicts) {
             let Some(kind) = kinds.get(&point) else { continue };
-            let is_killed = killed.contains(&(case.versions[0].name().to_owned(), point));
+            let is_killed = killed.contains(&(case.versions.before.name().to_owned(), point));
             if verdict.holds() && is_killed {
                 let what = format!(
                     "escaped: seed {seed}, side {side}, {kind} at {point:?}, {}\n",
-                    case.versions[0].name()
+                    case.versions.before.name()
                 );
                 io::stderr().write_all(what.as_bytes()).expect("standard error can be written");
             }
@@ -155,8 +154,8 @@ fn one_round(
 }
 
 /// The mapping with every possible entry damaged, and the kind of each damage.
-fn damage(case: &Case, side: usize, prng: &mut Prng) -> (Mapping, BTreeMap<Point, Damage>) {
-    let [source, target] = [&case.versions[side], &case.versions[1 - side]];
+fn damage(case: &Case, side: Side, prng: &mut Prng) -> (Mapping, BTreeMap<Point, Damage>) {
+    let [source, target] = [side, side.other()].map(|side| &case.versions[side]);
     let damager = Damager::new(source, target);
     let (mut mapping, mut kinds) = (Mapping::new(source, target), BTreeMap::new());
     for (point, entry) in case.mappings[side].entries() {
@@ -173,13 +172,13 @@ fn damage(case: &Case, side: usize, prng: &mut Prng) -> (Mapping, BTreeMap<Point
 }
 
 /// The verdicts on a mapping, with the best facts that the certifier finds for it.
-fn judge(program: &Program, case: &Case, side: usize, mapping: &Mapping) -> Vec<Verdict> {
-    let mut mappings = [&case.mappings[0], &case.mappings[1]];
+fn judge(program: &Program, case: &Case, side: Side, mapping: &Mapping) -> Vec<Verdict> {
+    let mut mappings = case.mappings.as_ref();
     mappings[side] = mapping;
     let (certificate, facts) = case.certificate(mappings);
-    match relate(&program.module, case.versions(), &certificate, Options::default()) {
+    match relate(&program.module, case.versions.as_ref(), &certificate, Options::default()) {
         Ok(relation) => {
-            relation.judge(Side::BOTH[side], mapping, &facts[side], &[&case.mappings[1 - side]])
+            relation.judge(side, mapping, &facts[side], &[&case.mappings[side.other()]])
         }
         Err(verdict) => vec![verdict; mapping.len()],
     }

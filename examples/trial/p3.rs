@@ -10,12 +10,11 @@ use crate::cases::{Case, cases};
 use check::relate;
 use check::verdict::{Check, Options, Verdict};
 use ir::{Function, Module};
-use osier::{ir, verify};
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use transition::Side;
 use transition::certificate::{Certificate, MappingFacts};
 use transition::mapping::Mapping;
+use transition::{Pair, Side};
 use verify::damage::{Damage, Damager, garble_once};
 use verify::prng::Prng;
 use wrong::Wrong;
@@ -39,8 +38,8 @@ pub(crate) struct Args {
 /// A wrong mapping or certificate.
 struct Mutant {
     certificate: Certificate,
-    facts: [MappingFacts; 2],
-    mappings: [Mapping; 2],
+    facts: Pair<MappingFacts>,
+    mappings: Pair<Mapping>,
 }
 
 /// By check: the numbers of hand-written and of random mutants that it alone stopped, and the first
@@ -51,22 +50,27 @@ pub(crate) fn run(args: &Args) -> bool {
     let mut through = Through::new();
     let by_hand = wrong::all();
     for mutant in &by_hand {
-        let [before, after] = &mutant.versions;
         let judge = |options| {
-            let Wrong { module, certificate, mappings, facts, .. } = mutant;
-            verdicts(module, [before, after], certificate, mappings, facts, options)
+            let Wrong { module, versions, certificate, mappings, facts, .. } = mutant;
+            verdicts(module, versions.as_ref(), certificate, mappings, facts, options)
         };
-        let weakened = Options { without: Some(mutant.check), ..mutant.options };
+        let weakened = mutant.options.without(mutant.check);
         if passes(&judge(mutant.options), &judge(weakened)) {
             let first = || (0, 0, mutant.what.to_owned());
             through.entry(mutant.check).or_insert_with(first).0 += 1;
         }
     }
+    let compositions = wrong::compose::all();
+    for mutant in compositions.iter().filter(|mutant| mutant.needs_its_check()) {
+        let first = || (0, 0, mutant.what.to_owned());
+        through.entry(mutant.check).or_insert_with(first).0 += 1;
+    }
+    let by_hand = by_hand.len() + compositions.len();
     let mut random = 0;
     for seed in args.seed..args.seed + args.programs {
         random += one_program(args, seed, &mut through);
     }
-    let mut text = format!("{} mutants written by hand, {random} random ones\n", by_hand.len());
+    let mut text = format!("{by_hand} mutants written by hand, {random} random ones\n");
     text.push_str(&format!(
         "{:<16} {:>8} {:>8}  {}\n",
         "check", "by hand", "random", "the first that only it stops"
@@ -85,19 +89,29 @@ fn one_program(args: &Args, seed: u64, through: &mut Through) -> u64 {
     let (program, cases) = cases(seed, args.size);
     let mut prng = Prng::new(seed ^ 0x7e57_c4ec);
     for case in &cases {
-        let plain = [&case.mappings[0], &case.mappings[1]];
-        let (certificate, facts) = case.certificate(plain);
+        let (certificate, facts) = case.certificate(case.mappings.as_ref());
         for number in 0..args.mutants {
             let mutant = mutate(&mut prng, case, &certificate, &facts);
             let judge = |options| {
                 let Mutant { certificate, facts, mappings } = &mutant;
-                verdicts(&program.module, case.versions(), certificate, mappings, facts, options)
+                verdicts(
+                    &program.module,
+                    case.versions.as_ref(),
+                    certificate,
+                    mappings,
+                    facts,
+                    options,
+                )
             };
             let full = judge(Options::default());
             let Some(check) = stopped_by(&full) else { continue };
-            if passes(&full, &judge(Options { without: Some(check), ..Options::default() })) {
+            if passes(&full, &judge(Options::default().without(check))) {
                 let first = || {
-                    (0, 0, format!("seed {seed}, @{}, mutant {number}", case.versions[0].name()))
+                    (
+                        0,
+                        0,
+                        format!("seed {seed}, @{}, mutant {number}", case.versions.before.name()),
+                    )
                 };
                 through.entry(check).or_insert_with(first).1 += 1;
             }
@@ -120,7 +134,7 @@ fn mutate(
     prng: &mut Prng,
     case: &Case,
     certificate: &Certificate,
-    facts: &[MappingFacts; 2],
+    facts: &Pair<MappingFacts>,
 ) -> Mutant {
     let mut mutant = Mutant {
         certificate: certificate.clone(),
@@ -131,16 +145,15 @@ fn mutate(
         garble_once(prng, &mut mutant.certificate, &mut mutant.facts, &mut mutant.mappings);
         return mutant;
     }
-    let side = prng.index(2);
-    let damager = Damager::new(&case.versions[side], &case.versions[1 - side]);
+    let side = Side::BOTH[prng.index(2)];
+    let damager = Damager::new(&case.versions[side], &case.versions[side.other()]);
     let entries: Vec<_> = mutant.mappings[side].entries().map(|(p, e)| (p, e.clone())).collect();
     let index = prng.index(entries.len());
     if let Some((point, entry)) = entries.get(index) {
         let kind = prng.pick(&Damage::ALL);
         if let Some(damaged) = damager.damage(prng, kind, *point, entry) {
             mutant.mappings[side].insert(*point, damaged);
-            (mutant.certificate, mutant.facts) =
-                case.certificate([&mutant.mappings[0], &mutant.mappings[1]]);
+            (mutant.certificate, mutant.facts) = case.certificate(mutant.mappings.as_ref());
         }
     }
     mutant
@@ -148,18 +161,18 @@ fn mutate(
 
 fn verdicts(
     module: &Module,
-    versions: [&Function; 2],
+    versions: Pair<&Function>,
     certificate: &Certificate,
-    mappings: &[Mapping; 2],
-    facts: &[MappingFacts; 2],
+    mappings: &Pair<Mapping>,
+    facts: &Pair<MappingFacts>,
     options: Options,
 ) -> Vec<Verdict> {
     let relation = relate(module, versions, certificate, options);
-    let judge = |side: usize| match &relation {
+    let judge = |side: Side| match &relation {
         Ok(relation) => {
-            relation.judge(Side::BOTH[side], &mappings[side], &facts[side], &[&mappings[1 - side]])
+            relation.judge(side, &mappings[side], &facts[side], &[&mappings[side.other()]])
         }
         Err(verdict) => vec![*verdict; mappings[side].len()],
     };
-    judge(0).into_iter().chain(judge(1)).collect()
+    Side::BOTH.into_iter().flat_map(judge).collect()
 }

@@ -85,7 +85,8 @@ fn judge_pair(
         }
     }
     let certificate = certifier.into_certificate();
-    let relation = match relate(&case.module, versions, &certificate, verdict::Options::default()) {
+    let related = relate(&case.module, versions.into(), &certificate, verdict::Options::default());
+    let relation = match related {
         Ok(relation) => relation,
         Err(verdict) => {
             let entries: usize = mappings.iter().map(|(_, mapping, ..)| mapping.len()).sum();

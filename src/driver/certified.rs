@@ -129,7 +129,8 @@ pub fn certify(
         .collect();
     let certificate = certifier.into_certificate();
     observer.begin(Some(Step::Check));
-    let relation = relate(module, [base, &derived.function], &certificate, Options::default());
+    let relation =
+        relate(module, Pair::new(base, &derived.function), &certificate, Options::default());
     let levels = made.into_iter().zip(facts).map(|((level, made), facts)| {
         let Synthesis { forward, backward } = made;
         let (forward, ahead) = split(forward);
@@ -156,7 +157,7 @@ pub fn recheck(
     observer: &mut dyn Observer,
 ) -> CheckCounts {
     observer.begin(Some(Step::Check));
-    let relation = relate(module, [base, opt], certificate, Options::default());
+    let relation = relate(module, Pair::new(base, opt), certificate, Options::default());
     let mut checked = CheckCounts::default();
     for (at, side) in Side::BOTH.into_iter().enumerate() {
         let ((mapping, facts), (armed, _)) = (&mappings[at], &mappings[1 - at]);

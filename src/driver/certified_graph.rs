@@ -1,29 +1,41 @@
-//! Reduces a version graph to the entries that the checker accepts.
+//! Reduces a version graph to the entries that the checker accepts, and seals its mappings.
 
 use super::{CheckCounts, Observer, Step};
 use certify::Certifier;
-use check::relate;
-use check::verdict::{Options, Verdict};
+use check::verdict::Options;
+use check::{Accepted, Checked, accept_armed, compose, relate};
 use ir::{Module, Point};
 use osr::{Edge, Origin, Version, VersionGraph, VersionPair};
 use std::collections::{BTreeMap, BTreeSet};
-use transition::Side;
 use transition::certificate::MappingFacts;
 use transition::mapping::Mapping;
+use transition::{Pair, Side};
 
 /// The reason under which entries are dropped if neither version was derived from the other.
 /// Without a log between the versions there is no certificate. Edges composed of accepted entries
 /// need none.
 pub const NO_LOG: &str = "no-log";
 
-/// The points of accepted entries, by index of the edge. Two edges may join the same versions, so
-/// versions are no key (`an_edge_is_not_vouched_for_by_another_between_its_versions`).
-type Held = BTreeMap<usize, BTreeSet<Point>>;
+/// The mappings of a version graph under seal.
+#[derive(Clone, Debug)]
+pub struct CertifiedGraph {
+    /// Counts of the verdicts on the entries of built and inserted edges.
+    pub counts: CheckCounts,
+    /// By index of the edge in [`VersionGraph::edges`]: its accepted entries, which are all that
+    /// the edge is left with. Each mapping was accepted with all mappings of the graph armed, so a
+    /// run may take any of these edges one after the other ([`Checked`]).
+    pub mappings: Vec<Checked<Mapping>>,
+}
+
+/// By index of the edge: the accepted mapping of a built or inserted edge. Two edges may join the
+/// same versions, so versions are no key
+/// (`an_edge_is_not_vouched_for_by_another_between_its_versions`).
+type Own = BTreeMap<usize, Checked<Mapping>>;
 
 /// Drops the entries of a graph that the checker does not accept, then composes the composed edges
 /// again from the accepted entries. A composed entry is correct if its parts are, and if the second
-/// part requires no more than the first provides. Cost: one certificate per pair of versions with
-/// an edge, and one verdict per entry.
+/// part requires no more than the first provides ([`check::compose`]). Cost: one certificate per
+/// pair of versions with an edge, and one verdict per entry.
 ///
 /// # Panics
 /// If a log of the graph's tree does not replay. Trees built by their own functions satisfy this.
@@ -31,20 +43,50 @@ pub fn certify_graph(
     module: &Module,
     graph: &mut VersionGraph<'_>,
     observer: &mut dyn Observer,
-) -> CheckCounts {
-    let mut checked = CheckCounts::default();
-    let mut held = Held::new();
+) -> CertifiedGraph {
+    let mut counts = CheckCounts::default();
+    let mut own = Own::new();
     let is_own = |e: &&Edge| !matches!(e.origin, Origin::Composed { .. });
     let ends: BTreeSet<(Version, Version)> =
         graph.edges().iter().filter(is_own).map(|e| (e.from.min(e.to), e.from.max(e.to))).collect();
     for ends in ends {
-        judge_pair(module, graph, ends, &mut held, &mut checked, observer);
+        judge_pair(module, graph, ends, &mut own, &mut counts, observer);
     }
     graph.retain(|(index, _), point, _| {
-        held.get(&index).is_some_and(|points| points.contains(&point))
+        own.get(&index).is_some_and(|mapping| mapping.entry(point).is_some())
     });
+    let mut mappings: Vec<Checked<Mapping>> = Vec::with_capacity(graph.edges().len());
+    for (index, edge) in graph.edges().iter().enumerate() {
+        let sealed = match &edge.origin {
+            Origin::Composed { path, .. } => along(graph, &mappings, path),
+            Origin::Built { .. } | Origin::Inserted => own.remove(&index),
+        };
+        // Edges without a log have nothing accepted.
+        let nothing = || Checked::nothing(edge.mapping.source(), edge.mapping.target());
+        mappings.push(sealed.unwrap_or_else(nothing));
+    }
     observer.begin(None);
-    checked
+    CertifiedGraph { counts, mappings }
+}
+
+/// The accepted mapping along a path of versions, over the first edge between each two, as
+/// [`VersionGraph::add_composed`] goes. `sealed` are the mappings of the edges so far: a composed
+/// edge comes after the edges of its path.
+fn along(
+    graph: &VersionGraph<'_>,
+    sealed: &[Checked<Mapping>],
+    path: &[Version],
+) -> Option<Checked<Mapping>> {
+    let leg = |ends: &[Version]| {
+        let index = graph.edges().iter().position(|e| [e.from, e.to] == ends)?;
+        sealed.get(index)
+    };
+    let mut mapping = leg(path.get(..2)?)?.clone();
+    for ends in path[1..].windows(2) {
+        let (composed, _refused) = compose(&mapping, leg(ends)?).ok()?;
+        mapping = composed;
+    }
+    Some(mapping)
 }
 
 /// Judges the built and inserted edges between two versions, in both directions. `before` is the
@@ -53,13 +95,13 @@ fn judge_pair(
     module: &Module,
     graph: &VersionGraph<'_>,
     (before, after): (Version, Version),
-    held: &mut Held,
+    sealed: &mut Own,
     checked: &mut CheckCounts,
     observer: &mut dyn Observer,
 ) {
     observer.begin(Some(Step::Map));
     let tree = graph.tree();
-    let versions = [tree.function(before), tree.function(after)];
+    let versions = Pair::new(tree.function(before), tree.function(after));
     let ways = [(Side::Before, (before, after)), (Side::After, (after, before))];
     // An edge from a version to itself exists in one direction only. Both directions would judge it
     // twice.
@@ -80,8 +122,8 @@ fn judge_pair(
         }
         return;
     };
-    let pair =
-        VersionPair::new(versions[0], versions[1], &log).expect("the tree has replayed its logs");
+    let pair = VersionPair::new(versions.before, versions.after, &log)
+        .expect("the tree has replayed its logs");
     let common = pair.correspondence();
     let mut certifier = Certifier::new(&common);
     let mut made: Vec<(Side, (usize, &Edge), MappingFacts)> = Vec::new();
@@ -91,19 +133,16 @@ fn judge_pair(
     let certificate = certifier.into_certificate();
     observer.begin(Some(Step::Check));
     let relation = relate(module, versions, &certificate, Options::default());
-    for (side, (index, edge), facts) in &made {
+    for (side, (index, edge), facts) in made {
         // The next transition of a run may use any edge from the target version, so the entry must
         // provide live+ with respect to all of them.
         let armed: Vec<&Mapping> =
             graph.edges().iter().filter(|e| e.from == edge.to).map(|e| &e.mapping).collect();
-        let verdicts = match &relation {
-            Ok(relation) => relation.judge(*side, &edge.mapping, facts, &armed),
-            Err(verdict) => vec![*verdict; edge.mapping.len()],
-        };
+        let Accepted { mapping, rejected, .. } =
+            accept_armed(&relation, side, edge.mapping.clone(), facts, &armed);
         checked.points += edge.mapping.len() as u64;
-        verdicts.iter().for_each(|verdict| checked.count(verdict));
-        let points = edge.mapping.entries().map(|(point, _)| point).zip(&verdicts);
-        let points = points.filter(|(_, verdict)| Verdict::holds(verdict)).map(|(point, _)| point);
-        held.entry(*index).or_default().extend(points);
+        checked.held += mapping.len() as u64;
+        rejected.iter().for_each(|(_, verdict): &(Point, _)| checked.count(verdict));
+        sealed.insert(index, mapping);
     }
 }

@@ -10,7 +10,7 @@ mod certified_graph;
 mod load;
 
 pub use certified::{Certified, CertifiedLevel, CertifiedMapping, CheckCounts, certify, recheck};
-pub use certified_graph::{NO_LOG, certify_graph};
+pub use certified_graph::{CertifiedGraph, NO_LOG, certify_graph};
 pub use load::{Format, LoadError, load, load_within};
 
 use ir::edit::{ActionLog, Fuel, Pass, apply, check_replay};

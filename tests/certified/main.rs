@@ -13,9 +13,9 @@ use osier::driver::{
 use osier::{ir, osr, passes, verify};
 use osr::{Level, VersionGraph, VersionTree};
 use std::collections::BTreeSet;
-use transition::Demand;
 use transition::certificate::{Term, TermKind};
 use transition::mapping::{Operand, Step};
+use transition::{Demand, Pair};
 use verify::generate::{Weights, generate};
 use verify::prng::Prng;
 
@@ -411,7 +411,7 @@ out:
         let mut graph =
             VersionGraph::build(&tree, &[ends], Level::Avail, Demand::Needed).expect("derived");
         assert_eq!(graph.lacking(), vec![], "{passes}");
-        let checked = certify_graph(&module, &mut graph, &mut NoObserver);
+        let checked = certify_graph(&module, &mut graph, &mut NoObserver).counts;
         assert_eq!((checked.refuted, checked.dropped.len()), (0, 0), "{passes}: {checked:?}");
     }
 }
@@ -471,7 +471,14 @@ fn a_version_graph_keeps_what_is_proved_and_composes_it() {
             let mut graph =
                 VersionGraph::build(&tree, &pairs, Level::Avail, Demand::Needed).expect("a chain");
             graph.add_composed(&chain).expect("a path");
-            let checked = certify_graph(&program.module, &mut graph, &mut NoObserver);
+            let certified = certify_graph(&program.module, &mut graph, &mut NoObserver);
+            let same = graph
+                .edges()
+                .iter()
+                .map(|e| &e.mapping)
+                .eq(certified.mappings.iter().map(|m| &**m));
+            assert!(same, "seed {seed}: the sealed mappings are those of the edges");
+            let checked = certified.counts;
             assert_eq!(checked.refuted, 0, "seed {seed}: {checked:?}");
             held += checked.held;
             dropped += checked.dropped.values().sum::<u64>();
@@ -520,7 +527,7 @@ fn an_edge_is_not_vouched_for_by_another_between_its_versions() {
     entry.steps.push(Step { opcode: Opcode::Const, ty, operand_ty: ty, bits: 12_345, args });
     mapping.insert(point, entry);
     assert_eq!(graph.insert(ends, mapping, BTreeSet::new()), Ok(vec![]));
-    let checked = certify_graph(&module, &mut graph, &mut NoObserver);
+    let checked = certify_graph(&module, &mut graph, &mut NoObserver).counts;
     assert_eq!(checked.dropped.values().sum::<u64>(), 1, "{checked:?}");
     let has = |edge: usize| graph.edges()[edge].mapping.entry(point).is_some();
     assert_eq!((has(0), has(2)), (true, false));
@@ -545,7 +552,8 @@ fn leaves_of_one_version_refute_nothing() {
     certificate.terms.push(term);
     let claim = certificate.sides[1].values.iter_mut().find(|(_, term)| *term as usize == leaf);
     claim.expect("x is claimed to be the leaf").1 = other;
-    let relation = relate(&module, [base, &derived.function], &certificate, Options::default());
+    let relation =
+        relate(&module, Pair::new(base, &derived.function), &certificate, Options::default());
     match relation.err() {
         Some(Verdict::Undecided(finding)) => assert_eq!(finding.check, Check::AnchorOperands),
         other => panic!("not undecided: {other:?}"),

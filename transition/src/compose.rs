@@ -66,6 +66,20 @@ impl fmt::Display for Refusal {
     }
 }
 
+/// A condition under which two mappings, or two of their entries, compose. Why they are enough:
+/// `check::compose`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ComposeCondition {
+    /// The second mapping leaves from the version that the first one leads to.
+    Versions,
+    /// The first entry provides every value that the second one requires.
+    Provides,
+    /// Neither entry replays stores.
+    Replays,
+    /// Both entries read values that they require, and results of earlier steps.
+    Steps,
+}
+
 /// Two mappings composed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Composition {
@@ -106,7 +120,21 @@ impl std::error::Error for NotAChain {}
 /// # Errors
 /// When the source version of the second mapping is not the target version of the first.
 pub fn compose(first: &Mapping, second: &Mapping) -> Result<Composition, NotAChain> {
-    if first.target() != second.source() {
+    compose_without(first, second, None)
+}
+
+/// As [`compose`], with one condition left out: for experiments that show that each is needed. The
+/// composed entries are wrong then. A value that the condition would have refused is read under its
+/// own id, and replays are dropped.
+///
+/// # Errors
+/// As for [`compose`], unless the condition on versions is left out.
+pub fn compose_without(
+    first: &Mapping,
+    second: &Mapping,
+    left_out: Option<ComposeCondition>,
+) -> Result<Composition, NotAChain> {
+    if first.target() != second.source() && left_out != Some(ComposeCondition::Versions) {
         return Err(NotAChain { target: first.target(), source: second.source() });
     }
     let mut composition = Composition {
@@ -115,7 +143,7 @@ pub fn compose(first: &Mapping, second: &Mapping) -> Result<Composition, NotACha
     };
     for (point, entry) in first.entries() {
         let next = second.entry(entry.target).ok_or(Refusal::NoSecondEntry);
-        match next.and_then(|next| compose_entries(entry, next)) {
+        match next.and_then(|next| compose_entries(entry, next, left_out)) {
             Ok(entry) => composition.mapping.insert(point, entry),
             Err(refusal) => composition.refused.push((point, refusal)),
         }
@@ -127,29 +155,44 @@ pub fn compose(first: &Mapping, second: &Mapping) -> Result<Composition, NotACha
 ///
 /// # Errors
 /// The reason why there is none.
-fn compose_entries(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
-    if !first.replays.is_empty() || !second.replays.is_empty() {
+fn compose_entries(
+    first: &Entry,
+    second: &Entry,
+    left_out: Option<ComposeCondition>,
+) -> Result<Entry, Refusal> {
+    let asks = |condition: ComposeCondition| left_out != Some(condition);
+    let replays = !first.replays.is_empty() || !second.replays.is_empty();
+    if replays && asks(ComposeCondition::Replays) {
         return Err(Refusal::Replays);
     }
     // Every value required counts, whether a step reads it or not
     // (`what_the_first_entry_does_not_provide_the_second_may_not_require`).
     let is_missing = |v: &&Value| !first.provides_value(**v);
-    if let Some(value) = second.requires.iter().find(is_missing) {
+    if let Some(value) = second.requires.iter().find(is_missing)
+        && asks(ComposeCondition::Provides)
+    {
         return Err(Refusal::NotProvided { value: *value });
     }
     // The order matters: `second` reads operands in terms of `first`, so the steps of `first` come
     // first. Equal steps of the two are shared on the way.
     let mut code = Code::default();
     let between = code.append(first, |value| {
-        first.requires.binary_search(&value).ok().map(|_| Operand::Source(value))
+        let is_required = first.requires.binary_search(&value).is_ok();
+        (is_required || !asks(ComposeCondition::Steps)).then_some(Operand::Source(value))
     });
     let between = between.ok_or(Refusal::Malformed)?;
     let given = |value: Value| {
         // Mappings made elsewhere reach this code too, so a read of a value that is not required is
         // refused, even where the first entry happens to provide it.
-        second.requires.binary_search(&value).ok()?;
-        let at = between.binary_search_by_key(&value, |a| a.value).ok()?;
-        Some(between[at].from)
+        let is_required = second.requires.binary_search(&value).is_ok();
+        if !is_required && asks(ComposeCondition::Steps) {
+            return None;
+        }
+        // A value that is required is provided, unless a condition is left out.
+        match between.binary_search_by_key(&value, |a| a.value) {
+            Ok(at) => Some(between[at].from),
+            Err(_) => left_out.map(|_| Operand::Source(value)),
+        }
     };
     let assigns = code.append(second, given).ok_or(Refusal::Malformed)?;
     // The second entry need not read all that the first provides. Steps and values for the rest go,

@@ -13,7 +13,7 @@ pub mod mapping;
 mod side;
 mod version;
 
-pub use compose::{Composition, NotAChain, Refusal, compose};
+pub use compose::{ComposeCondition, Composition, NotAChain, Refusal, compose, compose_without};
 pub use correspondence::Correspondence;
 pub use demand::Demand;
 pub use side::{Pair, Side};

@@ -74,6 +74,11 @@ impl<T> Pair<T> {
         Pair { before, after: f(self.after) }
     }
 
+    /// The values of both pairs, side by side.
+    pub fn zip<U>(self, other: Pair<U>) -> Pair<(T, U)> {
+        Pair { before: (self.before, other.before), after: (self.after, other.after) }
+    }
+
     /// References to both values.
     pub const fn as_ref(&self) -> Pair<&T> {
         Pair { before: &self.before, after: &self.after }
@@ -143,6 +148,7 @@ mod tests {
         assert_eq!(pair[Side::Before.other()], "after");
         pair[Side::After].push('!');
         assert_eq!(pair.as_ref().map(String::len), Pair::new(6, 6));
+        assert_eq!(pair.as_ref().zip(Pair::new(1, 2)).after, (&"after!".to_owned(), 2));
         assert_eq!(pair.into_iter().collect::<Vec<_>>(), ["before", "after!"]);
     }
 }

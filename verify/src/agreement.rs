@@ -39,9 +39,11 @@ impl fmt::Display for Disagreement {
         let Disagreement { input, point, target, mappings: [a, b], value, bits } = self;
         write!(f, "from {} to {}: ", point.inst(), target.inst())?;
         match value {
-            Some(value) => {
-                write!(f, "{value} is {:#x} by mapping {a}, and {:#x} by {b}", bits[0], bits[1])?
-            }
+            Some(value) => write!(
+                f,
+                "{value} is {:#x} by mapping {a}, and {:#x} by mapping {b}",
+                bits[0], bits[1]
+            )?,
             None => write!(f, "the compensation code of mapping {a} or {b} fails")?,
         }
         write!(f, ", on input {input:x?}")
@@ -93,7 +95,7 @@ pub struct Agreement<'a> {
 
 /// The reason why mappings cannot be compared.
 #[derive(Clone, PartialEq, Debug)]
-pub enum SetupError {
+pub enum AgreementSetupError {
     /// The mapping has another source version than the given one, or another target version than
     /// the first mapping.
     OtherVersions {
@@ -104,18 +106,18 @@ pub enum SetupError {
     Instantiate(InstantiateError),
 }
 
-impl fmt::Display for SetupError {
+impl fmt::Display for AgreementSetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SetupError::OtherVersions { mapping } => {
-                write!(f, "mapping {mapping} is one between other versions")
+            AgreementSetupError::OtherVersions { mapping } => {
+                write!(f, "mapping {mapping} belongs to other versions")
             }
-            SetupError::Instantiate(error) => write!(f, "{error}"),
+            AgreementSetupError::Instantiate(error) => write!(f, "{error}"),
         }
     }
 }
 
-impl std::error::Error for SetupError {}
+impl std::error::Error for AgreementSetupError {}
 
 impl<'a> Agreement<'a> {
     /// A comparison of mappings from `version`, a version of a function of a verified module. The
@@ -123,7 +125,7 @@ impl<'a> Agreement<'a> {
     /// mappings.
     ///
     /// # Errors
-    /// See [`SetupError`].
+    /// See [`AgreementSetupError`].
     ///
     /// # Panics
     /// If the verifier rejects the module or the version.
@@ -132,11 +134,11 @@ impl<'a> Agreement<'a> {
         (func, version): (Func, &Function),
         mappings: &[&'a Mapping],
         limits: Limits,
-    ) -> Result<Agreement<'a>, SetupError> {
+    ) -> Result<Agreement<'a>, AgreementSetupError> {
         let (source, target) = (VersionKey::of(version), mappings.first().map(|m| m.target()));
         let strays = |m: &&Mapping| m.source() != source || Some(m.target()) != target;
         if let Some(mapping) = mappings.iter().position(strays) {
-            return Err(SetupError::OtherVersions { mapping });
+            return Err(AgreementSetupError::OtherVersions { mapping });
         }
         let mut entries: BTreeMap<Inst, Vec<(usize, &Entry)>> = BTreeMap::new();
         for (number, mapping) in mappings.iter().enumerate() {
@@ -146,7 +148,8 @@ impl<'a> Agreement<'a> {
         }
         // A single entry has nothing to agree with, and its point need not be watched.
         entries.retain(|_, list| list.len() > 1);
-        let mut pristine = Machine::new(module, limits).map_err(SetupError::Instantiate)?;
+        let mut pristine =
+            Machine::new(module, limits).map_err(AgreementSetupError::Instantiate)?;
         let id = pristine.add_version(module, func, version);
         pristine.mark(id, entries.keys().copied());
         pristine.set_current(func, id);

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use transition::certificate::{By, Certificate, MappingFacts, NO_TERM, TermKind};
 use transition::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
+use transition::{Pair, Side};
 
 /// A kind of damage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -358,14 +359,14 @@ fn unlist(prng: &mut Prng, kind: Damage, mut entry: Entry) -> Option<Entry> {
 pub fn garble_once(
     prng: &mut Prng,
     certificate: &mut Certificate,
-    facts: &mut [MappingFacts; 2],
-    mappings: &mut [Mapping; 2],
+    facts: &mut Pair<MappingFacts>,
+    mappings: &mut Pair<Mapping>,
 ) {
     match prng.below(10) {
         0..=4 => garble_term(prng, certificate),
         5 | 6 => garble_claims(prng, certificate),
         7 => {
-            let facts = &mut facts[prng.index(2)];
+            let facts = &mut facts[side(prng)];
             let index = prng.index(facts.len());
             if let Some(entry) = facts.get_mut(index) {
                 let list = match prng.below(10) {
@@ -381,7 +382,7 @@ pub fn garble_once(
             }
         }
         _ => {
-            let side = prng.index(2);
+            let side = side(prng);
             garble_entry(prng, &mut mappings[side]);
         }
     }
@@ -391,12 +392,17 @@ pub fn garble_once(
 pub fn garble(
     prng: &mut Prng,
     certificate: &mut Certificate,
-    facts: &mut [MappingFacts; 2],
-    mappings: &mut [Mapping; 2],
+    facts: &mut Pair<MappingFacts>,
+    mappings: &mut Pair<Mapping>,
 ) {
     for _ in 0..prng.between(1, 8) {
         garble_once(prng, certificate, facts, mappings);
     }
+}
+
+/// One of the two sides.
+fn side(prng: &mut Prng) -> Side {
+    Side::BOTH[prng.index(2)]
 }
 
 /// Another number: a neighbor, any, or one of the two largest.

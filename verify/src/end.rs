@@ -25,7 +25,7 @@ pub(crate) fn ended_alike(a: &Outcome, b: &Outcome) -> bool {
 
 /// The end of a run on a machine.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct End {
+pub(crate) struct RunEnd {
     pub(crate) outcome: Outcome,
     /// A digest of all memories and globals.
     pub(crate) memory: u64,
@@ -33,20 +33,20 @@ pub(crate) struct End {
     pub(crate) effects: (u64, u64),
 }
 
-impl End {
-    pub(crate) fn of(machine: &Machine, outcome: Outcome) -> End {
+impl RunEnd {
+    pub(crate) fn of(machine: &Machine, outcome: Outcome) -> RunEnd {
         let effects = (machine.trace().count(), machine.trace().digest());
-        End { outcome, memory: machine.memory_digest(), effects }
+        RunEnd { outcome, memory: machine.memory_digest(), effects }
     }
 
-    pub(crate) fn same(&self, other: &End) -> bool {
+    pub(crate) fn same(&self, other: &RunEnd) -> bool {
         ended_alike(&self.outcome, &other.outcome)
             && self.memory == other.memory
             && self.effects == other.effects
     }
 
     pub(crate) fn text(&self) -> String {
-        let End { outcome, memory, effects: (count, digest) } = self;
+        let RunEnd { outcome, memory, effects: (count, digest) } = self;
         format!("[{outcome}; memory {memory:#x}; {count} effects, {digest:#x}]")
     }
 }

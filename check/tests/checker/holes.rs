@@ -5,6 +5,8 @@ use crate::wrong::memory::window;
 use crate::wrong::{Draft, Wrong, all, step, unguarded};
 use check::verdict::{Check, Verdict};
 use ir::{Imm, Opcode, Type};
+use transition::Side;
+use transition::Side::{After, Before};
 use transition::certificate::{By, NO_TERM, TermKind};
 use transition::mapping::Operand;
 
@@ -42,11 +44,12 @@ fn a_right_side_comes_first() {
 fn a_far_term_without_a_crossing_is_not_believed() {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%s = add.i32 %x, %y\nreturn %s\n}\n";
     let mut draft = Draft::new(text, text);
-    let points = [draft.at(0, "entry", 0), draft.at(1, "entry", 1)];
-    let (x, y, sum) = (draft.term(0, "x"), draft.term(0, "y"), draft.term(0, "s"));
+    let points = [draft.at(Before, "entry", 0), draft.at(After, "entry", 1)];
+    let (x, y, sum) = (draft.term(Before, "x"), draft.term(Before, "y"), draft.term(Before, "s"));
     let product = draft.op(Opcode::Mul, Type::I32, Imm::None, &[x, y]);
-    let multiply = step(Opcode::Mul, Type::I32, &[draft.from(0, "x"), draft.from(0, "y")]);
-    draft.entry(0, points, vec![(multiply, [product, sum])], &[("s", Operand::Step(0))]);
+    let multiply =
+        step(Opcode::Mul, Type::I32, &[draft.from(Before, "x"), draft.from(Before, "y")]);
+    draft.entry(Before, points, vec![(multiply, [product, sum])], &[("s", Operand::Step(0))]);
     stops(&draft.done(Check::AssignValue, "a product with a sum as its far term"));
 }
 
@@ -65,7 +68,7 @@ fn a_class_that_names_more_leaves_is_rebound() {
     let known = draft.by_rule("and-zero", and, &[], zero, NO_TERM);
     let disguised = draft.op(Opcode::And, Type::I32, Imm::None, &[zero, zero]);
     let z = draft.by_rule("and-and", disguised, &[known], and, and);
-    for side in [0, 1] {
+    for side in Side::BOTH {
         draft.is(side, "z", z);
     }
     stops(&draft.done(Check::LeafAgrees, "a sum of this round for that of the round before"));
@@ -97,9 +100,9 @@ fn what_a_landing_skips_is_decided_by_the_way_to_it() {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\njump head\nhead:\n%a = add.i32 %x, %y\nbr_if %x, body, out\n\
         body:\n%d = udiv.i32 %x, %y\njump head\nout:\n%e = udiv.i32 %x, %y\nreturn %e\n}\n";
     let mut draft = Draft::new(text, text);
-    let point = draft.at(0, "head", 0);
-    let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
-    draft.entry(0, [point; 2], Vec::new(), &copies);
+    let point = draft.at(Before, "head", 0);
+    let copies = ["x", "y"].map(|name| (name, draft.from(Before, name)));
+    draft.entry(Before, [point; 2], Vec::new(), &copies);
     for verdict in judged(&draft.done(Check::TrapPassed, "a division of the round before")) {
         assert!(!verdict.holds(), "{verdict}");
     }
@@ -109,9 +112,9 @@ fn what_a_landing_skips_is_decided_by_the_way_to_it() {
 fn a_leaf_is_no_rewritten_term() {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\nreturn %x\n}\n";
     let mut draft = Draft::new(text, &text.replace("return %x", "return %y"));
-    let x = draft.term(0, "x");
+    let x = draft.term(Before, "x");
     let y = draft.add(TermKind::Argument(1), Some(Type::I32), Some(x), By::Folding);
-    draft.is(1, "y", y);
+    draft.is(After, "y", y);
     stops(&draft.done(Check::TermShape, "an argument folded to another"));
 }
 
@@ -121,9 +124,9 @@ const LOOP: &str = "(%x: i32, %y: i32) -> i32 {\nentry:\njump head(%x)\nhead(%p:
 /// An entry from the end of one round into the next.
 fn around(from: &str) -> Wrong {
     let mut draft = Draft::new(LOOP, LOOP);
-    let points = [draft.at(0, "body", 1), draft.at(1, "head", 0)];
-    let assigns = [("p", draft.from(0, from)), ("y", draft.from(0, "y"))];
-    draft.entry(0, points, Vec::new(), &assigns);
+    let points = [draft.at(Before, "body", 1), draft.at(After, "head", 0)];
+    let assigns = [("p", draft.from(Before, from)), ("y", draft.from(Before, "y"))];
+    draft.entry(Before, points, Vec::new(), &assigns);
     draft.done(Check::AssignValue, "a parameter as it was the round before")
 }
 
@@ -151,12 +154,9 @@ fn memory_bound_in_one_version_alone_is_compared() {
         Draft::new(&text(&pad("v"), &read("w"), "w"), &text(&read("v"), &pad("w"), "v"));
     let memory = draft.leaf("memory at head", TermKind::MemoryParam, None);
     let own = draft.leaf("memory at head, after", TermKind::MemoryParam, None);
-    draft.memory_is(1, "pre", memory);
-    draft.memory_is(1, "head", own);
-    stops(
-        &draft
-            .done(Check::LeafAgrees, "what a global held before the loop for what it holds after"),
-    );
+    draft.memory_is(After, "pre", memory);
+    draft.memory_is(After, "head", own);
+    stops(&draft.done(Check::LeafAgrees, "a global read before the loop for one read after it"));
 }
 
 /// Each edge of the branch is compared with the only edge of the jump.
@@ -193,10 +193,10 @@ fn a_trap_does_not_end_a_loop_that_has_no_end() {
 fn what_armed_entries_read_is_live() {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%s = add.i32 %x, %y\nreturn %s\n}\n";
     let mut draft = Draft::new(text, text);
-    let point = draft.at(0, "entry", 1);
-    draft.entry(0, [point; 2], Vec::new(), &[("s", draft.from(0, "s"))]);
-    let back = ["x", "s"].map(|name| (name, draft.from(1, name)));
-    draft.entry(1, [point; 2], Vec::new(), &back);
+    let point = draft.at(Before, "entry", 1);
+    draft.entry(Before, [point; 2], Vec::new(), &[("s", draft.from(Before, "s"))]);
+    let back = ["x", "s"].map(|name| (name, draft.from(After, name)));
+    draft.entry(After, [point; 2], Vec::new(), &back);
     let verdicts = judged(&draft.done(Check::LivePlus, "an argument that the entry back reads"));
     assert_eq!(verdicts[0].finding().map(|f| f.check), Some(Check::LivePlus));
     assert_eq!(verdicts[1], Verdict::Holds);
@@ -212,7 +212,7 @@ fn a_merged_read_tells_nothing() {
         )
     };
     let mut draft = Draft::of_writes(&text("x"), &text("s"));
-    let (x, k, read) = (draft.term(0, "x"), draft.term(0, "k"), draft.term(0, "b"));
+    let (x, k, read) = (draft.term(Before, "x"), draft.term(Before, "k"), draft.term(Before, "b"));
     let nowhere = draft.leaf("nowhere", TermKind::MemoryParam, None);
     let merged = draft.like(read, nowhere, x, By::Merged { reads: Default::default() });
     // Nor does the same read of that memory after a write that is apart.
@@ -221,7 +221,7 @@ fn a_merged_read_tells_nothing() {
     draft.like(read, set, x, By::Apart { via: [NO_TERM; 2], result: merged });
     let masked = draft.op(Opcode::And, Type::I32, Imm::None, &[x, k]);
     let masked = draft.by_rule("and-known", masked, &[], x, NO_TERM);
-    draft.is(1, "s", masked);
+    draft.is(After, "s", masked);
     stops(&draft.done(Check::RuleGuard, "any number said to be one byte"));
 }
 
@@ -230,24 +230,25 @@ fn a_merged_read_tells_nothing() {
 fn what_nobody_writes_is_not_replayed() {
     let text = "global_set.i32 @g, %y\nreturn %x\n";
     let mut draft = Draft::of_writes(text, text);
-    let at = draft.at(0, "entry", 0);
-    let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
-    draft.entry(0, [at; 2], Vec::new(), &copies);
-    let (x, memory) = (draft.term(0, "x"), draft.leaf("memory", TermKind::MemoryAtEntry, None));
+    let at = draft.at(Before, "entry", 0);
+    let copies = ["x", "y"].map(|name| (name, draft.from(Before, name)));
+    draft.entry(Before, [at; 2], Vec::new(), &copies);
+    let (x, memory) =
+        (draft.term(Before, "x"), draft.leaf("memory", TermKind::MemoryAtEntry, None));
     let term =
         draft.op(Opcode::GlobalSet, Type::I32, Imm::Global(ir::Global::from_u32(0)), &[x, memory]);
-    let x = draft.from(0, "x");
-    draft.replay(0, (at, &[x]), term);
-    stops(&draft.done(Check::EntryMemory, "a write on the way of what no version writes"));
+    let x = draft.from(Before, "x");
+    draft.replay(Before, (at, &[x]), term);
+    stops(&draft.done(Check::EntryMemory, "a replay of a write that no version executes"));
 }
 
 /// The replay whose absence makes `window` wrong.
 #[test]
 fn a_write_of_one_version_is_replayed() {
     let mut draft = window();
-    let at = draft.at(1, "entry", 0);
-    let (term, x) = (draft.write(1, at), draft.from(0, "x"));
-    draft.replay(0, (at, &[x]), term);
+    let at = draft.at(After, "entry", 0);
+    let (term, x) = (draft.write(After, at), draft.from(Before, "x"));
+    draft.replay(Before, (at, &[x]), term);
     assert_eq!(judged(&draft.done(Check::Replay, "nothing")), [Verdict::Holds]);
 }
 
@@ -263,10 +264,10 @@ fn an_access_of_the_round_before_vouches_for_nothing() {
     };
     let mut draft = Draft::of_writes(&text("store.i32 @m[%i], %x"), &text("%p = const.i32 0"));
     let [between, last, same] =
-        [(0, 1), (0, 2), (1, 2)].map(|(side, index)| draft.at(side, "body", index));
-    let (memory, result) = (draft.write(0, between), draft.write(1, same));
+        [(Before, 1), (Before, 2), (After, 2)].map(|(side, index)| draft.at(side, "body", index));
+    let (memory, result) = (draft.write(Before, between), draft.write(After, same));
     let term = draft.like(result, memory, result, By::Covers { result });
-    draft.write_is(0, last, term);
+    draft.write_is(Before, last, term);
     stops(
         &draft.done(Check::LoneWrite, "a store that may trap in each round, in front of a write"),
     );
@@ -282,20 +283,21 @@ fn a_trap_shows_what_the_other_version_has_written() {
     let after = format!("%p = const.i32 0\nglobal_set.i32 @g, %x\n{last}");
     let mut draft = Draft::of_writes(&before, &after);
     let at = |side, index| (side, index);
-    let [own, other] = [at(0, 0), at(1, 1)].map(|(side, index)| draft.at(side, "entry", index));
-    let stores = [0, 1].map(|side| draft.at(side, "entry", 2));
-    let sets = [0, 1].map(|side| draft.at(side, "entry", 3));
+    let [own, other] =
+        [at(Before, 0), at(After, 1)].map(|(side, index)| draft.at(side, "entry", index));
+    let stores = [Before, After].map(|side| draft.at(side, "entry", 2));
+    let sets = [Before, After].map(|side| draft.at(side, "entry", 3));
     let memory = draft.leaf("memory", TermKind::MemoryAtEntry, None);
-    let (own, _) = (draft.write(0, own), draft.write(1, other));
-    let (x, y) = (draft.term(0, "x"), draft.term(0, "y"));
-    let imm = draft.versions[0].inst(stores[0].inst()).imm;
+    let (own, _) = (draft.write(Before, own), draft.write(After, other));
+    let (x, y) = (draft.term(Before, "x"), draft.term(Before, "y"));
+    let imm = draft.versions.before.inst(stores[0].inst()).imm;
     let plain = draft.op(Opcode::Store, Type::I32, imm, &[x, y, memory]);
     let term = draft.like(plain, own, plain, By::Covers { result: plain });
-    draft.write_is(0, stores[0], term);
-    let result = draft.write(0, sets[0]);
-    let behind = draft.write(1, stores[1]);
+    draft.write_is(Before, stores[0], term);
+    let result = draft.write(Before, sets[0]);
+    let behind = draft.write(After, stores[1]);
     let term = draft.like(result, behind, result, By::Covers { result });
-    draft.write_is(1, sets[1], term);
+    draft.write_is(After, sets[1], term);
     stops(
         &draft.done(
             Check::LoneWrite,
@@ -310,15 +312,15 @@ fn a_store_that_may_trap_is_not_replayed() {
     let text =
         |first: &str| format!("{first}\n%q = const.i32 0\nstore.i32 @m[%x], %y\nreturn %x\n");
     let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("store.i32 @m[%x], %x"));
-    let [lone, last] = [0, 2].map(|index| draft.at(1, "entry", index));
-    let same = draft.at(0, "entry", 2);
-    let (memory, result) = (draft.write(1, lone), draft.write(0, same));
+    let [lone, last] = [0, 2].map(|index| draft.at(After, "entry", index));
+    let same = draft.at(Before, "entry", 2);
+    let (memory, result) = (draft.write(After, lone), draft.write(Before, same));
     let term = draft.like(result, memory, result, By::Covers { result });
-    draft.write_is(1, last, term);
-    let points = [0, 1].map(|side| draft.at(side, "entry", 1));
-    let [x, y] = ["x", "y"].map(|name| draft.from(0, name));
-    draft.entry(0, points, Vec::new(), &[("x", x), ("y", y)]);
-    draft.replay(0, (lone, &[x, x]), memory);
+    draft.write_is(After, last, term);
+    let points = [Before, After].map(|side| draft.at(side, "entry", 1));
+    let [x, y] = ["x", "y"].map(|name| draft.from(Before, name));
+    draft.entry(Before, points, Vec::new(), &[("x", x), ("y", y)]);
+    draft.replay(Before, (lone, &[x, x]), memory);
     stops(&draft.done(Check::Replay, "a store at an address that has not been accessed"));
 }
 
@@ -347,14 +349,14 @@ fn an_access_on_another_way_vouches_for_nothing() {
         };
         let mut draft = Draft::of_writes(&text("store.i32 @m[%x], %x"), &text("%p = const.i32 0"));
         // Accesses of both versions are anchors, even if they write nothing.
-        draft.anchors.extend(["entry", "beside"].map(|block| draft.at(0, block, 0).inst()));
+        draft.anchors.extend(["entry", "beside"].map(|block| draft.at(Before, block, 0).inst()));
         draft.anchors.sort_unstable();
         draft.anchors.dedup();
-        let [between, last, same] =
-            [(0, 1), (0, 2), (1, 2)].map(|(side, index)| draft.at(side, "here", index));
-        let (memory, result) = (draft.write(0, between), draft.write(1, same));
+        let [between, last, same] = [(Before, 1), (Before, 2), (After, 2)]
+            .map(|(side, index)| draft.at(side, "here", index));
+        let (memory, result) = (draft.write(Before, between), draft.write(After, same));
         let term = draft.like(result, memory, result, By::Covers { result });
-        draft.write_is(0, last, term);
+        draft.write_is(Before, last, term);
         draft
             .done(Check::LoneWrite, "a store that may trap, where an access on another way has not")
     };
@@ -369,11 +371,12 @@ fn an_access_on_another_way_vouches_for_nothing() {
 #[test]
 fn memory_cannot_be_unwritten() {
     let mut draft = window();
-    let points = [1, 0].map(|side| draft.at(side, "entry", 1));
-    let copies = ["x", "y"].map(|name| (name, draft.from(1, name)));
-    draft.entry(1, points, Vec::new(), &copies);
-    let verdicts =
-        judged(&draft.done(Check::EntryMemory, "a landing where a write has not been executed"));
+    let points = [After, Before].map(|side| draft.at(side, "entry", 1));
+    let copies = ["x", "y"].map(|name| (name, draft.from(After, name)));
+    draft.entry(After, points, Vec::new(), &copies);
+    let verdicts = judged(
+        &draft.done(Check::EntryMemory, "an entry to a point where a write has not executed"),
+    );
     for verdict in verdicts {
         assert!(verdict.is_refuted(), "a global holds something else: {verdict}");
     }
@@ -403,18 +406,19 @@ fn a_write_is_replayed_behind_one_that_is_apart() {
         )
     };
     let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("global_set.i32 @g, %x"));
-    let [lone, apart, last] = [0, 1, 3].map(|index| draft.at(1, "entry", index));
-    let same = [1, 3].map(|index| draft.at(0, "entry", index));
-    let (memory, result) = (draft.write(1, apart), draft.write(0, same[1]));
+    let [lone, apart, last] = [0, 1, 3].map(|index| draft.at(After, "entry", index));
+    let same = [1, 3].map(|index| draft.at(Before, "entry", index));
+    let (memory, result) = (draft.write(After, apart), draft.write(Before, same[1]));
     let term = draft.like(result, memory, result, By::Covers { result });
-    draft.write_is(1, last, term);
-    let points = [0, 1].map(|side| draft.at(side, "entry", 2));
-    let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
-    draft.entry(0, points, Vec::new(), &copies);
-    let (inner, before, x) = (draft.write(1, lone), draft.write(0, same[0]), draft.from(0, "x"));
+    draft.write_is(After, last, term);
+    let points = [Before, After].map(|side| draft.at(side, "entry", 2));
+    let copies = ["x", "y"].map(|name| (name, draft.from(Before, name)));
+    draft.entry(Before, points, Vec::new(), &copies);
+    let (inner, before, x) =
+        (draft.write(After, lone), draft.write(Before, same[0]), draft.from(Before, "x"));
     let term =
         draft.like(inner, before, memory, By::Swaps { via: [NO_TERM; 2], inner, result: memory });
-    draft.replay(0, (lone, &[x]), term);
+    draft.replay(Before, (lone, &[x]), term);
     assert_eq!(judged(&draft.done(Check::EntryMemory, "nothing")), [Verdict::Holds]);
 }
 
@@ -424,11 +428,11 @@ fn a_write_of_one_version_may_trap_in_front_of_a_jump() {
     let text =
         |first: &str| format!("{first}\njump next\nnext:\nstore.i32 @m[%x], %y\nreturn %x\n");
     let mut draft = Draft::of_writes(&text("store.i32 @m[%x], %x"), &text("%p = const.i32 0"));
-    let [last, same] = [0, 1].map(|side| draft.at(side, "next", 0));
-    let first = draft.at(0, "entry", 0);
-    let (memory, result) = (draft.write(0, first), draft.write(1, same));
+    let [last, same] = [Before, After].map(|side| draft.at(side, "next", 0));
+    let first = draft.at(Before, "entry", 0);
+    let (memory, result) = (draft.write(Before, first), draft.write(After, same));
     let term = draft.like(result, memory, result, By::Covers { result });
-    draft.write_is(0, last, term);
+    draft.write_is(Before, last, term);
     let verdicts = judged(&draft.done(Check::LoneWrite, "nothing"));
     // All entries but those from after the lone write to a point where it has not executed.
     assert!(verdicts.iter().any(Verdict::holds), "{verdicts:?}");
@@ -448,11 +452,11 @@ fn divided(before: &str, after: &str) -> Draft {
 }
 
 /// Claims that a write covers the lone writes of its version.
-fn cover(draft: &mut Draft, (side, at): (usize, usize), memory: usize, same: usize) {
+fn cover(draft: &mut Draft, (side, at): (Side, usize), memory: usize, same: usize) {
     let [own, other] =
-        [(side, at), (1 - side, same)].map(|(side, index)| draft.at(side, "entry", index));
+        [(side, at), (side.other(), same)].map(|(side, index)| draft.at(side, "entry", index));
     let memory = draft.at(side, "entry", memory);
-    let (memory, result) = (draft.write(side, memory), draft.write(1 - side, other));
+    let (memory, result) = (draft.write(side, memory), draft.write(side.other(), other));
     let term = draft.like(result, memory, result, By::Covers { result });
     draft.write_is(side, own, term);
 }
@@ -463,12 +467,12 @@ fn a_trap_on_the_way_shows_a_write_of_one_version() {
     // write; and between two lone writes, where both versions have the same memory in the end.
     let mut draft =
         divided("LONE\nDIVIDE\nLAST\nreturn %x", "%p = const.i32 0\nDIVIDE\nLAST\nreturn %x");
-    cover(&mut draft, (0, 2), 0, 2);
+    cover(&mut draft, (Before, 2), 0, 2);
     stops(&draft.done(Check::TrapOrder, "a division behind a write that only one version has"));
 
     let rest = "global_set.i32 @h, %y\nDIVIDE\nLAST\nreturn %x";
     let mut draft = divided(&format!("LONE\n{rest}"), &format!("%p = const.i32 0\n{rest}"));
-    cover(&mut draft, (0, 3), 1, 3);
+    cover(&mut draft, (Before, 3), 1, 3);
     stops(
         &draft
             .done(Check::TrapOrder, "a division further behind a write that only one version has"),
@@ -478,7 +482,7 @@ fn a_trap_on_the_way_shows_a_write_of_one_version() {
         "LONE\nDIVIDE\nLAST\n%p = const.i32 0\nreturn %x",
         "%p = const.i32 0\nDIVIDE\n%q = const.i32 0\nLAST\nreturn %x",
     );
-    cover(&mut draft, (0, 2), 0, 3);
+    cover(&mut draft, (Before, 2), 0, 3);
     stops(
         &draft.done(
             Check::TrapOrder,
@@ -491,7 +495,7 @@ fn a_trap_on_the_way_shows_a_write_of_one_version() {
 fn a_trap_where_memory_is_the_same_shows_nothing() {
     let text = |first: &str| format!("DIVIDE\n%r = call @ask(%d)\n{first}\nLAST\nreturn %r");
     let mut draft = divided(&text("LONE"), &text("%p = const.i32 0"));
-    cover(&mut draft, (0, 3), 2, 3);
+    cover(&mut draft, (Before, 3), 2, 3);
     let verdicts = judged(&draft.done(Check::TrapOrder, "nothing"));
     // All entries but those from after the lone write to a point where it has not executed.
     assert!(verdicts.iter().any(Verdict::holds), "{verdicts:?}");
@@ -507,10 +511,10 @@ fn forked(condition: &str, provided: &[&str]) -> Verdict {
          reader:\n%s = mul.i32 %y, %y\njump other(%s)\nother(%p: i32):\nreturn %p\n}}\n"
     );
     let mut draft = Draft::new(&text, &text);
-    let point = draft.at(0, "fork", 0);
-    let assigns: Vec<_> = provided.iter().map(|name| (*name, draft.from(0, name))).collect();
-    draft.entry(0, [point; 2], Vec::new(), &assigns);
-    judged(&draft.done(Check::LivePlus, "what a branch that nothing decides leads to"))[0]
+    let point = draft.at(Before, "fork", 0);
+    let assigns: Vec<_> = provided.iter().map(|name| (*name, draft.from(Before, name))).collect();
+    draft.entry(Before, [point; 2], Vec::new(), &assigns);
+    judged(&draft.done(Check::LivePlus, "a value read after an undecided branch, not provided"))[0]
 }
 
 /// A target that a constant condition excludes reads nothing (`live`).
@@ -532,7 +536,7 @@ fn what_is_read_behind_an_excluded_edge_alone_is_not_live() {
     assert_eq!(
         lacks(forked("zero", &["y"])),
         Some(Check::LivePlus),
-        "the condition is read, whatever it is"
+        "the condition of any branch is read"
     );
 }
 
@@ -543,11 +547,11 @@ fn where_an_entry_starts_every_edge_counts() {
                 left:\nreturn %x\nright:\nreturn %y\n}\n";
     let kept = |kept: bool| {
         let mut draft = Draft::new(text, text);
-        let point = draft.at(0, "entry", 1);
-        let assigns = ["x", "y", "one"].map(|name| (name, draft.from(0, name)));
-        draft.entry(0, [point; 2], Vec::new(), &assigns);
-        let y = draft.value(0, "y");
-        draft.change_entry(0, |entry| entry.kept.extend(kept.then_some(y)));
+        let point = draft.at(Before, "entry", 1);
+        let assigns = ["x", "y", "one"].map(|name| (name, draft.from(Before, name)));
+        draft.entry(Before, [point; 2], Vec::new(), &assigns);
+        let y = draft.value(Before, "y");
+        draft.change_entry(Before, |entry| entry.kept.extend(kept.then_some(y)));
         judged(&draft.done(Check::Kept, "an argument said to be kept that the text still reads"))[0]
     };
     assert_eq!(kept(false), Verdict::Holds);
@@ -563,9 +567,9 @@ fn what_excluded_blocks_pass_on_is_not_live() {
                 head(%v: i32):\nbr_if %x, again, out\nagain:\njump head(%v)\nout:\nbr_if %one, last(%one), never\n\
                 never:\nbr_if %x, last(%v), last(%one)\nlast(%p: i32):\nreturn %p\n}\n";
     let mut draft = Draft::new(text, text);
-    let point = draft.at(0, "head", 0);
-    let assigns = ["x", "one"].map(|name| (name, draft.from(0, name)));
-    draft.entry(0, [point; 2], Vec::new(), &assigns);
-    let wrong = draft.done(Check::LivePlus, "what a block hands on that is never reached");
+    let point = draft.at(Before, "head", 0);
+    let assigns = ["x", "one"].map(|name| (name, draft.from(Before, name)));
+    draft.entry(Before, [point; 2], Vec::new(), &assigns);
+    let wrong = draft.done(Check::LivePlus, "an argument passed by an unreachable block");
     assert_eq!(judged(&wrong), [Verdict::Holds]);
 }

@@ -5,10 +5,9 @@ use check::relate;
 use check::verdict::{Check, Options, Verdict};
 use ir::text::parse_module;
 use ir::{Effects, Global, Imm, Opcode, Point, Type, Value, ValueDef};
-use transition::Side;
-use transition::VersionKey;
 use transition::certificate::{By, Certificate, NO_TERM, Term, TermId, TermKind, VersionTerms};
 use transition::mapping::Mapping;
+use transition::{Pair, Side, VersionKey};
 
 const N: usize = 100_000;
 
@@ -52,7 +51,7 @@ fn relates(text: &str, one_leaf: bool, anchors: bool) -> Result<usize, Verdict> 
         anchors,
         passed: Vec::new(),
     };
-    let relation = relate(&module, [f, f], &certificate, Options::default())?;
+    let relation = relate(&module, Pair::new(f, f), &certificate, Options::default())?;
     let mut mapping = Mapping::new(f, f);
     for inst in f.all_insts() {
         let (assigns, requires, kept) = Default::default();
@@ -70,7 +69,7 @@ fn relates(text: &str, one_leaf: bool, anchors: bool) -> Result<usize, Verdict> 
         );
     }
     let facts = vec![transition::certificate::EntryFacts::default(); mapping.len()];
-    let verdicts = relation.judge(Side::BOTH[0], &mapping, &facts, &[]);
+    let verdicts = relation.judge(Side::Before, &mapping, &facts, &[]);
     Ok(verdicts.iter().filter(|v| v.holds()).count())
 }
 
@@ -160,5 +159,5 @@ fn reads_merged_on_many_edges_cost_the_edges_once() {
         anchors,
         passed: Vec::new(),
     };
-    assert!(relate(&module, [f, f], &certificate, Options::default()).is_ok());
+    assert!(relate(&module, Pair::new(f, f), &certificate, Options::default()).is_ok());
 }

@@ -16,16 +16,16 @@ use wrong::Wrong;
 
 /// The verdicts on all entries, in both directions.
 fn verdicts(wrong: &Wrong, options: Options) -> Vec<Verdict> {
-    let [before, after] = &wrong.versions;
-    let relation = relate(&wrong.module, [before, after], &wrong.certificate, options);
-    let judge = |side: usize| match &relation {
+    let versions = wrong.versions.as_ref();
+    let relation = relate(&wrong.module, versions, &wrong.certificate, options);
+    let judge = |side: Side| match &relation {
         Ok(relation) => {
-            let armed = [&wrong.mappings[1 - side]];
-            relation.judge(Side::BOTH[side], &wrong.mappings[side], &wrong.facts[side], &armed)
+            let armed = [&wrong.mappings[side.other()]];
+            relation.judge(side, &wrong.mappings[side], &wrong.facts[side], &armed)
         }
         Err(verdict) => vec![*verdict; wrong.mappings[side].len()],
     };
-    judge(0).into_iter().chain(judge(1)).collect()
+    Side::BOTH.into_iter().flat_map(judge).collect()
 }
 
 #[test]
@@ -44,8 +44,27 @@ fn each_check_alone_stops_what_is_wrong() {
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     // Every check has a forgery. A new check without one fails here.
+    let composed = wrong::compose::all();
+    let needed: Vec<Check> =
+        all.iter().map(|w| w.check).chain(composed.iter().map(|w| w.check)).collect();
     for check in Check::ALL {
-        assert!(all.iter().any(|wrong| wrong.check == *check), "nothing needs {check}");
+        assert!(needed.contains(check), "nothing needs {check}");
+    }
+}
+
+/// Each wrong composition is refused, and by its check alone: without the check it is made, and a
+/// certificate for its two ends refutes it.
+#[test]
+fn each_check_of_composition_alone_stops_what_is_wrong() {
+    for wrong in wrong::compose::all() {
+        let what = wrong.what;
+        assert_eq!(wrong.composed(None), None, "{what}");
+        for check in Check::ALL.iter().filter(|check| **check != wrong.check) {
+            assert_eq!(wrong.composed(Some(*check)), None, "{what}, without {check}");
+        }
+        let mapping = wrong.composed(Some(wrong.check)).expect(what);
+        let verdicts = wrong.judged(mapping);
+        assert!(verdicts.iter().any(Verdict::is_refuted), "{what}: {verdicts:?}");
     }
 }
 
@@ -69,7 +88,7 @@ fn facts_that_nobody_needs_change_nothing() {
         .find(|w| w.check == Check::LivePlus)
         .expect("there is one for each check");
     let plain = verdicts(&wrong, wrong.options);
-    wrong.facts[0][0] =
+    wrong.facts.before[0] =
         EntryFacts { here: vec![0; 9].into(), far: vec![1; 9].into(), replays: Box::default() };
     assert_eq!(verdicts(&wrong, wrong.options), plain);
 }

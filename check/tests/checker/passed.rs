@@ -4,6 +4,8 @@ use crate::verdicts;
 use crate::wrong::{Draft, Wrong};
 use check::verdict::{Check, Verdict};
 use ir::Inst;
+use transition::Side;
+use transition::Side::{After, Before};
 use transition::certificate::By;
 
 /// The edge from `entry` decides the branch of `test`; the edge from `right` does not.
@@ -17,7 +19,7 @@ fn sent_to(to: &str) -> String {
 }
 
 /// The terminator of a block, as an instruction that both versions may have.
-fn end(draft: &Draft, side: usize, block: &str) -> Inst {
+fn end(draft: &Draft, side: Side, block: &str) -> Inst {
     let point = draft.at(side, block, 0);
     let f = &draft.versions[side];
     f.terminator(f.inst_block(point.inst()))
@@ -26,15 +28,15 @@ fn end(draft: &Draft, side: usize, block: &str) -> Inst {
 /// A pair of versions in which the terminators of some blocks are listed as passed.
 fn passed(before: &str, after: &str, blocks: &[&str]) -> Draft {
     let mut draft = Draft::new(before, after);
-    draft.passed = blocks.iter().map(|b| end(&draft, 0, b)).collect();
+    draft.passed = blocks.iter().map(|b| end(&draft, Before, b)).collect();
     draft
 }
 
 /// The verdicts on entries at all anchors but the terminator of one block.
 fn elsewhere(draft: Draft, block: &str) -> Vec<Verdict> {
-    let at = end(&draft, 0, block);
+    let at = end(&draft, Before, block);
     let wrong = draft.done(Check::SourceReached, "entries from every anchor");
-    let all = wrong.mappings[0].entries().zip(verdicts(&wrong, wrong.options));
+    let all = wrong.mappings.before.entries().zip(verdicts(&wrong, wrong.options));
     all.filter(|((point, _), _)| point.inst() != at).map(|(_, verdict)| verdict).collect()
 }
 
@@ -65,7 +67,7 @@ fn a_line_goes_on_past_a_branch_that_it_decides() {
 fn a_line_ends_at_a_branch_that_is_not_listed() {
     stops(
         &Draft::new(BEFORE, &sent_to("yes"))
-            .done(Check::AnchorNext, "an edge sent past a branch, and nobody says so"),
+            .done(Check::AnchorNext, "an edge sent past a branch that is not listed"),
     );
 }
 
@@ -97,10 +99,10 @@ fn a_constant_of_another_way_decides_nothing() {
 fn from_a_block_passed_by_there_is_no_way_over() {
     for index in [0, 1] {
         let mut draft = passed(BEFORE, &sent_to("yes"), &["test"]);
-        let points = [draft.at(0, "test", index), draft.at(1, "test", 0)];
-        let copies = ["x", "y", "p"].map(|name| (name, draft.from(0, name)));
-        draft.entry(0, points, Vec::new(), &copies);
-        stops(&draft.done(Check::SourceReached, "an entry from a block that is passed by"));
+        let points = [draft.at(Before, "test", index), draft.at(After, "test", 0)];
+        let copies = ["x", "y", "p"].map(|name| (name, draft.from(Before, name)));
+        draft.entry(Before, points, Vec::new(), &copies);
+        stops(&draft.done(Check::SourceReached, "an entry from a block whose branch is passed"));
     }
 }
 
@@ -109,9 +111,9 @@ fn from_a_block_passed_by_there_is_no_way_over() {
 #[test]
 fn to_a_block_passed_by_there_is_a_way_back() {
     let mut draft = passed(BEFORE, &sent_to("yes"), &["test"]);
-    let points = [draft.at(1, "test", 0), draft.at(0, "test", 0)];
-    let copies = ["x", "y", "p"].map(|name| (name, draft.from(1, name)));
-    draft.entry(1, points, Vec::new(), &copies);
+    let points = [draft.at(After, "test", 0), draft.at(Before, "test", 0)];
+    let copies = ["x", "y", "p"].map(|name| (name, draft.from(After, name)));
+    draft.entry(After, points, Vec::new(), &copies);
     let wrong = draft.done(Check::SourceReached, "nothing");
     let judged = verdicts(&wrong, wrong.options);
     assert!(judged.len() == 1 && judged[0].holds(), "{judged:?}");
@@ -130,8 +132,8 @@ fn split() -> Draft {
 #[test]
 fn what_leads_to_the_block_that_binds_the_constant_is_not_shared() {
     let mut draft = split();
-    let points = [draft.at(0, "left", 0), draft.at(1, "yes", 0)];
-    draft.entry(0, points, Vec::new(), &[("x", draft.from(0, "x"))]);
+    let points = [draft.at(Before, "left", 0), draft.at(After, "yes", 0)];
+    draft.entry(Before, points, Vec::new(), &[("x", draft.from(Before, "x"))]);
     let wrong = draft.done(Check::SourceReached, "nothing");
     let judged = verdicts(&wrong, wrong.options);
     assert!(judged.len() == 1 && judged[0].holds(), "{judged:?}");
@@ -181,12 +183,12 @@ fn what_is_listed_wrongly_changes_nothing() {
     odd.passed.extend([
         Inst::from_u32(9999),
         Inst::from_u32(u32::MAX - 1),
-        odd.at(0, "test", 0).inst(),
+        odd.at(Before, "test", 0).inst(),
     ]);
     odd.passed.extend(odd.passed.clone());
     assert_eq!(elsewhere(odd, "test"), right);
     let mut wrong = passed(BEFORE, &sent_to("no"), &all);
-    wrong.passed.extend([Inst::from_u32(9999), wrong.at(0, "test", 0).inst()]);
+    wrong.passed.extend([Inst::from_u32(9999), wrong.at(Before, "test", 0).inst()]);
     stops(&wrong.done(Check::AnchorNext, "an edge sent the other way, and a list of everything"));
     // Equal versions hold, with any list.
     let listed = passed(BEFORE, BEFORE, &all);
@@ -209,25 +211,30 @@ fn no_version_writes_alone_where_lines_part() {
             &text(before, "global_set.i32 @g, %x"),
             &text(after, "%q = const.i32 0"),
         );
-        draft.passed = vec![end(&draft, 0, "test")];
+        draft.passed = vec![end(&draft, Before, "test")];
         // All edges into a block bring one memory: that of the function entry; or, below the lone
         // write of the version before, that of the write.
-        let start = draft.at(1, "entry", 0).inst();
-        let memory = draft.memory_before(1, start);
-        for (side, block) in
-            [(0, "right"), (0, "test"), (1, "right"), (1, "test"), (1, "yes"), (1, "no")]
-        {
+        let start = draft.at(After, "entry", 0).inst();
+        let memory = draft.memory_before(After, start);
+        for (side, block) in [
+            (Before, "right"),
+            (Before, "test"),
+            (After, "right"),
+            (After, "test"),
+            (After, "yes"),
+            (After, "no"),
+        ] {
             draft.memory_is(side, block, memory);
         }
-        let lone = draft.at(0, "test", 0);
-        let memory = draft.write(0, lone);
-        draft.memory_is(0, "yes", memory);
-        draft.memory_is(0, "no", memory);
+        let lone = draft.at(Before, "test", 0);
+        let memory = draft.write(Before, lone);
+        draft.memory_is(Before, "yes", memory);
+        draft.memory_is(Before, "no", memory);
         for block in ["yes", "no"] {
-            let [own, other] = [0, 1].map(|side| draft.at(side, block, 0));
-            let result = draft.write(1, other);
+            let [own, other] = [Before, After].map(|side| draft.at(side, block, 0));
+            let result = draft.write(After, other);
             let term = draft.like(result, memory, result, By::Covers { result });
-            draft.write_is(0, own, term);
+            draft.write_is(Before, own, term);
         }
         draft.done(
             Check::LoneWrite,
@@ -254,7 +261,7 @@ fn what_is_bound_after_it_was_given_decides_nothing() {
     let draft = |given: &str| passed(&text(given), &text("out"), &["head"]);
     stops(
         &draft("head(%q, %z)")
-            .done(Check::AnchorNext, "a loop left by what decides the round after"),
+            .done(Check::AnchorNext, "an exit decided by the argument of the next round"),
     );
     holds(&elsewhere(draft("head(%z, %q)"), "head"));
 }
@@ -273,9 +280,9 @@ fn from_between_two_blocks_that_decide_there_is_no_way_over() {
         holds(&elsewhere(pair(), "test"));
         for block in ["first", "middle"] {
             let mut draft = pair();
-            let points = [0, 1].map(|side| draft.at(side, block, 0));
-            let copies = ["x", "y", "k", "a"].map(|name| (name, draft.from(0, name)));
-            draft.entry(0, points, Vec::new(), &copies);
+            let points = [Before, After].map(|side| draft.at(side, block, 0));
+            let copies = ["x", "y", "k", "a"].map(|name| (name, draft.from(Before, name)));
+            draft.entry(Before, points, Vec::new(), &copies);
             stops(
                 &draft.done(Check::SourceReached, "an entry from between two blocks that decide"),
             );
@@ -306,9 +313,9 @@ fn no_pair_is_refuted_for_what_a_passed_branch_has_decided() {
 #[test]
 fn no_value_is_refuted_for_what_a_passed_branch_has_decided() {
     let mut draft = decided_on_both_ways(0, "yes, no", ["%k", "%k"]);
-    let points = [0, 1].map(|side| draft.at(side, "yes", 0));
-    let copies = [("x", draft.from(0, "x")), ("k", draft.from(0, "p"))];
-    draft.entry(0, points, Vec::new(), &copies);
+    let points = [Before, After].map(|side| draft.at(side, "yes", 0));
+    let copies = [("x", draft.from(Before, "x")), ("k", draft.from(Before, "p"))];
+    draft.entry(Before, points, Vec::new(), &copies);
     stops(&draft.done(Check::AssignValue, "the condition given for 1, which it is there"));
 }
 
@@ -316,10 +323,13 @@ fn no_value_is_refuted_for_what_a_passed_branch_has_decided() {
 #[test]
 fn no_value_left_out_is_refuted_where_a_passed_branch_decides() {
     let mut draft = decided_on_both_ways(2, "yes, yes", ["%k", "%k"]);
-    let points = [1, 0].map(|side| draft.at(side, "entry", 2));
-    let copies = ["x", "k", "z"].map(|name| (name, draft.from(1, name)));
-    draft.entry(1, points, Vec::new(), &copies);
-    stops(&draft.done(Check::LivePlus, "what is read on a way that is never taken, left out"));
+    let points = [After, Before].map(|side| draft.at(side, "entry", 2));
+    let copies = ["x", "k", "z"].map(|name| (name, draft.from(After, name)));
+    draft.entry(After, points, Vec::new(), &copies);
+    stops(
+        &draft
+            .done(Check::LivePlus, "a value read after an edge that is never taken, not provided"),
+    );
 }
 
 /// Both versions continue alike, the target version past its branch. Other edges lead to that block
@@ -327,8 +337,8 @@ fn no_value_left_out_is_refuted_where_a_passed_branch_decides() {
 #[test]
 fn no_landing_is_refuted_where_a_passed_branch_decides() {
     let mut draft = split();
-    let points = [1, 0].map(|side| draft.at(side, "left", 0));
-    let copies = ["x", "y", "k"].map(|name| (name, draft.from(1, name)));
-    draft.entry(1, points, Vec::new(), &copies);
-    stops(&draft.done(Check::TargetPoint, "a landing from which a line goes on past a branch"));
+    let points = [After, Before].map(|side| draft.at(side, "left", 0));
+    let copies = ["x", "y", "k"].map(|name| (name, draft.from(After, name)));
+    draft.entry(After, points, Vec::new(), &copies);
+    stops(&draft.done(Check::TargetPoint, "a target point whose path continues past a branch"));
 }

@@ -2,7 +2,7 @@
 
 use super::feature::{Feature, Weights};
 use super::memory::Ground;
-use super::scope::{Mark, Scope};
+use super::scope::{ScopeMark, ValueScope};
 use super::statistics::Planted;
 use crate::prng::Prng;
 use ir::{
@@ -86,12 +86,12 @@ pub(super) enum Next {
 }
 
 /// A function body under construction.
-pub(super) struct Body<'a> {
+pub(super) struct GeneratedBody<'a> {
     pub(super) prng: Prng,
     pub(super) weights: Weights,
     pub(super) around: &'a Surroundings,
     pub(super) builder: FunctionBuilder,
-    pub(super) scope: Scope,
+    pub(super) scope: ValueScope,
     pub(super) loops: Vec<LoopFrame>,
     pub(super) results: Vec<Type>,
     pub(super) planted: &'a mut Planted,
@@ -114,7 +114,7 @@ pub(super) const MAX_ROUNDS: u64 = 150;
 /// A call is added only if the steps of the caller stay below this number.
 const MAX_STEPS_WITH_CALLS: u64 = 20_000;
 
-impl<'a> Body<'a> {
+impl<'a> GeneratedBody<'a> {
     /// A body with an open entry block and its arguments in scope.
     pub(super) fn new(
         (name, signature): (&str, &Signature),
@@ -122,15 +122,15 @@ impl<'a> Body<'a> {
         around: &'a Surroundings,
         planted: &'a mut Planted,
         size: u32,
-    ) -> Body<'a> {
-        let mut body = Body {
+    ) -> GeneratedBody<'a> {
+        let mut body = GeneratedBody {
             addresses: [0; 4],
             grounds: Vec::new(),
             prng,
             weights,
             around,
             builder: FunctionBuilder::new(name, signature.clone()),
-            scope: Scope::default(),
+            scope: ValueScope::default(),
             loops: Vec::new(),
             results: signature.results.to_vec(),
             planted,
@@ -261,7 +261,7 @@ impl<'a> Body<'a> {
     }
 
     /// A value of a type that was in scope at the mark; a constant if there was none.
-    pub(super) fn pick_at(&mut self, ty: Type, mark: Mark) -> Value {
+    pub(super) fn pick_at(&mut self, ty: Type, mark: ScopeMark) -> Value {
         let count = self.scope.of_at(ty, mark).len();
         if count == 0 {
             return self.edge_constant(ty);

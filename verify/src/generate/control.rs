@@ -1,8 +1,8 @@
 //! Regions: code with one entry and one way on, nested to a fixed depth.
 
-use super::body::Body;
+use super::body::GeneratedBody;
 use super::feature::Feature;
-use super::scope::Mark;
+use super::scope::ScopeMark;
 use ir::{Block, Imm, InstSpec, Opcode, Target, TrapKind, Type, Value};
 
 /// The largest depth of nested regions.
@@ -47,7 +47,7 @@ impl Incoming {
     }
 }
 
-impl Body<'_> {
+impl GeneratedBody<'_> {
     /// The whole body, from the open entry block to a return.
     pub(super) fn generate(&mut self) {
         if self.weight(Feature::Loop) > 0 {
@@ -196,7 +196,7 @@ impl Body<'_> {
     }
 
     /// Continues in a join, with the values in scope at the mark and the parameters of the join.
-    fn enter_join(&mut self, join: &Join, mark: Mark) {
+    fn enter_join(&mut self, join: &Join, mark: ScopeMark) {
         self.scope.rewind(mark);
         self.builder.switch_to(join.block);
         for (param, item) in &join.incoming {
@@ -205,7 +205,7 @@ impl Body<'_> {
     }
 
     /// Continues in a block without parameters, with the values in scope at the mark.
-    pub(super) fn enter_arm(&mut self, block: Block, mark: Mark) {
+    pub(super) fn enter_arm(&mut self, block: Block, mark: ScopeMark) {
         self.scope.rewind(mark);
         self.builder.switch_to(block);
     }
@@ -222,7 +222,7 @@ impl Body<'_> {
         Some((self.hidden(InstSpec::new(opcode, ty, Imm::None, &[a, b])), ty))
     }
 
-    /// Uses a value of [`Body::partially_dead`].
+    /// Uses a value of [`GeneratedBody::partially_dead`].
     fn use_partially_dead(&mut self, made: Option<(Value, Type)>) {
         if let Some((value, ty)) = made {
             self.scope.push(value, ty);
@@ -243,7 +243,7 @@ impl Body<'_> {
         Some((opcode, ty, [self.pick(ty), self.pick(ty)]))
     }
 
-    /// Computes the operation of [`Body::for_both_arms`] in an arm.
+    /// Computes the operation of [`GeneratedBody::for_both_arms`] in an arm.
     fn compute(&mut self, both: Option<(Opcode, Type, [Value; 2])>) {
         if let Some((opcode, ty, args)) = both {
             self.op(opcode, ty, &args);

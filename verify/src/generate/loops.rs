@@ -1,12 +1,12 @@
 //! Loops that a counter bounds, with the test in the header or at the latches, and one or more
 //! exits and latches.
 
-use super::body::{Body, Carried, LoopFrame, MAX_ROUNDS, Next};
+use super::body::{GeneratedBody, Carried, LoopFrame, MAX_ROUNDS, Next};
 use super::feature::Feature;
-use super::scope::Mark;
+use super::scope::ScopeMark;
 use ir::{Block, Imm, InstSpec, Opcode, Target, Type, Value};
 
-impl Body<'_> {
+impl GeneratedBody<'_> {
     /// A loop of at most four rounds.
     ///
     /// Its counter runs from zero to a limit, or from the limit to zero. The limit is a constant or
@@ -158,7 +158,7 @@ impl Body<'_> {
     }
 
     /// Brings the parameters into scope, and computes loop-invariant values.
-    fn fill_header(&mut self, frame: &LoopFrame, outside: Mark) {
+    fn fill_header(&mut self, frame: &LoopFrame, outside: ScopeMark) {
         self.builder.switch_to(frame.header);
         self.scope.push(frame.counter, frame.counter_ty);
         for item in &frame.carried {
@@ -179,7 +179,7 @@ impl Body<'_> {
     }
 
     /// A computation on values that were in scope outside the loop.
-    fn invariant(&mut self, outside: Mark) {
+    fn invariant(&mut self, outside: ScopeMark) {
         self.plant(Feature::Invariant);
         match self.prng.below(10) {
             0 | 1 => {

@@ -6,7 +6,7 @@
 //! between; globals read and written in between; and a second address that always equals the first,
 //! although no pass can know.
 
-use super::body::Body;
+use super::body::GeneratedBody;
 use super::feature::Feature;
 use ir::{Block, Global, Imm, InstSpec, Opcode, Shape, Target, Type, Value};
 
@@ -28,7 +28,7 @@ enum Spot {
 /// Constants added to an address, for neighboring and overlapping words on both sides.
 const STEPS: [u64; 8] = [0, 0, 4, 8, 2, 1, 0xffff_fffc, 0xffff_fffe];
 
-impl Body<'_> {
+impl GeneratedBody<'_> {
     /// An address to make accesses around; mostly an existing one.
     fn ground(&mut self) -> Ground {
         let seen = |body: &Self, g: &Ground| body.scope.sees(g.base) && body.scope.sees(g.twin);

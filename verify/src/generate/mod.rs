@@ -26,7 +26,7 @@ pub use feature::{FEATURES, Feature, Weights};
 pub use statistics::{Planted, Statistics};
 
 use crate::prng::Prng;
-use body::{Body, Callee, Surroundings, edge_bits};
+use body::{Callee, GeneratedBody, Surroundings, edge_bits};
 use ir::module::{
     DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, MemoryDecl, TableDecl,
 };
@@ -180,7 +180,7 @@ fn add_function(
     streams: (Prng, Weights),
     size: u32,
 ) {
-    let mut body = Body::new(shape, streams, around, planted, size);
+    let mut body = GeneratedBody::new(shape, streams, around, planted, size);
     if around.may_call_indirect {
         body.call_helpers();
     }

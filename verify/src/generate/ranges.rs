@@ -1,11 +1,11 @@
 //! Operations on ranges of memory, on tables of references, and on segments.
 
 use super::TABLE_SIZE;
-use super::body::Body;
+use super::body::GeneratedBody;
 use super::feature::Feature;
 use ir::{Imm, InstSpec, Opcode, Type, Value, reference};
 
-impl Body<'_> {
+impl GeneratedBody<'_> {
     /// An operation on a range of memory, or on a data segment; mostly in bounds.
     pub(super) fn range(&mut self) {
         let (memory, segment) = (self.around.memory, self.around.segments.0);

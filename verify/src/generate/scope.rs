@@ -5,20 +5,20 @@ use ir::{Type, Value};
 
 /// The values available at the current place, by type, in order of definition.
 ///
-/// Regions nest, so the set grows and shrinks like a stack. The values pushed after a [`Mark`] are
+/// Regions nest, so the set grows and shrinks like a stack. The values pushed after a [`ScopeMark`] are
 /// defined in blocks added since then. They go out of scope where these blocks no longer dominate.
 #[derive(Debug, Default)]
-pub(super) struct Scope {
+pub(super) struct ValueScope {
     by_type: [Vec<Value>; Type::ALL.len()],
     /// By value index: whether the value is in scope.
     visible: Vec<bool>,
 }
 
-/// A state of a [`Scope`], to return to.
+/// A state of a [`ValueScope`], to return to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mark([usize; Type::ALL.len()]);
+pub(super) struct ScopeMark([usize; Type::ALL.len()]);
 
-impl Scope {
+impl ValueScope {
     pub(super) fn push(&mut self, value: Value, ty: Type) {
         self.by_type[ty as usize].push(value);
         if self.visible.len() <= value.index() {
@@ -27,12 +27,12 @@ impl Scope {
         self.visible[value.index()] = true;
     }
 
-    pub(super) fn mark(&self) -> Mark {
-        Mark(std::array::from_fn(|t| self.by_type[t].len()))
+    pub(super) fn mark(&self) -> ScopeMark {
+        ScopeMark(std::array::from_fn(|t| self.by_type[t].len()))
     }
 
     /// Removes all values pushed since the mark.
-    pub(super) fn rewind(&mut self, mark: Mark) {
+    pub(super) fn rewind(&mut self, mark: ScopeMark) {
         for (values, len) in self.by_type.iter_mut().zip(mark.0) {
             for value in values.drain(len.min(values.len())..) {
                 self.visible[value.index()] = false;
@@ -46,7 +46,7 @@ impl Scope {
     }
 
     /// The values of a type that were in scope at the mark.
-    pub(super) fn of_at(&self, ty: Type, mark: Mark) -> &[Value] {
+    pub(super) fn of_at(&self, ty: Type, mark: ScopeMark) -> &[Value] {
         let values = self.of(ty);
         &values[..mark.0[ty as usize].min(values.len())]
     }

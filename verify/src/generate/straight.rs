@@ -1,8 +1,8 @@
 //! Straight-line code.
 
-use super::body::Body;
+use super::body::GeneratedBody;
 use super::feature::Feature;
-use super::scope::Mark;
+use super::scope::ScopeMark;
 use ir::{Imm, InstSpec, Opcode, Shape, Type, Value};
 
 /// The weight of plain arithmetic, beside the weights of the features.
@@ -31,7 +31,7 @@ const LINEAR: [Feature; 19] = [
     Feature::Float,
 ];
 
-impl Body<'_> {
+impl GeneratedBody<'_> {
     /// Adds up to `count` features or operations.
     pub(super) fn straight(&mut self, count: u32) {
         for _ in 0..count {
@@ -198,7 +198,7 @@ impl Body<'_> {
 
     /// A division that does not trap, because its divisor is odd or a positive constant. With a
     /// mark, its operands were in scope there.
-    pub(super) fn division(&mut self, mark: Option<Mark>) -> Value {
+    pub(super) fn division(&mut self, mark: Option<ScopeMark>) -> Value {
         let ty = self.int_type();
         let opcode =
             self.prng.pick(&[Opcode::Udiv, Opcode::Urem, Opcode::Srem, Opcode::Udiv, Opcode::Sdiv]);

@@ -1,8 +1,8 @@
 //! One chain, from the start of a function to its end.
 
 use super::choose::Choices;
-use super::{Exit, Hop, HopDifference, Hopper};
-use crate::end::{End, is_exhausted};
+use super::{Hop, HopDifference, HopExit, Hopper};
+use crate::end::{RunEnd, is_exhausted};
 use check::CheckedEntry;
 use interp::{
     Control, FireError, Host, Machine, NoObserver, Observer, Run, Scope, View, is_poison,
@@ -14,7 +14,7 @@ use ir::{Func, Inst, Point};
 pub(super) struct Chain {
     pub(super) hops: Vec<Hop>,
     /// The end of the run, or the fault of its last hop.
-    end: Result<End, HopDifference>,
+    end: Result<RunEnd, HopDifference>,
 }
 
 impl Chain {
@@ -25,11 +25,13 @@ impl Chain {
 
     /// The difference to the run without hops; `None` if they end alike, or if a limit ended the
     /// chain.
-    pub(super) fn difference(&self, reference: &End) -> Option<HopDifference> {
+    pub(super) fn difference(&self, reference: &RunEnd) -> Option<HopDifference> {
         match &self.end {
             Err(difference) => Some(difference.clone()),
             Ok(end) if is_exhausted(&end.outcome) || end.same(reference) => None,
-            Ok(end) => Some(HopDifference::End { expected: reference.text(), found: end.text() }),
+            Ok(end) => {
+                Some(HopDifference::End { expected: reference.text(), found: end.text() })
+            }
         }
     }
 }
@@ -52,9 +54,9 @@ impl Hopper<'_> {
         machine.start(func, args);
         while let Some(wait) = choices.wait() {
             if !landed || wait > 0 {
-                let mut waiting = Waiting { left: wait - u64::from(landed) };
+                let mut waiting = WaitingHop { left: wait - u64::from(landed) };
                 if let Run::Done(outcome) = machine.run(&mut host, &mut waiting) {
-                    return Chain { hops, end: Ok(End::of(&machine, outcome)) };
+                    return Chain { hops, end: Ok(RunEnd::of(&machine, outcome)) };
                 }
             }
             let (graph, inst, exits) = self.exits_here(&machine);
@@ -73,12 +75,12 @@ impl Hopper<'_> {
                 break outcome;
             }
         };
-        Chain { hops, end: Ok(End::of(&machine, outcome)) }
+        Chain { hops, end: Ok(RunEnd::of(&machine, outcome)) }
     }
 
     /// The entries at the point where the run is paused, with the index of the graph and the
     /// instruction.
-    fn exits_here(&self, machine: &Machine) -> (usize, Inst, &[Exit<'_>]) {
+    fn exits_here(&self, machine: &Machine) -> (usize, Inst, &[HopExit<'_>]) {
         let view = machine.view().expect("a chain is under way");
         let exits = self.exits[view.version().as_u32() as usize].as_ref();
         let exits = exits.expect("a chain waits in a version that has exits");
@@ -88,7 +90,7 @@ impl Hopper<'_> {
 
 /// Fires an entry: runs its compensation code on the activation, and continues in the target
 /// version.
-fn fire(machine: &mut Machine, exit: &Exit<'_>) -> Result<(), HopDifference> {
+fn fire(machine: &mut Machine, exit: &HopExit<'_>) -> Result<(), HopDifference> {
     let view = machine.view().expect("a chain is under way");
     // Asked before firing, so that the report names the required value instead of a wrong end
     // later.
@@ -115,11 +117,11 @@ fn is_undefined(bits: u64) -> bool {
 }
 
 /// Lets a number of visits of points with entries pass, then pauses the run.
-struct Waiting {
+struct WaitingHop {
     left: u64,
 }
 
-impl Observer for Waiting {
+impl Observer for WaitingHop {
     const SCOPE: Scope = Scope::Marked;
 
     fn before(&mut self, _view: &View<'_>, _inst: Inst) -> Control {

@@ -1,6 +1,6 @@
 //! The choices of a chain: random, or those of an earlier chain.
 
-use super::{Exit, FULL_CHAIN, Hop};
+use super::{FULL_CHAIN, Hop, HopExit};
 use crate::prng::Prng;
 
 /// Decides for each hop how many visits pass before it, and which edge it takes.
@@ -64,7 +64,7 @@ impl<'s> Choices<'s> {
     }
 
     /// One of the entries at the point; `None` if the edge of an earlier chain has no entry there.
-    pub(super) fn exit<'e, 'a>(&mut self, exits: &'e [Exit<'a>]) -> Option<&'e Exit<'a>> {
+    pub(super) fn exit<'e, 'a>(&mut self, exits: &'e [HopExit<'a>]) -> Option<&'e HopExit<'a>> {
         match self {
             Choices::Random { prng, .. } => exits.get(prng.index(exits.len())),
             Choices::Script(hops) => {

@@ -23,7 +23,7 @@ mod report;
 
 pub use report::{Hop, HopDifference, HopDivergence, HopReport};
 
-use crate::end::{End, is_exhausted};
+use crate::end::{RunEnd, is_exhausted};
 use crate::prng::Prng;
 use crate::state_oracle::{Analyses, entry_fault, find_missing};
 use choose::Choices;
@@ -98,7 +98,7 @@ impl Default for HopOptions {
 
 /// The reason why a [`Hopper`] cannot be made.
 #[derive(Clone, PartialEq, Debug)]
-pub enum SetupError {
+pub enum HopSetupError {
     /// The mapping of an edge has other versions than the edge, or the graph lacks these versions.
     OtherVersions {
         /// The function.
@@ -115,25 +115,25 @@ pub enum SetupError {
     Instantiate(InstantiateError),
 }
 
-impl fmt::Display for SetupError {
+impl fmt::Display for HopSetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SetupError::OtherVersions { func, edge } => {
-                write!(f, "{func}: the mapping of edge {edge} is one between other versions")
+            HopSetupError::OtherVersions { func, edge } => {
+                write!(f, "{func}: the mapping of edge {edge} belongs to other versions")
             }
-            SetupError::NotOneGraph { func } => {
-                write!(f, "{func} has two graphs, or one without versions")
+            HopSetupError::NotOneGraph { func } => {
+                write!(f, "{func} has two graphs, or a graph without versions")
             }
-            SetupError::Instantiate(error) => write!(f, "{error}"),
+            HopSetupError::Instantiate(error) => write!(f, "{error}"),
         }
     }
 }
 
-impl std::error::Error for SetupError {}
+impl std::error::Error for HopSetupError {}
 
 /// An entry that may fire at a point.
 #[derive(Clone, Copy, Debug)]
-struct Exit<'a> {
+struct HopExit<'a> {
     /// The index of its edge in the graph.
     edge: usize,
     entry: &'a Entry,
@@ -142,17 +142,17 @@ struct Exit<'a> {
 
 /// The entries at the points of one version.
 #[derive(Debug)]
-struct Exits<'a> {
+struct HopExits<'a> {
     /// The index of the graph.
     graph: usize,
     /// By instruction: the index of its entries in `lists` plus 1, or 0 if it has none.
     by_inst: Vec<u32>,
-    lists: Vec<SmallVec<[Exit<'a>; 2]>>,
+    lists: Vec<SmallVec<[HopExit<'a>; 2]>>,
 }
 
-impl<'a> Exits<'a> {
+impl<'a> HopExits<'a> {
     /// The entries at the point before an instruction.
-    fn at(&self, inst: Inst) -> &[Exit<'a>] {
+    fn at(&self, inst: Inst) -> &[HopExit<'a>] {
         let number = self.by_inst.get(inst.as_u32() as usize).copied().unwrap_or(0);
         number.checked_sub(1).map_or(&[], |index| &self.lists[index as usize])
     }
@@ -167,7 +167,7 @@ pub struct Hopper<'a> {
     /// A machine that has run nothing, and has all versions.
     pristine: Machine,
     /// By version of the machine; `None` for versions of functions without a graph.
-    exits: Vec<Option<Exits<'a>>>,
+    exits: Vec<Option<HopExits<'a>>>,
     report: HopReport,
 }
 
@@ -182,7 +182,7 @@ impl<'a> Hopper<'a> {
     /// points.
     ///
     /// # Errors
-    /// See [`SetupError`].
+    /// See [`HopSetupError`].
     ///
     /// # Panics
     /// If the verifier rejects the module or a version.
@@ -190,11 +190,11 @@ impl<'a> Hopper<'a> {
         module: &Module,
         graphs: &[FunctionGraph<'a>],
         options: HopOptions,
-    ) -> Result<Hopper<'a>, SetupError> {
+    ) -> Result<Hopper<'a>, HopSetupError> {
         for (number, graph) in graphs.iter().enumerate() {
             check_graph(graph)?;
             if graph.versions.is_empty() || graphs[..number].iter().any(|g| g.func == graph.func) {
-                return Err(SetupError::NotOneGraph { func: graph.func });
+                return Err(HopSetupError::NotOneGraph { func: graph.func });
             }
         }
         // Poison marks the values that no entry provides; the digests of memory and trace are
@@ -204,7 +204,7 @@ impl<'a> Hopper<'a> {
         let mut hopper = Hopper {
             graphs: graphs.to_vec(),
             options,
-            pristine: machine.map_err(SetupError::Instantiate)?,
+            pristine: machine.map_err(HopSetupError::Instantiate)?,
             exits: Vec::new(),
             report: HopReport::default(),
         };
@@ -253,10 +253,10 @@ impl<'a> Hopper<'a> {
         from: usize,
         analyses: &[Analyses<'_>],
         ids: &[VersionId],
-    ) -> Exits<'a> {
+    ) -> HopExits<'a> {
         let graph = self.graphs[number];
         let bound = graph.versions[from].inst_bound();
-        let mut exits = Exits { graph: number, by_inst: vec![0; bound], lists: Vec::new() };
+        let mut exits = HopExits { graph: number, by_inst: vec![0; bound], lists: Vec::new() };
         for (edge, Edge { to, mapping, .. }) in
             graph.edges.iter().enumerate().filter(|(_, e)| e.from == from)
         {
@@ -271,7 +271,7 @@ impl<'a> Hopper<'a> {
                     exits.lists.push(SmallVec::new());
                     *list = exits.lists.len() as u32;
                 }
-                exits.lists[*list as usize - 1].push(Exit { edge, entry, to: ids[*to] });
+                exits.lists[*list as usize - 1].push(HopExit { edge, entry, to: ids[*to] });
             }
         }
         exits
@@ -339,14 +339,14 @@ impl<'a> Hopper<'a> {
         func: Func,
         args: &[u64],
         host: &H,
-    ) -> Option<(u64, End)> {
+    ) -> Option<(u64, RunEnd)> {
         let (mut machine, mut host) = (ready.clone(), host.clone());
         let mut visits = Visits(0);
         let outcome = machine.invoke(func, args, &mut host, &mut visits);
-        (!is_exhausted(&outcome)).then(|| (visits.0, End::of(&machine, outcome)))
+        (!is_exhausted(&outcome)).then(|| (visits.0, RunEnd::of(&machine, outcome)))
     }
 
-    fn count(&mut self, args: &[u64], reference: &End, chain: chain::Chain) {
+    fn count(&mut self, args: &[u64], reference: &RunEnd, chain: chain::Chain) {
         self.report.chains += 1;
         self.report.hops += chain.hops.len() as u64;
         self.report.full_chains += u64::from(chain.hops.len() as u32 >= FULL_CHAIN);
@@ -382,11 +382,11 @@ impl FunctionGraph<'_> {
     }
 }
 
-fn check_graph(graph: &FunctionGraph<'_>) -> Result<(), SetupError> {
+fn check_graph(graph: &FunctionGraph<'_>) -> Result<(), HopSetupError> {
     for (number, Edge { from, to, mapping }) in graph.edges.iter().enumerate() {
         let keys = [*from, *to].map(|v| graph.versions.get(v).map(|f| VersionKey::of(f)));
         if keys != [Some(mapping.source()), Some(mapping.target())] {
-            return Err(SetupError::OtherVersions { func: graph.func, edge: number });
+            return Err(HopSetupError::OtherVersions { func: graph.func, edge: number });
         }
     }
     Ok(())

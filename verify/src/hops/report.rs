@@ -1,6 +1,6 @@
 //! The report of chains: counts, and divergences.
 
-use crate::state_oracle::Fault;
+use crate::state_oracle::EntryFault;
 use ir::{Func, Point, Value};
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl fmt::Display for Hop {
         let (point, target) = (point.inst(), target.inst());
         write!(
             f,
-            "{func}: after {wait} visits from version {from}, {point}, to version {to}, {target} (edge {edge})"
+            "{func}: after {wait} visits, from {point} of version {from} to {target} of version {to} (edge {edge})"
         )
     }
 }
@@ -39,7 +39,7 @@ impl fmt::Display for Hop {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HopDifference {
     /// The entry has a fault regardless of the run.
-    Entry(Fault),
+    Entry(EntryFault),
     /// The entry does not provide a value that is live at its target point, or that an entry of its
     /// target version requires. Found without a run.
     NotProvided {
@@ -69,13 +69,15 @@ impl fmt::Display for HopDifference {
         match self {
             HopDifference::Entry(fault) => write!(f, "{fault}"),
             HopDifference::NotProvided { value } => {
-                write!(f, "{value} is live or required at the target point and not provided")
+                write!(f, "{value} is not provided, but live or required at the target point")
             }
-            HopDifference::Undefined { value } => write!(f, "{value} is required and undefined"),
+            HopDifference::Undefined { value } => {
+                write!(f, "the entry requires {value}, which has no contents")
+            }
             HopDifference::Compensation(fault) => write!(f, "{fault}"),
-            HopDifference::Refused(reason) => write!(f, "the transition was refused: {reason}"),
+            HopDifference::Refused(reason) => write!(f, "the machine refused the hop: {reason}"),
             HopDifference::End { expected, found } => {
-                write!(f, "the chain ends in {found}; without hops the run ends in {expected}")
+                write!(f, "the chain ends in {found}; without hops, the run ends in {expected}")
             }
         }
     }

@@ -1,15 +1,15 @@
 //! Lockstep: both versions run from anchor to anchor, and the records of each gap are compared.
 
 use super::Oracle;
-use super::plan::{EntryPlan, Place, StepPlan};
-use super::record::{AnchorStop, Plans, Sampler, Visit, Watcher};
-use super::report::{Difference, Divergence, Stop};
-use crate::end::{End, ended_alike, is_exhausted};
+use super::plan::{EntryPlan, OperandPlace, StepPlan};
+use super::record::{AnchorStop, GapWatcher, Plans, Sampler, Visit};
+use super::report::{Difference, Divergence, StopText};
+use crate::end::{RunEnd, ended_alike, is_exhausted};
 use crate::prng::Prng;
 use check::{CheckedEntry, Unproved};
 use interp::{Host, Machine, NoObserver, Outcome, Run};
 use ir::{Func, Inst, Opcode, Point, Value, eval};
-use transition::Side;
+use transition::{Pair, Side};
 
 /// The end of an advance.
 enum Advance {
@@ -27,7 +27,7 @@ impl Advance {
 
 /// A copy of a machine at a visit, from which a run goes on.
 struct Copied<H> {
-    side: usize,
+    side: Side,
     /// The index of the visit in the records of its side.
     visit: usize,
     machine: Machine,
@@ -37,19 +37,19 @@ struct Copied<H> {
 /// A run that made a transition and has ended. It is compared once the run without a transition has
 /// ended.
 struct WentOn {
-    entry: Key,
+    entry: EntryKey,
     visit: u64,
-    end: End,
+    end: RunEnd,
 }
 
 /// An entry: its function, the side of its source version, and its index.
-type Key = (Func, usize, u32);
+type EntryKey = (Func, Side, u32);
 
 /// The run of one input in both versions.
 struct Lockstep<'o, 'a, H> {
     oracle: &'o mut Oracle<'a>,
-    machines: [Machine; 2],
-    hosts: [H; 2],
+    machines: Pair<Machine>,
+    hosts: Pair<H>,
     args: &'o [u64],
     /// The anchor at which both runs last stopped.
     before: Option<(Func, Inst)>,
@@ -65,15 +65,16 @@ struct Lockstep<'o, 'a, H> {
 
 /// Implements [`Oracle::run`].
 pub(super) fn run<H: Host + Clone>(oracle: &mut Oracle<'_>, func: Func, args: &[u64], host: &H) {
-    let start = oracle.pristine[0].start_function();
+    let start = oracle.pristine.before.start_function();
     // The number of the run goes into the seed, so that each run takes other samples.
     let prng = Prng::new(oracle.options.seed).fork(2 + oracle.report.runs);
-    for (side, recording) in oracle.recordings.iter_mut().enumerate() {
-        recording.restart(Sampler::new(prng.fork(side as u64), oracle.options.going_on));
+    for side in Side::BOTH {
+        let sampler = Sampler::new(prng.fork(side as u64), oracle.options.going_on);
+        oracle.recordings[side].restart(sampler);
     }
     oracle.report.runs += 1;
     let machines = oracle.pristine.clone();
-    let hosts = [host.clone(), host.clone()];
+    let hosts = Pair::from_fn(|_| host.clone());
     let (copied, went_on) = (Vec::new(), Vec::new());
     let (results, provided) = (Vec::new(), Vec::new());
     let mut lockstep = Lockstep {
@@ -98,7 +99,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
     fn call(&mut self, func: Func, args: &[u64]) -> bool {
         self.went_on.clear();
         self.before = None;
-        self.machines.iter_mut().for_each(|m| m.start(func, args));
+        self.machines.as_mut().into_iter().for_each(|m| m.start(func, args));
         loop {
             let (before, after) = self.gap();
             // First: a limit may end one version earlier than the other, and that is no difference
@@ -120,10 +121,10 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
                     return self.ended(a, b);
                 }
                 (Advance::Ended(a), Advance::Stopped(_)) if a.trap().is_some() => {
-                    return self.trapped_early([Some(a), None]);
+                    return self.trapped_early(Pair::new(Some(a), None));
                 }
                 (Advance::Stopped(_), Advance::Ended(b)) if b.trap().is_some() => {
-                    return self.trapped_early([None, Some(b)]);
+                    return self.trapped_early(Pair::new(None, Some(b)));
                 }
                 (before, after) => {
                     let [before, after] = [before, after].map(|stop| self.stop_text(stop));
@@ -134,27 +135,27 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         }
     }
 
-    /// Advances both runs to their next anchors, side 0 first.
+    /// Advances both runs to their next anchors, the version before first.
     fn gap(&mut self) -> (Advance, Advance) {
         self.oracle.report.gaps += 1;
         self.copied.clear();
-        // Both runs must record the same gaps. The gate decides at the first watched point of side
-        // 0, and side 1 follows.
+        // Both runs must record the same gaps. The gate decides at the first watched point of the
+        // version before, and the version after follows.
         let spent = self.oracle.report.total().transitions >= self.oracle.options.transitions;
-        self.oracle.recordings[0].next_gap(spent.then_some(false));
-        let before = self.advance(0);
-        let decided = self.oracle.recordings[0].on;
-        // If side 0 met no watched point, there was no decision. Side 1 then records, so that an
-        // entry whose target point is in another gap is found.
-        self.oracle.recordings[1].next_gap(Some(decided.unwrap_or(true)));
-        (before, self.advance(1))
+        self.oracle.recordings.before.next_gap(spent.then_some(false));
+        let before = self.advance(Side::Before);
+        let decided = self.oracle.recordings.before.on;
+        // If the version before met no watched point, there was no decision. The version after then
+        // records, so that an entry whose target point is in another gap is found.
+        self.oracle.recordings.after.next_gap(Some(decided.unwrap_or(true)));
+        (before, self.advance(Side::After))
     }
 
     /// Advances one run to its next anchor or its end.
-    fn advance(&mut self, side: usize) -> Advance {
+    fn advance(&mut self, side: Side) -> Advance {
         let oracle = &mut *self.oracle;
         loop {
-            let mut watcher = Watcher {
+            let mut watcher = GapWatcher {
                 plans: &oracle.plans,
                 side,
                 recording: &mut oracle.recordings[side],
@@ -200,15 +201,15 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
     /// One version has trapped where the other has not yet. Runs the other one to its end, which
     /// must be the same trap. An entry at a point on the way has no state to compare with, and
     /// `compare_gap` reports it. Always returns `false`.
-    fn trapped_early(&mut self, mut ends: [Option<Outcome>; 2]) -> bool {
+    fn trapped_early(&mut self, mut ends: Pair<Option<Outcome>>) -> bool {
         self.compare_gap();
-        let late = usize::from(ends[0].is_some());
+        let late = if ends.before.is_some() { Side::After } else { Side::Before };
         while ends[late].is_none() {
             self.oracle.report.gaps += 1;
             self.copied.clear();
             // The records of the run that has ended are emptied in each gap, too. An old record
             // could else be taken for the partner of an entry.
-            for recording in &mut self.oracle.recordings {
+            for recording in self.oracle.recordings.as_mut() {
                 recording.next_gap(Some(true));
             }
             match self.advance(late) {
@@ -217,7 +218,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             }
             self.compare_gap();
         }
-        let [Some(a), Some(b)] = ends else {
+        let Pair { before: Some(a), after: Some(b) } = ends else {
             unreachable!("the loop ends when both runs have ended")
         };
         if is_exhausted(&a) || is_exhausted(&b) {
@@ -236,9 +237,9 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
     fn ended(&mut self, a: Outcome, b: Outcome) -> bool {
         self.oracle.report.trapped += u64::from(a.trap().is_some());
         let returned = a.returned().is_some();
-        let [a, b] = [End::of(&self.machines[0], a), End::of(&self.machines[1], b)];
-        // Versions first. The runs that went on are compared with side 0, which makes sense only if
-        // both sides agree.
+        let (a, b) = (RunEnd::of(&self.machines.before, a), RunEnd::of(&self.machines.after, b));
+        // Versions first. The runs that went on are compared with the version before, which makes
+        // sense only if both versions agree.
         if a.effects != b.effects {
             self.diverge(None, Difference::LockstepEffects);
             return false;
@@ -263,7 +264,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             self.diverge(entry.map(|e| ((func, side, e), number)), Difference::Ambiguous);
             return;
         }
-        for side in [0, 1] {
+        for side in Side::BOTH {
             for index in 0..self.oracle.recordings[side].visits.len() {
                 let visit = self.oracle.recordings[side].visits[index];
                 let Some(entry) = self.plan(visit.func, side).points[visit.point as usize].entry
@@ -281,27 +282,27 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
     }
 
     /// A point that one of the runs visited twice in this gap, with its side.
-    fn ambiguous(&self) -> Option<(usize, Func, u32)> {
-        let at = |side: usize| {
+    fn ambiguous(&self) -> Option<(Side, Func, u32)> {
+        let at = |side: Side| {
             self.oracle.recordings[side].ambiguous.map(|(func, point)| (side, func, point))
         };
-        at(0).or(at(1))
+        at(Side::Before).or(at(Side::After))
     }
 
-    fn plan(&self, func: Func, side: usize) -> &super::plan::SidePlan {
+    fn plan(&self, func: Func, side: Side) -> &super::plan::SidePlan {
         plan_of(&self.oracle.plans, func, side)
     }
 
     /// Runs an entry on the record of its source point, and compares the result with the record of
     /// the other run at the target point. Leaves the provided values in `self.provided`.
-    fn fire(&mut self, key: Key, visit: &Visit) -> Result<(), Difference> {
+    fn fire(&mut self, key: EntryKey, visit: &Visit) -> Result<(), Difference> {
         let (func, side, index) = key;
         let oracle = &mut *self.oracle;
         let entry = &plan_of(&oracle.plans, func, side).entries[index as usize];
         if let Some(fault) = &entry.fault {
             return Err(Difference::Entry(fault.clone()));
         }
-        let (source, target) = (&oracle.recordings[side], &oracle.recordings[1 - side]);
+        let (source, target) = (&oracle.recordings[side], &oracle.recordings[side.other()]);
         // The other version did not visit the target point between the same anchors.
         let Some(partner) = target.visit_of(func, entry.target) else {
             return Err(Difference::NoPartner);
@@ -317,7 +318,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         if visit.after_stores != Some(partner.memory) {
             return Err(Difference::Memory);
         }
-        let counts = oracle.report.counts_mut(Side::BOTH[side]);
+        let counts = oracle.report.counts_mut(side);
         counts.transitions += 1;
         counts.with_code += u64::from(entry.has_code);
         counts.in_loops += u64::from(entry.in_loop);
@@ -328,15 +329,15 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
 
     /// If the machine was copied at this visit, makes the transition on the copy, and runs it to
     /// its end.
-    fn go_on(&mut self, key: Key, visit_index: usize, visit: &Visit) {
+    fn go_on(&mut self, key: EntryKey, visit_index: usize, visit: &Visit) {
         let (func, side, index) = key;
         let wanted = |c: &Copied<H>| c.side == side && c.visit == visit_index;
         let Some(at) = self.copied.iter().position(wanted) else { return };
         let Copied { mut machine, mut host, .. } = self.copied.swap_remove(at);
         let entry = &self.plan(func, side).entries[index as usize];
-        let target = self.plan(func, 1 - side).points[entry.target as usize].point;
+        let target = self.plan(func, side.other()).points[entry.target as usize].point;
         let to = self.oracle.versions[func.as_u32() as usize]
-            .expect("a planned function has versions")[1 - side];
+            .expect("a planned function has versions")[side.other()];
         // Entries with stores fire as a whole, because the machine has to execute them. Others hand
         // over the provided values, so that the run continues with exactly the values compared.
         let moved = match &entry.stores {
@@ -360,7 +361,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
                 break outcome;
             }
         };
-        let counts = self.oracle.report.counts_mut(Side::BOTH[side]);
+        let counts = self.oracle.report.counts_mut(side);
         counts.going_on += 1;
         // A run that a limit ended has no end to compare.
         if is_exhausted(&outcome) {
@@ -370,11 +371,11 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         self.went_on.push(WentOn {
             entry: key,
             visit: visit.number,
-            end: End::of(&machine, outcome),
+            end: RunEnd::of(&machine, outcome),
         });
     }
 
-    fn compare_end(&mut self, went_on: &WentOn, reference: &End) {
+    fn compare_end(&mut self, went_on: &WentOn, reference: &RunEnd) {
         if !went_on.end.same(reference) {
             let (expected, found) = (reference.text(), went_on.end.text());
             self.diverge(
@@ -384,10 +385,10 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         }
     }
 
-    fn stop_text(&self, stop: Advance) -> Stop {
+    fn stop_text(&self, stop: Advance) -> StopText {
         match stop {
-            Advance::Ended(outcome) => Stop::Ended(outcome.to_string()),
-            Advance::Stopped(stop) => Stop::Anchor {
+            Advance::Ended(outcome) => StopText::Ended(outcome.to_string()),
+            Advance::Stopped(stop) => StopText::Anchor {
                 function: self.oracle.module.funcs[stop.func].name.clone(),
                 point: Point::before(stop.inst),
                 activation: stop.activation,
@@ -396,7 +397,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
     }
 
     /// Counts a divergence. Keeps it if it is the first of its entry and there is room.
-    fn diverge(&mut self, entry: Option<(Key, u64)>, difference: Difference) {
+    fn diverge(&mut self, entry: Option<(EntryKey, u64)>, difference: Difference) {
         let oracle = &mut *self.oracle;
         oracle.report.divergence_count += 1;
         let is_new = entry.is_none_or(|(key, _)| oracle.blamed.insert(key));
@@ -408,7 +409,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
     }
 }
 
-fn plan_of(plans: &Plans, func: Func, side: usize) -> &super::plan::SidePlan {
+fn plan_of(plans: &Plans, func: Func, side: Side) -> &super::plan::SidePlan {
     let pair = plans[func.as_u32() as usize].as_ref().expect("visits are of planned functions");
     &pair[side]
 }
@@ -459,9 +460,9 @@ fn provide(
 }
 
 #[inline]
-fn fetch(place: Place, recorded: &[u64], results: &[u64]) -> u64 {
+fn fetch(place: OperandPlace, recorded: &[u64], results: &[u64]) -> u64 {
     match place {
-        Place::Recorded(index) => recorded[index as usize],
-        Place::Step(index) => results[index as usize],
+        OperandPlace::Recorded(index) => recorded[index as usize],
+        OperandPlace::Step(index) => results[index as usize],
     }
 }

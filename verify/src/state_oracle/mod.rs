@@ -36,7 +36,7 @@ mod report;
 
 pub(crate) use plan::{Analyses, entry_fault};
 pub(crate) use provided::find_missing;
-pub use report::{Blamed, Counts, Difference, Divergence, Fault, Report, Stop};
+pub use report::{Blamed, Counts, Difference, Divergence, EntryFault, Report, StopText};
 
 use crate::prng::Prng;
 use fixedbitset::FixedBitSet;
@@ -47,7 +47,7 @@ use record::{Gate, Plans, Recording, Sampler};
 use std::collections::BTreeSet;
 use std::fmt;
 use transition::mapping::Mapping;
-use transition::{Demand, Side, VersionKey};
+use transition::{Demand, Pair, Side, VersionKey};
 
 /// Two versions of a function, and the mappings between them.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +64,18 @@ pub struct FunctionPair<'a> {
     pub forward: &'a Mapping,
     /// From `after` to `before`.
     pub backward: &'a Mapping,
+}
+
+impl<'a> FunctionPair<'a> {
+    /// The two versions.
+    fn versions(&self) -> Pair<&'a Function> {
+        Pair::new(self.before, self.after)
+    }
+
+    /// The mappings, by the side that they leave from.
+    fn mappings(&self) -> Pair<&'a Mapping> {
+        Pair::new(self.forward, self.backward)
+    }
 }
 
 /// The visits that are compared.
@@ -131,7 +143,7 @@ impl OracleOptions {
 
 /// The reason why an [`Oracle`] cannot be made.
 #[derive(Clone, PartialEq, Debug)]
-pub enum SetupError {
+pub enum OracleSetupError {
     /// A mapping has other versions than its pair.
     OtherVersions {
         /// The function's name.
@@ -155,26 +167,28 @@ pub enum SetupError {
     Instantiate(InstantiateError),
 }
 
-impl fmt::Display for SetupError {
+impl fmt::Display for OracleSetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SetupError::OtherVersions { function, direction } => {
-                write!(f, "@{function}: the {direction} mapping is one between other versions")
+            OracleSetupError::OtherVersions { function, direction } => {
+                write!(f, "@{function}: the {direction} mapping belongs to other versions")
             }
-            SetupError::NotAnAnchor { function, inst } => {
-                write!(f, "@{function}: {inst} is not in both versions and cannot be an anchor")
+            OracleSetupError::NotAnAnchor { function, inst } => {
+                write!(f, "@{function}: {inst} cannot be an anchor, because one version lacks it")
             }
-            SetupError::TwoPairs { function } => write!(f, "@{function} has two pairs of versions"),
-            SetupError::Instantiate(error) => write!(f, "{error}"),
+            OracleSetupError::TwoPairs { function } => {
+                write!(f, "@{function} has two pairs of versions")
+            }
+            OracleSetupError::Instantiate(error) => write!(f, "{error}"),
         }
     }
 }
 
-impl std::error::Error for SetupError {}
+impl std::error::Error for OracleSetupError {}
 
 /// By function: the versions before and after, with the same ids in every machine; `None` for
 /// functions without a pair.
-type Versions = Vec<Option<[VersionId; 2]>>;
+type Versions = Vec<Option<Pair<VersionId>>>;
 
 /// Compares the transitions between pairs of versions of a module's functions. On both sides,
 /// functions without a pair run as in the module.
@@ -186,14 +200,14 @@ pub struct Oracle<'a> {
     plans: Box<Plans>,
     /// Machines that have run nothing, one for each side, with all functions in the version of that
     /// side.
-    pristine: [Machine; 2],
+    pristine: Pair<Machine>,
     versions: Versions,
-    recordings: [Recording; 2],
+    recordings: Pair<Recording>,
     gate: Gate,
     /// By function and side of the source version: the entries that fired at least once.
-    fired: Vec<[FixedBitSet; 2]>,
+    fired: Vec<Pair<FixedBitSet>>,
     /// The entries for which a divergence of a run was kept.
-    blamed: BTreeSet<(Func, usize, u32)>,
+    blamed: BTreeSet<(Func, Side, u32)>,
     report: Report,
 }
 
@@ -203,7 +217,7 @@ impl<'a> Oracle<'a> {
     /// and the values live in blocks with target points.
     ///
     /// # Errors
-    /// See [`SetupError`].
+    /// See [`OracleSetupError`].
     ///
     /// # Panics
     /// If the verifier rejects the module or a version.
@@ -211,34 +225,35 @@ impl<'a> Oracle<'a> {
         module: &'a Module,
         pairs: &[FunctionPair<'a>],
         options: OracleOptions,
-    ) -> Result<Oracle<'a>, SetupError> {
-        let mut plans: Vec<Option<[plan::SidePlan; 2]>> =
+    ) -> Result<Oracle<'a>, OracleSetupError> {
+        let mut plans: Vec<Option<Pair<plan::SidePlan>>> =
             module.funcs.keys().map(|_| None).collect();
         let mut missing = Vec::new();
         for pair in pairs {
             check_pair(pair)?;
             let analyses = [pair.before, pair.after].map(plan::Analyses::new);
-            let mappings = [pair.forward, pair.backward];
-            let plan = plan::plan_pair(&analyses, pair.anchors, mappings);
+            let [before, after] = &analyses;
+            let plan = plan::plan_pair(Pair::new(before, after), pair.anchors, pair.mappings());
             let edges = [(0, 1, pair.forward), (1, 0, pair.backward)];
             missing.push((pair.func, provided::find_missing(&analyses, &edges, options.demand)));
             if plans[pair.func.as_u32() as usize].replace(plan).is_some() {
-                return Err(SetupError::TwoPairs { function: pair.before.name().to_owned() });
+                return Err(OracleSetupError::TwoPairs { function: pair.before.name().to_owned() });
             }
         }
         let program = Program::new(module);
-        let (before, versions) = instantiate(module, &program, pairs, &plans, &options, 0)?;
-        let (after, _) = instantiate(module, &program, pairs, &plans, &options, 1)?;
+        let (before, versions) =
+            instantiate(module, &program, pairs, &plans, &options, Side::Before)?;
+        let (after, _) = instantiate(module, &program, pairs, &plans, &options, Side::After)?;
         let prng = Prng::new(options.seed);
         // The samplers are placeholders: every run starts with samplers of its own
         // (`lockstep::run`).
         let recordings =
-            [0, 1].map(|side| Recording::new(&plans, side, Sampler::new(prng.fork(0), 0)));
+            Pair::from_fn(|side| Recording::new(&plans, side, Sampler::new(prng.fork(0), 0)));
         let mut oracle = Oracle {
             module,
             pairs: pairs.to_vec(),
             options,
-            pristine: [before, after],
+            pristine: Pair { before, after },
             versions,
             recordings,
             gate: Gate::new(options.policy, prng.fork(1)),
@@ -270,7 +285,8 @@ impl<'a> Oracle<'a> {
         self.report.divergence_count += missing.len() as u64;
         let mut last = None;
         for m in missing {
-            let key = (func, m.edge, m.entry);
+            // `new` lists the mappings of a pair in the order of their sides.
+            let key = (func, Side::BOTH[m.edge], m.entry);
             if last.replace(key) != Some(key)
                 && self.report.divergences.len() < self.options.divergences
             {
@@ -282,10 +298,10 @@ impl<'a> Oracle<'a> {
     }
 
     /// Describes an entry for reports.
-    fn blamed(&self, (func, side, index): (Func, usize, u32), visit: Option<u64>) -> Blamed {
+    fn blamed(&self, (func, side, index): (Func, Side, u32), visit: Option<u64>) -> Blamed {
         let pair =
             self.pairs.iter().find(|p| p.func == func).expect("a planned function has a pair");
-        let (versions, mappings) = ([pair.before, pair.after], [pair.forward, pair.backward]);
+        let (versions, mappings) = (pair.versions(), pair.mappings());
         let (point, entry) =
             mappings[side].entries().nth(index as usize).expect("plans follow the mapping");
         let text = |version: &Function, point: Point| match version.has_inst(point.inst()) {
@@ -294,11 +310,11 @@ impl<'a> Oracle<'a> {
         };
         Blamed {
             function: pair.before.name().to_owned(),
-            direction: Side::BOTH[side],
+            direction: side,
             point,
             point_text: text(versions[side], point),
             target: entry.target,
-            target_text: text(versions[1 - side], entry.target),
+            target_text: text(versions[side.other()], entry.target),
             visit,
         }
     }
@@ -311,36 +327,33 @@ impl<'a> Oracle<'a> {
     /// The number of entries that fired at least once, and of all entries, in both directions.
     pub fn coverage(&self) -> (usize, usize) {
         let all = self.pairs.iter().map(|p| p.forward.len() + p.backward.len()).sum();
-        let fired = self.fired.iter().flatten().map(|entries| entries.count_ones(..)).sum();
+        let fired =
+            self.fired.iter().flat_map(Pair::iter).map(|entries| entries.count_ones(..)).sum();
         (fired, all)
     }
 }
 
 /// One bit for each entry, none of them set.
-fn unfired(plans: &Plans) -> Vec<[FixedBitSet; 2]> {
-    let entries = |plan: &Option<[plan::SidePlan; 2]>, side: usize| {
+fn unfired(plans: &Plans) -> Vec<Pair<FixedBitSet>> {
+    let entries = |plan: &Option<Pair<plan::SidePlan>>, side: Side| {
         plan.as_ref().map_or(0, |p| p[side].entries.len())
     };
-    plans
-        .iter()
-        .map(|plan| [0, 1].map(|side| FixedBitSet::with_capacity(entries(plan, side))))
-        .collect()
+    let bits = |plan| Pair::from_fn(|side| FixedBitSet::with_capacity(entries(plan, side)));
+    plans.iter().map(bits).collect()
 }
 
 /// Checks that mappings and anchors belong to the versions of a pair.
-fn check_pair(pair: &FunctionPair<'_>) -> Result<(), SetupError> {
+fn check_pair(pair: &FunctionPair<'_>) -> Result<(), OracleSetupError> {
     let function = || pair.before.name().to_owned();
-    let keys = [VersionKey::of(pair.before), VersionKey::of(pair.after)];
-    for (direction, mapping, [source, target]) in
-        [(Side::Before, pair.forward, keys), (Side::After, pair.backward, [keys[1], keys[0]])]
-    {
-        if mapping.source() != source || mapping.target() != target {
-            return Err(SetupError::OtherVersions { function: function(), direction });
+    let keys = pair.versions().map(VersionKey::of);
+    for (direction, mapping) in pair.mappings().sides() {
+        if (mapping.source(), mapping.target()) != (keys[direction], keys[direction.other()]) {
+            return Err(OracleSetupError::OtherVersions { function: function(), direction });
         }
     }
     let in_both = |inst: &&Inst| pair.before.has_inst(**inst) && pair.after.has_inst(**inst);
     match pair.anchors.iter().find(|i| !in_both(i)) {
-        Some(inst) => Err(SetupError::NotAnAnchor { function: function(), inst: *inst }),
+        Some(inst) => Err(OracleSetupError::NotAnAnchor { function: function(), inst: *inst }),
         None => Ok(()),
     }
 }
@@ -353,16 +366,16 @@ fn instantiate(
     pairs: &[FunctionPair<'_>],
     plans: &Plans,
     options: &OracleOptions,
-    side: usize,
-) -> Result<(Machine, Versions), SetupError> {
+    side: Side,
+) -> Result<(Machine, Versions), OracleSetupError> {
     let checked = Options { poison: true, track_memory: true, trace: TraceLevel::Digest };
     let machine = Machine::with_options(program, options.limits, checked);
-    let mut machine = machine.map_err(SetupError::Instantiate)?;
+    let mut machine = machine.map_err(OracleSetupError::Instantiate)?;
     let mut versions = vec![None; plans.len()];
     for pair in pairs {
         // Both versions go into each machine, in one order: a transition then names the same
         // version in all of them.
-        let ids = [pair.before, pair.after].map(|v| machine.add_version(module, pair.func, v));
+        let ids = pair.versions().map(|v| machine.add_version(module, pair.func, v));
         let index = pair.func.as_u32() as usize;
         let plan = plans[index].as_ref().expect("every pair was planned");
         machine.mark(ids[side], plan[side].watched());

@@ -1,7 +1,7 @@
 //! The plans of the oracle, made once for each pair of versions: the points to record, and entries
 //! whose operands are resolved to indices in those records.
 
-use super::report::Fault;
+use super::report::EntryFault;
 use cranelift_entity::EntityRef;
 use ir::cfg::Cfg;
 use ir::decided::Decided;
@@ -11,6 +11,7 @@ use ir::{Function, Inst, Opcode, Point, Shape, Type, Value, eval};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use transition::mapping::{Entry, Mapping, Operand, Step};
+use transition::{Pair, Side};
 
 /// The plan for one instruction of one version.
 #[derive(Debug)]
@@ -48,7 +49,7 @@ pub(super) struct EntryPlan {
     pub(super) in_loop: bool,
     /// The fault that the entry has regardless of the run. It is reported when the source point is
     /// visited.
-    pub(super) fault: Option<Fault>,
+    pub(super) fault: Option<EntryFault>,
 }
 
 /// A step whose operands are resolved.
@@ -58,12 +59,12 @@ pub(super) struct StepPlan {
     pub(super) ty: Type,
     pub(super) operand_ty: Type,
     pub(super) bits: u64,
-    pub(super) args: SmallVec<[Place; 3]>,
+    pub(super) args: SmallVec<[OperandPlace; 3]>,
 }
 
 /// The place of an operand.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum OperandPlace {
     /// An index in the record of the source point.
     Recorded(u32),
     /// The result of the step with this index.
@@ -75,7 +76,7 @@ pub(super) enum Place {
 #[derive(Debug)]
 pub(super) struct AssignPlan {
     pub(super) value: Value,
-    pub(super) from: Place,
+    pub(super) from: OperandPlace,
     /// An index in the record of the target point.
     pub(super) expected: u32,
 }
@@ -94,39 +95,39 @@ impl SidePlan {
 }
 
 /// The values to record, by instruction.
-type Wanted = BTreeMap<Inst, BTreeSet<Value>>;
+type WantedValues = BTreeMap<Inst, BTreeSet<Value>>;
 
 /// The plans of both versions of a pair.
 ///
 /// Cost: near linear in the versions and mappings.
 pub(super) fn plan_pair(
-    analyses: &[Analyses<'_>; 2],
+    analyses: Pair<&Analyses<'_>>,
     anchors: &BTreeSet<Inst>,
-    mappings: [&Mapping; 2],
-) -> [SidePlan; 2] {
-    let versions = [analyses[0].function, analyses[1].function];
+    mappings: Pair<&Mapping>,
+) -> Pair<SidePlan> {
     // The order matters: faulty entries have no operands to record, the points follow from the
     // recorded values, and the entries are resolved by the points.
-    let faults =
-        [0, 1].map(|side| find_faults(mappings[side], &analyses[side], &analyses[1 - side]));
-    let wanted = [0, 1].map(|side| wanted_at(side, &mappings, &faults));
-    let points = [0, 1].map(|side| plan_points(&wanted[side], anchors, mappings[side]));
-    let by_inst = [0, 1].map(|side| index_points(versions[side], &points[side]));
-    let entries = [0, 1].map(|side| {
+    let faults: Pair<Vec<Option<EntryFault>>> = Pair::from_fn(|side: Side| {
+        find_faults(mappings[side], analyses[side], analyses[side.other()])
+    });
+    let points = Pair::from_fn(|side: Side| {
+        plan_points(&wanted_at(side, &mappings, &faults), anchors, mappings[side])
+    });
+    let by_inst = Pair::from_fn(|side: Side| index_points(analyses[side].function, &points[side]));
+    let entries = Pair::from_fn(|side: Side| -> Vec<EntryPlan> {
         let resolver = Resolver {
             source: (&by_inst[side], &points[side]),
-            target: (&by_inst[1 - side], &points[1 - side]),
-            analyses: &analyses[side],
+            target: (&by_inst[side.other()], &points[side.other()]),
+            analyses: analyses[side],
         };
         let with_faults = mappings[side].entries().zip(&faults[side]);
         with_faults.map(|((point, entry), fault)| resolver.entry(point, entry, fault)).collect()
     });
-    let ([p0, p1], [i0, i1], [e0, e1]): ([_; 2], [_; 2], [Vec<EntryPlan>; 2]) =
-        (points, by_inst, entries);
-    [
-        SidePlan { by_inst: i0, points: p0, entries: e0 },
-        SidePlan { by_inst: i1, points: p1, entries: e1 },
-    ]
+    by_inst.zip(points).zip(entries).map(|((by_inst, points), entries)| SidePlan {
+        by_inst,
+        points,
+        entries,
+    })
 }
 
 /// A version with the analyses that plans need.
@@ -156,7 +157,7 @@ fn find_faults(
     mapping: &Mapping,
     source: &Analyses<'_>,
     target: &Analyses<'_>,
-) -> Vec<Option<Fault>> {
+) -> Vec<Option<EntryFault>> {
     mapping.entries().map(|(point, entry)| entry_fault(point, entry, source, target)).collect()
 }
 
@@ -166,20 +167,20 @@ pub(crate) fn entry_fault(
     entry: &Entry,
     source: &Analyses<'_>,
     target: &Analyses<'_>,
-) -> Option<Fault> {
+) -> Option<EntryFault> {
     // Points first: availability at an instruction that the version lacks has no meaning.
     if !source.function.has_inst(point.inst()) {
-        return Some(Fault::NoSuchPoint { point });
+        return Some(EntryFault::NoSuchPoint { point });
     }
     if !target.function.has_inst(entry.target.inst()) {
-        return Some(Fault::NoSuchPoint { point: entry.target });
+        return Some(EntryFault::NoSuchPoint { point: entry.target });
     }
     if let Some(value) = entry.requires.iter().find(|v| !source.has(**v, point)) {
-        return Some(Fault::RequiredUnavailable { value: *value });
+        return Some(EntryFault::RequiredUnavailable { value: *value });
     }
     for (index, step) in entry.steps.iter().enumerate() {
         if !is_well_formed(step) {
-            return Some(Fault::MalformedStep { step: index });
+            return Some(EntryFault::MalformedStep { step: index });
         }
         if let Some(fault) = step.args.iter().find_map(|arg| operand_fault(*arg, index, entry)) {
             return Some(fault);
@@ -189,7 +190,7 @@ pub(crate) fn entry_fault(
         let place = ir::place::Place::written(replay.opcode, replay.ty, &replay.imm);
         let count = place.map(|p| if matches!(p, ir::place::Place::Bytes { .. }) { 2 } else { 1 });
         if count != Some(replay.args.len()) {
-            return Some(Fault::MalformedReplay { replay: index });
+            return Some(EntryFault::MalformedReplay { replay: index });
         }
         if let Some(fault) =
             replay.args.iter().find_map(|arg| operand_fault(*arg, entry.steps.len(), entry))
@@ -202,20 +203,20 @@ pub(crate) fn entry_fault(
             return Some(fault);
         }
         if !target.has(assign.value, entry.target) {
-            return Some(Fault::ProvidedUnavailable { value: assign.value });
+            return Some(EntryFault::ProvidedUnavailable { value: assign.value });
         }
     }
     None
 }
 
 /// The fault of an operand of the step with index `step`, which may read earlier steps only.
-fn operand_fault(operand: Operand, step: usize, entry: &Entry) -> Option<Fault> {
+fn operand_fault(operand: Operand, step: usize, entry: &Entry) -> Option<EntryFault> {
     match operand {
         Operand::Source(value) if !entry.requires.contains(&value) => {
-            Some(Fault::NotRequired { value })
+            Some(EntryFault::NotRequired { value })
         }
         Operand::Step(index) if index as usize >= step => {
-            Some(Fault::NoSuchStep { step: index as usize })
+            Some(EntryFault::NoSuchStep { step: index as usize })
         }
         _ => None,
     }
@@ -253,20 +254,24 @@ fn is_well_formed(step: &Step) -> bool {
 /// points, and those that entries of the other side provide at target points. Faulty entries need a
 /// record without values at their source point, because the fault is reported when that point is
 /// visited.
-fn wanted_at(side: usize, mappings: &[&Mapping; 2], faults: &[Vec<Option<Fault>>; 2]) -> Wanted {
-    let mut wanted = Wanted::new();
+fn wanted_at(
+    side: Side,
+    mappings: &Pair<&Mapping>,
+    faults: &Pair<Vec<Option<EntryFault>>>,
+) -> WantedValues {
+    let mut wanted = WantedValues::new();
     for ((point, entry), fault) in mappings[side].entries().zip(&faults[side]) {
         match fault {
             None => wanted.entry(point.inst()).or_default().extend(&entry.requires),
             // A source point that does not exist is visited by no run. Such a fault is never
             // reported by a run.
-            Some(Fault::NoSuchPoint { point: missing }) if *missing == point => {}
+            Some(EntryFault::NoSuchPoint { point: missing }) if *missing == point => {}
             Some(_) => {
                 wanted.entry(point.inst()).or_default();
             }
         }
     }
-    let other = 1 - side;
+    let other = side.other();
     for ((_, entry), fault) in mappings[other].entries().zip(&faults[other]) {
         if fault.is_none() {
             wanted.entry(entry.target.inst()).or_default().extend(entry.provides());
@@ -275,7 +280,11 @@ fn wanted_at(side: usize, mappings: &[&Mapping; 2], faults: &[Vec<Option<Fault>>
     wanted
 }
 
-fn plan_points(wanted: &Wanted, anchors: &BTreeSet<Inst>, mapping: &Mapping) -> Vec<PointPlan> {
+fn plan_points(
+    wanted: &WantedValues,
+    anchors: &BTreeSet<Inst>,
+    mapping: &Mapping,
+) -> Vec<PointPlan> {
     let entries: BTreeMap<Inst, u32> =
         mapping.entries().zip(0..).map(|((p, _), index)| (p.inst(), index)).collect();
     let insts: BTreeSet<Inst> = wanted.keys().chain(anchors).copied().collect();
@@ -305,7 +314,7 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    fn entry(&self, point: Point, entry: &Entry, fault: &Option<Fault>) -> EntryPlan {
+    fn entry(&self, point: Point, entry: &Entry, fault: &Option<EntryFault>) -> EntryPlan {
         let source = self.source.0.get(point.inst().index()).map_or(0, |p| p.saturating_sub(1));
         let in_loop = self.analyses.function.has_inst(point.inst())
             && self
@@ -331,12 +340,12 @@ impl Resolver<'_> {
         plan
     }
 
-    fn place(&self, source: u32, operand: Operand) -> Place {
+    fn place(&self, source: u32, operand: Operand) -> OperandPlace {
         match operand {
             Operand::Source(value) => {
-                Place::Recorded(position(&self.source.1[source as usize], value))
+                OperandPlace::Recorded(position(&self.source.1[source as usize], value))
             }
-            Operand::Step(index) => Place::Step(index),
+            Operand::Step(index) => OperandPlace::Step(index),
         }
     }
 
@@ -362,7 +371,9 @@ impl Resolver<'_> {
 
 /// The index of a value in the record of a point.
 fn position(plan: &PointPlan, value: Value) -> u32 {
-    let index =
-        plan.values.binary_search(&value).expect("what entries without fault use is recorded");
+    let index = plan
+        .values
+        .binary_search(&value)
+        .expect("the operands of entries without fault are recorded");
     index as u32
 }

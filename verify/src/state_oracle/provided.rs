@@ -22,7 +22,7 @@ use transition::mapping::{Entry, Mapping};
 
 /// A mapping on an edge between two versions of a list: the indices of its source and target
 /// versions, and the mapping.
-pub(crate) type Edge<'m> = (usize, usize, &'m Mapping);
+pub(crate) type ProvidedEdge<'m> = (usize, usize, &'m Mapping);
 
 /// A value that is live+ at the target point of an entry, and that the entry does not provide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Missing {
 /// points.
 pub(crate) fn find_missing(
     versions: &[Analyses<'_>],
-    edges: &[Edge<'_>],
+    edges: &[ProvidedEdge<'_>],
     demand: Demand,
 ) -> Vec<Missing> {
     let mut missing = Vec::new();

@@ -8,9 +8,10 @@ use interp::{Control, Observer, Scope, View};
 use ir::{Func, Inst, Point};
 use std::collections::HashMap;
 use transition::mapping::Entry;
+use transition::{Pair, Side};
 
 /// The plans of a function, one for each side; `None` for functions without a pair.
-pub(super) type Plans = [Option<[SidePlan; 2]>];
+pub(super) type Plans = [Option<Pair<SidePlan>>];
 
 /// The state of a run at one visit of a point.
 #[derive(Clone, Copy, Debug)]
@@ -26,11 +27,11 @@ pub(super) struct Visit {
     /// The digest of memory after the stores of the entry that starts here; `None` if one of them
     /// traps.
     pub(super) after_stores: Option<u64>,
-    pub(super) effects: Effects,
+    pub(super) effects: EffectDigest,
 }
 
 /// The effects so far: their number and digest.
-pub(super) type Effects = (u64, u64);
+pub(super) type EffectDigest = (u64, u64);
 
 /// The state in which a run waits at an anchor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +40,7 @@ pub(super) struct AnchorStop {
     pub(super) inst: Inst,
     pub(super) activation: u64,
     pub(super) depth: usize,
-    pub(super) effects: Effects,
+    pub(super) effects: EffectDigest,
 }
 
 /// The latest visit of a point: its gap, its index in the records, and the number of visits so far.
@@ -71,9 +72,9 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    pub(super) fn new(plans: &Plans, side: usize, sampler: Sampler) -> Recording {
+    pub(super) fn new(plans: &Plans, side: Side, sampler: Sampler) -> Recording {
         let points =
-            |plan: &Option<[SidePlan; 2]>| plan.as_ref().map_or(0, |p| p[side].points.len());
+            |plan: &Option<Pair<SidePlan>>| plan.as_ref().map_or(0, |p| p[side].points.len());
         Recording {
             visits: Vec::new(),
             values: Vec::new(),
@@ -165,12 +166,12 @@ fn after_stores(view: &View<'_>, entry: &Entry) -> Option<u64> {
     view.memory_digest_after(&writes).ok()
 }
 
-pub(super) fn effects(view: &View<'_>) -> Effects {
+pub(super) fn effects(view: &View<'_>) -> EffectDigest {
     (view.trace().count(), view.trace().digest())
 }
 
 /// The start of a gap: the anchor before it, if there is one, and its first watched point.
-type Way = (Option<(Func, Inst)>, (Func, Inst));
+type GapEdge = (Option<(Func, Inst)>, (Func, Inst));
 
 /// Decides which gaps are recorded, for both runs together.
 #[derive(Debug)]
@@ -179,7 +180,7 @@ pub(super) struct Gate {
     prng: Prng,
     /// How often each start of a gap was seen. A run has no choice within a gap, so this counts the
     /// visits of every point in it. Never iterated, since its order is random.
-    taken: HashMap<Way, u32>,
+    taken: HashMap<GapEdge, u32>,
 }
 
 impl Gate {
@@ -231,16 +232,16 @@ impl Sampler {
 }
 
 /// Observes one run until its next anchor.
-pub(super) struct Watcher<'a> {
+pub(super) struct GapWatcher<'a> {
     pub(super) plans: &'a Plans,
-    pub(super) side: usize,
+    pub(super) side: Side,
     pub(super) recording: &'a mut Recording,
     pub(super) gate: &'a mut Gate,
     /// The anchor at which both runs last stopped.
     pub(super) before: Option<(Func, Inst)>,
 }
 
-impl Observer for Watcher<'_> {
+impl Observer for GapWatcher<'_> {
     const SCOPE: Scope = Scope::Marked;
 
     fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {

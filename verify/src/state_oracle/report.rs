@@ -35,7 +35,7 @@ impl Counts {
 
 /// A fault that an entry has regardless of the run.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Fault {
+pub enum EntryFault {
     /// The source or the target version lacks the instruction.
     NoSuchPoint {
         /// The point.
@@ -73,29 +73,35 @@ pub enum Fault {
     },
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for EntryFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::NoSuchPoint { point } => {
-                write!(f, "{} is in no block of its version", point.inst())
+            EntryFault::NoSuchPoint { point } => {
+                write!(f, "its version has no instruction {}", point.inst())
             }
-            Fault::RequiredUnavailable { value } => {
+            EntryFault::RequiredUnavailable { value } => {
                 write!(f, "{value} is required but not available at the source point")
             }
-            Fault::NotRequired { value } => {
+            EntryFault::NotRequired { value } => {
                 write!(f, "the compensation code reads {value}, which is not required")
             }
-            Fault::ProvidedUnavailable { value } => {
+            EntryFault::ProvidedUnavailable { value } => {
                 write!(f, "{value} is provided but not available at the target point")
             }
-            Fault::NoSuchStep { step } => {
+            EntryFault::NoSuchStep { step } => {
                 write!(f, "the compensation code reads step {step}, which has not run")
             }
-            Fault::MalformedReplay { replay } => {
-                write!(f, "store {replay} of the compensation code is no write of one place")
+            EntryFault::MalformedReplay { replay } => {
+                write!(
+                    f,
+                    "replayed store {replay} is no write of one place, or has a wrong number of operands"
+                )
             }
-            Fault::MalformedStep { step } => {
-                write!(f, "step {step} of the compensation code is no operation on values")
+            EntryFault::MalformedStep { step } => {
+                write!(
+                    f,
+                    "step {step} of the compensation code is no operation on values, or has wrong operands"
+                )
             }
         }
     }
@@ -103,7 +109,7 @@ impl fmt::Display for Fault {
 
 /// The place at which a run waited for the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Stop {
+pub enum StopText {
     /// Before an anchor.
     Anchor {
         /// The function's name.
@@ -117,13 +123,13 @@ pub enum Stop {
     Ended(String),
 }
 
-impl fmt::Display for Stop {
+impl fmt::Display for StopText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stop::Anchor { function, point, activation } => {
+            StopText::Anchor { function, point, activation } => {
                 write!(f, "@{function} at {} (activation {activation})", point.inst())
             }
-            Stop::Ended(how) => write!(f, "its end: {how}"),
+            StopText::Ended(how) => write!(f, "its end ({how})"),
         }
     }
 }
@@ -135,16 +141,16 @@ pub enum Difference {
     /// blame.
     Stops {
         /// Where the version before stopped.
-        before: Stop,
+        before: StopText,
         /// Where the version after stopped.
-        after: Stop,
+        after: StopText,
     },
     /// The effects of the two versions differ at an anchor, or at the end.
     LockstepEffects,
     /// The two versions end alike, except for memory or globals.
     FinalMemory,
     /// The entry has a fault regardless of the run.
-    Entry(Fault),
+    Entry(EntryFault),
     /// The entry does not provide a value that is live at its target point. Found without a run.
     NotProvided {
         /// The value.
@@ -191,19 +197,17 @@ impl fmt::Display for Difference {
             Difference::Stops { before, after } => {
                 write!(f, "the version before stops at {before}, the version after at {after}")
             }
-            Difference::LockstepEffects => {
-                f.write_str("the effects of the two versions so far differ")
-            }
+            Difference::LockstepEffects => f.write_str("the effects of the two versions differ"),
             Difference::FinalMemory => {
-                f.write_str("the two versions leave different memory or globals behind")
+                f.write_str("the two versions end with different memory or globals")
             }
             Difference::Entry(fault) => write!(f, "{fault}"),
             Difference::NotProvided { value } => {
                 write!(f, "{value} is live at the target point and not provided")
             }
-            Difference::NoPartner => {
-                f.write_str("the target version did not visit the target between the same anchors")
-            }
+            Difference::NoPartner => f.write_str(
+                "the target version did not visit the target point between the same anchors",
+            ),
             Difference::Ambiguous => f.write_str("a point was visited twice between two anchors"),
             Difference::Trap { step, kind } => {
                 write!(f, "step {step} of the compensation code traps: {kind}")
@@ -214,17 +218,18 @@ impl fmt::Display for Difference {
                     "{value} is {expected:#x} in the target version, and {found:#x} after the transition"
                 )
             }
-            Difference::Memory => f.write_str("memory or globals differ between source and target"),
+            Difference::Memory => {
+                f.write_str("memory or globals differ between source point and target point")
+            }
             Difference::Effects => {
-                f.write_str("the effects so far differ between source and target")
+                f.write_str("the effects so far differ between source point and target point")
             }
             Difference::GoingOn { expected, found } => {
-                write!(
-                    f,
-                    "going on ends in {found}; without the transition the run ends in {expected}"
-                )
+                write!(f, "with the transition the run ends in {found}; without it, in {expected}")
             }
-            Difference::Refused(reason) => write!(f, "the transition was refused: {reason}"),
+            Difference::Refused(reason) => {
+                write!(f, "the machine refused the transition: {reason}")
+            }
         }
     }
 }

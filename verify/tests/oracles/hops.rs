@@ -8,10 +8,10 @@ use ir::{Func, Function, Module, Point, Value};
 use osier_verify::agreement::{self, Agreement};
 use osier_verify::generate::{Weights, generate};
 use osier_verify::hops::{
-    Edge, FunctionGraph, Hop, HopDifference, HopDivergence, HopOptions, HopReport, Hopper,
-    SetupError,
+    Edge, FunctionGraph, Hop, HopDifference, HopDivergence, HopOptions, HopReport, HopSetupError,
+    Hopper,
 };
-use osier_verify::state_oracle::Fault;
+use osier_verify::state_oracle::EntryFault;
 use std::collections::BTreeSet;
 use transition::mapping::{Entry, Mapping, Operand};
 
@@ -258,7 +258,7 @@ fn an_entry_that_is_none_is_never_fired() {
     case.back = Mapping::new(case.body(), case.body());
     let report = case.report();
     let faults = report.divergences.iter().filter(|d| {
-        d.difference == HopDifference::Entry(Fault::RequiredUnavailable { value: more })
+        d.difference == HopDifference::Entry(EntryFault::RequiredUnavailable { value: more })
     });
     assert_eq!(faults.count(), 1, "{report:?}");
     assert_eq!((report.hops, report.without_entries), (0, 1));
@@ -297,11 +297,11 @@ fn graphs_that_do_not_fit_are_refused() {
     };
     let edges = [Edge { from: 0, to: 2, mapping: &case.there }];
     let graph = FunctionGraph { func: case.func, versions: &versions, edges: &edges };
-    assert_eq!(new(&[graph]), SetupError::OtherVersions { func: case.func, edge: 0 });
+    assert_eq!(new(&[graph]), HopSetupError::OtherVersions { func: case.func, edge: 0 });
     let graph = FunctionGraph { edges: &[], ..graph };
-    assert_eq!(new(&[graph, graph]), SetupError::NotOneGraph { func: case.func });
+    assert_eq!(new(&[graph, graph]), HopSetupError::NotOneGraph { func: case.func });
     let empty = FunctionGraph { versions: &[], ..graph };
-    assert_eq!(new(&[empty]), SetupError::NotOneGraph { func: case.func });
+    assert_eq!(new(&[empty]), HopSetupError::NotOneGraph { func: case.func });
 }
 
 fn agreement<'a>(case: &'a Case, mappings: &[&'a Mapping]) -> agreement::AgreementReport {

@@ -2,7 +2,7 @@
 
 use crate::case::{Case, LOOP, STRAIGHT, copies, copy, edited, late, sorted};
 use ir::{Edge, Inst, Opcode, Point, Type};
-use osier_verify::state_oracle::{Difference, Fault, OracleOptions};
+use osier_verify::state_oracle::{Difference, EntryFault, OracleOptions};
 use transition::Demand;
 use transition::mapping::{Assign, Entry, Operand, Step};
 
@@ -142,7 +142,7 @@ entry:
     assert_eq!(
         case.run(&[&[2, 5]]).divergence_count,
         0,
-        "what feeds dead code alone is not needed"
+        "operands of dead code alone are not needed"
     );
     let live = OracleOptions { demand: Demand::Live, ..OracleOptions::default() };
     let report = case.run_with(&[&[2, 5]], live);
@@ -180,14 +180,14 @@ fn entries_that_are_wrong_whatever_the_run_are_found_when_visited() {
     let unary = Entry { steps: vec![step(Opcode::Add, &[Operand::Source(a)])], ..good.clone() };
     let float = Entry { steps: vec![step(Opcode::Fneg, &[Operand::Source(a)])], ..good.clone() };
     for (entry, fault) in [
-        (unavailable, Fault::RequiredUnavailable { value: square }),
-        (poison, Fault::NotRequired { value: sum }),
-        (early, Fault::ProvidedUnavailable { value: square }),
-        (unknown, Fault::NoSuchPoint { point: nowhere }),
-        (later, Fault::NoSuchStep { step: 0 }),
-        (load, Fault::MalformedStep { step: 0 }),
-        (unary, Fault::MalformedStep { step: 0 }),
-        (float, Fault::MalformedStep { step: 0 }),
+        (unavailable, EntryFault::RequiredUnavailable { value: square }),
+        (poison, EntryFault::NotRequired { value: sum }),
+        (early, EntryFault::ProvidedUnavailable { value: square }),
+        (unknown, EntryFault::NoSuchPoint { point: nowhere }),
+        (later, EntryFault::NoSuchStep { step: 0 }),
+        (load, EntryFault::MalformedStep { step: 0 }),
+        (unary, EntryFault::MalformedStep { step: 0 }),
+        (float, EntryFault::MalformedStep { step: 0 }),
     ] {
         case.forward.insert(point, entry);
         assert_eq!(case.difference(&[&[3, 4]]), Difference::Entry(fault));

@@ -186,7 +186,7 @@ fn sampling_compares_the_first_visits_and_some_of_the_rest() {
     let report = case.run_with(&[&[5000]], sampled(50));
     assert!((50..200).contains(&report.forward.transitions), "{report:?}");
     assert_eq!(report.forward.transitions, report.backward.transitions);
-    assert_eq!(report, case.run_with(&[&[5000]], sampled(50)), "a seed decides what is sampled");
+    assert_eq!(report, case.run_with(&[&[5000]], sampled(50)), "the seed decides the samples");
 
     // The first visits count over all runs, and a wrong entry among them is found.
     assert_eq!(case.run_with(&[&[5], &[5]], sampled(u32::MAX)).forward.transitions, 8);

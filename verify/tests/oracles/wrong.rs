@@ -5,7 +5,9 @@ use interp::NoHost;
 use ir::{Function, InstSpec, Opcode, TrapKind, Type, Value};
 use osier_verify::generate::{Weights, generate};
 use osier_verify::prng::Prng;
-use osier_verify::state_oracle::{Difference, FunctionPair, Oracle, OracleOptions, SetupError};
+use osier_verify::state_oracle::{
+    Difference, FunctionPair, Oracle, OracleOptions, OracleSetupError,
+};
 use std::collections::BTreeSet;
 use transition::Side;
 use transition::mapping::{Assign, Entry, Mapping, Operand, Step};
@@ -251,16 +253,16 @@ fn what_does_not_fit_together_is_refused() {
     let wrong = FunctionPair { backward: &case.forward, ..pair };
     assert_eq!(
         refused(&[wrong]),
-        Some(SetupError::OtherVersions { function: function(), direction })
+        Some(OracleSetupError::OtherVersions { function: function(), direction })
     );
     let only_after = case.after.first_inst(case.after.entry());
     let anchors = BTreeSet::from([only_after]);
     let wrong = FunctionPair { anchors: &anchors, ..pair };
     assert_eq!(
         refused(&[wrong]),
-        Some(SetupError::NotAnAnchor { function: function(), inst: only_after })
+        Some(OracleSetupError::NotAnAnchor { function: function(), inst: only_after })
     );
-    assert_eq!(refused(&[pair, pair]), Some(SetupError::TwoPairs { function: function() }));
+    assert_eq!(refused(&[pair, pair]), Some(OracleSetupError::TwoPairs { function: function() }));
     assert_eq!(refused(&[pair]), None);
 }
 

@@ -9,11 +9,11 @@ use ir::rules::RULES;
 use ir::text::parse_module;
 use ir::{Block, Effects, Function, Imm, Inst, Module, Opcode, Point, Type, Value, ValueDef};
 use std::collections::{BTreeMap, BTreeSet};
-use transition::VersionKey;
 use transition::certificate::{
     By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind, VersionTerms,
 };
 use transition::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
+use transition::{Pair, Side, VersionKey};
 
 /// Two versions with a certificate and mappings, one of which is wrong.
 pub(crate) struct Wrong {
@@ -21,26 +21,26 @@ pub(crate) struct Wrong {
     pub(crate) check: Check,
     pub(crate) what: &'static str,
     pub(crate) module: Module,
-    pub(crate) versions: [Function; 2],
+    pub(crate) versions: Pair<Function>,
     pub(crate) certificate: Certificate,
-    pub(crate) mappings: [Mapping; 2],
-    pub(crate) facts: [MappingFacts; 2],
+    pub(crate) mappings: Pair<Mapping>,
+    pub(crate) facts: Pair<MappingFacts>,
     pub(crate) options: Options,
 }
 
-/// The versions, certificate and mappings under construction. Side 0 is the version before.
+/// The versions, certificate and mappings under construction.
 pub(crate) struct Draft {
     pub(crate) module: Module,
-    pub(crate) versions: [Function; 2],
+    pub(crate) versions: Pair<Function>,
     pub(crate) terms: Vec<Term>,
-    named: [BTreeMap<Value, TermId>; 2],
-    memory: [BTreeMap<Block, TermId>; 2],
+    named: Pair<BTreeMap<Value, TermId>>,
+    memory: Pair<BTreeMap<Block, TermId>>,
     /// The terms of writes of one place, in drafts where such writes need not be anchors.
-    writes: Option<[BTreeMap<Inst, TermId>; 2]>,
+    writes: Option<Pair<BTreeMap<Inst, TermId>>>,
     leaves: BTreeMap<String, TermId>,
     pub(crate) anchors: Vec<Inst>,
     pub(crate) passed: Vec<Inst>,
-    entries: [Vec<(Point, Entry, EntryFacts)>; 2],
+    entries: Pair<Vec<(Point, Entry, EntryFacts)>>,
     pub(crate) options: Options,
 }
 
@@ -51,13 +51,13 @@ impl Draft {
     /// Two versions of `func @f`. Ids follow the order of the text, so an anchor has to be the
     /// instruction of the same number in both.
     pub(crate) fn new(before: &str, after: &str) -> Draft {
-        let modules = [before, after].map(|text| {
+        let modules = Pair::new(before, after).map(|text| {
             let text = format!("{DECLARATIONS}func @f{text}");
             parse_module(&text).unwrap_or_else(|errors| panic!("{}\n{text}", errors[0]))
         });
-        let versions = [0, 1]
-            .map(|side: usize| modules[side].defined().next().expect("@f is defined").1.clone());
-        let [module, _] = modules;
+        let defined = |m: &Module| m.defined().next().expect("@f is defined").1.clone();
+        let versions = modules.as_ref().map(defined);
+        let module = modules.before;
         let (named, memory, entries) = Default::default();
         let (terms, leaves, options, writes, anchors, passed) = Default::default();
         let mut draft = Draft {
@@ -89,7 +89,7 @@ impl Draft {
 
     /// The effects and branches that both versions have.
     fn effects(&self) -> Vec<Inst> {
-        let [a, b] = &self.versions;
+        let Pair { before: a, after: b } = &self.versions;
         let is_branch = |opcode| matches!(opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
         let is_anchor = |inst: &Inst| {
             b.has_inst(*inst) && {
@@ -103,14 +103,14 @@ impl Draft {
     }
 
     /// The value with this name.
-    pub(crate) fn value(&self, side: usize, name: &str) -> Value {
+    pub(crate) fn value(&self, side: Side, name: &str) -> Value {
         let f = &self.versions[side];
         let mut all = (0..f.value_bound() as u32).map(Value::from_u32).filter(|v| f.has_value(*v));
         all.find(|v| f.value_name(*v) == Some(name))
             .unwrap_or_else(|| panic!("there is no %{name}"))
     }
 
-    fn block(&self, side: usize, name: &str) -> Block {
+    fn block(&self, side: Side, name: &str) -> Block {
         let f = &self.versions[side];
         f.blocks()
             .find(|b| f.block_name(*b) == Some(name))
@@ -118,7 +118,7 @@ impl Draft {
     }
 
     /// The point before the instruction with this index in a block.
-    pub(crate) fn at(&self, side: usize, block: &str, index: usize) -> Point {
+    pub(crate) fn at(&self, side: Side, block: &str, index: usize) -> Point {
         let f = &self.versions[side];
         let mut insts = f.block_insts(self.block(side, block));
         Point::before(insts.nth(index).expect("the block is that long"))
@@ -197,28 +197,30 @@ impl Draft {
     }
 
     /// Gives a value a term.
-    pub(crate) fn is(&mut self, side: usize, name: &str, term: TermId) {
-        self.named[side].insert(self.value(side, name), term);
+    pub(crate) fn is(&mut self, side: Side, name: &str, term: TermId) {
+        let value = self.value(side, name);
+        self.named[side].insert(value, term);
     }
 
     /// Gives the memory at the start of a block a term.
     #[allow(dead_code)] // the trial has no use for it, the tests do
-    pub(crate) fn memory_is(&mut self, side: usize, block: &str, term: TermId) {
-        self.memory[side].insert(self.block(side, block), term);
+    pub(crate) fn memory_is(&mut self, side: Side, block: &str, term: TermId) {
+        let block = self.block(side, block);
+        self.memory[side].insert(block, term);
     }
 
     /// Gives the write at a point a term.
-    pub(crate) fn write_is(&mut self, side: usize, at: Point, term: TermId) {
+    pub(crate) fn write_is(&mut self, side: Side, at: Point, term: TermId) {
         self.writes.as_mut().expect("writes are terms")[side].insert(at.inst(), term);
     }
 
     /// The term of the write at a point.
-    pub(crate) fn write(&mut self, side: usize, at: Point) -> TermId {
+    pub(crate) fn write(&mut self, side: Side, at: Point) -> TermId {
         self.written(side, at.inst())
     }
 
     /// The term of the memory after a writing instruction.
-    fn written(&mut self, side: usize, inst: Inst) -> TermId {
+    fn written(&mut self, side: Side, inst: Inst) -> TermId {
         let data = self.versions[side].inst(inst).clone();
         let Some(writes) = self
             .writes
@@ -240,12 +242,12 @@ impl Draft {
     }
 
     /// The term of the value with this name.
-    pub(crate) fn term(&mut self, side: usize, name: &str) -> TermId {
+    pub(crate) fn term(&mut self, side: Side, name: &str) -> TermId {
         let value = self.value(side, name);
         self.term_of(side, value)
     }
 
-    fn term_of(&mut self, side: usize, value: Value) -> TermId {
+    fn term_of(&mut self, side: Side, value: Value) -> TermId {
         if let Some(term) = self.named[side].get(&value) {
             return *term;
         }
@@ -286,7 +288,7 @@ impl Draft {
     }
 
     /// The class of the memory before an instruction.
-    pub(crate) fn memory_before(&mut self, side: usize, inst: Inst) -> TermId {
+    pub(crate) fn memory_before(&mut self, side: Side, inst: Inst) -> TermId {
         let f = &self.versions[side];
         let mut at = f.prev_inst(inst);
         while let Some(before) = at {
@@ -301,7 +303,7 @@ impl Draft {
     }
 
     /// The memory at the start of a block: that at the end of its only predecessor, or a leaf.
-    fn memory_at_start(&mut self, side: usize, block: Block) -> TermId {
+    fn memory_at_start(&mut self, side: Side, block: Block) -> TermId {
         if let Some(term) = self.memory[side].get(&block) {
             return *term;
         }
@@ -325,14 +327,14 @@ impl Draft {
     /// the anchor.
     pub(crate) fn entry(
         &mut self,
-        side: usize,
+        side: Side,
         [source, target]: [Point; 2],
         steps: Vec<(Step, [TermId; 2])>,
         assigns: &[(&str, Operand)],
     ) {
         let mut assigns: Vec<Assign> = assigns
             .iter()
-            .map(|(name, from)| Assign { value: self.value(1 - side, name), from: *from })
+            .map(|(name, from)| Assign { value: self.value(side.other(), name), from: *from })
             .collect();
         assigns.sort_unstable();
         let reads = steps
@@ -357,9 +359,9 @@ impl Draft {
     }
 
     /// Makes the last entry replay a write, and names its term in the facts.
-    pub(crate) fn replay(&mut self, side: usize, (at, args): (Point, &[Operand]), term: TermId) {
+    pub(crate) fn replay(&mut self, side: Side, (at, args): (Point, &[Operand]), term: TermId) {
         let (source, entry, facts) = self.entries[side].last_mut().expect("an entry was added");
-        let data = self.versions[1 - side].inst(at.inst());
+        let data = self.versions[side.other()].inst(at.inst());
         let (opcode, ty, imm) = (data.opcode, data.ty, data.imm);
         entry.replays.push(Replay { inst: at.inst(), opcode, ty, imm, args: args.into() });
         let read = args
@@ -376,18 +378,18 @@ impl Draft {
     }
 
     /// The operand that reads the value with this name.
-    pub(crate) fn from(&self, side: usize, name: &str) -> Operand {
+    pub(crate) fn from(&self, side: Side, name: &str) -> Operand {
         Operand::Source(self.value(side, name))
     }
 
-    pub(crate) fn change_entry(&mut self, side: usize, change: impl FnOnce(&mut Entry)) {
+    pub(crate) fn change_entry(&mut self, side: Side, change: impl FnOnce(&mut Entry)) {
         change(&mut self.entries[side].last_mut().expect("an entry was added").1);
     }
 
     /// Gives a term to every value without one, and finishes. A draft without entries gets one from
     /// each anchor to the same anchor of the version after, which copies values of equal class.
     pub(crate) fn done(mut self, check: Check, what: &'static str) -> Wrong {
-        for side in [0, 1] {
+        for side in Side::BOTH {
             let f = self.versions[side].clone();
             for block in f.blocks() {
                 self.memory_at_start(side, block);
@@ -406,12 +408,12 @@ impl Draft {
             self.entries_at_anchors();
         }
         let writes = self.writes.unwrap_or_default();
-        let sides = [0, 1].map(|side: usize| VersionTerms {
+        let sides = Side::BOTH.map(|side| VersionTerms {
             values: self.named[side].iter().map(|(v, t)| (*v, *t)).collect(),
             memory: self.memory[side].iter().map(|(b, t)| (*b, *t)).collect(),
             writes: writes[side].iter().map(|(i, t)| (*i, *t)).collect(),
         });
-        let versions = [0, 1].map(|side: usize| VersionKey::of(&self.versions[side]));
+        let versions = Side::BOTH.map(|side| VersionKey::of(&self.versions[side]));
         let certificate = Certificate {
             versions,
             terms: self.terms,
@@ -419,10 +421,10 @@ impl Draft {
             anchors: self.anchors,
             passed: self.passed,
         };
-        let mut mappings =
-            [0, 1].map(|side: usize| Mapping::new(&self.versions[side], &self.versions[1 - side]));
-        let mut facts = [MappingFacts::new(), MappingFacts::new()];
-        for (side, mut entries) in self.entries.into_iter().enumerate() {
+        let between = |side: Side| Mapping::new(&self.versions[side], &self.versions[side.other()]);
+        let mut mappings = Pair::from_fn(between);
+        let mut facts = Pair::<MappingFacts>::default();
+        for (side, mut entries) in Side::BOTH.into_iter().zip(self.entries) {
             entries.sort_by_key(|(point, ..)| *point);
             for (point, entry, fact) in entries {
                 mappings[side].insert(point, entry);
@@ -434,7 +436,7 @@ impl Draft {
     }
 
     fn entries_at_anchors(&mut self) {
-        let class = |draft: &Draft, side: usize, value: Value| {
+        let class = |draft: &Draft, side: Side, value: Value| {
             draft.named[side]
                 .get(&value)
                 .and_then(|t| draft.terms.get(*t as usize))
@@ -442,21 +444,23 @@ impl Draft {
         };
         for inst in self.anchors.clone() {
             let point = Point::before(inst);
-            let sources: Vec<Value> = self.named[0].keys().copied().collect();
-            let dom = ir::dom::DomTree::new(&self.versions[0], &Cfg::new(&self.versions[0]));
+            let sources: Vec<Value> = self.named.before.keys().copied().collect();
+            let dom =
+                ir::dom::DomTree::new(&self.versions.before, &Cfg::new(&self.versions.before));
             let sources =
-                sources.into_iter().filter(|v| dom.available_at(&self.versions[0], *v, point));
+                sources.into_iter().filter(|v| dom.available_at(&self.versions.before, *v, point));
             let sources: Vec<Value> = sources.collect();
             let mut assigns = Vec::new();
-            for value in live_before(&self.versions[1], point) {
-                let wanted = class(self, 1, value);
-                let from = sources.iter().find(|v| class(self, 0, **v) == wanted);
-                let name = self.versions[1].value_name(value).expect("values are named").to_owned();
+            for value in live_before(&self.versions.after, point) {
+                let wanted = class(self, Side::After, value);
+                let from = sources.iter().find(|v| class(self, Side::Before, **v) == wanted);
+                let name =
+                    self.versions.after.value_name(value).expect("values are named").to_owned();
                 assigns.extend(from.map(|v| (name, Operand::Source(*v))));
             }
             let assigns: Vec<(&str, Operand)> =
                 assigns.iter().map(|(n, o)| (n.as_str(), *o)).collect();
-            self.entry(0, [point; 2], Vec::new(), &assigns);
+            self.entry(Side::Before, [point; 2], Vec::new(), &assigns);
         }
     }
 }

@@ -4,6 +4,7 @@
 use super::draft::{Draft, Wrong};
 use check::verdict::Check;
 use ir::{Opcode, Type};
+use transition::Side::{After, Before};
 use transition::certificate::{By, NO_TERM, TermId, TermKind};
 
 const NONE: [TermId; 2] = [NO_TERM; 2];
@@ -13,13 +14,13 @@ const NONE: [TermId; 2] = [NO_TERM; 2];
 /// hints for the distance of the two addresses.
 fn apart(what: &'static str, text: &str, via: impl Fn(&mut Draft) -> [TermId; 2]) -> Wrong {
     let mut draft = Draft::of_writes(&format!("{text}return %w\n"), &format!("{text}return %v\n"));
-    let result = draft.term(1, "w");
-    let v = draft.value(1, "v");
-    let read = draft.versions[1].defining_inst(v).expect("a read");
-    let (memory, via) = (draft.memory_before(1, read), via(&mut draft));
+    let result = draft.term(After, "w");
+    let v = draft.value(After, "v");
+    let read = draft.versions.after.defining_inst(v).expect("a read");
+    let (memory, via) = (draft.memory_before(After, read), via(&mut draft));
     let term = draft.like(result, memory, result, By::Apart { via, result });
-    draft.is(0, "v", term);
-    draft.is(1, "v", term);
+    draft.is(Before, "v", term);
+    draft.is(After, "v", term);
     draft.done(Check::MemoryRule, what)
 }
 
@@ -27,13 +28,13 @@ fn apart(what: &'static str, text: &str, via: impl Fn(&mut Draft) -> [TermId; 2]
 fn stored(what: &'static str, store: &str, read: &str) -> Wrong {
     let text = format!("{store}\n%v = {read}\n");
     let mut draft = Draft::of_writes(&format!("{text}return %y\n"), &format!("{text}return %v\n"));
-    let y = draft.term(1, "y");
-    let natural = draft.term(1, "v");
-    let memory = draft.at(1, "entry", 0);
-    let memory = draft.write(1, memory);
+    let y = draft.term(After, "y");
+    let natural = draft.term(After, "v");
+    let memory = draft.at(After, "entry", 0);
+    let memory = draft.write(After, memory);
     let term = draft.like(natural, memory, y, By::Stored { via: NONE });
-    draft.is(0, "v", term);
-    draft.is(1, "v", term);
+    draft.is(Before, "v", term);
+    draft.is(After, "v", term);
     draft.done(Check::MemoryRule, what)
 }
 
@@ -42,11 +43,11 @@ fn stored(what: &'static str, store: &str, read: &str) -> Wrong {
 fn covered(what: &'static str, lone: &str, last: &str) -> Wrong {
     let text = |lone: &str| format!("store.i32 @m[%x + 4], %y\n{lone}\n{last}\nreturn %x\n");
     let mut draft = Draft::of_writes(&text(lone), &text("%p = const.i32 0"));
-    let lone = draft.at(0, "entry", 1);
-    let [point, same] = [0, 1].map(|side| draft.at(side, "entry", 2));
-    let (memory, result) = (draft.write(0, lone), draft.write(1, same));
+    let lone = draft.at(Before, "entry", 1);
+    let [point, same] = [Before, After].map(|side| draft.at(side, "entry", 2));
+    let (memory, result) = (draft.write(Before, lone), draft.write(After, same));
     let term = draft.like(result, memory, result, By::Covers { result });
-    draft.write_is(0, point, term);
+    draft.write_is(Before, point, term);
     draft.done(Check::MemoryRule, what)
 }
 
@@ -60,15 +61,15 @@ fn swapped(
 ) -> Wrong {
     let text = format!("{}\nreturn %x\n", writes.join("\n"));
     let mut draft = Draft::of_writes(&text, &text);
-    let [one, two] = [0, 1].map(|index| draft.at(0, "entry", index));
-    let (first, natural) = (draft.write(0, one), draft.write(0, two));
+    let [one, two] = [0, 1].map(|index| draft.at(Before, "entry", index));
+    let (first, natural) = (draft.write(Before, one), draft.write(Before, two));
     let entry = draft.leaf("memory", TermKind::MemoryAtEntry, None);
     let plain = draft.on(natural, entry);
     let [inner, below] = terms(&mut draft, [plain, natural]);
     let result = draft.on(first, below);
     let term = draft.like(natural, first, result, By::Swaps { via: NONE, inner, result });
-    draft.write_is(0, two, term);
-    draft.write_is(1, two, term);
+    draft.write_is(Before, two, term);
+    draft.write_is(After, two, term);
     draft.done(Check::MemoryRule, what)
 }
 
@@ -83,10 +84,10 @@ fn swaps() -> [Wrong; 5] {
         ),
         swapped("a store anywhere, first", ["store.i32 @m[%y], %x", "store.i32 @m[%x], %y"], right),
         swapped("a write of another value, first", apart, |draft, [plain, _]| {
-            let y = draft.term(0, "y");
+            let y = draft.term(Before, "y");
             let entry = draft.leaf("memory", TermKind::MemoryAtEntry, None);
-            let imm = draft.versions[0].inst(draft.at(0, "entry", 1).inst()).imm;
-            let x = draft.term(0, "x");
+            let imm = draft.versions.before.inst(draft.at(Before, "entry", 1).inst()).imm;
+            let x = draft.term(Before, "x");
             assert_ne!(x, y);
             let other = draft.op(Opcode::Store, Type::I32, imm, &[x, x, entry]);
             assert_ne!(other, plain);
@@ -119,12 +120,12 @@ fn reads_and_covers() -> [Wrong; 8] {
         apart(
             "an address said to be a sum that it is not",
             &with(4, "%w = READ\nstore.i32 @m[%x], %x\n%v = READ\n"),
-            |draft| [draft.term(1, "a"), NO_TERM],
+            |draft| [draft.term(After, "a"), NO_TERM],
         ),
         apart(
-            "a store that begins below what is read, and reaches into it",
+            "a store that overlaps the first bytes read",
             &with(-2, &around("store.i32 @m[%a], %y")),
-            |draft| [NO_TERM, draft.term(1, "a")],
+            |draft| [NO_TERM, draft.term(After, "a")],
         ),
         stored(
             "four bytes stored said to be the one read",
@@ -148,28 +149,28 @@ const LOOP: &str = "%v = global_get.i32 @g\njump head\nhead:\nbr_if %x, body, ou
 pub(super) fn merges() -> [Wrong; 3] {
     let mut edge = Draft::of_writes(&format!("{LOOP}return %v\n"), &format!("{LOOP}return %w\n"));
     let (read, memory) =
-        (edge.term(0, "v"), edge.leaf("memory at head", TermKind::MemoryParam, None));
+        (edge.term(Before, "v"), edge.leaf("memory at head", TermKind::MemoryParam, None));
     let term = edge.like(read, memory, read, By::Merged { reads: [read].into_iter().collect() });
-    edge.is(0, "w", term);
-    edge.is(1, "w", term);
+    edge.is(Before, "w", term);
+    edge.is(After, "w", term);
 
     let mut own = Draft::of_writes(&format!("{LOOP}return %v\n"), &format!("{LOOP}return %w\n"));
     let (read, memory) =
-        (own.term(0, "v"), own.leaf("memory at head, after", TermKind::MemoryParam, None));
-    own.memory_is(1, "head", memory);
+        (own.term(Before, "v"), own.leaf("memory at head, after", TermKind::MemoryParam, None));
+    own.memory_is(After, "head", memory);
     let term = own.like(read, memory, read, By::Merged { reads: [read].into_iter().collect() });
-    own.is(1, "w", term);
+    own.is(After, "w", term);
 
     // Each round stores to the address at which the next round reads.
     let rounds = "%k = const.i32 4\njump head(%x)\nhead(%i: i32):\n%w = load.i32 @m[%i]\nbr_if %w, body, out\n\
         body:\n%n = add.i32 %i, %k\nstore.i32 @m[%n], %y\njump head(%n)\nout:\nreturn %w\n";
     let mut address = Draft::of_writes(rounds, rounds);
-    let [_, i, n] = ["y", "i", "n"].map(|name| address.term(0, name));
+    let [_, i, n] = ["y", "i", "n"].map(|name| address.term(Before, name));
     let (first, memory) = (
         address.leaf("memory", TermKind::MemoryAtEntry, None),
         address.leaf("memory at head", TermKind::MemoryParam, None),
     );
-    let imm = address.versions[0].inst(address.at(0, "head", 0).inst()).imm;
+    let imm = address.versions.before.inst(address.at(Before, "head", 0).inst()).imm;
     let at_entry = address.op(Opcode::Load, Type::I32, imm, &[i, first]);
     let (itself, back) = (address.terms.len() as TermId, address.terms.len() as TermId + 2);
     let term = address.like(
@@ -179,23 +180,20 @@ pub(super) fn merges() -> [Wrong; 3] {
         By::Merged { reads: [at_entry, back].into_iter().collect() },
     );
     assert_eq!(term, itself);
-    let store = address.at(0, "body", 1);
-    let written = address.write(0, store);
+    let store = address.at(Before, "body", 1);
+    let written = address.write(Before, store);
     let read =
         address.like(at_entry, written, at_entry, By::Apart { via: [NO_TERM, n], result: term });
     assert_eq!(read, back);
-    address.is(0, "w", term);
-    address.is(1, "w", term);
+    address.is(Before, "w", term);
+    address.is(After, "w", term);
     [
         edge.done(
             Check::MemoryMerge,
-            "a read behind a loop that writes said to find what is there before",
+            "a read after a loop with writes, in the class of a read before it",
         ),
         own.done(Check::MemoryMerge, "the same where only the version after has the leaf"),
-        address.done(
-            Check::MemoryMerge,
-            "a read at an address that each round has anew, said to be of one memory",
-        ),
+        address.done(Check::MemoryMerge, "a merged read at an address that each round binds anew"),
     ]
 }
 
@@ -207,15 +205,15 @@ fn lone_store(passed: &str) -> Draft {
     };
     let mut draft = Draft::of_writes(&text("store.i32 @m[%x], %x"), &text("%p = const.i32 0"));
     let behind = passed.lines().count();
-    draft
-        .anchors
-        .extend((0..behind).map(|index| draft.at(0, "entry", index).inst()).collect::<Vec<_>>());
+    draft.anchors.extend(
+        (0..behind).map(|index| draft.at(Before, "entry", index).inst()).collect::<Vec<_>>(),
+    );
     draft.anchors.sort_unstable();
-    let [between, last, same] =
-        [(0, 1), (0, 2), (1, 2)].map(|(side, index)| draft.at(side, "entry", behind + index));
-    let (memory, result) = (draft.write(0, between), draft.write(1, same));
+    let [between, last, same] = [(Before, 1), (Before, 2), (After, 2)]
+        .map(|(side, index)| draft.at(side, "entry", behind + index));
+    let (memory, result) = (draft.write(Before, between), draft.write(After, same));
     let term = draft.like(result, memory, result, By::Covers { result });
-    draft.write_is(0, last, term);
+    draft.write_is(Before, last, term);
     draft
 }
 
@@ -226,13 +224,13 @@ pub(super) fn lone_writes() -> [Wrong; 4] {
     let load =
         |first: &str| format!("{first}\n%q = load.i32 @m[%x]\nglobal_set.i32 @g, %y\nreturn %y\n");
     let mut trap = Draft::of_writes(&load("global_set.i32 @g, %x"), &load("%p = const.i32 0"));
-    let [lone, read, last] = [0, 1, 2].map(|index| trap.at(0, "entry", index));
-    let same = trap.at(1, "entry", 2);
+    let [lone, read, last] = [0, 1, 2].map(|index| trap.at(Before, "entry", index));
+    let same = trap.at(After, "entry", 2);
     trap.anchors = [read.inst()].into_iter().chain(std::mem::take(&mut trap.anchors)).collect();
     trap.anchors.sort_unstable();
-    let (memory, result) = (trap.write(0, lone), trap.write(1, same));
+    let (memory, result) = (trap.write(Before, lone), trap.write(After, same));
     let term = trap.like(result, memory, result, By::Covers { result });
-    trap.write_is(0, last, term);
+    trap.write_is(Before, last, term);
     [
         seen.done(Check::AnchorMemory, "a write that a call sees, and only one version has"),
         trap.done(Check::AnchorMemory, "a write that a trap shows, and only one version has"),
@@ -251,14 +249,14 @@ pub(crate) fn window() -> Draft {
     let text =
         |first: &str| format!("{first}\n%q = const.i32 0\nglobal_set.i32 @g, %y\nreturn %x\n");
     let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("global_set.i32 @g, %x"));
-    let [lone, last] = [0, 2].map(|index| draft.at(1, "entry", index));
-    let same = draft.at(0, "entry", 2);
-    let (memory, result) = (draft.write(1, lone), draft.write(0, same));
+    let [lone, last] = [0, 2].map(|index| draft.at(After, "entry", index));
+    let same = draft.at(Before, "entry", 2);
+    let (memory, result) = (draft.write(After, lone), draft.write(Before, same));
     let term = draft.like(result, memory, result, By::Covers { result });
-    draft.write_is(1, last, term);
-    let points = [0, 1].map(|side| draft.at(side, "entry", 1));
-    let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
-    draft.entry(0, points, Vec::new(), &copies);
+    draft.write_is(After, last, term);
+    let points = [Before, After].map(|side| draft.at(side, "entry", 1));
+    let copies = ["x", "y"].map(|name| (name, draft.from(Before, name)));
+    draft.entry(Before, points, Vec::new(), &copies);
     draft
 }
 
@@ -272,20 +270,20 @@ fn two_writes() -> (Draft, [TermId; 2]) {
         &text("%p = const.i32 0", "%r = const.i32 0"),
         &text("global_set.i32 @g, %x", "global_set.i32 @g, %y"),
     );
-    let [one, two, last] = [0, 1, 3].map(|index| draft.at(1, "entry", index));
-    let same = draft.at(0, "entry", 3);
+    let [one, two, last] = [0, 1, 3].map(|index| draft.at(After, "entry", index));
+    let same = draft.at(Before, "entry", 3);
     let entry = draft.leaf("memory", TermKind::MemoryAtEntry, None);
-    let first = draft.write(1, one);
-    let natural = draft.write(1, two);
+    let first = draft.write(After, one);
+    let natural = draft.write(After, two);
     let second = draft.on(natural, entry);
     let term = draft.like(second, first, second, By::Covers { result: second });
-    draft.write_is(1, two, term);
-    let result = draft.write(0, same);
+    draft.write_is(After, two, term);
+    let result = draft.write(Before, same);
     let term = draft.like(result, second, result, By::Covers { result });
-    draft.write_is(1, last, term);
-    let points = [0, 1].map(|side| draft.at(side, "entry", 2));
-    let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
-    draft.entry(0, points, Vec::new(), &copies);
+    draft.write_is(After, last, term);
+    let points = [Before, After].map(|side| draft.at(side, "entry", 2));
+    let copies = ["x", "y"].map(|name| (name, draft.from(Before, name)));
+    draft.entry(Before, points, Vec::new(), &copies);
     (draft, [first, second])
 }
 
@@ -294,44 +292,46 @@ fn late_store() -> Draft {
     let text =
         |first: &str| format!("{first}\n%q = const.i32 0\nstore.i32 @m[%x], %y\nreturn %x\n");
     let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("store.i32 @m[%x], %x"));
-    let [lone, last] = [0, 2].map(|index| draft.at(1, "entry", index));
-    let same = draft.at(0, "entry", 2);
-    let (memory, result) = (draft.write(1, lone), draft.write(0, same));
+    let [lone, last] = [0, 2].map(|index| draft.at(After, "entry", index));
+    let same = draft.at(Before, "entry", 2);
+    let (memory, result) = (draft.write(After, lone), draft.write(Before, same));
     let term = draft.like(result, memory, result, By::Covers { result });
-    draft.write_is(1, last, term);
-    let points = [0, 1].map(|side| draft.at(side, "entry", 1));
-    let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
-    draft.entry(0, points, Vec::new(), &copies);
-    let x = draft.from(0, "x");
-    draft.replay(0, (lone, &[x, x]), memory);
+    draft.write_is(After, last, term);
+    let points = [Before, After].map(|side| draft.at(side, "entry", 1));
+    let copies = ["x", "y"].map(|name| (name, draft.from(Before, name)));
+    draft.entry(Before, points, Vec::new(), &copies);
+    let x = draft.from(Before, "x");
+    draft.replay(Before, (lone, &[x, x]), memory);
     draft
 }
 
 pub(super) fn entries() -> [Wrong; 6] {
     let mut replay = window();
-    let at = replay.at(1, "entry", 0);
-    let (term, [x, y]) = (replay.write(1, at), ["x", "y"].map(|name| replay.from(0, name)));
-    replay.replay(0, (at, &[y]), term);
+    let at = replay.at(After, "entry", 0);
+    let (term, [x, y]) =
+        (replay.write(After, at), ["x", "y"].map(|name| replay.from(Before, name)));
+    replay.replay(Before, (at, &[y]), term);
 
     let mut elsewhere = window();
-    elsewhere.replay(0, (at, &[x]), term);
-    elsewhere
-        .change_entry(0, |entry| entry.replays[0].imm = ir::Imm::Global(ir::Global::from_u32(1)));
+    elsewhere.replay(Before, (at, &[x]), term);
+    elsewhere.change_entry(Before, |entry| {
+        entry.replays[0].imm = ir::Imm::Global(ir::Global::from_u32(1))
+    });
 
     let (mut order, [first, second]) = two_writes();
     let again = order.like(first, second, first, By::Covers { result: first });
-    let [one, two] = [0, 1].map(|index| order.at(1, "entry", index));
-    order.replay(0, (two, &[y]), second);
-    order.replay(0, (one, &[x]), again);
+    let [one, two] = [0, 1].map(|index| order.at(After, "entry", index));
+    order.replay(Before, (two, &[y]), second);
+    order.replay(Before, (one, &[x]), again);
 
     let (mut half, [first, _]) = two_writes();
-    half.replay(0, (one, &[x]), first);
+    half.replay(Before, (one, &[x]), first);
     [
-        replay.done(Check::Replay, "another value written on the way than the facts say"),
-        elsewhere.done(Check::Replay, "another global written on the way than the facts say"),
-        late_store().done(Check::Replay, "a store on the way that may trap"),
-        window().done(Check::EntryMemory, "a landing behind a write that was not done"),
-        order.done(Check::EntryMemory, "two writes done in the other order"),
-        half.done(Check::EntryMemory, "a landing behind two writes of which one was done"),
+        replay.done(Check::Replay, "a replay of another value than the facts name"),
+        elsewhere.done(Check::Replay, "a replay to another global than the facts name"),
+        late_store().done(Check::Replay, "a replayed store that may trap"),
+        window().done(Check::EntryMemory, "a target point after a write that has not executed"),
+        order.done(Check::EntryMemory, "two replays in the wrong order"),
+        half.done(Check::EntryMemory, "a target point after two writes, with a replay of one"),
     ]
 }

@@ -1,5 +1,6 @@
 //! Forgeries: wrong certificates, mappings and versions, each stopped by one check alone.
 
+pub(crate) mod compose;
 mod draft;
 pub(crate) mod memory;
 
@@ -7,6 +8,7 @@ pub(crate) use draft::{Draft, Wrong, step};
 
 use check::verdict::Check;
 use ir::{Imm, Inst, Opcode, Point, Type};
+use transition::Side::{After, Before};
 use transition::VersionKey;
 use transition::certificate::{By, NO_TERM, TermKind};
 use transition::mapping::{Mapping, Operand};
@@ -56,12 +58,14 @@ fn whole() -> [Wrong; 3] {
                 ed.add(ir::InstSpec::constant(Type::I32, 0), at);
             }
         }
-        ir::edit::apply(&other.versions[1], &Grow, &mut ir::edit::Fuel::rewrites(1)).into_parts().0
+        ir::edit::apply(&other.versions.after, &Grow, &mut ir::edit::Fuel::rewrites(1))
+            .into_parts()
+            .0
     };
     let mut mapping =
-        Mapping::between(VersionKey::of(&other.versions[0]), VersionKey::of(&elsewhere));
-    other.mappings[0].entries().for_each(|(point, entry)| mapping.insert(point, entry.clone()));
-    other.mappings[0] = mapping;
+        Mapping::between(VersionKey::of(&other.versions.before), VersionKey::of(&elsewhere));
+    other.mappings.before.entries().for_each(|(point, entry)| mapping.insert(point, entry.clone()));
+    other.mappings.before = mapping;
 
     let ssa = draft(
         "%a = add.i32 %x, %y\n%b = mul.i32 %a, %x\nreturn %b\n",
@@ -73,8 +77,8 @@ fn whole() -> [Wrong; 3] {
         br_if %a, one, two\none:\nreturn %x\ntwo:\nreturn %y\n",
     );
     size.options.live_limit = 1;
-    let points = [0, 1].map(|side| size.at(side, "join", 0));
-    size.entry(0, points, Vec::new(), &[("x", size.from(0, "x"))]);
+    let points = [Before, After].map(|side| size.at(side, "join", 0));
+    size.entry(Before, points, Vec::new(), &[("x", size.from(Before, "x"))]);
     [
         other,
         ssa.done(Check::Ssa, "a product that is computed before its operand"),
@@ -87,16 +91,17 @@ fn terms() -> [Wrong; 3] {
         "%b = slt.i32 %x, %y\n%n = ne.i32 %b, %x\n%e = eqz.i32 %b\nreturn %e\n",
         "%p = const.i32 0\n%q = const.i32 0\n%r = const.i32 0\nreturn %x\n",
     );
-    let (x, b, zero) = (order.term(0, "x"), order.term(0, "b"), order.constant(Type::I32, 0));
+    let (x, b, zero) =
+        (order.term(Before, "x"), order.term(Before, "b"), order.constant(Type::I32, 0));
     let test = order.op(Opcode::Ne, Type::I32, Imm::None, &[b, zero]);
     let test = order.by_rule("bool-ne-zero", test, &[], b, NO_TERM);
     let not = order.op(Opcode::Eqz, Type::I32, Imm::None, &[b]);
     let itself = order.terms.len() as u32;
     let not = order.by_rule("not-ne-zero", not, &[test], x, itself);
-    order.is(0, "e", not);
+    order.is(Before, "e", not);
 
     let mut shape = same("%a = add.i32 %x, %y\nreturn %a\n");
-    let x = shape.term(0, "x");
+    let x = shape.term(Before, "x");
     let kind = TermKind::Op {
         opcode: Opcode::Add,
         ty: Type::I64,
@@ -106,9 +111,9 @@ fn terms() -> [Wrong; 3] {
     shape.add(kind, Some(Type::I64), None, By::Itself);
 
     let mut class = draft("return %x\n", "return %y\n");
-    let x = class.term(0, "x");
+    let x = class.term(Before, "x");
     let y = class.add(TermKind::Argument(1), Some(Type::I32), Some(x), By::Itself);
-    class.is(1, "y", y);
+    class.is(After, "y", y);
     [
         order.done(
             Check::TermOrder,
@@ -132,22 +137,24 @@ fn reasons() -> [Wrong; 4] {
         args: [two, two].into_iter().collect(),
     };
     let sum = folding.add(sum, Some(Type::I32), Some(five), By::Folding);
-    folding.is(1, "s", sum);
+    folding.is(After, "s", sum);
 
     let mut pattern = draft("%s = const.i32 0\nreturn %s\n", "%s = sub.i32 %x, %y\nreturn %s\n");
-    let (x, y, zero) = (pattern.term(0, "x"), pattern.term(0, "y"), pattern.constant(Type::I32, 0));
+    let (x, y, zero) =
+        (pattern.term(Before, "x"), pattern.term(Before, "y"), pattern.constant(Type::I32, 0));
     let of = pattern.op(Opcode::Sub, Type::I32, Imm::None, &[x, y]);
     let term = pattern.by_rule("sub-same", of, &[], zero, NO_TERM);
-    pattern.is(1, "s", term);
+    pattern.is(After, "s", term);
 
     let mut result = draft(
         "%z = const.i32 0\n%s = const.i32 0\nreturn %y\n",
         "%z = const.i32 0\n%s = add.i32 %x, %z\nreturn %s\n",
     );
-    let (x, y, zero) = (result.term(0, "x"), result.term(0, "y"), result.constant(Type::I32, 0));
+    let (x, y, zero) =
+        (result.term(Before, "x"), result.term(Before, "y"), result.constant(Type::I32, 0));
     let of = result.op(Opcode::Add, Type::I32, Imm::None, &[x, zero]);
     let term = result.by_rule("add-zero", of, &[], y, NO_TERM);
-    result.is(1, "s", term);
+    result.is(After, "s", term);
     [
         folding.done(Check::Folding, "2 + 2 folded to 5"),
         pattern.done(Check::RulePattern, "x - y taken for x - x"),
@@ -162,29 +169,29 @@ pub(crate) fn unguarded() -> Wrong {
         "%z = const.i32 0\n%s = const.i32 0\nreturn %x\n",
         "%z = const.i32 0\n%s = ne.i32 %x, %z\nreturn %s\n",
     );
-    let (x, zero) = (draft.term(0, "x"), draft.constant(Type::I32, 0));
+    let (x, zero) = (draft.term(Before, "x"), draft.constant(Type::I32, 0));
     let of = draft.op(Opcode::Ne, Type::I32, Imm::None, &[x, zero]);
     let term = draft.by_rule("bool-ne-zero", of, &[], x, NO_TERM);
-    draft.is(1, "s", term);
+    draft.is(After, "s", term);
     draft.done(Check::RuleGuard, "a truth test of x taken for x, which is any number")
 }
 
 fn values() -> [Wrong; 4] {
     let mut value = draft("%s = const.i32 0\nreturn %x\n", "%s = add.i32 %x, %y\nreturn %s\n");
-    let x = value.term(0, "x");
-    value.is(1, "s", x);
+    let x = value.term(Before, "x");
+    value.is(After, "s", x);
 
     let mut argument = draft("return %x\n", "return %y\n");
-    let (x, y) = (argument.term(0, "x"), argument.term(0, "y"));
-    argument.is(1, "x", y);
-    argument.is(1, "y", x);
+    let (x, y) = (argument.term(Before, "x"), argument.term(Before, "y"));
+    argument.is(After, "x", y);
+    argument.is(After, "y", x);
 
     let mut memory = draft(
         "%v = global_get.i32 @g\nglobal_set.i32 @g, %x\n%p = const.i32 0\nreturn %v\n",
         "%p = const.i32 0\nglobal_set.i32 @g, %x\n%v = global_get.i32 @g\nreturn %v\n",
     );
-    let read = memory.term(0, "v");
-    memory.is(1, "v", read);
+    let read = memory.term(Before, "v");
+    memory.is(After, "v", read);
 
     let effect = draft("%p = const.i32 0\nreturn %x\n", "global_set.i32 @g, %x\nreturn %x\n");
     [
@@ -200,16 +207,16 @@ fn parameters() -> [Wrong; 3] {
         "jump join(%x, %y)\njoin(%p: i32, %q: i32):\nreturn %p\n",
         "jump join(%y, %x)\njoin(%p: i32, %q: i32):\nreturn %p\n",
     );
-    let leaf = binder.term(0, "p");
-    binder.is(1, "q", leaf);
+    let leaf = binder.term(Before, "p");
+    binder.is(After, "q", leaf);
 
     let mut copy = draft(
         "jump join(%x)\njoin(%p: i32):\nreturn %p\n",
         "jump join(%y)\njoin(%p: i32):\nreturn %p\n",
     );
-    let x = copy.term(0, "x");
-    copy.is(0, "p", x);
-    copy.is(1, "p", x);
+    let x = copy.term(Before, "x");
+    copy.is(Before, "p", x);
+    copy.is(After, "p", x);
 
     let leaf = draft(
         "jump join(%x)\njoin(%p: i32):\nreturn %p\n",
@@ -255,49 +262,55 @@ fn anchors() -> [Wrong; 4] {
 fn points() -> [Wrong; 4] {
     let mut source = same("return %x\n");
     let nowhere = Point::before(Inst::from_u32(7));
-    let target = source.at(1, "entry", 0);
-    source.entry(0, [target; 2], Vec::new(), &[("x", source.from(0, "x"))]);
+    let target = source.at(After, "entry", 0);
+    source.entry(Before, [target; 2], Vec::new(), &[("x", source.from(Before, "x"))]);
     let mut source =
-        source.done(Check::SourcePoint, "an entry from an instruction that there is not");
-    let entry = source.mappings[0].remove(target).expect("it was added");
-    source.mappings[0].insert(nowhere, entry);
+        source.done(Check::SourcePoint, "an entry from an instruction that does not exist");
+    let entry = source.mappings.before.remove(target).expect("it was added");
+    source.mappings.before.insert(nowhere, entry);
 
     let mut reached =
         same("%c = const.i32 1\nbr_if %c, live, dead\nlive:\nreturn %x\ndead:\nreturn %y\n");
-    let points = [reached.at(0, "dead", 0), reached.at(1, "live", 0)];
-    reached.entry(0, points, Vec::new(), &[("x", reached.from(0, "y"))]);
+    let points = [reached.at(Before, "dead", 0), reached.at(After, "live", 0)];
+    reached.entry(Before, points, Vec::new(), &[("x", reached.from(Before, "y"))]);
 
     let mut target = same("global_set.i32 @g, %x\nreturn %x\n");
-    let points = [target.at(0, "entry", 1), target.at(1, "entry", 0)];
-    target.entry(0, points, Vec::new(), &[("x", target.from(0, "x"))]);
+    let points = [target.at(Before, "entry", 1), target.at(After, "entry", 0)];
+    target.entry(Before, points, Vec::new(), &[("x", target.from(Before, "x"))]);
 
     let mut passed = same("%d = udiv.i32 %x, %y\nreturn %d\n");
-    let points = [passed.at(0, "entry", 0), passed.at(1, "entry", 1)];
-    let term = passed.term(0, "d");
-    let divide = step(Opcode::Udiv, Type::I32, &[passed.from(0, "x"), passed.from(0, "y")]);
-    passed.entry(0, points, vec![(divide, [term, NO_TERM])], &[("d", Operand::Step(0))]);
+    let points = [passed.at(Before, "entry", 0), passed.at(After, "entry", 1)];
+    let term = passed.term(Before, "d");
+    let divide =
+        step(Opcode::Udiv, Type::I32, &[passed.from(Before, "x"), passed.from(Before, "y")]);
+    passed.entry(Before, points, vec![(divide, [term, NO_TERM])], &[("d", Operand::Step(0))]);
     [
         source,
-        reached.done(Check::SourceReached, "an entry from code that never runs, said to be right"),
-        target.done(Check::TargetPoint, "a landing before a write that was done"),
-        passed.done(Check::TrapPassed, "a landing behind a division that was not tried"),
+        reached.done(Check::SourceReached, "an entry from unreachable code"),
+        target.done(Check::TargetPoint, "a target point before a write that has executed"),
+        passed.done(Check::TrapPassed, "a target point after a division that has not executed"),
     ]
 }
 
 fn lists() -> [Wrong; 3] {
     let sum = "%s = add.i32 %x, %y\nreturn %s\n";
     let mut requires = same(sum);
-    let points = [requires.at(0, "entry", 0), requires.at(1, "entry", 1)];
-    requires.entry(0, points, Vec::new(), &[("s", requires.from(0, "s"))]);
+    let points = [requires.at(Before, "entry", 0), requires.at(After, "entry", 1)];
+    requires.entry(Before, points, Vec::new(), &[("s", requires.from(Before, "s"))]);
 
     let mut kept = same(sum);
-    let point = kept.at(0, "entry", 1);
-    kept.entry(0, [point; 2], Vec::new(), &[("x", kept.from(0, "x")), ("s", kept.from(0, "s"))]);
-    kept.change_entry(0, |entry| entry.kept.clear());
+    let point = kept.at(Before, "entry", 1);
+    kept.entry(
+        Before,
+        [point; 2],
+        Vec::new(),
+        &[("x", kept.from(Before, "x")), ("s", kept.from(Before, "s"))],
+    );
+    kept.change_entry(Before, |entry| entry.kept.clear());
 
     let mut order = same(sum);
-    order.entry(0, [point; 2], Vec::new(), &[("s", order.from(0, "s"))]);
-    order.change_entry(0, |entry| entry.requires.clear());
+    order.entry(Before, [point; 2], Vec::new(), &[("s", order.from(Before, "s"))]);
+    order.change_entry(Before, |entry| entry.requires.clear());
     [
         requires.done(Check::Requires, "a sum read before it is computed"),
         kept.done(Check::Kept, "a dead argument read and not kept"),
@@ -308,44 +321,49 @@ fn lists() -> [Wrong; 3] {
 fn steps() -> [Wrong; 3] {
     let wide = "(%x: i32) -> i64 {\nentry:\n%w = sextend.i64 %x\nreturn %w\n}\n";
     let mut shape = Draft::new(wide, wide);
-    let points = [shape.at(0, "entry", 0), shape.at(1, "entry", 1)];
-    let term = shape.term(0, "w");
-    let mut extend = step(Opcode::Sextend, Type::I64, &[shape.from(0, "x")]);
+    let points = [shape.at(Before, "entry", 0), shape.at(After, "entry", 1)];
+    let term = shape.term(Before, "w");
+    let mut extend = step(Opcode::Sextend, Type::I64, &[shape.from(Before, "x")]);
     extend.operand_ty = Type::I8;
-    shape.entry(0, points, vec![(extend, [term, NO_TERM])], &[("w", Operand::Step(0))]);
+    shape.entry(Before, points, vec![(extend, [term, NO_TERM])], &[("w", Operand::Step(0))]);
 
     let sum = "%s = add.i32 %x, %y\nreturn %s\n";
     let mut fact = same(sum);
-    let points = [fact.at(0, "entry", 0), fact.at(1, "entry", 1)];
-    let term = fact.term(0, "s");
-    let product = step(Opcode::Mul, Type::I32, &[fact.from(0, "x"), fact.from(0, "y")]);
-    fact.entry(0, points, vec![(product, [term, NO_TERM])], &[("s", Operand::Step(0))]);
+    let points = [fact.at(Before, "entry", 0), fact.at(After, "entry", 1)];
+    let term = fact.term(Before, "s");
+    let product = step(Opcode::Mul, Type::I32, &[fact.from(Before, "x"), fact.from(Before, "y")]);
+    fact.entry(Before, points, vec![(product, [term, NO_TERM])], &[("s", Operand::Step(0))]);
 
     let mut trap = same(sum);
-    let (x, y) = (trap.term(0, "x"), trap.term(0, "y"));
+    let (x, y) = (trap.term(Before, "x"), trap.term(Before, "y"));
     let term = trap.op(Opcode::Udiv, Type::I32, Imm::None, &[x, y]);
-    let divide = step(Opcode::Udiv, Type::I32, &[trap.from(0, "x"), trap.from(0, "y")]);
-    trap.entry(0, [points[1]; 2], vec![(divide, [term, NO_TERM])], &[("s", trap.from(0, "s"))]);
+    let divide = step(Opcode::Udiv, Type::I32, &[trap.from(Before, "x"), trap.from(Before, "y")]);
+    trap.entry(
+        Before,
+        [points[1]; 2],
+        vec![(divide, [term, NO_TERM])],
+        &[("s", trap.from(Before, "s"))],
+    );
     [
         shape.done(Check::StepShape, "an extension from another type than that of its operand"),
         fact.done(Check::StepTerm, "a product said to be a sum"),
-        trap.done(Check::StepTrap, "a division that nobody has tried"),
+        trap.done(Check::StepTrap, "a division that neither version has executed"),
     ]
 }
 
 fn assigns() -> [Wrong; 3] {
     let sum = "%s = add.i32 %x, %y\nreturn %s\n";
     let mut shape = same(sum);
-    let points = [shape.at(0, "entry", 1), shape.at(1, "entry", 0)];
-    let copies = ["x", "y", "s"].map(|name| (name, shape.from(0, name)));
-    shape.entry(0, points, Vec::new(), &copies);
+    let points = [shape.at(Before, "entry", 1), shape.at(After, "entry", 0)];
+    let copies = ["x", "y", "s"].map(|name| (name, shape.from(Before, name)));
+    shape.entry(Before, points, Vec::new(), &copies);
 
     let mut value = same("return %x\n");
-    let point = value.at(0, "entry", 0);
-    value.entry(0, [point; 2], Vec::new(), &[("x", value.from(0, "y"))]);
+    let point = value.at(Before, "entry", 0);
+    value.entry(Before, [point; 2], Vec::new(), &[("x", value.from(Before, "y"))]);
 
     let mut live = same("return %x\n");
-    live.entry(0, [point; 2], Vec::new(), &[]);
+    live.entry(Before, [point; 2], Vec::new(), &[]);
     [
         shape.done(Check::AssignShape, "a sum provided before the target version has it"),
         value.done(Check::AssignValue, "one argument for the other"),

@@ -4,11 +4,11 @@
 //! Operations are read as total functions here. One that traps has some fixed result for its
 //! operands; whether it does trap is the question of `traps` and of the steps of entries.
 //!
-//! Terms are checked in order, and a term names only earlier terms. The proof is thus an induction
+//! TermTable are checked in order, and a term names only earlier terms. The proof is thus an induction
 //! over the table: the reason of a term rests on classes that are already proved. The one exception
 //! is [`By::Merged`], which each version has to confirm (`version`).
 
-use crate::verdict::{Check, Finding, Options, Place};
+use super::checks::{Check, Finding, Options, Place};
 use ir::eval::{accepts, eval};
 use ir::rules::{self, Bound, Operand, RULES};
 use ir::{Imm, Inst, Opcode, Type};
@@ -17,33 +17,39 @@ use std::collections::BTreeMap;
 use transition::certificate::{By, NO_TERM, Term, TermId, TermKind, is_well_typed};
 
 /// The table, with the facts about classes that follow from it alone.
-pub(super) struct Terms<'c> {
-    pub(super) options: Options,
+pub(crate) struct TermTable<'c> {
+    pub(crate) options: Options,
     all: &'c [Term],
     /// By class: its bits, if it is a constant.
     constants: Vec<Option<u64>>,
     /// By class: a mask of the bits that may be set. Guards of rules use it.
     masks: Vec<u64>,
     /// By anchor: the leaf that stands for memory after it.
-    pub(super) after: BTreeMap<Inst, TermId>,
+    pub(crate) after: BTreeMap<Inst, TermId>,
     /// The terms with the reason [`By::Merged`]: reads of a block-start memory, which versions have
     /// to confirm.
-    pub(super) merged: Vec<TermId>,
+    pub(crate) merged: Vec<TermId>,
 }
 
-impl<'c> Terms<'c> {
+impl<'c> TermTable<'c> {
     /// Checks every term, in order. Cost: linear in the table.
     ///
     /// # Errors
     /// The first check that fails.
-    pub(super) fn check(all: &'c [Term], options: Options) -> Result<Terms<'c>, Finding> {
+    pub(crate) fn check(all: &'c [Term], options: Options) -> Result<TermTable<'c>, Finding> {
         let count = all.len();
         // `NO_TERM` is no index: a table that reaches it could make a missing term equal to an
         // existing one.
         options.require(Check::Size, count < NO_TERM as usize, Place::Whole)?;
         let (constants, masks) = (vec![None; count], vec![u64::MAX; count]);
-        let mut terms =
-            Terms { options, all, constants, masks, after: BTreeMap::new(), merged: Vec::new() };
+        let mut terms = TermTable {
+            options,
+            all,
+            constants,
+            masks,
+            after: BTreeMap::new(),
+            merged: Vec::new(),
+        };
         for id in 0..count as TermId {
             terms.check_class(id)?;
             terms.check_shape(id)?;
@@ -57,36 +63,36 @@ impl<'c> Terms<'c> {
     }
 
     /// Fails with a finding unless `ok`.
-    pub(super) fn require(&self, check: Check, ok: bool, at: Place) -> Result<(), Finding> {
+    pub(crate) fn require(&self, check: Check, ok: bool, at: Place) -> Result<(), Finding> {
         self.options.require(check, ok, at)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
 
     /// The term with this index; `None` beyond the table. Ids come from the certificate, so no
     /// caller may index without looking.
-    pub(super) fn get(&self, id: TermId) -> Option<&'c Term> {
+    pub(crate) fn get(&self, id: TermId) -> Option<&'c Term> {
         self.all.get(id as usize)
     }
 
-    pub(super) fn kind(&self, id: TermId) -> Option<&'c TermKind> {
+    pub(crate) fn kind(&self, id: TermId) -> Option<&'c TermKind> {
         self.get(id).map(|t| &t.kind)
     }
 
     /// The class of a term; [`NO_TERM`] for an index beyond the table.
-    pub(super) fn class(&self, id: TermId) -> TermId {
+    pub(crate) fn class(&self, id: TermId) -> TermId {
         self.get(id).map_or(NO_TERM, |t| t.class)
     }
 
     /// The type of a term; `None` for memory, and beyond the table.
-    pub(super) fn ty(&self, id: TermId) -> Option<Type> {
+    pub(crate) fn ty(&self, id: TermId) -> Option<Type> {
         self.get(id).and_then(|t| t.ty)
     }
 
     /// The bits of a class that is a constant.
-    pub(super) fn constant(&self, class: TermId) -> Option<u64> {
+    pub(crate) fn constant(&self, class: TermId) -> Option<u64> {
         self.constants.get(class as usize).copied().flatten()
     }
 
@@ -186,7 +192,7 @@ impl<'c> Terms<'c> {
         match &term.by {
             By::Itself => Ok(()),
             // Each version that binds this memory confirms the reason on its edges
-            // (`Version::check_merged`).
+            // (`ProvedVersion::check_merged`).
             By::Merged { .. } => {
                 self.merged.push(id);
                 let leaf = self
@@ -237,7 +243,7 @@ impl<'c> Terms<'c> {
     }
 }
 
-impl rules::Terms for Terms<'_> {
+impl rules::Terms for TermTable<'_> {
     fn operation(&self, term: TermId) -> Option<(Opcode, Type, &[TermId])> {
         match self.kind(term)? {
             TermKind::Op { opcode, ty, args, .. } => Some((*opcode, *ty, args)),
@@ -246,15 +252,15 @@ impl rules::Terms for Terms<'_> {
     }
 
     fn class(&self, term: TermId) -> TermId {
-        Terms::class(self, term)
+        TermTable::class(self, term)
     }
 
     fn ty(&self, class: TermId) -> Option<Type> {
-        Terms::ty(self, class)
+        TermTable::ty(self, class)
     }
 
     fn constant(&self, class: TermId) -> Option<u64> {
-        Terms::constant(self, class)
+        TermTable::constant(self, class)
     }
 
     fn possible(&self, class: TermId) -> u64 {

@@ -11,7 +11,7 @@
 //! such an operation, with the same contents of the leaves. It is *stuck* if a leaf of its term was
 //! bound again first: an operation of the term then has other contents, and settles nothing.
 //!
-//! The analysis is forward over anchors: [`Traps::check`] computes the pending sites before every
+//! The analysis is forward over anchors: [`PendingTraps::check`] computes the pending sites before every
 //! anchor as a least fixpoint. Then it proves [`Check::TrapOrder`]:
 //!
 //! - while a site is pending, only branches execute, so no effect comes between the traps of the
@@ -21,17 +21,18 @@
 //! - where a site executes or is pending, memory is the same in both versions, because a trap shows
 //!   it (`check_memory`).
 //!
-//! For entries, [`Traps::skips`] answers whether a landing point is after a trap that the source
+//! For entries, [`PendingTraps::skips`] answers whether a landing point is after a trap that the source
 //! version may still have ahead.
 
-use super::lines::Line;
-use super::product::{Onward, Product};
-use crate::verdict::{Check, Finding, Place};
+use super::checks::{Check, Finding, Place};
+use super::paths::AnchorPath;
+use super::product::{CrossProduct, PathPair};
 use fixedbitset::FixedBitSet;
 use ir::{Block, Inst, Opcode};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use transition::certificate::{TermId, TermKind};
+use transition::{Pair, Side};
 
 /// The largest number of terms that are searched for the leaves of a site. Beyond it, every binding
 /// counts as one of its leaves. A limit is needed because the search is repeated for each site.
@@ -43,16 +44,16 @@ const MAX_STATES: usize = 1 << 28;
 const MAX_LOOKED_AT: usize = 1 << 26;
 
 /// An effect-free instruction that may trap and is no anchor.
-struct Site {
+struct TrapSite {
     inst: Inst,
     term: TermId,
     /// By version: the blocks that bind leaves of the term; `None` if the term is too large.
-    blocks: Option<[BTreeSet<Block>; 2]>,
+    blocks: Option<Pair<BTreeSet<Block>>>,
 }
 
 /// Sets of sites, by their index, before an anchor or at the start of the gap before it.
 #[derive(Clone, Default, PartialEq, Eq)]
-struct State {
+struct PendingSites {
     /// Pending sites that may still be settled.
     pending: FixedBitSet,
     /// Pending sites that nothing can settle, because a leaf of the term was bound again.
@@ -60,30 +61,30 @@ struct State {
 }
 
 /// The sites of one version, and the anchors before which they are pending.
-pub(super) struct Traps {
+pub(crate) struct PendingTraps {
     /// The version with the sites. The *other* version is the one that has to settle them.
-    side: usize,
-    sites: Vec<Site>,
+    side: Side,
+    sites: Vec<TrapSite>,
     /// By block of this version: its sites, in order.
     in_block: BTreeMap<Block, Vec<usize>>,
     /// By anchor: the state just before it.
-    before: BTreeMap<Inst, State>,
+    before: BTreeMap<Inst, PendingSites>,
     /// By anchor: the state at the start of the gap before it, and the sites executed in that gap.
-    gap: BTreeMap<Inst, (State, FixedBitSet)>,
+    gap: BTreeMap<Inst, (PendingSites, FixedBitSet)>,
 }
 
-impl Traps {
+impl PendingTraps {
     /// Finds the sites of a version and proves [`Check::TrapOrder`] for them. Cost: linear without
     /// sites. Otherwise, the number of sites times the number of pairs of paths.
     ///
     /// # Errors
     /// [`Check::TrapOrder`], or [`Check::Size`] beyond a limit.
-    pub(super) fn check(
-        product: &Product<'_, '_>,
-        side: usize,
+    pub(crate) fn check(
+        product: &CrossProduct<'_, '_>,
+        side: Side,
         anchors: &FixedBitSet,
-    ) -> Result<Traps, Finding> {
-        let mut traps = Traps {
+    ) -> Result<PendingTraps, Finding> {
+        let mut traps = PendingTraps {
             side,
             sites: Vec::new(),
             in_block: BTreeMap::new(),
@@ -103,7 +104,7 @@ impl Traps {
     }
 
     /// Finds the sites: effect-free instructions that may trap where they stand and are no anchors.
-    fn find_sites(&mut self, product: &Product<'_, '_>, anchors: &FixedBitSet) {
+    fn find_sites(&mut self, product: &CrossProduct<'_, '_>, anchors: &FixedBitSet) {
         let version = &product.versions[self.side];
         for &block in version.live().blocks() {
             for inst in version.f.block_insts(block) {
@@ -115,20 +116,20 @@ impl Traps {
                     self.in_block.entry(block).or_default().push(self.sites.len());
                     let term = version.term(result);
                     let blocks = binding_blocks(product, term);
-                    self.sites.push(Site { inst, term, blocks });
+                    self.sites.push(TrapSite { inst, term, blocks });
                 }
             }
         }
     }
 
     /// Computes the state before every anchor, as a least fixpoint over the pairs of paths.
-    fn spread(&mut self, product: &Product<'_, '_>) -> Result<(), Finding> {
+    fn spread(&mut self, product: &CrossProduct<'_, '_>) -> Result<(), Finding> {
         // At the function entry, nothing is pending.
         if let Some(onward) = product.start()? {
             let f = product.versions[self.side].f;
             self.advance(
                 product,
-                &State::default(),
+                &PendingSites::default(),
                 [None, Some(f.first_inst(f.entry()))],
                 &onward,
             );
@@ -147,7 +148,7 @@ impl Traps {
                 // Counts the cost of `advance`: the pending sites, and the words of the sets.
                 looked_at += state.pending.count_ones(..) + self.sites.len() / 64 + 1;
                 if self.advance(product, &state, [Some(anchor), next], &onward) {
-                    work.insert(onward.lines[0].anchor);
+                    work.insert(onward.before.anchor);
                 }
             }
         }
@@ -161,10 +162,10 @@ impl Traps {
     /// of a block.
     fn advance(
         &mut self,
-        product: &Product<'_, '_>,
-        from: &State,
+        product: &CrossProduct<'_, '_>,
+        from: &PendingSites,
         [anchor, next]: [Option<Inst>; 2],
-        onward: &Onward<'_>,
+        onward: &PathPair<'_>,
     ) -> bool {
         let mut state = from.clone();
         state.pending.grow(self.sites.len());
@@ -172,20 +173,20 @@ impl Traps {
         // A path that binds a leaf of a pending site makes it stuck. Both versions count: the
         // operation may be missing in the other one, or have other operands now.
         for id in from.pending.ones() {
-            if (0..2).any(|side| self.is_bound_again(id, onward, side, 0)) {
+            if Side::BOTH.into_iter().any(|side| self.is_bound_again(id, onward, side, 0)) {
                 state.stuck.insert(id);
                 state.pending.set(id, false);
             }
         }
-        let met = onward.lines[0].anchor;
-        let other = &product.versions[1 - self.side];
-        let mut executed = self.executed(product, next, &onward.lines[self.side]);
+        let met = onward.before.anchor;
+        let other = &product.versions[self.side.other()];
+        let mut executed = self.executed(product, next, &onward[self.side]);
         // A site is settled from the start if the other version has executed its term before this
         // path. It has not trapped then, and neither does the site. This holds as long as the path
         // binds none of its leaves before the site (`a_trap_executed_before_the_line_is_settled`,
         // `a_division_that_both_ways_have_passed_is_no_obstacle`).
         executed.retain(|&(segment, id)| {
-            let mut bound = onward.lines[self.side].crossings().take(segment);
+            let mut bound = onward[self.side].crossings().take(segment);
             let is_settled = anchor.is_some_and(|a| other.has_executed(self.sites[id].term, a));
             !is_settled || bound.any(|c| self.depends_on(id, self.side, c.block))
         });
@@ -220,12 +221,12 @@ impl Traps {
     }
 
     /// Whether a version binds a leaf of a site on its path, after the given number of crossings.
-    fn is_bound_again(&self, id: usize, onward: &Onward<'_>, side: usize, behind: usize) -> bool {
-        onward.lines[side].crossings().skip(behind).any(|c| self.depends_on(id, side, c.block))
+    fn is_bound_again(&self, id: usize, onward: &PathPair<'_>, side: Side, behind: usize) -> bool {
+        onward[side].crossings().skip(behind).any(|c| self.depends_on(id, side, c.block))
     }
 
     /// Whether this version has all leaves of a site before an anchor.
-    fn is_kept(&self, product: &Product<'_, '_>, id: usize, anchor: Inst) -> bool {
+    fn is_kept(&self, product: &CrossProduct<'_, '_>, id: usize, anchor: Inst) -> bool {
         let version = &product.versions[self.side];
         let home = version.f.inst_block(anchor);
         let blocks = self.sites[id].blocks.as_ref().map(|blocks| &blocks[self.side]);
@@ -233,7 +234,7 @@ impl Traps {
     }
 
     /// Whether a block binds a leaf of a site; `true` if the term was too large to tell.
-    fn depends_on(&self, id: usize, side: usize, block: Block) -> bool {
+    fn depends_on(&self, id: usize, side: Side, block: Block) -> bool {
         self.sites[id].blocks.as_ref().is_none_or(|blocks| blocks[side].contains(&block))
     }
 
@@ -241,13 +242,13 @@ impl Traps {
     /// The path starts before `from`, or with its first crossing if that is `None`.
     fn executed(
         &self,
-        product: &Product<'_, '_>,
+        product: &CrossProduct<'_, '_>,
         from: Option<Inst>,
-        line: &Line<'_>,
+        path: &AnchorPath<'_>,
     ) -> Vec<(usize, usize)> {
         let f = product.versions[self.side].f;
         let starts =
-            std::iter::once(from).chain(line.crossings().map(|c| Some(f.first_inst(c.block))));
+            std::iter::once(from).chain(path.crossings().map(|c| Some(f.first_inst(c.block))));
         let mut found = Vec::new();
         for (segment, start) in starts.enumerate() {
             let Some(start) = start else { continue };
@@ -255,8 +256,8 @@ impl Traps {
                 let inst = self.sites[id].inst;
                 // In the last block of the path, the anchor ends it; in the first, `from` starts
                 // it. In between, whole blocks execute.
-                let is_last = segment == line.crossings().count();
-                if !f.stands_before(inst, start) && (!is_last || f.stands_before(inst, line.anchor))
+                let is_last = segment == path.crossings().count();
+                if !f.stands_before(inst, start) && (!is_last || f.stands_before(inst, path.anchor))
                 {
                     found.push((segment, id));
                 }
@@ -269,7 +270,7 @@ impl Traps {
     /// cycle of anchors has pending sites throughout. Without the first, a version could trap after
     /// an effect which the other never makes. Without the second, one version could trap while the
     /// other runs forever (`a_trap_does_not_end_a_loop_that_has_no_end`).
-    fn check_order(&self, product: &Product<'_, '_>) -> Result<(), Finding> {
+    fn check_order(&self, product: &CrossProduct<'_, '_>) -> Result<(), Finding> {
         let f = product.versions[self.side].f;
         let is_pending = |anchor: &Inst| {
             self.before.get(anchor).is_some_and(|s| !s.pending.is_clear() || !s.stuck.is_clear())
@@ -282,7 +283,7 @@ impl Traps {
                 matches!(f.inst(anchor).opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
             product.terms.require(Check::TrapOrder, only_control, Place::Inst(anchor))?;
             for onward in product.onward(anchor)? {
-                ways.entry(onward.lines[0].anchor).and_modify(|count| *count += 1);
+                ways.entry(onward.before.anchor).and_modify(|count| *count += 1);
             }
         }
         // Topological order (Kahn, "Topological sorting of large networks", CACM 1962): anchors on
@@ -292,7 +293,7 @@ impl Traps {
         while let Some(anchor) = work.pop() {
             seen += 1;
             for onward in product.onward(anchor)? {
-                let next = onward.lines[0].anchor;
+                let next = onward.before.anchor;
                 if let Some(count) = ways.get_mut(&next) {
                     *count -= 1;
                     if *count == 0 {
@@ -308,7 +309,7 @@ impl Traps {
     /// wherever a site executes or is pending, the path to the anchor has no lone write, in either
     /// version, and memory is the same before the anchor
     /// (`a_trap_on_the_way_shows_a_write_of_one_version`).
-    fn check_memory(&self, product: &Product<'_, '_>) -> Result<(), Finding> {
+    fn check_memory(&self, product: &CrossProduct<'_, '_>) -> Result<(), Finding> {
         let written = product.behind_lone_writes();
         for (anchor, (entered, passed)) in &self.gap {
             let is_quiet =
@@ -320,28 +321,26 @@ impl Traps {
     }
 
     /// Whether an entry lands after a site that the source version may not have passed. `source`
-    /// and `target` are the instructions of the two points; `lines` are their paths, which end
+    /// and `target` are the instructions of the two points; `paths` are their paths, which end
     /// before one anchor. Such an entry is wrong on inputs on which the target version has trapped.
-    pub(super) fn skips(
+    pub(crate) fn skips(
         &self,
-        product: &Product<'_, '_>,
-        [source, target]: [Inst; 2],
-        lines: [&Line<'_>; 2],
+        product: &CrossProduct<'_, '_>,
+        (source, from): (Inst, &AnchorPath<'_>),
+        (target, to): (Inst, &AnchorPath<'_>),
     ) -> bool {
-        let Some((entered, passed)) = self.gap.get(&lines[0].anchor) else { return false };
+        let Some((entered, passed)) = self.gap.get(&from.anchor) else { return false };
         // The sites that have executed at the target point: all of this gap, except those between
         // the target point and the anchor, and the pending ones from before.
         let mut behind = passed.clone();
-        self.executed(product, Some(target), lines[1])
-            .iter()
-            .for_each(|(_, id)| behind.set(*id, false));
+        self.executed(product, Some(target), to).iter().for_each(|(_, id)| behind.set(*id, false));
         behind.union_with(&entered.pending);
-        let other = &product.versions[1 - self.side];
+        let other = &product.versions[self.side.other()];
         // The source version has executed the term of the site, with the leaves that the other
         // version still has: the site did not trap.
         let is_settled = |id: usize| {
-            let kept = self.is_kept(product, id, lines[0].anchor)
-                && !lines[0].crossings().any(|c| self.depends_on(id, 1 - self.side, c.block));
+            let kept = self.is_kept(product, id, from.anchor)
+                && !from.crossings().any(|c| self.depends_on(id, self.side.other(), c.block));
             kept && other.has_executed(self.sites[id].term, source)
         };
         // A stuck site cannot be compared with anything in the source version.
@@ -350,8 +349,8 @@ impl Traps {
 }
 
 /// By version: the blocks that bind leaves of a term. `None` beyond [`MAX_TERMS`].
-fn binding_blocks(product: &Product<'_, '_>, term: TermId) -> Option<[BTreeSet<Block>; 2]> {
-    let mut blocks = [BTreeSet::new(), BTreeSet::new()];
+fn binding_blocks(product: &CrossProduct<'_, '_>, term: TermId) -> Option<Pair<BTreeSet<Block>>> {
+    let mut blocks = Pair::<BTreeSet<Block>>::default();
     let mut seen = BTreeSet::from([term]);
     let mut work: SmallVec<[TermId; 8]> = SmallVec::from_iter([term]);
     while let Some(id) = work.pop() {
@@ -363,14 +362,14 @@ fn binding_blocks(product: &Product<'_, '_>, term: TermId) -> Option<[BTreeSet<B
             // stands after it, so executing the anchor again means entering its block again, which
             // is found.
             Some(TermKind::Result(inst, _) | TermKind::MemoryAfter(inst)) => {
-                for (side, version) in product.versions.iter().enumerate() {
+                for (side, version) in product.versions.sides() {
                     if version.f.has_inst(*inst) {
                         blocks[side].insert(version.f.inst_block(*inst));
                     }
                 }
             }
             _ => {
-                for (side, version) in product.versions.iter().enumerate() {
+                for (side, version) in product.versions.sides() {
                     blocks[side].extend(version.binders.get(id as usize).copied().flatten());
                 }
             }

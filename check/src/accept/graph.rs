@@ -10,7 +10,7 @@ use ir::{Block, Edge, Function, Inst, Value, ValueDef};
 const NONE: u32 = u32::MAX;
 
 /// The blocks reachable over some edges, and their dominator tree.
-pub(super) struct Graph {
+pub(crate) struct BlockGraph {
     /// By block index: the number of the block in depth-first preorder.
     number: Vec<u32>,
     /// By number: the block.
@@ -19,11 +19,14 @@ pub(super) struct Graph {
     place: Vec<(u32, u32)>,
 }
 
-impl Graph {
+impl BlockGraph {
     /// The graph of the edges for which `is_live` is true. Cost: near linear in blocks and edges.
-    pub(super) fn new(f: &Function, is_live: impl Fn(Edge) -> bool) -> Graph {
-        let mut graph =
-            Graph { number: vec![NONE; f.block_bound()], blocks: Vec::new(), place: Vec::new() };
+    pub(crate) fn new(f: &Function, is_live: impl Fn(Edge) -> bool) -> BlockGraph {
+        let mut graph = BlockGraph {
+            number: vec![NONE; f.block_bound()],
+            blocks: Vec::new(),
+            place: Vec::new(),
+        };
         let parents = graph.walk(f, &is_live);
         let idom = graph.immediate_dominators(f, &is_live, &parents);
         graph.number_tree(&idom);
@@ -110,7 +113,7 @@ impl Graph {
     }
 
     /// The reachable blocks, in depth-first preorder; the function entry is first.
-    pub(super) fn blocks(&self) -> &[Block] {
+    pub(crate) fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
@@ -120,18 +123,18 @@ impl Graph {
     }
 
     /// The index of a block in a preorder of the dominator tree; `None` if it is unreachable.
-    pub(super) fn preorder(&self, block: Block) -> Option<u32> {
+    pub(crate) fn preorder(&self, block: Block) -> Option<u32> {
         self.place(block).map(|(place, _)| place)
     }
 
     /// Whether a block is reachable.
-    pub(super) fn has(&self, block: Block) -> bool {
+    pub(crate) fn has(&self, block: Block) -> bool {
         self.place(block).is_some()
     }
 
     /// Whether every path from the function entry to `b` passes `a`. A block dominates itself. An
     /// unreachable block dominates nothing, and no block dominates it.
-    pub(super) fn dominates(&self, a: Block, b: Block) -> bool {
+    pub(crate) fn dominates(&self, a: Block, b: Block) -> bool {
         let (Some((first, size)), Some((other, _))) = (self.place(a), self.place(b)) else {
             return false;
         };
@@ -140,13 +143,13 @@ impl Graph {
     }
 
     /// Whether an instruction has executed whenever control is before `at`.
-    pub(super) fn passed(&self, f: &Function, inst: Inst, at: Inst) -> bool {
+    pub(crate) fn passed(&self, f: &Function, inst: Inst, at: Inst) -> bool {
         let (home, here) = (f.inst_block(inst), f.inst_block(at));
         if home == here { f.stands_before(inst, at) } else { self.dominates(home, here) }
     }
 
     /// Whether a value is available before an instruction: its definition dominates that point.
-    pub(super) fn available(&self, f: &Function, value: Value, at: Inst) -> bool {
+    pub(crate) fn available(&self, f: &Function, value: Value, at: Inst) -> bool {
         match f.value_def(value) {
             ValueDef::Result(inst, _) => self.passed(f, inst, at),
             ValueDef::Param(block, _) => self.dominates(block, f.inst_block(at)),

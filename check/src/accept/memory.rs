@@ -5,10 +5,10 @@
 //! the distance of their addresses ([`ir::place`]). The distance is known if both addresses are one
 //! class plus constants.
 //!
-//! [`Check::MemoryRule`](crate::verdict::Check::MemoryRule) rests on this file. It stops a
+//! [`Check::MemoryRule`](super::checks::Check::MemoryRule) rests on this file. It stops a
 //! certificate that reads past a write to the same place, or hides a write that is still visible.
 
-use super::terms::Terms;
+use super::terms::TermTable;
 use ir::place::{Place, gives_back};
 use ir::{Imm, Opcode, Type};
 use transition::certificate::{By, NO_TERM, Term, TermId, TermKind};
@@ -19,40 +19,40 @@ const MAX_WRITES: usize = 1024;
 
 /// An operation that reads or writes one place.
 #[derive(Clone, Copy)]
-pub(super) struct Access<'c> {
+pub(crate) struct MemoryAccess<'c> {
     opcode: Opcode,
     ty: Type,
     imm: &'c Imm,
-    pub(super) place: Place,
+    pub(crate) place: Place,
     /// The address, if the place has one, and the value written, if it is a write.
-    pub(super) operands: &'c [TermId],
+    pub(crate) operands: &'c [TermId],
     /// The memory before the access.
-    pub(super) memory: TermId,
+    pub(crate) memory: TermId,
 }
 
-impl Access<'_> {
+impl MemoryAccess<'_> {
     /// The class of the address; `None` for globals and sizes, which have no address.
     fn address(&self) -> Option<TermId> {
         self.operands.first().copied().filter(|_| matches!(self.place, Place::Bytes { .. }))
     }
 
     /// Whether this is the same operation on the same operands, on any memory.
-    pub(super) fn is_like(&self, other: &Access<'_>) -> bool {
+    pub(crate) fn is_like(&self, other: &MemoryAccess<'_>) -> bool {
         (self.opcode, self.ty, self.imm, self.operands)
             == (other.opcode, other.ty, other.imm, other.operands)
     }
 }
 
-impl<'c> Terms<'c> {
+impl<'c> TermTable<'c> {
     /// The term as an access; `None` if `of` gives its operation no place.
     fn access(
         &self,
         id: TermId,
         of: impl Fn(Opcode, Type, &Imm) -> Option<Place>,
-    ) -> Option<Access<'c>> {
+    ) -> Option<MemoryAccess<'c>> {
         let TermKind::Op { opcode, ty, imm, args } = self.kind(id)? else { return None };
         let (memory, operands) = args.split_last()?;
-        Some(Access {
+        Some(MemoryAccess {
             opcode: *opcode,
             ty: *ty,
             imm,
@@ -63,28 +63,28 @@ impl<'c> Terms<'c> {
     }
 
     /// The term as a read of one place; `None` for other terms.
-    pub(super) fn read(&self, id: TermId) -> Option<Access<'c>> {
+    pub(crate) fn read(&self, id: TermId) -> Option<MemoryAccess<'c>> {
         self.access(id, Place::read)
     }
 
     /// The term as a write of one place; `None` for other terms.
-    pub(super) fn write(&self, id: TermId) -> Option<Access<'c>> {
+    pub(crate) fn write(&self, id: TermId) -> Option<MemoryAccess<'c>> {
         self.access(id, Place::written)
     }
 
     /// The class of the address and the place of a write to memory bytes; `None` for other terms.
-    pub(super) fn bytes_written(&self, id: TermId) -> Option<(TermId, Place)> {
+    pub(crate) fn bytes_written(&self, id: TermId) -> Option<(TermId, Place)> {
         let write = self.write(id)?;
         Some((write.address()?, write.place))
     }
 
     /// Whether the memory reason of a term proves its class. `term` is the term with the index
     /// `id`.
-    pub(super) fn follows_memory(&self, term: &Term, id: TermId) -> bool {
+    pub(crate) fn follows_memory(&self, term: &Term, id: TermId) -> bool {
         self.follows(term, id).unwrap_or(false)
     }
 
-    /// As [`Terms::follows_memory`]; `None` where the terms named do not have the required form.
+    /// As [`TermTable::follows_memory`]; `None` where the terms named do not have the required form.
     ///
     /// Every other term that a reason names must come earlier in the table. Two terms could else
     /// vouch for one another.
@@ -120,7 +120,7 @@ impl<'c> Terms<'c> {
                 // both is equal, because nothing of the covered writes is left.
                 let (write, other) =
                     (self.write(id)?, self.write(*result).filter(|_| *result < id)?);
-                let hides = |w: &Access<'_>| {
+                let hides = |w: &MemoryAccess<'_>| {
                     write.place.covers(&w.place, self.distance(&write, w, [NO_TERM; 2]))
                 };
                 let same =
@@ -154,7 +154,11 @@ impl<'c> Terms<'c> {
     /// Both are walked from the last write down. A hidden write is skipped on its side alone; other
     /// writes have to be the same on both sides. The walk succeeds where the two chains meet in one
     /// class. Skipping before matching is no loss: a hidden write on both sides is skipped on each.
-    fn are_alike(&self, mut memories: [TermId; 2], hides: impl Fn(&Access<'_>) -> bool) -> bool {
+    fn are_alike(
+        &self,
+        mut memories: [TermId; 2],
+        hides: impl Fn(&MemoryAccess<'_>) -> bool,
+    ) -> bool {
         for _ in 0..MAX_WRITES {
             if memories[0] == memories[1] {
                 return true;
@@ -176,7 +180,12 @@ impl<'c> Terms<'c> {
 
     /// The address of `to` minus the address of `from`, modulo 2^32. `None` if they are not one
     /// class plus constants, as far as the hints in `via` tell.
-    fn distance(&self, from: &Access<'_>, to: &Access<'_>, via: [TermId; 2]) -> Option<u32> {
+    fn distance(
+        &self,
+        from: &MemoryAccess<'_>,
+        to: &MemoryAccess<'_>,
+        via: [TermId; 2],
+    ) -> Option<u32> {
         let (base, less) = self.sum(from.address()?, via[0])?;
         let (other, more) = self.sum(to.address()?, via[1])?;
         (base == other).then(|| more.wrapping_sub(less))

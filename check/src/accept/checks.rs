@@ -1,11 +1,9 @@
-//! Checks and verdicts: the questions that the checker asks, and its answers.
+//! The checks that acceptance consists of, and the settings that limit it.
 //!
 //! [`Check`] names every check. Its documentation is also its printed summary, which `osier
-//! explain` shows for entries that are not proved. [`Verdict`] is the answer for one entry,
-//! [`Finding`] names the failed check and the place where it failed.
+//! explain` shows for entries that are not proved. Every check goes through [`Options::require`].
 
 use ir::{Block, Inst, Value};
-use std::fmt;
 use transition::certificate::TermId;
 
 macro_rules! checks {
@@ -119,12 +117,14 @@ checks! {
     AssignValue "assign-value";
     /// Every value that is live+ at the target point is provided.
     LivePlus "live-plus";
-}
-
-impl fmt::Display for Check {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
+    /// The second of two composed mappings leaves from the version that the first leads to.
+    ComposeVersions "compose-versions";
+    /// The first of two composed entries provides every value that the second requires.
+    ComposeProvides "compose-provides";
+    /// Neither of two composed entries replays stores.
+    ComposeReplays "compose-replays";
+    /// Composed entries read required values and results of earlier steps only.
+    ComposeSteps "compose-steps";
 }
 
 /// The part of the input at which a check failed.
@@ -144,19 +144,6 @@ pub enum Place {
     Step(u32),
 }
 
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Place::Whole => f.write_str("the whole"),
-            Place::Term(id) => write!(f, "term {id}"),
-            Place::Value(value) => write!(f, "%{value}"),
-            Place::Block(block) => write!(f, "{block}"),
-            Place::Inst(inst) => write!(f, "{inst}"),
-            Place::Step(index) => write!(f, "step {index}"),
-        }
-    }
-}
-
 /// A failed check.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Finding {
@@ -164,104 +151,6 @@ pub struct Finding {
     pub check: Check,
     /// The part of the input at which it failed.
     pub at: Place,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {}", self.check, self.at)
-    }
-}
-
-/// Contents of the leaves for which a computation gives other bits than the target version has.
-///
-/// The leaves (arguments, parameters, results of effects, memory) are chosen freely. No claim is
-/// made that a run reaches the point with these contents.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Witness {
-    /// The number of the valuation: the checker tries eight of them (`checker::refute`).
-    pub valuation: u32,
-    /// The bits that the target version has.
-    pub expected: u64,
-    /// The bits that the entry computes; `None` if its computation traps.
-    pub found: Option<u64>,
-}
-
-/// The answer of the checker. Only entries with [`Verdict::Holds`] are proved.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// The entry is proved.
-    Holds,
-    /// The entry is wrong: it breaks a rule that needs no proof, or the witness shows a difference.
-    Refuted(Finding, Option<Witness>),
-    /// The entry is neither proved nor shown to be wrong. The driver drops it.
-    Undecided(Finding),
-}
-
-impl Verdict {
-    /// Whether the entry is proved.
-    pub fn holds(&self) -> bool {
-        *self == Verdict::Holds
-    }
-
-    /// Whether the entry is shown to be wrong.
-    pub fn is_refuted(&self) -> bool {
-        matches!(self, Verdict::Refuted(..))
-    }
-
-    /// The verdict for a failed check without a witness.
-    ///
-    /// Some rules need no proof to be broken: an entry that requires an unavailable value is wrong
-    /// under any certificate. The checks listed here are of this kind, and their failure refutes.
-    /// The failure of another check may be a gap in the certificate alone, and leaves the entry
-    /// undecided.
-    pub(crate) fn of(finding: Finding) -> Verdict {
-        match finding.check {
-            Check::Versions
-            | Check::Ssa
-            | Check::SourcePoint
-            | Check::TargetPoint
-            | Check::TrapPassed
-            | Check::Requires
-            | Check::Kept
-            | Check::StepOrder
-            | Check::StepShape
-            | Check::AssignShape
-            | Check::LivePlus => Verdict::Refuted(finding, None),
-            _ => Verdict::Undecided(finding),
-        }
-    }
-
-    /// The failed check; `None` if the entry holds.
-    pub fn finding(&self) -> Option<Finding> {
-        match self {
-            Verdict::Holds => None,
-            Verdict::Refuted(finding, _) | Verdict::Undecided(finding) => Some(*finding),
-        }
-    }
-}
-
-impl From<Finding> for Verdict {
-    fn from(finding: Finding) -> Verdict {
-        Verdict::of(finding)
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Verdict::Holds => f.write_str("holds"),
-            Verdict::Undecided(finding) => write!(f, "undecided: {finding}"),
-            Verdict::Refuted(finding, None) => write!(f, "refuted: {finding}"),
-            Verdict::Refuted(finding, Some(w)) => match w.found {
-                Some(found) => {
-                    write!(f, "refuted: {finding}: {:#x} wanted, {found:#x} computed", w.expected)
-                }
-                None => {
-                    write!(f, "refuted: {finding}: {:#x} wanted, computing it traps", w.expected)
-                }
-            },
-        }
-    }
 }
 
 /// The settings of the checker.

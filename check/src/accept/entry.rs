@@ -17,16 +17,17 @@
 //! the same.
 //!
 //! The checks run in this order: source point, target point, required values, steps, memory,
-//! assignments. Liveness follows later, for all entries together (`live`).
+//! assignments. LiveSets follows later, for all entries together (`live`).
 
-use super::lines::{Bindings, Line};
-use super::product::Product;
-use super::traps::Traps;
-use super::version::Version;
-use crate::verdict::{Check, Finding, Place};
+use super::checks::{Check, Finding, Place};
+use super::paths::{AnchorPath, Bindings};
+use super::product::CrossProduct;
+use super::traps::PendingTraps;
+use super::version::ProvedVersion;
 use ir::eval::is_safe_divisor;
 use ir::{Block, Imm, Opcode, Point, Type, Value};
 use smallvec::SmallVec;
+use transition::Side;
 use transition::certificate::{EntryFacts, NO_TERM, TermId, TermKind};
 use transition::mapping::{Entry, Operand, Step};
 
@@ -41,29 +42,33 @@ const UNKNOWN: Class = Class { here: NO_TERM, far: NO_TERM };
 
 /// Judges the entries of one mapping, one after the other. The tables are kept between entries, so
 /// that an entry costs its own size.
-pub(super) struct Judge<'r, 'a, 'c> {
-    product: &'r Product<'a, 'c>,
-    traps: &'r Traps,
-    source: usize,
+pub(crate) struct Judge<'r, 'a, 'c> {
+    product: &'r CrossProduct<'a, 'c>,
+    traps: &'r PendingTraps,
+    source: Side,
     /// The leaves that the path from the source point binds.
-    pub(super) bindings: Bindings,
+    pub(crate) bindings: Bindings,
     /// Of each step of the current entry so far: the classes and the type of its result.
     steps: Vec<(Class, Option<Type>)>,
 }
 
 impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     /// A judge for entries from the version `source`. `traps` belongs to the target version.
-    pub(super) fn new(product: &'r Product<'a, 'c>, traps: &'r Traps, source: usize) -> Self {
+    pub(crate) fn new(
+        product: &'r CrossProduct<'a, 'c>,
+        traps: &'r PendingTraps,
+        source: Side,
+    ) -> Self {
         let bindings = Bindings::new(product.terms.len());
         Judge { product, traps, source, bindings, steps: Vec::new() }
     }
 
-    fn from(&self) -> &'r Version<'a, 'c> {
+    fn from(&self) -> &'r ProvedVersion<'a, 'c> {
         &self.product.versions[self.source]
     }
 
-    fn to(&self) -> &'r Version<'a, 'c> {
-        &self.product.versions[1 - self.source]
+    fn to(&self) -> &'r ProvedVersion<'a, 'c> {
+        &self.product.versions[self.source.other()]
     }
 
     /// Judges everything about one entry but liveness. Cost: linear in the entry and in its two
@@ -71,22 +76,22 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     ///
     /// # Errors
     /// The first check that fails.
-    pub(super) fn check(
+    pub(crate) fn check(
         &mut self,
         point: Point,
         entry: &Entry,
         facts: &EntryFacts,
     ) -> Result<(), Finding> {
-        let Some(line) = self.check_source(point)? else { return Ok(()) };
+        let Some(path) = self.check_source(point)? else { return Ok(()) };
         // Before the values: the classes of a target point in another gap mean nothing at this
         // anchor.
-        self.check_target(point, &line, entry)?;
-        self.bindings.enter(self.from(), &line);
+        self.check_target(point, &path, entry)?;
+        self.bindings.enter(self.from(), &path);
         self.bindings.check_work(self.from())?;
         self.check_requires(point, entry)?;
         self.steps.clear();
         // The far classes are judged at the block of the anchor.
-        let far = self.from().f.inst_block(line.anchor);
+        let far = self.from().f.inst_block(path.anchor);
         for (index, step) in entry.steps.iter().enumerate() {
             self.check_step(point, entry, index, step, facts, far)?;
         }
@@ -100,17 +105,17 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     /// point.
     ///
     /// Returns the path from the source point. `None` only in experiments that leave the check out.
-    fn check_source(&self, point: Point) -> Result<Option<Line<'r>>, Finding> {
+    fn check_source(&self, point: Point) -> Result<Option<AnchorPath<'r>>, Finding> {
         let (from, inst) = (self.from(), point.inst());
         let place = Place::Inst(inst);
         self.product.terms.require(Check::SourcePoint, from.f.has_inst(inst), place)?;
         // For code that never runs, any entry would be right. Such an entry is rejected all the
         // same: it would count as a feasible point.
         let is_live = from.f.has_inst(inst) && from.live().has(from.f.inst_block(inst));
-        let line = is_live.then(|| self.product.lines[self.source].from(from, inst)).flatten();
-        let met = line.filter(|l| self.product.is_reached.contains(l.anchor.as_u32() as usize));
+        let path = is_live.then(|| self.product.paths[self.source].from(from, inst)).flatten();
+        let met = path.filter(|l| self.product.is_reached.contains(l.anchor.as_u32() as usize));
         // In a shared block, the next anchor depends on how control reached the block
-        // (`shared` in `lines`), and `line` is one of several paths.
+        // (`shared` in `paths`), and `path` is one of several paths.
         let strays = is_live
             && self.product.shared[self.source].contains(from.f.inst_block(inst).as_u32() as usize);
         // A point that is no instruction has failed `SourcePoint` before. Here it counts as
@@ -123,21 +128,27 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     /// every run through the gap passes it; and [`Check::TrapPassed`]. The first stops a transition
     /// that skips or repeats an effect, or that lands on an arm which the run of the target version
     /// did not take.
-    fn check_target(&self, point: Point, line: &Line<'r>, entry: &Entry) -> Result<(), Finding> {
+    fn check_target(
+        &self,
+        point: Point,
+        path: &AnchorPath<'r>,
+        entry: &Entry,
+    ) -> Result<(), Finding> {
         let (to, inst) = (self.to(), entry.target.inst());
         let place = Place::Inst(inst);
         let exists = to.f.has_inst(inst) && to.live().has(to.f.inst_block(inst));
-        let landing = exists.then(|| self.product.lines[1 - self.source].from(to, inst)).flatten();
+        let landing =
+            exists.then(|| self.product.paths[self.source.other()].from(to, inst)).flatten();
         // If no block on the path from the target point has another predecessor, then the anchor is
         // reached through the target point alone. By the product, a run of the target version comes
         // to this anchor, so it passes the target point.
         let passed = landing
             .as_ref()
-            .is_some_and(|l| l.anchor == line.anchor && !l.crossings().any(|c| c.joins));
+            .is_some_and(|l| l.anchor == path.anchor && !l.crossings().any(|c| c.joins));
         self.product.terms.require(Check::TargetPoint, passed, place)?;
         // Landing after a trap that the source version has not passed would continue a run that has
-        // ended in the target version ([`Traps::skips`]).
-        let skips = |landing| self.traps.skips(self.product, [point.inst(), inst], [line, landing]);
+        // ended in the target version ([`PendingTraps::skips`]).
+        let skips = |landing| self.traps.skips(self.product, (point.inst(), path), (inst, landing));
         self.product.terms.require(Check::TrapPassed, !landing.as_ref().is_some_and(skips), place)
     }
 

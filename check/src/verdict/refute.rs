@@ -10,8 +10,8 @@
 //! written are chosen by the leaf and the address. A leaf is not free if the certificate claims the
 //! results of merged reads of it. Its contents are unknown, so nothing is refuted by them.
 
-use super::lines::Bindings;
-use super::product::Product;
+use crate::accept::paths::Bindings;
+use crate::accept::product::CrossProduct;
 use crate::verdict::Witness;
 use ir::eval::{eval, is_evaluated, sign_extend};
 use ir::place::Place;
@@ -21,6 +21,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use transition::certificate::{NO_TERM, TermId, TermKind, is_well_typed};
 use transition::mapping::{Entry, Operand};
+use transition::{Pair, Side};
 
 /// The number of valuations. Each costs an evaluation of the table. Four have special integers,
 /// four have random bits.
@@ -40,7 +41,7 @@ const MAX_WRITES: usize = 64;
 
 /// The contents of all terms under each valuation, computed at the first use.
 #[derive(Default)]
-pub(super) struct Witnesses {
+pub(crate) struct Witnesses {
     /// By valuation: the contents of each term at the start of paths.
     tables: Vec<Vec<Option<u64>>>,
     /// How many terms have been evaluated for entries whose paths bind leaves.
@@ -51,7 +52,10 @@ pub(super) struct Witnesses {
 
 impl Witnesses {
     /// One scene for each valuation, with the contents at the start of paths.
-    fn scenes<'s>(&'s mut self, product: &'s Product<'_, '_>) -> impl Iterator<Item = Scene<'s>> {
+    fn scenes<'s>(
+        &'s mut self,
+        product: &'s CrossProduct<'_, '_>,
+    ) -> impl Iterator<Item = Scene<'s>> {
         let Witnesses { tables, constrained, .. } = self;
         if tables.is_empty() {
             let memory_of = |id: &TermId| product.terms.read(*id).map(|read| read.memory);
@@ -67,17 +71,17 @@ impl Witnesses {
             constrained,
             valuation,
             table: Cow::Borrowed(table),
-            line: None,
+            path: None,
         };
         tables.iter().map(Vec::as_slice).zip(0..).map(scene)
     }
 
     /// Contents of leaves under which two classes differ; `None` if no valuation shows a
     /// difference.
-    pub(super) fn tell_apart(
+    pub(crate) fn tell_apart(
         &mut self,
-        product: &Product<'_, '_>,
-        [a, b]: [TermId; 2],
+        product: &CrossProduct<'_, '_>,
+        Pair { before: a, after: b }: Pair<TermId>,
     ) -> Option<Witness> {
         self.scenes(product).find_map(|scene| match product.terms.ty(a) {
             Some(_) => scene.witness(scene.bits(a)?, Some(scene.bits(b)?)),
@@ -88,17 +92,17 @@ impl Witnesses {
     /// Contents of leaves under which an entry assigns other bits than the target version has, or
     /// leaves other bits in memory. `None` if no valuation shows a difference. Cost: linear in the
     /// table if the path from `point` binds leaves, else in the entry.
-    pub(super) fn refute(
+    pub(crate) fn refute(
         &mut self,
-        product: &Product<'_, '_>,
-        source: usize,
+        product: &CrossProduct<'_, '_>,
+        source: Side,
         point: Point,
         entry: &Entry,
         bindings: &mut Bindings,
     ) -> Option<Witness> {
-        let (from, to) = (&product.versions[source], &product.versions[1 - source]);
-        let line = product.lines[source].from(from, point.inst())?;
-        bindings.enter(from, &line);
+        let (from, to) = (&product.versions[source], &product.versions[source.other()]);
+        let path = product.paths[source].from(from, point.inst())?;
+        bindings.enter(from, &path);
         // The leaves bound on the path have other contents at its end, so the table is evaluated
         // again.
         if !bindings.is_empty() {
@@ -243,25 +247,25 @@ fn contents(key: u64, cells: Cells) -> u64 {
 
 /// The contents of all terms under one valuation.
 struct Scene<'s> {
-    product: &'s Product<'s, 's>,
+    product: &'s CrossProduct<'s, 's>,
     constrained: &'s BTreeSet<TermId>,
     valuation: u32,
     /// By term: its bits. `None` if its evaluation traps, if they are unknown, and for memory.
     table: Cow<'s, [Option<u64>]>,
     /// For the contents at the end of a path: the scene at its start, and its bindings.
-    line: Option<(&'s Scene<'s>, &'s Bindings)>,
+    path: Option<(&'s Scene<'s>, &'s Bindings)>,
 }
 
 impl<'s> Scene<'s> {
     /// Evaluates every term. An operand precedes its term in the table, so one pass suffices.
     fn new(
-        product: &'s Product<'_, '_>,
+        product: &'s CrossProduct<'_, '_>,
         constrained: &'s BTreeSet<TermId>,
         valuation: u32,
-        line: Option<(&'s Scene<'s>, &'s Bindings)>,
+        path: Option<(&'s Scene<'s>, &'s Bindings)>,
     ) -> Scene<'s> {
         let mut scene =
-            Scene { product, constrained, valuation, table: Cow::Owned(Vec::new()), line };
+            Scene { product, constrained, valuation, table: Cow::Owned(Vec::new()), path };
         for id in 0..product.terms.len() as TermId {
             let bits = scene.evaluate(id);
             scene.table.to_mut().push(bits);
@@ -279,7 +283,7 @@ impl<'s> Scene<'s> {
         let TermKind::Op { opcode, ty, imm, args } = terms.kind(id)? else {
             // A leaf that the path binds has the contents that its class had at the start of the
             // path.
-            return match self.line.and_then(|(here, bindings)| Some((here, bindings.get(id)?))) {
+            return match self.path.and_then(|(here, bindings)| Some((here, bindings.get(id)?))) {
                 Some((here, bound)) => here.bits(bound),
                 None => {
                     terms.ty(id).map(|_| leaf_bits(self.product, self.valuation, id, terms.ty(id)))
@@ -319,7 +323,7 @@ impl<'s> Scene<'s> {
             // The operands of its writes have the contents of that scene.
             if scene.product.terms.write(memory).is_none()
                 && let Some((here, bound)) =
-                    scene.line.and_then(|(here, b)| Some((here, b.get(memory)?)))
+                    scene.path.and_then(|(here, b)| Some((here, b.get(memory)?)))
             {
                 (scene, memory) = (here, bound);
             }
@@ -382,7 +386,7 @@ fn widened(opcode: Opcode, ty: Type, bits: u64) -> u64 {
 /// computation traps.
 fn read(
     scene: &Scene<'_>,
-    source: usize,
+    source: Side,
     operand: Operand,
     results: &[Option<Option<u64>>],
 ) -> Option<Option<u64>> {
@@ -393,7 +397,7 @@ fn read(
 }
 
 /// The results of the steps of an entry, each as for `read`.
-fn run(scene: &Scene<'_>, source: usize, entry: &Entry) -> Vec<Option<Option<u64>>> {
+fn run(scene: &Scene<'_>, source: Side, entry: &Entry) -> Vec<Option<Option<u64>>> {
     let mut results: Vec<Option<Option<u64>>> = Vec::new();
     let mut types: Vec<Option<Type>> = Vec::new();
     for step in &entry.steps {
@@ -424,7 +428,7 @@ fn run(scene: &Scene<'_>, source: usize, entry: &Entry) -> Vec<Option<Option<u64
 
 /// The contents of a leaf under a valuation: special integers under even ones, random bits under
 /// odd ones.
-fn leaf_bits(product: &Product<'_, '_>, valuation: u32, id: TermId, ty: Option<Type>) -> u64 {
+fn leaf_bits(product: &CrossProduct<'_, '_>, valuation: u32, id: TermId, ty: Option<Type>) -> u64 {
     // Two leaves that one version alone binds may stand for the same contents under two names. All
     // of them get the same contents, so that a difference cannot come from the names
     // (`leaves_of_one_version_refute_nothing`).

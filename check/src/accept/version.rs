@@ -22,9 +22,9 @@
 //! The result is the support of classes, the memory before every instruction, the lone writes, and
 //! the accesses that cannot trap. All other files of the checker rely on them.
 
-use super::graph::Graph;
-use super::terms::Terms;
-use crate::verdict::{Check, Finding, Place};
+use super::checks::{Check, Finding, Place};
+use super::graph::BlockGraph;
+use super::terms::TermTable;
 use fixedbitset::FixedBitSet;
 use ir::place as memory;
 use ir::{Block, Edge, Effects, Function, Inst, InstData, Opcode, Value};
@@ -40,7 +40,7 @@ const MAX_ACCESSES: usize = 256;
 
 /// Where the leaves of a class are bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Support {
+pub(crate) enum Support {
     /// The class has no leaves: it is a constant, computed from constants.
     Anywhere,
     /// The deepest block that binds one of its leaves. The blocks that bind the others dominate it.
@@ -51,19 +51,19 @@ pub(super) enum Support {
 }
 
 /// One version with the terms of its values.
-pub(super) struct Version<'a, 'c> {
-    pub(super) f: &'a Function,
-    pub(super) table: Rc<Terms<'c>>,
+pub(crate) struct ProvedVersion<'a, 'c> {
+    pub(crate) f: &'a Function,
+    pub(crate) table: Rc<TermTable<'c>>,
     /// The graph of all edges.
-    pub(super) full: Graph,
+    pub(crate) full: BlockGraph,
     /// The graph of the edges that may be taken; `None` if all may.
-    live: Option<Graph>,
+    live: Option<BlockGraph>,
     /// By value index: its term.
     terms: Vec<TermId>,
     /// By block index: the classes of memory at its start and at its end.
     memory: Vec<[TermId; 2]>,
     /// By term: the block that binds this leaf.
-    pub(super) binders: Vec<Option<Block>>,
+    pub(crate) binders: Vec<Option<Block>>,
     /// By class.
     support: Vec<Support>,
     /// By term: the effect-free instructions that compute it and may trap in general.
@@ -73,7 +73,7 @@ pub(super) struct Version<'a, 'c> {
     /// By instruction index: the class of the memory before it.
     before: Vec<TermId>,
     /// The writes that are no anchors.
-    pub(super) lone_writes: Vec<Inst>,
+    pub(crate) lone_writes: Vec<Inst>,
     /// By class of the address: the accesses that no earlier access vouches for, in preorder of the
     /// dominator tree.
     accesses: BTreeMap<TermId, Vec<(Inst, memory::Place)>>,
@@ -81,22 +81,22 @@ pub(super) struct Version<'a, 'c> {
     vouched: FixedBitSet,
 }
 
-impl<'a, 'c> Version<'a, 'c> {
+impl<'a, 'c> ProvedVersion<'a, 'c> {
     /// Checks a version against the terms that the certificate claims for it. Cost: linear in
     /// instructions, operands and terms.
     ///
     /// # Errors
     /// The first check that fails.
-    pub(super) fn check(
+    pub(crate) fn check(
         f: &'a Function,
         claimed: &VersionTerms,
-        table: &Rc<Terms<'c>>,
+        table: &Rc<TermTable<'c>>,
         anchors: &FixedBitSet,
-    ) -> Result<Version<'a, 'c>, Finding> {
-        let mut version = Version {
+    ) -> Result<ProvedVersion<'a, 'c>, Finding> {
+        let mut version = ProvedVersion {
             f,
             table: Rc::clone(table),
-            full: Graph::new(f, |_| true),
+            full: BlockGraph::new(f, |_| true),
             live: None,
             terms: vec![NO_TERM; f.value_bound()],
             memory: vec![[NO_TERM; 2]; f.block_bound()],
@@ -130,22 +130,22 @@ impl<'a, 'c> Version<'a, 'c> {
     }
 
     /// The graph of the edges that may be taken. Dominance in it is the one that the proof uses.
-    pub(super) fn live(&self) -> &Graph {
+    pub(crate) fn live(&self) -> &BlockGraph {
         self.live.as_ref().unwrap_or(&self.full)
     }
 
     /// The class of a value; [`NO_TERM`] if the certificate gives it no term.
-    pub(super) fn class(&self, value: Value) -> TermId {
+    pub(crate) fn class(&self, value: Value) -> TermId {
         self.table.class(self.term(value))
     }
 
     /// The term of a value; [`NO_TERM`] if the certificate gives it none.
-    pub(super) fn term(&self, value: Value) -> TermId {
+    pub(crate) fn term(&self, value: Value) -> TermId {
         self.terms.get(value.as_u32() as usize).copied().unwrap_or(NO_TERM)
     }
 
     /// The bits of a value in the class of a constant.
-    pub(super) fn constant(&self, value: Value) -> Option<u64> {
+    pub(crate) fn constant(&self, value: Value) -> Option<u64> {
         self.table.constant(self.class(value))
     }
 
@@ -154,30 +154,30 @@ impl<'a, 'c> Version<'a, 'c> {
     }
 
     /// The leaf of the memory at the start of a block; `None` if that memory is a copy.
-    pub(super) fn memory_leaf(&self, block: Block) -> Option<TermId> {
+    pub(crate) fn memory_leaf(&self, block: Block) -> Option<TermId> {
         Some(self.memory(block)[0]).filter(|id| self.is_leaf_of(*id, block))
     }
 
     /// The class of the memory at the end of a block.
-    pub(super) fn memory_at_end(&self, block: Block) -> TermId {
+    pub(crate) fn memory_at_end(&self, block: Block) -> TermId {
         self.memory(block)[1]
     }
 
     /// Where the leaves of a class are bound; `Unbound` for a term that does not exist.
-    pub(super) fn support(&self, class: TermId) -> Support {
+    pub(crate) fn support(&self, class: TermId) -> Support {
         self.support.get(class as usize).copied().unwrap_or(Support::Unbound)
     }
 
     /// Whether a run may take an edge: the class of the condition is no constant, or it is one that
     /// chooses this edge.
-    pub(super) fn may_take(&self, edge: Edge) -> bool {
+    pub(crate) fn may_take(&self, edge: Edge) -> bool {
         let known = self.f.inst(edge.inst).args.first().and_then(|v| self.constant(*v));
         known.and_then(|bits| self.target_for(edge.inst, bits)).is_none_or(|taken| taken == edge)
     }
 
     /// The edge that a branch or switch takes when its condition holds these bits; `None` for other
     /// instructions.
-    pub(super) fn target_for(&self, inst: Inst, bits: u64) -> Option<Edge> {
+    pub(crate) fn target_for(&self, inst: Inst, bits: u64) -> Option<Edge> {
         let data = self.f.inst(inst);
         match data.opcode {
             Opcode::BrIf => Some(Edge { inst, index: u32::from(bits == 0) }),
@@ -189,14 +189,14 @@ impl<'a, 'c> Version<'a, 'c> {
     }
 
     /// The edges of a terminator that a run may take, by index.
-    pub(super) fn live_targets(&self, inst: Inst) -> impl Iterator<Item = Edge> + '_ {
+    pub(crate) fn live_targets(&self, inst: Inst) -> impl Iterator<Item = Edge> + '_ {
         let edges =
             (0..self.f.inst(inst).targets.len() as u32).map(move |index| Edge { inst, index });
         edges.filter(|e| self.may_take(*e))
     }
 
     /// The edges into a block that a run may take, from reachable blocks.
-    pub(super) fn live_into(&self, block: Block) -> impl Iterator<Item = Edge> + '_ {
+    pub(crate) fn live_into(&self, block: Block) -> impl Iterator<Item = Edge> + '_ {
         let edges = self.f.predecessors(block).iter().copied();
         edges.filter(|e| self.live().has(self.f.inst_block(e.inst)) && self.may_take(*e))
     }
@@ -240,7 +240,7 @@ impl<'a, 'c> Version<'a, 'c> {
     fn find_live_edges(&mut self) {
         let mut ends = self.full.blocks().iter().map(|b| self.f.terminator(*b));
         if ends.any(|end| self.live_targets(end).count() < self.f.inst(end).targets.len()) {
-            self.live = Some(Graph::new(self.f, |e| self.may_take(e)));
+            self.live = Some(BlockGraph::new(self.f, |e| self.may_take(e)));
         }
     }
 
@@ -347,7 +347,7 @@ impl<'a, 'c> Version<'a, 'c> {
                 }
                 continue;
             }
-            // Terminators need not be listed as anchors. `lines` decides where paths end.
+            // Terminators need not be listed as anchors. `paths` decides where paths end.
             let is_anchor = anchors.contains(inst.as_u32() as usize) || data.opcode.is_terminator();
             let written = self.writes[inst.as_u32() as usize];
             // A write of one place: memory after it is the class of its term. If it is no anchor,
@@ -416,7 +416,7 @@ impl<'a, 'c> Version<'a, 'c> {
 
     /// Whether a write cannot trap before `at`, because an access at its address has passed there.
     /// `true` for writes that never trap, such as those of globals.
-    pub(super) fn has_accessed(&self, write: TermId, at: Inst) -> bool {
+    pub(crate) fn has_accessed(&self, write: TermId, at: Inst) -> bool {
         let Some((address, place)) = self.table.bytes_written(write) else { return true };
         // From the end: the accesses nearest to the point come last in preorder. A vouched access
         // is not listed, but the one that vouches for it is, and it reaches as far.
@@ -426,23 +426,23 @@ impl<'a, 'c> Version<'a, 'c> {
 
     /// Whether `inst` cannot trap if `other` does not, where control runs from the first to the
     /// second along one path: `other` reaches at least as far, at an address of the same class.
-    pub(super) fn traps_like(&self, inst: Inst, other: Inst) -> bool {
+    pub(crate) fn traps_like(&self, inst: Inst, other: Inst) -> bool {
         let both = self.access(inst).zip(self.access(other));
         both.is_some_and(|((x, place), (y, p))| x == y && p.vouches_for(&place))
     }
 
     /// Whether an access cannot trap, because another at its address has passed before.
-    pub(super) fn is_vouched(&self, inst: Inst) -> bool {
+    pub(crate) fn is_vouched(&self, inst: Inst) -> bool {
         self.vouched.contains(inst.as_u32() as usize)
     }
 
     /// The class of the memory before an instruction.
-    pub(super) fn memory_before(&self, inst: Inst) -> TermId {
+    pub(crate) fn memory_before(&self, inst: Inst) -> TermId {
         self.before.get(inst.as_u32() as usize).copied().unwrap_or(NO_TERM)
     }
 
     /// Whether an instruction is a write of one place that has a term.
-    pub(super) fn is_write(&self, inst: Inst) -> bool {
+    pub(crate) fn is_write(&self, inst: Inst) -> bool {
         self.writes.get(inst.as_u32() as usize).is_some_and(|id| *id != NO_TERM)
     }
 
@@ -562,19 +562,19 @@ impl<'a, 'c> Version<'a, 'c> {
 
     /// Whether an effect-free instruction that may trap and computes this term has executed
     /// whenever control is before `at`. The operation then has not trapped with these operands.
-    pub(super) fn has_executed(&self, term: TermId, at: Inst) -> bool {
+    pub(crate) fn has_executed(&self, term: TermId, at: Inst) -> bool {
         let insts = self.executed.get(&term).filter(|_| self.f.has_inst(at));
         insts.is_some_and(|insts| insts.iter().any(|i| self.live().passed(self.f, *i, at)))
     }
 
     /// Whether a block binds this leaf.
-    pub(super) fn is_leaf_of(&self, class: TermId, block: Block) -> bool {
+    pub(crate) fn is_leaf_of(&self, class: TermId, block: Block) -> bool {
         self.binders.get(class as usize).copied().flatten() == Some(block)
     }
 
     /// Whether all leaves of a class are available in a block, with the contents that this version
     /// bound last.
-    pub(super) fn is_supported_at(&self, class: TermId, block: Block) -> bool {
+    pub(crate) fn is_supported_at(&self, class: TermId, block: Block) -> bool {
         match self.support(class) {
             Support::Anywhere => true,
             Support::Below(home) => self.live().dominates(home, block),

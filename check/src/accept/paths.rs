@@ -21,8 +21,8 @@
 //!
 //! [`Bindings`] expresses the contents of leaves at the end of a path by classes at its start.
 
-use super::version::{Support, Version};
-use crate::verdict::{Check, Finding, Place};
+use super::checks::{Check, Finding, Place};
+use super::version::{ProvedVersion, Support};
 use fixedbitset::FixedBitSet;
 use ir::eval::{eval, is_evaluated};
 use ir::{Block, Edge, Inst};
@@ -50,10 +50,10 @@ const MAX_WORK: usize = 1 << 26;
 
 /// One block that a path enters.
 #[derive(Clone, Debug)]
-pub(super) struct Crossing {
-    pub(super) block: Block,
+pub(crate) struct PathCrossing {
+    pub(crate) block: Block,
     /// Whether the block has another live predecessor: runs may reach it without this path.
-    pub(super) joins: bool,
+    pub(crate) joins: bool,
     /// The class of the memory at the end of the predecessor.
     memory: TermId,
     /// The leaves that parameters of the block bind, ascending, each with the class of the argument
@@ -62,10 +62,13 @@ pub(super) struct Crossing {
     binds: Vec<(TermId, TermId)>,
 }
 
-impl Crossing {
+impl PathCrossing {
     /// The crossing over these edges of one terminator; `None` unless all of them lead to one
     /// block.
-    fn over(version: &Version<'_, '_>, mut edges: impl Iterator<Item = Edge>) -> Option<Crossing> {
+    fn over(
+        version: &ProvedVersion<'_, '_>,
+        mut edges: impl Iterator<Item = Edge>,
+    ) -> Option<PathCrossing> {
         let f = version.f;
         let given = |edge: Edge, index: usize| version.class(f.target(edge).args[index]);
         let first = edges.next()?;
@@ -90,7 +93,7 @@ impl Crossing {
         }
         // Only target points need to know whether the block joins paths, and `new` sets
         // this for their paths. `true` is the safe answer: it rejects the target point.
-        Some(Crossing {
+        Some(PathCrossing {
             block,
             joins: true,
             memory: version.memory_at_end(f.inst_block(first.inst)),
@@ -100,31 +103,31 @@ impl Crossing {
 }
 
 /// The paths of one version, prepared so that following one costs a look-up per block.
-pub(super) struct Lines {
+pub(crate) struct AnchorPaths {
     /// Branches past which a path may continue, if constants that it has bound decide them.
-    pub(super) passed: Rc<BTreeSet<Inst>>,
+    pub(crate) passed: Rc<BTreeSet<Inst>>,
     /// By instruction index: the next anchor in the block, the instruction itself included.
     next: Vec<Option<Inst>>,
     /// By block index: the crossing at the end of the block, if the terminator is no anchor and
     /// leads to one block alone.
-    onward: Vec<Option<Crossing>>,
+    onward: Vec<Option<PathCrossing>>,
 }
 
-type Crossings<'l> = SmallVec<[Cow<'l, Crossing>; 2]>;
+type Crossings<'l> = SmallVec<[Cow<'l, PathCrossing>; 2]>;
 
 /// A path to an anchor.
 #[derive(Clone, Debug)]
-pub(super) struct Line<'l> {
+pub(crate) struct AnchorPath<'l> {
     crossings: Crossings<'l>,
-    pub(super) anchor: Inst,
+    pub(crate) anchor: Inst,
     /// The part of `crossings` with blocks from which other paths lead to other anchors: from the
     /// first block that binds a leaf which decides a branch, up to the last decided branch.
     shared: Range<usize>,
 }
 
-impl Line<'_> {
+impl AnchorPath<'_> {
     /// The blocks that the path enters, in order.
-    pub(super) fn crossings(&self) -> impl Iterator<Item = &Crossing> {
+    pub(crate) fn crossings(&self) -> impl Iterator<Item = &PathCrossing> {
         self.crossings.iter().map(|c| &**c)
     }
 
@@ -135,41 +138,44 @@ impl Line<'_> {
     /// at the branch. A point in `test` thus has no single next anchor: entries must not start
     /// there (`from_a_block_passed_by_there_is_no_way_over`), and lone writes must not stand there
     /// (`no_version_writes_alone_where_lines_part`).
-    pub(super) fn shared(&self) -> impl Iterator<Item = Block> + '_ {
+    pub(crate) fn shared(&self) -> impl Iterator<Item = Block> + '_ {
         self.crossings[self.shared.clone()].iter().map(|c| c.block)
     }
 }
 
-impl Lines {
+impl AnchorPaths {
     /// Finds the next anchor of every instruction and the crossing at the end of every block. Cost:
     /// linear in instructions and operands.
-    pub(super) fn new(
-        version: &Version<'_, '_>,
+    pub(crate) fn new(
+        version: &ProvedVersion<'_, '_>,
         anchors: &FixedBitSet,
         passed: Rc<BTreeSet<Inst>>,
-    ) -> Lines {
+    ) -> AnchorPaths {
         let f = version.f;
-        let mut lines =
-            Lines { passed, next: vec![None; f.inst_bound()], onward: vec![None; f.block_bound()] };
+        let mut paths = AnchorPaths {
+            passed,
+            next: vec![None; f.inst_bound()],
+            onward: vec![None; f.block_bound()],
+        };
         for &block in version.live().blocks() {
             let end = f.terminator(block);
             // Upward, so that `next` is always the nearest anchor below.
             let (mut at, mut next) = (Some(end), None);
             while let Some(inst) = at {
                 next = Some(inst).filter(|i| anchors.contains(i.as_u32() as usize)).or(next);
-                lines.next[inst.as_u32() as usize] = next;
+                paths.next[inst.as_u32() as usize] = next;
                 at = f.prev_inst(inst);
             }
-            if lines.next_in_block(end).is_none() {
-                let crossing = Crossing::over(version, version.live_targets(end));
+            if paths.next_in_block(end).is_none() {
+                let crossing = PathCrossing::over(version, version.live_targets(end));
                 // The edges of `end` itself lead along this path, so they do not count as other
                 // edges into the block.
                 let otherwise = |block: Block| version.live_into(block).any(|e| e.inst != end);
-                lines.onward[block.as_u32() as usize] =
-                    crossing.map(|c| Crossing { joins: otherwise(c.block), ..c });
+                paths.onward[block.as_u32() as usize] =
+                    crossing.map(|c| PathCrossing { joins: otherwise(c.block), ..c });
             }
         }
-        lines
+        paths
     }
 
     fn next_in_block(&self, inst: Inst) -> Option<Inst> {
@@ -178,13 +184,21 @@ impl Lines {
 
     /// The path from the point before an instruction; `None` if no anchor follows within the
     /// limits.
-    pub(super) fn from(&self, version: &Version<'_, '_>, inst: Inst) -> Option<Line<'_>> {
+    pub(crate) fn from(
+        &self,
+        version: &ProvedVersion<'_, '_>,
+        inst: Inst,
+    ) -> Option<AnchorPath<'_>> {
         self.follow(version, Crossings::new(), inst)
     }
 
     /// The path over an edge, entering its target first. `None` as for `from`.
-    pub(super) fn over(&self, version: &Version<'_, '_>, edge: Edge) -> Option<Line<'_>> {
-        let first = Crossing::over(version, std::iter::once(edge))?;
+    pub(crate) fn over(
+        &self,
+        version: &ProvedVersion<'_, '_>,
+        edge: Edge,
+    ) -> Option<AnchorPath<'_>> {
+        let first = PathCrossing::over(version, std::iter::once(edge))?;
         let at = version.f.first_inst(first.block);
         self.follow(version, Crossings::from_iter([Cow::Owned(first)]), at)
     }
@@ -192,10 +206,10 @@ impl Lines {
     /// Follows the version from the point before `at`, `crossings` being entered already.
     fn follow<'l>(
         &'l self,
-        version: &Version<'_, '_>,
+        version: &ProvedVersion<'_, '_>,
         mut crossings: Crossings<'l>,
         mut at: Inst,
-    ) -> Option<Line<'l>> {
+    ) -> Option<AnchorPath<'l>> {
         // The crossing of `over` does not count: both kinds of paths may enter as many
         // blocks after it.
         let most = crossings.len() + MAX_CROSSINGS;
@@ -209,7 +223,8 @@ impl Lines {
             // `target_for`, so the path ends there even if it is listed.
             let end = next.unwrap_or(version.f.terminator(block));
             let may_pass = onward.is_none() && self.passed.contains(&end);
-            let decided = may_pass.then(|| Decision::find(version, &crossings, end)).flatten();
+            let decided =
+                may_pass.then(|| BranchDecision::find(version, &crossings, end)).flatten();
             let crossing = match (onward, decided, next) {
                 (Some(crossing), ..) => Cow::Borrowed(crossing),
                 (_, Some((edge, first)), _) => {
@@ -219,11 +234,11 @@ impl Lines {
                     // between two of them shared, too
                     // (`from_between_two_blocks_that_decide_there_is_no_way_over`).
                     (first_shared, shared_end) = (first_shared.min(first), crossings.len());
-                    Cow::Owned(Crossing::over(version, std::iter::once(edge))?)
+                    Cow::Owned(PathCrossing::over(version, std::iter::once(edge))?)
                 }
                 (.., Some(anchor)) => {
                     let shared = first_shared.min(shared_end)..shared_end;
-                    return Some(Line { crossings, anchor, shared });
+                    return Some(AnchorPath { crossings, anchor, shared });
                 }
                 _ => return None,
             };
@@ -241,24 +256,24 @@ impl Lines {
 
 /// Decides a branch at the end of a path by the constants that the path has bound. Other leaves
 /// have unknown contents, so a condition on such a leaf decides nothing.
-struct Decision<'d, 'a, 'c> {
-    version: &'d Version<'a, 'c>,
+struct BranchDecision<'d, 'a, 'c> {
+    version: &'d ProvedVersion<'a, 'c>,
     /// How many more classes may be looked at. This also bounds the recursion.
     left: u32,
     /// The index of the first crossing that bound a leaf the decision looked at.
     first: usize,
 }
 
-impl Decision<'_, '_, '_> {
+impl BranchDecision<'_, '_, '_> {
     /// The only edge that the branch can take at the end of this path, and the index of the first
     /// crossing that decides this. `None` if the path does not decide the branch.
     fn find(
-        version: &Version<'_, '_>,
-        line: &[Cow<'_, Crossing>],
+        version: &ProvedVersion<'_, '_>,
+        path: &[Cow<'_, PathCrossing>],
         branch: Inst,
     ) -> Option<(Edge, usize)> {
-        let mut decision = Decision { version, left: MAX_LOOKED_AT, first: usize::MAX };
-        let bits = decision.bits(line, version.class(*version.f.inst(branch).args.first()?))?;
+        let mut decision = BranchDecision { version, left: MAX_LOOKED_AT, first: usize::MAX };
+        let bits = decision.bits(path, version.class(*version.f.inst(branch).args.first()?))?;
         // An edge that the classes of this version exclude was not checked: its target may be dead
         // code. If the path decides for such an edge, no run takes the path, and it ends here.
         let edge = version.target_for(branch, bits).filter(|edge| version.may_take(*edge))?;
@@ -270,7 +285,7 @@ impl Decision<'_, '_, '_> {
     /// A parameter holds the argument of the latest crossing into its block. The class of this
     /// argument is in terms of the leaves *before* that crossing, so the recursion continues with
     /// the part of the path before it (`what_is_bound_after_it_was_given_decides_nothing`).
-    fn bits(&mut self, line: &[Cow<'_, Crossing>], class: TermId) -> Option<u64> {
+    fn bits(&mut self, path: &[Cow<'_, PathCrossing>], class: TermId) -> Option<u64> {
         // Counted before anything else, so that terms that share operands cannot make the recursion
         // exponential.
         self.left = self.left.checked_sub(1)?;
@@ -281,15 +296,15 @@ impl Decision<'_, '_, '_> {
         match table.kind(class)? {
             TermKind::Param => {
                 // The latest crossing counts: an earlier binding of the same leaf no longer holds.
-                let at = line.iter().rposition(|c| self.version.is_leaf_of(class, c.block))?;
-                let binds = &line[at].binds;
+                let at = path.iter().rposition(|c| self.version.is_leaf_of(class, c.block))?;
+                let binds = &path[at].binds;
                 let index = binds.binary_search_by_key(&class, |(leaf, _)| *leaf).ok()?;
                 self.first = self.first.min(at);
-                self.bits(&line[..at], binds[index].1)
+                self.bits(&path[..at], binds[index].1)
             }
             TermKind::Op { opcode, ty, args, .. } if is_evaluated(*opcode) => {
                 let bits: SmallVec<[u64; 3]> =
-                    args.iter().map(|a| self.bits(line, *a)).collect::<Option<_>>()?;
+                    args.iter().map(|a| self.bits(path, *a)).collect::<Option<_>>()?;
                 eval(*opcode, *ty, table.ty(*args.first()?)?, &bits).ok()
             }
             _ => None,
@@ -301,15 +316,15 @@ impl Decision<'_, '_, '_> {
 ///
 /// Example: a path from the end of a loop body enters `head(%i)` with the argument `%i + 1`. It
 /// binds the leaf `i` to the class of `i + 1`, in which `i` is the leaf of the previous round.
-pub(super) struct Bindings {
+pub(crate) struct Bindings {
     /// By leaf: the number of the path that bound it last, and the class. [`NO_TERM`] if no class
     /// in terms of the start of the path is known. The number saves clearing the table for each
     /// path.
     bound: Vec<(u32, TermId)>,
     /// The number of the current path.
-    line: u32,
+    path: u32,
     /// The leaves that the current path binds, in order.
-    pub(super) leaves: Vec<TermId>,
+    pub(crate) leaves: Vec<TermId>,
     /// The blocks that the current path enters.
     blocks: SmallVec<[Block; 2]>,
     /// How many leaves all paths together have bound.
@@ -318,10 +333,10 @@ pub(super) struct Bindings {
 
 impl Bindings {
     /// Bindings of an empty path, for a table of so many terms.
-    pub(super) fn new(terms: usize) -> Bindings {
+    pub(crate) fn new(terms: usize) -> Bindings {
         Bindings {
             bound: vec![(0, NO_TERM); terms],
-            line: 0,
+            path: 0,
             leaves: Vec::new(),
             blocks: SmallVec::new(),
             work: 0,
@@ -329,15 +344,15 @@ impl Bindings {
     }
 
     /// The class to which the current path binds a leaf; `None` if it does not bind the leaf.
-    pub(super) fn get(&self, leaf: TermId) -> Option<TermId> {
+    pub(crate) fn get(&self, leaf: TermId) -> Option<TermId> {
         self.bound
             .get(leaf as usize)
-            .filter(|(line, _)| *line == self.line)
+            .filter(|(path, _)| *path == self.path)
             .map(|(_, class)| *class)
     }
 
     /// Whether the current path enters no block.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
@@ -352,7 +367,7 @@ impl Bindings {
     /// Here and in `check_leaves` of `product`, a missing dominator would give the wrong answer;
     /// everywhere else it makes the checker reject. `tests.rs` holds the dominators to their
     /// definition.
-    pub(super) fn affects(&self, version: &Version<'_, '_>, class: TermId) -> bool {
+    pub(crate) fn affects(&self, version: &ProvedVersion<'_, '_>, class: TermId) -> bool {
         match version.support(class) {
             Support::Anywhere => false,
             Support::Below(home) => self.blocks.iter().any(|b| version.live().dominates(*b, home)),
@@ -363,7 +378,7 @@ impl Bindings {
     /// A class in terms of the start of the path, given a class in terms of the leaves as bound so
     /// far. [`NO_TERM`] if the class mixes leaves of this path with others: no term is at hand for
     /// the result.
-    pub(super) fn resolve(&self, version: &Version<'_, '_>, class: TermId) -> TermId {
+    pub(crate) fn resolve(&self, version: &ProvedVersion<'_, '_>, class: TermId) -> TermId {
         match self.get(class) {
             // The binding of a leaf comes before the question whether the path affects it.
             Some(bound) => bound,
@@ -374,11 +389,11 @@ impl Bindings {
 
     /// Binds the leaves of a path, instead of those of the path before. Cost: linear in the
     /// parameters of the blocks that the path enters.
-    pub(super) fn enter(&mut self, version: &Version<'_, '_>, line: &Line<'_>) {
-        self.line += 1;
+    pub(crate) fn enter(&mut self, version: &ProvedVersion<'_, '_>, path: &AnchorPath<'_>) {
+        self.path += 1;
         self.leaves.clear();
         self.blocks.clear();
-        for crossing in line.crossings() {
+        for crossing in path.crossings() {
             let received =
                 crossing.binds.iter().map(|(leaf, class)| (*leaf, self.resolve(version, *class)));
             let memory = version.memory_leaf(crossing.block);
@@ -388,7 +403,7 @@ impl Bindings {
             // both the same contents.
             let received: SmallVec<[(TermId, TermId); 8]> = received.chain(memory).collect();
             for (leaf, class) in received {
-                self.bound[leaf as usize] = (self.line, class);
+                self.bound[leaf as usize] = (self.path, class);
                 self.leaves.push(leaf);
             }
             self.blocks.push(crossing.block);
@@ -397,7 +412,7 @@ impl Bindings {
     }
 
     /// Fails with [`Check::Size`] when all paths together bind more than [`MAX_WORK`] leaves.
-    pub(super) fn check_work(&self, version: &Version<'_, '_>) -> Result<(), Finding> {
+    pub(crate) fn check_work(&self, version: &ProvedVersion<'_, '_>) -> Result<(), Finding> {
         version.table.require(Check::Size, self.work <= MAX_WORK, Place::Whole)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A value is *needed* if an effect, a trap, a branch or a result depends on it. A needed value is
 //! live where a use of it may still come. For each value, blocks are marked from its uses up to its
-//! definition (Boissinot et al., "Computing Liveness Sets for SSA-Form Programs", 2011, section
+//! definition (Boissinot et al., "Computing LiveSets Sets for SSA-Form Programs", 2011, section
 //! 4.2).
 //!
 //! Two kinds of liveness are asked for. At a source point, *all* edges count: live is anything that
@@ -15,21 +15,21 @@
 //! reads live values alone, conditions of decided branches included. So both runs compute the same
 //! and take the same edges, step by step, and the started run takes no excluded edge.
 
-use super::graph::Graph;
-use super::version::Version;
-use crate::verdict::{Check, Finding, Options, Place};
+use super::checks::{Check, Finding, Options, Place};
+use super::graph::BlockGraph;
+use super::version::ProvedVersion;
 use fixedbitset::FixedBitSet;
 use ir::{Block, Edge, Function, Inst, Value, ValueDef};
 use std::collections::{BTreeMap, BTreeSet};
 use transition::Demand;
 
 /// Additional uses, by instruction: the values that armed entries require at their source points.
-pub(super) type Extra = BTreeMap<Inst, Vec<Value>>;
+pub(crate) type Extra = BTreeMap<Inst, Vec<Value>>;
 
 /// The values that are live at the start of each block.
-pub(super) struct Liveness<'v> {
+pub(crate) struct LiveSets<'v> {
     f: &'v Function,
-    version: &'v Version<'v, 'v>,
+    version: &'v ProvedVersion<'v, 'v>,
     /// Whether excluded edges are left out.
     in_run: bool,
     /// The needed values.
@@ -40,14 +40,14 @@ pub(super) struct Liveness<'v> {
     at_start: Vec<Vec<Value>>,
 }
 
-impl<'v> Liveness<'v> {
+impl<'v> LiveSets<'v> {
     /// The liveness of a version. With `in_run`, edges that no run takes are left out; otherwise
     /// all edges count. Cost: linear in operands and in the number of values live at block starts.
     ///
     /// # Errors
     /// [`Check::Size`], when more values are live than `options` allow.
-    pub(super) fn new(
-        version: &'v Version<'_, '_>,
+    pub(crate) fn new(
+        version: &'v ProvedVersion<'_, '_>,
         in_run: bool,
         extra: &Extra,
         options: &Options,
@@ -57,7 +57,7 @@ impl<'v> Liveness<'v> {
         let everything = options.demand == Demand::Live;
         let at_start = vec![Vec::new(); f.block_bound()];
         let mut liveness =
-            Liveness { f, version, in_run: in_run && !everything, needed, everything, at_start };
+            LiveSets { f, version, in_run: in_run && !everything, needed, everything, at_start };
         // First, because only uses by needed results count in `spread`.
         liveness.find_needed(extra);
         let total = liveness.spread(extra, options.live_limit);
@@ -66,7 +66,7 @@ impl<'v> Liveness<'v> {
     }
 
     /// The graph of the edges that count.
-    fn graph(&self) -> &'v Graph {
+    fn graph(&self) -> &'v BlockGraph {
         if self.in_run { self.version.live() } else { &self.version.full }
     }
 
@@ -179,7 +179,7 @@ impl<'v> Liveness<'v> {
 
     /// Walks a block upward. Calls `visit` for each instruction with the set of values live before
     /// it.
-    pub(super) fn walk(
+    pub(crate) fn walk(
         &self,
         block: Block,
         extra: &Extra,

@@ -1,0 +1,67 @@
+//! Composition of accepted mappings.
+//!
+//! The claim of an entry is about the runs of its two versions, so it composes. Let M lead from p to
+//! q and N from q to r, both accepted. Suppose that p reaches a source point of M with state s. By
+//! the claim of M, q reaches the landing point with the same memory and effects, and M makes of s
+//! the state t of q there, as far as it provides values. By the claim of N, r reaches N's landing
+//! point with the same memory and effects, and N makes of t the state of r. It reads nothing of t
+//! but the values that it requires. M provides those, so the composed code computes the same.
+//!
+//! The argument needs four conditions, which `transition::compose` tests for each pair of entries:
+//!
+//! - [`Check::ComposeVersions`]: q is one version. Otherwise t is no state of N's source.
+//! - [`Check::ComposeProvides`]: M provides every value that N requires. Agreement on live values is
+//!   not enough: N may require values that are dead in q, and M need not provide those.
+//! - [`Check::ComposeReplays`]: neither entry writes memory. The composed entry has none of their
+//!   replays, so memory would lack these writes.
+//! - [`Check::ComposeSteps`]: the code reads required values and earlier steps only. Entries that
+//!   were accepted do (`StepOrder`). The composition of unsealed mappings needs the test, and
+//!   its code is the same.
+//!
+//! The composed entry keeps the claims on costs, too: it requires a part of what M requires, and
+//! `kept` are those of them that M keeps. It provides what N provides, so it is live+ with respect
+//! to the mappings that N was accepted with.
+
+#[cfg(feature = "unproved")]
+use super::checks::Check;
+use super::seal::Checked;
+use ir::Point;
+#[cfg(feature = "unproved")]
+use transition::ComposeCondition;
+use transition::mapping::Mapping;
+use transition::{Composition, NotAChain, Refusal};
+
+/// Composes two accepted mappings. Returns the composition, accepted, and the points at which it
+/// was refused, ascending. Cost: as [`transition::compose`].
+///
+/// # Errors
+/// When the second mapping does not leave from the version that the first leads to.
+pub fn compose(
+    first: &Checked<Mapping>,
+    second: &Checked<Mapping>,
+) -> Result<(Checked<Mapping>, Vec<(Point, Refusal)>), NotAChain> {
+    let Composition { mapping, refused } = transition::compose(first, second)?;
+    Ok((Checked::accepted(mapping), refused))
+}
+
+/// As [`compose`], without one of its checks: for experiments that show that each is needed. Another
+/// check changes nothing.
+///
+/// # Errors
+/// As for [`compose`], unless [`Check::ComposeVersions`] is left out.
+#[cfg(feature = "unproved")]
+pub fn compose_without(
+    first: &Checked<Mapping>,
+    second: &Checked<Mapping>,
+    check: Check,
+) -> Result<(Checked<Mapping>, Vec<(Point, Refusal)>), NotAChain> {
+    let left_out = match check {
+        Check::ComposeVersions => Some(ComposeCondition::Versions),
+        Check::ComposeProvides => Some(ComposeCondition::Provides),
+        Check::ComposeReplays => Some(ComposeCondition::Replays),
+        Check::ComposeSteps => Some(ComposeCondition::Steps),
+        _ => None,
+    };
+    let Composition { mapping, refused } = transition::compose_without(first, second, left_out)?;
+    Ok((Checked::accepted(mapping), refused))
+}

@@ -1,0 +1,228 @@
+//! Acceptance: everything that decides whether an entry holds, and nothing else.
+//!
+//! [`Relation::prove`] shows that two versions correspond (steps 1 to 4 of the proof, see the crate
+//! documentation), [`Relation::hold`] judges entries (step 5). `seal` and `compose` make the sealed
+//! results. A reader has to trust these modules, `transition::compose`, and the parts of `ir` that
+//! `tests/tidy.rs` lists. A failed check is a [`Finding`]; what it says about the entry, in words,
+//! is a matter of `crate::verdict`, which can make no entry hold.
+
+pub(crate) mod checks;
+mod compose;
+mod entry;
+pub(crate) mod graph;
+mod live;
+mod memory;
+pub(crate) mod paths;
+pub(crate) mod product;
+mod seal;
+mod terms;
+mod traps;
+mod version;
+
+use checks::{Check, Finding, Options, Place};
+pub use compose::compose;
+#[cfg(feature = "unproved")]
+pub use compose::compose_without;
+use entry::Judge;
+use fixedbitset::FixedBitSet;
+use ir::verifier::{Rule, verify_function};
+use ir::{Block, Function, Inst, Module, Point, Value};
+use live::{Extra, LiveSets};
+use product::CrossProduct;
+pub(crate) use seal::Sealed;
+pub use seal::{Checked, CheckedEntry, Unproved};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use terms::TermTable;
+use transition::certificate::{Certificate, EntryFacts, MappingFacts, TermId};
+use transition::mapping::{Entry, Mapping};
+use transition::{Pair, Side, VersionKey};
+use traps::PendingTraps;
+use version::ProvedVersion;
+
+/// A proof that two versions correspond. It is the basis for judging entries between them.
+pub struct Relation<'a, 'c> {
+    pub(crate) product: CrossProduct<'a, 'c>,
+    /// The instructions that may trap and are no anchors, and where they are pending.
+    traps: Pair<PendingTraps>,
+    options: Options,
+}
+
+/// Two versions that were not proved to correspond.
+pub(crate) struct Unrelated<'a, 'c> {
+    pub(crate) finding: Finding,
+    /// The classes that should have been equal, if the check compared classes, and the product
+    /// whose leaves they are about.
+    pub(crate) classes: Option<(Box<CrossProduct<'a, 'c>>, Pair<TermId>)>,
+}
+
+impl From<Finding> for Unrelated<'_, '_> {
+    fn from(finding: Finding) -> Self {
+        Unrelated { finding, classes: None }
+    }
+}
+
+impl<'a, 'c> Relation<'a, 'c> {
+    /// Proves that two versions correspond: steps 1 to 4 of the proof. Cost: see [`crate::relate`].
+    ///
+    /// # Errors
+    /// The first check that fails.
+    pub(crate) fn prove(
+        module: &Module,
+        versions: Pair<&'a Function>,
+        certificate: &'c Certificate,
+        options: Options,
+    ) -> Result<Relation<'a, 'c>, Unrelated<'a, 'c>> {
+        // A certificate of another pair must not be used: its ids would name other instructions
+        // here.
+        let belongs = versions.map(VersionKey::of) == Pair::from(certificate.versions);
+        options.require(Check::Versions, belongs, Place::Whole)?;
+        check_form(module, versions, options)?;
+        // An anchor is an instruction of both versions, so its id is below the smaller bound.
+        // `insert` panics on an id beyond it, which a forged certificate may list.
+        let bound = versions.map(Function::inst_bound);
+        let mut anchors = FixedBitSet::with_capacity(bound.before.min(bound.after));
+        for anchor in &certificate.anchors {
+            let known = (anchor.as_u32() as usize) < anchors.len();
+            options.require(Check::AnchorSame, known, Place::Inst(*anchor))?;
+            known.then(|| anchors.insert(anchor.as_u32() as usize));
+        }
+        // The order of these steps matters. The versions look up classes that the table has proved,
+        // and the product relies on versions that satisfy their terms.
+        let terms = Rc::new(TermTable::check(&certificate.terms, options)?);
+        let [before, after] = &certificate.sides;
+        let versions = Pair::new(
+            ProvedVersion::check(versions.before, before, &terms, &anchors)?,
+            ProvedVersion::check(versions.after, after, &terms, &anchors)?,
+        );
+        let mut product = CrossProduct::new(terms, versions, &anchors, &certificate.passed);
+        if let Err(failure) = product.prove(&anchors) {
+            let classes = failure.classes.map(|classes| (Box::new(product), classes));
+            return Err(Unrelated { finding: failure.finding, classes });
+        }
+        // Each version has instructions of its own that may trap, so each is judged against the
+        // other one.
+        let before = PendingTraps::check(&product, Side::Before, &anchors)?;
+        let after = PendingTraps::check(&product, Side::After, &anchors)?;
+        Ok(Relation { product, traps: Pair { before, after }, options })
+    }
+
+    /// Judges all entries of one mapping between the two versions, in the order of the mapping.
+    /// `Ok` says that the entry holds. Arguments and cost: see [`Relation::judge`].
+    pub(crate) fn hold(
+        &self,
+        side: Side,
+        mapping: &Mapping,
+        facts: &MappingFacts,
+        armed: &[&Mapping],
+    ) -> Vec<Result<(), Finding>> {
+        let keys = self.product.versions.as_ref().map(|version| VersionKey::of(version.f));
+        // No entry holds if one of the mappings is about other versions: the values that its
+        // entries require would be counted in the wrong function.
+        let belongs = mapping.source() == keys[side]
+            && mapping.target() == keys[side.other()]
+            && armed.iter().all(|m| m.source() == keys[side.other()]);
+        if let Err(finding) = self.options.require(Check::Versions, belongs, Place::Whole) {
+            return vec![Err(finding); mapping.len()];
+        }
+        // Everything that needs no liveness.
+        let mut judge = Judge::new(&self.product, &self.traps[side.other()], side);
+        let none = EntryFacts::default();
+        let judged = mapping.entries().enumerate().map(|(index, (point, entry))| {
+            judge.check(point, entry, facts.get(index).unwrap_or(&none))
+        });
+        let mut results: Vec<Result<(), Finding>> = judged.collect();
+        // [`Check::Kept`]: the kept values are exactly the required values that are not live at the
+        // source point. An engine that arms the entry keeps exactly the listed values alive, so a
+        // missing one would be read after its register was reused. All edges count at the source
+        // (`in_run` is false), because register allocation goes by the text of the version.
+        let kept = |inst: Inst, entry: &Entry, live: &BTreeSet<Value>| {
+            let kept = entry.requires.iter().filter(|v| !live.contains(v));
+            (!kept.eq(entry.kept.iter())).then_some((Check::Kept, Place::Inst(inst)))
+        };
+        let none = Extra::new();
+        let leaving = |point: Point, _: &Entry| point.inst();
+        let kept = self.check_live((side, false), &none, mapping, &mut results, leaving, kept);
+        // [`Check::LivePlus`]: the entry provides every value that is live+ at the target point.
+        // Without this check, the target version could read a value that nobody assigned.
+        let provided = |_: Inst, entry: &Entry, live: &BTreeSet<Value>| {
+            let missing = live.iter().find(|v| !entry.provides_value(**v));
+            missing.map(|v| (Check::LivePlus, Place::Value(*v)))
+        };
+        let target = (side.other(), true);
+        let extra = armed_uses(self.product.versions[side.other()].f, armed);
+        let landing = |_, entry: &Entry| entry.target.inst();
+        let provided = self.check_live(target, &extra, mapping, &mut results, landing, provided);
+        // A version with too many live values has no liveness ([`Options::live_limit`]), so no
+        // entry that held so far is proved.
+        if let Err(finding) = kept.and(provided) {
+            results.iter_mut().filter(|r| r.is_ok()).for_each(|r| *r = Err(finding));
+        }
+        results
+    }
+
+    /// Applies the check `fails` to every entry that holds so far, with the set of values that are
+    /// live at `place` of this entry in the version `side`. `in_run` tells whether edges that no
+    /// run takes are left out. `extra` are additional uses, as in [`LiveSets::new`].
+    ///
+    /// # Errors
+    /// [`Check::Size`], when the version has too many live values.
+    fn check_live(
+        &self,
+        (side, in_run): (Side, bool),
+        extra: &Extra,
+        mapping: &Mapping,
+        results: &mut [Result<(), Finding>],
+        place: impl Fn(Point, &Entry) -> Inst,
+        fails: impl Fn(Inst, &Entry, &BTreeSet<Value>) -> Option<(Check, Place)>,
+    ) -> Result<(), Finding> {
+        let version = &self.product.versions[side];
+        let liveness = LiveSets::new(version, in_run, extra, &self.options)?;
+        // Entries by block and instruction, each with its index in the mapping. Each block is
+        // walked once for all its entries: a walk per entry would be quadratic in long blocks.
+        let mut grouped = BTreeMap::<Block, BTreeMap<Inst, Vec<_>>>::new();
+        for (index, (point, entry)) in
+            mapping.entries().enumerate().filter(|(index, _)| results[*index].is_ok())
+        {
+            let inst = place(point, entry);
+            if version.f.has_inst(inst) {
+                let block = grouped.entry(version.f.inst_block(inst)).or_default();
+                block.entry(inst).or_default().push((index, entry));
+            }
+        }
+        for (block, entries) in grouped {
+            liveness.walk(block, extra, |inst, live| {
+                for &(index, entry) in entries.get(&inst).into_iter().flatten() {
+                    if let Some((check, at)) = fails(inst, entry, live) {
+                        results[index] = self.options.require(check, false, at);
+                    }
+                }
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Proves [`Check::Ssa`]: both versions are well-formed.
+///
+/// The rest of the checker indexes tables by ids from the versions without further tests. That is
+/// why an experiment that leaves this check out ([`Options::without`]) can drop the rule on
+/// dominance alone.
+fn check_form(module: &Module, versions: Pair<&Function>, options: Options) -> Result<(), Finding> {
+    let mut findings = versions.into_iter().flat_map(|f| verify_function(module, f));
+    let failed = findings.any(|f| f.rule() != Rule::SsaDom1 || options.without != Some(Check::Ssa));
+    if failed { Err(Finding { check: Check::Ssa, at: Place::Whole }) } else { Ok(()) }
+}
+
+/// The values that entries of these mappings require, by the instruction they start before: the
+/// extra uses that turn liveness into live+.
+fn armed_uses(f: &Function, armed: &[&Mapping]) -> Extra {
+    let mut extra = Extra::new();
+    for (point, entry) in
+        armed.iter().flat_map(|m| m.entries()).filter(|(p, _)| f.has_inst(p.inst()))
+    {
+        let uses = extra.entry(point.inst()).or_default();
+        uses.extend(entry.requires.iter().filter(|v| f.has_value(**v)));
+    }
+    extra
+}

@@ -1,0 +1,220 @@
+//! The seal: mappings and entries that the checker has accepted.
+//!
+//! Code that fires a transition takes a [`Checked`] mapping or a [`CheckedEntry`] of one, in the
+//! interpreter and natively alike. The folder `accept` alone makes them: by judging
+//! ([`Relation::seal`]), by composing accepted mappings ([`crate::compose`]), and by dropping
+//! entries. The feature `unproved` opens a door for oracles and tests, which fire wrong entries on
+//! purpose; libraries that embedders link do not enable it.
+
+use super::Relation;
+use super::checks::Finding;
+use ir::{Function, Point};
+use std::ops::Deref;
+use transition::certificate::MappingFacts;
+use transition::mapping::{Entry, Mapping};
+use transition::{Pair, Side, VersionKey};
+
+/// The permission to go on with code or values that nobody has proved. Only code built with the
+/// feature `unproved` can make one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Unproved(());
+
+impl Unproved {
+    /// The permission. For oracles and tests.
+    #[cfg(feature = "unproved")]
+    pub const fn claim() -> Unproved {
+        Unproved(())
+    }
+}
+
+/// Data that the checker has accepted. It can be read and made smaller, and not changed otherwise.
+///
+/// # What the seal of a mapping says
+///
+/// Let the mapping lead from the version p to the version q. Each of its entries makes the claim of
+/// [`transition::mapping`]: if p, started on some input, reaches the source point, then q, started
+/// on the same input, reaches the landing point with the same memory and the same effects so far,
+/// or it traps where p traps later, before any further effect, perhaps with another kind of trap.
+/// The compensation code does not trap, and gives every provided value the contents that q has.
+/// The entry provides every value that is live+ at its landing point: what q needs from there on,
+/// and what the entries of the *armed* mappings require that a run may meet there. The armed
+/// mappings are those that the mapping was accepted with: in [`crate::accept`] the mapping of the
+/// other direction, in [`crate::accept_armed`] the given ones, in [`crate::compose`] those of the
+/// second mapping.
+///
+/// # What it does not say, and a user has to respect
+///
+/// - After a transition, a run may fire entries of the mappings armed for it, and of no others.
+///   Another accepted mapping from q may require a dead value that this entry does not provide; it
+///   would read contents that nobody assigned. Two directions accepted apart do not arm each other,
+///   and neither do those of two levels accepted with [`crate::accept`]. To use several
+///   mappings from q, accept the mappings into q with all of them.
+/// - Accept with what will be armed, or with more. Dropping entries of an armed mapping later is
+///   safe, since an entry that is gone requires nothing.
+/// - An entry fires at its source point, before the instruction there, in a run of p that has come
+///   there from a call or by accepted transitions. All its stores have to be replayed.
+/// - Versions are named by [`VersionKey`], a digest of 64 bits. Who fires an entry compares the
+///   keys. They tell versions apart that were not made to collide.
+/// - Nothing is said about the module that a version runs in. The verifier has to accept the
+///   version there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Checked<T>(T);
+
+impl<T> Checked<T> {
+    /// Seals data. In this folder alone, after a proof.
+    pub(super) fn accepted(data: T) -> Checked<T> {
+        Checked(data)
+    }
+
+    /// Takes what nobody has proved for accepted. For oracles, which look for wrong entries by firing
+    /// them, and for tests.
+    #[cfg(feature = "unproved")]
+    pub fn unproved(claimed: T) -> Checked<T> {
+        Checked(claimed)
+    }
+
+    /// The data without its seal.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> Deref for Checked<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl Checked<Mapping> {
+    /// The mapping without entries, which claims nothing.
+    pub fn empty(source: &Function, target: &Function) -> Checked<Mapping> {
+        Checked::nothing(VersionKey::of(source), VersionKey::of(target))
+    }
+
+    /// The mapping without entries between the versions with these keys, which claims nothing.
+    pub fn nothing(source: VersionKey, target: VersionKey) -> Checked<Mapping> {
+        Checked(Mapping::between(source, target))
+    }
+
+    /// The entry at a point of the source version, under seal. Cost: logarithmic.
+    pub fn checked_entry(&self, point: Point) -> Option<CheckedEntry<'_>> {
+        let entry = self.0.entry(point)?;
+        Some(CheckedEntry { source: self.source(), target: self.target(), point, entry })
+    }
+
+    /// Drops the entries for which `keep` is false.
+    pub fn retain(&mut self, mut keep: impl FnMut(Point, &Entry) -> bool) {
+        let dropped: Vec<Point> = self
+            .0
+            .entries()
+            .filter(|(point, entry)| !keep(*point, entry))
+            .map(|(p, _)| p)
+            .collect();
+        for point in dropped {
+            self.0.remove(point);
+        }
+    }
+}
+
+/// A mapping after judging: the entries that hold, under seal, and the others.
+pub(crate) struct Sealed {
+    pub(crate) mapping: Checked<Mapping>,
+    /// The facts of the entries that hold, in their order.
+    pub(crate) facts: MappingFacts,
+    /// The other entries, in order of their points, each with the check that it failed.
+    pub(crate) dropped: Vec<(Point, Entry, Finding)>,
+}
+
+impl Relation<'_, '_> {
+    /// Judges the mappings in both directions, each armed while the other is used, and seals them.
+    pub(crate) fn seal_pair(
+        &self,
+        mappings: Pair<Mapping>,
+        facts: Pair<MappingFacts>,
+    ) -> Pair<Sealed> {
+        // Both are judged before either is made smaller: an entry has to provide what entries of
+        // the other mapping require, dropped ones included. That is more than needed, and safe.
+        let results = Pair::from_fn(|side: Side| {
+            self.hold(side, &mappings[side], &facts[side], &[&mappings[side.other()]])
+        });
+        Pair {
+            before: drop_failed(mappings.before, facts.before, &results.before),
+            after: drop_failed(mappings.after, facts.after, &results.after),
+        }
+    }
+
+    /// Judges a mapping that leaves from `side`, with the mappings armed in its target version, and
+    /// seals it.
+    pub(crate) fn seal(
+        &self,
+        side: Side,
+        mapping: Mapping,
+        facts: MappingFacts,
+        armed: &[&Mapping],
+    ) -> Sealed {
+        let results = self.hold(side, &mapping, &facts, armed);
+        drop_failed(mapping, facts, &results)
+    }
+}
+
+/// Keeps the entries that hold. `results` are those of [`Relation::hold`] for this mapping.
+fn drop_failed(
+    mut mapping: Mapping,
+    facts: MappingFacts,
+    results: &[Result<(), Finding>],
+) -> Sealed {
+    let points: Vec<Point> = mapping.entries().map(|(point, _)| point).collect();
+    let mut dropped = Vec::new();
+    for (point, result) in points.into_iter().zip(results) {
+        if let Err(finding) = result {
+            let entry = mapping.remove(point);
+            dropped.extend(entry.map(|entry| (point, entry, *finding)));
+        }
+    }
+    let facts = facts.into_iter().zip(results).filter(|(_, r)| r.is_ok()).map(|(f, _)| f);
+    Sealed { mapping: Checked(mapping), facts: facts.collect(), dropped }
+}
+
+/// An entry of an accepted mapping, with the versions and the source point that it was accepted for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CheckedEntry<'m> {
+    source: VersionKey,
+    target: VersionKey,
+    point: Point,
+    entry: &'m Entry,
+}
+
+impl<'m> CheckedEntry<'m> {
+    /// An entry that nobody has proved, claimed to lead from a point of `source` to `target`. See
+    /// [`Checked::unproved`].
+    #[cfg(feature = "unproved")]
+    pub fn unproved(
+        (source, target): (VersionKey, VersionKey),
+        point: Point,
+        entry: &'m Entry,
+    ) -> CheckedEntry<'m> {
+        CheckedEntry { source, target, point, entry }
+    }
+
+    /// The version that the transition leaves from.
+    pub fn source(&self) -> VersionKey {
+        self.source
+    }
+
+    /// The version that the transition leads to.
+    pub fn target(&self) -> VersionKey {
+        self.target
+    }
+
+    /// The point of the source version at which the entry may be fired.
+    pub fn point(&self) -> Point {
+        self.point
+    }
+
+    /// The entry itself.
+    pub fn entry(&self) -> &'m Entry {
+        self.entry
+    }
+}

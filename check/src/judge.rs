@@ -1,0 +1,173 @@
+//! Judging in words: the results of `accept`, with a verdict for each failed check.
+
+use crate::accept::checks::{Check, Finding, Options};
+use crate::accept::paths::Bindings;
+use crate::accept::{Checked, Relation, Sealed, Unrelated};
+use crate::verdict::Verdict;
+use crate::verdict::refute::Witnesses;
+use ir::{Function, Module, Point};
+use transition::certificate::{Certificate, MappingFacts};
+use transition::mapping::{Entry, Mapping};
+use transition::{Pair, Side};
+
+/// Proves that two versions correspond, from their certificate: steps 1 to 4 of the proof.
+///
+/// Cost: near linear in the versions and the certificate. Where many instructions that may trap are
+/// no anchors, add their number times the number of anchors.
+///
+/// # Errors
+/// The verdict on the pair, when the certificate does not prove it. The same verdict then goes for
+/// every entry of the pair.
+pub fn relate<'a, 'c>(
+    module: &Module,
+    versions: Pair<&'a Function>,
+    certificate: &'c Certificate,
+    options: Options,
+) -> Result<Relation<'a, 'c>, Verdict> {
+    Relation::prove(module, versions, certificate, options).map_err(|failed| unrelated(&failed))
+}
+
+/// The verdict on a pair that is not proved.
+///
+/// If the check compared two classes and some contents of the leaves tell them apart, the pair is
+/// refuted. Where paths continue past decided branches, leaves hold only some contents on these
+/// paths, and the witness would prove nothing
+/// (`no_pair_is_refuted_for_what_a_passed_branch_has_decided`).
+fn unrelated(failed: &Unrelated<'_, '_>) -> Verdict {
+    let classes = failed.classes.as_ref().filter(|(product, _)| !product.passes_branches());
+    let witness = classes.and_then(|(product, c)| Witnesses::default().tell_apart(product, *c));
+    match witness {
+        Some(_) => Verdict::Refuted(failed.finding, witness),
+        None => Verdict::of(failed.finding),
+    }
+}
+
+impl Relation<'_, '_> {
+    /// Judges all entries of one mapping between the two versions; returns one verdict per entry,
+    /// in the order of the mapping.
+    ///
+    /// `side` is the side that the mapping leaves from. `armed` lists all mappings from the target
+    /// version. An entry has to provide the values that their entries require, so that the run can
+    /// take another transition later (live+).
+    ///
+    /// Cost: near linear in the entries, the versions, and the number of live values at source and
+    /// target points.
+    pub fn judge(
+        &self,
+        side: Side,
+        mapping: &Mapping,
+        facts: &MappingFacts,
+        armed: &[&Mapping],
+    ) -> Vec<Verdict> {
+        let results = self.hold(side, mapping, facts, armed);
+        let mut words = Words::new(self, side);
+        let judged = mapping.entries().zip(results).map(|((point, entry), result)| match result {
+            Ok(()) => Verdict::Holds,
+            Err(finding) => words.verdict(point, entry, finding),
+        });
+        judged.collect()
+    }
+}
+
+/// Finds the verdicts for failed entries of one mapping. Tables are kept between entries.
+struct Words<'r, 'a, 'c> {
+    relation: &'r Relation<'a, 'c>,
+    side: Side,
+    witnesses: Witnesses,
+    bindings: Bindings,
+}
+
+impl<'r, 'a, 'c> Words<'r, 'a, 'c> {
+    fn new(relation: &'r Relation<'a, 'c>, side: Side) -> Words<'r, 'a, 'c> {
+        let bindings = Bindings::new(relation.product.terms.len());
+        Words { relation, side, witnesses: Witnesses::default(), bindings }
+    }
+
+    /// The verdict for an entry that fails a check.
+    fn verdict(&mut self, point: Point, entry: &Entry, finding: Finding) -> Verdict {
+        let product = &self.relation.product;
+        // Where paths continue past decided branches, the end of a path, the traps passed on it and
+        // the live values depend on constants that hold on some paths alone. The failure of a check
+        // on them then proves nothing (`no_landing_is_refuted_where_a_passed_branch_decides`). Nor
+        // does a witness: it is the contents of leaves at one point, of which only some occur after
+        // a passed branch (`no_value_is_refuted_for_what_a_passed_branch_has_decided`).
+        let depends =
+            matches!(finding.check, Check::TargetPoint | Check::TrapPassed | Check::LivePlus);
+        let verdict = match depends && product.passes_branches() {
+            true => Verdict::Undecided(finding),
+            false => Verdict::of(finding),
+        };
+        // A limit that was exceeded says nothing about the entry.
+        if verdict.is_refuted() || product.passes_branches() || finding.check == Check::Size {
+            return verdict;
+        }
+        let witness = self.witnesses.refute(product, self.side, point, entry, &mut self.bindings);
+        witness.map_or(verdict, |w| Verdict::Refuted(finding, Some(w)))
+    }
+}
+
+/// A mapping after it was judged.
+#[derive(Clone, Debug)]
+pub struct Accepted {
+    /// The entries that hold.
+    pub mapping: Checked<Mapping>,
+    /// The facts behind them, in their order.
+    pub facts: MappingFacts,
+    /// The source points of the other entries, ascending, each with its verdict.
+    pub rejected: Vec<(Point, Verdict)>,
+}
+
+/// Judges the mappings between two versions in both directions, each armed while the other is used,
+/// and keeps the entries that hold. If the versions were not proved to correspond, that verdict
+/// applies to every entry, and nothing is kept. Cost: that of [`Relation::judge`].
+pub fn accept(
+    relation: &Result<Relation<'_, '_>, Verdict>,
+    mappings: Pair<Mapping>,
+    facts: Pair<MappingFacts>,
+) -> Pair<Accepted> {
+    match relation {
+        Ok(relation) => {
+            let Pair { before, after } = relation.seal_pair(mappings, facts);
+            Pair {
+                before: worded(relation, Side::Before, before),
+                after: worded(relation, Side::After, after),
+            }
+        }
+        Err(verdict) => mappings.map(|mapping| nothing(&mapping, *verdict)),
+    }
+}
+
+/// Judges a mapping that leaves from `side`, with all mappings that are armed in its target version,
+/// and keeps the entries that hold; as [`accept`] does for two mappings that arm each other.
+pub fn accept_armed(
+    relation: &Result<Relation<'_, '_>, Verdict>,
+    side: Side,
+    mapping: Mapping,
+    facts: MappingFacts,
+    armed: &[&Mapping],
+) -> Accepted {
+    match relation {
+        Ok(relation) => worded(relation, side, relation.seal(side, mapping, facts, armed)),
+        Err(verdict) => nothing(&mapping, *verdict),
+    }
+}
+
+/// A sealed mapping, with verdicts on the entries that were dropped from it.
+fn worded(relation: &Relation<'_, '_>, side: Side, sealed: Sealed) -> Accepted {
+    let Sealed { mapping, facts, dropped } = sealed;
+    let mut words = Words::new(relation, side);
+    let verdict = |(point, entry, finding): (Point, Entry, Finding)| {
+        (point, words.verdict(point, &entry, finding))
+    };
+    let rejected = dropped.into_iter().map(verdict).collect();
+    Accepted { mapping, facts, rejected }
+}
+
+/// The result of judging a mapping of which no entry holds.
+fn nothing(mapping: &Mapping, verdict: Verdict) -> Accepted {
+    Accepted {
+        mapping: Checked::nothing(mapping.source(), mapping.target()),
+        facts: MappingFacts::new(),
+        rejected: mapping.entries().map(|(point, _)| (point, verdict)).collect(),
+    }
+}
