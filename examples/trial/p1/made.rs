@@ -8,14 +8,14 @@ use ir::verifier::verify_function;
 use ir::{Func, Function, Inst, Module};
 use mutants::switch::with;
 use mutants::table::Mutant;
-use osier::{ir, osr, passes};
-use osr::{Certifier, Level, Version, VersionGraph, VersionPair, VersionTree, compose, synthesize};
+use osier::certify::Certifier;
+use osr::{Level, Version, VersionGraph, VersionPair, VersionTree, synthesize};
+use osier::transition::compose;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use transition::Demand;
 use transition::Side;
 use transition::certificate::{Certificate, MappingFacts};
-use transition::mapping::Mapping;
 
 /// The most rewrites of a pass, since a wrong rule may apply to its own result forever.
 const MOST_REWRITES: u64 = 2000;
@@ -251,8 +251,8 @@ impl Family {
 fn certify(case: &Case) -> (Certificate, [MappingFacts; 2]) {
     let pair = VersionPair::new(&case.versions[0], &case.versions[1], &case.log)
         .expect("the log was replayed");
-    let mut certifier = Certifier::new(&pair);
-    let headings = [Side::Before, Side::After];
-    let facts = headings.map(|heading| certifier.facts(heading, &case.mappings[heading as usize]));
+    let common = pair.correspondence();
+    let mut certifier = Certifier::new(&common);
+    let facts = Pair::from_fn(|side| certifier.facts(side, &case.mappings[side]));
     (certifier.into_certificate(), facts)
 }

@@ -2,7 +2,7 @@
 
 use mutants::switch::with;
 use mutants::table::{Mutant, Table};
-use osier::fuzz::{Case, Clock, Options, judge_native};
+use fuzz::{Case, Clock, Options, judge_native};
 use osier::ir::text::parse_module;
 use osier::passes;
 use std::io::Write as _;

@@ -1,7 +1,7 @@
 //! The programs for the trial of bugs: the `.oir` tests with `run` lines, then generated programs.
 
 use osier::driver::{Format, load};
-use osier::{ir, passes, verify};
+use osier::passes;
 use passes::Pipeline;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
