@@ -18,6 +18,7 @@ type Row = (&'static str, &'static [&'static str], &'static [&'static str]);
 const ALLOWED: &[Row] = &[
     ("ir", &[], &[]),
     ("transition", &["ir"], &[]),
+    ("number", &["ir"], &[]),
     ("passes", &["ir", "number"], &[]),
     ("osr", &["ir", "transition"], &[]),
     ("certify", &["ir", "number", "transition"], &["osr"]),

@@ -7,11 +7,12 @@
 //! Example: the path jumps to `head(%x)` with %a. Here, a step `mul %a, %b` is the product of %a
 //! and %b. Far, it may also be the product of %x and %b, which the target version computes.
 
-use super::number::Numbering;
-use super::place::Site;
-use super::runs::{Bindings, Crossing, Run, Runs};
-use super::table::{Args, Table};
+use super::paths::{AnchorPath, AnchorPaths, EnteredBlock, PathBindings};
+use super::search::SettledRelation;
+use super::terms::{CertificateTerms, ReasonedTerms};
+use super::version::NumberedVersion;
 use ir::{Block, Imm, Inst, Opcode, Point, Type};
+use number::{ClassArgs, Home};
 use smallvec::SmallVec;
 use transition::Correspondence;
 use transition::Side;
@@ -27,21 +28,23 @@ const MAX_LOOKED_FOR: usize = 32;
 const MAX_CHOICES: usize = 8;
 
 /// The classes that an operand may stand for at the end of a path.
-type Fits = SmallVec<[TermId; 2]>;
+type FarClasses = SmallVec<[TermId; 2]>;
 
 /// A term that a step may compute at the end of a path, with its operands in the order of the step.
-type Choice = (TermId, Args);
+type FarTerm = (TermId, ClassArgs);
 
 /// Makes the facts of one mapping.
 pub(super) struct Explainer<'e, 'a> {
-    version: &'e mut Numbering<'a>,
-    /// The target version of the entries.
-    other: &'e Numbering<'a>,
-    runs: &'e Runs,
-    table: &'e mut Table,
+    /// The source version of the entries.
+    version: &'e mut NumberedVersion<'a>,
+    /// Their target version.
+    other: &'e NumberedVersion<'a>,
+    /// The paths of the source version.
+    paths: &'e AnchorPaths,
+    terms: &'e mut CertificateTerms,
     source: VersionKey,
     target: VersionKey,
-    bindings: Bindings,
+    bindings: PathBindings,
     /// The block whose path `bindings` holds, if any.
     entered: Option<Block>,
     /// The leaves bound on the path, by the class they are bound to, ascending.
@@ -51,25 +54,23 @@ pub(super) struct Explainer<'e, 'a> {
 impl<'e, 'a> Explainer<'e, 'a> {
     pub(super) fn new(
         common: &Correspondence<'_>,
-        versions: &'e mut [Numbering<'a>; 2],
-        runs: &'e [Runs; 2],
-        table: &'e mut Table,
+        relation: &'e mut SettledRelation<'a>,
         heading: Side,
     ) -> Explainer<'e, 'a> {
         let (source, target) = (
             VersionKey::of(common.versions[heading]),
             VersionKey::of(common.versions[heading.other()]),
         );
-        let [a, b] = versions;
+        let SettledRelation { versions: [a, b], paths, terms, .. } = relation;
         let (version, other) = if heading == Side::Before { (a, &*b) } else { (b, &*a) };
         Explainer {
             version,
             other,
-            runs: &runs[heading as usize],
-            table,
+            paths: &paths[heading as usize],
+            terms,
             source,
             target,
-            bindings: Bindings::default(),
+            bindings: PathBindings::default(),
             entered: None,
             bound_to: Vec::new(),
         }
@@ -85,8 +86,8 @@ impl<'e, 'a> Explainer<'e, 'a> {
 
     // Entries of foreign mappings may name any point.
     fn entry(&mut self, point: Point, entry: &Entry) -> EntryFacts {
-        let f = self.version.f;
-        if !f.has_inst(point.inst()) || !self.version.live.has_block(f.inst_block(point.inst())) {
+        let f = self.version.f();
+        if !f.has_inst(point.inst()) || !self.version.live().has_block(f.inst_block(point.inst())) {
             return nothing(entry);
         }
         if entry.steps.is_empty() && entry.replays.is_empty() {
@@ -94,10 +95,10 @@ impl<'e, 'a> Explainer<'e, 'a> {
         }
         let here = self.here(entry);
         let replays = self.replays(point, entry, &here);
-        let runs = self.runs;
+        let paths = self.paths;
         // If the path enters no block, leaves mean the same at its end, and here terms suffice.
-        let far = match runs.from(self.version, self.table, point.inst()) {
-            Some(run) if run.crossings().next().is_some() => self.far(point, entry, &here, &run),
+        let far = match paths.from(self.version, &self.terms.table, point.inst()) {
+            Some(path) if path.crossings().next().is_some() => self.far(point, entry, &here, &path),
             _ => Box::default(),
         };
         EntryFacts { here, far, replays }
@@ -107,8 +108,12 @@ impl<'e, 'a> Explainer<'e, 'a> {
     fn here(&mut self, entry: &Entry) -> Box<[TermId]> {
         let mut here: Vec<TermId> = Vec::with_capacity(entry.steps.len());
         for step in &entry.steps {
-            let args: Args = step.args.iter().map(|arg| self.class(*arg, &here)).collect();
-            here.push(if takes(self.table, step, &args) { self.make(step, args) } else { NO_TERM });
+            let args: ClassArgs = step.args.iter().map(|arg| self.class(*arg, &here)).collect();
+            here.push(if takes(&self.terms.table, step, &args) {
+                self.make(step, args)
+            } else {
+                NO_TERM
+            });
         }
         here.into()
     }
@@ -125,30 +130,30 @@ impl<'e, 'a> Explainer<'e, 'a> {
         // have among earlier writes.
         let wanted = self.other.memory_before(entry.target.inst());
         for Replay { opcode, ty, imm, args, .. } in &entry.replays {
-            let mut args: Args = args.iter().map(|arg| self.class(*arg, here)).collect();
+            let mut args: ClassArgs = args.iter().map(|arg| self.class(*arg, here)).collect();
             args.push(memory);
             let types: SmallVec<[Option<Type>; 3]> =
-                args.iter().map(|a| self.table.ty(*a)).collect();
+                args.iter().map(|a| self.terms.table.ty(*a)).collect();
             let fits = !args.contains(&NO_TERM) && is_well_typed(*opcode, *ty, imm, &types);
-            let made = self.table.lone_like(wanted, (*opcode, *ty, *imm), &args);
+            let made = self.terms.lone_like(wanted, (*opcode, *ty, *imm), &args);
             let term =
-                if fits { self.table.late_write(*opcode, *ty, *imm, args, made) } else { NO_TERM };
-            memory = self.table.class(term);
+                if fits { self.terms.late_write(*opcode, *ty, *imm, args, made) } else { NO_TERM };
+            memory = self.terms.table.class(term);
             terms.push(term);
         }
         terms.into()
     }
 
-    fn make(&mut self, step: &Step, args: Args) -> TermId {
-        self.table.op(step.opcode, step.ty, immediate(step), args)
+    fn make(&mut self, step: &Step, args: ClassArgs) -> TermId {
+        self.terms.op(step.opcode, step.ty, immediate(step), args)
     }
 
     /// The class of an operand of a step.
     fn class(&self, operand: Operand, here: &[TermId]) -> TermId {
         match operand {
-            Operand::Source(value) => self.version.class(self.table, value),
+            Operand::Source(value) => self.version.class(&self.terms.table, value),
             Operand::Step(index) => {
-                here.get(index as usize).map_or(NO_TERM, |term| self.table.class(*term))
+                here.get(index as usize).map_or(NO_TERM, |term| self.terms.table.class(*term))
             }
         }
     }
@@ -160,16 +165,16 @@ impl<'e, 'a> Explainer<'e, 'a> {
         point: Point,
         entry: &Entry,
         here: &[TermId],
-        run: &Run<'_>,
+        path: &AnchorPath<'_>,
     ) -> Box<[TermId]> {
-        self.enter(point, run.crossings());
+        self.enter(point, path.crossings());
         if self.bindings.leaves.is_empty() {
             return Box::default();
         }
-        let mut choices: Vec<SmallVec<[Choice; 1]>> = Vec::with_capacity(entry.steps.len());
+        let mut choices: Vec<SmallVec<[FarTerm; 1]>> = Vec::with_capacity(entry.steps.len());
         for step in &entry.steps {
-            let fits: SmallVec<[Fits; 3]> =
-                step.args.iter().map(|arg| self.fits(*arg, here, &choices, run.anchor)).collect();
+            let fits: SmallVec<[FarClasses; 3]> =
+                step.args.iter().map(|arg| self.fits(*arg, here, &choices, path.anchor)).collect();
             choices.push(self.choices(step, &fits));
         }
         self.choose(entry, &choices)
@@ -177,7 +182,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
 
     /// For each step, picks the term that gives the assigned values the class they have in the
     /// target version.
-    fn choose(&self, entry: &Entry, choices: &[SmallVec<[Choice; 1]>]) -> Box<[TermId]> {
+    fn choose(&self, entry: &Entry, choices: &[SmallVec<[FarTerm; 1]>]) -> Box<[TermId]> {
         let mut wanted = vec![NO_TERM; entry.steps.len()];
         let want = |wanted: &mut Vec<TermId>, operand: Operand, class: TermId| {
             let Operand::Step(index) = operand else { return };
@@ -186,7 +191,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
                 .get(index as usize)
                 .into_iter()
                 .flatten()
-                .any(|(term, _)| self.table.class(*term) == class);
+                .any(|(term, _)| self.terms.table.class(*term) == class);
             if *slot == NO_TERM && has {
                 *slot = class;
             }
@@ -195,12 +200,13 @@ impl<'e, 'a> Explainer<'e, 'a> {
         // said by then which class it needs. The first user wins; a second that needs another class
         // leaves the entry unproved.
         for assign in &entry.assigns {
-            want(&mut wanted, assign.from, self.other.class(self.table, assign.value));
+            want(&mut wanted, assign.from, self.other.class(&self.terms.table, assign.value));
         }
         let mut far = vec![NO_TERM; entry.steps.len()];
         for (index, step) in entry.steps.iter().enumerate().rev() {
-            let mut fitting =
-                choices[index].iter().filter(|(term, _)| self.table.class(*term) == wanted[index]);
+            let mut fitting = choices[index]
+                .iter()
+                .filter(|(term, _)| self.terms.table.class(*term) == wanted[index]);
             // A step that nobody needs a certain class of takes its first choice, since the checker
             // wants a term for each.
             let Some((term, args)) = fitting.next().or(choices[index].first()) else { continue };
@@ -215,13 +221,13 @@ impl<'e, 'a> Explainer<'e, 'a> {
 
     /// Binds the leaves of the path from a point. All points whose paths leave their block share
     /// the path, so the bindings are kept for the block.
-    fn enter<'r>(&mut self, point: Point, crossings: impl Iterator<Item = &'r Crossing>) {
-        let block = self.version.f.inst_block(point.inst());
+    fn enter<'r>(&mut self, point: Point, crossings: impl Iterator<Item = &'r EnteredBlock>) {
+        let block = self.version.f().inst_block(point.inst());
         if self.entered == Some(block) {
             return;
         }
         self.entered = Some(block);
-        self.bindings.enter(self.version, self.table, crossings);
+        self.bindings.enter(self.version, &self.terms.table, crossings);
         let bound =
             self.bindings.leaves.iter().filter_map(|leaf| Some((self.bindings.get(*leaf)?, *leaf)));
         self.bound_to = bound.filter(|(class, _)| *class != NO_TERM).collect();
@@ -233,13 +239,13 @@ impl<'e, 'a> Explainer<'e, 'a> {
         &mut self,
         operand: Operand,
         here: &[TermId],
-        choices: &[SmallVec<[Choice; 1]>],
+        choices: &[SmallVec<[FarTerm; 1]>],
         anchor: Inst,
-    ) -> Fits {
-        let mut fits = Fits::new();
+    ) -> FarClasses {
+        let mut fits = FarClasses::new();
         if let Operand::Step(index) = operand {
             for (term, _) in choices.get(index as usize).into_iter().flatten() {
-                let class = self.table.class(*term);
+                let class = self.terms.table.class(*term);
                 if !fits.contains(&class) {
                     fits.push(class);
                 }
@@ -252,20 +258,20 @@ impl<'e, 'a> Explainer<'e, 'a> {
         if class == NO_TERM {
             return fits;
         }
-        let site = self.version.site(self.table, class);
-        let is_there = match site {
-            Site::Anywhere => true,
-            Site::Below(home) => {
-                self.version.dom.dominates(home, self.version.f.inst_block(anchor))
+        let home = self.version.home(&self.terms.table, class);
+        let is_there = match home {
+            Home::Anywhere => true,
+            Home::Below(block) => {
+                self.version.dom().dominates(block, self.version.f().inst_block(anchor))
             }
-            Site::Nowhere => false,
+            Home::Nowhere => false,
         };
         let from = self.bound_to.partition_point(|(bound, _)| *bound < class);
         let leaves = self.bound_to[from..]
             .iter()
             .take_while(|(bound, _)| *bound == class)
             .map(|(_, leaf)| *leaf);
-        let itself = Some(class).filter(|_| is_there && self.bindings.spares(site));
+        let itself = Some(class).filter(|_| is_there && self.bindings.spares(home));
         for class in itself.into_iter().chain(leaves) {
             if !fits.contains(&class) {
                 fits.push(class);
@@ -276,23 +282,25 @@ impl<'e, 'a> Explainer<'e, 'a> {
 
     /// The terms of a step, one for each combination of operand classes that the table has as an
     /// operation, or else one new term.
-    fn choices(&mut self, step: &Step, fits: &[Fits]) -> SmallVec<[Choice; 1]> {
+    fn choices(&mut self, step: &Step, fits: &[FarClasses]) -> SmallVec<[FarTerm; 1]> {
         let count = fits.iter().map(|f| f.len()).fold(1usize, usize::saturating_mul);
         // Combination number `n`, read as digits, one for each operand. The first operand is the
         // lowest digit.
-        let pick = |mut n: usize| -> Args {
-            let one = |f: &Fits| {
+        let pick = |mut n: usize| -> ClassArgs {
+            let one = |f: &FarClasses| {
                 let at = n % f.len();
                 n /= f.len();
                 f[at]
             };
             fits.iter().map(one).collect()
         };
-        let mut found: SmallVec<[Choice; 1]> = SmallVec::new();
-        for args in
-            (0..count.min(MAX_LOOKED_FOR)).map(pick).filter(|args| takes(self.table, step, args))
+        let mut found: SmallVec<[FarTerm; 1]> = SmallVec::new();
+        for args in (0..count.min(MAX_LOOKED_FOR))
+            .map(pick)
+            .filter(|args| takes(&self.terms.table, step, args))
         {
-            let known = self.table.find_op(step.opcode, step.ty, immediate(step), args.clone());
+            let known =
+                self.terms.table.find_op(step.opcode, step.ty, immediate(step), args.clone());
             found.extend(known.map(|term| (term, args)));
             if found.len() == MAX_CHOICES {
                 break;
@@ -302,7 +310,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
         // combination is tried.
         if found.is_empty() && count > 0 {
             let args = pick(0);
-            if takes(self.table, step, &args) {
+            if takes(&self.terms.table, step, &args) {
                 found.push((self.make(step, args.clone()), args));
             }
         }
@@ -325,7 +333,7 @@ fn immediate(step: &Step) -> Imm {
 }
 
 /// Whether a step is an operation on values that takes operands of these classes.
-fn takes(table: &Table, step: &Step, args: &[TermId]) -> bool {
+fn takes(table: &ReasonedTerms, step: &Step, args: &[TermId]) -> bool {
     if step.opcode == Opcode::Const {
         return args.is_empty();
     }

@@ -9,11 +9,12 @@
 //! A lone write is in one version only. A write that covers it leaves it out of its class: memory
 //! behind the covering write then has equal classes in both versions.
 
-use super::table::{Args, Table};
+use super::terms::CertificateTerms;
 use ir::place::{Place, gives_back};
 use ir::{Imm, Opcode, Type};
+use number::{ClassArgs, ClassOperation, MAX_MEMBERS, OperationRef};
 use smallvec::SmallVec;
-use transition::certificate::{By, NO_TERM, TermId, TermKind};
+use transition::certificate::{By, NO_TERM, TermId};
 
 /// Writes that one read is traced through.
 const MAX_WRITES: usize = 64;
@@ -24,30 +25,27 @@ const MAX_WRITES: usize = 64;
 const MAX_LONE: usize = 256;
 const MAX_BETWEEN: usize = 256;
 
-/// Terms of the class of an address that are checked for additions of constants.
-const MAX_MEMBERS: usize = 16;
-
 /// An address as a base plus a constant, and the term that shows it; [`NO_TERM`] for the class
 /// itself.
-type Sum = (TermId, u32, TermId);
+type AddressSum = (TermId, u32, TermId);
 
 /// Memories made by writes that an access was moved past. With each, the terms that show how its
 /// address compares with the address of the access.
-type Past = Vec<(TermId, [TermId; 2])>;
+type PassedWrites = Vec<(TermId, [TermId; 2])>;
 
 /// A read, apart from the memory it reads.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Reader {
+pub(super) struct MemoryRead {
     pub(super) opcode: Opcode,
     pub(super) ty: Type,
     pub(super) imm: Imm,
     /// Without the memory.
-    pub(super) args: Args,
+    pub(super) args: ClassArgs,
 }
 
-impl Reader {
+impl MemoryRead {
     /// The operands of the read, with the memory read.
-    pub(super) fn of(&self, memory: TermId) -> Args {
+    pub(super) fn of(&self, memory: TermId) -> ClassArgs {
         let mut args = self.args.clone();
         args.push(memory);
         args
@@ -55,9 +53,9 @@ impl Reader {
 }
 
 /// The end of the trace of a read.
-pub(super) struct Trace {
+pub(super) struct ReadTrace {
     /// The memories traced through, the last in time first.
-    past: Past,
+    past: PassedWrites,
     /// The memory at the end.
     pub(super) memory: TermId,
     /// The class that the write at the end stored, if the read finds just that, and the terms that
@@ -65,24 +63,24 @@ pub(super) struct Trace {
     stored: Option<(TermId, [TermId; 2])>,
 }
 
-impl Trace {
+impl ReadTrace {
     /// The memory at the end, unless the read finds a stored value there.
     pub(super) fn leaf(&self) -> Option<TermId> {
         self.stored.is_none().then_some(self.memory)
     }
 }
 
-impl Table {
+impl CertificateTerms {
     /// Traces a read up through writes that are apart from it. Cost: at most `MAX_WRITES`
     /// comparisons of addresses.
-    pub(super) fn trace(&self, read: &Reader, mut memory: TermId) -> Trace {
+    pub(super) fn trace(&self, read: &MemoryRead, mut memory: TermId) -> ReadTrace {
         let mut past = Vec::new();
         let place = Place::read(read.opcode, read.ty, &read.imm);
         while past.len() < MAX_WRITES
             && let Some(place) = place
             && let Some((write, written)) = self.write_of(memory)
         {
-            let TermKind::Op { opcode, ty, args, .. } = write else { break };
+            let OperationRef { opcode, ty, args, .. } = write;
             let (distance, via) = match (read.args.first(), args.len()) {
                 (Some(address), 3) => self.distance(*address, args[0]),
                 _ => (None, [NO_TERM; 2]),
@@ -96,23 +94,23 @@ impl Table {
             // ends the trace at this memory.
             let is_same = place.covers(&written, distance)
                 && written.covers(&place, distance.map(u32::wrapping_neg));
-            if is_same && gives_back((*opcode, *ty), (read.opcode, read.ty)) {
-                return Trace { past, memory, stored: Some((args[args.len() - 2], via)) };
+            if is_same && gives_back((opcode, ty), (read.opcode, read.ty)) {
+                return ReadTrace { past, memory, stored: Some((args[args.len() - 2], via)) };
             }
             break;
         }
-        Trace { past, memory, stored: None }
+        ReadTrace { past, memory, stored: None }
     }
 
     /// The term of a read along its trace. `found` is the term of the read at the end of the trace,
     /// if the caller has one.
     pub(super) fn read_along(
         &mut self,
-        read: &Reader,
-        trace: &Trace,
+        read: &MemoryRead,
+        trace: &ReadTrace,
         found: Option<TermId>,
     ) -> TermId {
-        let Reader { opcode, ty, imm, .. } = *read;
+        let MemoryRead { opcode, ty, imm, .. } = *read;
         let reason = trace.stored.map(|(class, via)| (class, By::Stored { via }));
         let mut term = match found {
             Some(term) => term,
@@ -121,7 +119,7 @@ impl Table {
         // From the end of the trace back to the read: the reason of each term names the term of the
         // same read one write earlier, which must exist first.
         for (memory, via) in trace.past.iter().rev() {
-            let reason = Some((self.class(term), By::Apart { via: *via, result: term }));
+            let reason = Some((self.table.class(term), By::Apart { via: *via, result: term }));
             term = self.op_because(opcode, ty, imm, read.of(*memory), reason);
         }
         term
@@ -131,16 +129,16 @@ impl Table {
     /// of the term leaves out lone writes that the write covers. Covered writes that both versions
     /// have stay in it, and do not shorten the search (`dead_stores_in_a_row_cost_no_entries`).
     /// Cost: bounded.
-    pub(super) fn write(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args) -> TermId {
+    pub(super) fn write(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: ClassArgs) -> TermId {
         if args.contains(&NO_TERM) {
             return NO_TERM;
         }
-        self.find_op(opcode, ty, imm, args.clone()).unwrap_or_else(|| {
+        self.table.find_op(opcode, ty, imm, args.clone()).unwrap_or_else(|| {
             // One lone write at a time: the recursion leaves out the next one, and every step has a
             // reason that names two terms.
             let reason = self.without_covered(opcode, ty, imm, &args).map(|rest| {
                 let result = self.write(opcode, ty, imm, args_on(&args, rest));
-                (self.class(result), By::Covers { result })
+                (self.table.class(result), By::Covers { result })
             });
             self.op_because(opcode, ty, imm, args, reason)
         })
@@ -154,10 +152,10 @@ impl Table {
         opcode: Opcode,
         ty: Type,
         imm: Imm,
-        args: Args,
+        args: ClassArgs,
         made: TermId,
     ) -> TermId {
-        let mut without: SmallVec<[Args; 2]> = SmallVec::from_iter([args]);
+        let mut without: SmallVec<[ClassArgs; 2]> = SmallVec::from_iter([args]);
         while let Some(last) = without.last().filter(|_| without.len() <= MAX_LONE).cloned()
             && let Some(rest) = self.without_covered(opcode, ty, imm, &last)
         {
@@ -170,12 +168,13 @@ impl Table {
         // have such a write in another class, made without looking for an earlier place. The new
         // term then has a reason of its own.
         for args in without.into_iter().rev() {
-            let (class, result) = (self.class(term), term);
+            let (class, result) = (self.table.class(term), term);
             let known = self
+                .table
                 .find_op(opcode, ty, imm, args.clone())
-                .filter(|known| self.class(*known) == class);
+                .filter(|known| self.table.class(*known) == class);
             term = known.unwrap_or_else(|| {
-                self.another(TermKind::Op { opcode, ty, imm, args }, class, By::Covers { result })
+                self.another(ClassOperation { opcode, ty, imm, args }, class, By::Covers { result })
             });
         }
         term
@@ -184,23 +183,24 @@ impl Table {
     fn moved_up(
         &mut self,
         (opcode, ty, imm): (Opcode, Type, Imm),
-        args: &Args,
+        args: &ClassArgs,
         made: TermId,
     ) -> Option<TermId> {
         let (mut inner, past) = self.earlier((opcode, ty, imm), args, made)?;
         // From the earlier place to the late one: moving past one write swaps the two, so the other
         // write is made again on top.
         for (memory, via) in past.into_iter().rev() {
-            let result = self.write_again(memory, self.class(inner))?;
-            let class = self.class(result);
+            let result = self.write_again(memory, self.table.class(inner))?;
+            let class = self.table.class(result);
             let known = self
+                .table
                 .find_op(opcode, ty, imm, args_on(args, memory))
-                .filter(|term| self.class(*term) == class);
+                .filter(|term| self.table.class(*term) == class);
             // A covering write of the same contents: the table has it in a class of its own
             // (`an_equal_store_is_replayed_as_the_first`).
             inner = known.unwrap_or_else(|| {
-                let kind = TermKind::Op { opcode, ty, imm, args: args_on(args, memory) };
-                self.another(kind, class, By::Swaps { via, inner, result })
+                let write = ClassOperation { opcode, ty, imm, args: args_on(args, memory) };
+                self.another(write, class, By::Swaps { via, inner, result })
             });
         }
         Some(inner)
@@ -212,22 +212,22 @@ impl Table {
     fn earlier(
         &self,
         (opcode, ty, imm): (Opcode, Type, Imm),
-        args: &Args,
+        args: &ClassArgs,
         made: TermId,
-    ) -> Option<(TermId, Past)> {
+    ) -> Option<(TermId, PassedWrites)> {
         let place = Place::written(opcode, ty, &imm)?;
         let (memory, operands) = args.split_last()?;
-        let (mut past, mut last) = (Past::new(), None);
+        let (mut past, mut last) = (PassedWrites::new(), None);
         let mut at = *memory;
         loop {
-            if let Some(term) = self.find_op(opcode, ty, imm, args_on(args, at)) {
-                if self.class(term) == made {
+            if let Some(term) = self.table.find_op(opcode, ty, imm, args_on(args, at)) {
+                if self.table.class(term) == made {
                     return Some((term, past));
                 }
                 last = last.or(Some((term, past.len())));
             }
-            let Some((TermKind::Op { args, .. }, written)) = self.write_of(at) else { break };
-            let (distance, via) = match (operands, args.as_slice()) {
+            let Some((OperationRef { args, .. }, written)) = self.write_of(at) else { break };
+            let (distance, via) = match (operands, args) {
                 ([address, _], [other, _, _]) => self.distance(*address, *other),
                 _ => (None, [NO_TERM; 2]),
             };
@@ -250,7 +250,7 @@ impl Table {
         opcode: Opcode,
         ty: Type,
         imm: Imm,
-        args: &Args,
+        args: &ClassArgs,
     ) -> Option<TermId> {
         let (memory, operands) = args.split_last()?;
         let covered = self.covered(Place::written(opcode, ty, &imm)?, operands, *memory)?;
@@ -266,7 +266,7 @@ impl Table {
         let mut rest = self.below(covered)?;
         for write in between.into_iter().rev() {
             let term = self.write_again(write, rest)?;
-            rest = self.class(term);
+            rest = self.table.class(term);
         }
         // Limits may have left a covered write in, and making writes again may then leave it out.
         // The checker would reject the reason
@@ -289,23 +289,14 @@ impl Table {
                 memories[side] = below;
                 continue;
             }
-            let [Some((TermKind::Op { opcode, ty, imm, args }, _)), Some((other, _))] =
-                memories.map(|m| self.write_of(m))
-            else {
+            let [Some((write, _)), Some((other, _))] = memories.map(|m| self.write_of(m)) else {
                 return false;
             };
             let Some(below) = self.below(memories[1]) else { return false };
-            if *other
-                != (TermKind::Op {
-                    opcode: *opcode,
-                    ty: *ty,
-                    imm: *imm,
-                    args: args_on(args, below),
-                })
-            {
+            if other != (OperationRef { args: &args_on(write.args, below), ..write }) {
                 return false;
             }
-            let Some(own) = args.last() else { return false };
+            let Some(own) = write.args.last() else { return false };
             memories = [*own, below];
         }
         false
@@ -317,12 +308,12 @@ impl Table {
         &self,
         memory: TermId,
         (opcode, ty, imm): (Opcode, Type, Imm),
-        args: &Args,
+        args: &ClassArgs,
     ) -> TermId {
         let is_like = |id: &TermId| {
             let below = self.below(*id).unwrap_or(NO_TERM);
-            self.terms[*id as usize].kind
-                == TermKind::Op { opcode, ty, imm, args: args_on(args, below) }
+            let args = args_on(args, below);
+            self.table.operation(*id) == Some(OperationRef { opcode, ty, imm, args: &args })
         };
         self.lone_writes(memory).find(is_like).unwrap_or(NO_TERM)
     }
@@ -342,14 +333,14 @@ impl Table {
 
     /// Whether a write of a place covers the write that made a memory.
     fn covers(&self, place: Option<Place>, operands: &[TermId], write: TermId) -> bool {
-        let (Some(place), Some((TermKind::Op { args, .. }, written))) =
+        let (Some(place), Some((OperationRef { args, .. }, written))) =
             (place, self.write_of(write))
         else {
             return false;
         };
         // Only addresses of one class, or constants, count. The certificate has no room to say how
         // sums compare.
-        let (distance, via) = match (operands, args.as_slice()) {
+        let (distance, via) = match (operands, args) {
             ([address, _], [other, _, _]) => self.distance(*address, *other),
             _ => (None, [NO_TERM; 2]),
         };
@@ -358,26 +349,20 @@ impl Table {
 
     /// The write that made one memory, applied to another.
     fn write_again(&mut self, write: TermId, memory: TermId) -> Option<TermId> {
-        let TermKind::Op { opcode, ty, imm, mut args } =
-            self.terms.get(write as usize)?.kind.clone()
-        else {
-            return None;
-        };
-        *args.last_mut()? = memory;
+        let OperationRef { opcode, ty, imm, args } = self.table.operation(write)?;
+        let args = args_on(args, memory);
         Some(self.write(opcode, ty, imm, args))
     }
 
     /// The memory that a write was applied to.
     fn below(&self, write: TermId) -> Option<TermId> {
-        let (TermKind::Op { args, .. }, _) = self.write_of(write)? else { return None };
-        args.last().copied()
+        self.write_of(write)?.0.args.last().copied()
     }
 
     /// The write that made a memory, and its place.
-    fn write_of(&self, memory: TermId) -> Option<(&TermKind, Place)> {
-        let kind = &self.terms.get(memory as usize)?.kind;
-        let TermKind::Op { opcode, ty, imm, .. } = kind else { return None };
-        Some((kind, Place::written(*opcode, *ty, imm)?))
+    fn write_of(&self, memory: TermId) -> Option<(OperationRef<'_>, Place)> {
+        let write = self.table.operation(memory)?;
+        Some((write, Place::written(write.opcode, write.ty, &write.imm)?))
     }
 
     /// The address `to` minus the address `from`, modulo 2^32, if both are one base plus constants;
@@ -397,18 +382,19 @@ impl Table {
         (None, [NO_TERM; 2])
     }
 
-    fn sums(&self, class: TermId) -> SmallVec<[Sum; 4]> {
-        let own = match self.constant(class) {
+    fn sums(&self, class: TermId) -> SmallVec<[AddressSum; 4]> {
+        let own = match self.table.constant(class) {
             Some(bits) => (NO_TERM, bits as u32, NO_TERM),
             None => (class, 0, NO_TERM),
         };
         let mut sums = SmallVec::from_iter([own]);
-        for id in self.members(class).take(MAX_MEMBERS) {
-            if let TermKind::Op { opcode: Opcode::Add, ty: Type::I32, args, .. } =
-                &self.terms[id as usize].kind
+        for id in self.table.members(class).take(MAX_MEMBERS) {
+            if let Some(OperationRef { opcode: Opcode::Add, ty: Type::I32, args, .. }) =
+                self.table.operation(id)
             {
-                let pick =
-                    |base: usize| Some((args[base], self.constant(args[1 - base])? as u32, id));
+                let pick = |base: usize| {
+                    Some((args[base], self.table.constant(args[1 - base])? as u32, id))
+                };
                 sums.extend(pick(0).or_else(|| pick(1)));
             }
         }
@@ -417,7 +403,7 @@ impl Table {
 }
 
 /// The operands of a write, with another memory as the last.
-fn args_on(args: &Args, memory: TermId) -> Args {
+fn args_on(args: &[TermId], memory: TermId) -> ClassArgs {
     let operands = args.len().saturating_sub(1);
     args.iter().copied().take(operands).chain([memory]).collect()
 }

@@ -1,31 +1,25 @@
-//! Names of leaves: decides which block binds the leaf of a name.
+//! NameOwners of leaves: decides which block binds the leaf of a name.
 
-use super::leaves::{Dense, Name};
+use super::leaves::LeafName;
 use cranelift_entity::EntityRef;
 use ir::{Block, Function, Value};
+use number::Dense;
 use std::collections::BTreeSet;
 
 /// The names that blocks of one version have taken in this round.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct NameOwners {
     params: Dense<Value>,
     memory: Dense<Block>,
-    /// Names that a block must not take, since a block behind it is handed the same name.
-    yielded: BTreeSet<(Name, Block)>,
     clash: bool,
 }
 
-impl Names {
-    /// Starts a round without taken names. Names may come from either version.
+impl NameOwners {
+    /// Starts a round without taken names. NameOwners may come from either version.
     pub(super) fn clear(&mut self, [f, other]: [&Function; 2]) {
         self.params.reset(f.value_bound().max(other.value_bound()));
         self.memory.reset(f.block_bound().max(other.block_bound()));
         self.clash = false;
-    }
-
-    /// Forgets the yielded names.
-    pub(super) fn forgive(&mut self) {
-        self.yielded.clear();
     }
 
     /// Whether two blocks wanted one name in this round, so that another round is needed.
@@ -35,23 +29,24 @@ impl Names {
 
     /// Takes the first name that is free: `handed`, which a join hands on to the block, or else one
     /// of its `own`. If blocks in a row are handed one name, the last of them gets it; the others
-    /// yield it in the next round (`tests/oir/osr/joins_in_a_row.oir`). `None`, and another round,
-    /// if every name is taken.
+    /// are added to `yielded`, so that they yield it in the next round
+    /// (`tests/oir/osr/joins_in_a_row.oir`). `None`, and another round, if every name is taken.
     pub(super) fn take(
         &mut self,
+        yielded: &mut BTreeSet<(LeafName, Block)>,
         block: Block,
-        handed: Option<Name>,
-        own: &[Name],
-    ) -> Option<Name> {
-        let handed = handed.filter(|name| !self.yielded.contains(&(*name, block)));
-        let is_free = |name: &Name| self.owner(*name).is_none_or(|owner| owner == block);
+        handed: Option<LeafName>,
+        own: &[LeafName],
+    ) -> Option<LeafName> {
+        let handed = handed.filter(|name| !yielded.contains(&(*name, block)));
+        let is_free = |name: &LeafName| self.owner(*name).is_none_or(|owner| owner == block);
         let taken = handed.into_iter().chain(own.iter().copied()).find(is_free);
         // The block behind wins at once, although the block before has numbered its parameters
         // under the name by now. That is why another round is needed.
         if let Some(name) = handed
             && let Some(before) = self.owner(name).filter(|owner| *owner != block)
         {
-            self.yielded.insert((name, before));
+            yielded.insert((name, before));
             self.set_owner(name, block);
             self.clash = true;
         }
@@ -62,18 +57,18 @@ impl Names {
         taken
     }
 
-    fn owner(&self, name: Name) -> Option<Block> {
+    fn owner(&self, name: LeafName) -> Option<Block> {
         let owner = match name {
-            Name::Param(param) => self.params.find(param),
-            Name::Memory(block) => self.memory.find(block),
+            LeafName::Param(param) => self.params.find(param),
+            LeafName::Memory(block) => self.memory.find(block),
         };
         owner.map(|block| Block::new(block as usize))
     }
 
-    fn set_owner(&mut self, name: Name, block: Block) {
+    fn set_owner(&mut self, name: LeafName, block: Block) {
         match name {
-            Name::Param(param) => self.params.set(param, block.as_u32()),
-            Name::Memory(of) => self.memory.set(of, block.as_u32()),
+            LeafName::Param(param) => self.params.set(param, block.as_u32()),
+            LeafName::Memory(of) => self.memory.set(of, block.as_u32()),
         }
     }
 }

@@ -4,44 +4,44 @@
 //! the next anchor bind leaves. A leaf that both have at the end must have been bound to equal
 //! classes. If not, it becomes two leaves.
 
-use super::leaves::{Leaves, Name};
-use super::number::Numbering;
-use super::place::Site;
-use super::runs::{Bindings, Run, Runs};
-use super::table::Table;
+use super::leaves::{LeafName, Leaves};
+use super::paths::{AnchorPath, AnchorPaths, PathBindings};
+use super::terms::ReasonedTerms;
+use super::version::NumberedVersion;
 use fixedbitset::FixedBitSet;
 use ir::{Edge, Inst};
+use number::Home;
 use smallvec::SmallVec;
 use transition::certificate::{NO_TERM, TermId};
 
 /// The search for leaves that disagree.
-pub(super) struct Product<'p, 'a> {
-    pub(super) table: &'p mut Table,
-    pub(super) versions: &'p mut [Numbering<'a>; 2],
-    pub(super) runs: &'p [Runs; 2],
+pub(super) struct VersionProduct<'p, 'a> {
+    pub(super) table: &'p ReasonedTerms,
+    pub(super) versions: &'p mut [NumberedVersion<'a>; 2],
+    pub(super) paths: &'p [AnchorPaths; 2],
     pub(super) leaves: &'p Leaves,
     /// Whether memory may differ between the versions at some anchor.
     pub(super) has_lone_writes: bool,
 }
 
-impl Product<'_, '_> {
+impl VersionProduct<'_, '_> {
     /// The names of leaves that disagree, in the order the search meets them. Cost: linear in the
     /// anchors, plus the parameters bound on each path from one. `bound` limits the ids of anchors.
-    pub(super) fn disagreeing(&mut self, bound: usize) -> Vec<Name> {
+    pub(super) fn disagreeing(mut self, bound: usize) -> Vec<LeafName> {
         let mut found = Vec::new();
         let mut seen = FixedBitSet::with_capacity(bound);
         let mut work: Vec<Inst> = self.first().into_iter().collect();
-        let mut bindings = [Bindings::default(), Bindings::default()];
-        let runs = self.runs;
+        let mut bindings = [PathBindings::default(), PathBindings::default()];
+        let paths = self.paths;
         // Each anchor once, from both versions together: induction over anchors assumes that leaves
         // agree at the start of every path.
         while let Some(anchor) = work.pop() {
             if seen.put(anchor.as_u32() as usize) {
                 continue;
             }
-            for pair in self.onward(runs, anchor) {
+            for pair in self.onward(paths, anchor) {
                 // A path that enters no block binds nothing.
-                if pair.iter().any(|run| run.crossings().next().is_some()) {
+                if pair.iter().any(|path| path.crossings().next().is_some()) {
                     self.compare(&pair, &mut bindings, &mut found);
                 }
                 work.push(pair[0].anchor);
@@ -53,9 +53,9 @@ impl Product<'_, '_> {
     fn first(&self) -> Option<Inst> {
         let [a, b] = [0, 1].map(|side| {
             let version = &self.versions[side];
-            self.runs[side]
-                .from(version, self.table, version.f.first_inst(version.f.entry()))
-                .map(|run| run.anchor)
+            self.paths[side]
+                .from(version, self.table, version.f().first_inst(version.f().entry()))
+                .map(|path| path.anchor)
         });
         a.filter(|_| a == b)
     }
@@ -63,21 +63,26 @@ impl Product<'_, '_> {
     /// The pairs of paths from an anchor, one in each version, that lead to the same next anchor.
     /// Pairs that lead to different anchors are skipped: no run takes both paths, or the versions
     /// do not correspond, which the checker finds out.
-    fn onward<'r>(&self, runs: &'r [Runs; 2], anchor: Inst) -> SmallVec<[[Run<'r>; 2]; 2]> {
+    fn onward<'r>(
+        &self,
+        paths: &'r [AnchorPaths; 2],
+        anchor: Inst,
+    ) -> SmallVec<[[AnchorPath<'r>; 2]; 2]> {
         let [a, b] = &*self.versions;
-        let pair =
-            |x: Option<Run<'r>>, y: Option<Run<'r>>| x.zip(y).filter(|(x, y)| x.anchor == y.anchor);
+        let pair = |x: Option<AnchorPath<'r>>, y: Option<AnchorPath<'r>>| {
+            x.zip(y).filter(|(x, y)| x.anchor == y.anchor)
+        };
         let mut found = SmallVec::new();
-        if let (Some(x), Some(y)) = (a.f.next_inst(anchor), b.f.next_inst(anchor)) {
+        if let (Some(x), Some(y)) = (a.f().next_inst(anchor), b.f().next_inst(anchor)) {
             found.extend(
-                pair(runs[0].from(a, self.table, x), runs[1].from(b, self.table, y))
+                pair(paths[0].from(a, self.table, x), paths[1].from(b, self.table, y))
                     .map(|(x, y)| [x, y]),
             );
             return found;
         }
-        let is_alike = a.f.inst(anchor).opcode == b.f.inst(anchor).opcode;
+        let is_alike = a.f().inst(anchor).opcode == b.f().inst(anchor).opcode;
         let edges: [SmallVec<[Edge; 2]>; 2] =
-            [a, b].map(|v| v.live.out_of(v.f, v.f.inst_block(anchor)));
+            [a, b].map(|v| v.live().out_of(v.f(), v.f().inst_block(anchor)));
         for x in &edges[0] {
             // A lookup by index, since a switch may have a hundred thousand edges. If one version
             // folded the branch to a jump, its one edge pairs with every live edge of the other.
@@ -87,7 +92,7 @@ impl Product<'_, '_> {
             let range = if is_alike { same() } else { 0..edges[1].len() };
             for y in &edges[1][range] {
                 found.extend(
-                    pair(runs[0].over(a, self.table, *x), runs[1].over(b, self.table, *y))
+                    pair(paths[0].over(a, self.table, *x), paths[1].over(b, self.table, *y))
                         .map(|(x, y)| [x, y]),
                 );
             }
@@ -97,9 +102,9 @@ impl Product<'_, '_> {
 
     fn compare(
         &mut self,
-        pair: &[Run<'_>; 2],
-        bindings: &mut [Bindings; 2],
-        found: &mut Vec<Name>,
+        pair: &[AnchorPath<'_>; 2],
+        bindings: &mut [PathBindings; 2],
+        found: &mut Vec<LeafName>,
     ) {
         for side in [0, 1] {
             bindings[side].enter(&mut self.versions[side], self.table, pair[side].crossings());
@@ -133,8 +138,8 @@ impl Product<'_, '_> {
     /// Whether a version has bound a leaf on every path to an anchor.
     fn is_met(&mut self, side: usize, leaf: TermId, anchor: Inst) -> bool {
         let version = &mut self.versions[side];
-        match version.site(self.table, leaf) {
-            Site::Below(home) => version.dom.dominates(home, version.f.inst_block(anchor)),
+        match version.home(self.table, leaf) {
+            Home::Below(home) => version.dom().dominates(home, version.f().inst_block(anchor)),
             _ => false,
         }
     }

@@ -5,7 +5,6 @@
 //! [`ir::edit::apply`] runs a pass.
 
 pub mod adce;
-mod algebra;
 pub mod cfg_clean;
 pub mod cse;
 pub mod dse;

@@ -129,7 +129,7 @@ fn behind_a_join_steps_have_far_terms() {
     let common = pair.correspondence();
     let mut certifier = Certifier::new(&common);
     let facts = certifier.facts(Side::After, &mapping);
-    let c = certifier.certificate();
+    let c = &certifier.into_certificate();
     let of = |term: TermId| c.terms[term as usize].class;
     assert_eq!(of(facts[0].far[0]), class(c, 0, value(&f, "s")));
     let TermKind::Op { args, .. } = &c.terms[facts[0].here[0] as usize].kind else {
@@ -186,7 +186,7 @@ fn what_is_wanted_decides_between_far_terms() {
     let common = pair.correspondence();
     let mut certifier = Certifier::new(&common);
     let facts = certifier.facts(Side::After, &mapping);
-    let c = certifier.certificate();
+    let c = &certifier.into_certificate();
     let far: Vec<TermId> = facts[0].far.iter().map(|term| c.terms[*term as usize].class).collect();
     assert_eq!(far, [class(c, 0, value(&f, "q")), class(c, 0, value(&f, "p"))]);
     assert_ne!(far[0], far[1]);
@@ -207,11 +207,11 @@ fn what_is_assigned_is_of_the_class_wanted() {
     let common = pair.correspondence();
     let mut certifier = Certifier::new(&common);
     let mut computed = 0;
-    for (heading, mapping) in
-        [(Side::Before, &synthesis.forward.mapping), (Side::After, &synthesis.backward.mapping)]
-    {
-        let facts = certifier.facts(heading, mapping);
-        let c = certifier.certificate();
+    let mappings =
+        [(Side::Before, &synthesis.forward.mapping), (Side::After, &synthesis.backward.mapping)];
+    let facts = mappings.map(|(heading, mapping)| certifier.facts(heading, mapping));
+    let c = &certifier.into_certificate();
+    for ((heading, mapping), facts) in mappings.into_iter().zip(facts) {
         assert_eq!(facts.len(), mapping.len());
         for ((_, entry), facts) in mapping.entries().zip(&facts) {
             assert_eq!((entry.steps.len(), facts.far.len()), (facts.here.len(), 0));

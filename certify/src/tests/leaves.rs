@@ -257,8 +257,7 @@ fn long_chains_end_in_leaves_of_their_own() {
     let applied = edited(&f, |_| ());
     let pair = VersionPair::new(&f, applied.function(), applied.log()).expect("the log replays");
     let common = pair.correspondence();
-    let certifier = Certifier::new(&common);
-    let c = certifier.certificate();
+    let c = &Certifier::new(&common).into_certificate();
     for k in 0..count {
         let own = class(c, 0, value(&f, &format!("p{k}")));
         assert_eq!(c.terms[own as usize].kind, TermKind::Param);

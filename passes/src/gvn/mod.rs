@@ -35,15 +35,15 @@
 //! *Cost*: near linear in the size of the function, times the rounds of numbering (two or three in
 //! most functions).
 
-mod number;
-mod table;
+mod classes;
+mod form;
 
+use classes::ValueNumbering;
 use ir::cfg::Cfg;
 use ir::edit::{Editor, Pass};
 use ir::{Block, Function, Inst, InstSpec, Type, Value, ValueDef};
-use number::Numbering;
+use number::{NO_TERM, NumberingRound, TermIndex};
 use std::collections::HashMap;
-use table::{NONE, Term};
 
 /// How often the pass numbers the function again after it has folded branches. Fewer edges mean
 /// more dominance, so a new numbering may find more.
@@ -63,7 +63,7 @@ impl Pass for Gvn {
 
     fn run(&self, ed: &mut Editor<'_>) {
         for folding in 0.. {
-            let numbering = Numbering::new(ed.func());
+            let numbering = ValueNumbering::new(ed.func());
             let decided = numbering.decided();
             if decided.is_empty() || folding == MAX_FOLDINGS {
                 let changes = Search::run(ed.func(), &numbering);
@@ -156,11 +156,11 @@ enum Role {
 /// A walk down the dominator tree with the values that dominate the current block.
 struct Search<'a, 'f> {
     f: &'f Function,
-    numbering: &'a Numbering<'f>,
+    numbering: &'a ValueNumbering<'f>,
     /// By role and term: the available value.
     leaders: [Vec<Option<Value>>; 2],
     /// The keys entered on the way down, which the walk removes on the way up.
-    entered: Vec<(Role, Term)>,
+    entered: Vec<(Role, TermIndex)>,
     /// The constants of the current block. Only looked up, never iterated.
     local: HashMap<(Type, u64), After>,
     made: usize,
@@ -169,8 +169,8 @@ struct Search<'a, 'f> {
 
 impl<'a, 'f> Search<'a, 'f> {
     /// The changes, in an order in which each is correct after those before it.
-    fn run(f: &'f Function, numbering: &'a Numbering<'f>) -> Vec<Change> {
-        let leaders = [0, 1].map(|_| vec![None; numbering.table.len()]);
+    fn run(f: &'f Function, numbering: &'a ValueNumbering<'f>) -> Vec<Change> {
+        let leaders = [0, 1].map(|_| vec![None; numbering.table.terms().len()]);
         let (entered, local, changes) = (Vec::new(), HashMap::new(), Vec::new());
         let mut search = Search { f, numbering, leaders, entered, local, made: 0, changes };
         // A block to enter, or the number of keys to keep once the subtree of a block is done.
@@ -185,7 +185,7 @@ impl<'a, 'f> Search<'a, 'f> {
                     steps.push(Step::Leave(search.entered.len()));
                     search.visit(block);
                     steps.extend(
-                        numbering.dom.children(block).iter().rev().map(|b| Step::Enter(*b)),
+                        numbering.graph.dom.children(block).iter().rev().map(|b| Step::Enter(*b)),
                     );
                 }
                 Step::Leave(count) => {
@@ -227,13 +227,13 @@ impl<'a, 'f> Search<'a, 'f> {
 
     fn look_at(&mut self, value: Value, inst: Option<Inst>, stays: bool) {
         let (term, class) = (self.numbering.term(value), self.numbering.class(value));
-        if term == NONE {
+        if term == NO_TERM {
             return;
         }
         let leader = self.leader(Role::Term, term).or_else(|| self.near_leader(class, value, inst));
         if stays {
             self.enter(Role::Class, class, value);
-        } else if let Some(bits) = self.numbering.table.known(class) {
+        } else if let Some(bits) = self.numbering.table.constant(class) {
             self.known(value, bits);
         } else if let Some(leader) = leader {
             let traps = |i: Inst| self.f.may_trap(i);
@@ -252,13 +252,13 @@ impl<'a, 'f> Search<'a, 'f> {
     /// lengthen the leader's live range much. Without this limit, the stack pointer at the entry of
     /// a function, which the end of the function computes again from its frame, is live throughout
     /// most functions, and three in five of their points have to keep it.
-    fn near_leader(&self, class: Term, value: Value, inst: Option<Inst>) -> Option<Value> {
+    fn near_leader(&self, class: TermIndex, value: Value, inst: Option<Inst>) -> Option<Value> {
         let leader = self.leader(Role::Class, class)?;
         let Some(inst) = inst else { return Some(leader) };
         let home = self.f.inst_block(inst);
         let is_below = |user: &Inst| match self.f.inst_block(*user) {
             block if block == home => self.f.stands_before(inst, *user),
-            block => self.numbering.dom.dominates(home, block),
+            block => self.numbering.graph.dom.dominates(home, block),
         };
         let is_near = self.f.value_block(leader) == home
             || self.f.inst(inst).args.iter().any(|v| self.numbering.class(*v) == class)
@@ -289,11 +289,11 @@ impl<'a, 'f> Search<'a, 'f> {
         self.change("constant", value, self.local[&constant], makes, false);
     }
 
-    fn leader(&self, role: Role, term: Term) -> Option<Value> {
+    fn leader(&self, role: Role, term: TermIndex) -> Option<Value> {
         self.leaders[role as usize][term as usize]
     }
 
-    fn enter(&mut self, role: Role, term: Term, value: Value) {
+    fn enter(&mut self, role: Role, term: TermIndex, value: Value) {
         let slot = &mut self.leaders[role as usize][term as usize];
         if slot.is_none() {
             *slot = Some(value);

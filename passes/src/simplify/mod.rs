@@ -27,11 +27,12 @@ mod bits;
 #[cfg(test)]
 mod tests;
 
-use crate::algebra::{self, Args, Operands, Outcome};
 use ir::cfg::Cfg;
 use ir::edit::{Editor, Pass};
 use ir::rules::{Pat, Rule};
 use ir::{Function, Imm, Inst, InstSpec, Opcode, Type, Value};
+use number::{Operands, RightSide, RuleIndex};
+use smallvec::SmallVec;
 
 /// The pass. See the module documentation.
 #[derive(Clone, Copy, Debug)]
@@ -43,15 +44,15 @@ impl Pass for Simplify {
     }
 
     fn run(&self, ed: &mut Editor<'_>) {
-        let by_opcode = algebra::rules_by_opcode();
+        let rules = RuleIndex::default();
         // Definitions before uses, so that the rules see the simplified operands.
         let cfg = Cfg::new(ed.func());
         let insts: Vec<Inst> = cfg.rpo().iter().flat_map(|b| ed.func().block_insts(*b)).collect();
         for inst in insts {
             let mut next = Some(inst);
             while let Some(inst) = next {
-                let rules = &by_opcode[ed.func().inst(inst).opcode as usize];
-                let Some(rewrite) = rules.iter().find_map(|r| try_rule(ed.func(), inst, r)) else {
+                let mut about = rules.of(ed.func().inst(inst).opcode).map(|at| rules.get(at).1);
+                let Some(rewrite) = about.find_map(|rule| try_rule(ed.func(), inst, rule)) else {
                     break;
                 };
                 if !ed.plan(rewrite.rule) {
@@ -66,31 +67,35 @@ impl Pass for Simplify {
 
 struct Rewrite {
     rule: &'static str,
-    outcome: Outcome<Value>,
+    right: RightSide<Value>,
 }
 
 /// A function as the matcher sees it: at most one operation computes a value.
-struct Values<'f>(&'f Function);
+struct SimplifiedValues<'f>(&'f Function);
 
-impl Operands for Values<'_> {
+impl Operands for SimplifiedValues<'_> {
     type Id = Value;
 
     fn constant(&self, value: Value) -> Option<u64> {
         self.0.constant(value)
     }
 
-    fn ty(&self, value: Value) -> Type {
-        self.0.value_type(value)
+    fn ty(&self, value: Value) -> Option<Type> {
+        Some(self.0.value_type(value))
     }
 
     fn possible(&self, value: Value) -> u64 {
         bits::possible(self.0, value)
     }
 
-    fn operations(&self, value: Value, opcode: Opcode) -> impl Iterator<Item = Args<Value>> {
+    fn operations(
+        &self,
+        value: Value,
+        opcode: Opcode,
+    ) -> impl Iterator<Item = (Value, SmallVec<[Value; 3]>)> {
         let data = self.0.defining_inst(value).map(|inst| self.0.inst(inst));
         data.filter(|data| data.opcode == opcode)
-            .map(|data| data.args.iter().copied().collect())
+            .map(|data| (value, data.args.iter().copied().collect()))
             .into_iter()
     }
 }
@@ -102,14 +107,14 @@ fn try_rule(function: &Function, inst: Inst, rule: &Rule) -> Option<Rewrite> {
     if function.users(result).is_empty() {
         return None;
     }
-    let outcome =
-        algebra::apply(&Values(function), rule, data.ty, &data.args, function.value_type(result))?;
+    let (on, ty) = (SimplifiedValues(function), function.value_type(result));
+    let right = number::apply(&on, rule, data.ty, &data.args, ty)?.right;
     // A new operation pays only if the inner operation of the pattern becomes dead.
-    let is_new = !matches!(outcome, Outcome::Operand(_) | Outcome::Constant(_));
+    let is_new = !matches!(right, RightSide::Operand(_) | RightSide::Constant(_));
     let looks_through = rule.operands.iter().any(|p| matches!(p, Pat::Op(..)));
     let is_shared = |v: &Value| function.constant(*v).is_none() && function.users(*v).len() > 1;
     let inner_stays = looks_through && data.args.iter().any(is_shared);
-    (!is_new || !inner_stays).then_some(Rewrite { rule: rule.name, outcome })
+    (!is_new || !inner_stays).then_some(Rewrite { rule: rule.name, right })
 }
 
 impl Rewrite {
@@ -121,13 +126,13 @@ impl Rewrite {
         let op = |ed: &Editor<'_>, opcode, args: &[Value]| {
             InstSpec::new(opcode, ty_of(ed, args[0]), Imm::None, args)
         };
-        let (after, new) = match &self.outcome {
-            Outcome::Operand(value) => (*value, false),
-            Outcome::Constant(bits) => {
+        let (after, new) = match &self.right {
+            RightSide::Operand(value) => (*value, false),
+            RightSide::Constant(bits) => {
                 (ed.add_value(InstSpec::constant(ty_of(ed, result), *bits), inst), false)
             }
-            Outcome::Operation(opcode, args) => (ed.add_value(op(ed, *opcode, args), inst), true),
-            Outcome::WithConstant(opcode, x, bits) => {
+            RightSide::Operation(opcode, args) => (ed.add_value(op(ed, *opcode, args), inst), true),
+            RightSide::WithConstant(opcode, x, bits) => {
                 let constant = ed.add_value(InstSpec::constant(ty_of(ed, *x), *bits), inst);
                 (ed.add_value(op(ed, *opcode, &[*x, constant]), inst), true)
             }

@@ -1,0 +1,178 @@
+//! The terms of a certificate: the shared table with a reason for each membership, and what the
+//! memories among them contain.
+
+use ir::{Imm, Opcode, Type};
+use number::{AppliedRule, ClassArgs, ClassOperation, OperationRef, TermForm, TermKey, TermTable};
+use std::collections::BTreeSet;
+use transition::certificate::{By, NO_TERM, Term, TermId, TermKind};
+
+// The numbering and the certificates mean the same by "no term".
+const _: () = assert!(NO_TERM == number::NO_TERM);
+
+/// The form of the terms of a certificate.
+#[derive(Debug)]
+pub(super) struct WithReasons;
+
+/// The table of terms with reasons.
+pub(super) type ReasonedTerms = TermTable<WithReasons>;
+
+impl TermForm for WithReasons {
+    type Term = Term;
+    type Leaf = TermKind;
+    type Reason = By;
+
+    fn leaf(id: TermId, kind: TermKind, ty: Option<Type>) -> Term {
+        Term { kind, ty, class: id, by: By::Itself }
+    }
+
+    fn operation(
+        id: TermId,
+        operation: ClassOperation,
+        ty: Option<Type>,
+        reason: Option<(TermId, By)>,
+    ) -> Term {
+        let (class, by) = reason.unwrap_or((id, By::Itself));
+        let ClassOperation { opcode, ty: controlling, imm, args } = operation;
+        Term { kind: TermKind::Op { opcode, ty: controlling, imm, args }, ty, class, by }
+    }
+
+    fn key(term: &Term) -> TermKey<'_, TermKind> {
+        match &term.kind {
+            TermKind::Op { opcode, ty, imm, args } => {
+                TermKey::Operation(OperationRef { opcode: *opcode, ty: *ty, imm: *imm, args })
+            }
+            leaf => TermKey::Leaf(leaf),
+        }
+    }
+
+    fn ty(term: &Term) -> Option<Type> {
+        term.ty
+    }
+
+    fn class(term: &Term) -> TermId {
+        term.class
+    }
+
+    fn folding() -> By {
+        By::Folding
+    }
+
+    fn by_rule(rule: u32, applied: AppliedRule<TermId>, result: TermId) -> By {
+        By::Rule { rule, swapped: applied.swapped, inner: applied.inner, result }
+    }
+
+    fn tells_bits(reason: &By) -> bool {
+        // The bits known of a merged or traced read rest on reads that one version alone may have
+        // made. The checker draws no bits from such a term either.
+        !matches!(reason, By::Merged { .. } | By::Apart { .. })
+    }
+}
+
+/// A write apart from its operands.
+pub(super) type WriteKind = (Opcode, Type, Imm);
+
+/// The terms of a certificate, with the hidden writes that memories contain.
+#[derive(Debug, Default)]
+pub(super) struct CertificateTerms {
+    /// The terms. Writes are added through [`CertificateTerms::op_because`] and
+    /// [`CertificateTerms::another`] alone.
+    pub(super) table: ReasonedTerms,
+    /// Writes, apart from the memory they are applied to, that a covering write leaves out. The set
+    /// names operations, not terms, so it depends on no order and on no version.
+    hidden: BTreeSet<(WriteKind, ClassArgs)>,
+    /// By term, meaningful for memories: the last hidden write that the memory contains; possibly
+    /// the term itself. Terms beyond the end contain none.
+    lone: Vec<TermId>,
+}
+
+impl CertificateTerms {
+    /// Forgets every term.
+    pub(super) fn clear(&mut self) {
+        self.table.clear();
+        self.hidden.clear();
+        self.lone.clear();
+    }
+
+    /// Hides a write, on any memory: covering writes made from now on leave it out of their
+    /// classes. The memory is the last of `args`.
+    pub(super) fn hide(&mut self, kind: WriteKind, args: &ClassArgs) {
+        let Some((_, operands)) = args.split_last() else { return };
+        self.hidden.insert((kind, ClassArgs::from_slice(operands)));
+    }
+
+    /// Whether a term is a hidden write.
+    pub(super) fn is_hidden(&self, term: TermId) -> bool {
+        match self.table.operation(term) {
+            Some(OperationRef { opcode, ty, imm, args })
+                if !self.hidden.is_empty() && self.table.ty(term).is_none() =>
+            {
+                let operands = &args[..args.len().saturating_sub(1)];
+                self.hidden.contains(&((opcode, ty, imm), ClassArgs::from_slice(operands)))
+            }
+            _ => false,
+        }
+    }
+
+    /// The last hidden write that a memory contains, possibly the one that made it; [`NO_TERM`] if
+    /// there is none.
+    pub(super) fn lone_below(&self, memory: TermId) -> TermId {
+        self.lone.get(memory as usize).copied().unwrap_or(NO_TERM)
+    }
+
+    /// A new leaf.
+    pub(super) fn leaf(&mut self, kind: TermKind, ty: Option<Type>) -> TermId {
+        self.table.leaf(kind, ty)
+    }
+
+    /// The leaf of this kind. Makes it if there is none.
+    pub(super) fn named_leaf(&mut self, kind: TermKind, ty: Option<Type>) -> TermId {
+        self.table.named_leaf(kind, ty)
+    }
+
+    /// The term of an operation on values, as by [`TermTable::op`].
+    pub(super) fn op(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: ClassArgs) -> TermId {
+        self.table.op(opcode, ty, imm, args)
+    }
+
+    /// The term of an operation, as by [`TermTable::op_because`].
+    pub(super) fn op_because(
+        &mut self,
+        opcode: Opcode,
+        ty: Type,
+        imm: Imm,
+        args: ClassArgs,
+        reason: Option<(TermId, By)>,
+    ) -> TermId {
+        let count = self.table.terms().len();
+        let id = self.table.op_because(opcode, ty, imm, args, reason);
+        if id as usize == count {
+            self.note_contents(id);
+        }
+        id
+    }
+
+    /// Another term of an operation that the table already has in a different class. Lookups do not
+    /// find it.
+    pub(super) fn another(&mut self, operation: ClassOperation, class: TermId, by: By) -> TermId {
+        let id = self.table.another(operation, Some((class, by)));
+        self.note_contents(id);
+        id
+    }
+
+    /// Records the hidden write that a new memory contains.
+    fn note_contents(&mut self, id: TermId) {
+        let Some(operation) = self.table.operation(id).filter(|_| self.table.ty(id).is_none())
+        else {
+            return;
+        };
+        let lone = match operation.args.last() {
+            _ if self.is_hidden(id) => id,
+            Some(memory) => self.lone_below(*memory),
+            None => NO_TERM,
+        };
+        if lone != NO_TERM {
+            self.lone.resize(id as usize + 1, NO_TERM);
+            self.lone[id as usize] = lone;
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The data of one version, by phase: its code, the assumptions about it, and the findings of one
+//! round of numbering.
+
+use super::leaves::LeafName;
+use super::names::NameOwners;
+use super::terms::{CertificateTerms, ReasonedTerms};
+use fixedbitset::FixedBitSet;
+use ir::dom::DomTree;
+use ir::place::Place;
+use ir::{Block, Edge, Function, Inst, Value};
+use number::{CopyAssumptions, Dense, FlowGraph, Home, LiveEdges, ValueClasses};
+use smallvec::SmallVec;
+use std::collections::BTreeSet;
+use transition::certificate::{NO_TERM, TermId, VersionTerms};
+use transition::{Correspondence, Side};
+
+/// The code of a version, which stays while the version is numbered.
+#[derive(Debug)]
+pub(super) struct VersionCode<'a> {
+    /// The function, with the edges that count.
+    pub(super) graph: FlowGraph<'a>,
+    /// The other version.
+    pub(super) other: &'a Function,
+    pub(super) common: &'a Correspondence<'a>,
+    pub(super) side: Side,
+    /// The number of edges of `graph`.
+    edges: usize,
+}
+
+impl<'a> VersionCode<'a> {
+    fn new(common: &'a Correspondence<'a>, side: Side) -> VersionCode<'a> {
+        let (f, other) = (common.versions[side], common.versions[side.other()]);
+        let graph = FlowGraph::new(f);
+        let edges = graph.cfg.rpo().iter().map(|b| f.successors(*b).len()).sum();
+        VersionCode { graph, other, common, side, edges }
+    }
+
+    /// Returns to the graph of all edges.
+    pub(super) fn widen(&mut self) {
+        self.graph = FlowGraph::new(self.graph.f);
+    }
+
+    /// Narrows the graph to the live edges, if it has others; with fewer edges, more blocks
+    /// dominate. Returns whether it had others.
+    fn narrow(&mut self, live: &LiveEdges) -> bool {
+        let FlowGraph { f, ref cfg, .. } = self.graph;
+        let count = live.count(f, cfg);
+        let is_narrower = count != self.edges;
+        if is_narrower {
+            self.graph = FlowGraph::narrowed(f, live);
+            self.edges = count;
+        }
+        is_narrower
+    }
+}
+
+/// The assumptions about a version. They last over rounds and only grow weaker, until the graph is
+/// narrowed.
+#[derive(Debug)]
+pub(super) struct Assumptions {
+    /// Which parameters are copies.
+    pub(super) copies: CopyAssumptions,
+    /// The blocks at whose start memory is not a copy.
+    pub(super) pinned_memory: FixedBitSet,
+    /// Lone writes, and writes that are the same operation as one. A write that covers one of them
+    /// leaves it out of its class.
+    pub(super) hidden: FixedBitSet,
+    /// Names that a block must not take, since a block behind it is handed the same name.
+    pub(super) yielded: BTreeSet<(LeafName, Block)>,
+}
+
+impl Assumptions {
+    /// The strongest assumptions about a version with these anchors.
+    pub(super) fn new(f: &Function, anchors: &FixedBitSet) -> Assumptions {
+        Assumptions {
+            copies: CopyAssumptions::new(f),
+            pinned_memory: FixedBitSet::with_capacity(f.block_bound()),
+            hidden: lone_writes(f, anchors),
+            yielded: BTreeSet::new(),
+        }
+    }
+
+    /// Returns to the strongest assumptions. Hidden writes stay: they do not depend on the graph.
+    pub(super) fn forgive(&mut self, f: &Function) {
+        self.copies.reset(f);
+        self.pinned_memory = FixedBitSet::with_capacity(f.block_bound());
+        self.yielded.clear();
+    }
+
+    /// Assumes nothing from now on.
+    pub(super) fn make_plain(&mut self) {
+        self.copies.make_plain();
+        self.pinned_memory.insert_range(..);
+    }
+
+    /// Pins each parameter and memory to which some live edge does not bring the assumed class.
+    /// Returns whether another round is needed.
+    pub(super) fn revise(&mut self, version: &NumberedVersion<'_>, table: &ReasonedTerms) -> bool {
+        let (f, found) = (version.f(), &version.found);
+        let live = &found.values.live;
+        let mut changed = found.names.clash();
+        // All blocks before the next numbering: classes are compared within one round only.
+        for &block in &version.blocks()[1..] {
+            if !live.has_block(block) || self.copies.is_plain() {
+                continue;
+            }
+            let edges: SmallVec<[Edge; 4]> = live.leading_to(f, block).collect();
+            let memory = found.at_start.get(block);
+            if !self.pinned_memory.contains(block.as_u32() as usize)
+                && edges.iter().any(|e| found.at_end.get(f.inst_block(e.inst)) != memory)
+            {
+                self.pinned_memory.insert(block.as_u32() as usize);
+                changed = true;
+            }
+            changed |= self.copies.revise(f, block, &edges, |v| found.values.class(table, v));
+        }
+        changed
+    }
+
+    /// Pins in both versions the parameters and memories of blocks around a redirected edge that
+    /// either version has pinned. A redirected edge leads to another block in one version than in
+    /// the other, so that a parameter may be a copy in one alone; the leaf of the other would then
+    /// have no partner. Returns whether something was pinned.
+    pub(super) fn pin_alike(
+        &mut self,
+        other: &mut Assumptions,
+        common: &Correspondence<'_>,
+        [f, g]: [&Function; 2],
+    ) -> bool {
+        let mut changed = false;
+        let blocks = common.rerouted.iter().copied();
+        for block in blocks.filter(|b| f.has_block(*b) && g.has_block(*b)) {
+            let index = block.as_u32() as usize;
+            let is_pinned = [&*self, &*other].map(|a| a.pinned_memory.contains(index));
+            changed |= is_pinned[0] != is_pinned[1];
+            if is_pinned[0] || is_pinned[1] {
+                self.pinned_memory.insert(index);
+                other.pinned_memory.insert(index);
+            }
+            for &param in f.block_params(block).iter().filter(|p| g.has_value(**p)) {
+                let is_pinned = [&*self, &*other].map(|a| a.copies.is_pinned(param));
+                changed |= is_pinned[0] != is_pinned[1];
+                if is_pinned[0] || is_pinned[1] {
+                    self.copies.pin(param);
+                    other.copies.pin(param);
+                }
+            }
+        }
+        changed
+    }
+
+    /// Records the writes that are the same operation as a lone write of either version. Returns
+    /// whether there are new ones. Then everything is numbered again: a covering write leaves such
+    /// a write out wherever it stands (`tests/oir/passes/dse/equal_stores_on_other_ways.oir`).
+    /// Cost: linear in the instructions.
+    pub(super) fn note_hidden(&mut self, writes: &Dense<Inst>, terms: &CertificateTerms) -> bool {
+        let mut changed = false;
+        for (inst, term) in writes.iter() {
+            if terms.is_hidden(term) && !self.hidden.contains(inst.as_u32() as usize) {
+                self.hidden.insert(inst.as_u32() as usize);
+                changed = true;
+            }
+        }
+        changed
+    }
+}
+
+/// The findings of one round in a version.
+#[derive(Debug, Default)]
+pub(super) struct RoundFindings {
+    /// The terms of values, the live edges, and the blocks that bind leaves.
+    pub(super) values: ValueClasses,
+    /// The classes of the memory at the start and the end of blocks.
+    pub(super) at_start: Dense<Block>,
+    pub(super) at_end: Dense<Block>,
+    /// The terms of the memory after writes of one place, and the classes of the memory before
+    /// every instruction.
+    pub(super) writes: Dense<Inst>,
+    pub(super) before: Dense<Inst>,
+    /// The parameters that bind leaves, and the blocks that bind a leaf for the memory at their
+    /// start.
+    pub(super) binding: FixedBitSet,
+    pub(super) binding_memory: FixedBitSet,
+    /// The names that blocks have taken for their leaves.
+    pub(super) names: NameOwners,
+}
+
+impl RoundFindings {
+    /// The leaf that a parameter binds, if it binds one.
+    pub(super) fn bound_leaf(&self, param: Value) -> Option<TermId> {
+        let is_binding = self.binding.contains(param.as_u32() as usize);
+        self.values.terms.find(param).filter(|_| is_binding)
+    }
+
+    /// The leaf that a block binds for the memory at its start, if it binds one.
+    pub(super) fn bound_memory(&self, block: Block) -> Option<TermId> {
+        let is_binding = self.binding_memory.contains(block.as_u32() as usize);
+        self.at_start.find(block).filter(|_| is_binding)
+    }
+
+    /// The claims of a certificate about the version.
+    pub(super) fn claims(&self) -> VersionTerms {
+        VersionTerms {
+            values: self.values.terms.iter().collect(),
+            memory: self.at_start.iter().collect(),
+            writes: self.writes.iter().collect(),
+        }
+    }
+}
+
+/// A version with the findings of a round.
+#[derive(Debug)]
+pub(super) struct NumberedVersion<'a> {
+    pub(super) code: VersionCode<'a>,
+    pub(super) found: RoundFindings,
+}
+
+impl<'a> NumberedVersion<'a> {
+    /// The version on one side of a pair, without any findings yet.
+    pub(super) fn new(common: &'a Correspondence<'a>, side: Side) -> NumberedVersion<'a> {
+        NumberedVersion { code: VersionCode::new(common, side), found: RoundFindings::default() }
+    }
+
+    /// The function.
+    pub(super) fn f(&self) -> &'a Function {
+        self.code.graph.f
+    }
+
+    /// Dominance along the edges that count.
+    pub(super) fn dom(&self) -> &DomTree {
+        &self.code.graph.dom
+    }
+
+    /// The blocks in the order of numbering. Some may be dead.
+    pub(super) fn blocks(&self) -> &[Block] {
+        self.code.graph.cfg.rpo()
+    }
+
+    /// The live edges.
+    pub(super) fn live(&self) -> &LiveEdges {
+        &self.found.values.live
+    }
+
+    /// The class of a value. [`NO_TERM`] in dead code, and for values that this version lacks.
+    pub(super) fn class(&self, table: &ReasonedTerms, value: Value) -> TermId {
+        self.found.values.class(table, value)
+    }
+
+    /// The home of a class.
+    pub(super) fn home(&mut self, table: &ReasonedTerms, class: TermId) -> Home {
+        self.found.values.homes.of(table, &self.code.graph.dom, class)
+    }
+
+    /// Narrows the graph to the live edges. Returns whether it had others.
+    pub(super) fn narrow(&mut self) -> bool {
+        self.code.narrow(&self.found.values.live)
+    }
+
+    /// Forgets the findings of the last round.
+    pub(super) fn begin_round(&mut self) {
+        let f = self.f();
+        self.found.values.reset(f);
+        self.found.at_start.reset(f.block_bound());
+        self.found.at_end.reset(f.block_bound());
+        self.found.binding = FixedBitSet::with_capacity(f.value_bound());
+        self.found.binding_memory = FixedBitSet::with_capacity(f.block_bound());
+    }
+
+    /// Forgets what each walk of a round finds anew: which leaves blocks bind, and writes.
+    pub(super) fn begin_walk(&mut self) {
+        let (f, other) = (self.f(), self.code.other);
+        self.found.writes.reset(f.inst_bound());
+        self.found.before.reset(f.inst_bound());
+        self.found.values.homes.clear();
+        self.found.names.clear([f, other]);
+    }
+
+    /// The classes of the memories that edges bring.
+    pub(super) fn brought(&self, edges: impl Iterator<Item = Edge>) -> SmallVec<[TermId; 4]> {
+        edges.map(|e| self.found.at_end.get(self.f().inst_block(e.inst))).collect()
+    }
+
+    /// The class of the memory before an instruction; [`NO_TERM`] in dead code.
+    pub(super) fn memory_before(&self, inst: Inst) -> TermId {
+        self.found.before.find(inst).unwrap_or(NO_TERM)
+    }
+}
+
+/// The writes of one place that are not anchors.
+fn lone_writes(f: &Function, anchors: &FixedBitSet) -> FixedBitSet {
+    let mut lone = FixedBitSet::with_capacity(f.inst_bound());
+    for inst in f.all_insts().filter(|i| !anchors.contains(i.as_u32() as usize)) {
+        let data = f.inst(inst);
+        lone.set(inst.as_u32() as usize, Place::written(data.opcode, data.ty, &data.imm).is_some());
+    }
+    lone
+}

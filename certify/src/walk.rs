@@ -1,0 +1,244 @@
+//! Value numbering of one version: the class of every value, and of the memory at the start of
+//! every block.
+//!
+//! The rounds are those of [`NumberingRound`], which the pass `gvn` shares. The certifier adds
+//! memory, which blocks bind like a parameter, and names: both versions find a shared leaf by the
+//! name of a parameter or a block.
+
+use super::leaves::{LeafName, Leaves};
+use super::memory::MemoryRead;
+use super::merges::{MAX_MERGES, MergeAsker, Merges};
+use super::terms::{CertificateTerms, ReasonedTerms, WithReasons};
+use super::version::{Assumptions, NumberedVersion};
+use ir::place::Place;
+use ir::{Block, Edge, Effects, Function, Inst, InstData, Value};
+use number::{ClassArgs, CopyAssumptions, FlowGraph, Home, NumberingRound, ValueClasses};
+use smallvec::SmallVec;
+use transition::Side;
+use transition::certificate::{NO_TERM, TermId, TermKind};
+
+/// Blocks in a row, each joining edges, behind which the name of a leaf is looked for.
+const MAX_JOINS: usize = 8;
+
+/// A walk over one version. It numbers into the terms and leaves that both versions share.
+pub(super) struct VersionWalk<'w, 'a> {
+    pub(super) version: &'w mut NumberedVersion<'a>,
+    pub(super) assumed: &'w mut Assumptions,
+    pub(super) terms: &'w mut CertificateTerms,
+    pub(super) leaves: &'w mut Leaves,
+    pub(super) merges: &'w mut Merges,
+}
+
+impl<'a> NumberingRound<'a> for VersionWalk<'_, 'a> {
+    type Form = WithReasons;
+
+    fn graph(&self) -> &FlowGraph<'a> {
+        &self.version.code.graph
+    }
+
+    fn table(&self) -> &ReasonedTerms {
+        &self.terms.table
+    }
+
+    fn assumed(&self) -> &CopyAssumptions {
+        &self.assumed.copies
+    }
+
+    fn assumed_mut(&mut self) -> &mut CopyAssumptions {
+        &mut self.assumed.copies
+    }
+
+    fn found(&self) -> &ValueClasses {
+        &self.version.found.values
+    }
+
+    fn found_mut(&mut self) -> &mut ValueClasses {
+        &mut self.version.found.values
+    }
+
+    fn home(&mut self, class: TermId) -> Home {
+        self.version.home(&self.terms.table, class)
+    }
+
+    fn bind_arguments(&mut self) {
+        let entry = self.f().entry();
+        for (index, &param) in self.f().block_params(entry).iter().enumerate() {
+            let kind = TermKind::Argument(index as u32);
+            self.bind_named(kind, entry, Some(param));
+        }
+        let memory = self.bind_named(TermKind::MemoryAtEntry, entry, None);
+        self.version.found.at_start.set(entry, memory);
+    }
+
+    fn bind_equal(&mut self, block: Block, members: &[Value]) {
+        // A parameter that the other version has too gives the leaf its name: by that name the
+        // other version finds it.
+        let other = self.version.code.other;
+        let in_both = members.iter().copied().find(|p| other.has_value(*p));
+        let Some(leader) = in_both.or(members.first().copied()) else { return };
+        let name = self.name(leader, members, block);
+        let (ty, side) = (Some(self.f().value_type(leader)), self.version.code.side);
+        let named = name.map(|name| self.leaves.get(self.terms, side, name, ty));
+        // By different names, the other version may have bound one leaf where this version binds
+        // two. The second then needs a leaf of its own.
+        let homes = &mut self.version.found.values.homes;
+        let leaf = named
+            .filter(|leaf| !homes.is_bound(*leaf))
+            .unwrap_or_else(|| self.terms.leaf(TermKind::Param, ty));
+        homes.bind(leaf, block);
+        // The other version may know the leaf by any of these parameters.
+        if let (Some(LeafName::Param(name)), true) = (name, named == Some(leaf)) {
+            members.iter().for_each(|p| self.leaves.rename(side, name, *p));
+        }
+        for &param in members {
+            self.version.found.values.terms.set(param, leaf);
+            self.version.found.binding.insert(param.as_u32() as usize);
+        }
+    }
+
+    fn enter_memory(&mut self, block: Block, incoming: &[Edge]) {
+        if !self.assumed.pinned_memory.contains(block.as_u32() as usize) {
+            let received = self.version.brought(incoming.iter().copied());
+            if let Some(class) = self.copied(block, &received) {
+                self.version.found.at_start.set(block, class);
+                return;
+            }
+            self.assumed.pinned_memory.insert(block.as_u32() as usize);
+        }
+        let (name, side) = (self.memory_name(block), self.version.code.side);
+        let leaf = match name {
+            Some(name) => self.leaves.get(self.terms, side, name, None),
+            None => self.terms.leaf(TermKind::MemoryParam, None),
+        };
+        self.version.found.values.homes.bind(leaf, block);
+        self.version.found.at_start.set(block, leaf);
+        self.version.found.binding_memory.insert(block.as_u32() as usize);
+    }
+
+    fn number_block(&mut self, block: Block) {
+        let mut memory = self.version.found.at_start.get(block);
+        for inst in self.f().block_insts(block) {
+            self.version.found.before.set(inst, memory);
+            memory = self.number(inst, block, memory);
+        }
+        self.version.found.at_end.set(block, memory);
+    }
+}
+
+impl<'a> VersionWalk<'_, 'a> {
+    fn f(&self) -> &'a Function {
+        self.version.f()
+    }
+
+    /// Binds the leaf of this kind, which the other version finds by its kind too, and gives it to
+    /// a value, if there is one.
+    fn bind_named(&mut self, kind: TermKind, block: Block, value: Option<Value>) -> TermId {
+        let leaf = self.terms.named_leaf(kind, value.map(|v| self.f().value_type(v)));
+        self.version.found.values.homes.bind(leaf, block);
+        if let Some(value) = value {
+            self.version.found.values.terms.set(value, leaf);
+        }
+        leaf
+    }
+
+    /// The name of the leaf of some parameters of a block. A parameter of a block that joins edges
+    /// hands its contents on to another parameter, which is then often a copy. If the other version
+    /// has only that one, its name is the name of the leaf. Or the other version has a parameter
+    /// that one of these replaced.
+    fn name(&mut self, param: Value, members: &[Value], block: Block) -> Option<LeafName> {
+        let (common, other) = (self.version.code.common, self.version.code.other);
+        let mut name = param;
+        // Follows hand-overs to the last parameter that is a copy. A pinned one binds a leaf
+        // itself, under its own name.
+        for _ in 0..MAX_JOINS {
+            let to = common.joined_params.get(&name).copied();
+            let Some(to) = to.filter(|to| !self.assumed.copies.is_pinned(*to)) else { break };
+            name = to;
+        }
+        let replaced = members.iter().filter_map(|p| self.replaced(*p)).flatten().copied();
+        let replaced =
+            replaced.filter(|p| name == param && !other.has_value(param) && self.leaves.offers(*p));
+        let own: SmallVec<[LeafName; 4]> = replaced.chain([param]).map(LeafName::Param).collect();
+        let handed = (name != param).then_some(LeafName::Param(name));
+        self.version.found.names.take(&mut self.assumed.yielded, block, handed, &own)
+    }
+
+    /// The parameters of the version before that a parameter of the version after replaced. Only
+    /// the version after looks names up: it is numbered second, when the leaves of the version
+    /// before exist.
+    fn replaced(&self, param: Value) -> Option<&'a SmallVec<[Value; 2]>> {
+        let code = &self.version.code;
+        (code.side == Side::After).then(|| code.common.replaced.get(&param)).flatten()
+    }
+
+    /// The name of the leaf for the memory at the start of a block, found as by
+    /// [`VersionWalk::name`].
+    fn memory_name(&mut self, block: Block) -> Option<LeafName> {
+        let mut name = block;
+        for _ in 0..MAX_JOINS {
+            let to = self.version.code.common.joined_blocks.get(&name).copied();
+            let pinned = &self.assumed.pinned_memory;
+            let Some(to) = to.filter(|to| !pinned.contains(to.as_u32() as usize)) else { break };
+            name = to;
+        }
+        let handed = (name != block).then_some(LeafName::Memory(name));
+        let own = [LeafName::Memory(block)];
+        self.version.found.names.take(&mut self.assumed.yielded, block, handed, &own)
+    }
+
+    /// Numbers the results of an instruction. Returns the class of the memory after it.
+    fn number(&mut self, inst: Inst, block: Block, memory: TermId) -> TermId {
+        let data = self.f().inst(inst);
+        if data.opcode.is_effect_free() {
+            if let Some(result) = data.result() {
+                let term = self.operation(data, memory);
+                self.version.found.values.terms.set(result, term);
+            }
+            return memory;
+        }
+        if Place::written(data.opcode, data.ty, &data.imm).is_some() {
+            let mut args: ClassArgs = data.args.iter().map(|v| self.class(*v)).collect();
+            args.push(memory);
+            // Before the term is made, which records itself as hidden only then; the next write may
+            // cover it.
+            if self.assumed.hidden.contains(inst.as_u32() as usize) {
+                self.terms.hide((data.opcode, data.ty, data.imm), &args);
+            }
+            let term = self.terms.write(data.opcode, data.ty, data.imm, args);
+            self.version.found.writes.set(inst, term);
+            return self.terms.table.class(term);
+        }
+        // An anchor with an effect: both versions execute it with equal operands, so its results
+        // are the same leaves in both.
+        for (index, &result) in data.results.iter().enumerate() {
+            self.bind_named(TermKind::Result(inst, index as u32), block, Some(result));
+        }
+        if data.opcode.effects().has(Effects::WRITES) {
+            return self.bind_named(TermKind::MemoryAfter(inst), block, None);
+        }
+        memory
+    }
+
+    fn operation(&mut self, data: &InstData, memory: TermId) -> TermId {
+        let args: ClassArgs = data.args.iter().map(|v| self.class(*v)).collect();
+        if !data.opcode.effects().has(Effects::READS) {
+            return self.terms.op(data.opcode, data.ty, data.imm, args);
+        }
+        if args.contains(&NO_TERM) || memory == NO_TERM {
+            return NO_TERM;
+        }
+        let read = MemoryRead { opcode: data.opcode, ty: data.ty, imm: data.imm, args };
+        let address = data.args.first().copied();
+        self.read(&read, memory, &mut MergeAsker { address, budget: MAX_MERGES })
+    }
+
+    /// The block that binds a leaf for memory, if a block does.
+    pub(super) fn memory_home(&mut self, leaf: TermId) -> Option<Block> {
+        let kind = &self.terms.table.terms().get(leaf as usize)?.kind;
+        let is_bound_by_block = matches!(kind, TermKind::MemoryParam);
+        match self.home(leaf) {
+            Home::Below(block) if is_bound_by_block => Some(block),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Optimistic value numbering: the terms, rules and rounds that the pass `gvn` and the certifier
+//! share.
+//!
+//! Both number the values of a function in the same way, so that the certifier finds a reason for
+//! every replacement that the pass makes. The pass needs classes alone; the certifier also keeps
+//! the reason for each membership ([`TermForm`]). The checker does not use this crate: it follows
+//! the reasons with code of its own.
+//!
+//! - [`TermTable`] holds each operation once, in the class that folding and the rules of
+//!   [`ir::rules`] give it ([`apply`] matches a rule).
+//! - [`Homes`] finds the deepest block on which a class depends.
+//! - [`NumberingRound`] walks over the blocks with assumptions about copies, and
+//!   [`CopyAssumptions`] weakens those that an edge contradicts.
+
+mod copies;
+mod dense;
+mod homes;
+mod live;
+mod matcher;
+mod round;
+mod table;
+
+pub use copies::{CopyAssumptions, IncomingClasses};
+pub use dense::Dense;
+pub use homes::{Home, Homes};
+pub use live::{LiveEdges, LiveTargets};
+pub use matcher::{AppliedRule, Operands, RightSide, RuleIndex, apply};
+pub use round::{FlowGraph, MAX_ROUNDS, MAX_WALKS, NumberingRound, ValueClasses};
+pub use table::{ClassArgs, ClassOperation, OperationRef, TermForm, TermKey, TermTable};
+
+/// The number of a term in its table. The number of a class is that of its first term.
+pub type TermIndex = u32;
+
+/// The number that stands for "no term".
+pub const NO_TERM: TermIndex = u32::MAX;
+
+/// Terms of a class that are tried for one inner operation of a pattern, or compared as sums: a
+/// bound on cost.
+pub const MAX_MEMBERS: usize = 16;

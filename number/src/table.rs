@@ -1,0 +1,437 @@
+//! The term table: every operation once, in the class that folding and the rules give it.
+
+use crate::matcher::{AppliedRule, Operands, RightSide, RuleIndex, apply};
+use crate::{MAX_MEMBERS, NO_TERM, TermIndex};
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use ir::eval::{eval, is_evaluated};
+use ir::rules::{Operand, possible_bits};
+use ir::{Imm, Opcode, Type};
+use smallvec::SmallVec;
+use std::fmt::Debug;
+use std::hash::{BuildHasher, Hash};
+
+/// Rewrites of the right side of a rule while one term is made. Each rule makes an operation
+/// simpler, so few happen. The limit ends the recursion even if the rules do not.
+const MAX_REWRITES: u32 = 8;
+
+/// Operands, each a class.
+pub type ClassArgs = SmallVec<[TermIndex; 3]>;
+
+/// An operation on classes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClassOperation {
+    /// The operation.
+    pub opcode: Opcode,
+    /// The controlling type.
+    pub ty: Type,
+    /// The immediate.
+    pub imm: Imm,
+    /// The operands.
+    pub args: ClassArgs,
+}
+
+impl ClassOperation {
+    /// An operation. If it is commutative, its operands are sorted, so that both orders are one
+    /// term.
+    pub fn new(opcode: Opcode, ty: Type, imm: Imm, mut args: ClassArgs) -> ClassOperation {
+        if opcode.is_commutative() {
+            args.sort_unstable();
+        }
+        ClassOperation { opcode, ty, imm, args }
+    }
+
+    /// The operation, borrowed.
+    pub fn borrowed(&self) -> OperationRef<'_> {
+        OperationRef { opcode: self.opcode, ty: self.ty, imm: self.imm, args: &self.args }
+    }
+}
+
+/// A borrowed [`ClassOperation`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct OperationRef<'t> {
+    /// The operation.
+    pub opcode: Opcode,
+    /// The controlling type.
+    pub ty: Type,
+    /// The immediate.
+    pub imm: Imm,
+    /// The operands.
+    pub args: &'t [TermIndex],
+}
+
+/// The key by which a table finds a term again.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TermKey<'t, L> {
+    /// An operation.
+    Operation(OperationRef<'t>),
+    /// A leaf.
+    Leaf(&'t L),
+}
+
+/// The form in which a table keeps its terms: classes alone, or with the reasons that a certificate
+/// needs.
+pub trait TermForm {
+    /// A term as the table keeps it.
+    type Term: Debug;
+    /// What a leaf stands for.
+    type Leaf: Eq + Hash;
+    /// Why a term belongs to a class that an earlier term began.
+    type Reason;
+
+    /// The term of a leaf. It begins the class with its own number, `id`.
+    fn leaf(id: TermIndex, leaf: Self::Leaf, ty: Option<Type>) -> Self::Term;
+    /// The term of an operation whose result has the type `ty`, or is memory. Without a reason, it
+    /// begins the class with its own number, `id`.
+    fn operation(
+        id: TermIndex,
+        operation: ClassOperation,
+        ty: Option<Type>,
+        reason: Option<(TermIndex, Self::Reason)>,
+    ) -> Self::Term;
+
+    /// The operation or leaf of a term.
+    fn key(term: &Self::Term) -> TermKey<'_, Self::Leaf>;
+    /// The type of a term; `None` for memory.
+    fn ty(term: &Self::Term) -> Option<Type>;
+    /// The class of a term.
+    fn class(term: &Self::Term) -> TermIndex;
+
+    /// The reason that an operation on constants computes the constant of the class.
+    fn folding() -> Self::Reason;
+    /// The reason that the rule with this number in [`ir::rules::RULES`] applies. `result` is the
+    /// term of the right side, if that is an operation, and [`NO_TERM`] otherwise.
+    fn by_rule(rule: u32, applied: AppliedRule<TermIndex>, result: TermIndex) -> Self::Reason;
+    /// Whether the bits that the operation leaves possible are possible in its whole class.
+    fn tells_bits(reason: &Self::Reason) -> bool;
+}
+
+/// The list of the terms of a class, and the bits possible in it.
+#[derive(Clone, Copy, Debug)]
+struct ClassLink {
+    /// The next term of the class.
+    next: TermIndex,
+    /// Meaningful for the first term of a class: its last term, and the bits that may be set, by
+    /// all terms of the class.
+    last: TermIndex,
+    possible: u64,
+}
+
+/// The terms, with an index to find them again.
+pub struct TermTable<F: TermForm> {
+    terms: Vec<F::Term>,
+    links: Vec<ClassLink>,
+    index: HashTable<TermIndex>,
+    hasher: FixedState,
+    rules: RuleIndex,
+}
+
+impl<F: TermForm> Default for TermTable<F> {
+    fn default() -> TermTable<F> {
+        TermTable {
+            terms: Vec::new(),
+            links: Vec::new(),
+            index: HashTable::new(),
+            hasher: FixedState::default(),
+            rules: RuleIndex::default(),
+        }
+    }
+}
+
+impl<F: TermForm> Debug for TermTable<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(&self.terms).finish()
+    }
+}
+
+impl<F: TermForm> TermTable<F> {
+    /// Forgets every term.
+    pub fn clear(&mut self) {
+        self.terms.clear();
+        self.links.clear();
+        self.index.clear();
+    }
+
+    /// The terms, by number.
+    pub fn terms(&self) -> &[F::Term] {
+        &self.terms
+    }
+
+    /// A term, to change its reason.
+    pub fn term_mut(&mut self, term: TermIndex) -> Option<&mut F::Term> {
+        self.terms.get_mut(term as usize)
+    }
+
+    /// The terms, by value.
+    pub fn into_terms(self) -> Vec<F::Term> {
+        self.terms
+    }
+
+    /// The class of a term; [`NO_TERM`] if there is no such term.
+    pub fn class(&self, term: TermIndex) -> TermIndex {
+        self.terms.get(term as usize).map_or(NO_TERM, F::class)
+    }
+
+    /// The type of a term, unless it is a memory.
+    pub fn ty(&self, term: TermIndex) -> Option<Type> {
+        self.terms.get(term as usize).and_then(F::ty)
+    }
+
+    /// The operation of a term, if it is not a leaf.
+    pub fn operation(&self, term: TermIndex) -> Option<OperationRef<'_>> {
+        match F::key(self.terms.get(term as usize)?) {
+            TermKey::Operation(operation) => Some(operation),
+            TermKey::Leaf(_) => None,
+        }
+    }
+
+    /// The bits of a class that is a constant.
+    pub fn constant(&self, class: TermIndex) -> Option<u64> {
+        match self.operation(class)? {
+            OperationRef { opcode: Opcode::Const, imm: Imm::Bits(bits), .. } => Some(bits),
+            _ => None,
+        }
+    }
+
+    /// The bits that may be set in a class.
+    pub fn possible(&self, class: TermIndex) -> u64 {
+        self.links.get(class as usize).map_or(u64::MAX, |link| link.possible)
+    }
+
+    /// The terms of a class, the first one first.
+    pub fn members(&self, class: TermIndex) -> impl Iterator<Item = TermIndex> + '_ {
+        let next = |id: &TermIndex| {
+            self.links.get(*id as usize).map(|link| link.next).filter(|id| *id != NO_TERM)
+        };
+        std::iter::successors(Some(class).filter(|id| *id != NO_TERM), next)
+    }
+
+    /// A new leaf.
+    pub fn leaf(&mut self, leaf: F::Leaf, ty: Option<Type>) -> TermIndex {
+        let id = self.terms.len() as TermIndex;
+        self.push(F::leaf(id, leaf, ty), ty.map_or(u64::MAX, Type::mask))
+    }
+
+    /// This leaf. Makes it if there is none.
+    pub fn named_leaf(&mut self, leaf: F::Leaf, ty: Option<Type>) -> TermIndex {
+        let hash = self.hasher.hash_one(TermKey::Leaf(&leaf));
+        self.find(hash, TermKey::Leaf(&leaf)).unwrap_or_else(|| {
+            let id = self.leaf(leaf, ty);
+            self.enter(hash, id);
+            id
+        })
+    }
+
+    /// The constant with these bits.
+    pub fn make_constant(&mut self, ty: Type, bits: u64) -> TermIndex {
+        self.op(Opcode::Const, ty, Imm::Bits(bits & ty.mask()), ClassArgs::new())
+    }
+
+    /// The term of an operation, if the table has it.
+    pub fn find_op(
+        &self,
+        opcode: Opcode,
+        ty: Type,
+        imm: Imm,
+        args: ClassArgs,
+    ) -> Option<TermIndex> {
+        let operation = ClassOperation::new(opcode, ty, imm, args);
+        self.find(self.hash_of(&operation), TermKey::Operation(operation.borrowed()))
+    }
+
+    /// The term of an operation. Makes it if there is none, in the class that folding or a rule
+    /// gives it. Types must agree. [`NO_TERM`] if an operand is [`NO_TERM`], or if the operation
+    /// has no result.
+    pub fn op(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: ClassArgs) -> TermIndex {
+        self.rewritten(ClassOperation::new(opcode, ty, imm, args), MAX_REWRITES)
+    }
+
+    /// The term of an operation. If the table lacks it, makes it in the class that `reason` gives.
+    /// [`NO_TERM`] if an operand is [`NO_TERM`].
+    pub fn op_because(
+        &mut self,
+        opcode: Opcode,
+        ty: Type,
+        imm: Imm,
+        args: ClassArgs,
+        reason: Option<(TermIndex, F::Reason)>,
+    ) -> TermIndex {
+        if args.contains(&NO_TERM) {
+            return NO_TERM;
+        }
+        let operation = ClassOperation::new(opcode, ty, imm, args);
+        let hash = self.hash_of(&operation);
+        self.find(hash, TermKey::Operation(operation.borrowed())).unwrap_or_else(|| {
+            let id = self.another(operation, reason);
+            self.enter(hash, id);
+            id
+        })
+    }
+
+    /// A new term of an operation that the table may already have in a different class. Lookups do
+    /// not find it.
+    pub fn another(
+        &mut self,
+        operation: ClassOperation,
+        reason: Option<(TermIndex, F::Reason)>,
+    ) -> TermIndex {
+        let ty = operation.opcode.result_type(operation.ty);
+        let is_told = reason.as_ref().is_none_or(|(_, reason)| F::tells_bits(reason));
+        let possible = if is_told { self.possible_in(&operation, ty) } else { u64::MAX };
+        let id = self.terms.len() as TermIndex;
+        self.push(F::operation(id, operation, ty, reason), possible)
+    }
+
+    fn hash_of(&self, operation: &ClassOperation) -> u64 {
+        self.hasher.hash_one(TermKey::<F::Leaf>::Operation(operation.borrowed()))
+    }
+
+    fn find(&self, hash: u64, key: TermKey<'_, F::Leaf>) -> Option<TermIndex> {
+        self.index.find(hash, |id| F::key(&self.terms[*id as usize]) == key).copied()
+    }
+
+    fn enter(&mut self, hash: u64, id: TermIndex) {
+        let TermTable { terms, index, hasher, .. } = self;
+        index.insert_unique(hash, id, |id| hasher.hash_one(F::key(&terms[*id as usize])));
+    }
+
+    fn push(&mut self, term: F::Term, possible: u64) -> TermIndex {
+        let (id, class) = (self.terms.len() as TermIndex, F::class(&term));
+        self.terms.push(term);
+        self.links.push(ClassLink { next: NO_TERM, last: id, possible });
+        if class != id {
+            let first = &mut self.links[class as usize];
+            // The bits possible in a class are those possible in all of its terms, since the terms
+            // are equal.
+            first.possible &= possible;
+            let last = std::mem::replace(&mut first.last, id);
+            self.links[last as usize].next = id;
+        }
+        id
+    }
+
+    fn possible_in(&self, operation: &ClassOperation, result: Option<Type>) -> u64 {
+        let ClassOperation { opcode, ty, imm, args } = operation;
+        match (opcode, imm, result) {
+            (Opcode::Const, Imm::Bits(bits), _) => *bits,
+            (_, _, Some(result)) => {
+                let of = |a: &TermIndex| Operand {
+                    possible: self.possible(*a),
+                    constant: self.constant(*a),
+                };
+                let operands: SmallVec<[Operand; 3]> = args.iter().map(of).collect();
+                possible_bits(*opcode, *ty, result, &operands)
+            }
+            (_, _, None) => u64::MAX,
+        }
+    }
+
+    fn rewritten(&mut self, operation: ClassOperation, rewrites: u32) -> TermIndex {
+        let result = operation.opcode.result_type(operation.ty);
+        let Some(result) = result.filter(|_| !operation.args.contains(&NO_TERM)) else {
+            return NO_TERM;
+        };
+        let hash = self.hash_of(&operation);
+        if let Some(id) = self.find(hash, TermKey::Operation(operation.borrowed())) {
+            return id;
+        }
+        // Folding first: a class with a constant is the constant, whichever rule would apply too.
+        let reason = match self.folded(&operation, result) {
+            Some(class) => Some((class, F::folding())),
+            None if rewrites > 0 => self.simplified(&operation, result, rewrites - 1),
+            None => None,
+        };
+        // A rule may have made this very operation on the way.
+        if let Some(id) = self.find(hash, TermKey::Operation(operation.borrowed())) {
+            return id;
+        }
+        let id = self.another(operation, reason);
+        self.enter(hash, id);
+        id
+    }
+
+    /// The constant that an operation on constants computes; `None` if it traps.
+    fn folded(&mut self, operation: &ClassOperation, result: Type) -> Option<TermIndex> {
+        let ClassOperation { opcode, ty, args, .. } = operation;
+        if !is_evaluated(*opcode) {
+            return None;
+        }
+        let bits: SmallVec<[u64; 3]> =
+            args.iter().map(|a| self.constant(*a)).collect::<Option<_>>()?;
+        let source = self.ty(*args.first()?)?;
+        let bits = eval(*opcode, *ty, source, &bits).ok()?;
+        Some(self.make_constant(result, bits))
+    }
+
+    /// The class that the first fitting rule gives an operation, and the reason.
+    fn simplified(
+        &mut self,
+        operation: &ClassOperation,
+        result: Type,
+        rewrites: u32,
+    ) -> Option<(TermIndex, F::Reason)> {
+        for position in self.rules.of(operation.opcode) {
+            let (number, rule) = self.rules.get(position);
+            let Some(applied) = apply(self, rule, operation.ty, &operation.args, result) else {
+                continue;
+            };
+            let made = match &applied.right {
+                RightSide::Operand(class) => {
+                    return Some((*class, F::by_rule(number, applied, NO_TERM)));
+                }
+                RightSide::Constant(bits) => {
+                    let class = self.make_constant(result, *bits);
+                    return Some((class, F::by_rule(number, applied, NO_TERM)));
+                }
+                RightSide::Operation(opcode, args) => {
+                    ClassOperation::new(*opcode, self.ty(args[0])?, Imm::None, args.clone())
+                }
+                RightSide::WithConstant(opcode, x, bits) => {
+                    let ty = self.ty(*x)?;
+                    let args = ClassArgs::from_slice(&[*x, self.make_constant(ty, *bits)]);
+                    ClassOperation::new(*opcode, ty, Imm::None, args)
+                }
+            };
+            // A rule whose right side is the same operation would make the term its own reason, and
+            // the table would look for it without end. So the next rule is tried.
+            if made == *operation {
+                continue;
+            }
+            let term = self.rewritten(made, rewrites);
+            if term != NO_TERM {
+                return Some((self.class(term), F::by_rule(number, applied, term)));
+            }
+        }
+        None
+    }
+}
+
+impl<F: TermForm> Operands for TermTable<F> {
+    type Id = TermIndex;
+
+    fn constant(&self, class: TermIndex) -> Option<u64> {
+        TermTable::constant(self, class)
+    }
+
+    fn ty(&self, class: TermIndex) -> Option<Type> {
+        TermTable::ty(self, class)
+    }
+
+    fn possible(&self, class: TermIndex) -> u64 {
+        TermTable::possible(self, class)
+    }
+
+    fn operations(
+        &self,
+        class: TermIndex,
+        opcode: Opcode,
+    ) -> impl Iterator<Item = (TermIndex, ClassArgs)> {
+        // A class that is a constant also holds the operations that fold to it. Patterns match such
+        // an operand by its bits alone.
+        let class = if self.constant(class).is_some() { NO_TERM } else { class };
+        self.members(class).take(MAX_MEMBERS).filter_map(move |id| {
+            let operation = self.operation(id).filter(|o| o.opcode == opcode)?;
+            Some((id, operation.args.into()))
+        })
+    }
+}

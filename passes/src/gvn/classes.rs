@@ -1,0 +1,157 @@
+//! The numbering of a function: the class of every value, and the edges that may be taken.
+//!
+//! The rounds are those of [`number::NumberingRound`], which the certifier shares. Every value that
+//! is no function of the classes of its operands is a leaf, named after the value.
+
+use super::form::ClassesAlone;
+use ir::{Block, Edge, Function, Inst, InstData, Value};
+use number::{
+    ClassArgs, CopyAssumptions, Dense, FlowGraph, Home, LiveTargets, MAX_ROUNDS, MAX_WALKS,
+    NumberingRound, TermIndex, TermTable, ValueClasses,
+};
+use smallvec::SmallVec;
+
+/// The classes of a function's values. Valid until the function changes.
+#[derive(Debug)]
+pub(super) struct ValueNumbering<'f> {
+    pub(super) graph: FlowGraph<'f>,
+    pub(super) table: TermTable<ClassesAlone>,
+    assumed: CopyAssumptions,
+    found: ValueClasses,
+    /// The leaf named after a value.
+    leaves: Dense<Value>,
+}
+
+impl<'f> ValueNumbering<'f> {
+    /// Numbers a function. Cost: near linear in its size, times the rounds: two or three in most
+    /// functions.
+    pub(super) fn new(f: &'f Function) -> ValueNumbering<'f> {
+        let mut numbering = ValueNumbering {
+            graph: FlowGraph::new(f),
+            table: TermTable::default(),
+            assumed: CopyAssumptions::new(f),
+            found: ValueClasses::default(),
+            leaves: Dense::default(),
+        };
+        numbering.run();
+        numbering
+    }
+
+    /// The term of a value; [`number::NO_TERM`] in unreachable code.
+    pub(super) fn term(&self, value: Value) -> TermIndex {
+        self.found.terms.get(value)
+    }
+
+    /// The edges that branches always take, for the branches that take only one.
+    pub(super) fn decided(&self) -> Vec<Edge> {
+        let f = self.graph.f;
+        let only = |block: &Block| match self.found.live.targets(*block) {
+            LiveTargets::One(index) => Some(Edge { inst: f.terminator(*block), index }),
+            _ => None,
+        };
+        self.graph.cfg.rpo().iter().filter_map(only).collect()
+    }
+
+    fn run(&mut self) {
+        for round in 0.. {
+            if round == MAX_ROUNDS {
+                // Without assumptions nothing needs revision, so this round is the last.
+                self.assumed.make_plain();
+            }
+            self.table.clear();
+            self.found.reset(self.graph.f);
+            self.leaves.reset(self.graph.f.value_bound());
+            let is_complete = (0..MAX_WALKS).any(|_| self.walk());
+            if self.assumed.is_plain() || (!self.revise() && is_complete) {
+                return;
+            }
+        }
+    }
+
+    /// Gives a value the leaf named after another value.
+    fn bind(&mut self, value: Value, name: Value, block: Block) {
+        let leaf = self.leaves.find(name).unwrap_or_else(|| {
+            let leaf = self.table.leaf((), Some(self.graph.f.value_type(name)));
+            self.found.homes.bind(leaf, block);
+            self.leaves.set(name, leaf);
+            leaf
+        });
+        self.found.terms.set(value, leaf);
+    }
+
+    fn number(&mut self, inst: Inst, block: Block) {
+        let data = self.graph.f.inst(inst);
+        match data.result().filter(|_| is_numbered(data)) {
+            Some(result) => {
+                let args: ClassArgs = data.args.iter().map(|v| self.class(*v)).collect();
+                let term = self.table.op(data.opcode, data.ty, data.imm, args);
+                self.found.terms.set(result, term);
+            }
+            None => data.results.iter().for_each(|v| self.bind(*v, *v, block)),
+        }
+    }
+
+    /// Weakens the assumptions that some live edge contradicts. Returns whether there are any.
+    fn revise(&mut self) -> bool {
+        let ValueNumbering { graph, table, assumed, found, .. } = self;
+        let mut changed = false;
+        for &block in &graph.cfg.rpo()[1..] {
+            if !found.live.has_block(block) || graph.f.block_params(block).is_empty() {
+                continue;
+            }
+            let edges: SmallVec<[Edge; 4]> = found.live.leading_to(graph.f, block).collect();
+            changed |= assumed.revise(graph.f, block, &edges, |value| found.class(table, value));
+        }
+        changed
+    }
+}
+
+impl<'f> NumberingRound<'f> for ValueNumbering<'f> {
+    type Form = ClassesAlone;
+
+    fn graph(&self) -> &FlowGraph<'f> {
+        &self.graph
+    }
+
+    fn table(&self) -> &TermTable<ClassesAlone> {
+        &self.table
+    }
+
+    fn assumed(&self) -> &CopyAssumptions {
+        &self.assumed
+    }
+
+    fn assumed_mut(&mut self) -> &mut CopyAssumptions {
+        &mut self.assumed
+    }
+
+    fn found(&self) -> &ValueClasses {
+        &self.found
+    }
+
+    fn found_mut(&mut self) -> &mut ValueClasses {
+        &mut self.found
+    }
+
+    fn home(&mut self, class: TermIndex) -> Home {
+        self.found.homes.of(&self.table, &self.graph.dom, class)
+    }
+
+    fn bind_arguments(&mut self) {
+        let entry = self.graph.f.entry();
+        self.graph.f.block_params(entry).iter().for_each(|p| self.bind(*p, *p, entry));
+    }
+
+    fn bind_equal(&mut self, block: Block, members: &[Value]) {
+        members.iter().for_each(|p| self.bind(*p, members[0], block));
+    }
+
+    fn number_block(&mut self, block: Block) {
+        self.graph.f.block_insts(block).for_each(|inst| self.number(inst, block));
+    }
+}
+
+/// Whether the result of an instruction is a function of the classes of its operands.
+fn is_numbered(data: &InstData) -> bool {
+    data.opcode.is_value_determined()
+}
