@@ -9,6 +9,8 @@ mod functions;
 mod names;
 #[path = "tidy/tree.rs"]
 mod tree;
+#[path = "tidy/unsafe_blocks.rs"]
+mod unsafe_blocks;
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::fs;
