@@ -13,6 +13,8 @@ mod prose;
 mod tree;
 #[path = "tidy/types.rs"]
 mod types;
+#[path = "tidy/unsafe_blocks.rs"]
+mod unsafe_blocks;
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::fs;

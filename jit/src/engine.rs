@@ -211,7 +211,7 @@ fn check(
     if module.funcs[func].import.is_some() {
         return Err(CompileError::Invalid {
             function: function.name().to_owned(),
-            what: format!("{func} is imported: it has no versions here"),
+            what: format!("{func} is imported and cannot have versions"),
         });
     }
     let (wanted, has) = (module.signature(func), function.signature());
@@ -222,7 +222,7 @@ fn check(
     let finding = verify_function(module, function).first().map(ToString::to_string);
     let what = match finding {
         Some(finding) => finding,
-        None if !fits => format!("it has another signature than {func}"),
+        None if !fits => format!("its signature is not that of {func}"),
         None => return Ok(()),
     };
     Err(CompileError::Invalid { function: function.name().to_owned(), what })

@@ -47,17 +47,17 @@ impl fmt::Display for CompileError {
             CompileError::TooManyValues { function, needed, limit } => {
                 write!(
                     f,
-                    "@{function} passes {needed} values at once, and native code passes at most {limit}"
+                    "@{function} passes {needed} values at once; native code passes at most {limit}"
                 )
             }
             CompileError::Invalid { function, what } => {
-                write!(f, "@{function} is no such version: {what}")
+                write!(f, "@{function} is not a valid version: {what}")
             }
             CompileError::Codegen { function, what } => {
                 write!(f, "@{function} cannot be compiled: {what}")
             }
             CompileError::Point { function, what } => {
-                write!(f, "an OSR point cannot be put into @{function}: {what}")
+                write!(f, "@{function} cannot have this OSR point: {what}")
             }
         }
     }
@@ -101,17 +101,21 @@ impl fmt::Display for ContinueError {
             ContinueError::OtherSource { function } => {
                 write!(
                     f,
-                    "the transition is one from another version of @{function} than the one that runs"
+                    "the transition has another source version of @{function} than the version \
+                     that runs"
                 )
             }
             ContinueError::OtherTarget { function } => {
-                write!(f, "the mapping leads to another version of @{function} than the one given")
+                write!(
+                    f,
+                    "the mapping has another target version of @{function} than the version given"
+                )
             }
             ContinueError::OtherEngine { function } => {
-                write!(f, "the version of @{function} to go on in was compiled by another engine")
+                write!(f, "another engine compiled the target version of @{function}")
             }
             ContinueError::NotBuilt { function, what } => {
-                write!(f, "a transition of @{function} cannot be made: {what}")
+                write!(f, "a transition of @{function} cannot be compiled: {what}")
             }
             ContinueError::Compile(error) => write!(f, "{error}"),
         }

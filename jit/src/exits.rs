@@ -84,7 +84,7 @@ impl StackMaps {
                 None if site.frame_offset.is_none() => {}
                 None => {
                     return Err(format!(
-                        "a call before {:#x} that hands over what no exit does",
+                        "the call before {:#x} has a stack map but belongs to no exit",
                         site.ret_addr
                     ));
                 }
@@ -98,8 +98,9 @@ impl StackMaps {
         Ok(builder.finish())
     }
 
-    /// The number of the OSR point of the exit whose call returns to `returns_to`, and the locations
-    /// of its values in order. `None` if the code has no such exit. Logarithmic in the exits.
+    /// The number of the OSR point of the exit whose call returns to `returns_to`, and the
+    /// locations of its values in order. `None` if the code has no such exit. Logarithmic in the
+    /// exits.
     fn exit(&self, returns_to: u32) -> Option<(u32, impl Iterator<Item = ValueLocation>)> {
         let at = self.exits.binary_search_by_key(&returns_to, |exit| exit.returns_to).ok()?;
         let exit = &self.exits[at];
@@ -226,17 +227,19 @@ fn place(ty: Type, at: ExceptionContextLoc) -> Result<ValueLocation, String> {
         // the wrong register.
         ExceptionContextLoc::GPR(number) if !ty.is_float() => {
             let kept = saved_register(number).map(ValueLocation::Register);
-            kept.ok_or_else(|| format!("a value in register {number}, which calls do not keep"))
+            kept.ok_or_else(|| {
+                format!("a value lies in register {number}, which is not callee-saved")
+            })
         }
         ExceptionContextLoc::GPR(number) => {
-            Err(format!("a float in register {number} over a call"))
+            Err(format!("a float lies in register {number} across a call"))
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{StackMapBuilder, ValueLocation};
+    use super::{StackMapBuilder, StackMaps, ValueLocation};
     use crate::sys::ExitFrame;
     use proptest::collection::{btree_map, vec};
     use proptest::prelude::*;
@@ -246,7 +249,7 @@ mod tests {
 
     /// The stack at a described exit.
     #[repr(C)]
-    struct Stack {
+    struct ModelStack {
         frame: ExitFrame,
         words: [u64; WORDS],
     }
@@ -272,6 +275,19 @@ mod tests {
         }
     }
 
+    /// Reads an exit of the model. All locations must lie in its registers and words.
+    fn read(
+        maps: &StackMaps,
+        returns_to: u32,
+        stack: &ModelStack,
+        buffer: &mut [u64],
+    ) -> Option<u32> {
+        let frame = std::ptr::from_ref(stack).cast::<ExitFrame>();
+        // SAFETY: `stack` has the layout of a stack at an exit, and `location` makes only locations
+        // in its registers and words. The pointer may read all of `stack`.
+        unsafe { maps.read(returns_to, frame, buffer) }
+    }
+
     proptest! {
         /// Reading an exit gives the contents of its locations, for each return address that has an
         /// exit, and for no other.
@@ -287,13 +303,10 @@ mod tests {
             }
             let maps = builder.finish();
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-            let stack = Stack { frame: ExitFrame::of_test(registers), words };
+            let stack = ModelStack { frame: ExitFrame::of_test(registers), words };
             for returns_to in 0..64 {
                 let mut buffer = [u64::MAX; 12];
-                let frame = (&raw const stack).cast::<ExitFrame>();
-                // SAFETY: `stack` has the layout of a stack at an exit, and all locations lie in its
-                // registers and words. The pointer may read all of `stack`.
-                let number = unsafe { maps.read(returns_to, frame, &mut buffer) };
+                let number = read(&maps, returns_to, &stack, &mut buffer);
                 let expected = exits.get(&returns_to);
                 prop_assert_eq!(number, expected.map(|(number, _)| *number));
                 let locations = expected.map_or(&[][..], |(_, locations)| locations);

@@ -6,12 +6,30 @@
 //! on the interpreter; both share one state. An [`Action`] gives the target of each OSR point. The
 //! run asks a [`Tiering`] which function, loop or continuation to compile, and when.
 //!
-//! A transition is an ordinary function of the IR. [`osr::continuation()`] builds a function whose
-//! entry block runs the compensation code and jumps to the landing point. Lowering treats this
-//! function like any other.
+//! A transition is an ordinary function of the IR. [`resume::continuation()`] builds a function
+//! whose entry block runs the compensation code and jumps to the landing point. Lowering treats
+//! this function like any other.
 //!
-//! All unsafe code of the project is in this crate. Each unsafe block states the invariant that
-//! makes it right. Users of the crate write no unsafe code.
+//! # Unsafe code
+//! All unsafe code of the project is in this crate. Users of the crate write none. `jit/UNSAFE.md`
+//! lists every unsafe block with the invariant that makes it right, and a test keeps the list up to
+//! date.
+//!
+//! Miri is not part of the pinned toolchain, and cannot execute native code. Instead, tests compare
+//! the logic around pointers with naive models, on random inputs:
+//!
+//! - the table of code by address, against a list (`vm::ranges`);
+//! - the process-wide list of trapping code that signal handlers read, its pointers included,
+//!   against the registrations that are held (`sys::tests::registry`);
+//! - the protocol by which handlers and writers share that list, over all interleavings of a few
+//!   steps (`sys::tests::protocol`);
+//! - the stack maps of described exits, including the reads of registers and frame words, against
+//!   the bytes of a stack (`exits`);
+//! - the growth of reserved memory, against the set of accessible pages (`sys::region`).
+//!
+//! These parts have only end-to-end tests, which run native code: the entry trampoline and the jump
+//! to its exception edge, the decoding of a fault from the signal frame, the chain to an earlier
+//! handler, the helpers' access to the state of a run, and the layout of the context.
 
 mod abi;
 mod code;

@@ -124,7 +124,7 @@ fn cut(made: resume::Continuation, target: &Version) -> Cut {
     let (values, copies) =
         made.provided.iter().map(|(value, copy)| (of_version(*value), *copy)).unzip();
     let point = PointSpec { at, condition: Condition::Always, values: copies };
-    let instrumented =
-        instrument(function, &[point]).expect("what is provided is computed before the landing");
+    let instrumented = instrument(function, &[point])
+        .expect("jit: provided values are defined before the landing point");
     Cut { instrumented, origins: target.origins_of(&made.origins, function.inst_bound()), values }
 }

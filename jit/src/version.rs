@@ -232,7 +232,8 @@ impl Engine {
         if !points.is_empty() && has_points(function) {
             return Err(CompileError::Point {
                 function: function.name().to_owned(),
-                what: "it has some of its own, whose numbers would be taken for those of the list"
+                what: "the function already has OSR points of its own, whose numbers would clash \
+                       with those of the list"
                     .to_owned(),
             });
         }
@@ -315,8 +316,8 @@ impl Engine {
         self.compile_continuation(source, entry, target, |function| function)
     }
 
-    /// Compiles an entry as [`Engine::continuation`] does, after `improve` has edited the function of
-    /// the continuation. Nobody proves the edited code, as with [`Engine::version_with`].
+    /// Compiles an entry as [`Engine::continuation`] does, after `improve` has edited the function
+    /// of the continuation. Nobody proves the edited code, as with [`Engine::version_with`].
     ///
     /// # Errors
     /// The errors of [`Engine::continuation`]; [`ContinueError::NotBuilt`] if `improve` changed the
@@ -369,7 +370,7 @@ impl Engine {
         let signature = made.function.signature().clone();
         let function = improve(made.function);
         if *function.signature() != signature {
-            let what = "improving it changed its parameters or results".to_owned();
+            let what = "`improve` changed the parameters or results".to_owned();
             return Err(ContinueError::NotBuilt { function: source.name().to_owned(), what });
         }
         if target.instrumented.is_some() {
@@ -413,7 +414,7 @@ fn exits_fit(
             types.eq(spec.values.iter().map(|value| version.value_type(*value)))
         });
         if !fits {
-            let what = format!("improving it changed what point {number} hands over");
+            let what = format!("`improve` changed the values of OSR point {number}");
             return Err(CompileError::Point { function: version.name().to_owned(), what });
         }
     }

@@ -121,9 +121,9 @@ impl Instrumented {
         self.values.get(value.index()).and_then(|v| v.expand())
     }
 
-    /// Makes an entry into the version an entry into this code, without a seal. It lands behind the points before
-    /// its instruction, so that a run does not exit again at once. `None` when the landing point or
-    /// a replayed write was left out. Cost: linear in the entry.
+    /// Makes an entry into the version an entry into this code, without a seal. It lands behind the
+    /// points before its instruction, so that a run does not exit again at once. `None` when the
+    /// landing point or a replayed write was left out. Cost: linear in the entry.
     pub fn entry(&self, entry: &Entry) -> Option<Entry> {
         let assign =
             |a: &Assign| Some(Assign { value: self.copy_of_value(a.value)?, from: a.from });

@@ -2,7 +2,9 @@
 
 use super::support::{Calls, Pair, SUM, engine, head, invoke, module, sum, vm};
 use osier::check::Checked;
-use osier::interp::{HostError, NoHost, Outcome};
+use osier::interp::{
+    HostError, Limits, Machine, NoHost, NoObserver as Unobserved, Options, Outcome,
+};
 use osier::ir::{FunctionBuilder, Imm, InstSpec, Opcode, Target, TrapKind, Type};
 use osier::jit::{
     Action, Condition, Config, DeoptFrame, Handler, HandlerEnd, Interruption, PointSpec, RunError,
@@ -69,9 +71,9 @@ fn a_handler_that_is_wrong_ends_the_run_by_name() {
     let answers: [(Answer, &str); 4] = [
         (
             |_| Ok(vec![Slot { ty: Type::I32, bits: 1 }]),
-            "gave 0x1 of type i32 as result 0, which has type i64",
+            "returned 0x1 of type i32 as result 0 of type i64",
         ),
-        (|_| Ok(vec![]), "gave 0 results, and it has 1"),
+        (|_| Ok(vec![]), "returned 0 results instead of 1"),
         (|_| panic!("out of ideas"), "panicked: out of ideas"),
         (|_| Err(HostError::Trap(TrapKind::User(7)).into()), ""),
     ];
@@ -313,4 +315,64 @@ fn a_trap_before_the_first_instruction_has_its_place() {
     let ended = invoke(&mut vm, pair.func, &[1, 0]).expect("an outcome");
     assert_eq!(ended.trap(), Some(TrapKind::User(7)));
     assert_eq!(ended.site().and_then(|site| site.inst), Some(late.first_inst(bad)));
+}
+
+/// Calls a function without code, which loops: forever, until it traps, or until its host function
+/// panics.
+const LOOPS: &str = "
+import func @ask \"env\" \"ask\" () -> i64
+func @caller(%n: i64, %way: i64) -> i64 {
+entry:
+  %r = call @callee(%n, %way)
+  return %r
+}
+func @callee(%n: i64, %way: i64) -> i64 {
+entry:
+  %zero = const.i64 0
+  %one = const.i64 1
+  jump head(%zero)
+head(%i: i64):
+  %j = add.i64 %i, %one
+  %more = ult.i64 %j, %n
+  br_if %more, head(%j), done
+done:
+  br_if %way, traps, asks
+traps:
+  %q = udiv.i64 %j, %zero
+  return %q
+asks:
+  %x = call @ask()
+  return %x
+}
+";
+
+/// The instructions that an interpreted function executes are paid for, even when it ends the run
+/// below native code that has the fuel in its context.
+#[test]
+fn fuel_used_below_a_helper_stays_used() {
+    let module = module(LOOPS);
+    let caller = module.lookup("caller").expect("it is there");
+    let engine = engine(Config { interruption: Interruption::Fuel, ..Config::default() });
+    let limits = Limits { fuel: 10_000, ..Limits::default() };
+    let mut vm = Vm::new(&engine, &module, limits, Options::default()).expect("instantiated");
+    let body = module.body(caller).expect("a body");
+    let version = engine.version(&module, caller, body, &[]).expect("compiled");
+    vm.install(&version, vec![]).expect("it fits");
+    let mut interpreter = Machine::new(&module, limits).expect("instantiated");
+    for (n, way) in [(u64::MAX, 0), (1000, 1)] {
+        interpreter.set_fuel(limits.fuel);
+        vm.machine_mut().set_fuel(limits.fuel);
+        let expected = interpreter.invoke(caller, &[n, way], &mut NoHost, &mut Unobserved);
+        let ended = invoke(&mut vm, caller, &[n, way]).expect("an outcome");
+        assert_eq!(ended, expected);
+        let (used, fuel) = (vm.machine().fuel(), interpreter.fuel());
+        // The caller has paid for its whole block, which ends with a return.
+        assert!(used == fuel || used + 1 == fuel, "{used}, not {fuel}, after {ended}");
+    }
+    vm.machine_mut().set_fuel(limits.fuel);
+    let panics = || -> Result<u64, HostError> { panic!("of the host") };
+    let ended =
+        catch_unwind(AssertUnwindSafe(|| vm.invoke(caller, &[1000, 0], &mut Calls(panics))));
+    assert!(ended.is_err());
+    assert!(vm.machine().fuel() < limits.fuel - 3000, "{} after a panic", vm.machine().fuel());
 }

@@ -79,8 +79,8 @@ pub(crate) unsafe fn enter(
 }
 
 /// The address of the function that jumps to the exception edge of the innermost entry. Native code
-/// calls it after a helper returned [`HelperStatus::Raise`]. Its type is `extern "C" fn(context)`, and it
-/// does not return.
+/// calls it after a helper returned [`HelperStatus::Raise`]. Its type is `extern "C" fn(context)`,
+/// and it does not return.
 ///
 /// Only native code may call it, with the context that it was entered with. The jump discards the
 /// frames between the caller and the edge without running anything in them. They are native frames,
@@ -96,8 +96,8 @@ pub(crate) fn raise_address() -> *const u8 {
 /// Runs the body of a helper that native code calls, and catches its panics: a panic cannot unwind
 /// through native frames.
 ///
-/// A panic becomes [`HelperStatus::Raise`], and the code that entered gets [`NativeStop::Panic`]. Outside of
-/// any entry, the panic passes.
+/// A panic becomes [`HelperStatus::Raise`], and the code that entered gets [`NativeStop::Panic`].
+/// Outside of any entry, the panic passes.
 pub(crate) fn guard(body: impl FnOnce() -> HelperStatus) -> HelperStatus {
     // Unwind safety: only the receiver of `Exit::Panic` can see state that the panic left half
     // done, and the exit tells it about the panic.

@@ -230,10 +230,11 @@ unsafe fn describe(
     let pc = registers[libc::REG_RIP as usize].cast_unsigned() as usize;
     let (kind, address) = match signal {
         libc::SIGFPE => (FaultKind::Arithmetic, None),
-        // SAFETY: the caller guarantees the record of a fault. The kernel fills the address field
-        // for these two signals.
         libc::SIGSEGV | libc::SIGBUS => {
-            (FaultKind::Memory, Some(unsafe { (*info).si_addr() } as usize))
+            // SAFETY: the caller guarantees the record of a fault. The kernel fills the address
+            // field for these two signals.
+            let address = unsafe { (*info).si_addr() } as usize;
+            (FaultKind::Memory, Some(address))
         }
         libc::SIGILL => {
             // The compiler emits `ud2` alone to trap. Any other undefined instruction (say, one

@@ -42,10 +42,7 @@ impl MappedRange {
 pub(crate) fn mappings() -> io::Result<Vec<MappedRange>> {
     let text = fs::read_to_string("/proc/self/maps")?;
     let malformed = |line: &str| {
-        io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("a mapping that is not understood: {line}"),
-        )
+        io::Error::new(io::ErrorKind::InvalidData, format!("malformed mapping: {line}"))
     };
     text.lines().map(|line| MappedRange::parse(line).ok_or_else(|| malformed(line))).collect()
 }

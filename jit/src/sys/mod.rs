@@ -102,7 +102,7 @@ impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "native code needs {}, which this host ({} {}) is not",
+            "native code needs {}; this host is {} {}",
             self.missing,
             std::env::consts::ARCH,
             std::env::consts::OS

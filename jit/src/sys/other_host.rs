@@ -50,7 +50,7 @@ pub(super) unsafe extern "C" fn raise(_context: *mut u8) -> ! {
 
 /// # Safety
 ///
-/// None: this host has no native code that could call it.
+/// None: described exits call it, and no code of this host has any.
 pub(crate) unsafe extern "C" fn exit(_context: *mut crate::context::Context) -> i64 {
     std::process::abort()
 }

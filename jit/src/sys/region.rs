@@ -51,9 +51,7 @@ pub(crate) fn page_size() -> usize {
 /// or the host is not supported.
 pub(crate) fn reserve(max_bytes: usize) -> io::Result<Reservation> {
     if max_bytes > INDEXED {
-        let message = format!(
-            "{max_bytes} bytes are more than the {INDEXED} that an index of 32 bits reaches"
-        );
+        let message = format!("{max_bytes} bytes exceed the {INDEXED} that a 32-bit index reaches");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     let base = host::map_reserved(INDEXED + GUARD)?;
@@ -85,8 +83,9 @@ impl Reservation {
     pub(crate) fn grow(&mut self, len: usize) -> bool {
         let Some(pages) = added_pages(self.len, len, self.max, page_size()) else { return false };
         if !pages.is_empty() {
-            // SAFETY: `added_pages` gives whole pages between the usable bytes and `max`, at most the
-            // size of the mapping, which this value owns. References from `bytes` end before them.
+            // SAFETY: `added_pages` gives whole pages between the usable bytes and `max`, at most
+            // the size of the mapping, which this value owns. References from `bytes` end before
+            // them.
             let allowed = unsafe { host::allow(self.base.as_ptr().add(pages.start), pages.len()) };
             if allowed.is_err() {
                 return false;
@@ -111,8 +110,8 @@ impl Reservation {
 }
 
 /// The bytes to make usable so that `now` usable bytes become `wanted`, as whole pages of `page`
-/// bytes. Empty if all pages are usable already. `None` if the bytes would become fewer, or more than
-/// `max`.
+/// bytes. Empty if all pages are usable already. `None` if the bytes would become fewer, or more
+/// than `max`.
 fn added_pages(now: usize, wanted: usize, max: usize, page: usize) -> Option<Range<usize>> {
     let grows = now <= wanted && wanted <= max;
     grows.then(|| now.next_multiple_of(page)..wanted.next_multiple_of(page))
@@ -133,8 +132,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// After any series of growths, exactly the pages with a usable byte are accessible, and each
-        /// became so once.
+        /// After any series of growths, exactly the pages with a usable byte are accessible, and
+        /// each became so once.
         #[test]
         fn growth_covers_the_usable_bytes(
             page in prop_oneof![Just(16usize), Just(64)],

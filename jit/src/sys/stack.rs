@@ -37,7 +37,7 @@ pub(crate) fn limit(reserve: usize) -> io::Result<usize> {
     let stack = bounds()?;
     let here = 0u8;
     if !stack.contains(&(&raw const here as usize)) {
-        return Err(io::Error::other("this is not the stack of the thread"));
+        return Err(io::Error::other("the stack pointer is outside of the thread's own stack"));
     }
     // At most an address of the stack: a prologue adds the size of its frame to the limit, and the
     // sum must not wrap (`recursion_without_end_traps_at_the_stack_limit`).

@@ -40,11 +40,7 @@ pub(crate) fn build(
     frontend: TargetFrontendConfig,
     callee: &Signature,
 ) {
-    assert_eq!(
-        callee.call_conv,
-        CallConv::Tail,
-        "native functions have the calling convention of tail calls"
-    );
+    assert_eq!(callee.call_conv, CallConv::Tail, "native functions must have CallConv::Tail");
     assert_eq!(
         callee.params.first().map(|param| param.value_type),
         Some(I64),
@@ -136,7 +132,7 @@ fn leave(b: &mut FunctionBuilder<'_>, context: Value, around: [(i32, Value); 3],
 }
 
 fn load_word(b: &mut FunctionBuilder<'_>, ty: Type, values: Value, offset: i32) -> Value {
-    assert!(ty.bits() <= 64, "{ty} does not fit a word");
+    assert!(ty.bits() <= 64, "{ty} has more than 64 bits");
     b.ins().load(ty, MemFlagsData::trusted(), values, offset)
 }
 
@@ -144,7 +140,7 @@ fn load_word(b: &mut FunctionBuilder<'_>, ty: Type, values: Value, offset: i32) 
 /// argument that occupied the word before.
 fn store_word(b: &mut FunctionBuilder<'_>, value: Value, values: Value, offset: i32) {
     let ty = b.func.dfg.value_type(value);
-    assert!(ty.bits() <= 64, "{ty} does not fit a word");
+    assert!(ty.bits() <= 64, "{ty} has more than 64 bits");
     let bits = if ty.is_float() {
         b.ins().bitcast(ty.as_int(), MemFlagsData::new(), value)
     } else {

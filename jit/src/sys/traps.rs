@@ -123,8 +123,8 @@ struct RegisteredCode {
 }
 
 // SAFETY: an entry is read by every thread, through the pointer to its table. `TrapTable` is
-// immutable and `Sync` (`shared` below checks it). Its owner, a `Registration` or `Writer::tables`,
-// keeps the table until no array that names it can be read.
+// immutable and `Sync` (`shared` below checks it). Its owner, a `Registration` or
+// `RegistryWriter::tables`, keeps the table until no array that names it can be read.
 unsafe impl Send for RegisteredCode {}
 
 const _: () = {
@@ -139,18 +139,19 @@ type List = Vec<RegisteredCode>;
 static LIST: AtomicPtr<List> = AtomicPtr::new(ptr::null_mut());
 /// The number of signal handlers between their first and last access to an array.
 pub(super) static READERS: AtomicUsize = AtomicUsize::new(0);
-static WRITER: Mutex<Writer> = Mutex::new(Writer { lists: Vec::new(), tables: Vec::new() });
+static WRITER: Mutex<RegistryWriter> =
+    Mutex::new(RegistryWriter { lists: Vec::new(), tables: Vec::new() });
 
 /// The retired arrays and tables: no longer published, but a handler may still read them.
-struct Writer {
+struct RegistryWriter {
     // Boxed, since a handler may hold the address of the `Vec` itself.
     #[expect(clippy::vec_box)]
     lists: Vec<Box<List>>,
     tables: Vec<Arc<TrapTable>>,
 }
 
-impl Writer {
-    fn lock() -> MutexGuard<'static, Writer> {
+impl RegistryWriter {
+    fn lock() -> MutexGuard<'static, RegistryWriter> {
         // A poisoned lock is harmless: the only panics under it (overlapping ranges, say) come
         // before any change.
         WRITER.lock().unwrap_or_else(PoisonError::into_inner)
@@ -190,7 +191,7 @@ pub(crate) struct Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let mut writer = Writer::lock();
+        let mut writer = RegistryWriter::lock();
         let mut list = writer.published();
         list.retain(|entry| self.starts.binary_search(&entry.start).is_err());
         writer.tables.append(&mut self.tables);
@@ -217,13 +218,13 @@ pub(crate) fn register(
 ) -> io::Result<Registration> {
     install()?;
     let code: Vec<(Range<usize>, Arc<TrapTable>)> = code.into_iter().collect();
-    let mut writer = Writer::lock();
+    let mut writer = RegistryWriter::lock();
     let mut list = writer.published();
     for (range, table) in &code {
         assert!(!range.is_empty(), "registered code at {:#x} is empty", range.start);
         assert!(
             table.bytes() <= range.len(),
-            "registered code at {:#x} has the table of other code",
+            "the trap table of the code at {:#x} reaches beyond the code",
             range.start
         );
         list.push(RegisteredCode { start: range.start, end: range.end, table: Arc::as_ptr(table) });
@@ -267,8 +268,8 @@ pub(super) fn look_up(pc: usize, kind: FaultKind) -> Option<TrapCode> {
         let entry = list.get(after.checked_sub(1)?)?;
         let offset = u32::try_from(pc - entry.start).ok()?;
         // SAFETY: a `Registration` owns the table while the entry is published; afterwards
-        // `Writer::tables` owns it until the array is freed. The count in `READERS` keeps the
-        // array, and so the table, until the `fetch_sub` below.
+        // `RegistryWriter::tables` owns it until the array is freed. The count in `READERS` keeps
+        // the array, and so the table, until the `fetch_sub` below.
         unsafe { &*entry.table }.code_at(offset, kind)
     });
     READERS.fetch_sub(1, Ordering::SeqCst);

@@ -2,8 +2,8 @@
 //!
 //! Rust enters native code, which calls helpers, which enter native code again or run the
 //! interpreter. A helper finds the state through the context. [`RunAccess`] keeps the accesses of
-//! all these frames apart: a frame borrows the state through its own [`RunAccess`], and a frame that
-//! enters native code holds no such borrow meanwhile, since [`super::native`] needs the whole
+//! all these frames apart: a frame borrows the state through its own [`RunAccess`], and a frame
+//! that enters native code holds no such borrow meanwhile, since [`super::native`] needs the whole
 //! [`RunAccess`].
 
 use super::state::VmState;
@@ -66,8 +66,8 @@ impl<'r> RunAccess<'r> {
 
     /// The state, for reading.
     pub(super) fn shared(&self) -> &VmState {
-        // SAFETY: the state is live as long as the run. The reference borrows the access, so neither
-        // `state` nor an entry into native code can change the state while it lives.
+        // SAFETY: the state is live as long as the run. The reference borrows the access, so
+        // neither `state` nor an entry into native code can change the state while it lives.
         unsafe { self.state.as_ref() }
     }
 }
@@ -100,8 +100,8 @@ impl HostedRun {
 
     /// The host.
     pub(super) fn host(&mut self) -> &mut dyn Host {
-        // SAFETY: `new` made the pointer from a mutable borrow that outlives `self`. A run is on one
-        // thread and calls the host through this reference alone, which borrows `self`.
+        // SAFETY: `new` made the pointer from a mutable borrow that outlives `self`. A run is on
+        // one thread and calls the host through this reference alone, which borrows `self`.
         unsafe { self.host.as_mut() }
     }
 }

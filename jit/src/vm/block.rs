@@ -32,8 +32,8 @@ impl ContextBlock {
         // SAFETY: the layout has the size of a `Context` at least, so its size is not zero.
         let memory = unsafe { alloc_zeroed(layout) }.cast();
         let Some(context) = NonNull::<Context>::new(memory) else { handle_alloc_error(layout) };
-        // SAFETY: the allocation has the size and the alignment of a `Context` at least, and nothing
-        // has been written to it yet.
+        // SAFETY: the allocation has the size and the alignment of a `Context` at least, and
+        // nothing has been written to it yet.
         unsafe { context.write(Context::new(helpers::TABLE)) };
         Arc::new(ContextBlock { context, functions, layout })
     }
@@ -45,8 +45,8 @@ impl ContextBlock {
 
     /// The fixed part. Native code may change its cells while it runs.
     pub(super) fn context(&self) -> &Context {
-        // SAFETY: `new` wrote a `Context`, which stays in place as long as `self` lives. Nobody makes
-        // a mutable reference to it, and all fields that native code writes are cells.
+        // SAFETY: `new` wrote a `Context`, which stays in place as long as `self` lives. Nobody
+        // makes a mutable reference to it, and all fields that native code writes are cells.
         unsafe { self.context.as_ref() }
     }
 

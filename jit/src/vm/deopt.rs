@@ -139,7 +139,8 @@ impl HandlerSlot {
     /// Takes the handler out in order to run it.
     ///
     /// # Errors
-    /// The error of a run that needs the handler at this point, if there is none or it runs already.
+    /// The error of a run that needs the handler at this point, if there is none or it runs
+    /// already.
     fn start(&mut self, func: Func, point: usize) -> Result<Box<dyn Handler + Send>, RunError> {
         match std::mem::replace(self, HandlerSlot::Busy) {
             HandlerSlot::Idle(handler) => Ok(handler),
@@ -202,12 +203,12 @@ pub(super) fn hand(
 fn checked(func: Func, given: &[Slot], wanted: &[Type]) -> Result<Vec<u64>, RunStop> {
     let wrong = |what: String| Err(RunStop::Failed(RunError::WrongResults { func, what }));
     if given.len() != wanted.len() {
-        return wrong(format!("{} results, and it has {}", given.len(), wanted.len()));
+        return wrong(format!("{} results instead of {}", given.len(), wanted.len()));
     }
     for (at, (slot, ty)) in given.iter().zip(wanted).enumerate() {
         if slot.ty != *ty || slot.bits & !ty.mask() != 0 {
             return wrong(format!(
-                "{:#x} of type {} as result {at}, which has type {ty}",
+                "{:#x} of type {} as result {at} of type {ty}",
                 slot.bits, slot.ty
             ));
         }

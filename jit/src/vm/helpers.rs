@@ -49,8 +49,8 @@ fn with_access<T>(
 ) -> Option<T> {
     let mut result = None;
     let status = guard(|| {
-        // SAFETY: native code passes the context that it was entered with. This is the one access of
-        // the helper, and it ends before the helper returns.
+        // SAFETY: native code passes the context that it was entered with. This is the one access
+        // of the helper, and it ends before the helper returns.
         let mut access = unsafe { RunAccess::of_helper(context) };
         let state = access.state();
         state.view.take_back(&mut state.machine);

@@ -74,7 +74,7 @@ pub(super) fn reader<'a>(
     let kept = &version.points[number].values;
     move |value| {
         let at = kept.iter().position(|v| *v == value);
-        values[at.expect("jit: what an action reads was checked when it was linked")]
+        values[at.expect("jit: an action reads values of its point alone")]
     }
 }
 

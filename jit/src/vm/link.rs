@@ -87,29 +87,38 @@ pub enum LinkError {
 impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LinkError::Claimed => f.write_str("the version was taken up already, here or by another machine"),
-            LinkError::OtherProgram => {
-                f.write_str("the version was compiled by another engine or for another module than the machine's")
+            LinkError::Claimed => f.write_str("a machine has adopted the version before"),
+            LinkError::OtherProgram => f.write_str(
+                "the version belongs to another engine or another module than the machine",
+            ),
+            LinkError::NotAdopted => f.write_str("this machine has not adopted the version"),
+            LinkError::NotCallable => f.write_str("the version of a probe cannot be called"),
+            LinkError::Actions { points, actions } => {
+                write!(f, "{actions} actions given for {points} OSR points")
             }
-            LinkError::NotAdopted => f.write_str("the version was not taken up by this machine"),
-            LinkError::NotCallable => f.write_str("what stands for a landing alone cannot be called"),
-            LinkError::Actions { points, actions } => write!(f, "{actions} actions are given for {points} OSR points"),
             LinkError::NoSuchPoint(number) => write!(f, "the version has no OSR point {number}"),
             LinkError::OtherVersion { number } => {
-                write!(f, "what OSR point {number} is to do was made for another version of the function")
+                write!(f, "the action of OSR point {number} has another source version")
             }
             LinkError::NotToBase { number } => {
                 write!(f, "the mapping of OSR point {number} does not lead to the base version")
             }
-            LinkError::NoEntry { number } => write!(f, "there is no entry for OSR point {number}"),
-            LinkError::Missing { number, value } => write!(f, "OSR point {number} does not keep {value}"),
-            LinkError::Order { number } => {
-                write!(
-                    f,
-                    "the values of OSR point {number} are not just those that its continuation takes, in their order"
-                )
+            LinkError::NoEntry { number } => {
+                write!(f, "the mapping has no entry at OSR point {number}")
             }
-            LinkError::NoSlot { number, value } => write!(f, "{value}, which OSR point {number} provides, has no slot"),
+            LinkError::Missing { number, value } => write!(
+                f,
+                "OSR point {number} does not hand over {value}, which the transition requires"
+            ),
+            LinkError::Order { number } => write!(
+                f,
+                "OSR point {number} and its continuation differ in their values or the order \
+                 of these"
+            ),
+            LinkError::NoSlot { number, value } => write!(
+                f,
+                "the layout has no slot for {value}, which the entry of OSR point {number} provides"
+            ),
         }
     }
 }

@@ -112,14 +112,15 @@ impl fmt::Display for VmError {
             VmError::NoAddressSpace { memory } => {
                 write!(
                     f,
-                    "there is no address space to guard memory {memory}: compile with checked bounds"
+                    "no address space is left for guarded memory {memory}; use Bounds::Checked"
                 )
             }
             VmError::Compile(error) => write!(f, "{error}"),
             VmError::OtherBeginning { what } => {
                 write!(
                     f,
-                    "the module does not begin like the machine's: {what} is another one or missing"
+                    "the module does not begin like the machine's module: {what} differs or is \
+                     missing"
                 )
             }
             VmError::Exchanged => {

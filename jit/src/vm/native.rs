@@ -41,8 +41,8 @@ impl VmState {
         self.modules.require_own(&self.machine)?;
         self.view.context().stack_limit.set(limit as u64);
         let mut current = InProgress { state: self, has_ended: false };
-        // SAFETY: `current` drops the value at the end of this function, also if a panic unwinds it.
-        // The borrow of the host lasts longer.
+        // SAFETY: `current` drops the value at the end of this function, also if a panic unwinds
+        // it. The borrow of the host lasts longer.
         current.state.run = Some(unsafe { HostedRun::new(host) });
         let result = run_called(&mut RunAccess::start(current.state), func, args);
         current.has_ended = true;
@@ -195,8 +195,8 @@ fn call(
     let results = signature.results.to_vec();
     let trampoline = state.modules.engine.stub(Stub::Enter(signature)).map_err(failed)?;
     // SAFETY: the trampoline was built for the signature of `func`. The code is that of the version
-    // installed for `func`, and every version has this signature (`engine::check`). `run_called`, the
-    // only caller, has compared the number of arguments with that of the parameters.
+    // installed for `func`, and every version has this signature (`engine::check`). `run_called`,
+    // the only caller, has compared the number of arguments with that of the parameters.
     unsafe { enter(access, &trampoline, code, Entrance::Call(args), &results) }
 }
 
@@ -218,8 +218,8 @@ fn failed(error: crate::error::CompileError) -> RunStop {
 ///
 /// # Safety
 /// `code` is the code of a function with these results, and of as many parameters as there are
-/// arguments; for [`Entrance::Resume`], its inputs are in the buffer. `trampoline` was built for that
-/// signature.
+/// arguments; for [`Entrance::Resume`], its inputs are in the buffer. `trampoline` was built for
+/// that signature.
 unsafe fn enter(
     access: &mut RunAccess<'_>,
     trampoline: &Arc<MachineCode>,

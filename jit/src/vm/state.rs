@@ -92,8 +92,8 @@ impl VmState {
         self.view.point_at(func, code);
     }
 
-    /// Releases code that nothing needs any more. Does nothing during a run, which may have frames in
-    /// such code; the end of the run releases it.
+    /// Releases code that nothing needs any more. Does nothing during a run, which may have frames
+    /// in such code; the end of the run releases it.
     pub(super) fn sweep(&mut self) {
         if self.run.is_none() {
             self.table.sweep();

@@ -93,36 +93,36 @@ impl fmt::Display for RunError {
         match self {
             RunError::Interrupted => f.write_str("interrupted"),
             RunError::Stuck { func, point } => {
-                write!(f, "OSR point {point} of {func} fired and leads nowhere")
+                write!(f, "OSR point {point} of {func} fired without a target")
             }
-            RunError::Released => {
-                f.write_str("an OSR point fired of a version that the machine does not have")
-            }
+            RunError::Released => f.write_str("an OSR point of a released version fired"),
             RunError::Exchanged => {
                 f.write_str("the machine or its memories were exchanged for others")
             }
             RunError::Continue(error) => write!(f, "{error}"),
             RunError::Link(error) => write!(f, "{error}"),
             RunError::Compile(error) => write!(f, "{error}"),
-            RunError::NoStack { what } => write!(f, "the size of the stack is not known: {what}"),
-            RunError::StackOverflow { func } => write!(f, "there is no room for a frame of {func}"),
+            RunError::NoStack { what } => write!(f, "the bounds of the stack are unknown: {what}"),
+            RunError::StackOverflow { func } => {
+                write!(f, "the interpreter has no room for a frame of {func}")
+            }
             RunError::Store { func, target } => {
                 write!(
                     f,
-                    "a store of the transition to {target} of {func} does not lie within its memory"
+                    "a replayed store of the transition to {target} of {func} is out of bounds"
                 )
             }
             RunError::WrongResults { func, what } => {
-                write!(f, "the handler that ran {func} gave {what}")
+                write!(f, "the handler of {func} returned {what}")
             }
             RunError::HandlerBusy { func, point } => {
                 write!(
                     f,
-                    "OSR point {point} of {func} hands over to the handler, which is at work already"
+                    "OSR point {point} of {func} exits to the handler, which is running already"
                 )
             }
             RunError::HandlerPanicked { func, what } => {
-                write!(f, "the handler that ran {func} panicked: {what}")
+                write!(f, "the handler of {func} panicked: {what}")
             }
             RunError::WildAccess { address } => {
                 write!(f, "native code accessed {address:#x}, outside all memories")

@@ -106,8 +106,9 @@ impl CodeTable {
         self.is_stale = true;
     }
 
-    /// Releases code that no call and no OSR point leads to any more. Linear in functions and points
-    /// if a link or version has changed. No run may be in progress: it may have frames in such code.
+    /// Releases code that no call and no OSR point leads to any more. Linear in functions and
+    /// points if a link or version has changed. No run may be in progress: it may have frames in
+    /// such code.
     pub(super) fn sweep(&mut self) {
         if !std::mem::take(&mut self.is_stale) {
             return;

@@ -13,8 +13,8 @@ use interp::Machine;
 use ir::{Func, Memory, Module, Table};
 use std::sync::Arc;
 
-/// The context of a machine, and all that its addresses lead to. Memories, tables and globals belong
-/// to the machine of the interpreter.
+/// The context of a machine, and all that its addresses lead to. Memories, tables and globals
+/// belong to the machine of the interpreter.
 pub(super) struct NativeView {
     block: Arc<ContextBlock>,
     /// The current block, for threads that end runs from outside.

@@ -210,6 +210,9 @@ fn no_memory_is_writable_and_executable_before_during_and_after() {
 /// Calls the trampoline with a known value in each callee-saved register. Returns the number of
 /// registers that changed, plus 256 times the result of the trampoline. The caller's own values are
 /// on the stack meanwhile.
+///
+/// # Safety
+/// The arguments fulfill the contract of [`crate::sys::enter::enter`].
 #[unsafe(naked)]
 unsafe extern "C" fn with_values_in_saved_registers(
     context: *mut u8,
@@ -308,6 +311,8 @@ fn registers_that_a_callee_saves_survive_a_raise() {
     // calls it.
     static ENTRY: std::sync::OnceLock<Trampoline> = std::sync::OnceLock::new();
     assert!(ENTRY.set(code.entry(trampoline)).is_ok());
+    /// # Safety
+    /// `enter` calls it, with the arguments for the trampoline in `ENTRY`.
     unsafe extern "C" fn probe(context: *mut u8, code: *const u8, values: *mut u64) -> u64 {
         let entry = *ENTRY.get().expect("set above");
         // SAFETY: `enter` calls `probe` with the arguments of a trampoline, and `entry` is the
@@ -339,8 +344,8 @@ fn registers_that_a_callee_saves_survive_a_raise() {
 }
 
 extern "C" fn count(context: *mut Context) -> HelperStatus {
-    // SAFETY: native code passes the context that it was entered with. It is alive in the test's
-    // frame, and the test holds no reference during the run.
+    // SAFETY: `registers_that_a_callee_saves_survive_a_raise` has the context in its frame, and
+    // makes no reference to it while native code runs, which passes it on.
     guard(|| unsafe {
         (*context).data[0] += 1;
         HelperStatus::Continue

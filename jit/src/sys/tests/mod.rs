@@ -5,5 +5,6 @@ mod entries;
 mod harness;
 mod memory;
 mod processes;
+mod protocol;
 mod registry;
 mod trapping;

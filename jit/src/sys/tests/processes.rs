@@ -154,6 +154,9 @@ fn a_trap_outside_of_an_entry_kills_the_process() {
 }
 
 /// An undefined instruction other than `ud2`, at an address that the trap table lists.
+///
+/// # Safety
+/// The caller expects a fault: the function does not return.
 #[unsafe(naked)]
 unsafe extern "C" fn another_undefined_instruction() {
     std::arch::naked_asm!("ud1 eax, eax", "ret")

@@ -127,7 +127,7 @@ fn what_is_unregistered_is_freed_by_a_change_that_meets_no_handler() {
 }
 
 #[test]
-#[should_panic(expected = "the table of other code")]
+#[should_panic(expected = "reaches beyond the code")]
 fn a_table_that_reaches_behind_the_code_is_refused() {
     let range = nowhere(72);
     let behind = u32::try_from(range.len()).expect("it is short");
@@ -163,24 +163,27 @@ fn a_fault_fits_the_codes_of_its_own_kind_alone() {
 
 /// A step of the model: registers some pieces of code at once, or drops a registration.
 #[derive(Clone, Debug)]
-enum Step {
+enum RegistryStep {
     /// Each piece lies in a place of its own, has a length, and may trap at an offset.
     Register(Vec<(usize, usize, usize)>),
     /// The number is taken modulo the registrations there are.
     Drop(usize),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = RegistryStep> {
     let pieces = vec((0..12usize, 1..=0x80usize, 0..0x80usize), 1..4);
-    prop_oneof![pieces.prop_map(Step::Register), (0..8usize).prop_map(Step::Drop)]
+    prop_oneof![pieces.prop_map(RegistryStep::Register), (0..8usize).prop_map(RegistryStep::Drop)]
 }
 
 /// A piece of code of the model: its addresses, and the address that may trap.
-type Piece = (std::ops::Range<usize>, usize);
+type ModelPiece = (std::ops::Range<usize>, usize);
 
 /// The pieces of a step that lie in places where no code is registered.
-fn pieces(wanted: Vec<(usize, usize, usize)>, held: &[(Registration, Vec<Piece>)]) -> Vec<Piece> {
-    let mut made: Vec<Piece> = Vec::new();
+fn pieces(
+    wanted: Vec<(usize, usize, usize)>,
+    held: &[(Registration, Vec<ModelPiece>)],
+) -> Vec<ModelPiece> {
+    let mut made: Vec<ModelPiece> = Vec::new();
     for (place, length, trap) in wanted {
         // Behind the places of the other tests.
         let start = nowhere(200 + place).start;
@@ -199,10 +202,10 @@ proptest! {
     #[test]
     fn the_list_of_code_is_what_is_registered(steps in vec(step(), 0..12)) {
         let code = TrapCode::unwrap_user(9);
-        let mut held: Vec<(Registration, Vec<Piece>)> = Vec::new();
+        let mut held: Vec<(Registration, Vec<ModelPiece>)> = Vec::new();
         for step in steps {
             match step {
-                Step::Register(wanted) => {
+                RegistryStep::Register(wanted) => {
                     let made = pieces(wanted, &held);
                     let tables = made.iter().map(|(range, trap)| {
                         let table = TrapTable::new([((trap - range.start) as u32, code)]);
@@ -210,14 +213,15 @@ proptest! {
                     });
                     held.push((register(tables).expect("no range overlaps"), made));
                 }
-                Step::Drop(number) if !held.is_empty() => {
+                RegistryStep::Drop(number) if !held.is_empty() => {
                     let number = number % held.len();
                     drop(held.swap_remove(number));
                 }
-                Step::Drop(_) => {}
+                RegistryStep::Drop(_) => {}
             }
             for pc in nowhere(200).start..nowhere(212).start {
-                let expected = held.iter().flat_map(|(_, pieces)| pieces).any(|(_, trap)| *trap == pc);
+                let mut traps = held.iter().flat_map(|(_, pieces)| pieces).map(|(_, trap)| *trap);
+                let expected = traps.any(|trap| trap == pc);
                 prop_assert_eq!(look_up(pc, FaultKind::Undefined), expected.then_some(code));
             }
         }
