@@ -12,12 +12,13 @@
 
 mod shapes;
 
+use certify::Certifier;
 use check::relate;
 use check::verdict::{Options, Verdict};
 use clap::Parser;
 use ir::{Function, Module};
 use osier::driver::{Format, NoObserver, Vigilance, derive, load};
-use osr::{Certifier, Level, VersionPair, synthesize};
+use osr::{Level, VersionPair, synthesize};
 use passes::Pipeline;
 use shapes::Shape;
 use std::collections::BTreeMap;
@@ -100,7 +101,8 @@ fn steps(module: &Module, function: &Function) -> Result<Sample, String> {
         VersionPair::new(function, &derived.function, &derived.log).map_err(|e| e.to_string())?;
     let synthesis = synthesize(&pair, Level::Avail);
     take(2);
-    let mut certifier = Certifier::new(&pair);
+    let common = pair.correspondence();
+    let mut certifier = Certifier::new(&common);
     let facts = certifier.facts(Side::Before, &synthesis.forward.mapping);
     let certificate = certifier.into_certificate();
     take(3);
