@@ -137,8 +137,9 @@ pub fn accept(
     }
 }
 
-/// Judges a mapping that leaves from `side`, with all mappings that are armed in its target version,
-/// and keeps the entries that hold; as [`accept`] does for two mappings that arm each other.
+/// Judges a mapping that leaves from `side`, with all mappings that are armed in its target
+/// version, and keeps the entries that hold; as [`accept`] does for two mappings that arm each
+/// other.
 pub fn accept_armed(
     relation: &Result<Relation<'_, '_>, Verdict>,
     side: Side,

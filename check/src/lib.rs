@@ -1,10 +1,10 @@
 //! The checker: judges every entry of a mapping by its certificate.
 //!
 //! The checker gets two versions of a function, a certificate, mappings, and the facts for their
-//! entries. For each entry it proves the claim of `transition::mapping`: if the source version reaches the
-//! source point, then the target version, started on the same input, reaches the target point with
-//! the same memory and the same effects so far, and the compensation code gives every provided
-//! value the contents it has there.
+//! entries. For each entry it proves the claim of `transition::mapping`: if the source version
+//! reaches the source point, then the target version, started on the same input, reaches the target
+//! point with the same memory and the same effects so far, and the compensation code gives every
+//! provided value the contents it has there.
 //!
 //! The checker trusts four things: the verifier of the IR ([`ir::verifier`]), the meaning of
 //! operations ([`ir::eval`], [`ir::place`]), the rewrite rules ([`ir::rules`]), which solvers
@@ -14,17 +14,17 @@
 //!
 //! The proof goes in five steps, and each rests on the ones before it:
 //!
-//! 1. *Terms* (`accept/terms.rs`, `memory.rs`). Every term belongs to its class: all terms of one class are
-//!    equal for all contents of the leaves.
-//! 2. *Versions* (`version.rs`, `graph.rs`). In each version alone, every value holds the contents that
-//!    its term has, given the contents that this version last bound to each leaf.
-//! 3. *Product* (`paths.rs`, `product.rs`). Both versions execute the same anchors in the same order.
-//!    Before each anchor, a leaf that both versions have holds the same contents in both.
-//! 4. *Traps* (`traps.rs`). An instruction that may trap and is no anchor traps in one version only if
-//!    the other version traps too, and no effect comes in between.
-//! 5. *Entries* (`entry.rs`, `live.rs`). Source point and target point lie in corresponding gaps, the
-//!    compensation code computes the contents of the target version, and it provides every value
-//!    that is live+ at the target point.
+//! 1. *Terms* (`accept/terms.rs`, `memory.rs`). Every term belongs to its class: all terms of one
+//!    class are equal for all contents of the leaves.
+//! 2. *Versions* (`version.rs`, `graph.rs`). In each version alone, every value holds the contents
+//!    that its term has, given the contents that this version last bound to each leaf.
+//! 3. *Product* (`paths.rs`, `product.rs`). Both versions execute the same anchors in the same
+//!    order. Before each anchor, a leaf that both versions have holds the same contents in both.
+//! 4. *Traps* (`traps.rs`). An instruction that may trap and is no anchor traps in one version only
+//!    if the other version traps too, and no effect comes in between.
+//! 5. *Entries* (`entry.rs`, `live.rs`). Source point and target point lie in corresponding gaps,
+//!    the compensation code computes the contents of the target version, and it provides every
+//!    value that is live+ at the target point.
 //!
 //! An entry that breaks a rule which needs no proof is refuted at once, such as one that requires
 //! an unavailable value. Other failures of steps 3 and 5 are tried on chosen contents of the leaves

@@ -12,6 +12,7 @@
 
 mod shapes;
 
+use certify::Certifier;
 use check::relate;
 use check::verdict::{Options, Verdict};
 use clap::Parser;

@@ -130,6 +130,11 @@ impl Function {
             }
             for inst in self.block_insts(block) {
                 (inst, self.inst(inst)).hash(&mut hasher);
+                // The instruction does not tell the types of what a call returns: the module does,
+                // and two modules may differ (`versions_are_told_apart_by_what_they_call`).
+                for result in &self.inst(inst).results {
+                    self.value_type(*result).hash(&mut hasher);
+                }
             }
         }
         self.history = hasher.finish();

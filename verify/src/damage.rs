@@ -4,10 +4,8 @@
 //! damages certificates, facts and mappings without such care.
 
 use crate::prng::Prng;
-use ir::cfg::Cfg;
-use ir::dom::DomTree;
-use ir::liveness::Liveness;
 use ir::{Block, Function, Global, Imm, Inst, Memory, Opcode, Point, Shape, Type, Value, ValueDef};
+use ir::{cfg::Cfg, dom::DomTree, liveness::Liveness};
 use std::collections::BTreeMap;
 use std::fmt;
 use transition::certificate::{By, Certificate, MappingFacts, NO_TERM, TermKind};
@@ -366,7 +364,7 @@ pub fn garble_once(
         0..=4 => garble_term(prng, certificate),
         5 | 6 => garble_claims(prng, certificate),
         7 => {
-            let facts = &mut facts[side(prng)];
+            let facts = &mut facts[Side::BOTH[prng.index(2)]];
             let index = prng.index(facts.len());
             if let Some(entry) = facts.get_mut(index) {
                 let list = match prng.below(10) {
@@ -382,7 +380,7 @@ pub fn garble_once(
             }
         }
         _ => {
-            let side = side(prng);
+            let side = Side::BOTH[prng.index(2)];
             garble_entry(prng, &mut mappings[side]);
         }
     }
@@ -398,11 +396,6 @@ pub fn garble(
     for _ in 0..prng.between(1, 8) {
         garble_once(prng, certificate, facts, mappings);
     }
-}
-
-/// One of the two sides.
-fn side(prng: &mut Prng) -> Side {
-    Side::BOTH[prng.index(2)]
 }
 
 /// Another number: a neighbor, any, or one of the two largest.

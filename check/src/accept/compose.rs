@@ -1,17 +1,17 @@
 //! Composition of accepted mappings.
 //!
-//! The claim of an entry is about the runs of its two versions, so it composes. Let M lead from p to
-//! q and N from q to r, both accepted. Suppose that p reaches a source point of M with state s. By
-//! the claim of M, q reaches the landing point with the same memory and effects, and M makes of s
-//! the state t of q there, as far as it provides values. By the claim of N, r reaches N's landing
+//! The claim of an entry is about the runs of its two versions, so it composes. Let M lead from p
+//! to q and N from q to r, both accepted. Suppose that p reaches a source point of M with state s.
+//! By the claim of M, q reaches the landing point with the same memory and effects, and M makes of
+//! s the state t of q there, as far as it provides values. By the claim of N, r reaches N's landing
 //! point with the same memory and effects, and N makes of t the state of r. It reads nothing of t
 //! but the values that it requires. M provides those, so the composed code computes the same.
 //!
 //! The argument needs four conditions, which `transition::compose` tests for each pair of entries:
 //!
 //! - [`Check::ComposeVersions`]: q is one version. Otherwise t is no state of N's source.
-//! - [`Check::ComposeProvides`]: M provides every value that N requires. Agreement on live values is
-//!   not enough: N may require values that are dead in q, and M need not provide those.
+//! - [`Check::ComposeProvides`]: M provides every value that N requires. Agreement on live values
+//!   is not enough: N may require values that are dead in q, and M need not provide those.
 //! - [`Check::ComposeReplays`]: neither entry writes memory. The composed entry has none of their
 //!   replays, so memory would lack these writes.
 //! - [`Check::ComposeSteps`]: the code reads required values and earlier steps only. Entries that
@@ -44,8 +44,8 @@ pub fn compose(
     Ok((Checked::accepted(mapping), refused))
 }
 
-/// As [`compose`], without one of its checks: for experiments that show that each is needed. Another
-/// check changes nothing.
+/// As [`compose`], without one of its checks: for experiments that show that each is needed.
+/// Another check changes nothing.
 ///
 /// # Errors
 /// As for [`compose`], unless [`Check::ComposeVersions`] is left out.

@@ -84,7 +84,8 @@ impl<'c> TermTable<'c> {
         self.follows(term, id).unwrap_or(false)
     }
 
-    /// As [`TermTable::follows_memory`]; `None` where the terms named do not have the required form.
+    /// As [`TermTable::follows_memory`]; `None` where the terms named do not have the required
+    /// form.
     ///
     /// Every other term that a reason names must come earlier in the table. Two terms could else
     /// vouch for one another.

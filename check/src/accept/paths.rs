@@ -137,7 +137,7 @@ impl AnchorPath<'_> {
     /// `%p` = 1 knows the target of the branch. A path that starts inside `test` does not, and ends
     /// at the branch. A point in `test` thus has no single next anchor: entries must not start
     /// there (`from_a_block_passed_by_there_is_no_way_over`), and lone writes must not stand there
-    /// (`no_version_writes_alone_where_lines_part`).
+    /// (`no_version_writes_alone_where_paths_part`).
     pub(crate) fn shared(&self) -> impl Iterator<Item = Block> + '_ {
         self.crossings[self.shared.clone()].iter().map(|c| c.block)
     }
@@ -244,7 +244,7 @@ impl AnchorPaths {
             };
             // No block twice. The checks on traps and lone writes speak about one execution of each
             // instruction on a path; a path around a loop would execute it several times
-            // (`a_line_enters_no_block_twice`).
+            // (`a_path_enters_no_block_twice`).
             if crossings.len() == most || crossings.iter().any(|c| c.block == crossing.block) {
                 return None;
             }

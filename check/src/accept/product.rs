@@ -131,8 +131,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// pair a store with a load of the same id.
     ///
     /// One difference is allowed: a branch of one version may be a jump in the other, because a
-    /// pass folded it. [`CrossProduct::onward`] then compares every live target of the branch with the
-    /// target of the jump.
+    /// pass folded it. [`CrossProduct::onward`] then compares every live target of the branch with
+    /// the target of the jump.
     fn check_anchors(&self, anchors: &FixedBitSet) -> Result<(), Finding> {
         let Pair { before: a, after: b } = self.versions.as_ref().map(|v| v.f);
         for inst in anchors.ones().map(|i| Inst::from_u32(i as u32)) {
@@ -308,7 +308,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
             });
             // In a shared block, control may reach another anchor than the one on this path, so the
             // path does not tell which anchor follows the write
-            // (`no_version_writes_alone_where_lines_part`).
+            // (`no_version_writes_alone_where_paths_part`).
             let strays = self.shared[side].contains(version.f.inst_block(inst).as_u32() as usize);
             let fits = (self.is_harmless(side, inst) || traps_next) && !strays;
             self.terms.require(Check::LoneWrite, fits, Place::Inst(inst))?;

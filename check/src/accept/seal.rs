@@ -66,8 +66,8 @@ impl<T> Checked<T> {
         Checked(data)
     }
 
-    /// Takes what nobody has proved for accepted. For oracles, which look for wrong entries by firing
-    /// them, and for tests.
+    /// Takes what nobody has proved for accepted. For oracles, which look for wrong entries by
+    /// firing them, and for tests.
     #[cfg(feature = "unproved")]
     pub fn unproved(claimed: T) -> Checked<T> {
         Checked(claimed)
@@ -177,7 +177,8 @@ fn drop_failed(
     Sealed { mapping: Checked(mapping), facts: facts.collect(), dropped }
 }
 
-/// An entry of an accepted mapping, with the versions and the source point that it was accepted for.
+/// An entry of an accepted mapping, with the versions and the source point that it was accepted
+/// for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CheckedEntry<'m> {
     source: VersionKey,

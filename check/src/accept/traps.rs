@@ -11,8 +11,8 @@
 //! such an operation, with the same contents of the leaves. It is *stuck* if a leaf of its term was
 //! bound again first: an operation of the term then has other contents, and settles nothing.
 //!
-//! The analysis is forward over anchors: [`PendingTraps::check`] computes the pending sites before every
-//! anchor as a least fixpoint. Then it proves [`Check::TrapOrder`]:
+//! The analysis is forward over anchors: [`PendingTraps::check`] computes the pending sites before
+//! every anchor as a least fixpoint. Then it proves [`Check::TrapOrder`]:
 //!
 //! - while a site is pending, only branches execute, so no effect comes between the traps of the
 //!   versions (`check_order`);
@@ -21,8 +21,8 @@
 //! - where a site executes or is pending, memory is the same in both versions, because a trap shows
 //!   it (`check_memory`).
 //!
-//! For entries, [`PendingTraps::skips`] answers whether a landing point is after a trap that the source
-//! version may still have ahead.
+//! For entries, [`PendingTraps::skips`] answers whether a landing point is after a trap that the
+//! source version may still have ahead.
 
 use super::checks::{Check, Finding, Place};
 use super::paths::AnchorPath;
@@ -183,7 +183,7 @@ impl PendingTraps {
         let mut executed = self.executed(product, next, &onward[self.side]);
         // A site is settled from the start if the other version has executed its term before this
         // path. It has not trapped then, and neither does the site. This holds as long as the path
-        // binds none of its leaves before the site (`a_trap_executed_before_the_line_is_settled`,
+        // binds none of its leaves before the site (`a_trap_executed_before_the_path_is_settled`,
         // `a_division_that_both_ways_have_passed_is_no_obstacle`).
         executed.retain(|&(segment, id)| {
             let mut bound = onward[self.side].crossings().take(segment);

@@ -385,7 +385,7 @@ fn memory_cannot_be_unwritten() {
 /// The second division of the version before cannot trap, because both versions have passed the
 /// first one. Where the arms join, its divisor is no longer available, which makes no difference.
 #[test]
-fn a_trap_executed_before_the_line_is_settled() {
+fn a_trap_executed_before_the_path_is_settled() {
     let text = |again: &str| {
         format!(
             "(%x: i32, %y: i32) -> i32 {{\nentry:\nbr_if %x, left(%y), join\nleft(%p: i32):\n%d = udiv.i32 %x, %p\n\

@@ -6,6 +6,7 @@ extern crate osier_check as check;
 mod holes;
 mod large;
 mod passed;
+mod seal;
 mod wrong;
 
 use check::relate;

@@ -59,12 +59,12 @@ fn stops(wrong: &Wrong) {
 }
 
 #[test]
-fn a_line_goes_on_past_a_branch_that_it_decides() {
+fn a_path_goes_on_past_a_branch_that_it_decides() {
     holds(&elsewhere(passed(BEFORE, &sent_to("yes"), &["test"]), "test"));
 }
 
 #[test]
-fn a_line_ends_at_a_branch_that_is_not_listed() {
+fn a_path_ends_at_a_branch_that_is_not_listed() {
     stops(
         &Draft::new(BEFORE, &sent_to("yes"))
             .done(Check::AnchorNext, "an edge sent past a branch that is not listed"),
@@ -72,7 +72,7 @@ fn a_line_ends_at_a_branch_that_is_not_listed() {
 }
 
 #[test]
-fn a_line_goes_on_where_the_constant_says() {
+fn a_path_goes_on_where_the_constant_says() {
     stops(
         &passed(BEFORE, &sent_to("no"), &["test"])
             .done(Check::AnchorNext, "an edge sent the other way"),
@@ -80,7 +80,7 @@ fn a_line_goes_on_where_the_constant_says() {
 }
 
 #[test]
-fn a_line_ends_at_a_branch_that_it_does_not_decide() {
+fn a_path_ends_at_a_branch_that_it_does_not_decide() {
     let unknown = |text: &str| text.replace("test(%k)", "test(%y)");
     let draft = passed(&unknown(BEFORE), &sent_to("yes"), &["test"]);
     stops(&draft.done(Check::AnchorNext, "an edge sent past a branch that depends on an argument"));
@@ -160,7 +160,7 @@ fn a_branch_that_one_version_lacks_is_passed() {
 /// A loop that constants end after one round, or never. The checks on traps and lone writes are
 /// about one execution of each instruction on a path, so the pair stays undecided.
 #[test]
-fn a_line_enters_no_block_twice() {
+fn a_path_enters_no_block_twice() {
     let round = |again: &str, first: &str| {
         format!(
             "(%x: i32, %y: i32) -> i32 {{\nentry:\n%k = const.i32 1\n%z = const.i32 0\njump {first}\n\
@@ -198,7 +198,7 @@ fn what_is_listed_wrongly_changes_nothing() {
 /// A lone write in a block from which paths lead to several anchors. The block does not tell which
 /// anchor follows the write, so its trap cannot be compared.
 #[test]
-fn no_version_writes_alone_where_lines_part() {
+fn no_version_writes_alone_where_paths_part() {
     let text = |given: &str, lone: &str| {
         format!(
             "%k = const.i32 1\nbr_if %x, {given}, right\nright:\n%c = slt.i32 %x, %y\njump test(%c)\n\

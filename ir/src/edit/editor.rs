@@ -2,7 +2,7 @@
 
 use super::action::{Action, ActionKind, Origin};
 use super::log::ActionLog;
-use super::perform::{carry_out, perform};
+use super::perform::{carry_out, leave_history, perform};
 use crate::entity::{Block, Inst, Value};
 use crate::function::Function;
 use crate::inst::{Edge, InstData, InstSpec};
@@ -89,8 +89,8 @@ pub fn apply(version: &Function, pass: &dyn Pass, fuel: &mut Fuel) -> Applied {
 }
 
 /// Runs one pass on a copy of a version and keeps no log, to measure the cost of logging. The
-/// result is not a version of the family, because no log leads to it. Its history is that of the
-/// version it was copied from.
+/// result is not a version of the family, because no log leads to it. Its history is that of no
+/// other function.
 ///
 /// # Panics
 /// As [`apply`].
@@ -106,6 +106,10 @@ pub fn apply_without_log(version: &Function, pass: &dyn Pass, fuel: &mut Fuel) -
         fuel,
         session: PhantomData,
     });
+    // The history of the copied version must not stand for the result. Two results of equally many
+    // edits would else count as one version, and a mapping judged for one could fire into the other
+    // (`versions_without_a_log_are_told_apart`).
+    leave_history(&mut function);
     function
 }
 

@@ -1,7 +1,7 @@
 //! Loops that a counter bounds, with the test in the header or at the latches, and one or more
 //! exits and latches.
 
-use super::body::{GeneratedBody, Carried, LoopFrame, MAX_ROUNDS, Next};
+use super::body::{Carried, GeneratedBody, LoopFrame, MAX_ROUNDS, Next};
 use super::feature::Feature;
 use super::scope::ScopeMark;
 use ir::{Block, Imm, InstSpec, Opcode, Target, Type, Value};

@@ -29,9 +29,7 @@ impl Chain {
         match &self.end {
             Err(difference) => Some(difference.clone()),
             Ok(end) if is_exhausted(&end.outcome) || end.same(reference) => None,
-            Ok(end) => {
-                Some(HopDifference::End { expected: reference.text(), found: end.text() })
-            }
+            Ok(end) => Some(HopDifference::End { expected: reference.text(), found: end.text() }),
         }
     }
 }

@@ -1,0 +1,107 @@
+//! The seal, attacked: what must not get it, and what it does not say.
+
+use crate::wrong::Draft;
+use check::verdict::{Check, Options};
+use check::{accept, accept_armed, compose, relate};
+use ir::edit::{Editor, Fuel, Pass, apply_without_log};
+use ir::text::parse_module;
+use ir::{Function, InstSpec, Type};
+use transition::Side::{After, Before};
+use transition::VersionKey;
+use transition::mapping::Operand;
+
+fn first_function(text: &str) -> Function {
+    let module = parse_module(text).unwrap_or_else(|errors| panic!("{}\n{text}", errors[0]));
+    module.defined().next().expect("a function").1.clone()
+}
+
+/// Adds a constant.
+struct Grow(u64);
+
+impl Pass for Grow {
+    fn name(&self) -> &'static str {
+        "grow"
+    }
+
+    fn run(&self, editor: &mut Editor<'_>) {
+        let at = editor.func().first_inst(editor.func().entry());
+        assert!(editor.plan("grow"));
+        editor.add(InstSpec::constant(Type::I32, self.0), at);
+    }
+}
+
+/// An entry fires where the keys of its versions agree. Versions of equally many edits that no log
+/// tells apart had one key.
+#[test]
+fn versions_without_a_log_are_told_apart() {
+    let base = first_function("func @f() {\nentry:\nreturn\n}\n");
+    let [one, two] =
+        [1, 2].map(|bits| apply_without_log(&base, &Grow(bits), &mut Fuel::rewrites(1)));
+    assert_ne!(VersionKey::of(&one), VersionKey::of(&two));
+    assert_ne!(VersionKey::of(&one), VersionKey::of(&base));
+}
+
+/// `sextend.i64 %r` extends another number of bits in each module, under the same text.
+#[test]
+fn versions_are_told_apart_by_what_they_call() {
+    let [narrow, wide] = ["i16", "i32"].map(|ty| {
+        first_function(&format!(
+            "func @f() -> i64 {{\nentry:\n%r = call @g()\n%w = sextend.i64 %r\nreturn %w\n}}\n\
+             func @g() -> {ty} {{\nentry:\n%c = const.{ty} 0\nreturn %c\n}}\n"
+        ))
+    });
+    assert_ne!(VersionKey::of(&narrow), VersionKey::of(&wide));
+}
+
+/// Two equal versions with a dead sum. The entry to the version after provides `%x` alone; the one
+/// back keeps the sum if `keeps`.
+fn dead_sum(keeps: bool) -> Draft {
+    let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%s = add.i32 %x, %y\nreturn %x\n}\n";
+    let mut draft = Draft::new(text, text);
+    let point = draft.at(Before, "entry", 1);
+    let copies = |draft: &Draft, side, names: &[&'static str]| -> Vec<(&'static str, Operand)> {
+        names.iter().map(|name| (*name, draft.from(side, name))).collect()
+    };
+    let (there, kept) = (copies(&draft, Before, &["x"]), ["x", "s"]);
+    let back = copies(&draft, After, if keeps { &kept } else { &kept[..1] });
+    draft.entry(Before, [point; 2], Vec::new(), &there);
+    draft.entry(After, [point; 2], Vec::new(), &back);
+    draft
+}
+
+/// The seal of an entry speaks of the mappings it was accepted with. The entry there does not
+/// provide the sum that the entry back keeps: it is right where the entry back is not armed.
+#[test]
+fn an_entry_provides_what_armed_mappings_require() {
+    let wrong = dead_sum(true).done(Check::LivePlus, "a kept sum that is not provided");
+    let versions = wrong.versions.as_ref();
+    let relation = relate(&wrong.module, versions, &wrong.certificate, Options::default());
+    let (mappings, facts) = (&wrong.mappings, &wrong.facts);
+    let both = accept(&relation, mappings.clone(), facts.clone());
+    let failed: Vec<_> =
+        both.before.rejected.iter().filter_map(|(_, v)| v.finding()).map(|f| f.check).collect();
+    assert_eq!((failed, both.after.mapping.len()), (vec![Check::LivePlus], 1));
+    let mut lengths = Vec::new();
+    for armed in [&[][..], &[&mappings.after][..]] {
+        let (mapping, facts) = (mappings.before.clone(), facts.before.clone());
+        lengths.push(accept_armed(&relation, Before, mapping, facts, armed).mapping.len());
+    }
+    assert_eq!(lengths, [1, 0], "with nothing armed, and with the mapping back");
+}
+
+/// Composition asks for what the second entry requires, whatever was armed when the first was
+/// accepted.
+#[test]
+fn mappings_accepted_apart_compose_where_the_first_provides_enough() {
+    for keeps in [false, true] {
+        let wrong = dead_sum(keeps).done(Check::LivePlus, "two directions");
+        let versions = wrong.versions.as_ref();
+        let relation = relate(&wrong.module, versions, &wrong.certificate, Options::default());
+        let alone = |side| {
+            let (mapping, facts) = (wrong.mappings[side].clone(), wrong.facts[side].clone());
+            accept_armed(&relation, side, mapping, facts, &[]).mapping
+        };
+        let (composed, refused) = compose(&alone(Before), &alone(After)).expect("a chain");
+        assert_eq!((composed.len(), refused.len()), if keeps { (0, 1) } else { (1, 0) });
+    }
+}
