@@ -5,7 +5,7 @@ use super::limits::{Limits, poison};
 
 /// One activation. Its slots start at `base` and end where the next activation's start.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Frame {
+pub(super) struct ActivationFrame {
     pub(super) version: u32,
     /// The pc of the next operation to execute. In an activation that waits for a callee, this is
     /// the pc of the call.
@@ -21,7 +21,7 @@ pub(super) struct Frame {
 /// The activations of a machine: their frames, and one stack for the values of all of them.
 #[derive(Debug)]
 pub(super) struct Activations {
-    pub(super) frames: Vec<Frame>,
+    pub(super) frames: Vec<ActivationFrame>,
     /// Number of frames that belong to suspended runs, which lie below the frames of the current
     /// run.
     floor: usize,
@@ -80,12 +80,12 @@ impl Activations {
 
     /// The frames of the current run, outermost first. Suspended runs are not included.
     #[inline]
-    pub(super) fn of_run(&self) -> &[Frame] {
+    pub(super) fn of_run(&self) -> &[ActivationFrame] {
         &self.frames[self.floor..]
     }
 
     #[inline]
-    pub(super) fn of_run_mut(&mut self) -> &mut [Frame] {
+    pub(super) fn of_run_mut(&mut self) -> &mut [ActivationFrame] {
         &mut self.frames[self.floor..]
     }
 
@@ -102,12 +102,12 @@ impl Activations {
 
     /// The innermost activation.
     #[inline]
-    pub(super) fn top(&self) -> &Frame {
+    pub(super) fn top(&self) -> &ActivationFrame {
         self.frames.last().expect("interp: a run has an activation")
     }
 
     #[inline]
-    pub(super) fn top_mut(&mut self) -> &mut Frame {
+    pub(super) fn top_mut(&mut self) -> &mut ActivationFrame {
         self.frames.last_mut().expect("interp: a run has an activation")
     }
 
@@ -123,7 +123,7 @@ impl Activations {
             fill_poison(&mut self.stack[base..][..code.frame_size as usize]);
         }
         let consts = code.consts();
-        self.frames.push(Frame {
+        self.frames.push(ActivationFrame {
             version,
             pc: 0,
             results_at,
@@ -172,7 +172,7 @@ impl Activations {
 
     /// Pops the top activation and returns its frame.
     #[inline]
-    pub(super) fn pop(&mut self) -> Frame {
+    pub(super) fn pop(&mut self) -> ActivationFrame {
         let frame = self.frames.pop().expect("interp: a run has an activation");
         self.end = frame.base;
         self.consts -= frame.consts as usize;

@@ -28,8 +28,8 @@ pub(super) struct BulkOp {
 impl BulkOp {
     /// Reads the operands from the slots of a frame. A poisoned operand, which only a wrong
     /// transition can produce, is used as its raw bits.
-    pub(super) fn on(&self, slots: &[u64]) -> Operation {
-        Operation {
+    pub(super) fn on(&self, slots: &[u64]) -> BulkRequest {
+        BulkRequest {
             opcode: self.opcode,
             imm: self.imm,
             args: self.args.map(|slot| slots[slot as usize]),
@@ -42,19 +42,19 @@ const PER_FUEL: u64 = 1024;
 
 /// One operation together with the contents of its operands.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Operation {
+pub(super) struct BulkRequest {
     opcode: Opcode,
     imm: Imm,
     args: [u64; 3],
 }
 
-impl Operation {
+impl BulkRequest {
     /// The operation that `inst` performs on `args`.
     ///
     /// # Panics
     /// When the opcode is not an operation on memories, tables or segments, or when the number of
     /// operands is wrong.
-    pub(super) fn new(inst: &InstData, args: &[u64]) -> Operation {
+    pub(super) fn new(inst: &InstData, args: &[u64]) -> BulkRequest {
         let name = inst.opcode.name();
         assert!(
             is_operation(inst.opcode),
@@ -63,7 +63,7 @@ impl Operation {
         assert_eq!(inst.args.len(), args.len(), "interp: operands of {name}");
         let mut all = [0; 3];
         all[..args.len()].copy_from_slice(args);
-        Operation { opcode: inst.opcode, imm: inst.imm, args: all }
+        BulkRequest { opcode: inst.opcode, imm: inst.imm, args: all }
     }
 
     /// Whether the operation is an effect that the trace records: growth of a memory or table.
@@ -114,7 +114,7 @@ pub(super) struct Bulk<'a> {
 
 impl Bulk<'_> {
     /// Performs an operation and returns its result, or 0 when the operation has none.
-    pub(super) fn perform(&mut self, op: Operation) -> Result<u64, TrapKind> {
+    pub(super) fn perform(&mut self, op: BulkRequest) -> Result<u64, TrapKind> {
         let [a, b, c] = op.args;
         match (op.opcode, op.imm) {
             (Opcode::MemorySize, Imm::Memory(memory)) => Ok(self.memories.pages(memory).into()),
@@ -165,7 +165,7 @@ impl Bulk<'_> {
         }
     }
 
-    fn on_table(&mut self, op: Operation, [a, b, c]: [u64; 3]) -> Option<u64> {
+    fn on_table(&mut self, op: BulkRequest, [a, b, c]: [u64; 3]) -> Option<u64> {
         let tables = &mut self.globals.tables;
         match (op.opcode, op.imm) {
             (Opcode::TableGet, Imm::Table(table)) => return tables.get(table, a),

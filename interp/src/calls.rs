@@ -6,14 +6,14 @@ use super::host::{Host, HostError};
 use super::memory::Memories;
 use super::program::Program;
 use super::tables::Tables;
-use super::version::Version;
+use super::version::MachineVersion;
 use ir::entity::{Func, Sig, Table};
 use ir::reference;
 use ir::trap::TrapKind;
 use smallvec::{SmallVec, smallvec};
 
 /// A short list of values.
-pub(super) type Values = SmallVec<[u64; 8]>;
+pub(super) type ValueList = SmallVec<[u64; 8]>;
 
 /// Begins an activation of `version`, copies its arguments from the slots of the caller, and
 /// returns the base of its slots. Returns `None` when a limit is reached.
@@ -49,7 +49,11 @@ pub(super) fn arguments<S: Copy + Into<u32>>(
 /// Pops the top activation and copies the values of `slots` into the result slots of its caller.
 /// Returns false, without copying, when the run has no caller.
 #[inline]
-pub(super) fn leave(activations: &mut Activations, versions: &[Version], slots: &[u32]) -> bool {
+pub(super) fn leave(
+    activations: &mut Activations,
+    versions: &[MachineVersion],
+    slots: &[u32],
+) -> bool {
     let callee = activations.pop();
     let Some(caller) = activations.of_run().last() else { return false };
     let (base, pool) = (caller.base, &versions[caller.version as usize].code.pool);
@@ -89,12 +93,12 @@ pub(super) fn call_host(
     args: &[u64],
     host: &mut dyn Host,
     memories: &mut Memories,
-) -> Result<Values, HostError> {
+) -> Result<ValueList, HostError> {
     let module = program.declarations();
     let types = &module.signature(func).results;
     let import =
         module.funcs[func].import.as_ref().expect("interp: a host call is of an imported function");
-    let mut results: Values = smallvec![0; types.len()];
+    let mut results: ValueList = smallvec![0; types.len()];
     host.call(import, func, args, memories, &mut results)?;
     for (result, ty) in results.iter_mut().zip(types) {
         *result &= ty.mask();

@@ -10,7 +10,7 @@
 
 use super::bulk::BulkOp;
 use super::fast::data::Fast;
-use super::op::{Code as OpCode, Op};
+use super::op::{ExactOp, ExactOpCode};
 use cranelift_entity::EntityRef;
 use ir::entity::{Inst, Memory, Point, Value};
 use ir::trap::TrapKind;
@@ -20,7 +20,7 @@ use transition::VersionKey;
 /// Table entry for an id that the version does not have.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A load or store that does not fit an [`Op`], because it accesses another memory than memory 0,
+/// A load or store that does not fit an [`ExactOp`], because it accesses another memory than memory 0,
 /// or because its offset has more than 32 bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FarAccess {
@@ -37,7 +37,7 @@ pub(super) struct FarAccess {
 #[derive(Clone, Debug)]
 pub struct Code {
     pub(super) key: VersionKey,
-    pub(super) ops: Vec<Op>,
+    pub(super) ops: Vec<ExactOp>,
     pub(super) pool: Vec<u32>,
     pub(super) far: Vec<FarAccess>,
     pub(super) bulk: Vec<BulkOp>,
@@ -108,7 +108,7 @@ impl Code {
     /// The slots that `const` instructions write, with the bits they write. Cost: linear in the
     /// code.
     pub(super) fn constants(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let constant = |op: &&Op| op.code == OpCode::Const;
+        let constant = |op: &&ExactOp| op.code == ExactOpCode::Const;
         self.ops.iter().filter(constant).map(|op| (op.a, u64::from(op.b) | u64::from(op.c) << 32))
     }
 
@@ -116,7 +116,7 @@ impl Code {
     pub(super) fn results_at(&self, pc: u32) -> u32 {
         let op = self.ops[pc as usize];
         match op.code {
-            OpCode::CallIndirect => op.b + 2 + op.c,
+            ExactOpCode::CallIndirect => op.b + 2 + op.c,
             _ => op.b + op.c,
         }
     }

@@ -10,7 +10,7 @@
 //! or resumes the interpreter recomputes the digests first. Where memory is tracked
 //! ([`super::Options::track_memory`]), each recomputation costs the size of memories and tables.
 
-use super::bulk::{Bulk, Operation};
+use super::bulk::{Bulk, BulkRequest};
 use super::calls;
 use super::globals::observed_digest;
 use super::host::{Host, HostError};
@@ -82,7 +82,7 @@ impl Machine {
     /// When the instruction is of another kind, belongs to another module, or has another number of
     /// operands.
     pub fn perform(&mut self, inst: &InstData, args: &[u64]) -> Result<Option<u64>, TrapKind> {
-        let operation = Operation::new(inst, args);
+        let operation = BulkRequest::new(inst, args);
         if operation.is_traced() && self.is_tracing() {
             self.take_back();
         }
@@ -98,7 +98,7 @@ impl Machine {
     /// # Panics
     /// As [`Machine::perform`].
     pub fn charge(&self, inst: &InstData, args: &[u64]) -> u64 {
-        Operation::new(inst, args).extra_fuel(&self.memories, &self.globals.tables)
+        BulkRequest::new(inst, args).extra_fuel(&self.memories, &self.globals.tables)
     }
 
     /// Calls an imported function and records the call and the return in the trace. On success

@@ -6,14 +6,14 @@
 //! operation that may move the stack or a memory, the loop derives its borrowed locals again.
 
 use super::bulk::Bulk;
-use super::calls::{self, Values};
+use super::calls::{self, ValueList};
 use super::code::FarAccess;
-use super::globals::{Globals, observed_digest};
+use super::globals::observed_digest;
 use super::host::{Host, HostError};
 use super::machine::Machine;
 use super::memory::Memories;
-use super::op::{Code, value_result, with_value_ops};
-use super::version::Version;
+use super::op::{ExactOpCode, value_result, with_value_ops};
+use super::version::MachineVersion;
 use super::view::{Control, Scope, View};
 use ir::entity::{Func, Inst, Memory, OsrPoint, Sig, Table};
 use ir::eval;
@@ -22,7 +22,7 @@ use ir::trap::TrapKind;
 use ir::types::Type;
 
 /// Why the loop stopped.
-pub(super) enum Stop {
+pub(super) enum LoopStop {
     Paused,
     /// One instruction was executed; [`step`] asks for no more.
     Stepped,
@@ -37,7 +37,7 @@ pub(super) enum Stop {
 }
 
 /// An observer, as the loop calls it.
-pub(super) type Watcher<'a> = &'a mut dyn FnMut(&View<'_>, Inst) -> Control;
+pub(super) type InstWatcher<'a> = &'a mut dyn FnMut(&View<'_>, Inst) -> Control;
 
 const NOTHING: u8 = Scope::Nothing as u8;
 const MARKED: u8 = Scope::Marked as u8;
@@ -55,8 +55,8 @@ pub(super) fn run_observed(
     machine: &mut Machine,
     host: &mut dyn Host,
     scope: Scope,
-    watcher: Watcher<'_>,
-) -> Stop {
+    watcher: InstWatcher<'_>,
+) -> LoopStop {
     match scope {
         Scope::Nothing => unwatched(machine, host),
         Scope::Marked => run_loop::<MARKED>(machine, host, watcher),
@@ -65,12 +65,12 @@ pub(super) fn run_observed(
 }
 
 /// Runs the exact loop without an observer until the run ends.
-pub(super) fn unwatched(machine: &mut Machine, host: &mut dyn Host) -> Stop {
+pub(super) fn unwatched(machine: &mut Machine, host: &mut dyn Host) -> LoopStop {
     run_loop::<NOTHING>(machine, host, &mut |_, _| Control::Continue)
 }
 
 /// Executes one instruction in the exact loop.
-pub(super) fn step(machine: &mut Machine, host: &mut dyn Host) -> Stop {
+pub(super) fn step(machine: &mut Machine, host: &mut dyn Host) -> LoopStop {
     run_loop::<STEP>(machine, host, &mut |_, _| Control::Continue)
 }
 
@@ -114,11 +114,11 @@ fn store_far(memories: &mut Memories, access: FarAccess, address: u64, value: u6
 fn run_loop<const SCOPE: u8>(
     machine: &mut Machine,
     host: &mut dyn Host,
-    watcher: Watcher<'_>,
-) -> Stop {
+    watcher: InstWatcher<'_>,
+) -> LoopStop {
     let nested = machine.is_nested();
     let Machine { program, versions, entered, activations, memories, globals, trace, .. } = machine;
-    let versions: &[Version] = versions;
+    let versions: &[MachineVersion] = versions;
     // Whether the observer already saw the first instruction, because the run paused there.
     let mut asked = std::mem::take(&mut machine.state.asked);
     let mut fuel = machine.fuel;
@@ -133,11 +133,11 @@ fn run_loop<const SCOPE: u8>(
     let mut stepped = false;
     let stop = 'run: loop {
         if SCOPE == STEP && std::mem::replace(&mut stepped, true) {
-            break Stop::Stepped;
+            break LoopStop::Stepped;
         }
         let op = ops[pc];
         if fuel == 0 {
-            break Stop::OutOfFuel;
+            break LoopStop::OutOfFuel;
         }
         let watched = match SCOPE {
             NOTHING | STEP => false,
@@ -153,7 +153,7 @@ fn run_loop<const SCOPE: u8>(
                 watcher(&View { versions, activations, memories, globals, trace, fuel }, inst);
             if control == Control::Pause {
                 asked = true;
-                break Stop::Paused;
+                break LoopStop::Paused;
             }
             slots = &mut activations.stack[base..][..code.frame_size as usize];
             bytes = memories.first_mut();
@@ -176,7 +176,7 @@ fn run_loop<const SCOPE: u8>(
             ($option:expr) => {
                 match $option {
                     Some(value) => value,
-                    None => break 'run Stop::Trap(TrapKind::MemoryOutOfBounds),
+                    None => break 'run LoopStop::Trap(TrapKind::MemoryOutOfBounds),
                 }
             };
         }
@@ -225,16 +225,16 @@ fn run_loop<const SCOPE: u8>(
                 let args = &code.pool[at..][..count];
                 let Some(callee) = versions.get(version as usize) else {
                     let Some(args) = calls::arguments(activations, base, args) else {
-                        break 'run Stop::StackOverflow;
+                        break 'run LoopStop::StackOverflow;
                     };
                     trace.call(func, &args, observed_digest(memories, globals));
-                    break 'run Stop::Called(func, args);
+                    break 'run LoopStop::Called(func, args);
                 };
                 let callee = &*callee.code;
                 let Some(start) =
                     calls::enter(activations, version, callee, args, (at + count) as u32)
                 else {
-                    break 'run Stop::StackOverflow;
+                    break 'run LoopStop::StackOverflow;
                 };
                 (code, base, ops) = (callee, start, &callee.ops);
                 slots = &mut activations.stack[base..][..code.frame_size as usize];
@@ -250,11 +250,11 @@ fn run_loop<const SCOPE: u8>(
             ($func:expr, $args_at:expr) => {{
                 let func: Func = $func;
                 let (args, results) = code.pool[$args_at as usize..].split_at(op.c as usize);
-                let args: Values = args.iter().map(|slot| get!(*slot)).collect();
+                let args: ValueList = args.iter().map(|slot| get!(*slot)).collect();
                 trace.call(func, &args, observed_digest(memories, globals));
                 let returned = match calls::call_host(program, func, &args, host, memories) {
                     Ok(returned) => returned,
-                    Err(error) => break 'run Stop::Host(error),
+                    Err(error) => break 'run LoopStop::Host(error),
                 };
                 for (slot, value) in results.iter().zip(&returned) {
                     set!(*slot, *value);
@@ -266,50 +266,50 @@ fn run_loop<const SCOPE: u8>(
         macro_rules! dispatch {
             ($($shape:ident { $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+ })+) => {
                 match op.code {
-                    $($($(Code::$name => {
+                    $($($(ExactOpCode::$name => {
                         let result =
                             value_result!($shape, Opcode::$opcode, Type::$ty, get!(op.b), get!(op.c) $(, Type::$source)?);
                         match result {
                             Ok(bits) => set!(op.a, bits),
-                            Err(kind) => break 'run Stop::Trap(kind),
+                            Err(kind) => break 'run LoopStop::Trap(kind),
                         }
                     })+)+)+
-                    Code::Const => set!(op.a, u64::from(op.b) | u64::from(op.c) << 32),
-                    Code::Copy => set!(op.a, get!(op.b)),
-                    Code::Select => {
+                    ExactOpCode::Const => set!(op.a, u64::from(op.b) | u64::from(op.c) << 32),
+                    ExactOpCode::Copy => set!(op.a, get!(op.b)),
+                    ExactOpCode::Select => {
                         let &[condition, then, otherwise] =
                             code.pool[op.b as usize..].first_chunk().expect("interp: a select has three operands");
                         set!(op.a, eval::select(get!(condition), get!(then), get!(otherwise)));
                     }
-                    Code::Load1 => load!(u8),
-                    Code::Load2 => load!(u16),
-                    Code::Load4 => load!(u32),
-                    Code::Load8 => load!(u64),
-                    Code::Load1I16 => load!(u8, 8, Type::I16),
-                    Code::Load1I32 => load!(u8, 8, Type::I32),
-                    Code::Load1I64 => load!(u8, 8, Type::I64),
-                    Code::Load2I32 => load!(u16, 16, Type::I32),
-                    Code::Load2I64 => load!(u16, 16, Type::I64),
-                    Code::Load4I64 => load!(u32, 32, Type::I64),
-                    Code::Store1 => store!(u8),
-                    Code::Store2 => store!(u16),
-                    Code::Store4 => store!(u32),
-                    Code::Store8 => store!(u64),
-                    Code::LoadFar => {
+                    ExactOpCode::Load1 => load!(u8),
+                    ExactOpCode::Load2 => load!(u16),
+                    ExactOpCode::Load4 => load!(u32),
+                    ExactOpCode::Load8 => load!(u64),
+                    ExactOpCode::Load1I16 => load!(u8, 8, Type::I16),
+                    ExactOpCode::Load1I32 => load!(u8, 8, Type::I32),
+                    ExactOpCode::Load1I64 => load!(u8, 8, Type::I64),
+                    ExactOpCode::Load2I32 => load!(u16, 16, Type::I32),
+                    ExactOpCode::Load2I64 => load!(u16, 16, Type::I64),
+                    ExactOpCode::Load4I64 => load!(u32, 32, Type::I64),
+                    ExactOpCode::Store1 => store!(u8),
+                    ExactOpCode::Store2 => store!(u16),
+                    ExactOpCode::Store4 => store!(u32),
+                    ExactOpCode::Store8 => store!(u64),
+                    ExactOpCode::LoadFar => {
                         let value = in_bounds!(load_far(memories, code.far[op.c as usize], get!(op.b)));
                         bytes = memories.first_mut();
                         set!(op.a, value);
                     }
-                    Code::StoreFar => {
+                    ExactOpCode::StoreFar => {
                         let access = code.far[op.c as usize];
                         in_bounds!(store_far(memories, access, get!(op.a), get!(op.b)));
                         bytes = memories.first_mut();
                     }
-                    Code::MemorySize => {
+                    ExactOpCode::MemorySize => {
                         set!(op.a, memories.pages(Memory::from_u32(op.b)).into());
                         bytes = memories.first_mut();
                     }
-                    Code::MemoryGrow => {
+                    ExactOpCode::MemoryGrow => {
                         let (memory, pages) = (Memory::from_u32(op.b), get!(op.c) as u32);
                         let declarations = program.declarations();
                         let result =
@@ -317,39 +317,39 @@ fn run_loop<const SCOPE: u8>(
                         bytes = memories.first_mut();
                         set!(op.a, result.into());
                     }
-                    Code::Bulk => {
+                    ExactOpCode::Bulk => {
                         let bulk = code.bulk[op.a as usize];
                         let operation = bulk.on(slots);
                         let extra = operation.extra_fuel(memories, &globals.tables);
                         if extra > fuel {
                             fuel += 1; // the operation was not executed
-                            break 'run Stop::OutOfFuel;
+                            break 'run LoopStop::OutOfFuel;
                         }
                         fuel -= extra;
                         let declarations = program.declarations();
                         match (Bulk { declarations, memories, globals, trace }).perform(operation) {
                             Ok(bits) => bulk.result.into_iter().for_each(|slot| set!(slot, bits)),
-                            Err(kind) => break 'run Stop::Trap(kind),
+                            Err(kind) => break 'run LoopStop::Trap(kind),
                         }
                         bytes = memories.first_mut();
                     }
-                    Code::GlobalGet => set!(op.a, globals.get(op.b as usize)),
-                    Code::GlobalSet => globals.set(op.b as usize, get!(op.a)),
-                    Code::Call => call!(Func::from_u32(op.a), op.b),
-                    Code::CallHost => call_host!(Func::from_u32(op.a), op.b),
-                    Code::CallIndirect => {
+                    ExactOpCode::GlobalGet => set!(op.a, globals.get(op.b as usize)),
+                    ExactOpCode::GlobalSet => globals.set(op.b as usize, get!(op.a)),
+                    ExactOpCode::Call => call!(Func::from_u32(op.a), op.b),
+                    ExactOpCode::CallHost => call_host!(Func::from_u32(op.a), op.b),
+                    ExactOpCode::CallIndirect => {
                         let (table, index) = (code.pool[op.b as usize], get!(code.pool[op.b as usize + 1]));
                         let (sig, table) = (Sig::from_u32(op.a), Table::from_u32(table));
                         match calls::indirect_callee(program, &globals.tables, sig, table, index) {
                             Ok(func) if program.code(func).is_some() => call!(func, op.b + 2),
                             Ok(func) => call_host!(func, op.b + 2),
-                            Err(kind) => break 'run Stop::Trap(kind),
+                            Err(kind) => break 'run LoopStop::Trap(kind),
                         }
                     }
-                    Code::Return => {
+                    ExactOpCode::Return => {
                         let from = &code.pool[op.a as usize..][..op.b as usize];
                         if !trace.is_off() {
-                            let values: Values = from.iter().map(|slot| get!(*slot)).collect();
+                            let values: ValueList = from.iter().map(|slot| get!(*slot)).collect();
                             // The engine that began a nested run records the return of its first
                             // activation.
                             if !nested || activations.of_run().len() > 1 {
@@ -359,7 +359,7 @@ fn run_loop<const SCOPE: u8>(
                         }
                         if !calls::leave(activations, versions, from) {
                             let values = from.iter().map(|slot| activations.stack[base + *slot as usize]);
-                            break 'run Stop::Returned(values.collect());
+                            break 'run LoopStop::Returned(values.collect());
                         }
                         let caller = activations.top();
                         (pc, base) = (caller.pc as usize, caller.base);
@@ -367,29 +367,29 @@ fn run_loop<const SCOPE: u8>(
                         ops = &code.ops;
                         slots = &mut activations.stack[base..][..code.frame_size as usize];
                     }
-                    Code::Jump => jump!(op.c),
-                    Code::Jump1 => {
+                    ExactOpCode::Jump => jump!(op.c),
+                    ExactOpCode::Jump1 => {
                         set!(op.a, get!(op.b));
                         jump!(op.c)
                     }
-                    Code::JumpN => {
+                    ExactOpCode::JumpN => {
                         moves!();
                         jump!(op.c)
                     }
                     // The branch has paid for the moves on its edges. A run out of fuel at such
                     // moves stops before the instruction they lead to (`Code::inst_near`; test
                     // `moves_on_edges_cost_no_fuel`).
-                    Code::Edge1 => {
+                    ExactOpCode::Edge1 => {
                         set!(op.a, get!(op.b));
                         fuel += 1;
                         jump!(op.c)
                     }
-                    Code::EdgeN => {
+                    ExactOpCode::EdgeN => {
                         moves!();
                         fuel += 1;
                         jump!(op.c)
                     }
-                    Code::BrIf => {
+                    ExactOpCode::BrIf => {
                         // Forces a branch instead of a conditional move: see `branch!` in the fast
                         // loop.
                         if get!(op.a) != 0 {
@@ -400,14 +400,14 @@ fn run_loop<const SCOPE: u8>(
                         }
                         continue;
                     }
-                    Code::Switch => {
+                    ExactOpCode::Switch => {
                         let choice = get!(op.a).min(op.c.into()) as usize;
                         jump!(code.pool[op.b as usize + choice])
                     }
-                    Code::Trap => break 'run Stop::Trap(code.traps[op.a as usize]),
-                    Code::Leave => {
+                    ExactOpCode::Trap => break 'run LoopStop::Trap(code.traps[op.a as usize]),
+                    ExactOpCode::Leave => {
                         let values = code.pool[op.b as usize..][..op.c as usize].iter().map(|slot| get!(*slot));
-                        break 'run Stop::Left(OsrPoint::from_u32(op.a), values.collect());
+                        break 'run LoopStop::Left(OsrPoint::from_u32(op.a), values.collect());
                     }
                 }
             };

@@ -87,17 +87,17 @@ impl std::error::Error for InstantiateError {}
 
 /// The number of memories, tables and segments that a machine has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counts {
+pub(super) struct StorageCounts {
     memories: usize,
     tables: usize,
     data: usize,
     elements: usize,
 }
 
-impl Counts {
-    pub(super) fn of(memories: &Memories, globals: &Globals) -> Counts {
+impl StorageCounts {
+    pub(super) fn of(memories: &Memories, globals: &Globals) -> StorageCounts {
         let tables = &globals.tables;
-        Counts {
+        StorageCounts {
             memories: memories.count(),
             tables: tables.count(),
             data: tables.segments(SegmentKind::Data),
@@ -111,7 +111,7 @@ impl Counts {
 /// own. On an error nothing is added.
 pub(super) fn add_storage(
     module: &Module,
-    has: Counts,
+    has: StorageCounts,
     memories: &mut Memories,
     globals: &mut Globals,
     regions: &mut dyn FnMut(&MemoryDecl) -> Option<Box<dyn Region>>,
@@ -134,7 +134,7 @@ pub(super) fn add_storage(
 /// stay; the caller removes them.
 fn add_limited(
     module: &Module,
-    has: Counts,
+    has: StorageCounts,
     memories: &mut Memories,
     tables: &mut Tables,
     regions: &mut dyn FnMut(&MemoryDecl) -> Option<Box<dyn Region>>,
@@ -158,7 +158,7 @@ fn add_limited(
 /// before the faulty one stay written.
 pub(super) fn write_segments(
     module: &Module,
-    has: Counts,
+    has: StorageCounts,
     memories: &mut Memories,
     tables: &mut Tables,
 ) -> Result<(), InstantiateError> {

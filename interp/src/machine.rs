@@ -2,20 +2,20 @@
 //! run.
 
 use super::activations::Activations;
-use super::calls::Values;
+use super::calls::ValueList;
 use super::code::Code;
 use super::globals::{self, Globals};
 use super::host::HostError;
-use super::instantiate::{Counts, InstantiateError, add_storage, write_segments};
+use super::instantiate::{InstantiateError, StorageCounts, add_storage, write_segments};
 use super::limits::{Limits, Options};
 use super::memory::{Memories, OutOfBounds};
 use super::outcome::{Outcome, Site};
 use super::program::Program;
 use super::region::Region;
-use super::state::{RunState, Suspended, Waiting};
+use super::state::{AwaitedCall, RunState, Suspended};
 use super::tables::Tables;
 use super::trace::Trace;
-use super::version::{Version, VersionId};
+use super::version::{MachineVersion, VersionId};
 use super::view::View;
 use cranelift_entity::EntityRef;
 use ir::entity::{Func, Global, Inst, Table};
@@ -31,7 +31,7 @@ const NO_VERSION: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub(super) program: Program,
-    pub(super) versions: Vec<Version>,
+    pub(super) versions: Vec<MachineVersion>,
     /// For each function, the version that new activations execute.
     current: Vec<u32>,
     /// The same table as calls read it. External functions have `NO_VERSION` here.
@@ -145,7 +145,7 @@ impl Machine {
         {
             return Err(InstantiateError::NoBody { function: decl.name.clone() });
         }
-        let has = Counts::of(&self.memories, &self.globals);
+        let has = StorageCounts::of(&self.memories, &self.globals);
         let mut provide = |decl: &MemoryDecl| {
             let region = regions(decl);
             // The provider of a region may write its bytes at any time.
@@ -199,7 +199,7 @@ impl Machine {
     pub fn add_code(&mut self, func: Func, code: Arc<Code>) -> VersionId {
         let params = self.declarations().signature(func).params.len();
         assert_eq!(code.params as usize, params, "interp: arguments of a version of {func}");
-        self.versions.push(Version { func, code });
+        self.versions.push(MachineVersion { func, code });
         VersionId::from_u32(self.versions.len() as u32 - 1)
     }
 
@@ -275,14 +275,14 @@ impl Machine {
         let args = self.clean_args(func, args);
         self.give_up();
         if self.is_external(func) {
-            self.state.waiting = Some(Waiting { func, args: Some(args.to_vec()) });
+            self.state.waiting = Some(AwaitedCall { func, args: Some(args.to_vec()) });
         } else if !self.begin(version, &args) {
             self.state.refused = Some(func);
         }
     }
 
     /// The arguments of a function, with bits outside their types cleared.
-    pub(super) fn clean_args(&self, func: Func, args: &[u64]) -> Values {
+    pub(super) fn clean_args(&self, func: Func, args: &[u64]) -> ValueList {
         let params = &self.declarations().signature(func).params;
         assert_eq!(params.len(), args.len(), "interp: arguments of {func}");
         args.iter().zip(params).map(|(arg, ty)| arg & ty.mask()).collect()

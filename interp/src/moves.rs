@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 /// A move: the slot written, then the slot read.
-pub(super) type Move = (u32, u32);
+pub(super) type SlotMove = (u32, u32);
 
 /// A sequence of moves with the same effect as all of `moves` at once. The slots written must be
 /// distinct. `scratch` is a slot that no move names; it breaks cycles. Cost: `n log n`.
-pub(super) fn sequentialize(moves: &[Move], scratch: u32) -> Vec<Move> {
+pub(super) fn sequentialize(moves: &[SlotMove], scratch: u32) -> Vec<SlotMove> {
     let mut source: BTreeMap<u32, u32> =
         moves.iter().copied().filter(|(to, from)| to != from).collect();
     let mut readers: BTreeMap<u32, u32> = BTreeMap::new();
@@ -57,7 +57,7 @@ mod tests {
         // Digit `SLOTS` at the position of a slot means that no move writes the slot.
         for number in 0..(SLOTS + 1).pow(SLOTS) {
             let digit = |slot: u32| number / (SLOTS + 1).pow(slot) % (SLOTS + 1);
-            let moves: Vec<Move> =
+            let moves: Vec<SlotMove> =
                 (0..SLOTS).filter(|s| digit(*s) < SLOTS).map(|s| (s, digit(s))).collect();
             let mut frame: Vec<u32> = (0..=SLOTS).collect();
             for (to, from) in sequentialize(&moves, SLOTS) {

@@ -17,12 +17,12 @@
 //! [`Run::Called`](super::Run::Called) with a nested run must record nothing, because the
 //! interpreter does.
 
-use super::calls::Values;
+use super::calls::ValueList;
 use super::fire::{FireError, TransferError};
 use super::globals::observed_digest;
 use super::machine::Machine;
 use super::outcome::Site;
-use super::state::{RunState, Suspended, Waiting};
+use super::state::{AwaitedCall, RunState, Suspended};
 use super::version::VersionId;
 use check::CheckedEntry;
 use ir::entity::{Func, Value};
@@ -75,7 +75,7 @@ impl Machine {
         let func = waiting.expect("interp: a run waits for the results of a call").func;
         let types = &self.program.declarations().signature(func).results;
         assert_eq!(types.len(), results.len(), "interp: results of {func}");
-        let results: Values =
+        let results: ValueList =
             results.iter().zip(types).map(|(bits, ty)| bits & ty.mask()).collect();
         self.take_back();
         let caller = self.activations.of_run().last().copied();
@@ -115,7 +115,7 @@ impl Machine {
         let left = self.activations.pop();
         let func = self.versions[left.version as usize].func;
         self.state.asked = false;
-        self.state.waiting = Some(Waiting { func, args: None });
+        self.state.waiting = Some(AwaitedCall { func, args: None });
         Some(func)
     }
 

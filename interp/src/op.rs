@@ -8,11 +8,11 @@
 use ir::opcode::Opcode;
 use ir::types::Type;
 
-/// One pre-decoded operation. Each [`Code`] documents its use of `a`, `b` and `c`. Operations on
+/// One pre-decoded operation. Each [`ExactOpCode`] documents its use of `a`, `b` and `c`. Operations on
 /// values hold the slots of the result and of one or two operands, in this order.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Op {
-    pub(super) code: Code,
+pub(super) struct ExactOp {
+    pub(super) code: ExactOpCode,
     /// Whether an observer of scope `Marked` is called before it.
     pub(super) marked: bool,
     pub(super) a: u32,
@@ -20,9 +20,9 @@ pub(super) struct Op {
     pub(super) c: u32,
 }
 
-impl Op {
-    pub(super) fn new(code: Code, a: u32, b: u32, c: u32) -> Op {
-        Op { code, marked: false, a, b, c }
+impl ExactOp {
+    pub(super) fn new(code: ExactOpCode, a: u32, b: u32, c: u32) -> ExactOp {
+        ExactOp { code, marked: false, a, b, c }
     }
 }
 
@@ -105,12 +105,12 @@ pub(super) use source_pattern;
 
 macro_rules! define_codes {
     ($($shape:ident { $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+ })+) => {
-        /// The codes of operations. Letters name the fields of [`Op`]. A "slot" is an index into
+        /// The codes of operations. Letters name the fields of [`ExactOp`]. A "slot" is an index into
         /// the frame, a "pool" index one into the pool of the code, and a "pc" the index of an
         /// operation.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u16)]
-        pub(super) enum Code {
+        pub(super) enum ExactOpCode {
             $($($(#[doc = concat!("`", stringify!($opcode), "` of ", stringify!($ty))] $name,)+)+)+
             /// The bits `b | c << 32` to slot `a`.
             Const,
@@ -194,9 +194,9 @@ macro_rules! define_codes {
         }
 
         /// The code of an operation on values at these types, if it has one. Cost: constant.
-        pub(super) fn value_code(opcode: Opcode, ty: Type, source: Type) -> Option<Code> {
+        pub(super) fn value_code(opcode: Opcode, ty: Type, source: Type) -> Option<ExactOpCode> {
             match (opcode, ty, source) {
-                $($($((Opcode::$opcode, Type::$ty, source_pattern!($($source)?)) => Some(Code::$name),)+)+)+
+                $($($((Opcode::$opcode, Type::$ty, source_pattern!($($source)?)) => Some(ExactOpCode::$name),)+)+)+
                 _ => None,
             }
         }

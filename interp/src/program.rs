@@ -8,11 +8,11 @@ use std::sync::Arc;
 /// A pre-decoded module. A clone shares it and costs constant time.
 #[derive(Clone, Debug)]
 pub struct Program {
-    inner: Arc<Inner>,
+    inner: Arc<ProgramData>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ProgramData {
     /// The module without its bodies.
     declarations: Module,
     /// The base version of every function that has a body.
@@ -63,7 +63,7 @@ impl Program {
             start: module.start,
             bodies: cranelift_entity::SecondaryMap::new(),
         };
-        Program { inner: Arc::new(Inner { declarations, codes }) }
+        Program { inner: Arc::new(ProgramData { declarations, codes }) }
     }
 
     /// The module without its bodies.

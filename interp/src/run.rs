@@ -1,12 +1,12 @@
 //! Running: the calls that start and continue runs, and the choice of the tier that executes them.
 
 use super::calls::call_host;
-use super::exec::{Stop, Watcher, run_observed};
+use super::exec::{InstWatcher, LoopStop, run_observed};
 use super::fast;
 use super::host::Host;
 use super::machine::Machine;
 use super::outcome::{EarlyEnd, Outcome};
-use super::state::{RunState, Waiting};
+use super::state::{AwaitedCall, RunState};
 use super::view::{Observer, Scope};
 use ir::entity::Func;
 
@@ -37,7 +37,7 @@ impl Machine {
         if let Some(func) = self.state.refused.take() {
             return Run::Done(Outcome::StackOverflow(self.site(func, None)));
         }
-        if let Some(Waiting { func, args }) = &mut self.state.waiting {
+        if let Some(AwaitedCall { func, args }) = &mut self.state.waiting {
             let (func, args) = (*func, args.take());
             let args =
                 args.unwrap_or_else(|| panic!("interp: the run waits for the results of {func}"));
@@ -85,7 +85,12 @@ impl Machine {
 }
 
 /// Continues the run of a machine until it ends or pauses.
-fn execute(machine: &mut Machine, host: &mut dyn Host, scope: Scope, watcher: Watcher<'_>) -> Run {
+fn execute(
+    machine: &mut Machine,
+    host: &mut dyn Host,
+    scope: Scope,
+    watcher: InstWatcher<'_>,
+) -> Run {
     let fast = scope == Scope::Nothing && fast::applies(machine);
     if !fast {
         fast::leave(machine);
@@ -93,12 +98,12 @@ fn execute(machine: &mut Machine, host: &mut dyn Host, scope: Scope, watcher: Wa
     let stop =
         if fast { fast::run(machine, host) } else { run_observed(machine, host, scope, watcher) };
     match stop {
-        Stop::Paused => Run::Paused,
-        Stop::Called(func, args) => {
-            machine.state.waiting = Some(Waiting { func, args: None });
+        LoopStop::Paused => Run::Paused,
+        LoopStop::Called(func, args) => {
+            machine.state.waiting = Some(AwaitedCall { func, args: None });
             Run::Called { func, args }
         }
-        Stop::Returned(values) => {
+        LoopStop::Returned(values) => {
             machine.state = RunState::default();
             Run::Done(Outcome::Returned(values))
         }
@@ -107,18 +112,18 @@ fn execute(machine: &mut Machine, host: &mut dyn Host, scope: Scope, watcher: Wa
 }
 
 /// Drops the activations of a run that ended without returning, and computes its outcome.
-fn conclude(machine: &mut Machine, stop: Stop) -> Outcome {
+fn conclude(machine: &mut Machine, stop: LoopStop) -> Outcome {
     // The site comes first, because `end_early` drops the activation.
     let top = machine.activations.top();
     let version = &machine.versions[top.version as usize];
     let site = machine.site(version.func, version.code.inst_near(top.pc));
     let end = match stop {
-        Stop::Trap(kind) => EarlyEnd::Trap(kind),
-        Stop::Left(point, values) => EarlyEnd::Left(point, values),
-        Stop::Host(error) => EarlyEnd::Host(error),
-        Stop::StackOverflow => EarlyEnd::StackOverflow,
-        Stop::OutOfFuel => EarlyEnd::OutOfFuel,
-        Stop::Paused | Stop::Stepped | Stop::Returned(_) | Stop::Called(..) => {
+        LoopStop::Trap(kind) => EarlyEnd::Trap(kind),
+        LoopStop::Left(point, values) => EarlyEnd::Left(point, values),
+        LoopStop::Host(error) => EarlyEnd::Host(error),
+        LoopStop::StackOverflow => EarlyEnd::StackOverflow,
+        LoopStop::OutOfFuel => EarlyEnd::OutOfFuel,
+        LoopStop::Paused | LoopStop::Stepped | LoopStop::Returned(_) | LoopStop::Called(..) => {
             unreachable!("interp: the run did not end early")
         }
     };

@@ -17,13 +17,13 @@ pub(super) struct RunState {
     /// Whether the values of its activations are in the layout of fast code.
     pub(super) fast: bool,
     /// The call whose results the run waits for.
-    pub(super) waiting: Option<Waiting>,
+    pub(super) waiting: Option<AwaitedCall>,
 }
 
 /// A call whose results a run waits for. The top activation of the run made it. If the run has no
 /// activation, the run ends with the results.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
+pub(super) struct AwaitedCall {
     pub(super) func: Func,
     /// The arguments, if the run was started with an external function, until [`Machine::run`]
     /// reports them.

@@ -12,7 +12,7 @@ entity_impl!(VersionId, "version");
 
 /// One version of a function, loaded into a machine.
 #[derive(Clone, Debug)]
-pub(super) struct Version {
+pub(super) struct MachineVersion {
     pub(super) func: Func,
     pub(super) code: Arc<Code>,
 }

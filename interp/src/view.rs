@@ -4,7 +4,7 @@ use super::activations::Activations;
 use super::globals::{Globals, execute};
 use super::memory::{Memories, OutOfBounds};
 use super::trace::Trace;
-use super::version::{Version, VersionId};
+use super::version::{MachineVersion, VersionId};
 use ir::entity::{Func, Inst, Value};
 use transition::mapping::Write;
 
@@ -78,7 +78,7 @@ impl Observer for PauseAtMarks {
 /// The state of a machine between two instructions. "The activation" is the innermost one.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
-    pub(super) versions: &'a [Version],
+    pub(super) versions: &'a [MachineVersion],
     pub(super) activations: &'a Activations,
     pub(super) memories: &'a Memories,
     pub(super) globals: &'a Globals,

@@ -34,7 +34,7 @@ impl Decided {
     /// # Panics
     /// When the function has no block.
     pub fn new(function: &Function) -> Decided {
-        let mut search = Search {
+        let mut search = DecidedSearch {
             function,
             contents: vec![Content::Unseen; function.value_bound()],
             entered: FixedBitSet::with_capacity(function.block_bound()),
@@ -101,7 +101,7 @@ enum Targets {
     Any,
 }
 
-struct Search<'f> {
+struct DecidedSearch<'f> {
     function: &'f Function,
     contents: Vec<Content>,
     entered: FixedBitSet,
@@ -110,7 +110,7 @@ struct Search<'f> {
     listed: FixedBitSet,
 }
 
-impl Search<'_> {
+impl DecidedSearch<'_> {
     fn run(&mut self) {
         self.enter(self.function.entry());
         for argument in self.function.arguments() {

@@ -175,7 +175,7 @@ impl Liveness {
         // needs that order.
         uses.sort_unstable();
         uses.dedup();
-        let mut walk = Walk {
+        let mut walk = LiveWalk {
             function,
             cfg,
             live_in: vec![LiveSet::default(); function.block_bound()],
@@ -198,7 +198,7 @@ impl Liveness {
             "an extra use names a value that {} lacks: {lost:?}",
             function.name()
         );
-        let Walk { live_in, live_out, .. } = walk;
+        let LiveWalk { live_in, live_out, .. } = walk;
         Liveness { stamp: function.stamp(), live_in, live_out, extra: extra.clone(), needed }
     }
 
@@ -279,7 +279,7 @@ impl Liveness {
 }
 
 /// The walk from uses to definitions.
-struct Walk<'a> {
+struct LiveWalk<'a> {
     function: &'a Function,
     cfg: &'a Cfg,
     live_in: Vec<LiveSet>,
@@ -288,7 +288,7 @@ struct Walk<'a> {
     work: Vec<u32>,
 }
 
-impl Walk<'_> {
+impl LiveWalk<'_> {
     /// Marks `value` live from its definition to these users.
     fn start(&mut self, value: Value, users: impl Iterator<Item = Inst>) {
         let home = self.function.value_block(value);

@@ -213,7 +213,7 @@ pub struct Clobbers<'a> {
 }
 
 /// The state of one query.
-struct Walk<'w> {
+struct MemoryQuery<'w> {
     access: Access,
     /// Whether the address is the same at every visit of a block.
     is_fixed_at: &'w dyn Fn(Block) -> bool,
@@ -297,13 +297,13 @@ impl<'a> Clobbers<'a> {
         from: Definition,
         is_fixed_at: &dyn Fn(Block) -> bool,
     ) -> Definition {
-        let mut walk = Walk { access, is_fixed_at, open: Vec::new(), left: STEPS };
+        let mut walk = MemoryQuery { access, is_fixed_at, open: Vec::new(), left: STEPS };
         self.upward(&mut walk, from)
     }
 
     /// Walks until it reaches a definition that may have changed the place. The recursion through
     /// merges is no deeper than the number of steps left.
-    fn upward(&self, walk: &mut Walk<'_>, from: Definition) -> Definition {
+    fn upward(&self, walk: &mut MemoryQuery<'_>, from: Definition) -> Definition {
         let mut at = from;
         loop {
             let next = match at {
@@ -318,7 +318,7 @@ impl<'a> Clobbers<'a> {
         }
     }
 
-    fn past_write(&self, walk: &mut Walk<'_>, inst: Inst) -> Option<Definition> {
+    fn past_write(&self, walk: &mut MemoryQuery<'_>, inst: Inst) -> Option<Definition> {
         let is_apart = match self.written(inst) {
             Some(written) => written.is_apart_from(&walk.access),
             None => false,
@@ -331,7 +331,7 @@ impl<'a> Clobbers<'a> {
     }
 
     /// The single definition at which the walks from all incoming edges end; `None` if they differ.
-    fn past_merge(&self, walk: &mut Walk<'_>, block: Block) -> Option<Definition> {
+    fn past_merge(&self, walk: &mut MemoryQuery<'_>, block: Block) -> Option<Definition> {
         // The query is already walking the edges of an open merge, and has come back to it around a
         // loop. The walk ends here; `agreed` ignores the edge if it belongs to the same merge.
         if walk.open.contains(&block) || !(walk.is_fixed_at)(block) {
@@ -344,7 +344,7 @@ impl<'a> Clobbers<'a> {
         agreed
     }
 
-    fn agreed(&self, walk: &mut Walk<'_>, block: Block) -> Option<Definition> {
+    fn agreed(&self, walk: &mut MemoryQuery<'_>, block: Block) -> Option<Definition> {
         let cfg: &Cfg = self.dom.cfg();
         let number = cfg.number(block).expect("merges are reachable");
         let mut agreed = None;

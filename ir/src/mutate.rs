@@ -16,7 +16,7 @@ pub(crate) const ORDER_STRIDE: u32 = 16;
 
 /// The position at which an instruction is inserted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place {
+pub(crate) enum InsertPosition {
     Before(Inst),
     End(Block),
 }
@@ -76,7 +76,7 @@ impl Function {
         inst: Inst,
         data: InstData,
         result_types: &[Type],
-        place: Place,
+        place: InsertPosition,
     ) {
         for value in data.operands() {
             self.add_user(value, inst);
@@ -112,7 +112,7 @@ impl Function {
     /// Moves an instruction.
     pub(crate) fn move_inst(&mut self, inst: Inst, before: Inst) {
         self.unlink(inst);
-        self.link(inst, Place::Before(before));
+        self.link(inst, InsertPosition::Before(before));
     }
 
     /// Replaces one operand by another value.
@@ -195,7 +195,7 @@ impl Function {
         let insts: SmallVec<[Inst; 16]> = self.block_insts(from).collect();
         for inst in insts {
             self.unlink(inst);
-            self.link(inst, Place::End(to));
+            self.link(inst, InsertPosition::End(to));
         }
         self.drop_empty_blocks(&[from]);
     }
@@ -242,18 +242,18 @@ impl Function {
         }
     }
 
-    fn place_block(&self, place: Place) -> Block {
+    fn place_block(&self, place: InsertPosition) -> Block {
         match place {
-            Place::Before(inst) => self.inst_block(inst),
-            Place::End(block) => block,
+            InsertPosition::Before(inst) => self.inst_block(inst),
+            InsertPosition::End(block) => block,
         }
     }
 
-    fn link(&mut self, inst: Inst, place: Place) {
+    fn link(&mut self, inst: Inst, place: InsertPosition) {
         let block = self.place_block(place);
         let (prev, next) = match place {
-            Place::Before(next) => (self.prev_inst(next), Some(next)),
-            Place::End(block) => (self.block_mut(block).last, None),
+            InsertPosition::Before(next) => (self.prev_inst(next), Some(next)),
+            InsertPosition::End(block) => (self.block_mut(block).last, None),
         };
         let low = prev.map_or(0, |p| self.node(p).order);
         let high = next.map(|n| self.node(n).order);

@@ -73,14 +73,14 @@ pub(crate) mod cost {
 
 /// The memory that an import may still use.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct ImportBudget {
     left: u64,
 }
 
-impl Budget {
-    pub(crate) fn new(limits: &ImportLimits, input_bytes: usize) -> Budget {
+impl ImportBudget {
+    pub(crate) fn new(limits: &ImportLimits, input_bytes: usize) -> ImportBudget {
         let scaled = limits.bytes_per_input_byte.saturating_mul(input_bytes as u64);
-        Budget { left: limits.base_bytes.saturating_add(scaled) }
+        ImportBudget { left: limits.base_bytes.saturating_add(scaled) }
     }
 
     pub(crate) fn left(&self) -> u64 {

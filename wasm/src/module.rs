@@ -1,9 +1,9 @@
 //! Imports the sections of a module, in order.
 
-use crate::budget::{Budget, ImportLimits, cost};
+use crate::budget::{ImportBudget, ImportLimits, cost};
 use crate::constant;
 use crate::error::{ImportError, Location};
-use crate::function::{self, Context, value_type};
+use crate::function::{self, ModuleContext, value_type};
 use crate::index::Index;
 use crate::link::Linker;
 use crate::names::{NameSection, UniqueNames};
@@ -43,11 +43,11 @@ pub(crate) fn import(
         types: Vec::new(),
         sig_of: module.sigs.iter().map(|(sig, signature)| (signature.clone(), sig)).collect(),
         index: Index::behind(&module),
-        names: Names::of(&module),
+        names: NamesInUse::of(&module),
         module,
         linker,
         name_section: name_section(bytes),
-        budget: Budget::new(limits, bytes.len()),
+        budget: ImportBudget::new(limits, bytes.len()),
         allocations: FuncValidatorAllocations::default(),
     };
     let mut validator = Validator::new_with_features(FEATURES);
@@ -81,16 +81,16 @@ fn name_section(bytes: &[u8]) -> Option<NameSection<'_>> {
 
 /// The names in use, by kind.
 #[derive(Default)]
-struct Names {
+struct NamesInUse {
     funcs: UniqueNames,
     globals: UniqueNames,
     memories: UniqueNames,
     tables: UniqueNames,
 }
 
-impl Names {
-    fn of(module: &Module) -> Names {
-        let mut names = Names::default();
+impl NamesInUse {
+    fn of(module: &Module) -> NamesInUse {
+        let mut names = NamesInUse::default();
         module.funcs.values().for_each(|decl| drop(names.funcs.unique(&decl.name)));
         module.globals.values().for_each(|decl| drop(names.globals.unique(&decl.name)));
         module.memories.values().for_each(|decl| drop(names.memories.unique(&decl.name)));
@@ -105,10 +105,10 @@ struct Importer<'a, 'l> {
     types: Vec<Sig>,
     sig_of: HashMap<Signature, Sig>,
     index: Index,
-    names: Names,
+    names: NamesInUse,
     linker: Option<Linker<'l>>,
     name_section: Option<NameSection<'a>>,
-    budget: Budget,
+    budget: ImportBudget,
     allocations: FuncValidatorAllocations,
 }
 
@@ -473,7 +473,8 @@ impl<'a> Importer<'a, '_> {
     ) -> Result<()> {
         let id = self.index.func(func.index);
         let mut validator = func.into_validator(std::mem::take(&mut self.allocations));
-        let context = Context { module: &self.module, types: &self.types, index: &self.index };
+        let context =
+            ModuleContext { module: &self.module, types: &self.types, index: &self.index };
         let function = function::translate(context, id, body, &mut validator, &mut self.budget)?;
         self.module.bodies[id] = Some(function);
         self.allocations = validator.into_allocations();

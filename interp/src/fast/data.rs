@@ -1,6 +1,6 @@
 //! The fast code of one version.
 
-use super::op::Op;
+use super::op::FastOp;
 use ir::entity::{Sig, Table};
 
 /// Number of values in the window through which the loop accesses a frame.
@@ -9,7 +9,7 @@ pub(super) const WINDOW: usize = 1 << 16;
 /// The fast code of one version.
 #[derive(Clone, Debug)]
 pub(crate) struct Fast {
-    pub(super) ops: Vec<Op>,
+    pub(super) ops: Vec<FastOp>,
     /// Lists of slots: those of moves, of arguments and of results.
     pub(super) pool: Vec<u16>,
     /// The target pcs of switches.

@@ -2,7 +2,7 @@
 
 use super::coalesce::coalesce;
 use super::data::{Fast, WINDOW};
-use super::op::{Code as OpCode, Op, branch_code, step_codes, value_code};
+use super::op::{FastOp, FastOpCode, branch_code, step_codes, value_code};
 
 use crate::code::Code;
 use crate::moves::sequentialize;
@@ -29,7 +29,7 @@ struct Uses {
     rare: bool,
 }
 
-struct Decoder<'a> {
+struct FastDecoder<'a> {
     module: &'a Module,
     function: &'a Function,
     exact: &'a Code,
@@ -39,7 +39,7 @@ struct Decoder<'a> {
     /// shared with another value.
     slots: Vec<Option<u16>>,
     fast: Fast,
-    edges: Vec<Op>,
+    edges: Vec<FastOp>,
 }
 
 /// Decodes fast code, with operations at the pcs of the exact code. Returns `None` when the
@@ -64,7 +64,7 @@ pub(crate) fn decode(module: &Module, function: &Function, exact: &Code) -> Opti
         .map(|v| exact.slot_of(Value::new(v)).map(|s| narrow(s as usize)))
         .collect();
     let mut decoder =
-        Decoder { module, function, exact, insts, uses, slots, fast, edges: Vec::new() };
+        FastDecoder { module, function, exact, insts, uses, slots, fast, edges: Vec::new() };
     decoder.count_uses();
     decoder.share_slots();
     decoder.pool_constants();
@@ -123,7 +123,7 @@ fn wide(length: usize) -> u32 {
     u32::try_from(length).expect("interp: a function has fewer than 2^32 operands")
 }
 
-impl Decoder<'_> {
+impl FastDecoder<'_> {
     fn count_uses(&mut self) {
         for inst in &self.insts {
             let data = self.function.inst(*inst);
@@ -242,94 +242,99 @@ impl Decoder<'_> {
         }
     }
 
-    fn op(&mut self, data: &InstData) -> Op {
+    fn op(&mut self, data: &InstData) -> FastOp {
         let arg =
             |decoder: &Self, index: usize| data.args.get(index).map_or(0, |v| decoder.slot(*v));
         let result = data.result().map_or(0, |v| self.slot(v));
         match (data.opcode.shape(), data.imm) {
             (Shape::Load(_), Imm::Address(_, offset)) => {
-                Op::new(load_code(data), [result, arg(self, 0)], [offset as u32, 0])
+                FastOp::new(load_code(data), [result, arg(self, 0)], [offset as u32, 0])
             }
             (Shape::Store(bytes), Imm::Address(_, offset)) => {
                 let bytes = if bytes == 0 { data.ty.bytes() } else { bytes.into() };
                 let code = match bytes {
-                    1 => OpCode::Store1,
-                    2 => OpCode::Store2,
-                    4 => OpCode::Store4,
-                    _ => OpCode::Store8,
+                    1 => FastOpCode::Store1,
+                    2 => FastOpCode::Store2,
+                    4 => FastOpCode::Store4,
+                    _ => FastOpCode::Store8,
                 };
-                Op::new(code, [arg(self, 0), arg(self, 1)], [offset as u32, 0])
+                FastOp::new(code, [arg(self, 0), arg(self, 1)], [offset as u32, 0])
             }
             (Shape::GlobalGet, Imm::Global(global)) => {
-                Op::new(OpCode::GlobalGet, [result, 0], [global.as_u32(), 0])
+                FastOp::new(FastOpCode::GlobalGet, [result, 0], [global.as_u32(), 0])
             }
             (Shape::GlobalSet, Imm::Global(global)) => {
-                Op::new(OpCode::GlobalSet, [arg(self, 0), 0], [global.as_u32(), 0])
+                FastOp::new(FastOpCode::GlobalSet, [arg(self, 0), 0], [global.as_u32(), 0])
             }
             (Shape::Call | Shape::CallIndirect, _) => self.call(data),
             (Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return | Shape::OsrExit, _) => {
                 self.terminator(data)
             }
-            (Shape::OsrTest, _) => Op::new(OpCode::Const, [result, 0], [0, 0]),
+            (Shape::OsrTest, _) => FastOp::new(FastOpCode::Const, [result, 0], [0, 0]),
             _ => match (data.opcode, data.imm) {
                 (Opcode::Const, Imm::Bits(bits)) => {
                     let bits = bits & data.ty.mask();
-                    Op::new(OpCode::Const, [result, 0], [bits as u32, (bits >> 32) as u32])
+                    FastOp::new(FastOpCode::Const, [result, 0], [bits as u32, (bits >> 32) as u32])
                 }
                 (Opcode::Select, _) => {
                     let choices = [arg(self, 1).into(), arg(self, 2).into()];
-                    Op::new(OpCode::Select, [result, arg(self, 0)], choices)
+                    FastOp::new(FastOpCode::Select, [result, arg(self, 0)], choices)
                 }
                 (Opcode::Uextend | Opcode::Bitcast, _) => {
-                    Op::new(OpCode::Copy, [result, arg(self, 0)], [0, 0])
+                    FastOp::new(FastOpCode::Copy, [result, arg(self, 0)], [0, 0])
                 }
                 (opcode, _) => {
                     let source = self.function.value_type(data.args[0]);
                     let code = value_code(opcode, data.ty, source).expect("interp: asked before");
-                    Op::new(code, [result, arg(self, 0)], [arg(self, 1).into(), 0])
+                    FastOp::new(code, [result, arg(self, 0)], [arg(self, 1).into(), 0])
                 }
             },
         }
     }
 
-    fn call(&mut self, data: &InstData) -> Op {
+    fn call(&mut self, data: &InstData) -> FastOp {
         let (code, entry, callee, args) = match data.imm {
             Imm::Indirect(sig, table) => {
                 let (index, args) =
                     data.args.split_last().expect("interp: an indirect call has an index");
                 self.fast.indirect.push((sig, table));
                 let at = wide(self.fast.indirect.len() - 1);
-                (OpCode::CallIndirect, self.slot(*index), at, args)
+                (FastOpCode::CallIndirect, self.slot(*index), at, args)
             }
             Imm::Func(callee) => {
                 let imported = self.module.funcs[callee].import.is_some();
-                let code = if imported { OpCode::CallHost } else { OpCode::Call };
+                let code = if imported { FastOpCode::CallHost } else { FastOpCode::Call };
                 (code, 0, callee.as_u32(), &data.args[..])
             }
             imm => panic!("interp: {} has immediate {imm:?}", data.opcode.name()),
         };
         let at = self.pool_slots(args);
         self.pool_slots(&data.results);
-        Op::new(code, [entry, narrow(args.len())], [callee, at])
+        FastOp::new(code, [entry, narrow(args.len())], [callee, at])
     }
 
-    fn terminator(&mut self, data: &InstData) -> Op {
+    fn terminator(&mut self, data: &InstData) -> FastOp {
         match data.opcode {
             Opcode::Jump => self.moves(&data.targets[0]),
             Opcode::BrIf => {
                 let (then, otherwise) = (self.edge(&data.targets[0]), self.edge(&data.targets[1]));
-                Op::new(OpCode::BrIf, [self.slot(data.args[0]), 0], [then, otherwise])
+                FastOp::new(FastOpCode::BrIf, [self.slot(data.args[0]), 0], [then, otherwise])
             }
             Opcode::Switch => {
                 let targets: Vec<u32> = data.targets.iter().map(|t| self.edge(t)).collect();
                 let at = wide(self.fast.targets.len());
                 self.fast.targets.extend(&targets);
-                Op::new(OpCode::Switch, [self.slot(data.args[0]), 0], [at, wide(targets.len() - 1)])
+                FastOp::new(
+                    FastOpCode::Switch,
+                    [self.slot(data.args[0]), 0],
+                    [at, wide(targets.len() - 1)],
+                )
             }
             opcode => {
-                let code = if opcode == Opcode::OsrExit { OpCode::Leave } else { OpCode::Return };
+                let code =
+                    if opcode == Opcode::OsrExit { FastOpCode::Leave } else { FastOpCode::Return };
                 let at = self.pool_slots(&data.args);
-                Op::new(code, [0, 0], [at, wide(data.args.len())])
+                FastOp::new(code, [0, 0], [at, wide(data.args.len())])
             }
         }
     }
@@ -343,18 +348,18 @@ impl Decoder<'_> {
             return op.x;
         }
         let code = match op.code {
-            OpCode::Jump1 => OpCode::Edge1,
-            OpCode::Jump2 => OpCode::Edge2,
-            OpCode::JumpN => OpCode::EdgeN,
+            FastOpCode::Jump1 => FastOpCode::Edge1,
+            FastOpCode::Jump2 => FastOpCode::Edge2,
+            FastOpCode::JumpN => FastOpCode::EdgeN,
             code => code,
         };
         // When coalescing removed all moves, no branch jumps to this operation. It stays in place,
         // because the exact code has moves at this pc and the pcs of both tiers must agree.
-        self.edges.push(Op { code, ..op });
-        if code == OpCode::Jump { op.x } else { wide(self.insts.len() + self.edges.len() - 1) }
+        self.edges.push(FastOp { code, ..op });
+        if code == FastOpCode::Jump { op.x } else { wide(self.insts.len() + self.edges.len() - 1) }
     }
 
-    fn moves(&mut self, target: &Target) -> Op {
+    fn moves(&mut self, target: &Target) -> FastOp {
         let pc = self.block_pc(target.block);
         let params = self.function.block_params(target.block);
         let moves: Vec<(u32, u32)> = params
@@ -369,15 +374,15 @@ impl Decoder<'_> {
             .flat_map(|(to, from)| [narrow(*to as usize), narrow(*from as usize)])
             .collect();
         match *slots.as_slice() {
-            [] => Op::new(OpCode::Jump, [0, 0], [pc, 0]),
-            [a, b] => Op::new(OpCode::Jump1, [a, b], [pc, 0]),
+            [] => FastOp::new(FastOpCode::Jump, [0, 0], [pc, 0]),
+            [a, b] => FastOp::new(FastOpCode::Jump1, [a, b], [pc, 0]),
             [a, b, to, from] => {
-                Op::new(OpCode::Jump2, [a, b], [pc, u32::from(from) | u32::from(to) << 16])
+                FastOp::new(FastOpCode::Jump2, [a, b], [pc, u32::from(from) | u32::from(to) << 16])
             }
             _ => {
                 let at = wide(self.fast.pool.len());
                 self.fast.pool.extend(&slots);
-                Op::new(OpCode::JumpN, [0, narrow(slots.len() / 2)], [pc, at])
+                FastOp::new(FastOpCode::JumpN, [0, narrow(slots.len() / 2)], [pc, at])
             }
         }
     }
@@ -398,7 +403,7 @@ impl Decoder<'_> {
     /// The operation `next`, which follows the instruction at a pc, extended to execute that
     /// instruction too. `None` when no fused operation exists. A fused value that is not stored
     /// must have `next` as its only use.
-    fn fused(&self, pc: usize, next: Op) -> Option<Op> {
+    fn fused(&self, pc: usize, next: FastOp) -> Option<FastOp> {
         let data = self.function.inst(self.insts[pc]);
         let result = data.result()?;
         let both = next.with_one_before()?;
@@ -413,7 +418,7 @@ impl Decoder<'_> {
         if self.uses[result.index()].count == 1 {
             let fused = if is_sum {
                 summed(both, to, operands[0], operands[1])
-            } else if next.code == OpCode::BrIf && next.a == to {
+            } else if next.code == FastOpCode::BrIf && next.a == to {
                 tested(both, data, &operands)
             } else {
                 None
@@ -431,11 +436,11 @@ impl Decoder<'_> {
 }
 
 /// Fuses a comparison, or another tested operation, into the branch on its result.
-fn tested(branch: Op, data: &InstData, operands: &[u16]) -> Option<Op> {
+fn tested(branch: FastOp, data: &InstData, operands: &[u16]) -> Option<FastOp> {
     match (data.opcode, operands) {
-        (Opcode::Eqz, [a]) => Some(Op { a: *a, x: branch.y, y: branch.x, ..branch }),
+        (Opcode::Eqz, [a]) => Some(FastOp { a: *a, x: branch.y, y: branch.x, ..branch }),
         (opcode, [a, b]) => {
-            branch_code(opcode, data.ty).map(|code| Op { code, a: *a, b: *b, ..branch })
+            branch_code(opcode, data.ty).map(|code| FastOp { code, a: *a, b: *b, ..branch })
         }
         _ => None,
     }
@@ -444,9 +449,9 @@ fn tested(branch: Op, data: &InstData, operands: &[u16]) -> Option<Op> {
 /// Fuses an addition to a slot into the branch on that slot, or on a comparison of it, at the next
 /// pc. A compare-and-branch has no room for a second target pc besides the addend. So its other
 /// target must be the operation that follows it.
-fn stepped(pc: usize, branch: Op, slot: u16, addend: u16) -> Option<Op> {
-    if branch.code == OpCode::BrIf && branch.a == slot {
-        return Some(Op { code: OpCode::Step, b: addend, ..branch });
+fn stepped(pc: usize, branch: FastOp, slot: u16, addend: u16) -> Option<FastOp> {
+    if branch.code == FastOpCode::BrIf && branch.a == slot {
+        return Some(FastOp { code: FastOpCode::Step, b: addend, ..branch });
     }
     let [first, second] = step_codes(branch.code)?;
     let (code, other) = match (branch.a == slot, branch.b == slot) {
@@ -455,36 +460,36 @@ fn stepped(pc: usize, branch: Op, slot: u16, addend: u16) -> Option<Op> {
         _ => return None,
     };
     let is_next = branch.y as usize == pc + usize::from(branch.length);
-    is_next.then(|| Op { code, a: slot, b: addend, y: other.into(), ..branch })
+    is_next.then(|| FastOp { code, a: slot, b: addend, y: other.into(), ..branch })
 }
 
 /// The operation of an instruction that is left to the exact loop.
-const RARE: Op = Op { code: OpCode::Rare, length: 1, a: 0, b: 0, x: 0, y: 0 };
+const RARE: FastOp = FastOp { code: FastOpCode::Rare, length: 1, a: 0, b: 0, x: 0, y: 0 };
 
 /// Fuses an i32 addition into the load or store that uses the sum as its address, if it does. The
 /// sum cannot also be the value of the store, because it has one use.
-fn summed(op: Op, address: u16, base: u16, index: u16) -> Option<Op> {
+fn summed(op: FastOp, address: u16, base: u16, index: u16) -> Option<FastOp> {
     let (code, is_load) = match op.code {
-        OpCode::Load1 => (OpCode::Load1At, true),
-        OpCode::Load2 => (OpCode::Load2At, true),
-        OpCode::Load4 => (OpCode::Load4At, true),
-        OpCode::Load8 => (OpCode::Load8At, true),
-        OpCode::Load1I32 => (OpCode::Load1I32At, true),
-        OpCode::Load2I32 => (OpCode::Load2I32At, true),
-        OpCode::Store1 => (OpCode::Store1At, false),
-        OpCode::Store2 => (OpCode::Store2At, false),
-        OpCode::Store4 => (OpCode::Store4At, false),
-        OpCode::Store8 => (OpCode::Store8At, false),
+        FastOpCode::Load1 => (FastOpCode::Load1At, true),
+        FastOpCode::Load2 => (FastOpCode::Load2At, true),
+        FastOpCode::Load4 => (FastOpCode::Load4At, true),
+        FastOpCode::Load8 => (FastOpCode::Load8At, true),
+        FastOpCode::Load1I32 => (FastOpCode::Load1I32At, true),
+        FastOpCode::Load2I32 => (FastOpCode::Load2I32At, true),
+        FastOpCode::Store1 => (FastOpCode::Store1At, false),
+        FastOpCode::Store2 => (FastOpCode::Store2At, false),
+        FastOpCode::Store4 => (FastOpCode::Store4At, false),
+        FastOpCode::Store8 => (FastOpCode::Store8At, false),
         _ => return None,
     };
     match is_load {
-        true if op.b == address => Some(Op { code, b: base, y: index.into(), ..op }),
-        false if op.a == address => Some(Op { code, a: base, y: index.into(), ..op }),
+        true if op.b == address => Some(FastOp { code, b: base, y: index.into(), ..op }),
+        false if op.a == address => Some(FastOp { code, a: base, y: index.into(), ..op }),
         _ => None,
     }
 }
 
-fn load_code(data: &InstData) -> OpCode {
+fn load_code(data: &InstData) -> FastOpCode {
     use Opcode::{Sload8, Sload16, Sload32};
     let bytes = match data.opcode.shape() {
         Shape::Load(bytes) if bytes > 0 => u32::from(bytes),
@@ -492,14 +497,14 @@ fn load_code(data: &InstData) -> OpCode {
     };
     let signed = matches!(data.opcode, Sload8 | Sload16 | Sload32);
     match (bytes, signed, data.ty) {
-        (1, true, Type::I32) => OpCode::Load1I32,
-        (1, true, _) => OpCode::Load1I64,
-        (2, true, Type::I32) => OpCode::Load2I32,
-        (2, true, _) => OpCode::Load2I64,
-        (4, true, _) => OpCode::Load4I64,
-        (1, ..) => OpCode::Load1,
-        (2, ..) => OpCode::Load2,
-        (4, ..) => OpCode::Load4,
-        _ => OpCode::Load8,
+        (1, true, Type::I32) => FastOpCode::Load1I32,
+        (1, true, _) => FastOpCode::Load1I64,
+        (2, true, Type::I32) => FastOpCode::Load2I32,
+        (2, true, _) => FastOpCode::Load2I64,
+        (4, true, _) => FastOpCode::Load4I64,
+        (1, ..) => FastOpCode::Load1,
+        (2, ..) => FastOpCode::Load2,
+        (4, ..) => FastOpCode::Load4,
+        _ => FastOpCode::Load8,
     }
 }

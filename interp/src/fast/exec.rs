@@ -2,14 +2,14 @@
 
 use super::data::{Fast, WINDOW};
 use super::frames::{prepare, settle};
-use super::op::{Code, Op};
+use super::op::{FastOp, FastOpCode};
 use crate::activations::Activations;
-use crate::calls::{self, Values};
-use crate::exec::{Stop, step, unwatched};
+use crate::calls::{self, ValueList};
+use crate::exec::{LoopStop, step, unwatched};
 use crate::host::Host;
 use crate::machine::Machine;
 use crate::op::{value_result, with_branch_ops, with_value_ops};
-use crate::version::Version;
+use crate::version::MachineVersion;
 use ir::entity::{Func, OsrPoint};
 use ir::eval;
 use ir::opcode::Opcode;
@@ -17,8 +17,8 @@ use ir::trap::TrapKind;
 use ir::types::Type;
 
 /// Why the fast loop stopped.
-enum Exit {
-    Stop(Stop),
+enum FastStop {
+    Stop(LoopStop),
     /// The exact loop must execute the instruction at the pc; the fast loop can continue after it.
     Rare,
     /// The exact loop must take over the run at the pc.
@@ -36,7 +36,7 @@ pub(crate) fn applies(machine: &Machine) -> bool {
 }
 
 /// Continues a run until it ends. Call it only if [`applies`] returns true for the machine.
-pub(crate) fn run(machine: &mut Machine, host: &mut dyn Host) -> Stop {
+pub(crate) fn run(machine: &mut Machine, host: &mut dyn Host) -> LoopStop {
     machine.state.asked = false;
     machine.activations.provide_window(WINDOW);
     if !machine.state.fast && !prepare(&mut machine.activations, &machine.versions) {
@@ -48,13 +48,13 @@ pub(crate) fn run(machine: &mut Machine, host: &mut dyn Host) -> Stop {
         // The fast loop writes globals without updating their digest.
         machine.globals.refresh();
         match exit {
-            Exit::Stop(stop) => return stop,
-            Exit::Exact => {
+            FastStop::Stop(stop) => return stop,
+            FastStop::Exact => {
                 leave(machine);
                 return exactly(machine, host);
             }
-            Exit::Rare => match step(machine, host) {
-                Stop::Stepped => {}
+            FastStop::Rare => match step(machine, host) {
+                LoopStop::Stepped => {}
                 stop => return stop,
             },
         }
@@ -68,7 +68,7 @@ pub(crate) fn leave(machine: &mut Machine) {
     }
 }
 
-fn exactly(machine: &mut Machine, host: &mut dyn Host) -> Stop {
+fn exactly(machine: &mut Machine, host: &mut dyn Host) -> LoopStop {
     machine.state.exact = true;
     unwatched(machine, host)
 }
@@ -106,7 +106,7 @@ fn store<const N: usize>(
 fn enter(
     activations: &mut Activations,
     version: u32,
-    callee: &Version,
+    callee: &MachineVersion,
     fast: &Fast,
     base: usize,
     args: &[u16],
@@ -120,9 +120,9 @@ fn enter(
     Some(start)
 }
 
-fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
+fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
     let Machine { program, versions, entered, activations, memories, globals, .. } = machine;
-    let versions: &[Version] = versions;
+    let versions: &[MachineVersion] = versions;
     let mut fuel = machine.fuel;
     let frame = activations.top();
     let (mut pc, mut base) = (frame.pc as usize, frame.base);
@@ -131,7 +131,7 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
         .fast
         .as_ref()
         .expect("interp: the frame was prepared");
-    let mut ops: &[Op] = &fast.ops;
+    let mut ops: &[FastOp] = &fast.ops;
     let mut slots = window(activations, base);
     let mut bytes = memories.first_mut();
 
@@ -145,7 +145,7 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
             // compute values that no one can see, so skipping them is enough.
             pc += fuel as usize;
             fuel = 0;
-            break Exit::Stop(Stop::OutOfFuel);
+            break FastStop::Stop(LoopStop::OutOfFuel);
         }
         fuel -= length;
 
@@ -169,7 +169,7 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
         macro_rules! stop {
             ($stop:expr) => {{
                 pc = last!();
-                break 'run Exit::Stop($stop);
+                break 'run FastStop::Stop($stop);
             }};
         }
         // Exits the loop before the last instruction, and refunds its fuel.
@@ -184,7 +184,7 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
             ($option:expr) => {
                 match $option {
                     Some(value) => value,
-                    None => stop!(Stop::Trap(TrapKind::MemoryOutOfBounds)),
+                    None => stop!(LoopStop::Trap(TrapKind::MemoryOutOfBounds)),
                 }
             };
         }
@@ -260,14 +260,14 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
                     let args = &fast.pool[op.y as usize..][..usize::from(op.b)];
                     stop!(
                         calls::arguments(activations, base, args)
-                            .map_or(Stop::StackOverflow, |args| Stop::Called(func, args))
+                            .map_or(LoopStop::StackOverflow, |args| LoopStop::Called(func, args))
                     )
                 };
-                let Some(code) = &callee.code.fast else { leave!(Exit::Exact) };
+                let Some(code) = &callee.code.fast else { leave!(FastStop::Exact) };
                 activations.top_mut().pc = last!() as u32;
                 let args = &fast.pool[op.y as usize..][..usize::from(op.b)];
                 let Some(start) = enter(activations, version, callee, code, base, args) else {
-                    stop!(Stop::StackOverflow)
+                    stop!(LoopStop::StackOverflow)
                 };
                 (fast, base, ops) = (code, start, &code.ops);
                 slots = window(activations, base);
@@ -277,10 +277,10 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
         macro_rules! call_host {
             ($func:expr) => {{
                 let (args, results) = fast.pool[op.y as usize..].split_at(usize::from(op.b));
-                let args: Values = args.iter().map(|slot| get!(*slot)).collect();
+                let args: ValueList = args.iter().map(|slot| get!(*slot)).collect();
                 let returned = match calls::call_host(program, $func, &args, host, memories) {
                     Ok(returned) => returned,
-                    Err(error) => stop!(Stop::Host(error)),
+                    Err(error) => stop!(LoopStop::Host(error)),
                 };
                 for (slot, value) in results.iter().zip(&returned) {
                     set!(*slot, *value);
@@ -298,73 +298,73 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
                 [$($stepped:ident: $plain:ident $step:ident $flipped:ident;)+]
             ) => {
                 match op.code {
-                    $($($(Code::$name => {
+                    $($($(FastOpCode::$name => {
                         let result =
                             value_result!($shape, Opcode::$opcode, Type::$ty, get!(op.b), get!(op.x) $(, Type::$source)?);
                         match result {
                             Ok(bits) => set!(op.a, bits),
-                            Err(kind) => stop!(Stop::Trap(kind)),
+                            Err(kind) => stop!(LoopStop::Trap(kind)),
                         }
                     })+)+)+
-                    $($($(Code::$branch => {
+                    $($($(FastOpCode::$branch => {
                         let result: Result<u64, TrapKind> =
                             value_result!($compare, Opcode::$tested, Type::$width, get!(op.a), get!(op.b));
                         branch!(result != Ok(0), op.y as usize)
                     })+)+)+
-                    $(Code::$step => {
+                    $(FastOpCode::$step => {
                         add!();
                         let result: Result<u64, TrapKind> =
                             value_result!(IntCompare, Opcode::$stepped, Type::I32, get!(op.a), get!(op.y));
                         branch!(result != Ok(0), pc + length as usize)
                     })+
-                    Code::Step => {
+                    FastOpCode::Step => {
                         add!();
                         branch!(get!(op.a) != 0, op.y as usize)
                     }
-                    Code::Const => set!(op.a, u64::from(op.x) | u64::from(op.y) << 32),
-                    Code::Copy => set!(op.a, get!(op.b)),
-                    Code::Select => set!(op.a, eval::select(get!(op.b), get!(op.x), get!(op.y))),
-                    Code::Load1 => load!(get!(op.b), u8),
-                    Code::Load2 => load!(get!(op.b), u16),
-                    Code::Load4 => load!(get!(op.b), u32),
-                    Code::Load8 => load!(get!(op.b), u64),
-                    Code::Load1I32 => load!(get!(op.b), u8, 8, Type::I32),
-                    Code::Load1I64 => load!(get!(op.b), u8, 8, Type::I64),
-                    Code::Load2I32 => load!(get!(op.b), u16, 16, Type::I32),
-                    Code::Load2I64 => load!(get!(op.b), u16, 16, Type::I64),
-                    Code::Load4I64 => load!(get!(op.b), u32, 32, Type::I64),
-                    Code::Store1 => store!(get!(op.a), u8),
-                    Code::Store2 => store!(get!(op.a), u16),
-                    Code::Store4 => store!(get!(op.a), u32),
-                    Code::Store8 => store!(get!(op.a), u64),
-                    Code::Load1At => load!(sum!(op.b, op.y), u8),
-                    Code::Load2At => load!(sum!(op.b, op.y), u16),
-                    Code::Load4At => load!(sum!(op.b, op.y), u32),
-                    Code::Load8At => load!(sum!(op.b, op.y), u64),
-                    Code::Load1I32At => load!(sum!(op.b, op.y), u8, 8, Type::I32),
-                    Code::Load2I32At => load!(sum!(op.b, op.y), u16, 16, Type::I32),
-                    Code::Store1At => store!(sum!(op.a, op.y), u8),
-                    Code::Store2At => store!(sum!(op.a, op.y), u16),
-                    Code::Store4At => store!(sum!(op.a, op.y), u32),
-                    Code::Store8At => store!(sum!(op.a, op.y), u64),
-                    Code::GlobalGet => set!(op.a, globals.get(op.x as usize)),
-                    Code::GlobalSet => globals.set_raw(op.x as usize, get!(op.a)),
-                    Code::Call => call!(Func::from_u32(op.x)),
-                    Code::CallHost => call_host!(Func::from_u32(op.x)),
-                    Code::CallIndirect => {
+                    FastOpCode::Const => set!(op.a, u64::from(op.x) | u64::from(op.y) << 32),
+                    FastOpCode::Copy => set!(op.a, get!(op.b)),
+                    FastOpCode::Select => set!(op.a, eval::select(get!(op.b), get!(op.x), get!(op.y))),
+                    FastOpCode::Load1 => load!(get!(op.b), u8),
+                    FastOpCode::Load2 => load!(get!(op.b), u16),
+                    FastOpCode::Load4 => load!(get!(op.b), u32),
+                    FastOpCode::Load8 => load!(get!(op.b), u64),
+                    FastOpCode::Load1I32 => load!(get!(op.b), u8, 8, Type::I32),
+                    FastOpCode::Load1I64 => load!(get!(op.b), u8, 8, Type::I64),
+                    FastOpCode::Load2I32 => load!(get!(op.b), u16, 16, Type::I32),
+                    FastOpCode::Load2I64 => load!(get!(op.b), u16, 16, Type::I64),
+                    FastOpCode::Load4I64 => load!(get!(op.b), u32, 32, Type::I64),
+                    FastOpCode::Store1 => store!(get!(op.a), u8),
+                    FastOpCode::Store2 => store!(get!(op.a), u16),
+                    FastOpCode::Store4 => store!(get!(op.a), u32),
+                    FastOpCode::Store8 => store!(get!(op.a), u64),
+                    FastOpCode::Load1At => load!(sum!(op.b, op.y), u8),
+                    FastOpCode::Load2At => load!(sum!(op.b, op.y), u16),
+                    FastOpCode::Load4At => load!(sum!(op.b, op.y), u32),
+                    FastOpCode::Load8At => load!(sum!(op.b, op.y), u64),
+                    FastOpCode::Load1I32At => load!(sum!(op.b, op.y), u8, 8, Type::I32),
+                    FastOpCode::Load2I32At => load!(sum!(op.b, op.y), u16, 16, Type::I32),
+                    FastOpCode::Store1At => store!(sum!(op.a, op.y), u8),
+                    FastOpCode::Store2At => store!(sum!(op.a, op.y), u16),
+                    FastOpCode::Store4At => store!(sum!(op.a, op.y), u32),
+                    FastOpCode::Store8At => store!(sum!(op.a, op.y), u64),
+                    FastOpCode::GlobalGet => set!(op.a, globals.get(op.x as usize)),
+                    FastOpCode::GlobalSet => globals.set_raw(op.x as usize, get!(op.a)),
+                    FastOpCode::Call => call!(Func::from_u32(op.x)),
+                    FastOpCode::CallHost => call_host!(Func::from_u32(op.x)),
+                    FastOpCode::CallIndirect => {
                         let (sig, table) = fast.indirect[op.x as usize];
                         match calls::indirect_callee(program, &globals.tables, sig, table, get!(op.a)) {
                             Ok(func) if program.code(func).is_some() => call!(func),
                             Ok(func) => call_host!(func),
-                            Err(kind) => stop!(Stop::Trap(kind)),
+                            Err(kind) => stop!(LoopStop::Trap(kind)),
                         }
                     }
-                    Code::Return => {
+                    FastOpCode::Return => {
                         let from = &fast.pool[op.x as usize..][..op.y as usize];
                         let callee = activations.pop();
                         let Some(caller) = activations.of_run().last() else {
                             let values = from.iter().map(|slot| activations.stack[base + usize::from(*slot)]);
-                            break 'run Exit::Stop(Stop::Returned(values.collect()));
+                            break 'run FastStop::Stop(LoopStop::Returned(values.collect()));
                         };
                         (pc, base) = (caller.pc as usize, caller.base);
                         let code = versions[caller.version as usize].code.fast.as_ref();
@@ -379,47 +379,47 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
                         pc += 1;
                         continue;
                     }
-                    Code::Jump => jump!(op.x),
-                    Code::Jump1 => {
+                    FastOpCode::Jump => jump!(op.x),
+                    FastOpCode::Jump1 => {
                         move_one!();
                         jump!(op.x)
                     }
-                    Code::Jump2 => {
+                    FastOpCode::Jump2 => {
                         move_two!();
                         jump!(op.x)
                     }
-                    Code::JumpN => {
+                    FastOpCode::JumpN => {
                         move_many!();
                         jump!(op.x)
                     }
                     // The branch has paid for the moves on its edges: see the exact loop.
-                    Code::Edge1 => {
+                    FastOpCode::Edge1 => {
                         move_one!();
                         fuel += 1;
                         jump!(op.x)
                     }
-                    Code::Edge2 => {
+                    FastOpCode::Edge2 => {
                         move_two!();
                         fuel += 1;
                         jump!(op.x)
                     }
-                    Code::EdgeN => {
+                    FastOpCode::EdgeN => {
                         move_many!();
                         fuel += 1;
                         jump!(op.x)
                     }
-                    Code::BrIf => branch!(get!(op.a) != 0, op.y as usize),
-                    Code::Switch => {
+                    FastOpCode::BrIf => branch!(get!(op.a) != 0, op.y as usize),
+                    FastOpCode::Switch => {
                         let choice = get!(op.a).min(op.y.into()) as usize;
                         jump!(fast.targets[op.x as usize + choice])
                     }
-                    Code::Leave => {
+                    FastOpCode::Leave => {
                         let values = fast.pool[op.x as usize..][..op.y as usize].iter().map(|slot| get!(*slot));
                         let values = values.collect();
                         let exact = &versions[activations.top().version as usize].code;
-                        stop!(Stop::Left(OsrPoint::from_u32(exact.ops[last!()].a), values))
+                        stop!(LoopStop::Left(OsrPoint::from_u32(exact.ops[last!()].a), values))
                     }
-                    Code::Rare => leave!(Exit::Rare),
+                    FastOpCode::Rare => leave!(FastStop::Rare),
                 }
             };
         }

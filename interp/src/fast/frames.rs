@@ -2,13 +2,13 @@
 
 use crate::activations::Activations;
 use crate::code::Code;
-use crate::version::Version;
+use crate::version::MachineVersion;
 
 /// Prepares the frames of a run for the fast loop. Returns false when the fast loop cannot run all
 /// of them. One case is a version without fast code. The other is an activation past its start in a
 /// version with shared slots: the frame does not record which value of each group is live and
 /// belongs in the slot. At the start only the arguments are live, and they keep their own slots.
-pub(super) fn prepare(activations: &mut Activations, versions: &[Version]) -> bool {
+pub(super) fn prepare(activations: &mut Activations, versions: &[MachineVersion]) -> bool {
     for index in activations.floor()..activations.frames.len() {
         let frame = activations.frames[index];
         let Some(fast) = &versions[frame.version as usize].code.fast else { return false };
@@ -24,7 +24,7 @@ pub(super) fn prepare(activations: &mut Activations, versions: &[Version]) -> bo
 /// slots of their values, writes the constants, and sets the result positions. All values of a
 /// group receive the contents of their shared slot. The live one is thereby correct, and the others
 /// are written before they are read.
-pub(super) fn settle(activations: &mut Activations, versions: &[Version]) {
+pub(super) fn settle(activations: &mut Activations, versions: &[MachineVersion]) {
     let mut caller: Option<(&Code, u32)> = None;
     for index in activations.floor()..activations.frames.len() {
         let frame = &mut activations.frames[index];

@@ -4,11 +4,11 @@ use crate::op::{source_pattern, with_branch_ops, with_value_ops};
 use ir::opcode::Opcode;
 use ir::types::Type;
 
-/// One operation. Each [`Code`] documents its use of `a`, `b`, `x` and `y`. Operations on values
+/// One operation. Each [`FastOpCode`] documents its use of `a`, `b`, `x` and `y`. Operations on values
 /// have the slot of the result in `a`, and the slots of one or two operands in `b` and `x`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Op {
-    pub(super) code: Code,
+pub(super) struct FastOp {
+    pub(super) code: FastOpCode,
     /// The number of instructions that the operation executes. It is also the fuel it takes, and
     /// the distance to the pc that follows.
     pub(super) length: u8,
@@ -18,15 +18,15 @@ pub(super) struct Op {
     pub(super) y: u32,
 }
 
-impl Op {
-    pub(super) fn new(code: Code, [a, b]: [u16; 2], [x, y]: [u32; 2]) -> Op {
-        Op { code, length: 1, a, b, x, y }
+impl FastOp {
+    pub(super) fn new(code: FastOpCode, [a, b]: [u16; 2], [x, y]: [u32; 2]) -> FastOp {
+        FastOp { code, length: 1, a, b, x, y }
     }
 
     /// The same operation with a length of one more instruction; `None` when the length would
     /// overflow.
-    pub(super) fn with_one_before(self) -> Option<Op> {
-        Some(Op { length: self.length.checked_add(1)?, ..self })
+    pub(super) fn with_one_before(self) -> Option<FastOp> {
+        Some(FastOp { length: self.length.checked_add(1)?, ..self })
     }
 }
 
@@ -40,12 +40,12 @@ macro_rules! define_both {
         $($compare:ident { $($tested:ident: $($branch:ident($width:ident))+;)+ })+
         [$($stepped:ident: $plain:ident $step:ident $flipped:ident;)+]
     ) => {
-        /// The codes of operations. Letters name the fields of [`Op`]. A "slot" is an index into
+        /// The codes of operations. Letters name the fields of [`FastOp`]. A "slot" is an index into
         /// the frame, a "pool" index one into the slot lists of the code, and a "pc" the index of
         /// an operation.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u16)]
-        pub(super) enum Code {
+        pub(super) enum FastOpCode {
             $($($(#[doc = concat!("`", stringify!($opcode), "` of ", stringify!($ty))] $name,)+)+)+
             $($($(#[doc = concat!("Goes to pc `x` if `", stringify!($tested), "` of slots `a` and `b` is not zero, \
                 else to pc `y`")] $branch,)+)+)+
@@ -148,18 +148,18 @@ macro_rules! define_both {
         }
 
         /// The code of an operation on values at these types, if it has one. Cost: constant.
-        pub(super) fn value_code(opcode: Opcode, ty: Type, source: Type) -> Option<Code> {
+        pub(super) fn value_code(opcode: Opcode, ty: Type, source: Type) -> Option<FastOpCode> {
             match (opcode, ty, source) {
-                $($($((Opcode::$opcode, Type::$ty, source_pattern!($($source)?)) => Some(Code::$name),)+)+)+
+                $($($((Opcode::$opcode, Type::$ty, source_pattern!($($source)?)) => Some(FastOpCode::$name),)+)+)+
                 _ => None,
             }
         }
 
         /// The code of a branch that executes the tested operation itself, if there is one. Cost:
         /// constant.
-        pub(super) fn branch_code(tested: Opcode, ty: Type) -> Option<Code> {
+        pub(super) fn branch_code(tested: Opcode, ty: Type) -> Option<FastOpCode> {
             match (tested, ty) {
-                $($($((Opcode::$tested, Type::$width) => Some(Code::$branch),)+)+)+
+                $($($((Opcode::$tested, Type::$width) => Some(FastOpCode::$branch),)+)+)+
                 _ => None,
             }
         }
@@ -167,9 +167,9 @@ macro_rules! define_both {
         /// The two codes that fuse an addition into a compare-and-branch: to its first operand, and
         /// to its second. In the second code the operands are exchanged, so that slot `a` is always
         /// the stepped one. Cost: constant.
-        pub(super) fn step_codes(branch: Code) -> Option<[Code; 2]> {
+        pub(super) fn step_codes(branch: FastOpCode) -> Option<[FastOpCode; 2]> {
             match branch {
-                $(Code::$plain => Some([Code::$step, Code::$flipped]),)+
+                $(FastOpCode::$plain => Some([FastOpCode::$step, FastOpCode::$flipped]),)+
                 _ => None,
             }
         }

@@ -11,14 +11,17 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// A directed graph with the nodes `0..count`. All neighbor lists are concatenated in one vector.
 #[derive(Debug)]
-pub(super) struct Graph {
+pub(super) struct AdjacencyLists {
     start: Vec<u32>,
     list: Vec<u32>,
 }
 
-impl Graph {
+impl AdjacencyLists {
     /// The graph with these edges. The neighbors of a node keep the order of `edges`.
-    pub(super) fn new(count: usize, edges: impl Iterator<Item = (u32, u32)> + Clone) -> Graph {
+    pub(super) fn new(
+        count: usize,
+        edges: impl Iterator<Item = (u32, u32)> + Clone,
+    ) -> AdjacencyLists {
         let mut start = vec![0u32; count + 1];
         for (from, _) in edges.clone() {
             start[from as usize + 1] += 1;
@@ -32,7 +35,7 @@ impl Graph {
             list[fill[from as usize] as usize] = to;
             fill[from as usize] += 1;
         }
-        Graph { start, list }
+        AdjacencyLists { start, list }
     }
 
     /// The neighbors of a node.
@@ -41,11 +44,11 @@ impl Graph {
     }
 
     /// The graph with every edge reversed.
-    fn reversed(&self) -> Graph {
+    fn reversed(&self) -> AdjacencyLists {
         let count = self.start.len() - 1;
         let edges =
             (0..count as u32).flat_map(|from| self.of(from).iter().map(move |to| (*to, from)));
-        Graph::new(count, edges)
+        AdjacencyLists::new(count, edges)
     }
 }
 
@@ -62,7 +65,7 @@ pub(super) struct Dominators {
 impl Dominators {
     /// Computes the dominators. Cost: the number of edges times the logarithm of the number of
     /// nodes.
-    pub(super) fn new(succs: &Graph) -> Dominators {
+    pub(super) fn new(succs: &AdjacencyLists) -> Dominators {
         let preds = succs.reversed();
         let (order, number, parent) = depth_first(succs);
         let count = order.len();
@@ -113,7 +116,7 @@ impl Dominators {
 
 /// Depth-first search from node 0. Returns the nodes by number, the numbers by node, and the
 /// parents' numbers by number.
-fn depth_first(succs: &Graph) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
+fn depth_first(succs: &AdjacencyLists) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     let count = succs.start.len() - 1;
     let (mut order, mut number, mut parent) = (vec![0], vec![NONE; count], vec![0]);
     number[0] = 0;

@@ -10,7 +10,7 @@
 //! edges finds, in a range, the edge whose target has the shallowest immediate dominator. The
 //! search takes each edge at most once per variable.
 
-use super::dominators::{Dominators, Graph, NONE};
+use super::dominators::{AdjacencyLists, Dominators, NONE};
 use crate::entity::Block;
 use crate::function::Function;
 use cranelift_entity::EntityRef;
@@ -44,7 +44,7 @@ impl Tree {
         let edges = blocks.iter().enumerate().flat_map(|(n, block)| {
             function.successors(*block).iter().map(move |t| (n as u32, node[t.block.index()]))
         });
-        let dominators = Dominators::new(&Graph::new(blocks.len(), edges));
+        let dominators = Dominators::new(&AdjacencyLists::new(blocks.len(), edges));
         Tree::numbered(&dominators, &blocks, function.block_bound())
     }
 

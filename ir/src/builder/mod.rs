@@ -23,7 +23,7 @@ use crate::entity::{Block, Inst, Value};
 use crate::family::Family;
 use crate::function::Function;
 use crate::inst::{Edge, InstData, InstSpec, Target};
-use crate::mutate::Place;
+use crate::mutate::InsertPosition;
 use crate::opcode::Opcode;
 use crate::types::{Signature, Type};
 use smallvec::SmallVec;
@@ -178,7 +178,7 @@ impl FunctionBuilder {
         let results = spec.result_types.iter().map(|_| self.function.family.new_value()).collect();
         let InstSpec { opcode, ty, imm, args, result_types, targets } = spec;
         let data = InstData { opcode, ty, imm, args, results, targets };
-        self.function.insert_inst(inst, data, &result_types, Place::End(block));
+        self.function.insert_inst(inst, data, &result_types, InsertPosition::End(block));
         inst
     }
 

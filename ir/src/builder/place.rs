@@ -10,7 +10,7 @@
 //! The result is correct but not minimal; [`super::prune`] makes it minimal.
 
 use super::joins::{JoinEdges, Tree};
-use super::variables::{Access, Variable, Variables};
+use super::variables::{Variable, VariableAccess, Variables};
 use crate::builder::BuildError;
 use crate::entity::{Block, Value};
 use crate::function::Function;
@@ -19,7 +19,7 @@ use cranelift_entity::{EntityRef, SecondaryMap};
 
 /// The source of a read of a variable, or of an argument of a created parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Source {
+pub(super) enum ReadSource {
     /// A value that the client created.
     Value(Value),
     /// The created parameter with this index in [`Placement::params`].
@@ -45,22 +45,22 @@ pub(super) struct MadeParam {
 #[derive(Debug)]
 pub(super) struct Placement {
     pub(super) params: Vec<MadeParam>,
-    pub(super) args: Vec<Source>,
+    pub(super) args: Vec<ReadSource>,
     /// By placeholder of a read: the source of the read.
-    pub(super) reads: SecondaryMap<Value, Option<Source>>,
+    pub(super) reads: SecondaryMap<Value, Option<ReadSource>>,
 }
 
 impl Placement {
     /// The arguments of a created parameter, in the order of the block's predecessor edges.
-    pub(super) fn args_of(&self, function: &Function, param: u32) -> &[Source] {
+    pub(super) fn args_of(&self, function: &Function, param: u32) -> &[ReadSource] {
         let MadeParam { block, first_arg, .. } = self.params[param as usize];
         &self.args[first_arg as usize..][..function.predecessors(block).len()]
     }
 
     /// Follows placeholders of reads to a source that is not a placeholder.
-    pub(super) fn settle(&self, source: Source) -> Source {
+    pub(super) fn settle(&self, source: ReadSource) -> ReadSource {
         let mut source = source;
-        while let Source::Value(value) = source {
+        while let ReadSource::Value(value) = source {
             match self.reads[value] {
                 Some(next) => source = next,
                 None => break,
@@ -72,7 +72,7 @@ impl Placement {
 
 /// The state of the current variable at one place.
 #[derive(Clone, Copy, Default, Debug)]
-struct Mark {
+struct PlaceState {
     /// The round that wrote the mark. A mark from an earlier round is empty.
     round: u32,
     set_to: Option<Value>,
@@ -86,7 +86,7 @@ struct Placer<'a> {
     tree: Tree,
     joins: JoinEdges,
     /// By place: the mark of the current variable.
-    marks: Vec<Mark>,
+    marks: Vec<PlaceState>,
     round: u32,
     variable: Variable,
     ty: Type,
@@ -114,7 +114,7 @@ pub(super) fn place_params(
     let mut placer = Placer {
         function,
         joins: JoinEdges::new(function, &tree),
-        marks: vec![Mark::default(); tree.block.len()],
+        marks: vec![PlaceState::default(); tree.block.len()],
         tree,
         round: 0,
         variable: Variable::new(0),
@@ -136,7 +136,7 @@ impl Placer<'_> {
         &mut self,
         variable: Variable,
         variables: &Variables,
-        accesses: &[Access],
+        accesses: &[VariableAccess],
     ) -> Result<(), BuildError> {
         self.round += 1;
         (self.variable, self.ty) = (variable, variables.types[variable]);
@@ -149,7 +149,7 @@ impl Placer<'_> {
             if let Some(read) = access.read {
                 let source = match self.tree.place(access.block) {
                     Some(place) => self.at_start(place),
-                    None => Source::LocalZero(self.ty),
+                    None => ReadSource::LocalZero(self.ty),
                 };
                 self.placement.reads[read] = Some(source);
             }
@@ -159,7 +159,7 @@ impl Placer<'_> {
 
     /// The places where the variable gets a value, in ascending order: the entry, the blocks that
     /// set it, and the join points of these.
-    fn sites(&mut self, accesses: &[Access]) -> Result<Vec<u32>, BuildError> {
+    fn sites(&mut self, accesses: &[VariableAccess]) -> Result<Vec<u32>, BuildError> {
         let mut sites = vec![0];
         for access in accesses.iter().filter(|a| a.set) {
             if let Some(place) = self.tree.place(access.block) {
@@ -187,7 +187,7 @@ impl Placer<'_> {
     /// Whether a single block sets the variable and dominates all its reads. This is the common
     /// case. No read can then observe a join, so the search for joins is skipped
     /// (`variables_set_once_in_deep_loops_cost_their_uses`).
-    fn dominates_reads(&self, sites: &[u32], accesses: &[Access]) -> bool {
+    fn dominates_reads(&self, sites: &[u32], accesses: &[VariableAccess]) -> bool {
         let &[_, site] = sites else { return false };
         let inside = site + 1..self.tree.end[site as usize];
         let reads = accesses.iter().filter(|a| a.read.is_some());
@@ -218,22 +218,22 @@ impl Placer<'_> {
     }
 
     /// The value of the variable at the start of a place.
-    fn at_start(&mut self, place: u32) -> Source {
+    fn at_start(&mut self, place: u32) -> ReadSource {
         if self.mark(place).joins {
-            Source::Param(self.param_at(place))
+            ReadSource::Param(self.param_at(place))
         } else if place == 0 {
-            Source::Zero(self.ty)
+            ReadSource::Zero(self.ty)
         } else {
             self.at_end(self.tree.idom[place as usize])
         }
     }
 
     /// The value of the variable at the end of a place.
-    fn at_end(&mut self, place: u32) -> Source {
+    fn at_end(&mut self, place: u32) -> ReadSource {
         let segment = self.segments.partition_point(|s| s.0 <= place) - 1;
         let site = self.segments[segment].1;
         match self.mark(site).set_to {
-            Some(value) => Source::Value(value),
+            Some(value) => ReadSource::Value(value),
             None => self.at_start(site),
         }
     }
@@ -271,7 +271,7 @@ impl Placer<'_> {
             for edge in preds {
                 let source = match self.tree.place(self.function.inst_block(edge.inst)) {
                     Some(place) => self.at_end(place),
-                    None => Source::LocalZero(self.ty),
+                    None => ReadSource::LocalZero(self.ty),
                 };
                 self.placement.args.push(source);
             }
@@ -283,11 +283,11 @@ impl Placer<'_> {
     /// Replaces placeholders in all reads and arguments by their final sources. The source of a
     /// read dominates it, so chains of placeholders end. Each chain is walked twice and is short
     /// afterwards.
-    fn settle_reads(&mut self, accesses: &[Access]) {
+    fn settle_reads(&mut self, accesses: &[VariableAccess]) {
         let mut chain = Vec::new();
         for access in accesses.iter().filter(|a| a.read.is_some()) {
-            let mut source = Source::Value(access.read.expect("filtered"));
-            while let Source::Value(value) = source {
+            let mut source = ReadSource::Value(access.read.expect("filtered"));
+            while let ReadSource::Value(value) = source {
                 let Some(next) = self.placement.reads[value] else { break };
                 chain.push(value);
                 source = next;
@@ -301,15 +301,15 @@ impl Placer<'_> {
         }
     }
 
-    fn mark(&mut self, place: u32) -> &mut Mark {
+    fn mark(&mut self, place: u32) -> &mut PlaceState {
         fresh(&mut self.marks[place as usize], self.round)
     }
 }
 
 /// The mark of a place, cleared if it is from an earlier round.
-fn fresh(mark: &mut Mark, round: u32) -> &mut Mark {
+fn fresh(mark: &mut PlaceState, round: u32) -> &mut PlaceState {
     if mark.round != round {
-        *mark = Mark { round, ..Mark::default() };
+        *mark = PlaceState { round, ..PlaceState::default() };
     }
     mark
 }

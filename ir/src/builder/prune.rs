@@ -15,8 +15,8 @@
 //! outside argument would have been dominated by that argument. Parameters that no instruction and
 //! no used parameter reads are dropped too.
 
-use super::dominators::{Dominators, Graph};
-use super::place::{Placement, Source};
+use super::dominators::{AdjacencyLists, Dominators};
+use super::place::{Placement, ReadSource};
 use super::variables::Variables;
 use crate::entity::Block;
 use crate::function::Function;
@@ -28,7 +28,7 @@ use std::collections::{BTreeSet, HashMap};
 #[derive(Debug)]
 pub(super) struct Pruned {
     /// By created parameter: itself, or the source that replaces it.
-    stands_for: Vec<Source>,
+    stands_for: Vec<ReadSource>,
     /// The created parameters that are used and not redundant.
     pub(super) live: FixedBitSet,
     /// The types for which the entry block must create a zero.
@@ -66,45 +66,45 @@ impl Pruned {
     }
 
     /// The replacement of a settled source after the redundant parameters are removed.
-    pub(super) fn resolve(&self, source: Source) -> Source {
+    pub(super) fn resolve(&self, source: ReadSource) -> ReadSource {
         match source {
-            Source::Param(param) => self.stands_for[param as usize],
+            ReadSource::Param(param) => self.stands_for[param as usize],
             other => other,
         }
     }
 
     /// Marks the replacement of a used source as used.
-    fn touch(&mut self, source: Source, work: &mut Vec<u32>) {
+    fn touch(&mut self, source: ReadSource, work: &mut Vec<u32>) {
         match self.resolve(source) {
-            Source::Param(param) => {
+            ReadSource::Param(param) => {
                 if !self.live.put(param as usize) {
                     work.push(param);
                 }
             }
-            Source::Zero(ty) => {
+            ReadSource::Zero(ty) => {
                 if !self.zeros.contains(&ty) {
                     self.zeros.push(ty);
                 }
             }
-            Source::Value(_) | Source::LocalZero(_) => {}
+            ReadSource::Value(_) | ReadSource::LocalZero(_) => {}
         }
     }
 }
 
 /// By created parameter: the outermost source through which all its values flow.
-fn representatives(function: &Function, placement: &Placement) -> Vec<Source> {
+fn representatives(function: &Function, placement: &Placement) -> Vec<ReadSource> {
     let count = placement.params.len();
     // Node 0 is the root, nodes 1 to `count` are the parameters, and then come the values that flow
     // into them.
-    let mut outside: Vec<Source> = Vec::new();
-    let mut node_of: HashMap<Source, u32> = HashMap::new();
+    let mut outside: Vec<ReadSource> = Vec::new();
+    let mut node_of: HashMap<ReadSource, u32> = HashMap::new();
     let mut edges: Vec<(u32, u32)> = Vec::new();
     for param in 0..count as u32 {
         for &arg in placement.args_of(function, param) {
             let from = match arg {
-                Source::Param(other) => other + 1,
+                ReadSource::Param(other) => other + 1,
                 // Each zero of an unreachable block is a separate value.
-                Source::LocalZero(_) => new_node(&mut outside, count, arg),
+                ReadSource::LocalZero(_) => new_node(&mut outside, count, arg),
                 known => {
                     *node_of.entry(known).or_insert_with(|| new_node(&mut outside, count, known))
                 }
@@ -113,15 +113,15 @@ fn representatives(function: &Function, placement: &Placement) -> Vec<Source> {
         }
     }
     edges.extend((0..outside.len()).map(|i| (0, (count + 1 + i) as u32)));
-    let graph = Graph::new(count + 1 + outside.len(), edges.iter().copied());
+    let graph = AdjacencyLists::new(count + 1 + outside.len(), edges.iter().copied());
     drop(edges);
     let dominators = Dominators::new(&graph);
-    let mut stands_for: Vec<Source> = (0..count as u32).map(Source::Param).collect();
-    let source_of = |node: u32, stands_for: &[Source]| match (node as usize).checked_sub(count + 1)
-    {
-        Some(i) => outside[i],
-        None => stands_for[node as usize - 1],
-    };
+    let mut stands_for: Vec<ReadSource> = (0..count as u32).map(ReadSource::Param).collect();
+    let source_of =
+        |node: u32, stands_for: &[ReadSource]| match (node as usize).checked_sub(count + 1) {
+            Some(i) => outside[i],
+            None => stands_for[node as usize - 1],
+        };
     // A dominator has a smaller number, so its replacement is already final here.
     for (number, &node) in dominators.order.iter().enumerate().skip(1) {
         let above = dominators.idom[number] as usize;
@@ -132,7 +132,7 @@ fn representatives(function: &Function, placement: &Placement) -> Vec<Source> {
     stands_for
 }
 
-fn new_node(outside: &mut Vec<Source>, params: usize, source: Source) -> u32 {
+fn new_node(outside: &mut Vec<ReadSource>, params: usize, source: ReadSource) -> u32 {
     outside.push(source);
     (params + outside.len()) as u32
 }

@@ -1,7 +1,7 @@
 //! Rebuilding the finished function: it replaces reads of variables by their sources, and assigns
 //! dense ids in layout order.
 
-use super::place::{Placement, Source};
+use super::place::{Placement, ReadSource};
 use super::prune::Pruned;
 use super::variables::Variable;
 use crate::bag::Bag;
@@ -145,14 +145,14 @@ impl Rebuild<'_> {
             return self.pruned.zeros.clone();
         }
         let mut types = Vec::new();
-        let mut need = |source: Source| match source {
-            Source::LocalZero(ty) if !types.contains(&ty) => types.push(ty),
+        let mut need = |source: ReadSource| match source {
+            ReadSource::LocalZero(ty) if !types.contains(&ty) => types.push(ty),
             _ => {}
         };
         for inst in self.function.block_insts(block) {
             let data = self.function.inst(inst);
             for operand in data.operands() {
-                need(self.placement.reads[operand].unwrap_or(Source::Value(operand)));
+                need(self.placement.reads[operand].unwrap_or(ReadSource::Value(operand)));
             }
             for (index, target) in data.targets.iter().enumerate() {
                 for &param in &self.made[target.block] {
@@ -165,7 +165,7 @@ impl Rebuild<'_> {
     }
 
     /// The argument of a created parameter on an edge.
-    fn made_arg(&self, inst: Inst, index: usize, param: u32) -> Source {
+    fn made_arg(&self, inst: Inst, index: usize, param: u32) -> ReadSource {
         self.placement.args_of(&self.function, param)[self.edge_rank.of(inst, index)]
     }
 
@@ -251,12 +251,12 @@ impl Rebuild<'_> {
     }
 
     /// The new id of a source that a block uses.
-    fn source(&self, block: Block, source: Source) -> Value {
+    fn source(&self, block: Block, source: ReadSource) -> Value {
         match self.pruned.resolve(source) {
-            Source::Value(value) => self.value[value],
-            Source::Param(param) => self.made_value[param as usize],
-            Source::Zero(ty) => self.zeros[&(self.function.entry(), ty)],
-            Source::LocalZero(ty) => self.zeros[&(block, ty)],
+            ReadSource::Value(value) => self.value[value],
+            ReadSource::Param(param) => self.made_value[param as usize],
+            ReadSource::Zero(ty) => self.zeros[&(self.function.entry(), ty)],
+            ReadSource::LocalZero(ty) => self.zeros[&(block, ty)],
         }
     }
 

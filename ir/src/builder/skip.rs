@@ -8,7 +8,7 @@ use cranelift_entity::packed_option::PackedOption;
 use std::collections::BTreeSet;
 
 /// By block to be dropped: the block that its edges lead to instead.
-type Onward = SecondaryMap<Block, PackedOption<Block>>;
+type SkipTargets = SecondaryMap<Block, PackedOption<Block>>;
 
 /// Redirects every edge to an empty block to the target of that block's jump, and drops the block.
 /// The entry and the blocks in `keep` remain. One block of every cycle of empty blocks remains too.
@@ -19,7 +19,7 @@ pub(super) fn skip_empty(
     keep: &BTreeSet<Block>,
     is_free: impl Fn(Block, Block) -> bool,
 ) {
-    let mut onward = Onward::new();
+    let mut onward = SkipTargets::new();
     for block in function.blocks().skip(1).filter(|b| !keep.contains(b)) {
         onward[block] = jumps_to(function, block).filter(|to| is_free(block, *to)).into();
     }
@@ -46,7 +46,7 @@ fn jumps_to(function: &Function, block: Block) -> Option<Block> {
 
 /// Makes `onward` map the blocks of a chain of jumps directly to its end. On a cycle, the block to
 /// which the walk returns becomes the end.
-fn resolve(onward: &mut Onward, block: Block) {
+fn resolve(onward: &mut SkipTargets, block: Block) {
     let mut path: Vec<Block> = Vec::new();
     let mut end = block;
     while let Some(next) = onward[end].expand() {
@@ -61,7 +61,7 @@ fn resolve(onward: &mut Onward, block: Block) {
 }
 
 /// Redirects the edges to skipped blocks to the ends of their chains.
-fn redirect(function: &mut Function, skipped: &[Block], onward: &Onward) {
+fn redirect(function: &mut Function, skipped: &[Block], onward: &SkipTargets) {
     let ends: BTreeSet<Block> = skipped.iter().filter_map(|b| onward[*b].expand()).collect();
     for end in ends {
         let mut preds = function.predecessors(end).to_vec();

@@ -12,7 +12,7 @@ entity_impl!(Variable, "var");
 
 /// The accesses to one variable in one block.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Access {
+pub(super) struct VariableAccess {
     pub(super) variable: Variable,
     pub(super) block: Block,
     /// The value of the variable at the current end of the block.
@@ -30,7 +30,7 @@ pub(super) struct Access {
 pub(super) struct Variables {
     pub(super) types: PrimaryMap<Variable, Type>,
     /// In the order of the first access.
-    pub(super) accesses: Vec<Access>,
+    pub(super) accesses: Vec<VariableAccess>,
     /// A map for look-up only. It is never iterated, so its hash order cannot reach a result.
     index: HashMap<(Variable, Block), u32>,
 }
@@ -47,17 +47,25 @@ impl Variables {
                 let access = &mut self.accesses[*i as usize];
                 (access.current, access.set) = (value, true);
             }
-            None => self.push(Access { variable, block, current: value, read: None, set: true }),
+            None => {
+                self.push(VariableAccess { variable, block, current: value, read: None, set: true })
+            }
         }
     }
 
     /// Records that a block without an earlier access reads the variable, with `value` as the
     /// placeholder.
     pub(super) fn read(&mut self, variable: Variable, block: Block, value: Value) {
-        self.push(Access { variable, block, current: value, read: Some(value), set: false });
+        self.push(VariableAccess {
+            variable,
+            block,
+            current: value,
+            read: Some(value),
+            set: false,
+        });
     }
 
-    fn push(&mut self, access: Access) {
+    fn push(&mut self, access: VariableAccess) {
         self.index.insert((access.variable, access.block), self.accesses.len() as u32);
         self.accesses.push(access);
     }
@@ -68,7 +76,7 @@ impl Variables {
     }
 
     /// All accesses, grouped by variable, by a counting sort.
-    pub(super) fn by_variable(&self) -> Vec<Access> {
+    pub(super) fn by_variable(&self) -> Vec<VariableAccess> {
         use cranelift_entity::EntityRef;
         let mut next = vec![0u32; self.types.len() + 1];
         for access in &self.accesses {

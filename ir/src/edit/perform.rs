@@ -13,7 +13,7 @@ use super::redirect::{onward, way_past};
 use crate::entity::{Block, Inst, Value};
 use crate::function::Function;
 use crate::inst::{Edge, InstData, Target};
-use crate::mutate::Place;
+use crate::mutate::InsertPosition;
 use crate::opcode::Opcode;
 use crate::types::Type;
 use smallvec::SmallVec;
@@ -137,7 +137,7 @@ fn add(
         })?;
     }
     data.args.iter().try_for_each(|v| has_value(f, *v))?;
-    f.insert_inst(inst, data.clone(), result_types, Place::Before(before));
+    f.insert_inst(inst, data.clone(), result_types, InsertPosition::Before(before));
     Ok(())
 }
 
@@ -208,7 +208,7 @@ fn split_edge(f: &mut Function, edge: Edge, block: Block, jump: Inst) -> Check {
     let target = f.target(edge).clone();
     f.insert_block_before(block, target.block);
     f.redirect_edge(edge, Target::new(block, &[]));
-    f.insert_inst(jump, jump_data(target), &[], Place::End(block));
+    f.insert_inst(jump, jump_data(target), &[], InsertPosition::End(block));
     Ok(())
 }
 
@@ -257,7 +257,7 @@ fn join_edges(
         f.redirect_edge(*edge, Target { block, args });
     }
     let handed_on = Target::new(target, params);
-    f.insert_inst(jump, jump_data(handed_on), &[], Place::End(block));
+    f.insert_inst(jump, jump_data(handed_on), &[], InsertPosition::End(block));
     Ok(())
 }
 

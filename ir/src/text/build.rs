@@ -1,8 +1,9 @@
 //! Construction of a module from items: resolves names and builds function bodies.
 
-use super::error::{Fault, Faults, Source};
+use super::error::{Faults, SourceText, TextFault};
 use super::items::{
-    BitsItem, BlockItem, ExternalKind, File, FuncItem, ImmItem, InstItem, Item, Name, TargetItem,
+    BitsItem, BlockItem, ExternalKind, File, FuncItem, ImmItem, InstItem, Item, SourceName,
+    TargetItem,
 };
 use crate::builder::{BuildError, FunctionBuilder};
 use crate::entity::{Block, Data, Elem, Func, Global, Inst, Memory, OsrPoint, Sig, Table, Value};
@@ -36,7 +37,7 @@ impl SourceLines {
 /// without a further error. The result is usable only if there was no error.
 pub(super) fn build_module<'a>(
     file: File<'a>,
-    source: &Source<'a>,
+    source: &SourceText<'a>,
     faults: &mut Faults,
 ) -> (Module, SourceLines) {
     let mut scope = ModuleScope::new(file.lost_items, source, faults);
@@ -89,40 +90,46 @@ pub(super) fn build_module<'a>(
 
 /// The names of one kind of entity. The map is only looked up and never iterated, so its hash order
 /// cannot reach a result.
-struct Names<'a, K> {
+struct EntityNames<'a, K> {
     what: &'static str,
     sigil: &'static str,
     ids: HashMap<Cow<'a, str>, (K, usize)>,
 }
 
-impl<'a, K: Copy> Names<'a, K> {
-    fn new(what: &'static str, sigil: &'static str) -> Names<'a, K> {
-        Names { what, sigil, ids: HashMap::new() }
+impl<'a, K: Copy> EntityNames<'a, K> {
+    fn new(what: &'static str, sigil: &'static str) -> EntityNames<'a, K> {
+        EntityNames { what, sigil, ids: HashMap::new() }
     }
 
     /// Whether the name is new. Otherwise adds an error that gives the line of the first
     /// definition.
-    fn check_new(&self, name: &Name<'a>, source: &Source<'_>, faults: &mut Faults) -> bool {
+    fn check_new(
+        &self,
+        name: &SourceName<'a>,
+        source: &SourceText<'_>,
+        faults: &mut Faults,
+    ) -> bool {
         let Some((_, first)) = self.ids.get(&name.text) else {
             return true;
         };
         let (what, sigil, text) = (self.what, self.sigil, short(&name.text));
         let line = source.line_of(*first);
-        faults.push(Fault::new(
+        faults.push(TextFault::new(
             name.at,
             format!("{what} `{sigil}{text}` is already defined on line {line}"),
         ));
         false
     }
 
-    fn insert(&mut self, name: &Name<'a>, id: K) {
+    fn insert(&mut self, name: &SourceName<'a>, id: K) {
         self.ids.insert(name.text.clone(), (id, name.at));
     }
 
-    fn find(&self, name: &Name<'a>) -> Result<K, Fault> {
+    fn find(&self, name: &SourceName<'a>) -> Result<K, TextFault> {
         let (what, sigil) = (self.what, self.sigil);
-        let undefined =
-            || Fault::new(name.at, format!("{what} `{sigil}{}` is not defined", short(&name.text)));
+        let undefined = || {
+            TextFault::new(name.at, format!("{what} `{sigil}{}` is not defined", short(&name.text)))
+        };
         self.ids.get(&name.text).map(|(id, _)| *id).ok_or_else(undefined)
     }
 }
@@ -135,30 +142,30 @@ fn short(name: &str) -> String {
 struct ModuleScope<'a, 'b> {
     module: Module,
     sigs: HashMap<Signature, Sig>,
-    funcs: Names<'a, Func>,
-    globals: Names<'a, Global>,
-    memories: Names<'a, Memory>,
-    tables: Names<'a, Table>,
+    funcs: EntityNames<'a, Func>,
+    globals: EntityNames<'a, Global>,
+    memories: EntityNames<'a, Memory>,
+    tables: EntityNames<'a, Table>,
     /// Whether some declarations could not be read. An undefined name may then belong to one of
     /// them.
     lost_items: bool,
-    source: &'b Source<'a>,
+    source: &'b SourceText<'a>,
     faults: &'b mut Faults,
 }
 
 impl<'a, 'b> ModuleScope<'a, 'b> {
     fn new(
         lost_items: bool,
-        source: &'b Source<'a>,
+        source: &'b SourceText<'a>,
         faults: &'b mut Faults,
     ) -> ModuleScope<'a, 'b> {
         ModuleScope {
             module: Module::new(),
             sigs: HashMap::new(),
-            funcs: Names::new("function", "@"),
-            globals: Names::new("global", "@"),
-            memories: Names::new("memory", "@"),
-            tables: Names::new("table", "@"),
+            funcs: EntityNames::new("function", "@"),
+            globals: EntityNames::new("global", "@"),
+            memories: EntityNames::new("memory", "@"),
+            tables: EntityNames::new("table", "@"),
             lost_items,
             source,
             faults,
@@ -179,7 +186,7 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
 
     fn declare_func(
         &mut self,
-        name: &Name<'a>,
+        name: &SourceName<'a>,
         signature: &Signature,
         import: Option<ImportName>,
     ) -> Option<Func> {
@@ -195,7 +202,7 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
     /// Declares a global. Its initial bits are set later.
     fn declare_global(
         &mut self,
-        name: &Name<'a>,
+        name: &SourceName<'a>,
         mutable: bool,
         ty: Type,
         import: Option<ImportName>,
@@ -247,13 +254,13 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
 
     /// Adds an error for an undefined name of the module. It adds none if some declaration could
     /// not be read, because that line may define the name.
-    fn undefined(&mut self, fault: Fault) {
+    fn undefined(&mut self, fault: TextFault) {
         if !self.lost_items {
             self.faults.push(fault);
         }
     }
 
-    fn try_declare_use(&mut self, item: Item<'a>) -> Result<(), Fault> {
+    fn try_declare_use(&mut self, item: Item<'a>) -> Result<(), TextFault> {
         match item {
             Item::Data { active, bytes } => {
                 let place = |(memory, offset)| Ok((self.memories.find(&memory)?, offset));
@@ -280,7 +287,7 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
             Item::Start { func } => {
                 let id = self.funcs.find(&func)?;
                 if self.module.start.is_some() {
-                    return Err(Fault::new(func.at, "the module has a start function already"));
+                    return Err(TextFault::new(func.at, "the module has a start function already"));
                 }
                 self.module.start = Some(id);
             }
@@ -289,7 +296,7 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
         Ok(())
     }
 
-    fn bits(&self, item: BitsItem<'a>) -> Result<u64, Fault> {
+    fn bits(&self, item: BitsItem<'a>) -> Result<u64, TextFault> {
         match item {
             BitsItem::Bits(bits) => Ok(bits),
             BitsItem::Func(name) => Ok(reference::of_func(Some(self.funcs.find(&name)?))),
@@ -297,7 +304,7 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
     }
 
     /// Resolves the names in an immediate.
-    fn imm(&mut self, imm: ImmItem<'a>) -> Result<Imm, Fault> {
+    fn imm(&mut self, imm: ImmItem<'a>) -> Result<Imm, TextFault> {
         Ok(match imm {
             ImmItem::None => Imm::None,
             ImmItem::Bits(bits) => Imm::Bits(self.bits(bits)?),
@@ -339,17 +346,17 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
 }
 
 /// The operands of an instruction before resolution. They may refer to values defined below it.
-struct Pending<'a> {
+struct UnresolvedOperands<'a> {
     inst: Inst,
-    args: Vec<Name<'a>>,
+    args: Vec<SourceName<'a>>,
     targets: Vec<TargetItem<'a>>,
 }
 
 struct FunctionScope<'a> {
     builder: FunctionBuilder,
-    values: Names<'a, Value>,
-    blocks: Names<'a, Block>,
-    pending: Vec<Pending<'a>>,
+    values: EntityNames<'a, Value>,
+    blocks: EntityNames<'a, Block>,
+    pending: Vec<UnresolvedOperands<'a>>,
     /// The line of every instruction.
     lines: Vec<u32>,
     /// Whether a value or block is missing because its own definition has an error.
@@ -365,8 +372,8 @@ fn build_function<'a>(
 ) -> Vec<u32> {
     let mut function = FunctionScope {
         builder: FunctionBuilder::new(&item.name.text, signature),
-        values: Names::new("value", "%"),
-        blocks: Names::new("block", ""),
+        values: EntityNames::new("value", "%"),
+        blocks: EntityNames::new("block", ""),
         pending: Vec::new(),
         lines: Vec::new(),
         lost: false,
@@ -398,7 +405,7 @@ fn build_function<'a>(
                     unreachable!("the parser reserves no block and uses no variable: {error}")
                 }
             };
-            scope.faults.push(Fault::new(at, message));
+            scope.faults.push(TextFault::new(at, message));
         }
     }
     lines
@@ -438,7 +445,7 @@ impl<'a> FunctionScope<'a> {
         }
     }
 
-    fn name_value(&mut self, scope: &mut ModuleScope<'a, '_>, name: &Name<'a>, value: Value) {
+    fn name_value(&mut self, scope: &mut ModuleScope<'a, '_>, name: &SourceName<'a>, value: Value) {
         if !self.values.check_new(name, scope.source, scope.faults) {
             return;
         }
@@ -451,7 +458,7 @@ impl<'a> FunctionScope<'a> {
     /// Appends an instruction without operands; they are resolved later.
     fn insert(&mut self, scope: &mut ModuleScope<'a, '_>, mut item: InstItem<'a>) {
         if self.builder.current().is_none() {
-            scope.faults.push(Fault::new(
+            scope.faults.push(TextFault::new(
                 item.at,
                 "this instruction stands after the terminator of its block",
             ));
@@ -479,7 +486,7 @@ impl<'a> FunctionScope<'a> {
         for (name, value) in item.results.iter().zip(results) {
             self.name_value(scope, name, value);
         }
-        self.pending.push(Pending { inst, args: item.args, targets: item.targets });
+        self.pending.push(UnresolvedOperands { inst, args: item.args, targets: item.targets });
     }
 
     /// Sets the operands of every instruction, after all definitions are known.
@@ -517,8 +524,11 @@ impl<'a> FunctionScope<'a> {
     }
 }
 
-fn wrong_result_count(item: &InstItem<'_>, expected: usize) -> Fault {
+fn wrong_result_count(item: &InstItem<'_>, expected: usize) -> TextFault {
     let (name, given) = (item.opcode.name(), item.results.len());
     let plural = if expected == 1 { "" } else { "s" };
-    Fault::new(item.at, format!("this {name} has {expected} result{plural}, but {given} are named"))
+    TextFault::new(
+        item.at,
+        format!("this {name} has {expected} result{plural}, but {given} are named"),
+    )
 }

@@ -1,20 +1,20 @@
 //! Reading of the lines that declare memories, tables, globals, segments, imports and exports.
 
-use super::error::Fault;
+use super::error::TextFault;
 use super::items::{BitsItem, ExternalKind, Item};
 use super::lex::{Cursor, Token};
 use super::read::{read_bits, read_list, read_signature, read_type, read_u32, read_unsigned};
 use crate::module::ImportName;
 use crate::types::Type;
 
-pub(super) fn read_memory<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+pub(super) fn read_memory<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextFault> {
     let name = cursor.entity("a memory")?;
     let (min, max) = read_sizes(cursor, "pages")?;
     Ok(Item::Memory { name, min, max, import: None })
 }
 
 /// Reads the initial size and the optional maximum size.
-fn read_sizes(cursor: &mut Cursor<'_>, what: &str) -> Result<(u32, Option<u32>), Fault> {
+fn read_sizes(cursor: &mut Cursor<'_>, what: &str) -> Result<(u32, Option<u32>), TextFault> {
     let min = read_u32(cursor, &format!("the number of {what} at the start"))?;
     let bounded = matches!(cursor.peek()?, Token::Number(_));
     let max = if bounded {
@@ -25,7 +25,7 @@ fn read_sizes(cursor: &mut Cursor<'_>, what: &str) -> Result<(u32, Option<u32>),
     Ok((min, max))
 }
 
-pub(super) fn read_global<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+pub(super) fn read_global<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextFault> {
     let name = cursor.entity("a global")?;
     cursor.punct(':')?;
     let mutable = cursor.eat_word("mut")?;
@@ -35,20 +35,20 @@ pub(super) fn read_global<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault
     Ok(Item::Global { name, mutable, ty, init, import: None })
 }
 
-pub(super) fn read_table<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+pub(super) fn read_table<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextFault> {
     let name = cursor.entity("a table")?;
     let (size, max, ty) = read_table_type(cursor)?;
     Ok(Item::Table { name, ty, size, max, import: None })
 }
 
 /// Reads `10`, `10 20`, `10 : externref`.
-fn read_table_type(cursor: &mut Cursor<'_>) -> Result<(u32, Option<u32>, Type), Fault> {
+fn read_table_type(cursor: &mut Cursor<'_>) -> Result<(u32, Option<u32>, Type), TextFault> {
     let (size, max) = read_sizes(cursor, "entries")?;
     let ty = if cursor.eat(':')? { read_type(cursor)? } else { Type::FuncRef };
     Ok((size, max, ty))
 }
 
-pub(super) fn read_data<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+pub(super) fn read_data<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextFault> {
     let active = match cursor.peek()? {
         Token::Entity(_) => {
             let memory = cursor.entity("a memory")?;
@@ -60,7 +60,7 @@ pub(super) fn read_data<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> 
     Ok(Item::Data { active, bytes })
 }
 
-pub(super) fn read_elem<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+pub(super) fn read_elem<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextFault> {
     let active = match cursor.peek()? {
         Token::Entity(_) => {
             let table = cursor.entity("a table")?;
@@ -74,7 +74,7 @@ pub(super) fn read_elem<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> 
     Ok(Item::Elem { ty, active, entries })
 }
 
-pub(super) fn read_import<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+pub(super) fn read_import<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextFault> {
     let kind = match cursor.peek()? {
         Token::Word(word @ ("func" | "memory" | "table" | "global")) => *word,
         _ => return cursor.expected("`func`, `memory`, `table` or `global`"),
@@ -103,7 +103,7 @@ pub(super) fn read_import<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault
     }
 }
 
-pub(super) fn read_export<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+pub(super) fn read_export<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextFault> {
     let name = cursor.quoted_text("the exported name as a string")?;
     let kind = match cursor.peek()? {
         Token::Word("memory") => ExternalKind::Memory,

@@ -49,18 +49,18 @@ impl fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 /// A text, split into lines.
-pub(super) struct Source<'a> {
+pub(super) struct SourceText<'a> {
     text: &'a str,
     /// The byte offset of the start of every line.
     starts: Vec<usize>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> SourceText<'a> {
     /// Splits a text into lines. Skips a byte order mark at its start.
-    pub(super) fn new(text: &'a str) -> Source<'a> {
+    pub(super) fn new(text: &'a str) -> SourceText<'a> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let newlines = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1);
-        Source { text, starts: std::iter::once(0).chain(newlines).collect() }
+        SourceText { text, starts: std::iter::once(0).chain(newlines).collect() }
     }
 
     /// Every line without its line end, and its byte offset.
@@ -84,7 +84,7 @@ impl<'a> Source<'a> {
         line.strip_suffix('\r').unwrap_or(line)
     }
 
-    fn error(&self, fault: Fault) -> ParseError {
+    fn error(&self, fault: TextFault) -> ParseError {
         let line = self.line_of(fault.at);
         let index = line as usize - 1;
         let text = self.line_text(index);
@@ -107,21 +107,21 @@ impl<'a> Source<'a> {
 
 /// An error at a byte offset.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct TextFault {
     pub(super) at: usize,
     pub(super) message: String,
 }
 
-impl Fault {
-    pub(super) fn new(at: usize, message: impl Into<String>) -> Fault {
-        Fault { at, message: message.into() }
+impl TextFault {
+    pub(super) fn new(at: usize, message: impl Into<String>) -> TextFault {
+        TextFault { at, message: message.into() }
     }
 }
 
 /// The faults found so far.
 #[derive(Debug)]
 pub(super) struct Faults {
-    found: Vec<Fault>,
+    found: Vec<TextFault>,
 }
 
 impl Faults {
@@ -129,7 +129,7 @@ impl Faults {
         Faults { found: Vec::new() }
     }
 
-    pub(super) fn push(&mut self, fault: Fault) {
+    pub(super) fn push(&mut self, fault: TextFault) {
         if !self.is_full() {
             self.found.push(fault);
         }
@@ -140,7 +140,7 @@ impl Faults {
         self.found.len() >= MAX_ERRORS
     }
 
-    pub(super) fn into_errors(mut self, source: &Source<'_>) -> Vec<ParseError> {
+    pub(super) fn into_errors(mut self, source: &SourceText<'_>) -> Vec<ParseError> {
         self.found.sort_by_key(|f| f.at);
         self.found.into_iter().map(|f| source.error(f)).collect()
     }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// A name and the byte offset of its position.
 #[derive(Clone, Debug)]
-pub(super) struct Name<'a> {
+pub(super) struct SourceName<'a> {
     pub(super) text: Cow<'a, str>,
     pub(super) at: usize,
 }
@@ -25,53 +25,53 @@ pub(super) struct File<'a> {
 #[derive(Debug)]
 pub(super) enum Item<'a> {
     Memory {
-        name: Name<'a>,
+        name: SourceName<'a>,
         min: u32,
         max: Option<u32>,
         import: Option<ImportName>,
     },
     Global {
-        name: Name<'a>,
+        name: SourceName<'a>,
         mutable: bool,
         ty: Type,
         init: BitsItem<'a>,
         import: Option<ImportName>,
     },
     Table {
-        name: Name<'a>,
+        name: SourceName<'a>,
         ty: Type,
         size: u32,
         max: Option<u32>,
         import: Option<ImportName>,
     },
     Data {
-        active: Option<(Name<'a>, u64)>,
+        active: Option<(SourceName<'a>, u64)>,
         bytes: Vec<u8>,
     },
     Elem {
         ty: Type,
-        active: Option<(Name<'a>, u64)>,
+        active: Option<(SourceName<'a>, u64)>,
         entries: Vec<BitsItem<'a>>,
     },
     Import {
-        name: Name<'a>,
+        name: SourceName<'a>,
         import: ImportName,
         signature: Signature,
     },
     Export {
         name: String,
         kind: ExternalKind,
-        item: Name<'a>,
+        item: SourceName<'a>,
     },
     Start {
-        func: Name<'a>,
+        func: SourceName<'a>,
     },
     Func(FuncItem<'a>),
 }
 
 #[derive(Debug)]
 pub(super) struct FuncItem<'a> {
-    pub(super) name: Name<'a>,
+    pub(super) name: SourceName<'a>,
     pub(super) params: Vec<Param<'a>>,
     pub(super) results: TypeList,
     pub(super) blocks: Vec<BlockItem<'a>>,
@@ -82,13 +82,13 @@ pub(super) struct FuncItem<'a> {
 
 #[derive(Debug)]
 pub(super) struct Param<'a> {
-    pub(super) name: Name<'a>,
+    pub(super) name: SourceName<'a>,
     pub(super) ty: Type,
 }
 
 #[derive(Debug)]
 pub(super) struct BlockItem<'a> {
-    pub(super) name: Name<'a>,
+    pub(super) name: SourceName<'a>,
     pub(super) params: Vec<Param<'a>>,
     pub(super) insts: Vec<InstItem<'a>>,
 }
@@ -96,11 +96,11 @@ pub(super) struct BlockItem<'a> {
 #[derive(Debug)]
 pub(super) struct InstItem<'a> {
     pub(super) at: usize,
-    pub(super) results: Vec<Name<'a>>,
+    pub(super) results: Vec<SourceName<'a>>,
     pub(super) opcode: Opcode,
     pub(super) ty: Type,
     pub(super) imm: ImmItem<'a>,
-    pub(super) args: Vec<Name<'a>>,
+    pub(super) args: Vec<SourceName<'a>>,
     pub(super) targets: Vec<TargetItem<'a>>,
 }
 
@@ -117,31 +117,31 @@ pub(super) enum ExternalKind {
 #[derive(Debug)]
 pub(super) enum BitsItem<'a> {
     Bits(u64),
-    Func(Name<'a>),
+    Func(SourceName<'a>),
 }
 
 #[derive(Debug)]
 pub(super) enum ImmItem<'a> {
     None,
     Bits(BitsItem<'a>),
-    Address(Name<'a>, u64),
-    Memory(Name<'a>),
-    Global(Name<'a>),
-    Func(Name<'a>),
-    Indirect(Signature, Name<'a>),
+    Address(SourceName<'a>, u64),
+    Memory(SourceName<'a>),
+    Global(SourceName<'a>),
+    Func(SourceName<'a>),
+    Indirect(Signature, SourceName<'a>),
     Trap(TrapKind),
-    Memories(Name<'a>, Name<'a>),
-    MemoryData(Name<'a>, u32),
+    Memories(SourceName<'a>, SourceName<'a>),
+    MemoryData(SourceName<'a>, u32),
     Data(u32),
-    Table(Name<'a>),
-    Tables(Name<'a>, Name<'a>),
-    TableElem(Name<'a>, u32),
+    Table(SourceName<'a>),
+    Tables(SourceName<'a>, SourceName<'a>),
+    TableElem(SourceName<'a>, u32),
     Elem(u32),
     Exit(u32),
 }
 
 #[derive(Debug)]
 pub(super) struct TargetItem<'a> {
-    pub(super) block: Name<'a>,
-    pub(super) args: Vec<Name<'a>>,
+    pub(super) block: SourceName<'a>,
+    pub(super) args: Vec<SourceName<'a>>,
 }

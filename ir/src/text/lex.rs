@@ -1,7 +1,7 @@
 //! The tokens of one line.
 
-use super::error::Fault;
-use super::items::Name;
+use super::error::TextFault;
+use super::items::SourceName;
 use super::names::is_name_char;
 use std::borrow::Cow;
 
@@ -68,7 +68,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next token, without taking it.
-    pub(super) fn peek(&mut self) -> Result<&Token<'a>, Fault> {
+    pub(super) fn peek(&mut self) -> Result<&Token<'a>, TextFault> {
         if self.peeked.is_none() {
             self.skip_space();
             self.peeked = Some(self.scan()?);
@@ -77,7 +77,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes the next token.
-    pub(super) fn next(&mut self) -> Result<Token<'a>, Fault> {
+    pub(super) fn next(&mut self) -> Result<Token<'a>, TextFault> {
         self.peek()?;
         let (token, end) = self.peeked.take().expect("a token was just read");
         self.at = end;
@@ -93,14 +93,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// Fails at the next token.
-    pub(super) fn expected<T>(&mut self, what: &str) -> Result<T, Fault> {
+    pub(super) fn expected<T>(&mut self, what: &str) -> Result<T, TextFault> {
         let at = self.offset();
         let found = self.peek()?.describe();
-        Err(Fault::new(at, format!("expected {what}, found {found}")))
+        Err(TextFault::new(at, format!("expected {what}, found {found}")))
     }
 
     /// Takes this punctuation mark if it is next.
-    pub(super) fn eat(&mut self, mark: char) -> Result<bool, Fault> {
+    pub(super) fn eat(&mut self, mark: char) -> Result<bool, TextFault> {
         let found = *self.peek()? == Token::Punct(mark);
         if found {
             self.next()?;
@@ -109,7 +109,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes this word if it is next.
-    pub(super) fn eat_word(&mut self, word: &str) -> Result<bool, Fault> {
+    pub(super) fn eat_word(&mut self, word: &str) -> Result<bool, TextFault> {
         let found = *self.peek()? == Token::Word(word);
         if found {
             self.next()?;
@@ -117,53 +117,53 @@ impl<'a> Cursor<'a> {
         Ok(found)
     }
 
-    pub(super) fn punct(&mut self, mark: char) -> Result<(), Fault> {
+    pub(super) fn punct(&mut self, mark: char) -> Result<(), TextFault> {
         if self.eat(mark)? { Ok(()) } else { self.expected(&format!("`{mark}`")) }
     }
 
-    pub(super) fn end(&mut self) -> Result<(), Fault> {
+    pub(super) fn end(&mut self) -> Result<(), TextFault> {
         if *self.peek()? == Token::End { Ok(()) } else { self.expected("the end of the line") }
     }
 
     /// Takes `%name`.
-    pub(super) fn value(&mut self) -> Result<Name<'a>, Fault> {
+    pub(super) fn value(&mut self) -> Result<SourceName<'a>, TextFault> {
         let at = self.offset();
         if !matches!(self.peek()?, Token::Value(_)) {
             return self.expected("a value (`%name`)");
         }
         match self.next()? {
-            Token::Value(text) => Ok(Name { text, at }),
+            Token::Value(text) => Ok(SourceName { text, at }),
             other => unreachable!("peeked a value, took {other:?}"),
         }
     }
 
     /// Takes `@name`.
-    pub(super) fn entity(&mut self, what: &str) -> Result<Name<'a>, Fault> {
+    pub(super) fn entity(&mut self, what: &str) -> Result<SourceName<'a>, TextFault> {
         let at = self.offset();
         if !matches!(self.peek()?, Token::Entity(_)) {
             return self.expected(&format!("{what} (`@name`)"));
         }
         match self.next()? {
-            Token::Entity(text) => Ok(Name { text, at }),
+            Token::Entity(text) => Ok(SourceName { text, at }),
             other => unreachable!("peeked an entity, took {other:?}"),
         }
     }
 
     /// Takes a block name: a word or a string.
-    pub(super) fn block(&mut self) -> Result<Name<'a>, Fault> {
+    pub(super) fn block(&mut self) -> Result<SourceName<'a>, TextFault> {
         let at = self.offset();
         if !matches!(self.peek()?, Token::Word(_) | Token::Quoted(_)) {
             return self.expected("a block name");
         }
         match self.next()? {
-            Token::Word(word) => Ok(Name { text: Cow::Borrowed(word), at }),
-            Token::Quoted(bytes) => Ok(Name { text: Cow::Owned(utf8(bytes, at)?), at }),
+            Token::Word(word) => Ok(SourceName { text: Cow::Borrowed(word), at }),
+            Token::Quoted(bytes) => Ok(SourceName { text: Cow::Owned(utf8(bytes, at)?), at }),
             other => unreachable!("peeked a block name, took {other:?}"),
         }
     }
 
     /// Takes a quoted string.
-    pub(super) fn quoted(&mut self, what: &str) -> Result<Vec<u8>, Fault> {
+    pub(super) fn quoted(&mut self, what: &str) -> Result<Vec<u8>, TextFault> {
         if !matches!(self.peek()?, Token::Quoted(_)) {
             return self.expected(what);
         }
@@ -174,7 +174,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes a quoted string that must be UTF-8.
-    pub(super) fn quoted_text(&mut self, what: &str) -> Result<String, Fault> {
+    pub(super) fn quoted_text(&mut self, what: &str) -> Result<String, TextFault> {
         let at = self.offset();
         utf8(self.quoted(what)?, at)
     }
@@ -189,7 +189,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The token at the current offset, and the offset in the line after it.
-    fn scan(&self) -> Result<(Token<'a>, usize), Fault> {
+    fn scan(&self) -> Result<(Token<'a>, usize), TextFault> {
         let rest = self.rest();
         let mut chars = rest.chars();
         let Some(first) = chars.next() else {
@@ -222,7 +222,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The name after a sigil, and the offset after it.
-    fn scan_name(&self) -> Result<(Cow<'a, str>, usize), Fault> {
+    fn scan_name(&self) -> Result<(Cow<'a, str>, usize), TextFault> {
         let from = self.at + 1;
         if self.line[from..].starts_with('"') {
             let (bytes, end) = self.scan_quoted(from)?;
@@ -237,7 +237,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The bytes of the string whose opening quote is at `from`, and the offset after it.
-    fn scan_quoted(&self, from: usize) -> Result<(Vec<u8>, usize), Fault> {
+    fn scan_quoted(&self, from: usize) -> Result<(Vec<u8>, usize), TextFault> {
         let mut bytes = Vec::new();
         let mut at = from + 1;
         loop {
@@ -255,7 +255,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Resolves the escape whose backslash is at `at`. Returns the offset after it.
-    fn scan_escape(&self, at: usize, bytes: &mut Vec<u8>) -> Result<usize, Fault> {
+    fn scan_escape(&self, at: usize, bytes: &mut Vec<u8>) -> Result<usize, TextFault> {
         let rest = &self.line[at + 1..];
         let simple = match rest.bytes().next() {
             Some(b'n') => Some(b'\n'),
@@ -287,8 +287,8 @@ impl<'a> Cursor<'a> {
         Ok(at + 3)
     }
 
-    fn fault(&self, at: usize, message: impl Into<String>) -> Fault {
-        Fault::new(self.start + at, message)
+    fn fault(&self, at: usize, message: impl Into<String>) -> TextFault {
+        TextFault::new(self.start + at, message)
     }
 }
 
@@ -314,6 +314,6 @@ fn number_length(text: &str) -> usize {
     (0..bytes.len()).find(|i| !belongs(*i)).unwrap_or(bytes.len())
 }
 
-fn utf8(bytes: Vec<u8>, at: usize) -> Result<String, Fault> {
-    String::from_utf8(bytes).map_err(|_| Fault::new(at, "a name must be UTF-8"))
+fn utf8(bytes: Vec<u8>, at: usize) -> Result<String, TextFault> {
+    String::from_utf8(bytes).map_err(|_| TextFault::new(at, "a name must be UTF-8"))
 }

@@ -56,7 +56,7 @@ pub fn parse_module(text: &str) -> Result<Module, Vec<ParseError>> {
 /// # Errors
 /// As [`parse_module`].
 pub fn parse_module_with_lines(text: &str) -> Result<(Module, SourceLines), Vec<ParseError>> {
-    let source = error::Source::new(module_part(text));
+    let source = error::SourceText::new(module_part(text));
     let mut faults = error::Faults::new();
     let file = parse::parse_file(&source, &mut faults);
     let (module, lines) = build::build_module(file, &source, &mut faults);

@@ -3,26 +3,23 @@
 use super::declarations::{
     read_data, read_elem, read_export, read_global, read_import, read_memory, read_table,
 };
-use super::error::{Fault, Faults, Source};
+use super::error::{Faults, SourceText, TextFault};
 use super::items::{
-    BitsItem, BlockItem, File, FuncItem, ImmItem, InstItem, Item, Name, Param, TargetItem,
+    BlockItem, File, FuncItem, ImmItem, InstItem, Item, Param, SourceName, TargetItem,
 };
 use super::lex::{Cursor, Token};
-use super::read::{
-    read_bits, read_list, read_results, read_signature, read_type, read_u32, read_unsigned,
-};
+use super::read::{read_bits, read_list, read_results, read_signature, read_type, read_unsigned};
 use crate::opcode::{Opcode, Shape};
-use crate::reference;
 use crate::trap::TrapKind;
-use crate::types::{Signature, Type, TypeList};
+use crate::types::{Type, TypeList};
 use std::collections::HashMap;
 
 /// Reads every line of a text. Stops early when the number of errors reaches the maximum.
-pub(super) fn parse_file<'a>(source: &Source<'a>, faults: &mut Faults) -> File<'a> {
+pub(super) fn parse_file<'a>(source: &SourceText<'a>, faults: &mut Faults) -> File<'a> {
     let mut parser = Parser::new();
     if source.len() > u32::MAX as usize {
         // Ids and line numbers have 32 bits.
-        faults.push(Fault::new(0, "the text is longer than 4 GiB"));
+        faults.push(TextFault::new(0, "the text is longer than 4 GiB"));
         return parser.file;
     }
     for (start, line) in source.lines() {
@@ -56,7 +53,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads one line.
-    fn line(&mut self, mut cursor: Cursor<'a>) -> Result<(), Fault> {
+    fn line(&mut self, mut cursor: Cursor<'a>) -> Result<(), TextFault> {
         if *cursor.peek()? == Token::End {
             return Ok(());
         }
@@ -85,24 +82,24 @@ impl<'a> Parser<'a> {
             // Only the first line of the function is bad. The parser still reads the body, to
             // report errors in it.
             let (params, results, blocks) = (Vec::new(), TypeList::new(), Vec::new());
-            let name = Name { text: "".into(), at: 0 };
+            let name = SourceName { text: "".into(), at: 0 };
             self.open = Some(FuncItem { name, params, results, blocks, lost_lines: true });
             self.headless = true;
         }
     }
 
-    fn finish_open_function(&mut self) -> Result<(), Fault> {
+    fn finish_open_function(&mut self) -> Result<(), TextFault> {
         match self.open.take() {
             Some(function) if !std::mem::take(&mut self.headless) => {
                 self.file.lost_items = true;
-                Err(Fault::new(function.name.at, "this function is not closed by `}`"))
+                Err(TextFault::new(function.name.at, "this function is not closed by `}`"))
             }
             _ => Ok(()),
         }
     }
 
     /// Reads a line outside functions.
-    fn item(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
+    fn item(&mut self, cursor: &mut Cursor<'a>) -> Result<(), TextFault> {
         let keyword = match cursor.peek()? {
             Token::Word(word) => *word,
             _ => return expected_item(cursor),
@@ -131,7 +128,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads a line of a function's body.
-    fn body_line(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
+    fn body_line(&mut self, cursor: &mut Cursor<'a>) -> Result<(), TextFault> {
         let function = self.open.as_mut().expect("a function is open");
         if cursor.eat('}')? {
             cursor.end()?;
@@ -155,7 +152,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn expected_item<T>(cursor: &mut Cursor<'_>) -> Result<T, Fault> {
+fn expected_item<T>(cursor: &mut Cursor<'_>) -> Result<T, TextFault> {
     cursor.expected(
         "`memory`, `global`, `table`, `data`, `elem`, `import`, `export`, `start` or `func`",
     )
@@ -175,11 +172,11 @@ fn starts_label(cursor: &Cursor<'_>) -> bool {
         && matches!(ahead.next(), Ok(Token::Punct('(' | ':')))
 }
 
-fn read_start<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+fn read_start<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextFault> {
     cursor.entity("a function").map(|func| Item::Start { func })
 }
 
-fn read_func<'a>(cursor: &mut Cursor<'a>) -> Result<FuncItem<'a>, Fault> {
+fn read_func<'a>(cursor: &mut Cursor<'a>) -> Result<FuncItem<'a>, TextFault> {
     let name = cursor.entity("a function")?;
     cursor.punct('(')?;
     let params = read_list(cursor, ')', read_param)?;
@@ -190,14 +187,14 @@ fn read_func<'a>(cursor: &mut Cursor<'a>) -> Result<FuncItem<'a>, Fault> {
 }
 
 /// Reads `name:` or `name(%a: i32, %b: i64):`.
-fn read_label<'a>(cursor: &mut Cursor<'a>, is_entry: bool) -> Result<BlockItem<'a>, Fault> {
+fn read_label<'a>(cursor: &mut Cursor<'a>, is_entry: bool) -> Result<BlockItem<'a>, TextFault> {
     let name = cursor.block()?;
     let at = cursor.offset();
     let params = if cursor.eat('(')? { read_list(cursor, ')', read_param)? } else { Vec::new() };
     if is_entry && !params.is_empty() {
         let message =
             "the parameters of the first block are those of the function: write them there only";
-        return Err(Fault::new(at, message));
+        return Err(TextFault::new(at, message));
     }
     cursor.punct(':')?;
     cursor.end()?;
@@ -207,7 +204,7 @@ fn read_label<'a>(cursor: &mut Cursor<'a>, is_entry: bool) -> Result<BlockItem<'
 fn read_inst<'a>(
     cursor: &mut Cursor<'a>,
     opcodes: &HashMap<&str, Opcode>,
-) -> Result<InstItem<'a>, Fault> {
+) -> Result<InstItem<'a>, TextFault> {
     let at = cursor.offset();
     let mut results = Vec::new();
     if matches!(cursor.peek()?, Token::Value(_)) {
@@ -229,7 +226,7 @@ fn read_inst<'a>(
 fn read_mnemonic(
     cursor: &mut Cursor<'_>,
     opcodes: &HashMap<&str, Opcode>,
-) -> Result<(Opcode, Type), Fault> {
+) -> Result<(Opcode, Type), TextFault> {
     let at = cursor.offset();
     let word = match cursor.peek()? {
         Token::Word(word) => *word,
@@ -245,9 +242,9 @@ fn read_mnemonic(
     let ty = match (suffix, opcode.has_type_suffix()) {
         (None, false) => Type::I32,
         (None, true) => {
-            return Err(Fault::new(at, format!("`{name}` needs a type, as in `{name}.i32`")));
+            return Err(TextFault::new(at, format!("`{name}` needs a type, as in `{name}.i32`")));
         }
-        (Some(_), false) => return Err(Fault::new(at, format!("`{name}` takes no type"))),
+        (Some(_), false) => return Err(TextFault::new(at, format!("`{name}` takes no type"))),
         (Some(suffix), true) => match Type::from_name(suffix) {
             Some(ty) => ty,
             None => {
@@ -262,7 +259,7 @@ fn read_mnemonic(
 }
 
 /// Reads the rest of an instruction after the mnemonic, according to the shape of the opcode.
-fn read_rest<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(), Fault> {
+fn read_rest<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(), TextFault> {
     match inst.opcode.shape() {
         Shape::Const => inst.imm = ImmItem::Bits(read_bits(cursor, inst.ty)?),
         Shape::Load(_) => inst.imm = read_address(cursor, &mut inst.args)?,
@@ -341,7 +338,10 @@ fn read_rest<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(),
 }
 
 /// Reads values up to the end of the line. The verifier checks their number.
-fn read_operands<'a>(cursor: &mut Cursor<'a>, args: &mut Vec<Name<'a>>) -> Result<(), Fault> {
+fn read_operands<'a>(
+    cursor: &mut Cursor<'a>,
+    args: &mut Vec<SourceName<'a>>,
+) -> Result<(), TextFault> {
     if *cursor.peek()? == Token::End {
         return Ok(());
     }
@@ -353,7 +353,10 @@ fn read_operands<'a>(cursor: &mut Cursor<'a>, args: &mut Vec<Name<'a>>) -> Resul
 }
 
 /// Reads values up to the end of the line, each after a comma.
-fn read_more_operands<'a>(cursor: &mut Cursor<'a>, args: &mut Vec<Name<'a>>) -> Result<(), Fault> {
+fn read_more_operands<'a>(
+    cursor: &mut Cursor<'a>,
+    args: &mut Vec<SourceName<'a>>,
+) -> Result<(), TextFault> {
     while cursor.eat(',')? {
         args.push(cursor.value()?);
     }
@@ -361,12 +364,12 @@ fn read_more_operands<'a>(cursor: &mut Cursor<'a>, args: &mut Vec<Name<'a>>) -> 
 }
 
 /// Reads the number of a segment. The verifier checks that the segment exists.
-fn read_segment(cursor: &mut Cursor<'_>) -> Result<u32, Fault> {
+fn read_segment(cursor: &mut Cursor<'_>) -> Result<u32, TextFault> {
     read_number(cursor, "the number of a segment")
 }
 
 /// Reads an index that has no name.
-fn read_number(cursor: &mut Cursor<'_>, what: &str) -> Result<u32, Fault> {
+fn read_number(cursor: &mut Cursor<'_>, what: &str) -> Result<u32, TextFault> {
     // `u32::MAX` is the reserved index of `cranelift-entity`.
     let number = read_unsigned(cursor, what, u64::from(u32::MAX) - 1)?;
     Ok(u32::try_from(number).expect("the limit was given"))
@@ -375,8 +378,8 @@ fn read_number(cursor: &mut Cursor<'_>, what: &str) -> Result<u32, Fault> {
 /// Reads `@mem[%addr + 8]`.
 fn read_address<'a>(
     cursor: &mut Cursor<'a>,
-    args: &mut Vec<Name<'a>>,
-) -> Result<ImmItem<'a>, Fault> {
+    args: &mut Vec<SourceName<'a>>,
+) -> Result<ImmItem<'a>, TextFault> {
     let memory = cursor.entity("a memory")?;
     cursor.punct('[')?;
     args.push(cursor.value()?);
@@ -386,7 +389,10 @@ fn read_address<'a>(
 }
 
 /// Reads `@table (i32) -> i32 [%index](%a)`. The index becomes the last operand.
-fn read_call_indirect<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(), Fault> {
+fn read_call_indirect<'a>(
+    cursor: &mut Cursor<'a>,
+    inst: &mut InstItem<'a>,
+) -> Result<(), TextFault> {
     let table = cursor.entity("a table")?;
     inst.imm = ImmItem::Indirect(read_signature(cursor)?, table);
     cursor.punct('[')?;
@@ -398,7 +404,7 @@ fn read_call_indirect<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> R
 }
 
 /// Reads `%i, [a, b(%x)], default c`. The default becomes the last target.
-fn read_switch<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(), Fault> {
+fn read_switch<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(), TextFault> {
     inst.args.push(cursor.value()?);
     cursor.punct(',')?;
     cursor.punct('[')?;
@@ -411,7 +417,7 @@ fn read_switch<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(
     Ok(())
 }
 
-fn read_trap_kind(cursor: &mut Cursor<'_>) -> Result<TrapKind, Fault> {
+fn read_trap_kind(cursor: &mut Cursor<'_>) -> Result<TrapKind, TextFault> {
     let kind = match cursor.peek()? {
         Token::Word(word) => TrapKind::from_name(word),
         _ => None,
@@ -424,7 +430,7 @@ fn read_trap_kind(cursor: &mut Cursor<'_>) -> Result<TrapKind, Fault> {
 }
 
 /// Reads `block` or `block(%a, %b)`.
-fn read_target<'a>(cursor: &mut Cursor<'a>) -> Result<TargetItem<'a>, Fault> {
+fn read_target<'a>(cursor: &mut Cursor<'a>) -> Result<TargetItem<'a>, TextFault> {
     let block = cursor.block()?;
     let has_args = *cursor.peek()? == Token::Punct('(');
     let args = if has_args { read_arguments(cursor)? } else { Vec::new() };
@@ -432,12 +438,12 @@ fn read_target<'a>(cursor: &mut Cursor<'a>) -> Result<TargetItem<'a>, Fault> {
 }
 
 /// Reads `(%a, %b)`.
-fn read_arguments<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<Name<'a>>, Fault> {
+fn read_arguments<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<SourceName<'a>>, TextFault> {
     cursor.punct('(')?;
     read_list(cursor, ')', Cursor::value)
 }
 
-fn read_param<'a>(cursor: &mut Cursor<'a>) -> Result<Param<'a>, Fault> {
+fn read_param<'a>(cursor: &mut Cursor<'a>) -> Result<Param<'a>, TextFault> {
     let name = cursor.value()?;
     cursor.punct(':')?;
     Ok(Param { name, ty: read_type(cursor)? })

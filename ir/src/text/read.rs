@@ -1,6 +1,6 @@
 //! Reading of the parts that lines of several kinds have: lists, signatures, types and literals.
 
-use super::error::Fault;
+use super::error::TextFault;
 use super::items::BitsItem;
 use super::lex::{Cursor, Token};
 use super::literal;
@@ -12,8 +12,8 @@ use crate::types::{Signature, Type, TypeList};
 pub(super) fn read_list<'a, T>(
     cursor: &mut Cursor<'a>,
     close: char,
-    mut read: impl FnMut(&mut Cursor<'a>) -> Result<T, Fault>,
-) -> Result<Vec<T>, Fault> {
+    mut read: impl FnMut(&mut Cursor<'a>) -> Result<T, TextFault>,
+) -> Result<Vec<T>, TextFault> {
     let mut list = Vec::new();
     if cursor.eat(close)? {
         return Ok(list);
@@ -29,14 +29,14 @@ pub(super) fn read_list<'a, T>(
     }
 }
 
-pub(super) fn read_signature(cursor: &mut Cursor<'_>) -> Result<Signature, Fault> {
+pub(super) fn read_signature(cursor: &mut Cursor<'_>) -> Result<Signature, TextFault> {
     cursor.punct('(')?;
     let params = read_list(cursor, ')', read_type)?.into();
     Ok(Signature { params, results: read_results(cursor)? })
 }
 
 /// Reads `-> i32`, `-> (i32, i64)`, `-> ()`, or nothing, which means `-> ()`.
-pub(super) fn read_results(cursor: &mut Cursor<'_>) -> Result<TypeList, Fault> {
+pub(super) fn read_results(cursor: &mut Cursor<'_>) -> Result<TypeList, TextFault> {
     if *cursor.peek()? != Token::Arrow {
         return Ok(TypeList::new());
     }
@@ -47,7 +47,7 @@ pub(super) fn read_results(cursor: &mut Cursor<'_>) -> Result<TypeList, Fault> {
     read_type(cursor).map(|ty| TypeList::from_slice(&[ty]))
 }
 
-pub(super) fn read_type(cursor: &mut Cursor<'_>) -> Result<Type, Fault> {
+pub(super) fn read_type(cursor: &mut Cursor<'_>) -> Result<Type, TextFault> {
     let ty = match cursor.peek()? {
         Token::Word(word) => Type::from_name(word),
         _ => None,
@@ -59,7 +59,7 @@ pub(super) fn read_type(cursor: &mut Cursor<'_>) -> Result<Type, Fault> {
 }
 
 /// Reads a literal of a type. A reference to a function may also be the function's name.
-pub(super) fn read_bits<'a>(cursor: &mut Cursor<'a>, ty: Type) -> Result<BitsItem<'a>, Fault> {
+pub(super) fn read_bits<'a>(cursor: &mut Cursor<'a>, ty: Type) -> Result<BitsItem<'a>, TextFault> {
     if ty == Type::FuncRef && matches!(cursor.peek()?, Token::Entity(_)) {
         return cursor.entity("a function").map(BitsItem::Func);
     }
@@ -67,7 +67,7 @@ pub(super) fn read_bits<'a>(cursor: &mut Cursor<'a>, ty: Type) -> Result<BitsIte
 }
 
 /// Reads the bits of a literal of a type.
-fn read_literal(cursor: &mut Cursor<'_>, ty: Type) -> Result<u64, Fault> {
+fn read_literal(cursor: &mut Cursor<'_>, ty: Type) -> Result<u64, TextFault> {
     let what = match ty {
         Type::FuncRef => "a function or `null`",
         Type::ExternRef => "`null`",
@@ -103,19 +103,23 @@ fn read_literal(cursor: &mut Cursor<'_>, ty: Type) -> Result<u64, Fault> {
             cursor.next()?;
             cursor.punct(':')?;
             let bits = read_unsigned(cursor, "the bits of a NaN", ty.mask())?;
-            let message = || Fault::new(at, format!("{bits:#x} is not a NaN of {ty}"));
+            let message = || TextFault::new(at, format!("{bits:#x} is not a NaN of {ty}"));
             if literal::is_nan(bits, ty) { Ok(bits) } else { Err(message()) }
         }
         _ => cursor.expected(what),
     }
 }
 
-pub(super) fn read_u32(cursor: &mut Cursor<'_>, what: &str) -> Result<u32, Fault> {
+pub(super) fn read_u32(cursor: &mut Cursor<'_>, what: &str) -> Result<u32, TextFault> {
     let number = read_unsigned(cursor, what, u64::from(u32::MAX))?;
     Ok(u32::try_from(number).expect("the limit was given"))
 }
 
-pub(super) fn read_unsigned(cursor: &mut Cursor<'_>, what: &str, max: u64) -> Result<u64, Fault> {
+pub(super) fn read_unsigned(
+    cursor: &mut Cursor<'_>,
+    what: &str,
+    max: u64,
+) -> Result<u64, TextFault> {
     let number = match cursor.peek()? {
         Token::Number(text) => literal::unsigned(text, max),
         _ => return cursor.expected(&format!("{what} (a number)")),

@@ -1,9 +1,9 @@
 //! Rules about single instructions, from the opcode table: immediates, operands, results and
 //! targets.
 
-use super::Report;
+use super::FunctionReport;
 use super::rules::Rule;
-use super::structure::Layout;
+use super::structure::WalkedLayout;
 use crate::entity::{Inst, Value};
 use crate::inst::{Imm, InstData, Target};
 use crate::module::Module;
@@ -14,7 +14,7 @@ use cranelift_entity::EntityRef;
 use std::fmt;
 
 /// Checks every instruction on its own.
-pub(super) fn check(report: &mut Report<'_>, layout: &Layout) {
+pub(super) fn check(report: &mut FunctionReport<'_>, layout: &WalkedLayout) {
     for &(inst, _) in &layout.insts {
         let data = report.function.inst(inst);
         if !data.opcode.allows_type(data.ty) {
@@ -35,7 +35,7 @@ pub(super) fn check(report: &mut Report<'_>, layout: &Layout) {
 }
 
 /// Checks the immediate. Returns whether it has the right kind and refers to declared entities.
-fn check_immediate(report: &mut Report<'_>, inst: Inst, data: &InstData) -> bool {
+fn check_immediate(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData) -> bool {
     let kind_fits = match data.opcode.shape() {
         Shape::Const => matches!(data.imm, Imm::Bits(_)),
         Shape::Load(_) | Shape::Store(_) => matches!(data.imm, Imm::Address(..)),
@@ -117,7 +117,7 @@ pub(super) fn is_null_or_declared(module: &Module, bits: u64) -> bool {
     bits == reference::NULL || reference::func(bits).is_some_and(|func| module.funcs.is_valid(func))
 }
 
-fn check_tables(report: &mut Report<'_>, inst: Inst, data: &InstData) {
+fn check_tables(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData) {
     let module = report.module;
     let (table, given) = match data.imm {
         Imm::Table(table) if data.opcode.has_type_suffix() => (table, data.ty),
@@ -133,7 +133,7 @@ fn check_tables(report: &mut Report<'_>, inst: Inst, data: &InstData) {
     }
 }
 
-fn check_global(report: &mut Report<'_>, inst: Inst, data: &InstData) {
+fn check_global(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData) {
     let Imm::Global(global) = data.imm else {
         return;
     };
@@ -148,7 +148,7 @@ fn check_global(report: &mut Report<'_>, inst: Inst, data: &InstData) {
 
 /// The types that the type rule allows for an operand.
 #[derive(Clone, Copy)]
-enum Wanted {
+enum AllowedTypes {
     Exactly(Type),
     Int,
     IntNarrowerThan(Type),
@@ -160,44 +160,44 @@ enum Wanted {
     TwinOf(Type),
 }
 
-impl Wanted {
+impl AllowedTypes {
     fn accepts(self, ty: Type) -> bool {
         match self {
-            Wanted::Exactly(wanted) => ty == wanted,
-            Wanted::Int => ty.is_int(),
-            Wanted::IntNarrowerThan(wide) => ty.is_int() && ty.bits() < wide.bits(),
-            Wanted::IntWiderThan(narrow) => ty.is_int() && ty.bits() > narrow.bits(),
-            Wanted::Int32Or64 => matches!(ty, Type::I32 | Type::I64),
-            Wanted::Float => ty.is_float(),
-            Wanted::Any => true,
-            Wanted::TwinOf(other) => {
+            AllowedTypes::Exactly(wanted) => ty == wanted,
+            AllowedTypes::Int => ty.is_int(),
+            AllowedTypes::IntNarrowerThan(wide) => ty.is_int() && ty.bits() < wide.bits(),
+            AllowedTypes::IntWiderThan(narrow) => ty.is_int() && ty.bits() > narrow.bits(),
+            AllowedTypes::Int32Or64 => matches!(ty, Type::I32 | Type::I64),
+            AllowedTypes::Float => ty.is_float(),
+            AllowedTypes::Any => true,
+            AllowedTypes::TwinOf(other) => {
                 !ty.is_ref() && ty.is_int() != other.is_int() && ty.bits() == other.bits()
             }
         }
     }
 }
 
-impl fmt::Display for Wanted {
+impl fmt::Display for AllowedTypes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wanted::Exactly(ty) => write!(f, "{ty}"),
-            Wanted::Int => f.write_str("an integer"),
-            Wanted::IntNarrowerThan(ty) => write!(f, "an integer narrower than {ty}"),
-            Wanted::IntWiderThan(ty) => write!(f, "an integer wider than {ty}"),
-            Wanted::Int32Or64 => f.write_str("i32 or i64"),
-            Wanted::Float => f.write_str("a float"),
-            Wanted::Any => f.write_str("any type"),
-            Wanted::TwinOf(ty) if ty.is_int() => write!(f, "a float of {} bits", ty.bits()),
-            Wanted::TwinOf(ty) => write!(f, "an integer of {} bits", ty.bits()),
+            AllowedTypes::Exactly(ty) => write!(f, "{ty}"),
+            AllowedTypes::Int => f.write_str("an integer"),
+            AllowedTypes::IntNarrowerThan(ty) => write!(f, "an integer narrower than {ty}"),
+            AllowedTypes::IntWiderThan(ty) => write!(f, "an integer wider than {ty}"),
+            AllowedTypes::Int32Or64 => f.write_str("i32 or i64"),
+            AllowedTypes::Float => f.write_str("a float"),
+            AllowedTypes::Any => f.write_str("any type"),
+            AllowedTypes::TwinOf(ty) if ty.is_int() => write!(f, "a float of {} bits", ty.bits()),
+            AllowedTypes::TwinOf(ty) => write!(f, "an integer of {} bits", ty.bits()),
         }
     }
 }
 
 /// The types that the type rule requires of the value operands.
-fn wanted_operands(report: &Report<'_>, data: &InstData) -> Vec<Wanted> {
+fn wanted_operands(report: &FunctionReport<'_>, data: &InstData) -> Vec<AllowedTypes> {
     let ty = data.ty;
-    let own = Wanted::Exactly(ty);
-    let address = Wanted::Exactly(Type::I32);
+    let own = AllowedTypes::Exactly(ty);
+    let address = AllowedTypes::Exactly(Type::I32);
     match data.opcode.shape() {
         Shape::Const | Shape::MemorySize | Shape::GlobalGet | Shape::Jump | Shape::Trap => vec![],
         Shape::TableSize | Shape::DataDrop | Shape::ElemDrop | Shape::OsrTest => vec![],
@@ -209,14 +209,14 @@ fn wanted_operands(report: &Report<'_>, data: &InstData) -> Vec<Wanted> {
         Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => {
             vec![own, own]
         }
-        Shape::Extend => vec![Wanted::IntNarrowerThan(ty)],
-        Shape::Wrap => vec![Wanted::IntWiderThan(ty)],
-        Shape::IntToFloat => vec![Wanted::Int32Or64],
-        Shape::FloatToInt => vec![Wanted::Float],
-        Shape::Promote => vec![Wanted::Exactly(Type::F32)],
-        Shape::Demote => vec![Wanted::Exactly(Type::F64)],
-        Shape::Bitcast => vec![Wanted::TwinOf(ty)],
-        Shape::Select => vec![Wanted::Int, own, own],
+        Shape::Extend => vec![AllowedTypes::IntNarrowerThan(ty)],
+        Shape::Wrap => vec![AllowedTypes::IntWiderThan(ty)],
+        Shape::IntToFloat => vec![AllowedTypes::Int32Or64],
+        Shape::FloatToInt => vec![AllowedTypes::Float],
+        Shape::Promote => vec![AllowedTypes::Exactly(Type::F32)],
+        Shape::Demote => vec![AllowedTypes::Exactly(Type::F64)],
+        Shape::Bitcast => vec![AllowedTypes::TwinOf(ty)],
+        Shape::Select => vec![AllowedTypes::Int, own, own],
         Shape::Load(_) | Shape::MemoryGrow | Shape::TableGet | Shape::Switch => vec![address],
         Shape::Store(_) | Shape::TableSet => vec![address, own],
         Shape::TableGrow => vec![own, address],
@@ -228,26 +228,26 @@ fn wanted_operands(report: &Report<'_>, data: &InstData) -> Vec<Wanted> {
         | Shape::TableInit => {
             vec![address; 3]
         }
-        Shape::BrIf => vec![Wanted::Int],
-        Shape::OsrExit => vec![Wanted::Any; data.args.len()],
+        Shape::BrIf => vec![AllowedTypes::Int],
+        Shape::OsrExit => vec![AllowedTypes::Any; data.args.len()],
         Shape::Return => exactly(&report.function.signature().results),
         Shape::Call | Shape::CallIndirect => {
             let mut wanted =
                 called_signature(report, data).map_or(Vec::new(), |s| exactly(&s.params));
             if data.opcode.shape() == Shape::CallIndirect {
-                wanted.push(Wanted::Exactly(Type::I32));
+                wanted.push(AllowedTypes::Exactly(Type::I32));
             }
             wanted
         }
     }
 }
 
-fn exactly(types: &[Type]) -> Vec<Wanted> {
-    types.iter().map(|ty| Wanted::Exactly(*ty)).collect()
+fn exactly(types: &[Type]) -> Vec<AllowedTypes> {
+    types.iter().map(|ty| AllowedTypes::Exactly(*ty)).collect()
 }
 
 /// The signature in the immediate of a call.
-fn called_signature<'a>(report: &Report<'a>, data: &InstData) -> Option<&'a Signature> {
+fn called_signature<'a>(report: &FunctionReport<'a>, data: &InstData) -> Option<&'a Signature> {
     match data.imm {
         Imm::Func(func) => report.module.sigs.get(report.module.funcs.get(func)?.sig),
         Imm::Indirect(sig, _) => report.module.sigs.get(sig),
@@ -255,7 +255,7 @@ fn called_signature<'a>(report: &Report<'a>, data: &InstData) -> Option<&'a Sign
     }
 }
 
-fn check_operands(report: &mut Report<'_>, inst: Inst, data: &InstData) {
+fn check_operands(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData) {
     let wanted = wanted_operands(report, data);
     if wanted.len() != data.args.len() {
         let message = format!("{} operands where {} belong", data.args.len(), wanted.len());
@@ -269,7 +269,7 @@ fn check_operands(report: &mut Report<'_>, inst: Inst, data: &InstData) {
     }
 }
 
-fn check_results(report: &mut Report<'_>, inst: Inst, data: &InstData) {
+fn check_results(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData) {
     let by_opcode = data.opcode.result_type(data.ty);
     let wanted = match called_signature(report, data) {
         Some(signature) => signature.results.as_slice(),
@@ -287,7 +287,7 @@ fn check_results(report: &mut Report<'_>, inst: Inst, data: &InstData) {
     }
 }
 
-fn check_target_count(report: &mut Report<'_>, inst: Inst, data: &InstData) {
+fn check_target_count(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData) {
     let count = data.targets.len();
     let fits = match data.opcode.shape() {
         Shape::Jump => count == 1,
@@ -304,7 +304,7 @@ fn check_target_count(report: &mut Report<'_>, inst: Inst, data: &InstData) {
     }
 }
 
-fn check_target(report: &mut Report<'_>, inst: Inst, target: &Target) {
+fn check_target(report: &mut FunctionReport<'_>, inst: Inst, target: &Target) {
     let params = report.function.block_params(target.block);
     if params.len() != target.args.len() {
         let name = report.block_name(target.block);
@@ -331,6 +331,6 @@ fn check_target(report: &mut Report<'_>, inst: Inst, target: &Target) {
     }
 }
 
-fn type_of(report: &Report<'_>, value: Value) -> Option<Type> {
+fn type_of(report: &FunctionReport<'_>, value: Value) -> Option<Type> {
     report.function.values.get(value).map(|d| d.ty)
 }

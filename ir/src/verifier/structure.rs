@@ -1,7 +1,7 @@
 //! Rules about blocks, instruction lists and edges.
 
 use super::rules::Rule;
-use super::{Entity, Report};
+use super::{Entity, FunctionReport};
 use crate::entity::{Block, Inst};
 use crate::inst::Edge;
 use cranelift_entity::EntityRef;
@@ -9,7 +9,7 @@ use fixedbitset::FixedBitSet;
 
 /// The actual instructions of the function, collected by a walk of the lists that assumes no link
 /// is valid. All later checks use this collection.
-pub(super) struct Layout {
+pub(super) struct WalkedLayout {
     /// The existing blocks of the layout, each once.
     pub(super) blocks: Vec<Block>,
     /// Every instruction on a list, with its block, in layout order.
@@ -22,7 +22,7 @@ pub(super) struct Layout {
     sound: bool,
 }
 
-impl Layout {
+impl WalkedLayout {
     /// Whether the control-flow graph is well-formed enough to analyze.
     pub(super) fn is_sound(&self) -> bool {
         self.sound
@@ -40,9 +40,9 @@ impl Layout {
 }
 
 /// Walks a function and checks its structure.
-pub(super) fn check(report: &mut Report<'_>) -> Layout {
+pub(super) fn check(report: &mut FunctionReport<'_>) -> WalkedLayout {
     let function = report.function;
-    let mut layout = Layout {
+    let mut layout = WalkedLayout {
         blocks: Vec::new(),
         insts: Vec::new(),
         positions: vec![None; function.inst_bound()],
@@ -64,7 +64,7 @@ pub(super) fn check(report: &mut Report<'_>) -> Layout {
     layout
 }
 
-fn check_layout(report: &mut Report<'_>, layout: &mut Layout) {
+fn check_layout(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout) {
     let function = report.function;
     if function.block_count() == 0 {
         report.add(Rule::CfgLayout1, Entity::Whole, "there is no block");
@@ -97,7 +97,7 @@ fn check_layout(report: &mut Report<'_>, layout: &mut Layout) {
 
 /// Walks the list of a block. It stops at the first bad link, and so never visits an instruction
 /// twice.
-fn check_list(report: &mut Report<'_>, layout: &mut Layout, index: usize) {
+fn check_list(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout, index: usize) {
     let (function, block) = (report.function, layout.blocks[index]);
     let data = function.blocks.get(block).expect("the layout has blocks that exist");
     let (mut prev, mut next, mut order) = (None, data.first, None);
@@ -143,7 +143,7 @@ fn check_list(report: &mut Report<'_>, layout: &mut Layout, index: usize) {
     }
 }
 
-fn check_stray_insts(report: &mut Report<'_>, layout: &Layout) {
+fn check_stray_insts(report: &mut FunctionReport<'_>, layout: &WalkedLayout) {
     let function = report.function;
     for inst in function.insts.keys().filter(|i| layout.position(*i).is_none()) {
         report.inst(Rule::CfgList1, inst, "the instruction stands in no block");
@@ -151,7 +151,7 @@ fn check_stray_insts(report: &mut Report<'_>, layout: &Layout) {
 }
 
 /// Checks targets, and compares the lists of predecessors with the actual edges, both sorted.
-fn check_edges(report: &mut Report<'_>, layout: &mut Layout) {
+fn check_edges(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout) {
     let function = report.function;
     let mut edges = Vec::new();
     for &(inst, _) in &layout.insts {
@@ -197,7 +197,7 @@ fn check_edges(report: &mut Report<'_>, layout: &mut Layout) {
     }
 }
 
-fn check_entry(report: &mut Report<'_>, layout: &Layout) {
+fn check_entry(report: &mut FunctionReport<'_>, layout: &WalkedLayout) {
     let function = report.function;
     let Some(&entry) = layout.blocks.first() else {
         return;
@@ -210,7 +210,7 @@ fn check_entry(report: &mut Report<'_>, layout: &Layout) {
     }
 }
 
-fn check_names(report: &mut Report<'_>) {
+fn check_names(report: &mut FunctionReport<'_>) {
     let function = report.function;
     for value in function.value_names.keys().filter(|v| !function.has_value(**v)) {
         report.add(Rule::Name1, Entity::Value(*value), "a value that does not exist has a name");

@@ -1,8 +1,8 @@
 //! Rules about values: one definition, exact uses, dominance.
 
 use super::rules::Rule;
-use super::structure::Layout;
-use super::{Entity, Report};
+use super::structure::WalkedLayout;
+use super::{Entity, FunctionReport};
 use crate::cfg::Cfg;
 use crate::dom::DomTree;
 use crate::entity::{Block, Inst, Value};
@@ -11,10 +11,13 @@ use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 
 /// The values with exactly one definition, at the recorded place, by id.
-pub(super) type Definitions = FixedBitSet;
+pub(super) type SingleDefinitions = FixedBitSet;
 
 /// Checks that every value has exactly one definition, the recorded one.
-pub(super) fn check_definitions(report: &mut Report<'_>, layout: &Layout) -> Definitions {
+pub(super) fn check_definitions(
+    report: &mut FunctionReport<'_>,
+    layout: &WalkedLayout,
+) -> SingleDefinitions {
     let function = report.function;
     let mut defined = FixedBitSet::with_capacity(function.value_bound());
     for &block in &layout.blocks {
@@ -34,8 +37,8 @@ pub(super) fn check_definitions(report: &mut Report<'_>, layout: &Layout) -> Def
 }
 
 fn check_definition(
-    report: &mut Report<'_>,
-    defined: &mut Definitions,
+    report: &mut FunctionReport<'_>,
+    defined: &mut SingleDefinitions,
     value: Value,
     place: ValueDef,
 ) {
@@ -61,7 +64,7 @@ fn check_definition(
 }
 
 /// Checks that operands exist, and that the lists of users contain exactly the actual uses.
-pub(super) fn check_uses(report: &mut Report<'_>, layout: &Layout) {
+pub(super) fn check_uses(report: &mut FunctionReport<'_>, layout: &WalkedLayout) {
     let function = report.function;
     let mut uses: Vec<(Value, Inst)> = Vec::new();
     for &(inst, _) in &layout.insts {
@@ -92,7 +95,11 @@ pub(super) fn check_uses(report: &mut Report<'_>, layout: &Layout) {
 
 /// Checks that definitions dominate uses, in reachable blocks. Values with a bad definition already
 /// have a finding.
-pub(super) fn check_dominance(report: &mut Report<'_>, layout: &Layout, definitions: &Definitions) {
+pub(super) fn check_dominance(
+    report: &mut FunctionReport<'_>,
+    layout: &WalkedLayout,
+    definitions: &SingleDefinitions,
+) {
     let function = report.function;
     let cfg = Cfg::new(function);
     let tree = DomTree::new(function, &cfg);
@@ -121,8 +128,8 @@ pub(super) fn check_dominance(report: &mut Report<'_>, layout: &Layout, definiti
 }
 
 fn is_available(
-    report: &Report<'_>,
-    layout: &Layout,
+    report: &FunctionReport<'_>,
+    layout: &WalkedLayout,
     tree: &DomTree,
     value: Value,
     at: u32,

@@ -2,11 +2,11 @@
 //!
 //! A loop starts a header block, and each arm of an `if` starts a block. The exit of a structure
 //! gets a block only if it needs one. The first branch that leaves a structure ends its block
-//! without a terminator ([`Exit::Open`]). If control cannot fall through to the `end`, the code
+//! without a terminator ([`FrameExit::Open`]). If control cannot fall through to the `end`, the code
 //! that follows simply continues that block. A second branch forces a block for the exit, and the
 //! open block then gets a jump to it.
 
-use super::{Exit, Frame, Kind, Result, Translator, value_type};
+use super::{Frame, FrameExit, FrameKind, Result, Translator, value_type};
 use crate::budget::cost;
 use ir::{Block, Edge, Imm, Inst, InstSpec, Opcode, Target, TrapKind, Type, TypeList, Value};
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ impl Translator<'_> {
     /// Opens a structure that takes the top `params` values of the stack and gives `results`.
     pub(super) fn push_frame(
         &mut self,
-        kind: Kind,
+        kind: FrameKind,
         params: usize,
         results: TypeList,
     ) -> Result<()> {
@@ -28,7 +28,7 @@ impl Translator<'_> {
         self.work(cost::STACK * (params + results.len()) as u64)?;
         let below = self.stack.len() - params;
         let params = self.stack[below..].to_vec();
-        let (exit, height) = (Exit::Unused, below as u32);
+        let (exit, height) = (FrameExit::Unused, below as u32);
         self.frames.push(Frame { kind, exit, height, params, results, variables: Vec::new() });
         Ok(())
     }
@@ -47,13 +47,13 @@ impl Translator<'_> {
 
     pub(super) fn open(&mut self, ty: BlockType) -> Result<()> {
         let (params, results) = self.block_type(ty)?;
-        self.push_frame(Kind::Block, params, results)
+        self.push_frame(FrameKind::Block, params, results)
     }
 
     pub(super) fn open_loop(&mut self, ty: BlockType) -> Result<()> {
         let (params, results) = self.block_type(ty)?;
         let head = self.create_block()?;
-        self.push_frame(Kind::Loop(head), params, results)?;
+        self.push_frame(FrameKind::Loop(head), params, results)?;
         let index = self.frames.len() - 1;
         self.set_label_values(index)?;
         self.jump(head)?;
@@ -67,7 +67,7 @@ impl Translator<'_> {
         let (then, otherwise) = (self.create_block()?, self.reserve_block()?);
         let branch = self.br_if(condition, then, otherwise)?;
         self.builder.switch_to(then);
-        self.push_frame(Kind::If(branch, otherwise), params, results)
+        self.push_frame(FrameKind::If(branch, otherwise), params, results)
     }
 
     /// Translates `else`: ends the first arm and starts the second.
@@ -77,7 +77,8 @@ impl Translator<'_> {
             self.leave(index)?;
         }
         let frame = &mut self.frames[index];
-        let Kind::If(_, otherwise) = std::mem::replace(&mut frame.kind, Kind::Block) else {
+        let FrameKind::If(_, otherwise) = std::mem::replace(&mut frame.kind, FrameKind::Block)
+        else {
             unreachable!("importer: the validator lets `else` stand in an `if` only");
         };
         self.stack.truncate(frame.height as usize);
@@ -92,9 +93,9 @@ impl Translator<'_> {
     pub(super) fn end(&mut self) -> Result<()> {
         let index = self.frames.len() - 1;
         match self.frames[index].kind {
-            Kind::Loop(_) => {}
-            Kind::Block => self.end_block(index)?,
-            Kind::If(branch, otherwise) => self.end_if(index, branch, otherwise)?,
+            FrameKind::Loop(_) => {}
+            FrameKind::Block => self.end_block(index)?,
+            FrameKind::If(branch, otherwise) => self.end_if(index, branch, otherwise)?,
         }
         let frame = self.frames.pop().expect("the validator pairs every `end`");
         if self.unreachable.is_some() {
@@ -109,9 +110,9 @@ impl Translator<'_> {
     fn end_block(&mut self, index: usize) -> Result<()> {
         let reachable = self.unreachable.is_none();
         match (self.frames[index].exit, reachable) {
-            (Exit::Unused, _) => return Ok(()),
-            (Exit::Open(block), false) => self.builder.switch_to(block),
-            (Exit::Open(_) | Exit::Made(_), _) => {
+            (FrameExit::Unused, _) => return Ok(()),
+            (FrameExit::Open(block), false) => self.builder.switch_to(block),
+            (FrameExit::Open(_) | FrameExit::Made(_), _) => {
                 if reachable {
                     self.leave(index)?;
                 }
@@ -134,13 +135,13 @@ impl Translator<'_> {
         match self.frames[index].exit {
             // The false edge of the branch and the exits by `br` meet in one block. Without the
             // redirection, the false edge would go through a block of its own.
-            Exit::Made(exit) => self.builder.redirect(Edge { inst: branch, index: 1 }, exit),
+            FrameExit::Made(exit) => self.builder.redirect(Edge { inst: branch, index: 1 }, exit),
             // Otherwise the target of the false edge becomes the exit block.
-            Exit::Open(block) => {
+            FrameExit::Open(block) => {
                 self.jump_from(block, otherwise)?;
-                self.frames[index].exit = Exit::Made(otherwise);
+                self.frames[index].exit = FrameExit::Made(otherwise);
             }
-            Exit::Unused => self.frames[index].exit = Exit::Made(otherwise),
+            FrameExit::Unused => self.frames[index].exit = FrameExit::Made(otherwise),
         }
         self.end_block(index)
     }
@@ -149,11 +150,11 @@ impl Translator<'_> {
     fn leave(&mut self, index: usize) -> Result<()> {
         self.set_label_values(index)?;
         match self.frames[index].exit {
-            Exit::Unused => {
+            FrameExit::Unused => {
                 let block = self.builder.current().expect("reachable code has an open block");
-                self.frames[index].exit = Exit::Open(block);
+                self.frames[index].exit = FrameExit::Open(block);
             }
-            Exit::Open(_) | Exit::Made(_) => {
+            FrameExit::Open(_) | FrameExit::Made(_) => {
                 let exit = self.exit_block(index)?;
                 self.jump(exit)?;
             }
@@ -163,11 +164,12 @@ impl Translator<'_> {
 
     /// The block that follows a structure that is not a loop; created if it does not exist yet.
     fn exit_block(&mut self, index: usize) -> Result<Block> {
-        if let Exit::Made(block) = self.frames[index].exit {
+        if let FrameExit::Made(block) = self.frames[index].exit {
             return Ok(block);
         }
         let exit = self.reserve_block()?;
-        if let Exit::Open(block) = std::mem::replace(&mut self.frames[index].exit, Exit::Made(exit))
+        if let FrameExit::Open(block) =
+            std::mem::replace(&mut self.frames[index].exit, FrameExit::Made(exit))
         {
             self.jump_from(block, exit)?;
         }
@@ -179,8 +181,8 @@ impl Translator<'_> {
     fn set_label_values(&mut self, index: usize) -> Result<()> {
         let frame = &self.frames[index];
         let count = match frame.kind {
-            Kind::Loop(_) => frame.params.len(),
-            Kind::Block | Kind::If(..) => frame.results.len(),
+            FrameKind::Loop(_) => frame.params.len(),
+            FrameKind::Block | FrameKind::If(..) => frame.results.len(),
         };
         let first = self.stack.len() - count;
         // The first branch declares the variables, with the types of its values.
@@ -213,11 +215,11 @@ impl Translator<'_> {
     /// The target block of a branch to a structure, for a branch that cannot leave its block open.
     fn label(&mut self, index: usize) -> Result<Block> {
         match self.frames[index].kind {
-            Kind::Loop(head) => {
+            FrameKind::Loop(head) => {
                 self.loop_heads.insert(head);
                 Ok(head)
             }
-            Kind::Block | Kind::If(..) => self.exit_block(index),
+            FrameKind::Block | FrameKind::If(..) => self.exit_block(index),
         }
     }
 
@@ -229,12 +231,12 @@ impl Translator<'_> {
         let index = self.frame_index(depth);
         match self.frames[index].kind {
             _ if index == 0 => return self.return_from_function(),
-            Kind::Loop(_) => {
+            FrameKind::Loop(_) => {
                 self.set_label_values(index)?;
                 let head = self.label(index)?;
                 self.jump(head)?;
             }
-            Kind::Block | Kind::If(..) => self.leave(index)?,
+            FrameKind::Block | FrameKind::If(..) => self.leave(index)?,
         }
         self.unreachable = Some(0);
         Ok(())

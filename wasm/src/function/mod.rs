@@ -12,7 +12,7 @@
 mod control;
 mod storage;
 
-use crate::budget::{Budget, cost};
+use crate::budget::{ImportBudget, cost};
 use crate::error::ImportError;
 use crate::index::Index;
 use crate::operators;
@@ -25,7 +25,7 @@ use wasmparser::{FuncValidator, FunctionBody, HeapType, Operator, ValidatorResou
 
 /// The parts of a module that the translation of a body reads.
 #[derive(Debug)]
-pub(crate) struct Context<'a> {
+pub(crate) struct ModuleContext<'a> {
     pub(crate) module: &'a Module,
     /// The signature for each type index. Several types may share one signature.
     pub(crate) types: &'a [Sig],
@@ -34,7 +34,7 @@ pub(crate) struct Context<'a> {
 
 /// The way in which control reaches the code after the `end` of a structure.
 #[derive(Clone, Copy, Debug)]
-enum Exit {
+enum FrameExit {
     /// So far only by falling through.
     Unused,
     /// Only by the branch that ends this block. The block has no terminator yet.
@@ -44,7 +44,7 @@ enum Exit {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum FrameKind {
     /// A block, the arm after an `else`, or the function itself.
     Block,
     /// A loop with this header.
@@ -55,8 +55,8 @@ enum Kind {
 
 #[derive(Debug)]
 struct Frame {
-    kind: Kind,
-    exit: Exit,
+    kind: FrameKind,
+    exit: FrameExit,
     /// The height of the operand stack below the structure and its parameters.
     height: u32,
     /// The parameters of the structure. Both arms of an `if` receive them.
@@ -77,8 +77,8 @@ struct Locals {
 }
 
 pub(crate) struct Translator<'a> {
-    context: Context<'a>,
-    budget: &'a mut Budget,
+    context: ModuleContext<'a>,
+    budget: &'a mut ImportBudget,
     builder: FunctionBuilder,
     locals: Locals,
     stack: Vec<Value>,
@@ -110,11 +110,11 @@ type Result<T> = std::result::Result<T, ImportError>;
 
 /// Validates and translates the body of a function.
 pub(crate) fn translate(
-    context: Context<'_>,
+    context: ModuleContext<'_>,
     func: Func,
     body: &FunctionBody<'_>,
     validator: &mut FuncValidator<ValidatorResources>,
-    budget: &mut Budget,
+    budget: &mut ImportBudget,
 ) -> Result<Function> {
     let signature = context.module.signature(func).clone();
     let name = &context.module.funcs[func].name;
@@ -182,7 +182,7 @@ impl<'a> Translator<'a> {
             self.builder.def_var(variable, value);
             self.locals.variables.insert(index as u32, variable);
         }
-        self.push_frame(Kind::Block, 0, signature.results.clone())
+        self.push_frame(FrameKind::Block, 0, signature.results.clone())
     }
 
     fn declare_locals(
