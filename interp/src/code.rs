@@ -10,7 +10,7 @@
 
 use super::bulk::BulkOp;
 use super::fast::data::Fast;
-use super::op::{Code as ExactOpCode, ExactOp};
+use super::op::{ExactOp, ExactOpCode};
 use cranelift_entity::EntityRef;
 use ir::entity::{Inst, Memory, Point, Value};
 use ir::trap::TrapKind;

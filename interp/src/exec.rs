@@ -8,7 +8,7 @@
 use super::bulk::Bulk;
 use super::calls::{self, ValueList};
 use super::code::FarAccess;
-use super::globals::{Globals, observed_digest};
+use super::globals::observed_digest;
 use super::host::{Host, HostError};
 use super::machine::Machine;
 use super::memory::Memories;

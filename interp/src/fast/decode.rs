@@ -2,7 +2,7 @@
 
 use super::coalesce::coalesce;
 use super::data::{Fast, WINDOW};
-use super::op::{Code as FastOpCode, FastOp, branch_code, step_codes, value_code};
+use super::op::{FastOp, FastOpCode, branch_code, step_codes, value_code};
 
 use crate::code::Code;
 use crate::moves::sequentialize;

@@ -18,7 +18,7 @@ use ir::types::Type;
 
 /// Why the fast loop stopped.
 enum FastStop {
-    LoopStop(LoopStop),
+    Stop(LoopStop),
     /// The exact loop must execute the instruction at the pc; the fast loop can continue after it.
     Rare,
     /// The exact loop must take over the run at the pc.

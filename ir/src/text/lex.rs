@@ -222,7 +222,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The name after a sigil, and the offset after it.
-    fn scan_name(&self) -> Result<(Cow<'a, str>, usize), Fault> {
+    fn scan_name(&self) -> Result<(Cow<'a, str>, usize), TextFault> {
         let from = self.at + 1;
         if self.line[from..].starts_with('"') {
             let (bytes, end) = self.scan_quoted(from)?;

@@ -5,16 +5,13 @@ use super::declarations::{
 };
 use super::error::{Faults, SourceText, TextFault};
 use super::items::{
-    BitsItem, BlockItem, File, FuncItem, ImmItem, InstItem, Item, Param, SourceName, TargetItem,
+    BlockItem, File, FuncItem, ImmItem, InstItem, Item, Param, SourceName, TargetItem,
 };
 use super::lex::{Cursor, Token};
-use super::read::{
-    read_bits, read_list, read_results, read_signature, read_type, read_u32, read_unsigned,
-};
+use super::read::{read_bits, read_list, read_results, read_signature, read_type, read_unsigned};
 use crate::opcode::{Opcode, Shape};
-use crate::reference;
 use crate::trap::TrapKind;
-use crate::types::{Signature, Type, TypeList};
+use crate::types::{Type, TypeList};
 use std::collections::HashMap;
 
 /// Reads every line of a text. Stops early when the number of errors reaches the maximum.
