@@ -38,14 +38,24 @@ const ALLOWED: &[Row] = &[
 ];
 
 /// The crates that embedders link.
-const LIBRARY: &[&str] = &[
-    "certify", "check", "interp", "ir", "jit", "osr", "passes", "resume", "transition", "wasm",
-];
+const LIBRARY: &[&str] =
+    &["certify", "check", "interp", "ir", "jit", "osr", "passes", "resume", "transition", "wasm"];
 
 /// The crates that the command and the campaigns link.
 const EVERYTHING: &[&str] = &[
-    "certify", "check", "fuzz", "interp", "ir", "jit", "osier", "osr", "passes", "resume",
-    "transition", "verify", "wasm",
+    "certify",
+    "check",
+    "fuzz",
+    "interp",
+    "ir",
+    "jit",
+    "osier",
+    "osr",
+    "passes",
+    "resume",
+    "transition",
+    "verify",
+    "wasm",
 ];
 
 /// The crates that may enable the feature `unproved` of `check` outside tests: the oracles, which
@@ -89,7 +99,11 @@ fn dependencies() -> BTreeMap<String, Vec<Dependency>> {
         let dependency = |d: &Value| Dependency {
             on: short(text(d, "name")),
             is_development: d["kind"].as_str() == Some("dev"),
-            features: list(d, "features").iter().filter_map(Value::as_str).map(Into::into).collect(),
+            features: list(d, "features")
+                .iter()
+                .filter_map(Value::as_str)
+                .map(Into::into)
+                .collect(),
         };
         inside.map(dependency).collect()
     };

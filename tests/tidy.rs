@@ -39,16 +39,20 @@ const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[
         "run_loop",
         "the interpreter's dispatch: one short arm for each operation, sharing the registers of the loop",
     ),
-    (
-        "interp/src/fast/exec.rs",
-        "run_loop",
-        "the dispatch of the fast tier, for the same reason",
-    ),
+    ("interp/src/fast/exec.rs", "run_loop", "the dispatch of the fast tier, for the same reason"),
 ];
 
 /// Library crates: no input or output, no clock, no global state.
 const LIBRARIES: &[&str] = &[
-    "ir/", "transition/", "passes/", "osr/", "certify/", "check/", "interp/", "resume/", "verify/",
+    "ir/",
+    "transition/",
+    "passes/",
+    "osr/",
+    "certify/",
+    "check/",
+    "interp/",
+    "resume/",
+    "verify/",
     "wasm/",
 ];
 
@@ -119,8 +123,26 @@ fn is_link(line: &str) -> bool {
 #[expect(clippy::print_stdout, reason = "the counts are figures that people ask for")]
 fn prose_names_its_subjects() {
     let folders = [
-        "ir", "transition", "number", "passes", "osr", "certify", "check", "interp", "resume", "jit",
-        "verify", "wasm", "fuzz", "src", "cli", "provers", "judges", "examples", "tests", "docs",
+        "ir",
+        "transition",
+        "number",
+        "passes",
+        "osr",
+        "certify",
+        "check",
+        "interp",
+        "resume",
+        "jit",
+        "verify",
+        "wasm",
+        "fuzz",
+        "src",
+        "cli",
+        "provers",
+        "judges",
+        "examples",
+        "tests",
+        "docs",
     ];
     let mut counts: std::collections::BTreeMap<&str, prose::Counts> = Default::default();
     for (path, text) in files().iter().filter(|(p, _)| p.ends_with(".rs") || p.ends_with(".md")) {

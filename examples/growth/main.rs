@@ -18,7 +18,6 @@ use check::verdict::{Options, Verdict};
 use clap::Parser;
 use ir::{Function, Module};
 use osier::driver::{Format, NoObserver, Vigilance, derive, load};
-use osier::certify::Certifier;
 use osr::{Level, VersionPair, synthesize};
 use passes::Pipeline;
 use shapes::Shape;

@@ -6,12 +6,69 @@
 
 /// Words that point at things instead of naming them.
 const FUNCTION_WORDS: &[&str] = &[
-    "it", "its", "itself", "they", "them", "their", "themselves", "he", "she", "his", "her", "him",
-    "we", "you", "that", "this", "these", "those", "which", "who", "whom", "whose", "what",
-    "whatever", "whichever", "whoever", "where", "wherever", "when", "whenever", "how", "why",
-    "such", "one", "ones", "other", "others", "another", "some", "any", "none", "nothing",
-    "anything", "something", "each", "all", "both", "either", "neither", "same", "so", "has",
-    "have", "had", "do", "does", "did", "not", "no", "nor", "there", "here", "else",
+    "it",
+    "its",
+    "itself",
+    "they",
+    "them",
+    "their",
+    "themselves",
+    "he",
+    "she",
+    "his",
+    "her",
+    "him",
+    "we",
+    "you",
+    "that",
+    "this",
+    "these",
+    "those",
+    "which",
+    "who",
+    "whom",
+    "whose",
+    "what",
+    "whatever",
+    "whichever",
+    "whoever",
+    "where",
+    "wherever",
+    "when",
+    "whenever",
+    "how",
+    "why",
+    "such",
+    "one",
+    "ones",
+    "other",
+    "others",
+    "another",
+    "some",
+    "any",
+    "none",
+    "nothing",
+    "anything",
+    "something",
+    "each",
+    "all",
+    "both",
+    "either",
+    "neither",
+    "same",
+    "so",
+    "has",
+    "have",
+    "had",
+    "do",
+    "does",
+    "did",
+    "not",
+    "no",
+    "nor",
+    "there",
+    "here",
+    "else",
 ];
 
 /// A sentence of so many words is long.
@@ -145,9 +202,9 @@ fn sentences(paragraph: &str) -> impl Iterator<Item = &str> {
         if rest.is_empty() {
             return None;
         }
-        let end = rest.match_indices(['.', '?', '!']).find_map(|(at, _)| {
-            rest[at + 1..].starts_with(char::is_whitespace).then_some(at + 1)
-        });
+        let end = rest
+            .match_indices(['.', '?', '!'])
+            .find_map(|(at, _)| rest[at + 1..].starts_with(char::is_whitespace).then_some(at + 1));
         let (sentence, behind) = rest.split_at(end.unwrap_or(rest.len()));
         rest = behind;
         Some(sentence.trim())

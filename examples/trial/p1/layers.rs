@@ -1,18 +1,18 @@
 //! The layers that may detect a bug, each by itself.
 
-use super::made::{How, Made, Pair};
+use super::made::{How, Judged, Made};
 use crate::cases::Case;
 use crate::cases::oracle_options;
 use crate::output;
-use transition::certificate::{Certificate, VersionTerms};
-use transition::VersionKey;
-use interp::{Limits, Machine, NoHost, NoObserver};
 use check::relate;
 use check::verdict::{Check, Options};
+use interp::{Limits, Machine, NoHost, NoObserver};
 use ir::{Func, Point};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use transition::Side;
+use transition::VersionKey;
+use transition::certificate::{Certificate, VersionTerms};
+use transition::{Pair, Side};
 use verify::generate::Program;
 use verify::hops::{Edge, FunctionGraph, HopOptions, Hopper};
 use verify::state_oracle::{FunctionPair, Oracle};
@@ -102,16 +102,16 @@ pub(crate) fn is_beside_refused(rejected: &Rejected, (_, key, ..): &Place) -> bo
 }
 
 /// The entries that the checker rejects; `None` if it cannot relate the versions.
-fn rejects(program: &Program, pair: &Pair) -> Option<Vec<(usize, Point)>> {
-    let versions = pair.case.versions();
+fn rejects(program: &Program, pair: &Judged) -> Option<Vec<(usize, Point)>> {
+    let versions = pair.case.versions.as_ref();
     let Some((certificate, facts)) = &pair.certificate else {
         // The certifier panicked. An empty certificate still shows whether the versions are wrong,
         // since the checker looks at them first.
-        let [a, b] = versions.map(VersionKey::of);
+
         let nothing =
             || VersionTerms { values: Vec::new(), memory: Vec::new(), writes: Vec::new() };
         let empty = Certificate {
-            versions: [a, b],
+            versions: [VersionKey::of(versions.before), VersionKey::of(versions.after)],
             terms: Vec::new(),
             sides: [nothing(), nothing()],
             anchors: Vec::new(),
@@ -123,12 +123,12 @@ fn rejects(program: &Program, pair: &Pair) -> Option<Vec<(usize, Point)>> {
     };
     let relation = relate(&program.module, versions, certificate, Options::default()).ok()?;
     let mut rejected = Vec::new();
-    for side in [0, 1] {
-        let armed: Vec<_> = pair.armed[1 - side].iter().collect();
+    for side in Side::BOTH {
+        let armed: Vec<_> = pair.armed[side.other()].iter().collect();
         let mapping = &pair.case.mappings[side];
-        let verdicts = relation.judge(Side::BOTH[side], mapping, &facts[side], &armed);
+        let verdicts = relation.judge(side, mapping, &facts[side], &armed);
         let entries = mapping.entries().zip(verdicts).filter(|(_, verdict)| !verdict.holds());
-        rejected.extend(entries.map(|((point, _), _)| (side, point)));
+        rejected.extend(entries.map(|((point, _), _)| (side as usize, point)));
     }
     Some(rejected)
 }
@@ -164,8 +164,7 @@ pub(crate) fn blamed(program: &Program, made: &Made) -> BTreeSet<Place> {
 fn together(made: &Made) -> BTreeMap<(usize, usize, How), Vec<FunctionPair<'_>>> {
     let mut groups: BTreeMap<(usize, usize, How), Vec<FunctionPair<'_>>> = BTreeMap::new();
     for pair in made.families.iter().flat_map(|f| &f.pairs) {
-        let [there, back] = &pair.case.mappings;
-        groups.entry(pair.key).or_default().push(pair.case.pair([there, back]));
+        groups.entry(pair.key).or_default().push(pair.case.pair(pair.case.mappings.as_ref()));
     }
     groups
 }
@@ -215,10 +214,10 @@ fn output(program: &Program, made: &Made) -> bool {
     !made.ill_formed
         && cases().any(|case| {
             quietly(|| {
-                let fails = |side: usize| {
+                let fails = |side: Side| {
                     !output::killed(program, case, side, &case.mappings[side]).is_empty()
                 };
-                versions_differ(program, case) || fails(0) || fails(1)
+                versions_differ(program, case) || Side::BOTH.into_iter().any(fails)
             })
         })
 }
@@ -231,8 +230,9 @@ fn versions_differ(program: &Program, case: &Case) -> bool {
         let checked = interp::Options { track_memory: true, ..interp::Options::default() };
         let machine = Machine::with_options(&code, limits, checked);
         let mut machine = machine.expect("generated modules can be instantiated");
-        let ids = case.versions().map(|v| machine.add_version(&program.module, case.func, v));
-        let [before, after] = ids.map(|id| {
+        let ids =
+            case.versions.as_ref().map(|v| machine.add_version(&program.module, case.func, v));
+        let Pair { before, after } = ids.map(|id| {
             let mut machine = machine.clone();
             machine.set_current(case.func, id);
             let outcome = machine.invoke(program.main, args, &mut NoHost, &mut NoObserver);

@@ -3,19 +3,18 @@
 use super::programs::Subject;
 use crate::cases::Case;
 use ir::edit::{ActionLog, Fuel, apply, check_replay};
-use transition::mapping::Mapping;
 use ir::verifier::verify_function;
 use ir::{Func, Function, Inst, Module};
 use mutants::switch::with;
 use mutants::table::Mutant;
-use osier::certify::Certifier;
-use osr::{Level, Version, VersionGraph, VersionPair, VersionTree, synthesize};
 use osier::transition::compose;
+use osr::{Level, Version, VersionGraph, VersionPair, VersionTree, synthesize};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use transition::Demand;
-use transition::Side;
 use transition::certificate::{Certificate, MappingFacts};
+use transition::mapping::Mapping;
+use transition::{Pair, Side};
 
 /// The most rewrites of a pass, since a wrong rule may apply to its own result forever.
 const MOST_REWRITES: u64 = 2000;
@@ -37,18 +36,18 @@ pub(crate) struct Family {
     pub(crate) versions: Vec<Function>,
     /// All mappings between them that were synthesized together, with the indices of the versions.
     pub(crate) edges: Vec<(usize, usize, Mapping)>,
-    pub(crate) pairs: Vec<Pair>,
+    pub(crate) pairs: Vec<Judged>,
 }
 
 /// Two versions, with a mapping in each direction.
-pub(crate) struct Pair {
+pub(crate) struct Judged {
     /// The versions and the kind of the mappings; pairs with equal keys run together.
     pub(crate) key: (usize, usize, How),
     pub(crate) case: Case,
     /// By side: the armed mappings out of this version.
-    pub(crate) armed: [Vec<Mapping>; 2],
+    pub(crate) armed: Pair<Vec<Mapping>>,
     /// `None` if the certifier panicked.
-    pub(crate) certificate: Option<(Certificate, [MappingFacts; 2])>,
+    pub(crate) certificate: Option<(Certificate, Pair<MappingFacts>)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,7 +77,7 @@ impl Made {
     pub(crate) fn is_same_as(&self, other: &Made) -> bool {
         let alike = |a: &Family, b: &Family| {
             let same_code = a.versions.iter().zip(&b.versions).all(|(a, b)| a.same_as(b).is_ok());
-            let made = |p: &'_ Pair| (p.case.mappings.clone(), p.certificate.clone());
+            let made = |p: &'_ Judged| (p.case.mappings.clone(), p.certificate.clone());
             let cases = a.pairs.iter().map(made).eq(b.pairs.iter().map(made));
             a.versions.len() == b.versions.len() && same_code && a.edges == b.edges && cases
         };
@@ -190,15 +189,15 @@ impl Family {
         let [first, .., last] = tree.versions().collect::<Vec<_>>()[..] else { return None };
         let mut family =
             Family { func, versions: Vec::new(), edges: Vec::new(), pairs: Vec::new() };
-        let versions = [first, last].map(|v| tree.function(v).clone());
-        let [a, b] = &versions;
-        let mappings = [Mapping::new(a, b), Mapping::new(b, a)];
+        let versions = Pair::new(first, last).map(|v| tree.function(v).clone());
+        let Pair { before, after } = versions.as_ref();
+        let mappings = Pair::new(Mapping::new(before, after), Mapping::new(after, before));
         let log = tree.log(first, last).expect("versions form a chain");
         let case = Case { func, versions, log, anchors: BTreeSet::new(), mappings };
-        family.pairs.push(Pair {
+        family.pairs.push(Judged {
             key: (0, 1, How::Built),
             case,
-            armed: [Vec::new(), Vec::new()],
+            armed: Pair::default(),
             certificate: None,
         });
         Some(family)
@@ -219,40 +218,34 @@ impl Family {
             compose(&lower.forward.mapping, &upper.forward.mapping).expect("a chain").mapping;
         let back =
             compose(&upper.backward.mapping, &lower.backward.mapping).expect("a chain").mapping;
-        self.add(tree, (first, last, How::ComposedApart), [there, back], anchors);
+        self.add(tree, (first, last, How::ComposedApart), Pair::new(there, back), anchors);
     }
 
     fn add(
         &mut self,
         tree: &VersionTree,
         (from, to, how): (Version, Version, How),
-        mappings: [Mapping; 2],
+        mappings: Pair<Mapping>,
         anchors: BTreeSet<Inst>,
     ) {
-        let versions = [from, to].map(|v| tree.function(v).clone());
+        let versions = Pair::new(from, to).map(|v| tree.function(v).clone());
         let log = tree.log(from, to).expect("versions form a chain");
         let leaving = |version: Version| match how {
             // A mapping synthesized outside the graph is armed without the graph's mappings.
-            How::ComposedApart => vec![mappings[usize::from(version == to)].clone()],
+            How::ComposedApart => {
+                vec![mappings[if version == to { Side::After } else { Side::Before }].clone()]
+            }
             _ => {
                 let edges =
                     self.edges.iter().filter(|(from, ..)| *from == version.as_u32() as usize);
                 edges.map(|(_, _, mapping)| mapping.clone()).collect()
             }
         };
-        let armed = [leaving(from), leaving(to)];
+        let armed = Pair::new(leaving(from), leaving(to));
         let case = Case { func: self.func, versions, log, anchors, mappings };
-        let certificate = catch_unwind(AssertUnwindSafe(|| certify(&case))).ok();
+        let certificate =
+            catch_unwind(AssertUnwindSafe(|| case.certificate(case.mappings.as_ref()))).ok();
         let key = (from.as_u32() as usize, to.as_u32() as usize, how);
-        self.pairs.push(Pair { key, case, armed, certificate });
+        self.pairs.push(Judged { key, case, armed, certificate });
     }
-}
-
-fn certify(case: &Case) -> (Certificate, [MappingFacts; 2]) {
-    let pair = VersionPair::new(&case.versions[0], &case.versions[1], &case.log)
-        .expect("the log was replayed");
-    let common = pair.correspondence();
-    let mut certifier = Certifier::new(&common);
-    let facts = Pair::from_fn(|side| certifier.facts(side, &case.mappings[side]));
-    (certifier.into_certificate(), facts)
 }

@@ -1,8 +1,8 @@
 //! The layer of native code, in a child process, since wrong code may do anything.
 
+use fuzz::{Case, Clock, Options, judge_native};
 use mutants::switch::with;
 use mutants::table::{Mutant, Table};
-use fuzz::{Case, Clock, Options, judge_native};
 use osier::ir::text::parse_module;
 use osier::passes;
 use std::io::Write as _;
