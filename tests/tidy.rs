@@ -217,13 +217,13 @@ fn passes_and_pipelines_are_listed() {
 /// The most lines of code, without comments, blank lines and tests, of the modules of the checker
 /// that decide acceptance. A reader must go through these lines to trust the checker. The other
 /// modules of the crate word verdicts and tell refuted entries from undecided ones.
-const ACCEPTANCE_LINES: usize = 0;
+const ACCEPTANCE_LINES: usize = 2485;
 
 /// Where those modules are.
 const ACCEPTANCE: &str = "check/src/accept/";
 
 /// The most lines of code of the files below the checker that acceptance rests on, too.
-const FOUNDATION_LINES: usize = 0;
+const FOUNDATION_LINES: usize = 4006;
 
 /// The files of `transition` and `ir` that the modules of acceptance use: what composes and what is
 /// well-typed; versions and their parts; the table and the meaning of operations; the rewrite

@@ -128,6 +128,22 @@ fn split() -> Draft {
     passed(&split, &split.replace("test(%k)", "yes"), &["test"])
 }
 
+/// The landing point is after a division that the source version has ahead. Whether it is ahead on
+/// this path rests on what the passed branch decides, so the entry is not proved and not refuted.
+#[test]
+fn no_landing_after_a_trap_is_refuted_where_a_passed_branch_decides() {
+    let divides = |text: &str| {
+        text.replace("yes:\nreturn %x", "yes:\n%d = udiv.i32 %x, %y\nreturn %x")
+            .replace("test(%k), right\n", "left, right\n")
+            .replace("right:\n%c", "left:\njump test(%k)\nright:\n%c")
+    };
+    let before = divides(BEFORE);
+    let mut draft = passed(&before, &before.replace("test(%k)", "yes"), &["test"]);
+    let points = [draft.at(Before, "left", 0), draft.at(After, "yes", 1)];
+    draft.entry(Before, points, Vec::new(), &[("x", draft.from(Before, "x"))]);
+    stops(&draft.done(Check::TrapPassed, "a target point after a division that is ahead"));
+}
+
 /// Above the block that binds the constant, every point is on the whole path.
 #[test]
 fn what_leads_to_the_block_that_binds_the_constant_is_not_shared() {

@@ -174,7 +174,7 @@ impl Family {
         for both in graph.edges().chunks(2) {
             let [there, back] = both else { continue };
             let how = if family.pairs.len() < ends.len() { How::Built } else { How::Composed };
-            let mappings = [there.mapping.clone(), back.mapping.clone()];
+            let mappings = Pair::new(there.mapping.clone(), back.mapping.clone());
             family.add(tree, (there.from, there.to, how), mappings, there.anchors.clone());
         }
         if let [first, middle, last] = ids.as_slice() {
