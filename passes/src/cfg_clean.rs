@@ -179,8 +179,8 @@ impl Work {
     }
 
     /// Redirects all edges into empty blocks, and adds these blocks to `skipped`. In a chain of
-    /// empty blocks the last is skipped first, so that each edge is redirected once. Returns `false`
-    /// if the fuel runs out.
+    /// empty blocks the last is skipped first, so that each edge is redirected once. Returns
+    /// `false` if the fuel runs out.
     fn redirect_past(&mut self, ed: &mut Editor<'_>, skipped: &mut Vec<Block>) -> bool {
         let pending = std::mem::take(&mut self.skippable);
         let mut seen: BTreeSet<Block> = BTreeSet::new();

@@ -23,7 +23,8 @@
 //! `delete`, `remove_block_param`.
 //!
 //! *Effect on mappings*: links the removed value with the remaining one, whose live range may grow.
-//! The certifier numbers values with the same strength, so it proves the replacements made here.
+//! The certifier numbers values with the same crate ([`number`]), so it proves the replacements
+//! made here.
 //!
 //! *Why correct*: after the last round, every edge that may be taken passes to a parameter a value
 //! of the parameter's class, by induction over the edges taken. A term is a function of its leaves,
