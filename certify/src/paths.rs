@@ -223,8 +223,8 @@ impl AnchorPaths {
         version.live().has(version.f(), edge).then_some(edge)
     }
 
-    /// The bits of a class at the end of the path so far, given by the blocks entered. The recursion ends when
-    /// `left` classes have been looked at.
+    /// The bits of a class at the end of the path so far, which has entered these blocks. The
+    /// recursion ends when `left` classes have been looked at.
     fn bits(
         &self,
         version: &NumberedVersion<'_>,

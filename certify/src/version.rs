@@ -105,6 +105,7 @@ impl Assumptions {
                 continue;
             }
             let edges: SmallVec<[Edge; 4]> = live.leading_to(f, block).collect();
+            // Memory is like one more parameter of the block, but never shares a leaf with another.
             let memory = found.at_start.get(block);
             if !self.pinned_memory.contains(block.as_u32() as usize)
                 && edges.iter().any(|e| found.at_end.get(f.inst_block(e.inst)) != memory)

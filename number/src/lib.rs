@@ -19,6 +19,8 @@ mod live;
 mod matcher;
 mod round;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use copies::{CopyAssumptions, IncomingClasses};
 pub use dense::Dense;

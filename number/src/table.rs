@@ -74,7 +74,7 @@ pub enum TermKey<'t, L> {
 pub trait TermForm {
     /// A term as the table keeps it.
     type Term: Debug;
-    /// What a leaf stands for.
+    /// The contents that a leaf stands for.
     type Leaf: Eq + Hash;
     /// Why a term belongs to a class that an earlier term began.
     type Reason;

@@ -30,7 +30,6 @@
 //!
 //! *Cost*: near linear in blocks, instructions and edges: the pass visits a block again only when a
 //! branch or an edge of its own has changed.
-//! branch or an edge of its own has changed.
 
 use cranelift_entity::SecondaryMap;
 use ir::cfg::Cfg;
@@ -71,7 +70,7 @@ fn remove_unreachable(ed: &mut Editor<'_>) -> bool {
 const MAX_EDGES: usize = 64;
 
 /// Blocks to visit, by their positions in the layout, so that each round visits them in order.
-type Pending = BTreeSet<u32>;
+type PendingBlocks = BTreeSet<u32>;
 
 /// The remaining work. Binding parameters may make the arguments of two edges equal. Folding may
 /// leave a block with a single incoming edge, or with nothing but a jump. Redirecting edges may do
@@ -83,9 +82,9 @@ struct Work {
     dom: DomTree,
     layout: Vec<Block>,
     place: SecondaryMap<Block, u32>,
-    bindable: Pending,
-    foldable: Pending,
-    skippable: Pending,
+    bindable: PendingBlocks,
+    foldable: PendingBlocks,
+    skippable: PendingBlocks,
 }
 
 impl Work {
@@ -95,7 +94,7 @@ impl Work {
         for (at, block) in layout.iter().enumerate() {
             place[*block] = at as u32;
         }
-        let all: Pending = (0..layout.len() as u32).collect();
+        let all: PendingBlocks = (0..layout.len() as u32).collect();
         let dom = DomTree::new(function, &Cfg::new(function));
         Work { dom, layout, place, bindable: all.clone(), foldable: all.clone(), skippable: all }
     }
@@ -110,7 +109,7 @@ impl Work {
         true
     }
 
-    fn take(&self, ed: &Editor<'_>, pending: Pending) -> Vec<Block> {
+    fn take(&self, ed: &Editor<'_>, pending: PendingBlocks) -> Vec<Block> {
         pending
             .into_iter()
             .map(|at| self.layout[at as usize])
@@ -161,11 +160,29 @@ impl Work {
         function.predecessors(block).len() > 1 && others.iter().take(MAX_EDGES).all(leads_back)
     }
 
-    /// Redirects edges past empty blocks, and removes the blocks. In a chain of empty blocks the
-    /// last is skipped first, so that each edge is redirected once.
+    /// Redirects edges past empty blocks, and removes the blocks. Returns `false` if the fuel runs
+    /// out.
     fn skip(&mut self, ed: &mut Editor<'_>) -> bool {
-        let pending = std::mem::take(&mut self.skippable);
         let mut skipped: Vec<Block> = Vec::new();
+        let has_fuel = self.redirect_past(ed, &mut skipped);
+        // Without fuel too: the removal belongs to the rewrites that redirected the edges.
+        if !skipped.is_empty() {
+            // Until now the jumps of the skipped blocks counted as edges into these targets.
+            let targets: Vec<Block> =
+                skipped.iter().map(|b| ed.func().successors(*b)[0].block).collect();
+            ed.remove_unreachable(&skipped);
+            self.bindable.extend(
+                targets.into_iter().filter(|b| ed.func().has_block(*b)).map(|b| self.place[b]),
+            );
+        }
+        has_fuel
+    }
+
+    /// Redirects all edges into empty blocks, and adds these blocks to `skipped`. In a chain of
+    /// empty blocks the last is skipped first, so that each edge is redirected once. Returns
+    /// `false` if the fuel runs out.
+    fn redirect_past(&mut self, ed: &mut Editor<'_>, skipped: &mut Vec<Block>) -> bool {
+        let pending = std::mem::take(&mut self.skippable);
         let mut seen: BTreeSet<Block> = BTreeSet::new();
         for mut block in self.take(ed, pending) {
             let mut row = Vec::new();
@@ -191,20 +208,7 @@ impl Work {
                 skipped.push(block);
             }
         }
-        if skipped.is_empty() {
-            return true;
-        }
-        // Until now the jumps of the skipped blocks counted as edges into these targets.
-        let targets: Vec<Block> =
-            skipped.iter().map(|b| ed.func().successors(*b)[0].block).collect();
-        let planned = ed.plan("empty-block");
-        if planned {
-            ed.remove_unreachable(&skipped);
-            self.bindable.extend(
-                targets.into_iter().filter(|b| ed.func().has_block(*b)).map(|b| self.place[b]),
-            );
-        }
-        planned
+        true
     }
 }
 

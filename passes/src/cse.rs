@@ -21,11 +21,12 @@
 //! *Effect on mappings*: links the removed value with the remaining one, whose live range may grow.
 //!
 //! *Why correct*: equal operations on equal operands give equal results, and the remaining
-//! *Why correct*: equal operations on equal operands give equal results, and the remaining
 //! operation dominates. An operation that may trap can go too: the dominating operation has
 //! executed on the same operands without a trap.
+//!
 //! *Cost*: linear in instructions and operands, with hashing.
 
+use crate::scopes::{DominatorScopes, walk_scopes};
 use cranelift_entity::EntityRef;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
@@ -44,7 +45,7 @@ impl Pass for Cse {
     }
 
     fn run(&self, ed: &mut Editor<'_>) {
-        for (before, after) in Search::run(ed.func()) {
+        for (before, after) in CseWalk::run(ed.func()) {
             if !ed.plan("dominating-equal") {
                 return;
             }
@@ -59,7 +60,7 @@ impl Pass for Cse {
 
 /// The fields that determine the result of an operation.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct AvailableExpression {
     opcode: Opcode,
     ty: Type,
     imm: Imm,
@@ -68,12 +69,11 @@ struct Key {
 
 /// A walk down the dominator tree with a table of the operations that dominate the current block.
 /// The walk only looks keys up and never iterates the table, so hash order cannot reach the output.
-struct Search<'f> {
+struct CseWalk<'f> {
     function: &'f Function,
-    dom: DomTree,
-    table: HashMap<Key, Value>,
+    table: HashMap<AvailableExpression, Value>,
     /// The keys entered on the way down, which the walk removes on the way up.
-    entered: Vec<Key>,
+    entered: Vec<AvailableExpression>,
     /// By value index: the value that represents a value in keys, if not the value itself.
     leader: Vec<Option<Value>>,
     /// The first constant found with these bits, which represents all of them in keys.
@@ -83,39 +83,8 @@ struct Search<'f> {
     found: Vec<(Value, Value)>,
 }
 
-impl Search<'_> {
-    /// The replacements as (removed, remaining), in an order in which each is correct after those
-    /// before it.
-    fn run(function: &Function) -> Vec<(Value, Value)> {
-        let dom = DomTree::new(function, &Cfg::new(function));
-        let leader = vec![None; function.value_bound()];
-        let (table, entered, found) = (HashMap::new(), Vec::new(), Vec::new());
-        let (constants, local) = (HashMap::new(), HashMap::new());
-        let mut search = Search { function, dom, table, entered, leader, constants, local, found };
-        // A block to enter, or the number of keys to keep once the subtree of a block is done.
-        enum Step {
-            Enter(Block),
-            Leave(usize),
-        }
-        let mut steps = vec![Step::Enter(function.entry())];
-        while let Some(step) = steps.pop() {
-            match step {
-                Step::Enter(block) => {
-                    steps.push(Step::Leave(search.entered.len()));
-                    search.visit(block);
-                    steps.extend(search.dom.children(block).iter().rev().map(|b| Step::Enter(*b)));
-                }
-                Step::Leave(count) => {
-                    for key in search.entered.drain(count..) {
-                        search.table.remove(&key);
-                    }
-                }
-            }
-        }
-        search.found
-    }
-
-    fn visit(&mut self, block: Block) {
+impl DominatorScopes for CseWalk<'_> {
+    fn enter(&mut self, block: Block) {
         self.equal_params(block);
         self.local.clear();
         for inst in self.function.block_insts(block) {
@@ -137,6 +106,30 @@ impl Search<'_> {
         }
     }
 
+    fn depth(&self) -> usize {
+        self.entered.len()
+    }
+
+    fn leave(&mut self, depth: usize) {
+        for key in self.entered.drain(depth..) {
+            self.table.remove(&key);
+        }
+    }
+}
+
+impl CseWalk<'_> {
+    /// The replacements as (removed, remaining), in an order in which each is correct after those
+    /// before it.
+    fn run(function: &Function) -> Vec<(Value, Value)> {
+        let dom = DomTree::new(function, &Cfg::new(function));
+        let leader = vec![None; function.value_bound()];
+        let (table, entered, found) = (HashMap::new(), Vec::new(), Vec::new());
+        let (constants, local) = (HashMap::new(), HashMap::new());
+        let mut search = CseWalk { function, table, entered, leader, constants, local, found };
+        walk_scopes(&dom, function.entry(), &mut search);
+        search.found
+    }
+
     fn visit_constant(&mut self, result: Value, bits: (Type, u64)) {
         match self.local.get(&bits) {
             Some(&other) => self.replace(result, other),
@@ -148,13 +141,13 @@ impl Search<'_> {
         }
     }
 
-    fn key(&self, inst: Inst) -> Key {
+    fn key(&self, inst: Inst) -> AvailableExpression {
         let data = self.function.inst(inst);
         let mut args: SmallVec<[Value; 3]> = data.args.iter().map(|v| self.leader(*v)).collect();
         if data.opcode.is_commutative() {
             args.sort_unstable();
         }
-        Key { opcode: data.opcode, ty: data.ty, imm: data.imm, args }
+        AvailableExpression { opcode: data.opcode, ty: data.ty, imm: data.imm, args }
     }
 
     fn leader(&self, value: Value) -> Value {

@@ -56,7 +56,7 @@ impl Pass for Dse {
     }
 
     fn run(&self, ed: &mut Editor<'_>) {
-        for store in Search::run(ed.func()) {
+        for store in OverwriteSearch::run(ed.func()) {
             if !ed.plan("overwritten") {
                 return;
             }
@@ -65,7 +65,7 @@ impl Pass for Dse {
     }
 }
 
-struct Search<'f> {
+struct OverwriteSearch<'f> {
     function: &'f Function,
     /// For an access, the dominating access of most bytes at its address.
     voucher: BTreeMap<Inst, Inst>,
@@ -85,11 +85,11 @@ enum Sight {
     Covered,
 }
 
-impl Search<'_> {
+impl OverwriteSearch<'_> {
     /// The stores to delete, in an order in which each deletion is correct after those before it.
     fn run(function: &Function) -> Vec<Inst> {
         let dom = DomTree::new(function, &Cfg::new(function));
-        let mut search = Search {
+        let mut search = OverwriteSearch {
             function,
             voucher: vouchers(function, &dom),
             gone: BTreeSet::new(),
@@ -279,7 +279,7 @@ fn vouches(function: &Function, inst: Inst, other: Inst) -> bool {
 /// address that dominate it, the first with most bytes.
 fn vouchers(function: &Function, dom: &DomTree) -> BTreeMap<Inst, Inst> {
     // A block to enter, or the table entry to restore once the subtree of a block is done.
-    enum Step {
+    enum VoucherStep {
         Enter(Block),
         Restore((Memory, Value), Option<(Access, Inst)>),
     }
@@ -287,18 +287,18 @@ fn vouchers(function: &Function, dom: &DomTree) -> BTreeMap<Inst, Inst> {
     // walk only looks keys up, so hash order cannot reach the output.
     let mut table: HashMap<(Memory, Value), (Access, Inst)> = HashMap::new();
     let mut found = BTreeMap::new();
-    let mut steps = vec![Step::Enter(function.entry())];
+    let mut steps = vec![VoucherStep::Enter(function.entry())];
     while let Some(step) = steps.pop() {
         let block = match step {
-            Step::Restore(key, Some(entry)) => {
+            VoucherStep::Restore(key, Some(entry)) => {
                 table.insert(key, entry);
                 continue;
             }
-            Step::Restore(key, None) => {
+            VoucherStep::Restore(key, None) => {
                 table.remove(&key);
                 continue;
             }
-            Step::Enter(block) => block,
+            VoucherStep::Enter(block) => block,
         };
         for inst in function.block_insts(block) {
             let Some(access) = access(function, inst) else { continue };
@@ -312,10 +312,10 @@ fn vouchers(function: &Function, dom: &DomTree) -> BTreeMap<Inst, Inst> {
                 Some((most, voucher)) if most.vouches_for(&access) => {
                     _ = found.insert(inst, *voucher)
                 }
-                _ => steps.push(Step::Restore(key, table.insert(key, (access, inst)))),
+                _ => steps.push(VoucherStep::Restore(key, table.insert(key, (access, inst)))),
             }
         }
-        steps.extend(dom.children(block).iter().map(|b| Step::Enter(*b)));
+        steps.extend(dom.children(block).iter().map(|b| VoucherStep::Enter(*b)));
     }
     found
 }

@@ -67,42 +67,43 @@ fn arms(f: &Function, block: Block) -> Vec<Block> {
 
 /// An operand: a constant, compared by its bits whichever instruction makes it, or a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Operand {
+enum BusyOperand {
     Constant(Type, u64),
     Value(Value),
 }
 
 /// The fields that determine the result of an operation.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct BusyExpression {
     opcode: Opcode,
     ty: Type,
     imm: Imm,
-    args: SmallVec<[Operand; 3]>,
+    args: SmallVec<[BusyOperand; 3]>,
 }
 
 /// The key of an instruction; `None` if it cannot be computed at the end of `to`.
-fn key(f: &Function, dom: &DomTree, inst: Inst, to: Block) -> Option<Key> {
+fn key(f: &Function, dom: &DomTree, inst: Inst, to: Block) -> Option<BusyExpression> {
     let data = f.inst(inst);
     if !data.opcode.is_value_determined() || data.opcode == Opcode::Const || f.may_trap(inst) {
         return None;
     }
     let operand = |v: &Value| match f.constant(*v) {
-        Some(bits) => Some(Operand::Constant(f.value_type(*v), bits)),
-        None => dom.dominates(f.value_block(*v), to).then_some(Operand::Value(*v)),
+        Some(bits) => Some(BusyOperand::Constant(f.value_type(*v), bits)),
+        None => dom.dominates(f.value_block(*v), to).then_some(BusyOperand::Value(*v)),
     };
-    let mut args: SmallVec<[Operand; 3]> = data.args.iter().map(operand).collect::<Option<_>>()?;
+    let mut args: SmallVec<[BusyOperand; 3]> =
+        data.args.iter().map(operand).collect::<Option<_>>()?;
     if data.opcode.is_commutative() {
         args.sort_unstable();
     }
-    Some(Key { opcode: data.opcode, ty: data.ty, imm: data.imm, args })
+    Some(BusyExpression { opcode: data.opcode, ty: data.ty, imm: data.imm, args })
 }
 
 /// Moves the operations that all arms of a block's branch compute before the branch. Returns
 /// `false` if the fuel runs out.
 fn hoist_into(ed: &mut Editor<'_>, dom: &DomTree, block: Block, arms: &[Block]) -> bool {
     // In order: a moved operation may be an operand of the next, which then can move too.
-    let mut others: Vec<HashMap<Key, Vec<Inst>>> = Vec::new();
+    let mut others: Vec<HashMap<BusyExpression, Vec<Inst>>> = Vec::new();
     let firsts: Vec<Inst> = ed.func().block_insts(arms[0]).collect();
     for first in firsts {
         let Some(wanted) = key(ed.func(), dom, first, block) else { continue };
@@ -132,8 +133,13 @@ fn hoist_into(ed: &mut Editor<'_>, dom: &DomTree, block: Block, arms: &[Block]) 
 }
 
 /// The operations of an arm by key. Only looked up, never iterated.
-fn operations(f: &Function, dom: &DomTree, arm: Block, to: Block) -> HashMap<Key, Vec<Inst>> {
-    let mut known: HashMap<Key, Vec<Inst>> = HashMap::new();
+fn operations(
+    f: &Function,
+    dom: &DomTree,
+    arm: Block,
+    to: Block,
+) -> HashMap<BusyExpression, Vec<Inst>> {
+    let mut known: HashMap<BusyExpression, Vec<Inst>> = HashMap::new();
     for inst in f.block_insts(arm) {
         if let Some(key) = key(f, dom, inst, to) {
             known.entry(key).or_default().push(inst);

@@ -16,6 +16,7 @@ pub mod load_elim;
 pub mod loop_canon;
 pub mod registry;
 pub mod sccp;
+mod scopes;
 pub mod simplify;
 pub mod sink;
 pub mod thread;

@@ -59,25 +59,26 @@ impl Pass for Licm {
 }
 
 /// One instruction to move, after the constants it needs.
-struct Hoist {
+struct InvariantMove {
     rule: &'static str,
     constants: Vec<(Inst, Block)>,
     inst: Inst,
     to: Block,
 }
 
-fn plan(function: &Function) -> Vec<Hoist> {
+fn plan(function: &Function) -> Vec<InvariantMove> {
     let cfg = Cfg::new(function);
     let forest = LoopForest::new(function, &cfg);
     let preheaders: BTreeMap<Loop, Block> =
         forest.loops().filter_map(|l| preheader(function, &forest, l).map(|p| (l, p))).collect();
-    let place = |l: Loop| preheaders.get(&l).map_or(Place::None, |p| Place::Preheader(*p));
-    let moves = Decision::new(function, &forest, &place).run(&cfg);
+    let place =
+        |l: Loop| preheaders.get(&l).map_or(HoistTarget::None, |p| HoistTarget::Preheader(*p));
+    let moves = InvariantSearch::new(function, &forest, &place).run(&cfg);
     let mut constants =
         Constants { function, dom: DomTree::new(function, &cfg), moved: BTreeMap::new() };
     let hoist = |(inst, l, rule): (Inst, Loop, &'static str)| {
         let to = preheaders[&l];
-        Hoist { rule, constants: constants.needed(inst, to), inst, to }
+        InvariantMove { rule, constants: constants.needed(inst, to), inst, to }
     };
     moves.into_iter().map(hoist).collect()
 }
@@ -87,11 +88,11 @@ pub(crate) fn wanted_preheaders(function: &Function) -> BTreeSet<Block> {
     let cfg = Cfg::new(function);
     let forest = LoopForest::new(function, &cfg);
     let place = |l: Loop| match preheader(function, &forest, l) {
-        Some(block) => Place::Preheader(block),
-        None if forest.is_reducible(l) => Place::NewBlock,
-        None => Place::None,
+        Some(block) => HoistTarget::Preheader(block),
+        None if forest.is_reducible(l) => HoistTarget::NewBlock,
+        None => HoistTarget::None,
     };
-    let moves = Decision::new(function, &forest, &place).run(&cfg);
+    let moves = InvariantSearch::new(function, &forest, &place).run(&cfg);
     moves.into_iter().map(|(_, l, _)| forest.header(l)).collect()
 }
 
@@ -129,7 +130,7 @@ impl Constants<'_> {
 
 /// The destination for operations that move out of a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum HoistTarget {
     None,
     Preheader(Block),
     /// The preheader that `preheaders` would create for the loop.
@@ -137,10 +138,10 @@ enum Place {
 }
 
 /// Decides which operations move out of which loops.
-struct Decision<'a> {
+struct InvariantSearch<'a> {
     function: &'a Function,
     forest: &'a LoopForest,
-    place: &'a dyn Fn(Loop) -> Place,
+    place: &'a dyn Fn(Loop) -> HoistTarget,
     /// By loop: whether an instruction in it writes memory, a global or a size.
     writes: Vec<bool>,
     /// By moved value: the innermost loop around its new place.
@@ -149,12 +150,12 @@ struct Decision<'a> {
     harmless: BTreeSet<Block>,
 }
 
-impl<'a> Decision<'a> {
+impl<'a> InvariantSearch<'a> {
     fn new(
         function: &'a Function,
         forest: &'a LoopForest,
-        place: &'a dyn Fn(Loop) -> Place,
-    ) -> Decision<'a> {
+        place: &'a dyn Fn(Loop) -> HoistTarget,
+    ) -> InvariantSearch<'a> {
         let mut writes = vec![false; forest.loops().len()];
         for inst in
             function.all_insts().filter(|i| function.inst(*i).opcode.effects().has(Effects::WRITES))
@@ -165,7 +166,7 @@ impl<'a> Decision<'a> {
                 around = forest.parent(id);
             }
         }
-        Decision {
+        InvariantSearch {
             function,
             forest,
             place,
@@ -189,7 +190,7 @@ impl<'a> Decision<'a> {
                     let result =
                         self.function.inst(inst).result().expect("what moves has one result");
                     self.moved.insert(result, self.forest.parent(id));
-                    if let (true, Place::Preheader(to)) =
+                    if let (true, HoistTarget::Preheader(to)) =
                         (self.function.may_trap(inst), (self.place)(id))
                     {
                         // The preheader may be the header of an outer loop. A later operation must
@@ -228,14 +229,15 @@ impl<'a> Decision<'a> {
         if traps {
             // Every entry into the loop executes its header. From another block, the operation
             // would also trap on paths that do not execute it (`division_behind_a_test.oir`).
-            let id = Some(innermost)
-                .filter(|id| comes_first && leaves(*id) && (self.place)(*id) != Place::None)?;
+            let id = Some(innermost).filter(|id| {
+                comes_first && leaves(*id) && (self.place)(*id) != HoistTarget::None
+            })?;
             return Some((self.last_header(id, leaves), rule));
         }
         let mut found = None;
         let mut around = Some(innermost);
         while let Some(id) = around.filter(|id| leaves(*id)) {
-            if (self.place)(id) != Place::None {
+            if (self.place)(id) != HoistTarget::None {
                 found = Some((id, rule));
             }
             around = self.forest.parent(id);
@@ -246,12 +248,12 @@ impl<'a> Decision<'a> {
     /// Follows an operation that may trap outward from the preheader of a loop, while that block is
     /// the header of the next outer loop and contains no effect or possible trap.
     fn last_header(&self, mut id: Loop, leaves: impl Fn(Loop) -> bool) -> Loop {
-        while let Place::Preheader(block) = (self.place)(id)
+        while let HoistTarget::Preheader(block) = (self.place)(id)
             && let Some(outer) = self.forest.parent(id)
             && self.forest.header(outer) == block
             && self.harmless.contains(&block)
             && leaves(outer)
-            && (self.place)(outer) != Place::None
+            && (self.place)(outer) != HoistTarget::None
         {
             id = outer;
         }

@@ -29,6 +29,7 @@
 //!
 //! *Cost*: linear in instructions, times a constant for each read (the limit above).
 
+use crate::scopes::{DominatorScopes, walk_scopes};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
@@ -47,7 +48,7 @@ impl Pass for LoadElim {
     }
 
     fn run(&self, ed: &mut Editor<'_>) {
-        for Known { read, value, rule } in plan(ed.func()) {
+        for KnownRead { read, value, rule } in plan(ed.func()) {
             if !ed.plan(rule) {
                 return;
             }
@@ -59,24 +60,24 @@ impl Pass for LoadElim {
 }
 
 /// A read whose value is known.
-struct Known {
+struct KnownRead {
     read: Inst,
     value: Value,
     rule: &'static str,
 }
 
-fn plan(function: &Function) -> Vec<Known> {
+fn plan(function: &Function) -> Vec<KnownRead> {
     let dom = DomTree::new(function, &Cfg::new(function));
     let ssa = MemorySsa::new(function, &dom);
     let clobbers = Clobbers::new(function, &dom, &ssa);
-    Search { function, clobbers, table: HashMap::new(), entered: Vec::new(), found: Vec::new() }
+    ReadWalk { function, clobbers, table: HashMap::new(), entered: Vec::new(), found: Vec::new() }
         .run(&dom)
 }
 
 /// The fields that determine the result of a read: its operation, its place, and the definition of
 /// memory it reads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
+struct AvailableRead {
     opcode: Opcode,
     ty: Type,
     access: ir::access::Access,
@@ -85,39 +86,36 @@ struct Key {
 
 /// A walk down the dominator tree with a table of the reads that dominate the current block. The
 /// walk only looks keys up and never iterates the table, so hash order cannot reach the output.
-struct Search<'a> {
+struct ReadWalk<'a> {
     function: &'a Function,
     clobbers: Clobbers<'a>,
-    table: HashMap<Key, Value>,
+    table: HashMap<AvailableRead, Value>,
     /// The keys entered on the way down, which the walk removes on the way up.
-    entered: Vec<Key>,
-    found: Vec<Known>,
+    entered: Vec<AvailableRead>,
+    found: Vec<KnownRead>,
 }
 
-impl Search<'_> {
+impl DominatorScopes for ReadWalk<'_> {
+    fn enter(&mut self, block: Block) {
+        self.function.block_insts(block).for_each(|inst| self.visit(inst));
+    }
+
+    fn depth(&self) -> usize {
+        self.entered.len()
+    }
+
+    fn leave(&mut self, depth: usize) {
+        for key in self.entered.drain(depth..) {
+            self.table.remove(&key);
+        }
+    }
+}
+
+impl ReadWalk<'_> {
     /// The reads with known values, in an order in which each replacement is correct after those
     /// before it.
-    fn run(mut self, dom: &DomTree) -> Vec<Known> {
-        // A block to enter, or the number of keys to keep once the subtree of a block is done.
-        enum Step {
-            Enter(Block),
-            Leave(usize),
-        }
-        let mut steps = vec![Step::Enter(self.function.entry())];
-        while let Some(step) = steps.pop() {
-            match step {
-                Step::Enter(block) => {
-                    steps.push(Step::Leave(self.entered.len()));
-                    self.function.block_insts(block).for_each(|inst| self.visit(inst));
-                    steps.extend(dom.children(block).iter().rev().map(|b| Step::Enter(*b)));
-                }
-                Step::Leave(count) => {
-                    for key in self.entered.drain(count..) {
-                        self.table.remove(&key);
-                    }
-                }
-            }
-        }
+    fn run(mut self, dom: &DomTree) -> Vec<KnownRead> {
+        walk_scopes(dom, self.function.entry(), &mut self);
         self.found
     }
 
@@ -131,7 +129,7 @@ impl Search<'_> {
             self.replace(inst, result, stored, "stored-value");
             return;
         }
-        let key = Key { opcode: data.opcode, ty: data.ty, access, since };
+        let key = AvailableRead { opcode: data.opcode, ty: data.ty, access, since };
         match self.table.get(&key) {
             Some(&other) => self.replace(inst, result, other, "redundant-load"),
             None => {
@@ -153,6 +151,6 @@ impl Search<'_> {
 
     fn replace(&mut self, read: Inst, result: Value, value: Value, rule: &'static str) {
         self.clobbers.equate(result, value);
-        self.found.push(Known { read, value, rule });
+        self.found.push(KnownRead { read, value, rule });
     }
 }

@@ -48,7 +48,7 @@ impl Pass for Sink {
     }
 
     fn run(&self, ed: &mut Editor<'_>) {
-        for (inst, arm) in Search::run(ed.func()) {
+        for (inst, arm) in SinkSearch::run(ed.func()) {
             if !ed.plan("used-in-one-arm") {
                 return;
             }
@@ -59,7 +59,7 @@ impl Pass for Sink {
     }
 }
 
-struct Search<'f> {
+struct SinkSearch<'f> {
     f: &'f Function,
     dom: DomTree,
     forest: LoopForest,
@@ -69,13 +69,18 @@ struct Search<'f> {
     moved: Vec<Option<Block>>,
 }
 
-impl Search<'_> {
+impl SinkSearch<'_> {
     /// The instructions to move with their arms; users before their operands.
     fn run(f: &Function) -> Vec<(Inst, Block)> {
         let cfg = Cfg::new(f);
         let (dom, forest) = (DomTree::new(f, &cfg), LoopForest::new(f, &cfg));
-        let mut search =
-            Search { f, dom, forest, arm: SecondaryMap::new(), moved: vec![None; f.inst_bound()] };
+        let mut search = SinkSearch {
+            f,
+            dom,
+            forest,
+            arm: SecondaryMap::new(),
+            moved: vec![None; f.inst_bound()],
+        };
         for n in 0..search.dom.preorder().len() {
             let block = search.dom.preorder()[n];
             let above = search.dom.idom(block).and_then(|b| search.arm[b]);

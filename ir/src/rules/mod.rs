@@ -11,7 +11,7 @@
 //! form: no row undoes another.
 //!
 //! A new kind of pattern, guard or result requires changes in every matcher: `instance`,
-//! `passes::algebra`, `osr/src/certify/{rewrite,table}.rs` and `provers/src/{rewrite,typing}.rs`.
+//! `number/src/{matcher,table}.rs` and `provers/src/{rewrite,typing}.rs`.
 
 mod instance;
 

@@ -23,7 +23,8 @@
 //! `delete`, `remove_block_param`.
 //!
 //! *Effect on mappings*: links the removed value with the remaining one, whose live range may grow.
-//! The certifier numbers values with the same strength, so it proves the replacements made here.
+//! The certifier numbers values with the same crate ([`number`]), so it proves the replacements
+//! made here.
 //!
 //! *Why correct*: after the last round, every edge that may be taken passes to a parameter a value
 //! of the parameter's class, by induction over the edges taken. A term is a function of its leaves,
@@ -38,6 +39,7 @@
 mod classes;
 mod form;
 
+use crate::scopes::{DominatorScopes, walk_scopes};
 use classes::ValueNumbering;
 use ir::cfg::Cfg;
 use ir::edit::{Editor, Pass};
@@ -66,7 +68,7 @@ impl Pass for Gvn {
             let numbering = ValueNumbering::new(ed.func());
             let decided = numbering.decided();
             if decided.is_empty() || folding == MAX_FOLDINGS {
-                let changes = Search::run(ed.func(), &numbering);
+                let changes = LeaderWalk::run(ed.func(), &numbering);
                 replace(ed, &changes);
                 return;
             }
@@ -104,7 +106,7 @@ enum After {
 
 /// One value to replace.
 #[derive(Clone, Copy, Debug)]
-struct Change {
+struct ValueChange {
     rule: &'static str,
     before: Value,
     after: After,
@@ -114,7 +116,7 @@ struct Change {
     is_repeated: bool,
 }
 
-fn replace(ed: &mut Editor<'_>, changes: &[Change]) {
+fn replace(ed: &mut Editor<'_>, changes: &[ValueChange]) {
     let mut made: Vec<Value> = Vec::new();
     for change in changes {
         if !ed.plan(change.rule) {
@@ -154,7 +156,7 @@ enum Role {
 }
 
 /// A walk down the dominator tree with the values that dominate the current block.
-struct Search<'a, 'f> {
+struct LeaderWalk<'a, 'f> {
     f: &'f Function,
     numbering: &'a ValueNumbering<'f>,
     /// By role and term: the available value.
@@ -164,37 +166,32 @@ struct Search<'a, 'f> {
     /// The constants of the current block. Only looked up, never iterated.
     local: HashMap<(Type, u64), After>,
     made: usize,
-    changes: Vec<Change>,
+    changes: Vec<ValueChange>,
 }
 
-impl<'a, 'f> Search<'a, 'f> {
+impl DominatorScopes for LeaderWalk<'_, '_> {
+    fn enter(&mut self, block: Block) {
+        self.visit(block);
+    }
+
+    fn depth(&self) -> usize {
+        self.entered.len()
+    }
+
+    fn leave(&mut self, depth: usize) {
+        for (role, term) in self.entered.drain(depth..) {
+            self.leaders[role as usize][term as usize] = None;
+        }
+    }
+}
+
+impl<'a, 'f> LeaderWalk<'a, 'f> {
     /// The changes, in an order in which each is correct after those before it.
-    fn run(f: &'f Function, numbering: &'a ValueNumbering<'f>) -> Vec<Change> {
+    fn run(f: &'f Function, numbering: &'a ValueNumbering<'f>) -> Vec<ValueChange> {
         let leaders = [0, 1].map(|_| vec![None; numbering.table.terms().len()]);
         let (entered, local, changes) = (Vec::new(), HashMap::new(), Vec::new());
-        let mut search = Search { f, numbering, leaders, entered, local, made: 0, changes };
-        // A block to enter, or the number of keys to keep once the subtree of a block is done.
-        enum Step {
-            Enter(Block),
-            Leave(usize),
-        }
-        let mut steps = vec![Step::Enter(f.entry())];
-        while let Some(step) = steps.pop() {
-            match step {
-                Step::Enter(block) => {
-                    steps.push(Step::Leave(search.entered.len()));
-                    search.visit(block);
-                    steps.extend(
-                        numbering.graph.dom.children(block).iter().rev().map(|b| Step::Enter(*b)),
-                    );
-                }
-                Step::Leave(count) => {
-                    for (role, term) in search.entered.drain(count..) {
-                        search.leaders[role as usize][term as usize] = None;
-                    }
-                }
-            }
-        }
+        let mut search = LeaderWalk { f, numbering, leaders, entered, local, made: 0, changes };
+        walk_scopes(&numbering.graph.dom, f.entry(), &mut search);
         search.changes
     }
 
@@ -232,7 +229,7 @@ impl<'a, 'f> Search<'a, 'f> {
         }
         let leader = self.leader(Role::Term, term).or_else(|| self.near_leader(class, value, inst));
         if stays {
-            self.enter(Role::Class, class, value);
+            self.offer(Role::Class, class, value);
         } else if let Some(bits) = self.numbering.table.constant(class) {
             self.known(value, bits);
         } else if let Some(leader) = leader {
@@ -243,8 +240,8 @@ impl<'a, 'f> Search<'a, 'f> {
                 self.change("dominating-equal", value, After::Value(leader), None, is_repeated);
             }
         } else {
-            self.enter(Role::Class, class, value);
-            self.enter(Role::Term, term, value);
+            self.offer(Role::Class, class, value);
+            self.offer(Role::Term, term, value);
         }
     }
 
@@ -293,7 +290,7 @@ impl<'a, 'f> Search<'a, 'f> {
         self.leaders[role as usize][term as usize]
     }
 
-    fn enter(&mut self, role: Role, term: TermIndex, value: Value) {
+    fn offer(&mut self, role: Role, term: TermIndex, value: Value) {
         let slot = &mut self.leaders[role as usize][term as usize];
         if slot.is_none() {
             *slot = Some(value);
@@ -309,6 +306,6 @@ impl<'a, 'f> Search<'a, 'f> {
         makes: Option<(Type, u64)>,
         is_repeated: bool,
     ) {
-        self.changes.push(Change { rule, before, after, makes, is_repeated });
+        self.changes.push(ValueChange { rule, before, after, makes, is_repeated });
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn roots(analysis: &Analysis<'_>) -> Vec<Option<Value>> {
     let is_entered = |b: &Block| analysis.entered.contains(b.index()) && *b != function.entry();
     let blocks: Vec<Block> = cfg.rpo().iter().copied().filter(is_entered).collect();
     let mut search =
-        Search { analysis, roots: vec![None; function.value_bound()], restarts: RESTARTS };
+        RootSearch { analysis, roots: vec![None; function.value_bound()], restarts: RESTARTS };
     for &argument in function.arguments() {
         search.roots[argument.index()] = Some(argument);
     }
@@ -29,14 +29,14 @@ pub(super) fn roots(analysis: &Analysis<'_>) -> Vec<Option<Value>> {
     search.roots
 }
 
-struct Search<'a> {
+struct RootSearch<'a> {
     analysis: &'a Analysis<'a>,
     /// `None` where nothing has arrived yet.
     roots: Vec<Option<Value>>,
     restarts: usize,
 }
 
-impl Search<'_> {
+impl RootSearch<'_> {
     /// Looks at every parameter once. Whether another look is needed.
     fn sweep(&mut self, blocks: &[Block]) -> bool {
         let mut moved = false;

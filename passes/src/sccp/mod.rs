@@ -52,7 +52,7 @@ impl Pass for Sccp {
     }
 
     fn run(&self, ed: &mut Editor<'_>) {
-        let plan = Plan::new(ed.func());
+        let plan = SccpRewrites::new(ed.func());
         let _ = plan.fold_branches(ed) && plan.remove_blocks(ed) && plan.replace_values(ed);
     }
 }
@@ -184,9 +184,9 @@ impl<'f> Analysis<'f> {
 
     fn visit_terminator(&mut self, inst: Inst) {
         match self.decision(inst) {
-            Decision::Undecided => {}
-            Decision::Target(index) => self.take(Edge { inst, index }),
-            Decision::Any => {
+            BranchDecision::Undecided => {}
+            BranchDecision::Target(index) => self.take(Edge { inst, index }),
+            BranchDecision::Any => {
                 for index in 0..self.function.inst(inst).targets.len() as u32 {
                     self.take(Edge { inst, index });
                 }
@@ -195,19 +195,19 @@ impl<'f> Analysis<'f> {
     }
 
     /// The targets at which a terminator may continue.
-    fn decision(&self, inst: Inst) -> Decision {
+    fn decision(&self, inst: Inst) -> BranchDecision {
         let data = self.function.inst(inst);
         let Some(&condition) =
             data.args.first().filter(|_| matches!(data.opcode, Opcode::BrIf | Opcode::Switch))
         else {
-            return Decision::Any;
+            return BranchDecision::Any;
         };
         match (self.fact(condition), data.opcode) {
-            (Fact::Unknown, _) => Decision::Undecided,
-            (Fact::Varying, _) => Decision::Any,
-            (Fact::Constant(bits), Opcode::BrIf) => Decision::Target(u32::from(bits == 0)),
+            (Fact::Unknown, _) => BranchDecision::Undecided,
+            (Fact::Varying, _) => BranchDecision::Any,
+            (Fact::Constant(bits), Opcode::BrIf) => BranchDecision::Target(u32::from(bits == 0)),
             (Fact::Constant(bits), _) => {
-                Decision::Target(bits.min(data.targets.len() as u64 - 1) as u32)
+                BranchDecision::Target(bits.min(data.targets.len() as u64 - 1) as u32)
             }
         }
     }
@@ -231,7 +231,7 @@ impl<'f> Analysis<'f> {
 }
 
 /// The targets at which a terminator may continue.
-enum Decision {
+enum BranchDecision {
     Undecided,
     Target(u32),
     Any,
@@ -245,18 +245,19 @@ enum Replacement {
 }
 
 /// The rewrites, decided on the function before any of them.
-struct Plan {
+struct SccpRewrites {
     folds: Vec<Edge>,
     unreachable: Vec<Block>,
     /// Values in layout order.
     values: Vec<(Value, Replacement)>,
 }
 
-impl Plan {
-    fn new(function: &Function) -> Plan {
+impl SccpRewrites {
+    fn new(function: &Function) -> SccpRewrites {
         let analysis = Analysis::run(function);
         let roots = copies::roots(&analysis);
-        let mut plan = Plan { folds: Vec::new(), unreachable: Vec::new(), values: Vec::new() };
+        let mut plan =
+            SccpRewrites { folds: Vec::new(), unreachable: Vec::new(), values: Vec::new() };
         for block in function.blocks() {
             if !analysis.entered.contains(block.index()) {
                 plan.unreachable.push(block);
@@ -286,7 +287,7 @@ impl Plan {
                 }
             }
             let inst = function.terminator(block);
-            if let Decision::Target(index) = analysis.decision(inst) {
+            if let BranchDecision::Target(index) = analysis.decision(inst) {
                 plan.folds.push(Edge { inst, index });
             }
         }

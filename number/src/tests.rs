@@ -1,0 +1,105 @@
+//! The table of terms, with the names of rules as reasons.
+
+use crate::*;
+use ir::rules::RULES;
+use ir::{Imm, Opcode, Type};
+
+/// Terms whose reasons are the names of rules.
+struct RuleNames;
+
+/// An operation or the number of a leaf, the type, the class and the reason.
+type NamedTerm = (Result<ClassOperation, u32>, Option<Type>, TermIndex, &'static str);
+
+impl TermForm for RuleNames {
+    type Term = NamedTerm;
+    type Leaf = u32;
+    type Reason = &'static str;
+
+    fn leaf(id: TermIndex, leaf: u32, ty: Option<Type>) -> NamedTerm {
+        (Err(leaf), ty, id, "itself")
+    }
+
+    fn operation(
+        id: TermIndex,
+        operation: ClassOperation,
+        ty: Option<Type>,
+        reason: Option<(TermIndex, &'static str)>,
+    ) -> NamedTerm {
+        let (class, reason) = reason.unwrap_or((id, "itself"));
+        (Ok(operation), ty, class, reason)
+    }
+
+    fn key(term: &NamedTerm) -> TermKey<'_, u32> {
+        match &term.0 {
+            Ok(operation) => TermKey::Operation(operation.borrowed()),
+            Err(leaf) => TermKey::Leaf(leaf),
+        }
+    }
+
+    fn ty(term: &NamedTerm) -> Option<Type> {
+        term.1
+    }
+
+    fn class(term: &NamedTerm) -> TermIndex {
+        term.2
+    }
+
+    fn folding() -> &'static str {
+        "folding"
+    }
+
+    fn by_rule(rule: u32, _: AppliedRule<TermIndex>, _: TermIndex) -> &'static str {
+        RULES[rule as usize].name
+    }
+
+    fn tells_bits(_: &&'static str) -> bool {
+        true
+    }
+}
+
+fn binary(table: &mut TermTable<RuleNames>, opcode: Opcode, args: [TermIndex; 2]) -> TermIndex {
+    table.op(opcode, Type::I32, Imm::None, ClassArgs::from_slice(&args))
+}
+
+#[test]
+fn both_orders_of_a_commutative_operation_are_one_term() {
+    let mut table = TermTable::<RuleNames>::default();
+    let [x, y] = [0, 1].map(|leaf| table.named_leaf(leaf, Some(Type::I32)));
+    assert_eq!(table.named_leaf(1, Some(Type::I32)), y);
+    assert_eq!(binary(&mut table, Opcode::Add, [x, y]), binary(&mut table, Opcode::Add, [y, x]));
+    assert_ne!(binary(&mut table, Opcode::Sub, [x, y]), binary(&mut table, Opcode::Sub, [y, x]));
+    assert_eq!(binary(&mut table, Opcode::Add, [x, NO_TERM]), NO_TERM);
+}
+
+#[test]
+fn folding_and_rules_put_terms_into_classes() {
+    let mut table = TermTable::<RuleNames>::default();
+    let x = table.leaf(0, Some(Type::I32));
+    let [three, four] = [3, 4].map(|bits| table.make_constant(Type::I32, bits));
+    let seven = binary(&mut table, Opcode::Add, [three, four]);
+    assert_eq!(
+        (table.constant(table.class(seven)), table.terms()[seven as usize].3),
+        (Some(7), "folding")
+    );
+    // (x + 3) + 4 is x + 7, whose constant the table has.
+    let sum = binary(&mut table, Opcode::Add, [x, three]);
+    let nested = binary(&mut table, Opcode::Add, [sum, four]);
+    assert_eq!(table.terms()[nested as usize].3, "add-add");
+    let constant = table.class(seven);
+    let direct = binary(&mut table, Opcode::Add, [x, constant]);
+    assert_eq!(table.class(nested), direct);
+    assert_eq!(table.members(direct).collect::<Vec<_>>(), [direct, nested]);
+}
+
+#[test]
+fn a_class_has_the_bits_that_all_its_terms_leave_possible() {
+    let mut table = TermTable::<RuleNames>::default();
+    let x = table.leaf(0, Some(Type::I32));
+    assert_eq!(table.possible(x), u64::from(u32::MAX));
+    let byte = table.make_constant(Type::I32, 0xff);
+    let low = binary(&mut table, Opcode::And, [x, byte]);
+    assert_eq!(table.possible(low), 0xff);
+    // Nothing is left to mask.
+    let again = binary(&mut table, Opcode::And, [low, byte]);
+    assert_eq!(table.class(again), low);
+}
