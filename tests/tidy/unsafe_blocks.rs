@@ -32,8 +32,8 @@ struct UnsafeUse {
     place: String,
     /// The line of the keyword.
     line: usize,
-    /// The line and text of its reason.
-    reason: Option<(usize, String)>,
+    /// Its reason: the first line of the comment, if it is one, and the text.
+    reason: Option<(Option<usize>, String)>,
 }
 
 /// Collects the uses of a file.
@@ -60,7 +60,7 @@ impl UnsafeCollector<'_> {
     fn function(&mut self, signature: &syn::Signature, attributes: &[syn::Attribute]) {
         self.functions.push(signature.ident.to_string());
         if let Some(keyword) = &signature.unsafety {
-            let reason = contract(attributes).map(|text| (keyword.span().start().line, text));
+            let reason = contract(attributes).map(|text| (None, text));
             let place = format!("function `{}`", signature.ident);
             self.found.push(UnsafeUse { place, line: keyword.span().start().line, reason });
         }
@@ -112,7 +112,7 @@ fn words(path: &syn::Path) -> String {
 }
 
 /// The comment with `SAFETY:` before the statement that contains a line, and the line it begins at.
-fn comment_before(lines: &[&str], line: usize) -> Option<(usize, String)> {
+fn comment_before(lines: &[&str], line: usize) -> Option<(Option<usize>, String)> {
     // Lines count from 1. The keyword may stand on a later line of its statement than the first.
     let mut last = line - 1;
     let is_comment = |at: usize| lines[at].trim_start().starts_with("// ");
@@ -128,7 +128,7 @@ fn comment_before(lines: &[&str], line: usize) -> Option<(usize, String)> {
         lines[first..last].iter().map(|l| l.trim_start().trim_start_matches("// ")).collect();
     let text = text.join(" ");
     let at = text.find("SAFETY: ")?;
-    Some((first, text[at + "SAFETY: ".len()..].to_owned()))
+    Some((Some(first), text[at + "SAFETY: ".len()..].to_owned()))
 }
 
 /// The contract of an unsafe function: the section `# Safety` of its documentation.
@@ -166,9 +166,10 @@ fn findings(path: &str, uses: &[UnsafeUse], texts: &mut BTreeMap<String, String>
             findings.push(format!("{at} has no reason"));
             continue;
         };
-        if last.replace(begins) == Some(begins) {
+        if begins.is_some() && *begins == last {
             findings.push(format!("{at} has the comment of another use"));
         }
+        last = *begins;
         if BORROWED.iter().any(|phrase| text.to_lowercase().contains(phrase)) {
             findings.push(format!("{at} leans on another reason: {text}"));
         }
@@ -198,6 +199,9 @@ fn unsafe_code_is_listed() {
             wrong.push(format!("{} has unsafe code in a macro, which is not listed", source.path));
         }
         wrong.extend(findings(&source.path, &uses, &mut texts));
+        if uses.is_empty() {
+            continue;
+        }
         write!(list, "\n## {}\n\n", source.path).expect("text grows");
         for UnsafeUse { place, reason, .. } in &uses {
             let text = reason.as_ref().map_or("", |(_, text)| text);

@@ -44,7 +44,8 @@ fn in_child(name: &str, body: impl FnOnce()) -> Option<ExitStatus> {
 fn limit(resource: libc::__rlimit_resource_t, value: u64) {
     let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
     // SAFETY: `limit` is a live structure of the type that the call reads.
-    assert_eq!(unsafe { libc::setrlimit(resource, &limit) }, 0);
+    let status = unsafe { libc::setrlimit(resource, &limit) };
+    assert_eq!(status, 0);
 }
 
 /// Builds a function that traps with code 7, and runs it once to show that the handler is installed
@@ -267,7 +268,8 @@ fn a_signal_that_was_sent_is_no_trap_at_whatever_instruction_it_arrives() {
             let sender = thread::spawn(move || {
                 for sent in 0..2000 {
                     // SAFETY: the target is the test's thread, which joins this one before it ends.
-                    assert_eq!(unsafe { libc::pthread_kill(target, libc::SIGSEGV) }, 0);
+                    let status = unsafe { libc::pthread_kill(target, libc::SIGSEGV) };
+                    assert_eq!(status, 0);
                     while SENT.load(Ordering::SeqCst) <= sent {
                         thread::yield_now();
                     }
