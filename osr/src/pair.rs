@@ -225,8 +225,8 @@ impl<'v> VersionPair<'v> {
         }
     }
 
-    /// The parameters that only the version after has, each with the parameters that only the version
-    /// before has and that links lead from to it.
+    /// The parameters that only the version after has, each with the parameters that only the
+    /// version before has and that links lead from to it.
     fn replaced_params(&self) -> BTreeMap<Value, SmallVec<[Value; 2]>> {
         let Pair { before, after } = self.versions.as_ref();
         let params = after.f.blocks().flat_map(|b| after.f.block_params(b).iter().copied());

@@ -32,8 +32,8 @@ impl FirstActions {
     /// The index of the first action that adds, deletes or moves an effect. Effects do not line up
     /// beyond it.
     ///
-    /// Example: the deletion of a call is one; that of a store is not, since [`crate::stores`] finds
-    /// out where memory then differs.
+    /// Example: the deletion of a call is one; that of a store is not, since [`crate::stores`]
+    /// finds out where memory then differs.
     pub(crate) fn on_effects(&self) -> Option<usize> {
         self.on_effects
     }

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod excluded;
+mod long;
 mod stores;
 
 use common::{edited, function, inst, value};
