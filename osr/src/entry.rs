@@ -130,7 +130,10 @@ pub(crate) fn changed<'d>(
     goal: &EntryGoal<'d>,
     derived: &'d Derivation,
 ) -> impl Iterator<Item = Value> + 'd {
-    let is_itself = |value: Value, expr: u32| matches!(deriver.exprs[expr as usize], Expr::Source(v) if v == value);
+    let is_itself = |value: Value, expr: u32| match deriver.exprs[expr as usize] {
+        Expr::Source(source) => source == value,
+        Expr::Constant { .. } | Expr::Op { .. } => false,
+    };
     goal.needed
         .iter()
         .zip(derived)

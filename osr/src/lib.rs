@@ -1,8 +1,9 @@
 //! Synthesizes OSR mappings from action logs.
 //!
 //! [`VersionPair`] reads the log that leads from one version of a function to another.
-//! [`synthesize`] makes the mappings between the two, in both directions, at one [`Level`] of
-//! reconstruction. Every point without an entry is listed with a reason and the action to blame.
+//! [`synthesize`](fn@synthesize) makes the mappings between the two, in both directions, at one
+//! [`Level`] of reconstruction. Every point without an entry is listed with a reason and the action
+//! to blame.
 //!
 //! The mappings between several versions of a [`VersionTree`] are made together, as the edges of a
 //! [`VersionGraph`]. Edges that follow each other compose ([`transition::compose()`]).

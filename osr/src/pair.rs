@@ -209,7 +209,7 @@ impl<'v> VersionPair<'v> {
             && self.versions.iter().any(|version| is_branch(version.f))
     }
 
-    /// What the log shows of both versions, for a certifier to start from. Cost: linear in the
+    /// The hints of the log about both versions, for a certifier to start from. Cost: linear in the
     /// versions.
     pub fn correspondence(&self) -> Correspondence<'v> {
         let control = &self.facts.control;

@@ -88,9 +88,7 @@ impl fmt::Display for Reason {
             Reason::MemoryBehind => {
                 "a write of the other version has not been executed and cannot be replayed"
             }
-            Reason::TrapNotReached => {
-                "an instruction of the other version that may trap has not been passed"
-            }
+            Reason::TrapNotReached => "an instruction that may trap has not been passed",
             Reason::NotLive => "a needed value is available but not live",
             Reason::Parameter => "a needed block parameter does not exist in this version",
             Reason::Load => "the result of a load is needed, and the load cannot be repeated",

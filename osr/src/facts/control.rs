@@ -1,4 +1,4 @@
-//! What the log did to control flow: folded branches, joined edges, redirected edges, removed
+//! The changes of control flow in the log: folded branches, joined edges, redirected edges, removed
 //! blocks.
 
 use ir::{Block, Edge, Function, Inst, Opcode, Value};
@@ -33,7 +33,7 @@ impl ControlFlow {
     /// one that it did not fold.
     ///
     /// Example: `br_if %c, a, b` folded to `a` takes target 0. If both targets had become the same,
-    /// the log does not tell which of them a run takes, and both are listed.
+    /// both are listed: the log does not tell which one a run takes.
     pub(crate) fn taken_targets(&self, branch: Inst) -> Option<&[u32]> {
         self.folded.get(&branch).map(SmallVec::as_slice)
     }
