@@ -85,8 +85,11 @@ pub(crate) struct Deriver<'a, 'v> {
     read: Scratch<FoundExpr>,
     /// Values that the entry at hand keeps, and so may read.
     kept: Scratch<bool>,
-    /// Values that no set of kept values gives from this source point.
-    hopeless: Scratch<bool>,
+    /// Wanted values whose search stopped at [`MAX_VISITS`].
+    cut_off: Scratch<bool>,
+    /// Values given up: no set of kept values gives them from this source point, or the search for
+    /// one stopped at its limit. `true` for those of the first kind.
+    given_up: Scratch<bool>,
     /// Nodes that the search for kept values may still look at from this source point.
     nodes_left: usize,
     /// Expressions that the current tally has counted.
@@ -114,7 +117,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
             rest: Scratch::new(),
             read: Scratch::new(),
             kept: Scratch::new(),
-            hopeless: Scratch::new(),
+            cut_off: Scratch::new(),
+            given_up: Scratch::new(),
             nodes_left: 0,
             tallied: Scratch::new(),
             stack: Vec::new(),
@@ -123,10 +127,10 @@ impl<'a, 'v> Deriver<'a, 'v> {
         }
     }
 
-    /// Forgets the source point: outcomes, hopeless values, and budgets. Call it before the first
+    /// Forgets the source point: outcomes, values given up, and budgets. Call it before the first
     /// question at another source point.
     pub(crate) fn leave(&mut self) {
-        self.hopeless.clear();
+        self.given_up.clear();
         self.nodes_left = MAX_SHALLOW_NODES;
         self.in_vain = 0;
         self.restart();
@@ -144,14 +148,26 @@ impl<'a, 'v> Deriver<'a, 'v> {
         self.nodes_left > 0
     }
 
-    /// Whether no set of kept values gives a value from this source point.
-    pub(crate) fn is_hopeless(&self, value: Value) -> bool {
-        self.hopeless.get(value.as_u32() as usize).is_some()
+    /// Whether the search for kept values has used up its budget of nodes. A value that it did not
+    /// find may still be derivable.
+    pub(crate) fn is_out_of_nodes(&self) -> bool {
+        self.nodes_left == 0
     }
 
-    /// Records that no set of kept values gives a value from this source point.
+    /// Whether the search for kept values has given up a value.
+    pub(crate) fn is_given_up(&self, value: Value) -> bool {
+        self.given_up.get(value.as_u32() as usize).is_some()
+    }
+
+    /// Whether no set of kept values gives a value from this source point.
+    pub(crate) fn is_hopeless(&self, value: Value) -> bool {
+        self.given_up.get(value.as_u32() as usize) == Some(true)
+    }
+
+    /// Records that the search for kept values did not find a value from this source point.
     pub(crate) fn give_up(&mut self, value: Value) {
-        self.hopeless.set(value.as_u32() as usize, true);
+        let is_hopeless = !self.is_out_of_nodes();
+        self.given_up.set(value.as_u32() as usize, is_hopeless);
     }
 
     /// Forgets outcomes and kept values, for another set of kept values at the same source point.
@@ -160,6 +176,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
         self.wanted.clear();
         self.rest.clear();
         self.read.clear();
+        self.cut_off.clear();
         self.kept.clear();
         self.visits = 0;
     }
@@ -225,7 +242,11 @@ impl<'a, 'v> Deriver<'a, 'v> {
                 // These outcomes stay: the next landing point must not pay for the same search
                 // again. They may be too pessimistic for a node that another order of search would
                 // reach sooner.
-                match if self.visits > MAX_VISITS { Ok(None) } else { self.attempt(here, top) } {
+                let is_over = self.visits > MAX_VISITS;
+                if let (true, SearchNode::Wanted(value)) = (is_over, top) {
+                    self.cut_off.set(value.as_u32() as usize, true);
+                }
+                match if is_over { Ok(None) } else { self.attempt(here, top) } {
                     Ok(outcome) => self.settle(top, outcome),
                     Err(first) => {
                         // `attempt` starts over when the node is on top again, with one more
@@ -403,16 +424,30 @@ impl<'a, 'v> Deriver<'a, 'v> {
         (self.exprs.len() - 1) as u32
     }
 
-    /// Why the last search found a value lost. Follows operands down to a value that no rule
-    /// derives from others.
+    /// Why the search found a value lost. Follows operands down to a value that no rule derives
+    /// from others, or whose search stopped at the limit: that one is lost because the search
+    /// stopped, not because it cannot be had.
     pub(crate) fn explain(&self, here: &SourcePoint, value: Value) -> Obstacle {
-        // The last search ran out of visits: the values below are lost because it stopped, not
-        // because they cannot be had.
-        if self.visits > MAX_VISITS {
-            return Obstacle { value: Some(value), ..Obstacle::new(Reason::TooLong) };
-        }
-        let mut value = value;
+        self.trace(here, value, |v| self.cut_off.get(v.as_u32() as usize).is_some())
+    }
+
+    /// Why no set of kept values gives a value. Follows operands as [`Deriver::explain`] does, but
+    /// the limit of visits does not count: the search for kept values has gone on behind it
+    /// (`a_long_chain_is_lost_for_the_read_at_its_end`).
+    pub(crate) fn explain_hopeless(&self, here: &SourcePoint, value: Value) -> Obstacle {
+        self.trace(here, value, |_| false)
+    }
+
+    fn trace(
+        &self,
+        here: &SourcePoint,
+        mut value: Value,
+        is_cut_off: impl Fn(Value) -> bool,
+    ) -> Obstacle {
         loop {
+            if is_cut_off(value) {
+                return Obstacle { value: Some(value), ..Obstacle::new(Reason::TooLong) };
+            }
             let alternative = self.executed_again(value).or_else(|| self.parameter(value));
             let missing = match &alternative {
                 Some(Alternative::Execute { args, .. }) => {

@@ -2,7 +2,7 @@
 
 use crate::derive::{Deriver, Expr};
 use crate::keep::kept_values;
-use crate::reason::Obstacle;
+use crate::reason::{Obstacle, Reason};
 use crate::source::SourcePoint;
 use ir::{Function, Inst, Opcode, Point, Type, Value};
 use smallvec::SmallVec;
@@ -95,12 +95,16 @@ pub(crate) fn derive_keeping(
     derived.collect()
 }
 
-/// Why lost values cannot be had: explains the first that no set of kept values gives. Only
-/// together may the values exceed a limit; then the first of all is explained.
-fn unkeepable(deriver: &mut Deriver<'_, '_>, here: &SourcePoint, lost: &[Value]) -> Obstacle {
-    let alone = |value: &&Value| kept_values(deriver, here, std::slice::from_ref(*value)).is_none();
-    let value = *lost.iter().find(alone).unwrap_or(&lost[0]);
-    deriver.explain(here, value)
+/// Why [`kept_values`] gave lost values up: explains the first that no set of kept values gives. If
+/// there is none, the search was too long.
+fn unkeepable(deriver: &Deriver<'_, '_>, here: &SourcePoint, lost: &[Value]) -> Obstacle {
+    match lost.iter().find(|value| deriver.is_hopeless(**value)) {
+        Some(value) => deriver.explain_hopeless(here, *value),
+        None => {
+            let value = lost.iter().copied().find(|value| deriver.is_given_up(*value));
+            Obstacle { value, ..Obstacle::new(Reason::TooLong) }
+        }
+    }
 }
 
 /// The cost of an entry at its source point, as [`assemble`] would make it.
@@ -126,7 +130,10 @@ pub(crate) fn changed<'d>(
     goal: &EntryGoal<'d>,
     derived: &'d Derivation,
 ) -> impl Iterator<Item = Value> + 'd {
-    let is_itself = |value: Value, expr: u32| matches!(deriver.exprs[expr as usize], Expr::Source(v) if v == value);
+    let is_itself = |value: Value, expr: u32| match deriver.exprs[expr as usize] {
+        Expr::Source(source) => source == value,
+        Expr::Constant { .. } | Expr::Op { .. } => false,
+    };
     goal.needed
         .iter()
         .zip(derived)

@@ -9,8 +9,8 @@
 //! provides live+ where it lands**. Live+ of a version counts the values required by all edges that
 //! leave it, wherever they lead.
 //!
-//! - Built edges have the property by their common fixpoint. [`crate::synthesize`] is the fixpoint
-//!   of one pair.
+//! - Built edges have the property by their common fixpoint. [`synthesize`](fn@crate::synthesize)
+//!   is the fixpoint of one pair.
 //! - Composition keeps it. A composed entry requires no value that its first entry does not require
 //!   at the same point. It provides the same values as its second entry, at the same landing point.
 //! - An inserted mapping has no such history. Insertion drops entries that break the property, of

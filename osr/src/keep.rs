@@ -5,8 +5,8 @@
 //! computed from. The cut separates the wanted values from the leaves that cannot be computed.
 //! Cutting a value that is available at the source point costs 1; other values cannot be cut.
 //!
-//! The cut is exact while every node has one alternative. Where a node has several, the search takes
-//! the first that works, and the result is an upper bound (`docs/osr.md`, *Values*).
+//! The cut is exact while every node has one alternative. Where a node has several, the search
+//! takes the first that works, and the result is an upper bound (`docs/osr.md`, *Values*).
 
 use crate::derive::{Alternative, Deriver, SearchNode};
 use crate::source::SourcePoint;
@@ -52,13 +52,13 @@ pub(crate) fn kept_values(
     here: &SourcePoint,
     wanted: &[Value],
 ) -> Option<BTreeSet<Value>> {
-    if wanted.iter().any(|value| deriver.is_hopeless(*value)) {
+    if wanted.iter().any(|value| deriver.is_given_up(*value)) {
         return None;
     }
     // Shallow first: a node that can be kept is not expanded. At most points one value is kept, and
     // the whole graph above it need not be built.
     let shallow = KeepGraph::explore(deriver, here, wanted, false);
-    shallow.remember_hopeless(deriver);
+    shallow.give_up_lost(deriver);
     let greedy = shallow.topmost(wanted)?;
     // A single value cannot be improved on. Neither can values that have no operands to cut
     // instead.
@@ -66,8 +66,11 @@ pub(crate) fn kept_values(
         return Some(greedy);
     }
     // The flow is exact only for the alternatives chosen, so the greedy set may be the smaller one.
-    let cut = KeepGraph::explore(deriver, here, wanted, true).minimum_cut(wanted)?;
-    Some(if cut.len() < greedy.len() { cut } else { greedy })
+    // Where the budget ended the deep exploration, the greedy set is the only one.
+    match KeepGraph::explore(deriver, here, wanted, true).minimum_cut(wanted) {
+        Some(cut) if cut.len() < greedy.len() => Some(cut),
+        _ => Some(greedy),
+    }
 }
 
 impl KeepGraph {
@@ -88,16 +91,16 @@ impl KeepGraph {
             graph.parts.push(part);
             at += 1;
         }
-        // The budget ended before these nodes: they count as not derivable, which only loses
-        // entries.
+        // The budget ended before these nodes: they count as not derivable. The shallow graph then
+        // loses the entry, and the deep one its cut.
         graph.parts.resize_with(graph.nodes.len(), Part::default);
         graph.settle();
         graph
     }
 
-    /// Records the values that no set of kept values gives. The next landing point will not have
-    /// them either: that depends on the source version alone.
-    fn remember_hopeless(&self, deriver: &mut Deriver<'_, '_>) {
+    /// Gives up the values that are not derivable. The next landing point will not have them
+    /// either: that depends on the source version alone.
+    fn give_up_lost(&self, deriver: &mut Deriver<'_, '_>) {
         for (node, part) in self.nodes.iter().zip(&self.parts) {
             if let (SearchNode::Wanted(value), false) = (node, part.derivable) {
                 deriver.give_up(*value);
@@ -196,8 +199,14 @@ impl KeepGraph {
         Some(kept)
     }
 
-    /// The values of a minimum vertex cut between the wanted nodes and the leaves.
+    /// The values of a minimum vertex cut between the wanted nodes and the leaves. `None` unless
+    /// all wanted nodes are derivable.
     fn minimum_cut(&self, wanted: &[Value]) -> Option<BTreeSet<Value>> {
+        // No flow runs through a node that is not derivable, so a cut would leave it out, and the
+        // values of the cut would not give it (`an_entry_survives_the_end_of_the_deep_search`).
+        if self.roots(wanted).iter().any(|root| !self.parts[*root].derivable) {
+            return None;
+        }
         let mut flow: DiGraph<(), u32> = DiGraph::new();
         let (source, sink) = (flow.add_node(()), flow.add_node(()));
         // Each node is split into two ends, joined by an edge with the capacity of the node: an

@@ -1,18 +1,16 @@
 //! Synthesizes OSR mappings from action logs.
 //!
 //! [`VersionPair`] reads the log that leads from one version of a function to another.
-//! [`synthesize`] makes the mappings between the two, in both directions, at one [`Level`] of
-//! reconstruction. Every point without an entry is listed with a reason and the action to blame.
+//! [`synthesize`](fn@synthesize) makes the mappings between the two, in both directions, at one
+//! [`Level`] of reconstruction. Every point without an entry is listed with a reason and the action
+//! to blame.
 //!
-//! Entries compose ([`compose`]). The mappings between several versions of a [`VersionTree`] are
-//! made together, as the edges of a [`VersionGraph`].
+//! The mappings between several versions of a [`VersionTree`] are made together, as the edges of a
+//! [`VersionGraph`]. Edges that follow each other compose ([`transition::compose()`]).
 //!
-//! Engines that compile versions need code on both sides of a transition:
-//! [`instrument`](fn@instrument) adds OSR points to a version, and
-//! [`continuation`](fn@continuation) makes a function of the code behind a landing point.
-//!
-//! [`Certifier`] writes down why entries are right. The checker trusts neither the certificate nor
-//! this crate.
+//! Nothing here proves an entry. The crate `certify` writes down why entries are right, from
+//! [`VersionPair::correspondence`], and the checker trusts neither the certificate nor this crate.
+//! Engines that compile versions find the code on both sides of a transition in `resume`.
 
 mod derive;
 mod entry;

@@ -33,7 +33,7 @@ pub(crate) fn add_unlive(mapping: &Mapping, in_run: &LiveTable, uses: &mut Extra
     for (point, entry) in mapping.entries().filter(|(_, e)| !e.requires.is_empty()) {
         // All values required, not only the kept ones: a value that only excluded code reads is
         // live in the text, so not kept, but no run would find it provided
-        // (`what_entries_read_is_provided_where_only_excluded_code_reads_it`).
+        // (`values_that_entries_read_are_provided_though_only_excluded_code_reads_them`).
         let live = in_run.live(point);
         for &value in entry.requires.iter().filter(|v| live.binary_search(v).is_err()) {
             let at = uses.entry(point.inst()).or_default();

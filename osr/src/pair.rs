@@ -209,7 +209,7 @@ impl<'v> VersionPair<'v> {
             && self.versions.iter().any(|version| is_branch(version.f))
     }
 
-    /// What the log shows of both versions, for a certifier to start from. Cost: linear in the
+    /// The hints of the log about both versions, for a certifier to start from. Cost: linear in the
     /// versions.
     pub fn correspondence(&self) -> Correspondence<'v> {
         let control = &self.facts.control;
@@ -225,8 +225,8 @@ impl<'v> VersionPair<'v> {
         }
     }
 
-    /// The parameters that only the version after has, each with the parameters that only the version
-    /// before has and that links lead from to it.
+    /// The parameters that only the version after has, each with the parameters that only the
+    /// version before has and that links lead from to it.
     fn replaced_params(&self) -> BTreeMap<Value, SmallVec<[Value; 2]>> {
         let Pair { before, after } = self.versions.as_ref();
         let params = after.f.blocks().flat_map(|b| after.f.block_params(b).iter().copied());

@@ -14,8 +14,8 @@ pub enum Reason {
     Effect,
     /// The other version may have skipped this block: the log redirected an edge past it.
     PassedBy,
-    /// The source version has executed a write that the target version lacks. No later write has
-    /// covered it yet, and an executed write cannot be undone.
+    /// The source version has executed a write that the target version lacks or executes later. No
+    /// later write has covered it yet, and an executed write cannot be undone.
     MemoryAhead,
     /// Every landing point lies behind a write that the source version has not executed and the
     /// entry cannot replay.
@@ -36,7 +36,7 @@ pub enum Reason {
     /// The entry needs a value whose operation the source version has not executed, or of whose
     /// operands one is lost.
     Unavailable,
-    /// Compensation code, or the mapping as a whole, would be too long.
+    /// Compensation code, the search for it, or the mapping as a whole would be too long.
     TooLong,
 }
 
@@ -81,20 +81,20 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Reason::NoLanding => "no point of the other version corresponds",
             Reason::Effect => "effects do not line up",
-            Reason::PassedBy => "the other version may have passed by this place",
+            Reason::PassedBy => "the other version may have skipped this block",
             Reason::MemoryAhead => {
-                "a write has been executed that the other version never executes"
+                "a write has been executed that the other version lacks or executes later"
             }
             Reason::MemoryBehind => {
-                "a write of the other version has not been executed and cannot be"
+                "a write of the other version has not been executed and cannot be replayed"
             }
-            Reason::TrapNotReached => "an instruction that may trap has not been reached",
-            Reason::NotLive => "a value is needed that is not live",
-            Reason::Parameter => "a block parameter is needed that this version does not have",
-            Reason::Load => "a load is needed that cannot be repeated",
+            Reason::TrapNotReached => "an instruction that may trap has not been passed",
+            Reason::NotLive => "a needed value is available but not live",
+            Reason::Parameter => "a needed block parameter does not exist in this version",
+            Reason::Load => "the result of a load is needed, and the load cannot be repeated",
             Reason::Call => "the result of a call is needed",
-            Reason::Unavailable => "a value is needed that cannot be computed here",
-            Reason::TooLong => "the compensation code would be too long",
+            Reason::Unavailable => "a needed value cannot be computed here",
+            Reason::TooLong => "the compensation code or the mapping would be too long",
         })
     }
 }
@@ -122,9 +122,10 @@ pub struct Unmapped {
     pub reason: Reason,
     /// The value of the target version that cannot be provided, if that is the reason.
     pub value: Option<Value>,
-    /// The instruction behind the reason, if one is: of the target version, a possible trap that
-    /// the source version has not passed or a write that cannot be replayed; of the source version,
-    /// a write that is ahead; or the branch that one version may have skipped.
+    /// The instruction behind the reason, if one is. Of the target version: a possible trap that
+    /// the source version has not passed, a write that cannot be replayed, or the end of a block
+    /// that the source version may have skipped. Of the source version: a write that cannot be
+    /// undone, or the anchor behind a block that the target version may have skipped.
     pub inst: Option<Inst>,
     /// The index in the log of the first action that concerns the value or the instruction, if one
     /// can be named.

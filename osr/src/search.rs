@@ -33,7 +33,7 @@ pub(crate) struct SearchResult {
     pub(crate) made_again: BTreeSet<Point>,
 }
 
-/// What the level below tells of the first entry from a point.
+/// The answer of the level below to the question for the first entry from a point.
 enum FromBelow<'a> {
     Nothing,
     /// Every entry from the point keeps values.

@@ -141,7 +141,7 @@ fn steps_are_joined_shared_and_cut_down_to_what_is_read() {
 }
 
 #[test]
-fn what_is_not_read_is_not_required() {
+fn unread_values_are_not_required() {
     let mut case = Case::new();
     let [a, b] = case.values(["a", "b"]);
     let (at, middle) = (case.point("x"), case.point("y"));
@@ -156,7 +156,7 @@ fn what_is_not_read_is_not_required() {
 }
 
 #[test]
-fn what_the_first_entry_does_not_provide_the_second_may_not_require() {
+fn the_second_entry_may_require_only_provided_values() {
     let mut case = Case::new();
     let [a, b, y] = case.values(["a", "b", "y"]);
     let (at, middle) = (case.point("x"), case.point("y"));

@@ -166,7 +166,7 @@ fn compose_entries(
         return Err(Refusal::Replays);
     }
     // Every value required counts, whether a step reads it or not
-    // (`what_the_first_entry_does_not_provide_the_second_may_not_require`).
+    // (`the_second_entry_may_require_only_provided_values`).
     let is_missing = |v: &&Value| !first.provides_value(**v);
     if let Some(value) = second.requires.iter().find(is_missing)
         && asks(ComposeCondition::Provides)

@@ -1,4 +1,4 @@
-//! What the log did to control flow: folded branches, joined edges, redirected edges, removed
+//! The changes of control flow in the log: folded branches, joined edges, redirected edges, removed
 //! blocks.
 
 use ir::{Block, Edge, Function, Inst, Opcode, Value};
@@ -33,7 +33,7 @@ impl ControlFlow {
     /// one that it did not fold.
     ///
     /// Example: `br_if %c, a, b` folded to `a` takes target 0. If both targets had become the same,
-    /// the log does not tell which of them a run takes, and both are listed.
+    /// both are listed: the log does not tell which one a run takes.
     pub(crate) fn taken_targets(&self, branch: Inst) -> Option<&[u32]> {
         self.folded.get(&branch).map(SmallVec::as_slice)
     }
@@ -47,11 +47,11 @@ impl ControlFlow {
         self.removed.contains(&block)
     }
 
-    /// Blocks that hand their parameters on, made by `JoinEdges` or skipped by `Redirect`, each with
-    /// the receiving block.
+    /// Blocks that hand their parameters on, made by `JoinEdges` or skipped by `Redirect`, each
+    /// with the receiving block.
     ///
-    /// Example: in `pre(%p): jump head(%p)`, made for the edges that enter a loop, `pre` hands on to
-    /// `head`.
+    /// Example: in `pre(%p): jump head(%p)`, made for the edges that enter a loop, `pre` hands on
+    /// to `head`.
     pub(crate) fn joined_blocks(&self) -> &BTreeMap<Block, Block> {
         &self.joined_blocks
     }
@@ -73,11 +73,11 @@ impl ControlFlow {
         self.redirected.contains_key(&end)
     }
 
-    /// Whether an edge was redirected past a block that ended in this terminator, and the terminator
-    /// was a branch at that time.
+    /// Whether an edge was redirected past a block that ended in this terminator, and the
+    /// terminator was a branch at that time.
     ///
-    /// Example: with `a: jump b(1)` and `b(%x): br_if %x, c, d`, sending the edge of `a` to `c` skips
-    /// the branch of `b`.
+    /// Example: with `a: jump b(1)` and `b(%x): br_if %x, c, d`, sending the edge of `a` to `c`
+    /// skips the branch of `b`.
     pub(crate) fn is_skipped_branch(&self, end: Inst) -> bool {
         self.redirected.get(&end).is_some_and(|past| past.iter().any(|r| r.past_branch))
     }
@@ -92,8 +92,8 @@ impl ControlFlow {
     /// The blocks whose predecessors changed because an edge was redirected past a branch: each
     /// skipped block has fewer, and each block behind it more.
     ///
-    /// Example: with `a: jump b(1)` and `b(%x): br_if %x, c, d`, sending the edge of `a` to `c` gives
-    /// `b` and `c`.
+    /// Example: with `a: jump b(1)` and `b(%x): br_if %x, c, d`, sending the edge of `a` to `c`
+    /// gives `b` and `c`.
     pub(crate) fn rerouted_blocks(&self) -> BTreeSet<Block> {
         let past_branches =
             self.redirected.values().flatten().filter(|redirection| redirection.past_branch);

@@ -32,8 +32,8 @@ impl FirstActions {
     /// The index of the first action that adds, deletes or moves an effect. Effects do not line up
     /// beyond it.
     ///
-    /// Example: the deletion of a call is one; that of a store is not, since [`crate::stores`] finds
-    /// out where memory then differs.
+    /// Example: the deletion of a call is one; that of a store is not, since [`crate::stores`]
+    /// finds out where memory then differs.
     pub(crate) fn on_effects(&self) -> Option<usize> {
         self.on_effects
     }
@@ -93,6 +93,8 @@ impl FirstActions {
     /// Mentions an instruction with its results, and its effect. Writes of one place may change.
     fn mention_whole(&mut self, index: u32, inst: Inst, data: &InstData) {
         self.mention(index, &[inst], &data.results);
+        // `stores` finds out later where memory differs by a write of one place. Other effects give
+        // no such place: all that stands behind them in either version may differ.
         let is_write_of_one_place = Place::written(data.opcode, data.ty, &data.imm).is_some();
         if !data.opcode.is_effect_free() && !is_write_of_one_place {
             self.on_effects.get_or_insert(index as usize);

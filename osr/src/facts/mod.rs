@@ -3,7 +3,7 @@
 //! [`Facts::read`] replays the log once, with a [`LogReader`]. The result is read-only:
 //!
 //! - [`Facts::chain`] and [`Facts::constant`]: which values are equal, and where;
-//! - [`Facts::is_moved`] and [`Facts::may_trap`]: what the log shows of one instruction;
+//! - [`Facts::is_moved`] and [`Facts::may_trap`]: whether one instruction moved or may trap;
 //! - [`Facts::control`]: which branches it folded, which blocks it joined, skipped or removed;
 //! - [`Facts::first`]: which action to blame.
 
@@ -31,7 +31,7 @@ pub(crate) struct Facts {
     /// Instructions that some version of the log shows cannot trap: with the operands they had when
     /// they were deleted or moved, or because a constant replaced their result.
     harmless: BTreeSet<Inst>,
-    /// What the log did to control flow.
+    /// The changes of control flow.
     pub(crate) control: ControlFlow,
     /// The first action that concerns a value, an instruction, or the order of effects.
     pub(crate) first: FirstActions,

@@ -23,7 +23,7 @@ out:
 }";
 
 #[test]
-fn what_only_excluded_code_reads_is_not_provided() {
+fn values_read_by_excluded_code_alone_are_not_provided() {
     let base = function(ONLY_READ_BY_DEAD_CODE);
     let applied = edited(&base, |ed| {
         let f = ed.func();
@@ -70,7 +70,7 @@ bad:
 }";
 
 #[test]
-fn what_entries_read_is_provided_where_only_excluded_code_reads_it() {
+fn values_that_entries_read_are_provided_though_only_excluded_code_reads_them() {
     // Behind the last store the version after still reads the loaded value. Entries to it take the
     // value from the base, where only excluded code reads it: live in the text, dead in runs. So
     // entries to the base must provide it.

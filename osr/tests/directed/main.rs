@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod excluded;
+mod long;
 mod stores;
 
 use common::{edited, function, inst, value};
@@ -192,7 +193,7 @@ fn link_and_renew_the_jump(ed: &mut Editor<'_>) {
 }
 
 #[test]
-fn what_equaled_a_parameter_before_the_jump_does_not_equal_it_behind() {
+fn an_equation_with_a_parameter_ends_at_the_jump_that_binds_it() {
     // %v equals %i of the last iteration. The jump hands on %y, which the source version has not
     // computed yet.
     let base = function(READ_LAST);
@@ -304,7 +305,7 @@ entry:
 }";
 
 #[test]
-fn what_the_other_directions_entries_keep_is_provided() {
+fn values_kept_by_the_other_direction_are_provided() {
     // Entries from the base keep %l, which is dead there. So entries to the base must provide it,
     // wherever they land before those points.
     let base = function(SHARED);

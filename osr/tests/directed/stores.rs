@@ -97,7 +97,7 @@ fn windows_end_in_addresses_known_to_be_equal() {
 }
 
 #[test]
-fn what_no_endless_window_leads_to_has_entries() {
+fn points_outside_endless_windows_have_entries() {
     let base = function(
         "
 memory @m 1

@@ -1,0 +1,97 @@
+//! Searches that run into a limit.
+
+use super::*;
+
+/// A function that stores `values` sums of a loaded value, and adds its argument as often.
+fn sums(values: usize) -> String {
+    let mut text =
+        String::from("memory @m 1\nfunc @f(%a: i32) -> i32 {\nentry:\n  %l = load.i32 @m[%a]\n");
+    for i in 0..values {
+        text += &format!("  %c{i} = const.i32 {}\n  %k{i} = add.i32 %l, %c{i}\n", i + 1);
+    }
+    for i in 0..values {
+        text += &format!("  store.i32 @m[%a + {}], %k{i}\n", 4 * i);
+    }
+    text += "  store8.i32 @m[%a], %a\n  %s0 = add.i32 %a, %a\n";
+    for i in 0..values {
+        text += &format!("  %s{} = add.i32 %s{i}, %a\n", i + 1);
+    }
+    text + &format!("  return %s{values}\n}}")
+}
+
+#[test]
+fn an_entry_survives_the_end_of_the_deep_search() {
+    // Behind the stores the version after needs, for each sum, a product that only it has. The base
+    // can give the product from its sum, which is dead there, or all of them from %l. The shallow
+    // search finds the sums. The deep search ends before it has seen them all, so the cut through
+    // its graph gives nothing.
+    const SUMS: usize = 170;
+    let base = function(&sums(SUMS));
+    let applied = edited(&base, |ed| {
+        for i in 0..SUMS {
+            let (k, user) =
+                (value(ed.func(), &format!("k{i}")), inst(ed.func(), &format!("s{}", i + 1)));
+            let first_store = ed.func().next_inst(inst(ed.func(), &format!("k{}", SUMS - 1)));
+            let product = InstSpec::new(Opcode::Mul, Type::I32, Imm::None, &[k, k]);
+            let product = ed.add_value(product, first_store.expect("a store"));
+            ed.replace_operand(user, 1, product);
+        }
+    });
+    let synthesis = mappings(&base, &applied, Level::Avail);
+    let entry = entry(&synthesis.forward, Point::before(inst(&base, "s0")));
+    for i in 0..SUMS {
+        assert!(entry.kept.contains(&value(&base, &format!("k{i}"))), "%k{i} is not kept");
+    }
+}
+
+/// Makes the last operation read the end of a chain of `length` products, which starts with
+/// `first` and stands before the store.
+fn add_chain(ed: &mut Editor<'_>, length: usize, first: Value) {
+    let (a, r) = (value(ed.func(), "a"), inst(ed.func(), "r"));
+    let store = ed.func().prev_inst(r).expect("the store");
+    let mut last = first;
+    for _ in 0..length {
+        last = ed.add_value(InstSpec::new(Opcode::Mul, Type::I32, Imm::None, &[last, a]), store);
+    }
+    ed.replace_operand(r, 1, last);
+}
+
+const STORE: &str = "
+memory @m 1
+func @f(%a: i32) -> i32 {
+entry:
+  store.i32 @m[%a], %a
+  %r = add.i32 %a, %a
+  return %r
+}";
+
+#[test]
+fn a_search_for_kept_values_without_end_is_too_long() {
+    // Every product can be computed from the argument. The search for kept values stops before it
+    // gets there, and so does that for one value alone.
+    let base = function(STORE);
+    let applied = edited(&base, |ed| add_chain(ed, 1400, value(ed.func(), "a")));
+    for level in [Level::Live, Level::Avail] {
+        let forward = mappings(&base, &applied, level).forward;
+        assert_eq!(reason(&forward, Point::before(inst(&base, "r"))), Reason::TooLong, "{level}");
+    }
+}
+
+#[test]
+fn a_long_chain_is_lost_for_the_read_at_its_end() {
+    // The search for the end of the chain stops at its limit. That for kept values goes on to the
+    // read of memory, which only the version after has.
+    let base = function(STORE);
+    let applied = edited(&base, |ed| {
+        let store = ed.func().prev_inst(inst(ed.func(), "r")).expect("the store");
+        let memory = Imm::Memory(ir::Memory::from_u32(0));
+        let size = ed.add_value(InstSpec::new(Opcode::MemorySize, Type::I32, memory, &[]), store);
+        add_chain(ed, 300, size);
+    });
+    let reason_at = |level: Level| {
+        let forward = mappings(&base, &applied, level).forward;
+        reason(&forward, Point::before(inst(&base, "r")))
+    };
+    assert_eq!(reason_at(Level::Live), Reason::TooLong);
+    assert_eq!(reason_at(Level::Avail), Reason::Load);
+}
