@@ -186,8 +186,11 @@ impl<'a> Decision<'a> {
             for inst in self.function.block_insts(block) {
                 if let Some((id, rule)) = self.destination(inst, innermost, comes_first) {
                     moves.push((inst, id, rule));
-                    let result =
-                        self.function.inst(inst).result().expect("what moves has one result");
+                    let result = self
+                        .function
+                        .inst(inst)
+                        .result()
+                        .expect("a moved instruction has one result");
                     self.moved.insert(result, self.forest.parent(id));
                     if let (true, Place::Preheader(to)) =
                         (self.function.may_trap(inst), (self.place)(id))
