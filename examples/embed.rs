@@ -83,7 +83,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("paused again".into());
     };
     let expected = instance(&module)?.invoke(func, &ARGS, &mut NoHost, &mut PauseAtMarks);
-    writeln!(io::stdout(), "{outcome}; without moving: {expected}")?;
+    writeln!(io::stdout(), "{outcome}; without transitions: {expected}")?;
     if outcome == expected { Ok(()) } else { Err("the results differ".into()) }
 }
 

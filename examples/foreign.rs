@@ -100,7 +100,7 @@ impl Handler for Toy {
         let register = |slot: &Option<Slot>| slot.map_or(0, |slot| u128::from(slot.bits));
         let registers =
             [register(&frame.slots[SUM]), register(&frame.slots[N]), register(&frame.slots[I])];
-        let _ = writeln!(io::stderr(), "the toy goes on at {pc} with {registers:?}");
+        let _ = writeln!(io::stderr(), "the toy continues at {pc} with {registers:?}");
         Ok(vec![Slot { ty: Type::I64, bits: interpret(pc, registers) }])
     }
 }

@@ -3,8 +3,8 @@
 //! Authors of JITs depend on this library. It re-exports the crates of the project and holds the
 //! [`driver`], which connects them: it loads modules, runs pipelines of passes with every step
 //! verified, and makes checked mappings. [`report`] computes figures about mappings, and
-//! [`explain`] explains a single point. [`fuzz`] tests the whole with random programs and the
-//! judges of [`verify`]. The `osier` command is a thin layer above the library.
+//! [`explain`] explains a single point. The `osier` command (package `osier-cli`) and the fuzzer
+//! (package `osier-fuzz`) depend on the library.
 
 mod blame;
 pub mod driver;

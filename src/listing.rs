@@ -26,7 +26,7 @@ pub fn actions(name: &str, log: &ActionLog) -> String {
 /// The place of a point in a function, in the notation of listings, and the instruction that is
 /// about to execute there. Cost: linear in the function.
 pub fn place(module: &Module, function: &Function, point: Point) -> String {
-    let version = Version::new(module, function);
+    let version = NamedVersion::new(module, function);
     format!("{}: {}", version.place(point), version.text.inst_up_to(point.inst(), INST))
 }
 
@@ -38,7 +38,8 @@ pub fn mappings(
     derived: &Derived,
     certified: &Certified,
 ) -> String {
-    let (base, opt) = (Version::new(module, base), Version::new(module, &derived.function));
+    let (base, opt) =
+        (NamedVersion::new(module, base), NamedVersion::new(module, &derived.function));
     let log = &derived.log;
     let mut out = String::new();
     for made in &certified.levels {
@@ -59,24 +60,24 @@ pub fn mappings(
 
 /// A version and the names of its values and blocks.
 #[derive(Debug)]
-pub(crate) struct Version<'a> {
+pub(crate) struct NamedVersion<'a> {
     pub(crate) version: &'a Function,
     pub(crate) text: FunctionText<'a>,
     /// The index of each instruction in its block.
     places: SecondaryMap<Inst, u32>,
 }
 
-impl<'a> Version<'a> {
-    pub(crate) fn new(module: &'a Module, version: &'a Function) -> Version<'a> {
+impl<'a> NamedVersion<'a> {
+    pub(crate) fn new(module: &'a Module, version: &'a Function) -> NamedVersion<'a> {
         let mut places = SecondaryMap::new();
         for block in version.blocks() {
             version.block_insts(block).zip(0..).for_each(|(inst, place)| places[inst] = place);
         }
-        Version { text: FunctionText::new(module, version), version, places }
+        NamedVersion { text: FunctionText::new(module, version), version, places }
     }
 }
 
-impl Version<'_> {
+impl NamedVersion<'_> {
     /// The place of a point: block and index.
     pub(crate) fn place(&self, point: Point) -> String {
         let block = self.version.inst_block(point.inst());
@@ -123,8 +124,8 @@ impl Version<'_> {
 
 /// The printer of one direction.
 struct Listing<'a> {
-    source: &'a Version<'a>,
-    target: &'a Version<'a>,
+    source: &'a NamedVersion<'a>,
+    target: &'a NamedVersion<'a>,
     log: &'a ActionLog,
     out: &'a mut String,
 }
@@ -153,7 +154,7 @@ impl Listing<'_> {
                 let (place, comment) = (self.source.point(point), self.source.comment(point));
                 self.line(
                     2,
-                    &format!("{place}: none, not proved: {}{comment}", made.rejected[index].1),
+                    &format!("{place}: none, not accepted: {}{comment}", made.rejected[index].1),
                 );
             } else {
                 let (place, comment) = (self.source.point(point), self.source.comment(point));

@@ -2,12 +2,13 @@
 //!
 //! Later versions may add keys but never rename one. [`SCHEMA`] grows if the meaning of a key
 //! changes. A key without a measurement is `null`, never 0, so that consumers can tell "not
-//! measured" from "none". `tests/cli/report.rs` holds the keys to this contract.
+//! measured" from "none". `cli/tests/cli/report.rs` holds the keys to this contract.
 
 mod explain;
 
 pub use explain::{
-    Answer, Computed, Done, Explanation, Kept, Move, Place, Replayed, SetValue, Status, Why,
+    Computed, ExplainedEntry, Explanation, Kept, PassAction, PointAnswer, PointPlace, PointStatus,
+    Replayed, SetValue, Why,
 };
 
 use crate::driver::CheckCounts;
@@ -141,7 +142,7 @@ pub struct Report {
     /// [`SCHEMA`].
     pub schema: u32,
     /// The program, before any selection of functions.
-    pub program: Program,
+    pub program: ReportedProgram,
     /// The passes, in order.
     pub pipeline: Vec<String>,
     /// The level of `infeasible` and `blame`.
@@ -159,7 +160,7 @@ pub struct Report {
 
 /// The program that was read, before any selection of functions.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct Program {
+pub struct ReportedProgram {
     /// The path in the form in which the user gave it.
     pub path: String,
     /// The number of functions with a body.
@@ -263,9 +264,9 @@ pub struct FunctionReport {
     /// The actions of the pipeline.
     pub actions: Actions,
     /// From the base to the optimized version.
-    pub forward: Direction,
+    pub forward: DirectionFigures,
     /// From the optimized version to the base.
-    pub backward: Direction,
+    pub backward: DirectionFigures,
     /// The verdicts of the checker on entries of both directions at all levels.
     pub checked: CheckCounts,
 }
@@ -282,7 +283,7 @@ impl FunctionReport {
 /// At a level, the entry of a point is the one in the mapping of that level. Without one, it is
 /// that of the nearest lower level in the chain. Shares relate to `points` - `unreachable`.
 #[derive(Clone, Debug, Default, serde::Serialize)]
-pub struct Direction {
+pub struct DirectionFigures {
     /// The number of points of the source version, unreachable points included.
     pub points: u64,
     /// The number of unreachable points: points in blocks that are proved never to run.
@@ -307,7 +308,7 @@ pub struct Direction {
     pub infeasible_by_pass: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
-impl Direction {
+impl DirectionFigures {
     /// The number of reachable points, to which shares relate.
     pub fn reachable(&self) -> u64 {
         self.points - self.unreachable
@@ -321,7 +322,7 @@ impl Direction {
     }
 
     /// Adds the points of another function.
-    pub fn merge(&mut self, other: &Direction) {
+    pub fn merge(&mut self, other: &DirectionFigures) {
         self.points += other.points;
         self.unreachable += other.unreachable;
         self.feasible.merge(&other.feasible, |a, b| *a += b);
@@ -388,16 +389,16 @@ pub struct FunctionCounts {
 pub struct DirectionTotals {
     /// The sums over all changed functions.
     #[serde(flatten)]
-    pub sum: Direction,
+    pub sum: DirectionFigures,
     /// The shares over the changed functions.
-    pub share: PerLevel<Share>,
+    pub share: PerLevel<FeasibleShare>,
     /// The shares over the functions in [`Totals::largest`].
-    pub share_largest: PerLevel<Share>,
+    pub share_largest: PerLevel<FeasibleShare>,
 }
 
 /// The share of feasible points over several functions, in percent.
 #[derive(Clone, Copy, PartialEq, Debug, Default, serde::Serialize)]
-pub struct Share {
+pub struct FeasibleShare {
     /// The mean of the shares of functions. Each function counts once.
     pub mean: f64,
     /// The lowest share of a function.
@@ -429,7 +430,7 @@ pub struct Time {
 
 /// The document that `osier check` prints.
 #[derive(Clone, Debug, Default, serde::Serialize)]
-pub struct Check {
+pub struct CheckReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// The sums over all functions.

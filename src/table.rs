@@ -4,15 +4,15 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// A table. Its first column holds labels, the others hold figures aligned to the right.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     label: usize,
     columns: Vec<usize>,
-    rows: Vec<Row>,
+    rows: Vec<TableRow>,
 }
 
 /// A row of a table. Each level of nesting indents the label by two blanks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Row {
+pub(crate) enum TableRow {
     /// A label and figures.
     Figures(String, Vec<String>),
     /// Headings, each with the number of columns that it spans.
@@ -21,32 +21,32 @@ pub(crate) enum Row {
     Text(String),
 }
 
-impl Table {
+impl TextTable {
     /// An empty table with the widths of its label and columns.
-    pub(crate) fn new(label: usize, columns: &[usize]) -> Table {
-        Table { label, columns: columns.to_vec(), rows: Vec::new() }
+    pub(crate) fn new(label: usize, columns: &[usize]) -> TextTable {
+        TextTable { label, columns: columns.to_vec(), rows: Vec::new() }
     }
 
     /// Adds a row of figures. A missing figure leaves its column blank.
     pub(crate) fn row<C: AsRef<str>>(&mut self, label: &str, figures: impl IntoIterator<Item = C>) {
         let figures = figures.into_iter().map(|figure| figure.as_ref().to_owned()).collect();
-        self.rows.push(Row::Figures(label.to_owned(), figures));
+        self.rows.push(TableRow::Figures(label.to_owned(), figures));
     }
 
     /// Adds a row of headings, each with the number of columns that it spans.
     pub(crate) fn spans(&mut self, headings: &[(usize, &str)]) {
-        self.rows.push(Row::Spans(
+        self.rows.push(TableRow::Spans(
             headings.iter().map(|(columns, text)| (*columns, (*text).to_owned())).collect(),
         ));
     }
 
     /// Adds a text across all columns.
     pub(crate) fn line(&mut self, text: &str) {
-        self.rows.push(Row::Text(text.to_owned()));
+        self.rows.push(TableRow::Text(text.to_owned()));
     }
 
     /// The rows, in order.
-    pub(crate) fn rows(&self) -> &[Row] {
+    pub(crate) fn rows(&self) -> &[TableRow] {
         &self.rows
     }
 
@@ -55,11 +55,11 @@ impl Table {
         self.rows.iter().map(|row| self.text(row)).collect()
     }
 
-    fn text(&self, row: &Row) -> String {
+    fn text(&self, row: &TableRow) -> String {
         let (label, figures) = match row {
-            Row::Text(text) => return text.clone(),
-            Row::Spans(headings) => return self.headings(headings),
-            Row::Figures(label, figures) => (label, figures),
+            TableRow::Text(text) => return text.clone(),
+            TableRow::Spans(headings) => return self.headings(headings),
+            TableRow::Figures(label, figures) => (label, figures),
         };
         let mut line = padded(&shortened(label, self.label), self.label);
         for (figure, width) in figures.iter().zip(&self.columns) {

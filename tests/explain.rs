@@ -5,7 +5,7 @@ use ir::{Function, Module};
 use osier::driver::{Derived, NoObserver, Vigilance, certify, derive};
 use osier::explain::{Question, explain, text};
 use osier::report::{UNBLAMED, UNPROVED, function_report};
-use osier::schema::{Answer, Direction, Explanation, LEVELS, SCHEMA, Status};
+use osier::schema::{DirectionFigures, Explanation, LEVELS, PointAnswer, PointStatus, SCHEMA};
 use osr::Level;
 use passes::Pipeline;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ fn sum(counts: &BTreeMap<String, u64>) -> u64 {
 }
 
 /// Asserts that the counts of a direction add up by reason, by pass and by both.
-fn adds_up(side: &Direction, level: usize, what: &str) {
+fn adds_up(side: &DirectionFigures, level: usize, what: &str) {
     let missing = side.reachable() - side.feasible.get(level).expect("a figure for each level");
     assert_eq!(sum(&side.infeasible), missing, "{what}: by reason");
     assert_eq!(sum(&side.blame), missing, "{what}: by pass");
@@ -95,22 +95,22 @@ struct Counted {
 }
 
 impl Counted {
-    fn take(&mut self, answer: &Answer) {
+    fn take(&mut self, answer: &PointAnswer) {
         match answer.status {
-            Status::Entry => self.feasible += 1,
-            Status::Unreachable => self.unreachable += 1,
-            Status::None | Status::Unproved => {
+            PointStatus::Entry => self.feasible += 1,
+            PointStatus::Unreachable => self.unreachable += 1,
+            PointStatus::None | PointStatus::Unproved => {
                 let why = answer.why.as_ref().expect("there is a reason");
-                assert_eq!(answer.status == Status::Unproved, why.reason == UNPROVED);
+                assert_eq!(answer.status == PointStatus::Unproved, why.reason == UNPROVED);
                 let pass = why.blame.as_ref().map_or(UNBLAMED, |done| done.pass);
                 let passes = self.by_pass.entry(why.reason.to_owned()).or_default();
                 *passes.entry(pass.to_owned()).or_default() += 1;
             }
-            Status::Absent => panic!("every point asked about is one of the version left"),
+            PointStatus::Absent => panic!("every point is one of the source version"),
         }
     }
 
-    fn of(side: &Direction, level: usize) -> Counted {
+    fn of(side: &DirectionFigures, level: usize) -> Counted {
         Counted {
             unreachable: side.unreachable,
             feasible: *side.feasible.get(level).expect("a figure for each level"),
@@ -119,7 +119,7 @@ impl Counted {
     }
 }
 
-fn explanation(base: &Function, answers: Vec<Answer>) -> Explanation {
+fn explanation(base: &Function, answers: Vec<PointAnswer>) -> Explanation {
     Explanation {
         schema: SCHEMA,
         path: String::new(),
@@ -182,7 +182,7 @@ fn explanations_of_all_points_are_what_the_report_counts() {
 #[test]
 fn no_text_is_too_odd_to_be_asked_for() {
     let source =
-        std::fs::read("tests/cli/golden/window.oir").expect("tests run in the root of the package");
+        std::fs::read("cli/tests/cli/golden/window.oir").expect("tests run in the root of the package");
     let module = osier::driver::load(osier::driver::Format::Oir, &source).expect("well-formed");
     let (_, base) = module.defined().next().expect("one function");
     let derived = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut NoObserver);
@@ -226,7 +226,7 @@ fn no_text_is_too_odd_to_be_asked_for() {
 #[test]
 fn an_entry_that_was_dropped_is_said_not_to_be_proved() {
     let source =
-        std::fs::read("tests/cli/golden/window.oir").expect("tests run in the root of the package");
+        std::fs::read("cli/tests/cli/golden/window.oir").expect("tests run in the root of the package");
     let module = osier::driver::load(osier::driver::Format::Oir, &source).expect("well-formed");
     let (_, base) = module.defined().next().expect("one function");
     let pipeline = passes::parse("sccp,cse,preheaders,licm").expect("known passes");
@@ -238,12 +238,12 @@ fn an_entry_that_was_dropped_is_said_not_to_be_proved() {
     let at = check::verdict::Place::Value(base.inst(division).result().expect("one result"));
     let finding = check::verdict::Finding { check: check::verdict::Check::AssignValue, at };
     for made in &mut certified.levels {
-        made.forward.mapping.remove(point);
+        made.forward.mapping.retain(|at, _| at != point);
         made.forward.rejected.push((point, check::verdict::Verdict::Undecided(finding)));
     }
     let question = Question { point: "inst12", headings: &[Side::Before], level: Level::Avail };
     let answers = explain(&module, base, &derived, &certified, question).expect("a point");
-    assert_eq!(answers[0].status, Status::Unproved);
+    assert_eq!(answers[0].status, PointStatus::Unproved);
     let why = answers[0].why.as_ref().expect("a reason");
     assert_eq!(why.verdict.as_deref(), Some("undecided: assign-value at %v8"));
     assert_eq!(

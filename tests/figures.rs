@@ -3,7 +3,7 @@
 
 use osier::driver::{NoObserver, Vigilance, derive};
 use osier::report::function_report;
-use osier::schema::{Direction, FunctionReport, LEVELS};
+use osier::schema::{DirectionFigures, FunctionReport, LEVELS};
 use osr::Level;
 use verify::generate::{Weights, generate};
 
@@ -11,7 +11,7 @@ const PROGRAMS: u64 = 40;
 const SIZE: u32 = 120;
 
 /// Asserts that the figures of a direction add up at the level at which the gaps were counted.
-fn adds_up(direction: &Direction, level: Level, what: &str) {
+fn adds_up(direction: &DirectionFigures, level: Level, what: &str) {
     let place =
         LEVELS.iter().position(|name| *name == level.name()).expect("a level of the schema");
     let feasible: Vec<u64> = direction.feasible.iter().map(|(_, count)| *count).collect();

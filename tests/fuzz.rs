@@ -1,29 +1,29 @@
 //! The fuzzer under a small budget. It finds no divergence, its figures stay above their floors,
 //! and it finds, reduces and prints seeded mistakes.
 
+use fuzz::{
+    CampaignLimits, CampaignOptions, Case, CaseSource, Drawn, EdgeDamage, Figures, FuzzOracle,
+    Judged, Results, Stress, as_test, campaign, judge, judge_with, reduce,
+};
 use interp::{Limits, Machine, NoHost, NoObserver};
 use ir::edit::{Editor, Pass};
 use ir::text::parse_module;
 use ir::{Function, Opcode};
-use osier::fuzz::{
-    Budget, Case, Damage, Drawn, Figures, Judged, Options, Oracle, Results, Source, Stress,
-    as_test, campaign, judge, judge_with, reduce,
-};
 use osr::Edge;
 use passes::registry::StaticPass;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Generated programs, one for each seed.
-struct Seeds(Options);
+struct Seeds(CampaignOptions);
 
-impl Source for Seeds {
+impl CaseSource for Seeds {
     fn case(&self, number: u64) -> Drawn {
         Drawn::Case(Box::new(self.0.generated(self.0.seed + number)))
     }
 }
 
-fn run(options: Options, jobs: usize, cases: u64, transitions: u64) -> Results {
-    let budget = Budget { cases, transitions, failures: 10, stop: &|| false };
+fn run(options: CampaignOptions, jobs: usize, cases: u64, transitions: u64) -> Results {
+    let budget = CampaignLimits { cases, transitions, failures: 10, stop: &|| false };
     campaign(&Seeds(options), jobs, &budget, &|_| {})
 }
 
@@ -37,7 +37,8 @@ fn clean(results: &Results) -> &Figures {
 
 #[test]
 fn nothing_diverges_and_no_figure_is_below_its_floor() {
-    let results = run(Options { inputs: 6, ..Options::default() }, 2, 600, u64::MAX);
+    let results =
+        run(CampaignOptions { inputs: 6, ..CampaignOptions::default() }, 2, 600, u64::MAX);
     let figures = clean(&results);
     assert_eq!(figures.below_floors(), Vec::<String>::new());
     assert_eq!(figures.programs, 600);
@@ -67,12 +68,12 @@ fn nothing_diverges_and_no_figure_is_below_its_floor() {
 #[test]
 fn every_pass_acts_on_half_of_the_programs() {
     for pass in passes::registry::PASSES {
-        let options = Options {
+        let options = CampaignOptions {
             pipelines: vec![vec![*pass]],
             versions: Some(2),
             inputs: 1,
             going_on: 0,
-            ..Options::default()
+            ..CampaignOptions::default()
         };
         let results = run(options, 2, 60, u64::MAX);
         let acted = clean(&results).passes[pass.name()].acted;
@@ -82,7 +83,7 @@ fn every_pass_acts_on_half_of_the_programs() {
 
 #[test]
 fn figures_do_not_depend_on_the_number_of_threads() {
-    let options = || Options { inputs: 2, size: 60, ..Options::default() };
+    let options = || CampaignOptions { inputs: 2, size: 60, ..CampaignOptions::default() };
     for (cases, transitions) in [(50, u64::MAX), (u64::MAX, 20_000)] {
         let alone = run(options(), 1, cases, transitions);
         assert!(alone.figures.transitions() > 10_000);
@@ -100,7 +101,7 @@ struct OneCase {
     asked: AtomicU64,
 }
 
-impl Source for OneCase {
+impl CaseSource for OneCase {
     fn case(&self, number: u64) -> Drawn {
         match number {
             0 => self.seeds.case(0),
@@ -114,12 +115,13 @@ impl Source for OneCase {
 
 #[test]
 fn a_source_that_has_ended_is_not_asked_again() {
-    let source = OneCase { seeds: Seeds(Options::default()), asked: AtomicU64::new(0) };
-    let budget = Budget { cases: u64::MAX, transitions: u64::MAX, failures: 1, stop: &|| false };
+    let source = OneCase { seeds: Seeds(CampaignOptions::default()), asked: AtomicU64::new(0) };
+    let budget =
+        CampaignLimits { cases: u64::MAX, transitions: u64::MAX, failures: 1, stop: &|| false };
     let results = campaign(&source, 4, &budget, &|_| {});
     assert!(clean(&results).transitions() > 0);
     let asked = source.asked.into_inner();
-    assert!(asked <= 4, "each of 4 threads meets the end once, and not {asked} times");
+    assert!(asked <= 4, "4 threads asked {asked} times after the end, expected once each");
 }
 
 #[test]
@@ -127,17 +129,20 @@ fn a_campaign_ends_within_a_batch_when_the_time_is_up() {
     let asked = AtomicU64::new(0);
     // The campaign asks before the batch and before its first case.
     let stop = || asked.fetch_add(1, Ordering::Relaxed) >= 2;
-    let budget = Budget { cases: u64::MAX, transitions: u64::MAX, failures: 1, stop: &stop };
-    let results = campaign(&Seeds(Options::default()), 1, &budget, &|_| {});
+    let budget =
+        CampaignLimits { cases: u64::MAX, transitions: u64::MAX, failures: 1, stop: &stop };
+    let results = campaign(&Seeds(CampaignOptions::default()), 1, &budget, &|_| {});
     assert_eq!(clean(&results).programs, 1);
 }
 
 /// A seed gives the same case at any place in a campaign.
 #[test]
 fn a_seed_stands_for_one_case() {
-    let first = Options { seed: 7, ..Options::default() };
-    let (case, again) =
-        (first.generated(9), Options { seed: 9, ..Options::default() }.generated(9));
+    let first = CampaignOptions { seed: 7, ..CampaignOptions::default() };
+    let (case, again) = (
+        first.generated(9),
+        CampaignOptions { seed: 9, ..CampaignOptions::default() }.generated(9),
+    );
     assert_eq!(ir::text::print_module(&case.module), ir::text::print_module(&again.module));
     assert_eq!(
         (case.steps_text(), case.level, case.arguments),
@@ -158,7 +163,7 @@ fn every_stress_switch_moves_runs() {
     ];
     let mut hops = Vec::new();
     for stress in switches {
-        let options = Options { stress, inputs: 3, size: 80, ..Options::default() };
+        let options = CampaignOptions { stress, inputs: 3, size: 80, ..CampaignOptions::default() };
         let results = run(options, 2, 40, u64::MAX);
         let figures = clean(&results);
         assert!(figures.stressed >= 120, "{stress:?}: {} runs", figures.stressed);
@@ -178,9 +183,14 @@ fn every_stress_switch_moves_runs() {
 fn shuffling_changes_the_order_of_passes() {
     let pipelines = || vec![passes::Pipeline::default().passes().to_vec()];
     let order = |shuffle: bool, seed: u64| {
-        Options { shuffle, pipelines: pipelines(), versions: Some(2), ..Options::default() }
-            .generated(seed)
-            .pipeline()
+        CampaignOptions {
+            shuffle,
+            pipelines: pipelines(),
+            versions: Some(2),
+            ..CampaignOptions::default()
+        }
+        .generated(seed)
+        .pipeline()
     };
     assert_eq!(order(false, 1), order(false, 2));
     assert_ne!(order(true, 1), order(true, 2));
@@ -259,13 +269,14 @@ fn off_by_one(edge: &mut Edge) {
 /// The first case in which this oracle finds something. A wrong pass, if given, runs before the
 /// drawn ones.
 fn first_failure(
-    oracle: Oracle,
+    oracle: FuzzOracle,
     wrong: Option<StaticPass>,
-    damage: Option<Damage>,
+    damage: Option<EdgeDamage>,
 ) -> (Case, Judged) {
     for seed in 0..200 {
-        let certificates = oracle == Oracle::Certificates;
-        let mut case = Options { inputs: 6, certificates, ..Options::default() }.generated(seed);
+        let certificates = oracle == FuzzOracle::Certificates;
+        let mut case = CampaignOptions { inputs: 6, certificates, ..CampaignOptions::default() }
+            .generated(seed);
         if let Some(pass) = wrong {
             case.steps[0].insert(0, pass);
         }
@@ -283,15 +294,15 @@ fn instructions(case: &Case) -> usize {
 
 /// Reduces a failing case, and asserts that the result is small and still fails the same oracle.
 fn reduced(
-    oracle: Oracle,
+    oracle: FuzzOracle,
     wrong: Option<StaticPass>,
-    damage: Option<Damage>,
+    damage: Option<EdgeDamage>,
     most: usize,
 ) -> (Case, Judged) {
     let (case, _) = first_failure(oracle, wrong, damage);
     assert!(
         instructions(&case) > 5 * most,
-        "only {} instructions to begin with",
+        "the case has only {} instructions",
         instructions(&case)
     );
     let small = reduce(&case, oracle, &|case| judge_with(case, damage).oracle());
@@ -300,21 +311,21 @@ fn reduced(
     let text = ir::text::print_module(&small.module);
     assert!(
         instructions(&small) <= most,
-        "{} instructions are left:\n{text}",
+        "the reduced case has {} instructions:\n{text}",
         instructions(&small)
     );
     assert!(small.arguments.len() <= 1, "{:?}", small.arguments);
     assert_eq!(
         judge(&small).oracle().is_some(),
         wrong.is_some(),
-        "the mistake is what is left:\n{text}"
+        "only the mistake remains:\n{text}"
     );
     (small, judged)
 }
 
 #[test]
 fn a_wrong_pass_is_found_and_reduced_to_its_mistake() {
-    let (case, judged) = reduced(Oracle::State, Some(&TURNS_SUBTRACTIONS), None, 10);
+    let (case, judged) = reduced(FuzzOracle::State, Some(&TURNS_SUBTRACTIONS), None, 10);
     assert_eq!(case.pipeline(), "turns_subtractions");
     assert_eq!(case.versions(), 2);
     let test = as_test(&case, &judged.findings[0], "osier fuzz --seed 1");
@@ -325,13 +336,13 @@ fn a_wrong_pass_is_found_and_reduced_to_its_mistake() {
 
 #[test]
 fn a_panic_is_found_and_reduced() {
-    let (case, _) = reduced(Oracle::Panic, Some(&PANICS), None, 6);
+    let (case, _) = reduced(FuzzOracle::Panic, Some(&PANICS), None, 6);
     assert_eq!(case.pipeline(), "panics");
 }
 
 #[test]
 fn a_wrong_mapping_is_found_and_reduced_by_the_state_oracle() {
-    let (case, judged) = reduced(Oracle::State, None, Some(off_by_one), 12);
+    let (case, judged) = reduced(FuzzOracle::State, None, Some(off_by_one), 12);
     assert!(case.steps.iter().flatten().count() <= 2, "{}", case.steps_text());
     assert!(
         judged.findings[0].message.contains("in the target version, and"),
@@ -343,7 +354,7 @@ fn a_wrong_mapping_is_found_and_reduced_by_the_state_oracle() {
 /// The certificates refute the same mistake without a run.
 #[test]
 fn a_wrong_mapping_is_refuted_by_its_certificates() {
-    let (case, judged) = reduced(Oracle::Certificates, None, Some(off_by_one), 12);
+    let (case, judged) = reduced(FuzzOracle::Certificates, None, Some(off_by_one), 12);
     assert!(case.certificates);
     assert!(judged.findings[0].message.contains("backward: refuted"), "{}", judged.findings[0]);
 }
@@ -351,7 +362,7 @@ fn a_wrong_mapping_is_refuted_by_its_certificates() {
 /// A printed failure is a test: its module parses, and its call ends as its `run` line says.
 #[test]
 fn a_failure_is_printed_as_a_test_that_runs() {
-    let (case, judged) = reduced(Oracle::State, None, Some(off_by_one), 12);
+    let (case, judged) = reduced(FuzzOracle::State, None, Some(off_by_one), 12);
     let test = as_test(&case, &judged.findings[0], "a test");
     let module = parse_module(&test).unwrap_or_else(|e| panic!("{e:?}\n{test}"));
     assert!(test.contains(";@ osr: every-point both\n"), "{test}");
@@ -368,11 +379,11 @@ fn a_failure_is_printed_as_a_test_that_runs() {
 }
 
 /// Judges cases in native code alone, in this process, and adds up the figures.
-fn native(options: &Options, seeds: std::ops::Range<u64>) -> Figures {
-    let clock: osier::fuzz::Clock = std::sync::Arc::new(|| std::time::Duration::ZERO);
+fn native(options: &CampaignOptions, seeds: std::ops::Range<u64>) -> Figures {
+    let clock: fuzz::Clock = std::sync::Arc::new(|| std::time::Duration::ZERO);
     let mut all = Figures::default();
     for seed in seeds {
-        let judged = osier::fuzz::judge_native(&options.generated(seed), &clock);
+        let judged = fuzz::judge_native(&options.generated(seed), &clock);
         if let Some(finding) = judged.findings.first() {
             panic!("seed {seed}: {finding}");
         }
@@ -383,7 +394,8 @@ fn native(options: &Options, seeds: std::ops::Range<u64>) -> Figures {
 
 #[test]
 fn transitions_of_native_code_are_the_interpreters() {
-    let figures = native(&Options { size: 60, inputs: 4, ..Options::default() }, 0..24);
+    let figures =
+        native(&CampaignOptions { size: 60, inputs: 4, ..CampaignOptions::default() }, 0..24);
     let native = figures.native;
     assert!(native.transitions >= 2000, "{native:?}");
     assert!(native.backward * 4 > native.transitions, "{native:?}");
@@ -397,7 +409,10 @@ fn transitions_of_native_code_are_the_interpreters() {
 #[test]
 fn stress_switches_work_in_native_code() {
     let stress = Stress { every: Some(3), ..Stress::default() };
-    let figures = native(&Options { size: 30, inputs: 2, stress, ..Options::default() }, 0..6);
+    let figures = native(
+        &CampaignOptions { size: 30, inputs: 2, stress, ..CampaignOptions::default() },
+        0..6,
+    );
     let native = figures.native;
     assert!(native.transitions >= 100 && native.stays > native.transitions, "{native:?}");
 }

@@ -2,7 +2,6 @@
 
 use osier::Limits;
 use osier::driver::{Format, load_within};
-use osier::interp;
 use osier::wasm::ImportLimits;
 
 /// The limits on inputs with their options and defaults, and those on runs.
@@ -46,10 +45,10 @@ fn what_exceeds_a_limit_is_refused() {
     let most = text.len() - 1;
     assert_eq!(
         load(Limits { input_bytes: most as u64, ..exactly }),
-        Err(format!("the input has {} bytes, {most} are allowed", text.len()))
+        Err(format!("the input has {} bytes; the limit is {most}", text.len()))
     );
     let refused = load(Limits { function_instructions: 1, ..exactly });
-    assert_eq!(refused, Err("@g\\u{1b} has 2 instructions, 1 are allowed".to_owned()));
+    assert_eq!(refused, Err("@g\\u{1b} has 2 instructions; the limit is 1".to_owned()));
     let mut small = Limits::default();
     (small.import.base_bytes, small.import.bytes_per_input_byte) = (100, 0);
     let refused = load_within(Format::Wat, b"(module (func))", &small)

@@ -59,7 +59,7 @@ fn trials(folder: &Path, bless: bool) -> Result<Vec<Trial>, String> {
     let mut trials = Vec::new();
     for path in paths {
         if path.extension().is_none_or(|e| e != "oir") {
-            return Err(format!("{} is no `.oir` file", path.display()));
+            return Err(format!("{} is not a `.oir` file", path.display()));
         }
         let relative = path.strip_prefix(folder).expect("below the folder").with_extension("");
         let name = relative.to_str().ok_or("a path that is not UTF-8")?.replace('\\', "/");

@@ -126,7 +126,7 @@ fn a_run_may_change_tiers() {
                     resumed += 1;
                     match machine.run(&mut host, &mut NoObserver) {
                         Run::Done(outcome) => outcome,
-                        stopped => panic!("nobody stops it: {stopped:?}"),
+                        stopped => panic!("nothing pauses the run: {stopped:?}"),
                     }
                 }
             };

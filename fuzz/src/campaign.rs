@@ -7,7 +7,7 @@
 use super::case::Case;
 use super::figures::Figures;
 use super::judge::judge;
-use super::oracle::Finding;
+use super::oracle::FuzzFinding;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const BATCH: u64 = 8;
 
 /// A source of cases for a campaign.
-pub trait Source: Sync {
+pub trait CaseSource: Sync {
     /// The case with this number. A source that returns [`Drawn::End`] for a number returns it for
     /// all higher numbers.
     fn case(&self, number: u64) -> Drawn;
@@ -34,7 +34,7 @@ pub enum Drawn {
 }
 
 /// The limits of a campaign.
-pub struct Budget<'a> {
+pub struct CampaignLimits<'a> {
     /// The number of cases.
     pub cases: u64,
     /// The number of transitions after which the campaign ends, at the end of a batch.
@@ -48,11 +48,11 @@ pub struct Budget<'a> {
 
 /// A case with findings.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Failure {
+pub struct FailedCase {
     /// The number of the case.
     pub number: u64,
     /// The findings.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<FuzzFinding>,
 }
 
 /// The figures and failures of a campaign.
@@ -61,7 +61,7 @@ pub struct Results {
     /// The figures of all cases.
     pub figures: Figures,
     /// The cases with findings, in ascending order of their numbers.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FailedCase>,
 }
 
 /// The batches that threads handed in, and the sum of those added so far.
@@ -78,7 +78,7 @@ struct Ledger {
 impl Ledger {
     /// Takes a batch and adds all batches that are now consecutive. `last` says whether the source
     /// ended in this batch.
-    fn hand_in(&mut self, batch: u64, results: Results, last: bool, budget: &Budget<'_>) {
+    fn hand_in(&mut self, batch: u64, results: Results, last: bool, budget: &CampaignLimits<'_>) {
         self.waiting.insert(batch, (results, last));
         // Adding in order makes the figures, and the batch that exhausts the budget, independent of
         // timing.
@@ -101,9 +101,9 @@ impl Ledger {
 /// far after each batch. Cost: that of the cases. Memory: one batch per thread, and the batches
 /// that wait for an earlier one.
 pub fn campaign(
-    source: &dyn Source,
+    source: &dyn CaseSource,
     jobs: usize,
-    budget: &Budget<'_>,
+    budget: &CampaignLimits<'_>,
     tell: &(dyn Fn(&Figures) + Sync),
 ) -> Results {
     campaign_by(&|cases| judge_batch(source, cases, budget), jobs, budget, tell)
@@ -117,7 +117,7 @@ pub type Batch<'a> = dyn Fn(Range<u64>) -> (Results, bool) + Sync + 'a;
 pub fn campaign_by(
     judge: &Batch<'_>,
     jobs: usize,
-    budget: &Budget<'_>,
+    budget: &CampaignLimits<'_>,
     tell: &(dyn Fn(&Figures) + Sync),
 ) -> Results {
     let (next, over) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -159,7 +159,11 @@ fn finished(mut ledger: Ledger) -> Results {
 
 /// Judges the cases of a batch. Returns the results, and whether the source or the budget ended in
 /// the batch.
-fn judge_batch(source: &dyn Source, cases: Range<u64>, budget: &Budget<'_>) -> (Results, bool) {
+fn judge_batch(
+    source: &dyn CaseSource,
+    cases: Range<u64>,
+    budget: &CampaignLimits<'_>,
+) -> (Results, bool) {
     let mut results = Results::default();
     for number in cases {
         if number >= budget.cases {
@@ -177,7 +181,7 @@ fn judge_batch(source: &dyn Source, cases: Range<u64>, budget: &Budget<'_>) -> (
                 let judged = judge(&case);
                 results.figures.add(&judged.figures);
                 if !judged.findings.is_empty() {
-                    results.failures.push(Failure { number, findings: judged.findings });
+                    results.failures.push(FailedCase { number, findings: judged.findings });
                 }
             }
         }

@@ -90,7 +90,7 @@ impl Host for World {
     ) -> Result<(), HostError> {
         match self {
             World::Nothing => Err(HostError::Failed(format!(
-                "nobody provides {}.{}",
+                "the host does not provide {}.{}",
                 import.module, import.field
             ))),
             World::Wasi { args: words, input } => {

@@ -12,7 +12,7 @@
 
 use super::case::Case;
 use super::figures::Figures;
-use super::oracle::{Finding, Oracle};
+use super::oracle::{FuzzFinding, FuzzOracle};
 use super::versions::Mapped;
 use certify::Certifier;
 use check::relate;
@@ -29,7 +29,7 @@ pub(super) fn run(
     case: &Case,
     mapped: &[Mapped<'_>],
     figures: &mut Figures,
-) -> Result<(), Vec<Finding>> {
+) -> Result<(), Vec<FuzzFinding>> {
     let mut findings = Vec::new();
     for one in mapped {
         for (before, after) in pairs(one.built()) {
@@ -37,8 +37,8 @@ pub(super) fn run(
             let place = |version| one.family.at.iter().position(|v| *v == version).unwrap_or(0);
             let versions = (place(before), place(after));
             let name = one.family.function(0).name();
-            let finding = |text: String| Finding {
-                oracle: Oracle::Certificates,
+            let finding = |text: String| FuzzFinding {
+                oracle: FuzzOracle::Certificates,
                 versions,
                 message: format!("@{name}, {text}"),
             };

@@ -9,7 +9,7 @@
 use super::case::Case;
 use super::figures::Figures;
 use super::judge::compare_states;
-use super::oracle::{Finding, Oracle};
+use super::oracle::{FuzzFinding, FuzzOracle};
 use super::versions::Mapped;
 use interp::Limits;
 use ir::{Func, Function};
@@ -26,11 +26,11 @@ pub(super) fn run(
     case: &Case,
     mapped: &[Mapped<'_>],
     figures: &mut Figures,
-) -> Result<(), Vec<Finding>> {
+) -> Result<(), Vec<FuzzFinding>> {
     let versions = (0, case.steps.len());
     let composed: Vec<FunctionPair<'_>> = mapped.iter().filter_map(Mapped::composed).collect();
-    let as_composition = |mut findings: Vec<Finding>| {
-        findings.iter_mut().for_each(|f| f.oracle = Oracle::Composition);
+    let as_composition = |mut findings: Vec<FuzzFinding>| {
+        findings.iter_mut().for_each(|f| f.oracle = FuzzOracle::Composition);
         findings
     };
     compare_states(case, &case.module, versions, &composed, figures).map_err(as_composition)?;
@@ -58,9 +58,13 @@ fn agree(
     source: (Func, &Function),
     mappings: &[&Mapping],
     figures: &mut Figures,
-) -> Result<(), Vec<Finding>> {
+) -> Result<(), Vec<FuzzFinding>> {
     let finding = |message: String| {
-        vec![Finding { oracle: Oracle::Composition, versions: (0, case.steps.len()), message }]
+        vec![FuzzFinding {
+            oracle: FuzzOracle::Composition,
+            versions: (0, case.steps.len()),
+            message,
+        }]
     };
     let limits = Limits { fuel: case.fuel, ..Limits::default() };
     let agreement = Agreement::new(&case.module, source, mappings, limits);

@@ -1,7 +1,7 @@
 //! Counts the work of a campaign, with floors that the counts of generated programs must reach.
 
 use super::native::NativeFigures;
-use super::oracle::Oracle;
+use super::oracle::FuzzOracle;
 use std::collections::BTreeMap;
 use verify::hops::HopReport;
 use verify::state_oracle::Report;
@@ -72,7 +72,7 @@ pub struct Figures {
     /// The figures of native code.
     pub native: NativeFigures,
     /// The number of programs with findings, by oracle.
-    pub findings: BTreeMap<Oracle, u64>,
+    pub findings: BTreeMap<FuzzOracle, u64>,
 }
 
 impl Figures {
@@ -83,16 +83,16 @@ impl Figures {
         self.state.total().transitions + native
     }
 
-    /// Whether an oracle ran. [`Oracle::Panic`] and [`Oracle::Ssa`] always run; of the others a
+    /// Whether an oracle ran. [`FuzzOracle::Panic`] and [`FuzzOracle::Ssa`] always run; of the others a
     /// campaign runs either the native oracle or all the rest. Reports name oracles that did not
     /// run, so that their silence is not mistaken for a verdict.
-    pub fn asked(&self, oracle: Oracle) -> bool {
+    pub fn asked(&self, oracle: FuzzOracle) -> bool {
         let native = self.native.runs > 0;
-        let found = |oracle: Oracle| self.findings.contains_key(&oracle);
+        let found = |oracle: FuzzOracle| self.findings.contains_key(&oracle);
         match oracle {
-            Oracle::Panic | Oracle::Ssa => true,
-            Oracle::Native => native || found(Oracle::Native),
-            _ => !native && !found(Oracle::Native),
+            FuzzOracle::Panic | FuzzOracle::Ssa => true,
+            FuzzOracle::Native => native || found(FuzzOracle::Native),
+            _ => !native && !found(FuzzOracle::Native),
         }
     }
 
@@ -165,7 +165,7 @@ impl Figures {
         let mut below = Vec::new();
         let mut floor = |what: &str, found: f64, least: f64| {
             if found < least {
-                below.push(format!("{what}: {found:.3}, must be at least {least}"));
+                below.push(format!("{what}: {found:.3}, the floor is {least}"));
             }
         };
         floor("transitions that run code", share(total.with_code, total.transitions), 0.30);

@@ -4,9 +4,9 @@ use super::case::Case;
 use super::certificates;
 use super::composition;
 use super::figures::Figures;
-use super::oracle::{Finding, Oracle};
+use super::oracle::{FuzzFinding, FuzzOracle};
 use super::stress;
-use super::versions::{Damage, Family, Mapped, derive, map};
+use super::versions::{EdgeDamage, FunctionVersions, Mapped, derive, map};
 use interp::Limits;
 use ir::Module;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,12 +19,12 @@ pub struct Judged {
     /// The figures. If something panicked, they count only the program and the finding.
     pub figures: Figures,
     /// The findings of the first oracle that found something, at most [`MAX_FINDINGS`].
-    pub findings: Vec<Finding>,
+    pub findings: Vec<FuzzFinding>,
 }
 
 impl Judged {
     /// The oracle of the findings.
-    pub fn oracle(&self) -> Option<Oracle> {
+    pub fn oracle(&self) -> Option<FuzzOracle> {
         self.findings.first().map(|f| f.oracle)
     }
 }
@@ -42,14 +42,14 @@ pub fn judge(case: &Case) -> Judged {
 }
 
 /// Like [`judge()`], with damaged mappings, to test the oracles themselves.
-pub fn judge_with(case: &Case, damage: Option<Damage>) -> Judged {
+pub fn judge_with(case: &Case, damage: Option<EdgeDamage>) -> Judged {
     judged_by(case, |figures| run_oracles(case, damage, figures))
 }
 
 /// Runs `judge` on a case and turns a panic into a finding.
 pub(super) fn judged_by(
     case: &Case,
-    judge: impl FnOnce(&mut Figures) -> Result<(), Vec<Finding>>,
+    judge: impl FnOnce(&mut Figures) -> Result<(), Vec<FuzzFinding>>,
 ) -> Judged {
     let judged = catch_unwind(AssertUnwindSafe(|| {
         let mut figures = Figures { programs: 1, ..Figures::default() };
@@ -58,8 +58,8 @@ pub(super) fn judged_by(
         (figures, findings)
     }));
     let (mut figures, findings) = judged.unwrap_or_else(|panic| {
-        let finding = Finding {
-            oracle: Oracle::Panic,
+        let finding = FuzzFinding {
+            oracle: FuzzOracle::Panic,
             versions: (0, case.steps.len()),
             message: panic_text(&*panic),
         };
@@ -78,12 +78,12 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
         .to_owned()
 }
 
-/// Runs the oracles in the order of [`Oracle::ALL`], except the native one.
+/// Runs the oracles in the order of [`FuzzOracle::ALL`], except the native one.
 fn run_oracles(
     case: &Case,
-    damage: Option<Damage>,
+    damage: Option<EdgeDamage>,
     figures: &mut Figures,
-) -> Result<(), Vec<Finding>> {
+) -> Result<(), Vec<FuzzFinding>> {
     let families = derive(case, figures).map_err(|finding| vec![finding])?;
     let mapped = map(&families, case.level, damage, figures).map_err(|finding| vec![finding])?;
     if mapped.is_empty() {
@@ -125,7 +125,7 @@ pub(super) fn pairs_of(versions: usize) -> impl Iterator<Item = (usize, usize)> 
 }
 
 /// The program with every function in the version with this number.
-pub(super) fn module_of(module: &Module, families: &[Family], number: usize) -> Module {
+pub(super) fn module_of(module: &Module, families: &[FunctionVersions], number: usize) -> Module {
     let mut module = module.clone();
     if number > 0 {
         for family in families {
@@ -148,7 +148,7 @@ pub(super) fn compare_states(
     versions: (usize, usize),
     pairs: &[FunctionPair<'_>],
     figures: &mut Figures,
-) -> Result<(), Vec<Finding>> {
+) -> Result<(), Vec<FuzzFinding>> {
     if pairs.is_empty() {
         return Ok(());
     }
@@ -160,8 +160,9 @@ pub(super) fn compare_states(
         seed: case.seed,
         ..OracleOptions::default()
     };
-    let mut oracle = state_oracle::Oracle::new(module, pairs, options)
-        .map_err(|e| vec![Finding { oracle: Oracle::State, versions, message: e.to_string() }])?;
+    let mut oracle = state_oracle::Oracle::new(module, pairs, options).map_err(|e| {
+        vec![FuzzFinding { oracle: FuzzOracle::State, versions, message: e.to_string() }]
+    })?;
     for args in &case.arguments {
         oracle.run(case.entry, args, &case.world);
     }
@@ -171,12 +172,12 @@ pub(super) fn compare_states(
     figures.armed += all as u64;
     let found = std::mem::take(&mut report.divergences);
     figures.state.add(&report);
-    let finding = |d: &state_oracle::Divergence| Finding {
-        oracle: Oracle::of(&d.difference),
+    let finding = |d: &state_oracle::Divergence| FuzzFinding {
+        oracle: FuzzOracle::of(&d.difference),
         versions,
         message: d.to_string(),
     };
-    let mut findings: Vec<Finding> = found.iter().map(finding).collect();
+    let mut findings: Vec<FuzzFinding> = found.iter().map(finding).collect();
     // The first finding names the oracle of the case, so put the earliest oracle first.
     findings.sort_by_key(|f| f.oracle);
     if findings.is_empty() { Ok(()) } else { Err(findings) }
@@ -187,9 +188,9 @@ fn run_chains(
     case: &Case,
     mapped: &[Mapped<'_>],
     figures: &mut Figures,
-) -> Result<(), Vec<Finding>> {
+) -> Result<(), Vec<FuzzFinding>> {
     let versions = (0, case.steps.len());
-    let finding = |message: String| Finding { oracle: Oracle::Hops, versions, message };
+    let finding = |message: String| FuzzFinding { oracle: FuzzOracle::Hops, versions, message };
     if case.chains == 0 {
         return Ok(());
     }

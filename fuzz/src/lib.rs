@@ -1,8 +1,8 @@
 //! The fuzzer: random programs and their versions, judged by every oracle.
 //!
 //! A [`Case`] is a program, the inputs it runs on, and the passes from each of its versions to the
-//! next. [`judge()`] derives the versions, makes the mappings, and runs the [`Oracle`]s in order.
-//! [`campaign()`] judges many cases, and [`Options`] draw them from seeds. [`Figures`] count the
+//! next. [`judge()`] derives the versions, makes the mappings, and runs the [`FuzzOracle`]s in order.
+//! [`campaign()`] judges many cases, and [`CampaignOptions`] draw them from seeds. [`Figures`] count the
 //! work and have floors: a fuzzer that never runs compensation code finds no bugs in it.
 //!
 //! [`reduce()`] makes a failing case smaller, and [`as_test`] writes it as a test.
@@ -25,16 +25,18 @@ mod test_text;
 mod text;
 mod versions;
 
-pub use campaign::{Batch, Budget, Drawn, Failure, Results, Source, campaign, campaign_by};
+pub use campaign::{
+    Batch, CampaignLimits, CaseSource, Drawn, FailedCase, Results, campaign, campaign_by,
+};
 pub use case::{Case, World};
 pub use figures::{Figures, PassFigures};
 pub use judge::{Judged, MAX_FINDINGS, judge, judge_with};
 pub use native::{Clock, NativeFigures, judge_native};
-pub use options::{MAX_VERSIONS, Options};
-pub use oracle::{Finding, Oracle};
+pub use options::{CampaignOptions, MAX_VERSIONS};
+pub use oracle::{FuzzFinding, FuzzOracle};
 pub use reduce::{ATTEMPTS, reduce};
 pub use schema::{FuzzFailure, FuzzFigures, FuzzPass, FuzzReport, by_oracle};
 pub use stress::Stress;
 pub use test_text::as_test;
 pub use text::{oracles_text, text};
-pub use versions::Damage;
+pub use versions::EdgeDamage;

@@ -22,7 +22,7 @@ const CHAIN_ONE_IN: u32 = 12;
 /// The settings of a campaign. Under the same settings a seed always denotes the same case,
 /// regardless of other cases.
 #[derive(Clone)]
-pub struct Options {
+pub struct CampaignOptions {
     /// The seed of the first program. Each later program takes the next seed.
     pub seed: u64,
     /// The approximate number of instructions of a generated program's main function.
@@ -48,9 +48,9 @@ pub struct Options {
     pub stress: Stress,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for CampaignOptions {
+    fn default() -> CampaignOptions {
+        CampaignOptions {
             seed: 0,
             size: 150,
             inputs: 12,
@@ -68,12 +68,12 @@ impl Default for Options {
 
 /// The passes and the level of a case. They come from a random stream of their own, so that the
 /// generated program does not depend on them.
-struct Plan {
+struct CasePlan {
     steps: Vec<Vec<StaticPass>>,
     level: Level,
 }
 
-impl Options {
+impl CampaignOptions {
     /// The case of a generated program. Cost: that of [`generate`].
     pub fn generated(&self, seed: u64) -> Case {
         let program = generate(seed, self.size, &Weights::default());
@@ -91,7 +91,7 @@ impl Options {
         arguments: Vec<Vec<u64>>,
         fuel: u64,
     ) -> Case {
-        let Plan { steps, level } = self.plan(seed);
+        let CasePlan { steps, level } = self.plan(seed);
         Case {
             module,
             entry,
@@ -119,7 +119,7 @@ impl Options {
         cut(&passes, versions as usize - 1, &mut prng)
     }
 
-    fn plan(&self, seed: u64) -> Plan {
+    fn plan(&self, seed: u64) -> CasePlan {
         let mut prng = Prng::new(seed).fork(0x66_75_7a_7a);
         let level = match self.levels.as_slice() {
             [] => prng.pick(&[
@@ -138,7 +138,7 @@ impl Options {
             None => 2,
         };
         let passes = self.draw_passes(&mut prng);
-        Plan { steps: cut(&passes, versions as usize - 1, &mut prng), level }
+        CasePlan { steps: cut(&passes, versions as usize - 1, &mut prng), level }
     }
 
     fn draw_passes(&self, prng: &mut Prng) -> Vec<StaticPass> {
@@ -180,11 +180,11 @@ fn cut(passes: &[StaticPass], parts: usize, prng: &mut Prng) -> Vec<Vec<StaticPa
     starts.zip(ends).map(|(start, end)| passes[start..end].to_vec()).collect()
 }
 
-impl fmt::Display for Options {
+impl fmt::Display for CampaignOptions {
     /// Prints the options of `osier fuzz` that denote these settings, without the seed. Unset
     /// lists, switches and numbers are omitted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Options { size, inputs, going_on, chains, .. } = self;
+        let CampaignOptions { size, inputs, going_on, chains, .. } = self;
         write!(f, "--size {size} --inputs {inputs} --going-on {going_on} --chains {chains}")?;
         for level in &self.levels {
             write!(f, " --level {level}")?;

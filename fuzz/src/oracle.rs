@@ -6,7 +6,7 @@ use verify::state_oracle::Difference;
 /// A judge of one program and its versions. Cheap oracles with precise findings come first: the
 /// first oracle that finds something ends the judgment of a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Oracle {
+pub enum FuzzOracle {
     /// No panic occurs in passes, the editor, the makers of mappings, or the judges.
     Panic,
     /// Every version is well-formed, and its log replays to it.
@@ -28,48 +28,48 @@ pub enum Oracle {
     Composition,
 }
 
-impl Oracle {
+impl FuzzOracle {
     /// All oracles, in order.
-    pub const ALL: [Oracle; 9] = [
-        Oracle::Panic,
-        Oracle::Ssa,
-        Oracle::Certificates,
-        Oracle::Lockstep,
-        Oracle::State,
-        Oracle::GoingOn,
-        Oracle::Hops,
-        Oracle::Native,
-        Oracle::Composition,
+    pub const ALL: [FuzzOracle; 9] = [
+        FuzzOracle::Panic,
+        FuzzOracle::Ssa,
+        FuzzOracle::Certificates,
+        FuzzOracle::Lockstep,
+        FuzzOracle::State,
+        FuzzOracle::GoingOn,
+        FuzzOracle::Hops,
+        FuzzOracle::Native,
+        FuzzOracle::Composition,
     ];
 
     /// The name of the oracle in reports.
     pub const fn name(self) -> &'static str {
         match self {
-            Oracle::Panic => "panic",
-            Oracle::Ssa => "ssa",
-            Oracle::Certificates => "certificates",
-            Oracle::Lockstep => "lockstep",
-            Oracle::State => "state",
-            Oracle::GoingOn => "going_on",
-            Oracle::Hops => "hops",
-            Oracle::Native => "native",
-            Oracle::Composition => "composition",
+            FuzzOracle::Panic => "panic",
+            FuzzOracle::Ssa => "ssa",
+            FuzzOracle::Certificates => "certificates",
+            FuzzOracle::Lockstep => "lockstep",
+            FuzzOracle::State => "state",
+            FuzzOracle::GoingOn => "going_on",
+            FuzzOracle::Hops => "hops",
+            FuzzOracle::Native => "native",
+            FuzzOracle::Composition => "composition",
         }
     }
 
     /// The oracle to which a difference found by the state oracle belongs.
-    pub(super) fn of(difference: &Difference) -> Oracle {
+    pub(super) fn of(difference: &Difference) -> FuzzOracle {
         match difference {
             Difference::Stops { .. } | Difference::LockstepEffects | Difference::FinalMemory => {
-                Oracle::Lockstep
+                FuzzOracle::Lockstep
             }
-            Difference::GoingOn { .. } | Difference::Refused(_) => Oracle::GoingOn,
-            _ => Oracle::State,
+            Difference::GoingOn { .. } | Difference::Refused(_) => FuzzOracle::GoingOn,
+            _ => FuzzOracle::State,
         }
     }
 }
 
-impl fmt::Display for Oracle {
+impl fmt::Display for FuzzOracle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -77,9 +77,9 @@ impl fmt::Display for Oracle {
 
 /// A finding of an oracle.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Finding {
+pub struct FuzzFinding {
     /// The oracle.
-    pub oracle: Oracle,
+    pub oracle: FuzzOracle,
     /// The numbers of the two versions that the finding concerns, or twice the same number for a
     /// finding about one version.
     pub versions: (usize, usize),
@@ -87,7 +87,7 @@ pub struct Finding {
     pub message: String,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for FuzzFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (first, last) = self.versions;
         match first == last {

@@ -1,9 +1,9 @@
-//! The document that `osier fuzz --json` prints.
+//! The document that `osier fuzz --format json` prints.
 
-use crate::{Figures, Oracle, PassFigures};
+use crate::{Figures, FuzzOracle, PassFigures};
 use std::collections::BTreeMap;
 
-/// The document that `osier fuzz --json` prints.
+/// The document that `osier fuzz --format json` prints.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct FuzzReport {
     /// [`osier::schema::SCHEMA`].
@@ -190,7 +190,7 @@ fn native(figures: &Figures) -> Option<FuzzNative> {
         exhausted: native.exhausted,
         compiled_functions: native.compiled_functions,
         compile_seconds: native.compile_time.as_secs_f64(),
-        findings: figures.findings.get(&Oracle::Native).copied().unwrap_or(0),
+        findings: figures.findings.get(&FuzzOracle::Native).copied().unwrap_or(0),
     })
 }
 
@@ -263,6 +263,6 @@ impl From<&Figures> for FuzzFigures {
 /// The number of programs in which each oracle found something. `None` for an oracle that did not
 /// run.
 pub fn by_oracle(figures: &Figures) -> BTreeMap<&'static str, Option<u64>> {
-    let found = |oracle: &Oracle| figures.findings.get(oracle).copied().unwrap_or(0);
-    Oracle::ALL.iter().map(|o| (o.name(), figures.asked(*o).then(|| found(o)))).collect()
+    let found = |oracle: &FuzzOracle| figures.findings.get(oracle).copied().unwrap_or(0);
+    FuzzOracle::ALL.iter().map(|o| (o.name(), figures.asked(*o).then(|| found(o)))).collect()
 }

@@ -13,7 +13,7 @@
 use super::case::Case;
 use super::figures::Figures;
 use super::judge::hop_limits;
-use super::oracle::{Finding, Oracle};
+use super::oracle::{FuzzFinding, FuzzOracle};
 use check::CheckedEntry;
 use interp::{
     Control, Machine, Observer, Options, Outcome, Program, Run, Scope, TraceLevel, VersionId, View,
@@ -123,7 +123,7 @@ impl<'m> Sides<'m> {
 }
 
 /// An observer that pauses the run where a transition is due.
-struct Watcher<'s, 'm> {
+struct StressWatcher<'s, 'm> {
     sides: &'s Sides<'m>,
     stress: Stress,
     offset: u64,
@@ -133,13 +133,13 @@ struct Watcher<'s, 'm> {
     waits: bool,
 }
 
-impl Watcher<'_, '_> {
+impl StressWatcher<'_, '_> {
     fn is_anchor(&self, version: VersionId, inst: Inst) -> bool {
         self.sides.anchors[&version].contains(&inst)
     }
 }
 
-impl Observer for Watcher<'_, '_> {
+impl Observer for StressWatcher<'_, '_> {
     const SCOPE: Scope = Scope::Marked;
 
     fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
@@ -159,20 +159,20 @@ impl Observer for Watcher<'_, '_> {
 
 /// The end of a run without its place: an instruction that traps may have moved.
 #[derive(PartialEq, Eq)]
-struct End {
+struct ComparedEnd {
     how: String,
     memory: u64,
     effects: (u64, u64),
 }
 
-impl End {
-    fn of(machine: &Machine, outcome: &Outcome) -> End {
+impl ComparedEnd {
+    fn of(machine: &Machine, outcome: &Outcome) -> ComparedEnd {
         let how = match outcome {
             Outcome::Trapped { kind, .. } => format!("trap {kind}"),
             Outcome::Left { point, values, .. } => format!("left at {point} with {values:?}"),
             outcome => outcome.to_string(),
         };
-        End {
+        ComparedEnd {
             how,
             memory: machine.memory_digest(),
             effects: (machine.trace().count(), machine.trace().digest()),
@@ -180,7 +180,7 @@ impl End {
     }
 }
 
-impl fmt::Display for End {
+impl fmt::Display for ComparedEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -201,22 +201,23 @@ pub(super) fn run(
     versions: (usize, usize),
     pairs: &[FunctionPair<'_>],
     figures: &mut Figures,
-) -> Result<(), Vec<Finding>> {
-    let finding = |message: String| vec![Finding { oracle: Oracle::Hops, versions, message }];
+) -> Result<(), Vec<FuzzFinding>> {
+    let finding =
+        |message: String| vec![FuzzFinding { oracle: FuzzOracle::Hops, versions, message }];
     let options = Options { poison: true, track_memory: true, trace: TraceLevel::Digest };
     let mut pristine = Machine::with_options(&Program::new(module), hop_limits(case), options)
         .map_err(|e| finding(e.to_string()))?;
     let sides = Sides::new(&mut pristine, module, pairs);
     for (number, args) in (0..).zip(&case.arguments) {
         let stayed = end_of(&pristine, case, args, None)?;
-        let watcher = Watcher {
+        let watcher = StressWatcher {
             sides: &sides,
             stress: case.stress,
             offset: case.stress.offset(number),
             visits: 0,
             waits: false,
         };
-        let mut chain = Chain { watcher, hops: Vec::new() };
+        let mut chain = StressedRun { watcher, hops: Vec::new() };
         let hopped = end_of(&pristine, case, args, Some(&mut chain)).map_err(|mut e| {
             e.iter_mut().for_each(|f| f.versions = versions);
             e
@@ -235,13 +236,13 @@ pub(super) fn run(
 }
 
 /// A run with transitions.
-struct Chain<'s, 'm> {
-    watcher: Watcher<'s, 'm>,
+struct StressedRun<'s, 'm> {
+    watcher: StressWatcher<'s, 'm>,
     /// The function, the source version and the source point of each transition.
     hops: Vec<(Func, VersionId, Point)>,
 }
 
-impl Chain<'_, '_> {
+impl StressedRun<'_, '_> {
     /// Makes the transition at which the machine has paused.
     ///
     /// # Errors
@@ -259,7 +260,13 @@ impl Chain<'_, '_> {
         Ok(())
     }
 
-    fn told(&self, module: &Module, args: &[u64], stayed: &End, hopped: &End) -> String {
+    fn told(
+        &self,
+        module: &Module,
+        args: &[u64],
+        stayed: &ComparedEnd,
+        hopped: &ComparedEnd,
+    ) -> String {
         const SHOWN: usize = 20;
         let args: Vec<String> = args.iter().map(|bits| format!("{bits:#x}")).collect();
         let hop = |(func, version, point): &(Func, VersionId, Point)| {
@@ -269,7 +276,7 @@ impl Chain<'_, '_> {
         let more = if self.hops.len() > SHOWN { "  ...\n" } else { "" };
         let count = self.hops.len();
         format!(
-            "  the run ends in {hopped}; without transitions in {stayed}\n  on input ({})\n  {count} transitions:\n{hops}{more}",
+            "  the run ends in {hopped}; the run without transitions ends in {stayed}\n  on input ({})\n  {count} transitions:\n{hops}{more}",
             args.join(", ")
         )
     }
@@ -284,8 +291,8 @@ fn end_of(
     pristine: &Machine,
     case: &Case,
     args: &[u64],
-    mut chain: Option<&mut Chain<'_, '_>>,
-) -> Result<Option<End>, Vec<Finding>> {
+    mut chain: Option<&mut StressedRun<'_, '_>>,
+) -> Result<Option<ComparedEnd>, Vec<FuzzFinding>> {
     let (mut machine, mut world) = (pristine.clone(), case.world.clone());
     let start = machine.start_function().map(|start| (start, [].as_slice()));
     let mut outcome = Outcome::Returned(Vec::new());
@@ -303,12 +310,12 @@ fn end_of(
                 (Run::Done(outcome), _) => break outcome,
                 (Run::Called { .. }, _) => unreachable!("no function runs elsewhere"),
                 (Run::Paused, Some(chain)) => chain.hop(&mut machine).map_err(|message| {
-                    vec![Finding { oracle: Oracle::Hops, versions: (0, 0), message }]
+                    vec![FuzzFinding { oracle: FuzzOracle::Hops, versions: (0, 0), message }]
                 })?,
                 (Run::Paused, None) => {}
             }
         };
     }
     let exhausted = matches!(outcome, Outcome::OutOfFuel(_) | Outcome::StackOverflow(_));
-    Ok((!exhausted).then(|| End::of(&machine, &outcome)))
+    Ok((!exhausted).then(|| ComparedEnd::of(&machine, &outcome)))
 }

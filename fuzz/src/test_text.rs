@@ -1,7 +1,7 @@
 //! Writes a case as a test in the format of `tests/oir/`.
 
 use super::case::Case;
-use super::oracle::Finding;
+use super::oracle::FuzzFinding;
 use interp::{Machine, NoObserver, Outcome};
 use ir::text::{print_literal, print_module};
 use ir::{Module, Type};
@@ -13,7 +13,7 @@ use std::fmt::Write;
 /// The runner of those tests judges mappings at every level, fires every transition of its calls,
 /// and continues from each. It neither compares more than two versions nor supports stress
 /// switches. A failure that needs these is only described in the text.
-pub fn as_test(case: &Case, finding: &Finding, origin: &str) -> String {
+pub fn as_test(case: &Case, finding: &FuzzFinding, origin: &str) -> String {
     let (module, passes) = versions_apart(case, finding);
     let mut out = String::new();
     let first = finding.message.lines().next().unwrap_or_default().trim();
@@ -38,7 +38,7 @@ pub fn as_test(case: &Case, finding: &Finding, origin: &str) -> String {
 }
 
 /// The program in the earlier version of a finding, and the passes from there to the later version.
-fn versions_apart(case: &Case, finding: &Finding) -> (Module, String) {
+fn versions_apart(case: &Case, finding: &FuzzFinding) -> (Module, String) {
     let (first, last) = finding.versions;
     let last = last.clamp(first, case.steps.len());
     let mut module = case.module.clone();

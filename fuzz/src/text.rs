@@ -1,7 +1,7 @@
 //! Prints figures for people, at most 80 columns wide.
 
 use super::figures::Figures;
-use super::oracle::Oracle;
+use super::oracle::FuzzOracle;
 use std::fmt::Write;
 
 /// The figures of one source of programs, under a title. The text depends on neither times nor the
@@ -14,7 +14,7 @@ pub fn text(title: &str, figures: &Figures) -> String {
     };
     let chains: u64 = figures.versions.range(3..).map(|(_, count)| count).sum();
     let refused = if figures.refused > 0 {
-        format!(", {} inputs refused", figures.refused)
+        format!(", {} inputs rejected", figures.refused)
     } else {
         String::new()
     };
@@ -39,11 +39,11 @@ pub fn text(title: &str, figures: &Figures) -> String {
         let dropped = figures.dropped();
         let share = percent(dropped, figures.certified + dropped);
         let Figures { certified, unreached, .. } = figures;
-        format!("{certified} entries, {dropped} dropped, {share}; {unreached} never reached")
+        format!("{certified} entries, {dropped} dropped, {share}; {unreached} unreachable")
     });
     line("  covered", {
         let share = percent(figures.fired, figures.armed);
-        format!("{} entries fired, {share} of those there are", figures.fired)
+        format!("{} entries fired, {share} of all entries", figures.fired)
     });
     let (forward, backward) =
         (figures.state.forward.transitions, figures.state.backward.transitions);
@@ -83,7 +83,7 @@ pub fn text(title: &str, figures: &Figures) -> String {
     line("  composed", {
         let share = percent(figures.composed, figures.composed + figures.not_composed);
         format!(
-            "{} entries, {share} of those tried; {} agree with others",
+            "{} entries, {share} of those tried; {} agree with other mappings",
             figures.composed, figures.same_point
         )
     });
@@ -118,14 +118,17 @@ fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
     line("", {
         let probed = percent(native.probed, native.transitions);
         let visits = native.transitions + native.stays + native.probed;
-        format!("{probed} also where they land, {} values each time", mean(native.compared, visits))
+        format!(
+            "{probed} also at the landing point, {} values each time",
+            mean(native.compared, visits)
+        )
     });
     if native.stays > 0 {
         line("  stays", native.stays.to_string());
     }
     let unguarded = match native.unguarded {
         0 => String::new(),
-        pairs => format!("; {pairs} pairs of versions without guards, for want of address space"),
+        pairs => format!("; {pairs} pairs of versions without guards, for lack of address space"),
     };
     line("  compiled", format!("{} pieces of code{unguarded}", native.compiled_functions));
 }
@@ -148,11 +151,11 @@ fn passes(out: &mut String, figures: &Figures) {
 /// The number of programs in which each oracle found something, in the order of oracles. A dash
 /// marks an oracle that did not run.
 pub fn oracles_text(figures: &Figures) -> String {
-    let found = |oracle: &Oracle| match figures.asked(*oracle) {
+    let found = |oracle: &FuzzOracle| match figures.asked(*oracle) {
         true => figures.findings.get(oracle).copied().unwrap_or(0).to_string(),
         false => "-".to_owned(),
     };
-    let words: Vec<String> = Oracle::ALL.iter().map(|o| format!("{o} {}", found(o))).collect();
+    let words: Vec<String> = FuzzOracle::ALL.iter().map(|o| format!("{o} {}", found(o))).collect();
     let (first, second) = words.split_at(words.len() / 2 + 1);
     format!("found         {}\n              {}\n", first.join(", "), second.join(", "))
 }

@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use super::figures::Figures;
-use super::oracle::{Finding, Oracle};
+use super::oracle::{FuzzFinding, FuzzOracle};
 use ir::edit::{ActionLog, Fuel, apply, check_replay};
 use ir::verifier::verify_function;
 use ir::{Func, Function, Module};
@@ -13,7 +13,7 @@ use transition::Demand;
 use verify::state_oracle::FunctionPair;
 
 /// All versions of one function.
-pub(super) struct Family {
+pub(super) struct FunctionVersions {
     pub(super) func: Func,
     /// The tree of versions. A step that changed nothing adds no version.
     pub(super) tree: VersionTree,
@@ -21,7 +21,7 @@ pub(super) struct Family {
     pub(super) at: Vec<Version>,
 }
 
-impl Family {
+impl FunctionVersions {
     pub(super) fn function(&self, number: usize) -> &Function {
         self.tree.function(self.at[number])
     }
@@ -32,19 +32,25 @@ impl Family {
 }
 
 /// Derives the versions of every function. Verifies each version and replays each log after every
-/// pass: this is the [`Oracle::Ssa`] oracle.
+/// pass: this is the [`FuzzOracle::Ssa`] oracle.
 ///
 /// # Errors
 /// If a version is not well-formed or a log does not replay.
-pub(super) fn derive(case: &Case, figures: &mut Figures) -> Result<Vec<Family>, Finding> {
+pub(super) fn derive(
+    case: &Case,
+    figures: &mut Figures,
+) -> Result<Vec<FunctionVersions>, FuzzFinding> {
     let mut acted: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut families = Vec::new();
     for (func, base) in case.module.defined() {
         let (mut tree, mut at) = (VersionTree::new(base.clone()), vec![VersionTree::BASE]);
         for (number, passes) in case.steps.iter().enumerate() {
             let parent = at[number];
-            let finding =
-                |message| Finding { oracle: Oracle::Ssa, versions: (number, number + 1), message };
+            let finding = |message| FuzzFinding {
+                oracle: FuzzOracle::Ssa,
+                versions: (number, number + 1),
+                message,
+            };
             let derived = derive_one(&case.module, tree.function(parent), passes, &mut acted);
             let (function, log) = derived.map_err(finding)?;
             let replayed = |e| {
@@ -57,7 +63,7 @@ pub(super) fn derive(case: &Case, figures: &mut Figures) -> Result<Vec<Family>, 
                 parent
             });
         }
-        families.push(Family { func, tree, at });
+        families.push(FunctionVersions { func, tree, at });
     }
     figures.count_passes(&acted);
     Ok(families)
@@ -81,7 +87,7 @@ fn derive_one(
         check_replay(&version, &actions, &function)
             .map_err(|e| format!("{}: its log does not replay: {e}", place()))?;
         if let Some(finding) = verify_function(module, &function).first() {
-            return Err(format!("{}: the version it made is not well-formed: {finding}", place()));
+            return Err(format!("{}: its version is not well-formed: {finding}", place()));
         }
         *acted.entry(pass.name()).or_default() += actions.len() as u64;
         version = function;
@@ -92,11 +98,11 @@ fn derive_one(
 
 /// A function that damages the mappings of an edge before the oracles judge them. Tests use it to
 /// show that the oracles detect wrong mappings.
-pub type Damage = fn(&mut Edge);
+pub type EdgeDamage = fn(&mut Edge);
 
 /// The mappings between all versions of a function.
 pub(super) struct Mapped<'f> {
-    pub(super) family: &'f Family,
+    pub(super) family: &'f FunctionVersions,
     graph: VersionGraph<'f>,
     damaged: Option<Vec<Edge>>,
 }
@@ -132,7 +138,7 @@ impl Mapped<'_> {
     }
 
     fn pair_of<'p>(&'p self, [there, back]: [&'p Edge; 2]) -> FunctionPair<'p> {
-        let Family { func, tree, .. } = self.family;
+        let FunctionVersions { func, tree, .. } = self.family;
         FunctionPair {
             func: *func,
             before: tree.function(there.from),
@@ -150,11 +156,11 @@ impl Mapped<'_> {
 /// # Errors
 /// If the makers of mappings reject the tree of versions.
 pub(super) fn map<'f>(
-    families: &'f [Family],
+    families: &'f [FunctionVersions],
     level: Level,
-    damage: Option<Damage>,
+    damage: Option<EdgeDamage>,
     figures: &mut Figures,
-) -> Result<Vec<Mapped<'f>>, Finding> {
+) -> Result<Vec<Mapped<'f>>, FuzzFinding> {
     let mut mapped = Vec::new();
     for family in families.iter().filter(|f| f.last() != VersionTree::BASE) {
         let versions: Vec<Version> = family.tree.versions().collect();
@@ -163,8 +169,11 @@ pub(super) fn map<'f>(
             .flat_map(later)
             .map(|(first, last)| (versions[first], last))
             .collect();
-        let finding =
-            |message| Finding { oracle: Oracle::Ssa, versions: (0, family.at.len() - 1), message };
+        let finding = |message| FuzzFinding {
+            oracle: FuzzOracle::Ssa,
+            versions: (0, family.at.len() - 1),
+            message,
+        };
         let graph = VersionGraph::build(&family.tree, &pairs, level, Demand::Needed);
         let mut graph =
             graph.map_err(|e| finding(format!("@{}: {e}", family.function(0).name())))?;

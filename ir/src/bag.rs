@@ -108,6 +108,10 @@ impl<T> IntoIterator for Bag<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::test_runner::{Config, TestRunner};
+    use std::cell::Cell;
 
     /// The reference implementation of a removal: a plain list.
     fn removed(items: &mut Vec<u32>, item: u32) -> bool {
@@ -117,32 +121,32 @@ mod tests {
 
     #[test]
     fn the_index_changes_nothing() {
-        let mut state = 1u32;
-        let mut draw = |below: u32| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 8) % below
-        };
-        let (mut bag, mut plain) = (Bag::default(), Vec::new());
-        let (mut indexed, mut missed) = (0, 0);
-        for step in 0..40_000 {
-            // The list grows and shrinks repeatedly, with items that occur several times or not at
-            // all.
-            let item = draw(150);
-            if draw(100) < if step / 500 % 2 == 0 { 60 } else { 40 } {
-                bag.push(item);
-                plain.push(item);
-            } else {
-                let expected = removed(&mut plain, item);
-                assert_eq!(bag.remove(item), expected, "step {step}");
-                missed += u32::from(!expected);
+        let (indexed, missed) = (Cell::new(0), Cell::new(0));
+        let config = Config { cases: 64, failure_persistence: None, ..Config::default() };
+        // Items occur several times or not at all.
+        let edits = vec((0..150u32, 0..100), 0..2000usize);
+        let made = TestRunner::new(config).run(&edits, |edits| {
+            let (mut bag, mut plain) = (Bag::default(), Vec::new());
+            for (step, (item, percent)) in edits.into_iter().enumerate() {
+                // The list grows and shrinks repeatedly.
+                if percent < if step / 500 % 2 == 0 { 60 } else { 40 } {
+                    bag.push(item);
+                    plain.push(item);
+                } else {
+                    let expected = removed(&mut plain, item);
+                    prop_assert_eq!(bag.remove(item), expected, "step {}", step);
+                    missed.set(missed.get() + u32::from(!expected));
+                }
+                prop_assert_eq!(bag.as_slice(), &*plain, "step {}", step);
+                indexed.set(indexed.get() + u32::from(bag.places.is_some()));
+                if step % 700 == 0 {
+                    bag = bag.clone();
+                }
             }
-            assert_eq!(bag.as_slice(), plain, "step {step}");
-            indexed += u32::from(bag.places.is_some());
-            if step % 700 == 0 {
-                bag = bag.clone();
-            }
-        }
-        assert!(indexed > 1_000 && missed > 1_000, "{indexed} {missed}");
+            Ok(())
+        });
+        made.unwrap_or_else(|failure| panic!("{failure}"));
+        assert!(indexed.get() > 1_000 && missed.get() > 1_000, "{indexed:?} {missed:?}");
     }
 
     /// A linear search per removal would make these removals quadratic: tens of billions of steps.

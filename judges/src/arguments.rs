@@ -6,15 +6,15 @@ use std::path::PathBuf;
 /// Runs programs in Osier's interpreter and in wasmi, and compares them.
 #[derive(Parser, Debug)]
 #[command(name = "osier-judges")]
-pub struct Arguments {
+pub struct JudgeArguments {
     /// The comparison to make.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Comparison,
 }
 
 /// A comparison.
 #[derive(Subcommand, Debug)]
-pub enum Command {
+pub enum Comparison {
     /// Outcomes of random modules, before and after O1
     Smith(SmithArguments),
     /// Speed of the kernels and the programs of the corpus

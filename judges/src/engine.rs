@@ -13,13 +13,13 @@ pub(crate) struct Printed(Arc<Mutex<Vec<u8>>>);
 impl Printed {
     /// Takes all output so far.
     pub(crate) fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut self.0.lock().expect("nobody panics while printing"))
+        std::mem::take(&mut self.0.lock().expect("no thread panics while printing"))
     }
 }
 
 impl Write for Printed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nobody panics while printing").extend_from_slice(bytes);
+        self.0.lock().expect("no thread panics while printing").extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -67,7 +67,7 @@ pub(crate) fn link(
 ) -> Result<(), String> {
     for import in module.imports() {
         let wasmi::ExternType::Func(ty) = import.ty() else {
-            return Err(format!("{}.{} is no function", import.module(), import.name()));
+            return Err(format!("{}.{} is not a function", import.module(), import.name()));
         };
         if import.module() != MODULE {
             return Err(format!("no host module {}", import.module()));

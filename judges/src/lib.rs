@@ -14,4 +14,4 @@ pub mod speed;
 
 #[cfg(feature = "native")]
 pub use arguments::NativeArguments;
-pub use arguments::{Arguments, Command, CorpusArguments, SmithArguments, SpeedArguments};
+pub use arguments::{Comparison, CorpusArguments, JudgeArguments, SmithArguments, SpeedArguments};

@@ -5,17 +5,17 @@
 use clap::Parser;
 #[cfg(feature = "native")]
 use osier_judges::native;
-use osier_judges::{Arguments, Command, smith, speed};
+use osier_judges::{Comparison, JudgeArguments, smith, speed};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut out = io::stdout();
-    let done = match Arguments::parse().command {
-        Command::Smith(arguments) => smith::run(&arguments, &mut out),
-        Command::Speed(arguments) => speed::run(&arguments, &mut out),
+    let done = match JudgeArguments::parse().command {
+        Comparison::Smith(arguments) => smith::run(&arguments, &mut out),
+        Comparison::Speed(arguments) => speed::run(&arguments, &mut out),
         #[cfg(feature = "native")]
-        Command::Native(arguments) => native::run(&arguments, &mut out),
+        Comparison::Native(arguments) => native::run(&arguments, &mut out),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

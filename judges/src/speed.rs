@@ -41,7 +41,7 @@ const PROGRAMS: &[(&str, &str)] = &[
 ];
 
 /// One module to run.
-pub(crate) struct Subject {
+pub(crate) struct SpeedSubject {
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) args: Vec<String>,
@@ -55,7 +55,7 @@ pub(crate) struct Timed {
 }
 
 /// The measurements of one program.
-struct Row {
+struct SpeedRow {
     ours: f64,
     theirs: f64,
     instructions: u64,
@@ -121,7 +121,7 @@ pub fn run(arguments: &SpeedArguments, out: &mut dyn Write) -> Result<bool, Stri
         return Err("there is no program to run".to_owned());
     }
     for route in ["m2r", "o2", ""] {
-        let chosen: Vec<&Row> =
+        let chosen: Vec<&SpeedRow> =
             rows.iter().filter(|(r, _)| r.contains(route)).map(|(_, row)| row).collect();
         if !chosen.is_empty() {
             let ratios = chosen.iter().map(|r| r.ours / r.theirs);
@@ -143,7 +143,7 @@ pub(crate) fn subject(
     name: &str,
     route: &str,
     size: &str,
-) -> Result<Option<Subject>, String> {
+) -> Result<Option<SpeedSubject>, String> {
     let label = format!("{name}.{route}");
     if !corpus.chosen(name, route) {
         return Ok(None);
@@ -160,14 +160,22 @@ pub(crate) fn subject(
     let bytes = read(&file)?;
     let input = corpus.kernels.join("expected").join(format!("{name}.in"));
     let stdin = if input.exists() { read(&input)? } else { Vec::new() };
-    Ok(Some(Subject { name: label, bytes, args: vec![name.to_owned(), size.to_owned()], stdin }))
+    Ok(Some(SpeedSubject {
+        name: label,
+        bytes,
+        args: vec![name.to_owned(), size.to_owned()],
+        stdin,
+    }))
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))
 }
 
-fn measure(arguments: &SpeedArguments, subject: &Subject) -> Result<Measured<Row>, String> {
+fn measure(
+    arguments: &SpeedArguments,
+    subject: &SpeedSubject,
+) -> Result<Measured<SpeedRow>, String> {
     let mut module = load(Format::Wasm, &subject.bytes).map_err(|e| e.in_file(&subject.name))?;
     if let Some(name) = &arguments.pipeline {
         let pipeline = passes::parse(name).map_err(|e| e.to_string())?;
@@ -179,7 +187,7 @@ fn measure(arguments: &SpeedArguments, subject: &Subject) -> Result<Measured<Row
     config.compilation_mode(CompilationMode::Eager);
     let engine = Engine::new(&config);
     let theirs = wasmi::Module::new(&engine, &subject.bytes).map_err(|e| e.to_string())?;
-    let mut row = Row { ours: f64::INFINITY, theirs: f64::INFINITY, instructions: 0 };
+    let mut row = SpeedRow { ours: f64::INFINITY, theirs: f64::INFINITY, instructions: 0 };
     for _ in 0..arguments.corpus.runs {
         let (mine, instructions) = run_ours(&program, entry, subject)?;
         let other = run_theirs(&engine, &theirs, subject)?;
@@ -205,7 +213,11 @@ pub(crate) fn seconds_of_thread() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-fn run_ours(program: &Program, entry: Func, subject: &Subject) -> Result<(Timed, u64), String> {
+fn run_ours(
+    program: &Program,
+    entry: Func,
+    subject: &SpeedSubject,
+) -> Result<(Timed, u64), String> {
     let limits = Limits { fuel: u64::MAX, ..Limits::default() };
     let options = Options { trace: TraceLevel::Off, ..Options::default() };
     let mut machine = Machine::with_options(program, limits, options).map_err(|e| e.to_string())?;
@@ -222,7 +234,11 @@ fn run_ours(program: &Program, entry: Func, subject: &Subject) -> Result<(Timed,
     }
 }
 
-fn run_theirs(engine: &Engine, module: &wasmi::Module, subject: &Subject) -> Result<Timed, String> {
+fn run_theirs(
+    engine: &Engine,
+    module: &wasmi::Module,
+    subject: &SpeedSubject,
+) -> Result<Timed, String> {
     let printed = Printed::default();
     let mut linker: Linker<Wasi<'static>> = Linker::new(engine);
     link(&mut linker, module)?;

@@ -24,7 +24,7 @@ fn silent(folder: &Path) -> CorpusArguments {
 fn folder(name: &str) -> std::path::PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     if folder.exists() {
-        fs::remove_dir_all(&folder).expect("it is ours");
+        fs::remove_dir_all(&folder).expect("the test created the folder");
     }
     folder
 }

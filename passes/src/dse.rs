@@ -118,7 +118,7 @@ impl OverwriteSearch<'_> {
     /// Whether no instruction can observe that a store is missing.
     fn is_overwritten(&self, store: Inst) -> bool {
         let access = written(self.function, store).expect("a store writes one place");
-        let first = self.function.next_inst(store).expect("a store is no terminator");
+        let first = self.function.next_inst(store).expect("a store is not a terminator");
         // The start of each open path with the number of writes passed before it. The paths form a
         // tree; the walk is depth first, so truncating `passed` restores the writes of a path.
         let mut ways = vec![(first, 0)];

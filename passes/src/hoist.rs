@@ -159,14 +159,14 @@ fn move_up(ed: &mut Editor<'_>, dom: &DomTree, inst: Inst, to: Block) -> Value {
         }
     }
     ed.hoist(inst, end);
-    ed.func().inst(inst).result().expect("what is hoisted has one result")
+    ed.func().inst(inst).result().expect("a hoisted instruction has one result")
 }
 
 /// Replaces equal operations by a result. Returns the remaining users of the replaced ones.
 fn merge(ed: &mut Editor<'_>, result: Value, equal: &[Inst]) -> BTreeSet<Inst> {
     let mut changed = BTreeSet::new();
     for &other in equal {
-        let before = ed.func().inst(other).result().expect("what is merged has one result");
+        let before = ed.func().inst(other).result().expect("a merged instruction has one result");
         changed.extend(ed.func().users(before).iter().copied());
         ed.replace_all(before, result);
         ed.delete(other);

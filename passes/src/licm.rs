@@ -187,8 +187,11 @@ impl<'a> InvariantSearch<'a> {
             for inst in self.function.block_insts(block) {
                 if let Some((id, rule)) = self.destination(inst, innermost, comes_first) {
                     moves.push((inst, id, rule));
-                    let result =
-                        self.function.inst(inst).result().expect("what moves has one result");
+                    let result = self
+                        .function
+                        .inst(inst)
+                        .result()
+                        .expect("a moved instruction has one result");
                     self.moved.insert(result, self.forest.parent(id));
                     if let (true, HoistTarget::Preheader(to)) =
                         (self.function.may_trap(inst), (self.place)(id))

@@ -1,8 +1,8 @@
 //! Claims about many constants at once: the results of [`ir::eval`], and the divisions that cannot
 //! trap.
 
-use crate::claim::Goal;
-use crate::meaning::{Definitions, Value};
+use crate::claim::SolverGoal;
+use crate::meaning::{SmtDefinitions, SmtValue};
 use crate::rewrite::same_number;
 use crate::typing::Typing;
 use easy_smt::SExpr;
@@ -12,7 +12,7 @@ use std::io;
 
 /// An operation on constants with its claimed result.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Case {
+pub struct FoldingCase {
     /// The bits of the operands.
     pub operands: Vec<u64>,
     /// The bits of the result, or the trap.
@@ -120,10 +120,10 @@ fn operands(typing: &Typing, seed: u64, random: usize) -> Vec<Vec<u64>> {
 }
 
 /// The results of [`eval`] for an operation, on boundary values and on `random` random operands.
-pub(crate) fn folded(typing: &Typing, seed: u64, random: usize) -> Vec<Case> {
+pub(crate) fn folded(typing: &Typing, seed: u64, random: usize) -> Vec<FoldingCase> {
     let case = |operands: Vec<u64>| {
         let gives = eval(typing.opcode, typing.ty, typing.operands[0], &operands);
-        Case { operands, gives }
+        FoldingCase { operands, gives }
     };
     operands(typing, seed, random).into_iter().map(case).collect()
 }
@@ -158,11 +158,11 @@ fn division_may_trap(typing: &Typing, divisor: u64) -> bool {
 
 /// The goal that the operation gives the result of each case.
 pub(crate) fn gives(
-    definitions: &mut Definitions<'_>,
+    definitions: &mut SmtDefinitions<'_>,
     typing: &Typing,
-    cases: &[Case],
-) -> io::Result<Goal> {
-    let mut goal = Goal::default();
+    cases: &[FoldingCase],
+) -> io::Result<SolverGoal> {
+    let mut goal = SolverGoal::default();
     let mut equalities = Vec::new();
     for case in cases {
         let pairs = case.operands.iter().zip(&typing.operands);
@@ -178,8 +178,10 @@ pub(crate) fn gives(
             Ok(bits) => {
                 let bits = t.of_type(bits, typing.result);
                 all.push(match meaning.value {
-                    Value::Bits(value) => t.equal(value, bits),
-                    Value::Number(number) => same_number(definitions, number, bits, typing.result),
+                    SmtValue::Bits(value) => t.equal(value, bits),
+                    SmtValue::Number(number) => {
+                        same_number(definitions, number, bits, typing.result)
+                    }
                 });
             }
             // The operation never traps in this way.
@@ -201,12 +203,12 @@ pub(crate) fn gives(
 
 /// The goal that divisions of any value by these constants do not trap.
 pub(crate) fn never_trap(
-    definitions: &mut Definitions<'_>,
+    definitions: &mut SmtDefinitions<'_>,
     typing: &Typing,
     divisors: &[u64],
-) -> io::Result<Goal> {
+) -> io::Result<SolverGoal> {
     let x = definitions.variable("X", typing.ty)?;
-    let mut goal = Goal { shown: vec![("X".to_owned(), x)], ..Goal::default() };
+    let mut goal = SolverGoal { shown: vec![("X".to_owned(), x)], ..SolverGoal::default() };
     let mut all = Vec::new();
     for divisor in divisors {
         let divisor_term = definitions.terms().of_type(*divisor, typing.ty);

@@ -1,10 +1,10 @@
 //! All the claims to prove.
 
-use crate::batch::{Case, folded, gives, never_trap, safe_divisors};
+use crate::batch::{FoldingCase, folded, gives, never_trap, safe_divisors};
 use crate::masks;
-use crate::meaning::{Definitions, Meaning, Value, has_meaning};
+use crate::meaning::{Meaning, SmtDefinitions, SmtValue, has_meaning};
 use crate::rewrite;
-use crate::typing::{Instance, Right, Typing, Variables, instances, typings};
+use crate::typing::{Instance, Right, Typing, VariableTypes, instances, typings};
 use easy_smt::SExpr;
 use ir::eval::is_evaluated;
 use ir::rules::{RULES, Reach, Rule, reach};
@@ -14,7 +14,7 @@ use std::io;
 
 /// The subject of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Subject {
+pub enum ClaimSubject {
     /// A rule of [`ir::rules::RULES`].
     Rule,
     /// The masks behind the guards of rules.
@@ -27,14 +27,14 @@ pub enum Subject {
     Folding,
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for ClaimSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Subject::Rule => "rule",
-            Subject::Masks => "masks",
-            Subject::Commutativity => "commutativity",
-            Subject::Division => "division",
-            Subject::Folding => "folding",
+            ClaimSubject::Rule => "rule",
+            ClaimSubject::Masks => "masks",
+            ClaimSubject::Commutativity => "commutativity",
+            ClaimSubject::Division => "division",
+            ClaimSubject::Folding => "folding",
         })
     }
 }
@@ -45,7 +45,7 @@ const CASES: usize = 1500;
 
 /// The statement of a claim.
 #[derive(Clone, Debug)]
-pub enum Body {
+pub enum Statement {
     /// Both sides of a rule are equal.
     Rule(Instance),
     /// The result has only bits that the masks of the operands allow, by this mask rule.
@@ -57,20 +57,20 @@ pub enum Body {
     /// Dividing by these constants never traps.
     Divisors(Typing, Vec<u64>),
     /// The operation gives the results of the cases.
-    Cases(Typing, Vec<Case>),
+    Cases(Typing, Vec<FoldingCase>),
 }
 
 /// One statement at one choice of types.
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// Its subject.
-    pub subject: Subject,
+    pub subject: ClaimSubject,
     /// The name of the rule or operation.
     pub name: String,
     /// The types, in the order of operands or of the rule's variables.
     pub types: String,
     /// The statement.
-    pub body: Body,
+    pub body: Statement,
 }
 
 /// Every claim, in a fixed order. `seed` determines the `random` random constants of each
@@ -82,39 +82,44 @@ pub fn claims(seed: u64, random: usize) -> Vec<Claim> {
     };
     for typing in all(|o| has_meaning(o) && reach(o) != Reach::Any) {
         found.push(of_operation(
-            Subject::Masks,
+            ClaimSubject::Masks,
             &typing,
             "",
-            Body::Masks(typing.clone(), reach(typing.opcode)),
+            Statement::Masks(typing.clone(), reach(typing.opcode)),
         ));
     }
     for typing in all(|o| has_meaning(o) && reach(o) != Reach::Any) {
         found.push(of_operation(
-            Subject::Masks,
+            ClaimSubject::Masks,
             &typing,
             " computed",
-            Body::ComputedMasks(typing.clone(), seed),
+            Statement::ComputedMasks(typing.clone(), seed),
         ));
     }
     for typing in all(Opcode::is_commutative) {
-        found.push(of_operation(Subject::Commutativity, &typing, "", Body::Swap(typing.clone())));
+        found.push(of_operation(
+            ClaimSubject::Commutativity,
+            &typing,
+            "",
+            Statement::Swap(typing.clone()),
+        ));
     }
     for typing in all(|o| matches!(o, Opcode::Sdiv | Opcode::Udiv | Opcode::Srem | Opcode::Urem)) {
         let divisors = safe_divisors(&typing, seed);
         found.push(of_operation(
-            Subject::Division,
+            ClaimSubject::Division,
             &typing,
             "",
-            Body::Divisors(typing.clone(), divisors),
+            Statement::Divisors(typing.clone(), divisors),
         ));
     }
     for typing in all(is_evaluated) {
         for cases in folded(&typing, seed, random).chunks(CASES) {
             found.push(of_operation(
-                Subject::Folding,
+                ClaimSubject::Folding,
                 &typing,
                 "",
-                Body::Cases(typing.clone(), cases.to_vec()),
+                Statement::Cases(typing.clone(), cases.to_vec()),
             ));
         }
     }
@@ -126,22 +131,22 @@ pub fn rule_claims(rule: &Rule) -> Vec<Claim> {
     let claim = |instance: Instance| {
         let types = format!("{} -> {}", variables(instance.variables), instance.left[0].ty());
         Claim {
-            subject: Subject::Rule,
+            subject: ClaimSubject::Rule,
             name: rule.name.to_owned(),
             types,
-            body: Body::Rule(instance),
+            body: Statement::Rule(instance),
         }
     };
     instances(rule).into_iter().map(claim).collect()
 }
 
-fn variables(types: Variables) -> String {
+fn variables(types: VariableTypes) -> String {
     let named = [("X", types.x), ("Y", types.y), ("C", types.c), ("D", types.d)];
     let named = named.iter().filter_map(|(name, ty)| ty.map(|ty| format!("{name}: {ty}")));
     named.collect::<Vec<String>>().join(", ")
 }
 
-fn of_operation(subject: Subject, typing: &Typing, what: &str, body: Body) -> Claim {
+fn of_operation(subject: ClaimSubject, typing: &Typing, what: &str, body: Statement) -> Claim {
     let operands: Vec<&str> = typing.operands.iter().map(|t| t.name()).collect();
     let types = format!("{} -> {}", operands.join(", "), typing.result);
     Claim { subject, name: format!("{}{what}", typing.opcode.name()), types, body }
@@ -149,7 +154,7 @@ fn of_operation(subject: Subject, typing: &Typing, what: &str, body: Body) -> Cl
 
 /// A claim in the language of a solver.
 #[derive(Default)]
-pub(crate) struct Goal {
+pub(crate) struct SolverGoal {
     /// The assumptions.
     pub(crate) given: Vec<SExpr>,
     /// The conclusion, for all values of the variables.
@@ -161,11 +166,11 @@ pub(crate) struct Goal {
     pub(crate) cases: Vec<String>,
 }
 
-impl Goal {
+impl SolverGoal {
     /// Sets the conclusion that every term holds; a counterexample names the case.
     pub(crate) fn holds_in_each_case(
         &mut self,
-        definitions: &mut Definitions<'_>,
+        definitions: &mut SmtDefinitions<'_>,
         all: &[SExpr],
     ) -> io::Result<()> {
         let case = definitions.variable("case", Type::I32)?;
@@ -185,13 +190,15 @@ impl Claim {
     pub(crate) fn logic(&self) -> &'static str {
         let is_float = |t: &Typing| t.result.is_float() || t.operands.iter().any(|t| t.is_float());
         let has_float = match &self.body {
-            Body::Rule(instance) => {
+            Statement::Rule(instance) => {
                 let moved = instance.rule.opcode == Opcode::Select;
                 let types = instance.variables;
                 !moved && [types.x, types.y].into_iter().flatten().any(Type::is_float)
             }
-            Body::Masks(t, _) | Body::ComputedMasks(t, _) | Body::Swap(t) => is_float(t),
-            Body::Divisors(t, _) | Body::Cases(t, _) => is_float(t),
+            Statement::Masks(t, _) | Statement::ComputedMasks(t, _) | Statement::Swap(t) => {
+                is_float(t)
+            }
+            Statement::Divisors(t, _) | Statement::Cases(t, _) => is_float(t),
         };
         if has_float { "QF_BVFP" } else { "QF_BV" }
     }
@@ -199,24 +206,26 @@ impl Claim {
     /// Writes the claim, or returns the reason why it fails without a solver.
     pub(crate) fn goal(
         &self,
-        definitions: &mut Definitions<'_>,
-    ) -> io::Result<Result<Goal, String>> {
+        definitions: &mut SmtDefinitions<'_>,
+    ) -> io::Result<Result<SolverGoal, String>> {
         match &self.body {
-            Body::Rule(instance) => rewrite::goal(definitions, instance),
-            Body::Masks(typing, reach) => masks::within(definitions, typing, *reach).map(Ok),
-            Body::ComputedMasks(typing, seed) => {
+            Statement::Rule(instance) => rewrite::goal(definitions, instance),
+            Statement::Masks(typing, reach) => masks::within(definitions, typing, *reach).map(Ok),
+            Statement::ComputedMasks(typing, seed) => {
                 masks::computed(definitions, typing, *seed).map(Ok)
             }
-            Body::Swap(typing) => swapped(definitions, typing).map(Ok),
-            Body::Divisors(typing, divisors) => never_trap(definitions, typing, divisors).map(Ok),
-            Body::Cases(typing, cases) => gives(definitions, typing, cases).map(Ok),
+            Statement::Swap(typing) => swapped(definitions, typing).map(Ok),
+            Statement::Divisors(typing, divisors) => {
+                never_trap(definitions, typing, divisors).map(Ok)
+            }
+            Statement::Cases(typing, cases) => gives(definitions, typing, cases).map(Ok),
         }
     }
 
     /// The operations on constants that the claim covers.
-    pub fn cases(&self) -> &[Case] {
+    pub fn cases(&self) -> &[FoldingCase] {
         match &self.body {
-            Body::Cases(_, cases) => cases,
+            Statement::Cases(_, cases) => cases,
             _ => &[],
         }
     }
@@ -224,30 +233,30 @@ impl Claim {
     /// The number of statements about single constants; 1 if the claim covers all values.
     pub fn size(&self) -> usize {
         match &self.body {
-            Body::Cases(_, cases) => cases.len(),
-            Body::Divisors(_, divisors) => divisors.len(),
+            Statement::Cases(_, cases) => cases.len(),
+            Statement::Divisors(_, divisors) => divisors.len(),
             _ => 1,
         }
     }
 
     /// Whether the rule makes ill-formed code at these types.
     pub fn is_ill_formed(&self) -> bool {
-        matches!(&self.body, Body::Rule(i) if matches!(i.right, Right::IllFormed(_)))
+        matches!(&self.body, Statement::Rule(i) if matches!(i.right, Right::IllFormed(_)))
     }
 }
 
 /// The goal that swapping the operands of an operation does not change its result.
-fn swapped(definitions: &mut Definitions<'_>, typing: &Typing) -> io::Result<Goal> {
+fn swapped(definitions: &mut SmtDefinitions<'_>, typing: &Typing) -> io::Result<SolverGoal> {
     let x = definitions.variable("X", typing.operands[0])?;
     let y = definitions.variable("Y", typing.operands[1])?;
     let one = definitions.apply(typing, &[x, y])?;
     let other = definitions.apply(typing, &[y, x])?;
     let t = definitions.terms();
     let result = |meaning: &Meaning| match meaning.value {
-        Value::Bits(term) | Value::Number(term) => term,
+        SmtValue::Bits(term) | SmtValue::Number(term) => term,
     };
     let mut all = vec![t.equal(result(&one), result(&other))];
     all.extend(one.traps.iter().zip(&other.traps).map(|((_, a), (_, b))| t.equal(*a, *b)));
     let shown = vec![("X".to_owned(), x), ("Y".to_owned(), y)];
-    Ok(Goal { holds: Some(t.and(&all)), shown, ..Goal::default() })
+    Ok(SolverGoal { holds: Some(t.and(&all)), shown, ..SolverGoal::default() })
 }

@@ -8,13 +8,13 @@ use ir::Type;
 /// Builds terms. The SMT-LIB theories `FixedSizeBitVectors` and `FloatingPoint` define their
 /// meaning.
 #[derive(Clone, Copy)]
-pub(crate) struct Terms<'c> {
+pub(crate) struct SmtTerms<'c> {
     context: &'c Context,
 }
 
-impl<'c> Terms<'c> {
-    pub(crate) fn new(context: &'c Context) -> Terms<'c> {
-        Terms { context }
+impl<'c> SmtTerms<'c> {
+    pub(crate) fn new(context: &'c Context) -> SmtTerms<'c> {
+        SmtTerms { context }
     }
 
     pub(crate) fn atom(self, name: &str) -> SExpr {

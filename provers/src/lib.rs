@@ -4,7 +4,7 @@
 //! A [`Claim`] is one such statement at one choice of types. [`claims`] derives all claims from the
 //! tables of the passes ([`ir::rules`], [`ir::Opcode`]), so no claim has a second source. [`prove`]
 //! passes the negation of a claim to a solver: if no values satisfy it, the claim holds for all. A
-//! [`Verdict`] is three-valued; a solver that gives up proves nothing.
+//! [`SolverVerdict`] is three-valued; a solver that gives up proves nothing.
 //!
 //! *Trusted*: one of the solvers, and `meaning`, which defines the operations in the language of
 //! solvers (the theories of bit-vectors and floats of SMT-LIB). `meaning` follows `docs/oir.md` and
@@ -20,6 +20,6 @@ mod rewrite;
 mod solver;
 pub mod typing;
 
-pub use batch::{Case, inputs};
-pub use claim::{Body, Claim, Subject, claims, rule_claims};
-pub use solver::{Limits, Solver, Verdict, known, prove, solvers};
+pub use batch::{FoldingCase, inputs};
+pub use claim::{Claim, ClaimSubject, Statement, claims, rule_claims};
+pub use solver::{Solver, SolverLimits, SolverVerdict, known, prove, solvers};

@@ -6,8 +6,8 @@
 mod report;
 
 use clap::Parser;
-use osier_provers::{Claim, Limits, Solver, Verdict, claims, known, prove, solvers};
-use report::{Answer, Report, Row};
+use osier_provers::{Claim, Solver, SolverLimits, SolverVerdict, claims, known, prove, solvers};
+use report::{ClaimRow, ProofReport, SolverAnswer};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ use std::time::Instant;
 /// solvers.
 #[derive(Parser, Debug)]
 #[command(name = "osier-provers")]
-struct Arguments {
+struct ProverArguments {
     /// Use only this solver; may be given several times
     #[arg(long = "solver", value_name = "NAME")]
     solvers: Vec<String>,
@@ -50,7 +50,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = ProverArguments::parse();
     match run(&arguments) {
         Ok(code) => code,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(2),
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &Arguments) -> io::Result<ExitCode> {
+fn run(arguments: &ProverArguments) -> io::Result<ExitCode> {
     let found = chosen(&arguments.solvers)?;
     if found.len() < usize::from(arguments.least) {
         return nothing_to_prove_with(arguments, &found);
@@ -71,11 +71,12 @@ fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     if claims.is_empty() {
         return Err(io::Error::other(format!("no claim has `{}` in its name", arguments.only)));
     }
-    let limits = Limits { seconds: arguments.seconds, megabytes: arguments.megabytes };
+    let limits = SolverLimits { seconds: arguments.seconds, megabytes: arguments.megabytes };
     let begun = Instant::now();
     let answers = answers(&found, &claims, limits);
-    let rows = claims.iter().zip(answers).map(|(claim, answers)| Row { claim, answers }).collect();
-    let report = Report {
+    let rows =
+        claims.iter().zip(answers).map(|(claim, answers)| ClaimRow { claim, answers }).collect();
+    let report = ProofReport {
         solvers: found,
         rows,
         least: usize::from(arguments.least),
@@ -92,7 +93,7 @@ fn run(arguments: &Arguments) -> io::Result<ExitCode> {
 fn chosen(names: &[String]) -> io::Result<Vec<Solver>> {
     if let Some(unknown) = names.iter().find(|n| !known().contains(&n.as_str())) {
         return Err(io::Error::other(format!(
-            "`{unknown}` is none of the solvers {}",
+            "unknown solver `{unknown}`; solvers: {}",
             known().join(", ")
         )));
     }
@@ -102,7 +103,7 @@ fn chosen(names: &[String]) -> io::Result<Vec<Solver>> {
         .collect())
 }
 
-fn nothing_to_prove_with(arguments: &Arguments, found: &[Solver]) -> io::Result<ExitCode> {
+fn nothing_to_prove_with(arguments: &ProverArguments, found: &[Solver]) -> io::Result<ExitCode> {
     let line = "=".repeat(78);
     let names: Vec<&str> = found.iter().map(|s| s.name).collect();
     let found = if names.is_empty() {
@@ -123,7 +124,7 @@ fn nothing_to_prove_with(arguments: &Arguments, found: &[Solver]) -> io::Result<
 
 /// The answers of all solvers on all claims: by claim, then by solver. Threads share one list of
 /// questions.
-fn answers(solvers: &[Solver], claims: &[Claim], limits: Limits) -> Vec<Vec<Answer>> {
+fn answers(solvers: &[Solver], claims: &[Claim], limits: SolverLimits) -> Vec<Vec<SolverAnswer>> {
     let count = claims.len() * solvers.len();
     let next = AtomicUsize::new(0);
     let work = || {
@@ -139,11 +140,11 @@ fn answers(solvers: &[Solver], claims: &[Claim], limits: Limits) -> Vec<Vec<Answ
                 &claims[question / solvers.len()],
                 limits,
             );
-            done.push((question, Answer { verdict, seconds: begun.elapsed().as_secs_f64() }));
+            done.push((question, SolverAnswer { verdict, seconds: begun.elapsed().as_secs_f64() }));
         }
     };
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let mut all: Vec<(usize, Answer)> = thread::scope(|scope| {
+    let mut all: Vec<(usize, SolverAnswer)> = thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         running
             .into_iter()
@@ -156,6 +157,6 @@ fn answers(solvers: &[Solver], claims: &[Claim], limits: Limits) -> Vec<Vec<Answ
 }
 
 /// The number of solvers that proved a claim.
-fn proofs(answers: &[Answer]) -> usize {
-    answers.iter().filter(|a| a.verdict == Verdict::Proved).count()
+fn proofs(answers: &[SolverAnswer]) -> usize {
+    answers.iter().filter(|a| a.verdict == SolverVerdict::Proved).count()
 }

@@ -1,9 +1,9 @@
 //! The claims of [`ir::rules::reach`]: a result has only bits that the masks of its operands allow.
 
 use crate::batch::{Generator, hex};
-use crate::claim::Goal;
-use crate::encoder::Terms;
-use crate::meaning::{Definitions, Value};
+use crate::claim::SolverGoal;
+use crate::encoder::SmtTerms;
+use crate::meaning::{SmtDefinitions, SmtValue};
 use crate::typing::Typing;
 use easy_smt::SExpr;
 use ir::Type;
@@ -12,7 +12,13 @@ use std::io;
 
 /// The mask of a result, computed from the masks of the operands and the constant value of operand
 /// 1, all of 64 bits.
-fn reached(t: Terms<'_>, typing: &Typing, reach: Reach, masks: &[SExpr], constant: SExpr) -> SExpr {
+fn reached(
+    t: SmtTerms<'_>,
+    typing: &Typing,
+    reach: Reach,
+    masks: &[SExpr],
+    constant: SExpr,
+) -> SExpr {
     let amount = || t.app("bvurem", &[constant, t.constant(u64::from(typing.ty.bits()), 64)]);
     let found = match reach {
         Reach::Any => t.constant(u64::MAX, 64),
@@ -28,10 +34,10 @@ fn reached(t: Terms<'_>, typing: &Typing, reach: Reach, masks: &[SExpr], constan
 
 /// The goal that, for all masks and all operands within them, the result is within its mask.
 pub(crate) fn within(
-    definitions: &mut Definitions<'_>,
+    definitions: &mut SmtDefinitions<'_>,
     typing: &Typing,
     reach: Reach,
-) -> io::Result<Goal> {
+) -> io::Result<SolverGoal> {
     let (mut given, mut shown, mut operands, mut masks) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (index, ty) in typing.operands.iter().enumerate() {
@@ -44,7 +50,7 @@ pub(crate) fn within(
         shown.extend([(format!("operand{index}"), operand), (format!("mask{index}"), mask)]);
     }
     let meaning = definitions.apply(typing, &operands)?;
-    let Value::Bits(result) = meaning.value else {
+    let SmtValue::Bits(result) = meaning.value else {
         return Err(io::Error::other("a mask is claimed for a number"));
     };
     let t = definitions.terms();
@@ -55,21 +61,21 @@ pub(crate) fn within(
     let inside = nothing_outside(t, t.widened(result, typing.result), mask, Type::I64);
     let trapped: Vec<SExpr> = meaning.traps.into_iter().map(|(_, condition)| condition).collect();
     let holds = Some(t.or(&[trapped, vec![inside]].concat()));
-    Ok(Goal { given, holds, shown, cases: Vec::new() })
+    Ok(SolverGoal { given, holds, shown, cases: Vec::new() })
 }
 
-fn nothing_outside(t: Terms<'_>, x: SExpr, mask: SExpr, ty: Type) -> SExpr {
+fn nothing_outside(t: SmtTerms<'_>, x: SExpr, mask: SExpr, ty: Type) -> SExpr {
     t.equal(t.app("bvand", &[x, t.app("bvnot", &[mask])]), t.of_type(0, ty))
 }
 
 /// The goal that [`possible_bits`] computes the masks that were proved.
 pub(crate) fn computed(
-    definitions: &mut Definitions<'_>,
+    definitions: &mut SmtDefinitions<'_>,
     typing: &Typing,
     seed: u64,
-) -> io::Result<Goal> {
+) -> io::Result<SolverGoal> {
     let mut random = Generator::new(seed);
-    let mut goal = Goal::default();
+    let mut goal = SolverGoal::default();
     let mut equalities = Vec::new();
     for _ in 0..200 {
         let known = typing.operands.iter().map(|ty| {

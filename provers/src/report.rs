@@ -1,42 +1,47 @@
 //! The results of the proofs, as text and as JSON.
 
 use crate::proofs;
-use osier_provers::{Claim, Solver, Subject, Verdict};
+use osier_provers::{Claim, ClaimSubject, Solver, SolverVerdict};
 use serde_json::json;
 use std::io::{self, Write};
 
 /// The verdict of a solver, with the time it took.
-pub(crate) struct Answer {
-    pub(crate) verdict: Verdict,
+pub(crate) struct SolverAnswer {
+    pub(crate) verdict: SolverVerdict,
     pub(crate) seconds: f64,
 }
 
 /// A claim with the answers of the solvers, in their order.
-pub(crate) struct Row<'c> {
+pub(crate) struct ClaimRow<'c> {
     pub(crate) claim: &'c Claim,
-    pub(crate) answers: Vec<Answer>,
+    pub(crate) answers: Vec<SolverAnswer>,
 }
 
 /// All claims, solvers and answers.
-pub(crate) struct Report<'c> {
+pub(crate) struct ProofReport<'c> {
     pub(crate) solvers: Vec<Solver>,
-    pub(crate) rows: Vec<Row<'c>>,
+    pub(crate) rows: Vec<ClaimRow<'c>>,
     /// The number of solvers that must prove a claim.
     pub(crate) least: usize,
     /// The total time in seconds.
     pub(crate) seconds: f64,
 }
 
-const SUBJECTS: [Subject; 5] =
-    [Subject::Rule, Subject::Masks, Subject::Commutativity, Subject::Division, Subject::Folding];
+const SUBJECTS: [ClaimSubject; 5] = [
+    ClaimSubject::Rule,
+    ClaimSubject::Masks,
+    ClaimSubject::Commutativity,
+    ClaimSubject::Division,
+    ClaimSubject::Folding,
+];
 
-impl Row<'_> {
+impl ClaimRow<'_> {
     fn title(&self) -> String {
         format!("{} {} ({})", self.claim.subject, self.claim.name, self.claim.types)
     }
 
     fn refuted(&self) -> bool {
-        self.answers.iter().any(|a| matches!(a.verdict, Verdict::Refuted(_)))
+        self.answers.iter().any(|a| matches!(a.verdict, SolverVerdict::Refuted(_)))
     }
 
     /// Whether enough solvers proved the claim, and none refuted it.
@@ -45,7 +50,7 @@ impl Row<'_> {
     }
 }
 
-impl Report<'_> {
+impl ProofReport<'_> {
     /// Whether every claim is proved by enough solvers.
     pub(crate) fn is_good(&self) -> bool {
         self.rows.iter().all(|r| r.is_good(self.least))
@@ -64,7 +69,7 @@ impl Report<'_> {
         writeln!(out)?;
         let mut rest = self.rows.as_slice();
         while let [first, ..] = rest {
-            let same = |r: &&Row<'_>| {
+            let same = |r: &&ClaimRow<'_>| {
                 r.claim.name == first.claim.name && r.claim.subject == first.claim.subject
             };
             let count = if all { 1 } else { rest.iter().take_while(same).count() };
@@ -77,12 +82,17 @@ impl Report<'_> {
     }
 
     /// One line: the number of choices of types that each solver proved, and its slowest time.
-    fn print_group(&self, out: &mut impl Write, group: &[Row<'_>], all: bool) -> io::Result<()> {
+    fn print_group(
+        &self,
+        out: &mut impl Write,
+        group: &[ClaimRow<'_>],
+        all: bool,
+    ) -> io::Result<()> {
         let claim = group[0].claim;
         write!(out, "{:14} {:22} {:>6}", claim.subject.to_string(), claim.name, group.len())?;
         for index in 0..self.solvers.len() {
             let answers = || group.iter().map(|r| &r.answers[index]);
-            let proved = answers().filter(|a| a.verdict == Verdict::Proved).count();
+            let proved = answers().filter(|a| a.verdict == SolverVerdict::Proved).count();
             let slowest = answers().map(|a| a.seconds).fold(0.0, f64::max);
             write!(out, " {proved:>7} {:>7.0}", slowest * 1000.0)?;
         }
@@ -115,7 +125,7 @@ impl Report<'_> {
         }
         writeln!(out, " {:>8} {:>10} {:>10}", "refuted", "undecided", "constants")?;
         for subject in SUBJECTS {
-            let rows: Vec<&Row<'_>> =
+            let rows: Vec<&ClaimRow<'_>> =
                 self.rows.iter().filter(|r| r.claim.subject == subject).collect();
             write!(out, "{:14} {:>7}", subject.to_string(), rows.len())?;
             for count in (1..=self.solvers.len()).rev() {
@@ -137,15 +147,15 @@ impl Report<'_> {
     /// Every verdict as JSON.
     pub(crate) fn json(&self) -> String {
         let solver = |s: &Solver| json!({ "name": s.name, "version": s.version });
-        let answer = |(s, a): (&Solver, &Answer)| {
+        let answer = |(s, a): (&Solver, &SolverAnswer)| {
             let (verdict, detail) = match &a.verdict {
-                Verdict::Proved => ("proved", None),
-                Verdict::Refuted(values) => ("refuted", Some(values)),
-                Verdict::Undecided(reason) => ("undecided", Some(reason)),
+                SolverVerdict::Proved => ("proved", None),
+                SolverVerdict::Refuted(values) => ("refuted", Some(values)),
+                SolverVerdict::Undecided(reason) => ("undecided", Some(reason)),
             };
             json!({ "solver": s.name, "verdict": verdict, "detail": detail, "seconds": a.seconds })
         };
-        let row = |r: &Row<'_>| {
+        let row = |r: &ClaimRow<'_>| {
             json!({
                 "subject": r.claim.subject.to_string(), "name": r.claim.name, "types": r.claim.types,
                 "constants": r.claim.size(), "good": r.is_good(self.least),

@@ -1,10 +1,10 @@
 //! The claim of a rewrite rule. For all values, both sides trap alike, and give equal results where
 //! neither traps.
 
-use crate::claim::Goal;
-use crate::encoder::Terms;
-use crate::meaning::{Definitions, Meaning, Value};
-use crate::typing::{Instance, Node, Right, Typing};
+use crate::claim::SolverGoal;
+use crate::encoder::SmtTerms;
+use crate::meaning::{Meaning, SmtDefinitions, SmtValue};
+use crate::typing::{Instance, Right, TypedPattern, Typing};
 use easy_smt::SExpr;
 use ir::eval::canonical_nan;
 use ir::rules::{Const, Guard};
@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::io;
 
 /// Writes the two sides of an instance of a rule.
-struct Sides<'d, 'c> {
-    definitions: &'d mut Definitions<'c>,
+struct SideWriter<'d, 'c> {
+    definitions: &'d mut SmtDefinitions<'c>,
     variables: BTreeMap<char, (SExpr, Type)>,
     given: Vec<SExpr>,
     /// The number of variables besides those of the rule.
@@ -22,24 +22,25 @@ struct Sides<'d, 'c> {
 }
 
 /// One side: its bits, and the conditions of its traps.
-struct Side {
+struct RuleSide {
     bits: SExpr,
     traps: BTreeMap<TrapKind, Vec<SExpr>>,
 }
 
-impl Side {
+impl RuleSide {
     /// The condition that an operation of this side traps.
-    fn trapped(&self, t: Terms<'_>) -> SExpr {
+    fn trapped(&self, t: SmtTerms<'_>) -> SExpr {
         t.or(&self.traps.values().flatten().copied().collect::<Vec<SExpr>>())
     }
 }
 
 /// The goal of a rule at one choice of types, or the reason why its result is ill-formed.
 pub(crate) fn goal(
-    definitions: &mut Definitions<'_>,
+    definitions: &mut SmtDefinitions<'_>,
     instance: &Instance,
-) -> io::Result<Result<Goal, String>> {
-    let mut sides = Sides { definitions, variables: BTreeMap::new(), given: Vec::new(), fresh: 0 };
+) -> io::Result<Result<SolverGoal, String>> {
+    let mut sides =
+        SideWriter { definitions, variables: BTreeMap::new(), given: Vec::new(), fresh: 0 };
     let types = instance.variables;
     for (name, ty) in [('X', types.x), ('Y', types.y), ('C', types.c), ('D', types.d)] {
         if let Some(ty) = ty {
@@ -70,10 +71,10 @@ pub(crate) fn goal(
         }
     }
     let holds = sides.definitions.terms().and(&holds);
-    Ok(Ok(Goal { given: sides.given, holds: Some(holds), shown, cases: Vec::new() }))
+    Ok(Ok(SolverGoal { given: sides.given, holds: Some(holds), shown, cases: Vec::new() }))
 }
 
-impl Sides<'_, '_> {
+impl SideWriter<'_, '_> {
     /// Adds the condition of the guard. Masks are compared at 64 bits, as in the pass.
     fn guard(&mut self, guard: Guard) {
         let t = self.definitions.terms();
@@ -105,10 +106,10 @@ impl Sides<'_, '_> {
 
     /// The bits of a value. For a number, a new variable stands for the bits: they are unique,
     /// since NaN is canonical.
-    fn bits(&mut self, value: Value, ty: Type) -> io::Result<SExpr> {
+    fn bits(&mut self, value: SmtValue, ty: Type) -> io::Result<SExpr> {
         let number = match value {
-            Value::Bits(bits) => return Ok(bits),
-            Value::Number(number) => number,
+            SmtValue::Bits(bits) => return Ok(bits),
+            SmtValue::Number(number) => number,
         };
         let bits = self.fresh(ty)?;
         let stands = same_number(self.definitions, number, bits, ty);
@@ -118,18 +119,18 @@ impl Sides<'_, '_> {
 
     /// The left side, and the bits of its operands. The recursion is as deep as the pattern, a few
     /// operations.
-    fn left(&mut self, node: &Node) -> io::Result<(Side, Vec<SExpr>)> {
-        let leaf = |bits| Ok((Side { bits, traps: BTreeMap::new() }, Vec::new()));
+    fn left(&mut self, node: &TypedPattern) -> io::Result<(RuleSide, Vec<SExpr>)> {
+        let leaf = |bits| Ok((RuleSide { bits, traps: BTreeMap::new() }, Vec::new()));
         match node {
-            Node::Variable(name, _) => leaf(self.variable(*name)?),
-            Node::Bits(bits, ty) => leaf(self.definitions.terms().of_type(*bits, *ty)),
-            Node::NonZero(ty) => {
+            TypedPattern::Variable(name, _) => leaf(self.variable(*name)?),
+            TypedPattern::Bits(bits, ty) => leaf(self.definitions.terms().of_type(*bits, *ty)),
+            TypedPattern::NonZero(ty) => {
                 let constant = self.fresh(*ty)?;
                 let t = self.definitions.terms();
                 self.given.push(t.not(t.equal(constant, t.of_type(0, *ty))));
                 leaf(constant)
             }
-            Node::Op(typing, _, nodes) => {
+            TypedPattern::Op(typing, _, nodes) => {
                 let mut traps: BTreeMap<TrapKind, Vec<SExpr>> = BTreeMap::new();
                 let mut operands = Vec::new();
                 for node in nodes {
@@ -148,10 +149,10 @@ impl Sides<'_, '_> {
         }
     }
 
-    fn operation(&mut self, typing: &Typing, operands: &[SExpr]) -> io::Result<Side> {
+    fn operation(&mut self, typing: &Typing, operands: &[SExpr]) -> io::Result<RuleSide> {
         let Meaning { value, traps } = self.definitions.apply(typing, operands)?;
         let bits = self.bits(value, typing.result)?;
-        Ok(Side {
+        Ok(RuleSide {
             bits,
             traps: traps.into_iter().map(|(kind, condition)| (kind, vec![condition])).collect(),
         })
@@ -162,7 +163,7 @@ impl Sides<'_, '_> {
         right: &Right,
         ty: Type,
         operands: &[SExpr],
-    ) -> io::Result<Result<Side, String>> {
+    ) -> io::Result<Result<RuleSide, String>> {
         let bits = match right {
             Right::Variable(name) => self.variable(*name)?,
             Right::Operand(index) => operands[*index],
@@ -179,7 +180,7 @@ impl Sides<'_, '_> {
             }
             Right::IllFormed(reason) => return Ok(Err(reason.clone())),
         };
-        Ok(Ok(Side { bits, traps: BTreeMap::new() }))
+        Ok(Ok(RuleSide { bits, traps: BTreeMap::new() }))
     }
 
     /// A constant of the right side. Where its computation traps, the pass does not apply the rule.
@@ -198,10 +199,11 @@ impl Sides<'_, '_> {
     }
 
     /// The condition that both sides trap alike, and are equal where they do not trap.
-    fn agree(&self, left: &Side, right: &Side) -> SExpr {
+    fn agree(&self, left: &RuleSide, right: &RuleSide) -> SExpr {
         let t = self.definitions.terms();
-        let conditions =
-            |side: &Side, kind: &TrapKind| t.or(side.traps.get(kind).map_or(&[], Vec::as_slice));
+        let conditions = |side: &RuleSide, kind: &TrapKind| {
+            t.or(side.traps.get(kind).map_or(&[], Vec::as_slice))
+        };
         let kinds =
             left.traps.keys().chain(right.traps.keys().filter(|k| !left.traps.contains_key(k)));
         let mut all: Vec<SExpr> =
@@ -214,7 +216,7 @@ impl Sides<'_, '_> {
 
 /// The condition that the bits of a type represent a number.
 pub(crate) fn same_number(
-    definitions: &Definitions<'_>,
+    definitions: &SmtDefinitions<'_>,
     number: SExpr,
     bits: SExpr,
     ty: Type,

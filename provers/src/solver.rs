@@ -3,9 +3,9 @@
 //! Every query has a separate process with limits on time and memory. A solver that exceeds them
 //! ends without a proof. The process starts through `sh`, which sets the limits.
 
-use crate::claim::{Claim, Goal};
-use crate::encoder::Terms;
-use crate::meaning::Definitions;
+use crate::claim::{Claim, SolverGoal};
+use crate::encoder::SmtTerms;
+use crate::meaning::SmtDefinitions;
 use easy_smt::{Context, ContextBuilder, Response, SExpr};
 use std::fmt;
 use std::io;
@@ -13,16 +13,16 @@ use std::process::Command;
 
 /// The limits of a query.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct SolverLimits {
     /// Time, in seconds.
     pub seconds: u32,
     /// Address space, in MiB.
     pub megabytes: u32,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { seconds: 10, megabytes: 1024 }
+impl Default for SolverLimits {
+    fn default() -> SolverLimits {
+        SolverLimits { seconds: 10, megabytes: 1024 }
     }
 }
 
@@ -37,7 +37,7 @@ pub struct Solver {
 
 /// The verdict of a solver on a claim.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum SolverVerdict {
     /// It holds for all values.
     Proved,
     /// It does not hold; with a counterexample.
@@ -46,12 +46,12 @@ pub enum Verdict {
     Undecided(String),
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for SolverVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Verdict::Proved => f.write_str("proved"),
-            Verdict::Refuted(values) => write!(f, "refuted: {values}"),
-            Verdict::Undecided(reason) => write!(f, "undecided: {reason}"),
+            SolverVerdict::Proved => f.write_str("proved"),
+            SolverVerdict::Refuted(values) => write!(f, "refuted: {values}"),
+            SolverVerdict::Undecided(reason) => write!(f, "undecided: {reason}"),
         }
     }
 }
@@ -85,7 +85,7 @@ pub fn solvers() -> Vec<Solver> {
 }
 
 impl Solver {
-    fn start(&self, limits: Limits) -> io::Result<Context> {
+    fn start(&self, limits: SolverLimits) -> io::Result<Context> {
         let arguments =
             KNOWN.iter().find(|(name, _)| *name == self.name).map(|(_, arguments)| arguments);
         let arguments = arguments.expect("solvers are made by `solvers`, of the table");
@@ -106,61 +106,67 @@ impl Solver {
 }
 
 /// Asks a solver to prove a claim. If communication fails, the claim is undecided.
-pub fn prove(solver: &Solver, claim: &Claim, limits: Limits) -> Verdict {
+pub fn prove(solver: &Solver, claim: &Claim, limits: SolverLimits) -> SolverVerdict {
     let verdict = denied(solver, claim, limits).and_then(|verdict| match verdict {
-        Verdict::Proved => holds_of_something(solver, claim, limits),
+        SolverVerdict::Proved => holds_of_something(solver, claim, limits),
         other => Ok(other),
     });
-    verdict.unwrap_or_else(|error| Verdict::Undecided(format!("the solver ended: {error}")))
+    verdict.unwrap_or_else(|error| SolverVerdict::Undecided(format!("the solver ended: {error}")))
 }
 
 /// Asks for values that satisfy the assumptions of a claim and not its conclusion.
-fn denied(solver: &Solver, claim: &Claim, limits: Limits) -> io::Result<Verdict> {
+fn denied(solver: &Solver, claim: &Claim, limits: SolverLimits) -> io::Result<SolverVerdict> {
     let mut context = solver.start(limits)?;
     context.set_logic(claim.logic())?;
-    let goal = match claim.goal(&mut Definitions::new(&mut context))? {
+    let goal = match claim.goal(&mut SmtDefinitions::new(&mut context))? {
         Ok(goal) => goal,
-        Err(reason) => return Ok(Verdict::Refuted(reason)),
+        Err(reason) => return Ok(SolverVerdict::Refuted(reason)),
     };
     let Some(holds) = goal.holds else {
-        return Ok(Verdict::Undecided("it claims nothing".to_owned()));
+        return Ok(SolverVerdict::Undecided("it claims nothing".to_owned()));
     };
     for given in &goal.given {
         context.assert(*given)?;
     }
-    let denial = Terms::new(&context).not(holds);
+    let denial = SmtTerms::new(&context).not(holds);
     context.assert(denial)?;
     Ok(match context.check()? {
-        Response::Unsat => Verdict::Proved,
-        Response::Sat => Verdict::Refuted(counterexample(&mut context, &goal)?),
-        Response::Unknown => Verdict::Undecided("the solver gave up within its limits".to_owned()),
+        Response::Unsat => SolverVerdict::Proved,
+        Response::Sat => SolverVerdict::Refuted(counterexample(&mut context, &goal)?),
+        Response::Unknown => {
+            SolverVerdict::Undecided("the solver gave up within its limits".to_owned())
+        }
     })
 }
 
 /// Checks that some values satisfy the assumptions: a claim about no values proves nothing.
-fn holds_of_something(solver: &Solver, claim: &Claim, limits: Limits) -> io::Result<Verdict> {
+fn holds_of_something(
+    solver: &Solver,
+    claim: &Claim,
+    limits: SolverLimits,
+) -> io::Result<SolverVerdict> {
     let mut context = solver.start(limits)?;
     context.set_logic(claim.logic())?;
     let given = claim
-        .goal(&mut Definitions::new(&mut context))?
+        .goal(&mut SmtDefinitions::new(&mut context))?
         .map_or_else(|_| Vec::new(), |goal| goal.given);
     if given.is_empty() {
-        return Ok(Verdict::Proved);
+        return Ok(SolverVerdict::Proved);
     }
     for given in given {
         context.assert(given)?;
     }
     Ok(match context.check()? {
-        Response::Sat => Verdict::Proved,
-        Response::Unsat => Verdict::Undecided("no values satisfy the guard".to_owned()),
+        Response::Sat => SolverVerdict::Proved,
+        Response::Unsat => SolverVerdict::Undecided("no values satisfy the guard".to_owned()),
         Response::Unknown => {
-            Verdict::Undecided("it is not known whether values satisfy the guard".to_owned())
+            SolverVerdict::Undecided("it is not known whether values satisfy the guard".to_owned())
         }
     })
 }
 
 /// The values for which a claim fails.
-fn counterexample(context: &mut Context, goal: &Goal) -> io::Result<String> {
+fn counterexample(context: &mut Context, goal: &SolverGoal) -> io::Result<String> {
     let terms: Vec<SExpr> = goal.shown.iter().map(|(_, term)| *term).collect();
     let values = context.get_value(terms)?;
     let shown: Vec<(&str, String)> = goal

@@ -56,7 +56,7 @@ fn tuples(count: usize) -> Vec<Vec<Type>> {
 
 /// The types of the bindings of a rule's variables.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Variables {
+pub struct VariableTypes {
     /// Of `X`.
     pub x: Option<Type>,
     /// Of `Y`.
@@ -69,7 +69,7 @@ pub struct Variables {
 
 /// A pattern with types.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Node {
+pub enum TypedPattern {
     /// `X`, `Y`, `C` or `D`.
     Variable(char, Type),
     /// A constant with these bits.
@@ -77,15 +77,17 @@ pub enum Node {
     /// A constant other than 0.
     NonZero(Type),
     /// An operation, and whether its operands are in the opposite order of the pattern.
-    Op(Typing, bool, Vec<Node>),
+    Op(Typing, bool, Vec<TypedPattern>),
 }
 
-impl Node {
+impl TypedPattern {
     /// The type of the values that match.
     pub fn ty(&self) -> Type {
         match self {
-            Node::Variable(_, ty) | Node::Bits(_, ty) | Node::NonZero(ty) => *ty,
-            Node::Op(typing, ..) => typing.result,
+            TypedPattern::Variable(_, ty)
+            | TypedPattern::Bits(_, ty)
+            | TypedPattern::NonZero(ty) => *ty,
+            TypedPattern::Op(typing, ..) => typing.result,
         }
     }
 }
@@ -112,10 +114,10 @@ pub enum Right {
 pub struct Instance {
     /// The rule.
     pub rule: Rule,
-    /// The left sides, each a [`Node::Op`]: one for each order of operands.
-    pub left: Vec<Node>,
+    /// The left sides, each a [`TypedPattern::Op`]: one for each order of operands.
+    pub left: Vec<TypedPattern>,
     /// The types of the variables.
-    pub variables: Variables,
+    pub variables: VariableTypes,
     /// The right side.
     pub right: Right,
 }
@@ -126,7 +128,7 @@ pub struct Instance {
 pub fn instances(rule: &Rule) -> Vec<Instance> {
     let mut found: Vec<Instance> = Vec::new();
     for typing in typings(rule.opcode).into_iter().filter(|t| rule.ty.is_none_or(|ty| ty == t.ty)) {
-        for (left, variables) in operation(&typing, rule.operands, Variables::default()) {
+        for (left, variables) in operation(&typing, rule.operands, VariableTypes::default()) {
             let Some(right) = right(rule.result, typing.result, &left, variables) else { continue };
             // The orders of one choice of types are not adjacent in the list.
             let same =
@@ -141,9 +143,9 @@ pub fn instances(rule: &Rule) -> Vec<Instance> {
 }
 
 /// Whether two left sides differ only in the order of operands.
-fn types_agree(a: &Node, b: &Node) -> bool {
+fn types_agree(a: &TypedPattern, b: &TypedPattern) -> bool {
     match (a, b) {
-        (Node::Op(ta, sa, na), Node::Op(tb, sb, nb)) => {
+        (TypedPattern::Op(ta, sa, na), TypedPattern::Op(tb, sb, nb)) => {
             let count = na.len();
             let at = |swapped: bool, i: usize| if swapped { count - 1 - i } else { i };
             ta == tb && (0..count).all(|i| types_agree(&na[at(*sa, i)], &nb[at(*sb, i)]))
@@ -153,7 +155,11 @@ fn types_agree(a: &Node, b: &Node) -> bool {
 }
 
 /// All ways to assign types to the operands of an operation of a pattern.
-fn operation(typing: &Typing, pats: &[Pat], known: Variables) -> Vec<(Node, Variables)> {
+fn operation(
+    typing: &Typing,
+    pats: &[Pat],
+    known: VariableTypes,
+) -> Vec<(TypedPattern, VariableTypes)> {
     let orders: &[bool] = if typing.opcode.is_commutative() { &[false, true] } else { &[false] };
     let mut found = Vec::new();
     for &swapped in orders {
@@ -170,21 +176,26 @@ fn operation(typing: &Typing, pats: &[Pat], known: Variables) -> Vec<(Node, Vari
         found.extend(
             partial
                 .into_iter()
-                .map(|(nodes, known)| (Node::Op(typing.clone(), swapped, nodes), known)),
+                .map(|(nodes, known)| (TypedPattern::Op(typing.clone(), swapped, nodes), known)),
         );
     }
     found
 }
 
 /// All ways to match one more operand of a type.
-fn extend(nodes: &[Node], pat: Pat, ty: Type, known: Variables) -> Vec<(Vec<Node>, Variables)> {
-    let with = |(node, known): (Node, Variables)| ([nodes, &[node]].concat(), known);
+fn extend(
+    nodes: &[TypedPattern],
+    pat: Pat,
+    ty: Type,
+    known: VariableTypes,
+) -> Vec<(Vec<TypedPattern>, VariableTypes)> {
+    let with = |(node, known): (TypedPattern, VariableTypes)| ([nodes, &[node]].concat(), known);
     operand(pat, ty, known).into_iter().map(with).collect()
 }
 
 /// All ways in which a pattern matches an operand of a type. A constant has no bit outside the
 /// type, since the verifier rejects others.
-fn operand(pat: Pat, ty: Type, mut known: Variables) -> Vec<(Node, Variables)> {
+fn operand(pat: Pat, ty: Type, mut known: VariableTypes) -> Vec<(TypedPattern, VariableTypes)> {
     let node = match pat {
         Pat::X | Pat::Y | Pat::C | Pat::D => {
             let (name, slot) = match pat {
@@ -196,14 +207,14 @@ fn operand(pat: Pat, ty: Type, mut known: Variables) -> Vec<(Node, Variables)> {
             if *slot.get_or_insert(ty) != ty {
                 return Vec::new();
             }
-            Node::Variable(name, ty)
+            TypedPattern::Variable(name, ty)
         }
-        Pat::Zero => Node::Bits(0, ty),
-        Pat::One => Node::Bits(1, ty),
-        Pat::Ones => Node::Bits(ty.mask(), ty),
+        Pat::Zero => TypedPattern::Bits(0, ty),
+        Pat::One => TypedPattern::Bits(1, ty),
+        Pat::Ones => TypedPattern::Bits(ty.mask(), ty),
         Pat::Bits(bits) if bits & !ty.mask() != 0 => return Vec::new(),
-        Pat::Bits(bits) => Node::Bits(bits, ty),
-        Pat::NonZero => Node::NonZero(ty),
+        Pat::Bits(bits) => TypedPattern::Bits(bits, ty),
+        Pat::NonZero => TypedPattern::NonZero(ty),
         Pat::Op(opcode, pats) => {
             let fits = typings(opcode).into_iter().filter(|t| t.result == ty);
             return fits.flat_map(|t| operation(&t, pats, known)).collect();
@@ -213,14 +224,14 @@ fn operand(pat: Pat, ty: Type, mut known: Variables) -> Vec<(Node, Variables)> {
 }
 
 /// The right side; `None` if the pass does not apply the rule.
-fn right(term: Term, result: Type, left: &Node, variables: Variables) -> Option<Right> {
-    let Node::Op(_, _, operands) = left else { return None };
+fn right(term: Term, result: Type, left: &TypedPattern, variables: VariableTypes) -> Option<Right> {
+    let TypedPattern::Op(_, _, operands) = left else { return None };
     let of_type = |ty: Option<Type>, right: Right| (ty == Some(result)).then_some(right);
     let (opcode, names) = match term {
         Term::X => return of_type(variables.x, Right::Variable('X')),
         Term::Y => return of_type(variables.y, Right::Variable('Y')),
         Term::Operand(index) => {
-            return of_type(operands.get(index).map(Node::ty), Right::Operand(index));
+            return of_type(operands.get(index).map(TypedPattern::ty), Right::Operand(index));
         }
         Term::Zero => return Some(Right::Bits(0)),
         Term::One => return Some(Right::Bits(1)),
@@ -241,7 +252,7 @@ fn right(term: Term, result: Type, left: &Node, variables: Variables) -> Option<
     })
 }
 
-fn with_constant(opcode: Opcode, constant: Const, result: Type, variables: Variables) -> Right {
+fn with_constant(opcode: Opcode, constant: Const, result: Type, variables: VariableTypes) -> Right {
     let Some(x) = variables.x else { return Right::IllFormed("X is bound by nothing".to_owned()) };
     let constant_fits = match constant {
         Const::Bits(bits) => bits & !x.mask() == 0,
@@ -251,7 +262,7 @@ fn with_constant(opcode: Opcode, constant: Const, result: Type, variables: Varia
     };
     match made(opcode, &[x, x], result) {
         Some(typing) if constant_fits => Right::WithConstant(typing, constant),
-        Some(_) => Right::IllFormed(format!("the constant is none of {x}")),
+        Some(_) => Right::IllFormed(format!("the constant does not fit {x}")),
         None => Right::IllFormed(format!("{} does not make {result} of two {x}", opcode.name())),
     }
 }

@@ -3,10 +3,10 @@
 use ir::rules::{Guard, Pat, RULES, Reach, Rule, Term, reach};
 use ir::{Opcode, Type};
 use osier_provers::typing::{instances, typings};
-use osier_provers::{Claim, Subject, claims, rule_claims};
+use osier_provers::{Claim, ClaimSubject, claims, rule_claims};
 use std::collections::BTreeSet;
 
-fn of(subject: Subject, claims: &[Claim]) -> Vec<&Claim> {
+fn of(subject: ClaimSubject, claims: &[Claim]) -> Vec<&Claim> {
     claims.iter().filter(|c| c.subject == subject).collect()
 }
 
@@ -61,7 +61,7 @@ fn both_orders_are_claimed() {
 fn every_operation_on_values_has_its_folding_claimed() {
     let all = claims(1, 10);
     let folding: BTreeSet<&str> =
-        of(Subject::Folding, &all).iter().map(|c| c.name.as_str()).collect();
+        of(ClaimSubject::Folding, &all).iter().map(|c| c.name.as_str()).collect();
     let evaluated = || Opcode::ALL.iter().copied().filter(|o| ir::eval::is_evaluated(*o));
     assert_eq!(folding, evaluated().map(Opcode::name).collect());
     for opcode in evaluated() {
@@ -75,7 +75,7 @@ fn every_operation_on_values_has_its_folding_claimed() {
 fn every_rule_about_masks_is_claimed() {
     let all = claims(1, 10);
     let claimed: BTreeSet<&str> =
-        of(Subject::Masks, &all).iter().map(|c| c.name.as_str()).collect();
+        of(ClaimSubject::Masks, &all).iter().map(|c| c.name.as_str()).collect();
     for opcode in Opcode::ALL.iter().filter(|o| reach(**o) != Reach::Any) {
         assert!(claimed.contains(opcode.name()), "{} says which bits are possible", opcode.name());
     }
@@ -87,7 +87,7 @@ fn every_rule_about_masks_is_claimed() {
 fn traps_are_among_the_cases() {
     let all = claims(1, 10);
     let traps = |name: &str| -> usize {
-        let folding = of(Subject::Folding, &all).into_iter().filter(|c| c.name == name);
+        let folding = of(ClaimSubject::Folding, &all).into_iter().filter(|c| c.name == name);
         folding.map(|c| c.cases().iter().filter(|case| case.gives.is_err()).count()).sum()
     };
     for name in ["sdiv", "udiv", "srem", "urem", "sint_from_float", "uint_from_float"] {
@@ -153,11 +153,11 @@ fn the_manual_has_the_figures() {
     let mut expected =
         vec![format!("all {} claims", all.len()), format!("of {} rules", RULES.len())];
     let subjects = [
-        ("rules", Subject::Rule),
-        ("masks", Subject::Masks),
-        ("commutativity", Subject::Commutativity),
-        ("division", Subject::Division),
-        ("folding", Subject::Folding),
+        ("rules", ClaimSubject::Rule),
+        ("masks", ClaimSubject::Masks),
+        ("commutativity", ClaimSubject::Commutativity),
+        ("division", ClaimSubject::Division),
+        ("folding", ClaimSubject::Folding),
     ];
     for (name, subject) in subjects {
         let count = of(subject, &all).len();
@@ -170,7 +170,7 @@ fn the_manual_has_the_figures() {
             "{name}: {count} claims, and the manual says: {row}"
         );
     }
-    let constants: usize = of(Subject::Folding, &all).iter().map(|c| c.size()).sum();
+    let constants: usize = of(ClaimSubject::Folding, &all).iter().map(|c| c.size()).sum();
     expected.push(format!("{},{:03} lists", constants / 1000, constants % 1000));
     for words in expected {
         assert!(manual.contains(&words), "the manual does not say: {words}");

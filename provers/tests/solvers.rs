@@ -5,7 +5,8 @@ use ir::rules::{Const, Guard, Pat, RULES, Reach, Rule, Term, reach};
 use ir::{Opcode, TrapKind, Type};
 use osier_provers::typing::typings;
 use osier_provers::{
-    Body, Case, Claim, Limits, Solver, Subject, Verdict, claims, prove, rule_claims, solvers,
+    Claim, ClaimSubject, FoldingCase, Solver, SolverLimits, SolverVerdict, Statement, claims,
+    prove, rule_claims, solvers,
 };
 
 /// The solvers of this machine. Without any, the tests fail.
@@ -16,22 +17,22 @@ fn found() -> Vec<Solver> {
 }
 
 /// The verdicts of all solvers.
-fn verdicts(claim: &Claim) -> Vec<Verdict> {
-    found().iter().map(|solver| prove(solver, claim, Limits::default())).collect()
+fn verdicts(claim: &Claim) -> Vec<SolverVerdict> {
+    found().iter().map(|solver| prove(solver, claim, SolverLimits::default())).collect()
 }
 
 /// Asserts that every solver refutes a claim. Returns the counterexamples.
 fn refuted(claim: &Claim) -> Vec<String> {
     let verdicts = verdicts(claim).into_iter().map(|verdict| match verdict {
-        Verdict::Refuted(values) => values,
-        other => panic!("{} ({}) is wrong, and {other}", claim.name, claim.types),
+        SolverVerdict::Refuted(values) => values,
+        other => panic!("{} ({}) is wrong, but the verdict is {other}", claim.name, claim.types),
     });
     verdicts.collect()
 }
 
 fn assert_proved(claim: &Claim) {
     for verdict in verdicts(claim) {
-        assert_eq!(verdict, Verdict::Proved, "{} ({})", claim.name, claim.types);
+        assert_eq!(verdict, SolverVerdict::Proved, "{} ({})", claim.name, claim.types);
     }
 }
 
@@ -143,7 +144,7 @@ fn guards_are_needed() {
         count += 1;
         let claims = rule_claims(&Rule { guard: Guard::Always, ..*original });
         let wrong =
-            |claim: &Claim| verdicts(claim).iter().all(|v| matches!(v, Verdict::Refuted(_)));
+            |claim: &Claim| verdicts(claim).iter().all(|v| matches!(v, SolverVerdict::Refuted(_)));
         assert!(claims.iter().any(wrong), "{} needs no guard", original.name);
     }
     assert!(count > 5, "{count} guarded rules");
@@ -179,8 +180,8 @@ fn floating_point_rules_are_judged() {
     }
 }
 
-fn claim(body: Body) -> Claim {
-    Claim { subject: Subject::Folding, name: "trial".to_owned(), types: String::new(), body }
+fn claim(body: Statement) -> Claim {
+    Claim { subject: ClaimSubject::Folding, name: "trial".to_owned(), types: String::new(), body }
 }
 
 #[test]
@@ -194,13 +195,14 @@ fn wrong_masks_are_refuted() {
     let mut count = 0;
     for opcode in Opcode::ALL.iter().filter(|o| reach(**o) != Reach::Any) {
         for typing in typings(*opcode) {
-            refuted(&claim(Body::Masks(typing, wrong(*opcode))));
+            refuted(&claim(Statement::Masks(typing, wrong(*opcode))));
             count += 1;
         }
     }
     assert!(count > 50, "{count} masks");
     // A sign extension sets bits that its operand lacks.
-    let signed = typings(Opcode::Sextend).into_iter().map(|t| claim(Body::Masks(t, Reach::Of(0))));
+    let signed =
+        typings(Opcode::Sextend).into_iter().map(|t| claim(Statement::Masks(t, Reach::Of(0))));
     signed.for_each(|c| drop(refuted(&c)));
 }
 
@@ -215,7 +217,7 @@ fn operations_that_do_not_commute_are_refuted() {
         Opcode::Flt,
         Opcode::Fcopysign,
     ] {
-        typings(opcode).into_iter().for_each(|t| drop(refuted(&claim(Body::Swap(t)))));
+        typings(opcode).into_iter().for_each(|t| drop(refuted(&claim(Statement::Swap(t)))));
     }
 }
 
@@ -223,7 +225,7 @@ fn operations_that_do_not_commute_are_refuted() {
 fn divisors_that_trap_are_refuted() {
     for typing in typings(Opcode::Sdiv) {
         for divisor in [0, typing.ty.mask()] {
-            let bodies = Body::Divisors(typing.clone(), vec![1, 2, divisor]);
+            let bodies = Statement::Divisors(typing.clone(), vec![1, 2, divisor]);
             let expected = format!("sdiv by {divisor:#x}");
             assert!(refuted(&claim(bodies)).iter().all(|values| values.contains(&expected)));
         }
@@ -234,18 +236,19 @@ fn divisors_that_trap_are_refuted() {
 #[test]
 fn wrong_folding_is_refuted() {
     let mut damaged = 0;
-    for original in
-        claims(7, 20).into_iter().filter(|c| c.subject == Subject::Folding && c.types.len() < 12)
+    for original in claims(7, 20)
+        .into_iter()
+        .filter(|c| c.subject == ClaimSubject::Folding && c.types.len() < 12)
     {
-        let Body::Cases(typing, mut cases) = original.body else {
+        let Statement::Cases(typing, mut cases) = original.body else {
             panic!("{} has no cases", original.name)
         };
         let at = cases.len() / 3;
-        let case: &mut Case = &mut cases[at];
+        let case: &mut FoldingCase = &mut cases[at];
         case.gives = case.gives.map(|bits| bits ^ 1).or(Ok(0));
         let operands: Vec<String> = case.operands.iter().map(|bits| format!("{bits:#x}")).collect();
         let expected = format!("{} of {}: computed", typing.opcode.name(), operands.join(", "));
-        let found = refuted(&claim(Body::Cases(typing, cases)));
+        let found = refuted(&claim(Statement::Cases(typing, cases)));
         assert!(found.iter().all(|values| values.contains(&expected)), "{found:?}");
         damaged += 1;
     }
@@ -256,7 +259,10 @@ fn wrong_folding_is_refuted() {
 fn single_slips_of_folding_are_refuted() {
     let wrong = |opcode, ty, operands: &[u64], gives| {
         let typing = typings(opcode).into_iter().find(|t| t.ty == ty).expect("a typing");
-        refuted(&claim(Body::Cases(typing, vec![Case { operands: operands.to_vec(), gives }])));
+        refuted(&claim(Statement::Cases(
+            typing,
+            vec![FoldingCase { operands: operands.to_vec(), gives }],
+        )));
     };
     let (nan, minus_zero) = (0x7fc0_0000, 0x8000_0000);
     // A NaN that is not canonical, the sign of zero, ties, another kind of trap, a missing trap,
@@ -279,7 +285,7 @@ fn a_claim_about_no_values_is_not_proved() {
     let empty = Rule { guard: Guard::CCoversX, ..rule(Opcode::Add, X0, Term::Zero) };
     for claim in rule_claims(&empty) {
         for verdict in verdicts(&claim) {
-            assert_eq!(verdict, Verdict::Undecided("no values satisfy the guard".to_owned()));
+            assert_eq!(verdict, SolverVerdict::Undecided("no values satisfy the guard".to_owned()));
         }
     }
 }
@@ -296,8 +302,8 @@ fn a_solver_that_gives_up_proves_nothing() {
     let claims = rule_claims(&rule(Eq, operands, Term::One));
     let hard = claims.iter().find(|c| c.types.starts_with("X: i64")).expect("at 64 bits");
     for solver in found() {
-        let verdict = prove(&solver, hard, Limits { seconds: 1, ..Limits::default() });
-        assert!(matches!(verdict, Verdict::Undecided(_)), "{} says {verdict}", solver.name);
+        let verdict = prove(&solver, hard, SolverLimits { seconds: 1, ..SolverLimits::default() });
+        assert!(matches!(verdict, SolverVerdict::Undecided(_)), "{} says {verdict}", solver.name);
     }
     // The rule holds, and at 8 bits the solvers prove it.
     assert_proved(claims.iter().find(|c| c.types.starts_with("X: i8")).expect("at 8 bits"));
@@ -307,7 +313,8 @@ fn a_solver_that_gives_up_proves_nothing() {
 fn a_solver_without_memory_proves_nothing() {
     let claim = &rule_claims(&RULES[0])[0];
     for solver in found() {
-        let verdict = prove(&solver, claim, Limits { megabytes: 4, ..Limits::default() });
-        assert!(matches!(verdict, Verdict::Undecided(_)), "{} says {verdict}", solver.name);
+        let verdict =
+            prove(&solver, claim, SolverLimits { megabytes: 4, ..SolverLimits::default() });
+        assert!(matches!(verdict, SolverVerdict::Undecided(_)), "{} says {verdict}", solver.name);
     }
 }

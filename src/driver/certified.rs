@@ -2,7 +2,7 @@
 //! driver drops and counts the others.
 
 use super::{Derived, Observer, Step};
-use crate::export::Parts;
+use crate::export::ExportedParts;
 use certify::Certifier;
 use check::verdict::{Options, Verdict};
 use check::{Accepted, Checked, relate};
@@ -153,7 +153,7 @@ pub fn recheck(
     module: &Module,
     base: &Function,
     opt: &Function,
-    (certificate, mappings): &Parts,
+    (certificate, mappings): &ExportedParts,
     observer: &mut dyn Observer,
 ) -> CheckCounts {
     observer.begin(Some(Step::Check));

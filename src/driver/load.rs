@@ -47,11 +47,11 @@ fn first_statement(text: &[u8]) -> &[u8] {
 /// The reasons why an input is not a module, one message per finding.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoadError {
-    messages: Vec<Message>,
+    messages: Vec<LoadMessage>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Message {
+struct LoadMessage {
     /// Whether the text begins with a line number and perhaps a column.
     begins_with_line: bool,
     /// The message, of one or more lines.
@@ -62,18 +62,21 @@ impl LoadError {
     /// The messages for a file of this name: `name:3:5: text`, or `name: text` for a message
     /// without a line.
     pub fn in_file(&self, name: &str) -> String {
-        let line =
-            |m: &Message| format!("{name}:{}{}", if m.begins_with_line { "" } else { " " }, m.text);
+        let line = |m: &LoadMessage| {
+            format!("{name}:{}{}", if m.begins_with_line { "" } else { " " }, m.text)
+        };
         self.messages.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
     fn about_bytes(message: impl fmt::Display) -> LoadError {
-        LoadError { messages: vec![Message { begins_with_line: false, text: message.to_string() }] }
+        LoadError {
+            messages: vec![LoadMessage { begins_with_line: false, text: message.to_string() }],
+        }
     }
 
     fn with_lines(messages: impl IntoIterator<Item = impl fmt::Display>) -> LoadError {
         let message =
-            |m: &dyn fmt::Display| Message { begins_with_line: true, text: m.to_string() };
+            |m: &dyn fmt::Display| LoadMessage { begins_with_line: true, text: m.to_string() };
         LoadError { messages: messages.into_iter().map(|m| message(&m)).collect() }
     }
 }
@@ -108,7 +111,7 @@ pub fn load(format: Format, bytes: &[u8]) -> Result<Module, LoadError> {
 pub fn load_within(format: Format, bytes: &[u8], limits: &Limits) -> Result<Module, LoadError> {
     if bytes.len() as u64 > limits.input_bytes {
         let what =
-            format!("the input has {} bytes, {} are allowed", bytes.len(), limits.input_bytes);
+            format!("the input has {} bytes; the limit is {}", bytes.len(), limits.input_bytes);
         return Err(LoadError::about_bytes(what));
     }
     let module = match format {
@@ -124,7 +127,7 @@ pub fn load_within(format: Format, bytes: &[u8], limits: &Limits) -> Result<Modu
             let (name, count, most) =
                 (body.name().escape_debug(), body.inst_count(), limits.function_instructions);
             Err(LoadError::about_bytes(format!(
-                "@{name} has {count} instructions, {most} are allowed"
+                "@{name} has {count} instructions; the limit is {most}"
             )))
         }
     }
@@ -162,15 +165,15 @@ fn load_text(bytes: &[u8]) -> Result<Module, LoadError> {
 }
 
 /// The message for a finding. It begins with a line if the finding is about an instruction.
-fn located(module: &Module, lines: &SourceLines, finding: &Finding) -> Message {
+fn located(module: &Module, lines: &SourceLines, finding: &Finding) -> LoadMessage {
     let func = finding.function().and_then(|name| module.func_named(name));
     let line = match (func, finding.entity()) {
         (Some(func), Entity::Inst(inst)) => lines.line(func, inst),
         _ => None,
     };
     match line {
-        Some(line) => Message { begins_with_line: true, text: format!("{line}: {finding}") },
-        None => Message { begins_with_line: false, text: finding.to_string() },
+        Some(line) => LoadMessage { begins_with_line: true, text: format!("{line}: {finding}") },
+        None => LoadMessage { begins_with_line: false, text: finding.to_string() },
     }
 }
 

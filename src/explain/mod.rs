@@ -12,10 +12,11 @@ pub use text::text;
 
 use crate::blame::History;
 use crate::driver::{Certified, CertifiedLevel, CertifiedMapping, Derived};
-use crate::listing::Version;
+use crate::listing::NamedVersion;
 use crate::report::{UNPROVED, place};
 use crate::schema::{
-    Answer, Computed, Kept, Move, PerLevel, Place, Replayed, SetValue, Status, Why,
+    Computed, ExplainedEntry, Kept, PerLevel, PointAnswer, PointPlace, PointStatus, Replayed,
+    SetValue, Why,
 };
 use crate::table::shortened;
 use check::verdict::Check;
@@ -80,11 +81,11 @@ pub fn explain(
     derived: &Derived,
     certified: &Certified,
     question: Question<'_>,
-) -> Result<Vec<Answer>, NoSuchPoint> {
+) -> Result<Vec<PointAnswer>, NoSuchPoint> {
     let history = History { base, opt: &derived.function, log: &derived.log };
     let told = Told {
-        base: Version::new(module, base),
-        opt: Version::new(module, &derived.function),
+        base: NamedVersion::new(module, base),
+        opt: NamedVersion::new(module, &derived.function),
         history,
     };
     let found = [&told.base, &told.opt].map(|version| point::find(version, question.point));
@@ -116,7 +117,7 @@ pub fn explain(
 #[derive(Clone, Copy)]
 struct Shown<'a> {
     name: &'static str,
-    version: &'a Version<'a>,
+    version: &'a NamedVersion<'a>,
 }
 
 impl<'a> Shown<'a> {
@@ -128,8 +129,8 @@ impl<'a> Shown<'a> {
         Shown { name: "opt", version: &told.opt }
     }
 
-    fn place(&self, point: Point) -> Place {
-        Place {
+    fn place(&self, point: Point) -> PointPlace {
+        PointPlace {
             version: self.name,
             at: self.version.place(point),
             inst: point.inst().to_string(),
@@ -196,22 +197,22 @@ impl Teller<'_> {
             .next()
     }
 
-    fn answer(&self, point: Point) -> Answer {
+    fn answer(&self, point: Point) -> PointAnswer {
         let entry = self.entry(point, self.level).map(|(level, entry)| self.moved(level, entry));
         let (status, why) = match &entry {
-            Some(_) => (Status::Entry, None),
+            Some(_) => (PointStatus::Entry, None),
             None => {
                 let (status, why) = self.why(point);
                 (status, Some(why))
             }
         };
         let mut levels = PerLevel::default();
-        if status != Status::Unreachable {
+        if status != PointStatus::Unreachable {
             for made in &self.certified.levels {
                 levels.set(place(made.level), self.entry(point, made.level).is_some());
             }
         }
-        Answer {
+        PointAnswer {
             direction: self.direction(),
             status,
             point: Some(self.from.place(point)),
@@ -221,7 +222,7 @@ impl Teller<'_> {
         }
     }
 
-    fn moved(&self, level: Level, entry: &Entry) -> Move {
+    fn moved(&self, level: Level, entry: &Entry) -> ExplainedEntry {
         let compute = entry.steps.iter().enumerate().map(|(index, step)| Computed {
             name: format!("${index}"),
             code: self.from.version.step(step),
@@ -247,7 +248,7 @@ impl Teller<'_> {
             defined: self.from.defined(*value),
             argument: is_argument(*value),
         });
-        Move {
+        ExplainedEntry {
             target: self.to.place(entry.target),
             level: level.name().to_owned(),
             compute: compute.collect(),
@@ -260,11 +261,11 @@ impl Teller<'_> {
     }
 
     /// The status of a point without an entry, and the reason.
-    fn why(&self, point: Point) -> (Status, Why) {
+    fn why(&self, point: Point) -> (PointStatus, Why) {
         let made = self.certified.levels.iter().find(|made| made.level == self.level);
         let made = self.mapping(made.expect("mappings were made at the level asked about"));
         if let Some(unmapped) = made.unmapped.iter().find(|u| u.point == point) {
-            return (Status::None, self.unmapped(unmapped));
+            return (PointStatus::None, self.unmapped(unmapped));
         }
         let rejected = made.rejected.iter().find(|(rejected, _)| *rejected == point);
         if let Some((_, verdict)) = rejected {
@@ -272,20 +273,19 @@ impl Teller<'_> {
             let finding = verdict.finding().expect("what is rejected failed a check");
             let text = match finding.check {
                 Check::SourceReached => {
-                    "the certificate shows that control never comes here: nothing is handed out"
-                        .into()
+                    "the certificate shows that the point is unreachable, so it has no entry".into()
                 }
                 check => format!(
-                    "an entry was found and dropped, because it is not proved; what failed: {}",
+                    "the checker did not accept the entry that was found; failed check: {}",
                     check.summary().trim()
                 ),
             };
             return (
-                Status::Unproved,
+                PointStatus::Unproved,
                 Why { verdict: Some(verdict.to_string()), ..self.because(UNPROVED, text, blame) },
             );
         }
-        (Status::Unreachable, self.unreachable(point))
+        (PointStatus::Unreachable, self.unreachable(point))
     }
 
     fn because(&self, reason: &'static str, text: String, blame: Option<usize>) -> Why {
@@ -312,18 +312,18 @@ impl Teller<'_> {
         let block = function.inst_block(point.inst());
         let name = self.from.version.text.block(block);
         let text = match Cfg::new(function).is_reachable(block) {
-            false => format!("control never comes to {name}: nothing that runs leads to it"),
-            true => format!("control never comes to {name}: the passes proved it"),
+            false => format!("{name} is unreachable: no reachable block leads to it"),
+            true => format!("{name} is unreachable: the passes proved it"),
         };
         self.because("unreachable", text, self.told.history.of_unreachable(block))
     }
 
     /// The answer for a point that the target version has and the source version lacks.
-    fn absent(&self, asked: &str, elsewhere: Point) -> Answer {
+    fn absent(&self, asked: &str, elsewhere: Point) -> PointAnswer {
         let place = self.to.place(elsewhere);
         let (name, asked) = (asked.trim(), shortened(asked.trim(), SHOWN));
         let text = format!(
-            "{} has no {asked}; in {} it is {} {}",
+            "{} lacks {asked}; in {} it is at {} {}",
             self.from.name, self.to.name, place.at, place.inst
         );
         let f = self.to.version.version;
@@ -337,9 +337,9 @@ impl Teller<'_> {
         };
         let why = self.because("absent", text, blame);
         let levels = PerLevel::default();
-        Answer {
+        PointAnswer {
             direction: self.direction(),
-            status: Status::Absent,
+            status: PointStatus::Absent,
             point: None,
             entry: None,
             why: Some(why),

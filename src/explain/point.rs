@@ -4,7 +4,7 @@
 //! the definition of a value, or the start of the block whose parameter it is. `body` is the start
 //! of a block. A point copied from a listing, `body:4 inst9`, is also accepted.
 
-use crate::listing::Version;
+use crate::listing::NamedVersion;
 use ir::{Inst, Point, Value, ValueDef};
 
 /// Names longer than this are not compared with the text: nobody types them.
@@ -18,7 +18,7 @@ const ALIKE: f64 = 0.75;
 
 /// The point of a version that a text denotes. `None` if the version has no such point. Cost:
 /// linear in the version.
-pub(super) fn find(version: &Version<'_>, text: &str) -> Option<Point> {
+pub(super) fn find(version: &NamedVersion<'_>, text: &str) -> Option<Point> {
     let text = text.trim();
     find_exactly(version, text).or_else(|| {
         let (place, inst) = text.rsplit_once(char::is_whitespace)?;
@@ -27,7 +27,7 @@ pub(super) fn find(version: &Version<'_>, text: &str) -> Option<Point> {
     })
 }
 
-fn find_exactly(version: &Version<'_>, text: &str) -> Option<Point> {
+fn find_exactly(version: &NamedVersion<'_>, text: &str) -> Option<Point> {
     if text.starts_with('%') {
         return values(version)
             .find(|v| version.text.value(*v) == text)
@@ -48,7 +48,7 @@ fn find_exactly(version: &Version<'_>, text: &str) -> Option<Point> {
 }
 
 /// The point before the instruction that a text such as `inst9` denotes, if the version has it.
-fn instruction(version: &Version<'_>, text: &str) -> Option<Point> {
+fn instruction(version: &NamedVersion<'_>, text: &str) -> Option<Point> {
     let number = number(text)?;
     let inst = Inst::from_u32(number);
     version.version.has_inst(inst).then(|| Point::before(inst))
@@ -61,7 +61,7 @@ fn number(text: &str) -> Option<u32> {
     digits.parse().ok().filter(|n: &u32| n.to_string() == digits && *n < u32::MAX)
 }
 
-fn defined(version: &Version<'_>, value: Value) -> Point {
+fn defined(version: &NamedVersion<'_>, value: Value) -> Point {
     Point::before(match version.version.value_def(value) {
         ValueDef::Result(inst, _) => inst,
         ValueDef::Param(block, _) => version.version.first_inst(block),
@@ -69,7 +69,7 @@ fn defined(version: &Version<'_>, value: Value) -> Point {
 }
 
 /// All values of a version, in layout order.
-fn values<'v>(version: &'v Version<'_>) -> impl Iterator<Item = Value> + 'v {
+fn values<'v>(version: &'v NamedVersion<'_>) -> impl Iterator<Item = Value> + 'v {
     let f = version.version;
     f.blocks().flat_map(move |b| {
         let results = f.block_insts(b).flat_map(move |i| f.inst(i).results.iter().copied());
@@ -78,7 +78,7 @@ fn values<'v>(version: &'v Version<'_>) -> impl Iterator<Item = Value> + 'v {
 }
 
 /// A sentence with suggestions for a point that no version has. Cost: linear in the versions.
-pub(super) fn near(versions: &[&Version<'_>], text: &str) -> String {
+pub(super) fn near(versions: &[&NamedVersion<'_>], text: &str) -> String {
     let text = text.trim();
     if let Some((name, _)) = text.rsplit_once(':')
         && let Some(said) = versions.iter().find_map(|v| block_length(v, name))
@@ -100,21 +100,21 @@ pub(super) fn near(versions: &[&Version<'_>], text: &str) -> String {
         );
     }
     match alike(names, text).as_slice() {
-        [] => "a point is written `block:index`, `block`, `inst9` or `%value`; `osier opt --emit listing` shows all"
+        [] => "write a point as `block:index`, `block`, `inst9` or `%value`; `osier opt --emit listing` shows all"
             .to_owned(),
         names => format!("did you mean {}?", names.join(", ")),
     }
 }
 
 /// A sentence about the range of points of a block, if the version has the block.
-fn block_length(version: &Version<'_>, name: &str) -> Option<String> {
+fn block_length(version: &NamedVersion<'_>, name: &str) -> Option<String> {
     let block = version.version.blocks().find(|b| version.text.block(*b) == name)?;
     let last = version.version.block_insts(block).count() - 1;
     Some(format!("{name} has the points {name}:0 to {name}:{last}"))
 }
 
 /// A sentence that lists the instructions with the nearest numbers.
-fn near_instructions(versions: &[&Version<'_>], number: u32) -> String {
+fn near_instructions(versions: &[&NamedVersion<'_>], number: u32) -> String {
     let mut numbers: Vec<u32> =
         versions.iter().flat_map(|v| v.version.all_insts()).map(Inst::as_u32).collect();
     numbers.sort_unstable();

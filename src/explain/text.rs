@@ -1,7 +1,9 @@
 //! Prints explanations as text for people, at most [`WIDTH`] columns wide.
 
 use crate::report::WIDTH;
-use crate::schema::{Answer, Done, Explanation, LEVELS, Move, Place, Status, Why};
+use crate::schema::{
+    ExplainedEntry, Explanation, LEVELS, PassAction, PointAnswer, PointPlace, PointStatus, Why,
+};
 use crate::table::{shortened, wrapped};
 
 /// The width of the labels, in columns.
@@ -9,7 +11,7 @@ const LABEL: usize = 11;
 
 /// The explanation as text. Every line ends with `\n`.
 pub fn text(explanation: &Explanation) -> String {
-    let mut lines = Lines::default();
+    let mut lines = TextLines::default();
     lines.field("function", &format!("@{}", explanation.function));
     let pipeline = match explanation.pipeline.is_empty() {
         true => "(no passes)".to_owned(),
@@ -26,9 +28,9 @@ pub fn text(explanation: &Explanation) -> String {
 
 /// The lines of the text so far.
 #[derive(Default)]
-struct Lines(Vec<String>);
+struct TextLines(Vec<String>);
 
-impl Lines {
+impl TextLines {
     fn blank(&mut self) {
         self.0.push(String::new());
     }
@@ -61,7 +63,7 @@ impl Lines {
     }
 }
 
-fn answer_lines(answer: &Answer, lines: &mut Lines) {
+fn answer_lines(answer: &PointAnswer, lines: &mut TextLines) {
     let (heading, to) = match answer.direction {
         "forward" => ("base to opt", "the optimized version"),
         _ => ("opt to base", "the base"),
@@ -79,7 +81,7 @@ fn answer_lines(answer: &Answer, lines: &mut Lines) {
     levels(answer, lines);
 }
 
-fn place(label: &str, place: &Place, lines: &mut Lines) {
+fn place(label: &str, place: &PointPlace, lines: &mut TextLines) {
     let at = format!("{} {}", place.at, place.inst);
     match LABEL + at.chars().count() + 2 + place.text.chars().count() <= WIDTH {
         true => lines.field(label, &format!("{at}  {}", place.text)),
@@ -90,7 +92,7 @@ fn place(label: &str, place: &Place, lines: &mut Lines) {
     }
 }
 
-fn entry_lines(entry: &Move, lines: &mut Lines) {
+fn entry_lines(entry: &ExplainedEntry, lines: &mut TextLines) {
     place("to", &entry.target, lines);
     for (number, step) in entry.compute.iter().enumerate() {
         let label = if number == 0 { "compute" } else { "" };
@@ -126,7 +128,7 @@ fn entry_lines(entry: &Move, lines: &mut Lines) {
 }
 
 /// The cost of an entry, in words.
-fn cost(entry: &Move) -> String {
+fn cost(entry: &ExplainedEntry) -> String {
     let counted = |count: usize, one: &str, many: &str| {
         format!("{count} {}", if count == 1 { one } else { many })
     };
@@ -137,21 +139,27 @@ fn cost(entry: &Move) -> String {
     let stores = counted(entry.replay.len(), "write", "writes");
     let run = match (entry.compute.len(), entry.replay.len(), entry.set.len()) {
         (0, 0, 0) => "nothing to run".to_owned(),
-        (0, 0, _) => format!("{copies} when execution moves"),
-        (_, 0, _) => format!("{operations} and {copies} when execution moves"),
-        (0, _, _) => format!("{stores} and {copies} when execution moves"),
-        _ => format!("{operations}, {stores} and {copies} when execution moves"),
+        (0, 0, _) => format!("{copies} per transition"),
+        (_, 0, _) => format!("{operations} and {copies} per transition"),
+        (0, _, _) => format!("{stores} and {copies} per transition"),
+        _ => format!("{operations}, {stores} and {copies} per transition"),
     };
     let kept = match (values, arguments) {
-        (0, 0) => "nothing is kept for it".to_owned(),
+        (0, 0) => "no kept values".to_owned(),
         (values, 0) => {
-            format!("{} kept until here, used by nothing else", counted(values, "value", "values"))
+            format!(
+                "{} kept until this point for the entry alone",
+                counted(values, "value", "values")
+            )
         }
         (0, args) => {
-            format!("{} of the function kept until here", counted(args, "argument", "arguments"))
+            format!(
+                "{} of the function kept until this point",
+                counted(args, "argument", "arguments")
+            )
         }
         (values, args) => format!(
-            "{} and {} of the function kept until here",
+            "{} and {} of the function kept until this point",
             counted(values, "value", "values"),
             counted(args, "argument", "arguments")
         ),
@@ -159,11 +167,13 @@ fn cost(entry: &Move) -> String {
     format!("{run}; {kept}")
 }
 
-fn why_lines(status: Status, why: &Why, to: &str, lines: &mut Lines) {
+fn why_lines(status: PointStatus, why: &Why, to: &str, lines: &mut TextLines) {
     match status {
-        Status::None | Status::Unproved => lines.words("to", &format!("nowhere: {}", why.text)),
-        Status::Unreachable => lines.words("to", &format!("nothing to do: {}", why.text)),
-        Status::Absent | Status::Entry => {
+        PointStatus::None | PointStatus::Unproved => {
+            lines.words("to", &format!("no entry: {}", why.text))
+        }
+        PointStatus::Unreachable => lines.words("to", &format!("no entry needed: {}", why.text)),
+        PointStatus::Absent | PointStatus::Entry => {
             lines.words("from", &format!("no such point: {}", why.text))
         }
     }
@@ -171,26 +181,30 @@ fn why_lines(status: Status, why: &Why, to: &str, lines: &mut Lines) {
         lines.words("verdict", verdict);
     }
     if let (Some(value), Some(defined)) = (&why.value, &why.defined) {
-        lines.words("missing", &format!("{value}; {to} has it from: {defined}"));
+        lines.words("missing", &format!("{value}; its definition in {to}: {defined}"));
     }
     if let Some(trap) = &why.trap {
-        place("not passed", trap, lines);
+        place("blocked by", trap, lines);
     }
-    let label = if matches!(status, Status::None | Status::Unproved) { "blame" } else { "because" };
+    let label = if matches!(status, PointStatus::None | PointStatus::Unproved) {
+        "blame"
+    } else {
+        "because"
+    };
     match &why.blame {
         Some(done) => blame(label, done, lines),
-        None if status == Status::Unreachable => {}
-        None => lines.words(label, "no action of the passes that could be named"),
+        None if status == PointStatus::Unreachable => {}
+        None => lines.words(label, "no single action can be named"),
     }
 }
 
-fn blame(label: &str, done: &Done, lines: &mut Lines) {
+fn blame(label: &str, done: &PassAction, lines: &mut TextLines) {
     lines.words(label, &format!("{}, rule {}: it {}", done.pass, done.rule, done.words));
     lines.words("", &done.action);
 }
 
 /// Adds the levels at which the point has an entry and those at which it has none.
-fn levels(answer: &Answer, lines: &mut Lines) {
+fn levels(answer: &PointAnswer, lines: &mut TextLines) {
     let with = |wanted: bool| -> Vec<&str> {
         answer
             .levels
@@ -202,7 +216,7 @@ fn levels(answer: &Answer, lines: &mut Lines) {
     match (with(true).as_slice(), with(false).as_slice()) {
         ([], []) => {}
         (all, []) => lines.words("levels", &format!("an entry at every level: {}", all.join(" "))),
-        ([], _) => lines.words("levels", "no entry at any"),
+        ([], _) => lines.words("levels", "no entry at any level"),
         (some, others) => {
             lines.words(
                 "levels",

@@ -1,8 +1,8 @@
 //! Describes actions of a log in words.
 
 use crate::blame::History;
-use crate::listing::Version;
-use crate::schema::Done;
+use crate::listing::NamedVersion;
+use crate::schema::PassAction;
 use ir::edit::ActionKind;
 use ir::{Block, Inst, Value};
 
@@ -15,14 +15,14 @@ const SHOWN: usize = 4;
 /// The two versions with their names, and the log between them.
 #[derive(Debug)]
 pub(super) struct Told<'a> {
-    pub(super) base: Version<'a>,
-    pub(super) opt: Version<'a>,
+    pub(super) base: NamedVersion<'a>,
+    pub(super) opt: NamedVersion<'a>,
     pub(super) history: History<'a>,
 }
 
 impl Told<'_> {
     /// The versions in the order of look-ups by id: the base comes first.
-    fn versions(&self) -> [&Version<'_>; 2] {
+    fn versions(&self) -> [&NamedVersion<'_>; 2] {
         [&self.base, &self.opt]
     }
 
@@ -62,7 +62,7 @@ impl Told<'_> {
     }
 
     /// The block that contains an instruction, in the first of these versions that has it.
-    fn home(&self, inst: Inst, versions: [&Version<'_>; 2]) -> Option<String> {
+    fn home(&self, inst: Inst, versions: [&NamedVersion<'_>; 2]) -> Option<String> {
         let version = versions.into_iter().find(|v| v.version.has_inst(inst))?;
         Some(version.text.block(version.version.inst_block(inst)))
     }
@@ -71,10 +71,10 @@ impl Told<'_> {
     ///
     /// # Panics
     /// If the log has no such action.
-    pub(super) fn done(&self, number: usize) -> Done {
+    pub(super) fn done(&self, number: usize) -> PassAction {
         let action = &self.history.log.actions()[number];
         let origin = action.origin();
-        Done {
+        PassAction {
             number: action.stamp(),
             pass: origin.pass(),
             rule: origin.rule(),
@@ -88,14 +88,14 @@ impl Told<'_> {
             ActionKind::Add { inst, data, .. } => match self.opt.version.has_inst(*inst) {
                 true => format!("added {}", self.inst(*inst)),
                 false => {
-                    format!("added {inst} ({}), which a later action took away", data.opcode.name())
+                    format!("added {inst} ({}), which a later action removed", data.opcode.name())
                 }
             },
             ActionKind::Delete { inst, .. } if self.is_store(*inst) => {
-                format!("removed {}, which nothing can see", self.inst(*inst))
+                format!("removed {}, whose effect nothing can observe", self.inst(*inst))
             }
             ActionKind::Delete { inst, .. } => {
-                format!("removed {}, which nothing used any more", self.inst(*inst))
+                format!("removed {}, which had no uses left", self.inst(*inst))
             }
             ActionKind::Hoist { inst, to, .. } => self.moved(*inst, *to, "up"),
             ActionKind::Sink { inst, to, .. } => self.moved(*inst, *to, "down"),
@@ -120,14 +120,11 @@ impl Told<'_> {
                     if base.has_inst(*inst) { base.inst(*inst).targets.as_slice() } else { &[] };
                 let target = targets.get(*keep as usize).map(|target| self.block(target.block));
                 let target = target.unwrap_or_else(|| format!("its target {keep}"));
-                format!(
-                    "made the branch {} a jump: it always goes to {target}",
-                    self.inst_before(*inst)
-                )
+                format!("replaced the branch {} by a jump to {target}", self.inst_before(*inst))
             }
             ActionKind::SplitEdge { edge, block, .. } => {
                 format!(
-                    "put the new block {} on an edge of {}",
+                    "split an edge of {1} with the new block {0}",
                     self.block(*block),
                     self.inst(edge.inst)
                 )
@@ -136,11 +133,7 @@ impl Told<'_> {
                 format!("joined {} edges in the new block {}", edges.len(), self.block(*block))
             }
             ActionKind::Redirect { edge, past, .. } => {
-                format!(
-                    "sent an edge of {} straight past {}",
-                    self.inst(edge.inst),
-                    self.block(*past)
-                )
+                format!("redirected an edge of {} past {}", self.inst(edge.inst), self.block(*past))
             }
             ActionKind::MergeBlocks { into, from, jump } => {
                 format!(
@@ -162,7 +155,7 @@ impl Told<'_> {
             }
             ActionKind::RemoveDead { params, insts } => {
                 let (p, i) = (params.len(), insts.len());
-                format!("removed {p} parameters and {i} instructions that only each other used")
+                format!("removed {p} parameters and {i} instructions that only used each other")
             }
         }
     }
@@ -184,6 +177,6 @@ impl Told<'_> {
         if blocks.len() > SHOWN {
             names.push(format!("and {} more", blocks.len() - SHOWN));
         }
-        format!("removed what control never reaches: {}", names.join(", "))
+        format!("removed unreachable blocks: {}", names.join(", "))
     }
 }

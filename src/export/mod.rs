@@ -7,7 +7,7 @@
 mod read;
 mod write;
 
-pub use read::{Exported, ExportedFunction, Parts, ReadError, read};
+pub use read::{Exported, ExportedFunction, ExportedParts, ReadError, read};
 pub use write::{escaped, header, write};
 
 /// The first line of a file. Its number is the version of the format.

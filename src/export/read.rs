@@ -53,7 +53,7 @@ pub struct ExportedFunction<'t> {
 
 /// The contents of one function: the certificate, and the mappings with their facts, forward and
 /// backward.
-pub type Parts = (Certificate, [(Mapping, MappingFacts); 2]);
+pub type ExportedParts = (Certificate, [(Mapping, MappingFacts); 2]);
 
 /// Divides a file into its functions. Cost: linear in the text.
 ///
@@ -81,14 +81,14 @@ pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
     for (line, number) in lines {
         match (line.strip_prefix("function "), open) {
             (Some(name), false) if !names.insert(name) => {
-                return Err(error(number, "the function is there twice"));
+                return Err(error(number, "the file lists the function twice"));
             }
             (Some(name), false) => {
                 functions.push(ExportedFunction { name, first: number, lines: Vec::new() });
                 open = true;
             }
             (Some(_), true) => {
-                return Err(error(number, "a function begins before the one before has ended"));
+                return Err(error(number, "a function begins before the previous one ends"));
             }
             (None, true) if line == "end" => open = false,
             (None, true) => functions.last_mut().expect("one is open").lines.push(line),
@@ -101,7 +101,10 @@ pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
         }
         _ if announced != functions.len().to_string() => Err(error(
             4,
-            &format!("{announced} functions are announced, {} are there", functions.len()),
+            &format!(
+                "the header announces {announced} functions; the file has {}",
+                functions.len()
+            ),
         )),
         _ => Ok(Exported { pipeline, level, functions }),
     }
@@ -112,8 +115,8 @@ impl ExportedFunction<'_> {
     ///
     /// # Errors
     /// If the lines describe other versions, or a record is malformed.
-    pub fn parts(&self, versions: [&Function; 2]) -> Result<Parts, ReadError> {
-        let mut reader = Reader {
+    pub fn parts(&self, versions: [&Function; 2]) -> Result<ExportedParts, ReadError> {
+        let mut reader = MappingReader {
             opcodes: Opcode::ALL.iter().map(|o| (o.name(), *o)).collect(),
             at: 0,
             function: self,
@@ -139,7 +142,7 @@ impl ExportedFunction<'_> {
     }
 }
 
-struct Reader<'t> {
+struct MappingReader<'t> {
     opcodes: BTreeMap<&'static str, Opcode>,
     at: usize,
     function: &'t ExportedFunction<'t>,
@@ -160,7 +163,7 @@ fn shortened(what: impl fmt::Display) -> String {
     what
 }
 
-impl<'t> Reader<'t> {
+impl<'t> MappingReader<'t> {
     fn peek(&self) -> Option<&'t str> {
         self.function.lines.get(self.at).copied()
     }
@@ -194,7 +197,7 @@ impl<'t> Reader<'t> {
         for line in write::version(f).lines() {
             if self.peek() != Some(line) {
                 let what = format!(
-                    "this is for another version {side} of the function: `{line}` is expected"
+                    "the file describes another version {side} of the function; expected `{line}`"
                 );
                 return Err(self.error(what));
             }
@@ -255,7 +258,7 @@ impl<'t> Reader<'t> {
                 let (ty, imm) = (words.ty()?, words.immediate()?);
                 TermKind::Op { opcode, ty, imm, args: words.list(|w, item| w.parse(item))?.into() }
             }
-            other => return Err(words.error(format_args!("no kind of term is named `{other}`"))),
+            other => return Err(words.error(format_args!("unknown kind of term `{other}`"))),
         };
         words.end()?;
         Ok(Term { kind, ty, class, by })
@@ -289,7 +292,7 @@ impl<'t> Reader<'t> {
         match mapping.len() == claimed {
             true => Ok((mapping, facts)),
             false => Err(self.error(format_args!(
-                "{claimed} entries are announced, {} are there",
+                "the mapping announces {claimed} entries; it has {}",
                 mapping.len()
             ))),
         }
@@ -349,13 +352,12 @@ impl<'t> Words<'t> {
         if self.words.is_empty() {
             Ok(())
         } else {
-            Err(self.error(format_args!("`{}` is too much", self.words)))
+            Err(self.error(format_args!("unexpected `{}` at the end of the line", self.words)))
         }
     }
 
     fn parse<T: std::str::FromStr>(&self, word: &str) -> Read<T> {
-        word.parse()
-            .map_err(|_| self.error(format_args!("`{word}` is no number that can stand here")))
+        word.parse().map_err(|_| self.error(format_args!("`{word}` is not a valid number here")))
     }
 
     fn number<T: std::str::FromStr>(&mut self) -> Read<T> {
@@ -367,7 +369,7 @@ impl<'t> Words<'t> {
         let index: u32 = self.parse(word)?;
         // The largest number is the reserved index of packed options; an entity must not have it.
         if index == u32::MAX {
-            Err(self.error(format_args!("`{word}` is no id")))
+            Err(self.error(format_args!("`{word}` is not an id")))
         } else {
             Ok(T::new(index as usize))
         }
@@ -390,11 +392,11 @@ impl<'t> Words<'t> {
         opcodes
             .get(word)
             .copied()
-            .ok_or_else(|| self.error(format_args!("no operation is named `{word}`")))
+            .ok_or_else(|| self.error(format_args!("unknown operation `{word}`")))
     }
 
     fn type_named(&self, name: &str) -> Read<Type> {
-        Type::from_name(name).ok_or_else(|| self.error(format_args!("no type is named `{name}`")))
+        Type::from_name(name).ok_or_else(|| self.error(format_args!("unknown type `{name}`")))
     }
 
     fn ty(&mut self) -> Read<Type> {
@@ -408,7 +410,7 @@ impl<'t> Words<'t> {
         }
         match word.strip_prefix('s') {
             Some(step) => Ok(Operand::Step(self.parse(step)?)),
-            None => Err(self.error(format_args!("`{word}` is no operand"))),
+            None => Err(self.error(format_args!("`{word}` is not an operand"))),
         }
     }
 
@@ -432,9 +434,8 @@ impl<'t> Words<'t> {
             ["folding"] => Ok(By::Folding),
             ["rule", name, swapped, inner, result] => {
                 let rule = RULES.iter().position(|r| r.name == *name);
-                let rule = rule
-                    .ok_or_else(|| self.error(format_args!("no rule is named `{name}`")))?
-                    as u32;
+                let rule =
+                    rule.ok_or_else(|| self.error(format_args!("unknown rule `{name}`")))? as u32;
                 let inner = self.inside(inner).list(|w, item| w.parse(item))?.into();
                 let result = self.inside(result).term_named()?;
                 Ok(By::Rule { rule, swapped: self.parse(swapped)?, inner, result })
@@ -455,7 +456,7 @@ impl<'t> Words<'t> {
             ["merged", reads] => {
                 Ok(By::Merged { reads: self.inside(reads).list(|w, item| w.parse(item))?.into() })
             }
-            _ => Err(self.error(format_args!("`{word}` is no reason for a class"))),
+            _ => Err(self.error(format_args!("`{word}` does not justify a class"))),
         }
     }
 
@@ -472,7 +473,7 @@ impl<'t> Words<'t> {
             ["global", global] => Ok(Imm::Global(self.parse_entity::<Global>(global)?)),
             ["table", table] => Ok(Imm::Table(self.parse_entity::<Table>(table)?)),
             // Calls and traps cannot be terms, so their immediates are errors.
-            _ => Err(self.error(format_args!("`{word}` is no immediate of a term"))),
+            _ => Err(self.error(format_args!("`{word}` is not an immediate of a term"))),
         }
     }
 }

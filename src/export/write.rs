@@ -28,7 +28,7 @@ pub fn write(
     certificate: &Certificate,
     mappings: [(&Mapping, &MappingFacts); 2],
 ) {
-    let mut writer = Writer { out };
+    let mut writer = MappingWriter { out };
     writer.line(format_args!("function {}", escaped(versions[0].name())));
     for (side, f) in SIDES.iter().zip(versions) {
         writer.line(format_args!("version {side}"));
@@ -66,7 +66,7 @@ pub fn write(
 /// The lines of one version: its blocks and instructions, with their ids.
 pub(super) fn version(f: &Function) -> String {
     let mut out = String::new();
-    let mut writer = Writer { out: &mut out };
+    let mut writer = MappingWriter { out: &mut out };
     for block in f.blocks() {
         let params =
             f.block_params(block).iter().map(|v| format!(" {}:{}", v.as_u32(), f.value_type(*v)));
@@ -117,11 +117,11 @@ fn immediate(imm: &Imm) -> String {
     }
 }
 
-struct Writer<'o> {
+struct MappingWriter<'o> {
     out: &'o mut String,
 }
 
-impl Writer<'_> {
+impl MappingWriter<'_> {
     fn line(&mut self, line: impl Display) {
         writeln!(self.out, "{line}").expect("writing to a string cannot fail");
     }

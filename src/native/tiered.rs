@@ -22,7 +22,7 @@ impl<O: Observer> driver::Observer for Steps<'_, O> {
 
 /// The optimized version of a function, and the mapping to it.
 #[derive(Debug)]
-struct Optimized {
+struct OptimizedVersion {
     derived: Derived,
     version: Arc<Version>,
     /// The accepted entries from the base. `None` until a run first enters a loop in the middle,
@@ -38,7 +38,7 @@ pub struct Tiered<O> {
     threshold: u32,
     pipeline: Pipeline,
     observer: O,
-    optimized: BTreeMap<Func, Optimized>,
+    optimized: BTreeMap<Func, OptimizedVersion>,
 }
 
 impl<O: Observer> Tiered<O> {
@@ -70,7 +70,7 @@ impl<O: Observer> Tiered<O> {
                 &mut Steps(&mut self.observer),
             );
             let version = install(tier, func, &derived.function, &mut self.observer)?;
-            self.optimized.insert(func, Optimized { derived, version, forward: None });
+            self.optimized.insert(func, OptimizedVersion { derived, version, forward: None });
         }
         Ok(())
     }

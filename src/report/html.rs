@@ -2,7 +2,7 @@
 
 use super::text::{Section, sections};
 use crate::schema::Report;
-use crate::table::{Row, Table};
+use crate::table::{TableRow, TextTable};
 use std::fmt::Write;
 
 /// The style of the page, for light and dark color schemes.
@@ -54,11 +54,11 @@ fn write_section(page: &mut String, section: &Section) {
 
 /// Writes a table. Its first row of figures holds the headings of columns; rows before it hold
 /// headings over several columns.
-fn write_table(page: &mut String, table: &Table) -> std::fmt::Result {
-    let heads = 1 + table.rows().iter().take_while(|row| matches!(row, Row::Spans(_))).count();
+fn write_table(page: &mut String, table: &TextTable) -> std::fmt::Result {
+    let heads = 1 + table.rows().iter().take_while(|row| matches!(row, TableRow::Spans(_))).count();
     let title = table.rows().iter().find_map(|row| match row {
-        Row::Figures(label, _) => Some(label.as_str()),
-        Row::Spans(_) | Row::Text(_) => None,
+        TableRow::Figures(label, _) => Some(label.as_str()),
+        TableRow::Spans(_) | TableRow::Text(_) => None,
     });
     writeln!(
         page,
@@ -66,19 +66,19 @@ fn write_table(page: &mut String, table: &Table) -> std::fmt::Result {
         escaped(title.unwrap_or_default())
     )?;
     let columns = table.rows().iter().map(|row| match row {
-        Row::Figures(_, figures) => figures.len(),
-        Row::Spans(_) | Row::Text(_) => 0,
+        TableRow::Figures(_, figures) => figures.len(),
+        TableRow::Spans(_) | TableRow::Text(_) => 0,
     });
     let columns = 1 + columns.max().unwrap_or(0);
     for (number, row) in table.rows().iter().enumerate() {
         match row {
-            Row::Spans(headings) => {
+            TableRow::Spans(headings) => {
                 let each = headings
                     .iter()
                     .map(|(over, text)| format!("<th colspan=\"{over}\">{}</th>", escaped(text)));
                 writeln!(page, "<tr><th></th>{}</tr>", each.collect::<String>())?;
             }
-            Row::Text(text) => {
+            TableRow::Text(text) => {
                 writeln!(
                     page,
                     "<tr><td class=\"text\" colspan=\"{columns}\">{}</td></tr>",
@@ -86,8 +86,10 @@ fn write_table(page: &mut String, table: &Table) -> std::fmt::Result {
                 )?;
             }
             // The heading above the table already shows this label as the title.
-            Row::Figures(_, figures) if number == 0 => write_figures(page, true, "", figures)?,
-            Row::Figures(label, figures) => write_figures(page, number < heads, label, figures)?,
+            TableRow::Figures(_, figures) if number == 0 => write_figures(page, true, "", figures)?,
+            TableRow::Figures(label, figures) => {
+                write_figures(page, number < heads, label, figures)?
+            }
         }
     }
     writeln!(page, "</table></div>")

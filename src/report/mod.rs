@@ -12,7 +12,7 @@ pub use text::{WIDTH, check_text, text};
 
 use crate::blame::History;
 use crate::driver::{CertifiedMapping, CheckCounts, Derived, Observer, certify};
-use crate::schema::{Actions, FunctionReport, LEVELS, Program, Report, SCHEMA, Size, Time};
+use crate::schema::{Actions, FunctionReport, LEVELS, Report, ReportedProgram, SCHEMA, Size, Time};
 use ir::{Function, Module};
 use osr::Level;
 use tally::{Gap, Tally};
@@ -91,7 +91,7 @@ pub const UNPROVED: &str = "unproved";
 
 /// The report on functions in module order. All its times are 0: the library reads no clock.
 pub fn report(
-    program: Program,
+    program: ReportedProgram,
     pipeline: Vec<String>,
     level: Level,
     functions: Vec<FunctionReport>,

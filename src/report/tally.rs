@@ -1,22 +1,22 @@
 //! Counts the entries of the mappings of one direction, level by level.
 
-use crate::schema::Direction;
+use crate::schema::DirectionFigures;
 use ir::{Point, Value};
 use std::collections::BTreeMap;
 use transition::mapping::{Entry, Mapping};
 
 /// The cost of an entry at run time: steps of compensation code, kept values, and kept arguments.
 #[derive(Clone, Copy, Debug)]
-struct Cost {
+struct EntryCost {
     chi: u64,
     kept: u64,
     kept_args: u64,
 }
 
-impl Cost {
-    fn of(entry: &Entry, arguments: &[Value]) -> Cost {
+impl EntryCost {
+    fn of(entry: &Entry, arguments: &[Value]) -> EntryCost {
         let kept_args = entry.kept.iter().filter(|v| arguments.contains(v)).count();
-        Cost {
+        EntryCost {
             chi: entry.size() as u64,
             kept: (entry.kept.len() - kept_args) as u64,
             kept_args: kept_args as u64,
@@ -40,17 +40,17 @@ pub(super) struct Gap {
 /// memory together.
 #[derive(Debug)]
 pub(super) struct Tally<'a> {
-    figures: Direction,
+    figures: DirectionFigures,
     arguments: &'a [Value],
     /// The cost of the entry used at the levels so far, by source point.
-    used: BTreeMap<Point, Cost>,
+    used: BTreeMap<Point, EntryCost>,
 }
 
 impl<'a> Tally<'a> {
     /// A tally without levels, for mappings from `source`.
     pub(super) fn new(source: &'a ir::Function) -> Tally<'a> {
         Tally {
-            figures: Direction::default(),
+            figures: DirectionFigures::default(),
             arguments: source.arguments(),
             used: BTreeMap::new(),
         }
@@ -69,7 +69,7 @@ impl<'a> Tally<'a> {
         // An entry of this level replaces that of a lower one, which remains where this level has
         // none.
         for (point, entry) in mapping.entries() {
-            self.used.insert(point, Cost::of(entry, self.arguments));
+            self.used.insert(point, EntryCost::of(entry, self.arguments));
         }
         self.figures.feasible.set(level, self.used.len() as u64);
         self.figures.chi.set(level, self.used.values().map(|c| c.chi).collect());
@@ -89,7 +89,7 @@ impl<'a> Tally<'a> {
     }
 
     /// The figures of all levels.
-    pub(super) fn finish(self) -> Direction {
+    pub(super) fn finish(self) -> DirectionFigures {
         self.figures
     }
 }

@@ -5,9 +5,10 @@ use super::published::{self, Published, PublishedShare};
 use super::totals::largest;
 use crate::driver::CheckCounts;
 use crate::schema::{
-    Actions, Check, DirectionTotals, FunctionReport, LEVELS, PerLevel, Report, Share, Size, Spread,
+    Actions, CheckReport, DirectionTotals, FeasibleShare, FunctionReport, LEVELS, PerLevel, Report,
+    Size, Spread,
 };
-use crate::table::{Table, grouped, shortened, wrapped};
+use crate::table::{TextTable, grouped, shortened, wrapped};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The width of the widest line, in columns.
@@ -26,16 +27,24 @@ const NO_FIGURE: &str = "-";
 type Figure<T, N> = fn(&T) -> N;
 
 /// One direction of the report with the published figures for it.
-struct Half<'a> {
+struct DirectionSection<'a> {
     name: &'static str,
     ours: &'a DirectionTotals,
     theirs: &'static Published,
 }
 
-fn sides(report: &Report) -> [Half<'_>; 2] {
+fn sides(report: &Report) -> [DirectionSection<'_>; 2] {
     [
-        Half { name: "base to opt", ours: &report.totals.forward, theirs: &published::FORWARD },
-        Half { name: "opt to base", ours: &report.totals.backward, theirs: &published::BACKWARD },
+        DirectionSection {
+            name: "base to opt",
+            ours: &report.totals.forward,
+            theirs: &published::FORWARD,
+        },
+        DirectionSection {
+            name: "opt to base",
+            ours: &report.totals.backward,
+            theirs: &published::BACKWARD,
+        },
     ]
 }
 
@@ -43,7 +52,7 @@ fn sides(report: &Report) -> [Half<'_>; 2] {
 #[derive(Clone, Debug)]
 pub(super) enum Section {
     /// A table.
-    Table(Table),
+    Table(TextTable),
     /// A heading and the words that follow it.
     Words(String, Vec<String>),
     /// Terms, each with its explanation.
@@ -103,13 +112,10 @@ fn ended(lines: &[String]) -> String {
 }
 
 /// The text of `osier check`. Every line ends with `\n`.
-pub fn check_text(check: &Check) -> String {
+pub fn check_text(check: &CheckReport) -> String {
     let mut lines = checked_table("entries", &check.checked).lines();
     if check.interrupted {
-        lines.insert(
-            0,
-            "stopped by an interrupt: this is about the functions done by then".to_owned(),
-        );
+        lines.insert(0, "interrupted: covers the functions complete by then".to_owned());
     }
     let failed = check.functions.iter().filter(|f| !f.checked.dropped.is_empty());
     for function in failed {
@@ -120,8 +126,8 @@ pub fn check_text(check: &Check) -> String {
 }
 
 /// A table of the verdicts: accepted entries, and dropped ones by failed check.
-fn checked_table(label: &str, checked: &CheckCounts) -> Table {
-    let mut table = Table::new(LABEL, &[14]);
+fn checked_table(label: &str, checked: &CheckCounts) -> TextTable {
+    let mut table = TextTable::new(LABEL, &[14]);
     let dropped = checked.dropped.values().sum();
     table.row(label, [grouped(checked.held + dropped)]);
     table.row("  held", [grouped(checked.held)]);
@@ -144,21 +150,19 @@ fn heading(report: &Report) -> Vec<(String, String)> {
         format!("{} of {}", grouped(counts.selected), grouped(report.program.functions));
     let below = if counts.changed > 0 { " (the figures below)" } else { "" };
     let changed = format!("{} changed{below}", grouped(counts.changed));
-    let unchanged = format!("{} left as they are", grouped(counts.unchanged));
+    let unchanged = format!("{} unchanged", grouped(counts.unchanged));
     let functions = format!("{functions}: {changed}, {unchanged}");
     let path = shortened(&report.program.path, WIDTH - TERM);
     let mut terms = vec![("program", path), ("pipeline", pipeline), ("functions", functions)];
     if report.interrupted {
-        terms.push((
-            "stopped",
-            "by an interrupt: this is about the functions done by then".to_owned(),
-        ));
+        terms
+            .push(("stopped", "by an interrupt: covers the functions complete by then".to_owned()));
     }
     terms.into_iter().map(|(term, text)| (term.to_owned(), text)).collect()
 }
 
-fn sizes(report: &Report) -> Table {
-    let mut table = Table::new(LABEL, &[12, 12, 12]);
+fn sizes(report: &Report) -> TextTable {
+    let mut table = TextTable::new(LABEL, &[12, 12, 12]);
     table.row("size of changed functions", ["base", "opt", "change"]);
     let rows: [(&str, Figure<Size, u64>); 3] = [
         ("  instructions", |s| s.instructions),
@@ -196,21 +200,20 @@ fn levels(report: &Report) -> Vec<usize> {
 }
 
 /// A table with one column per level.
-fn level_table(heading: &str, levels: &[usize]) -> Table {
-    let mut table = Table::new(LABEL, &vec![9; levels.len()]);
+fn level_table(heading: &str, levels: &[usize]) -> TextTable {
+    let mut table = TextTable::new(LABEL, &vec![9; levels.len()]);
     table.row(heading, levels.iter().map(|level| LEVELS[*level]));
     table
 }
 
-fn feasible(report: &Report) -> Table {
+fn feasible(report: &Report) -> TextTable {
     let levels = levels(report);
     let mut table = level_table("points with an entry, %", &levels);
     for side in sides(report) {
         let points = grouped(side.ours.sum.reachable());
         let unreachable = grouped(side.ours.sum.unreachable);
-        table
-            .line(&format!("{}: {points} points, {unreachable} unreachable ones apart", side.name));
-        let ours: [(&str, &PerLevel<Share>, Figure<Share, f64>); 7] = [
+        table.line(&format!("{}: {points} reachable points, {unreachable} unreachable", side.name));
+        let ours: [(&str, &PerLevel<FeasibleShare>, Figure<FeasibleShare, f64>); 7] = [
             ("  all functions, mean", &side.ours.share, |s| s.mean),
             ("    lowest", &side.ours.share, |s| s.min),
             ("    highest", &side.ours.share, |s| s.max),
@@ -237,7 +240,7 @@ fn feasible(report: &Report) -> Table {
     table
 }
 
-fn costs(report: &Report) -> Table {
+fn costs(report: &Report) -> TextTable {
     let levels = levels(report);
     let avail = LEVELS.iter().position(|name| *name == "avail").expect("avail is a level");
     let mut table = level_table("cost of an entry", &levels);
@@ -267,8 +270,8 @@ fn costs(report: &Report) -> Table {
 
 /// A table of the points without an entry: by reason with the passes to blame below it, and by
 /// pass.
-fn infeasible(report: &Report) -> Table {
-    let mut table = Table::new(LABEL, &[14, 14]);
+fn infeasible(report: &Report) -> TextTable {
+    let mut table = TextTable::new(LABEL, &[14, 14]);
     let sides = [&report.totals.forward.sum, &report.totals.backward.sum];
     table.row(&format!("points without entry, {}", report.level), ["base to opt", "opt to base"]);
     if sides.iter().all(|side| side.infeasible.is_empty()) {
@@ -294,7 +297,7 @@ fn infeasible(report: &Report) -> Table {
 }
 
 /// Adds a row for each pass in either map.
-fn pass_rows(indent: &str, maps: [&BTreeMap<String, u64>; 2], table: &mut Table) {
+fn pass_rows(indent: &str, maps: [&BTreeMap<String, u64>; 2], table: &mut TextTable) {
     for pass in keys(maps) {
         let name = if pass == UNBLAMED { "no action named" } else { pass };
         table.row(&format!("{indent}{name}"), counts(maps, pass));
@@ -309,12 +312,12 @@ fn counts(maps: [&BTreeMap<String, u64>; 2], key: &str) -> [String; 2] {
     maps.map(|counts| grouped(counts.get(key).copied().unwrap_or(0)))
 }
 
-fn functions(report: &Report) -> Table {
+fn functions(report: &Report) -> TextTable {
     let changed: Vec<&FunctionReport> =
         report.functions.iter().filter(|f| f.is_changed()).collect();
     let level =
         LEVELS.iter().position(|name| *name == report.level).expect("the level of a report is one");
-    let mut table = Table::new(LABEL, &[8; 6]);
+    let mut table = TextTable::new(LABEL, &[8; 6]);
     table.spans(&[(2, ""), (2, "base to opt"), (2, "opt to base")]);
     let title = format!("largest functions, {}", report.level);
     table.row(&title, ["base", "opt", "%", "steps", "%", "steps"]);
@@ -335,24 +338,24 @@ fn legend() -> Vec<(String, String)> {
     const WORDS: [(&str, &str); 8] = [
         (
             "levels:",
-            "what the code that moves execution over may read. Each includes the one before.",
+            "the values that compensation code may read; each level includes the one before.",
         ),
-        ("empty", "nothing is needed: every value is there under its own name"),
-        ("live", "values still used where execution leaves, and operations on them"),
+        ("empty", "none: every value exists under its own id"),
+        ("live", "values live at the source point, and operations on them"),
         ("live_e", "and the function's arguments"),
-        ("alias", "and live values that equal the wanted one, as the passes' log tells"),
-        ("avail", "and values computed but no longer used: these have to be kept"),
-        ("steps", "operations executed, and values copied, on moving over"),
+        ("alias", "and live values that the log shows to equal the wanted one"),
+        ("avail", "and available values that are not live; they must be kept"),
+        ("steps", "operations executed and values copied by a transition"),
         (
             "base, opt",
-            "the function before the passes, and after; all points: of all functions, not by function",
+            "the function before and after the passes; all points: over all functions together",
         ),
     ];
     WORDS.map(|(word, meaning)| (word.to_owned(), meaning.to_owned())).into()
 }
 
 const FOOTNOTE: &str = "D'Elia's thesis: means over the 12 hottest functions of other programs under LLVM 3.6.2. \
-                        Published figures to stand beside, not measured here; ours are no reproduction of them.";
+                        Published figures for comparison, not measured here; ours do not reproduce them.";
 
 /// A share in percent. Rounding must not hide a point: only a share of all points prints as 100.0,
 /// and only a share of none as 0.0.

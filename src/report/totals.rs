@@ -1,6 +1,8 @@
 //! Adds up the figures of the functions of a report.
 
-use crate::schema::{Direction, DirectionTotals, FunctionReport, LEVELS, PerLevel, Share, Totals};
+use crate::schema::{
+    DirectionFigures, DirectionTotals, FeasibleShare, FunctionReport, LEVELS, PerLevel, Totals,
+};
 
 /// The totals of functions in module order.
 pub(super) fn totals(functions: &[FunctionReport]) -> Totals {
@@ -34,9 +36,9 @@ pub(super) fn largest<'a>(changed: &[&'a FunctionReport]) -> Vec<&'a FunctionRep
 fn direction_totals(
     changed: &[&FunctionReport],
     largest: &[&FunctionReport],
-    side: impl Fn(&FunctionReport) -> &Direction,
+    side: impl Fn(&FunctionReport) -> &DirectionFigures,
 ) -> DirectionTotals {
-    let mut sum = Direction::default();
+    let mut sum = DirectionFigures::default();
     changed.iter().for_each(|f| sum.merge(side(f)));
     let share = shares(changed.iter().map(|f| side(f)));
     let share_largest = shares(largest.iter().map(|f| side(f)));
@@ -44,8 +46,8 @@ fn direction_totals(
 }
 
 /// The shares over several functions. A level has no figure if no function has a reachable point.
-fn shares<'a>(directions: impl Iterator<Item = &'a Direction>) -> PerLevel<Share> {
-    let directions: Vec<&Direction> = directions.collect();
+fn shares<'a>(directions: impl Iterator<Item = &'a DirectionFigures>) -> PerLevel<FeasibleShare> {
+    let directions: Vec<&DirectionFigures> = directions.collect();
     let mut shares = PerLevel::default();
     for level in 0..LEVELS.len() {
         let each: Vec<f64> = directions.iter().filter_map(|d| d.share(level)).collect();
@@ -56,7 +58,7 @@ fn shares<'a>(directions: impl Iterator<Item = &'a Direction>) -> PerLevel<Share
         let reachable: u64 = directions.iter().map(|d| d.reachable()).sum();
         shares.set(
             level,
-            Share {
+            FeasibleShare {
                 mean: each.iter().sum::<f64>() / each.len() as f64,
                 min: each.iter().copied().fold(f64::INFINITY, f64::min),
                 max: each.iter().copied().fold(f64::NEG_INFINITY, f64::max),

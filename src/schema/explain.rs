@@ -18,20 +18,20 @@ pub struct Explanation {
     /// The point in the form in which the user asked for it.
     pub asked: String,
     /// The answers, one per requested direction, forward first.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<PointAnswer>,
 }
 
 /// The answer for one direction.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct Answer {
+pub struct PointAnswer {
     /// `forward`, from the base to the optimized version, or `backward`.
     pub direction: &'static str,
     /// The status of the point.
-    pub status: Status,
+    pub status: PointStatus,
     /// The point. `null` if the source version lacks it.
-    pub point: Option<Place>,
+    pub point: Option<PointPlace>,
     /// The entry of the point. `null` if it has none.
-    pub entry: Option<Move>,
+    pub entry: Option<ExplainedEntry>,
     /// The reason why the point has no entry. `null` if it has one.
     pub why: Option<Why>,
     /// Whether the point has an entry at each level. As in `osier report`, an entry of a lower
@@ -43,7 +43,7 @@ pub struct Answer {
 /// The status of a point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum PointStatus {
     /// The point has an entry that the checker accepted.
     Entry,
     /// Synthesis found no entry.
@@ -58,7 +58,7 @@ pub enum Status {
 
 /// A point of one version.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct Place {
+pub struct PointPlace {
     /// `base` or `opt`.
     pub version: &'static str,
     /// The place in the notation of listings: block and index, `body:4`.
@@ -71,9 +71,9 @@ pub struct Place {
 
 /// An entry.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct Move {
+pub struct ExplainedEntry {
     /// The landing point.
-    pub target: Place,
+    pub target: PointPlace,
     /// The level whose mapping has the entry: the requested level or a lower one.
     pub level: String,
     /// The steps of the compensation code, in order.
@@ -108,7 +108,7 @@ pub struct Replayed {
     /// The operation and its operands: values of the source version or results of steps.
     pub code: String,
     /// The place of the store in the target version.
-    pub stands: Place,
+    pub stands: PointPlace,
 }
 
 /// A value of the target version and its assignment.
@@ -121,7 +121,7 @@ pub struct SetValue {
     /// The definition of the value in the target version.
     pub defined: String,
     /// The first action that concerns the value. `null` if there is none.
-    pub since: Option<Done>,
+    pub since: Option<PassAction>,
 }
 
 /// A kept value.
@@ -149,16 +149,16 @@ pub struct Why {
     pub defined: Option<String>,
     /// The instruction that blocks the transition, if that is the reason: for example a possible
     /// trap that the source version has not passed, or a store that only one version has executed.
-    pub trap: Option<Place>,
+    pub trap: Option<PointPlace>,
     /// The verdict of the checker, if it did not accept the entry.
     pub verdict: Option<String>,
     /// The action to blame. `null` if none can be named.
-    pub blame: Option<Done>,
+    pub blame: Option<PassAction>,
 }
 
 /// An action of a pass.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct Done {
+pub struct PassAction {
     /// The number of the action: 7 for the action that `osier opt --emit actions` prints as `a7`.
     pub number: u64,
     /// The name of the pass.

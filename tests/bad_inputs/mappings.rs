@@ -2,7 +2,7 @@
 
 use ir::Module;
 use osier::driver::{
-    Checked, Derived, Format, NoObserver, Vigilance, certify, derive, load, recheck,
+    CheckCounts, Derived, Format, NoObserver, Vigilance, certify, derive, load, recheck,
 };
 use osier::export;
 use osr::Level;
@@ -16,23 +16,24 @@ struct Sample {
 
 /// The mappings of a program with a loop and with instructions to hoist, to fold and to merge.
 fn sample() -> Sample {
-    let module = load(Format::Oir, include_bytes!("../cli/golden/sum.oir")).expect("well-formed");
+    let module = load(Format::Oir, include_bytes!("../../cli/tests/cli/golden/sum.oir"))
+        .expect("well-formed");
     let (_, base) = module.defined().next().expect("a function");
     let derived = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut NoObserver);
     let certified = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
     let made = &certified.levels[0];
     let mut text = export::header("O1", "avail", 1);
-    let mappings = [&made.forward, &made.backward].map(|m| (&m.mapping, &m.facts));
+    let mappings = [&made.forward, &made.backward].map(|m| (&*m.mapping, &m.facts));
     export::write(&mut text, [base, &derived.function], &certified.certificate, mappings);
     Sample { module, derived, text }
 }
 
 impl Sample {
-    fn judged(&self, text: &str) -> Result<Checked, String> {
+    fn judged(&self, text: &str) -> Result<CheckCounts, String> {
         let (_, base) = self.module.defined().next().expect("a function");
         let wrong = |error: export::ReadError| format!("{}: {}", error.line, error.what);
         let file = export::read(text).map_err(wrong)?;
-        let mut checked = Checked::default();
+        let mut checked = CheckCounts::default();
         for function in &file.functions {
             let parts = function.parts([base, &self.derived.function]).map_err(wrong)?;
             checked.merge(&recheck(
@@ -161,5 +162,8 @@ fn a_mapping_of_another_function_or_version_is_refused() {
     let derived = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut NoObserver);
     let other = Sample { module, derived, text: String::new() };
     let message = other.judged(&sample.text).expect_err("another function");
-    assert!(message.contains("this is for another version before of the function"), "{message}");
+    assert!(
+        message.contains("the file describes another version before of the function"),
+        "{message}"
+    );
 }

@@ -1,6 +1,7 @@
 //! Wrong and extreme modules in the text form.
 
 use crate::{put_through, refusal, run};
+use insta::assert_snapshot;
 use interp::Outcome;
 use ir::Module;
 use osier::driver::{Format, load};
@@ -16,40 +17,37 @@ fn accepted(text: &str) -> Module {
 
 #[test]
 fn wrong_text_is_refused_with_line_and_cause() {
-    let cases = [
-        ("memory @m 1\n\0".to_owned(), "2:1: unexpected character `\\0`"),
-        (body("b:\n  %x = const.i1 1\n  return %a"), "3:8: "),
-        (body("b:\n  %x = const.i128 1\n  return %a"), "3:8: "),
-        ("func @f(%a: i128) {\nb:\n  return\n}".to_owned(), "1:13: "),
-        (body("b:\n  %x = const.i64 18446744073709551616\n  return %a"), "3:18: "),
-        ("global @g: f64 = nan:0x7ff0000000000000".to_owned(), "is not a NaN of f64"),
-        ("global @g: f64 = infinity".to_owned(), "1:18: "),
-        (
-            body("b:\n  %a = const.i32 1\n  return %a"),
-            "3:3: value `%a` is already defined on line 1",
-        ),
-        (body("b:\n  return %x"), "3:10: value `%x` is not defined"),
-        (body("b:\n  jump c"), "3:8: block `c` is not defined"),
-        (body("b:\n  %x = add.i32 %y, %a\n  %y = add.i32 %a, %a\n  return %x"), "3: SSA-DOM-1"),
-        (body("b:\n  %x = add.i32 %x, %a\n  return %x"), "3: SSA-DOM-1"),
-        (
-            body("b:\n  br_if %a, l, r\nl:\n  %x = add.i32 %a, %a\n  jump r\nr:\n  return %x"),
-            "8: SSA-DOM-1",
-        ),
-        (body("b:\n  jump c(%a, %a)\nc(%x: i32):\n  return %x"), "3: "),
-        (body("b:\n  jump c(%a)\nc(%x: i64):\n  return %a"), "3: "),
-        (body("b:\n  %x = add.i32 %a, %a"), "does not end in a terminator"),
-        (body("b:\n  br_if %a, b, c\nc:\n  return %a"), "in @f"),
-        ("func @f() {\nb:\n".to_owned(), "1:6: "),
-        ("(".repeat(1_000_000), "1:1: "),
+    let texts = [
+        "memory @m 1\n\0".to_owned(),
+        body("b:\n  %x = const.i1 1\n  return %a"),
+        body("b:\n  %x = const.i128 1\n  return %a"),
+        "func @f(%a: i128) {\nb:\n  return\n}".to_owned(),
+        body("b:\n  %x = const.i64 18446744073709551616\n  return %a"),
+        "global @g: f64 = nan:0x7ff0000000000000".to_owned(),
+        "global @g: f64 = infinity".to_owned(),
+        body("b:\n  %a = const.i32 1\n  return %a"),
+        body("b:\n  return %x"),
+        body("b:\n  jump c"),
+        body("b:\n  %x = add.i32 %y, %a\n  %y = add.i32 %a, %a\n  return %x"),
+        body("b:\n  %x = add.i32 %x, %a\n  return %x"),
+        body("b:\n  br_if %a, l, r\nl:\n  %x = add.i32 %a, %a\n  jump r\nr:\n  return %x"),
+        body("b:\n  jump c(%a, %a)\nc(%x: i32):\n  return %x"),
+        body("b:\n  jump c(%a)\nc(%x: i64):\n  return %a"),
+        body("b:\n  %x = add.i32 %a, %a"),
+        body("b:\n  br_if %a, b, c\nc:\n  return %a"),
+        "func @f() {\nb:\n".to_owned(),
+        "(".repeat(1_000_000),
     ];
-    for (text, cause) in cases {
+    let mut refusals = String::new();
+    for text in texts {
         let message = refusal(Format::Oir, text.as_bytes());
-        assert!(message.contains(cause), "{}\n{message}", &text[..text.len().min(300)]);
         assert!(message.len() < 2000, "messages are short: {} bytes", message.len());
+        refusals += &format!("{:?}\n{message}\n\n", &text[..text.len().min(300)]);
     }
-    assert_eq!(refusal(Format::Oir, b"func @f\xe9() {}"), "1: not UTF-8");
-    assert_eq!(refusal(Format::Oir, b"; fine\n; f\xc3"), "2: not UTF-8");
+    for bytes in [&b"func @f\xe9() {}"[..], b"; fine\n; f\xc3"] {
+        refusals += &format!("\"{}\"\n{}\n\n", bytes.escape_ascii(), refusal(Format::Oir, bytes));
+    }
+    assert_snapshot!(refusals);
 }
 
 #[test]

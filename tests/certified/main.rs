@@ -8,16 +8,15 @@ use check::verdict::{Check, Options, Verdict};
 use ir::Module;
 use ir::{Opcode, Type};
 use osier::driver::{
-    Checked, Derived, Format, NoObserver, Vigilance, certify, certify_graph, derive, load, recheck,
+    CheckCounts, Derived, Format, NoObserver, Vigilance, certify, certify_graph, derive, load,
+    recheck,
 };
-use osier::{ir, osr, passes, verify};
 use osr::{Level, VersionGraph, VersionTree};
 use std::collections::BTreeSet;
 use transition::certificate::{Term, TermKind};
 use transition::mapping::{Operand, Step};
 use transition::{Demand, Pair};
 use verify::generate::{Weights, generate};
-use verify::prng::Prng;
 
 const PROGRAMS: u64 = 40;
 const SIZE: u32 = 30;
@@ -29,7 +28,7 @@ fn pipeline(seed: u64) -> passes::Pipeline {
 
 #[test]
 fn entries_of_generated_programs_are_proved_at_every_level() {
-    let mut total = Checked::default();
+    let mut total = CheckCounts::default();
     for seed in 0..PROGRAMS {
         let program = generate(seed, SIZE, &Weights::default());
         for (_, base) in program.module.defined() {
@@ -484,7 +483,10 @@ fn a_version_graph_keeps_what_is_proved_and_composes_it() {
             dropped += checked.dropped.values().sum::<u64>();
             let kept: usize =
                 graph.edges()[..2 * pairs.len()].iter().map(|e| e.mapping.len()).sum();
-            assert_eq!(kept as u64, checked.held, "seed {seed}: what does not hold is gone");
+            assert_eq!(
+                kept as u64, checked.held,
+                "seed {seed}: entries that do not hold are dropped"
+            );
             composed += graph.edges()[2 * pairs.len()].mapping.len();
         }
     }
@@ -497,7 +499,7 @@ fn a_version_graph_keeps_what_is_proved_and_composes_it() {
 /// A program with a loop and with instructions to hoist, to fold and to merge, and the version
 /// derived from it.
 fn sample() -> (Module, Derived) {
-    let text = include_bytes!("../cli/golden/sum.oir");
+    let text = include_bytes!("../../cli/tests/cli/golden/sum.oir");
     let module = load(Format::Oir, text).expect("well-formed");
     let (_, base) = module.defined().next().expect("one function");
     let derived =

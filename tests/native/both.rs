@@ -204,13 +204,13 @@ impl<'a> Twins<'a> {
             || is_trap_of_another_access(wanted, found)
             || self.optimized && is_trap_of_the_same_function(wanted, found);
         if !is_alike {
-            return Some(format!("{found}, and interpreted: {wanted}"));
+            return Some(format!("native: {found}; interpreted: {wanted}"));
         }
         // A run that returned has executed whole blocks, so it has paid what the interpreter pays.
         let used = [0, 1].map(|i| before[i] - self.fuel()[i]);
         let differs =
             self.fueled && !self.optimized && found.returned().is_some() && used[0] != used[1];
-        differs.then(|| format!("{} of fuel used, and interpreted {}", used[0], used[1]))
+        differs.then(|| format!("fuel used: native {}, interpreted {}", used[0], used[1]))
     }
 
     /// The difference if one of the runs has reached a limit.
@@ -222,7 +222,7 @@ impl<'a> Twins<'a> {
         let early =
             matches!(found, Outcome::OutOfFuel(_)) && self.fueled && wanted.returned().is_none();
         if std::mem::discriminant(wanted) != std::mem::discriminant(found) && !endless && !early {
-            return Some(format!("{found}, and interpreted: {wanted}"));
+            return Some(format!("native: {found}; interpreted: {wanted}"));
         }
         // The effects are equal as far as both runs reached.
         first_difference(
@@ -255,9 +255,7 @@ impl<'a> Twins<'a> {
             return Err(self.told("memories, tables, globals or dropped segments differ"));
         }
         if native.memory_digest() != native.computed_memory_digest() {
-            return Err(
-                self.told("the digest of memories and globals is not that of their contents")
-            );
+            return Err(self.told("the digest does not match the contents of memories and globals"));
         }
         Ok(())
     }
@@ -292,7 +290,7 @@ fn is_trap_of_the_same_function(wanted: &Outcome, found: &Outcome) -> bool {
 /// The first difference of two lists of effects, as far as both reach.
 fn first_difference(lists: [&[(Effect, u64)]; 2]) -> Option<String> {
     let at = lists[0].iter().zip(lists[1]).position(|(a, b)| a != b)?;
-    Some(format!("effect {at} is {:x?}, and interpreted {:x?}", lists[0][at], lists[1][at]))
+    Some(format!("effect {at}: native {:x?}, interpreted {:x?}", lists[0][at], lists[1][at]))
 }
 
 /// Runs a closure on a thread with a large stack, since native code uses as much of the stack as it

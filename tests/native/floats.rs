@@ -97,7 +97,7 @@ fn module(ty: Type) -> String {
             "func @f{index}(%c: i32, %p: T, %q: T, %i: I) -> (I, I, I, T, T, I, I, I, T, T, i32, T) {{\nentry:\n{x}\n{y}\n{}\n{SHOWN}",
             JOINS[join]
         )
-        .expect("a string takes what is written");
+        .expect("writing to a string succeeds");
     }
     let (int, nan) =
         if ty == Type::F32 { ("i32", "0xffc12345") } else { ("i64", "0xfff8000000012345") };

@@ -264,8 +264,7 @@ impl Reader {
         }
         if fails && (runs || optimized || file.pipeline.is_some() || !file.expects.is_empty()) {
             messages.push(
-                "a file with errors can be asked nothing else: there is no module to ask"
-                    .to_owned(),
+                "a file with errors has no module, so it can have no other directive".to_owned(),
             );
         }
         if file.pipeline.is_none() && (optimized || logged) {
@@ -274,10 +273,7 @@ impl Reader {
             );
         }
         if file.osr.is_some() && file.runs.is_empty() {
-            messages.push(
-                "`osr` fires transitions in the calls of `run` lines, and there are none"
-                    .to_owned(),
-            );
+            messages.push("`osr` needs `run` lines: transitions fire in their calls".to_owned());
         }
         for kind in file
             .expects

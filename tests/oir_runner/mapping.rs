@@ -3,7 +3,7 @@
 use super::names::Names;
 use super::optimize::Optimized;
 use ir::{Function, Module, Opcode};
-use osr::{Direction, Level, VersionPair, synthesize};
+use osr::{Level, SynthesizedMapping, VersionPair, synthesize};
 use std::fmt::Write;
 use transition::mapping::{Entry, Operand, Step};
 
@@ -30,7 +30,7 @@ fn write_direction(
     heading: &str,
     source: &Function,
     names: [&Names; 2],
-    direction: &Direction,
+    direction: &SynthesizedMapping,
 ) {
     let (points, entries) = (direction.points, direction.mapping.len());
     let empty = direction.mapping.entries().filter(|(_, e)| e.is_empty()).count();

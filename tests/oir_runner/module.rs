@@ -93,7 +93,7 @@ pub(crate) fn check_round_trip(module: &Module, which: &str, failures: &mut Vec<
         Ok(again) => {
             let second = print_module(&again);
             if let Some(difference) = first_difference(&first, &second) {
-                failures.push(format!("{which} prints otherwise after parsing: {difference}"));
+                failures.push(format!("{which} prints differently after parsing: {difference}"));
             }
         }
         Err(errors) => {

@@ -197,7 +197,7 @@ const BROKEN: &[Broken] = &[
         rule: "error_and_run",
         head: ";; p\n;@ run: @f(1) == 2",
         tail: "func @g() -> () {\nb:\n  bogus ;~ error: PARSE expected\n}\n",
-        message: "asked nothing else",
+        message: "a file with errors has no module",
     },
     Broken {
         rule: "forbid_without_pipeline",

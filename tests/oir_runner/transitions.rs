@@ -70,7 +70,7 @@ fn rejected(module: &Module, base: &Function, derived: &Derived) -> Vec<(&'stati
         {
             let names = Names::new(module, source);
             found.extend(mapping.rejected.iter().map(|(point, verdict)| {
-                let check = verdict.finding().expect("what is rejected fails a check").check.name();
+                let check = verdict.finding().expect("a rejected entry fails a check").check.name();
                 let from = names.point(*point);
                 (
                     check,

@@ -13,14 +13,14 @@ pub(crate) fn argument(argument: &WastArg<'_>) -> Result<u64, String> {
         WastArg::Core(WastArgCore::F64(x)) => Ok(x.bits),
         WastArg::Core(WastArgCore::RefNull(_)) => Ok(reference::NULL),
         WastArg::Core(WastArgCore::RefExtern(n) | WastArgCore::RefHost(n)) => Ok(u64::from(*n) + 1),
-        other => Err(format!("an argument of another kind: {other:?}")),
+        other => Err(format!("an unsupported argument: {other:?}")),
     }
 }
 
 /// Whether bits of a type match the expected result.
 pub(crate) fn fits(expected: &WastRet<'_>, bits: u64, ty: Type) -> Result<bool, String> {
     let WastRet::Core(expected) = expected else {
-        return Err(format!("a result of another kind: {expected:?}"));
+        return Err(format!("an unsupported result: {expected:?}"));
     };
     Ok(match expected {
         WastRetCore::I32(x) => ty == Type::I32 && bits == u64::from(*x as u32),
@@ -51,7 +51,7 @@ pub(crate) fn fits(expected: &WastRet<'_>, bits: u64, ty: Type) -> Result<bool, 
             }
             false
         }
-        other => return Err(format!("a result of another kind: {other:?}")),
+        other => return Err(format!("an unsupported result: {other:?}")),
     })
 }
 
@@ -62,7 +62,7 @@ fn clone_number(pattern: &WastRetCore<'_>) -> Result<WastRetCore<'static>, Strin
         WastRetCore::I64(x) => WastRetCore::I64(*x),
         WastRetCore::F32(NanPattern::Value(x)) => WastRetCore::F32(NanPattern::Value(*x)),
         WastRetCore::F64(NanPattern::Value(x)) => WastRetCore::F64(NanPattern::Value(*x)),
-        other => return Err(format!("a choice of another kind: {other:?}")),
+        other => return Err(format!("an unsupported choice: {other:?}")),
     })
 }
 
@@ -81,5 +81,5 @@ pub(crate) fn trap(message: &str) -> Result<TrapKind, String> {
         ("unreachable", TrapKind::Unreachable),
     ];
     let found = kinds.iter().find(|(words, _)| message.starts_with(words));
-    found.map(|(_, kind)| *kind).ok_or_else(|| format!("`{message}` is no trap that is known"))
+    found.map(|(_, kind)| *kind).ok_or_else(|| format!("unknown trap `{message}`"))
 }

@@ -54,7 +54,7 @@ impl fmt::Display for Tally {
         let assertions = results + traps + refusals;
         write!(
             f,
-            "{assertions} assertions ({results} results, {traps} traps, {refusals} refusals), {modules} modules, {skipped} skipped"
+            "{assertions} assertions ({results} results, {traps} traps, {refusals} rejected modules), {modules} modules, {skipped} skipped"
         )
     }
 }
@@ -386,9 +386,7 @@ impl Ran {
         let pairs = self.ends.iter().zip(&wanted.ends);
         let other = pairs.filter(|((_, found), (_, wanted))| !engine.may_end(found, wanted));
         let mut all: Vec<String> = other
-            .map(|((line, found), (_, wanted))| {
-                format!("line {line}: {found}, and wanted is: {wanted}")
-            })
+            .map(|((line, found), (_, wanted))| format!("line {line}: {found}, expected {wanted}"))
             .collect();
         if self.ends.len() != wanted.ends.len() {
             all.push(format!(
@@ -398,7 +396,7 @@ impl Ran {
             ));
         }
         if self.tally != wanted.tally {
-            all.push(format!("{}, and wanted is: {}", self.tally, wanted.tally));
+            all.push(format!("{}, expected {}", self.tally, wanted.tally));
         }
         if self.digest != wanted.digest {
             all.push("memories, tables or globals differ at the end".to_owned());
@@ -432,6 +430,6 @@ fn assert_refused(bytes: &[u8]) -> Result<Held, String> {
         (ErrorKind::Invalid, Location::Offset(offset)) if offset <= bytes.len() as u64 => {
             Ok(Held::Refusal)
         }
-        _ => Err(format!("refused for another reason: {error}")),
+        _ => Err(format!("rejected for another reason: {error}")),
     }
 }

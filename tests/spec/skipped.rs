@@ -34,7 +34,7 @@ const fn several(file: &'static str, line: usize) -> Skip {
     Skip {
         file,
         line,
-        reason: "it says that a module with several memories is none, which a later version allows",
+        reason: "it expects several memories to be invalid, which a later version of WebAssembly allows",
     }
 }
 
@@ -42,6 +42,6 @@ const fn shared(file: &'static str, line: usize) -> Skip {
     Skip {
         file,
         line,
-        reason: "a bit that is wrong there is that of shared globals now; it is refused by that name",
+        reason: "the invalid bit now denotes shared globals, and the importer rejects it as unsupported",
     }
 }

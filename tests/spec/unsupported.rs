@@ -49,5 +49,5 @@ fn refused_by_name(name: Proposal, word: &str) -> Result<(), Failed> {
             }
         }
     }
-    if named > 0 { Ok(()) } else { Err(format!("no module is refused for {word}").into()) }
+    if named > 0 { Ok(()) } else { Err(format!("no module is rejected for {word}").into()) }
 }

@@ -4,15 +4,13 @@ use interp::{Host, Limits};
 use ir::{Func, Function, Module, Point};
 use osier::driver::{Derived, NoObserver, Vigilance, derive};
 use osr::{
-    Edge, Level, Origin, Refusal, Synthesis, Version, VersionGraph, VersionPair, VersionTree,
-    synthesize,
+    Edge, Level, Origin, Synthesis, Version, VersionGraph, VersionPair, VersionTree, synthesize,
 };
 use passes::Pipeline;
 use passes::registry::{PASSES, parse};
 use std::collections::BTreeSet;
-use transition::Demand;
-use transition::VersionKey;
 use transition::mapping::Mapping;
+use transition::{Demand, Refusal, VersionKey};
 use verify::agreement::{Agreement, AgreementReport};
 use verify::hops::{self, FunctionGraph};
 use verify::prng::Prng;

@@ -124,6 +124,6 @@ fn mappings_made_apart_leave_values_undefined() {
     }
     assert!(
         lacking >= 10 && undefined >= 8,
-        "{lacking} graphs lack something, in {undefined} a chain read it"
+        "{lacking} graphs lack a value, and a chain reads it in {undefined}"
     );
 }

@@ -1,7 +1,8 @@
 //! `osier check`: runs the checker on mappings, either on those that Osier makes or on those of a
 //! file, and prints counts of verdicts.
 
-use super::failure::Failure;
+use super::failure::CommandFailure;
+use super::format::{OutputFormat, json};
 use super::input;
 use super::jobs::{Jobs, Worked, each_function};
 use super::level;
@@ -9,24 +10,14 @@ use super::limits::InputLimits;
 use super::output::Output;
 use super::select::Selection;
 use super::stopwatch::Stopwatch;
-use clap::ValueEnum;
 use ir::{Func, Function, Module};
 use osier::driver::{CheckCounts, Step, Vigilance, certify, derive, recheck};
 use osier::export::{self, Exported, ExportedFunction};
-use osier::schema::{Check, CheckedFunction, SCHEMA};
+use osier::schema::{CheckReport, CheckedFunction, SCHEMA};
 use osr::Level;
 use passes::Pipeline;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-/// Format of the verdicts
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Format {
-    /// For people
-    Text,
-    /// For programs; the keys are those of osier::schema::Check
-    Json,
-}
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -43,9 +34,9 @@ pub(super) struct Args {
     level: Level,
     #[command(flatten)]
     selection: Selection,
-    /// Format of the verdicts
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    /// Format of the verdicts; the keys of JSON are those of osier::schema::CheckReport
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    format: OutputFormat,
     #[command(flatten)]
     jobs: Jobs,
     /// Write to this file instead of standard output
@@ -62,7 +53,7 @@ pub(super) struct Args {
 /// # Errors
 /// If the checker refutes an entry, or drops an entry of a mapping that was read from a file. Also
 /// if an input cannot be read or the output cannot be written.
-pub(super) fn check(args: Args) -> Result<(), Failure> {
+pub(super) fn check(args: Args) -> Result<(), CommandFailure> {
     let module = input::load(&args.file, &args.limits.limits())?.module;
     let selected = args.selection.of(&module)?;
     match &args.mapping {
@@ -72,19 +63,17 @@ pub(super) fn check(args: Args) -> Result<(), Failure> {
 }
 
 /// Adds up and writes the verdicts of all functions, and turns refuted entries into a failure.
-fn told(args: &Args, worked: Worked<CheckedFunction>) -> Result<(), Failure> {
+fn told(args: &Args, worked: Worked<CheckedFunction>) -> Result<(), CommandFailure> {
     let Worked { results: functions, stopwatch, interrupted } = worked;
     let mut total = CheckCounts::default();
     functions.iter().for_each(|f| total.merge(&f.checked));
     let dropped: u64 = total.dropped.values().sum();
     let (refuted, entries) = (total.refuted, total.held + dropped);
     let seconds = stopwatch.seconds(Step::Check);
-    let document = Check { schema: SCHEMA, functions, checked: total, interrupted, seconds };
+    let document = CheckReport { schema: SCHEMA, functions, checked: total, interrupted, seconds };
     let text = match args.format {
-        Format::Text => osier::report::check_text(&document),
-        Format::Json => {
-            serde_json::to_string_pretty(&document).expect("figures have a JSON form") + "\n"
-        }
+        OutputFormat::Text => osier::report::check_text(&document),
+        OutputFormat::Json => json(&document),
     };
     // A partial result does not replace the contents of a file.
     let output = if interrupted { None } else { args.output.clone() };
@@ -92,15 +81,17 @@ fn told(args: &Args, worked: Worked<CheckedFunction>) -> Result<(), Failure> {
     super::failure::tell(&format!("{entries} entries checked in {seconds:.2} s"));
     match (refuted, args.mapping.is_some() && dropped > 0) {
         (0, false) => Ok(()),
-        (0, true) => Err(Failure::Program(format!("{dropped} entries of the mapping do not hold"))),
-        _ => Err(Failure::Program(format!("{refuted} entries are refuted"))),
+        (0, true) => {
+            Err(CommandFailure::Program(format!("{dropped} entries of the mapping do not hold")))
+        }
+        _ => Err(CommandFailure::Program(format!("the checker refutes {refuted} entries"))),
     }
 }
 
 type Selected<'m> = [(Func, &'m Function)];
 
 /// Makes the mappings of the selected functions and judges them.
-fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<(), Failure> {
+fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<(), CommandFailure> {
     let work = |base: &Function, stopwatch: &mut Stopwatch| {
         let derived = derive(module, base, &args.pipeline, Vigilance::On, stopwatch);
         let certified = certify(module, base, &derived, &[args.level], stopwatch);
@@ -121,17 +112,17 @@ fn check_exported(
     path: &Path,
     module: &Module,
     selected: &Selected<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let text = input::read_text(path)?;
     let wrong = |error: export::ReadError| {
-        Failure::input(format!("{}:{}: {}", path.display(), error.line, error.what))
+        CommandFailure::input(format!("{}:{}: {}", path.display(), error.line, error.what))
     };
     let file = export::read(&text).map_err(wrong)?;
     let pipeline = passes::parse(file.pipeline)
-        .map_err(|e| Failure::input(format!("{}: {e}", path.display())))?;
+        .map_err(|e| CommandFailure::input(format!("{}: {e}", path.display())))?;
     if !Level::ALL.iter().any(|level| level.name() == file.level) {
-        return Err(Failure::input(format!(
-            "{}: no level is named `{}`",
+        return Err(CommandFailure::input(format!(
+            "{}: unknown level `{}`",
             path.display(),
             file.level
         )));
@@ -153,7 +144,7 @@ fn check_exported(
         let Worked { results, stopwatch, interrupted } = worked;
         // If several functions fail, the command reports the first in module order. The report is
         // thus the same for every number of threads.
-        let results = results.into_iter().collect::<Result<Vec<_>, Failure>>()?;
+        let results = results.into_iter().collect::<Result<Vec<_>, CommandFailure>>()?;
         told(args, Worked { results, stopwatch, interrupted })
     })
 }
@@ -168,15 +159,14 @@ fn to_check<'f>(
     path: &Path,
     module: &Module,
     selected: &Selected<'_>,
-) -> Result<BTreeMap<Func, (usize, &'f ExportedFunction<'f>)>, Failure> {
+) -> Result<BTreeMap<Func, (usize, &'f ExportedFunction<'f>)>, CommandFailure> {
     let names = module.defined().map(|(func, body)| (export::escaped(body.name()), func));
     let known: BTreeMap<String, Func> = names.collect();
     let mut exported = BTreeMap::new();
     for function in &file.functions {
         let Some(func) = known.get(function.name) else {
-            let what =
-                format!("{}: @{} is no function of the module", path.display(), function.name);
-            return Err(Failure::input(what));
+            let what = format!("{}: the module has no function @{}", path.display(), function.name);
+            return Err(CommandFailure::input(what));
         };
         // `selected` is in module order, which is the order of ids, so binary search applies.
         let Ok(at) = selected.binary_search_by_key(func, |(id, _)| *id) else { continue };
@@ -184,9 +174,10 @@ fn to_check<'f>(
     }
     // A check of nothing must not pass: an empty intersection would exit with status 0.
     match exported.is_empty() && !selected.is_empty() {
-        true => {
-            Err(Failure::input(format!("{} has none of the functions to check", path.display())))
-        }
+        true => Err(CommandFailure::input(format!(
+            "{}: the file contains none of the functions to check",
+            path.display()
+        ))),
         false => Ok(exported),
     }
 }

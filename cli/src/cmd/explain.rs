@@ -1,6 +1,7 @@
 //! `osier explain`: explains one point of a function, in one or both directions.
 
-use super::failure::Failure;
+use super::failure::CommandFailure;
+use super::format::{OutputFormat, json};
 use super::input::{self, Loaded};
 use super::level;
 use super::limits::InputLimits;
@@ -15,18 +16,9 @@ use passes::Pipeline;
 use std::path::PathBuf;
 use transition::Side;
 
-/// Format of the explanation
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Format {
-    /// For people, at most 80 columns
-    Text,
-    /// For programs; the keys are those of osier::schema::Explanation
-    Json,
-}
-
 /// Direction of the transition
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Direction {
+enum DirectionOption {
     /// From the base to the optimized version
     Forward,
     /// From the optimized version to the base
@@ -35,12 +27,12 @@ enum Direction {
     Both,
 }
 
-impl Direction {
+impl DirectionOption {
     fn headings(self) -> &'static [Side] {
         match self {
-            Direction::Forward => &[Side::Before],
-            Direction::Backward => &[Side::After],
-            Direction::Both => &[Side::Before, Side::After],
+            DirectionOption::Forward => &[Side::Before],
+            DirectionOption::Backward => &[Side::After],
+            DirectionOption::Both => &[Side::Before, Side::After],
         }
     }
 }
@@ -58,17 +50,17 @@ pub(super) struct Args {
     #[arg(long, value_name = "P")]
     point: String,
     /// Direction of the transition
-    #[arg(long, value_enum, default_value_t = Direction::Both)]
-    direction: Direction,
+    #[arg(long, value_enum, default_value_t = DirectionOption::Both)]
+    direction: DirectionOption,
     /// A pipeline, or passes separated by commas
     #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = passes::parse)]
     pipeline: Pipeline,
     /// The level of the mappings
     #[arg(long, value_name = "L", default_value = level::DEFAULT, value_parser = level::parser())]
     level: Level,
-    /// Format of the explanation
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    /// Format of the explanation; the keys of JSON are those of osier::schema::Explanation
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    format: OutputFormat,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -81,7 +73,7 @@ pub(super) struct Args {
 /// # Errors
 /// If an input cannot be read, the module lacks the function, neither version has the point, or the
 /// output cannot be written.
-pub(super) fn explain(args: Args) -> Result<(), Failure> {
+pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
     let Loaded { name, module } = input::load(&args.file, &args.limits.limits())?;
     let (_, base) = select::named(&module, &args.func)?;
     let derived = derive(&module, base, &args.pipeline, Vigilance::On, &mut NoObserver);
@@ -89,7 +81,7 @@ pub(super) fn explain(args: Args) -> Result<(), Failure> {
     let question =
         Question { point: &args.point, headings: args.direction.headings(), level: args.level };
     let answers = told(&module, base, &derived, &certified, question)
-        .map_err(|e| Failure::input(format!("@{}: {e}", base.name())))?;
+        .map_err(|e| CommandFailure::input(format!("@{}: {e}", base.name())))?;
     let explanation = Explanation {
         schema: SCHEMA,
         path: name,
@@ -100,10 +92,8 @@ pub(super) fn explain(args: Args) -> Result<(), Failure> {
         answers,
     };
     let text = match args.format {
-        Format::Text => text(&explanation),
-        Format::Json => {
-            serde_json::to_string_pretty(&explanation).expect("it has a JSON form") + "\n"
-        }
+        OutputFormat::Text => text(&explanation),
+        OutputFormat::Json => json(&explanation),
     };
     Output::to(args.output).write(&text)
 }

@@ -9,7 +9,7 @@ pub(super) const INTERRUPTED: u8 = 130;
 
 /// The reason why a command failed.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum CommandFailure {
     /// The program that the command ran failed, or a check failed.
     Program(String),
     /// The usage is wrong, an input is wrong, or the environment does not permit the work.
@@ -21,27 +21,27 @@ pub(super) enum Failure {
     ClosedOutput,
 }
 
-impl Failure {
+impl CommandFailure {
     /// A failure of usage or input.
-    pub(super) fn input(message: impl Display) -> Failure {
-        Failure::Input(message.to_string())
+    pub(super) fn input(message: impl Display) -> CommandFailure {
+        CommandFailure::Input(message.to_string())
     }
 
-    /// A failure to write a result to `place`. A broken pipe counts as [`Failure::ClosedOutput`].
-    pub(super) fn writing(place: impl Display, error: &io::Error) -> Failure {
+    /// A failure to write a result to `place`. A broken pipe counts as [`CommandFailure::ClosedOutput`].
+    pub(super) fn writing(place: impl Display, error: &io::Error) -> CommandFailure {
         match error.kind() {
-            ErrorKind::BrokenPipe => Failure::ClosedOutput,
-            _ => Failure::Input(format!("cannot write {place}: {error}")),
+            ErrorKind::BrokenPipe => CommandFailure::ClosedOutput,
+            _ => CommandFailure::Input(format!("cannot write {place}: {error}")),
         }
     }
 
     /// Writes the message to standard error and returns the exit status of the command.
     pub(super) fn tell(self) -> ExitCode {
         let (message, status) = match self {
-            Failure::Program(message) => (message, 1),
-            Failure::Input(message) => (message, 2),
-            Failure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
-            Failure::ClosedOutput => return ExitCode::SUCCESS,
+            CommandFailure::Program(message) => (message, 1),
+            CommandFailure::Input(message) => (message, 2),
+            CommandFailure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
+            CommandFailure::ClosedOutput => return ExitCode::SUCCESS,
         };
         tell(&message);
         ExitCode::from(status)

@@ -1,6 +1,6 @@
 //! Reads input files and standard input, and loads modules from them.
 
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use ir::Module;
 use osier::Limits;
 use osier::driver::{self, Format};
@@ -19,7 +19,7 @@ pub(super) struct Input {
 }
 
 /// Reads a file that is not a program, or standard input, with the default limit on its size.
-pub(super) fn read(path: &Path) -> Result<Input, Failure> {
+pub(super) fn read(path: &Path) -> Result<Input, CommandFailure> {
     read_at_most(path, Limits::default().input_bytes)
 }
 
@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path) -> Result<Input, Failure> {
 ///
 /// # Errors
 /// If the input cannot be read, is empty, is a directory, or exceeds `most` bytes.
-fn read_at_most(path: &Path, most: u64) -> Result<Input, Failure> {
+fn read_at_most(path: &Path, most: u64) -> Result<Input, CommandFailure> {
     let read_all = |from: &mut dyn Read| {
         let mut bytes = Vec::new();
         // One byte beyond the limit shows that the input is too large without reading all of it.
@@ -43,12 +43,12 @@ fn read_at_most(path: &Path, most: u64) -> Result<Input, Failure> {
         });
         (path.display().to_string(), opened.and_then(|mut file| read_all(&mut file)))
     };
-    let bytes = bytes.map_err(|e| Failure::input(format!("cannot read {name}: {e}")))?;
+    let bytes = bytes.map_err(|e| CommandFailure::input(format!("cannot read {name}: {e}")))?;
     if bytes.is_empty() {
-        return Err(Failure::input(format!("{name} is empty")));
+        return Err(CommandFailure::input(format!("{name} is empty")));
     }
     if bytes.len() as u64 > most {
-        return Err(Failure::input(format!(
+        return Err(CommandFailure::input(format!(
             "{name} is larger than {most} bytes (--max-input-bytes)"
         )));
     }
@@ -59,12 +59,12 @@ fn read_at_most(path: &Path, most: u64) -> Result<Input, Failure> {
 ///
 /// # Errors
 /// If the input cannot be read, exceeds a limit, or is not a well-formed module.
-pub(super) fn load(path: &Path, limits: &Limits) -> Result<Loaded, Failure> {
+pub(super) fn load(path: &Path, limits: &Limits) -> Result<Loaded, CommandFailure> {
     let input = read_at_most(path, limits.input_bytes)?;
     let extension = path.extension().and_then(|e| e.to_str());
     match driver::load_within(Format::of(extension, &input.bytes), &input.bytes, limits) {
         Ok(module) => Ok(Loaded { name: input.name, module }),
-        Err(error) => Err(Failure::Input(error.in_file(&input.name))),
+        Err(error) => Err(CommandFailure::Input(error.in_file(&input.name))),
     }
 }
 
@@ -77,14 +77,14 @@ pub(super) struct Loaded {
 }
 
 /// Reads a file that must be UTF-8 text.
-pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
+pub(super) fn read_text(path: &Path) -> Result<String, CommandFailure> {
     let input = read(path)?;
     String::from_utf8(input.bytes)
-        .map_err(|_| Failure::input(format!("{} is not UTF-8", input.name)))
+        .map_err(|_| CommandFailure::input(format!("{} is not UTF-8", input.name)))
 }
 
 /// Reads a list of names, one per line. Blank lines are ignored, as are blanks around a name.
-pub(super) fn read_names(path: &Path) -> Result<Vec<String>, Failure> {
+pub(super) fn read_names(path: &Path) -> Result<Vec<String>, CommandFailure> {
     let text = read_text(path)?;
     Ok(text.lines().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())
 }

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A flag that Ctrl-C raises.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Interrupt(Arc<AtomicBool>);
+pub(super) struct CtrlC(Arc<AtomicBool>);
 
-impl Interrupt {
+impl CtrlC {
     /// Installs the handlers. Call this after the input was read: until then Ctrl-C ends the
     /// process at once, even while a read blocks.
-    pub(super) fn listen() -> Interrupt {
-        let interrupt = Interrupt::default();
+    pub(super) fn listen() -> CtrlC {
+        let interrupt = CtrlC::default();
         // Handlers run in the order of registration. On the first signal the conditional default
         // finds the flag lowered, then the second handler raises it. On the second signal the
         // conditional default ends the process. If registration fails, Ctrl-C keeps its default
@@ -25,7 +25,7 @@ impl Interrupt {
         interrupt
     }
 
-    /// Whether the flag is raised, by Ctrl-C or by [`Interrupt::end`].
+    /// Whether the flag is raised, by Ctrl-C or by [`CtrlC::end`].
     pub(super) fn is_raised(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }

@@ -1,8 +1,8 @@
 //! Processes the functions of a module on several threads and returns the results in module order,
 //! independent of the number of threads.
 
-use super::failure::{Failure, INTERRUPTED, tell};
-use super::interrupt::Interrupt;
+use super::failure::{CommandFailure, INTERRUPTED, tell};
+use super::interrupt::CtrlC;
 use super::progress::Progress;
 use super::stopwatch::Stopwatch;
 use ir::{Func, Function};
@@ -50,7 +50,7 @@ pub(super) struct Worked<T> {
 }
 
 /// The index of a function in the list, and its result and times or the panic that ended it.
-type Message<T> = (usize, Result<(T, Stopwatch), Box<dyn Any + Send>>);
+type FunctionOutcome<T> = (usize, Result<(T, Stopwatch), Box<dyn Any + Send>>);
 
 /// Applies `work` to every function on `jobs` threads and passes the results to `finish`.
 ///
@@ -70,20 +70,20 @@ pub(super) fn each_function<T: Send>(
     jobs: usize,
     functions: &[(Func, &Function)],
     work: impl Fn(&Function, &mut Stopwatch) -> T + Sync,
-    finish: impl FnOnce(Worked<T>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    finish: impl FnOnce(Worked<T>) -> Result<(), CommandFailure>,
+) -> Result<(), CommandFailure> {
     let mut order: Vec<usize> = (0..functions.len()).collect();
     if jobs > 1 {
         order.sort_by_key(|at| Reverse(functions[*at].1.inst_count()));
     }
     let threads = ThreadPoolBuilder::new().num_threads(jobs).stack_size(STACK).build();
     let threads =
-        threads.map_err(|e| Failure::input(format!("cannot start {jobs} threads: {e}")))?;
-    let interrupt = Interrupt::listen();
+        threads.map_err(|e| CommandFailure::input(format!("cannot start {jobs} threads: {e}")))?;
+    let interrupt = CtrlC::listen();
     let progress = Progress::new(functions.len() as u64);
     let panicked = AtomicBool::new(false);
     // After a panic the remaining functions are skipped, since the command fails anyway.
-    let one = |at: usize, sender: &Sender<Message<T>>| {
+    let one = |at: usize, sender: &Sender<FunctionOutcome<T>>| {
         if panicked.load(Ordering::Relaxed) {
             return;
         }
@@ -114,7 +114,7 @@ pub(super) fn each_function<T: Send>(
     ended.unwrap_or_else(|(at, panic): (usize, Box<dyn Any + Send>)| {
         let name = functions[at].1.name();
         tell(&format!(
-            "a bug in Osier: the panic above happened at work on @{}",
+            "bug in Osier: the panic above occurred while processing @{}",
             name.escape_debug()
         ));
         resume_unwind(panic)
@@ -127,8 +127,8 @@ pub(super) fn each_function<T: Send>(
 /// # Errors
 /// The index of a function that panicked, and its panic.
 fn gather<T>(
-    receiver: &Receiver<Message<T>>,
-    interrupt: &Interrupt,
+    receiver: &Receiver<FunctionOutcome<T>>,
+    interrupt: &CtrlC,
 ) -> Result<Worked<T>, (usize, Box<dyn Any + Send>)> {
     // The map orders results by index, that is, in module order.
     let (mut results, mut stopwatch) = (BTreeMap::new(), Stopwatch::new());
@@ -149,11 +149,11 @@ fn gather<T>(
 }
 
 /// Ends the process and with it the threads that still work. Waiting for them could take long.
-fn exit_interrupted(finished: Result<(), Failure>, done: usize, all: usize) -> ! {
+fn exit_interrupted(finished: Result<(), CommandFailure>, done: usize, all: usize) -> ! {
     if let Err(failure) = finished {
         failure.tell();
     }
-    tell(&format!("interrupted: {done} of {all} functions were done"));
+    tell(&format!("interrupted: {done} of {all} functions are complete"));
     std::process::exit(INTERRUPTED.into())
 }
 

@@ -13,6 +13,7 @@
 mod check;
 mod explain;
 mod failure;
+mod format;
 mod fuzz;
 mod input;
 mod interrupt;
@@ -35,16 +36,16 @@ use std::process::ExitCode;
 #[command(version, after_help = AFTER_HELP, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Subcommands,
 }
 
 const AFTER_HELP: &str = "\
-FILE is .wasm, .wat or .oir; with another name its contents decide, and - is standard input.
-Exit status: 0 all is well; 1 the program or the check failed; 2 bad usage or bad input;
+FILE is .wasm, .wat or .oir; for other names the contents decide the format; - is standard input.
+Exit status: 0 success; 1 the program or the check failed; 2 bad usage or bad input;
 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum Subcommands {
     /// Run a program; report an exit status other than 0, and exit with 1 then
     Run(run::Args),
     /// Optimize a module and print it, its log of actions, or the mappings between the versions
@@ -65,12 +66,12 @@ impl Cli {
     /// status.
     pub(crate) fn run(self) -> ExitCode {
         let outcome = match self.command {
-            Command::Run(args) => run::run(args),
-            Command::Opt(args) => opt::opt(args),
-            Command::Report(args) => report::report(args),
-            Command::Explain(args) => explain::explain(args),
-            Command::Fuzz(args) => fuzz::fuzz(args),
-            Command::Check(args) => check::check(args),
+            Subcommands::Run(args) => run::run(args),
+            Subcommands::Opt(args) => opt::opt(args),
+            Subcommands::Report(args) => report::report(args),
+            Subcommands::Explain(args) => explain::explain(args),
+            Subcommands::Fuzz(args) => fuzz::fuzz(args),
+            Subcommands::Check(args) => check::check(args),
         };
         match outcome {
             Ok(()) => ExitCode::SUCCESS,

@@ -1,7 +1,7 @@
 //! `osier opt`: optimizes a module and prints the module, the actions of the passes, or the
 //! mappings between the versions.
 
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::input;
 use super::level;
 use super::limits::InputLimits;
@@ -55,7 +55,7 @@ pub(super) struct Args {
 ///
 /// # Errors
 /// If an input cannot be read, no function is selected, or the output cannot be written.
-pub(super) fn opt(args: Args) -> Result<(), Failure> {
+pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
     let module = input::load(&args.file, &args.limits.limits())?.module;
     let text = if args.emit == Emit::Oir && args.selection.is_everything() {
         print_module(&optimize(&module, &args.pipeline, Vigilance::On, &mut NoObserver).module)

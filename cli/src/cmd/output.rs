@@ -1,6 +1,6 @@
 //! Writes results to standard output or to a file.
 
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -23,16 +23,16 @@ impl Output {
     /// Writes a whole result.
     ///
     /// # Errors
-    /// If the destination cannot be written. A closed pipe is [`Failure::ClosedOutput`].
-    pub(super) fn write(&self, result: &str) -> Result<(), Failure> {
+    /// If the destination cannot be written. A closed pipe is [`CommandFailure::ClosedOutput`].
+    pub(super) fn write(&self, result: &str) -> Result<(), CommandFailure> {
         match self {
             Output::Stdout => {
                 let mut out = std::io::stdout().lock();
                 let written = out.write_all(result.as_bytes()).and_then(|()| out.flush());
-                written.map_err(|e| Failure::writing("standard output", &e))
+                written.map_err(|e| CommandFailure::writing("standard output", &e))
             }
             Output::File(path) => {
-                write_file(path, result).map_err(|e| Failure::writing(path.display(), &e))
+                write_file(path, result).map_err(|e| CommandFailure::writing(path.display(), &e))
             }
         }
     }

@@ -1,7 +1,8 @@
 //! `osier report`: counts the points at which a run can transition between the versions of each
 //! function.
 
-use super::failure::{Failure, tell};
+use super::failure::{CommandFailure, tell};
+use super::format::json;
 use super::input::{self, Loaded};
 use super::jobs::{Jobs, each_function};
 use super::level;
@@ -13,7 +14,7 @@ use clap::ValueEnum;
 use ir::Function;
 use osier::driver::{Step, Vigilance, derive};
 use osier::report;
-use osier::schema::{Program, Size, Time};
+use osier::schema::{ReportedProgram, Size, Time};
 use osr::Level;
 use passes::Pipeline;
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ use std::time::Instant;
 
 /// Format of the report
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Format {
+enum ReportFormat {
     /// For people, at most 80 columns
     Text,
     /// For programs; the keys are those of osier::schema::Report
@@ -43,8 +44,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "L", default_value = level::DEFAULT, value_parser = level::parser())]
     level: Level,
     /// Format of the report
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
     #[command(flatten)]
     jobs: Jobs,
     /// Write to this file instead of standard output
@@ -59,7 +60,7 @@ pub(super) struct Args {
 ///
 /// # Errors
 /// If an input cannot be read, no function is selected, or the output cannot be written.
-pub(super) fn report(args: Args) -> Result<(), Failure> {
+pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
     let started = Instant::now();
     let loaded = input::load(&args.file, &args.limits.limits())?;
     let import = started.elapsed().as_secs_f64();
@@ -83,21 +84,19 @@ pub(super) fn report(args: Args) -> Result<(), Failure> {
         };
         tell_times(&report.time);
         let text = match args.format {
-            Format::Text => report::text(&report),
-            Format::Html => report::html(&report),
-            Format::Json => {
-                serde_json::to_string_pretty(&report).expect("figures have a JSON form") + "\n"
-            }
+            ReportFormat::Text => report::text(&report),
+            ReportFormat::Html => report::html(&report),
+            ReportFormat::Json => json(&report),
         };
         let output = if report.interrupted { None } else { args.output.clone() };
         Output::to(output).write(&text)
     })
 }
 
-fn program(loaded: &Loaded) -> Program {
+fn program(loaded: &Loaded) -> ReportedProgram {
     let bodies = || loaded.module.defined().map(|(_, body)| body);
     let instructions = bodies().map(|body| Size::of(body).instructions).sum();
-    Program { path: loaded.name.clone(), functions: bodies().count() as u64, instructions }
+    ReportedProgram { path: loaded.name.clone(), functions: bodies().count() as u64, instructions }
 }
 
 fn times(stopwatch: &Stopwatch) -> Time {

@@ -2,7 +2,7 @@
 
 mod native;
 
-use super::failure::{Failure, print};
+use super::failure::{CommandFailure, print};
 use super::input;
 use super::limits::{InputLimits, RunLimits};
 use super::output::Output;
@@ -21,7 +21,7 @@ use wasm::wasi::Wasi;
 
 /// Engine that executes the program
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Engine {
+enum RunEngine {
     /// The interpreter
     Interp,
     /// Native code; a function is compiled at its first call
@@ -40,8 +40,8 @@ pub(super) struct Args {
     #[arg(long, num_args = 1.., value_names = ["NAME", "ARG"], allow_negative_numbers = true)]
     invoke: Option<Vec<String>>,
     /// Engine that executes the program
-    #[arg(long, value_enum, default_value_t = Engine::Interp)]
-    engine: Engine,
+    #[arg(long, value_enum, default_value_t = RunEngine::Interp)]
+    engine: RunEngine,
     /// Optimize first: a pipeline, or passes separated by commas
     #[arg(long, value_name = "P", value_parser = passes::parse)]
     pipeline: Option<Pipeline>,
@@ -76,22 +76,20 @@ struct Call {
 /// # Errors
 /// If an input or option is wrong or the module cannot be instantiated. Also if the program traps,
 /// exceeds a limit, or exits with a status other than 0.
-pub(super) fn run(args: Args) -> Result<(), Failure> {
-    if args.hot.is_some() && args.engine != Engine::Tiered {
-        return Err(Failure::input(
-            "--hot is for --engine tiered: with the others nothing turns hot",
-        ));
+pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
+    if args.hot.is_some() && args.engine != RunEngine::Tiered {
+        return Err(CommandFailure::input("--hot requires --engine tiered"));
     }
     let mut stats = RunStats { schema: SCHEMA, ..RunStats::default() };
     let module = loaded(&args, &mut stats.seconds)?;
     let call = called(&module, args.invoke.as_deref())?;
     let ended = match args.engine {
-        Engine::Interp => execute(&args, &module, &call, &mut stats)?,
+        RunEngine::Interp => execute(&args, &module, &call, &mut stats)?,
         engine => native::execute(&args, engine, &module, &call, &mut stats)?,
     };
     let told = match &ended {
         Ok(outcome) => told(&module, &call, outcome),
-        Err(why) => Err(Failure::Program(why.clone())),
+        Err(why) => Err(CommandFailure::Program(why.clone())),
     };
     // Figures matter most when the program failed, so write them before returning the failure
     // (`stats_are_written_of_a_program_that_native_code_fails_to_run`).
@@ -102,7 +100,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
 }
 
 /// The module, optimized if `--pipeline` is set. Stores the times in `seconds`.
-fn loaded(args: &Args, seconds: &mut RunSeconds) -> Result<Module, Failure> {
+fn loaded(args: &Args, seconds: &mut RunSeconds) -> Result<Module, CommandFailure> {
     let started = Instant::now();
     let module = input::load(&args.file, &args.limits.limits())?.module;
     seconds.import = started.elapsed().as_secs_f64();
@@ -118,13 +116,13 @@ fn loaded(args: &Args, seconds: &mut RunSeconds) -> Result<Module, Failure> {
 ///
 /// # Errors
 /// If the module lacks the function, or the arguments do not fit its signature.
-fn called(module: &Module, invoke: Option<&[String]>) -> Result<Call, Failure> {
+fn called(module: &Module, invoke: Option<&[String]>) -> Result<Call, CommandFailure> {
     let Some((name, texts)) = invoke.and_then(<[String]>::split_first) else {
         let entry = ["_start", "main"].into_iter().find_map(|name| module.lookup(name));
         let func =
             entry.ok_or_else(|| no_function("the program has no _start; use --invoke", module))?;
         if !module.signature(func).params.is_empty() {
-            return Err(Failure::input("main takes arguments; use --invoke main ARG..."));
+            return Err(CommandFailure::input("main takes arguments; use --invoke main ARG..."));
         }
         return Ok(Call { func, args: Vec::new(), prints_results: false });
     };
@@ -133,13 +131,16 @@ fn called(module: &Module, invoke: Option<&[String]>) -> Result<Call, Failure> {
     let signature = module.signature(func);
     if signature.params.len() != texts.len() {
         let (wants, given) = (signature.params.len(), texts.len());
-        return Err(Failure::input(format!(
-            "{name} {signature} takes {wants} arguments, {given} are given"
+        return Err(CommandFailure::input(format!(
+            "{name} {signature} takes {wants} arguments; given: {given}"
         )));
     }
     let literal = |(text, ty): (&String, &ir::Type)| {
-        parse_literal(text, *ty)
-            .ok_or_else(|| Failure::input(format!("{text:?} is no {ty}, which {name} takes")))
+        parse_literal(text, *ty).ok_or_else(|| {
+            CommandFailure::input(format!(
+                "{text:?} is not a valid {ty}, the type that {name} expects"
+            ))
+        })
     };
     let args = texts.iter().zip(&signature.params).map(literal).collect::<Result<_, _>>()?;
     Ok(Call { func, args, prints_results: true })
@@ -147,7 +148,7 @@ fn called(module: &Module, invoke: Option<&[String]>) -> Result<Call, Failure> {
 
 /// A failure that lists functions of the module: its exports, or without exports all that have a
 /// body.
-fn no_function(what: &str, module: &Module) -> Failure {
+fn no_function(what: &str, module: &Module) -> CommandFailure {
     const SHOWN: usize = 20;
     let mut names: Vec<&str> = module.exports.iter().map(|e| &*e.name).collect();
     if names.is_empty() {
@@ -156,8 +157,8 @@ fn no_function(what: &str, module: &Module) -> Failure {
     let more = if names.len() > SHOWN { ", ..." } else { "" };
     names.truncate(SHOWN);
     match names.as_slice() {
-        [] => Failure::input(format!("{what} (the module has no functions)")),
-        names => Failure::input(format!("{what} (there are {}{more})", names.join(", "))),
+        [] => CommandFailure::input(format!("{what} (the module has no functions)")),
+        names => CommandFailure::input(format!("{what} (functions: {}{more})", names.join(", "))),
     }
 }
 
@@ -170,7 +171,7 @@ fn host(args: &Args) -> Wasi<'static> {
 }
 
 /// The outcome of a run, or the reason why an engine could not continue it.
-type Ended = Result<Outcome, String>;
+type RunEnd = Result<Outcome, String>;
 
 /// Instantiates the module in the interpreter and calls its start function, then the function of
 /// `call`.
@@ -182,12 +183,12 @@ fn execute(
     module: &Module,
     call: &Call,
     stats: &mut RunStats,
-) -> Result<Ended, Failure> {
+) -> Result<RunEnd, CommandFailure> {
     let started = Instant::now();
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
     let machine = Machine::with_options(&Program::new(module), args.run_limits.limits(), options);
     let mut machine =
-        machine.map_err(|e| Failure::input(format!("{}: {e}", args.file.display())))?;
+        machine.map_err(|e| CommandFailure::input(format!("{}: {e}", args.file.display())))?;
     let mut host = host(args);
     let mut outcome = Outcome::Returned(Vec::new());
     if let Some(start) = machine.start_function() {
@@ -202,7 +203,7 @@ fn execute(
 }
 
 /// Prints the results, or turns the outcome into a failure.
-fn told(module: &Module, call: &Call, outcome: &Outcome) -> Result<(), Failure> {
+fn told(module: &Module, call: &Call, outcome: &Outcome) -> Result<(), CommandFailure> {
     match outcome {
         Outcome::Returned(values) if call.prints_results => {
             let types = &module.signature(call.func).results;
@@ -214,11 +215,12 @@ fn told(module: &Module, call: &Call, outcome: &Outcome) -> Result<(), Failure> 
         }
         Outcome::Returned(_) | Outcome::Exited(0) => Ok(()),
         Outcome::Exited(status) => {
-            Err(Failure::Program(format!("the program exited with status {status}")))
+            Err(CommandFailure::Program(format!("the program exited with status {status}")))
         }
-        other => {
-            Err(Failure::Program(format!("{other}{}", place(module, other).unwrap_or_default())))
-        }
+        other => Err(CommandFailure::Program(format!(
+            "{other}{}",
+            place(module, other).unwrap_or_default()
+        ))),
     }
 }
 
@@ -230,7 +232,7 @@ fn place(module: &Module, outcome: &Outcome) -> Option<String> {
     body.has_inst(inst).then(|| format!(" ({})", listing::place(module, body, Point::before(inst))))
 }
 
-fn write_stats(out: Option<PathBuf>, stats: &RunStats) -> Result<(), Failure> {
+fn write_stats(out: Option<PathBuf>, stats: &RunStats) -> Result<(), CommandFailure> {
     let json = serde_json::to_string_pretty(stats).expect("figures have a JSON form");
     match out {
         Some(path) => Output::File(path).write(&(json + "\n")),

@@ -1,6 +1,6 @@
 //! Selects the functions that a command processes.
 
-use super::failure::{Failure, tell};
+use super::failure::{CommandFailure, tell};
 use super::input;
 use ir::{Func, Function, Module};
 use std::collections::BTreeSet;
@@ -29,7 +29,10 @@ impl Selection {
     /// # Errors
     /// If the module lacks the function that `--func` names, or imports it. Also if the file of
     /// `--only-functions` cannot be read or names no function of the module.
-    pub(super) fn of<'m>(&self, module: &'m Module) -> Result<Vec<(Func, &'m Function)>, Failure> {
+    pub(super) fn of<'m>(
+        &self,
+        module: &'m Module,
+    ) -> Result<Vec<(Func, &'m Function)>, CommandFailure> {
         if let Some(name) = &self.func {
             return Ok(vec![named(module, name)?]);
         }
@@ -38,7 +41,7 @@ impl Selection {
         let selected: Vec<_> =
             module.defined().filter(|(_, body)| names.contains(body.name())).collect();
         if selected.is_empty() {
-            return Err(Failure::input(format!(
+            return Err(CommandFailure::input(format!(
                 "{} names no function of the module",
                 path.display()
             )));
@@ -46,7 +49,7 @@ impl Selection {
         if selected.len() < names.len() {
             let missing = names.len() - selected.len();
             tell(&format!(
-                "{missing} of the names in {} are no functions of the module",
+                "the module lacks {missing} of the functions that {} names",
                 path.display()
             ));
         }
@@ -58,12 +61,16 @@ impl Selection {
 ///
 /// # Errors
 /// If the module lacks the function or imports it.
-pub(super) fn named<'m>(module: &'m Module, name: &str) -> Result<(Func, &'m Function), Failure> {
+pub(super) fn named<'m>(
+    module: &'m Module,
+    name: &str,
+) -> Result<(Func, &'m Function), CommandFailure> {
     let name = name.strip_prefix('@').unwrap_or(name);
-    let func =
-        module.lookup(name).ok_or_else(|| Failure::input(format!("no function {name:?}")))?;
+    let func = module
+        .lookup(name)
+        .ok_or_else(|| CommandFailure::input(format!("no function {name:?}")))?;
     let body = module
         .body(func)
-        .ok_or_else(|| Failure::input(format!("function {name:?} is imported")))?;
+        .ok_or_else(|| CommandFailure::input(format!("function {name:?} is imported")))?;
     Ok((func, body))
 }

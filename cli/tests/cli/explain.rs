@@ -6,7 +6,7 @@ use serde_json::Value;
 
 const WINDOW: &[&str] = &[
     "explain",
-    "tests/cli/golden/window.oir",
+    "cli/tests/cli/golden/window.oir",
     "--func",
     "f",
     "--pipeline",
@@ -79,7 +79,7 @@ fn every_key_is_there_and_says_what_the_text_says() {
         (&"%d".into(), &true.into())
     );
     assert_eq!((&back["levels"]["live"], &back["levels"]["avail"]), (&false.into(), &true.into()));
-    assert!(back["levels"]["pure"].is_null(), "what is not built yet is null");
+    assert!(back["levels"]["pure"].is_null(), "missing levels are null");
     let forward = window(&["--point", "%q", "--direction", "forward"])["answers"][0].take();
     assert_eq!((&forward["status"], &forward["entry"]), (&"none".into(), &Value::Null));
     assert_eq!(forward["why"]["reason"], "trap_not_reached");

@@ -1,18 +1,19 @@
 //! `osier fuzz --engine jit` on a system with few resources.
 
-use crate::harness::{Ended, command, file, scratch};
+use crate::harness::{Ended, command, file, output, scratch};
 use std::fs;
 use std::os::fd::AsRawFd;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The note about memories whose accesses were checked instead of guarded.
-const UNGUARDED: &str = "pairs of versions without guards, for want of address space";
+const UNGUARDED: &str = "pairs of versions without guards, for lack of address space";
 
 /// More memories of 6 GiB than fit into the address space to which a child process limits itself.
 const TOO_MANY: usize = 43;
 
 fn ended(mut command: Command) -> Ended {
-    Ended::of(command.output().expect("the command starts"))
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Ended::of(output(&mut command))
 }
 
 #[test]
@@ -79,13 +80,10 @@ fn a_command_that_is_not_there_any_more_cannot_start_itself_again() {
     let path = folder.path().join("osier");
     fs::hard_link(own, &path).expect("in one file system");
     let open = fs::File::open(&path).expect("readable");
-    fs::remove_file(&path).expect("it is ours");
+    fs::remove_file(&path).expect("the test created the file");
     let mut gone = Command::new(format!("/proc/{}/fd/{}", std::process::id(), open.as_raw_fd()));
     gone.args(["fuzz", "--engine", "jit", "--programs", "40", "--jobs", "2"]);
     let ended = ended(gone).with_status(2);
-    assert!(
-        ended.stderr.contains("osier: no process for native code: cannot start "),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("osier: cannot judge native code: cannot start "), "{ended:#?}");
     assert!(ended.stdout.contains("generated     0 programs"), "{ended:#?}");
 }

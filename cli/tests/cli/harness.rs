@@ -1,8 +1,15 @@
 //! Runs the command and collects its outputs.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use wait_timeout::ChildExt;
+
+/// The time after which a command that is still running fails its test: several times the seconds
+/// that the slowest of them takes on a busy machine.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(600);
 
 /// The kernels of the corpus, as `tests/corpus/sizes` lists them.
 pub(crate) const KERNELS: [&str; 15] = [
@@ -37,10 +44,68 @@ impl Ended {
     }
 }
 
+/// A process that a test started. Dropping it kills the process, so a test that fails leaves none.
+pub(crate) struct Running(Child);
+
+impl Running {
+    /// Starts a process with the input, output and diagnostics that the command names.
+    pub(crate) fn start(command: &mut Command) -> Running {
+        Running(command.spawn().expect("the command starts"))
+    }
+
+    /// The process, for tests that talk to it.
+    pub(crate) fn process(&mut self) -> &mut Child {
+        &mut self.0
+    }
+
+    /// Waits until the process ends and returns its piped outputs.
+    ///
+    /// # Panics
+    ///
+    /// If the process is still running at the deadline.
+    pub(crate) fn output(mut self) -> Output {
+        let stdout = self.0.stdout.take().map(collect);
+        let stderr = self.0.stderr.take().map(collect);
+        let ended = self.0.wait_timeout(DEADLINE).expect("the process can be waited for");
+        let status = ended.unwrap_or_else(|| panic!("still running after {DEADLINE:?}"));
+        let bytes = |thread: Option<JoinHandle<Vec<u8>>>| {
+            thread.map_or(Vec::new(), |thread| thread.join().expect("the outputs are readable"))
+        };
+        Output { status, stdout: bytes(stdout), stderr: bytes(stderr) }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // An error means that the process has ended.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Reads a stream to its end in a thread of its own, since a full pipe would stop the process.
+fn collect(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).expect("the stream is readable");
+        bytes
+    })
+}
+
+/// The root of the workspace: the command's current directory in all tests.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is a folder of the root")
+}
+
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_osier"));
-    command.args(args).current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.args(args).current_dir(root()).stdin(Stdio::null());
     command
+}
+
+/// Runs a command without input and returns its outputs, except those that it directs elsewhere.
+pub(crate) fn output(command: &mut Command) -> Output {
+    Running::start(command).output()
 }
 
 /// Runs the command without input.
@@ -52,18 +117,18 @@ pub(crate) fn osier(args: &[&str]) -> Ended {
 pub(crate) fn osier_with_input(args: &[&str], input: &[u8]) -> Ended {
     let mut command = command(args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the command starts");
-    let mut stdin = child.stdin.take().expect("it is piped");
+    let mut running = Running::start(&mut command);
+    let mut stdin = running.process().stdin.take().expect("it is piped");
     std::thread::scope(|scope| {
         // The command may end without reading all its input.
         scope.spawn(move || drop(stdin.write_all(input)));
-        Ended::of(child.wait_with_output().expect("the command ends"))
+        Ended::of(running.output())
     })
 }
 
 /// A file of the corpus.
 pub(crate) fn corpus(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(name)
+    root().join("tests/corpus").join(name)
 }
 
 /// The path of the module of a kernel.

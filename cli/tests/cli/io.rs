@@ -1,6 +1,8 @@
 //! Missing files, outputs that cannot be written, and inputs that are not modules.
 
-use crate::harness::{command, corpus, file, kernel, osier, osier_with_input, scratch};
+use crate::harness::{
+    command, corpus, file, kernel, osier, osier_with_input, output, root, scratch,
+};
 use std::fs;
 use std::process::Stdio;
 
@@ -78,31 +80,32 @@ fn a_mapping_is_judged_for_the_functions_asked_for() {
         (
             header.replace("functions 2", "functions 0"),
             &[][..],
-            "has none of the functions to check",
+            "the file contains none of the functions to check",
         ),
-        (header.clone(), &[], "2 functions are announced, 0 are there"),
-        (format!("{header}{first}"), &[], "2 functions are announced, 1 are there"),
+        (header.clone(), &[], "the header announces 2 functions; the file has 0"),
+        (format!("{header}{first}"), &[], "the header announces 2 functions; the file has 1"),
         (
             format!("{header}{first}").replace("functions 2", "functions 1"),
             &["--func", "g"],
-            "has none of the functions to check",
+            "the file contains none of the functions to check",
         ),
         (format!("{whole}{second}"), &[], "twice"),
-        (whole.replace("level avail", "level none"), &[], "no level is named `none`"),
+        (whole.replace("level avail", "level none"), &[], "unknown level `none`"),
     ] {
         let ended = check(&text, options).with_status(2);
         assert!(ended.stderr.contains(cause), "{}", ended.stderr);
     }
     let long = check(&whole.replace("anchor ", &format!("anchor {}", "9".repeat(100_000))), &[])
         .with_status(2);
-    assert!(long.stderr.len() < 400, "what is quoted is cut");
+    assert!(long.stderr.len() < 400, "quotations are truncated");
 }
 
 #[test]
 fn branches_that_lines_pass_are_in_the_file() {
     let folder = scratch();
-    let module = include_str!("../oir/passes/thread/a_constant_decides.oir");
-    let (module, _) = module.split_once(";=").expect("what is expected comes last");
+    let module = root().join("tests/oir/passes/thread/a_constant_decides.oir");
+    let module = fs::read_to_string(module).expect("readable");
+    let (module, _) = module.split_once(";=").expect("the expected output comes last");
     let module = file(&folder, "decided.oir", module);
     let whole =
         osier(&["opt", &module, "--pipeline", "thread", "--emit", "mapping"]).with_status(0).stdout;
@@ -191,8 +194,7 @@ fn a_reader_that_has_gone_is_no_failure_and_no_panic() {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let mut command = command(&args);
-        let output =
-            command.stdout(writer).stderr(Stdio::piped()).output().expect("the command ends");
+        let output = output(command.stdout(writer).stderr(Stdio::piped()));
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{args:?} {stderr}");
         assert!(!stderr.contains("panicked") && !stderr.contains("cannot write"), "{stderr}");
@@ -207,11 +209,7 @@ fn diagnostics_that_nobody_reads_change_nothing() {
         [(["report", "tests/corpus/sort.wasm"], 0), (["report", "tests/corpus/missing.wasm"], 2)]
     {
         let writer = writer.try_clone().expect("another handle");
-        let output = command(&args)
-            .stdout(Stdio::piped())
-            .stderr(writer)
-            .output()
-            .expect("the command ends");
+        let output = output(command(&args).stdout(Stdio::piped()).stderr(writer));
         assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(status), status == 2));
     }
 }
@@ -221,8 +219,7 @@ fn diagnostics_that_nobody_reads_change_nothing() {
 fn a_full_disk_is_told() {
     for args in writers().into_iter().filter(|args| args[0] != "--help") {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
-        let output =
-            command(&args).stdout(full).stderr(Stdio::piped()).output().expect("the command ends");
+        let output = output(command(&args).stdout(full).stderr(Stdio::piped()));
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{args:?} {stderr}");
         assert!(
@@ -240,8 +237,7 @@ fn a_full_disk_is_told() {
     // A program sees the write error itself, and its status reports it.
     let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
     let args = ["run", "tests/corpus/sort.wasm", "--", "500"];
-    let output =
-        command(&args).stdout(full).stderr(Stdio::piped()).output().expect("the command ends");
+    let output = output(command(&args).stdout(full).stderr(Stdio::piped()));
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(1) && !stderr.contains("panicked"), "{stderr}");
 }
@@ -320,10 +316,10 @@ fn a_file_larger_than_the_limit_is_refused_before_it_is_held() {
 #[test]
 fn a_file_is_written_whole_or_not_at_all() {
     let folder = scratch();
-    let out = file(&folder, "out.json", "what was there before");
+    let out = file(&folder, "out.json", "the previous contents");
     let bad = file(&folder, "bad.oir", "func");
     osier(&["report", &bad, "-o", &out]).with_status(2);
-    assert_eq!(fs::read_to_string(&out).expect("readable"), "what was there before");
+    assert_eq!(fs::read_to_string(&out).expect("readable"), "the previous contents");
     osier(&["report", &kernel("queens", ""), "--format", "json", "-o", &out]).with_status(0);
     let json = fs::read_to_string(&out).expect("readable");
     assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok());
@@ -347,7 +343,7 @@ fn links_stay_and_what_they_lead_to_is_written() {
             .with_status(status)
     };
     fs::create_dir(at("below")).expect("writable");
-    file(&folder, "there.json", "what was there before");
+    file(&folder, "there.json", "the previous contents");
     symlink("there.json", at("to_file")).expect("a link");
     symlink("below/hop", at("to_nothing")).expect("a link");
     symlink("../made.json", at("below/hop")).expect("a link");

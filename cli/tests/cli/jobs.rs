@@ -75,15 +75,14 @@ fn the_times_of_several_threads_say_what_they_are() {
 
 #[cfg(target_os = "linux")]
 mod interrupted {
-    use crate::harness::{command, file, scratch};
+    use crate::harness::{DEADLINE, Running, file, root, scratch};
     use std::fs;
-    use std::process::{Child, Command, Output, Stdio};
-    use std::time::Duration;
+    use std::process::{Command, Output, Stdio};
+    use std::time::{Duration, Instant};
 
     /// Whether the process handles SIGINT.
-    fn listens(child: &Child) -> bool {
-        let status = fs::read_to_string(format!("/proc/{}/status", child.id()))
-            .expect("the process is there");
+    fn listens(process: u32) -> bool {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
         let caught = status
             .lines()
             .find_map(|line| line.strip_prefix("SigCgt:"))
@@ -91,24 +90,33 @@ mod interrupted {
         u64::from_str_radix(caught.trim(), 16).expect("a mask") & 2 != 0
     }
 
-    /// Runs the command and sends SIGINT as soon as the command handles it.
-    fn interrupted(args: &[&str]) -> Output {
-        let mut command = command(args);
+    /// Whether `env` has made way for the command.
+    fn is_osier(process: u32) -> bool {
+        let executed = fs::read_link(format!("/proc/{process}/exe")).expect("a process");
+        executed == fs::canonicalize(env!("CARGO_BIN_EXE_osier")).expect("the command is a file")
+    }
+
+    /// Runs the command and sends SIGINT as soon as `ready` accepts the process.
+    ///
+    /// The command begins with the default action of SIGINT. A process that a script starts in the
+    /// background, and one under `nohup`, ignores the signal and passes that on to its children.
+    fn interrupted(args: &[&str], ready: fn(u32) -> bool) -> Output {
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_osier")]).args(args);
+        command.current_dir(root());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the command starts");
-        while !listens(&child) {
-            assert!(
-                child.try_wait().expect("it can be asked").is_none(),
-                "it ended before it listened"
-            );
+        let mut running = Running::start(&mut command);
+        let process = running.process().id();
+        let started = Instant::now();
+        while !ready(process) {
+            let ended = running.process().try_wait().expect("the process can be waited for");
+            assert!(ended.is_none(), "the command ended before the signal: {ended:?}");
+            assert!(started.elapsed() < DEADLINE, "the command is not ready for the signal");
             std::thread::sleep(Duration::from_millis(5));
         }
-        let sent = Command::new("kill")
-            .args(["-INT", &child.id().to_string()])
-            .status()
-            .expect("there is a `kill`");
-        assert!(sent.success());
-        child.wait_with_output().expect("the command ends")
+        let sent = Command::new("kill").args(["-INT", &process.to_string()]).status();
+        assert!(sent.expect("there is a `kill`").success());
+        running.output()
     }
 
     fn stderr(output: &Output) -> String {
@@ -127,13 +135,13 @@ mod interrupted {
     fn a_report_is_about_what_was_done_and_no_file_is_half_written() {
         let folder = scratch();
         let path = file(&folder, "many.oir", many());
-        let out = file(&folder, "out.json", "what was there before");
+        let out = file(&folder, "out.json", "the previous contents");
         for args in [
             &["report", &*path, "--format", "json", "-o", &out][..],
             &["report", &path, "--format", "json", "--jobs", "1"],
             &["check", &path, "--format", "json"],
         ] {
-            let output = interrupted(args);
+            let output = interrupted(args, listens);
             assert_eq!(output.status.code(), Some(130), "{args:?} {}", stderr(&output));
             let document: serde_json::Value =
                 serde_json::from_slice(&output.stdout).expect("a whole document");
@@ -144,7 +152,7 @@ mod interrupted {
                 "{args:?}"
             );
         }
-        assert_eq!(fs::read_to_string(&out).expect("readable"), "what was there before");
+        assert_eq!(fs::read_to_string(&out).expect("readable"), "the previous contents");
         assert_eq!(
             fs::read_dir(folder.path()).expect("readable").count(),
             2,
@@ -154,7 +162,8 @@ mod interrupted {
 
     #[test]
     fn the_fuzzer_tells_its_figures() {
-        let output = interrupted(&["fuzz", "--time", "1000", "--jobs", "2", "--json"]);
+        let args = ["fuzz", "--time", "1000", "--jobs", "2", "--format", "json"];
+        let output = interrupted(&args, listens);
         assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
         let document: serde_json::Value =
             serde_json::from_slice(&output.stdout).expect("a whole document");
@@ -171,13 +180,7 @@ mod interrupted {
             "forever.oir",
             "func @f() {\nentry:\n  jump again\nagain:\n  jump again\n}\n",
         );
-        let mut command = command(&["run", &path, "--invoke", "f"]);
-        let mut child = command.stdout(Stdio::null()).spawn().expect("the command starts");
-        let sent = Command::new("kill")
-            .args(["-INT", &child.id().to_string()])
-            .status()
-            .expect("there is a `kill`");
-        assert!(sent.success());
-        assert_eq!(child.wait().expect("it ends").signal(), Some(2));
+        let output = interrupted(&["run", &path, "--invoke", "f"], is_osier);
+        assert_eq!(output.status.signal(), Some(2));
     }
 }

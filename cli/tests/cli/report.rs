@@ -1,6 +1,6 @@
 //! `osier report`: the documented keys, figures that add up, and text of at most 80 columns.
 
-use crate::harness::{KERNELS, file, kernel, osier, scratch};
+use crate::harness::{KERNELS, file, kernel, osier, root, scratch};
 use serde_json::Value;
 use std::fs;
 
@@ -162,7 +162,7 @@ fn the_text_fits_eighty_columns() {
     for name in KERNELS {
         let text = fitting(&kernel(name, ""));
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains("thesis") && words.contains("ours are no reproduction"), "{text}");
+        assert!(words.contains("thesis") && words.contains("ours do not reproduce them"), "{text}");
     }
 }
 
@@ -208,7 +208,7 @@ fn one_function_or_a_list_of_them_can_be_looked_at() {
     let listed = file(&folder, "own", format!("{}\n{}\nno_such_function\n", all[2], all[0]));
     assert_eq!(names(&["--only-functions", &listed]), [all[0].clone(), all[2].clone()]);
     let ended = osier(&["report", &path, "--only-functions", &listed]).with_status(0);
-    assert!(ended.stderr.contains("1 of the names"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("lacks 1 of the functions"), "{}", ended.stderr);
     fs::write(&listed, "no_such_function\n").expect("writable");
     osier(&["report", &path, "--only-functions", &listed]).with_status(2);
 }
@@ -218,10 +218,7 @@ fn functions_no_pass_changes_stay_out_of_the_totals() {
     let report = json(&[&kernel("sort", ""), "--pipeline", ""]);
     assert_eq!(number(&report["totals"]["functions"]["changed"]), 0);
     assert_eq!(number(&report["totals"]["forward"]["points"]), 0);
-    assert!(
-        report["totals"]["forward"]["share"]["avail"].is_null(),
-        "there is no share of nothing"
-    );
+    assert!(report["totals"]["forward"]["share"]["avail"].is_null(), "no share without points");
     for function in list(&report, "functions") {
         let side = &function["forward"];
         assert_eq!(

@@ -153,8 +153,8 @@ fn wrong_calls_are_bad_usage() {
     let folder = scratch();
     let path = file(&folder, "failing.oir", FAILING);
     let cases: [(&[&str], &str); 6] = [
-        (&["--invoke", "divide", "1"], "takes 2 arguments, 1 are given"),
-        (&["--invoke", "divide", "1", "1.5"], "\"1.5\" is no i32"),
+        (&["--invoke", "divide", "1"], "takes 2 arguments; given: 1"),
+        (&["--invoke", "divide", "1", "1.5"], "\"1.5\" is not a valid i32"),
         (&["--invoke", "nothing"], "no function \"nothing\""),
         (&[], "no _start"),
         (&["--engine", "jit"], "no _start"),
@@ -208,7 +208,7 @@ fn stats_are_written_of_a_program_that_native_code_fails_to_run() {
 fn stats_tell_the_time_of_optimizing_what_is_hot() {
     let seconds = |engine: &[&str]| {
         let run = [
-            &["run", "tests/cli/golden/sum.oir", "--stats", "--engine"],
+            &["run", "cli/tests/cli/golden/sum.oir", "--stats", "--engine"],
             engine,
             &["--invoke", "sum", "30", "2"],
         ];

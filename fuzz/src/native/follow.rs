@@ -1,8 +1,8 @@
 //! Follows a native run from transition to transition and compares it with the shadow.
 
 use super::figures::NativeFigures;
-use super::plan::{Half, Plan};
-use super::shadow::{Place, Shadow};
+use super::plan::{Half, NativePlan};
+use super::shadow::{PlannedPoint, Shadow};
 use super::{Clock, ENDED, Stayed};
 use crate::stress::Stress;
 use check::CheckedEntry;
@@ -25,7 +25,7 @@ const HARD_LIMIT: u64 = 3 * SOFT_LIMIT;
 const CONTINUATIONS: u32 = 24;
 
 /// The reason why the oracle ended a run.
-pub(super) enum Stop {
+pub(super) enum FollowEnd {
     /// A difference between native code and the interpreter.
     Finding(String),
     /// A limit of the oracle.
@@ -33,7 +33,7 @@ pub(super) enum Stop {
 }
 
 /// The compiled code of a transition.
-enum Made {
+enum CompiledTransition {
     /// One continuation, which runs the compensation code and then the target version.
     Plain(Arc<Continuation>),
     /// A probe, which runs the compensation code and stops at the landing point, and the
@@ -43,20 +43,20 @@ enum Made {
 
 /// The state that follows the runs of one instance.
 pub(super) struct Following {
-    plan: Plan,
+    plan: NativePlan,
     pub(super) shadow: Shadow,
-    pub(super) stopped: Option<Stop>,
+    pub(super) stopped: Option<FollowEnd>,
     figures: NativeFigures,
     clock: Clock,
     prng: Prng,
     stress: Stress,
     /// The transition to the other version, by function, side and point. Never iterated.
-    made: HashMap<(usize, usize, usize), Made>,
+    made: HashMap<(usize, usize, usize), CompiledTransition>,
     /// The continuation in the same version, by function, side and point. Never iterated.
     stays: HashMap<(usize, usize, usize), Arc<Continuation>>,
     /// The source point of each probe, by the address of the probe's target version. Never
     /// iterated.
-    probes: HashMap<usize, Place>,
+    probes: HashMap<usize, PlannedPoint>,
     continuations: u32,
     /// Whether the budget [`CONTINUATIONS`] is spent.
     spent: bool,
@@ -92,13 +92,13 @@ fn address(version: &Arc<Version>) -> usize {
     Arc::as_ptr(version).addr()
 }
 
-fn finding<T>(text: String) -> Result<T, Stop> {
-    Err(Stop::Finding(text))
+fn finding<T>(text: String) -> Result<T, FollowEnd> {
+    Err(FollowEnd::Finding(text))
 }
 
 impl Following {
     pub(super) fn new(
-        plan: Plan,
+        plan: NativePlan,
         shadow: Shadow,
         clock: Clock,
         prng: Prng,
@@ -182,7 +182,7 @@ impl Following {
         }
     }
 
-    fn half(&self, place: Place) -> &Half {
+    fn half(&self, place: PlannedPoint) -> &Half {
         &self.plan.functions[place.function].sides[place.side]
     }
 
@@ -195,7 +195,11 @@ impl Following {
     ///
     /// # Errors
     /// If the shadow fires another point or ends, or if values, memory or effects differ.
-    fn fired(&mut self, tier: &mut Tier<'_>, at: OpenPoint<'_>) -> Result<Arc<Continuation>, Stop> {
+    fn fired(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: OpenPoint<'_>,
+    ) -> Result<Arc<Continuation>, FollowEnd> {
         let place = self.place_of(at);
         let due = self.shadow.advance(&self.plan);
         if due != Ok(place) {
@@ -204,7 +208,7 @@ impl Following {
                 Err(outcome) => format!("the run ends ({outcome})"),
             };
             return finding(format!(
-                "{} fired in native code, and by the interpreter {due}",
+                "{} fired in native code, but in the interpreter {due}",
                 self.text(place)
             ));
         }
@@ -223,7 +227,7 @@ impl Following {
     }
 
     /// The place of a fired point in the plan.
-    fn place_of(&self, at: OpenPoint<'_>) -> Place {
+    fn place_of(&self, at: OpenPoint<'_>) -> PlannedPoint {
         let function = self
             .plan
             .place(at.version.func())
@@ -231,18 +235,22 @@ impl Following {
         let is = |side: &usize| address(self.version(function, *side)) == address(at.version);
         let side =
             [0, 1].into_iter().find(is).expect("points are compiled into planned versions alone");
-        Place { function, side, point: at.number }
+        PlannedPoint { function, side, point: at.number }
     }
 
     /// Whether the stress switches demand no transition here. After a transition, an anchor must
     /// come before the next one, or a run could alternate within a gap forever.
-    fn stays(&self, place: Place) -> bool {
+    fn stays(&self, place: PlannedPoint) -> bool {
         let number = self.half(place).numbers[place.point];
         self.stress.is_on()
             && !(self.shadow.passed && self.stress.fires(self.visits, number, self.offset))
     }
 
-    fn stay(&mut self, tier: &mut Tier<'_>, place: Place) -> Result<Arc<Continuation>, Stop> {
+    fn stay(
+        &mut self,
+        tier: &mut Tier<'_>,
+        place: PlannedPoint,
+    ) -> Result<Arc<Continuation>, FollowEnd> {
         self.figures.stays += 1;
         let half = self.half(place);
         let (at, values) = (half.points[place.point].at, half.points[place.point].values.clone());
@@ -261,14 +269,18 @@ impl Following {
     }
 
     /// Makes the transition to the other version, first in the shadow.
-    fn cross(&mut self, tier: &mut Tier<'_>, place: Place) -> Result<Arc<Continuation>, Stop> {
+    fn cross(
+        &mut self,
+        tier: &mut Tier<'_>,
+        place: PlannedPoint,
+    ) -> Result<Arc<Continuation>, FollowEnd> {
         let to = self.plan.functions[place.function].ids[1 - place.side];
         self.fire_shadow(place, to)?;
         self.hops += 1;
         self.figures.transitions += 1;
         self.figures.backward += u64::from(place.side == 1);
         if self.hops >= HARD_LIMIT {
-            return Err(Stop::Limit);
+            return Err(FollowEnd::Limit);
         }
         if self.hops == SOFT_LIMIT {
             self.disarm(tier, true);
@@ -284,17 +296,17 @@ impl Following {
             }
         }
         Ok(match &self.made[&key] {
-            Made::Plain(continuation) => Arc::clone(continuation),
-            Made::Probed(probe, _) => Arc::clone(probe),
+            CompiledTransition::Plain(continuation) => Arc::clone(continuation),
+            CompiledTransition::Probed(probe, _) => Arc::clone(probe),
         })
     }
 
-    fn fire_shadow(&mut self, place: Place, to: VersionId) -> Result<(), Stop> {
+    fn fire_shadow(&mut self, place: PlannedPoint, to: VersionId) -> Result<(), FollowEnd> {
         let function = &self.plan.functions[place.function];
         let entry = function.sides[place.side].entry(place.point);
         if let Err(error) = self.shadow.machine.fire(to, entry) {
             return finding(format!(
-                "the interpreter refuses the transition at {}: {error}",
+                "the interpreter rejects the transition at {}: {error}",
                 self.text(place)
             ));
         }
@@ -309,32 +321,44 @@ impl Following {
         &mut self,
         tier: &mut Tier<'_>,
         at: OpenPoint<'_>,
-        place: Place,
-    ) -> Result<Arc<Continuation>, Stop> {
-        let lands =
-            || format!("{} has led to {}", self.text(place), at.version.points()[0].at.inst());
+        place: PlannedPoint,
+    ) -> Result<Arc<Continuation>, FollowEnd> {
+        let lands = || {
+            format!(
+                "the transition at {} landed at {}",
+                self.text(place),
+                at.version.points()[0].at.inst()
+            )
+        };
         self.compare_values(&at.version.points()[0].values, at.values, &lands)?;
         compare_state(tier.machine(), &self.shadow.machine, &lands)?;
         self.figures.compared += at.values.len() as u64;
         self.figures.probed += 1;
         match &self.made[&(place.function, place.side, place.point)] {
-            Made::Probed(_, going_on) => Ok(Arc::clone(going_on)),
-            Made::Plain(_) => unreachable!("only probes lead to a version of their own"),
+            CompiledTransition::Probed(_, going_on) => Ok(Arc::clone(going_on)),
+            CompiledTransition::Plain(_) => {
+                unreachable!("only probes lead to a version of their own")
+            }
         }
     }
 
     /// Compiles a transition: one in three as a continuation, the others as a probe.
-    fn make(&mut self, tier: &mut Tier<'_>, place: Place) -> Result<Made, Stop> {
+    fn make(
+        &mut self,
+        tier: &mut Tier<'_>,
+        place: PlannedPoint,
+    ) -> Result<CompiledTransition, FollowEnd> {
         let function = &self.plan.functions[place.function];
         let (half, other) = (&function.sides[place.side], &function.sides[1 - place.side]);
         let entry = half.entry(place.point);
         let begun = (self.clock)();
-        let failed =
-            |error: jit::ContinueError| Stop::Finding(format!("a transition is refused: {error}"));
+        let failed = |error: jit::ContinueError| {
+            FollowEnd::Finding(format!("the compiler rejects the transition: {error}"))
+        };
         let made = if self.prng.below(3) == 0 {
             let target = other.version.as_ref().expect("the plan was compiled");
             let made = tier.engine().continuation(&half.function, entry, target);
-            Made::Plain(made.map_err(failed)?)
+            CompiledTransition::Plain(made.map_err(failed)?)
         } else {
             let engine = tier.engine();
             let source = (function.func, &half.function);
@@ -343,9 +367,11 @@ impl Following {
             let landing = &probe.target().points()[0];
             let (point, values) = (landing.at, landing.values.clone());
             let taken = tier.adopt(probe.target(), vec![Action::Ask]);
-            taken.map_err(|error| Stop::Finding(format!("a probe is refused: {error}")))?;
+            taken.map_err(|error| {
+                FollowEnd::Finding(format!("the machine rejects the probe: {error}"))
+            })?;
             self.probes.insert(address(probe.target()), place);
-            Made::Probed(
+            CompiledTransition::Probed(
                 probe,
                 self.going_on(tier, (place.function, 1 - place.side), point, &values)?,
             )
@@ -363,7 +389,7 @@ impl Following {
         (function, side): (usize, usize),
         at: ir::Point,
         values: &[Value],
-    ) -> Result<Arc<Continuation>, Stop> {
+    ) -> Result<Arc<Continuation>, FollowEnd> {
         let half = &self.plan.functions[function].sides[side];
         let key = VersionKey::of(&half.function);
         let same = same(at, values);
@@ -372,7 +398,10 @@ impl Following {
         let made = tier.engine().continuation(&half.function, entry, target);
         self.figures.compiled_functions += 1;
         made.map_err(|error| {
-            Stop::Finding(format!("what goes on at {} is refused: {error}", at.inst()))
+            FollowEnd::Finding(format!(
+                "the compiler rejects the continuation from {}: {error}",
+                at.inst()
+            ))
         })
     }
 
@@ -381,14 +410,14 @@ impl Following {
         of: &[Value],
         found: &[u64],
         place: &dyn Fn() -> String,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), FollowEnd> {
         let view = self.shadow.machine.view().expect("the shadow is paused");
         for (value, found) in of.iter().zip(found) {
             let expected = view.value(*value);
             if expected != *found {
                 let place = place();
                 return finding(format!(
-                    "{place}: {value} is {found:#x} in native code, {expected:#x} by the interpreter"
+                    "{place}: {value} is {found:#x} in native code, {expected:#x} in the interpreter"
                 ));
             }
         }
@@ -403,11 +432,11 @@ impl Following {
         machine: &Machine,
         native: &Outcome,
         stayed: &Stayed,
-    ) -> Option<Stop> {
+    ) -> Option<FollowEnd> {
         let end = match self.shadow.advance(&self.plan) {
             Ok(place) => {
                 let due = self.text(place);
-                return Some(Stop::Finding(format!(
+                return Some(FollowEnd::Finding(format!(
                     "the native run ends ({native}) where {due} is due"
                 )));
             }
@@ -415,7 +444,7 @@ impl Following {
         };
         let at_end = || format!("the native run ends ({native})");
         if !ended_alike(native, &end) {
-            return Some(Stop::Finding(format!("{}; by the interpreter: {end}", at_end())));
+            return Some(FollowEnd::Finding(format!("{}; in the interpreter: {end}", at_end())));
         }
         if let Err(stop) = compare_state(machine, &self.shadow.machine, &at_end) {
             return Some(stop);
@@ -424,13 +453,13 @@ impl Following {
             && native.trap() == stayed.outcome.trap();
         if !same {
             let text = format!("{}; without transitions: {}", at_end(), stayed.outcome);
-            return Some(Stop::Finding(text));
+            return Some(FollowEnd::Finding(text));
         }
         let without = || format!("{}, compared with the run without transitions", at_end());
         compare_state(machine, &stayed.machine, &without).err()
     }
 
-    fn text(&self, place: Place) -> String {
+    fn text(&self, place: PlannedPoint) -> String {
         let function = &self.plan.functions[place.function];
         let half = &function.sides[place.side];
         let spec = &half.points[place.point];
@@ -492,13 +521,13 @@ fn compare_state(
     native: &Machine,
     shadow: &Machine,
     place: &dyn Fn() -> String,
-) -> Result<(), Stop> {
+) -> Result<(), FollowEnd> {
     let effects = |machine: &Machine| (machine.trace().count(), machine.trace().digest());
     let (found, expected) = (effects(native), effects(shadow));
     if found != expected {
         return finding(
             format!(
-                "{}: {} effects in native code, {} by the interpreter",
+                "{}: {} effects in native code, {} in the interpreter",
                 place(),
                 found.0,
                 expected.0

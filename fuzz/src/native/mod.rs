@@ -31,13 +31,13 @@ pub use figures::NativeFigures;
 
 use super::case::Case;
 use super::judge::{Judged, hop_limits, judged_by, module_of, pairs_of};
-use super::oracle::{Finding, Oracle};
+use super::oracle::{FuzzFinding, FuzzOracle};
 use super::versions::{derive, map};
-use follow::{Follower, Following, Stop};
+use follow::{FollowEnd, Follower, Following};
 use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::{Func, Module};
 use jit::{Action, Bounds, Config, Engine, Interruption, RunError, Vm, VmError};
-use plan::Plan;
+use plan::NativePlan;
 use shadow::Shadow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -72,7 +72,7 @@ pub fn judge_native(case: &Case, clock: &Clock) -> Judged {
                 figures.fired += trial.figures.fired;
                 figures.native.add(&trial.figures);
                 ended.map_err(|message| {
-                    vec![Finding { oracle: Oracle::Native, versions, message }]
+                    vec![FuzzFinding { oracle: FuzzOracle::Native, versions, message }]
                 })?;
             }
         }
@@ -94,7 +94,7 @@ impl Trial<'_> {
         let mut prng = Prng::new(self.case.seed).fork(tag);
         let config = plan::config(&mut prng);
         let (mut machine, ids) = self.machine(module, pairs)?;
-        let mut plan = Plan::new(pairs, &ids, self.case.stress.is_on(), &mut prng);
+        let mut plan = NativePlan::new(pairs, &ids, self.case.stress.is_on(), &mut prng);
         plan.mark(&mut machine);
         let mut vm = self.instance(module, config)?;
         let engine = vm.engine().clone();
@@ -155,7 +155,7 @@ impl Trial<'_> {
         vm: &mut Vm,
         engine: &Engine,
         module: &Arc<Module>,
-        plan: &mut Plan,
+        plan: &mut NativePlan,
         prng: &mut Prng,
     ) -> Result<(), String> {
         let begun = (self.clock)();
@@ -240,11 +240,11 @@ impl Trial<'_> {
         let stopped = lock().stopped.take();
         match starved(stopped, ended, needed) {
             Ok(()) => Ok(()),
-            Err(Stop::Limit) => {
+            Err(FollowEnd::Limit) => {
                 self.figures.exhausted += 1;
                 Ok(())
             }
-            Err(Stop::Finding(text)) => Err(self.told(vm, args, &text)),
+            Err(FollowEnd::Finding(text)) => Err(self.told(vm, args, &text)),
         }
     }
 
@@ -278,11 +278,11 @@ impl Trial<'_> {
         });
         match compared {
             Ok(()) => Ok(true),
-            Err(Stop::Limit) => {
+            Err(FollowEnd::Limit) => {
                 self.figures.exhausted += 1;
                 Ok(false)
             }
-            Err(Stop::Finding(text)) => Err(self.told(vm, args, &text)),
+            Err(FollowEnd::Finding(text)) => Err(self.told(vm, args, &text)),
         }
     }
 
@@ -302,13 +302,16 @@ const ENDED: RunError = RunError::Interrupted;
 /// The outcome of a native run that the program ended itself.
 ///
 /// # Errors
-/// The reason of the oracle if it stopped the run, a finding if the run failed, and [`Stop::Limit`]
+/// The reason of the oracle if it stopped the run, a finding if the run failed, and [`FollowEnd::Limit`]
 /// for a stack overflow.
-fn came_to(stopped: Option<Stop>, ended: Result<Outcome, RunError>) -> Result<Outcome, Stop> {
+fn came_to(
+    stopped: Option<FollowEnd>,
+    ended: Result<Outcome, RunError>,
+) -> Result<Outcome, FollowEnd> {
     match (stopped, ended) {
         (Some(stop), _) => Err(stop),
-        (None, Err(error)) => Err(Stop::Finding(format!("the native run failed: {error}"))),
-        (None, Ok(Outcome::StackOverflow(_))) => Err(Stop::Limit),
+        (None, Err(error)) => Err(FollowEnd::Finding(format!("the native run failed: {error}"))),
+        (None, Ok(Outcome::StackOverflow(_))) => Err(FollowEnd::Limit),
         (None, Ok(outcome)) => Ok(outcome),
     }
 }
@@ -316,15 +319,15 @@ fn came_to(stopped: Option<Stop>, ended: Result<Outcome, RunError>) -> Result<Ou
 /// Judges the end of a run that got a part of the fuel `needed`. Any end but exhaustion is a
 /// finding, unless the program needs so little fuel that another version may do with the part.
 fn starved(
-    stopped: Option<Stop>,
+    stopped: Option<FollowEnd>,
     ended: Result<Outcome, RunError>,
     needed: u64,
-) -> Result<(), Stop> {
+) -> Result<(), FollowEnd> {
     match came_to(stopped, ended)? {
         Outcome::OutOfFuel(_) => Ok(()),
         _ if needed < 100 * STARVE => Ok(()),
-        outcome => Err(Stop::Finding(format!(
-            "the run ends with a {STARVE}th of the fuel it needs ({outcome})"
+        outcome => Err(FollowEnd::Finding(format!(
+            "the run reached its end with 1/{STARVE} of the fuel that the interpreter needs ({outcome})"
         ))),
     }
 }
@@ -354,8 +357,8 @@ mod tests {
         Site { func: Func::from_u32(0), function: "f".to_owned(), inst: None }
     }
 
-    fn is_finding(ended: Result<(), Stop>) -> bool {
-        matches!(ended, Err(Stop::Finding(_)))
+    fn is_finding(ended: Result<(), FollowEnd>) -> bool {
+        matches!(ended, Err(FollowEnd::Finding(_)))
     }
 
     #[test]
@@ -374,10 +377,10 @@ mod tests {
 
     #[test]
     fn what_a_point_shows_in_a_starved_run_is_a_finding() {
-        let shown = || Some(Stop::Finding("values differ".to_owned()));
+        let shown = || Some(FollowEnd::Finding("values differ".to_owned()));
         assert!(is_finding(starved(shown(), Err(ENDED), 1)));
         assert!(is_finding(starved(shown(), Ok(Outcome::OutOfFuel(site())), MUCH)));
-        assert!(matches!(starved(Some(Stop::Limit), Err(ENDED), MUCH), Err(Stop::Limit)));
+        assert!(matches!(starved(Some(FollowEnd::Limit), Err(ENDED), MUCH), Err(FollowEnd::Limit)));
     }
 
     #[test]
@@ -394,7 +397,7 @@ mod tests {
         assert!(starved(None, Ok(Outcome::OutOfFuel(site())), MUCH).is_ok());
         assert!(matches!(
             starved(None, Ok(Outcome::StackOverflow(site())), MUCH),
-            Err(Stop::Limit)
+            Err(FollowEnd::Limit)
         ));
     }
 }

@@ -219,7 +219,7 @@ pub(super) struct Functions {
 }
 
 /// All versions that are compiled with points.
-pub(super) struct Plan {
+pub(super) struct NativePlan {
     pub(super) functions: Vec<Functions>,
     /// The index of the function and the side, by version of the shadow.
     by_version: Vec<Option<(usize, usize)>>,
@@ -227,7 +227,7 @@ pub(super) struct Plan {
     pub(super) whole: bool,
 }
 
-impl Plan {
+impl NativePlan {
     /// Draws a plan for pairs of versions. Under a stress switch it has all mapped points, and all
     /// wait for their flags.
     pub(super) fn new(
@@ -235,7 +235,7 @@ impl Plan {
         ids: &[[VersionId; 2]],
         stressed: bool,
         prng: &mut Prng,
-    ) -> Plan {
+    ) -> NativePlan {
         let mut functions = Vec::new();
         let whole = prng.below(WHOLE_ONE_IN) == 0;
         for (pair, ids) in pairs.iter().zip(ids) {
@@ -269,7 +269,7 @@ impl Plan {
             }
             functions.push(Functions { func: pair.func, sides, active, start: 0, ids: *ids });
         }
-        let mut plan = Plan { functions, by_version: Vec::new(), whole };
+        let mut plan = NativePlan { functions, by_version: Vec::new(), whole };
         plan.index();
         plan
     }

@@ -1,7 +1,7 @@
 //! The shadow of a native run: the interpreter, which fires the same points at the same visits.
 
 use super::Stayed;
-use super::plan::Plan;
+use super::plan::NativePlan;
 use crate::case::World;
 use interp::{Control, Machine, Observer, Outcome, Run, Scope, View};
 use ir::{Func, Inst};
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 /// A point in the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct PlannedPoint {
     /// The index of the function in the plan.
     pub(super) function: usize,
     pub(super) side: usize,
@@ -54,9 +54,9 @@ impl Shadow {
     ///
     /// # Errors
     /// The outcome, if the run ends first.
-    pub(super) fn advance(&mut self, plan: &Plan) -> Result<Place, Outcome> {
+    pub(super) fn advance(&mut self, plan: &NativePlan) -> Result<PlannedPoint, Outcome> {
         let mut watcher =
-            Watcher { plan, visits: &mut self.visits, passed: &mut self.passed, fires: None };
+            ShadowWatcher { plan, visits: &mut self.visits, passed: &mut self.passed, fires: None };
         match self.machine.run(&mut self.world, &mut watcher) {
             Run::Done(outcome) => Err(outcome),
             Run::Paused => Ok(watcher.fires.expect("the watcher pauses where a point fires")),
@@ -74,15 +74,19 @@ impl Shadow {
 }
 
 /// An observer that pauses the run where a point fires.
-struct Watcher<'s> {
-    plan: &'s Plan,
+struct ShadowWatcher<'s> {
+    plan: &'s NativePlan,
     visits: &'s mut HashMap<u64, Vec<(usize, u64)>>,
     passed: &'s mut bool,
-    fires: Option<Place>,
+    fires: Option<PlannedPoint>,
 }
 
-impl Watcher<'_> {
-    fn fires(&mut self, view: &View<'_>, Place { function, side, point }: Place) -> bool {
+impl ShadowWatcher<'_> {
+    fn fires(
+        &mut self,
+        view: &View<'_>,
+        PlannedPoint { function, side, point }: PlannedPoint,
+    ) -> bool {
         let half = &self.plan.functions[function].sides[side];
         match half.points[point].condition {
             Condition::Flag => half.armed[point],
@@ -101,13 +105,13 @@ impl Watcher<'_> {
     }
 }
 
-impl Observer for Watcher<'_> {
+impl Observer for ShadowWatcher<'_> {
     const SCOPE: Scope = Scope::Marked;
 
     fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
         let Some((function, side)) = self.plan.of(view.version()) else { return Control::Continue };
         let half = &self.plan.functions[function].sides[side];
-        let place = half.point_at(inst).map(|point| Place { function, side, point });
+        let place = half.point_at(inst).map(|point| PlannedPoint { function, side, point });
         let fires = place.filter(|place| self.fires(view, *place));
         if fires.is_none() {
             *self.passed |= half.is_anchor(inst);

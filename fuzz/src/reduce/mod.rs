@@ -12,11 +12,11 @@ mod declarations;
 mod rewrite;
 
 use super::case::Case;
-use super::oracle::Oracle;
+use super::oracle::FuzzOracle;
 use ir::Func;
 use ir::text::{parse_module, print_module};
 use ir::verifier::verify_module;
-use rewrite::Change;
+use rewrite::ReductionStep;
 
 /// The most attempts of a reduction.
 pub const ATTEMPTS: u32 = 4000;
@@ -26,7 +26,11 @@ const ENTRY_INPUTS: usize = 24;
 
 /// Reduces a case in which `oracle` finds something. `judge` returns the oracle that finds
 /// something in a case. Cost: up to [`ATTEMPTS`] judgments.
-pub fn reduce(case: &Case, oracle: Oracle, judge: &dyn Fn(&Case) -> Option<Oracle>) -> Case {
+pub fn reduce(
+    case: &Case,
+    oracle: FuzzOracle,
+    judge: &dyn Fn(&Case) -> Option<FuzzOracle>,
+) -> Case {
     let mut reducer = Reducer { case: case.clone(), oracle, judge, left: ATTEMPTS };
     reducer.normalize();
     // Each kind of step can enable the others, so repeat them until the case stops shrinking.
@@ -61,8 +65,8 @@ fn size(case: &Case) -> (usize, usize, usize, u64) {
 
 struct Reducer<'j> {
     case: Case,
-    oracle: Oracle,
-    judge: &'j dyn Fn(&Case) -> Option<Oracle>,
+    oracle: FuzzOracle,
+    judge: &'j dyn Fn(&Case) -> Option<FuzzOracle>,
     left: u32,
 }
 
@@ -183,7 +187,7 @@ impl Reducer<'_> {
         }
     }
 
-    fn possible(&self, func: Func) -> Vec<Vec<Change>> {
+    fn possible(&self, func: Func) -> Vec<Vec<ReductionStep>> {
         self.case.module.body(func).map(rewrite::possible).unwrap_or_default()
     }
 
@@ -210,7 +214,7 @@ impl Reducer<'_> {
         }
     }
 
-    fn take_changed(&mut self, func: Func, changes: &[Change]) -> bool {
+    fn take_changed(&mut self, func: Func, changes: &[ReductionStep]) -> bool {
         let body = self.case.module.body(func).expect("only functions with a body are changed");
         let Some(smaller) = rewrite::changed(body, changes) else { return false };
         let mut case = self.case.clone();

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A change that makes a function smaller.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Change {
+pub(super) enum ReductionStep {
     /// Replaces a terminator by a return of zeros.
     Return(Inst),
     /// Replaces a terminator by a jump to one of its targets.
@@ -26,33 +26,41 @@ pub(super) enum Change {
 }
 
 /// The changes that are possible in a function, grouped by kind. Kinds that remove most come first.
-pub(super) fn possible(function: &Function) -> Vec<Vec<Change>> {
-    let mut kinds: [Vec<Change>; 8] = Default::default();
+pub(super) fn possible(function: &Function) -> Vec<Vec<ReductionStep>> {
+    let mut kinds: [Vec<ReductionStep>; 8] = Default::default();
     for block in function.blocks() {
         if block != function.entry() {
-            kinds[3].extend(function.block_params(block).iter().map(|p| Change::DropParam(*p)));
-            kinds[4].extend(can_merge(function, block).then_some(Change::Merge(block)));
+            kinds[3]
+                .extend(function.block_params(block).iter().map(|p| ReductionStep::DropParam(*p)));
+            kinds[4].extend(can_merge(function, block).then_some(ReductionStep::Merge(block)));
         }
         for inst in function.block_insts(block) {
             let data = function.inst(inst);
             if data.opcode.is_terminator() {
-                kinds[0].extend((data.opcode != Opcode::Return).then_some(Change::Return(inst)));
+                kinds[0]
+                    .extend((data.opcode != Opcode::Return).then_some(ReductionStep::Return(inst)));
                 let targets = if data.targets.len() > 1 { data.targets.len() } else { 0 };
-                kinds[1].extend((0..targets).map(|target| Change::Jump(inst, target)));
+                kinds[1].extend((0..targets).map(|target| ReductionStep::Jump(inst, target)));
                 continue;
             }
             match data.constant() {
                 Some(bits) => {
                     kinds[7].extend(
-                        [0, 1].into_iter().filter(|b| *b < bits).map(|b| Change::Constant(inst, b)),
+                        [0, 1]
+                            .into_iter()
+                            .filter(|b| *b < bits)
+                            .map(|b| ReductionStep::Constant(inst, b)),
                     );
                     kinds[2].extend(
-                        function.users(data.results[0]).is_empty().then_some(Change::Drop(inst)),
+                        function
+                            .users(data.results[0])
+                            .is_empty()
+                            .then_some(ReductionStep::Drop(inst)),
                     );
                 }
-                None => kinds[2].push(Change::Drop(inst)),
+                None => kinds[2].push(ReductionStep::Drop(inst)),
             }
-            kinds[6].extend(forwarded(function, inst).map(|_| Change::Forward(inst)));
+            kinds[6].extend(forwarded(function, inst).map(|_| ReductionStep::Forward(inst)));
         }
     }
     // Users come after definitions, so remove from the end: a removed user leaves its operands
@@ -79,7 +87,7 @@ fn can_merge(function: &Function, block: Block) -> bool {
 }
 
 /// The function after the changes. `None` if the changes conflict.
-pub(super) fn changed(function: &Function, changes: &[Change]) -> Option<Function> {
+pub(super) fn changed(function: &Function, changes: &[ReductionStep]) -> Option<Function> {
     let mut rewriter = Rewriter {
         function,
         changes: changes.iter().copied().collect(),
@@ -93,7 +101,7 @@ pub(super) fn changed(function: &Function, changes: &[Change]) -> Option<Functio
 
 struct Rewriter<'a> {
     function: &'a Function,
-    changes: BTreeSet<Change>,
+    changes: BTreeSet<ReductionStep>,
     builder: FunctionBuilder,
     /// The replacement of each value.
     values: BTreeMap<Value, Value>,
@@ -101,16 +109,16 @@ struct Rewriter<'a> {
 }
 
 impl Rewriter<'_> {
-    fn has(&self, change: Change) -> bool {
+    fn has(&self, change: ReductionStep) -> bool {
         self.changes.contains(&change)
     }
 
     /// The targets of a terminator after the changes.
     fn targets(&self, inst: Inst) -> Vec<Target> {
         let targets = &self.function.inst(inst).targets;
-        let jump = (0..targets.len()).find(|t| self.has(Change::Jump(inst, *t)));
+        let jump = (0..targets.len()).find(|t| self.has(ReductionStep::Jump(inst, *t)));
         match jump {
-            _ if self.has(Change::Return(inst)) => Vec::new(),
+            _ if self.has(ReductionStep::Return(inst)) => Vec::new(),
             Some(target) => vec![targets[target].clone()],
             None => targets.clone(),
         }
@@ -134,13 +142,13 @@ impl Rewriter<'_> {
     fn rewrite(&mut self) {
         let order = self.order();
         for &block in &order {
-            if self.has(Change::Merge(block)) {
+            if self.has(ReductionStep::Merge(block)) {
                 continue;
             }
             let new = self.builder.create_block();
             self.blocks.insert(block, new);
             for &param in self.function.block_params(block) {
-                if !self.has(Change::DropParam(param)) {
+                if !self.has(ReductionStep::DropParam(param)) {
                     let value = self.builder.append_param(new, self.function.value_type(param));
                     self.values.insert(param, value);
                 }
@@ -159,7 +167,7 @@ impl Rewriter<'_> {
         let mut block = Some(block);
         while let Some(at) = block {
             for &param in self.function.block_params(at) {
-                if self.has(Change::DropParam(param)) && !self.values.contains_key(&param) {
+                if self.has(ReductionStep::DropParam(param)) && !self.values.contains_key(&param) {
                     self.zero(param);
                 }
             }
@@ -188,13 +196,13 @@ impl Rewriter<'_> {
 
     fn inst(&mut self, inst: Inst) {
         let data = self.function.inst(inst);
-        if self.has(Change::Drop(inst)) {
+        if self.has(ReductionStep::Drop(inst)) {
             for &result in data.results.iter().filter(|r| !self.function.users(**r).is_empty()) {
                 self.zero(result);
             }
             return;
         }
-        if self.has(Change::Forward(inst))
+        if self.has(ReductionStep::Forward(inst))
             && let Some(operand) = forwarded(self.function, inst)
         {
             let stands = self.value(operand);
@@ -202,7 +210,8 @@ impl Rewriter<'_> {
             return;
         }
         let args: Vec<Value> = data.args.iter().map(|a| self.value(*a)).collect();
-        let constant = [0, 1].into_iter().find(|bits| self.has(Change::Constant(inst, *bits)));
+        let constant =
+            [0, 1].into_iter().find(|bits| self.has(ReductionStep::Constant(inst, *bits)));
         let spec = match constant {
             Some(bits) => InstSpec::constant(data.ty, bits),
             None => InstSpec {
@@ -219,18 +228,18 @@ impl Rewriter<'_> {
     fn terminator(&mut self, inst: Inst) -> Option<Block> {
         let targets = self.targets(inst);
         if let [target] = targets.as_slice()
-            && self.has(Change::Merge(target.block))
+            && self.has(ReductionStep::Merge(target.block))
         {
             let values: Vec<Value> = target.args.iter().map(|a| self.value(*a)).collect();
             for (param, value) in self.function.block_params(target.block).iter().zip(values) {
-                if !self.has(Change::DropParam(*param)) {
+                if !self.has(ReductionStep::DropParam(*param)) {
                     self.values.insert(*param, value);
                 }
             }
             return Some(target.block);
         }
         let data = self.function.inst(inst);
-        if self.has(Change::Return(inst)) {
+        if self.has(ReductionStep::Return(inst)) {
             let types = self.function.signature().results.clone();
             let zeros: Vec<Value> = types.iter().map(|ty| self.builder.constant(*ty, 0)).collect();
             self.builder.ret(&zeros);
@@ -248,8 +257,10 @@ impl Rewriter<'_> {
 
     fn target(&mut self, target: &Target) -> Target {
         let params = self.function.block_params(target.block);
-        let kept =
-            params.iter().zip(&target.args).filter(|(p, _)| !self.has(Change::DropParam(**p)));
+        let kept = params
+            .iter()
+            .zip(&target.args)
+            .filter(|(p, _)| !self.has(ReductionStep::DropParam(**p)));
         let kept: Vec<Value> = kept.map(|(_, a)| *a).collect();
         let args: Vec<Value> = kept.into_iter().map(|a| self.value(a)).collect();
         let block = self.blocks[&target.block];
@@ -264,7 +275,7 @@ pub(super) fn without_argument(function: &Function, index: usize) -> Option<Func
     let signature = Signature::new(&params, &function.signature().results);
     let mut rewriter = Rewriter {
         function,
-        changes: BTreeSet::from([Change::DropParam(function.arguments()[index])]),
+        changes: BTreeSet::from([ReductionStep::DropParam(function.arguments()[index])]),
         builder: FunctionBuilder::new(function.name(), signature),
         values: BTreeMap::new(),
         blocks: BTreeMap::new(),

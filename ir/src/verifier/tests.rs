@@ -12,6 +12,11 @@ use crate::opcode::Opcode;
 use crate::text::parse_module;
 use crate::types::{Signature, Type};
 use cranelift_entity::EntityRef;
+use proptest::collection::vec;
+use proptest::prelude::Strategy;
+use proptest::sample::select;
+use proptest::test_runner::{Config, TestRunner};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 /// A well-formed module that the cases damage. The comments give the ids in `f`.
@@ -412,27 +417,33 @@ fn unreachable_code_keeps_every_rule_but_dominance() {
 /// panic on any combination.
 #[test]
 fn no_damage_makes_the_verifier_panic() {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut draw = move |bound: u64| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state % bound
-    };
-    let mut found = 0;
-    for _ in 0..3000 {
+    let found = Cell::new(0);
+    let config = Config { cases: 3000, failure_persistence: None, ..Config::default() };
+    let made = TestRunner::new(config).run(&vec(damage(), 1..=3usize), |damages| {
         let mut module = parse(GOOD);
-        for _ in 0..1 + draw(3) {
-            damage_at_random(&mut module, &mut draw);
-        }
-        found += usize::from(!verify_module(&module).is_empty());
-    }
-    assert!(found > 2500, "most damage is found: {found} of 3000");
+        damages.into_iter().for_each(|damage| damage.apply(&mut module));
+        found.set(found.get() + usize::from(!verify_module(&module).is_empty()));
+        Ok(())
+    });
+    made.unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(found.get() > 2500, "most damage is found: {found:?} of 3000");
 }
 
-fn damage_at_random(module: &mut Module, draw: &mut impl FnMut(u64) -> u64) {
-    let opcode = Opcode::ALL[draw(Opcode::ALL.len() as u64) as usize];
-    let ty = Type::ALL[draw(6) as usize];
+/// A change of one part of the good module, which `part` selects. The others are its new contents.
+#[derive(Clone, Debug)]
+struct RandomDamage {
+    part: u32,
+    opcode: Opcode,
+    ty: Type,
+    imm: Imm,
+    id: Inst,
+    other: Inst,
+    target: Block,
+    operand: Value,
+    index: u32,
+}
+
+fn damage() -> impl Strategy<Value = RandomDamage> {
     let imms = [
         Imm::None,
         Imm::Bits(u64::MAX),
@@ -442,33 +453,50 @@ fn damage_at_random(module: &mut Module, draw: &mut impl FnMut(u64) -> u64) {
         Imm::Func(Func::new(7)),
         Imm::Indirect(Sig::new(9), Table::new(0)),
     ];
-    let imm = imms[draw(imms.len() as u64) as usize];
-    let (id, other) = (inst(draw(10) as u32), Some(inst(draw(12) as u32)));
-    let (target, operand) = (block(draw(6) as u32), value(draw(12) as u32));
-    let at = draw(12);
-    if at == 11 {
-        module.funcs.push(FuncDecl { name: "stray".into(), sig: Sig::new(9), import: None });
-    }
-    let f = f(module);
-    match at {
-        0 => f.inst_mut(id).opcode = opcode,
-        1 => f.inst_mut(id).ty = ty,
-        2 => f.inst_mut(id).imm = imm,
-        3 => f.inst_mut(id).args.push(operand),
-        4 => f.inst_mut(id).results.push(operand),
-        5 => f.inst_mut(id).targets.push(Target::new(target, &[operand])),
-        6 => f.inst_mut(id).targets.clear(),
-        7 => f.node_mut(id).next = other,
-        8 => f.node_mut(id).block = target,
-        9 => {
-            let mut blocks: Vec<Block> = f.blocks().collect();
-            blocks.swap(0, draw(4) as usize);
-            f.layout = blocks.into_iter().collect();
+    let contents = (select(Opcode::ALL), select(&Type::ALL[..6]), select(imms.to_vec()));
+    let ids = (0..10u32, 0..12u32, 0..6u32, 0..12u32, 0..9u32);
+    (0..12u32, contents, ids).prop_map(
+        |(part, (opcode, ty, imm), (id, other, target, operand, index))| RandomDamage {
+            part,
+            opcode,
+            ty,
+            imm,
+            id: inst(id),
+            other: inst(other),
+            target: block(target),
+            operand: value(operand),
+            index,
+        },
+    )
+}
+
+impl RandomDamage {
+    fn apply(self, module: &mut Module) {
+        let RandomDamage { part, opcode, ty, imm, id, other, target, operand, index } = self;
+        if part == 11 {
+            module.funcs.push(FuncDecl { name: "stray".into(), sig: Sig::new(9), import: None });
         }
-        10 => {
-            f.values.remove(value(draw(9) as u32));
+        let f = f(module);
+        match part {
+            0 => f.inst_mut(id).opcode = opcode,
+            1 => f.inst_mut(id).ty = ty,
+            2 => f.inst_mut(id).imm = imm,
+            3 => f.inst_mut(id).args.push(operand),
+            4 => f.inst_mut(id).results.push(operand),
+            5 => f.inst_mut(id).targets.push(Target::new(target, &[operand])),
+            6 => f.inst_mut(id).targets.clear(),
+            7 => f.node_mut(id).next = Some(other),
+            8 => f.node_mut(id).block = target,
+            9 => {
+                let mut blocks: Vec<Block> = f.blocks().collect();
+                blocks.swap(0, index as usize % 4);
+                f.layout = blocks.into_iter().collect();
+            }
+            10 => {
+                f.values.remove(value(index));
+            }
+            _ => {}
         }
-        _ => {}
     }
 }
 

@@ -4,20 +4,13 @@ use crate::laws;
 use ir::{
     Block, Function, FunctionBuilder, Global, Imm, InstSpec, Opcode, Signature, Target, Type, Value,
 };
+use proptest::bool::weighted;
+use proptest::collection;
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::{Config, TestRunner};
+use std::cell::Cell;
 use std::collections::BTreeMap;
-
-/// SplitMix64, a small generator with the same results on every platform.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound as u64) as usize
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 enum Expr {
@@ -53,32 +46,51 @@ struct Program {
 
 const ARGS: usize = 2;
 
-fn random_program(random: &mut Random) -> Program {
-    let (vars, blocks) = (ARGS + random.below(5), 1 + random.below(12));
-    let expr = |random: &mut Random| match random.below(6) {
-        0 => Expr::Const(random.below(3) as u64),
-        1 => Expr::Param,
-        2 => Expr::Add(random.below(vars), random.below(vars)),
-        _ => Expr::Var(random.below(vars)),
-    };
-    let stmt = |random: &mut Random| match random.below(7) {
-        0 => Stmt::Emit(random.below(vars)),
-        1 => Stmt::Drop(random.below(vars)),
-        _ => Stmt::Set(random.below(vars), expr(random)),
-    };
-    let block = |random: &mut Random, n: usize| {
-        let stmts = (0..random.below(4)).map(|_| stmt(random)).collect();
-        let targets = [1, 1, 2, 2, 2, 3, 4][random.below(7)];
-        let term = match random.below(5) == 0 || blocks == 1 {
-            true => Term::Return(random.below(vars)),
-            false => {
-                let targets = (0..targets).map(|_| 1 + random.below(blocks - 1)).collect();
-                Term::Go(random.below(vars), targets)
-            }
-        };
-        (n > 0 && random.below(4) == 0, stmts, term)
-    };
-    Program { vars, blocks: (0..blocks).map(|n| block(random, n)).collect() }
+fn expr(vars: usize) -> impl Strategy<Value = Expr> {
+    prop_oneof![
+        1 => (0..3u64).prop_map(Expr::Const),
+        1 => Just(Expr::Param),
+        1 => (0..vars, 0..vars).prop_map(|(a, b)| Expr::Add(a, b)),
+        3 => (0..vars).prop_map(Expr::Var),
+    ]
+}
+
+fn stmt(vars: usize) -> impl Strategy<Value = Stmt> {
+    prop_oneof![
+        1 => (0..vars).prop_map(Stmt::Emit),
+        1 => (0..vars).prop_map(Stmt::Drop),
+        5 => (0..vars, expr(vars)).prop_map(|(var, expr)| Stmt::Set(var, expr)),
+    ]
+}
+
+fn term(vars: usize, blocks: usize) -> BoxedStrategy<Term> {
+    let ends = (0..vars).prop_map(Term::Return);
+    if blocks == 1 {
+        return ends.boxed();
+    }
+    let count = select(vec![1, 1, 2, 2, 2, 3, 4usize]);
+    let targets = count.prop_flat_map(move |count| collection::vec(1..blocks, count));
+    let goes = (0..vars, targets).prop_map(|(var, targets)| Term::Go(var, targets));
+    prop_oneof![1 => ends, 4 => goes].boxed()
+}
+
+fn program() -> impl Strategy<Value = Program> {
+    (ARGS..ARGS + 5, 1..13usize).prop_flat_map(|(vars, blocks)| {
+        let stmts = collection::vec(stmt(vars), 0..4);
+        let block = (weighted(0.25), stmts, term(vars, blocks));
+        collection::vec(block, blocks).prop_map(move |mut blocks| {
+            // The entry has the arguments of the function for parameters, and no other.
+            blocks[0].0 = false;
+            Program { vars, blocks }
+        })
+    })
+}
+
+/// Runs a property on 20,000 values of a strategy.
+fn on_many<S: Strategy>(strategy: &S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
+    let config = Config { cases: 20_000, failure_persistence: None, ..Config::default() };
+    let made = TestRunner::new(config).run(strategy, property);
+    made.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
 /// The observable behavior of a run: the emitted values, and the returned value if the run returned
@@ -270,71 +282,70 @@ fn check_tables(function: &Function) {
 
 #[test]
 fn random_programs_keep_their_meaning_and_get_no_needless_parameter() {
-    let (mut made, mut redundant_joins, mut returned) = (0, 0, 0);
-    for seed in 0..20_000 {
-        let program = random_program(&mut Random(seed));
+    let counts = Cell::new((0, 0, 0));
+    on_many(&program(), |program| {
         let function = build(&program, None);
         check_tables(&function);
         let explicit = |b: Block| match b == function.entry() {
             true => ARGS,
             false => usize::from(program.blocks[b.as_u32() as usize].0),
         };
-        let found = laws::violations(&function, explicit);
-        assert!(found.is_empty(), "seed {seed}: {found:?}");
+        prop_assert_eq!(laws::violations(&function, explicit), Vec::<String>::new());
         let params: usize =
             function.blocks().map(|b| function.block_params(b).len() - explicit(b)).sum();
         let joins = function.blocks().filter(|b| function.predecessors(*b).len() > 1).count();
-        made += params;
-        redundant_joins += (joins * program.vars).saturating_sub(params);
+        let (made, redundant, mut returned) = counts.get();
         for args in [[0, 0], [1, 0], [0, 2], [3, 1]] {
             let expected = run_program(&program, args);
             returned += usize::from(expected.1.is_some());
-            assert_eq!(
-                run_function(&function, args),
-                expected,
-                "seed {seed}, arguments {args:?}: {program:?}"
-            );
+            prop_assert_eq!(run_function(&function, args), expected, "arguments {:?}", args);
         }
-    }
-    // The generator must produce enough cases that the law is about.
+        let redundant = redundant + (joins * program.vars).saturating_sub(params);
+        counts.set((made + params, redundant, returned));
+        Ok(())
+    });
+    // The strategy must produce enough cases that the law is about.
+    let (made, redundant, returned) = counts.get();
     assert!(
-        made > 10_000 && redundant_joins > 100_000 && returned > 20_000,
-        "{made} {redundant_joins} {returned}"
+        made > 10_000 && redundant > 100_000 && returned > 20_000,
+        "{made} {redundant} {returned}"
     );
 }
 
 #[test]
 fn dropping_empty_blocks_keeps_the_meaning() {
-    let (mut dropped, mut kept) = (0, 0);
-    for seed in 0..20_000 {
-        let mut random = Random(seed);
-        let mut program = random_program(&mut random);
+    // Whether each block is emptied and whether it is kept: there are enough empty blocks to form
+    // chains and cycles.
+    let choices = collection::vec((weighted(0.5), weighted(0.25)), 12);
+    let counts = Cell::new((0, 0));
+    on_many(&(program(), choices), |(mut program, choices)| {
         for (n, (has_param, stmts, _)) in program.blocks.iter_mut().enumerate() {
             *has_param = false;
-            // There are enough empty blocks to form chains and cycles.
-            if n > 0 && random.below(2) == 0 {
+            if n > 0 && choices[n].0 {
                 stmts.clear();
             }
         }
-        let keep: Vec<usize> = (0..program.blocks.len()).filter(|_| random.below(4) == 0).collect();
+        let keep: Vec<usize> = (0..program.blocks.len()).filter(|n| choices[*n].1).collect();
         let function = build(&program, Some(&keep));
         check_tables(&function);
-        let found = laws::violations(&function, |b| if b == function.entry() { ARGS } else { 0 });
-        assert!(found.is_empty(), "seed {seed}: {found:?}");
-        dropped += program.blocks.len() - function.block_count();
-        kept += function.block_count();
+        let explicit = |b: Block| if b == function.entry() { ARGS } else { 0 };
+        prop_assert_eq!(laws::violations(&function, explicit), Vec::<String>::new());
+        let (dropped, kept) = counts.get();
+        counts.set((
+            dropped + program.blocks.len() - function.block_count(),
+            kept + function.block_count(),
+        ));
         for args in [[0, 0], [1, 0], [0, 2], [3, 1]] {
             let (expected, got) = (run_program(&program, args), run_function(&function, args));
             // Fuel counts blocks. A run that did not return may get further when there are fewer
             // blocks.
             let length = if expected.1.is_some() { got.0.len() } else { expected.0.len() };
-            assert_eq!(got.0[..length], expected.0, "seed {seed}, arguments {args:?}: {program:?}");
-            assert!(
-                expected.1.is_none() || got.1 == expected.1,
-                "seed {seed}, arguments {args:?}: {program:?}"
-            );
+            prop_assert_eq!(&got.0[..length], &*expected.0, "arguments {:?}", args);
+            prop_assert!(expected.1.is_none() || got.1 == expected.1, "arguments {:?}", args);
         }
-    }
+        Ok(())
+    });
+    let (dropped, kept) = counts.get();
     assert!(dropped > 5_000 && kept > 50_000, "{dropped} {kept}");
 }
 

@@ -10,7 +10,7 @@ mod peer;
 
 use crate::arguments::NativeArguments;
 use crate::engine::{Printed, process};
-use crate::speed::{Measured, Subject, Timed, seconds_of_thread, start, subject, unlike};
+use crate::speed::{Measured, SpeedSubject, Timed, seconds_of_thread, start, subject, unlike};
 use interp::{Limits, Options, Outcome, TraceLevel};
 use ir::Module;
 use jit::{Bounds, Config, Engine, Vm};
@@ -64,7 +64,7 @@ impl Best {
 
 /// The measurements of one program: wasmtime, wasmtime again, our base versions, and our versions
 /// after the pipeline.
-struct Row {
+struct NativeRow {
     theirs: Best,
     again: Best,
     base: Best,
@@ -119,7 +119,7 @@ fn compare(arguments: &NativeArguments, out: &mut dyn Write) -> Result<bool, Str
                         continue;
                     }
                 };
-            let Row { theirs, again, base, optimized } = &row;
+            let NativeRow { theirs, again, base, optimized } = &row;
             say(format!(
                 "{:<12}{:>10.4}{:>8.3}{:>10.4}{:>8.3}{:>10.4}{:>8.3}{:>14.3}{:>10.3}{:>10.3}",
                 subject.name,
@@ -140,7 +140,7 @@ fn compare(arguments: &NativeArguments, out: &mut dyn Write) -> Result<bool, Str
         return Err("there is no program to run".to_owned());
     }
     for route in ["m2r", "o2", ""] {
-        let chosen: Vec<&Row> =
+        let chosen: Vec<&NativeRow> =
             rows.iter().filter(|(r, _)| r.contains(route)).map(|(_, row)| row).collect();
         if !chosen.is_empty() {
             say(summary(
@@ -153,8 +153,8 @@ fn compare(arguments: &NativeArguments, out: &mut dyn Write) -> Result<bool, Str
     Ok(alike)
 }
 
-fn summary(route: &str, rows: &[&Row], pipeline: &str) -> String {
-    let mean_and_worst = |of: fn(&Row) -> f64| {
+fn summary(route: &str, rows: &[&NativeRow], pipeline: &str) -> String {
+    let mean_and_worst = |of: fn(&NativeRow) -> f64| {
         let ratios: Vec<f64> = rows.iter().map(|row| of(row) / row.theirs.run).collect();
         let mean = (ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64).exp();
         format!("{mean:.3}, highest {:.3}", ratios.iter().copied().fold(0.0, f64::max))
@@ -168,14 +168,21 @@ fn summary(route: &str, rows: &[&Row], pipeline: &str) -> String {
     )
 }
 
-fn measure(arguments: &NativeArguments, subject: &Subject) -> Result<Measured<Row>, String> {
+fn measure(
+    arguments: &NativeArguments,
+    subject: &SpeedSubject,
+) -> Result<Measured<NativeRow>, String> {
     let base = load(Format::Wasm, &subject.bytes).map_err(|e| e.in_file(&subject.name))?;
     let pipeline = passes::parse(&arguments.pipeline).map_err(|e| e.to_string())?;
     let optimized =
         Arc::new(optimize(&base, &pipeline, Vigilance::Off, &mut NoDriverObserver).module);
     let base = Arc::new(base);
-    let mut row =
-        Row { theirs: Best::NONE, again: Best::NONE, base: Best::NONE, optimized: Best::NONE };
+    let mut row = NativeRow {
+        theirs: Best::NONE,
+        again: Best::NONE,
+        base: Best::NONE,
+        optimized: Best::NONE,
+    };
     for _ in 0..arguments.corpus.runs {
         let runs = [
             peer::run(subject, arguments)?,
@@ -200,7 +207,7 @@ fn measure(arguments: &NativeArguments, subject: &Subject) -> Result<Measured<Ro
 /// Compiles every function and runs the program. Returns the seconds of compilation, and the run.
 fn run_ours(
     module: &Arc<Module>,
-    subject: &Subject,
+    subject: &SpeedSubject,
     checked: bool,
 ) -> Result<(f64, Timed), String> {
     let bounds = if checked { Bounds::Checked } else { Bounds::Guarded };

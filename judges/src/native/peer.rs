@@ -2,7 +2,7 @@
 
 use crate::arguments::NativeArguments;
 use crate::engine::{Printed, Slice, process};
-use crate::speed::{Subject, Timed, seconds_of_thread};
+use crate::speed::{SpeedSubject, Timed, seconds_of_thread};
 use interp::HostError;
 use std::fmt;
 use wasm::wasi::{MODULE, Wasi};
@@ -10,18 +10,21 @@ use wasmtime::{Caller, Config, Engine, Error, Extern, ExternType, Linker, Module
 
 /// The error by which a program's exit unwinds wasmtime.
 #[derive(Debug)]
-struct Exit(i32);
+struct WasiExit(i32);
 
-impl fmt::Display for Exit {
+impl fmt::Display for WasiExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "exit with status {}", self.0)
     }
 }
 
-impl std::error::Error for Exit {}
+impl std::error::Error for WasiExit {}
 
 /// Compiles the module and runs the program. Returns the seconds of compilation, and the run.
-pub(super) fn run(subject: &Subject, arguments: &NativeArguments) -> Result<(f64, Timed), String> {
+pub(super) fn run(
+    subject: &SpeedSubject,
+    arguments: &NativeArguments,
+) -> Result<(f64, Timed), String> {
     let text = |error: Error| format!("wasmtime: {error:?}");
     let engine = Engine::new(&config(arguments)).map_err(text)?;
     let begun = seconds_of_thread();
@@ -37,7 +40,7 @@ pub(super) fn run(subject: &Subject, arguments: &NativeArguments) -> Result<(f64
     let outcome = entry.call(&mut store, &[], &mut []);
     let seconds = seconds_of_thread() - begun;
     match outcome {
-        Err(error) if error.downcast_ref::<Exit>().is_none_or(|exit| exit.0 != 0) => {
+        Err(error) if error.downcast_ref::<WasiExit>().is_none_or(|exit| exit.0 != 0) => {
             Err(text(error))
         }
         _ => Ok((compile, Timed { seconds, printed: printed.take() })),
@@ -59,7 +62,7 @@ fn config(arguments: &NativeArguments) -> Config {
 fn link(linker: &mut Linker<Wasi<'static>>, module: &Module) -> Result<(), String> {
     for import in module.imports() {
         let ExternType::Func(ty) = import.ty() else {
-            return Err(format!("{}.{} is no function", import.module(), import.name()));
+            return Err(format!("{}.{} is not a function", import.module(), import.name()));
         };
         if import.module() != MODULE {
             return Err(format!("no host module {}", import.module()));
@@ -90,7 +93,7 @@ fn answer(
             }
             Ok(())
         }
-        Err(HostError::Exit(status)) => Err(Error::new(Exit(status))),
+        Err(HostError::Exit(status)) => Err(Error::new(WasiExit(status))),
         Err(HostError::Failed(message)) => Err(Error::msg(message)),
         Err(HostError::Trap(kind)) => Err(Error::msg(kind.to_string())),
     }

@@ -15,7 +15,7 @@ const NAN64: u64 = 0x7ff8_0000_0000_0000;
 /// The module with every float that is converted from another float type made canonical; `None` if
 /// the bytes are not a module.
 pub(super) fn canonical(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut rewriter = Rewriter { params: params(bytes)?.into_iter() };
+    let mut rewriter = NanCanonicalizer { params: params(bytes)?.into_iter() };
     let mut module = Module::new();
     rewriter.parse_core_module(&mut module, Parser::new(0), bytes).ok()?;
     Some(module.finish())
@@ -42,12 +42,12 @@ fn params(bytes: &[u8]) -> Option<Vec<u32>> {
     Some(params)
 }
 
-struct Rewriter {
+struct NanCanonicalizer {
     /// The numbers of parameters for the bodies still to come.
     params: std::vec::IntoIter<u32>,
 }
 
-impl Reencode for Rewriter {
+impl Reencode for NanCanonicalizer {
     type Error = std::convert::Infallible;
 
     fn parse_function_body(

@@ -2,7 +2,7 @@
 
 use super::module::{Sample, sample};
 use super::ours;
-use super::state::{End, difference};
+use super::state::{CallEnd, difference};
 use super::theirs::{TheirModule, Theirs, translate};
 use interp::{Machine, Program, TraceLevel};
 use ir::reference::NULL;
@@ -20,7 +20,7 @@ const CALLS: usize = 6;
 
 /// The statistics of a campaign.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Counts {
+pub struct SmithCounts {
     /// Modules that all engines accepted.
     pub modules: u64,
     /// Seeds whose random bytes do not give a module.
@@ -43,8 +43,8 @@ pub struct Counts {
     pub optimized: u64,
 }
 
-impl AddAssign for Counts {
-    fn add_assign(&mut self, other: Counts) {
+impl AddAssign for SmithCounts {
+    fn add_assign(&mut self, other: SmithCounts) {
         self.modules += other.modules;
         self.none += other.none;
         self.hopeless += other.hopeless;
@@ -81,16 +81,16 @@ impl Instances {
 const NAMES: [&str; 5] = ["base", "base, exactly", "O1", "base, natively", "O1, natively"];
 
 /// A module in our representation, unoptimized and optimized.
-struct Programs {
+struct JudgedPrograms {
     modules: [Arc<Module>; 2],
     decoded: [Program; 2],
 }
 
-impl Programs {
-    fn new(base: Module, optimized: Module) -> Programs {
+impl JudgedPrograms {
+    fn new(base: Module, optimized: Module) -> JudgedPrograms {
         let modules = [base, optimized].map(Arc::new);
         let decoded = modules.each_ref().map(|module| Program::new(module));
-        Programs { modules, decoded }
+        JudgedPrograms { modules, decoded }
     }
 }
 
@@ -98,10 +98,10 @@ impl Programs {
 ///
 /// # Errors
 /// As [`judge_sample`].
-pub(super) fn judge(seed: u64, native: Option<&Engine>) -> Result<Counts, String> {
+pub(super) fn judge(seed: u64, native: Option<&Engine>) -> Result<SmithCounts, String> {
     match sample(seed) {
         Some(sample) => judge_sample(&sample, seed, native),
-        None => Ok(Counts { none: 1, ..Counts::default() }),
+        None => Ok(SmithCounts { none: 1, ..SmithCounts::default() }),
     }
 }
 
@@ -116,8 +116,8 @@ pub(super) fn judge_sample(
     sample: &Sample,
     seed: u64,
     native: Option<&Engine>,
-) -> Result<Counts, String> {
-    let theirs = translate(sample).map_err(|e| format!("wasmi refuses the module: {e}"))?;
+) -> Result<SmithCounts, String> {
+    let theirs = translate(sample).map_err(|e| format!("wasmi rejects the module: {e}"))?;
     let base = match load(Format::Wasm, &sample.bytes) {
         Ok(base) => base,
         Err(error) => {
@@ -126,25 +126,25 @@ pub(super) fn judge_sample(
             let trap = theirs.instance().err();
             let said = message.contains("cannot be instantiated")
                 && trap.as_ref().is_some_and(segment_outside);
-            let counts = Counts { hopeless: 1, ..Counts::default() };
+            let counts = SmithCounts { hopeless: 1, ..SmithCounts::default() };
             let trap = trap.map_or_else(|| "accepts it".to_owned(), |end| end.to_string());
             return if said {
                 Ok(counts)
             } else {
-                Err(format!("the importer refuses it: {message}; wasmi: {trap}"))
+                Err(format!("the importer rejects it: {message}; wasmi: {trap}"))
             };
         }
     };
     let pipeline = passes::parse("O1").map_err(|e| e.to_string())?;
     let optimized = optimize(&base, &pipeline, Vigilance::On, &mut NoObserver).module;
     let size = |module: &Module| module.defined().map(|(_, f)| f.inst_count() as u64).sum();
-    let mut counts = Counts {
+    let mut counts = SmithCounts {
         modules: 1,
         instructions: size(&base),
         optimized: size(&optimized),
-        ..Counts::default()
+        ..SmithCounts::default()
     };
-    let programs = Programs::new(base, optimized);
+    let programs = JudgedPrograms::new(base, optimized);
     let base = &programs.modules[0];
     let funcs: Vec<(&str, Func)> = (sample.exports.iter())
         .filter(|(_, kind, _)| *kind == ExternalKind::Func)
@@ -169,7 +169,7 @@ pub(super) fn judge_sample(
             count(&mut counts, &end);
             // The module may have used up its rounds, which gives this kind of trap. After a limit
             // of an engine, its state is unknown. Both cases need fresh instances.
-            if matches!(end, End::Unfinished | End::Trapped(TrapKind::Unreachable)) {
+            if matches!(end, CallEnd::Unfinished | CallEnd::Trapped(TrapKind::Unreachable)) {
                 instances = fresh(sample, &programs, &theirs, native)?;
             }
         }
@@ -178,29 +178,30 @@ pub(super) fn judge_sample(
 }
 
 /// Whether instantiation failed because a segment does not fit its memory or table.
-fn segment_outside(end: &End) -> bool {
+fn segment_outside(end: &CallEnd) -> bool {
     matches!(
         end,
-        End::Trapped(TrapKind::MemoryOutOfBounds | TrapKind::TableOutOfBounds) | End::Refused(_)
+        CallEnd::Trapped(TrapKind::MemoryOutOfBounds | TrapKind::TableOutOfBounds)
+            | CallEnd::Refused(_)
     )
 }
 
-fn count(counts: &mut Counts, end: &End) {
+fn count(counts: &mut SmithCounts, end: &CallEnd) {
     counts.calls += 1;
     match end {
-        End::Returned(results) => {
+        CallEnd::Returned(results) => {
             counts.returned += 1;
             counts.valued += u64::from(!results.is_empty());
         }
-        End::Trapped(kind) => *counts.traps.entry(*kind).or_default() += 1,
-        End::Unfinished | End::Refused(_) => counts.unfinished += 1,
+        CallEnd::Trapped(kind) => *counts.traps.entry(*kind).or_default() += 1,
+        CallEnd::Unfinished | CallEnd::Refused(_) => counts.unfinished += 1,
     }
 }
 
 /// Fresh instances; `None` if all engines fail to make one.
 fn fresh(
     sample: &Sample,
-    programs: &Programs,
+    programs: &JudgedPrograms,
     theirs: &TheirModule,
     native: Option<&Engine>,
 ) -> Result<Option<Instances>, String> {
@@ -211,7 +212,7 @@ fn fresh(
     let modules =
         programs.modules.iter().filter_map(|module| Some(ours::native_instance(native?, module)));
     let (vms, native_ends): (Vec<_>, Vec<_>) = modules.partition(Result::is_ok);
-    let native_ends: Vec<Option<End>> = native_ends.into_iter().map(Result::err).collect();
+    let native_ends: Vec<Option<CallEnd>> = native_ends.into_iter().map(Result::err).collect();
     match (ours, theirs) {
         ([Ok(fast), Ok(exact), Ok(optimized)], Ok(theirs)) if native_ends.is_empty() => {
             let native = vms.into_iter().filter_map(Result::ok).collect();
@@ -220,19 +221,20 @@ fn fresh(
             Ok(Some(instances))
         }
         (ours, theirs) => {
-            let mut ends: Vec<Option<End>> =
+            let mut ends: Vec<Option<CallEnd>> =
                 ours.into_iter().map(Result::err).chain([theirs.err()]).collect();
             ends.extend(vms.iter().map(|_| None).chain(native_ends));
-            let all = |holds: &dyn Fn(&End) -> bool| {
+            let all = |holds: &dyn Fn(&CallEnd) -> bool| {
                 ends.iter().all(|end| end.as_ref().is_some_and(holds))
             };
-            if ends.contains(&Some(End::Unfinished))
+            if ends.contains(&Some(CallEnd::Unfinished))
                 || all(&segment_outside)
                 || ends.iter().all(|end| *end == ends[0])
             {
                 return Ok(None);
             }
-            let text = |end: &Option<End>| end.as_ref().map_or("made".to_owned(), End::to_string);
+            let text =
+                |end: &Option<CallEnd>| end.as_ref().map_or("made".to_owned(), CallEnd::to_string);
             let text: Vec<String> = NAMES[..3]
                 .iter()
                 .chain(&["wasmi", "natively", "natively"])
@@ -251,14 +253,14 @@ fn call(
     func: Func,
     name: &str,
     args: &[u64],
-) -> Result<End, String> {
+) -> Result<CallEnd, String> {
     let theirs = instances.theirs.call(name, args);
     let ours = instances.ours.each_mut().map(|machine| ours::call(machine, func, args));
-    let native: Vec<End> =
+    let native: Vec<CallEnd> =
         instances.native.iter_mut().map(|vm| ours::native_call(vm, func, args)).collect();
-    let ours: Vec<End> = ours.into_iter().chain(native).collect();
-    if theirs == End::Unfinished || ours.contains(&End::Unfinished) {
-        return Ok(End::Unfinished);
+    let ours: Vec<CallEnd> = ours.into_iter().chain(native).collect();
+    if theirs == CallEnd::Unfinished || ours.contains(&CallEnd::Unfinished) {
+        return Ok(CallEnd::Unfinished);
     }
     for (version, end) in NAMES.iter().zip(&ours) {
         if *end != theirs {
@@ -284,12 +286,12 @@ mod tests {
     use super::*;
 
     /// The verdict on a call of `f`, with one module for our engines and another for wasmi.
-    fn verdict(ours: &str, theirs: &str) -> Result<End, String> {
+    fn verdict(ours: &str, theirs: &str) -> Result<CallEnd, String> {
         let sample =
             |text| Sample::of(wat::parse_str(text).expect("valid text")).expect("a module");
         let (ours, theirs) = (sample(ours), sample(theirs));
         let module = load(Format::Wasm, &ours.bytes).expect("it is supported");
-        let programs = Programs::new(module.clone(), module);
+        let programs = JudgedPrograms::new(module.clone(), module);
         let theirs = translate(&theirs)?;
         let engine = ours::engine().expect("native code is supported where it is tested");
         let mut instances =
@@ -309,9 +311,9 @@ mod tests {
         let text = module(
             "(i32.store (i32.const 9) (i32.const 7)) (global.set 0 (i32.const 3)) (i32.const 5)",
         );
-        assert_eq!(verdict(&text, &text), Ok(End::Returned(vec![5])));
+        assert_eq!(verdict(&text, &text), Ok(CallEnd::Returned(vec![5])));
         let text = module("(i32.div_u (i32.const 1) (i32.const 0))");
-        assert_eq!(verdict(&text, &text), Ok(End::Trapped(TrapKind::DivisionByZero)));
+        assert_eq!(verdict(&text, &text), Ok(CallEnd::Trapped(TrapKind::DivisionByZero)));
         for trap in [
             "(table.copy (i32.const 1) (i32.const 0) (i32.const 2))",
             "(table.set (i32.const 2) (ref.null func))",
@@ -319,7 +321,7 @@ mod tests {
             let text = module(&format!("{trap} (i32.const 5)"));
             assert_eq!(
                 verdict(&text, &text),
-                Ok(End::Trapped(TrapKind::TableOutOfBounds)),
+                Ok(CallEnd::Trapped(TrapKind::TableOutOfBounds)),
                 "{trap}"
             );
         }

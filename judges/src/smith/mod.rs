@@ -11,7 +11,7 @@ mod ours;
 mod state;
 mod theirs;
 
-pub use judge::Counts;
+pub use judge::SmithCounts;
 
 use crate::arguments::SmithArguments;
 use judge::{judge, judge_sample};
@@ -25,7 +25,7 @@ use std::thread;
 
 /// A module about which the engines disagree, or on which one of ours panicked.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Finding {
+pub struct EngineDifference {
     /// The seed of the module.
     pub seed: u64,
     /// Whether an engine panicked.
@@ -44,14 +44,14 @@ pub fn campaign(
     count: u64,
     jobs: usize,
     native: bool,
-) -> Result<(Counts, Vec<Finding>), String> {
+) -> Result<(SmithCounts, Vec<EngineDifference>), String> {
     let engine = native.then(ours::engine).transpose()?;
     let next = AtomicU64::new(0);
-    let total = Mutex::new((Counts::default(), Vec::new()));
+    let total = Mutex::new((SmithCounts::default(), Vec::new()));
     thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
             let work = || {
-                let mut counts = Counts::default();
+                let mut counts = SmithCounts::default();
                 let mut findings = Vec::new();
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
@@ -82,15 +82,15 @@ const STACK: usize = 64 << 20;
 /// Runs a judgment and turns a difference or a panic into a finding.
 fn guarded(
     seed: u64,
-    judgment: impl FnOnce(u64) -> Result<Counts, String>,
-) -> Result<Counts, Finding> {
+    judgment: impl FnOnce(u64) -> Result<SmithCounts, String>,
+) -> Result<SmithCounts, EngineDifference> {
     match catch_unwind(AssertUnwindSafe(|| judgment(seed))) {
         Ok(Ok(counts)) => Ok(counts),
-        Ok(Err(message)) => Err(Finding { seed, panicked: false, message }),
+        Ok(Err(message)) => Err(EngineDifference { seed, panicked: false, message }),
         Err(payload) => {
             let text = payload.downcast_ref::<String>().cloned();
             let text = text.or_else(|| payload.downcast_ref::<&str>().map(|s| (*s).to_owned()));
-            Err(Finding {
+            Err(EngineDifference {
                 seed,
                 panicked: true,
                 message: text.unwrap_or_else(|| "a panic".to_owned()),
@@ -99,14 +99,18 @@ fn guarded(
     }
 }
 
-fn judge_file(file: &Path, seed: u64, native: bool) -> Result<(Counts, Vec<Finding>), String> {
+fn judge_file(
+    file: &Path,
+    seed: u64,
+    native: bool,
+) -> Result<(SmithCounts, Vec<EngineDifference>), String> {
     let engine = native.then(ours::engine).transpose()?;
     let bytes = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
     let sample =
         Sample::of(bytes).ok_or_else(|| format!("{}: no WebAssembly module", file.display()))?;
     Ok(match guarded(seed, |seed| judge_sample(&sample, seed, engine.as_ref())) {
         Ok(counts) => (counts, Vec::new()),
-        Err(finding) => (Counts::default(), vec![finding]),
+        Err(finding) => (SmithCounts::default(), vec![finding]),
     })
 }
 
@@ -130,7 +134,7 @@ pub fn run(arguments: &SmithArguments, out: &mut dyn Write) -> Result<bool, Stri
     };
     for finding in findings.iter().take(20) {
         let kind = if finding.panicked { "panic" } else { "difference" };
-        let Finding { seed, message, .. } = finding;
+        let EngineDifference { seed, message, .. } = finding;
         writeln!(out, "{kind}: --seed {seed} --modules 1: {message}").map_err(|e| e.to_string())?;
     }
     print(&counts, &findings, out).map_err(|e| e.to_string())?;
@@ -140,7 +144,11 @@ pub fn run(arguments: &SmithArguments, out: &mut dyn Write) -> Result<bool, Stri
     Ok(findings.is_empty())
 }
 
-fn print(counts: &Counts, findings: &[Finding], out: &mut dyn Write) -> std::io::Result<()> {
+fn print(
+    counts: &SmithCounts,
+    findings: &[EngineDifference],
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
     let panics = findings.iter().filter(|f| f.panicked).count();
     let rows = [
         ("modules judged", counts.modules),

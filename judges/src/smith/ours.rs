@@ -1,7 +1,7 @@
 //! A module in the interpreter and in native code.
 
 use super::module::Sample;
-use super::state::{End, State};
+use super::state::{CallEnd, InstanceState};
 use interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::reference::NULL;
 use ir::{Func, Global, Memory, Module, Table, Type};
@@ -15,13 +15,13 @@ const FUEL: u64 = 1 << 26;
 
 /// A fresh instance after its start function, or the end of that function. With a trace the exact
 /// tier of the interpreter runs it, otherwise the fast tier.
-pub(super) fn instance(program: &Program, trace: TraceLevel) -> Result<Machine, End> {
+pub(super) fn instance(program: &Program, trace: TraceLevel) -> Result<Machine, CallEnd> {
     let limits = Limits { fuel: FUEL, ..Limits::default() };
     let machine = Machine::with_options(program, limits, Options { trace, ..Options::default() });
-    let mut machine = machine.map_err(|e| End::Refused(e.to_string()))?;
+    let mut machine = machine.map_err(|e| CallEnd::Refused(e.to_string()))?;
     if let Some(start) = machine.start_function() {
         match call(&mut machine, start, &[]) {
-            End::Returned(_) => {}
+            CallEnd::Returned(_) => {}
             end => return Err(end),
         }
     }
@@ -29,7 +29,7 @@ pub(super) fn instance(program: &Program, trace: TraceLevel) -> Result<Machine, 
 }
 
 /// Calls a function.
-pub(super) fn call(machine: &mut Machine, func: Func, args: &[u64]) -> End {
+pub(super) fn call(machine: &mut Machine, func: Func, args: &[u64]) -> CallEnd {
     let outcome = machine.invoke(func, args, &mut NoHost, &mut NoObserver);
     end(machine, func, outcome)
 }
@@ -44,15 +44,15 @@ pub(super) fn engine() -> Result<Engine, String> {
 }
 
 /// Like [`instance`], with every function compiled at its first call.
-pub(super) fn native_instance(engine: &Engine, module: &Arc<Module>) -> Result<Vm, End> {
+pub(super) fn native_instance(engine: &Engine, module: &Arc<Module>) -> Result<Vm, CallEnd> {
     let limits = Limits { fuel: FUEL, ..Limits::default() };
     let options = Options { trace: TraceLevel::Off, ..Options::default() };
     let mut vm =
-        Vm::new(engine, module, limits, options).map_err(|e| End::Refused(e.to_string()))?;
+        Vm::new(engine, module, limits, options).map_err(|e| CallEnd::Refused(e.to_string()))?;
     vm.set_tiering(Box::new(Eager::new(native::NoObserver)));
     if let Some(start) = module.start {
         match native_call(&mut vm, start, &[]) {
-            End::Returned(_) => {}
+            CallEnd::Returned(_) => {}
             end => return Err(end),
         }
     }
@@ -60,28 +60,30 @@ pub(super) fn native_instance(engine: &Engine, module: &Arc<Module>) -> Result<V
 }
 
 /// Calls a function natively.
-pub(super) fn native_call(vm: &mut Vm, func: Func, args: &[u64]) -> End {
+pub(super) fn native_call(vm: &mut Vm, func: Func, args: &[u64]) -> CallEnd {
     match native::invoke(vm, func, args, &mut NoHost) {
         Ok(outcome) => end(vm.machine(), func, outcome),
-        Err(error) => End::Refused(error.to_string()),
+        Err(error) => CallEnd::Refused(error.to_string()),
     }
 }
 
-fn end(machine: &Machine, func: Func, outcome: Outcome) -> End {
+fn end(machine: &Machine, func: Func, outcome: Outcome) -> CallEnd {
     match outcome {
         Outcome::Returned(results) => {
             let types = &machine.declarations().signature(func).results;
-            End::Returned(results.iter().zip(types).map(|(bits, ty)| seen(*ty, *bits)).collect())
+            CallEnd::Returned(
+                results.iter().zip(types).map(|(bits, ty)| seen(*ty, *bits)).collect(),
+            )
         }
-        Outcome::Trapped { kind, .. } => End::Trapped(kind),
-        Outcome::OutOfFuel(_) | Outcome::StackOverflow(_) => End::Unfinished,
-        other => End::Refused(other.to_string()),
+        Outcome::Trapped { kind, .. } => CallEnd::Trapped(kind),
+        Outcome::OutOfFuel(_) | Outcome::StackOverflow(_) => CallEnd::Unfinished,
+        other => CallEnd::Refused(other.to_string()),
     }
 }
 
 /// The observable state of the instance.
-pub(super) fn state(machine: &Machine, sample: &Sample) -> State {
-    let mut state = State::default();
+pub(super) fn state(machine: &Machine, sample: &Sample) -> InstanceState {
+    let mut state = InstanceState::default();
     for (_, kind, index) in &sample.exports {
         match kind {
             ExternalKind::Global => {

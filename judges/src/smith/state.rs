@@ -6,7 +6,7 @@ use std::fmt;
 
 /// The end of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum End {
+pub(super) enum CallEnd {
     /// With these results.
     Returned(Vec<u64>),
     /// With a trap.
@@ -17,16 +17,16 @@ pub(super) enum End {
     Refused(String),
 }
 
-impl fmt::Display for End {
+impl fmt::Display for CallEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            End::Returned(results) => {
+            CallEnd::Returned(results) => {
                 f.write_str("returned")?;
                 results.iter().try_for_each(|r| write!(f, " {r:#x}"))
             }
-            End::Trapped(kind) => write!(f, "trap {kind}"),
-            End::Unfinished => f.write_str("a limit"),
-            End::Refused(message) => write!(f, "refused: {message}"),
+            CallEnd::Trapped(kind) => write!(f, "trap {kind}"),
+            CallEnd::Unfinished => f.write_str("a limit"),
+            CallEnd::Refused(message) => write!(f, "rejected: {message}"),
         }
     }
 }
@@ -34,14 +34,14 @@ impl fmt::Display for End {
 /// The exported globals, memories and tables of an instance, by index. For references it records
 /// only whether they are null, since the engines represent them differently.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub(super) struct State {
+pub(super) struct InstanceState {
     pub(super) globals: BTreeMap<u32, u64>,
     pub(super) memories: BTreeMap<u32, Vec<u8>>,
     pub(super) tables: BTreeMap<u32, Vec<bool>>,
 }
 
 /// The first difference of two states.
-pub(super) fn difference(ours: &State, theirs: &State) -> Option<String> {
+pub(super) fn difference(ours: &InstanceState, theirs: &InstanceState) -> Option<String> {
     if ours == theirs {
         return None;
     }

@@ -1,7 +1,7 @@
 //! A module in wasmi.
 
 use super::module::Sample;
-use super::state::{End, State};
+use super::state::{CallEnd, InstanceState};
 use ir::TrapKind;
 use wasmi_1::errors::{ErrorKind, TableError};
 use wasmi_1::{
@@ -40,9 +40,9 @@ pub(super) fn translate(sample: &Sample) -> Result<TheirModule, String> {
 
 impl TheirModule {
     /// A fresh instance after its start function, or the end of that function.
-    pub(super) fn instance(&self) -> Result<Theirs, End> {
+    pub(super) fn instance(&self) -> Result<Theirs, CallEnd> {
         let mut store = Store::new(&self.engine, ());
-        store.set_fuel(FUEL).map_err(|e| End::Refused(e.to_string()))?;
+        store.set_fuel(FUEL).map_err(|e| CallEnd::Refused(e.to_string()))?;
         let linker = Linker::new(&self.engine);
         let instance =
             linker.instantiate_and_start(&mut store, &self.module).map_err(|e| end(&e))?;
@@ -52,27 +52,29 @@ impl TheirModule {
 
 impl Theirs {
     /// Calls an exported function.
-    pub(super) fn call(&mut self, name: &str, args: &[u64]) -> End {
+    pub(super) fn call(&mut self, name: &str, args: &[u64]) -> CallEnd {
         let Some(func) = self.instance.get_func(&self.store, name) else {
-            return End::Refused(format!("no exported function {name}"));
+            return CallEnd::Refused(format!("no exported function {name}"));
         };
         let ty = func.ty(&self.store);
         let args: Option<Vec<Val>> =
             ty.params().iter().zip(args).map(|(ty, bits)| value(*ty, *bits)).collect();
-        let Some(args) = args else { return End::Refused("an argument is a vector".to_owned()) };
+        let Some(args) = args else {
+            return CallEnd::Refused("an argument is a vector".to_owned());
+        };
         let mut results = vec![Val::I32(0); ty.results().len()];
         match func.call(&mut self.store, &args, &mut results) {
             Ok(()) => match results.iter().map(bits).collect() {
-                Some(results) => End::Returned(results),
-                None => End::Refused("a result is a vector".to_owned()),
+                Some(results) => CallEnd::Returned(results),
+                None => CallEnd::Refused("a result is a vector".to_owned()),
             },
             Err(error) => end(&error),
         }
     }
 
     /// The observable state of the instance.
-    pub(super) fn state(&self, sample: &Sample) -> State {
-        let mut state = State::default();
+    pub(super) fn state(&self, sample: &Sample) -> InstanceState {
+        let mut state = InstanceState::default();
         for (name, kind, index) in &sample.exports {
             match kind {
                 ExternalKind::Global => {
@@ -105,22 +107,22 @@ impl Theirs {
 }
 
 /// The end of a call that did not return.
-fn end(error: &Error) -> End {
+fn end(error: &Error) -> CallEnd {
     match error.as_trap_code() {
-        Some(TrapCode::UnreachableCodeReached) => End::Trapped(TrapKind::Unreachable),
-        Some(TrapCode::MemoryOutOfBounds) => End::Trapped(TrapKind::MemoryOutOfBounds),
-        Some(TrapCode::TableOutOfBounds) => End::Trapped(TrapKind::TableOutOfBounds),
-        Some(TrapCode::IndirectCallToNull) => End::Trapped(TrapKind::NullFunction),
-        Some(TrapCode::IntegerDivisionByZero) => End::Trapped(TrapKind::DivisionByZero),
-        Some(TrapCode::IntegerOverflow) => End::Trapped(TrapKind::IntegerOverflow),
-        Some(TrapCode::BadConversionToInteger) => End::Trapped(TrapKind::InvalidConversion),
-        Some(TrapCode::BadSignature) => End::Trapped(TrapKind::SignatureMismatch),
-        Some(TrapCode::StackOverflow | TrapCode::OutOfFuel) => End::Unfinished,
+        Some(TrapCode::UnreachableCodeReached) => CallEnd::Trapped(TrapKind::Unreachable),
+        Some(TrapCode::MemoryOutOfBounds) => CallEnd::Trapped(TrapKind::MemoryOutOfBounds),
+        Some(TrapCode::TableOutOfBounds) => CallEnd::Trapped(TrapKind::TableOutOfBounds),
+        Some(TrapCode::IndirectCallToNull) => CallEnd::Trapped(TrapKind::NullFunction),
+        Some(TrapCode::IntegerDivisionByZero) => CallEnd::Trapped(TrapKind::DivisionByZero),
+        Some(TrapCode::IntegerOverflow) => CallEnd::Trapped(TrapKind::IntegerOverflow),
+        Some(TrapCode::BadConversionToInteger) => CallEnd::Trapped(TrapKind::InvalidConversion),
+        Some(TrapCode::BadSignature) => CallEnd::Trapped(TrapKind::SignatureMismatch),
+        Some(TrapCode::StackOverflow | TrapCode::OutOfFuel) => CallEnd::Unfinished,
         // wasmi has no trap code for this trap.
         None if matches!(error.kind(), ErrorKind::Table(TableError::CopyOutOfBounds)) => {
-            End::Trapped(TrapKind::TableOutOfBounds)
+            CallEnd::Trapped(TrapKind::TableOutOfBounds)
         }
-        _ => End::Refused(error.to_string()),
+        _ => CallEnd::Refused(error.to_string()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Floating-point operations, in the theory of IEEE 754 numbers.
 
 use super::Meaning;
-use crate::encoder::Terms;
+use crate::encoder::SmtTerms;
 use easy_smt::SExpr;
 use ir::{Opcode, TrapKind, Type};
 
@@ -10,7 +10,7 @@ fn sign(ty: Type) -> u64 {
     ty.mask() / 2 + 1
 }
 
-pub(super) fn unary(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr) -> Meaning {
+pub(super) fn unary(t: SmtTerms<'_>, opcode: Opcode, ty: Type, x: SExpr) -> Meaning {
     let number = t.float(x, ty);
     let integral =
         |mode: &str| Meaning::number(t.app("fp.roundToIntegral", &[t.atom(mode), number]));
@@ -26,7 +26,7 @@ pub(super) fn unary(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr) -> Meaning
     }
 }
 
-pub(super) fn binary(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr, y: SExpr) -> Meaning {
+pub(super) fn binary(t: SmtTerms<'_>, opcode: Opcode, ty: Type, x: SExpr, y: SExpr) -> Meaning {
     let (a, b) = (t.float(x, ty), t.float(y, ty));
     let arithmetic = |operator: &str| Meaning::number(t.app(operator, &[t.atom("RNE"), a, b]));
     match opcode {
@@ -48,7 +48,7 @@ pub(super) fn binary(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr, y: SExpr)
 
 /// The minimum or maximum: NaN if an operand is NaN; of two zeros, the one with the `preferred`
 /// sign. SMT-LIB's own minimum gives the other operand for a NaN, and does not determine the zero.
-fn extremum(t: Terms<'_>, before: &str, preferred: &str, a: SExpr, b: SExpr) -> SExpr {
+fn extremum(t: SmtTerms<'_>, before: &str, preferred: &str, a: SExpr, b: SExpr) -> SExpr {
     let is = |predicate: &str, x: SExpr| t.app(predicate, &[x]);
     let zeros = t.and(&[is("fp.isZero", a), is("fp.isZero", b)]);
     let of_numbers =
@@ -56,7 +56,7 @@ fn extremum(t: Terms<'_>, before: &str, preferred: &str, a: SExpr, b: SExpr) -> 
     t.ite(is("fp.isNaN", a), a, t.ite(is("fp.isNaN", b), b, of_numbers))
 }
 
-pub(super) fn comparison(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr, y: SExpr) -> SExpr {
+pub(super) fn comparison(t: SmtTerms<'_>, opcode: Opcode, ty: Type, x: SExpr, y: SExpr) -> SExpr {
     let (a, b) = (t.float(x, ty), t.float(y, ty));
     match opcode {
         Opcode::Feq => t.app("fp.eq", &[a, b]),
@@ -69,7 +69,7 @@ pub(super) fn comparison(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr, y: SE
     }
 }
 
-pub(super) fn of_int(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr) -> SExpr {
+pub(super) fn of_int(t: SmtTerms<'_>, opcode: Opcode, ty: Type, x: SExpr) -> SExpr {
     let operator = if opcode == Opcode::FloatFromUint { "to_fp_unsigned" } else { "to_fp" };
     t.rounded(operator, ty, x)
 }
@@ -80,7 +80,7 @@ fn power_of_two(exponent: u64, negative: bool, ty: Type) -> u64 {
     if negative { bits | sign(ty) } else { bits }
 }
 
-pub(super) fn to_int(t: Terms<'_>, opcode: Opcode, ty: Type, source: Type, x: SExpr) -> Meaning {
+pub(super) fn to_int(t: SmtTerms<'_>, opcode: Opcode, ty: Type, source: Type, x: SExpr) -> Meaning {
     let signed = matches!(opcode, Opcode::SintFromFloat | Opcode::SintFromFloatSat);
     let number = t.float(x, source);
     let whole = t.app("fp.roundToIntegral", &[t.atom("RTZ"), number]);

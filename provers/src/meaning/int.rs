@@ -1,12 +1,12 @@
 //! Integer operations, in the theory of bit-vectors.
 
 use super::Meaning;
-use crate::encoder::Terms;
+use crate::encoder::SmtTerms;
 use crate::typing::Typing;
 use easy_smt::SExpr;
 use ir::{Opcode, TrapKind, Type};
 
-pub(super) fn unary(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr) -> SExpr {
+pub(super) fn unary(t: SmtTerms<'_>, opcode: Opcode, ty: Type, x: SExpr) -> SExpr {
     let width = ty.bits();
     let bit = |i: u32| t.extract(i, i, x);
     let is_set = |i: u32| t.equal(bit(i), t.atom("#b1"));
@@ -32,11 +32,11 @@ pub(super) fn unary(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr) -> SExpr {
 }
 
 /// The low `from` bits as a signed number of `to` bits.
-fn sign_extended(t: Terms<'_>, x: SExpr, from: u32, to: u32) -> SExpr {
+fn sign_extended(t: SmtTerms<'_>, x: SExpr, from: u32, to: u32) -> SExpr {
     t.indexed("sign_extend", &[to - from], &[t.extract(from - 1, 0, x)])
 }
 
-pub(super) fn binary(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr, y: SExpr) -> Meaning {
+pub(super) fn binary(t: SmtTerms<'_>, opcode: Opcode, ty: Type, x: SExpr, y: SExpr) -> Meaning {
     let width = u64::from(ty.bits());
     // Widths are powers of two, so the amount modulo the width is its low bits.
     let amount = || t.app("bvand", &[y, t.of_type(width - 1, ty)]);
@@ -75,7 +75,7 @@ pub(super) fn binary(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr, y: SExpr)
     meaning
 }
 
-pub(super) fn comparison(t: Terms<'_>, opcode: Opcode, x: SExpr, y: SExpr) -> SExpr {
+pub(super) fn comparison(t: SmtTerms<'_>, opcode: Opcode, x: SExpr, y: SExpr) -> SExpr {
     let operator = match opcode {
         Opcode::Eq => "=",
         Opcode::Ne => "distinct",
@@ -92,7 +92,7 @@ pub(super) fn comparison(t: Terms<'_>, opcode: Opcode, x: SExpr, y: SExpr) -> SE
     t.app(operator, &[x, y])
 }
 
-pub(super) fn resized(t: Terms<'_>, opcode: Opcode, typing: &Typing, x: SExpr) -> SExpr {
+pub(super) fn resized(t: SmtTerms<'_>, opcode: Opcode, typing: &Typing, x: SExpr) -> SExpr {
     let (from, to) = (typing.operands[0].bits(), typing.ty.bits());
     match opcode {
         Opcode::Sextend => sign_extended(t, x, from, to),
@@ -103,7 +103,13 @@ pub(super) fn resized(t: Terms<'_>, opcode: Opcode, typing: &Typing, x: SExpr) -
 }
 
 /// The result of a partial load from the contents, whose low `part` bits are loaded.
-pub(super) fn loaded(t: Terms<'_>, opcode: Opcode, ty: Type, part: u32, contents: SExpr) -> SExpr {
+pub(super) fn loaded(
+    t: SmtTerms<'_>,
+    opcode: Opcode,
+    ty: Type,
+    part: u32,
+    contents: SExpr,
+) -> SExpr {
     match opcode {
         Opcode::Uload8 | Opcode::Uload16 | Opcode::Uload32 => {
             t.indexed("zero_extend", &[ty.bits() - part], &[t.extract(part - 1, 0, contents)])

@@ -9,7 +9,7 @@ mod int;
 #[cfg(test)]
 mod tests;
 
-use crate::encoder::Terms;
+use crate::encoder::SmtTerms;
 use crate::typing::Typing;
 use easy_smt::{Context, SExpr};
 use ir::eval::is_evaluated;
@@ -19,7 +19,7 @@ use std::io;
 
 /// The result of an operation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Value {
+pub(crate) enum SmtValue {
     /// Its bits.
     Bits(SExpr),
     /// The number that the bits represent, if arithmetic computes it. All NaNs are one number,
@@ -31,18 +31,18 @@ pub(crate) enum Value {
 #[derive(Clone, Debug)]
 pub(crate) struct Meaning {
     /// The result, if the operation does not trap.
-    pub(crate) value: Value,
+    pub(crate) value: SmtValue,
     /// The traps, each with its condition; no two conditions hold at once.
     pub(crate) traps: Vec<(TrapKind, SExpr)>,
 }
 
 impl Meaning {
     fn bits(term: SExpr) -> Meaning {
-        Meaning { value: Value::Bits(term), traps: Vec::new() }
+        Meaning { value: SmtValue::Bits(term), traps: Vec::new() }
     }
 
     fn number(term: SExpr) -> Meaning {
-        Meaning { value: Value::Number(term), traps: Vec::new() }
+        Meaning { value: SmtValue::Number(term), traps: Vec::new() }
     }
 }
 
@@ -53,19 +53,19 @@ pub(crate) fn has_meaning(opcode: Opcode) -> bool {
 }
 
 /// The definitions sent to a solver. Each operation is a function, which keeps queries short.
-pub(crate) struct Definitions<'c> {
+pub(crate) struct SmtDefinitions<'c> {
     context: &'c mut Context,
     /// By the name of the function: whether the result is a number, and the traps.
     known: BTreeMap<String, (bool, Vec<TrapKind>)>,
 }
 
-impl<'c> Definitions<'c> {
-    pub(crate) fn new(context: &'c mut Context) -> Definitions<'c> {
-        Definitions { context, known: BTreeMap::new() }
+impl<'c> SmtDefinitions<'c> {
+    pub(crate) fn new(context: &'c mut Context) -> SmtDefinitions<'c> {
+        SmtDefinitions { context, known: BTreeMap::new() }
     }
 
-    pub(crate) fn terms(&self) -> Terms<'_> {
-        Terms::new(self.context)
+    pub(crate) fn terms(&self) -> SmtTerms<'_> {
+        SmtTerms::new(self.context)
     }
 
     /// A new variable that holds a value of a type.
@@ -80,7 +80,7 @@ impl<'c> Definitions<'c> {
         let (is_number, traps) = self.known[&name].clone();
         let terms = self.terms();
         let result = terms.app(&name, operands);
-        let value = if is_number { Value::Number(result) } else { Value::Bits(result) };
+        let value = if is_number { SmtValue::Number(result) } else { SmtValue::Bits(result) };
         let traps = traps
             .into_iter()
             .map(|kind| (kind, terms.app(&trap_name(&name, kind), operands)))
@@ -102,8 +102,8 @@ impl<'c> Definitions<'c> {
             names.iter().take(typing.operands.len()).map(|n| terms.atom(n)).collect();
         let meaning = meaning(terms, typing, &operands);
         let (body, sort, is_number) = match meaning.value {
-            Value::Bits(body) => (body, terms.bits_sort(typing.result), false),
-            Value::Number(body) => (body, terms.float_sort(typing.result), true),
+            SmtValue::Bits(body) => (body, terms.bits_sort(typing.result), false),
+            SmtValue::Number(body) => (body, terms.float_sort(typing.result), true),
         };
         let sorts: Vec<SExpr> = typing.operands.iter().map(|t| terms.bits_sort(*t)).collect();
         let parameters =
@@ -129,7 +129,7 @@ fn trap_name(operation: &str, kind: TrapKind) -> String {
 ///
 /// # Panics
 /// If [`has_meaning`] is false for the opcode.
-fn meaning(t: Terms<'_>, typing: &Typing, operands: &[SExpr]) -> Meaning {
+fn meaning(t: SmtTerms<'_>, typing: &Typing, operands: &[SExpr]) -> Meaning {
     let (opcode, ty) = (typing.opcode, typing.ty);
     match (opcode.shape(), operands) {
         (Shape::IntUnary, [x]) => Meaning::bits(int::unary(t, opcode, ty, *x)),
@@ -163,6 +163,6 @@ fn meaning(t: Terms<'_>, typing: &Typing, operands: &[SExpr]) -> Meaning {
 }
 
 /// 1 or 0, as an `i32`.
-fn truth(t: Terms<'_>, condition: SExpr) -> SExpr {
+fn truth(t: SmtTerms<'_>, condition: SExpr) -> SExpr {
     t.ite(condition, t.of_type(1, Type::I32), t.of_type(0, Type::I32))
 }

@@ -1,7 +1,7 @@
 //! A test that every operation has a meaning. It needs no solver.
 
-use super::{Value, has_meaning, meaning};
-use crate::encoder::Terms;
+use super::{SmtValue, has_meaning, meaning};
+use crate::encoder::SmtTerms;
 use crate::typing::typings;
 use easy_smt::{ContextBuilder, SExpr};
 use ir::Opcode;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 #[test]
 fn every_operation_on_values_has_a_meaning() {
     let context = ContextBuilder::new().build().expect("a context without a solver");
-    let t = Terms::new(&context);
+    let t = SmtTerms::new(&context);
     let mut written = 0;
     for opcode in Opcode::ALL.iter().copied().filter(|o| has_meaning(*o)) {
         let typings = typings(opcode);
@@ -26,8 +26,8 @@ fn every_operation_on_values_has_a_meaning() {
                 "{typing:?}"
             );
             match meaning.value {
-                Value::Bits(_) => {}
-                Value::Number(_) => assert!(typing.result.is_float(), "{typing:?}"),
+                SmtValue::Bits(_) => {}
+                SmtValue::Number(_) => assert!(typing.result.is_float(), "{typing:?}"),
             }
             written += 1;
         }
@@ -39,7 +39,7 @@ fn every_operation_on_values_has_a_meaning() {
 #[test]
 fn meanings_differ() {
     let context = ContextBuilder::new().build().expect("a context without a solver");
-    let t = Terms::new(&context);
+    let t = SmtTerms::new(&context);
     let mut seen = BTreeSet::new();
     let mut count = 0;
     for opcode in Opcode::ALL.iter().copied().filter(|o| has_meaning(*o)) {
@@ -47,12 +47,12 @@ fn meanings_differ() {
         let Some(typing) = typings(opcode).pop() else { continue };
         let operands: Vec<SExpr> =
             ["a", "b", "c"].iter().take(typing.operands.len()).map(|n| t.atom(n)).collect();
-        let (Value::Bits(term) | Value::Number(term)) = meaning(t, &typing, &operands).value;
+        let (SmtValue::Bits(term) | SmtValue::Number(term)) = meaning(t, &typing, &operands).value;
         let loads = matches!(opcode.shape(), ir::Shape::Load(_));
         let traps = opcode.can_trap();
         let is_new =
             seen.insert((typing.operands, loads, traps, context.display(term).to_string()));
-        assert!(is_new, "{} means what another operation means", opcode.name());
+        assert!(is_new, "{} has the meaning of another operation", opcode.name());
         count += 1;
     }
     assert!(count > 60, "{count} operations");

@@ -1,6 +1,6 @@
 //! WebAssembly programs of the corpus, read from files as cases of the fuzzer.
 
-use super::super::failure::Failure;
+use super::super::failure::CommandFailure;
 use super::super::input;
 use fuzz::{Case, Stress, World};
 use osier::Limits;
@@ -18,8 +18,8 @@ const POLICY: Policy = Policy::Sampled { first: 16, one_in: 100 };
 /// The most instructions that a version of a program may execute in a run.
 const FUEL: u64 = 1 << 32;
 
-/// A program and a case that runs it. `Programs` fills in the passes and the level later.
-pub(super) struct Program {
+/// A program and a case that runs it. `CorpusPrograms` fills in the passes and the level later.
+pub(super) struct CorpusProgram {
     /// The program and its arguments in the form that `--corpus` accepts.
     pub(super) command: String,
     pub(super) case: Case,
@@ -33,7 +33,7 @@ pub(super) struct Program {
 pub(super) fn programs(
     arguments: &[String],
     stdin: Option<&Path>,
-) -> Result<Vec<Program>, Failure> {
+) -> Result<Vec<CorpusProgram>, CommandFailure> {
     let bytes = stdin.map(input::read).transpose()?.map(|read| read.bytes).unwrap_or_default();
     let stdin: Arc<[u8]> = bytes.into();
     let mut programs = Vec::new();
@@ -51,9 +51,9 @@ pub(super) fn programs(
 }
 
 /// The paths of the `.wasm` files in a folder, sorted.
-fn modules(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn modules(folder: &Path) -> Result<Vec<PathBuf>, CommandFailure> {
     let cannot =
-        |e: std::io::Error| Failure::input(format!("cannot read {}: {e}", folder.display()));
+        |e: std::io::Error| CommandFailure::input(format!("cannot read {}: {e}", folder.display()));
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(cannot)? {
         let path = entry.map_err(cannot)?.path();
@@ -63,25 +63,27 @@ fn modules(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     }
     files.sort();
     match files.is_empty() {
-        true => Err(Failure::input(format!("{} holds no .wasm file", folder.display()))),
+        true => Err(CommandFailure::input(format!("{} contains no .wasm file", folder.display()))),
         false => Ok(files),
     }
 }
 
 /// Reads one program. `command` is the path of a file, or a path and arguments separated by blanks.
 /// A path that names an existing file wins, so a path may contain blanks.
-fn program(command: &str, stdin: &Arc<[u8]>) -> Result<Program, Failure> {
+fn program(command: &str, stdin: &Arc<[u8]>) -> Result<CorpusProgram, CommandFailure> {
     let args: Vec<String> = match Path::new(command).is_file() {
         true => vec![command.to_owned()],
         false => command.split_whitespace().map(str::to_owned).collect(),
     };
-    let path =
-        args.first().ok_or_else(|| Failure::input("a program of the corpus is FILE ARGS"))?;
+    let path = args.first().ok_or_else(|| CommandFailure::input("--corpus expects FILE ARGS"))?;
     let module = input::load(Path::new(path), &Limits::default())?.module;
-    let entry =
-        module.lookup("_start").ok_or_else(|| Failure::input(format!("{path} has no _start")))?;
+    let entry = module
+        .lookup("_start")
+        .ok_or_else(|| CommandFailure::input(format!("{path} has no _start")))?;
     if !module.signature(entry).params.is_empty() || module.body(entry).is_none() {
-        return Err(Failure::input(format!("{path}: _start is no function without arguments")));
+        return Err(CommandFailure::input(format!(
+            "{path}: _start must be a function with a body and no parameters"
+        )));
     }
     let case = Case {
         module,
@@ -98,5 +100,5 @@ fn program(command: &str, stdin: &Arc<[u8]>) -> Result<Program, Failure> {
         stress: Stress::default(),
         seed: 0,
     };
-    Ok(Program { command: command.to_owned(), case })
+    Ok(CorpusProgram { command: command.to_owned(), case })
 }

@@ -6,21 +6,23 @@ mod native;
 mod smith;
 mod sources;
 
-use super::failure::{Failure, tell};
-use super::interrupt::Interrupt;
+use super::failure::{CommandFailure, tell};
+use super::format::{OutputFormat, json};
+use super::interrupt::CtrlC;
 use super::jobs::Jobs;
 use super::level;
 use super::output::Output;
-use corpus::Program;
+use corpus::CorpusProgram;
 use fuzz::{
-    self, Budget, Case, Figures, Options, Oracle, Results, Source, Stress, campaign, campaign_by,
+    self, CampaignLimits, CampaignOptions, Case, CaseSource, Figures, FuzzOracle, Results, Stress,
+    campaign, campaign_by,
 };
 use fuzz::{FuzzFailure, FuzzReport};
 use osier::schema;
 use osr::Level;
 use passes::Pipeline;
 use smith::Smith;
-use sources::{Generated, Programs};
+use sources::{CorpusPrograms, Generated};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -44,13 +46,13 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     transitions: Option<u64>,
     /// The seed of the first generated program; each later program takes the next seed
-    #[arg(long, value_name = "S", default_value_t = Options::default().seed)]
+    #[arg(long, value_name = "S", default_value_t = CampaignOptions::default().seed)]
     seed: u64,
     /// Approximate number of instructions of a generated program's main function
-    #[arg(long, value_name = "N", default_value_t = Options::default().size, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = CampaignOptions::default().size, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     size: u32,
     /// Number of argument lists to run each generated program with
-    #[arg(long, value_name = "N", default_value_t = Options::default().inputs, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = CampaignOptions::default().inputs, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     inputs: u32,
     #[command(flatten)]
     jobs: Jobs,
@@ -68,13 +70,13 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=i64::from(fuzz::MAX_VERSIONS)))]
     versions: Option<u32>,
     /// Transitions per run and direction after which the run continues to its end (--engine interp)
-    #[arg(long, value_name = "N", default_value_t = Options::default().going_on)]
+    #[arg(long, value_name = "N", default_value_t = CampaignOptions::default().going_on)]
     going_on: u32,
     /// Make and check no certificates (--engine interp)
     #[arg(long)]
     no_certificates: bool,
     /// Chains of random transitions among all versions, for each argument list (--engine interp)
-    #[arg(long, value_name = "N", default_value_t = Options::default().chains)]
+    #[arg(long, value_name = "N", default_value_t = CampaignOptions::default().chains)]
     chains: u32,
     #[command(flatten)]
     stress: StressArgs,
@@ -87,9 +89,9 @@ pub(super) struct Args {
     /// File that WebAssembly programs read as their standard input
     #[arg(long, value_name = "FILE")]
     stdin: Option<PathBuf>,
-    /// Print the figures as JSON; the keys are those of osier::schema::FuzzReport
-    #[arg(long)]
-    json: bool,
+    /// Format of the figures; the keys of JSON are those of osier_fuzz::FuzzReport
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    format: OutputFormat,
     /// Fail when the figures of generated programs fall below the floors (--engine interp)
     #[arg(long)]
     floors: bool,
@@ -97,11 +99,11 @@ pub(super) struct Args {
     #[arg(long)]
     no_reduce: bool,
     /// Engine that makes the transitions
-    #[arg(long, value_enum, default_value_t = Engine::Interp)]
-    engine: Engine,
+    #[arg(long, value_enum, default_value_t = FuzzEngine::Interp)]
+    engine: FuzzEngine,
     /// Judge only these cases and write lines for the parent process
     #[arg(long, hide = true)]
-    native_cases: Option<native::Share>,
+    native_cases: Option<native::CaseRange>,
     /// Judge only the case on standard input
     #[arg(long, hide = true)]
     native_case: Option<String>,
@@ -109,7 +111,7 @@ pub(super) struct Args {
 
 /// Engine that makes the transitions
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-enum Engine {
+enum FuzzEngine {
     /// The interpreter, by all oracles
     Interp,
     /// Native code, compared with the interpreter at each transition; runs in child processes
@@ -118,25 +120,25 @@ enum Engine {
 
 /// The sources of cases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum SourceKind {
     Corpus,
     Smith,
     Generated,
 }
 
-impl Kind {
-    const ALL: [Kind; 3] = [Kind::Corpus, Kind::Smith, Kind::Generated];
+impl SourceKind {
+    const ALL: [SourceKind; 3] = [SourceKind::Corpus, SourceKind::Smith, SourceKind::Generated];
 
     fn name(self) -> &'static str {
         match self {
-            Kind::Corpus => "corpus",
-            Kind::Smith => "smith",
-            Kind::Generated => "generated",
+            SourceKind::Corpus => "corpus",
+            SourceKind::Smith => "smith",
+            SourceKind::Generated => "generated",
         }
     }
 
-    fn from_name(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    fn from_name(name: &str) -> Option<SourceKind> {
+        SourceKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
@@ -158,9 +160,9 @@ struct StressArgs {
 }
 
 impl Args {
-    fn options(&self) -> Options {
+    fn options(&self) -> CampaignOptions {
         let StressArgs { osr_every, osr_at_static, osr_at_dynamic, stress_seed } = self.stress;
-        Options {
+        CampaignOptions {
             seed: self.seed,
             size: self.size,
             inputs: self.inputs,
@@ -199,31 +201,32 @@ impl Args {
 /// # Errors
 /// If an oracle finds something, or a figure is below its floor and `--floors` is set. Also if an
 /// input is wrong, no child process can be started, or the user pressed Ctrl-C.
-pub(super) fn fuzz(args: Args) -> Result<(), Failure> {
+pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
     if args.native_case.is_some() {
         return quietly(|| native::child_of_one(args.options().generated(args.seed)));
     }
-    if args.floors && args.engine == Engine::Jit {
-        return Err(Failure::input(
-            "--floors are floors of what --engine interp does; there are none for --engine jit",
-        ));
+    if args.floors && args.engine == FuzzEngine::Jit {
+        return Err(CommandFailure::input("--floors applies to --engine interp only"));
     }
     let programs = corpus::programs(&args.corpus, args.stdin.as_deref())?;
     if let Some(share) = &args.native_cases {
         return quietly(|| as_child(&args, programs, share));
     }
-    let clock =
-        Clock { started: Instant::now(), interrupt: Interrupt::listen(), broken: Mutex::default() };
+    let clock = CampaignStop {
+        started: Instant::now(),
+        interrupt: CtrlC::listen(),
+        broken: Mutex::default(),
+    };
     let (parts, report) = quietly(|| {
-        let parts = Parts::judged(&args, programs, &clock);
+        let parts = CampaignResults::judged(&args, programs, &clock);
         let report = parts.report(&args, &clock);
         (parts, report)
     });
     let interrupted = report.interrupted;
     clock.interrupt.end();
-    let text = match args.json {
-        true => serde_json::to_string_pretty(&report).expect("figures have a JSON form") + "\n",
-        false => parts.text(&report),
+    let text = match args.format {
+        OutputFormat::Json => json(&report),
+        OutputFormat::Text => parts.text(&report),
     };
     Output::Stdout.write(&text)?;
     tell_speed(&report);
@@ -233,38 +236,44 @@ pub(super) fn fuzz(args: Args) -> Result<(), Failure> {
         if let Err(failure) = verdict {
             failure.tell();
         }
-        return Err(Failure::Input(why));
+        return Err(CommandFailure::Input(why));
     }
     match (interrupted, verdict) {
         (false, verdict) => verdict,
-        (true, Ok(())) => Err(Failure::Interrupted),
+        (true, Ok(())) => Err(CommandFailure::Interrupted),
         (true, Err(failure)) => {
             failure.tell();
-            Err(Failure::Interrupted)
+            Err(CommandFailure::Interrupted)
         }
     }
 }
 
 /// Judges a share of the cases and writes its results for the parent process.
-fn as_child(args: &Args, programs: Vec<Program>, share: &native::Share) -> Result<(), Failure> {
+fn as_child(
+    args: &Args,
+    programs: Vec<CorpusProgram>,
+    share: &native::CaseRange,
+) -> Result<(), CommandFailure> {
     let options = args.options();
     let cases = share.cases.clone();
     match share.kind {
-        Kind::Corpus => native::child(&Programs::new(programs, &options), cases),
-        Kind::Smith => native::child(&Smith { options, modules: args.smith.unwrap_or(0) }, cases),
-        Kind::Generated => native::child(&Generated { options }, cases),
+        SourceKind::Corpus => native::child(&CorpusPrograms::new(programs, &options), cases),
+        SourceKind::Smith => {
+            native::child(&Smith { options, modules: args.smith.unwrap_or(0) }, cases)
+        }
+        SourceKind::Generated => native::child(&Generated { options }, cases),
     }
 }
 
 /// The events that end a campaign before its limits.
-struct Clock {
+struct CampaignStop {
     started: Instant,
-    interrupt: Interrupt,
+    interrupt: CtrlC,
     /// The error that keeps the command from judging further cases.
     broken: Mutex<Option<String>>,
 }
 
-impl Clock {
+impl CampaignStop {
     fn broken(&self) -> Option<String> {
         self.broken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -297,27 +306,27 @@ fn quietly<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// The results of the campaigns of one command.
-struct Parts {
+struct CampaignResults {
     /// With the command of each failure.
     corpus: Option<(Results, Vec<String>)>,
     smith: Option<Results>,
     generated: Option<Results>,
 }
 
-impl Parts {
+impl CampaignResults {
     /// Runs the campaigns one after another.
-    fn judged(args: &Args, programs: Vec<Program>, clock: &Clock) -> Parts {
+    fn judged(args: &Args, programs: Vec<CorpusProgram>, clock: &CampaignStop) -> CampaignResults {
         let options = args.options();
         let corpus = (!programs.is_empty()).then(|| {
-            let source = Programs::new(programs, &options);
-            let results = run(args, Kind::Corpus, &source, source.len(), u64::MAX, clock);
+            let source = CorpusPrograms::new(programs, &options);
+            let results = run(args, SourceKind::Corpus, &source, source.len(), u64::MAX, clock);
             let commands =
                 results.failures.iter().map(|f| source.command(f.number).to_owned()).collect();
             (results, commands)
         });
         let smith = args.smith.map(|modules| {
             let source = Smith { options: options.clone(), modules };
-            run(args, Kind::Smith, &source, modules, u64::MAX, clock)
+            run(args, SourceKind::Smith, &source, modules, u64::MAX, clock)
         });
         // Corpus and wasm-smith cases run in full; their transitions count against the limit for
         // generated programs.
@@ -327,8 +336,8 @@ impl Parts {
         let source = Generated { options };
         let generated = args
             .generates()
-            .then(|| run(args, Kind::Generated, &source, args.most_programs(), left, clock));
-        Parts { corpus, smith, generated }
+            .then(|| run(args, SourceKind::Generated, &source, args.most_programs(), left, clock));
+        CampaignResults { corpus, smith, generated }
     }
 
     fn results(&self) -> impl Iterator<Item = &Results> {
@@ -341,7 +350,7 @@ impl Parts {
         all
     }
 
-    fn report(&self, args: &Args, clock: &Clock) -> FuzzReport {
+    fn report(&self, args: &Args, clock: &CampaignStop) -> FuzzReport {
         let all = self.figures();
         let options = args.options();
         FuzzReport {
@@ -363,16 +372,21 @@ impl Parts {
     }
 
     /// The figures below their floors. Floors exist only for the interpreter.
-    fn below_floors(&self, engine: Engine) -> Vec<String> {
-        let generated = self.generated.as_ref().filter(|_| engine == Engine::Interp);
+    fn below_floors(&self, engine: FuzzEngine) -> Vec<String> {
+        let generated = self.generated.as_ref().filter(|_| engine == FuzzEngine::Interp);
         generated.map(|results| results.figures.below_floors()).unwrap_or_default()
     }
 
     /// All failures, each with the command that reproduces it. The first one of generated programs
     /// also gets a test.
-    fn failures(&self, args: &Args, options: &Options, clock: &Clock) -> Vec<FuzzFailure> {
+    fn failures(
+        &self,
+        args: &Args,
+        options: &CampaignOptions,
+        clock: &CampaignStop,
+    ) -> Vec<FuzzFailure> {
         let mut failures = Vec::new();
-        let engine = if args.engine == Engine::Jit { " --engine jit" } else { "" };
+        let engine = if args.engine == FuzzEngine::Jit { " --engine jit" } else { "" };
         if let Some((results, commands)) = &self.corpus {
             let stdin = args
                 .stdin
@@ -430,7 +444,7 @@ impl Parts {
 
     /// Reports all failures. Fails if there are any, or if `--floors` is set and a figure is below
     /// its floor.
-    fn verdict(&self, args: &Args, report: &FuzzReport) -> Result<(), Failure> {
+    fn verdict(&self, args: &Args, report: &FuzzReport) -> Result<(), CommandFailure> {
         for failure in &report.failures {
             tell(&format!("{}\nreproduce: {}", failure.message, failure.reproduce));
             if let Some(test) = &failure.test {
@@ -438,13 +452,13 @@ impl Parts {
             }
         }
         if !report.failures.is_empty() {
-            return Err(Failure::Program(format!(
-                "found something in {} programs",
+            return Err(CommandFailure::Program(format!(
+                "{} programs with findings",
                 report.failures.len()
             )));
         }
         if args.floors && !report.below_floors.is_empty() {
-            return Err(Failure::Program(report.below_floors.join("; ")));
+            return Err(CommandFailure::Program(report.below_floors.join("; ")));
         }
         Ok(())
     }
@@ -453,17 +467,17 @@ impl Parts {
 /// Reduces the case of a failure and returns it as a test. If the campaigns end early, the test is
 /// the smallest case found so far.
 fn small_test(
-    engine: Engine,
+    engine: FuzzEngine,
     case: Case,
-    failure: &fuzz::Failure,
+    failure: &fuzz::FailedCase,
     origin: &str,
-    clock: &Clock,
+    clock: &CampaignStop,
 ) -> String {
     let finding = &failure.findings[0];
-    tell("making it smaller");
+    tell("reducing the failing program");
     let judge = |case: &Case| match engine {
-        Engine::Interp => fuzz::judge(case).findings,
-        Engine::Jit => native::judge_apart(case).unwrap_or_else(|error| {
+        FuzzEngine::Interp => fuzz::judge(case).findings,
+        FuzzEngine::Jit => native::judge_apart(case).unwrap_or_else(|error| {
             clock.end_broken(native::no_process(&error));
             Vec::new()
         }),
@@ -477,8 +491,8 @@ fn small_test(
     fuzz::as_test(&small, judged.first().unwrap_or(finding), origin)
 }
 
-fn told(failure: &fuzz::Failure, reproduce: String, test: Option<String>) -> FuzzFailure {
-    let oracle = failure.findings.first().map_or(Oracle::Panic, |f| f.oracle).name();
+fn told(failure: &fuzz::FailedCase, reproduce: String, test: Option<String>) -> FuzzFailure {
+    let oracle = failure.findings.first().map_or(FuzzOracle::Panic, |f| f.oracle).name();
     let message = failure.findings.iter().map(|f| f.to_string()).collect::<Vec<_>>().join("\n");
     FuzzFailure { oracle, message, reproduce, test }
 }
@@ -486,15 +500,15 @@ fn told(failure: &fuzz::Failure, reproduce: String, test: Option<String>) -> Fuz
 /// Runs one campaign within the limits of the command.
 fn run(
     args: &Args,
-    kind: Kind,
-    source: &dyn Source,
+    kind: SourceKind,
+    source: &dyn CaseSource,
     cases: u64,
     transitions: u64,
-    clock: &Clock,
+    clock: &CampaignStop,
 ) -> Results {
     let time = args.time.map(|seconds| Duration::from_secs(seconds.into()));
     let stop = || clock.is_over() || time.is_some_and(|time| clock.started.elapsed() >= time);
-    let budget = Budget { cases, transitions, failures: FAILURES, stop: &stop };
+    let budget = CampaignLimits { cases, transitions, failures: FAILURES, stop: &stop };
     let told = Mutex::new(Instant::now());
     let say = |figures: &Figures| {
         let mut told = told.lock().expect("telling does not panic");
@@ -504,8 +518,8 @@ fn run(
         }
     };
     match args.engine {
-        Engine::Interp => campaign(source, args.jobs.count(), &budget, &say),
-        Engine::Jit => {
+        FuzzEngine::Interp => campaign(source, args.jobs.count(), &budget, &say),
+        FuzzEngine::Jit => {
             let judge = |numbers: std::ops::Range<u64>| {
                 let end = numbers.end.min(cases);
                 let (results, last, error) =

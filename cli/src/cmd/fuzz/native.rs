@@ -2,19 +2,19 @@
 //!
 //! Wrong native code can crash, hang, or corrupt the process that runs it. So the command starts
 //! itself again for a few cases at a time, with limits on memory and processor time. The child
-//! writes one [`Line`] before each case and one after it with the results. If a child ends
+//! writes one [`ChildLine`] before each case and one after it with the results. If a child ends
 //! abnormally, the case it had begun is a finding, and another child continues with the next case.
 //!
 //! A child that exhausts its processor time may merely run on a slow machine. So another child
 //! starts again with the case at which the first one stopped. Only a case that exhausts the time
 //! alone becomes a finding ([`is_out_of_time`]).
 
-use super::Kind;
-use crate::cmd::failure::Failure;
+use super::SourceKind;
+use crate::cmd::failure::CommandFailure;
 use crate::cmd::output::Output;
 use fuzz::{
-    self, Case, Clock, Drawn, Figures, Finding, NativeFigures, Oracle, PassFigures, Results,
-    Source, World,
+    self, Case, CaseSource, Clock, Drawn, Figures, FuzzFinding, FuzzOracle, NativeFigures,
+    PassFigures, Results, World,
 };
 use ir::text::{parse_module, print_module};
 use jit::process::{Resources, limit};
@@ -41,36 +41,36 @@ const STACK: usize = 64 << 20;
 
 /// The cases that a child judges. The text form is the value of the hidden option `--native-cases`.
 #[derive(Clone, Debug)]
-pub(super) struct Share {
-    pub(super) kind: Kind,
+pub(super) struct CaseRange {
+    pub(super) kind: SourceKind,
     pub(super) cases: Range<u64>,
 }
 
-impl std::fmt::Display for Share {
+impl std::fmt::Display for CaseRange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}:{}", self.kind.name(), self.cases.start, self.cases.end)
     }
 }
 
-impl std::str::FromStr for Share {
+impl std::str::FromStr for CaseRange {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Share, String> {
-        let wrong = || format!("{text}: not KIND:FIRST:END");
+    fn from_str(text: &str) -> Result<CaseRange, String> {
+        let wrong = || format!("{text}: expected KIND:FIRST:END");
         let mut parts = text.split(':');
-        let kind = parts.next().and_then(Kind::from_name).ok_or_else(wrong)?;
+        let kind = parts.next().and_then(SourceKind::from_name).ok_or_else(wrong)?;
         let mut number = || parts.next().and_then(|part| part.parse().ok()).ok_or_else(wrong);
-        Ok(Share { kind, cases: number()?..number()? })
+        Ok(CaseRange { kind, cases: number()?..number()? })
     }
 }
 
 /// A line on the standard output of a child, as JSON.
 #[derive(Serialize, Deserialize)]
-enum Line {
+enum ChildLine {
     /// The child begins the case with this number.
     Begin(u64),
     /// The child has judged the case of the last `Begin`.
-    Done(Box<Done>),
+    Done(Box<CaseResult>),
     /// The input with this number is not a program for this compiler.
     Refused(u64),
     /// The source has no case with this number or a higher one.
@@ -79,7 +79,7 @@ enum Line {
 
 /// The results of one case, in a form that JSON can hold.
 #[derive(Serialize, Deserialize, Default)]
-struct Done {
+struct CaseResult {
     unchanged: u64,
     versions: BTreeMap<usize, u64>,
     /// By pass: 1 for the program, 1 if the pass acted on it, and the number of actions.
@@ -131,8 +131,8 @@ fn counts(native: &mut NativeFigures) -> [&mut u64; 12] {
     ]
 }
 
-impl Done {
-    fn of(judged: &fuzz::Judged) -> Done {
+impl CaseResult {
+    fn of(judged: &fuzz::Judged) -> CaseResult {
         let figures = &judged.figures;
         // `counts` needs mutable references, so it gets a copy.
         let mut native = figures.native;
@@ -142,10 +142,10 @@ impl Done {
             .passes
             .iter()
             .map(|(name, p)| ((*name).to_owned(), [p.programs, p.acted, p.actions]));
-        let finding = |f: &Finding| {
+        let finding = |f: &FuzzFinding| {
             (f.oracle.name().to_owned(), f.versions.0, f.versions.1, f.message.clone())
         };
-        Done {
+        CaseResult {
             unchanged: figures.unchanged,
             versions: figures.versions.clone(),
             passes: passes.collect(),
@@ -198,11 +198,14 @@ impl Done {
         figures
     }
 
-    fn findings(&self) -> Vec<Finding> {
+    fn findings(&self) -> Vec<FuzzFinding> {
         let oracle = |name: &str| {
-            Oracle::ALL.into_iter().find(|oracle| oracle.name() == name).unwrap_or(Oracle::Native)
+            FuzzOracle::ALL
+                .into_iter()
+                .find(|oracle| oracle.name() == name)
+                .unwrap_or(FuzzOracle::Native)
         };
-        let finding = |(name, first, last, message): &(String, usize, usize, String)| Finding {
+        let finding = |(name, first, last, message): &(String, usize, usize, String)| FuzzFinding {
             oracle: oracle(name),
             versions: (*first, *last),
             message: message.clone(),
@@ -220,16 +223,20 @@ fn clock() -> Clock {
 ///
 /// # Errors
 /// If the process cannot be limited or the thread cannot be started.
-fn within_limits<T: Send>(cpu_seconds: u64, work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
+fn within_limits<T: Send>(
+    cpu_seconds: u64,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, CommandFailure> {
     let resources = Resources { address_space: ADDRESS_SPACE, cpu_seconds };
     limit(&resources)
-        .map_err(|error| Failure::input(format!("cannot limit the process: {error}")))?;
+        .map_err(|error| CommandFailure::input(format!("cannot limit the process: {error}")))?;
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()
             .name("native".to_owned())
             .stack_size(STACK)
             .spawn_scoped(scope, work);
-        let thread = thread.map_err(|error| Failure::input(format!("no thread: {error}")))?;
+        let thread =
+            thread.map_err(|error| CommandFailure::input(format!("no thread: {error}")))?;
         Ok(thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)))
     })
 }
@@ -238,16 +245,16 @@ fn within_limits<T: Send>(cpu_seconds: u64, work: impl FnOnce() -> T + Send) -> 
 ///
 /// # Errors
 /// If the process cannot be limited, a thread cannot be started, or standard output is closed.
-pub(super) fn child(source: &dyn Source, cases: Range<u64>) -> Result<(), Failure> {
+pub(super) fn child(source: &dyn CaseSource, cases: Range<u64>) -> Result<(), CommandFailure> {
     let clock = clock();
     within_limits(CPU_SECONDS, || {
         for number in cases {
             let line = match source.case(number) {
-                Drawn::End => return write(&Line::End),
-                Drawn::Refused => Line::Refused(number),
+                Drawn::End => return write(&ChildLine::End),
+                Drawn::Refused => ChildLine::Refused(number),
                 Drawn::Case(case) => {
-                    write(&Line::Begin(number))?;
-                    Line::Done(Box::new(Done::of(&fuzz::judge_native(&case, &clock))))
+                    write(&ChildLine::Begin(number))?;
+                    ChildLine::Done(Box::new(CaseResult::of(&fuzz::judge_native(&case, &clock))))
                 }
             };
             write(&line)?;
@@ -256,7 +263,7 @@ pub(super) fn child(source: &dyn Source, cases: Range<u64>) -> Result<(), Failur
     })?
 }
 
-fn write(line: &Line) -> Result<(), Failure> {
+fn write(line: &ChildLine) -> Result<(), CommandFailure> {
     let text = serde_json::to_string(line).expect("lines have a JSON form") + "\n";
     Output::Stdout.write(&text)
 }
@@ -276,13 +283,13 @@ fn again(option: &str, value: &str, input: Stdio) -> io::Result<Child> {
 /// The message for an error that keeps native code from being judged at all. No program is to
 /// blame.
 pub(super) fn no_process(error: &io::Error) -> String {
-    format!("no process for native code: {error}")
+    format!("cannot judge native code: {error}")
 }
 
 /// Judges cases in children. Returns the results, whether the source ended within `cases`, and the
 /// error that kept the remaining cases from being judged, if any.
 pub(super) fn batch(
-    kind: Kind,
+    kind: SourceKind,
     cases: Range<u64>,
     stop: &dyn Fn() -> bool,
 ) -> (Results, bool, Option<io::Error>) {
@@ -290,35 +297,36 @@ pub(super) fn batch(
 }
 
 fn batch_by(
-    kind: Kind,
+    kind: SourceKind,
     cases: Range<u64>,
     stop: &dyn Fn() -> bool,
-    one_child: &mut dyn FnMut(&Share, &mut Results) -> io::Result<Ended>,
+    one_child: &mut dyn FnMut(&CaseRange, &mut Results) -> io::Result<ChildEnd>,
 ) -> (Results, bool, Option<io::Error>) {
     let mut results = Results::default();
     let mut next = cases.start;
     while next < cases.end && !stop() {
-        let share = Share { kind, cases: next..cases.end };
+        let share = CaseRange { kind, cases: next..cases.end };
         let (at, how) = match one_child(&share, &mut results) {
-            Ok(Ended::Done) => return (results, false, None),
-            Ok(Ended::Source) => return (results, true, None),
+            Ok(ChildEnd::Done) => return (results, false, None),
+            Ok(ChildEnd::Source) => return (results, true, None),
             // Earlier cases of this child may have used most of the time. The case gets a child of
             // its own.
-            Ok(Ended::OutOfTime(at)) if at > next => {
+            Ok(ChildEnd::OutOfTime(at)) if at > next => {
                 next = at;
                 continue;
             }
-            Ok(Ended::OutOfTime(at)) => (at, out_of_time()),
-            Ok(Ended::Died(at, how)) => (at, how),
+            Ok(ChildEnd::OutOfTime(at)) => (at, out_of_time()),
+            Ok(ChildEnd::Died(at, how)) => (at, how),
             Err(error) => return (results, false, Some(error)),
         };
         // Ctrl-C signals the whole process group, so children die of it. Their deaths are not
         // findings.
         if !stop() {
-            let finding = Finding { oracle: Oracle::Native, versions: (0, 1), message: how };
+            let finding =
+                FuzzFinding { oracle: FuzzOracle::Native, versions: (0, 1), message: how };
             results.figures.programs += 1;
-            *results.figures.findings.entry(Oracle::Native).or_default() += 1;
-            results.failures.push(fuzz::Failure { number: at, findings: vec![finding] });
+            *results.figures.findings.entry(FuzzOracle::Native).or_default() += 1;
+            results.failures.push(fuzz::FailedCase { number: at, findings: vec![finding] });
             next = at + 1;
         }
     }
@@ -327,7 +335,7 @@ fn batch_by(
 
 /// The end of a child.
 #[derive(Debug)]
-enum Ended {
+enum ChildEnd {
     /// The child judged all its cases.
     Done,
     /// The source has no more cases.
@@ -340,18 +348,17 @@ enum Ended {
 
 fn out_of_time() -> String {
     format!(
-        "  the process that ran native code used up {CPU_SECONDS} seconds of processor time in this program alone: code without end, or a \
-         machine that is very slow"
+        "  the process that ran native code used {CPU_SECONDS} seconds of processor time for this program alone: the code may not terminate, or the machine is very slow"
     )
 }
 
 /// Whether a finding is a case that exhausted its processor time. The command does not reduce such
 /// a case: the cause is unknown, and every attempt would take as long.
-pub(super) fn is_out_of_time(finding: &Finding) -> bool {
+pub(super) fn is_out_of_time(finding: &FuzzFinding) -> bool {
     finding.message == out_of_time()
 }
 
-fn one_child(share: &Share, results: &mut Results) -> io::Result<Ended> {
+fn one_child(share: &CaseRange, results: &mut Results) -> io::Result<ChildEnd> {
     let mut child = again("--native-cases", &share.to_string(), Stdio::null())?;
     let errors = drain(&mut child);
     let output = child.stdout.take().expect("it is piped");
@@ -359,19 +366,19 @@ fn one_child(share: &Share, results: &mut Results) -> io::Result<Ended> {
     let mut ended = false;
     for line in BufReader::new(output).split(b'\n') {
         // The child died while writing this line, or stray writes of wrong code corrupted it.
-        let Ok(line) = serde_json::from_slice::<Line>(&line?) else { break };
+        let Ok(line) = serde_json::from_slice::<ChildLine>(&line?) else { break };
         match line {
-            Line::Begin(number) => at = number,
-            Line::Refused(number) => {
+            ChildLine::Begin(number) => at = number,
+            ChildLine::Refused(number) => {
                 results.figures.refused += 1;
                 at = number + 1;
             }
-            Line::End => ended = true,
-            Line::Done(done) => {
+            ChildLine::End => ended = true,
+            ChildLine::Done(done) => {
                 results.figures.add(&done.figures());
                 let findings = done.findings();
                 if !findings.is_empty() {
-                    results.failures.push(fuzz::Failure { number: at, findings });
+                    results.failures.push(fuzz::FailedCase { number: at, findings });
                 }
                 at += 1;
             }
@@ -380,10 +387,10 @@ fn one_child(share: &Share, results: &mut Results) -> io::Result<Ended> {
     let (status, said) = finish(child, errors)?;
     // A child that exits early with success must not pass as done: `at` then lies before the end.
     Ok(match (status.success(), ended || at >= share.cases.end) {
-        (true, _) if ended => Ended::Source,
-        (true, true) => Ended::Done,
-        _ if ran_out_of_time(status) => Ended::OutOfTime(at),
-        _ => Ended::Died(at, death(status, &said)),
+        (true, _) if ended => ChildEnd::Source,
+        (true, true) => ChildEnd::Done,
+        _ if ran_out_of_time(status) => ChildEnd::OutOfTime(at),
+        _ => ChildEnd::Died(at, death(status, &said)),
     })
 }
 
@@ -412,7 +419,8 @@ fn ran_out_of_time(status: ExitStatus) -> bool {
 }
 
 fn death(status: ExitStatus, said: &str) -> String {
-    let last = said.lines().last().map(|line| format!("; it said: {line}")).unwrap_or_default();
+    let last =
+        said.lines().last().map(|line| format!("; last message: {line}")).unwrap_or_default();
     format!("  the process that ran native code ended with {status}{last}")
 }
 
@@ -476,13 +484,13 @@ impl Sent {
 ///
 /// # Errors
 /// If standard input does not hold a case, or as [`child`].
-pub(super) fn child_of_one(like: Case) -> Result<(), Failure> {
+pub(super) fn child_of_one(like: Case) -> Result<(), CommandFailure> {
     let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(Failure::input)?;
-    let sent: Sent = serde_json::from_str(&text).map_err(Failure::input)?;
-    let case = sent.case(like).ok_or_else(|| Failure::input("not a case"))?;
+    std::io::stdin().read_to_string(&mut text).map_err(CommandFailure::input)?;
+    let sent: Sent = serde_json::from_str(&text).map_err(CommandFailure::input)?;
+    let case = sent.case(like).ok_or_else(|| CommandFailure::input("not a case"))?;
     let judged = within_limits(REDUCE_CPU_SECONDS, || fuzz::judge_native(&case, &clock()))?;
-    write(&Line::Done(Box::new(Done::of(&judged))))
+    write(&ChildLine::Done(Box::new(CaseResult::of(&judged))))
 }
 
 /// Judges one case in a child. A child that exhausts its time yields no findings, so the reducer
@@ -490,7 +498,7 @@ pub(super) fn child_of_one(like: Case) -> Result<(), Failure> {
 ///
 /// # Errors
 /// If the child cannot be started or its output cannot be read.
-pub(super) fn judge_apart(case: &Case) -> io::Result<Vec<Finding>> {
+pub(super) fn judge_apart(case: &Case) -> io::Result<Vec<FuzzFinding>> {
     let mut child = again("--native-case", "-", Stdio::piped())?;
     let errors = drain(&mut child);
     let mut input = child.stdin.take().expect("it is piped");
@@ -503,10 +511,10 @@ pub(super) fn judge_apart(case: &Case) -> io::Result<Vec<Finding>> {
     child.stdout.take().expect("it is piped").read_to_end(&mut text)?;
     let (status, said) = finish(child, errors)?;
     Ok(match serde_json::from_slice(&text) {
-        Ok(Line::Done(done)) if status.success() => done.findings(),
+        Ok(ChildLine::Done(done)) if status.success() => done.findings(),
         _ if ran_out_of_time(status) => Vec::new(),
-        _ => vec![Finding {
-            oracle: Oracle::Native,
+        _ => vec![FuzzFinding {
+            oracle: FuzzOracle::Native,
             versions: (0, 1),
             message: death(status, &said),
         }],
@@ -519,13 +527,15 @@ mod tests {
 
     /// Judges eight cases with children that end in the given ways, one after another. Returns the
     /// share of each child and the results of the batch.
-    fn judged(ends: Vec<io::Result<Ended>>) -> (Vec<Range<u64>>, Results, bool, Option<io::Error>) {
+    fn judged(
+        ends: Vec<io::Result<ChildEnd>>,
+    ) -> (Vec<Range<u64>>, Results, bool, Option<io::Error>) {
         let (mut ends, mut shares) = (ends.into_iter(), Vec::new());
-        let mut child = |share: &Share, _: &mut Results| {
+        let mut child = |share: &CaseRange, _: &mut Results| {
             shares.push(share.cases.clone());
             ends.next().expect("no child more than that")
         };
-        let (results, last, error) = batch_by(Kind::Generated, 8..16, &|| false, &mut child);
+        let (results, last, error) = batch_by(SourceKind::Generated, 8..16, &|| false, &mut child);
         assert!(ends.next().is_none(), "a child for every end");
         (shares, results, last, error)
     }
@@ -533,7 +543,7 @@ mod tests {
     #[test]
     fn a_child_that_dies_is_a_finding_in_its_case_and_another_goes_on_behind() {
         let (shares, results, last, error) =
-            judged(vec![Ok(Ended::Died(10, "so".to_owned())), Ok(Ended::Source)]);
+            judged(vec![Ok(ChildEnd::Died(10, "so".to_owned())), Ok(ChildEnd::Source)]);
         assert_eq!(shares, [8..16, 11..16]);
         assert!(last && error.is_none());
         assert_eq!(results.failures.iter().map(|f| f.number).collect::<Vec<_>>(), [10]);
@@ -543,10 +553,10 @@ mod tests {
     #[test]
     fn time_that_a_batch_uses_up_is_no_finding_and_that_of_one_case_is_told_as_such() {
         let ends = vec![
-            Ok(Ended::OutOfTime(10)),
-            Ok(Ended::OutOfTime(10)),
-            Ok(Ended::OutOfTime(15)),
-            Ok(Ended::Done),
+            Ok(ChildEnd::OutOfTime(10)),
+            Ok(ChildEnd::OutOfTime(10)),
+            Ok(ChildEnd::OutOfTime(15)),
+            Ok(ChildEnd::Done),
         ];
         let (shares, results, _, error) = judged(ends);
         assert_eq!(shares, [8..16, 10..16, 11..16, 15..16]);
@@ -565,7 +575,7 @@ mod tests {
     fn where_no_process_can_be_started_nothing_is_found() {
         let refused = io::Error::from(io::ErrorKind::NotFound);
         let (shares, results, last, error) =
-            judged(vec![Ok(Ended::Died(8, "so".to_owned())), Err(refused)]);
+            judged(vec![Ok(ChildEnd::Died(8, "so".to_owned())), Err(refused)]);
         assert_eq!(shares, [8..16, 9..16]);
         assert!(!last && error.is_some_and(|e| e.kind() == io::ErrorKind::NotFound));
         assert_eq!(results.failures.len(), 1);

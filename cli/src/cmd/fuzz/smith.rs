@@ -2,7 +2,7 @@
 //! of this compiler, so imported modules have shapes that our own generator does not produce.
 
 use arbitrary::Unstructured;
-use fuzz::{Drawn, Options, Source};
+use fuzz::{CampaignOptions, CaseSource, Drawn};
 use ir::{Func, Module};
 use osier::driver::{Format, load};
 use verify::generate::arguments;
@@ -21,11 +21,11 @@ const FUEL: u64 = 1 << 20;
 
 /// A source of `modules` modules. Case `n` uses the seed of the options plus `n`.
 pub(super) struct Smith {
-    pub(super) options: Options,
+    pub(super) options: CampaignOptions,
     pub(super) modules: u64,
 }
 
-impl Source for Smith {
+impl CaseSource for Smith {
     fn case(&self, number: u64) -> Drawn {
         if number >= self.modules {
             return Drawn::End;

@@ -1,33 +1,33 @@
 //! The sources of cases that the command line selects: generated programs and the corpus.
 
-use super::corpus::Program;
-use fuzz::{Case, Drawn, Options, Source};
+use super::corpus::CorpusProgram;
+use fuzz::{CampaignOptions, Case, CaseSource, Drawn};
 use osr::Level;
 use passes::registry::StaticPass;
 
 /// Generated programs. Case `n` uses the seed of the options plus `n`.
 pub(super) struct Generated {
-    pub(super) options: Options,
+    pub(super) options: CampaignOptions,
 }
 
-impl Source for Generated {
+impl CaseSource for Generated {
     fn case(&self, number: u64) -> Drawn {
         Drawn::Case(Box::new(self.options.generated(self.options.seed.wrapping_add(number))))
     }
 }
 
 /// WebAssembly programs, each with every selected pipeline and level.
-pub(super) struct Programs {
-    programs: Vec<Program>,
+pub(super) struct CorpusPrograms {
+    programs: Vec<CorpusProgram>,
     pipelines: Vec<Vec<StaticPass>>,
     levels: Vec<Level>,
-    options: Options,
+    options: CampaignOptions,
 }
 
-impl Programs {
+impl CorpusPrograms {
     /// Creates a source. Without pipelines in the options it uses `O1` and `canonical`; without
     /// levels it uses `avail`, the highest.
-    pub(super) fn new(programs: Vec<Program>, options: &Options) -> Programs {
+    pub(super) fn new(programs: Vec<CorpusProgram>, options: &CampaignOptions) -> CorpusPrograms {
         let named =
             |name| passes::parse(name).expect("a pipeline of the registry").passes().to_vec();
         let pipelines = match options.pipelines.as_slice() {
@@ -36,7 +36,7 @@ impl Programs {
         };
         let levels =
             if options.levels.is_empty() { vec![Level::Avail] } else { options.levels.clone() };
-        Programs { programs, pipelines, levels, options: options.clone() }
+        CorpusPrograms { programs, pipelines, levels, options: options.clone() }
     }
 
     /// The number of cases: programs times pipelines times levels.
@@ -57,7 +57,7 @@ impl Programs {
     }
 }
 
-impl Source for Programs {
+impl CaseSource for CorpusPrograms {
     fn case(&self, number: u64) -> Drawn {
         if number >= self.len() {
             return Drawn::End;

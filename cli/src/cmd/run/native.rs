@@ -1,8 +1,8 @@
 //! `osier run --engine jit` and `--engine tiered`: runs a program in native code and collects
 //! figures about its compilation and transitions.
 
-use super::{Args, Call, Ended, Engine, HOT, host};
-use crate::cmd::failure::Failure;
+use super::{Args, Call, HOT, RunEnd, RunEngine, host};
+use crate::cmd::failure::CommandFailure;
 use crate::cmd::stopwatch::Stopwatch;
 use interp::{Options, Outcome, TraceLevel};
 use ir::Module;
@@ -25,17 +25,17 @@ struct Log {
     started: Instant,
     module: Arc<Module>,
     begun: Option<Instant>,
-    made: Arc<Mutex<Made>>,
+    made: Arc<Mutex<CompileRecord>>,
 }
 
 /// The compiled code so far, and the time of optimizing it.
-struct Made {
+struct CompileRecord {
     code: Vec<CompiledCode>,
     optimizing: Stopwatch,
 }
 
 impl Log {
-    fn made(&self) -> MutexGuard<'_, Made> {
+    fn made(&self) -> MutexGuard<'_, CompileRecord> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -73,11 +73,11 @@ impl Observer for Log {
 /// If the thread cannot be started or the module cannot be instantiated.
 pub(super) fn execute(
     args: &Args,
-    engine: Engine,
+    engine: RunEngine,
     module: &Module,
     call: &Call,
     stats: &mut RunStats,
-) -> Result<Ended, Failure> {
+) -> Result<RunEnd, CommandFailure> {
     let module = Arc::new(module.clone());
     std::thread::scope(|scope| {
         let run = || run(args, engine, &module, call, stats);
@@ -85,29 +85,31 @@ pub(super) fn execute(
             .name("program".to_owned())
             .stack_size(STACK)
             .spawn_scoped(scope, run);
-        let thread = thread
-            .map_err(|error| Failure::input(format!("no thread for the program: {error}")))?;
+        let thread = thread.map_err(|error| {
+            CommandFailure::input(format!("no thread for the program: {error}"))
+        })?;
         thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))
     })
 }
 
 fn run(
     args: &Args,
-    engine: Engine,
+    engine: RunEngine,
     module: &Arc<Module>,
     call: &Call,
     stats: &mut RunStats,
-) -> Result<Ended, Failure> {
+) -> Result<RunEnd, CommandFailure> {
     let started = Instant::now();
     let mut vm = instance(args, module)?;
-    let made = Arc::new(Mutex::new(Made { code: Vec::new(), optimizing: Stopwatch::new() }));
+    let made =
+        Arc::new(Mutex::new(CompileRecord { code: Vec::new(), optimizing: Stopwatch::new() }));
     let log = Log { started, module: Arc::clone(module), begun: None, made: Arc::clone(&made) };
     match engine {
-        Engine::Tiered => {
+        RunEngine::Tiered => {
             let pipeline = args.pipeline.as_ref().map_or_else(Pipeline::default, Clone::clone);
             vm.set_tiering(Box::new(Tiered::new(args.hot.unwrap_or(HOT), pipeline, log)));
         }
-        Engine::Jit | Engine::Interp => vm.set_tiering(Box::new(Eager::new(log))),
+        RunEngine::Jit | RunEngine::Interp => vm.set_tiering(Box::new(Eager::new(log))),
     }
     let mut host = host(args);
     let mut outcome = Ok(Outcome::Returned(Vec::new()));
@@ -122,15 +124,15 @@ fn run(
             break;
         }
         outcome = match engine {
-            Engine::Jit => native::invoke(&mut vm, func, args, &mut host),
-            Engine::Interp | Engine::Tiered => vm.invoke(func, args, &mut host),
+            RunEngine::Jit => native::invoke(&mut vm, func, args, &mut host),
+            RunEngine::Interp | RunEngine::Tiered => vm.invoke(func, args, &mut host),
         };
     }
     stats.seconds.execute = started.elapsed().as_secs_f64();
     let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
     // Only tiered runs optimize during execution. With `--pipeline` the times before the run count
     // too.
-    if engine == Engine::Tiered {
+    if engine == RunEngine::Tiered {
         let hot: f64 = Step::ALL.into_iter().map(|step| made.optimizing.seconds(step)).sum();
         stats.seconds.optimize = Some(stats.seconds.optimize.unwrap_or(0.0) + hot);
     }
@@ -145,24 +147,25 @@ fn run(
 ///
 /// # Errors
 /// If the module cannot be instantiated, or the address space does not suffice for its memories.
-fn instance(args: &Args, module: &Arc<Module>) -> Result<Vm, Failure> {
+fn instance(args: &Args, module: &Arc<Module>) -> Result<Vm, CommandFailure> {
     let limits = args.run_limits.limits();
     let interruption =
         if limits.fuel == u64::MAX { Interruption::Never } else { Interruption::Fuel };
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
     let made = |bounds| {
         let engine = jit::Engine::new(Config { bounds, interruption, ..Config::default() })
-            .map_err(Failure::input)?;
+            .map_err(CommandFailure::input)?;
         match Vm::new(&engine, module, limits, options) {
             Err(VmError::NoAddressSpace { .. }) if bounds == Bounds::Guarded => Ok(None),
             Ok(vm) => Ok(Some(vm)),
-            Err(error) => Err(Failure::input(format!("{}: {error}", args.file.display()))),
+            Err(error) => Err(CommandFailure::input(format!("{}: {error}", args.file.display()))),
         }
     };
     match made(Bounds::Guarded)? {
         Some(vm) => Ok(vm),
-        None => made(Bounds::Checked)?
-            .ok_or_else(|| Failure::input("there is no address space for memories")),
+        None => made(Bounds::Checked)?.ok_or_else(|| {
+            CommandFailure::input("the address space does not suffice for the memories")
+        }),
     }
 }
 
