@@ -116,8 +116,9 @@ fn fire(
     to: VersionId,
 ) -> Result<Point, Box<dyn Error>> {
     let source = Point::before(machine.view().ok_or("no run is paused")?.inst());
-    let target = machine.fire_mapped(to, mapping)?;
-    let entry = mapping.entry(source).ok_or("there was one")?;
+    let accepted = mapping.checked_entry(source).ok_or("the point has no entry")?;
+    let target = machine.fire(to, accepted)?;
+    let entry = accepted.entry();
     let (steps, values) = (entry.steps.len(), entry.assigns.len());
     writeln!(
         io::stdout(),

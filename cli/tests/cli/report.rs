@@ -1,6 +1,6 @@
 //! `osier report`: the documented keys, figures that add up, and text of at most 80 columns.
 
-use crate::harness::{KERNELS, file, kernel, osier, root, scratch};
+use crate::harness::{KERNELS, file, kernel, osier, scratch};
 use serde_json::Value;
 use std::fs;
 

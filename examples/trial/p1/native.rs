@@ -1,6 +1,6 @@
 //! The layer of native code, in a child process, since wrong code may do anything.
 
-use fuzz::{Case, Clock, Options, judge_native};
+use fuzz::{CampaignOptions, Case, Clock, judge_native};
 use mutants::switch::with;
 use mutants::table::{Mutant, Table};
 use osier::ir::text::parse_module;
@@ -56,9 +56,9 @@ const DIRECTED: usize = 8;
 fn indirect(seed: u64) -> Case {
     let module = parse_module(INDIRECT).expect("the text is right");
     let main = module.func_named("main").expect("the function");
-    let options = Options {
+    let options = CampaignOptions {
         pipelines: vec![passes::parse("O1").expect("a pipeline").passes().to_vec()],
-        ..Options::default()
+        ..CampaignOptions::default()
     };
     let wild = u64::from(u32::MAX);
     let arguments = [0, 1, 2, 3, 4, 9, wild].map(|which| vec![which, 5]).to_vec();
@@ -108,7 +108,7 @@ pub(crate) fn child(args: &Args) -> bool {
             let case = if seed < DIRECTED {
                 indirect(seed as u64)
             } else {
-                Options::default().generated(seed as u64)
+                CampaignOptions::default().generated(seed as u64)
             };
             let judged = with(Some(bug), || judge_native(&case, &clock));
             if let Some(finding) = judged.findings.first() {
