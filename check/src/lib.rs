@@ -52,5 +52,5 @@ pub mod verdict;
 
 #[cfg(feature = "unproved")]
 pub use accept::compose_without;
-pub use accept::{Checked, CheckedEntry, Relation, Unproved, compose};
+pub use accept::{Checked, CheckedComposition, CheckedEntry, Relation, Unproved, compose};
 pub use judge::{Accepted, accept, accept_armed, relate};

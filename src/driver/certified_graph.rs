@@ -83,8 +83,7 @@ fn along(
     };
     let mut mapping = leg(path.get(..2)?)?.clone();
     for ends in path[1..].windows(2) {
-        let (composed, _refused) = compose(&mapping, leg(ends)?).ok()?;
-        mapping = composed;
+        mapping = compose(&mapping, leg(ends)?).ok()?.mapping;
     }
     Some(mapping)
 }

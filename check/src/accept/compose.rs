@@ -31,17 +31,30 @@ use transition::ComposeCondition;
 use transition::mapping::Mapping;
 use transition::{Composition, NotAChain, Refusal};
 
-/// Composes two accepted mappings. Returns the composition, accepted, and the points at which it
-/// was refused, ascending. Cost: as [`transition::compose`].
+/// Two accepted mappings composed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CheckedComposition {
+    /// From the source version of the first to the target version of the second.
+    pub mapping: Checked<Mapping>,
+    /// The points at which the first mapping has an entry and the composition has none, ascending.
+    pub refused: Vec<(Point, Refusal)>,
+}
+
+impl CheckedComposition {
+    fn of(Composition { mapping, refused }: Composition) -> CheckedComposition {
+        CheckedComposition { mapping: Checked::accepted(mapping), refused }
+    }
+}
+
+/// Composes two accepted mappings. Cost: as [`transition::compose`].
 ///
 /// # Errors
 /// When the second mapping does not leave from the version that the first leads to.
 pub fn compose(
     first: &Checked<Mapping>,
     second: &Checked<Mapping>,
-) -> Result<(Checked<Mapping>, Vec<(Point, Refusal)>), NotAChain> {
-    let Composition { mapping, refused } = transition::compose(first, second)?;
-    Ok((Checked::accepted(mapping), refused))
+) -> Result<CheckedComposition, NotAChain> {
+    transition::compose(first, second).map(CheckedComposition::of)
 }
 
 /// As [`compose`], without one of its checks: for experiments that show that each is needed.
@@ -54,7 +67,7 @@ pub fn compose_without(
     first: &Checked<Mapping>,
     second: &Checked<Mapping>,
     check: Check,
-) -> Result<(Checked<Mapping>, Vec<(Point, Refusal)>), NotAChain> {
+) -> Result<CheckedComposition, NotAChain> {
     let left_out = match check {
         Check::ComposeVersions => Some(ComposeCondition::Versions),
         Check::ComposeProvides => Some(ComposeCondition::Provides),
@@ -62,6 +75,5 @@ pub fn compose_without(
         Check::ComposeSteps => Some(ComposeCondition::Steps),
         _ => None,
     };
-    let Composition { mapping, refused } = transition::compose_without(first, second, left_out)?;
-    Ok((Checked::accepted(mapping), refused))
+    transition::compose_without(first, second, left_out).map(CheckedComposition::of)
 }

@@ -20,9 +20,9 @@ mod traps;
 mod version;
 
 use checks::{Check, Finding, Options, Place};
-pub use compose::compose;
 #[cfg(feature = "unproved")]
 pub use compose::compose_without;
+pub use compose::{CheckedComposition, compose};
 use entry::Judge;
 use fixedbitset::FixedBitSet;
 use ir::verifier::{Rule, verify_function};

@@ -29,7 +29,7 @@ impl WrongComposition {
             None => compose(&self.first, &self.second),
             Some(check) => compose_without(&self.first, &self.second, check),
         };
-        made.ok().map(|(mapping, _)| mapping.into_inner()).filter(|mapping| !mapping.is_empty())
+        made.ok().map(|made| made.mapping.into_inner()).filter(|mapping| !mapping.is_empty())
     }
 
     /// The verdicts on a mapping between the two ends.
