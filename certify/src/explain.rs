@@ -7,7 +7,7 @@
 //! Example: the path jumps to `head(%x)` with %a. Here, a step `mul %a, %b` is the product of %a
 //! and %b. Far, it may also be the product of %x and %b, which the target version computes.
 
-use super::paths::{AnchorPath, AnchorPaths, EnteredBlock, PathBindings};
+use super::paths::{EnteredBlock, LivePath, LivePaths, PathBindings};
 use super::search::SettledRelation;
 use super::terms::{CertificateTerms, ReasonedTerms};
 use super::version::NumberedVersion;
@@ -40,7 +40,7 @@ pub(super) struct Explainer<'e, 'a> {
     /// Their target version.
     other: &'e NumberedVersion<'a>,
     /// The paths of the source version.
-    paths: &'e AnchorPaths,
+    paths: &'e LivePaths,
     terms: &'e mut CertificateTerms,
     source: VersionKey,
     target: VersionKey,
@@ -165,7 +165,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
         point: Point,
         entry: &Entry,
         here: &[TermId],
-        path: &AnchorPath<'_>,
+        path: &LivePath<'_>,
     ) -> Box<[TermId]> {
         self.enter(point, path.crossings());
         if self.bindings.leaves.is_empty() {

@@ -27,7 +27,7 @@ const MAX_BETWEEN: usize = 256;
 
 /// An address as a base plus a constant, and the term that shows it; [`NO_TERM`] for the class
 /// itself.
-type AddressSum = (TermId, u32, TermId);
+type ClassSum = (TermId, u32, TermId);
 
 /// Memories made by writes that an access was moved past. With each, the terms that show how its
 /// address compares with the address of the access.
@@ -382,7 +382,7 @@ impl CertificateTerms {
         (None, [NO_TERM; 2])
     }
 
-    fn sums(&self, class: TermId) -> SmallVec<[AddressSum; 4]> {
+    fn sums(&self, class: TermId) -> SmallVec<[ClassSum; 4]> {
         let own = match self.table.constant(class) {
             Some(bits) => (NO_TERM, bits as u32, NO_TERM),
             None => (class, 0, NO_TERM),

@@ -37,14 +37,14 @@ struct PathTail {
 
 /// A path to an anchor.
 #[derive(Clone, Debug)]
-pub(super) struct AnchorPath<'r> {
+pub(super) struct LivePath<'r> {
     /// The edge it starts with, if it starts with one.
     first: Option<EnteredBlock>,
     rest: Cow<'r, [EnteredBlock]>,
     pub(super) anchor: Inst,
 }
 
-impl AnchorPath<'_> {
+impl LivePath<'_> {
     /// The blocks it enters, in order.
     pub(super) fn crossings(&self) -> impl Iterator<Item = &EnteredBlock> {
         self.first.iter().chain(self.rest.iter())
@@ -53,7 +53,7 @@ impl AnchorPath<'_> {
 
 /// The paths of one version.
 #[derive(Debug, Default)]
-pub(super) struct AnchorPaths {
+pub(super) struct LivePaths {
     /// By instruction: the anchor at or after it in its block.
     next: Dense<Inst>,
     /// By block: the index of its tail.
@@ -66,11 +66,11 @@ pub(super) struct AnchorPaths {
     homes: BTreeMap<TermId, (Block, usize)>,
 }
 
-impl AnchorPaths {
+impl LivePaths {
     /// Finds the paths of a version. Cost: linear in its live instructions.
-    pub(super) fn new(version: &NumberedVersion<'_>, common: &Correspondence<'_>) -> AnchorPaths {
+    pub(super) fn new(version: &NumberedVersion<'_>, common: &Correspondence<'_>) -> LivePaths {
         let (f, anchors) = (version.f(), &common.anchors);
-        let mut paths = AnchorPaths { passed: common.passed.clone(), ..AnchorPaths::default() };
+        let mut paths = LivePaths { passed: common.passed.clone(), ..LivePaths::default() };
         paths.next.reset(f.inst_bound());
         paths.tail_of.reset(f.block_bound());
         let live = || version.blocks().iter().copied().filter(|b| version.live().has_block(*b));
@@ -132,7 +132,7 @@ impl AnchorPaths {
         version: &NumberedVersion<'_>,
         table: &ReasonedTerms,
         inst: Inst,
-    ) -> Option<AnchorPath<'_>> {
+    ) -> Option<LivePath<'_>> {
         if self.passed.is_empty() {
             self.straight(version, inst)
         } else {
@@ -146,23 +146,23 @@ impl AnchorPaths {
         version: &NumberedVersion<'_>,
         table: &ReasonedTerms,
         edge: Edge,
-    ) -> Option<AnchorPath<'_>> {
+    ) -> Option<LivePath<'_>> {
         let block = version.f().target(edge).block;
         let at = version.f().first_inst(block);
         let first = Some(EnteredBlock { edges: SmallVec::from_iter([edge]), block });
         if self.passed.is_empty() {
-            return Some(AnchorPath { first, ..self.straight(version, at)? });
+            return Some(LivePath { first, ..self.straight(version, at)? });
         }
         self.decided(version, table, first, at)
     }
 
     /// The path that runs past no branch.
-    fn straight(&self, version: &NumberedVersion<'_>, inst: Inst) -> Option<AnchorPath<'_>> {
+    fn straight(&self, version: &NumberedVersion<'_>, inst: Inst) -> Option<LivePath<'_>> {
         if let Some(anchor) = self.next_in_block(inst) {
-            return Some(AnchorPath { first: None, rest: Cow::Borrowed(&[]), anchor });
+            return Some(LivePath { first: None, rest: Cow::Borrowed(&[]), anchor });
         }
         let tail = self.tails.get(self.tail_of.get(version.f().inst_block(inst)) as usize)?;
-        Some(AnchorPath { first: None, rest: Cow::Borrowed(&tail.crossings), anchor: tail.anchor })
+        Some(LivePath { first: None, rest: Cow::Borrowed(&tail.crossings), anchor: tail.anchor })
     }
 
     /// The path that runs past branches which the constants it binds decide.
@@ -172,9 +172,9 @@ impl AnchorPaths {
         table: &ReasonedTerms,
         first: Option<EnteredBlock>,
         mut at: Inst,
-    ) -> Option<AnchorPath<'_>> {
+    ) -> Option<LivePath<'_>> {
         let f = version.f();
-        let mut path = AnchorPath { first, rest: Cow::Owned(Vec::new()), anchor: at };
+        let mut path = LivePath { first, rest: Cow::Owned(Vec::new()), anchor: at };
         loop {
             let block = f.inst_block(at);
             let next = self.next_in_block(at);
@@ -189,7 +189,7 @@ impl AnchorPaths {
             let (edges, to) = match (passes, next) {
                 _ if is_straight => (onward, to),
                 (Some(edge), _) => (SmallVec::from_iter([edge]), f.target(edge).block),
-                (None, Some(anchor)) => return Some(AnchorPath { anchor, ..path }),
+                (None, Some(anchor)) => return Some(LivePath { anchor, ..path }),
                 (None, None) => return None,
             };
             // A block entered twice would bind its parameters twice. The checker admits no block
@@ -207,7 +207,7 @@ impl AnchorPaths {
         &self,
         version: &NumberedVersion<'_>,
         table: &ReasonedTerms,
-        path: &AnchorPath<'_>,
+        path: &LivePath<'_>,
         branch: Inst,
     ) -> Option<Edge> {
         let data = version.f().inst(branch);

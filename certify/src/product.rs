@@ -5,7 +5,7 @@
 //! classes. If not, it becomes two leaves.
 
 use super::leaves::{LeafName, Leaves};
-use super::paths::{AnchorPath, AnchorPaths, PathBindings};
+use super::paths::{LivePath, LivePaths, PathBindings};
 use super::terms::ReasonedTerms;
 use super::version::NumberedVersion;
 use fixedbitset::FixedBitSet;
@@ -18,7 +18,7 @@ use transition::certificate::{NO_TERM, TermId};
 pub(super) struct VersionProduct<'p, 'a> {
     pub(super) table: &'p ReasonedTerms,
     pub(super) versions: &'p mut [NumberedVersion<'a>; 2],
-    pub(super) paths: &'p [AnchorPaths; 2],
+    pub(super) paths: &'p [LivePaths; 2],
     pub(super) leaves: &'p Leaves,
     /// Whether memory may differ between the versions at some anchor.
     pub(super) has_lone_writes: bool,
@@ -65,11 +65,11 @@ impl VersionProduct<'_, '_> {
     /// do not correspond, which the checker finds out.
     fn onward<'r>(
         &self,
-        paths: &'r [AnchorPaths; 2],
+        paths: &'r [LivePaths; 2],
         anchor: Inst,
-    ) -> SmallVec<[[AnchorPath<'r>; 2]; 2]> {
+    ) -> SmallVec<[[LivePath<'r>; 2]; 2]> {
         let [a, b] = &*self.versions;
-        let pair = |x: Option<AnchorPath<'r>>, y: Option<AnchorPath<'r>>| {
+        let pair = |x: Option<LivePath<'r>>, y: Option<LivePath<'r>>| {
             x.zip(y).filter(|(x, y)| x.anchor == y.anchor)
         };
         let mut found = SmallVec::new();
@@ -102,7 +102,7 @@ impl VersionProduct<'_, '_> {
 
     fn compare(
         &mut self,
-        pair: &[AnchorPath<'_>; 2],
+        pair: &[LivePath<'_>; 2],
         bindings: &mut [PathBindings; 2],
         found: &mut Vec<LeafName>,
     ) {

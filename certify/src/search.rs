@@ -3,7 +3,7 @@
 
 use super::leaves::Leaves;
 use super::merges::Merges;
-use super::paths::AnchorPaths;
+use super::paths::LivePaths;
 use super::product::VersionProduct;
 use super::terms::CertificateTerms;
 use super::version::{Assumptions, NumberedVersion};
@@ -18,7 +18,7 @@ const MAX_NARROWINGS: usize = 3;
 #[derive(Debug)]
 pub(super) struct SettledRelation<'a> {
     pub(super) versions: [NumberedVersion<'a>; 2],
-    pub(super) paths: [AnchorPaths; 2],
+    pub(super) paths: [LivePaths; 2],
     pub(super) terms: CertificateTerms,
     /// The rounds of numbering.
     pub(super) rounds: usize,
@@ -93,7 +93,7 @@ impl<'a> RelationSearch<'a> {
             // Last, since paths read the final classes and live edges. A leaf made two changes the
             // numbers of everything above it, hence another round.
             let paths =
-                self.versions.each_ref().map(|version| AnchorPaths::new(version, self.common));
+                self.versions.each_ref().map(|version| LivePaths::new(version, self.common));
             if self.unshare(&paths) && !is_last {
                 continue;
             }
@@ -187,7 +187,7 @@ impl<'a> RelationSearch<'a> {
 
     /// Makes two leaves of each shared leaf on which the versions disagree. Returns whether there
     /// are any.
-    fn unshare(&mut self, paths: &[AnchorPaths; 2]) -> bool {
+    fn unshare(&mut self, paths: &[LivePaths; 2]) -> bool {
         let RelationSearch { common, versions, terms, leaves, unshared, .. } = self;
         let product = VersionProduct {
             table: &terms.table,

@@ -2,7 +2,7 @@
 //! memories among them contain.
 
 use ir::{Imm, Opcode, Type};
-use number::{AppliedRule, ClassArgs, ClassOperation, OperationRef, TermForm, TermKey, TermTable};
+use number::{AppliedRule, ClassArgs, ClassOperation, ClassTable, OperationRef, TermForm, TermKey};
 use std::collections::BTreeSet;
 use transition::certificate::{By, NO_TERM, Term, TermId, TermKind};
 
@@ -14,7 +14,7 @@ const _: () = assert!(NO_TERM == number::NO_TERM);
 pub(super) struct WithReasons;
 
 /// The table of terms with reasons.
-pub(super) type ReasonedTerms = TermTable<WithReasons>;
+pub(super) type ReasonedTerms = ClassTable<WithReasons>;
 
 impl TermForm for WithReasons {
     type Term = Term;
@@ -129,12 +129,12 @@ impl CertificateTerms {
         self.table.named_leaf(kind, ty)
     }
 
-    /// The term of an operation on values, as by [`TermTable::op`].
+    /// The term of an operation on values, as by [`ClassTable::op`].
     pub(super) fn op(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: ClassArgs) -> TermId {
         self.table.op(opcode, ty, imm, args)
     }
 
-    /// The term of an operation, as by [`TermTable::op_because`].
+    /// The term of an operation, as by [`ClassTable::op_because`].
     pub(super) fn op_because(
         &mut self,
         opcode: Opcode,

@@ -1,7 +1,7 @@
 //! The blocks that bind the leaves of classes.
 
 use crate::TermIndex;
-use crate::table::{TermForm, TermKey, TermTable};
+use crate::table::{ClassTable, TermForm, TermKey};
 use ir::Block;
 use ir::dom::DomTree;
 
@@ -70,7 +70,7 @@ impl Homes {
     /// linear in the table.
     pub fn of<F: TermForm>(
         &mut self,
-        table: &TermTable<F>,
+        table: &ClassTable<F>,
         dom: &DomTree,
         class: TermIndex,
     ) -> Home {

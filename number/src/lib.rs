@@ -6,7 +6,7 @@
 //! the reason for each membership ([`TermForm`]). The checker does not use this crate: it follows
 //! the reasons with code of its own.
 //!
-//! - [`TermTable`] holds each operation once, in the class that folding and the rules of
+//! - [`ClassTable`] holds each operation once, in the class that folding and the rules of
 //!   [`ir::rules`] give it ([`apply`] matches a rule).
 //! - [`Homes`] finds the deepest block on which a class depends.
 //! - [`NumberingRound`] walks over the blocks with assumptions about copies, and
@@ -28,7 +28,7 @@ pub use homes::{Home, Homes};
 pub use live::{LiveEdges, LiveTargets};
 pub use matcher::{AppliedRule, Operands, RightSide, RuleIndex, apply};
 pub use round::{FlowGraph, MAX_ROUNDS, MAX_WALKS, NumberingRound, ValueClasses};
-pub use table::{ClassArgs, ClassOperation, OperationRef, TermForm, TermKey, TermTable};
+pub use table::{ClassArgs, ClassOperation, ClassTable, OperationRef, TermForm, TermKey};
 
 /// The number of a term in its table. The number of a class is that of its first term.
 pub type TermIndex = u32;

@@ -1,7 +1,7 @@
 //! Matches operations with the rules of [`ir::rules`].
 //!
 //! The caller chooses the operands: the pass `simplify` matches the values of a function, and a
-//! [`crate::TermTable`] matches classes of equal values. The matcher tries every way to fit a
+//! [`crate::ClassTable`] matches classes of equal values. The matcher tries every way to fit a
 //! pattern until one also satisfies the guard.
 
 use ir::eval::eval;

@@ -21,7 +21,7 @@
 use crate::copies::{CopyAssumptions, IncomingClasses, same_class};
 use crate::homes::{Home, Homes};
 use crate::live::{LiveEdges, LiveTargets};
-use crate::table::{TermForm, TermTable};
+use crate::table::{ClassTable, TermForm};
 use crate::{Dense, TermIndex};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
@@ -86,7 +86,7 @@ impl ValueClasses {
 
     /// The class of a value. [`crate::NO_TERM`] in dead code, and for values that the function
     /// lacks.
-    pub fn class<F: TermForm>(&self, table: &TermTable<F>, value: Value) -> TermIndex {
+    pub fn class<F: TermForm>(&self, table: &ClassTable<F>, value: Value) -> TermIndex {
         table.class(self.terms.get(value))
     }
 }
@@ -102,7 +102,7 @@ pub trait NumberingRound<'f> {
     /// The function.
     fn graph(&self) -> &FlowGraph<'f>;
     /// The table of terms.
-    fn table(&self) -> &TermTable<Self::Form>;
+    fn table(&self) -> &ClassTable<Self::Form>;
     /// The assumptions about parameters.
     fn assumed(&self) -> &CopyAssumptions;
     /// The assumptions, to weaken them.

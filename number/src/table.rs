@@ -118,7 +118,7 @@ struct ClassLink {
 }
 
 /// The terms, with an index to find them again.
-pub struct TermTable<F: TermForm> {
+pub struct ClassTable<F: TermForm> {
     terms: Vec<F::Term>,
     links: Vec<ClassLink>,
     index: HashTable<TermIndex>,
@@ -126,9 +126,9 @@ pub struct TermTable<F: TermForm> {
     rules: RuleIndex,
 }
 
-impl<F: TermForm> Default for TermTable<F> {
-    fn default() -> TermTable<F> {
-        TermTable {
+impl<F: TermForm> Default for ClassTable<F> {
+    fn default() -> ClassTable<F> {
+        ClassTable {
             terms: Vec::new(),
             links: Vec::new(),
             index: HashTable::new(),
@@ -138,13 +138,13 @@ impl<F: TermForm> Default for TermTable<F> {
     }
 }
 
-impl<F: TermForm> Debug for TermTable<F> {
+impl<F: TermForm> Debug for ClassTable<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(&self.terms).finish()
     }
 }
 
-impl<F: TermForm> TermTable<F> {
+impl<F: TermForm> ClassTable<F> {
     /// Forgets every term.
     pub fn clear(&mut self) {
         self.terms.clear();
@@ -291,7 +291,7 @@ impl<F: TermForm> TermTable<F> {
     }
 
     fn enter(&mut self, hash: u64, id: TermIndex) {
-        let TermTable { terms, index, hasher, .. } = self;
+        let ClassTable { terms, index, hasher, .. } = self;
         index.insert_unique(hash, id, |id| hasher.hash_one(F::key(&terms[*id as usize])));
     }
 
@@ -406,19 +406,19 @@ impl<F: TermForm> TermTable<F> {
     }
 }
 
-impl<F: TermForm> Operands for TermTable<F> {
+impl<F: TermForm> Operands for ClassTable<F> {
     type Id = TermIndex;
 
     fn constant(&self, class: TermIndex) -> Option<u64> {
-        TermTable::constant(self, class)
+        ClassTable::constant(self, class)
     }
 
     fn ty(&self, class: TermIndex) -> Option<Type> {
-        TermTable::ty(self, class)
+        ClassTable::ty(self, class)
     }
 
     fn possible(&self, class: TermIndex) -> u64 {
-        TermTable::possible(self, class)
+        ClassTable::possible(self, class)
     }
 
     fn operations(

@@ -57,13 +57,13 @@ impl TermForm for RuleNames {
     }
 }
 
-fn binary(table: &mut TermTable<RuleNames>, opcode: Opcode, args: [TermIndex; 2]) -> TermIndex {
+fn binary(table: &mut ClassTable<RuleNames>, opcode: Opcode, args: [TermIndex; 2]) -> TermIndex {
     table.op(opcode, Type::I32, Imm::None, ClassArgs::from_slice(&args))
 }
 
 #[test]
 fn both_orders_of_a_commutative_operation_are_one_term() {
-    let mut table = TermTable::<RuleNames>::default();
+    let mut table = ClassTable::<RuleNames>::default();
     let [x, y] = [0, 1].map(|leaf| table.named_leaf(leaf, Some(Type::I32)));
     assert_eq!(table.named_leaf(1, Some(Type::I32)), y);
     assert_eq!(binary(&mut table, Opcode::Add, [x, y]), binary(&mut table, Opcode::Add, [y, x]));
@@ -73,7 +73,7 @@ fn both_orders_of_a_commutative_operation_are_one_term() {
 
 #[test]
 fn folding_and_rules_put_terms_into_classes() {
-    let mut table = TermTable::<RuleNames>::default();
+    let mut table = ClassTable::<RuleNames>::default();
     let x = table.leaf(0, Some(Type::I32));
     let [three, four] = [3, 4].map(|bits| table.make_constant(Type::I32, bits));
     let seven = binary(&mut table, Opcode::Add, [three, four]);
@@ -93,7 +93,7 @@ fn folding_and_rules_put_terms_into_classes() {
 
 #[test]
 fn a_class_has_the_bits_that_all_its_terms_leave_possible() {
-    let mut table = TermTable::<RuleNames>::default();
+    let mut table = ClassTable::<RuleNames>::default();
     let x = table.leaf(0, Some(Type::I32));
     assert_eq!(table.possible(x), u64::from(u32::MAX));
     let byte = table.make_constant(Type::I32, 0xff);

@@ -6,8 +6,8 @@
 use super::form::ClassesAlone;
 use ir::{Block, Edge, Function, Inst, InstData, Value};
 use number::{
-    ClassArgs, CopyAssumptions, Dense, FlowGraph, Home, LiveTargets, MAX_ROUNDS, MAX_WALKS,
-    NumberingRound, TermIndex, TermTable, ValueClasses,
+    ClassArgs, ClassTable, CopyAssumptions, Dense, FlowGraph, Home, LiveTargets, MAX_ROUNDS,
+    MAX_WALKS, NumberingRound, TermIndex, ValueClasses,
 };
 use smallvec::SmallVec;
 
@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 #[derive(Debug)]
 pub(super) struct ValueNumbering<'f> {
     pub(super) graph: FlowGraph<'f>,
-    pub(super) table: TermTable<ClassesAlone>,
+    pub(super) table: ClassTable<ClassesAlone>,
     assumed: CopyAssumptions,
     found: ValueClasses,
     /// The leaf named after a value.
@@ -28,7 +28,7 @@ impl<'f> ValueNumbering<'f> {
     pub(super) fn new(f: &'f Function) -> ValueNumbering<'f> {
         let mut numbering = ValueNumbering {
             graph: FlowGraph::new(f),
-            table: TermTable::default(),
+            table: ClassTable::default(),
             assumed: CopyAssumptions::new(f),
             found: ValueClasses::default(),
             leaves: Dense::default(),
@@ -113,7 +113,7 @@ impl<'f> NumberingRound<'f> for ValueNumbering<'f> {
         &self.graph
     }
 
-    fn table(&self) -> &TermTable<ClassesAlone> {
+    fn table(&self) -> &ClassTable<ClassesAlone> {
         &self.table
     }
 

@@ -184,9 +184,9 @@ impl<'f> Analysis<'f> {
 
     fn visit_terminator(&mut self, inst: Inst) {
         match self.decision(inst) {
-            BranchDecision::Undecided => {}
-            BranchDecision::Target(index) => self.take(Edge { inst, index }),
-            BranchDecision::Any => {
+            PossibleTargets::Undecided => {}
+            PossibleTargets::Target(index) => self.take(Edge { inst, index }),
+            PossibleTargets::Any => {
                 for index in 0..self.function.inst(inst).targets.len() as u32 {
                     self.take(Edge { inst, index });
                 }
@@ -195,19 +195,19 @@ impl<'f> Analysis<'f> {
     }
 
     /// The targets at which a terminator may continue.
-    fn decision(&self, inst: Inst) -> BranchDecision {
+    fn decision(&self, inst: Inst) -> PossibleTargets {
         let data = self.function.inst(inst);
         let Some(&condition) =
             data.args.first().filter(|_| matches!(data.opcode, Opcode::BrIf | Opcode::Switch))
         else {
-            return BranchDecision::Any;
+            return PossibleTargets::Any;
         };
         match (self.fact(condition), data.opcode) {
-            (Fact::Unknown, _) => BranchDecision::Undecided,
-            (Fact::Varying, _) => BranchDecision::Any,
-            (Fact::Constant(bits), Opcode::BrIf) => BranchDecision::Target(u32::from(bits == 0)),
+            (Fact::Unknown, _) => PossibleTargets::Undecided,
+            (Fact::Varying, _) => PossibleTargets::Any,
+            (Fact::Constant(bits), Opcode::BrIf) => PossibleTargets::Target(u32::from(bits == 0)),
             (Fact::Constant(bits), _) => {
-                BranchDecision::Target(bits.min(data.targets.len() as u64 - 1) as u32)
+                PossibleTargets::Target(bits.min(data.targets.len() as u64 - 1) as u32)
             }
         }
     }
@@ -231,7 +231,7 @@ impl<'f> Analysis<'f> {
 }
 
 /// The targets at which a terminator may continue.
-enum BranchDecision {
+enum PossibleTargets {
     Undecided,
     Target(u32),
     Any,
@@ -287,7 +287,7 @@ impl SccpRewrites {
                 }
             }
             let inst = function.terminator(block);
-            if let BranchDecision::Target(index) = analysis.decision(inst) {
+            if let PossibleTargets::Target(index) = analysis.decision(inst) {
                 plan.folds.push(Edge { inst, index });
             }
         }
