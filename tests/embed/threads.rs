@@ -3,8 +3,8 @@
 use super::support::{Pair, SUM, engine, invoke, sum, vm};
 use osier::interp::Outcome;
 use osier::jit::{
-    Action, Condition, Config, Continuation, Engine, Interrupt, OpenPoint, RunError, Tier, Tiering,
-    Version, Vm,
+    Action, Condition, Config, Continuation, Engine, Interrupt, MachineCode, OpenPoint, RunError,
+    Tier, Tiering, Version, Vm,
 };
 use std::sync::{Arc, mpsc};
 
@@ -16,7 +16,7 @@ fn what_may_be_sent_and_shared() {
     shared::<Engine>();
     shared::<Version>();
     shared::<Continuation>();
-    shared::<osier::jit::MachineCode>();
+    shared::<MachineCode>();
     shared::<Interrupt>();
 }
 
