@@ -181,8 +181,8 @@ fn explanations_of_all_points_are_what_the_report_counts() {
 
 #[test]
 fn no_text_is_too_odd_to_be_asked_for() {
-    let source =
-        std::fs::read("cli/tests/cli/golden/window.oir").expect("tests run in the root of the package");
+    let source = std::fs::read("cli/tests/cli/golden/window.oir")
+        .expect("tests run in the root of the package");
     let module = osier::driver::load(osier::driver::Format::Oir, &source).expect("well-formed");
     let (_, base) = module.defined().next().expect("one function");
     let derived = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut NoObserver);
@@ -225,8 +225,8 @@ fn no_text_is_too_odd_to_be_asked_for() {
 
 #[test]
 fn an_entry_that_was_dropped_is_said_not_to_be_proved() {
-    let source =
-        std::fs::read("cli/tests/cli/golden/window.oir").expect("tests run in the root of the package");
+    let source = std::fs::read("cli/tests/cli/golden/window.oir")
+        .expect("tests run in the root of the package");
     let module = osier::driver::load(osier::driver::Format::Oir, &source).expect("well-formed");
     let (_, base) = module.defined().next().expect("one function");
     let pipeline = passes::parse("sccp,cse,preheaders,licm").expect("known passes");
@@ -253,7 +253,7 @@ fn an_entry_that_was_dropped_is_said_not_to_be_proved() {
     );
     let shown = text(&explanation(base, answers));
     assert!(
-        shown.contains("nowhere: an entry was found and dropped, because it is not proved;"),
+        shown.contains("no entry: the checker did not accept the entry that was found;"),
         "{shown}"
     );
 }
