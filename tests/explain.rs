@@ -253,7 +253,7 @@ fn an_entry_that_was_dropped_is_said_not_to_be_proved() {
     );
     let shown = text(&explanation(base, answers));
     assert!(
-        shown.contains("nowhere: an entry was found and dropped, because it is not proved;"),
+        shown.contains("no entry: the checker did not accept the entry that was found;"),
         "{shown}"
     );
 }

@@ -1,11 +1,24 @@
 //! The command on a machine without solvers.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+use wait_timeout::ChildExt;
+
+/// The command does nothing before it reports the error. A minute is ample on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Runs the command with an empty `PATH`, so that it finds no program.
 fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_osier-provers"));
-    command.args(arguments).env("PATH", "").output().expect("the command runs")
+    command.args(arguments).env("PATH", "").stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the command starts");
+    // The few lines of its outputs fit into the pipes, so no thread needs to read them.
+    if child.wait_timeout(DEADLINE).expect("the command can be waited for").is_none() {
+        child.kill().expect("the command can be killed");
+        panic!("still running after {DEADLINE:?}");
+    }
+    child.wait_with_output().expect("the command has ended")
 }
 
 #[test]

@@ -221,7 +221,7 @@ const BROKEN: &[Broken] = &[
         rule: "osr_without_run",
         head: ";; p\n;@ pipeline: gvn\n;@ osr: every-point both",
         tail: "",
-        message: "there are none",
+        message: "`osr` needs `run` lines",
     },
     Broken {
         rule: "osr_of_some_points",
