@@ -18,7 +18,8 @@ pub(super) fn check(report: &mut FunctionReport<'_>, layout: &WalkedLayout) {
     for &(inst, _) in &layout.insts {
         let data = report.function.inst(inst);
         if !data.opcode.allows_type(data.ty) {
-            let message = format!("{} does not work on {}", data.opcode.name(), data.ty);
+            let message =
+                format!("{} does not allow the controlling type {}", data.opcode.name(), data.ty);
             report.inst(Rule::TypeControl1, inst, message);
         }
         let immediate_holds = check_immediate(report, inst, data);
@@ -63,7 +64,7 @@ fn check_immediate(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData)
         _ => matches!(data.imm, Imm::None),
     };
     if !kind_fits {
-        let message = format!("{:?} is no immediate of {}", data.imm, data.opcode.name());
+        let message = format!("{:?} is not a valid immediate of {}", data.imm, data.opcode.name());
         report.inst(Rule::Imm1, inst, message);
         return false;
     }
@@ -72,11 +73,7 @@ fn check_immediate(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData)
         Imm::None | Imm::Trap(_) | Imm::Exit(_) => true,
         Imm::Bits(bits) => {
             if bits & !data.ty.mask() != 0 {
-                report.inst(
-                    Rule::Imm2,
-                    inst,
-                    format!("{bits:#x} has bits that {} has not", data.ty),
-                );
+                report.inst(Rule::Imm2, inst, format!("{bits:#x} does not fit {}", data.ty));
             }
             if data.ty == Type::ExternRef && bits != reference::NULL {
                 report.inst(
@@ -258,13 +255,17 @@ fn called_signature<'a>(report: &FunctionReport<'a>, data: &InstData) -> Option<
 fn check_operands(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData) {
     let wanted = wanted_operands(report, data);
     if wanted.len() != data.args.len() {
-        let message = format!("{} operands where {} belong", data.args.len(), wanted.len());
+        let message = format!("{} operands instead of {}", data.args.len(), wanted.len());
         return report.inst(Rule::TypeOperand1, inst, message);
     }
     for (&value, wanted) in data.args.iter().zip(wanted) {
         if let Some(ty) = type_of(report, value).filter(|ty| !wanted.accepts(*ty)) {
             let name = report.value_name(value);
-            report.inst(Rule::TypeOperand2, inst, format!("{name} is {ty} where {wanted} belongs"));
+            report.inst(
+                Rule::TypeOperand2,
+                inst,
+                format!("{name} has type {ty} instead of {wanted}"),
+            );
         }
     }
 }
@@ -276,13 +277,17 @@ fn check_results(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData) {
         None => by_opcode.as_slice(),
     };
     if wanted.len() != data.results.len() {
-        let message = format!("{} results where {} belong", data.results.len(), wanted.len());
+        let message = format!("{} results instead of {}", data.results.len(), wanted.len());
         return report.inst(Rule::TypeResult1, inst, message);
     }
     for (&value, wanted) in data.results.iter().zip(wanted) {
         if let Some(ty) = type_of(report, value).filter(|ty| ty != wanted) {
             let name = report.value_name(value);
-            report.inst(Rule::TypeResult2, inst, format!("{name} is {ty} where {wanted} belongs"));
+            report.inst(
+                Rule::TypeResult2,
+                inst,
+                format!("{name} has type {ty} instead of {wanted}"),
+            );
         }
     }
 }
@@ -325,7 +330,7 @@ fn check_target(report: &mut FunctionReport<'_>, inst: Inst, target: &Target) {
             report.inst(
                 Rule::CfgArgs2,
                 inst,
-                format!("{arg} is {given}, the parameter {param} is {wanted}"),
+                format!("{arg} has type {given}, but the parameter {param} has type {wanted}"),
             );
         }
     }

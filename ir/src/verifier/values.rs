@@ -59,7 +59,7 @@ fn check_definition(
     report.add(
         Rule::SsaOne1,
         entity,
-        format!("{name} is defined here, but recorded as {elsewhere}"),
+        format!("{name} is defined here, but its record says {elsewhere}"),
     );
 }
 
@@ -87,7 +87,7 @@ pub(super) fn check_uses(report: &mut FunctionReport<'_>, layout: &WalkedLayout)
         if !listed.iter().eq(expected.iter().map(|(_, i)| i)) {
             let (listed, name) = (listed.len(), report.value_name(value));
             let message =
-                format!("{name} lists {listed} uses that differ from the {count} there are");
+                format!("{name} lists {listed} uses that differ from its {count} actual uses");
             report.add(Rule::UseList1, Entity::Value(value), message);
         }
     }
@@ -121,7 +121,7 @@ pub(super) fn check_dominance(
             report.inst(
                 Rule::SsaDom1,
                 inst,
-                format!("{name} is used here, but defined where not every path passes"),
+                format!("the definition of {name} does not dominate this use"),
             );
         }
     }

@@ -79,7 +79,10 @@ fn names_are_defined_once_and_used_defined() {
             (4, 6, "memory `@m`"),
         ],
     );
-    refused("import func @f \"\" \"\" ()\nstart @f\nstart @f", &[(3, 7, "start function already")]);
+    refused(
+        "import func @f \"\" \"\" ()\nstart @f\nstart @f",
+        &[(3, 7, "already has a start function")],
+    );
 }
 
 #[test]
@@ -93,7 +96,7 @@ fn use_before_definition_is_for_the_verifier() {
 fn blocks_begin_with_a_label_and_end_with_a_terminator() {
     refused(&body("  return %a"), &[(2, 3, "label of the first block")]);
     refused(&body("b:"), &[(2, 1, "does not end in a terminator")]);
-    refused(&body("b:\n  return %a\n  return %a"), &[(4, 3, "after the terminator")]);
+    refused(&body("b:\n  return %a\n  return %a"), &[(4, 3, "follows the terminator")]);
     refused(&body(""), &[(1, 6, "no block")]);
     refused(&body("b(%x: i32):\n  return %a"), &[(2, 2, "parameters of the first block")]);
     refused("func @f() {\nb:\n  return\n", &[(1, 6, "not closed")]);
