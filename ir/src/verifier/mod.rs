@@ -209,7 +209,7 @@ pub fn verify_module(module: &Module) -> Vec<Finding> {
 /// Checks one function against the declarations of its module. It does not check the declarations.
 /// A function without findings is well-formed.
 pub fn verify_function(module: &Module, function: &Function) -> Vec<Finding> {
-    let mut report = FunctionReport::new(module, function);
+    let mut report = FunctionFindings::new(module, function);
     let layout = structure::check(&mut report);
     let definitions = values::check_definitions(&mut report, &layout);
     values::check_uses(&mut report, &layout);
@@ -221,7 +221,7 @@ pub fn verify_function(module: &Module, function: &Function) -> Vec<Finding> {
 }
 
 /// The findings about one function so far.
-struct FunctionReport<'a> {
+struct FunctionFindings<'a> {
     module: &'a Module,
     function: &'a Function,
     name: Arc<str>,
@@ -230,9 +230,9 @@ struct FunctionReport<'a> {
     findings: Vec<Finding>,
 }
 
-impl<'a> FunctionReport<'a> {
-    fn new(module: &'a Module, function: &'a Function) -> FunctionReport<'a> {
-        FunctionReport {
+impl<'a> FunctionFindings<'a> {
+    fn new(module: &'a Module, function: &'a Function) -> FunctionFindings<'a> {
+        FunctionFindings {
             module,
             function,
             name: function.name().into(),

@@ -1,7 +1,7 @@
 //! Rules about blocks, instruction lists and edges.
 
 use super::rules::Rule;
-use super::{Entity, FunctionReport};
+use super::{Entity, FunctionFindings};
 use crate::entity::{Block, Inst};
 use crate::inst::Edge;
 use cranelift_entity::EntityRef;
@@ -40,7 +40,7 @@ impl WalkedLayout {
 }
 
 /// Walks a function and checks its structure.
-pub(super) fn check(report: &mut FunctionReport<'_>) -> WalkedLayout {
+pub(super) fn check(report: &mut FunctionFindings<'_>) -> WalkedLayout {
     let function = report.function;
     let mut layout = WalkedLayout {
         blocks: Vec::new(),
@@ -64,7 +64,7 @@ pub(super) fn check(report: &mut FunctionReport<'_>) -> WalkedLayout {
     layout
 }
 
-fn check_layout(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout) {
+fn check_layout(report: &mut FunctionFindings<'_>, layout: &mut WalkedLayout) {
     let function = report.function;
     if function.block_count() == 0 {
         report.add(Rule::CfgLayout1, Entity::Whole, "the function has no block");
@@ -93,7 +93,7 @@ fn check_layout(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout) {
 
 /// Walks the list of a block. It stops at the first bad link, and so never visits an instruction
 /// twice.
-fn check_list(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout, index: usize) {
+fn check_list(report: &mut FunctionFindings<'_>, layout: &mut WalkedLayout, index: usize) {
     let (function, block) = (report.function, layout.blocks[index]);
     let data = function.blocks.get(block).expect("the layout has blocks that exist");
     let (mut prev, mut next, mut order) = (None, data.first, None);
@@ -139,7 +139,7 @@ fn check_list(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout, index:
     }
 }
 
-fn check_stray_insts(report: &mut FunctionReport<'_>, layout: &WalkedLayout) {
+fn check_stray_insts(report: &mut FunctionFindings<'_>, layout: &WalkedLayout) {
     let function = report.function;
     for inst in function.insts.keys().filter(|i| layout.position(*i).is_none()) {
         report.inst(Rule::CfgList1, inst, "the instruction is in no block");
@@ -147,7 +147,7 @@ fn check_stray_insts(report: &mut FunctionReport<'_>, layout: &WalkedLayout) {
 }
 
 /// Checks targets, and compares the lists of predecessors with the actual edges, both sorted.
-fn check_edges(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout) {
+fn check_edges(report: &mut FunctionFindings<'_>, layout: &mut WalkedLayout) {
     let function = report.function;
     let mut edges = Vec::new();
     for &(inst, _) in &layout.insts {
@@ -193,7 +193,7 @@ fn check_edges(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout) {
     }
 }
 
-fn check_entry(report: &mut FunctionReport<'_>, layout: &WalkedLayout) {
+fn check_entry(report: &mut FunctionFindings<'_>, layout: &WalkedLayout) {
     let function = report.function;
     let Some(&entry) = layout.blocks.first() else {
         return;
@@ -206,7 +206,7 @@ fn check_entry(report: &mut FunctionReport<'_>, layout: &WalkedLayout) {
     }
 }
 
-fn check_names(report: &mut FunctionReport<'_>) {
+fn check_names(report: &mut FunctionFindings<'_>) {
     let function = report.function;
     for value in function.value_names.keys().filter(|v| !function.has_value(**v)) {
         report.add(Rule::Name1, Entity::Value(*value), "a value that does not exist has a name");

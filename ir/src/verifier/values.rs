@@ -2,7 +2,7 @@
 
 use super::rules::Rule;
 use super::structure::WalkedLayout;
-use super::{Entity, FunctionReport};
+use super::{Entity, FunctionFindings};
 use crate::cfg::Cfg;
 use crate::dom::DomTree;
 use crate::entity::{Block, Inst, Value};
@@ -15,7 +15,7 @@ pub(super) type SingleDefinitions = FixedBitSet;
 
 /// Checks that every value has exactly one definition, the recorded one.
 pub(super) fn check_definitions(
-    report: &mut FunctionReport<'_>,
+    report: &mut FunctionFindings<'_>,
     layout: &WalkedLayout,
 ) -> SingleDefinitions {
     let function = report.function;
@@ -37,7 +37,7 @@ pub(super) fn check_definitions(
 }
 
 fn check_definition(
-    report: &mut FunctionReport<'_>,
+    report: &mut FunctionFindings<'_>,
     defined: &mut SingleDefinitions,
     value: Value,
     place: ValueDef,
@@ -64,7 +64,7 @@ fn check_definition(
 }
 
 /// Checks that operands exist, and that the lists of users contain exactly the actual uses.
-pub(super) fn check_uses(report: &mut FunctionReport<'_>, layout: &WalkedLayout) {
+pub(super) fn check_uses(report: &mut FunctionFindings<'_>, layout: &WalkedLayout) {
     let function = report.function;
     let mut uses: Vec<(Value, Inst)> = Vec::new();
     for &(inst, _) in &layout.insts {
@@ -96,7 +96,7 @@ pub(super) fn check_uses(report: &mut FunctionReport<'_>, layout: &WalkedLayout)
 /// Checks that definitions dominate uses, in reachable blocks. Values with a bad definition already
 /// have a finding.
 pub(super) fn check_dominance(
-    report: &mut FunctionReport<'_>,
+    report: &mut FunctionFindings<'_>,
     layout: &WalkedLayout,
     definitions: &SingleDefinitions,
 ) {
@@ -128,7 +128,7 @@ pub(super) fn check_dominance(
 }
 
 fn is_available(
-    report: &FunctionReport<'_>,
+    report: &FunctionFindings<'_>,
     layout: &WalkedLayout,
     tree: &DomTree,
     value: Value,
