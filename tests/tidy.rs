@@ -29,12 +29,12 @@ const FUNCTION_LINES: usize = 100;
 /// Functions longer than [`FUNCTION_LINES`], by file and name, each with the reason.
 const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[
     (
-        "ir/src/interp/exec.rs",
+        "interp/src/exec.rs",
         "run_loop",
         "the interpreter's dispatch: one short arm for each operation, sharing the registers of the loop",
     ),
     (
-        "ir/src/interp/fast/exec.rs",
+        "interp/src/fast/exec.rs",
         "run_loop",
         "the dispatch of the fast tier, for the same reason",
     ),
