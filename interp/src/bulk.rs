@@ -58,9 +58,9 @@ impl BulkRequest {
         let name = inst.opcode.name();
         assert!(
             is_operation(inst.opcode),
-            "interp: {name} is no operation on memories, tables or segments"
+            "interp: {name} is not an operation on memories, tables or segments"
         );
-        assert_eq!(inst.args.len(), args.len(), "interp: operands of {name}");
+        assert_eq!(inst.args.len(), args.len(), "interp: wrong number of operands for {name}");
         let mut all = [0; 3];
         all[..args.len()].copy_from_slice(args);
         BulkRequest { opcode: inst.opcode, imm: inst.imm, args: all }
@@ -161,7 +161,7 @@ impl Bulk<'_> {
                 let from = within(bytes.len(), b, count).ok()?;
                 self.memories.write(memory, to, &bytes[from]).ok()
             }
-            _ => unreachable!("interp: {imm:?} is of no memory"),
+            _ => unreachable!("interp: {imm:?} names no memory"),
         }
     }
 
@@ -185,7 +185,9 @@ impl Bulk<'_> {
                 let entries = tables.contents(SegmentKind::Elem, segment.index(), entries);
                 tables.write(table, a, b, c, entries).ok()?;
             }
-            (opcode, imm) => unreachable!("interp: {} has immediate {imm:?}", opcode.name()),
+            (opcode, imm) => {
+                unreachable!("interp: {} has the wrong immediate {imm:?}", opcode.name())
+            }
         }
         Some(0)
     }

@@ -250,7 +250,7 @@ impl<'a> ExactDecoder<'a> {
             (Opcode::GlobalSet, Imm::Global(g)) => {
                 ExactOp::new(ExactOpCode::GlobalSet, operand, g.as_u32(), 0)
             }
-            (opcode, imm) => panic!("interp: {} has immediate {imm:?}", opcode.name()),
+            (opcode, imm) => panic!("interp: {} has the wrong immediate {imm:?}", opcode.name()),
         }
     }
 
@@ -284,7 +284,7 @@ impl<'a> ExactDecoder<'a> {
                 self.pool_slots(&data.results);
                 ExactOp::new(ExactOpCode::CallIndirect, sig.as_u32(), at, narrow(args.len()))
             }
-            imm => panic!("interp: {} has immediate {imm:?}", data.opcode.name()),
+            imm => panic!("interp: {} has the wrong immediate {imm:?}", data.opcode.name()),
         }
     }
 
@@ -317,7 +317,7 @@ impl<'a> ExactDecoder<'a> {
                 self.code.traps.push(kind);
                 ExactOp::new(ExactOpCode::Trap, narrow(self.code.traps.len() - 1), 0, 0)
             }
-            (opcode, imm) => panic!("interp: {} has immediate {imm:?}", opcode.name()),
+            (opcode, imm) => panic!("interp: {} has the wrong immediate {imm:?}", opcode.name()),
         }
     }
 
@@ -337,7 +337,12 @@ impl<'a> ExactDecoder<'a> {
     fn moves(&mut self, target: &Target, one: ExactOpCode, many: ExactOpCode) -> ExactOp {
         let pc = self.block_pc(target.block);
         let params = self.function.block_params(target.block);
-        assert_eq!(params.len(), target.args.len(), "interp: the arguments of {}", target.block);
+        assert_eq!(
+            params.len(),
+            target.args.len(),
+            "interp: an edge to {} has the wrong number of arguments",
+            target.block
+        );
         let moves: Vec<_> =
             params.iter().zip(&target.args).map(|(p, a)| (self.slot(*p), self.slot(*a))).collect();
         match sequentialize(&moves, self.code.frame_size - 1).as_slice() {
@@ -355,7 +360,7 @@ impl<'a> ExactDecoder<'a> {
 /// The memory, offset and width that a load or store accesses.
 fn far_access(data: &InstData) -> FarAccess {
     let Imm::Address(memory, offset) = data.imm else {
-        panic!("interp: {} has immediate {:?}", data.opcode.name(), data.imm)
+        panic!("interp: {} has the wrong immediate {:?}", data.opcode.name(), data.imm)
     };
     let bytes = match data.opcode.shape() {
         Shape::Load(0) | Shape::Store(0) => data.ty.bytes(),

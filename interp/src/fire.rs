@@ -30,13 +30,13 @@ impl fmt::Display for TransferError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TransferError::NotPaused => f.write_str("no run is paused"),
-            TransferError::OtherFunction => f.write_str("the version is one of another function"),
+            TransferError::OtherFunction => f.write_str("the version belongs to another function"),
             TransferError::NoSuchPoint(point) => {
-                write!(f, "the version does not have {}", point.inst())
+                write!(f, "the target version lacks {}", point.inst())
             }
-            TransferError::NoSuchValue(value) => write!(f, "the version does not have {value}"),
+            TransferError::NoSuchValue(value) => write!(f, "the target version lacks {value}"),
             TransferError::StackOverflow => {
-                f.write_str("the frame is larger than the limits allow")
+                f.write_str("the frame of the target version exceeds the limits")
             }
         }
     }
@@ -70,16 +70,16 @@ impl fmt::Display for FireError {
         match self {
             FireError::NotPaused => f.write_str("no run is paused"),
             FireError::OtherSource => {
-                f.write_str("the mapping leaves from another version than the paused one")
+                f.write_str("the source version of the mapping is not the paused version")
             }
             FireError::OtherTarget => {
-                f.write_str("the mapping leads to another version than the one to go on in")
+                f.write_str("the target version of the mapping is not the requested version")
             }
             FireError::OtherPoint(point) => {
                 write!(f, "the run is paused at {}, where the entry does not start", point.inst())
             }
             FireError::NoSuchValue(value) => {
-                write!(f, "the paused version does not have {value}, which the entry reads")
+                write!(f, "the entry reads {value}, which the paused version lacks")
             }
             FireError::Code(fault) => write!(f, "{fault}"),
             FireError::Transfer(error) => write!(f, "{error}"),

@@ -67,17 +67,17 @@ impl fmt::Display for InstantiateError {
             InstantiateError::MemoryTooLarge { memory, pages } => {
                 write!(
                     f,
-                    "memory {memory} starts with {pages} pages, more than its maximum or the limit allows"
+                    "memory {memory} has {pages} initial pages, more than its maximum, the limit or its region allows"
                 )
             }
             InstantiateError::TableTooLarge { table, entries } => {
                 write!(f, "table {table} has {entries} entries, more than the limit allows")
             }
             InstantiateError::DataOutOfBounds { segment, memory } => {
-                write!(f, "data segment {segment} does not lie within memory {memory}")
+                write!(f, "data segment {segment} is out of bounds of memory {memory}")
             }
             InstantiateError::ElementsOutOfBounds { segment, table } => {
-                write!(f, "element segment {segment} does not lie within table {table}")
+                write!(f, "element segment {segment} is out of bounds of table {table}")
             }
         }
     }

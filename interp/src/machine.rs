@@ -137,7 +137,7 @@ impl Machine {
         let declared = program.declarations();
         assert!(
             self.current.len() <= declared.funcs.len(),
-            "interp: the module declares less than the machine has"
+            "interp: the module declares fewer functions than the machine"
         );
         let mut new = declared.funcs.iter().skip(self.current.len());
         if let Some((_, decl)) =
@@ -198,7 +198,10 @@ impl Machine {
     /// When the version has another number of arguments than the function.
     pub fn add_code(&mut self, func: Func, code: Arc<Code>) -> VersionId {
         let params = self.declarations().signature(func).params.len();
-        assert_eq!(code.params as usize, params, "interp: arguments of a version of {func}");
+        assert_eq!(
+            code.params as usize, params,
+            "interp: a version of {func} has the wrong number of parameters"
+        );
         self.versions.push(MachineVersion { func, code });
         VersionId::from_u32(self.versions.len() as u32 - 1)
     }
@@ -208,7 +211,11 @@ impl Machine {
     /// # Panics
     /// When the version belongs to another function.
     pub fn set_current(&mut self, func: Func, version: VersionId) {
-        assert_eq!(self.versions[version.index()].func, func, "interp: the function of {version}");
+        assert_eq!(
+            self.versions[version.index()].func,
+            func,
+            "interp: {version} is not a version of {func}"
+        );
         let external = self.is_external(func);
         self.current[func.index()] = version.as_u32();
         self.set_external(func, external);
@@ -284,7 +291,7 @@ impl Machine {
     /// The arguments of a function, with bits outside their types cleared.
     pub(super) fn clean_args(&self, func: Func, args: &[u64]) -> ValueList {
         let params = &self.declarations().signature(func).params;
-        assert_eq!(params.len(), args.len(), "interp: arguments of {func}");
+        assert_eq!(params.len(), args.len(), "interp: wrong number of arguments for {func}");
         args.iter().zip(params).map(|(arg, ty)| arg & ty.mask()).collect()
     }
 

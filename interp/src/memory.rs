@@ -50,7 +50,7 @@ pub struct OutOfBounds;
 
 impl fmt::Display for OutOfBounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the range does not lie within the memory or table")
+        f.write_str("the range is out of bounds of its memory or table")
     }
 }
 

@@ -29,7 +29,7 @@ use ir::entity::{Func, Value};
 use smallvec::SmallVec;
 
 /// A nested run, which must be ended with [`Machine::end_nested`].
-#[must_use = "the run below stays suspended until the nested one is ended"]
+#[must_use = "the suspended run resumes only after `end_nested`"]
 #[derive(Debug)]
 pub struct Nested {
     /// The number of runs suspended below it.
@@ -72,9 +72,9 @@ impl Machine {
     /// When the run waits for no results, or their number is wrong.
     pub fn return_from_call(&mut self, results: &[u64]) -> Resumed {
         let waiting = self.state.waiting.take().filter(|waiting| waiting.args.is_none());
-        let func = waiting.expect("interp: a run waits for the results of a call").func;
+        let func = waiting.expect("interp: no run waits for the results of a call").func;
         let types = &self.program.declarations().signature(func).results;
-        assert_eq!(types.len(), results.len(), "interp: results of {func}");
+        assert_eq!(types.len(), results.len(), "interp: wrong number of results for {func}");
         let results: ValueList =
             results.iter().zip(types).map(|(bits, ty)| bits & ty.mask()).collect();
         self.take_back();
@@ -152,8 +152,8 @@ impl Machine {
         Err(TransferError::StackOverflow)
     }
 
-    /// As [`Machine::begin_nested`], but the activation begins at the landing point of an entry into
-    /// `version`, with the values that the compensation code computes; all others are
+    /// As [`Machine::begin_nested`], but the activation begins at the landing point of an entry
+    /// into `version`, with the values that the compensation code computes; all others are
     /// [`super::poison`]. This is how native code side-exits to the interpreter: `read` gives the
     /// contents of a value of the source version, which ran elsewhere. The machine executes the
     /// stores that the entry replays. The run is paused at the landing point, so the observer does
@@ -207,10 +207,11 @@ impl Machine {
         assert_eq!(
             nested.level,
             self.suspended.len(),
-            "interp: nested runs end in the opposite order"
+            "interp: only the innermost nested run can end"
         );
         self.abandon();
-        let below = self.suspended.pop().expect("interp: a nested run has one below");
+        let below =
+            self.suspended.pop().expect("interp: a nested run has a suspended run below it");
         self.state = below.state;
         self.activations.set_floor(below.floor);
     }

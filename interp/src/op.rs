@@ -8,8 +8,8 @@
 use ir::opcode::Opcode;
 use ir::types::Type;
 
-/// One pre-decoded operation. Each [`ExactOpCode`] documents its use of `a`, `b` and `c`. Operations on
-/// values hold the slots of the result and of one or two operands, in this order.
+/// One pre-decoded operation. Each [`ExactOpCode`] documents its use of `a`, `b` and `c`.
+/// Operations on values hold the slots of the result and of one or two operands, in this order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExactOp {
     pub(super) code: ExactOpCode,
@@ -105,8 +105,8 @@ pub(super) use source_pattern;
 
 macro_rules! define_codes {
     ($($shape:ident { $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+ })+) => {
-        /// The codes of operations. Letters name the fields of [`ExactOp`]. A "slot" is an index into
-        /// the frame, a "pool" index one into the pool of the code, and a "pc" the index of an
+        /// The codes of operations. Letters name the fields of [`ExactOp`]. A "slot" is an index
+        /// into the frame, a "pool" index one into the pool of the code, and a "pc" the index of an
         /// operation.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u16)]

@@ -34,7 +34,7 @@ impl Storage {
     /// When the region is not empty.
     pub(super) fn new(region: Option<Box<dyn Region>>) -> Storage {
         region.map_or(Storage::default(), |region| {
-            assert!(region.bytes().is_empty(), "interp: a region is empty at first");
+            assert!(region.bytes().is_empty(), "interp: the region is not empty");
             Storage::Region(region)
         })
     }
@@ -70,7 +70,7 @@ impl Storage {
                 assert_eq!(
                     region.bytes().len(),
                     expected,
-                    "interp: the length of a region after growth"
+                    "interp: the length of the region does not match the result of `grow`"
                 );
                 return grown;
             }

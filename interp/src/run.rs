@@ -43,7 +43,7 @@ impl Machine {
                 args.unwrap_or_else(|| panic!("interp: the run waits for the results of {func}"));
             return Run::Called { func, args };
         }
-        assert!(!self.activations.of_run().is_empty(), "interp: no run is under way");
+        assert!(!self.activations.of_run().is_empty(), "interp: no run is in progress");
         execute(self, host, O::SCOPE, &mut |view, inst| observer.before(view, inst))
     }
 
@@ -68,7 +68,7 @@ impl Machine {
                 Run::Done(outcome) => return outcome,
                 Run::Paused => {}
                 Run::Called { func, .. } => {
-                    panic!("interp: {func} runs elsewhere and was called by `invoke`")
+                    panic!("interp: `invoke` cannot run {func}, which is external")
                 }
             }
         }
@@ -76,7 +76,11 @@ impl Machine {
 
     fn invoke_import(&mut self, func: Func, args: &[u64], host: &mut dyn Host) -> Outcome {
         let signature = self.program.declarations().signature(func);
-        assert_eq!(signature.params.len(), args.len(), "interp: arguments of {func}");
+        assert_eq!(
+            signature.params.len(),
+            args.len(),
+            "interp: wrong number of arguments for {func}"
+        );
         match call_host(&self.program, func, args, host, &mut self.memories) {
             Ok(results) => Outcome::Returned(results.to_vec()),
             Err(error) => self.host_outcome(error, self.site(func, None)),

@@ -1,4 +1,4 @@
-//! The state of a run, apart from its activations.
+//! The states of runs, apart from their activations.
 
 use ir::entity::Func;
 
@@ -25,8 +25,8 @@ pub(super) struct RunState {
 #[derive(Clone, Debug)]
 pub(super) struct AwaitedCall {
     pub(super) func: Func,
-    /// The arguments, if the run was started with an external function, until [`Machine::run`]
-    /// reports them.
+    /// The arguments, if the run was started with an external function, until
+    /// [`super::Machine::run`] reports them.
     pub(super) args: Option<Vec<u64>>,
 }
 

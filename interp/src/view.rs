@@ -91,7 +91,7 @@ impl<'a> View<'a> {
     pub fn inst(&self) -> Inst {
         let frame = self.activations.top();
         let code = &self.versions[frame.version as usize].code;
-        code.inst_near(frame.pc).expect("interp: an activation stands before an instruction")
+        code.inst_near(frame.pc).expect("interp: the pc of an activation is at an instruction")
     }
 
     /// The function of the activation.

@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(all[0].distance_to(all[4]), None);
         let product =
             Address::of(&function, values[6], |v| if v == values[6] { values[1] } else { v });
-        assert_eq!(product, all[1], "what stands for a value is looked through");
+        assert_eq!(product, all[1], "the representative of a value is decomposed too");
     }
 
     #[test]

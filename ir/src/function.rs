@@ -237,7 +237,7 @@ impl Function {
     /// When this version lacks one of the instructions, or when they stand in different blocks.
     pub fn stands_before(&self, first: Inst, second: Inst) -> bool {
         let (a, b) = (self.node(first), self.node(second));
-        assert!(a.block == b.block, "{first} and {second} stand in different blocks");
+        assert!(a.block == b.block, "{first} and {second} are in different blocks");
         a.order < b.order
     }
 

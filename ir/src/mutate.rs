@@ -211,7 +211,7 @@ impl Function {
     }
 
     pub(crate) fn block_mut(&mut self, block: Block) -> &mut BlockData {
-        self.blocks.get_mut(block).unwrap_or_else(|| panic!("no {block}"))
+        self.blocks.get_mut(block).unwrap_or_else(|| panic!("{block} does not exist"))
     }
 
     pub(crate) fn inst_mut(&mut self, inst: Inst) -> &mut InstData {
@@ -219,11 +219,11 @@ impl Function {
     }
 
     pub(crate) fn value_mut(&mut self, value: Value) -> &mut ValueData {
-        self.values.get_mut(value).unwrap_or_else(|| panic!("no {value}"))
+        self.values.get_mut(value).unwrap_or_else(|| panic!("{value} does not exist"))
     }
 
     pub(crate) fn node_mut(&mut self, inst: Inst) -> &mut InstNode {
-        self.insts.get_mut(inst).unwrap_or_else(|| panic!("no {inst}"))
+        self.insts.get_mut(inst).unwrap_or_else(|| panic!("{inst} does not exist"))
     }
 
     fn add_user(&mut self, value: Value, inst: Inst) {

@@ -2,7 +2,8 @@
 //!
 //! The table gives each operation its arity, its types, its effects and its name in the text form.
 //! The parser, the printer, the verifier, the generator and the manual (`docs/oir.md`) read the
-//! table instead of repeating it. The module [`crate::eval`] defines the results of operations on
+//! table instead of repeating it. The interpreter generates its tables of operations on values from
+//! it (`interp/build.rs`). The module [`crate::eval`] defines the results of operations on
 //! values alone. The interpreter defines memory, calls and control flow.
 //!
 //! To add an opcode, add a row here, its meaning in `eval` or the interpreter, and a row in
@@ -202,8 +203,8 @@ opcodes! {
     Sdiv "sdiv" Shape::IntBinary, TRAP;
     /// Unsigned quotient; traps when the divisor is zero.
     Udiv "udiv" Shape::IntBinary, TRAP;
-    /// Signed remainder with the sign of the dividend; traps when the divisor is zero; the minimum
-    /// by -1 is 0.
+    /// Signed remainder with the sign of the dividend; traps when the divisor is zero; the
+    /// remainder of the minimum by -1 is 0.
     Srem "srem" Shape::IntBinary, TRAP;
     /// Unsigned remainder; traps when the divisor is zero.
     Urem "urem" Shape::IntBinary, TRAP;
@@ -311,9 +312,11 @@ opcodes! {
     SintFromFloat "sint_from_float" Shape::FloatToInt, TRAP;
     /// The unsigned integer, rounded toward zero; traps on NaN and when it does not fit.
     UintFromFloat "uint_from_float" Shape::FloatToInt, TRAP;
-    /// The signed integer, rounded toward zero; NaN gives 0, what does not fit the nearest bound.
+    /// The signed integer, rounded toward zero; NaN gives 0, and a value out of range gives the
+    /// nearest bound.
     SintFromFloatSat "sint_from_float_sat" Shape::FloatToInt, PURE;
-    /// The unsigned integer, rounded toward zero; NaN gives 0, what does not fit the nearest bound.
+    /// The unsigned integer, rounded toward zero; NaN gives 0, and a value out of range gives the
+    /// nearest bound.
     UintFromFloatSat "uint_from_float_sat" Shape::FloatToInt, PURE;
     /// The f64 of an f32.
     Fpromote "fpromote" Shape::Promote, PURE;
@@ -337,25 +340,25 @@ opcodes! {
     Uload32 "uload32" Shape::Load(4), LOAD;
     /// Four bytes at an address, sign-extended; traps when out of bounds.
     Sload32 "sload32" Shape::Load(4), LOAD;
-    /// Writes a value at an address; traps when out of bounds, nothing written.
+    /// Writes a value at an address; traps when out of bounds, without writing.
     Store "store" Shape::Store(0), STORE;
-    /// Writes the low byte at an address; traps when out of bounds, nothing written.
+    /// Writes the low byte at an address; traps when out of bounds, without writing.
     Store8 "store8" Shape::Store(1), STORE;
-    /// Writes the low two bytes at an address; traps when out of bounds, nothing written.
+    /// Writes the low two bytes at an address; traps when out of bounds, without writing.
     Store16 "store16" Shape::Store(2), STORE;
-    /// Writes the low four bytes at an address; traps when out of bounds, nothing written.
+    /// Writes the low four bytes at an address; traps when out of bounds, without writing.
     Store32 "store32" Shape::Store(4), STORE;
     /// The size of a memory in pages of 64 KiB.
     MemorySize "memory_size" Shape::MemorySize, READ;
-    /// Grows a memory by a number of pages; the size before, or -1 and nothing grown.
+    /// Grows a memory by a number of pages; returns the previous size, or -1 without growth.
     MemoryGrow "memory_grow" Shape::MemoryGrow, GROW;
     /// Copies bytes from one memory to another or the same, as if all were read first; traps when
-    /// out of bounds, nothing written.
+    /// out of bounds, without writing.
     MemoryCopy "memory_copy" Shape::MemoryCopy, MOVE;
-    /// Writes a byte, the low one of the operand, so many times; traps when out of bounds, nothing
-    /// written.
+    /// Writes the low byte of the second operand to a range of bytes; traps when out of bounds,
+    /// without writing.
     MemoryFill "memory_fill" Shape::MemoryFill, STORE;
-    /// Copies bytes from a data segment; traps when out of bounds of either, nothing written.
+    /// Copies bytes from a data segment; traps when out of bounds of either, without writing.
     MemoryInit "memory_init" Shape::MemoryInit, MOVE;
     /// Makes a data segment empty.
     DataDrop "data_drop" Shape::DataDrop, WRITE;
@@ -367,15 +370,16 @@ opcodes! {
     TableSet "table_set" Shape::TableSet, STORE;
     /// The number of entries of a table.
     TableSize "table_size" Shape::TableSize, READ;
-    /// Grows a table by a number of entries, all the same; the size before, or -1 and nothing
-    /// grown.
+    /// Grows a table by a number of entries, all the same; returns the previous size, or -1 without
+    /// growth.
     TableGrow "table_grow" Shape::TableGrow, GROW;
-    /// Sets so many entries of a table, all the same; traps when out of bounds, nothing written.
+    /// Sets a range of entries of a table to one reference; traps when out of bounds, without
+    /// writing.
     TableFill "table_fill" Shape::TableFill, STORE;
     /// Copies entries from one table to another or the same, as if all were read first; traps when
-    /// out of bounds, nothing written.
+    /// out of bounds, without writing.
     TableCopy "table_copy" Shape::TableCopy, MOVE;
-    /// Copies entries from an element segment; traps when out of bounds of either, nothing written.
+    /// Copies entries from an element segment; traps when out of bounds of either, without writing.
     TableInit "table_init" Shape::TableInit, MOVE;
     /// Makes an element segment empty.
     ElemDrop "elem_drop" Shape::ElemDrop, WRITE;
@@ -388,22 +392,22 @@ opcodes! {
     /// Calls the function at a table index; traps on an index out of bounds, a null entry and a
     /// wrong signature.
     CallIndirect "call_indirect" Shape::CallIndirect, CALL;
-    /// 1 if the run is to leave the version at the point, else 0, which it always is unless an
-    /// engine decides otherwise.
+    /// 1 if the engine wants the run to leave the version at the point, else 0; always 0 without an
+    /// engine.
     OsrTest "osr_test" Shape::OsrTest, GROW;
     /// Continues at the target.
     Jump "jump" Shape::Jump, TERM;
     /// Continues at the first target if the operand is not zero, else at the second.
     BrIf "br_if" Shape::BrIf, TERM;
-    /// Continues at the target the unsigned operand selects, or at the last one when it is too
-    /// large.
+    /// Continues at the target that the unsigned operand selects, or at the last target when it is
+    /// too large.
     Switch "switch" Shape::Switch, TERM;
     /// Returns from the function.
     Return "return" Shape::Return, TERM;
     /// Ends the program with a trap.
     Trap "trap" Shape::Trap, TERM_TRAP;
-    /// Leaves the version at the point with these values; without an engine that goes on elsewhere,
-    /// the run ends.
+    /// Leaves the version at the point with these values; without an engine to continue it, the run
+    /// ends.
     OsrExit "osr_exit" Shape::OsrExit, TERM;
 }
 

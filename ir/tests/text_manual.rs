@@ -109,7 +109,7 @@ fn operations_table() -> String {
 }
 
 fn rules_table() -> String {
-    let mut table = String::from("| rule | what it demands |\n|---|---|\n");
+    let mut table = String::from("| rule | requirement |\n|---|---|\n");
     for rule in Rule::ALL {
         writeln!(table, "| `{}` | {} |", rule.id(), rule.meaning())
             .expect("writing to a string cannot fail");

@@ -96,7 +96,7 @@ impl ImportBudget {
                 Ok(())
             }
             None => Err(ImportError::too_large(
-                "the module needs more memory than its size allows",
+                "the import would need more memory than the limit for a module of this size",
                 offset,
             )),
         }

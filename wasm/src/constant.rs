@@ -54,12 +54,12 @@ pub(crate) fn bits(expr: &ConstExpr<'_>, module: &Module, index: &Index) -> Resu
                 let (opcode, ty) =
                     operators::plain(other).expect("the validator allows sums and products only");
                 let (y, x) = (stack.pop(), stack.pop());
-                let (x, y) = x.zip(y).expect("the validator has seen two operands");
+                let (x, y) = x.zip(y).expect("the validator checked for two operands");
                 stack.push(
                     ir::eval::int_binary(opcode, ty, x, y).expect("sums and products do not trap"),
                 );
             }
         }
     }
-    Ok(stack.pop().expect("the validator has seen a result"))
+    Ok(stack.pop().expect("the validator checked for a result"))
 }

@@ -98,7 +98,7 @@ impl std::error::Error for ImportError {}
 
 /// Phrases by which the validator rejects an unsupported part of WebAssembly, each with the common
 /// name of that part. The first phrase that a message contains decides, so a phrase must come
-/// before phrases it contains (tests: `what_is_not_supported_is_refused_by_name_and_offset`, and
+/// before phrases it contains (tests: `unsupported_parts_are_rejected_by_name_and_offset`, and
 /// those of the WebAssembly specification).
 const NOT_ALLOWED: &[(&str, &str)] = &[
     ("relaxed SIMD support is not enabled", "relaxed SIMD"),

@@ -60,7 +60,7 @@ pub(crate) fn import(
             ValidPayload::Func(func, body) => importer.body(func, &body)?,
             ValidPayload::Ok | ValidPayload::End(_) => importer.section(payload)?,
             ValidPayload::Parser(_) => {
-                unreachable!("importer: the validator refuses nested modules")
+                unreachable!("importer: the validator rejects nested modules")
             }
         }
     }
@@ -161,7 +161,7 @@ impl<'a> Importer<'a, '_> {
     fn check_count<T>(&mut self, section: &SectionLimited<'_, T>, cost: u64) -> Result<()> {
         let (count, start) = (u64::from(section.count()), section.original_position());
         if count > section.range().end.saturating_sub(start) {
-            let message = format!("the section claims {count} items and is shorter than that");
+            let message = format!("the section is too short for the {count} items it claims");
             return Err(ImportError::invalid(message, Location::Offset(start)));
         }
         self.budget.charge(count * cost, start)
@@ -268,14 +268,14 @@ impl<'a> Importer<'a, '_> {
             TypeRef::Table(ty) => self.declare_table(ty, name, Some(import), offset)?,
             TypeRef::Memory(ty) => self.declare_memory(ty, name, Some(import)),
             TypeRef::Global(ty) => self.declare_global(ty, name, 0, Some(import), offset)?,
-            TypeRef::Tag(_) | TypeRef::FuncExact(_) => unreachable!("importer: refused before"),
+            TypeRef::Tag(_) | TypeRef::FuncExact(_) => unreachable!("importer: rejected before"),
         }
         Ok(())
     }
 
     /// Resolves an import to a definition of the modules before this one.
     fn link(&mut self, module: &str, field: &str, ty: &TypeRef, offset: u64) -> Result<()> {
-        let linker = self.linker.as_ref().expect("the caller has seen one");
+        let linker = self.linker.as_ref().expect("the caller has checked that there is a linker");
         match linker.find(&self.module, &self.types, (module, field), ty, offset)? {
             External::Func(func) => self.index.funcs.push(func),
             External::Global(global) => self.index.globals.push(global),
@@ -292,7 +292,7 @@ impl<'a> Importer<'a, '_> {
         import: Option<ImportName>,
         offset: u64,
     ) -> Result<()> {
-        let entries = |n: u64| u32::try_from(n).expect("the validator refuses larger tables");
+        let entries = |n: u64| u32::try_from(n).expect("the validator rejects larger tables");
         let (size, max_size) = (entries(ty.initial), ty.maximum.map(entries));
         let ty = value_type(wasmparser::ValType::Ref(ty.element_type), offset)?;
         let name = self.names.tables.unique(name);
@@ -307,7 +307,7 @@ impl<'a> Importer<'a, '_> {
     }
 
     fn declare_memory(&mut self, ty: &MemoryType, name: &str, import: Option<ImportName>) {
-        let pages = |n: u64| u32::try_from(n).expect("the validator refuses more than 65536 pages");
+        let pages = |n: u64| u32::try_from(n).expect("the validator rejects more than 65536 pages");
         let (min_pages, max_pages) = (pages(ty.initial), ty.maximum.map(pages));
         let name = self.names.memories.unique(name);
         self.index.memories.push(self.module.memories.push(MemoryDecl {
@@ -393,7 +393,10 @@ impl<'a> Importer<'a, '_> {
                 ExternalKind::Memory => External::Memory(self.index.memory(export.index)),
                 ExternalKind::Global => External::Global(self.index.global(export.index)),
                 ExternalKind::Tag | ExternalKind::FuncExact => {
-                    return Err(ImportError::unsupported("exported tag or exact function", offset));
+                    return Err(ImportError::unsupported(
+                        "the export of a tag or of an exact function",
+                        offset,
+                    ));
                 }
             };
             self.budget.charge(cost::NAME_BYTE * export.name.len() as u64, offset)?;

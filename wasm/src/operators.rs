@@ -253,7 +253,7 @@ mod tests {
                 ];
                 assert!(
                     others.contains(&name(&operator).as_str()),
-                    "{} is in no table",
+                    "no table lists {}",
                     name(&operator)
                 );
                 continue;

@@ -246,7 +246,7 @@ impl Wasi<'_> {
     ) -> Result<Option<u32>, HostError> {
         let wrong_signature = |params: usize, results: usize| {
             let message = format!(
-                "{MODULE}.{field} has {params} parameters and {results} results, and is imported with other ones"
+                "{MODULE}.{field} has {params} parameters and {results} results, but the module imports it with another signature"
             );
             HostError::Failed(message)
         };
@@ -273,14 +273,15 @@ impl Host for Wasi<'_> {
         let ImportName { module, field } = import;
         if module != MODULE {
             return Err(HostError::Failed(format!(
-                "no host module {module}, called for {module}.{field}"
+                "no host module {module}, needed by the call of {module}.{field}"
             )));
         }
         let expected = usize::from(field != "proc_exit");
         if results.len() != expected {
             let found = results.len();
-            let message =
-                format!("{module}.{field} has {expected} results, and is imported with {found}");
+            let message = format!(
+                "{module}.{field} has {expected} results, but the module imports it with {found}"
+            );
             return Err(HostError::Failed(message));
         }
         let answer = self.call_on(memories, field, args)?;

@@ -14,7 +14,7 @@ fn refusal(text: &str) -> ImportError {
 
 /// Unsupported parts of WebAssembly. The error names each.
 #[test]
-fn what_is_not_supported_is_refused_by_name_and_offset() {
+fn unsupported_parts_are_rejected_by_name_and_offset() {
     let function = |body: &str| format!("(module (memory 1) (table 1 funcref) (func {body}))");
     let texts = [
         function("(drop (i32x4.add (v128.const i64x2 0 0) (v128.const i64x2 0 0)))"),
@@ -95,7 +95,7 @@ fn deeply_nested_text_does_not_recurse() {
 }
 
 #[test]
-fn what_is_no_module_is_refused() {
+fn input_that_is_no_module_is_rejected() {
     for bytes in [b"".as_slice(), b"\0", b"\0asm", b"\0asm\x02\0\0\0", b"(module)"] {
         let error = import(bytes, &ImportLimits::default()).expect_err("no module");
         assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");

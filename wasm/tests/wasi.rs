@@ -224,7 +224,7 @@ fn exits_and_unknown_imports_end_the_run() {
     };
     assert!(
         failed("(call $magic) (i32.const 0)", &mut wasi)
-            .contains("no host module env, called for env.magic")
+            .contains("no host module env, needed by the call of env.magic")
     );
     let message = failed("(call $odd_close (i32.const 0) (i32.const 0))", &mut wasi);
     assert!(message.contains("fd_close has 1 parameters"), "{message}");

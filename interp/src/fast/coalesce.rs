@@ -282,7 +282,7 @@ done:
 }";
 
     #[test]
-    fn what_a_loop_carries_needs_no_moves() {
+    fn values_that_a_loop_carries_need_no_moves() {
         assert_eq!(shared(SUM, &[]), ["sum in acc", "j in i"]);
     }
 
@@ -311,7 +311,7 @@ done:
     /// Liveness alone would let `a` and `b` share a slot, because neither is ever live. Both are
     /// defined at the block start, so they interfere.
     #[test]
-    fn parameters_that_nobody_reads_stay_apart() {
+    fn unread_parameters_stay_apart() {
         let dead = SUM
             .replace("jump head(%zero, %zero)", "jump head(%zero, %zero, %zero)")
             .replace("head(%i: i32, %acc: i32)", "head(%i: i32, %a: i32, %b: i32)")

@@ -74,7 +74,7 @@ pub(crate) fn decode(module: &Module, function: &Function, exact: &Code) -> Opti
     assert_eq!(
         decoder.fast.ops.len(),
         exact.ops.len(),
-        "interp: both tiers have moves on the same edges"
+        "interp: fast and exact code have the same number of operations"
     );
     Some(decoder.fast)
 }
@@ -285,7 +285,8 @@ impl FastDecoder<'_> {
                 }
                 (opcode, _) => {
                     let source = self.function.value_type(data.args[0]);
-                    let code = value_code(opcode, data.ty, source).expect("interp: asked before");
+                    let code = value_code(opcode, data.ty, source)
+                        .expect("interp: `is_known` accepted the operation");
                     FastOp::new(code, [result, arg(self, 0)], [arg(self, 1).into(), 0])
                 }
             },
@@ -306,7 +307,7 @@ impl FastDecoder<'_> {
                 let code = if imported { FastOpCode::CallHost } else { FastOpCode::Call };
                 (code, 0, callee.as_u32(), &data.args[..])
             }
-            imm => panic!("interp: {} has immediate {imm:?}", data.opcode.name()),
+            imm => panic!("interp: {} has the wrong immediate {imm:?}", data.opcode.name()),
         };
         let at = self.pool_slots(args);
         self.pool_slots(&data.results);

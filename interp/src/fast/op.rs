@@ -4,8 +4,8 @@ use crate::op::{source_pattern, with_branch_ops, with_value_ops};
 use ir::opcode::Opcode;
 use ir::types::Type;
 
-/// One operation. Each [`FastOpCode`] documents its use of `a`, `b`, `x` and `y`. Operations on values
-/// have the slot of the result in `a`, and the slots of one or two operands in `b` and `x`.
+/// One operation. Each [`FastOpCode`] documents its use of `a`, `b`, `x` and `y`. Operations on
+/// values have the slot of the result in `a`, and the slots of one or two operands in `b` and `x`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FastOp {
     pub(super) code: FastOpCode,
@@ -40,9 +40,9 @@ macro_rules! define_both {
         $($compare:ident { $($tested:ident: $($branch:ident($width:ident))+;)+ })+
         [$($stepped:ident: $plain:ident $step:ident $flipped:ident;)+]
     ) => {
-        /// The codes of operations. Letters name the fields of [`FastOp`]. A "slot" is an index into
-        /// the frame, a "pool" index one into the slot lists of the code, and a "pc" the index of
-        /// an operation.
+        /// The codes of operations. Letters name the fields of [`FastOp`]. A "slot" is an index
+        /// into the frame, a "pool" index one into the slot lists of the code, and a "pc" the index
+        /// of an operation.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u16)]
         pub(super) enum FastOpCode {

@@ -182,7 +182,7 @@ fn indirect_calls_check_index_null_and_signature() {
 
 /// Two signature ids with equal signatures match in an indirect call.
 #[test]
-fn equal_signatures_match_whatever_their_ids() {
+fn equal_signatures_with_different_ids_match() {
     let (mut module, apply) = indirect_module();
     let double = module.func_named("double").expect("it is defined");
     let copy = module.sigs[module.funcs[double].sig].clone();
@@ -267,7 +267,7 @@ fn element_segments_must_lie_within_their_table() {
     for offset in [4, 5, u64::MAX] {
         module.elements[1] = ElementSegment::of_funcs(Table::from_u32(0), offset, &[None, None]);
         let error = Machine::new(&module, Limits::default()).expect_err("it is refused");
-        assert_eq!(error.to_string(), "element segment 1 does not lie within table table");
+        assert_eq!(error.to_string(), "element segment 1 is out of bounds of table table");
     }
 }
 

@@ -133,7 +133,7 @@ fn operations_handed_back_are_those_of_the_interpreter() {
 }
 
 #[test]
-#[should_panic(expected = "add is no operation on memories, tables or segments")]
+#[should_panic(expected = "add is not an operation on memories, tables or segments")]
 fn other_instructions_are_not_performed() {
     let module =
         parse("func @f(%x: i32) -> i32 {\nentry:\n  %y = add.i32 %x, %x\n  return %y\n}\n");

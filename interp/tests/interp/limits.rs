@@ -161,7 +161,7 @@ fn a_memory_larger_than_the_limit_is_refused() {
     assert_eq!(with(6), Err(refused.clone()));
     assert_eq!(
         refused.to_string(),
-        "memory large starts with 4 pages, more than its maximum or the limit allows"
+        "memory large has 4 initial pages, more than its maximum, the limit or its region allows"
     );
 }
 

@@ -255,7 +255,7 @@ fn data_segments_must_lie_within_their_memory() {
     for offset in [PAGE - 1, PAGE, u64::MAX] {
         module.data[0] = DataSegment::active(memory, offset, vec![1, 2]);
         let error = Machine::new(&module, Limits::default()).expect_err("it is refused");
-        assert_eq!(error.to_string(), "data segment 0 does not lie within memory heap");
+        assert_eq!(error.to_string(), "data segment 0 is out of bounds of memory heap");
     }
 }
 

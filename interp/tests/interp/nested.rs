@@ -553,8 +553,8 @@ fn a_waiting_run_does_not_go_on() {
 }
 
 #[test]
-#[should_panic(expected = "func0 runs elsewhere")]
-fn invoke_has_nobody_to_run_external_functions() {
+#[should_panic(expected = "`invoke` cannot run func0")]
+fn invoke_cannot_run_external_functions() {
     let (module, outer, pair) = pairs();
     let mut machine = machine(&module, Limits::default(), Options::default());
     machine.set_external(pair, true);
@@ -562,7 +562,7 @@ fn invoke_has_nobody_to_run_external_functions() {
 }
 
 #[test]
-#[should_panic(expected = "nested runs end in the opposite order")]
+#[should_panic(expected = "only the innermost nested run can end")]
 fn nested_runs_end_in_order() {
     let (module, outer, _) = pairs();
     let mut machine = machine(&module, Limits::default(), Options::default());
@@ -573,8 +573,8 @@ fn nested_runs_end_in_order() {
 }
 
 #[test]
-#[should_panic(expected = "a run waits for the results of a call")]
-fn results_that_nobody_waits_for() {
+#[should_panic(expected = "no run waits for the results of a call")]
+fn results_without_a_waiting_run() {
     let (module, outer, _) = pairs();
     let mut machine = machine(&module, Limits::default(), Options::default());
     machine.start(outer, &[5]);

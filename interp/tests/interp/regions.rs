@@ -225,7 +225,7 @@ fn regions_of_later_modules() {
 }
 
 #[test]
-#[should_panic(expected = "a region is empty at first")]
+#[should_panic(expected = "the region is not empty")]
 fn regions_are_empty_at_first() {
     let program = Program::new(&module());
     let machine =

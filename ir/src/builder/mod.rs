@@ -59,7 +59,7 @@ impl fmt::Display for BuildError {
             }
             BuildError::EdgeToEntry => f.write_str("an edge leads to the entry block"),
             BuildError::TooLarge => {
-                f.write_str("its variables need more block arguments than allowed")
+                f.write_str("the variables need more block arguments than the limit allows")
             }
         }
     }
@@ -139,7 +139,7 @@ impl FunctionBuilder {
     /// # Panics
     /// When the block is not reserved, or is already placed.
     pub fn place_block(&mut self, block: Block) {
-        assert!(self.unplaced.remove(&block), "{block} is not a reserved block without a place");
+        assert!(self.unplaced.remove(&block), "{block} is not reserved, or is already placed");
         self.function.layout.push(block);
     }
 

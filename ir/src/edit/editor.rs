@@ -328,7 +328,7 @@ impl Editor<'_> {
     fn follower(&self, inst: Inst) -> Inst {
         self.function
             .next_inst(inst)
-            .unwrap_or_else(|| panic!("{inst} is a terminator: it stays where it is"))
+            .unwrap_or_else(|| panic!("{inst} is a terminator and cannot be deleted or moved"))
     }
 
     /// Checks, performs and records one action.

@@ -85,15 +85,15 @@ pub(super) fn leave_history(f: &mut Function) {
 }
 
 fn has_inst(f: &Function, inst: Inst) -> Check {
-    require(f.has_inst(inst), || format!("there is no {inst}"))
+    require(f.has_inst(inst), || format!("{inst} does not exist"))
 }
 
 fn has_block(f: &Function, block: Block) -> Check {
-    require(f.has_block(block), || format!("there is no {block}"))
+    require(f.has_block(block), || format!("{block} does not exist"))
 }
 
 fn has_value(f: &Function, value: Value) -> Check {
-    require(f.has_value(value), || format!("there is no {value}"))
+    require(f.has_value(value), || format!("{value} does not exist"))
 }
 
 fn has_edge(f: &Function, edge: Edge) -> Check {
@@ -118,7 +118,7 @@ fn no_value(f: &Function, value: Value) -> Check {
 
 fn stands_before(f: &Function, inst: Inst, next: Inst) -> Check {
     has_inst(f, inst)?;
-    require(f.next_inst(inst) == Some(next), || format!("{inst} does not stand before {next}"))
+    require(f.next_inst(inst) == Some(next), || format!("{next} does not follow {inst}"))
 }
 
 fn add(
@@ -131,16 +131,16 @@ fn add(
     no_inst(f, inst)?;
     has_inst(f, before)?;
     require(!data.opcode.is_terminator(), || {
-        format!("{inst} is a terminator; blocks have theirs already")
+        format!("{inst} is a terminator; every block already has one")
     })?;
-    require(data.targets.is_empty(), || format!("{inst} has targets and is no terminator"))?;
+    require(data.targets.is_empty(), || format!("{inst} has targets but is not a terminator"))?;
     require(data.results.len() == result_types.len(), || {
-        format!("{inst} has results without types")
+        format!("the numbers of results and result types of {inst} differ")
     })?;
     for (i, value) in data.results.iter().enumerate() {
         no_value(f, *value)?;
         require(!data.results[..i].contains(value), || {
-            format!("{inst} has {value} as a result twice")
+            format!("{inst} lists the result {value} twice")
         })?;
     }
     data.args.iter().try_for_each(|v| has_value(f, *v))?;
@@ -162,7 +162,7 @@ fn delete(f: &mut Function, inst: Inst, next: Inst) -> Check {
 fn move_inst(f: &mut Function, inst: Inst, from: Inst, to: Inst) -> Check {
     stands_before(f, inst, from)?;
     has_inst(f, to)?;
-    require(to != inst && to != from, || format!("{inst} is moved to where it stands"))?;
+    require(to != inst && to != from, || format!("{inst} is moved to its own position"))?;
     f.move_inst(inst, to);
     Ok(())
 }
@@ -179,7 +179,7 @@ fn replace_operand(
     let is = f.inst(inst).operand(index);
     require(is == Some(before), || format!("operand {index} of {inst} is not {before}"))?;
     require(f.value_type(before) == f.value_type(after), || {
-        format!("{before} and {after} differ in type")
+        format!("{before} and {after} have different types")
     })?;
     f.set_operand(inst, index, after);
     Ok(())
@@ -190,7 +190,7 @@ fn replace_all(f: &mut Function, before: Value, after: Value) -> Check {
     has_value(f, after)?;
     require(before != after, || format!("{before} is replaced by itself"))?;
     require(f.value_type(before) == f.value_type(after), || {
-        format!("{before} and {after} differ in type")
+        format!("{before} and {after} have different types")
     })?;
     f.replace_uses(before, after);
     Ok(())
@@ -199,7 +199,9 @@ fn replace_all(f: &mut Function, before: Value, after: Value) -> Check {
 fn fold_branch(f: &mut Function, inst: Inst, keep: u32) -> Check {
     has_edge(f, Edge { inst, index: keep })?;
     let opcode = f.inst(inst).opcode;
-    require(matches!(opcode, Opcode::BrIf | Opcode::Switch), || format!("{inst} is no branch"))?;
+    require(matches!(opcode, Opcode::BrIf | Opcode::Switch), || {
+        format!("{inst} is neither a branch nor a switch")
+    })?;
     f.rewrite_terminator(inst, |data| {
         data.opcode = Opcode::Jump;
         data.args.clear();
@@ -241,8 +243,12 @@ fn join_edges(
     no_inst(f, jump)?;
     edges.iter().try_for_each(|e| has_edge(f, *e))?;
     let distinct: BTreeSet<Edge> = edges.iter().copied().collect();
-    require(distinct.len() == edges.len(), || "an edge is joined twice".to_owned())?;
-    let Some(first) = edges.first() else { return Err(Fault("no edges to join".to_owned())) };
+    require(distinct.len() == edges.len(), || {
+        "the list of edges contains an edge twice".to_owned()
+    })?;
+    let Some(first) = edges.first() else {
+        return Err(Fault("the list of edges is empty".to_owned()));
+    };
     let target = f.target(*first).block;
     require(edges.iter().all(|e| f.target(*e).block == target), || {
         "the edges lead to different blocks".to_owned()
@@ -252,7 +258,7 @@ fn join_edges(
     for (i, param) in params.iter().enumerate() {
         no_value(f, *param)?;
         require(!params[..i].contains(param), || {
-            format!("{param} is a parameter of {block} twice")
+            format!("{block} lists the parameter {param} twice")
         })?;
     }
     f.insert_block_before(block, target);
@@ -274,7 +280,7 @@ fn redirect_edge(f: &mut Function, edge: Edge, past: Block, index: u32) -> Check
         format!("target {} of {} is not {past}", edge.index, edge.inst)
     })?;
     let way = way_past(f, edge)?;
-    require(way == index, || format!("{past} goes on at its target {way}"))?;
+    require(way == index, || format!("{past} continues at its target {way}"))?;
     let target = onward(f, edge, index)?;
     f.redirect_edge(edge, target);
     Ok(())
@@ -299,7 +305,7 @@ fn remove_unreachable(f: &mut Function, blocks: &[Block]) -> Check {
     blocks.iter().try_for_each(|b| has_block(f, *b))?;
     let region: BTreeSet<Block> = blocks.iter().copied().collect();
     require(region.len() == blocks.len() && !region.is_empty(), || {
-        "no blocks, or one of them twice".to_owned()
+        "the list of blocks is empty or contains a block twice".to_owned()
     })?;
     require(!region.contains(&f.entry()), || "the entry is reachable".to_owned())?;
     for &block in blocks {
@@ -352,13 +358,13 @@ fn add_block_param(
     let given: BTreeSet<Edge> = args.iter().map(|(e, _)| *e).collect();
     let needed: BTreeSet<Edge> = f.predecessors(block).iter().copied().collect();
     let covered = given == needed && given.len() == args.len();
-    require(covered, || format!("the edges to {block} do not have one argument each"))?;
+    require(covered, || format!("the arguments do not match the edges to {block}"))?;
     for (_, value) in args {
         // The new parameter may be its own argument on a back edge. The function does not have it
         // yet.
         if *value != param {
             has_value(f, *value)?;
-            require(f.value_type(*value) == ty, || format!("{value} is no {ty}"))?;
+            require(f.value_type(*value) == ty, || format!("{value} does not have type {ty}"))?;
         }
     }
     f.append_param(block, param, ty);
@@ -392,7 +398,7 @@ fn remove_dead(f: &mut Function, params: &[(Block, Value)], insts: &[Inst]) -> C
     let dead_insts: BTreeSet<Inst> = insts.iter().copied().collect();
     let distinct = dead_params.len() == params.len() && dead_insts.len() == insts.len();
     require(distinct && !(params.is_empty() && insts.is_empty()), || {
-        "nothing to remove, or it twice".to_owned()
+        "the lists of parameters and instructions are empty or contain an entry twice".to_owned()
     })?;
     for (block, param) in params {
         has_block(f, *block)?;
@@ -400,7 +406,7 @@ fn remove_dead(f: &mut Function, params: &[(Block, Value)], insts: &[Inst]) -> C
             "the entry's parameters are the function's arguments".to_owned()
         })?;
         require(f.block_params(*block).contains(param), || {
-            format!("{param} is no parameter of {block}")
+            format!("{param} is not a parameter of {block}")
         })?;
     }
     for inst in insts {

@@ -33,7 +33,7 @@ pub fn way_past(f: &Function, edge: Edge) -> Result<u32, Fault> {
     }
     misses_nothing(f, *past)?;
     let Some(index) = decision(f, *past, args) else {
-        return fault(format!("it is not known where {past} goes on"));
+        return fault(format!("no constant decides the branch of {past}"));
     };
     onward(f, edge, index).map(|_| index)
 }
@@ -44,13 +44,13 @@ pub(super) fn onward(f: &Function, edge: Edge, index: u32) -> Result<Target, Fau
     let Target { block: past, args } = f.target(edge);
     let mut target = f.target(Edge { inst: f.terminator(*past), index }).clone();
     if target.block == *past {
-        return fault(format!("{past} leads to itself"));
+        return fault(format!("{past} is its own successor"));
     }
     for arg in &mut target.args {
         match f.block_params(*past).iter().position(|p| p == arg) {
             Some(n) => *arg = args[n],
             None if f.value_block(*arg) == *past => {
-                return fault(format!("{arg} is computed in {past} and handed on"));
+                return fault(format!("{past} computes {arg} and passes it to its successor"));
             }
             None => {}
         }
@@ -63,16 +63,18 @@ fn misses_nothing(f: &Function, past: Block) -> Result<(), Fault> {
     let end = f.terminator(past);
     let beyond = |value: &Value| f.users(*value).iter().any(|u| f.inst_block(*u) != past);
     if let Some(param) = f.block_params(past).iter().find(|p| beyond(p)) {
-        return fault(format!("{param} is used beyond {past}"));
+        return fault(format!("{param} is used outside {past}"));
     }
     for inst in f.block_insts(past).filter(|i| *i != end) {
         let data = f.inst(inst);
         let does_nothing = data.opcode.is_effect_free() && !f.may_trap(inst);
         if !does_nothing {
-            return fault(format!("{inst} in {past} would not be executed"));
+            return fault(format!(
+                "{inst} in {past} has an effect or may trap, and would be skipped"
+            ));
         }
         if let Some(result) = data.results.iter().find(|v| beyond(v)) {
-            return fault(format!("{result} is used beyond {past}"));
+            return fault(format!("{result} is used outside {past}"));
         }
     }
     Ok(())

@@ -41,11 +41,11 @@ impl fmt::Display for ReplayError {
             ReplayError::OutOfOrder { index, recorded, applied } => {
                 write!(
                     f,
-                    "action {index} was recorded at stamp {recorded} and is replayed at {applied}"
+                    "action {index} was recorded at stamp {recorded}, but the replay is at stamp {applied}"
                 )
             }
             ReplayError::Result(difference) => {
-                write!(f, "the log leads to another version: {difference}")
+                write!(f, "the log leads to a different version: {difference}")
             }
         }
     }
@@ -129,7 +129,9 @@ pub(super) fn same_version(replayed: &Function, after: &Function) -> Result<(), 
     // A wrong action may leave no trace in the function, so the digest must agree too. The test
     // `replay_notices_an_edited_action` edits such an action.
     if replayed.history() != after.history() {
-        return Err(ReplayError::Result("the version was reached by other actions".to_owned()));
+        return Err(ReplayError::Result(
+            "a different sequence of actions led to this version".to_owned(),
+        ));
     }
     Ok(())
 }

@@ -159,7 +159,7 @@ pub fn float_from_int(opcode: Opcode, ty: Type, source: Type, x: u64) -> u64 {
         (Opcode::FloatFromSint, _) => from_f64(signed as f64),
         (Opcode::FloatFromUint, Type::F32) => from_f32(unsigned as f32),
         (Opcode::FloatFromUint, _) => from_f64(unsigned as f64),
-        _ => panic!("eval: {} does not make a float of an integer", opcode.name()),
+        _ => panic!("eval: {} does not convert an integer to a float", opcode.name()),
     }
 }
 
@@ -194,7 +194,7 @@ pub fn int_from_float(opcode: Opcode, ty: Type, source: Type, x: u64) -> Result<
         Opcode::SintFromFloatSat => x as i64 as u64,
         Opcode::UintFromFloatSat if narrow => u64::from(x as u32),
         Opcode::UintFromFloatSat => x as u64,
-        _ => panic!("eval: {} does not make an integer of a float", opcode.name()),
+        _ => panic!("eval: {} does not convert a float to an integer", opcode.name()),
     };
     Ok(result & ty.mask())
 }

@@ -287,7 +287,7 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
             Item::Start { func } => {
                 let id = self.funcs.find(&func)?;
                 if self.module.start.is_some() {
-                    return Err(TextFault::new(func.at, "the module has a start function already"));
+                    return Err(TextFault::new(func.at, "the module already has a start function"));
                 }
                 self.module.start = Some(id);
             }
@@ -460,7 +460,7 @@ impl<'a> FunctionScope<'a> {
         if self.builder.current().is_none() {
             scope.faults.push(TextFault::new(
                 item.at,
-                "this instruction stands after the terminator of its block",
+                "this instruction follows the terminator of its block",
             ));
             self.lost = true;
             return;

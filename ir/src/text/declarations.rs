@@ -15,10 +15,10 @@ pub(super) fn read_memory<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextF
 
 /// Reads the initial size and the optional maximum size.
 fn read_sizes(cursor: &mut Cursor<'_>, what: &str) -> Result<(u32, Option<u32>), TextFault> {
-    let min = read_u32(cursor, &format!("the number of {what} at the start"))?;
+    let min = read_u32(cursor, &format!("the initial number of {what}"))?;
     let bounded = matches!(cursor.peek()?, Token::Number(_));
     let max = if bounded {
-        Some(read_u32(cursor, &format!("the largest number of {what}"))?)
+        Some(read_u32(cursor, &format!("the maximum number of {what}"))?)
     } else {
         None
     };

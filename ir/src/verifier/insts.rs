@@ -1,7 +1,7 @@
 //! Rules about single instructions, from the opcode table: immediates, operands, results and
 //! targets.
 
-use super::FunctionReport;
+use super::FunctionFindings;
 use super::rules::Rule;
 use super::structure::WalkedLayout;
 use crate::entity::{Inst, Value};
@@ -14,11 +14,12 @@ use cranelift_entity::EntityRef;
 use std::fmt;
 
 /// Checks every instruction on its own.
-pub(super) fn check(report: &mut FunctionReport<'_>, layout: &WalkedLayout) {
+pub(super) fn check(report: &mut FunctionFindings<'_>, layout: &WalkedLayout) {
     for &(inst, _) in &layout.insts {
         let data = report.function.inst(inst);
         if !data.opcode.allows_type(data.ty) {
-            let message = format!("{} does not work on {}", data.opcode.name(), data.ty);
+            let message =
+                format!("{} does not allow the controlling type {}", data.opcode.name(), data.ty);
             report.inst(Rule::TypeControl1, inst, message);
         }
         let immediate_holds = check_immediate(report, inst, data);
@@ -35,7 +36,7 @@ pub(super) fn check(report: &mut FunctionReport<'_>, layout: &WalkedLayout) {
 }
 
 /// Checks the immediate. Returns whether it has the right kind and refers to declared entities.
-fn check_immediate(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData) -> bool {
+fn check_immediate(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstData) -> bool {
     let kind_fits = match data.opcode.shape() {
         Shape::Const => matches!(data.imm, Imm::Bits(_)),
         Shape::Load(_) | Shape::Store(_) => matches!(data.imm, Imm::Address(..)),
@@ -63,7 +64,7 @@ fn check_immediate(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData)
         _ => matches!(data.imm, Imm::None),
     };
     if !kind_fits {
-        let message = format!("{:?} is no immediate of {}", data.imm, data.opcode.name());
+        let message = format!("{:?} is not a valid immediate of {}", data.imm, data.opcode.name());
         report.inst(Rule::Imm1, inst, message);
         return false;
     }
@@ -72,11 +73,7 @@ fn check_immediate(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData)
         Imm::None | Imm::Trap(_) | Imm::Exit(_) => true,
         Imm::Bits(bits) => {
             if bits & !data.ty.mask() != 0 {
-                report.inst(
-                    Rule::Imm2,
-                    inst,
-                    format!("{bits:#x} has bits that {} has not", data.ty),
-                );
+                report.inst(Rule::Imm2, inst, format!("{bits:#x} does not fit {}", data.ty));
             }
             if data.ty == Type::ExternRef && bits != reference::NULL {
                 report.inst(
@@ -117,7 +114,7 @@ pub(super) fn is_null_or_declared(module: &Module, bits: u64) -> bool {
     bits == reference::NULL || reference::func(bits).is_some_and(|func| module.funcs.is_valid(func))
 }
 
-fn check_tables(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData) {
+fn check_tables(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstData) {
     let module = report.module;
     let (table, given) = match data.imm {
         Imm::Table(table) if data.opcode.has_type_suffix() => (table, data.ty),
@@ -133,7 +130,7 @@ fn check_tables(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData) {
     }
 }
 
-fn check_global(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData) {
+fn check_global(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstData) {
     let Imm::Global(global) = data.imm else {
         return;
     };
@@ -194,7 +191,7 @@ impl fmt::Display for AllowedTypes {
 }
 
 /// The types that the type rule requires of the value operands.
-fn wanted_operands(report: &FunctionReport<'_>, data: &InstData) -> Vec<AllowedTypes> {
+fn wanted_operands(report: &FunctionFindings<'_>, data: &InstData) -> Vec<AllowedTypes> {
     let ty = data.ty;
     let own = AllowedTypes::Exactly(ty);
     let address = AllowedTypes::Exactly(Type::I32);
@@ -247,7 +244,7 @@ fn exactly(types: &[Type]) -> Vec<AllowedTypes> {
 }
 
 /// The signature in the immediate of a call.
-fn called_signature<'a>(report: &FunctionReport<'a>, data: &InstData) -> Option<&'a Signature> {
+fn called_signature<'a>(report: &FunctionFindings<'a>, data: &InstData) -> Option<&'a Signature> {
     match data.imm {
         Imm::Func(func) => report.module.sigs.get(report.module.funcs.get(func)?.sig),
         Imm::Indirect(sig, _) => report.module.sigs.get(sig),
@@ -255,39 +252,47 @@ fn called_signature<'a>(report: &FunctionReport<'a>, data: &InstData) -> Option<
     }
 }
 
-fn check_operands(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData) {
+fn check_operands(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstData) {
     let wanted = wanted_operands(report, data);
     if wanted.len() != data.args.len() {
-        let message = format!("{} operands where {} belong", data.args.len(), wanted.len());
+        let message = format!("{} operands instead of {}", data.args.len(), wanted.len());
         return report.inst(Rule::TypeOperand1, inst, message);
     }
     for (&value, wanted) in data.args.iter().zip(wanted) {
         if let Some(ty) = type_of(report, value).filter(|ty| !wanted.accepts(*ty)) {
             let name = report.value_name(value);
-            report.inst(Rule::TypeOperand2, inst, format!("{name} is {ty} where {wanted} belongs"));
+            report.inst(
+                Rule::TypeOperand2,
+                inst,
+                format!("{name} has type {ty} instead of {wanted}"),
+            );
         }
     }
 }
 
-fn check_results(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData) {
+fn check_results(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstData) {
     let by_opcode = data.opcode.result_type(data.ty);
     let wanted = match called_signature(report, data) {
         Some(signature) => signature.results.as_slice(),
         None => by_opcode.as_slice(),
     };
     if wanted.len() != data.results.len() {
-        let message = format!("{} results where {} belong", data.results.len(), wanted.len());
+        let message = format!("{} results instead of {}", data.results.len(), wanted.len());
         return report.inst(Rule::TypeResult1, inst, message);
     }
     for (&value, wanted) in data.results.iter().zip(wanted) {
         if let Some(ty) = type_of(report, value).filter(|ty| ty != wanted) {
             let name = report.value_name(value);
-            report.inst(Rule::TypeResult2, inst, format!("{name} is {ty} where {wanted} belongs"));
+            report.inst(
+                Rule::TypeResult2,
+                inst,
+                format!("{name} has type {ty} instead of {wanted}"),
+            );
         }
     }
 }
 
-fn check_target_count(report: &mut FunctionReport<'_>, inst: Inst, data: &InstData) {
+fn check_target_count(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstData) {
     let count = data.targets.len();
     let fits = match data.opcode.shape() {
         Shape::Jump => count == 1,
@@ -304,7 +309,7 @@ fn check_target_count(report: &mut FunctionReport<'_>, inst: Inst, data: &InstDa
     }
 }
 
-fn check_target(report: &mut FunctionReport<'_>, inst: Inst, target: &Target) {
+fn check_target(report: &mut FunctionFindings<'_>, inst: Inst, target: &Target) {
     let params = report.function.block_params(target.block);
     if params.len() != target.args.len() {
         let name = report.block_name(target.block);
@@ -325,12 +330,12 @@ fn check_target(report: &mut FunctionReport<'_>, inst: Inst, target: &Target) {
             report.inst(
                 Rule::CfgArgs2,
                 inst,
-                format!("{arg} is {given}, the parameter {param} is {wanted}"),
+                format!("{arg} has type {given}, but the parameter {param} has type {wanted}"),
             );
         }
     }
 }
 
-fn type_of(report: &FunctionReport<'_>, value: Value) -> Option<Type> {
+fn type_of(report: &FunctionFindings<'_>, value: Value) -> Option<Type> {
     report.function.values.get(value).map(|d| d.ty)
 }

@@ -14,7 +14,7 @@
 //!
 //! *Cost*: near linear in the size of the module (lists are compared sorted).
 //!
-//! | rule | what it demands |
+//! | rule | requirement |
 //! |---|---|
 //! | MOD-NAME-1 | the names of functions are unique, and those of globals, memories and tables |
 //! | MOD-NAME-2 | a body has the name of its declaration |
@@ -29,39 +29,39 @@
 //! | MOD-TABLE-1 | a table has at most 10000000 entries at the start, and at most its maximum |
 //! | MOD-TABLE-2 | a table holds references |
 //! | MOD-DATA-1 | a data segment writes a declared memory |
-//! | MOD-DATA-2 | a data segment lies in the initial size of its memory, if the module defines that |
+//! | MOD-DATA-2 | a data segment lies in the initial size of its memory, unless the memory is imported |
 //! | MOD-ELEM-1 | an element segment writes a declared table |
-//! | MOD-ELEM-2 | an element segment lies in the initial size of its table, if the module defines that |
+//! | MOD-ELEM-2 | an element segment lies in the initial size of its table, unless the table is imported |
 //! | MOD-ELEM-3 | an element segment holds declared functions |
 //! | MOD-ELEM-4 | an element segment holds references, of the type of the table it writes |
-//! | MOD-EXPORT-1 | an export is of something declared |
+//! | MOD-EXPORT-1 | an export refers to a declared entity |
 //! | MOD-EXPORT-2 | the names of exports are unique |
 //! | MOD-START-1 | the start function is declared |
 //! | MOD-START-2 | the start function takes and returns nothing |
 //! | CFG-LAYOUT-1 | the layout has the entry block, and every block once |
-//! | CFG-LIST-1 | every instruction stands in the list of one block, linked both ways and numbered upward |
+//! | CFG-LIST-1 | every instruction is on the list of one block, linked in both directions, with ascending order numbers |
 //! | CFG-TERM-1 | a block ends in a terminator |
-//! | CFG-TERM-2 | a terminator stands at the end of its block only |
+//! | CFG-TERM-2 | a terminator is the last instruction of its block |
 //! | CFG-TARGET-1 | a target is a block of the function |
-//! | CFG-TARGET-2 | an instruction has as many targets as its opcode says |
+//! | CFG-TARGET-2 | an instruction has as many targets as its opcode requires |
 //! | CFG-ARGS-1 | a target has one argument for each parameter of its block |
 //! | CFG-ARGS-2 | an argument of a target has the type of the parameter |
 //! | CFG-EDGE-1 | the list of predecessors of a block holds exactly the edges that lead to it |
 //! | CFG-ENTRY-1 | no edge leads to the entry block |
-//! | CFG-ENTRY-2 | the parameters of the entry block have the types the signature says |
-//! | SSA-ONE-1 | a value is defined once, where its record says |
-//! | SSA-ONE-2 | a value on record is defined |
+//! | CFG-ENTRY-2 | the parameters of the entry block have the types in the signature |
+//! | SSA-ONE-1 | a value has one definition, the recorded one |
+//! | SSA-ONE-2 | every recorded value has a definition |
 //! | SSA-DEF-1 | an operand is a value of the function |
 //! | SSA-DOM-1 | in reachable code a use is dominated by its definition |
 //! | USE-LIST-1 | the users of a value are exactly the instructions that use it, once for each operand |
 //! | TYPE-CTRL-1 | the opcode allows the controlling type |
-//! | TYPE-OPERAND-1 | an instruction has as many operands as its type rule says |
-//! | TYPE-OPERAND-2 | an operand has the type the type rule says |
-//! | TYPE-RESULT-1 | an instruction has as many results as its type rule says |
-//! | TYPE-RESULT-2 | a result has the type the type rule says |
-//! | IMM-1 | an immediate is of the kind the opcode says |
-//! | IMM-2 | the bits of a constant fit its type; a reference to something of the host's is null |
-//! | IMM-3 | what an immediate names is declared |
+//! | TYPE-OPERAND-1 | an instruction has as many operands as its type rule requires |
+//! | TYPE-OPERAND-2 | an operand has the type that the type rule requires |
+//! | TYPE-RESULT-1 | an instruction has as many results as its type rule requires |
+//! | TYPE-RESULT-2 | a result has the type that the type rule requires |
+//! | IMM-1 | an immediate is of the kind that its opcode requires |
+//! | IMM-2 | the bits of a constant fit its type; an `externref` is null |
+//! | IMM-3 | an immediate refers to a declared entity |
 //! | IMM-4 | a global that is set is mutable |
 //! | IMM-5 | the controlling type is that of the global or table |
 //! | IMM-6 | a table holds the type of the table or segment copied from |
@@ -209,7 +209,7 @@ pub fn verify_module(module: &Module) -> Vec<Finding> {
 /// Checks one function against the declarations of its module. It does not check the declarations.
 /// A function without findings is well-formed.
 pub fn verify_function(module: &Module, function: &Function) -> Vec<Finding> {
-    let mut report = FunctionReport::new(module, function);
+    let mut report = FunctionFindings::new(module, function);
     let layout = structure::check(&mut report);
     let definitions = values::check_definitions(&mut report, &layout);
     values::check_uses(&mut report, &layout);
@@ -221,7 +221,7 @@ pub fn verify_function(module: &Module, function: &Function) -> Vec<Finding> {
 }
 
 /// The findings about one function so far.
-struct FunctionReport<'a> {
+struct FunctionFindings<'a> {
     module: &'a Module,
     function: &'a Function,
     name: Arc<str>,
@@ -230,9 +230,9 @@ struct FunctionReport<'a> {
     findings: Vec<Finding>,
 }
 
-impl<'a> FunctionReport<'a> {
-    fn new(module: &'a Module, function: &'a Function) -> FunctionReport<'a> {
-        FunctionReport {
+impl<'a> FunctionFindings<'a> {
+    fn new(module: &'a Module, function: &'a Function) -> FunctionFindings<'a> {
+        FunctionFindings {
             module,
             function,
             name: function.name().into(),

@@ -33,7 +33,7 @@ impl Findings {
         for (key, entity) in keys {
             match first.get(&key) {
                 Some(other) => {
-                    let message = format!("{} is that of {other} already", describe(&key));
+                    let message = format!("{other} already has {}", describe(&key));
                     self.add(rule, entity, message);
                 }
                 None => {
@@ -105,7 +105,7 @@ fn check_functions(module: &Module, findings: &mut Findings) {
     }
     for func in module.bodies.keys() {
         if module.bodies[func].is_some() && !module.funcs.is_valid(func) {
-            findings.add(Rule::ModBody3, Entity::Func(func), "there is a body, but no declaration");
+            findings.add(Rule::ModBody3, Entity::Func(func), "a body has no declaration");
         }
     }
 }
@@ -113,14 +113,14 @@ fn check_functions(module: &Module, findings: &mut Findings) {
 fn check_storage(module: &Module, findings: &mut Findings) {
     for (global, decl) in &module.globals {
         if decl.init & !decl.ty.mask() != 0 {
-            let message = format!("{:#x} has bits that {} has not", decl.init, decl.ty);
+            let message = format!("{:#x} does not fit {}", decl.init, decl.ty);
             findings.add(Rule::ModGlobal1, Entity::Global(global), message);
         }
         if decl.ty == Type::FuncRef && !is_null_or_declared(module, decl.init) {
             findings.add(
                 Rule::ModGlobal1,
                 Entity::Global(global),
-                format!("{:#x} is no function", decl.init),
+                format!("{:#x} refers to no function", decl.init),
             );
         }
     }

@@ -1,7 +1,7 @@
 //! Rules about blocks, instruction lists and edges.
 
 use super::rules::Rule;
-use super::{Entity, FunctionReport};
+use super::{Entity, FunctionFindings};
 use crate::entity::{Block, Inst};
 use crate::inst::Edge;
 use cranelift_entity::EntityRef;
@@ -40,7 +40,7 @@ impl WalkedLayout {
 }
 
 /// Walks a function and checks its structure.
-pub(super) fn check(report: &mut FunctionReport<'_>) -> WalkedLayout {
+pub(super) fn check(report: &mut FunctionFindings<'_>) -> WalkedLayout {
     let function = report.function;
     let mut layout = WalkedLayout {
         blocks: Vec::new(),
@@ -64,17 +64,13 @@ pub(super) fn check(report: &mut FunctionReport<'_>) -> WalkedLayout {
     layout
 }
 
-fn check_layout(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout) {
+fn check_layout(report: &mut FunctionFindings<'_>, layout: &mut WalkedLayout) {
     let function = report.function;
     if function.block_count() == 0 {
-        report.add(Rule::CfgLayout1, Entity::Whole, "there is no block");
+        report.add(Rule::CfgLayout1, Entity::Whole, "the function has no block");
     }
     if function.blocks().count() != function.block_count() {
-        report.add(
-            Rule::CfgLayout1,
-            Entity::Whole,
-            "the layout ends before it has as many blocks as it counts",
-        );
+        report.add(Rule::CfgLayout1, Entity::Whole, "the layout has fewer blocks than its count");
     }
     // The iteration ends however damaged the links are, because it counts blocks.
     for block in function.blocks() {
@@ -97,7 +93,7 @@ fn check_layout(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout) {
 
 /// Walks the list of a block. It stops at the first bad link, and so never visits an instruction
 /// twice.
-fn check_list(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout, index: usize) {
+fn check_list(report: &mut FunctionFindings<'_>, layout: &mut WalkedLayout, index: usize) {
     let (function, block) = (report.function, layout.blocks[index]);
     let data = function.blocks.get(block).expect("the layout has blocks that exist");
     let (mut prev, mut next, mut order) = (None, data.first, None);
@@ -109,19 +105,19 @@ fn check_list(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout, index:
         // Without this check the walk of a cyclic list would not end, and two lists with a common
         // tail would both count the tail.
         if layout.positions[inst.index()].is_some() {
-            return report.inst(Rule::CfgList1, inst, "the instruction stands in two places");
+            return report.inst(Rule::CfgList1, inst, "the instruction is on a list twice");
         }
         if node.block != block || node.prev != prev || order.is_some_and(|o| node.order <= o) {
             report.inst(
                 Rule::CfgList1,
                 inst,
-                format!("its links or its order do not fit its place in {block}"),
+                format!("its links or its order number do not match its position in {block}"),
             );
         }
         layout.positions[inst.index()] = Some(layout.insts.len() as u32);
         layout.insts.push((inst, block));
         if node.data.opcode.is_terminator() && node.next.is_some() {
-            report.inst(Rule::CfgTerm2, inst, "another instruction stands after it");
+            report.inst(Rule::CfgTerm2, inst, "another instruction follows it");
         }
         (prev, next, order) = (Some(inst), node.next, Some(node.order));
     }
@@ -129,7 +125,7 @@ fn check_list(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout, index:
         report.add(
             Rule::CfgList1,
             Entity::Block(block),
-            "the list does not end where the block says",
+            "the recorded last instruction of the block is not the end of its list",
         );
     }
     let terminated = prev.is_some_and(|i| function.inst(i).opcode.is_terminator());
@@ -143,15 +139,15 @@ fn check_list(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout, index:
     }
 }
 
-fn check_stray_insts(report: &mut FunctionReport<'_>, layout: &WalkedLayout) {
+fn check_stray_insts(report: &mut FunctionFindings<'_>, layout: &WalkedLayout) {
     let function = report.function;
     for inst in function.insts.keys().filter(|i| layout.position(*i).is_none()) {
-        report.inst(Rule::CfgList1, inst, "the instruction stands in no block");
+        report.inst(Rule::CfgList1, inst, "the instruction is in no block");
     }
 }
 
 /// Checks targets, and compares the lists of predecessors with the actual edges, both sorted.
-fn check_edges(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout) {
+fn check_edges(report: &mut FunctionFindings<'_>, layout: &mut WalkedLayout) {
     let function = report.function;
     let mut edges = Vec::new();
     for &(inst, _) in &layout.insts {
@@ -181,7 +177,7 @@ fn check_edges(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout) {
             let name = report.block_name(block);
             let (listed, expected) = (listed.len(), expected.len());
             let message = format!(
-                "{name} lists {listed} edges that differ from the {expected} that lead to it"
+                "{name} lists {listed} predecessor edges other than the {expected} that lead to it"
             );
             report.add(Rule::CfgEdge1, Entity::Block(block), message);
         }
@@ -197,7 +193,7 @@ fn check_edges(report: &mut FunctionReport<'_>, layout: &mut WalkedLayout) {
     }
 }
 
-fn check_entry(report: &mut FunctionReport<'_>, layout: &WalkedLayout) {
+fn check_entry(report: &mut FunctionFindings<'_>, layout: &WalkedLayout) {
     let function = report.function;
     let Some(&entry) = layout.blocks.first() else {
         return;
@@ -205,12 +201,12 @@ fn check_entry(report: &mut FunctionReport<'_>, layout: &WalkedLayout) {
     let params = function.block_params(entry);
     let types = params.iter().filter_map(|v| function.values.get(*v)).map(|d| d.ty);
     if !types.eq(function.signature().params.iter().copied()) {
-        let message = format!("the parameters are not those of {}", function.signature());
+        let message = format!("the parameters do not match the signature {}", function.signature());
         report.add(Rule::CfgEntry2, Entity::Block(entry), message);
     }
 }
 
-fn check_names(report: &mut FunctionReport<'_>) {
+fn check_names(report: &mut FunctionFindings<'_>) {
     let function = report.function;
     for value in function.value_names.keys().filter(|v| !function.has_value(**v)) {
         report.add(Rule::Name1, Entity::Value(*value), "a value that does not exist has a name");

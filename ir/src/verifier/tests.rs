@@ -389,8 +389,8 @@ fn findings_are_sorted_and_show_their_instruction() {
     let findings = verify_module(&module);
     let shown: Vec<String> = findings.iter().map(|f| f.to_string()).collect();
     let expected = [
-        "TYPE-OPERAND-2 in @f at inst1: %b is i64 where i32 belongs\n    %s = add.i32 %b, %c",
-        "SSA-DOM-1 in @f at inst9: %y is used here, but defined where not every path passes\n    return %y",
+        "TYPE-OPERAND-2 in @f at inst1: %b has type i64 instead of i32\n    %s = add.i32 %b, %c",
+        "SSA-DOM-1 in @f at inst9: the definition of %y does not dominate this use\n    return %y",
     ];
     assert_eq!(shown, expected);
     assert_eq!(findings[0].entity(), Entity::Inst(inst(1)));

@@ -2,7 +2,7 @@
 
 use super::rules::Rule;
 use super::structure::WalkedLayout;
-use super::{Entity, FunctionReport};
+use super::{Entity, FunctionFindings};
 use crate::cfg::Cfg;
 use crate::dom::DomTree;
 use crate::entity::{Block, Inst, Value};
@@ -15,7 +15,7 @@ pub(super) type SingleDefinitions = FixedBitSet;
 
 /// Checks that every value has exactly one definition, the recorded one.
 pub(super) fn check_definitions(
-    report: &mut FunctionReport<'_>,
+    report: &mut FunctionFindings<'_>,
     layout: &WalkedLayout,
 ) -> SingleDefinitions {
     let function = report.function;
@@ -37,7 +37,7 @@ pub(super) fn check_definitions(
 }
 
 fn check_definition(
-    report: &mut FunctionReport<'_>,
+    report: &mut FunctionFindings<'_>,
     defined: &mut SingleDefinitions,
     value: Value,
     place: ValueDef,
@@ -59,12 +59,12 @@ fn check_definition(
     report.add(
         Rule::SsaOne1,
         entity,
-        format!("{name} is defined here, but recorded as {elsewhere}"),
+        format!("{name} is defined here, but its record says {elsewhere}"),
     );
 }
 
 /// Checks that operands exist, and that the lists of users contain exactly the actual uses.
-pub(super) fn check_uses(report: &mut FunctionReport<'_>, layout: &WalkedLayout) {
+pub(super) fn check_uses(report: &mut FunctionFindings<'_>, layout: &WalkedLayout) {
     let function = report.function;
     let mut uses: Vec<(Value, Inst)> = Vec::new();
     for &(inst, _) in &layout.insts {
@@ -87,7 +87,7 @@ pub(super) fn check_uses(report: &mut FunctionReport<'_>, layout: &WalkedLayout)
         if !listed.iter().eq(expected.iter().map(|(_, i)| i)) {
             let (listed, name) = (listed.len(), report.value_name(value));
             let message =
-                format!("{name} lists {listed} uses that differ from the {count} there are");
+                format!("{name} lists {listed} uses that differ from its {count} actual uses");
             report.add(Rule::UseList1, Entity::Value(value), message);
         }
     }
@@ -96,7 +96,7 @@ pub(super) fn check_uses(report: &mut FunctionReport<'_>, layout: &WalkedLayout)
 /// Checks that definitions dominate uses, in reachable blocks. Values with a bad definition already
 /// have a finding.
 pub(super) fn check_dominance(
-    report: &mut FunctionReport<'_>,
+    report: &mut FunctionFindings<'_>,
     layout: &WalkedLayout,
     definitions: &SingleDefinitions,
 ) {
@@ -121,14 +121,14 @@ pub(super) fn check_dominance(
             report.inst(
                 Rule::SsaDom1,
                 inst,
-                format!("{name} is used here, but defined where not every path passes"),
+                format!("the definition of {name} does not dominate this use"),
             );
         }
     }
 }
 
 fn is_available(
-    report: &FunctionReport<'_>,
+    report: &FunctionFindings<'_>,
     layout: &WalkedLayout,
     tree: &DomTree,
     value: Value,

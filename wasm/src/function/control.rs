@@ -2,9 +2,9 @@
 //!
 //! A loop starts a header block, and each arm of an `if` starts a block. The exit of a structure
 //! gets a block only if it needs one. The first branch that leaves a structure ends its block
-//! without a terminator ([`FrameExit::Open`]). If control cannot fall through to the `end`, the code
-//! that follows simply continues that block. A second branch forces a block for the exit, and the
-//! open block then gets a jump to it.
+//! without a terminator ([`FrameExit::Open`]). If control cannot fall through to the `end`, the
+//! code that follows simply continues that block. A second branch forces a block for the exit, and
+//! the open block then gets a jump to it.
 
 use super::{Frame, FrameExit, FrameKind, Result, Translator, value_type};
 use crate::budget::cost;
@@ -79,7 +79,7 @@ impl Translator<'_> {
         let frame = &mut self.frames[index];
         let FrameKind::If(_, otherwise) = std::mem::replace(&mut frame.kind, FrameKind::Block)
         else {
-            unreachable!("importer: the validator lets `else` stand in an `if` only");
+            unreachable!("importer: the validator accepts `else` only in an `if`");
         };
         self.stack.truncate(frame.height as usize);
         self.stack.append(&mut frame.params);

@@ -427,7 +427,9 @@ impl Translator<'_> {
         let ty = match ty {
             HeapType::FUNC => Type::FuncRef,
             HeapType::EXTERN => Type::ExternRef,
-            _ => return Err(ImportError::unsupported("a null of this type", self.offset)),
+            _ => {
+                return Err(ImportError::unsupported("a null reference of this type", self.offset));
+            }
         };
         self.push_inst(InstSpec::constant(ty, reference::NULL))
     }
@@ -460,10 +462,10 @@ impl Translator<'_> {
         self.builder.skip_empty_blocks(self.loop_heads);
         let function = self.builder.finish().map_err(|error| match error {
             BuildError::TooLarge => ImportError::too_large(
-                "its locals need more block parameters than its size allows",
+                "the locals need more block parameters than the memory limit allows",
                 self.offset,
             ),
-            other => unreachable!("importer: a validated body makes a whole function: {other}"),
+            other => unreachable!("importer: a validated body gives a complete function: {other}"),
         })?;
         let args: u64 = function
             .blocks()
