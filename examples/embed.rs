@@ -116,9 +116,9 @@ fn fire(
     to: VersionId,
 ) -> Result<Point, Box<dyn Error>> {
     let source = Point::before(machine.view().ok_or("no run is paused")?.inst());
-    let target = machine.fire_mapped(to, mapping)?;
-    let entry = mapping.entry(source).ok_or("there was one")?;
-    let (steps, values) = (entry.steps.len(), entry.assigns.len());
+    let entry = mapping.checked_entry(source).ok_or("the mapping has no entry here")?;
+    let target = machine.fire(to, entry)?;
+    let (steps, values) = (entry.entry().steps.len(), entry.entry().assigns.len());
     writeln!(
         io::stdout(),
         "{} -> {}: {steps} steps, {values} values",
