@@ -116,10 +116,9 @@ fn fire(
     to: VersionId,
 ) -> Result<Point, Box<dyn Error>> {
     let source = Point::before(machine.view().ok_or("no run is paused")?.inst());
-    let accepted = mapping.checked_entry(source).ok_or("the point has no entry")?;
-    let target = machine.fire(to, accepted)?;
-    let entry = accepted.entry();
-    let (steps, values) = (entry.steps.len(), entry.assigns.len());
+    let entry = mapping.checked_entry(source).ok_or("the mapping has no entry here")?;
+    let target = machine.fire(to, entry)?;
+    let (steps, values) = (entry.entry().steps.len(), entry.entry().assigns.len());
     writeln!(
         io::stdout(),
         "{} -> {}: {steps} steps, {values} values",

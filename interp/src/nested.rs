@@ -159,8 +159,12 @@ impl Machine {
     /// stores that the entry replays. The run is paused at the landing point, so the observer does
     /// not see the instruction there. Cost: the compensation code, the frame, and the digests.
     ///
+    /// The source version runs elsewhere, so the machine cannot look at it: `from` names the version
+    /// and the point that the engine leaves, and the engine vouches for them and for the contents.
+    ///
     /// # Errors
-    /// See [`FireError`]. The suspended run stays as it was; stores may have been executed.
+    /// When the entry leads to another version or starts elsewhere than `from`, and as
+    /// [`FireError`] says. The suspended run stays as it was; stores may have been executed.
     ///
     /// # Panics
     /// When the machine has no such version.
@@ -168,8 +172,15 @@ impl Machine {
         &mut self,
         version: VersionId,
         entry: CheckedEntry<'_>,
+        from: (VersionKey, Point),
         read: impl Fn(Value) -> u64,
     ) -> Result<Nested, FireError> {
+        if entry.source() != from.0 {
+            return Err(FireError::OtherSource);
+        }
+        if entry.point() != from.1 {
+            return Err(FireError::OtherPoint(from.1));
+        }
         if entry.target() != self.code(version).key() {
             return Err(FireError::OtherTarget);
         }
