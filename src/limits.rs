@@ -4,7 +4,6 @@
 //! run ends with an [`interp::Outcome`] that names the limit. `docs/oir.md` lists the limits
 //! with the options that set them. Nesting needs no limit, since no code recurses on it.
 
-use interp;
 use wasm::ImportLimits;
 
 /// Limits on reading and running a program.

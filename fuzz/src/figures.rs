@@ -83,9 +83,9 @@ impl Figures {
         self.state.total().transitions + native
     }
 
-    /// Whether an oracle ran. [`FuzzOracle::Panic`] and [`FuzzOracle::Ssa`] always run; of the others a
-    /// campaign runs either the native oracle or all the rest. Reports name oracles that did not
-    /// run, so that their silence is not mistaken for a verdict.
+    /// Whether an oracle ran. [`FuzzOracle::Panic`] and [`FuzzOracle::Ssa`] always run; of the
+    /// others a campaign runs either the native oracle or all the rest. Reports name oracles that
+    /// did not run, so that their silence is not mistaken for a verdict.
     pub fn asked(&self, oracle: FuzzOracle) -> bool {
         let native = self.native.runs > 0;
         let found = |oracle: FuzzOracle| self.findings.contains_key(&oracle);

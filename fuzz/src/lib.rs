@@ -1,9 +1,10 @@
 //! The fuzzer: random programs and their versions, judged by every oracle.
 //!
 //! A [`Case`] is a program, the inputs it runs on, and the passes from each of its versions to the
-//! next. [`judge()`] derives the versions, makes the mappings, and runs the [`FuzzOracle`]s in order.
-//! [`campaign()`] judges many cases, and [`CampaignOptions`] draw them from seeds. [`Figures`] count the
-//! work and have floors: a fuzzer that never runs compensation code finds no bugs in it.
+//! next. [`judge()`] derives the versions, makes the mappings, and runs the [`FuzzOracle`]s in
+//! order. [`campaign()`] judges many cases, and [`CampaignOptions`] draw them from seeds.
+//! [`Figures`] count the work and have floors: a fuzzer that never runs compensation code finds no
+//! bugs in it.
 //!
 //! [`reduce()`] makes a failing case smaller, and [`as_test`] writes it as a test.
 //!

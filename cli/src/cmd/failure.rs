@@ -27,7 +27,8 @@ impl CommandFailure {
         CommandFailure::Input(message.to_string())
     }
 
-    /// A failure to write a result to `place`. A broken pipe counts as [`CommandFailure::ClosedOutput`].
+    /// A failure to write a result to `place`. A broken pipe counts as
+    /// [`CommandFailure::ClosedOutput`].
     pub(super) fn writing(place: impl Display, error: &io::Error) -> CommandFailure {
         match error.kind() {
             ErrorKind::BrokenPipe => CommandFailure::ClosedOutput,

@@ -302,8 +302,8 @@ const ENDED: RunError = RunError::Interrupted;
 /// The outcome of a native run that the program ended itself.
 ///
 /// # Errors
-/// The reason of the oracle if it stopped the run, a finding if the run failed, and [`FollowEnd::Limit`]
-/// for a stack overflow.
+/// The reason of the oracle if it stopped the run, a finding if the run failed, and
+/// [`FollowEnd::Limit`] for a stack overflow.
 fn came_to(
     stopped: Option<FollowEnd>,
     ended: Result<Outcome, RunError>,
