@@ -53,10 +53,13 @@ pub enum FireError {
     OtherSource,
     /// The target version of the mapping is not the version requested.
     OtherTarget,
-    /// The mapping has no entry at the point where the run is paused.
+    /// The entry starts at another point than this one, where the run is paused.
     OtherPoint(Point),
     /// The paused version lacks a value that the entry reads.
     NoSuchValue(Value),
+    /// The entry reads a value that the transition into the paused version did not provide: the two
+    /// mappings were not accepted together.
+    NotProvided(Value),
     /// The compensation code fails.
     Code(CompensationFault),
     /// The transfer fails.
@@ -80,6 +83,9 @@ impl fmt::Display for FireError {
             }
             FireError::NoSuchValue(value) => {
                 write!(f, "the entry reads {value}, which the paused version lacks")
+            }
+            FireError::NotProvided(value) => {
+                write!(f, "the entry reads {value}, which the last transition did not provide")
             }
             FireError::Code(fault) => write!(f, "{fault}"),
             FireError::Transfer(error) => write!(f, "{error}"),
@@ -201,12 +207,16 @@ impl Machine {
             return Err(FireError::OtherPoint(point));
         }
         let entry = entry.entry();
-        let mut missing = None;
+        let (mut missing, mut undefined) = (None, None);
         let read = |value| {
-            view.try_value(value).unwrap_or_else(|| {
+            let Some(bits) = view.try_value(value) else {
                 missing = Some(value);
-                0
-            })
+                return 0;
+            };
+            if view.is_undefined(value) {
+                undefined = Some(value);
+            }
+            bits
         };
         let mut assigned: SmallVec<[(Value, u64); 16]> = SmallVec::new();
         let ran = entry.run(read, |value, bits| assigned.push((value, bits)));
@@ -214,6 +224,9 @@ impl Machine {
         // reason.
         if let Some(value) = missing {
             return Err(FireError::NoSuchValue(value));
+        }
+        if let Some(value) = undefined {
+            return Err(FireError::NotProvided(value));
         }
         let writes = ran.map_err(FireError::Code)?;
         // The transfer precedes the stores, because a failed transfer must leave memory unchanged.

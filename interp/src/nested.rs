@@ -25,8 +25,9 @@ use super::outcome::Site;
 use super::state::{AwaitedCall, RunState, Suspended};
 use super::version::VersionId;
 use check::CheckedEntry;
-use ir::entity::{Func, Value};
+use ir::entity::{Func, Point, Value};
 use smallvec::SmallVec;
+use transition::VersionKey;
 
 /// A nested run, which must be ended with [`Machine::end_nested`].
 #[must_use = "the suspended run resumes only after `end_nested`"]

@@ -5,6 +5,7 @@ use super::globals::{Globals, execute};
 use super::memory::{Memories, OutOfBounds};
 use super::trace::Trace;
 use super::version::{MachineVersion, VersionId};
+use crate::limits::poison;
 use ir::entity::{Func, Inst, Value};
 use transition::mapping::Write;
 
@@ -122,6 +123,14 @@ impl<'a> View<'a> {
     /// When the version lacks the value.
     pub fn value(&self, value: Value) -> u64 {
         self.try_value(value).unwrap_or_else(|| panic!("interp: the version has no {value}"))
+    }
+
+    /// Whether the slot of a value holds the poison of that slot: a transfer did not assign the value,
+    /// and nothing has computed it since. A program computes these very bits once in 2^64 times.
+    pub(crate) fn is_undefined(&self, value: Value) -> bool {
+        let frame = self.activations.top();
+        let slot = self.versions[frame.version as usize].code.slot_of(value);
+        slot.is_some_and(|slot| self.activations.stack[frame.base + slot as usize] == poison(slot))
     }
 
     /// As [`View::value`]; `None` when the version lacks the value.

@@ -201,6 +201,27 @@ fn a_loop_goes_on_in_its_own_function() {
     );
 }
 
+/// A run of another version of the function pauses at the same instruction. The continuation was
+/// compiled for the base version, so it is refused.
+#[test]
+fn a_loop_of_another_version_is_refused() {
+    let pair = Pair::new(SUM);
+    let engine = engine(Config::default());
+    let mut vm = vm(&engine, &pair.module);
+    let target = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
+    let into = engine.continuation(&pair.base, pair.into_loop(), &target).expect("it fits");
+    let at = into.source().1.inst();
+    vm.set_tiering(Box::new(Always(into)));
+    let other = vm.machine_mut().add_version(&pair.module, pair.func, &pair.opt);
+    vm.machine_mut().set_current(pair.func, other);
+    vm.machine_mut().mark(other, [at]);
+    let ended = invoke(&mut vm, pair.func, &[10, 7]);
+    assert!(
+        matches!(ended, Err(RunError::Continue(ContinueError::OtherSource { .. }))),
+        "{ended:?}"
+    );
+}
+
 /// A policy that panics at the first call.
 struct PanicsOnce(bool);
 

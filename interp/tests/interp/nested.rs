@@ -392,6 +392,7 @@ fn native_code_goes_back_in_the_middle() {
         machine.start(twice, &[5]);
         pause_at(&mut machine, sum.func, at, 2);
         assert_eq!(machine.leave_activation(), Some(sum.func));
+        let from = (VersionKey::of(sum.module.body(sum.func).expect("it is defined")), point);
         // Native code took over with i = 1 and s = 0. After one round, i is 2 and s is 1.
         let entry = landing(point, &[sum.n, sum.i, sum.s]);
         let read = |value| {
@@ -402,7 +403,7 @@ fn native_code_goes_back_in_the_middle() {
                 .1
         };
         let nested = machine
-            .begin_nested_at(version, claimed(&sum.module, sum.func, &entry), read)
+            .begin_nested_at(version, claimed(&sum.module, sum.func, &entry), from, read)
             .expect("there is room");
         let view = machine.view().expect("it is paused");
         assert_eq!((view.inst(), view.depth(), view.value(sum.i)), (at, 2, 2));
@@ -434,10 +435,11 @@ fn nested_runs_that_cannot_begin() {
     machine.set_external(sum.func, true);
     machine.start(sum.func, &[3]);
     assert!(matches!(machine.run(&mut NoHost, &mut NoObserver), Run::Called { .. }));
+    let key = VersionKey::of(sum.module.body(sum.func).expect("it is defined"));
     let begin = |machine: &mut Machine, point, values: &[Value]| {
         let entry = landing(point, values);
         machine
-            .begin_nested_at(version, claimed(&sum.module, sum.func, &entry), |_| 1)
+            .begin_nested_at(version, claimed(&sum.module, sum.func, &entry), (key, point), |_| 1)
             .map(|nested| machine.end_nested(nested))
     };
     let refused = FireError::Transfer;
@@ -450,8 +452,16 @@ fn nested_runs_that_cannot_begin() {
     // The entry leads to another function.
     let entry = landing(Point::before(at), &[]);
     let others = claimed(&sum.module, twice, &entry);
-    let nested = machine.begin_nested_at(version, others, |_| 1);
+    let point = Point::before(at);
+    let nested = machine.begin_nested_at(version, others, (others.source(), point), |_| 1);
     assert_eq!(nested.map(|nested| machine.end_nested(nested)), Err(FireError::OtherTarget));
+    // The engine leaves another version, or another point, than the entry starts at.
+    let own = claimed(&sum.module, sum.func, &entry);
+    let nested = machine.begin_nested_at(version, own, (others.source(), point), |_| 1);
+    assert_eq!(nested.map(|nested| machine.end_nested(nested)), Err(FireError::OtherSource));
+    let nested = machine.begin_nested_at(version, own, (key, nowhere), |_| 1);
+    let elsewhere = Err(FireError::OtherPoint(nowhere));
+    assert_eq!(nested.map(|nested| machine.end_nested(nested)), elsewhere);
     // The limit allows one activation and no nested one.
     let nested = machine.begin_nested(twice, &[3]).expect("there is room for one");
     let overflow = refused(TransferError::StackOverflow);

@@ -9,7 +9,8 @@ use super::tiering::Ascent;
 use crate::error::ContinueError;
 use check::CheckedEntry;
 use interp::{EarlyEnd, FireError, Nested, Outcome, Resumed, Run, TransferError};
-use ir::{Func, Value};
+use ir::{Func, Point, Value};
+use transition::VersionKey;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use transition::mapping::Entry;
 
@@ -127,11 +128,12 @@ impl VmState {
         &mut self,
         func: Func,
         entry: CheckedEntry<'_>,
+        from: (VersionKey, Point),
         read: impl Fn(Value) -> u64,
     ) -> Result<Nested, RunStop> {
         let base = self.modules.base(func);
         let base = base.ok_or_else(|| self.refused(func, "it is imported".to_owned()))?;
-        let nested = self.machine.begin_nested_at(base, entry, read);
+        let nested = self.machine.begin_nested_at(base, entry, from, read);
         nested.map_err(|error| match error {
             FireError::Transfer(TransferError::StackOverflow) => {
                 RunStop::Failed(RunError::StackOverflow { func })

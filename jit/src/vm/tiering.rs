@@ -16,7 +16,6 @@ use ir::loops::LoopForest;
 use ir::{Func, Function, Inst, Module, Point, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use transition::VersionKey;
 
 /// A loop that has turned hot in the interpreter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -327,10 +326,11 @@ impl VmState {
         else {
             return Ok(None);
         };
-        // The bases of different functions may have equal keys, so compare the function and the
-        // values as well.
-        let fits = continuation.target.func == func;
-        if !fits || continuation.source() != (VersionKey::of(body), at) {
+        // The version that has paused counts, not the body of the module: an embedder may have made
+        // another version current (`a_loop_of_another_version_is_refused`).
+        let view = self.machine.view().expect("jit: the run is still paused");
+        let paused = self.machine.code(view.version()).key();
+        if continuation.target.func != func || continuation.source() != (paused, at) {
             return Err(RunStop::Failed(RunError::Continue(ContinueError::OtherSource {
                 function: body.name().to_owned(),
             })));
