@@ -197,7 +197,7 @@ impl Entry {
     /// Runs the compensation code. The function `read` gives the contents of a value of the source
     /// version. After all steps are evaluated, this method calls `assign` once for every provided
     /// value. It returns the replayed stores in order. The caller must execute them
-    /// ([`interp::Machine::write`]); otherwise the target version reads stale memory.
+    /// (`interp::Machine::write`); otherwise the target version reads stale memory.
     ///
     /// # Errors
     /// When a step traps, or when an operand refers to a step that has not run. Neither happens in

@@ -9,12 +9,12 @@
 //!
 //! The argument needs four conditions, which `transition::compose` tests for each pair of entries:
 //!
-//! - [`Check::ComposeVersions`]: q is one version. Otherwise t is no state of N's source.
-//! - [`Check::ComposeProvides`]: M provides every value that N requires. Agreement on live values
+//! - `ComposeVersions`: q is one version. Otherwise t is no state of N's source.
+//! - `ComposeProvides`: M provides every value that N requires. Agreement on live values
 //!   is not enough: N may require values that are dead in q, and M need not provide those.
-//! - [`Check::ComposeReplays`]: neither entry writes memory. The composed entry has none of their
+//! - `ComposeReplays`: neither entry writes memory. The composed entry has none of their
 //!   replays, so memory would lack these writes.
-//! - [`Check::ComposeSteps`]: the code reads required values and earlier steps only. Entries that
+//! - `ComposeSteps`: the code reads required values and earlier steps only. Entries that
 //!   were accepted do (`StepOrder`). The composition of unsealed mappings needs the test, and
 //!   its code is the same.
 //!
