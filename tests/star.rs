@@ -33,7 +33,7 @@ const ALLOWED: &[Row] = &[
     ("osier", LIBRARY, &["fuzz", "mutants", "verify"]),
     ("fuzz", EVERYTHING, &[]),
     ("cli", EVERYTHING, &[]),
-    ("seal", &["check", "interp", "ir", "jit", "osier", "transition"], &[]),
+    ("seal", &["check", "interp", "ir", "jit", "osier", "resume", "transition"], &[]),
     ("judges", EVERYTHING, &[]),
 ];
 

@@ -163,7 +163,25 @@ fn prose_names_its_subjects() {
 const SHARED_TYPES: usize = 5;
 
 /// Type names that several types share on purpose: parallel designs, each with its reason.
-const PARALLEL_TYPES: &[(&str, &str)] = &[];
+const PARALLEL_TYPES: &[(&str, &str)] = &[
+    ("Action", "`ir` records primitive actions; `jit` has the action of an OSR point"),
+    ("Args", "the arguments of each subcommand of the command, for clap"),
+    ("Continuation", "`resume` builds its function, `jit` its code"),
+    ("Edge", "of the control flow; of a version graph, in `osr`; of a graph of hops, in `verify`"),
+    ("Finding", "of the verifier; of the checker"),
+    ("Limits", "`interp::Limits` bounds runs, and is a part of `osier::Limits`"),
+    ("NoObserver", "the observer that does nothing, beside each `Observer`"),
+    ("Observer", "of a run, of the driver's steps, and of compilation"),
+    ("Operand", "of a rewrite rule; of compensation code"),
+    ("Options", "of the checker; of the interpreter"),
+    ("Place", "of a finding of the checker; in memory"),
+    ("Program", "that the interpreter runs; that the generator makes"),
+    ("Report", "of the command, with its schema; of the state oracle"),
+    ("Rule", "a rewrite rule; a rule of the verifier"),
+    ("Step", "of the driver; of compensation code"),
+    ("Term", "of a rewrite rule; of a certificate"),
+    ("Version", "`osr::Version` names a version of a tree, `jit::Version` is its code"),
+];
 
 #[test]
 #[expect(clippy::print_stdout, reason = "the counts are figures that people ask for")]

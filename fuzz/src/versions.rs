@@ -6,7 +6,7 @@ use super::oracle::{FuzzFinding, FuzzOracle};
 use ir::edit::{ActionLog, Fuel, apply, check_replay};
 use ir::verifier::verify_function;
 use ir::{Func, Function, Module};
-use osr::{Edge, Level, Origin, Version, VersionGraph, VersionTree};
+use osr::{Edge, EdgeOrigin, Level, Version, VersionGraph, VersionTree};
 use passes::registry::StaticPass;
 use std::collections::BTreeMap;
 use transition::Demand;
@@ -115,7 +115,7 @@ impl Mapped<'_> {
 
     /// The edges built from logs.
     pub(super) fn built(&self) -> impl Iterator<Item = &Edge> {
-        self.edges().iter().filter(|e| matches!(e.origin, Origin::Built { .. }))
+        self.edges().iter().filter(|e| matches!(e.origin, EdgeOrigin::Built { .. }))
     }
 
     /// The mappings between two versions of the program, in the form that the state oracle takes.
@@ -132,7 +132,7 @@ impl Mapped<'_> {
     /// between them.
     pub(super) fn composed(&self) -> Option<FunctionPair<'_>> {
         let mut composed =
-            self.edges().iter().filter(|e| matches!(e.origin, Origin::Composed { .. }));
+            self.edges().iter().filter(|e| matches!(e.origin, EdgeOrigin::Composed { .. }));
         let (there, back) = (composed.next()?, composed.next()?);
         Some(self.pair_of([there, back]))
     }
@@ -197,15 +197,15 @@ pub(super) fn map<'f>(
 fn count_entries(graph: &VersionGraph<'_>, figures: &mut Figures) {
     for edge in graph.edges() {
         match &edge.origin {
-            Origin::Built { points, unreachable, .. } => {
+            EdgeOrigin::Built { points, unreachable, .. } => {
                 figures.points += (points - unreachable) as u64;
                 figures.entries += edge.mapping.len() as u64;
             }
-            Origin::Composed { refused, .. } => {
+            EdgeOrigin::Composed { refused, .. } => {
                 figures.composed += edge.mapping.len() as u64;
                 figures.not_composed += refused.len() as u64;
             }
-            Origin::Inserted => {}
+            EdgeOrigin::Inserted => {}
         }
     }
 }

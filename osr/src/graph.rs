@@ -37,7 +37,7 @@ use transition::{Demand, Pair, Refusal, VersionKey, compose};
 
 /// The origin of an edge's entries.
 #[derive(Clone, Debug)]
-pub enum Origin {
+pub enum EdgeOrigin {
     /// Synthesis made them from the log between the versions.
     Built {
         /// All points of the source version, unreachable ones included.
@@ -72,7 +72,7 @@ pub struct Edge {
     /// neighbors on its path share.
     pub anchors: BTreeSet<Inst>,
     /// The origin of the entries.
-    pub origin: Origin,
+    pub origin: EdgeOrigin,
 }
 
 /// Why a graph cannot have an edge.
@@ -222,7 +222,7 @@ impl<'v> VersionGraph<'v> {
             anchors.retain(|inst| next.anchors.contains(inst));
         }
         refused.sort_unstable();
-        let origin = Origin::Composed { path: path.to_vec(), refused };
+        let origin = EdgeOrigin::Composed { path: path.to_vec(), refused };
         Ok(Edge { from, to, mapping, anchors, origin })
     }
 
@@ -236,7 +236,7 @@ impl<'v> VersionGraph<'v> {
         // final when it is composed again.
         for index in 0..self.edges.len() {
             let edge = &self.edges[index];
-            if let Origin::Composed { path, .. } = &edge.origin {
+            if let EdgeOrigin::Composed { path, .. } = &edge.origin {
                 self.edges[index] =
                     self.along(path).expect("a composed edge comes after the edges of its path");
                 continue;
@@ -268,7 +268,7 @@ impl<'v> VersionGraph<'v> {
         if [mapping.source(), mapping.target()] != keys {
             return Err(EdgeError::OtherVersions);
         }
-        self.edges.push(Edge { from, to, mapping, anchors, origin: Origin::Inserted });
+        self.edges.push(Edge { from, to, mapping, anchors, origin: EdgeOrigin::Inserted });
         let last = self.edges.len() - 1;
         let mut dropped: Vec<(usize, Point)> =
             self.misplaced(last).into_iter().map(|point| (last, point)).collect();
@@ -350,5 +350,5 @@ fn built(
 ) -> Edge {
     let SynthesizedMapping { mapping, points, unreachable, unmapped } = synthesized;
     let anchors = pair.common_anchors().collect();
-    Edge { from, to, mapping, anchors, origin: Origin::Built { points, unreachable, unmapped } }
+    Edge { from, to, mapping, anchors, origin: EdgeOrigin::Built { points, unreachable, unmapped } }
 }

@@ -30,7 +30,7 @@ mod synthesize;
 mod traps;
 mod tree;
 
-pub use graph::{Edge, EdgeError, Origin, VersionGraph};
+pub use graph::{Edge, EdgeError, EdgeOrigin, VersionGraph};
 pub use level::Level;
 pub use pair::VersionPair;
 pub use reason::{Reason, Unmapped};

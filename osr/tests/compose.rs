@@ -6,7 +6,7 @@ use common::{edited, function, inst, value};
 use ir::edit::Editor;
 use ir::{Function, Imm, InstSpec, Opcode, Point, Type, Value};
 use osier_osr::{
-    EdgeError, Level, Origin, Version, VersionGraph, VersionPair, VersionTree, synthesize,
+    EdgeError, EdgeOrigin, Level, Version, VersionGraph, VersionPair, VersionTree, synthesize,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use transition::mapping::{Assign, Entry, Mapping, Operand, Step};
@@ -404,7 +404,7 @@ fn siblings_are_joined_through_what_both_derive_from() {
     let mut graph =
         VersionGraph::build(&tree, &pairs, Level::Avail, Demand::Needed).expect("derived versions");
     let edge = graph.add_composed(&[same, base, keeps]).expect("edges to compose").clone();
-    let Origin::Composed { refused, .. } = &edge.origin else { panic!("{edge:?}") };
+    let EdgeOrigin::Composed { refused, .. } = &edge.origin else { panic!("{edge:?}") };
     assert_eq!(refused, &[]);
     assert_eq!(edge.mapping.len(), tree.function(same).inst_count());
     assert_eq!(graph.lacking(), []);
@@ -527,7 +527,7 @@ fn composed_edges_follow_what_is_kept_of_those_they_are_composed_of() {
     let between = graph.edge(same, base).expect("built").mapping.clone();
     assert!(between.entry(point).is_none() && between.len() + 1 == whole.len());
     let composed = graph.edge(same, keeps).expect("composed");
-    let Origin::Composed { refused, .. } = &composed.origin else { panic!("{composed:?}") };
+    let EdgeOrigin::Composed { refused, .. } = &composed.origin else { panic!("{composed:?}") };
     assert!(
         !refused.is_empty() && refused.iter().all(|(_, why)| *why == Refusal::NoSecondEntry),
         "{refused:?}"

@@ -5,7 +5,7 @@ use certify::Certifier;
 use check::verdict::Options;
 use check::{Accepted, Checked, accept_armed, compose, relate};
 use ir::{Module, Point};
-use osr::{Edge, Origin, Version, VersionGraph, VersionPair};
+use osr::{Edge, EdgeOrigin, Version, VersionGraph, VersionPair};
 use std::collections::{BTreeMap, BTreeSet};
 use transition::certificate::MappingFacts;
 use transition::mapping::Mapping;
@@ -46,7 +46,7 @@ pub fn certify_graph(
 ) -> CertifiedGraph {
     let mut counts = CheckCounts::default();
     let mut own = Own::new();
-    let is_own = |e: &&Edge| !matches!(e.origin, Origin::Composed { .. });
+    let is_own = |e: &&Edge| !matches!(e.origin, EdgeOrigin::Composed { .. });
     let ends: BTreeSet<(Version, Version)> =
         graph.edges().iter().filter(is_own).map(|e| (e.from.min(e.to), e.from.max(e.to))).collect();
     for ends in ends {
@@ -58,8 +58,8 @@ pub fn certify_graph(
     let mut mappings: Vec<Checked<Mapping>> = Vec::with_capacity(graph.edges().len());
     for (index, edge) in graph.edges().iter().enumerate() {
         let sealed = match &edge.origin {
-            Origin::Composed { path, .. } => along(graph, &mappings, path),
-            Origin::Built { .. } | Origin::Inserted => own.remove(&index),
+            EdgeOrigin::Composed { path, .. } => along(graph, &mappings, path),
+            EdgeOrigin::Built { .. } | EdgeOrigin::Inserted => own.remove(&index),
         };
         // Edges without a log have nothing accepted.
         let nothing = || Checked::nothing(edge.mapping.source(), edge.mapping.target());
@@ -107,7 +107,7 @@ fn judge_pair(
     let ways = if before == after { &ways[..1] } else { &ways[..] };
     let own = |ends: (Version, Version)| {
         let edges = graph.edges().iter().enumerate().filter(move |(_, e)| (e.from, e.to) == ends);
-        edges.filter(|(_, e)| !matches!(e.origin, Origin::Composed { .. }))
+        edges.filter(|(_, e)| !matches!(e.origin, EdgeOrigin::Composed { .. }))
     };
     let Some(log) = tree.log(before, after) else {
         let entries = ways

@@ -174,17 +174,17 @@ impl<'t> MappingReader<'t> {
 
     /// The words of the line after its first word or words, if these are `kind`. Advances past the
     /// line on success only.
-    fn take(&mut self, kind: &str) -> Option<Words<'t>> {
+    fn take(&mut self, kind: &str) -> Option<ExportWords<'t>> {
         let rest = self.peek()?.strip_prefix(kind)?;
         if !rest.is_empty() && !rest.starts_with(' ') {
             return None;
         }
         self.at += 1;
         let line = self.function.first + self.at;
-        Some(Words { words: rest.trim_start(), line })
+        Some(ExportWords { words: rest.trim_start(), line })
     }
 
-    fn expect(&mut self, kind: &str) -> Read<Words<'t>> {
+    fn expect(&mut self, kind: &str) -> Read<ExportWords<'t>> {
         self.take(kind).ok_or_else(|| match self.peek() {
             Some(_) => self.error(format_args!("expected `{kind}`")),
             None => self.error(format_args!("the function ends where `{kind}` is expected")),
@@ -236,7 +236,7 @@ impl<'t> MappingReader<'t> {
         Ok(())
     }
 
-    fn term(&self, mut words: Words<'t>, index: usize) -> Read<Term> {
+    fn term(&self, mut words: ExportWords<'t>, index: usize) -> Read<Term> {
         if words.number::<usize>()? != index {
             return Err(words.error(format_args!("term {index} is expected")));
         }
@@ -332,12 +332,12 @@ impl<'t> MappingReader<'t> {
 }
 
 /// The words of a line that are not read yet.
-struct Words<'t> {
+struct ExportWords<'t> {
     words: &'t str,
     line: usize,
 }
 
-impl<'t> Words<'t> {
+impl<'t> ExportWords<'t> {
     fn error(&self, what: impl fmt::Display) -> ReadError {
         ReadError { line: self.line, what: shortened(what) }
     }
@@ -421,9 +421,9 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// Words for a list inside one word of this line.
-    fn inside(&self, words: &'t str) -> Words<'t> {
-        Words { words, line: self.line }
+    /// The words of a list inside one word of this line.
+    fn inside(&self, words: &'t str) -> ExportWords<'t> {
+        ExportWords { words, line: self.line }
     }
 
     fn by(&mut self) -> Read<By> {

@@ -3,8 +3,9 @@ use interp::{Machine, VersionId};
 use ir::{Function, Point};
 
 fn forge(machine: &mut Machine, to: VersionId, versions: [&Function; 2], at: Point, text: &str) {
-    let (_, mappings) = osier::export::read(text, versions).expect("it reads");
-    machine.fire(to, mappings[0].0.checked_entry(at).expect("it has one"));
+    let exported = osier::export::read(text).expect("it reads");
+    let (_, [(mapping, _), _]) = exported.functions[0].parts(versions).expect("it fits");
+    machine.fire(to, mapping.entry(at).expect("it has one"));
 }
 
 fn main() {}

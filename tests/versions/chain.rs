@@ -4,7 +4,7 @@ use interp::{Host, Limits};
 use ir::{Func, Function, Module, Point};
 use osier::driver::{Derived, NoObserver, Vigilance, derive};
 use osr::{
-    Edge, Level, Origin, Synthesis, Version, VersionGraph, VersionPair, VersionTree, synthesize,
+    Edge, EdgeOrigin, Level, Synthesis, Version, VersionGraph, VersionPair, VersionTree, synthesize,
 };
 use passes::Pipeline;
 use passes::registry::{PASSES, parse};
@@ -246,14 +246,14 @@ impl Existence {
 
 fn refused(edge: &Edge) -> &[(Point, Refusal)] {
     match &edge.origin {
-        Origin::Composed { refused, .. } => refused,
+        EdgeOrigin::Composed { refused, .. } => refused,
         _ => panic!("a composed edge"),
     }
 }
 
 fn unreachable(edge: &Edge) -> usize {
     match &edge.origin {
-        Origin::Built { unreachable, .. } => *unreachable,
+        EdgeOrigin::Built { unreachable, .. } => *unreachable,
         _ => panic!("a built edge"),
     }
 }

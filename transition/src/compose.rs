@@ -175,7 +175,7 @@ fn compose_entries(
     }
     // The order matters: `second` reads operands in terms of `first`, so the steps of `first` come
     // first. Equal steps of the two are shared on the way.
-    let mut code = Code::default();
+    let mut code = ComposedCode::default();
     let between = code.append(first, |value| {
         let is_required = first.requires.binary_search(&value).is_ok();
         (is_required || !asks(ComposeCondition::Steps)).then_some(Operand::Source(value))
@@ -221,13 +221,13 @@ fn source(operand: &Operand) -> Option<Value> {
 
 /// Compensation code under construction. Equal steps are shared.
 #[derive(Default)]
-struct Code {
+struct ComposedCode {
     steps: Vec<Step>,
     /// Never iterated, so hash order reaches no output.
     known: HashMap<Step, u32>,
 }
 
-impl Code {
+impl ComposedCode {
     /// Appends the steps of an entry and returns its assignments in terms of this code. `given`
     /// supplies the values that the entry reads. `None` when the entry reads a value or a step it
     /// must not.
@@ -251,7 +251,7 @@ impl Code {
 
     /// The number of a step. An equal step has the same number.
     fn step(&mut self, step: Step) -> u32 {
-        let Code { steps, known } = self;
+        let ComposedCode { steps, known } = self;
         // The bits belong to the key: two constants of one type differ in nothing else.
         *known.entry(step).or_insert_with_key(|step| {
             steps.push(step.clone());

@@ -171,7 +171,7 @@ fn host(args: &Args) -> Wasi<'static> {
 }
 
 /// The outcome of a run, or the reason why an engine could not continue it.
-type RunEnd = Result<Outcome, String>;
+type ProgramEnd = Result<Outcome, String>;
 
 /// Instantiates the module in the interpreter and calls its start function, then the function of
 /// `call`.
@@ -183,7 +183,7 @@ fn execute(
     module: &Module,
     call: &Call,
     stats: &mut RunStats,
-) -> Result<RunEnd, CommandFailure> {
+) -> Result<ProgramEnd, CommandFailure> {
     let started = Instant::now();
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
     let machine = Machine::with_options(&Program::new(module), args.run_limits.limits(), options);

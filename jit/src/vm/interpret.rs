@@ -10,8 +10,8 @@ use crate::error::ContinueError;
 use check::CheckedEntry;
 use interp::{EarlyEnd, FireError, Nested, Outcome, Resumed, Run, TransferError};
 use ir::{Func, Point, Value};
-use transition::VersionKey;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use transition::VersionKey;
 use transition::mapping::Entry;
 
 /// The end of a nested run of the interpreter.

@@ -12,7 +12,7 @@ mod tests {
     use std::path::Path;
 
     /// The number of attempts, so that the test fails if a file is deleted by mistake.
-    const ATTEMPTS: usize = 32;
+    const ATTEMPTS: usize = 36;
 
     fn files_with(extension: &str) -> usize {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compile-fail");

@@ -1,7 +1,7 @@
 //! `osier run --engine jit` and `--engine tiered`: runs a program in native code and collects
 //! figures about its compilation and transitions.
 
-use super::{Args, Call, HOT, RunEnd, RunEngine, host};
+use super::{Args, Call, HOT, ProgramEnd, RunEngine, host};
 use crate::cmd::failure::CommandFailure;
 use crate::cmd::stopwatch::Stopwatch;
 use interp::{Options, Outcome, TraceLevel};
@@ -77,7 +77,7 @@ pub(super) fn execute(
     module: &Module,
     call: &Call,
     stats: &mut RunStats,
-) -> Result<RunEnd, CommandFailure> {
+) -> Result<ProgramEnd, CommandFailure> {
     let module = Arc::new(module.clone());
     std::thread::scope(|scope| {
         let run = || run(args, engine, &module, call, stats);
@@ -98,7 +98,7 @@ fn run(
     module: &Arc<Module>,
     call: &Call,
     stats: &mut RunStats,
-) -> Result<RunEnd, CommandFailure> {
+) -> Result<ProgramEnd, CommandFailure> {
     let started = Instant::now();
     let mut vm = instance(args, module)?;
     let made =
