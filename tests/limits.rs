@@ -54,5 +54,5 @@ fn what_exceeds_a_limit_is_refused() {
     let refused = load_within(Format::Wat, b"(module (func))", &small)
         .expect_err("it needs more")
         .to_string();
-    assert!(refused.contains("the module needs more memory"), "{refused}");
+    assert!(refused.contains("the import would need more memory"), "{refused}");
 }
