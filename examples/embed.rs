@@ -51,8 +51,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let optimized =
         derive(&module, base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
 
-    // The mappings in both directions: for each feasible point a landing point and compensation
-    // code. The driver returns the proved entries; it drops and counts the others.
+    // The mappings in both directions: at most one entry for each point. The driver returns the
+    // proved entries; it drops and counts the others.
     let certified = certify(&module, base, &optimized, &[Level::Avail], &mut driver::NoObserver);
     let maps = certified.levels.first().ok_or("one level was asked for")?;
     for (way, maps) in [("base to opt", &maps.forward), ("opt to base", &maps.backward)] {

@@ -6,9 +6,8 @@
 //! it (`interp/build.rs`). The module [`crate::eval`] defines the results of operations on
 //! values alone. The interpreter defines memory, calls and control flow.
 //!
-//! To add an opcode, add a row here, its meaning in `eval` or the interpreter, and a row in
-//! `docs/oir.md`. The tests list missing rows. The doc comment of a row is also its text in the
-//! manual.
+//! `CONTRIBUTING.md` lists the places to change for a new opcode. The doc comment of a row is also
+//! its text in the manual.
 
 use crate::types::Type;
 

@@ -1,6 +1,6 @@
 //! Reconstruction: computes a value of the target version from values of the source version.
 //!
-//! The rules are those of `docs/osr.md`, *Values*:
+//! The rules are those of `docs/osr.md`, *Rules for values*:
 //!
 //! 1. copy a usable member of the value's class;
 //! 2. execute an operation again whose operands can be had;

@@ -6,7 +6,8 @@
 //! Cutting a value that is available at the source point costs 1; other values cannot be cut.
 //!
 //! The cut is exact while every node has one alternative. Where a node has several, the search
-//! takes the first that works, and the result is an upper bound (`docs/osr.md`, *Values*).
+//! takes the first that works, and the result is an upper bound (`docs/osr.md`, *Rules for
+//! values*).
 
 use crate::derive::{Alternative, Deriver, SearchNode};
 use crate::source::SourcePoint;

@@ -3,8 +3,8 @@
 //! A *lone write* is a write of one place that is not an anchor: the other version lacks it,
 //! because a pass proved it dead, or has it elsewhere. Its *window* consists of the points behind
 //! it that no covering write precedes. In the window, memory differs at that place (`docs/osr.md`,
-//! *Points*, *Effects*). Example: of `store a, x` and a later `store a, y`, a pass deletes the
-//! first; the window lies between the two. Two rules follow:
+//! *Rules for landing points*, *Effects*). Example: of `store a, x` and a later `store a, y`, a
+//! pass deletes the first; the window lies between the two. Two rules follow:
 //!
 //! - no entry leaves from a point in the window, since an executed write cannot be undone;
 //! - an entry that lands in the window *replays* the write, if its address and value can be had.

@@ -3,7 +3,7 @@
 //!
 //! The claim holds for the values available at one point, with the contents that the version last
 //! bound to each leaf. In strict SSA, the latest instances of values that dominate a point belong
-//! together, so definitions are equations between them (`docs/osr.md`, "Values").
+//! together, so definitions are equations between them (`docs/osr.md`, *Rules for values*).
 //!
 //! A block parameter is one of two things. It may *bind* a leaf: then the leaf stands for the
 //! contents that the parameter receives. Otherwise it is a *copy*: then every live edge into its

@@ -1,7 +1,7 @@
 //! Equal values, and the moves that end an equality.
 //!
 //! A `replace_all(o, n)` states a fact about the version in which it was recorded: a *link*, usable
-//! where both ids are available in that version (`docs/osr.md`, *Values*). Keeping every
+//! where both ids are available in that version (`docs/osr.md`, *Rules for values*). Keeping every
 //! intermediate version to look that up would cost too much. Instead, the reader records a link
 //! only if n's definition dominated o's, or stood so close behind it that no bounding instruction
 //! lies between. Then n is available wherever o is, and one question remains: whether o still
