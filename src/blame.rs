@@ -47,7 +47,11 @@ impl History<'_> {
         self.first(|kind| {
             removes_block(kind, block)
                 || matches!(kind, ActionKind::MergeBlocks { from, .. } if *from == block)
-                || matches!(kind, ActionKind::SplitEdge { block: made, .. } | ActionKind::JoinEdges { block: made, .. } if *made == block)
+                || matches!(
+                    kind,
+                    ActionKind::SplitEdge { block: made, .. }
+                        | ActionKind::JoinEdges { block: made, .. } if *made == block
+                )
         })
     }
 

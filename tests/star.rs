@@ -1,5 +1,5 @@
-//! Which crate may depend on which: data at the bottom, makers and judges apart above it, and all of
-//! them together in the library alone.
+//! Which crate may depend on which: data at the bottom, makers and judges apart above it, and all
+//! of them together in the library alone.
 //!
 //! The code that makes mappings and the code that judges them share data types, which live in `ir`
 //! and `transition`. Edges of development count apart: a test of a judge that used a maker would

@@ -99,13 +99,16 @@ fn lines_fit_side_by_side() {
     let files: Vec<(String, String)> =
         files().into_iter().filter(|(p, _)| p.ends_with(".rs") || p.ends_with(".md")).collect();
     let mut findings = Vec::new();
-    for (path, text) in &files {
+    // The list of unsafe code is written by a test, a line for each use.
+    for (path, text) in files.iter().filter(|(path, _)| path != "jit/UNSAFE.md") {
         let is_manual = path.ends_with(".md");
         let mut in_code = false;
         for (line, number) in text.lines().zip(1..) {
             in_code ^= is_manual && line.trim_start().starts_with("```");
             // A table, printed output and a literal keep their lines: breaking one changes it.
-            let is_whole = in_code || line.starts_with('|') || line.contains('"') || is_link(line);
+            let is_literal = line.contains('"') || line.contains("\\n");
+            let is_row = line.trim_start_matches(['/', '!', ' ']).starts_with('|');
+            let is_whole = in_code || is_row || is_literal || is_link(line);
             if line.chars().count() > COLUMNS && !is_whole {
                 findings.push(format!("{path}:{number} has {} columns", line.chars().count()));
             }
@@ -241,7 +244,7 @@ const ACCEPTANCE_LINES: usize = 2493;
 const ACCEPTANCE: &str = "check/src/accept/";
 
 /// The most lines of code of the files below the checker that acceptance rests on, too.
-const FOUNDATION_LINES: usize = 4006;
+const FOUNDATION_LINES: usize = 4014;
 
 /// The files of `transition` and `ir` that the modules of acceptance use: what composes and what is
 /// well-typed; versions and their parts; the table and the meaning of operations; the rewrite

@@ -1,5 +1,5 @@
-//! The trial of the checker and the oracles under a small budget. `docs/testing.md` holds the tables
-//! of the whole trial.
+//! The trial of the checker and the oracles under a small budget. `docs/testing.md` holds the
+//! tables of the whole trial.
 
 #[path = "../examples/trial/cases.rs"]
 mod cases;

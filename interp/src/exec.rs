@@ -264,11 +264,16 @@ fn run_loop<const SCOPE: u8>(
             }};
         }
         macro_rules! dispatch {
-            ($($shape:ident { $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+ })+) => {
+            ($($shape:ident {
+                $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+
+            })+) => {
                 match op.code {
                     $($($(ExactOpCode::$name => {
                         let result =
-                            value_result!($shape, Opcode::$opcode, Type::$ty, get!(op.b), get!(op.c) $(, Type::$source)?);
+                            value_result!(
+                                $shape, Opcode::$opcode, Type::$ty, get!(op.b), get!(op.c)
+                                $(, Type::$source)?
+                            );
                         match result {
                             Ok(bits) => set!(op.a, bits),
                             Err(kind) => break 'run LoopStop::Trap(kind),
@@ -296,7 +301,8 @@ fn run_loop<const SCOPE: u8>(
                     ExactOpCode::Store4 => store!(u32),
                     ExactOpCode::Store8 => store!(u64),
                     ExactOpCode::LoadFar => {
-                        let value = in_bounds!(load_far(memories, code.far[op.c as usize], get!(op.b)));
+                        let far = code.far[op.c as usize];
+                        let value = in_bounds!(load_far(memories, far, get!(op.b)));
                         bytes = memories.first_mut();
                         set!(op.a, value);
                     }
@@ -313,7 +319,8 @@ fn run_loop<const SCOPE: u8>(
                         let (memory, pages) = (Memory::from_u32(op.b), get!(op.c) as u32);
                         let declarations = program.declarations();
                         let result =
-                            Bulk { declarations, memories, globals, trace }.grow_memory(memory, pages);
+                            Bulk { declarations, memories, globals, trace }
+                                .grow_memory(memory, pages);
                         bytes = memories.first_mut();
                         set!(op.a, result.into());
                     }
@@ -338,7 +345,8 @@ fn run_loop<const SCOPE: u8>(
                     ExactOpCode::Call => call!(Func::from_u32(op.a), op.b),
                     ExactOpCode::CallHost => call_host!(Func::from_u32(op.a), op.b),
                     ExactOpCode::CallIndirect => {
-                        let (table, index) = (code.pool[op.b as usize], get!(code.pool[op.b as usize + 1]));
+                        let table = code.pool[op.b as usize];
+                        let index = get!(code.pool[op.b as usize + 1]);
                         let (sig, table) = (Sig::from_u32(op.a), Table::from_u32(table));
                         match calls::indirect_callee(program, &globals.tables, sig, table, index) {
                             Ok(func) if program.code(func).is_some() => call!(func, op.b + 2),
@@ -358,7 +366,8 @@ fn run_loop<const SCOPE: u8>(
                             bytes = memories.first_mut();
                         }
                         if !calls::leave(activations, versions, from) {
-                            let values = from.iter().map(|slot| activations.stack[base + *slot as usize]);
+                            let values =
+                                from.iter().map(|slot| activations.stack[base + *slot as usize]);
                             break 'run LoopStop::Returned(values.collect());
                         }
                         let caller = activations.top();
@@ -406,7 +415,8 @@ fn run_loop<const SCOPE: u8>(
                     }
                     ExactOpCode::Trap => break 'run LoopStop::Trap(code.traps[op.a as usize]),
                     ExactOpCode::Leave => {
-                        let values = code.pool[op.b as usize..][..op.c as usize].iter().map(|slot| get!(*slot));
+                        let slots = code.pool[op.b as usize..][..op.c as usize].iter();
+                        let values = slots.map(|slot| get!(*slot));
                         break 'run LoopStop::Left(OsrPoint::from_u32(op.a), values.collect());
                     }
                 }

@@ -196,7 +196,11 @@ macro_rules! define_codes {
         /// The code of an operation on values at these types, if it has one. Cost: constant.
         pub(super) fn value_code(opcode: Opcode, ty: Type, source: Type) -> Option<ExactOpCode> {
             match (opcode, ty, source) {
-                $($($((Opcode::$opcode, Type::$ty, source_pattern!($($source)?)) => Some(ExactOpCode::$name),)+)+)+
+                $($($(
+                    (Opcode::$opcode, Type::$ty, source_pattern!($($source)?)) => {
+                        Some(ExactOpCode::$name)
+                    }
+                )+)+)+
                 _ => None,
             }
         }

@@ -125,8 +125,9 @@ impl<'a> View<'a> {
         self.try_value(value).unwrap_or_else(|| panic!("interp: the version has no {value}"))
     }
 
-    /// Whether the slot of a value holds the poison of that slot: a transfer did not assign the value,
-    /// and nothing has computed it since. A program computes these very bits once in 2^64 times.
+    /// Whether the slot of a value holds the poison of that slot: a transfer did not assign the
+    /// value, and nothing has computed it since. A program computes these very bits once in 2^64
+    /// times.
     pub(crate) fn is_undefined(&self, value: Value) -> bool {
         let frame = self.activations.top();
         let slot = self.versions[frame.version as usize].code.slot_of(value);

@@ -124,7 +124,9 @@ mod tests {
     proptest! {
         /// Compares the layout with a plain list, under random edits.
         #[test]
-        fn it_does_what_a_list_does(edits in proptest::collection::vec((0..3u8, any::<u16>()), 0..60)) {
+        fn it_does_what_a_list_does(
+            edits in proptest::collection::vec((0..3u8, any::<u16>()), 0..60),
+        ) {
             let (mut layout, mut list) = (Layout::default(), Vec::new());
             for (id, (kind, place)) in edits.iter().enumerate() {
                 let (block, at) = (Block::from_u32(id as u32), *place as usize % list.len().max(1));

@@ -170,8 +170,8 @@ impl MachineCode {
         let exits = match StackMaps::of(compiled_of(compilation), &about.lowered) {
             Ok(exits) => exits,
             Err(what) => {
-                // SAFETY: `StackMaps::of` only read the compiled buffer. No caller has an address of
-                // the code yet, so no thread can execute it.
+                // SAFETY: `StackMaps::of` only read the compiled buffer. No caller has an address
+                // of the code yet, so no thread can execute it.
                 unsafe { module.free_memory() };
                 return Err(failed(what));
             }

@@ -33,7 +33,8 @@ struct ProverArguments {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
     /// Memory for one query, in MiB
-    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(64..=1_000_000))]
+    #[arg(long, default_value_t = 1024)]
+    #[arg(value_parser = clap::value_parser!(u32).range(64..=1_000_000))]
     megabytes: u32,
     /// Decides the random constants
     #[arg(long, default_value_t = 1)]

@@ -8,7 +8,8 @@ use std::fmt::Write;
 /// The style of the page, for light and dark color schemes.
 const STYLE: &str = "\
 :root { color-scheme: light dark; }
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; }
+body { padding: 0 1rem; }
 h1 { font-size: 1.4rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.05rem; margin: 2rem 0 .4rem; }
 .scroll { overflow-x: auto; }

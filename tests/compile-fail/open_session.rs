@@ -4,7 +4,8 @@ use ir::edit::{ActionLog, Editor, Fuel};
 
 fn forge(function: &mut Function, log: ActionLog, fuel: &mut Fuel) {
     let origin = ("gvn", "");
-    let _ = Editor { function, log, records: true, origin, fuel, session: std::marker::PhantomData };
+    let session = std::marker::PhantomData;
+    let _ = Editor { function, log, records: true, origin, fuel, session };
 }
 
 fn main() {}

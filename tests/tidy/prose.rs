@@ -1,8 +1,9 @@
 //! Counts over doc comments and manuals that show whether prose is readable.
 //!
-//! Two counts stand for two habits. Clauses that begin with `what` or `whoever` have a pronoun where
-//! a noun belongs. Long sentences made of pronouns and function words name nothing. The counts serve
-//! reading: a sentence is rewritten because a reader stumbles over it, and never for the count.
+//! Two counts stand for two habits. Clauses that begin with `what` or `whoever` have a pronoun
+//! where a noun belongs. Long sentences made of pronouns and function words name nothing. The
+//! counts serve reading: a sentence is rewritten because a reader stumbles over it, and never for
+//! the count.
 
 /// Words that point at things instead of naming them.
 const FUNCTION_WORDS: &[&str] = &[

@@ -19,7 +19,8 @@ const HEADER: &str = "\
 
 Every unsafe block, function and implementation of the crate `jit`, by file and function, with its
 reason. For a function the reason is its contract. No other crate has unsafe code. The test
-`unsafe_code_is_listed` (`tests/tidy.rs`) writes this list with `OIR_BLESS=1`, and fails if it is out
+`unsafe_code_is_listed` (`tests/tidy.rs`) writes this list with `OIR_BLESS=1`, and fails if it is
+out
 of date.
 ";
 

@@ -4,9 +4,9 @@ use ir::Function;
 
 /// The identity of a version: of its family, and of its place in the history of that family.
 ///
-/// Two versions have equal keys when their bases have equal text, ids included, and the same actions
-/// lead from the bases to them. A mapping for one of them is then a mapping for the other. Keys are
-/// digests of 64 bits, meaningful within one build of the program.
+/// Two versions have equal keys when their bases have equal text, ids included, and the same
+/// actions lead from the bases to them. A mapping for one of them is then a mapping for the other.
+/// Keys are digests of 64 bits, meaningful within one build of the program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct VersionKey {
     stamp: u64,

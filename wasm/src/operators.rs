@@ -7,9 +7,16 @@ use wasmparser::{MemArg, MemArgTarget, Operator};
 /// `visit_i32x4_add`.
 fn origin(operator: &Operator<'_>) -> (&'static str, &'static str) {
     macro_rules! names {
-        ($( @$proposal:ident $op:ident $({ $($arg:ident: $argty:ty),* })? => $visit:ident ($($ann:tt)*))*) => {
+        ($(
+            @$proposal:ident $op:ident $({ $($arg:ident: $argty:ty),* })?
+            => $visit:ident ($($ann:tt)*)
+        )*) => {
             match operator {
-                $( Operator::$op $({ $($arg: _),* })? => (stringify!($proposal), stringify!($visit)), )*
+                $(
+                    Operator::$op $({ $($arg: _),* })? => {
+                        (stringify!($proposal), stringify!($visit))
+                    }
+                )*
                 _ => ("unknown", "visit_unknown"),
             }
         };
@@ -165,15 +172,24 @@ pub(crate) fn memory_access(operator: &Operator<'_>) -> Option<(Opcode, Type, u3
     let (opcode, ty, place) = match operator {
         W::I32Load { memarg } => (Load, I32, memarg), W::I64Load { memarg } => (Load, I64, memarg),
         W::F32Load { memarg } => (Load, F32, memarg), W::F64Load { memarg } => (Load, F64, memarg),
-        W::I32Load8S { memarg } => (Sload8, I32, memarg), W::I64Load8S { memarg } => (Sload8, I64, memarg),
-        W::I32Load8U { memarg } => (Uload8, I32, memarg), W::I64Load8U { memarg } => (Uload8, I64, memarg),
-        W::I32Load16S { memarg } => (Sload16, I32, memarg), W::I64Load16S { memarg } => (Sload16, I64, memarg),
-        W::I32Load16U { memarg } => (Uload16, I32, memarg), W::I64Load16U { memarg } => (Uload16, I64, memarg),
-        W::I64Load32S { memarg } => (Sload32, I64, memarg), W::I64Load32U { memarg } => (Uload32, I64, memarg),
-        W::I32Store { memarg } => (Store, I32, memarg), W::I64Store { memarg } => (Store, I64, memarg),
-        W::F32Store { memarg } => (Store, F32, memarg), W::F64Store { memarg } => (Store, F64, memarg),
-        W::I32Store8 { memarg } => (Store8, I32, memarg), W::I64Store8 { memarg } => (Store8, I64, memarg),
-        W::I32Store16 { memarg } => (Store16, I32, memarg), W::I64Store16 { memarg } => (Store16, I64, memarg),
+        W::I32Load8S { memarg } => (Sload8, I32, memarg),
+        W::I64Load8S { memarg } => (Sload8, I64, memarg),
+        W::I32Load8U { memarg } => (Uload8, I32, memarg),
+        W::I64Load8U { memarg } => (Uload8, I64, memarg),
+        W::I32Load16S { memarg } => (Sload16, I32, memarg),
+        W::I64Load16S { memarg } => (Sload16, I64, memarg),
+        W::I32Load16U { memarg } => (Uload16, I32, memarg),
+        W::I64Load16U { memarg } => (Uload16, I64, memarg),
+        W::I64Load32S { memarg } => (Sload32, I64, memarg),
+        W::I64Load32U { memarg } => (Uload32, I64, memarg),
+        W::I32Store { memarg } => (Store, I32, memarg),
+        W::I64Store { memarg } => (Store, I64, memarg),
+        W::F32Store { memarg } => (Store, F32, memarg),
+        W::F64Store { memarg } => (Store, F64, memarg),
+        W::I32Store8 { memarg } => (Store8, I32, memarg),
+        W::I64Store8 { memarg } => (Store8, I64, memarg),
+        W::I32Store16 { memarg } => (Store16, I32, memarg),
+        W::I64Store16 { memarg } => (Store16, I64, memarg),
         W::I64Store32 { memarg } => (Store32, I64, memarg),
         _ => return None,
     };
@@ -221,7 +237,10 @@ mod tests {
     fn supported() -> Vec<(Operator<'static>, &'static str)> {
         let mut all = Vec::new();
         macro_rules! list {
-            ($( @$proposal:ident $op:ident $({ $($arg:ident: $argty:ty),* })? => $visit:ident ($($ann:tt)*))*) => {
+            ($(
+            @$proposal:ident $op:ident $({ $($arg:ident: $argty:ty),* })?
+            => $visit:ident ($($ann:tt)*)
+        )*) => {
                 $( list!(one $proposal $op $({ $($arg)* })? stringify!($($ann)*)); )*
             };
             (one $proposal:ident $op:ident { $($arg:ident)* } $arity:expr) => {};

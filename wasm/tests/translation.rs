@@ -96,7 +96,8 @@ fn conversions_saturate_instead_of_trapping() {
 fn each_access_is_of_the_memory_it_names() {
     let text = "(module (memory 1) (memory $m 2 3) (data (memory $m) (i32.const 8) \"\\05\")
         (func (export \"f\") (result i32 i32 i32 i32)
-        (i32.store (i32.const 8) (i32.const 7)) (i32.load $m (i32.const 8)) (memory.grow $m (i32.const 1))
+        (i32.store (i32.const 8) (i32.const 7)) (i32.load $m (i32.const 8))
+        (memory.grow $m (i32.const 1))
         (memory.size $m) (memory.size 0)))";
     assert_eq!(results(text, &[]), [5, 2, 3, 1]);
 }
@@ -157,7 +158,8 @@ fn memory_globals_and_calls_keep_their_operands_in_order() {
         (type $binary (func (param i32 i32) (result i32)))
         (func $minus (type $binary) (i32.sub (local.get 0) (local.get 1)))
         (func (export \"f\") (param i32) (result i32)
-          (i64.store offset=32 (i32.const 8) (i64.mul (global.get $g) (i64.load32_s offset=8 (i32.const 8))))
+          (i64.store offset=32 (i32.const 8)
+            (i64.mul (global.get $g) (i64.load32_s offset=8 (i32.const 8))))
           (global.set $g (i64.load (i32.const 40)))
           (call_indirect (type $binary) (call $minus (i32.const 50) (local.get 0)) (i32.wrap_i64 (global.get $g)) (i32.const 1))))";
     // (50 - arg) - (5 * -2)

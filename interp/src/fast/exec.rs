@@ -293,14 +293,19 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
         }
         macro_rules! dispatch_both {
             (
-                { $($shape:ident { $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+ })+ }
+                { $($shape:ident {
+                    $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+
+                })+ }
                 $($compare:ident { $($tested:ident: $($branch:ident($width:ident))+;)+ })+
                 [$($stepped:ident: $plain:ident $step:ident $flipped:ident;)+]
             ) => {
                 match op.code {
                     $($($(FastOpCode::$name => {
                         let result =
-                            value_result!($shape, Opcode::$opcode, Type::$ty, get!(op.b), get!(op.x) $(, Type::$source)?);
+                            value_result!(
+                                $shape, Opcode::$opcode, Type::$ty, get!(op.b), get!(op.x)
+                                $(, Type::$source)?
+                            );
                         match result {
                             Ok(bits) => set!(op.a, bits),
                             Err(kind) => stop!(LoopStop::Trap(kind)),
@@ -308,13 +313,17 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
                     })+)+)+
                     $($($(FastOpCode::$branch => {
                         let result: Result<u64, TrapKind> =
-                            value_result!($compare, Opcode::$tested, Type::$width, get!(op.a), get!(op.b));
+                            value_result!(
+                                $compare, Opcode::$tested, Type::$width, get!(op.a), get!(op.b)
+                            );
                         branch!(result != Ok(0), op.y as usize)
                     })+)+)+
                     $(FastOpCode::$step => {
                         add!();
                         let result: Result<u64, TrapKind> =
-                            value_result!(IntCompare, Opcode::$stepped, Type::I32, get!(op.a), get!(op.y));
+                            value_result!(
+                                IntCompare, Opcode::$stepped, Type::I32, get!(op.a), get!(op.y)
+                            );
                         branch!(result != Ok(0), pc + length as usize)
                     })+
                     FastOpCode::Step => {
@@ -323,7 +332,9 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
                     }
                     FastOpCode::Const => set!(op.a, u64::from(op.x) | u64::from(op.y) << 32),
                     FastOpCode::Copy => set!(op.a, get!(op.b)),
-                    FastOpCode::Select => set!(op.a, eval::select(get!(op.b), get!(op.x), get!(op.y))),
+                    FastOpCode::Select => {
+                        set!(op.a, eval::select(get!(op.b), get!(op.x), get!(op.y)));
+                    }
                     FastOpCode::Load1 => load!(get!(op.b), u8),
                     FastOpCode::Load2 => load!(get!(op.b), u16),
                     FastOpCode::Load4 => load!(get!(op.b), u32),
@@ -353,7 +364,8 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
                     FastOpCode::CallHost => call_host!(Func::from_u32(op.x)),
                     FastOpCode::CallIndirect => {
                         let (sig, table) = fast.indirect[op.x as usize];
-                        match calls::indirect_callee(program, &globals.tables, sig, table, get!(op.a)) {
+                        let index = get!(op.a);
+                        match calls::indirect_callee(program, &globals.tables, sig, table, index) {
                             Ok(func) if program.code(func).is_some() => call!(func),
                             Ok(func) => call_host!(func),
                             Err(kind) => stop!(LoopStop::Trap(kind)),
@@ -363,7 +375,9 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
                         let from = &fast.pool[op.x as usize..][..op.y as usize];
                         let callee = activations.pop();
                         let Some(caller) = activations.of_run().last() else {
-                            let values = from.iter().map(|slot| activations.stack[base + usize::from(*slot)]);
+                            let values = from
+                                .iter()
+                                .map(|slot| activations.stack[base + usize::from(*slot)]);
                             break 'run FastStop::Stop(LoopStop::Returned(values.collect()));
                         };
                         (pc, base) = (caller.pc as usize, caller.base);
@@ -414,7 +428,8 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
                         jump!(fast.targets[op.x as usize + choice])
                     }
                     FastOpCode::Leave => {
-                        let values = fast.pool[op.x as usize..][..op.y as usize].iter().map(|slot| get!(*slot));
+                        let slots = fast.pool[op.x as usize..][..op.y as usize].iter();
+                        let values = slots.map(|slot| get!(*slot));
                         let values = values.collect();
                         let exact = &versions[activations.top().version as usize].code;
                         stop!(LoopStop::Left(OsrPoint::from_u32(exact.ops[last!()].a), values))

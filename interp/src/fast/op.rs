@@ -150,7 +150,11 @@ macro_rules! define_both {
         /// The code of an operation on values at these types, if it has one. Cost: constant.
         pub(super) fn value_code(opcode: Opcode, ty: Type, source: Type) -> Option<FastOpCode> {
             match (opcode, ty, source) {
-                $($($((Opcode::$opcode, Type::$ty, source_pattern!($($source)?)) => Some(FastOpCode::$name),)+)+)+
+                $($($(
+                    (Opcode::$opcode, Type::$ty, source_pattern!($($source)?)) => {
+                        Some(FastOpCode::$name)
+                    }
+                )+)+)+
                 _ => None,
             }
         }

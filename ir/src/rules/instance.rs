@@ -152,7 +152,12 @@ impl Bound {
             Term::WithConstant(opcode, wanted) => {
                 let bits = self.x.and_then(|x| terms.ty(x)).and_then(|ty| self.made(wanted, ty));
                 self.is_made(terms, opcode, class, result, &|args| {
-                    matches!(args, [x, k] if Some(*x) == self.x && bits.is_some() && terms.constant(*k) == bits)
+                    matches!(
+                        args,
+                        [x, k] if Some(*x) == self.x
+                            && bits.is_some()
+                            && terms.constant(*k) == bits
+                    )
                 })
             }
         }

@@ -98,7 +98,9 @@ proptest! {
     }
 
     #[test]
-    fn what_parses_prints_as_a_fixpoint(edits in proptest::collection::vec((any::<u16>(), any::<u16>(), 0..6u8), 0..4)) {
+    fn what_parses_prints_as_a_fixpoint(
+        edits in proptest::collection::vec((any::<u16>(), any::<u16>(), 0..6u8), 0..4),
+    ) {
         let mut lines: Vec<&str> = SAMPLE.lines().collect();
         let mut words = String::new();
         for (from, to, kind) in &edits {

@@ -130,8 +130,9 @@ pub fn sources(table: &Table, root: &Path) -> Sources {
 /// The sources with all edits applied.
 ///
 /// # Errors
-/// The findings, each in a paragraph: a text that does not occur exactly once in its file, edits that overlap, mutants without a condition, names and ids that are not unique, areas
-/// with fewer than six mutants.
+/// The findings, each in a paragraph: a text that does not occur exactly once in its file, edits
+/// that overlap, mutants without a condition, names and ids that are not unique, areas with fewer
+/// than six mutants.
 pub fn apply(table: &Table, sources: &Sources) -> Result<Sources, Vec<String>> {
     let mut findings = consistency(table);
     let mut changed = Sources::new();
@@ -258,8 +259,8 @@ fn missing(edit: &Edit, before: &[&str], source: &str) -> String {
     message
 }
 
-/// The lines of a source that are most similar to a text, as many as the text has, and the number of
-/// the first.
+/// The lines of a source that are most similar to a text, as many as the text has, and the number
+/// of the first.
 fn nearest<'s>(text: &[&str], source: &'s str) -> Option<(usize, Vec<&'s str>)> {
     let wanted = words(&text.join("\n"));
     let lines: Vec<&str> = source.lines().collect();

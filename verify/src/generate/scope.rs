@@ -5,8 +5,9 @@ use ir::{Type, Value};
 
 /// The values available at the current place, by type, in order of definition.
 ///
-/// Regions nest, so the set grows and shrinks like a stack. The values pushed after a [`ScopeMark`] are
-/// defined in blocks added since then. They go out of scope where these blocks no longer dominate.
+/// Regions nest, so the set grows and shrinks like a stack. The values pushed after a [`ScopeMark`]
+/// are defined in blocks added since then. They go out of scope where these blocks no longer
+/// dominate.
 #[derive(Debug, Default)]
 pub(super) struct ValueScope {
     by_type: [Vec<Value>; Type::ALL.len()],
