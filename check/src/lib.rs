@@ -37,8 +37,8 @@
 //! ([`Checked`]) that they alone can make. `judge` and `verdict` put its results into words, and
 //! tell refuted entries from undecided ones. A bug there can make no entry hold.
 //!
-//! A *side* is one of the two versions of a pair. A *path* is the way of a version from a point to
-//! the next anchor (`accept/paths.rs`). [`verdict::Check`] names every check, and
+//! A *side* is one of the two versions of a pair. A *path* consists of the instructions and jumps
+//! from a point to the next anchor (`accept/paths.rs`). [`verdict::Check`] names every check, and
 //! `check/tests/checker/wrong` has, for each check, a forgery that this check alone stops.
 //!
 //! The checker is total: it never panics, for any input of these types, and its recursion is only a

@@ -114,7 +114,7 @@ impl Function {
 
     /// A digest of every action between the base of the family and this version, in order. Two
     /// versions of one family with equal digests are equal. The digest is meaningful only within
-    /// one process.
+    /// one build of the program.
     pub fn history(&self) -> u64 {
         self.history
     }

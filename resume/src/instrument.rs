@@ -65,7 +65,7 @@ impl PointSpec {
     }
 
     /// A point that hands over all live values and the arguments of the function, for use where the
-    /// target version is not known yet. Entries of every level below [`crate::Level::Avail`] find
+    /// target version is not known yet. Entries of every level below `osr::Level::Avail` find
     /// all values that they require among them. Cost: that of liveness.
     ///
     /// # Panics
