@@ -208,6 +208,11 @@ pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
     if args.floors && args.engine == FuzzEngine::Jit {
         return Err(CommandFailure::input("--floors applies to --engine interp only"));
     }
+    if args.smith.is_some() && !smith::IS_BUILT {
+        return Err(CommandFailure::input(
+            "--smith: this build has no wasm-smith; build with --features osier-cli/smith",
+        ));
+    }
     let programs = corpus::programs(&args.corpus, args.stdin.as_deref())?;
     if let Some(share) = &args.native_cases {
         return quietly(|| as_child(&args, programs, share));

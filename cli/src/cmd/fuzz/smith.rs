@@ -1,19 +1,23 @@
 //! Random WebAssembly modules of `wasm-smith` as cases of the fuzzer. That generator is independent
 //! of this compiler, so imported modules have shapes that our own generator does not produce.
 
-use arbitrary::Unstructured;
 use fuzz::{CampaignOptions, CaseSource, Drawn};
 use ir::{Func, Module};
 use osier::driver::{Format, load};
 use verify::generate::arguments;
 use verify::prng::Prng;
-use wasm_smith::Config;
+
+/// Whether the command was built with `wasm-smith`: the feature `smith`, which campaigns need and
+/// daily work does not.
+pub(super) const IS_BUILT: bool = cfg!(feature = "smith");
 
 /// Number of random bytes from which `wasm-smith` builds a module.
+#[cfg(feature = "smith")]
 const BYTES: usize = 4096;
 
 /// The most loop iterations and calls of a module in one run. The module counts them itself and
 /// traps.
+#[cfg(feature = "smith")]
 const ROUNDS: u32 = 200;
 
 /// The most instructions that a version may execute in a run: enough for [`ROUNDS`] iterations.
@@ -41,21 +45,29 @@ impl CaseSource for Smith {
     }
 }
 
+#[cfg(not(feature = "smith"))]
+fn module(_seed: u64) -> Option<Module> {
+    unreachable!("`fuzz` rejects --smith in a build without wasm-smith")
+}
+
 /// The module of a seed. `None` if `wasm-smith` fails on the bytes or the importer rejects the
 /// module.
+#[cfg(feature = "smith")]
 fn module(seed: u64) -> Option<Module> {
     // The tag separates this stream from other uses of the seed. It spells "smith" in ASCII.
     let mut prng = Prng::new(seed).fork(0x73_6d_69_74_68);
     let bytes: Vec<u8> = (0..BYTES / 8).flat_map(|_| prng.next_u64().to_le_bytes()).collect();
-    let mut module = wasm_smith::Module::new(config(), &mut Unstructured::new(&bytes)).ok()?;
+    let mut module =
+        wasm_smith::Module::new(config(), &mut arbitrary::Unstructured::new(&bytes)).ok()?;
     module.ensure_termination(ROUNDS).ok()?;
     load(Format::Wasm, &module.to_bytes()).ok()
 }
 
 /// Enables the features that the importer supports, and disables imports: a case runs without a
 /// host.
-fn config() -> Config {
-    Config {
+#[cfg(feature = "smith")]
+fn config() -> wasm_smith::Config {
+    wasm_smith::Config {
         bulk_memory_enabled: true,
         exceptions_enabled: false,
         gc_enabled: false,
@@ -82,7 +94,7 @@ fn config() -> Config {
         max_table_elements: 16,
         export_everything: true,
         allow_start_export: false,
-        ..Config::default()
+        ..wasm_smith::Config::default()
     }
 }
 
