@@ -244,7 +244,7 @@ const ACCEPTANCE_LINES: usize = 2493;
 const ACCEPTANCE: &str = "check/src/accept/";
 
 /// The most lines of code of the files below the checker that acceptance rests on, too.
-const FOUNDATION_LINES: usize = 4014;
+const FOUNDATION_LINES: usize = 4019;
 
 /// The files of `transition` and `ir` that the modules of acceptance use: what composes and what is
 /// well-typed; versions and their parts; the table and the meaning of operations; the rewrite

@@ -4,8 +4,8 @@
 //! has memories, any number of versions per function, and one current run. [`Machine::start`] and
 //! [`Machine::run`] execute a run, and an [`Observer`] can pause it before any instruction.
 //! [`Machine::fire`] makes a paused run continue in another version, along an entry that the
-//! checker has accepted. Calls do not recurse on the native stack, and every resource of a program has a
-//! limit ([`Limits`]).
+//! checker has accepted. Calls do not recurse on the native stack, and every resource of a program
+//! has a limit ([`Limits`]).
 //!
 //! Engines that run native code on the state of a machine use three modules:
 //!

@@ -1,12 +1,11 @@
-//! The SSA intermediate representation (IR) of Osier, its text form, its interpreter and its
-//! analyses.
+//! The SSA intermediate representation (IR) of Osier: its text form, its verifier, its editor and
+//! its analyses.
 //!
-//! Start at four places:
+//! Start at three places:
 //!
 //! - [`Function`] is one version of a function.
 //! - [`opcode`] is the table of operations.
 //! - [`edit`] is the only way to change a function; it also records the log of the changes.
-//! - [`mapping`] defines OSR mappings: the data behind a transition between two versions.
 
 pub mod access;
 mod bag;

@@ -38,10 +38,8 @@ fn note(tokens: TokenStream, names: &mut Vec<String>) {
                 match group.delimiter() {
                     // `#[cfg(test)]` holds for the item that follows, up to its body.
                     proc_macro2::Delimiter::Bracket => is_test |= text == "[cfg (test)]",
-                    proc_macro2::Delimiter::Brace => {
-                        if !std::mem::take(&mut is_test) {
-                            note(group.stream(), names);
-                        }
+                    proc_macro2::Delimiter::Brace if !std::mem::take(&mut is_test) => {
+                        note(group.stream(), names);
                     }
                     _ => {}
                 }

@@ -1,10 +1,10 @@
 //! Judges of OSR mappings, and the programs on which they judge.
 //!
-//! [`checker`] proves entries from certificates, without running anything. [`state_oracle`] runs
-//! two versions side by side and compares every transition with the state that it claims to reach.
-//! [`hops`] runs chains of transitions through all versions of a function and compares how the runs
-//! end. [`agreement`] compares mappings with one another. [`generate`] makes random programs, and
-//! [`damage`] makes wrong mappings to try the judges on.
+//! The crate `check` proves entries from certificates, without running anything. [`state_oracle`]
+//! runs two versions side by side and compares every transition with the state that it claims to
+//! reach. [`hops`] runs chains of transitions through all versions of a function and compares how
+//! the runs end. [`agreement`] compares mappings with one another. [`generate`] makes random
+//! programs, and [`damage`] makes wrong mappings to try the judges on.
 //!
 //! Nothing here makes mappings, and nothing that this crate depends on was written to make them.
 //! The crate sees the versions, the mappings, and the meaning of the IR.

@@ -84,7 +84,7 @@ impl Example {
     fn point(&self, place: &str) -> Point {
         let (block, index) = place.split_once(':').expect("a place is block:index");
         let names = FunctionText::new(&self.module, &self.base);
-        let block = self.base.blocks().find(|b| names.block(*b).to_string() == block);
+        let block = self.base.blocks().find(|b| names.block(*b) == block);
         let index = index.parse().expect("an index");
         let block = block.expect("a block of the base version");
         Point::before(self.base.block_insts(block).nth(index).expect("an instruction"))

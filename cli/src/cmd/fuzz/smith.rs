@@ -20,7 +20,7 @@ const BYTES: usize = 4096;
 #[cfg(feature = "smith")]
 const ROUNDS: u32 = 200;
 
-/// The most instructions that a version may execute in a run: enough for [`ROUNDS`] iterations.
+/// The most instructions that a version may execute in a run: enough for 200 iterations.
 const FUEL: u64 = 1 << 20;
 
 /// A source of `modules` modules. Case `n` uses the seed of the options plus `n`.
