@@ -19,12 +19,12 @@ fn a_continuation_is_made_by_the_engine_of_its_target() {
     let [guarded, checked] = [Bounds::Guarded, Bounds::Checked]
         .map(|bounds| engine(Config { bounds, ..Config::default() }));
     let target = checked.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
-    let made = guarded.continuation(&pair.base, pair.into_loop(), &target);
+    let made = guarded.continuation(&pair.base, pair.loop_entry(), &target);
     assert!(
         matches!(made, Err(ContinueError::OtherEngine { .. })),
         "it would rely on guards that are not there"
     );
-    let made = guarded.probe((pair.func, &pair.base), pair.into_loop(), &target);
+    let made = guarded.probe((pair.func, &pair.base), pair.loop_entry(), &target);
     assert!(matches!(made, Err(ContinueError::OtherEngine { .. })), "likewise");
 }
 
@@ -75,7 +75,7 @@ fn zeros(params: &[Type], results: &[Type]) -> Function {
 fn improving_a_continuation_keeps_its_parameters() {
     let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
     let target = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
-    let entry = pair.into_loop();
+    let entry = pair.loop_entry();
     let fewer = |code: Function| zeros(&code.signature().params[1..], &code.signature().results);
     let made = engine.continuation_with(&pair.base, entry, &target, fewer, Unproved::claim());
     assert!(
@@ -106,7 +106,7 @@ fn improving_a_version_keeps_what_its_points_hand_over() {
 fn improving_a_continuation_keeps_what_its_points_hand_over() {
     let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
     let target = pair.at_head(&engine, true, Condition::Flag);
-    let entry = pair.into_loop();
+    let entry = pair.loop_entry();
     let spoil = |code: Function| {
         let other = zeros(&code.signature().params, &code.signature().results);
         let first = Point::before(other.first_inst(other.entry()));
@@ -187,7 +187,7 @@ fn a_loop_goes_on_in_its_own_function() {
     let mut vm = vm(&engine, &pair.module);
     let other = pair.module.lookup("other").expect("it is there");
     let target = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
-    let into = engine.continuation(&pair.base, pair.into_loop(), &target);
+    let into = engine.continuation(&pair.base, pair.loop_entry(), &target);
     vm.set_tiering(Box::new(Always(into.expect("it fits"))));
     let ended = invoke(&mut vm, other, &[10, 7]);
     assert!(
@@ -209,7 +209,7 @@ fn a_loop_of_another_version_is_refused() {
     let engine = engine(Config::default());
     let mut vm = vm(&engine, &pair.module);
     let target = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
-    let into = engine.continuation(&pair.base, pair.into_loop(), &target).expect("it fits");
+    let into = engine.continuation(&pair.base, pair.loop_entry(), &target).expect("it fits");
     let at = into.source().1.inst();
     vm.set_tiering(Box::new(Always(into)));
     let other = vm.machine_mut().add_version(&pair.module, pair.func, &pair.opt);

@@ -18,7 +18,7 @@ fn a_mapping_of_other_versions_is_refused() {
         |source, entry| engine.continuation(source, entry, &fast).map(|_| ()).expect_err("refused");
     let function = "sum".to_owned();
     assert_eq!(
-        made(&pair.opt, pair.into_loop()),
+        made(&pair.opt, pair.loop_entry()),
         ContinueError::OtherSource { function: function.clone() }
     );
     let back = pair.backward.checked_entry(head(&pair.opt)).expect("an entry");
@@ -60,9 +60,9 @@ fn a_mapping_of_a_function_with_equal_text_is_refused() {
     let refused = vm.adopt(&fast, vec![Action::Interpret(Arc::clone(&twin.backward))]);
     assert_eq!(refused, Err(LinkError::OtherVersion { number: 0 }));
     let function = || "sum".to_owned();
-    let made = engine.continuation(&pair.base, twin.into_loop(), &fast).map(|_| ());
+    let made = engine.continuation(&pair.base, twin.loop_entry(), &fast).map(|_| ());
     assert_eq!(made, Err(ContinueError::OtherSource { function: function() }));
-    let probed = engine.probe((pair.func, &pair.base), twin.into_loop(), &fast).map(|_| ());
+    let probed = engine.probe((pair.func, &pair.base), twin.loop_entry(), &fast).map(|_| ());
     assert_eq!(probed, Err(ContinueError::OtherSource { function: function() }));
     vm.adopt(&fast, vec![Action::Interpret(Arc::clone(&pair.backward))]).expect("its own");
 }

@@ -118,7 +118,7 @@ impl Pair {
     }
 
     /// The entry up at the header of the loop.
-    pub(crate) fn into_loop(&self) -> CheckedEntry<'_> {
+    pub(crate) fn loop_entry(&self) -> CheckedEntry<'_> {
         self.forward.checked_entry(head(&self.base)).expect("the loop's head has an entry")
     }
 
