@@ -16,6 +16,11 @@ pub(super) struct ActivationFrame {
     /// Number of constant slots, which follow the value slots.
     pub(super) consts: u32,
     pub(super) activation: u64,
+    /// Whether a transition began the activation: values that it did not assign are poison.
+    pub(super) landed: bool,
+    /// Whether the fast loop has executed the activation since then: slots of dead values may hold
+    /// other contents.
+    pub(super) settled: bool,
 }
 
 /// The activations of a machine: their frames, and one stack for the values of all of them.
@@ -130,6 +135,8 @@ impl Activations {
             base,
             consts,
             activation: self.count,
+            landed: false,
+            settled: false,
         });
         self.count += 1;
         Some(base)

@@ -60,6 +60,9 @@ pub enum FireError {
     /// The entry reads a value that the transition into the paused version did not provide: the two
     /// mappings were not accepted together.
     NotProvided(Value),
+    /// The entry reads kept values, and the fast tier, which does not keep dead values, has executed
+    /// the activation. A run that may fire such entries needs an observer from its start.
+    NotKept,
     /// The compensation code fails.
     Code(CompensationFault),
     /// The transfer fails.
@@ -86,6 +89,9 @@ impl fmt::Display for FireError {
             }
             FireError::NotProvided(value) => {
                 write!(f, "the entry reads {value}, which the last transition did not provide")
+            }
+            FireError::NotKept => {
+                f.write_str("the entry reads kept values, which the fast tier has not kept")
             }
             FireError::Code(fault) => write!(f, "{fault}"),
             FireError::Transfer(error) => write!(f, "{error}"),
@@ -175,7 +181,8 @@ impl Machine {
             let slot = code.slot_of(*value).expect("interp: the values were checked");
             frame[slot as usize] = *bits;
         }
-        self.activations.top_mut().pc = pc;
+        let top = self.activations.top_mut();
+        (top.pc, top.landed, top.settled) = (pc, true, false);
         self.state.exact = true;
     }
 
@@ -207,6 +214,9 @@ impl Machine {
             return Err(FireError::OtherPoint(point));
         }
         let entry = entry.entry();
+        if view.is_settled() && !entry.kept.is_empty() {
+            return Err(FireError::NotKept);
+        }
         let (mut missing, mut undefined) = (None, None);
         let read = |value| {
             let Some(bits) = view.try_value(value) else {

@@ -125,11 +125,19 @@ impl<'a> View<'a> {
         self.try_value(value).unwrap_or_else(|| panic!("interp: the version has no {value}"))
     }
 
-    /// Whether the slot of a value holds the poison of that slot: a transfer did not assign the
-    /// value, and nothing has computed it since. A program computes these very bits once in 2^64
-    /// times.
-    pub(crate) fn is_undefined(&self, value: Value) -> bool {
+    /// Whether the fast loop has executed the innermost activation, which loses dead values.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.activations.top().settled
+    }
+
+    /// Whether a transition began the innermost activation and left a value out, which nothing has
+    /// computed since: its slot holds the poison of that slot. A program may compute these very
+    /// bits; the value then counts as left out.
+    pub fn is_undefined(&self, value: Value) -> bool {
         let frame = self.activations.top();
+        if !frame.landed {
+            return false;
+        }
         let slot = self.versions[frame.version as usize].code.slot_of(value);
         slot.is_some_and(|slot| self.activations.stack[frame.base + slot as usize] == poison(slot))
     }

@@ -1,4 +1,4 @@
-//! OSR mappings as data. `osr` makes them, `verify` judges them, and the interpreter fires their
+//! OSR mappings as data. `osr` makes them, `check` judges them, and the interpreter fires their
 //! entries.
 //!
 //! For example, a pass hoists `%m = mul.i32 %a, %b` out of a loop. Version p computes `%m` in the

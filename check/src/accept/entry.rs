@@ -17,7 +17,7 @@
 //! the same.
 //!
 //! The checks run in this order: source point, target point, required values, steps, memory,
-//! assignments. LiveSets follows later, for all entries together (`live`).
+//! assignments. Liveness follows later, for all entries together (`live`).
 
 use super::checks::{Check, Finding, Place};
 use super::paths::{AnchorPath, Bindings};

@@ -2,7 +2,7 @@
 //!
 //! A value is *needed* if an effect, a trap, a branch or a result depends on it. A needed value is
 //! live where a use of it may still come. For each value, blocks are marked from its uses up to its
-//! definition (Boissinot et al., "Computing LiveSets Sets for SSA-Form Programs", 2011, section
+//! definition (Boissinot et al., "Computing Liveness Sets for SSA-Form Programs", 2011, section
 //! 4.2).
 //!
 //! Two kinds of liveness are asked for. At a source point, *all* edges count: live is anything that

@@ -39,6 +39,10 @@ fn versions_without_a_log_are_told_apart() {
         [1, 2].map(|bits| apply_without_log(&base, &Grow(bits), &mut Fuel::rewrites(1)));
     assert_ne!(VersionKey::of(&one), VersionKey::of(&two));
     assert_ne!(VersionKey::of(&one), VersionKey::of(&base));
+    // Another family of the same text draws the same ids.
+    let twin = first_function("func @f() {\nentry:\nreturn\n}\n");
+    let other = apply_without_log(&twin, &Grow(2), &mut Fuel::rewrites(1));
+    assert_ne!(VersionKey::of(&one), VersionKey::of(&other));
 }
 
 /// `sextend.i64 %r` extends another number of bits in each module, under the same text.

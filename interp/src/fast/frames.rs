@@ -22,12 +22,14 @@ pub(super) fn prepare(activations: &mut Activations, versions: &[MachineVersion]
 
 /// Converts the frames of a run to the layout of exact code. It copies shared slots to the own
 /// slots of their values, writes the constants, and sets the result positions. All values of a
-/// group receive the contents of their shared slot. The live one is thereby correct, and the others
-/// are written before they are read.
+/// group receive the contents of their shared slot. The live one is thereby correct, and a run writes
+/// the others before it reads them. A transition may read dead values, so the frame says that they
+/// are lost.
 pub(super) fn settle(activations: &mut Activations, versions: &[MachineVersion]) {
     let mut caller: Option<(&Code, u32)> = None;
     for index in activations.floor()..activations.frames.len() {
         let frame = &mut activations.frames[index];
+        frame.settled = true;
         let code = &*versions[frame.version as usize].code;
         for (own, slot) in code.fast.iter().flat_map(|fast| &fast.shared) {
             activations.stack[frame.base + usize::from(*own)] =

@@ -426,6 +426,34 @@ fn native_code_goes_back_in_the_middle() {
     }
 }
 
+/// The fast loop executes the caller up to the call, and loses dead values. An entry with kept values
+/// is then refused.
+#[test]
+fn kept_values_are_not_read_behind_the_fast_loop() {
+    let (sum, twice, _) = twice();
+    let function = sum.module.body(twice).expect("it is defined");
+    let end = function.terminator(function.blocks().last().expect("it has a block"));
+    let point = Point::before(end);
+    let off = Options { trace: TraceLevel::Off, ..Options::default() };
+    for (options, is_fast) in [(off, true), (Options::checked(), false)] {
+        let mut machine = machine(&sum.module, Limits::default(), options);
+        let version = machine.current(twice).expect("it is not imported");
+        machine.set_external(sum.func, true);
+        machine.start(twice, &[5]);
+        assert!(matches!(machine.run(&mut NoHost, &mut NoObserver), Run::Called { .. }));
+        assert_eq!(machine.return_from_call(&[10]), Resumed::InCaller);
+        machine.mark(version, [end]);
+        while machine.run(&mut NoHost, &mut PauseAtMarks) != Run::Paused {
+            assert_eq!(machine.return_from_call(&[10]), Resumed::InCaller);
+        }
+        let kept = function.arguments()[0];
+        let mut entry = landing(point, &[kept]);
+        entry.kept = vec![kept];
+        let fired = machine.fire(version, claimed(&sum.module, twice, &entry));
+        assert_eq!(fired == Err(FireError::NotKept), is_fast, "{fired:?}");
+    }
+}
+
 #[test]
 fn nested_runs_that_cannot_begin() {
     let (sum, twice, at) = twice();

@@ -122,6 +122,27 @@ fn entries_of_a_function_with_the_same_text_are_refused() {
     assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[10])));
 }
 
+/// Two mappings accepted apart: the first transition leaves `i` out, and the second reads it.
+#[test]
+fn values_that_no_transition_provided_are_not_read() {
+    let sum = sum();
+    let function = sum.module.body(sum.func).expect("it is defined");
+    let at = function.defining_inst(sum.s2).expect("it is an addition");
+    let point = Point::before(at);
+    let mut machine = machine(&sum.module, Limits::default());
+    let version = machine.current(sum.func).expect("it is not imported");
+    pause(&mut machine, sum.func, &[5], at);
+    let less = identity(point, &[sum.n, sum.s]);
+    let all = identity(point, &[sum.n, sum.i, sum.s]);
+    let both = [function, function];
+    assert_eq!(machine.fire(version, claimed(both, point, &less)), Ok(point));
+    let digest = machine.memory_digest();
+    let refused = Err(FireError::NotProvided(sum.i));
+    assert_eq!(machine.fire(version, claimed(both, point, &all)), refused);
+    assert_eq!(machine.memory_digest(), digest, "the machine is unchanged");
+    assert_eq!(machine.fire(version, claimed(both, point, &less)), Ok(point));
+}
+
 /// A pass that adds a constant before an instruction.
 struct AddsZero(Inst);
 

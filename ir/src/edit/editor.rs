@@ -89,8 +89,8 @@ pub fn apply(version: &Function, pass: &dyn Pass, fuel: &mut Fuel) -> Applied {
 }
 
 /// Runs one pass on a copy of a version and keeps no log, to measure the cost of logging. The
-/// result is not a version of the family, because no log leads to it. Its history is that of no
-/// other function.
+/// result is not a version of the family, because no log leads to it. Its history is a digest of
+/// its text.
 ///
 /// # Panics
 /// As [`apply`].

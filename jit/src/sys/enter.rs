@@ -46,8 +46,8 @@ pub(crate) enum HelperStatus {
 /// # Safety
 ///
 /// - `context` points to a structure that begins with an [`EntryState`], is aligned to 8 bytes, may
-///   be written, and stays in place until this function returns. No reference to it is alive while
-///   native code may write to it.
+///   be written, and stays in place until this function returns. While native code may write to it,
+///   no mutable reference to it is alive, and shared ones use cells and atomics alone.
 /// - `code` is the address of a finished `CallConv::Tail` function with the signature that
 ///   `trampoline` was built for. The function accesses only memory that its context allows. Its
 ///   code, and all code that it may reach, stays mapped and registered ([`super::traps::register`])
@@ -99,7 +99,7 @@ pub(crate) fn raise_address() -> *const u8 {
 /// A panic becomes [`HelperStatus::Raise`], and the code that entered gets [`NativeStop::Panic`].
 /// Outside of any entry, the panic passes.
 pub(crate) fn guard(body: impl FnOnce() -> HelperStatus) -> HelperStatus {
-    // Unwind safety: only the receiver of `Exit::Panic` can see state that the panic left half
+    // Unwind safety: only the receiver of `NativeStop::Panic` can see state that the panic left half
     // done, and the exit tells it about the panic.
     match panic::catch_unwind(AssertUnwindSafe(body)) {
         Ok(status) => status,

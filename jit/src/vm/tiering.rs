@@ -339,6 +339,13 @@ impl VmState {
             return Err(RunStop::Failed(RunError::Link(LinkError::NotAdopted)));
         }
         let view = self.machine.view().expect("jit: the run is still paused");
+        // As `Machine::fire` does: the run may have come by a mapping accepted apart from this one.
+        if let Some(value) = continuation.requires().iter().find(|v| view.is_undefined(**v)) {
+            return Err(RunStop::Failed(RunError::Continue(ContinueError::NotProvided {
+                function: body.name().to_owned(),
+                value: *value,
+            })));
+        }
         for (word, value) in self.view.buffer.iter_mut().zip(continuation.requires()) {
             *word = view.value(*value);
         }
