@@ -6,21 +6,11 @@
 //! instead of code: Hölzle, Chambers, Ungar, "Debugging Optimized Code with Dynamic
 //! Deoptimization", PLDI 1992.)
 
-use crate::lower::{Lowered, inst_of};
+use crate::lower::{ExitShape, Lowered, inst_of};
 use crate::sys::{ExitFrame, saved_register};
 use cranelift_codegen::{CompiledCode, ExceptionContextLoc, FinalizedMachExceptionHandler};
 use ir::Type;
 use std::collections::BTreeMap;
-
-/// The values of one exit, before code generation.
-#[derive(Clone, Debug)]
-pub(crate) struct ExitShape {
-    /// The number of the OSR point.
-    pub(crate) number: u32,
-    /// The values in order: each type, and the bits if the value is a constant. The exit needs no
-    /// code for constants.
-    pub(crate) values: Vec<(Type, Option<u64>)>,
-}
 
 /// The location of a value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -17,7 +17,6 @@ mod value;
 use crate::abi::{self, POINTER};
 use crate::config::{Bounds, Config, Interruption};
 use crate::context::{SIGNAL_INTERRUPT, SIGNALS, offset};
-use crate::exits::ExitShape;
 use crate::points::Cell;
 use crate::traps;
 use cranelift_codegen::ir::{
@@ -53,6 +52,16 @@ pub(crate) struct Unit<'a> {
     /// The cells of the function's OSR points. They must outlive the code, which holds their
     /// addresses.
     pub(crate) cells: &'a [Cell],
+}
+
+/// The values of one exit, before code generation.
+#[derive(Clone, Debug)]
+pub(crate) struct ExitShape {
+    /// The number of the OSR point.
+    pub(crate) number: u32,
+    /// The values in order: each type, and the bits if the value is a constant. The exit needs no
+    /// code for constants.
+    pub(crate) values: Vec<(Type, Option<u64>)>,
 }
 
 /// Data that the code refers to. It must live as long as the code.

@@ -6,11 +6,11 @@
 //! ([`crate::exits`]). Passing the values as arguments would pin them to registers, and the
 //! register allocator lets such constraints leak into the hot loop.
 
+use super::ExitShape;
 use super::Lowering;
 use crate::abi::{self, POINTER};
 use crate::config::Exits;
 use crate::context::offset;
-use crate::exits::ExitShape;
 use crate::points::{Cell, Trigger};
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
