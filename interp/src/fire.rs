@@ -60,8 +60,8 @@ pub enum FireError {
     /// The entry reads a value that the transition into the paused version did not provide: the two
     /// mappings were not accepted together.
     NotProvided(Value),
-    /// The entry reads kept values, and the fast tier, which does not keep dead values, has executed
-    /// the activation. A run that may fire such entries needs an observer from its start.
+    /// The entry reads kept values, and the fast tier, which does not keep dead values, has
+    /// executed the activation. A run that may fire such entries needs an observer from its start.
     NotKept,
     /// The compensation code fails.
     Code(CompensationFault),

@@ -222,9 +222,10 @@ impl Machine {
     }
 
     /// Makes a function external, or undoes that. A call of an external function, and a run that
-    /// starts with one, stops with [`crate::Run::Called`], so that an engine can execute the function.
-    /// Activations that exist already, and those that [`Machine::begin_nested`] begins, are
-    /// interpreted nevertheless. Cost: constant. Calls of other functions are as fast as before.
+    /// starts with one, stops with [`crate::Run::Called`], so that an engine can execute the
+    /// function. Activations that exist already, and those that [`Machine::begin_nested`] begins,
+    /// are interpreted nevertheless. Cost: constant. Calls of other functions are as fast as
+    /// before.
     ///
     /// # Panics
     /// When the function is imported.

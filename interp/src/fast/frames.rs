@@ -22,9 +22,9 @@ pub(super) fn prepare(activations: &mut Activations, versions: &[MachineVersion]
 
 /// Converts the frames of a run to the layout of exact code. It copies shared slots to the own
 /// slots of their values, writes the constants, and sets the result positions. All values of a
-/// group receive the contents of their shared slot. The live one is thereby correct, and a run writes
-/// the others before it reads them. A transition may read dead values, so the frame says that they
-/// are lost.
+/// group receive the contents of their shared slot. The live one is thereby correct, and a run
+/// writes the others before it reads them. A transition may read dead values, so the frame says
+/// that they are lost.
 pub(super) fn settle(activations: &mut Activations, versions: &[MachineVersion]) {
     let mut caller: Option<(&Code, u32)> = None;
     for index in activations.floor()..activations.frames.len() {

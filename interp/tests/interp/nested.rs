@@ -426,8 +426,8 @@ fn native_code_goes_back_in_the_middle() {
     }
 }
 
-/// The fast loop executes the caller up to the call, and loses dead values. An entry with kept values
-/// is then refused.
+/// The fast loop executes the caller up to the call, and loses dead values. An entry with kept
+/// values is then refused.
 #[test]
 fn kept_values_are_not_read_behind_the_fast_loop() {
     let (sum, twice, _) = twice();

@@ -38,8 +38,8 @@ pub struct Bound {
 impl Bound {
     /// Matches a term against the pattern of a rule. The bits of `swapped` mark commutative
     /// operations that match with swapped operands. The list `inner` has the terms of the inner
-    /// operations. Both have the form described in `transition::certificate::By::Rule`. Returns `None`
-    /// if the term does not match. Cost: linear in the pattern.
+    /// operations. Both have the form described in `transition::certificate::By::Rule`. Returns
+    /// `None` if the term does not match. Cost: linear in the pattern.
     pub fn find(
         terms: &impl Terms,
         rule: &Rule,

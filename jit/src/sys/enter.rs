@@ -99,8 +99,8 @@ pub(crate) fn raise_address() -> *const u8 {
 /// A panic becomes [`HelperStatus::Raise`], and the code that entered gets [`NativeStop::Panic`].
 /// Outside of any entry, the panic passes.
 pub(crate) fn guard(body: impl FnOnce() -> HelperStatus) -> HelperStatus {
-    // Unwind safety: only the receiver of `NativeStop::Panic` can see state that the panic left half
-    // done, and the exit tells it about the panic.
+    // Unwind safety: only the receiver of `NativeStop::Panic` can see state that the panic left
+    // half done, and the exit tells it about the panic.
     match panic::catch_unwind(AssertUnwindSafe(body)) {
         Ok(status) => status,
         Err(payload) => {
