@@ -105,7 +105,7 @@ impl Handler for Toy {
     }
 }
 
-/// Computes, before the loop's branch, whether the sum comes near the limit of 64 bits.
+/// Computes, before the branch of the loop, whether the sum comes near the limit of 64 bits.
 struct Watch;
 
 impl Pass for Watch {

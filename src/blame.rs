@@ -1,5 +1,4 @@
-//! Finds the first action of a log that concerns a value, an instruction, a block, or an entry that
-//! the checker dropped.
+//! Finds the first action of a log that concerns a value, an instruction or a block.
 //!
 //! `osr` itself names the action to blame for each point without an entry. This module finds the
 //! action for other subjects: entries that the checker drops, points that only one version has, and

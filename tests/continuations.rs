@@ -288,7 +288,7 @@ fn armed(version: &Function, out: &Mapping, mut prng: Option<&mut Prng>) -> Inst
 
 /// The armed points of the target version exit from the continuation as from the version itself.
 #[test]
-fn continuations_of_armed_versions_leave_as_these_do() {
+fn continuations_of_armed_versions_exit_as_these_do() {
     let mut counts = Counts::default();
     for seed in 0..60 {
         let program = generate(seed, 60, &Weights::default());

@@ -155,7 +155,7 @@ fn explain_all(
 }
 
 #[test]
-fn explanations_of_all_points_are_what_the_report_counts() {
+fn explanations_of_all_points_match_the_report() {
     for (name, module, pipeline) in programs(40..46) {
         for (_, base) in module.defined() {
             let derived = derive(&module, base, &pipeline, Vigilance::Off, &mut NoObserver);
@@ -180,7 +180,7 @@ fn explanations_of_all_points_are_what_the_report_counts() {
 }
 
 #[test]
-fn no_text_is_too_odd_to_be_asked_for() {
+fn odd_texts_for_points_are_refused() {
     let source = std::fs::read("cli/tests/cli/golden/window.oir")
         .expect("tests run in the root of the package");
     let module = osier::driver::load(osier::driver::Format::Oir, &source).expect("well-formed");
@@ -224,7 +224,7 @@ fn no_text_is_too_odd_to_be_asked_for() {
 }
 
 #[test]
-fn an_entry_that_was_dropped_is_said_not_to_be_proved() {
+fn a_dropped_entry_is_explained_as_unproved() {
     let source = std::fs::read("cli/tests/cli/golden/window.oir")
         .expect("tests run in the root of the package");
     let module = osier::driver::load(osier::driver::Format::Oir, &source).expect("well-formed");

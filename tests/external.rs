@@ -1,6 +1,6 @@
-//! Functions that run outside the interpreter. An embedder that answers external calls by nested
-//! runs of the interpreter gives the same effects as a plain run, in both tiers and with any amount
-//! of fuel.
+//! Functions that run outside the interpreter. The tests answer external calls by nested runs of
+//! the interpreter. The effects are those of a plain run, in both tiers and with any amount of
+//! fuel.
 
 use interp::{
     EarlyEnd, Host, Limits, Machine, NoHost, NoObserver, Options, Outcome, PauseAlways, Program,

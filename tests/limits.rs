@@ -34,7 +34,7 @@ fn every_limit_is_in_the_manual() {
 }
 
 #[test]
-fn what_exceeds_a_limit_is_refused() {
+fn inputs_beyond_a_limit_are_refused() {
     let text = b"func @f() {\nentry:\n  return\n}\nfunc @\"g\\u{1b}\"(%a: i32) {\nentry:\n  %b = add.i32 %a, %a\n  return\n}\n";
     let load = |limits: Limits| {
         load_within(Format::Oir, text, &limits).map(|_| ()).map_err(|e| e.to_string())

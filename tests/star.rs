@@ -2,8 +2,8 @@
 //! of them together in the library alone.
 //!
 //! The code that makes mappings and the code that judges them share data types, which live in `ir`
-//! and `transition`. Edges of development count apart: a test of a judge that used a maker would
-//! look at mappings with the maker's eyes, so such an edge needs a row of its own here.
+//! and `transition`. Development dependencies have a column of their own. A test of a judge that
+//! used a maker could repeat the maker's mistakes, so each such dependency needs an entry here.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,7 +62,7 @@ const EVERYTHING: &[&str] = &[
 /// look for wrong entries by firing them.
 const ORACLES: &[&str] = &["fuzz", "verify"];
 
-/// What `cargo metadata` prints about the workspace, without outside dependencies.
+/// The output of `cargo metadata` about the workspace, without outside dependencies.
 fn metadata() -> Value {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]);
@@ -151,7 +151,7 @@ fn oracles_and_tests_alone_enable_unproved() {
         }
     }
     assert_eq!(enabled, BTreeSet::from_iter(ORACLES.iter().copied()), "the oracles need the door");
-    // An embedder links no crate that opens the door, whatever else its program links.
+    // No crate that an embedder links enables the feature.
     for oracle in ORACLES {
         assert!(!LIBRARY.contains(oracle), "embedders do not link {oracle}");
     }

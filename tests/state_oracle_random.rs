@@ -131,7 +131,7 @@ fn with_less(
 /// The target version or the entries of the other direction need every provided value. The judge
 /// rejects an entry without one of them, and needs no run for it.
 #[test]
-fn what_is_taken_from_a_random_mapping_is_missed() {
+fn a_value_removed_from_a_random_mapping_is_missed() {
     let (mut missed, mut missed_kept) = (0, 0);
     for seed in 0..60 {
         let program = generate(seed, 100, &Weights::default());

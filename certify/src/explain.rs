@@ -14,14 +14,12 @@ use super::version::NumberedVersion;
 use ir::{Block, Imm, Inst, Opcode, Point, Type};
 use number::{ClassArgs, Home};
 use smallvec::SmallVec;
-use transition::Correspondence;
-use transition::Side;
-use transition::VersionKey;
 use transition::certificate::{EntryFacts, MappingFacts, NO_TERM, TermId, is_well_typed};
 use transition::mapping::{Entry, Mapping, Operand, Replay, Step};
+use transition::{Correspondence, Side, VersionKey};
 
-/// Combinations of far operands of one step that are looked up in the table. There is hardly ever
-/// more than one: only where a path binds a parameter to a class that is at hand otherwise too.
+/// Combinations of far operands of one step that are looked up in the table. There is more than one
+/// only where a path binds a parameter to a class that is also available elsewhere.
 const MAX_LOOKED_FOR: usize = 32;
 
 /// Far terms considered for one step.
@@ -84,9 +82,10 @@ impl<'e, 'a> Explainer<'e, 'a> {
             .collect()
     }
 
-    // Entries of foreign mappings may name any point.
+    /// The facts of one entry.
     fn entry(&mut self, point: Point, entry: &Entry) -> EntryFacts {
         let f = self.version.f();
+        // A mapping may come from any maker, so its entries may name any point.
         if !f.has_inst(point.inst()) || !self.version.live().has_block(f.inst_block(point.inst())) {
             return nothing(entry);
         }
@@ -196,9 +195,9 @@ impl<'e, 'a> Explainer<'e, 'a> {
                 *slot = class;
             }
         };
-        // From the assignments backward through the operands: a step's user comes later, and has
-        // said by then which class it needs. The first user wins; a second that needs another class
-        // leaves the entry unproved.
+        // From the assignments backward through the operands: the users of a step come later, so
+        // the class that they need is known by then. The first user wins; a second user that needs
+        // another class leaves the entry unproved.
         for assign in &entry.assigns {
             want(&mut wanted, assign.from, self.other.class(&self.terms.table, assign.value));
         }
@@ -207,8 +206,8 @@ impl<'e, 'a> Explainer<'e, 'a> {
             let mut fitting = choices[index]
                 .iter()
                 .filter(|(term, _)| self.terms.table.class(*term) == wanted[index]);
-            // A step that nobody needs a certain class of takes its first choice, since the checker
-            // wants a term for each.
+            // A step without a wanted class takes its first choice, since the checker requires a
+            // term for each step.
             let Some((term, args)) = fitting.next().or(choices[index].first()) else { continue };
             far[index] = *term;
             step.args

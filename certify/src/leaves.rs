@@ -34,19 +34,19 @@ pub(super) struct Leaves {
 type LeafSlots<K> = SecondaryMap<K, TermId>;
 
 impl Leaves {
-    /// Forgets the leaves, but not which names must not be shared.
+    /// Forgets the leaves. The names that must not be shared stay.
     pub(super) fn clear(&mut self) {
         self.params.iter_mut().for_each(SecondaryMap::clear);
         self.memory.iter_mut().for_each(SecondaryMap::clear);
         self.named.clear();
     }
 
-    /// From now on each version has its own leaf with this name.
+    /// Gives each version its own leaf with this name, in all later rounds.
     pub(super) fn unshare(&mut self, name: LeafName) {
         self.unshared.insert(name);
     }
 
-    /// From now on no leaf is shared.
+    /// Shares no leaf, in all later rounds.
     pub(super) fn unshare_all(&mut self) {
         self.nothing_shared = true;
     }

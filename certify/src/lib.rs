@@ -2,14 +2,14 @@
 //!
 //! [`transition::certificate`] defines certificates. This crate finds them by value numbering of
 //! both versions in one table of terms (`walk`, with the rounds and rules of [`number`]). It reads
-//! the versions themselves; the log only gives hints: which instructions are anchors, which
-//! parameters a pass put where edges join, which edges a pass redirected. So it certifies mappings
-//! of any maker. Where it finds no reason for an equality there is no term, and the checker leaves
+//! the versions themselves; the log only gives hints: the anchors, the parameters of blocks that
+//! join edges, and the edges that a pass redirected. So it certifies mappings of any maker. Without
+//! a reason for an equality, the two values have different terms or none, and the checker leaves
 //! the entry undecided.
 //!
-//! At first both versions share every leaf that has one name in both. A leaf that the two versions
-//! turn out to bind to different things becomes two leaves (`product`). Then everything is numbered
-//! again, until nothing changes.
+//! At first both versions share every leaf that has one name in both. If the versions bind a shared
+//! leaf to different classes, it becomes two leaves (`product`). Then everything is numbered again,
+//! until nothing changes.
 //!
 //! Each phase has data of its own (`version`): the code of a version, the assumptions that last
 //! over rounds, the findings of one round. When nothing changes any more, the search hands the
@@ -32,11 +32,9 @@ mod walk;
 use explain::Explainer;
 use ir::Inst;
 use search::{RelationSearch, SettledRelation};
-use transition::Correspondence;
-use transition::Side;
-use transition::VersionKey;
 use transition::certificate::{Certificate, MappingFacts};
 use transition::mapping::Mapping;
+use transition::{Correspondence, Side, VersionKey};
 
 /// The relation between two versions, from which the certificate is made.
 #[derive(Debug)]

@@ -165,7 +165,7 @@ impl CertificateTerms {
         let moved = self.moved_up((opcode, ty, imm), &args, made);
         let mut term = moved.unwrap_or_else(|| self.write(opcode, ty, imm, args));
         // Back through the memories with more covered writes, up to the one given. The table may
-        // have such a write in another class, made without looking for an earlier place. The new
+        // have such a write in another class, made without a search for an earlier place. The new
         // term then has a reason of its own.
         for args in without.into_iter().rev() {
             let (class, result) = (self.table.class(term), term);

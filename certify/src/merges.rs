@@ -49,8 +49,8 @@ impl Merges {
         self.by_term.clear();
     }
 
-    /// Forgets the refuted reads too: with fewer edges more may hold. Without it breaks
-    /// `what_dead_edges_of_one_version_spoil_is_tried_again`.
+    /// Forgets the refuted reads too: with fewer edges more may hold
+    /// (`assumptions_spoiled_by_dead_edges_are_tried_again`).
     pub(super) fn forgive(&mut self) {
         self.wrong.clear();
     }

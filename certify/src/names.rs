@@ -1,4 +1,4 @@
-//! NameOwners of leaves: decides which block binds the leaf of a name.
+//! Names of leaves: decides which block binds the leaf of a name.
 
 use super::leaves::LeafName;
 use cranelift_entity::EntityRef;
@@ -15,7 +15,7 @@ pub(super) struct NameOwners {
 }
 
 impl NameOwners {
-    /// Starts a round without taken names. NameOwners may come from either version.
+    /// Starts a round without taken names. A name may be a parameter or a block of either version.
     pub(super) fn clear(&mut self, [f, other]: [&Function; 2]) {
         self.params.reset(f.value_bound().max(other.value_bound()));
         self.memory.reset(f.block_bound().max(other.block_bound()));
@@ -27,9 +27,9 @@ impl NameOwners {
         self.clash
     }
 
-    /// Takes the first name that is free: `handed`, which a join hands on to the block, or else one
-    /// of its `own`. If blocks in a row are handed one name, the last of them gets it; the others
-    /// are added to `yielded`, so that they yield it in the next round
+    /// Takes the first free name for a block: `handed`, which a join hands on to it, or else one of
+    /// its `own`. If several blocks in a row are handed one name, the last of them takes it. The
+    /// others are added to `yielded`, and yield the name in the next round
     /// (`tests/oir/osr/joins_in_a_row.oir`). `None`, and another round, if every name is taken.
     pub(super) fn take(
         &mut self,

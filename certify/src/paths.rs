@@ -1,4 +1,4 @@
-//! Paths: how a version gets from one anchor to the next, and which leaves it binds on the way.
+//! Paths: the way of a version from one anchor to the next, and the leaves that it binds there.
 //!
 //! The paths follow live edges alone, and continue past branches that constants bound on the path
 //! decide.

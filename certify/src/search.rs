@@ -56,8 +56,9 @@ impl<'a> RelationSearch<'a> {
 
     /// Numbers both versions until everything holds together.
     ///
-    /// Three loops are nested, each restarted by the ones behind it: assumptions about copies and
-    /// reads, the graph of live edges, and shared leaves.
+    /// Three loops are nested: the innermost weakens assumptions about copies and reads, the next
+    /// narrows the graph to the live edges, the outermost splits shared leaves. A change in an
+    /// outer loop restarts the inner ones.
     pub(super) fn run(mut self) -> SettledRelation<'a> {
         let mut narrowings = 0;
         let mut rounds = 0;
@@ -71,8 +72,8 @@ impl<'a> RelationSearch<'a> {
                     version.code.widen();
                 }
             }
-            // Without shared leaves there is nothing to disagree on either. This round is the last
-            // in any case: the certificate proves little, but the search ends.
+            // Without shared leaves the versions cannot disagree on one. This round is the last in
+            // any case: the certificate proves little, but the search ends.
             if rounds == 2 * MAX_ROUNDS {
                 self.leaves.unshare_all();
             }
@@ -134,7 +135,7 @@ impl<'a> RelationSearch<'a> {
     /// Weakens the assumptions that this round contradicts. Returns whether there are any.
     fn revise(&mut self) -> bool {
         // Every revision runs in every round (no `||`, which would stop at the first): each pins
-        // all that it can, and a round less is a numbering of both versions less.
+        // all that it can. A round saved is a numbering of both versions saved.
         let mut changed = false;
         for (version, assumed) in self.versions.iter().zip(&mut self.assumed) {
             changed |= assumed.revise(version, &self.terms.table);
@@ -156,8 +157,8 @@ impl<'a> RelationSearch<'a> {
     fn revise_merges(&mut self) -> bool {
         let mut changed = false;
         let mut asked = [0; 2];
-        // A check may read through further blocks and so assume more, in either version's list. The
-        // loop ends when both versions have checked every assumption.
+        // A check may read through further blocks, and so add assumptions. The loop ends when both
+        // versions have checked every assumption.
         while asked.iter().any(|n| !self.merges.are_asked(*n)) {
             for side in [0, 1] {
                 let (is_wrong, count) = self.walk(side).revise_merges(asked[side]);
@@ -176,7 +177,7 @@ impl<'a> RelationSearch<'a> {
         if is_narrower {
             // With fewer edges more dominates, and assumptions that dead edges spoiled may hold.
             // They are spoiled in the other version too, through shared leaves, so both start over
-            // (`what_dead_edges_of_one_version_spoil_is_tried_again`).
+            // (`assumptions_spoiled_by_dead_edges_are_tried_again`).
             for (version, assumed) in self.versions.iter().zip(&mut self.assumed) {
                 assumed.forgive(version.f());
             }

@@ -1,5 +1,5 @@
-//! The terms of a certificate: the shared table with a reason for each membership, and what the
-//! memories among them contain.
+//! The terms of a certificate: the shared table, with a reason for each membership, and the hidden
+//! writes that its memories contain.
 
 use ir::{Imm, Opcode, Type};
 use number::{AppliedRule, ClassArgs, ClassOperation, ClassTable, OperationRef, TermForm, TermKey};

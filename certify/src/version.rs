@@ -87,7 +87,7 @@ impl Assumptions {
         self.yielded.clear();
     }
 
-    /// Assumes nothing from now on.
+    /// Gives all assumptions up, for all later rounds.
     pub(super) fn make_plain(&mut self) {
         self.copies.make_plain();
         self.pinned_memory.insert_range(..);
@@ -120,8 +120,8 @@ impl Assumptions {
 
     /// Pins in both versions the parameters and memories of blocks around a redirected edge that
     /// either version has pinned. A redirected edge leads to another block in one version than in
-    /// the other, so that a parameter may be a copy in one alone; the leaf of the other would then
-    /// have no partner. Returns whether something was pinned.
+    /// the other, so a parameter may be a copy in one version alone. The leaf of the other version
+    /// would then have no partner. Returns whether something was pinned.
     pub(super) fn pin_alike(
         &mut self,
         other: &mut Assumptions,
@@ -267,7 +267,8 @@ impl<'a> NumberedVersion<'a> {
         self.found.binding_memory = FixedBitSet::with_capacity(f.block_bound());
     }
 
-    /// Forgets what each walk of a round finds anew: which leaves blocks bind, and writes.
+    /// Forgets the findings that each walk of a round makes anew: the leaves that blocks bind, and
+    /// the terms of writes.
     pub(super) fn begin_walk(&mut self) {
         let (f, other) = (self.f(), self.code.other);
         self.found.writes.reset(f.inst_bound());

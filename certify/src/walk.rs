@@ -142,9 +142,9 @@ impl<'a> VersionWalk<'_, 'a> {
     }
 
     /// The name of the leaf of some parameters of a block. A parameter of a block that joins edges
-    /// hands its contents on to another parameter, which is then often a copy. If the other version
-    /// has only that one, its name is the name of the leaf. Or the other version has a parameter
-    /// that one of these replaced.
+    /// hands its contents on to another parameter, which is then often a copy. The other version
+    /// may have that parameter alone, and its name is then the name of the leaf. Or the other
+    /// version has a parameter that one of `members` replaced.
     fn name(&mut self, param: Value, members: &[Value], block: Block) -> Option<LeafName> {
         let (common, other) = (self.version.code.common, self.version.code.other);
         let mut name = param;
@@ -199,8 +199,8 @@ impl<'a> VersionWalk<'_, 'a> {
         if Place::written(data.opcode, data.ty, &data.imm).is_some() {
             let mut args: ClassArgs = data.args.iter().map(|v| self.class(*v)).collect();
             args.push(memory);
-            // Before the term is made, which records itself as hidden only then; the next write may
-            // cover it.
+            // Hidden before its term is made: making the term notes whether it is hidden, and a
+            // later write may cover it.
             if self.assumed.hidden.contains(inst.as_u32() as usize) {
                 self.terms.hide((data.opcode, data.ty, data.imm), &args);
             }

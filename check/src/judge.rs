@@ -16,8 +16,8 @@ use transition::{Pair, Side};
 /// no anchors, add their number times the number of anchors.
 ///
 /// # Errors
-/// The verdict on the pair, when the certificate does not prove it. The same verdict then goes for
-/// every entry of the pair.
+/// The verdict on the pair, when the certificate does not prove it. The same verdict then applies
+/// to every entry of the pair.
 pub fn relate<'a, 'c>(
     module: &Module,
     versions: Pair<&'a Function>,
@@ -32,7 +32,7 @@ pub fn relate<'a, 'c>(
 /// If the check compared two classes and some contents of the leaves tell them apart, the pair is
 /// refuted. Where paths continue past decided branches, leaves hold only some contents on these
 /// paths, and the witness would prove nothing
-/// (`no_pair_is_refuted_for_what_a_passed_branch_has_decided`).
+/// (`no_pair_is_refuted_behind_a_passed_branch`).
 fn unrelated(failed: &Unrelated<'_, '_>) -> Verdict {
     let classes = failed.classes.as_ref().filter(|(product, _)| !product.passes_branches());
     let witness = classes.and_then(|(product, c)| Witnesses::default().tell_apart(product, *c));
@@ -90,7 +90,7 @@ impl<'r, 'a, 'c> Words<'r, 'a, 'c> {
         // the live values depend on constants that hold on some paths alone. The failure of a check
         // on them then proves nothing (`no_landing_is_refuted_where_a_passed_branch_decides`). Nor
         // does a witness: it is the contents of leaves at one point, of which only some occur after
-        // a passed branch (`no_value_is_refuted_for_what_a_passed_branch_has_decided`).
+        // a passed branch (`no_value_is_refuted_behind_a_passed_branch`).
         let depends =
             matches!(finding.check, Check::TargetPoint | Check::TrapPassed | Check::LivePlus);
         let verdict = match depends && product.passes_branches() {
@@ -137,9 +137,9 @@ pub fn accept(
     }
 }
 
-/// Judges a mapping that leaves from `side`, with all mappings that are armed in its target
-/// version, and keeps the entries that hold; as [`accept`] does for two mappings that arm each
-/// other.
+/// Judges a mapping that leaves from `side`, and keeps the entries that hold. `armed` are all
+/// mappings that may be armed in its target version. [`accept`] does the same for two mappings that
+/// arm each other. Cost: that of [`Relation::judge`].
 pub fn accept_armed(
     relation: &Result<Relation<'_, '_>, Verdict>,
     side: Side,

@@ -1,10 +1,11 @@
 //! The checker: judges every entry of a mapping by its certificate.
 //!
 //! The checker gets two versions of a function, a certificate, mappings, and the facts for their
-//! entries. For each entry it proves the claim of `transition::mapping`: if the source version
-//! reaches the source point, then the target version, started on the same input, reaches the target
-//! point with the same memory and the same effects so far, and the compensation code gives every
-//! provided value the contents it has there.
+//! entries. For each entry it proves the claim of `transition::mapping`. Suppose that the source
+//! version reaches the source point. Then the target version, started on the same input, reaches
+//! the target point with the same memory and the same effects so far. The compensation code gives
+//! every provided value the contents it has there. ([`Checked`] states the one exception, about
+//! traps.)
 //!
 //! The checker trusts four things: the verifier of the IR ([`ir::verifier`]), the meaning of
 //! operations ([`ir::eval`], [`ir::place`]), the rewrite rules ([`ir::rules`]), which solvers
@@ -22,9 +23,9 @@
 //!    order. Before each anchor, a leaf that both versions have holds the same contents in both.
 //! 4. *Traps* (`traps.rs`). An instruction that may trap and is no anchor traps in one version only
 //!    if the other version traps too, and no effect comes in between.
-//! 5. *Entries* (`entry.rs`, `live.rs`). Source point and target point lie in corresponding gaps,
-//!    the compensation code computes the contents of the target version, and it provides every
-//!    value that is live+ at the target point.
+//! 5. *Entries* (`entry.rs`, `live.rs`). Source point and target point lie in corresponding gaps.
+//!    The compensation code computes the contents of the target version, and provides every value
+//!    that is live+ at the target point.
 //!
 //! An entry that breaks a rule which needs no proof is refuted at once, such as one that requires
 //! an unavailable value. Other failures of steps 3 and 5 are tried on chosen contents of the leaves

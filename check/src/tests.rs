@@ -50,7 +50,7 @@ fn graph(blocks: &[Vec<usize>]) -> Function {
 
 proptest! {
     #[test]
-    fn dominators_are_those_of_the_definition(
+    fn dominators_are_those_of_the_ir(
         blocks in vec(vec(any::<usize>(), 0..4), 1..24),
     ) {
         assert_same_dominators(&graph(&blocks));

@@ -2,7 +2,7 @@
 
 use super::measure::timed;
 use super::points::{Live, everywhere};
-use super::programs::{NAMES, module};
+use super::programs::{NAMES, module, no_program};
 use super::{Arguments, Report};
 use resume::Condition;
 use serde_json::json;
@@ -72,6 +72,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
         );
         rows.push(json!({ "program": name, "continuations": made, "instructions": instructions, "ir_us_each": each,
             "ir_ns_per_instruction": per, "points_ns_per_instruction": points, "cranelift_us_per_instruction": cranelift }));
+    }
+    if rows.is_empty() {
+        return Err(no_program(arguments));
     }
     Ok(Report { table, json: json!(rows) })
 }

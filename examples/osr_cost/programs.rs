@@ -52,6 +52,12 @@ pub(crate) fn module(
     Ok(Some(Arc::new(load(Format::Wasm, &bytes).map_err(|error| error.in_file(name))?)))
 }
 
+/// The error of a subcommand that finds none of the programs.
+pub(crate) fn no_program(arguments: &Arguments) -> Box<dyn Error> {
+    let folder = arguments.programs.display();
+    format!("{folder}: no such program; `tests/corpus/build programs` makes them").into()
+}
+
 fn size<'s>(sizes: &[(&str, &'s str)], name: &str) -> &'s str {
     sizes.iter().find(|(known, _)| name.starts_with(known)).map_or("1", |(_, size)| size)
 }
@@ -173,8 +179,11 @@ struct Setup<'a> {
 }
 
 /// Compiles everything and runs the program.
+///
+/// # Panics
+/// If native code cannot run on this host, or the program traps.
 fn execute(module: &Arc<Module>, setup: Setup<'_>) -> Result<Run, jit::RunError> {
-    let engine = setup.arguments.engine().expect("the host was supported before");
+    let engine = setup.arguments.engine().expect("native code runs on this host");
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
     let mut vm =
         Vm::new(&engine, module, Limits::default(), options).expect("it was instantiated before");
@@ -212,7 +221,9 @@ fn execute(module: &Arc<Module>, setup: Setup<'_>) -> Result<Run, jit::RunError>
         let start = start(module).expect("it was found before");
         timed(|| vm.invoke(start, &[], &mut host))
     };
-    outcome?;
+    let ended = outcome?;
+    let is_complete = matches!(ended, Outcome::Returned(_) | Outcome::Exited(0));
+    assert!(is_complete, "{} does not end as it should: {ended}", setup.name);
     let fired = vm.transitions().iter().map(|made| made.count).sum();
     Ok(Run { seconds, printed, points: count, bytes, fired })
 }
@@ -261,6 +272,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
         rows.push(json!({ "program": name, "visits_of_small_run": row.visits, "fired_armed": row.fired, "variants": variants }));
     }
     table += "* of loop headers, in a small run in the interpreter; ratios: of the fastest at the best place, of the means over places\n";
+    if rows.is_empty() {
+        return Err(no_program(arguments));
+    }
     Ok(Report { table, json: json!(rows) })
 }
 

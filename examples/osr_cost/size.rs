@@ -1,7 +1,7 @@
-//! Bytes of code with OSR points, and bytes of the descriptions beside the code.
+//! Bytes of code with OSR points, and bytes of the stack maps beside the code.
 
 use super::points::{Live, everywhere, headers};
-use super::programs::{NAMES, module};
+use super::programs::{NAMES, module, no_program};
 use super::{Arguments, Report};
 use ir::{Func, Function, Module, Point};
 use jit::{CompileError, Engine, Version};
@@ -46,6 +46,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
             rows.push(json!({ "program": name, "places": places, "points": total.points, "bytes_without": plain.code, "bytes": total.code,
                 "percent": more, "bytes_of_a_point": each, "bytes_beside": total.description }));
         }
+    }
+    if rows.is_empty() {
+        return Err(no_program(arguments));
     }
     Ok(Report { table, json: json!(rows) })
 }

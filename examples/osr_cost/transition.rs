@@ -103,22 +103,6 @@ impl Subject {
 struct Cached(Arc<Continuation>);
 
 impl Tiering for Cached {
-    fn threshold(&self) -> Option<u32> {
-        None
-    }
-
-    fn called(&mut self, _tier: &mut Tier<'_>, _func: Func) -> Result<(), RunError> {
-        Ok(())
-    }
-
-    fn hot(
-        &mut self,
-        _tier: &mut Tier<'_>,
-        _at: HotLoop,
-    ) -> Result<Option<Arc<Continuation>>, RunError> {
-        Ok(None)
-    }
-
     fn open(
         &mut self,
         _tier: &mut Tier<'_>,
@@ -136,24 +120,12 @@ impl Tiering for Up {
         Some(1)
     }
 
-    fn called(&mut self, _tier: &mut Tier<'_>, _func: Func) -> Result<(), RunError> {
-        Ok(())
-    }
-
     fn hot(
         &mut self,
         _tier: &mut Tier<'_>,
         _at: HotLoop,
     ) -> Result<Option<Arc<Continuation>>, RunError> {
         Ok(Some(Arc::clone(&self.0)))
-    }
-
-    fn open(
-        &mut self,
-        _tier: &mut Tier<'_>,
-        at: OpenPoint<'_>,
-    ) -> Result<Arc<Continuation>, RunError> {
-        Err(RunError::Stuck { func: at.version.func(), point: at.number })
     }
 }
 
@@ -193,6 +165,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     Ok(Report { table, json: json!(rows) })
 }
 
+/// The number of transitions that a machine has made.
+///
+/// # Errors
+/// If it has made none: the times then measure no transition.
+fn made(vm: &mut Vm) -> Result<u64, Box<dyn Error>> {
+    let count: u64 = vm.transitions().iter().map(|made| made.count).sum();
+    if count == 0 {
+        return Err("the run made no transition".into());
+    }
+    Ok(count)
+}
+
 /// Two versions that lead to each other in every iteration. Returns the nanoseconds of an iteration
 /// without transitions, the nanoseconds that a transition adds, and the number of transitions.
 fn alternate(subject: &Subject, rounds: usize) -> Result<(f64, f64, u64), Box<dyn Error>> {
@@ -217,7 +201,7 @@ fn alternate(subject: &Subject, rounds: usize) -> Result<(f64, f64, u64), Box<dy
             );
         }
     }
-    let made = vm.transitions().iter().map(|made| made.count).sum();
+    let made = made(&mut vm)?;
     let scale = 1e9 / ITERATIONS as f64;
     Ok((without * scale, (with - without) * scale, made))
 }
@@ -235,6 +219,7 @@ fn open(subject: &Subject, rounds: usize) -> Result<f64, Box<dyn Error>> {
         with = with.min(subject.call(&mut vm, ASKED)?.0);
         vm.disarm(&version, 0);
     }
+    made(&mut vm)?;
     Ok((with - without) * 1e9 / ASKED as f64)
 }
 
@@ -252,6 +237,7 @@ fn down(subject: &Subject, rounds: usize) -> Result<f64, Box<dyn Error>> {
         with.push(subject.call(&mut vm, 1)?.0);
         vm.disarm(&version, 0);
     }
+    made(&mut vm)?;
     Ok((quantile(&mut with, 0.1) - quantile(&mut without, 0.1)) * 1e9)
 }
 
@@ -269,9 +255,7 @@ fn up(subject: &Subject) -> Result<f64, Box<dyn Error>> {
         without.push(subject.call(&mut vm, 1)?.0);
         vm.set_tiering(Box::new(Up(Arc::clone(&rest))));
         with.push(subject.call(&mut vm, 1)?.0);
-        if vm.transitions().is_empty() {
-            return Err("the run did not go up".into());
-        }
+        made(&mut vm)?;
     }
     Ok((quantile(&mut with, 0.5) - quantile(&mut without, 0.5)) * 1e9)
 }

@@ -1,4 +1,5 @@
-//! Garbled certificates: the checker rejects them and never panics.
+//! Garbled certificates: the checker must not panic. The command also counts the garbled entries
+//! that the checker accepts; garbling may leave an entry correct.
 
 use crate::cases::cases;
 use check::relate;

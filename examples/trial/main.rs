@@ -29,7 +29,7 @@ struct Args {
 enum Pool {
     /// Wrong changes of our own code, in a copy of the workspace that has them
     P1(p1::Args),
-    /// One wrong change of native code, in a process that may come to any end: what P1 starts
+    /// One wrong change of native code, in a process that may crash; P1 starts it
     #[command(hide = true)]
     NativeBug(p1::native::Args),
     /// Random damage to mappings

@@ -1,7 +1,7 @@
 //! The output oracle: fires an entry at the first visit of its source point, and compares only the
 //! end of the run.
 
-use crate::cases::Case;
+use super::cases::{self, Case};
 use check::CheckedEntry;
 use interp::{
     Control, Machine, NoHost, NoObserver, Observer, Options, Outcome, Program, Run, Scope, View,
@@ -33,7 +33,7 @@ pub(crate) fn killed(
 ) -> BTreeSet<Point> {
     let mut killed = BTreeSet::new();
     let code = Program::new(&program.module);
-    let limits = crate::cases::oracle_options(program, 0).limits;
+    let limits = cases::oracle_options(program, 0).limits;
     let checked = Options { poison: true, track_memory: true, ..Options::default() };
     for args in &program.arguments {
         let machine = Machine::with_options(&code, limits, checked);

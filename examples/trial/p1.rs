@@ -34,8 +34,8 @@ pub(crate) struct Args {
     bug: Option<String>,
 }
 
-/// The least number of programs for every bug, even if it is killed earlier, so that editor and
-/// verifier have a chance too.
+/// The least number of programs for every bug, even if a layer kills it earlier, so that editor and
+/// verifier get programs to judge, too.
 const AT_LEAST: usize = 100;
 
 /// Runs the trial in the copy of the workspace that has the bugs; there, runs it.
@@ -44,8 +44,8 @@ pub(crate) fn run(args: &Args) -> bool {
         return run_in_copy();
     }
     let table = Table::read().expect("the copy was made with the table");
-    // Editor and makers panic by the thousand here; that they do is counted, and what they say is
-    // not wanted.
+    // The editor and the makers panic thousands of times here. The trial counts the panics, so
+    // their messages would be noise.
     std::panic::set_hook(Box::new(|_| {}));
     let wanted = |b: &&Mutant| args.bug.as_ref().is_none_or(|part| b.name.contains(part.as_str()));
     let bugs: Vec<&Mutant> = table.mutants.iter().filter(wanted).collect();
@@ -86,7 +86,7 @@ fn run_in_copy() -> bool {
     }
 }
 
-/// What one thread works with.
+/// The state of one thread.
 struct Trial<'a> {
     args: &'a Args,
     programs: Programs,
@@ -97,7 +97,8 @@ struct Trial<'a> {
 /// A program made without a bug.
 struct Clean {
     made: Made,
-    /// The entries of it that the checker rejects anyway; computed when first needed.
+    /// The entries of the program that the checker rejects without a bug; computed when first
+    /// needed.
     rejected: Option<Rejected>,
 }
 

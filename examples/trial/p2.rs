@@ -1,7 +1,7 @@
 //! Pool P2: random damage to mappings.
 
-use crate::cases::{Case, cases, oracle_options};
-use crate::output;
+use super::cases::{Case, cases, oracle_options};
+use super::output;
 use check::relate;
 use check::verdict::{Options, Verdict};
 use ir::Point;

@@ -2,7 +2,7 @@
 //! mutant through is redundant or untested. The mutants are random ones and hand-written ones, at
 //! least one for each check.
 
-#[allow(dead_code)] // the tests of the checker beside it draft more
+#[allow(dead_code)] // the tests of the checker use more of it
 #[path = "../../check/tests/checker/wrong/mod.rs"]
 mod wrong;
 

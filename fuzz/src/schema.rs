@@ -135,8 +135,7 @@ pub struct FuzzFigures {
     pub stressed_exhausted: u64,
     /// The number of programs with findings.
     pub divergences: u64,
-    /// The figures of native code (`--engine jit`). `null` if none ran, or if the build lacks
-    /// native code.
+    /// The figures of native code (`--engine jit`). `null` if none ran.
     pub native: Option<FuzzNative>,
 }
 

@@ -229,7 +229,7 @@ pub(super) fn run(
             continue;
         };
         if stayed != hopped {
-            return Err(finding(chain.told(module, args, &stayed, &hopped)));
+            return Err(finding(chain.described(module, args, &stayed, &hopped)));
         }
     }
     Ok(())
@@ -260,7 +260,7 @@ impl StressedRun<'_, '_> {
         Ok(())
     }
 
-    fn told(
+    fn described(
         &self,
         module: &Module,
         args: &[u64],

@@ -190,10 +190,10 @@ impl Machine {
     /// transfers the activation to the target version, and executes the stores that belong to the
     /// transition.
     ///
-    /// The entry records the versions and the source point that the checker accepted it for. The
-    /// machine refuses an entry from another version than the paused one, one that leads to another
-    /// version than `to`, and one from another point than the instruction before which the run is
-    /// paused ([`super::View::inst`]). Cost: that of the compensation code and of a frame.
+    /// The entry records the versions and the source point that the checker accepted it for. Its
+    /// source must be the paused version, and its target must be `to`. Its source point must be
+    /// before the instruction at which the run is paused ([`super::View::inst`]). The machine
+    /// rejects any other entry. Cost: that of the compensation code and of a frame.
     ///
     /// # Errors
     /// See [`FireError`]. The machine is unchanged then, unless a store failed: the transfer has

@@ -65,7 +65,7 @@ impl Globals {
         &self.values
     }
 
-    /// The digest of the globals, and where memory is tracked of the tables too.
+    /// The digest of the globals. Where memory is tracked, it covers the tables too.
     #[inline]
     pub(super) fn tracked_digest(&self) -> u64 {
         self.digest.wrapping_add(self.tables.tracked_digest())

@@ -106,8 +106,8 @@ pub(super) use source_pattern;
 macro_rules! define_codes {
     ($($shape:ident { $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+ })+) => {
         /// The codes of operations. Letters name the fields of [`ExactOp`]. A "slot" is an index
-        /// into the frame, a "pool" index one into the pool of the code, and a "pc" the index of an
-        /// operation.
+        /// into the frame. A "pool" index is one into the pool of the code. A "pc" is the index of
+        /// an operation.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u16)]
         pub(super) enum ExactOpCode {

@@ -70,9 +70,9 @@ impl Trace {
         self.count
     }
 
-    /// A digest of the effects and their order, and where memory is tracked of memory at each
-    /// effect. Equal traces have equal digests; unequal ones have equal digests with a chance of
-    /// 2^-64.
+    /// A digest of the effects and their order. Where memory is tracked, it covers memory at each
+    /// effect too. Equal traces have equal digests; unequal ones have equal digests with a chance
+    /// of 2^-64.
     pub fn digest(&self) -> u64 {
         self.digest
     }

@@ -130,9 +130,9 @@ impl<'a> View<'a> {
         self.activations.top().settled
     }
 
-    /// Whether a transition began the innermost activation and left a value out, which nothing has
-    /// computed since: its slot holds the poison of that slot. A program may compute these very
-    /// bits; the value then counts as left out.
+    /// Whether a transition began the innermost activation without assigning a value, and no
+    /// instruction has computed the value since. Its slot then holds the poison of that slot. A
+    /// value that a program computed with these very bits counts as undefined too.
     pub fn is_undefined(&self, value: Value) -> bool {
         let frame = self.activations.top();
         if !frame.landed {

@@ -7,8 +7,8 @@
 //! - With edges as in programs, or random edges, SemiNCA was 3 to 10 times faster.
 //! - In 5,000 nested loops it was 120 times faster.
 //! - In an irreducible ladder of 10,000 blocks it was 2,400 times faster (0.2 ms against 0.4 s),
-//!   because the iteration is quadratic there. The same iteration on dense arrays still took 0.12
-//!   s.
+//!   because the iteration is quadratic there. The same iteration on dense arrays still took
+//!   0.12 s.
 //!
 //! The input determines the shape of the graph, so the project has its own implementation.
 //!

@@ -112,9 +112,9 @@ impl Function {
         self.stamp
     }
 
-    /// A digest of every action between the base of the family and this version, in order. Two
-    /// versions of one family with equal digests are equal. The digest is meaningful only within
-    /// one build of the program.
+    /// A digest of the base of the family and of every action between the base and this version, in
+    /// order. Two versions of one family with equal digests are equal. The digest is meaningful
+    /// only within one build of the program.
     pub fn history(&self) -> u64 {
         self.history
     }
@@ -130,8 +130,8 @@ impl Function {
             }
             for inst in self.block_insts(block) {
                 (inst, self.inst(inst)).hash(&mut hasher);
-                // The instruction does not tell the types of what a call returns: the module does,
-                // and two modules may differ (`versions_are_told_apart_by_what_they_call`).
+                // An instruction does not contain the result types of a call. The module declares
+                // them, and two modules may differ (`versions_are_told_apart_by_what_they_call`).
                 for result in &self.inst(inst).results {
                     self.value_type(*result).hash(&mut hasher);
                 }

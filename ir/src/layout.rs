@@ -124,7 +124,7 @@ mod tests {
     proptest! {
         /// Compares the layout with a plain list, under random edits.
         #[test]
-        fn it_does_what_a_list_does(
+        fn the_layout_behaves_like_a_list(
             edits in proptest::collection::vec((0..3u8, any::<u16>()), 0..60),
         ) {
             let (mut layout, mut list) = (Layout::default(), Vec::new());

@@ -151,8 +151,8 @@ impl LoopForest {
         }
     }
 
-    /// Adds an edge to the exits of the loops that it leaves, and its source to the latches of the
-    /// loop whose back edge it is.
+    /// Adds an edge to the exits of the loops that it leaves. If it is a back edge of a loop, adds
+    /// its source to the latches of that loop.
     fn list_edge(&mut self, from: Block, to: Block, edge: Edge) {
         let mut around = self.innermost[from.index()];
         while let Some(id) = around.filter(|id| !self.contains(*id, to)) {

@@ -198,8 +198,8 @@ fn levels(dom: &DomTree) -> Vec<u32> {
 ///
 /// *Why the base must be bound above the merge*: a walk compares addresses that use one instance of
 /// their base. While the walk passes no merge, its definitions dominate each other, and no base is
-/// bound anew between them. Around a loop a base may be bound anew: the `store [x + 4]` of the
-/// previous iteration may overlap the `load [x]` of the current one.
+/// bound anew between them. Around a loop, a base may be bound anew. The `store [x + 4]` of the
+/// previous iteration may then overlap the `load [x]` of the current one.
 #[derive(Debug)]
 pub struct Clobbers<'a> {
     function: &'a Function,

@@ -291,9 +291,10 @@ impl Function {
         }
     }
 
-    /// Spreads the order numbers of a block evenly. Each call costs the length of the block. Even
-    /// at the worst position it occurs only once in about `log2(STRIDE)` insertions, so the cost is
-    /// amortized.
+    /// Spreads the order numbers of a block evenly. Cost: the length of the block. Repeated
+    /// insertions at one position halve the gap there, and call this about once in
+    /// `log2(ORDER_STRIDE)` insertions. Each of them thus costs a fraction of the length of the
+    /// block, amortized.
     fn renumber(&mut self, block: Block) {
         let mut next = self.block_mut(block).first;
         let mut order = ORDER_STRIDE;

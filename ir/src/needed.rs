@@ -2,9 +2,10 @@
 //!
 //! A value is *needed* when an effect, a trap, a branch or a result of the function depends on it.
 //! A value that is not needed may have arbitrary contents; an example is a sum that a loop carries
-//! and no instruction reads. The algorithm is the marking phase of aggressive dead code elimination
-//! (Cytron et al., "Efficiently Computing Static Single Assignment Form and the Control Dependence
-//! Graph", TOPLAS 1991, section 7.1). It omits control dependence: every branch counts.
+//! and no instruction reads. The algorithm is the marking phase of aggressive dead code
+//! elimination. It omits control dependence: every branch counts. (Cytron et al., "Efficiently
+//! Computing Static Single Assignment Form and the Control Dependence Graph", TOPLAS 1991, section
+//! 7.1.)
 
 use crate::cfg::Cfg;
 use crate::decided::Decided;

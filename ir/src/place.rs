@@ -8,7 +8,8 @@
 //! anything.
 //!
 //! All facts are about accesses that did not trap. The first and the last byte of both accesses
-//! then lie below 2^32, so addresses that differ by `d` modulo 2^32 differ by `d` or by `d - 2^32`.
+//! then lie below 2^32. Addresses that differ by `d` modulo 2^32 therefore differ by `d` or by `d -
+//! 2^32`.
 
 use crate::entity::{Global, Memory};
 use crate::inst::Imm;

@@ -15,7 +15,7 @@ pub enum Bounds {
 /// The way to end a run of native code from outside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Interruption {
-    /// No way: the run ends when the program does. Only interpreted code, and operations on ranges
+    /// Nothing ends a run before the program does. Only interpreted code, and operations on ranges
     /// of memories and tables, use the machine's fuel.
     #[default]
     Never,

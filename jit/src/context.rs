@@ -97,7 +97,7 @@ pub(crate) struct Context {
     /// All words are equal: nonzero after an interrupt was requested. Each test of an interrupt
     /// reads a word of its own, as far as there are enough. Cranelift would otherwise replace the
     /// load of an inner loop by the earlier load of its outer loop, and the inner loop would never
-    /// see a change (`an_inner_loop_sees_what_its_outer_loop_saw_before`).
+    /// see a change (`an_inner_loop_reads_the_signals_anew`).
     pub(crate) signals: [AtomicU32; SIGNALS],
 }
 

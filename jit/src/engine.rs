@@ -133,7 +133,11 @@ impl Engine {
         )
     }
 
-    /// The Cranelift IR of a function as text, for debugging.
+    /// The Cranelift IR of a function as text, for debugging. Linear in the function.
+    ///
+    /// # Panics
+    /// If the function is not well-formed, or takes or passes more values at once than Cranelift
+    /// permits ([`CompileError::TooManyValues`]). This function checks neither.
     pub fn clif(&self, module: &Module, function: &Function) -> String {
         let mut made = clif::Function::new();
         let unit = Unit {
@@ -199,9 +203,9 @@ impl Engine {
     }
 }
 
-/// Checks that a function is well-formed and that a call of `func` may run it. Native code has no
-/// checks of its own for either, so everything else must be rejected here
-/// (`what_does_not_belong_together_is_refused`).
+/// Checks that a function is well-formed and that a call of `func` may run it. Native code checks
+/// neither, so this function must reject every other function
+/// (`mismatched_versions_machines_and_functions_are_rejected`).
 fn check(
     module: &Module,
     func: Func,

@@ -12,8 +12,8 @@ pub struct Resources {
     pub cpu_seconds: u64,
 }
 
-/// Limits this process from now on, and disables core files. The call only lowers limits: a hard
-/// limit that is already lower stays.
+/// Limits this process from now on, and disables core files. The call only lowers limits: a limit
+/// that is already lower stays. On hosts without native code it changes nothing.
 ///
 /// # Errors
 /// The error of the system call that failed.

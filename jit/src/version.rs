@@ -333,7 +333,7 @@ impl Engine {
         self.compile_continuation(source, entry, target, improve)
     }
 
-    /// Refuses an entry between other versions, and a target of another engine.
+    /// Rejects an entry between other versions, and a target of another engine.
     pub(crate) fn require_between(
         &self,
         source: &Function,

@@ -201,6 +201,10 @@ fn measure(
     Ok(Measured::Alike(row))
 }
 
+/// The function `_start` of a module.
+///
+/// # Errors
+/// If the module does not export one.
 pub(crate) fn start(module: &Module) -> Result<Func, String> {
     let func =
         module.exports.iter().filter(|e| e.name == "_start").find_map(ir::module::Export::func);

@@ -30,7 +30,7 @@ fn folder(name: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_program_that_is_not_well_is_no_error_but_told() {
+fn a_wrong_program_is_reported_and_is_no_error() {
     let arguments = SpeedArguments { corpus: silent(&folder("speed")), pipeline: None };
     let mut out = Vec::new();
     assert_eq!(speed::run(&arguments, &mut out), Ok(false));
@@ -43,7 +43,7 @@ fn a_program_that_is_not_well_is_no_error_but_told() {
 
 #[cfg(feature = "native")]
 #[test]
-fn a_program_that_is_not_well_natively_is_no_error_but_told() {
+fn a_wrong_program_is_reported_natively_and_is_no_error() {
     use osier_judges::{NativeArguments, native};
     let corpus = silent(&folder("native"));
     let arguments =

@@ -1,9 +1,9 @@
-//! Assumptions about block parameters: which are copies, and which of one block are equal.
+//! Assumptions about block parameters: that they are copies, or equal to others of their block.
 //!
-//! A parameter that is *pinned* is a leaf; any other is assumed to be a copy of what it receives.
-//! Pinned parameters of one block that receive the same classes are assumed to be equal, unless
-//! they are in different *parts*. Assumptions only grow weaker, until every live edge confirms
-//! them.
+//! A *pinned* parameter is a leaf. Any other parameter is assumed to be a copy of the value that it
+//! receives. Pinned parameters of one block that receive the same classes are assumed to be equal,
+//! unless they are in different *parts*. Assumptions only grow weaker, until every live edge
+//! confirms them.
 
 use crate::{Dense, NO_TERM, TermIndex};
 use fixedbitset::FixedBitSet;
@@ -37,6 +37,7 @@ impl CopyAssumptions {
         self.pinned = FixedBitSet::with_capacity(f.value_bound());
         self.part.reset(f.value_bound());
         self.parts = 0;
+        self.is_plain = false;
     }
 
     /// Assumes nothing from now on: every parameter is a leaf of its own, and every edge is live.
@@ -70,10 +71,10 @@ impl CopyAssumptions {
         if is_alone { param.as_u32() } else { self.part.get(param) }
     }
 
-    /// Pins each parameter of a block to which some live edge does not bring the assumed class,
-    /// and tells apart parameters that were assumed to be equal and are not. `class` gives the
-    /// class of each value in this round. Returns whether an assumption changed, so that another
-    /// round is needed. Cost: linear in the arguments of the edges.
+    /// Pins each parameter of a block to which some live edge does not bring the assumed class.
+    /// Separates parameters that were assumed to be equal and receive different classes. `class`
+    /// gives the class of each value in this round. Returns whether an assumption changed, so that
+    /// another round is needed. Cost: linear in the arguments of the edges.
     pub fn revise(
         &mut self,
         f: &Function,

@@ -66,8 +66,8 @@ impl Homes {
         }
     }
 
-    /// The home of a class, which is that of its first term. Cost: amortized over all questions,
-    /// linear in the table.
+    /// The home of a class, which is that of its first term. Cost: linear in the table, amortized
+    /// over all queries.
     pub fn of<F: TermForm>(
         &mut self,
         table: &ClassTable<F>,

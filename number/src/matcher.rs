@@ -29,7 +29,7 @@ pub trait Operands {
     ) -> impl Iterator<Item = (Self::Id, SmallVec<[Self::Id; 3]>)>;
 }
 
-/// The rules by the operation they are about, in the order of the table.
+/// The rules, grouped by the opcode of their left side, in the order of the table.
 #[derive(Debug)]
 pub struct RuleIndex {
     /// The rules of the opcode numbered `n` are `numbers[start[n]..start[n + 1]]`.
@@ -73,7 +73,7 @@ pub enum RightSide<I> {
     WithConstant(Opcode, I, u64),
 }
 
-/// How a rule applies to an operation.
+/// The application of a rule to an operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AppliedRule<I> {
     /// The replacement.
@@ -142,8 +142,8 @@ impl<I: Copy + Eq> RuleMatch<I> {
         if args.len() != pats.len() {
             return None;
         }
-        // Backtracking: the goals of this operation stand at the end of the list, and go before
-        // another order is tried or the caller tries another operation.
+        // Backtracking: the goals of this operation are at the end of the list. They are removed
+        // before the matcher tries the other order, and before the caller tries another operation.
         let known = goals.len();
         goals.extend(args.iter().copied().zip(pats.iter().copied()));
         let mut found = self.solve(on, goals, at);
@@ -151,8 +151,8 @@ impl<I: Copy + Eq> RuleMatch<I> {
         if found.is_none() && opcode.is_commutative() {
             goals.extend(args.iter().rev().copied().zip(pats.iter().copied()));
             let mut other = self.clone();
-            // Operation number 0 is the outermost; each inner one adds itself to `inner` first. So
-            // the length of `inner` is the number of this operation.
+            // Operation number 0 is the outermost; each inner operation first adds itself to
+            // `inner`. The length of `inner` is therefore the number of this operation.
             other.swapped |= 1 << other.inner.len();
             found = other.solve(on, goals, at);
             goals.truncate(known);
@@ -174,7 +174,7 @@ impl<I: Copy + Eq> RuleMatch<I> {
                 found.bind(on, arg, pat)?;
                 continue;
             };
-            // The first operation for which all remaining goals match too: a later goal or the
+            // The first operation for which all remaining goals match too. A later goal or the
             // guard may fail with one operation and hold with the next.
             return on.operations(arg, opcode).find_map(|(id, args)| {
                 let mut inner = found.clone();

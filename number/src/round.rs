@@ -14,9 +14,9 @@
 //! 3. if an assumption changed, the caller numbers everything anew.
 //!
 //! Assumptions only grow weaker, and classes that differ under strong assumptions differ under weak
-//! ones. So nothing is pinned that need not be, and the rounds end. Numbering on instead of anew
-//! would compare new classes with outdated ones. It would pin parameters that only hand a value
-//! through an inner loop.
+//! ones. No round therefore pins a parameter without need, and the rounds end. A round that kept
+//! the old numbers would compare new classes with outdated ones. It would pin parameters that only
+//! hand a value through an inner loop.
 
 use crate::copies::{CopyAssumptions, IncomingClasses, same_class};
 use crate::homes::{Home, Homes};
@@ -93,7 +93,7 @@ impl ValueClasses {
 
 /// One round of numbering, over the blocks of one function.
 ///
-/// The implementer says which leaves parameters bind and how instructions are numbered; the walk
+/// The implementer decides which leaves parameters bind and how instructions are numbered; the walk
 /// itself is here.
 pub trait NumberingRound<'f> {
     /// The form of the terms.
@@ -128,8 +128,8 @@ pub trait NumberingRound<'f> {
         self.found().class(self.table(), value)
     }
 
-    /// Numbers everything once. `false` when a back edge leads to code that no edge from above
-    /// leads to. Another walk is needed then.
+    /// Numbers everything once. Returns `false` when a back edge leads to code that no edge from
+    /// above leads to. Another walk is then needed.
     fn walk(&mut self) -> bool {
         let f = self.graph().f;
         let mut is_complete = true;
@@ -170,8 +170,8 @@ pub trait NumberingRound<'f> {
         for (index, &param) in f.block_params(block).iter().enumerate() {
             let received: IncomingClasses =
                 incoming.iter().map(|e| self.class(f.target(*e).args[index])).collect();
-            // A failed copy is pinned at once: from then on it is a leaf even if later rounds bring
-            // equal classes, so that assumptions only grow weaker.
+            // A failed copy is pinned at once. From then on it is a leaf, even if later rounds
+            // bring equal classes, so assumptions only grow weaker.
             if !self.assumed().is_pinned(param) {
                 if let Some(class) = self.copied(block, &received) {
                     self.found_mut().terms.set(param, class);
@@ -188,9 +188,9 @@ pub trait NumberingRound<'f> {
         self.enter_memory(block, incoming);
     }
 
-    /// The class of which a parameter may be taken for a copy: all these edges bring it, and its
-    /// leaves are bound strictly above the block. A leaf of the block itself would be the last
-    /// iteration's.
+    /// The class that a parameter may be assumed to copy. All these edges bring the class, and its
+    /// leaves are bound strictly above the block. A leaf of the block itself would have the
+    /// contents of the last iteration.
     fn copied(&mut self, block: Block, received: &[TermIndex]) -> Option<TermIndex> {
         let class = same_class(received)?;
         let home = self.home(class);

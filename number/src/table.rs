@@ -11,8 +11,9 @@ use smallvec::SmallVec;
 use std::fmt::Debug;
 use std::hash::{BuildHasher, Hash};
 
-/// Rewrites of the right side of a rule while one term is made. Each rule makes an operation
-/// simpler, so few happen. The limit ends the recursion even if the rules do not.
+/// The largest number of rewrites of the right side of a rule while one term is made. Each rule
+/// makes an operation simpler, so few happen. The limit ends the recursion even if the rules do
+/// not.
 const MAX_REWRITES: u32 = 8;
 
 /// Operands, each a class.
@@ -102,7 +103,7 @@ pub trait TermForm {
     /// The reason that the rule with this number in [`ir::rules::RULES`] applies. `result` is the
     /// term of the right side, if that is an operation, and [`NO_TERM`] otherwise.
     fn by_rule(rule: u32, applied: AppliedRule<TermIndex>, result: TermIndex) -> Self::Reason;
-    /// Whether the bits that the operation leaves possible are possible in its whole class.
+    /// Whether the mask of the bits that the operation may set holds for its whole class.
     fn tells_bits(reason: &Self::Reason) -> bool;
 }
 
@@ -393,7 +394,7 @@ impl<F: TermForm> ClassTable<F> {
                 }
             };
             // A rule whose right side is the same operation would make the term its own reason, and
-            // the table would look for it without end. So the next rule is tried.
+            // the look-up would not end. The table then tries the next rule.
             if made == *operation {
                 continue;
             }

@@ -189,8 +189,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
     /// The expression for a value from the values that may be read, or `None`.
     pub(crate) fn derive(&mut self, here: &SourcePoint, value: Value) -> FoundExpr {
         let outcome = self.outcome_of(here, SearchNode::Wanted(value));
-        // Only failures count toward the budget. An expression that was found is shared by all
-        // landing points that need it.
+        // Only failures count toward the budget. All landing points that need an expression share
+        // it once it is found.
         if outcome.is_none() {
             self.in_vain += self.visits;
         }
@@ -425,8 +425,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
     }
 
     /// Why the search found a value lost. Follows operands down to a value that no rule derives
-    /// from others, or whose search stopped at the limit: that one is lost because the search
-    /// stopped, not because it cannot be had.
+    /// from others, or whose search stopped at the limit. In the second case the reason is the
+    /// limit: the value may be derivable.
     pub(crate) fn explain(&self, here: &SourcePoint, value: Value) -> Obstacle {
         self.trace(here, value, |v| self.cut_off.get(v.as_u32() as usize).is_some())
     }

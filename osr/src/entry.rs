@@ -156,8 +156,8 @@ pub(crate) fn assemble(
         .zip(derived)
         .map(|(value, expr)| Assign { value: *value, from: emitter.emit(*expr) })
         .collect();
-    // `derived` goes on behind the values provided with the operands of the writes, one write after
-    // the other ([`EntryGoal::wanted`]). So each write takes as many as it has operands.
+    // Behind the values provided, `derived` lists the operands of the writes, one write after the
+    // other ([`EntryGoal::wanted`]). So each write takes as many as it has operands.
     let mut read = derived[needed.len()..].iter();
     let replays = replays.iter().map(|inst| {
         let data = deriver.q.f.inst(*inst);

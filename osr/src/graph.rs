@@ -68,8 +68,8 @@ pub struct Edge {
     pub to: Version,
     /// The entries.
     pub mapping: Mapping,
-    /// The bounding anchors of the two versions. For a composed edge: those that every two
-    /// neighbors on its path share.
+    /// The bounding anchors that both versions execute alike ([`VersionPair::common_anchors`]).
+    /// For a composed edge: those that every two neighbors on its path share.
     pub anchors: BTreeSet<Inst>,
     /// The origin of the entries.
     pub origin: EdgeOrigin,
@@ -130,7 +130,10 @@ impl<'v> VersionGraph<'v> {
     /// rounds of the fixpoint.
     ///
     /// # Errors
-    /// See [`EdgeError`].
+    /// [`EdgeError::NotDerived`] and [`EdgeError::Replay`].
+    ///
+    /// # Panics
+    /// When the tree lacks the second version of a pair.
     pub fn build(
         tree: &'v VersionTree,
         pairs: &[(Version, Version)],
@@ -192,7 +195,7 @@ impl<'v> VersionGraph<'v> {
     /// [`compose`](fn@compose) for each step.
     ///
     /// # Errors
-    /// When the path is short or an edge is missing.
+    /// [`EdgeError::ShortPath`] and [`EdgeError::NoEdge`].
     pub fn add_composed(&mut self, path: &[Version]) -> Result<&Edge, EdgeError> {
         let edge = self.along(path)?;
         self.edges.push(edge);
@@ -229,8 +232,8 @@ impl<'v> VersionGraph<'v> {
     /// Drops the entries of built and inserted edges for which `keep` returns `false`, such as
     /// those a judge has not proved. Composed edges are composed again from the entries that
     /// remain. `keep` receives the edge with its index in [`VersionGraph::edges`], since there may
-    /// be several between two versions. No entry comes to lack a value, because a dropped entry
-    /// requires nothing. Cost: linear in the entries.
+    /// be several between two versions. No entry loses a value that it provides, and live+ only
+    /// shrinks, because a dropped entry requires nothing. Cost: linear in the entries.
     pub fn retain(&mut self, mut keep: impl FnMut((usize, &Edge), Point, &Entry) -> bool) {
         // In the order of addition: a composed edge follows the edges of its path, so those are
         // final when it is composed again.
@@ -257,7 +260,11 @@ impl<'v> VersionGraph<'v> {
     /// that of [`VersionGraph::lacking`] for each round of drops.
     ///
     /// # Errors
-    /// When the mapping is not one between the two versions.
+    /// [`EdgeError::OtherVersions`], when the mapping is not one between the two versions. Then the
+    /// graph is unchanged.
+    ///
+    /// # Panics
+    /// When the tree lacks one of the versions.
     pub fn insert(
         &mut self,
         (from, to): (Version, Version),
@@ -298,7 +305,7 @@ impl<'v> VersionGraph<'v> {
         let decided = Decided::new(target);
         let arrived = decided.cfg();
         // Nothing is live in unreachable code, so `lacking` would let any entry land there
-        // (`a_mapping_made_elsewhere_lands_in_no_unreachable_code`).
+        // (`an_inserted_entry_does_not_land_in_unreachable_code`).
         let lands = |at: Point| {
             target.has_inst(at.inst()) && arrived.is_reachable(target.inst_block(at.inst()))
         };

@@ -46,8 +46,8 @@ struct KeepGraph {
     index: BTreeMap<SearchNode, usize>,
 }
 
-/// A small set of values to keep so that all of `wanted` become derivable; none of them is without.
-/// `None` when one of them stays lost for any set.
+/// A small set of values to keep so that all of `wanted` become derivable. Without it, none of them
+/// is. `None` when one of them stays lost for any set.
 pub(crate) fn kept_values(
     deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,

@@ -31,8 +31,8 @@ pub(crate) type ExtraUses = BTreeMap<Inst, Vec<Value>>;
 pub(crate) fn add_unlive(mapping: &Mapping, in_run: &LiveTable, uses: &mut ExtraUses) -> bool {
     let mut grew = false;
     for (point, entry) in mapping.entries().filter(|(_, e)| !e.requires.is_empty()) {
-        // All values required, not only the kept ones: a value that only excluded code reads is
-        // live in the text, so not kept, but no run would find it provided
+        // All values required, not only the kept ones. A value that only excluded code reads is
+        // live in the text, so it is not kept. No run would find it provided
         // (`values_that_entries_read_are_provided_though_only_excluded_code_reads_them`).
         let live = in_run.live(point);
         for &value in entry.requires.iter().filter(|v| live.binary_search(v).is_err()) {

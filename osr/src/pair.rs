@@ -93,7 +93,7 @@ impl<'v> Analyzed<'v> {
     }
 
     /// Whether an access has passed at `at` which shows that an access of `place` at the same
-    /// address cannot trap. Valid only for pairs with lone writes; others have no index of
+    /// address cannot trap. Always `false` for pairs without lone writes, which have no index of
     /// accesses.
     pub(crate) fn vouches(&self, address: Value, place: &Place, at: Point) -> bool {
         let vouches = |i: &Inst| self.accessed(*i).is_some_and(|p| p.vouches_for(place));
@@ -128,6 +128,10 @@ pub struct VersionPair<'v> {
 
 impl<'v> VersionPair<'v> {
     /// Prepares two versions. Cost: near linear in their size and the log's.
+    ///
+    /// `after` must be the version that the log leads to. This is not checked here
+    /// ([`ir::edit::check_replay`] does): with another version, the mappings are wrong, or the
+    /// analyses panic.
     ///
     /// # Errors
     /// When the log does not apply to `before`.

@@ -3,7 +3,7 @@
 //! An *anchor* of two versions is an instruction that both have and that the log moved nowhere. A
 //! *bounding* anchor is a terminator, has an effect, or may trap. From any point, control follows
 //! one *path* to the next bounding anchor. The path runs on through jumps that are not anchors:
-//! jumps of blocks that only this version has, jumps that the other version merged away, and
+//! jumps of blocks that the other version lacks, jumps that the other version merged away, and
 //! branches that the log folded.
 //!
 //! All points of both versions whose paths end at the same bounding anchor lie in one *gap*.
@@ -79,7 +79,7 @@ impl Paths {
         // there at no cost, in code that no run reaches.
         for &block in decided.cfg().rpo().iter().filter(|b| !facts.control.is_removed(**b)) {
             for inst in f.block_insts(block) {
-                // Across a join the points do not correspond: the run may have come to the anchor
+                // Across a join the points do not correspond: the run may have reached the anchor
                 // over another edge, and then this version never visits the point.
                 if let Some(end) = paths.end(f, inst)
                     && !end.jumps.iter().any(|j| j.joins)

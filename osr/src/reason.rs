@@ -33,8 +33,8 @@ pub enum Reason {
     Load,
     /// The entry needs the result of a call that the source version lacks.
     Call,
-    /// The entry needs a value whose operation the source version has not executed, or of whose
-    /// operands one is lost.
+    /// The entry needs a value whose operation the source version has not executed, or one of whose
+    /// operands is lost.
     Unavailable,
     /// Compensation code, the search for it, or the mapping as a whole would be too long.
     TooLong,

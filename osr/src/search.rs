@@ -338,9 +338,8 @@ impl<'a, 'v> Search<'a, 'v> {
 
     fn skipped_trap(&self, target: Point) -> Option<Inst> {
         let (p, q) = (self.deriver.p, self.deriver.q);
-        // A trap that the source version has passed under any id of its class has been passed: the
-        // witnesses are looked up in terms of the path, since a witness behind the jump counts as
-        // well.
+        // A witness under any id of its class shows that the source version has passed the trap. It
+        // is looked up in terms of the path, since a witness behind the jump counts as well.
         self.pair.traps(self.from).skipped(q, target, |w| self.here.look_up(p, w) != Here::Absent)
     }
 
@@ -367,7 +366,7 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 }
 
-/// Whether an entry replaces the best so far. Of two entries of equal cost the first stays.
+/// Whether an entry replaces the best so far. Of two entries of equal cost, the first wins.
 fn is_better(cost: DerivationCost, least: Option<DerivationCost>) -> bool {
     least.is_none_or(|least| cost < least)
 }

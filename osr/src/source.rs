@@ -1,11 +1,11 @@
 //! The source point: which values of the source version an entry can have there.
 //!
 //! If the path from the point ends in the same block, these are the available values. Otherwise the
-//! point stands in a block that only the source version has, and compensation code takes the path
-//! for the run: it executes the rest of the block and takes its jump, all parameters at once. The
-//! pool is then formed from the values available at the start of the far block, *after* the jump. A
-//! pool formed before the jump would, on a back edge, hold the parameters of the last iteration
-//! (`tests/oir/osr/stale_parameter.oir`).
+//! point stands in a block that only the source version has. Compensation code then follows the
+//! path in place of the run: it executes the rest of the block and takes its jump, all parameters
+//! at once. The pool is then formed from the values available at the start of the far block,
+//! *after* the jump. A pool formed before the jump would, on a back edge, hold the parameters of
+//! the last iteration (`tests/oir/osr/stale_parameter.oir`).
 
 use crate::derive::{Alternative, SearchNode};
 use crate::pair::Analyzed;

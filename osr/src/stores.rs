@@ -39,8 +39,7 @@ pub(crate) struct LoneWrites {
     /// execution.
     open: BTreeMap<Inst, SmallVec<[Inst; 1]>>,
     /// Points in windows behind another write that may have changed a part of the place. A replay
-    /// there would undo that change. Without it breaks
-    /// `nothing_is_replayed_behind_a_write_that_may_overlap`.
+    /// there would undo that change (`nothing_is_replayed_behind_a_write_that_may_overlap`).
     late: BTreeSet<Inst>,
     /// By point that a write with an endless window reaches: that write.
     lost: BTreeMap<Inst, Inst>,

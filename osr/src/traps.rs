@@ -2,12 +2,11 @@
 //! that the source version has not passed.
 //!
 //! On an input for which the instruction traps, the target version never reaches the landing point,
-//! so there is no state to agree with (`docs/osr.md`, *Rules for landing points*, *Traps*). Both
-//! versions pass anchors alike. Any other instruction of the target version that may trap must have
-//! been passed by the source version, by itself or by a member of its class. Example: a pass hoists
-//! a division to the top of its block. A source point between the two places has not executed it,
-//! while the target version, behind the hoisted division, may have trapped. The entry must land
-//! before it.
+//! and has no state there (`docs/osr.md`, *Rules for landing points*, *Traps*). Both versions pass
+//! anchors alike. Any other instruction of the target version that may trap must have been passed
+//! by the source version, by itself or by a member of its class. Example: a pass hoists a division
+//! to the top of its block. A source point between the two places has not executed it, while the
+//! target version, behind the hoisted division, may have trapped. The entry must land before it.
 //!
 //! The rule applies to entries that land at
 //!

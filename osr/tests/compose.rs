@@ -1,10 +1,9 @@
 //! Composition, and mappings between more than two versions, on versions made by hand.
 
-mod common;
-
-use common::{edited, function, inst, value};
+use super::common::{edited, function, inst, value};
+use super::directed::{SHARED, sum_again};
 use ir::edit::Editor;
-use ir::{Function, Imm, InstSpec, Opcode, Point, Type, Value};
+use ir::{Function, InstSpec, Opcode, Point, Type, Value};
 use osier_osr::{
     EdgeError, EdgeOrigin, Level, Version, VersionGraph, VersionPair, VersionTree, synthesize,
 };
@@ -95,7 +94,7 @@ impl Case {
 }
 
 #[test]
-fn steps_are_joined_shared_and_cut_down_to_what_is_read() {
+fn composed_steps_are_joined_shared_and_pruned() {
     let mut case = Case::new();
     let [a, b, x, y] = case.values(["a", "b", "x", "y"]);
     let source = Operand::Source;
@@ -191,7 +190,7 @@ fn mappings_that_do_not_follow_each_other_do_not_compose() {
 }
 
 #[test]
-fn entries_that_are_none_are_refused() {
+fn malformed_entries_do_not_compose() {
     let mut case = Case::new();
     let [a, x] = case.values(["a", "x"]);
     let (at, middle) = (case.point("x"), case.point("y"));
@@ -275,7 +274,7 @@ fn run(entry: &Entry, state: &BTreeMap<Value, u64>) -> Option<BTreeMap<Value, u6
 }
 
 #[test]
-fn a_composed_entry_does_what_both_do_one_after_the_other() {
+fn a_composed_entry_computes_as_both_entries_in_a_row() {
     let case = Case::new();
     let values: Vec<Value> = case.values(["a", "b", "x", "y", "z"]).into();
     let (at, middle, end) = (case.point("x"), case.point("y"), case.point("z"));
@@ -315,31 +314,6 @@ fn a_composed_entry_does_what_both_do_one_after_the_other() {
         legal > 1000 && refused["not_provided"] > 1000 && refused["malformed"] > 1000,
         "{legal}, {refused:?}"
     );
-}
-
-/// A loaded value that is the operand of two operations.
-const SHARED: &str = "
-memory @m 1
-func @f(%a: i32) -> i32 {
-entry:
-  %l = load.i32 @m[%a]
-  %x = mul.i32 %l, %l
-  %y = add.i32 %l, %l
-  store.i32 @m[%a], %x
-  store.i32 @m[%a + 4], %y
-  store.i32 @m[%a + 8], %a
-  %r = add.i32 %x, %y
-  return %r
-}";
-
-/// Computes both operations a second time behind the stores. Entries from the base then keep the
-/// loaded value, which is dead there.
-fn sum_again(ed: &mut Editor<'_>) {
-    let (l, r) = (value(ed.func(), "l"), inst(ed.func(), "r"));
-    for (opcode, index) in [(Opcode::Mul, 0), (Opcode::Add, 1)] {
-        let again = ed.add_value(InstSpec::new(opcode, Type::I32, Imm::None, &[l, l]), r);
-        ed.replace_operand(r, index, again);
-    }
 }
 
 /// Adds a constant that nothing reads.
@@ -396,7 +370,7 @@ fn kept_values_of_all_mappings_that_leave_a_version_are_provided() {
 }
 
 #[test]
-fn siblings_are_joined_through_what_both_derive_from() {
+fn siblings_compose_through_their_common_ancestor() {
     let (tree, [base, keeps, same]) = siblings();
     assert_eq!(tree.path(same, keeps), [same, base, keeps]);
     assert!(tree.log(same, keeps).is_none());
@@ -428,7 +402,7 @@ fn siblings_are_joined_through_what_both_derive_from() {
 }
 
 #[test]
-fn a_mapping_made_elsewhere_is_cut_down_to_what_fits() {
+fn insertion_drops_entries_that_do_not_provide_live_plus() {
     let (tree, [base, keeps, same]) = siblings();
     let point = last_store(tree.function(base));
     let mut graph = VersionGraph::build(&tree, &[(base, keeps)], Level::Avail, Demand::Needed)
@@ -465,7 +439,7 @@ fn a_mapping_made_elsewhere_is_cut_down_to_what_fits() {
 }
 
 #[test]
-fn an_inserted_entry_that_requires_what_is_not_there_yet_is_dropped() {
+fn an_inserted_entry_that_requires_an_unavailable_value_is_dropped() {
     let (tree, [base, _, same]) = siblings();
     let mut graph =
         VersionGraph::build(&tree, &[(base, same)], Level::Avail, Demand::Needed).expect("derived");
@@ -478,7 +452,7 @@ fn an_inserted_entry_that_requires_what_is_not_there_yet_is_dropped() {
 }
 
 #[test]
-fn a_mapping_made_elsewhere_lands_in_no_unreachable_code() {
+fn an_inserted_entry_does_not_land_in_unreachable_code() {
     let base = function(
         "
 func @f(%a: i32, %b: i32) -> i32 {
@@ -501,7 +475,7 @@ there(%x: i32):
     let mut mapping = Mapping::new(&base, tree.function(after));
     let (point, target) = (Point::before(inst(&base, "r")), Point::before(base.first_inst(never)));
     mapping.insert(point, entry(target, Vec::new(), Vec::new(), Vec::new()));
-    // The run would go on with `%b` undefined. Liveness does not show it: nothing is live in
+    // The run would continue with `%b` undefined. Liveness does not show it: nothing is live in
     // unreachable code.
     let dropped = graph
         .insert((VersionTree::BASE, after), mapping, BTreeSet::new())
@@ -510,7 +484,7 @@ there(%x: i32):
 }
 
 #[test]
-fn composed_edges_follow_what_is_kept_of_those_they_are_composed_of() {
+fn retain_composes_edges_again() {
     let (tree, [base, keeps, same]) = siblings();
     let pairs = [(base, keeps), (base, same)];
     let mut graph =
@@ -539,7 +513,7 @@ fn composed_edges_follow_what_is_kept_of_those_they_are_composed_of() {
 }
 
 #[test]
-fn edges_that_cannot_be_are_refused() {
+fn impossible_edges_are_refused() {
     let (tree, [base, keeps, same]) = siblings();
     let error = VersionGraph::build(&tree, &[(keeps, same)], Level::Avail, Demand::Needed)
         .expect_err("siblings");

@@ -1,12 +1,12 @@
 //! Aggressive dead code elimination.
 //!
-//! *Does*: assumes that every value is dead until an effect, a branch or a possible trap needs it,
-//! and removes the values that stay dead: instructions, parameters, and whole cycles of both that
-//! only feed each other around a loop.
+//! *Does*: assumes that every value is dead until an effect, a branch or a possible trap needs it.
+//! Removes the values that stay dead: instructions, parameters, and cycles of both that only feed
+//! each other around a loop.
 //!
 //! *Does not*: remove a branch, a block or a loop. A loop whose results are dead still iterates as
-//! often as before, so the points of both versions still correspond, and a loop that does not
-//! terminate still does not.
+//! often as before, so the points of both versions still correspond. A loop that does not terminate
+//! still does not.
 //!
 //! *Needs on entry*: nothing.
 //!

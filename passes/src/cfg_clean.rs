@@ -6,10 +6,9 @@
 //! with its only successor if that has no other predecessor.
 //!
 //! *Does not*: fold branches on constants (`sccp` does, with all consequences); redirect an edge
-//! past a branch that its arguments decide (the editor can, but certificates have no path past the
-//! branch); turn a branch to one block with different arguments into a `select` (the parameter
-//! there equals the `select` on each edge for a different reason, which certificates cannot
-//! express).
+//! past a branch that its arguments decide (`thread` does); turn a branch to one block with
+//! different arguments into a `select` (the parameter there equals the `select` on each edge for a
+//! different reason, which certificates cannot express).
 //!
 //! *Needs on entry*: nothing.
 //!
@@ -28,7 +27,7 @@
 //! arguments. A block that only jumps has no effect besides the jump. A value it passes on is an
 //! argument of the edge, or dominates the block and therefore each of its predecessors.
 //!
-//! *Cost*: near linear in blocks, instructions and edges: the pass visits a block again only when a
+//! *Cost*: near linear in blocks, instructions and edges. The pass visits a block again only when a
 //! branch or an edge of its own has changed.
 
 use cranelift_entity::SecondaryMap;
@@ -65,8 +64,9 @@ fn remove_unreachable(ed: &mut Editor<'_>) -> bool {
     planned
 }
 
-/// How many edges are examined to decide whether a block is the only way into a loop, or an arm of
-/// a branch. With more edges, the pass assumes that it is the only way in, and that it is no arm.
+/// The number of edges examined at most to decide whether a block is the only way into a loop, or
+/// an arm of a branch. With more edges, the pass assumes that it is the only way in, and that it is
+/// no arm.
 const MAX_EDGES: usize = 64;
 
 /// Blocks to visit, by their positions in the layout, so that each round visits them in order.
@@ -78,7 +78,7 @@ type PendingBlocks = BTreeSet<u32>;
 /// costs no more than as many independent blocks. The test
 /// `a_chain_of_folds_is_not_walked_once_for_each` fails otherwise.
 struct Work {
-    /// Of the original function: dominance among the blocks that stay does not change.
+    /// The tree of the original function: dominance among the remaining blocks does not change.
     dom: DomTree,
     layout: Vec<Block>,
     place: SecondaryMap<Block, u32>,
@@ -165,7 +165,7 @@ impl Work {
     fn skip(&mut self, ed: &mut Editor<'_>) -> bool {
         let mut skipped: Vec<Block> = Vec::new();
         let has_fuel = self.redirect_past(ed, &mut skipped);
-        // Without fuel too: the removal belongs to the rewrites that redirected the edges.
+        // Also without fuel: the removal belongs to the rewrites that redirected the edges.
         if !skipped.is_empty() {
             // Until now the jumps of the skipped blocks counted as edges into these targets.
             let targets: Vec<Block> =
@@ -213,8 +213,8 @@ impl Work {
 }
 
 /// Whether a branch has one edge to an empty block, and another edge to the target of that block's
-/// jump. Redirecting the first edge would give two edges to one block with different arguments, and
-/// a code generator would still need a block for their moves. If a later pass makes the arguments
+/// jump. Redirecting the first edge would give two edges to one block with different arguments. A
+/// code generator would still need a block for their moves. If a later pass makes the arguments
 /// equal or dead, the branch disappears. Certificates have a path past such a branch only if its
 /// edges led to one block from the start (`an_arm_that_holds_nothing_stays`).
 fn is_arm(function: &Function, edge: Edge) -> bool {

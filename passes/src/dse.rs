@@ -1,8 +1,8 @@
 //! Dead store elimination.
 //!
-//! *Does*: removes a store, or a write of a global, that is never observed: on every path from it,
-//! other writes cover its place before any instruction reads the place, leaves the function or may
-//! trap.
+//! *Does*: removes a store, or a write of a global, that no instruction observes. On every path
+//! from it, other writes cover its place before any instruction reads the place, leaves the
+//! function or may trap.
 //!
 //! *Does not*: follow control past a block with several predecessors, so the paths form a tree (a
 //! certificate must say for every point between which write covers the store on which path);
@@ -22,14 +22,14 @@
 //!
 //! *Why correct*: memory is observed only at reads, calls, growth, traps and returns. Between the
 //! store and its covering writes, reads and other writes access disjoint places, and no instruction
-//! traps: an access that may trap is *vouched for* by an earlier access of at least as many bytes
-//! at the same address value (`Place::vouches_for`), possibly the store itself. A read of bytes
-//! that several later writes left in parts counts as an observer. It does not observe the store,
-//! but its value depends on all the memory below the parts, and certificates follow a read to one
-//! write only. The trap of the store itself is kept: a dominating access vouches for it, or the
-//! next access in its block traps in its place, with the same memory. The pass decides on stores
-//! from the last to the first, each as if the stores already chosen were deleted. The checker asks
-//! the same conditions of a lone write.
+//! traps. An access that may trap counts as safe if an earlier access *vouches for* it: one of at
+//! least as many bytes at the same address value (`Place::vouches_for`), possibly the store itself.
+//! A read of bytes that several later writes left in parts counts as an observer. It does not
+//! observe the store, but its value depends on all the memory below the parts. Certificates follow
+//! a read to one write only. The trap of the store itself is kept. Either a dominating access
+//! vouches for the store, or the next access in its block traps in its place, with the same memory.
+//! The pass decides on stores from the last to the first, each as if the stores already chosen were
+//! deleted. The checker requires the same conditions of a lone write.
 //!
 //! *Cost*: linear in instructions, times a constant for each write (the limits below).
 
@@ -41,9 +41,9 @@ use ir::place::{Place, gives_back};
 use ir::{Block, Effects, Function, Inst, Memory, Opcode, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// How many instructions after a store the pass examines: a bound on cost.
+/// The number of instructions after a store that the pass examines at most: a bound on cost.
 const INSTRUCTIONS: usize = 64;
-/// How many successor blocks the pass follows from a store: a bound on cost.
+/// The number of successor blocks that the pass follows from a store at most: a bound on cost.
 const BLOCKS: usize = 8;
 
 /// The pass. See the module documentation.
@@ -71,7 +71,7 @@ struct OverwriteSearch<'f> {
     voucher: BTreeMap<Inst, Inst>,
     /// The stores chosen for deletion.
     gone: BTreeSet<Inst>,
-    /// Those of them whose trap the next access reproduces. Memory before them must not change.
+    /// The chosen stores whose trap the next access reproduces. Memory before them must not change.
     relying: BTreeSet<Inst>,
 }
 
@@ -275,8 +275,8 @@ fn vouches(function: &Function, inst: Inst, other: Inst) -> bool {
     address(inst) == address(other) && accesses.is_some_and(|(a, b)| a.vouches_for(&b))
 }
 
-/// The voucher of each access that has one: of the accesses with at least as many bytes at the same
-/// address that dominate it, the first with most bytes.
+/// The voucher of each access that has one. Candidates are the dominating accesses with at least as
+/// many bytes at the same address; the voucher is the first of those with most bytes.
 fn vouchers(function: &Function, dom: &DomTree) -> BTreeMap<Inst, Inst> {
     // A block to enter, or the table entry to restore once the subtree of a block is done.
     enum VoucherStep {

@@ -19,8 +19,8 @@
 //! remaining one.
 //!
 //! *Why correct*: the operands are available before the branch, and control enters one of the arms
-//! next, so every path that computes the operation now computed it before. The operation cannot
-//! trap and depends on its operands alone.
+//! next. Every path that computes the operation now computed it before. The operation cannot trap
+//! and depends on its operands alone.
 //!
 //! *Cost*: linear in instructions and operands, with hashing. An operation is examined once for
 //! each branch above which it moves, and takes the place of another there.

@@ -7,8 +7,8 @@
 //! (of a global or a size) moves from any block of such a loop.
 //!
 //! *Does not*: create preheaders (`preheaders` and `loop_canon` do); move constants for their own
-//! sake, since a code generator materializes a constant at its use for less than the cost of a
-//! register across a loop. A constant moves along with an operation that needs it.
+//! sake. A code generator materializes a constant at its use for less than the cost of a register
+//! across a loop. A constant moves along with an operation that needs it.
 //!
 //! *Needs on entry*: a preheader for each loop out of which operations should move.
 //!
@@ -146,7 +146,8 @@ struct InvariantSearch<'a> {
     writes: Vec<bool>,
     /// By moved value: the innermost loop around its new place.
     moved: BTreeMap<Value, Option<Loop>>,
-    /// The headers in which no effect and no possible trap stays, nor moves there.
+    /// The headers without an instruction that has an effect or may trap, after the moves decided
+    /// so far.
     harmless: BTreeSet<Block>,
 }
 
@@ -248,8 +249,8 @@ impl<'a> InvariantSearch<'a> {
         found
     }
 
-    /// Follows an operation that may trap outward from the preheader of a loop, while that block is
-    /// the header of the next outer loop and contains no effect or possible trap.
+    /// Follows an operation that may trap outward from the preheader of a loop. It continues while
+    /// that block is the header of the next outer loop and contains no effect or possible trap.
     fn last_header(&self, mut id: Loop, leaves: impl Fn(Loop) -> bool) -> Loop {
         while let HoistTarget::Preheader(block) = (self.place)(id)
             && let Some(outer) = self.forest.parent(id)

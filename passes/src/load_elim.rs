@@ -9,7 +9,7 @@
 //!
 //! *Does not*: add a parameter where a value is known on each incoming edge but differs among them;
 //! forward to a read of another width, or of part of the stored bytes; look past more than
-//! [`ir::memory_ssa::STEPS`] writes and joins; distinguish pointers other than by constants.
+//! [`ir::memory_ssa::STEPS`] writes and merges; distinguish pointers other than by constants.
 //!
 //! *Needs on entry*: nothing. The pass finds most equal addresses after `cse`.
 //!
@@ -20,12 +20,12 @@
 //! *Effect on mappings*: links the removed read with the known value, whose live range may grow. A
 //! backward transition takes that value for the base's read.
 //!
-//! *Why correct*: [`ir::memory_ssa::Clobbers`] names a definition (a write, a join or the entry)
-//! that dominates the read, such that no write between the definition and the read changes the
-//! place. Two equal reads with the same definition read the same contents. The first dominates, so
-//! its latest result is the one of the same iteration. The operand of a dominating write is
-//! available likewise. A read that may trap goes too: an access of the same bytes at the same
-//! address dominates it and has not trapped.
+//! *Why correct*: [`ir::memory_ssa::Clobbers`] names a definition (a write, a merge or the entry)
+//! that dominates the read. No write between the definition and the read changes the place. Two
+//! equal reads with the same definition read the same contents. The first dominates, so its latest
+//! result is the one of the same iteration. The operand of a dominating write is available
+//! likewise. A read that may trap goes too: an access of the same bytes at the same address
+//! dominates it and has not trapped.
 //!
 //! *Cost*: linear in instructions, times a constant for each read (the limit above).
 

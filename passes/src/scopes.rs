@@ -1,4 +1,4 @@
-//! Walks down the dominator tree with tables of what dominates the current block.
+//! Walks down the dominator tree with tables of the values that dominate the current block.
 
 use ir::Block;
 use ir::dom::DomTree;

@@ -1,7 +1,7 @@
 //! Proves every claim with every solver of the machine, and prints the results.
 //!
 //! The exit status is 0 if enough solvers prove every claim; 1 if a claim is refuted or lacks
-//! proofs; 2 if no solver is there.
+//! proofs; 2 if fewer solvers than `--least` are installed, or on any other error.
 
 mod report;
 

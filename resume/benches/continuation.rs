@@ -1,6 +1,6 @@
 //! The cost of a continuation, and of adding points to a version, by size of the function.
-//! Throughput is in instructions copied. Compare its inverse, the time for one instruction: it
-//! should not grow with the size.
+//! Throughput is in instructions copied. Its inverse, the time for one instruction, should not grow
+//! with the size.
 //!
 //!     cargo bench -p osier-resume --bench continuation
 
@@ -85,7 +85,7 @@ fn units(size: usize) -> Function {
     b.finish().expect("complete")
 }
 
-/// The empty entry, at a landing point with half of the function behind it.
+/// An entry without steps, at a landing point with half of the function behind it.
 fn entry_in_the_middle(function: &Function) -> Entry {
     let insts: Vec<_> = function.all_insts().collect();
     let target = Point::before(insts[insts.len() / 2]);

@@ -1,9 +1,8 @@
 //! Versions with OSR points: adds side exits to a version, before chosen instructions.
 //!
 //! Instrumentation splits a block before each point. The first part then ends in a test of the
-//! point and a branch: to a side exit, which hands the point's values over and does nothing else,
-//! or to the rest of the block. Nothing else changes. A run that takes no side exit behaves as in
-//! the version.
+//! point and a branch. The branch leads to a side exit, which only hands over the values of the
+//! point, or to the rest of the block. A run that takes no side exit behaves as in the version.
 
 use crate::copy::{Origins, spec};
 use cranelift_entity::EntityRef;
@@ -16,6 +15,7 @@ use ir::{
     Value,
 };
 use std::fmt;
+use transition::VersionKey;
 use transition::mapping::{Assign, Entry, Mapping, Replay};
 
 /// When a guard fires.
@@ -52,7 +52,7 @@ pub struct PointSpec {
     pub at: Point,
     /// When the run exits.
     pub condition: Condition,
-    /// The values handed over. They need not be live: to hand a kept value over is the use that
+    /// The values handed over. They need not be live: handing over a kept value is the use that
     /// keeps it.
     pub values: Vec<Value>,
 }
@@ -65,8 +65,8 @@ impl PointSpec {
     }
 
     /// A point that hands over all live values and the arguments of the function, for use where the
-    /// target version is not known yet. Entries of every level below `osr::Level::Avail` find
-    /// all values that they require among them. Cost: that of liveness.
+    /// target version is not known yet. They include all values that an entry of a level below
+    /// `osr::Level::Avail` requires. Cost: that of liveness.
     ///
     /// # Panics
     /// When the version does not have the point.
@@ -102,6 +102,8 @@ pub struct Instrumented {
     pub origins: Origins,
     /// The points, by number.
     pub points: Vec<PointInfo>,
+    /// The version without points.
+    pub(crate) of: VersionKey,
     /// By instruction of the version: its copy.
     insts: Vec<PackedOption<Inst>>,
     /// By value of the version: its copy.
@@ -187,10 +189,10 @@ impl fmt::Display for InstrumentError {
 
 impl std::error::Error for InstrumentError {}
 
-/// Adds OSR points to a version. Point k of the list gets the number k. Of several points before
-/// one instruction, the code tests the first one first. Points in unreachable code, and points
-/// behind one that always exits, are listed in the result; no run visits them. Cost: near linear in
-/// the version and the points.
+/// Adds OSR points to a version. Point k of the list gets the number k. The code tests several
+/// points before one instruction in the order of the list. The result also lists points in
+/// unreachable code and points behind one that always exits; no run visits them. Cost: near linear
+/// in the version and the points.
 ///
 /// # Errors
 /// See [`InstrumentError`].
@@ -217,7 +219,8 @@ pub fn instrument(
         types: spec.values.iter().map(|v| version.value_type(*v)).collect(),
     };
     let points = points.iter().map(info).collect();
-    Ok(Instrumented { function, origins: copier.origins, points, insts, values })
+    let of = VersionKey::of(version);
+    Ok(Instrumented { function, origins: copier.origins, points, of, insts, values })
 }
 
 fn check(version: &Function, cfg: &Cfg, points: &[PointSpec]) -> Result<(), InstrumentError> {
@@ -267,7 +270,7 @@ struct Copier<'v> {
     builder: FunctionBuilder,
     /// By block of the version: its copy, or the first part of its copy.
     blocks: Vec<PackedOption<Block>>,
-    /// By point that a run visits and may stay at: the block for the code behind it.
+    /// By point that a run may pass: the block for the code behind it.
     parts: Vec<PackedOption<Block>>,
     insts: Vec<PackedOption<Inst>>,
     values: Vec<PackedOption<Value>>,
@@ -329,7 +332,7 @@ impl<'v> Copier<'v> {
         for inst in self.version.block_insts(block) {
             let mut point = self.first[inst.index()];
             while point != NONE {
-                // Nothing stands behind this point: neither code nor further points get a block.
+                // No run passes this point: neither code nor further points behind it get a block.
                 if self.points[point as usize].condition == Condition::Always {
                     return;
                 }
@@ -342,7 +345,7 @@ impl<'v> Copier<'v> {
     fn fill(&mut self, block: Block) {
         let version = self.version;
         self.builder
-            .switch_to(self.blocks[block.index()].expect("a block that is come to was made"));
+            .switch_to(self.blocks[block.index()].expect("every reachable block has a copy"));
         for inst in version.block_insts(block) {
             // Points before their instruction: an entry that lands at the instruction's copy is
             // behind all of them ([`Instrumented::entry`]).
@@ -357,7 +360,7 @@ impl<'v> Copier<'v> {
             let value =
                 |v: Value| values[v.index()].expect("definitions come first in reverse postorder");
             let target = |t: &Target| Target {
-                block: blocks[t.block.index()].expect("what is come to was made"),
+                block: blocks[t.block.index()].expect("reachable code was copied"),
                 args: t.args.iter().map(|v| value(*v)).collect(),
             };
             let copy = self.builder.insert(spec(version, inst, value, target));
@@ -406,7 +409,7 @@ impl<'v> Copier<'v> {
         let values: Vec<Value> = spec
             .values
             .iter()
-            .map(|v| self.values[v.index()].expect("what a point hands over is available"))
+            .map(|v| self.values[v.index()].expect("the values of a point are available"))
             .collect();
         self.builder.insert(InstSpec {
             imm: number,

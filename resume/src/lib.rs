@@ -1,10 +1,10 @@
-//! Code made of versions: with OSR points to exit through, and from where entries land.
+//! Functions made of versions: versions with OSR points, and continuations behind landing points.
 //!
-//! [`instrument`] copies a version and puts OSR points into it; [`continuation()`] makes the rest
-//! of a version behind an entry a function of its own, whose entry block runs the compensation code
-//! and jumps to the landing point. Both build through [`ir::FunctionBuilder`], into families of
-//! their own, and the results are ordinary functions: verified, optimized, interpreted and compiled
-//! like any other.
+//! [`instrument`] copies a version and puts OSR points into it. [`continuation()`] makes a function
+//! of the code of a version behind a landing point. Its entry block runs the compensation code and
+//! jumps to the landing point. Both build through [`ir::FunctionBuilder`], into families of their
+//! own. The results are ordinary functions: verified, optimized, interpreted and compiled like any
+//! other.
 
 mod continuation;
 mod copy;

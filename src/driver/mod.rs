@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "bug in pass reads_too_early on @f: its log does not replay")]
-    fn a_log_that_leaves_something_out_is_caught() {
+    fn an_incomplete_log_is_caught() {
         let module = module();
         let (_, base) = module.defined().next().expect("one function");
         let applied = apply(base, &ReadsTooEarly, &mut Fuel::UNLIMITED.clone());
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_of_a_pipeline_leads_from_the_base_to_what_it_made() {
+    fn the_log_of_a_pipeline_replays_to_its_result() {
         let module = module();
         let (_, base) = module.defined().next().expect("one function");
         let pipeline = passes::parse("canonical,O1").expect("known");

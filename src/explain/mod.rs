@@ -296,7 +296,7 @@ impl Teller<'_> {
     fn unmapped(&self, unmapped: &Unmapped) -> Why {
         let (name, text) = (unmapped.reason.name(), unmapped.reason.to_string());
         // The blocking instruction may be a store that only the source version has. Show it there
-        // (`explanations_of_all_points_are_what_the_report_counts`).
+        // (`explanations_of_all_points_match_the_report`).
         let home =
             |inst: Inst| if self.to.version.version.has_inst(inst) { &self.to } else { &self.from };
         Why {

@@ -61,7 +61,7 @@ pub type ExportedParts = (Certificate, [(Mapping, MappingFacts); 2]);
 /// If the header is malformed, a function occurs twice or does not end, or the count of functions
 /// is wrong.
 pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
-    let error = |line: usize, what: &str| ReadError { line, what: what.to_owned() };
+    let error = |line: usize, what: &str| ReadError { line, what: shortened(what) };
     let mut lines = text.lines().zip(1..);
     let mut expect = |word: &'static str| match lines.next() {
         Some((line, _)) if line == word || (line.starts_with(word) && word.ends_with(' ')) => {

@@ -76,7 +76,7 @@ fn word(line: &str, index: usize, by: &str) -> String {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_its_line() {
+fn unreadable_mappings_are_refused_with_their_line() {
     let sample = sample();
     let term = sample.line("term ", |_| true);
     let anchor = sample.line("anchor ", |_| true);
@@ -92,9 +92,9 @@ fn what_cannot_be_read_is_refused_with_its_line() {
         (sample.with(&term, &word(&term, 4, "rule:no-such-rule:0:-:-")), "no-such-rule"),
         (sample.with(&term, &word(&term, 4, "because")), "because"),
         (sample.with(&entry, &format!("{entry}\n{entry}")), "ascend"),
-        (sample.with(&entry, "entry"), ""),
-        (sample.with(&entry, &format!("{entry} x")), ""),
-        (format!("{}end\n", sample.text), ""),
+        (sample.with(&entry, "entry"), "the line ends too early"),
+        (sample.with(&entry, &format!("{entry} x")), "unexpected `x`"),
+        (format!("{}end\n", sample.text), "expected `function NAME`"),
         (String::new(), "the file ends where `osier-mapping 1` is expected"),
         ("\0".repeat(100), "1: expected"),
     ];
@@ -105,7 +105,7 @@ fn what_cannot_be_read_is_refused_with_its_line() {
 }
 
 #[test]
-fn what_is_wrong_is_not_proved_and_says_which_check_failed() {
+fn wrong_mappings_are_rejected_by_the_named_check() {
     let sample = sample();
     let whole = sample.judged(&sample.text).expect("readable");
     assert!(whole.held > 20 && whole.dropped.is_empty());

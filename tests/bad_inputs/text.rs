@@ -1,6 +1,6 @@
 //! Wrong and extreme modules in the text form.
 
-use crate::{put_through, refusal, run};
+use crate::bad_inputs::{put_through, refusal, run};
 use insta::assert_snapshot;
 use interp::Outcome;
 use ir::Module;
@@ -64,7 +64,7 @@ fn a_line_of_a_hundred_megabytes_is_refused_with_a_short_message() {
 }
 
 #[test]
-fn nothing_is_a_module_too() {
+fn an_empty_text_is_a_module() {
     for text in ["", "\u{feff}", "\r\n\r\n", "; nothing\r\n", "memory @m 1\n"] {
         let module = accepted(text);
         assert_eq!(put_through(&module), 0, "{text:?}");

@@ -1,6 +1,6 @@
 //! WebAssembly modules that the importer rejects, and programs that must trap, optimized or not.
 
-use crate::{put_through, refusal, run};
+use crate::bad_inputs::{put_through, refusal, run};
 use interp::{Limits, Machine, NoHost, NoObserver, Outcome};
 use ir::{Module, TrapKind};
 use osier::driver::{self, Format, Vigilance, load, optimize};
@@ -128,7 +128,7 @@ const ENDS: &[(&str, Result<u64, TrapKind>)] = &[
 ];
 
 #[test]
-fn what_traps_traps_and_nothing_else_does() {
+fn programs_trap_exactly_where_prescribed() {
     for (body, ends) in ENDS {
         let module = accepted(&format!(
             "(module (memory 1 2) (table 3 funcref) (elem (i32.const 0) $seven $other)

@@ -1,4 +1,4 @@
-//! The permission to run what nobody proved, claimed without the oracles' door.
+//! The permission to run unproved code, claimed without the oracles' door.
 use check::Unproved;
 
 fn forge() -> Unproved {

@@ -65,7 +65,7 @@ fn a_handler_gets_typed_values_in_its_slots_and_gives_the_results() {
 }
 
 #[test]
-fn a_handler_that_is_wrong_ends_the_run_by_name() {
+fn a_wrong_handler_ends_the_run_with_a_named_error() {
     let pair = Pair::new(SUM);
     let func = pair.func;
     type Answer = fn(&mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd>;
@@ -201,7 +201,7 @@ fn interruptible(native: bool) -> (Vm, osier::ir::Func) {
 }
 
 #[test]
-fn an_inner_loop_sees_what_its_outer_loop_saw_before() {
+fn an_inner_loop_reads_the_signals_anew() {
     for native in [true, false] {
         let (mut vm, func) = interruptible(native);
         for _ in 0..2 {

@@ -182,7 +182,7 @@ fn result() -> u64 {
 }
 
 #[test]
-fn whoever_goes_on_has_what_an_exit_hands_over() {
+fn both_kinds_of_exits_hand_over_the_same_values() {
     let pair = Pair::new(&text());
     for exits in [Exits::Stored, Exits::Described] {
         for effort in [Effort::Least, Effort::Most] {

@@ -114,7 +114,7 @@ fn functions_of_later_modules_are_called_through_tables() {
 }
 
 #[test]
-fn points_lead_and_flags_are_as_before() {
+fn extending_keeps_the_targets_and_flags_of_points() {
     let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
     let mut vm = vm(&engine, &pair.module);
     let slow = pair.at_head(&engine, false, Condition::Flag);
@@ -208,7 +208,7 @@ fn loops_of_later_modules_turn_hot() {
 }
 
 #[test]
-fn earlier_modules_are_let_go() {
+fn earlier_modules_are_freed() {
     let engine = engine(Config::default());
     let mut last = caller();
     let mut vm = vm(&engine, &last);
@@ -308,7 +308,7 @@ fn another_beginning_is_refused() {
 }
 
 #[test]
-fn what_there_is_no_room_for_changes_nothing() {
+fn a_module_beyond_the_limits_changes_nothing() {
     for bounds in [Bounds::Guarded, Bounds::Checked] {
         let engine = engine(Config { bounds, ..Config::default() });
         let first = caller();
@@ -337,7 +337,7 @@ fn what_there_is_no_room_for_changes_nothing() {
 }
 
 #[test]
-fn a_module_with_a_segment_outside_is_there() {
+fn a_module_with_a_segment_out_of_bounds_is_taken_up() {
     let engine = engine(Config::default());
     let first = caller();
     let mut vm = vm(&engine, &first);
@@ -374,7 +374,7 @@ fn a_module_with_a_segment_outside_is_there() {
 }
 
 #[test]
-fn a_machine_that_was_changed_past_its_owner_is_not_extended() {
+fn a_machine_changed_without_its_vm_is_not_extended() {
     let engine = engine(Config::default());
     let first = caller();
     let second = behind(&first, CALLEE);
@@ -392,7 +392,7 @@ fn a_machine_that_was_changed_past_its_owner_is_not_extended() {
 fn without_address_space_nothing_changes() {
     // No other test may allocate address space meanwhile.
     in_a_process_of_its_own(
-        "extended::without_address_space_nothing_changes",
+        "embed::extended::without_address_space_nothing_changes",
         until_no_address_space_is_left,
     );
 }
@@ -411,7 +411,7 @@ fn until_no_address_space_is_left() {
 }
 
 #[test]
-fn a_machine_that_was_exchanged_or_extended_alone_is_told_of() {
+fn a_machine_exchanged_or_extended_alone_is_reported() {
     let pair = Pair::new(SUM);
     for bounds in [Bounds::Guarded, Bounds::Checked] {
         let engine = engine(Config { bounds, ..Config::default() });

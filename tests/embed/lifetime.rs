@@ -11,12 +11,15 @@ use std::sync::Arc;
 #[test]
 fn code_lives_as_long_as_it_is_needed_and_no_longer() {
     // No other test may compile meanwhile.
-    in_a_process_of_its_own("lifetime::code_lives_as_long_as_it_is_needed_and_no_longer", || {
-        nothing_is_left();
-        code_outlives_the_run_that_is_in_it();
-        no_memory_is_writable_and_executable();
-        super::misuse::a_panic_below_a_handler_keeps_no_code();
-    });
+    in_a_process_of_its_own(
+        "embed::lifetime::code_lives_as_long_as_it_is_needed_and_no_longer",
+        || {
+            nothing_is_left();
+            code_outlives_the_run_that_is_in_it();
+            no_memory_is_writable_and_executable();
+            super::misuse::a_panic_below_a_handler_keeps_no_code();
+        },
+    );
 }
 
 fn nothing_is_left() {
@@ -26,7 +29,7 @@ fn nothing_is_left() {
         let mut vm = vm(&engine, &pair.module);
         let fast = pair.at_head(&engine, true, Condition::Countdown(5));
         let slow = pair.at_head(&engine, false, Condition::Countdown(5));
-        // Each leads into the other, so reference counts with a cycle would keep both.
+        // Each version leads into the other, so a cycle of reference counts would keep both.
         vm.adopt(&fast, vec![Action::Ask]).expect("it fits");
         vm.install(&slow, vec![pair.leading(&engine, true, &fast)]).expect("it fits");
         vm.relink(&fast, 0, pair.leading(&engine, false, &slow)).expect("it fits");
@@ -48,7 +51,7 @@ fn refused_code_is_not_kept(pair: &Pair) {
     let small = engine(Config { code_bytes: 16, ..Config::default() });
     let before = live_code();
     engine_refuses(&small, pair);
-    assert_eq!(live_code(), before, "what was refused is gone");
+    assert_eq!(live_code(), before, "the rejected code is gone");
 }
 
 fn engine_refuses(small: &osier::jit::Engine, pair: &Pair) {
@@ -58,7 +61,7 @@ fn engine_refuses(small: &osier::jit::Engine, pair: &Pair) {
     );
 }
 
-/// Drops the source version, and everything else, in the middle of its run.
+/// Releases the source version in the middle of its run, and drops the last handle of it.
 struct LetsGo {
     leaving: Option<Arc<Version>>,
     into: Option<Arc<Continuation>>,

@@ -85,7 +85,7 @@ fn improving_a_continuation_keeps_its_parameters() {
 }
 
 #[test]
-fn improving_a_version_keeps_what_its_points_hand_over() {
+fn improving_a_version_keeps_the_values_of_its_points() {
     let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
     let at = head(&pair.base);
     let point = |values| PointSpec { at, condition: Condition::Flag, values };
@@ -103,7 +103,7 @@ fn improving_a_version_keeps_what_its_points_hand_over() {
 }
 
 #[test]
-fn improving_a_continuation_keeps_what_its_points_hand_over() {
+fn improving_a_continuation_keeps_the_values_of_its_points() {
     let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
     let target = pair.at_head(&engine, true, Condition::Flag);
     let entry = pair.loop_entry();
@@ -177,7 +177,7 @@ fn a_mapping_of_another_function_leads_nowhere() {
 }
 
 #[test]
-fn a_loop_goes_on_in_its_own_function() {
+fn a_loop_continues_in_its_own_function_alone() {
     let twice = format!(
         "{SUM}{}",
         SUM.split_once("func").expect("a function").1.replacen(" @sum", "func @other", 1)
@@ -329,7 +329,7 @@ pub(crate) fn a_panic_below_a_handler_keeps_no_code() {
 }
 
 #[test]
-fn a_handler_is_not_handed_what_it_has_called() {
+fn a_handler_does_not_resume_a_function_that_it_called() {
     let pair = Pair::new(ASKS);
     let (mut vm, _) = handing(&pair, CallsOn(pair.func, vec![100]));
     let ended = invoke(&mut vm, pair.func, &[100]);

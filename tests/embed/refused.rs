@@ -103,7 +103,7 @@ fn a_version_with_points_belongs_to_one_machine() {
 }
 
 #[test]
-fn what_does_not_belong_together_is_refused() {
+fn mismatched_versions_machines_and_functions_are_rejected() {
     let (pair, same) = (Pair::new(SUM), Pair::new(SUM));
     let guarded = engine(Config::default());
     let checked = engine(Config { bounds: osier::jit::Bounds::Checked, ..Config::default() });
@@ -133,7 +133,7 @@ fn what_does_not_belong_together_is_refused() {
 }
 
 #[test]
-fn points_that_are_not_there_are_refused() {
+fn nonexistent_points_are_rejected() {
     let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
     let at = head(&pair.opt);
     let inner = Inst::from_u32(9999);
@@ -143,6 +143,7 @@ fn points_that_are_not_there_are_refused() {
     };
     for (points, says) in [
         (spec(Point::before(inner), vec![]), "inst"),
+        // A point that exists, as a control.
         (spec(at, pair.opt.block_params(pair.opt.inst_block(at.inst())).to_vec()), ""),
     ] {
         match compiled(&points) {
@@ -206,7 +207,7 @@ fn refused_with_values(count: usize) {
 }
 
 #[test]
-fn a_point_that_leads_nowhere_ends_the_run() {
+fn a_point_without_a_target_ends_the_run() {
     let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
     let mut vm = vm(&engine, &pair.module);
     let slow = pair.at_head(&engine, false, Condition::Countdown(3));

@@ -6,10 +6,11 @@ use osier::jit::{
     Action, Condition, Config, Continuation, Engine, Interrupt, MachineCode, OpenPoint, RunError,
     Tier, Tiering, Version, Vm,
 };
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
 #[test]
-fn what_may_be_sent_and_shared() {
+fn handles_are_send_and_sync() {
     fn sent<T: Send>() {}
     fn shared<T: Send + Sync>() {}
     sent::<Vm>();
@@ -70,7 +71,9 @@ fn threads_compile_and_run_side_by_side() {
 struct Background {
     made: mpsc::Receiver<Arc<Continuation>>,
     again: Arc<Continuation>,
-    waited: u64,
+    /// The number of further questions after which the run waits for the other thread.
+    patience: u64,
+    arrived: Arc<AtomicBool>,
 }
 
 impl Tiering for Background {
@@ -79,14 +82,17 @@ impl Tiering for Background {
         _tier: &mut Tier<'_>,
         _at: OpenPoint<'_>,
     ) -> Result<Arc<Continuation>, RunError> {
-        match self.made.try_recv() {
-            Ok(made) => Ok(made),
-            Err(_) => {
-                self.waited += 1;
+        let made = match self.made.try_recv() {
+            Err(mpsc::TryRecvError::Empty) if self.patience > 0 => {
+                self.patience -= 1;
                 std::thread::yield_now();
-                Ok(Arc::clone(&self.again))
+                return Ok(Arc::clone(&self.again));
             }
-        }
+            Err(_) => self.made.recv().expect("the thread sends a continuation"),
+            Ok(made) => made,
+        };
+        self.arrived.store(true, Ordering::Relaxed);
+        Ok(made)
     }
 }
 
@@ -110,20 +116,20 @@ fn code_is_compiled_in_the_background_while_the_loop_runs() {
             sender.send(into).expect("somebody waits");
         })
     };
-    vm.set_tiering(Box::new(Background { made, again: stay, waited: 0 }));
+    // The point fires 200,000 times, so the run waits before its loop ends.
+    let (patience, arrived) = (100_000, Arc::new(AtomicBool::new(false)));
+    let tiering = Background { made, again: stay, patience, arrived: Arc::clone(&arrived) };
+    vm.set_tiering(Box::new(tiering));
     let n = 200_000_000;
+    assert_eq!(closed_form(1000, 7), sum(1000, 7));
     assert_eq!(invoke(&mut vm, pair.func, &[n, 7]), Ok(Outcome::Returned(vec![closed_form(n, 7)])));
     compiles.join().expect("it was compiled");
+    assert!(arrived.load(Ordering::Relaxed), "the run entered the compiled code");
     assert!(vm.transitions().iter().map(|made| made.count).sum::<u64>() >= 1);
 }
 
 /// The result of [`sum`] in closed form.
 fn closed_form(n: u64, k: u64) -> u64 {
     let total = u128::from(k) * (u128::from(n) * (u128::from(n) - 1) / 2 + 3 * u128::from(n));
-    assert_eq!(closed_form_is_right_for(1000), sum(1000, 7));
     total as u64
-}
-
-fn closed_form_is_right_for(n: u64) -> u64 {
-    7 * (n * (n - 1) / 2 + 3 * n)
 }

@@ -174,18 +174,18 @@ impl<'a> Twins<'a> {
         let before = self.fuel();
         let wanted = self.machine.invoke(func, args, hosts[0], &mut NoObserver);
         let found = match self.optimized {
-            // The policy chooses what to optimize and to compile.
+            // The policy selects the functions to optimize and to compile.
             true => self.vm.invoke(func, args, hosts[1]),
             false => native::invoke(&mut self.vm, func, args, hosts[1]),
         };
-        let found = found.map_err(|e| self.told(&e.to_string()))?;
+        let found = found.map_err(|e| self.tag(&e.to_string()))?;
         self.apart |= is_limit(&wanted) || is_limit(&found);
         let differs = if self.apart {
             self.limit_difference(&wanted, &found)
         } else {
             self.end_difference(&wanted, &found, before)
         };
-        differs.map_or(Ok(wanted), |what| Err(self.told(&what)))
+        differs.map_or(Ok(wanted), |what| Err(self.tag(&what)))
     }
 
     /// The remaining fuel of both, the native machine's first.
@@ -206,7 +206,7 @@ impl<'a> Twins<'a> {
         if !is_alike {
             return Some(format!("native: {found}; interpreted: {wanted}"));
         }
-        // A run that returned has executed whole blocks, so it has paid what the interpreter pays.
+        // A run that returned has executed whole blocks, so it has paid as much as the interpreter.
         let used = [0, 1].map(|i| before[i] - self.fuel()[i]);
         let differs =
             self.fueled && !self.optimized && found.returned().is_some() && used[0] != used[1];
@@ -215,7 +215,7 @@ impl<'a> Twins<'a> {
 
     /// The difference if one of the runs has reached a limit.
     fn limit_difference(&self, wanted: &Outcome, found: &Outcome) -> Option<String> {
-        // Without fuel, no run ends for want of it.
+        // A native run that does not count fuel never runs out of it.
         let endless = matches!(wanted, Outcome::OutOfFuel(_)) && !self.fueled;
         // Native code pays for a block at its start, even if the run does not reach the block's
         // end.
@@ -230,7 +230,7 @@ impl<'a> Twins<'a> {
         )
     }
 
-    fn told(&self, what: &str) -> String {
+    fn tag(&self, what: &str) -> String {
         format!("{}: {what}", self.name)
     }
 
@@ -246,16 +246,16 @@ impl<'a> Twins<'a> {
         let native = self.vm.machine();
         let traces = [native, &self.machine].map(Machine::trace);
         if let Some(what) = first_difference(traces.map(Trace::effects)) {
-            return Err(self.told(&what));
+            return Err(self.tag(&what));
         }
         if traces[0].digest() != traces[1].digest() || traces[0].count() != traces[1].count() {
-            return Err(self.told("the effects differ"));
+            return Err(self.tag("the effects differ"));
         }
         if !native.same_memory(&self.machine) {
-            return Err(self.told("memories, tables, globals or dropped segments differ"));
+            return Err(self.tag("memories, tables, globals or dropped segments differ"));
         }
         if native.memory_digest() != native.computed_memory_digest() {
-            return Err(self.told("the digest does not match the contents of memories and globals"));
+            return Err(self.tag("the digest does not match the contents of memories and globals"));
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
-//! Large, odd and borderline cases: many parameters and results, wide branches, long functions,
-//! infinite recursion, growth, addresses at the end of memories, tables with odd contents, hosts
-//! that end runs, and every amount of fuel.
+//! Large, odd and borderline cases: many parameters and results, wide branches, long functions and
+//! infinite recursion. Further cases are growth, addresses at the end of memories, tables with odd
+//! contents, hosts that end runs, and every amount of fuel.
 
 use crate::both::{Setting, Share, Twins, on_a_large_stack, settings};
 use interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome, TraceLevel};

@@ -1,5 +1,6 @@
-//! Native code against the interpreter: every operation on values at every type, every path of a
-//! float through a function, generated programs (compiled at once or when hot), and extreme cases.
+//! Native code against the interpreter: every operation on values at every type, and every path of
+//! a float through a function. Also generated programs (compiled at once or when hot), and extreme
+//! cases.
 //!
 //! `OSIER_NATIVE_PROGRAMS=10000 cargo test --release --test native generated` sets the number of
 //! generated programs.

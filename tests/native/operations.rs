@@ -13,17 +13,6 @@ use jit::Vm;
 use osier::native;
 use std::sync::Arc;
 
-const TYPES: [Type; 8] = [
-    Type::I8,
-    Type::I16,
-    Type::I32,
-    Type::I64,
-    Type::F32,
-    Type::F64,
-    Type::FuncRef,
-    Type::ExternRef,
-];
-
 /// An operation with its types.
 #[derive(Clone, Debug)]
 struct Typed {
@@ -36,8 +25,8 @@ struct Typed {
 fn operations() -> Vec<Typed> {
     let mut found = Vec::new();
     for opcode in Opcode::ALL.iter().copied().filter(|opcode| is_evaluated(*opcode)) {
-        for ty in TYPES.into_iter().filter(|ty| opcode.allows_type(*ty)) {
-            for first in TYPES {
+        for ty in Type::ALL.into_iter().filter(|ty| opcode.allows_type(*ty)) {
+            for first in Type::ALL {
                 let lists = [vec![first], vec![first, first], vec![first, ty, ty]];
                 let fits = lists.into_iter().filter(|operands| accepts(opcode, ty, operands));
                 found.extend(fits.map(|operands| Typed { opcode, ty, operands }));

@@ -26,7 +26,8 @@ use std::sync::Arc;
 pub(crate) struct Report {
     /// The reasons why it fails; empty if it passes.
     pub(crate) failures: Vec<String>,
-    /// The file with its blocks rewritten, if they were to be.
+    /// The file with rewritten blocks; `None` without a request to write them, and for a file
+    /// without blocks.
     pub(crate) blessed: Option<String>,
 }
 

@@ -116,7 +116,7 @@ const BROKEN: &[Broken] = &[
         message: "expected Returns([3]), before optimization Returns([2])",
     },
     Broken {
-        rule: "exit_that_is_none",
+        rule: "exit_that_does_not_happen",
         head: ";; p\n;@ run: @f(1) leaves 3 (1, 2)",
         tail: "",
         message: "expected Leaves(3, [1, 2])",
@@ -128,7 +128,7 @@ const BROKEN: &[Broken] = &[
         message: "expected `@function(arguments) == results`",
     },
     Broken {
-        rule: "trap_that_is_none",
+        rule: "trap_that_does_not_happen",
         head: ";; p\n;@ run: @f(1) traps unreachable",
         tail: "",
         message: "expected Traps(Unreachable)",
@@ -164,19 +164,19 @@ const BROKEN: &[Broken] = &[
         message: "expected `@function(arguments) == results`",
     },
     Broken {
-        rule: "error_that_is_none",
+        rule: "error_that_does_not_occur",
         head: ";; p",
         tail: "func @g() -> () {\nb:\n  return ;~ error: SSA-DOM-1 dominated\n}\n",
         message: "no SSA-DOM-1 here",
     },
     Broken {
-        rule: "error_that_is_another",
+        rule: "error_with_another_message",
         head: ";; p",
         tail: "func @g() -> () {\nb:\n  bogus ;~ error: PARSE nothing like it\n}\n",
         message: "no PARSE with `nothing like it` here",
     },
     Broken {
-        rule: "error_nobody_expects",
+        rule: "unexpected_error",
         head: ";; p\n;@ run: @f(1) == 2",
         tail: "func @g() -> () {\nb:\n  bogus\n}\n",
         message: "PARSE: expected an instruction",

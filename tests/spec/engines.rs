@@ -143,9 +143,9 @@ impl Instance {
 
 impl Engine {
     /// Whether an action may end like this instead of as wanted. The two must be equal, with two
-    /// exceptions of native code that the documentation of [`jit::Vm`] lists: the stack overflows
-    /// at another depth, and an out-of-bounds trap may be attributed to another access of the
-    /// function.
+    /// exceptions of native code that the documentation of [`jit::Vm`] lists. The stack may
+    /// overflow at another depth, and an out-of-bounds trap may be attributed to another access of
+    /// the function.
     pub(crate) fn may_end(&self, found: &Outcome, wanted: &Outcome) -> bool {
         let limit = |outcome: &Outcome| matches!(outcome, Outcome::StackOverflow(_));
         let outside = |outcome: &Outcome| {

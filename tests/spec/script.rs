@@ -246,11 +246,14 @@ impl Script {
                 Outcome::StackOverflow(_) => Ok(Held::Trap),
                 outcome => Err(outcome.to_string()),
             },
-            WastDirective::AssertMalformed { mut module, .. }
-            | WastDirective::AssertInvalid { mut module, .. } => match encode(&mut module) {
+            WastDirective::AssertMalformed { mut module, .. } => match encode(&mut module) {
                 Ok(bytes) => assert_refused(&bytes),
+                // A malformed text has no bytes; the parser of `wast` has rejected it.
                 Err(_) => Ok(Held::Refusal),
             },
+            WastDirective::AssertInvalid { mut module, .. } => {
+                assert_refused(&encode(&mut module).map_err(|error| error.to_string())?)
+            }
             WastDirective::AssertUnlinkable { mut module, message, .. } => {
                 let bytes = module.encode().map_err(|e| e.to_string())?;
                 match self.instantiate(&bytes) {

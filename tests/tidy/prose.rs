@@ -128,7 +128,9 @@ impl Counts {
         if 100 * self.heavy.len() > 2 * self.long {
             let (heavy, long) = (self.heavy.len(), self.long);
             let listed = self.heavy.join("\n    ");
-            findings.push(format!("{folder}: {heavy} of {long} long sentences\n    {listed}"));
+            findings.push(format!(
+                "{folder}: {heavy} of {long} long sentences are heavy\n    {listed}"
+            ));
         }
         findings
     }

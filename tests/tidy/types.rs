@@ -19,7 +19,8 @@ pub(crate) fn declared(sources: &[Source]) -> BTreeMap<String, Vec<String>> {
     declared
 }
 
-/// Adds the names behind `struct`, `enum`, `trait` and `union`, in modules of any depth but tests.
+/// Adds the names behind `struct`, `enum`, `trait` and `union`, in modules of any depth except
+/// tests.
 fn note(tokens: TokenStream, names: &mut Vec<String>) {
     let mut tokens = tokens.into_iter().peekable();
     let mut is_test = false;

@@ -3,8 +3,9 @@
 //! `jit` alone has unsafe code. `jit/UNSAFE.md` lists all of it, so that a reviewer sees each
 //! change: run the test with `OIR_BLESS=1` to write the list anew.
 
+use crate::code::identifiers_of;
+use crate::report;
 use crate::tree::{Source, sources};
-use crate::{identifiers_of, report};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -19,9 +20,8 @@ const HEADER: &str = "\
 
 Every unsafe block, function and implementation of the crate `jit`, by file and function, with its
 reason. For a function the reason is its contract. No other crate has unsafe code. The test
-`unsafe_code_is_listed` (`tests/tidy.rs`) writes this list with `OIR_BLESS=1`, and fails if it is
-out
-of date.
+`unsafe_code_is_listed` (`tests/tidy/unsafe_blocks.rs`) writes this list with `OIR_BLESS=1`, and
+fails if it is out of date.
 ";
 
 /// Phrases of a reason that leans on another one.
@@ -29,7 +29,7 @@ const BORROWED: [&str; 4] = ["as above", "same as", "likewise", "see above"];
 
 /// One use of `unsafe`.
 struct UnsafeUse {
-    /// What it is, and where: `block in f`.
+    /// The kind and the place of the use: `block in f`.
     place: String,
     /// The line of the keyword.
     line: usize,
@@ -157,7 +157,7 @@ fn uses(source: &Source) -> (Vec<UnsafeUse>, usize) {
     (collector.found, collector.others)
 }
 
-/// What is wrong with the reasons of one file. `texts` has the places of all reasons so far.
+/// The findings about the reasons of one file. `texts` has the places of all reasons so far.
 fn findings(path: &str, uses: &[UnsafeUse], texts: &mut BTreeMap<String, String>) -> Vec<String> {
     let mut findings = Vec::new();
     let mut last = None;

@@ -1,6 +1,6 @@
 //! Kernels of the corpus: every function in several versions, called through the exported function.
 
-use crate::chain::{Chain, Existence, Plain, grow, hop_graph};
+use crate::versions::chain::{Chain, Existence, Plain, grow, hop_graph};
 use interp::{Limits, NoHost};
 use ir::{Func, Module};
 use osr::VersionTree;

@@ -1,6 +1,6 @@
 //! Random programs: composed, direct and rebuilt mappings, and chains of hops.
 
-use crate::chain::{Chain, Existence, Plain, grow, hop_graph, pairs};
+use crate::versions::chain::{Chain, Existence, Plain, grow, hop_graph, pairs};
 use interp::{Limits, NoHost};
 use osr::{Level, VersionGraph, VersionTree};
 use transition::Demand;
@@ -119,7 +119,7 @@ fn mappings_made_apart_leave_values_undefined() {
         let lacks = found(|d| matches!(d, HopDifference::NotProvided { .. }));
         lacking += usize::from(lacks);
         undefined += usize::from(found(|d| matches!(d, HopDifference::Undefined { .. })));
-        // A run shows no difference unless some mapping lacks a value.
+        // A run shows a difference only if some mapping lacks a value.
         assert!(lacks || report.divergence_count == 0, "seed {seed}: {}", report.divergences[0]);
     }
     assert!(

@@ -1,10 +1,11 @@
-//! Composition: makes one mapping of two that follow each other.
+//! Composition: makes one mapping from two consecutive mappings.
 //!
 //! Let M lead from p to q, and N from q to r. The composed entry at a point of p is M's entry
 //! there, followed by N's entry at M's landing point. It is legal only if N's entry requires a
 //! subset of the values that M's entry provides. Agreement on live values is not enough: N's entry
 //! may read kept values, which are dead in q, and an entry that provides only live values leaves
-//! them undefined. The composed entry requires no more than M's and provides what N's does.
+//! them undefined. The composed entry requires a subset of the values that M's entry requires. It
+//! provides the values that N's entry provides.
 //!
 //! The same effects have run before both entries, so effects need no check. Memory needs none
 //! either, since neither entry changes it: entries that replay stores do not compose.
@@ -15,7 +16,7 @@ use ir::{Point, Value};
 use std::collections::HashMap;
 use std::fmt;
 
-/// Why two entries do not compose.
+/// The reason why two entries do not compose.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Refusal {
     /// The second mapping has no entry where the first one lands.
@@ -26,10 +27,10 @@ pub enum Refusal {
         value: Value,
     },
     /// One of the entries replays stores. Their order relative to the other entry's code would
-    /// matter, and an entry has no place to say it.
+    /// matter, and an entry cannot express that order.
     Replays,
-    /// One of the entries reads a value that it does not require, or a step that has not run. It is
-    /// not an entry at all.
+    /// One of the entries reads a value that it does not require, or a step that has not run. Such
+    /// an entry is malformed.
     Malformed,
 }
 
@@ -66,8 +67,8 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A condition under which two mappings, or two of their entries, compose. Why they are enough:
-/// `check::compose`.
+/// A condition under which two mappings, or two of their entries, compose. The documentation of
+/// `check::compose` explains why the conditions suffice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ComposeCondition {
     /// The second mapping leaves from the version that the first one leads to.
@@ -123,9 +124,9 @@ pub fn compose(first: &Mapping, second: &Mapping) -> Result<Composition, NotACha
     compose_without(first, second, None)
 }
 
-/// As [`compose`], with one condition left out: for experiments that show that each is needed. The
-/// composed entries are wrong then. A value that the condition would have refused is read under its
-/// own id, and replays are dropped.
+/// As [`compose`], with one condition left out, for experiments that show that each condition is
+/// needed. The composed entries are then wrong: a value that the condition would have refused is
+/// read under its own id, and replays are dropped.
 ///
 /// # Errors
 /// As for [`compose`], unless the condition on versions is left out.
@@ -165,7 +166,7 @@ fn compose_entries(
     if replays && asks(ComposeCondition::Replays) {
         return Err(Refusal::Replays);
     }
-    // Every value required counts, whether a step reads it or not
+    // Every required value counts, whether a step reads it or not
     // (`the_second_entry_may_require_only_provided_values`).
     let is_missing = |v: &&Value| !first.provides_value(**v);
     if let Some(value) = second.requires.iter().find(is_missing)
@@ -182,8 +183,8 @@ fn compose_entries(
     });
     let between = between.ok_or(Refusal::Malformed)?;
     let given = |value: Value| {
-        // Mappings made elsewhere reach this code too, so a read of a value that is not required is
-        // refused, even where the first entry happens to provide it.
+        // Mappings from other makers reach this code too. A read of a value that is not required is
+        // therefore refused, even where the first entry happens to provide the value.
         let is_required = second.requires.binary_search(&value).is_ok();
         if !is_required && asks(ComposeCondition::Steps) {
             return None;
@@ -195,8 +196,8 @@ fn compose_entries(
         }
     };
     let assigns = code.append(second, given).ok_or(Refusal::Malformed)?;
-    // The second entry need not read all that the first provides. Steps and values for the rest go,
-    // or else composed entries would grow with each hop of a chain.
+    // The second entry may read fewer values than the first provides. Steps and values for the
+    // others are removed. Otherwise, composed entries would grow with each hop of a chain.
     let (steps, assigns) = code.needed_for(assigns);
     let mut requires: Vec<Value> = steps
         .iter()
@@ -229,15 +230,15 @@ struct ComposedCode {
 
 impl ComposedCode {
     /// Appends the steps of an entry and returns its assignments in terms of this code. `given`
-    /// supplies the values that the entry reads. `None` when the entry reads a value or a step it
-    /// must not.
+    /// supplies the values that the entry reads. `None` when the entry reads a value or a step that
+    /// it must not read.
     fn append(
         &mut self,
         entry: &Entry,
         given: impl Fn(Value) -> Option<Operand>,
     ) -> Option<Vec<Assign>> {
-        // The operand that each step of `entry` has become, in order. A step that reads a later one
-        // finds nothing here, and the entry is refused.
+        // By step of `entry`: the operand that replaces it. A step that reads a later one finds no
+        // operand here, and the entry is refused.
         let mut done: Vec<Operand> = Vec::new();
         for step in &entry.steps {
             let args =
@@ -252,7 +253,7 @@ impl ComposedCode {
     /// The number of a step. An equal step has the same number.
     fn step(&mut self, step: Step) -> u32 {
         let ComposedCode { steps, known } = self;
-        // The bits belong to the key: two constants of one type differ in nothing else.
+        // The key includes the bits: two constants of one type differ in nothing else.
         *known.entry(step).or_insert_with_key(|step| {
             steps.push(step.clone());
             steps.len() as u32 - 1

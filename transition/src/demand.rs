@@ -1,14 +1,14 @@
-//! What an entry has to provide.
+//! The values that an entry must provide.
 
-/// Which values of the target version an entry has to provide at its landing point.
+/// The values of the target version that an entry must provide at its landing point.
 ///
-/// Example: where `%s` is summed up in a loop and never read again, [`Demand::Needed`] leaves `%s`
-/// out and [`Demand::Live`] asks for it.
+/// Example: a loop adds to `%s`, and no later code reads `%s`. [`Demand::Needed`] omits `%s`;
+/// [`Demand::Live`] includes it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Demand {
     /// The values that an effect, a trap, a branch or a result still depends on ([`ir::needed`]).
-    /// Values that feed dead code alone hold anything afterwards, and the levels count them as not
-    /// live.
+    /// After a transition, values that feed only dead code have arbitrary contents. The levels
+    /// count them as not live.
     #[default]
     Needed,
     /// Every live value, operands of dead code included: a debugger needs these.

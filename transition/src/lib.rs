@@ -1,9 +1,9 @@
 //! Transitions between versions of a function, as data.
 //!
-//! The floor below makers and judges: both speak of versions, points, entries and certificates in
-//! these types, and share nothing else. [`mapping`] holds the entries, [`certificate`] the evidence
-//! for them; [`VersionKey`] names versions, [`Side`] the two of a pair, and [`Correspondence`] what
-//! the log shows of both.
+//! This crate is below makers and judges. Both describe versions, points, entries and certificates
+//! in its types, and share nothing else. [`mapping`] holds the entries, [`certificate`] the
+//! evidence for them. [`VersionKey`] names versions, [`Side`] names the two versions of a pair, and
+//! [`Correspondence`] holds the facts that the log shows about both.
 
 pub mod certificate;
 mod compose;

@@ -5,8 +5,8 @@ use std::ops::{Index, IndexMut};
 
 /// One of two versions of a function: the one before an action log, or the one after it.
 ///
-/// A mapping is named by the side it leaves from: the forward mapping has its source
-/// [`Side::Before`] and its target [`Side::After`], the backward mapping the reverse.
+/// The name of a mapping comes from the side that it leaves. The forward mapping has its source
+/// [`Side::Before`] and its target [`Side::After`]; the backward mapping has the reverse.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Side {
     /// The version before the log.
@@ -68,7 +68,7 @@ impl<T> Pair<T> {
         Pair { before, after: of(Side::After) }
     }
 
-    /// The pair of what a function computes from each value, [`Side::Before`] first.
+    /// The pair of the results of a function, applied to [`Side::Before`] first.
     pub fn map<U>(self, mut f: impl FnMut(T) -> U) -> Pair<U> {
         let before = f(self.before);
         Pair { before, after: f(self.after) }

@@ -1,8 +1,8 @@
-//! Keys that tell versions apart, those of other families included.
+//! Keys that distinguish versions, also versions of different families.
 
 use ir::Function;
 
-/// The identity of a version: of its family, and of its place in the history of that family.
+/// The identity of a version: its family, and its place in the history of that family.
 ///
 /// Two versions have equal keys when their bases have equal text, ids included, and the same
 /// actions lead from the bases to them. A mapping for one of them is then a mapping for the other.

@@ -2,13 +2,12 @@
 //!
 //! Take two mappings between the same versions, one composed and one built directly. At one source
 //! point they may have different target points, provide different values, and compute them by
-//! different code. But if their entries have the same target point, every value that both provide
-//! must get the same contents. [`Agreement`] runs both entries on the states that a real run has at
-//! the source point, without making a transition.
+//! different code. If their entries share a target point, both entries must give equal contents
+//! to each value provided by both. [`Agreement`] runs both entries on the states that a
+//! real run has at the source point, without making a transition.
 //!
 //! Agreement proves neither mapping right. The state oracle ([`crate::state_oracle`]) compares
 //! entries with the target version.
-//! with the other version.
 
 use interp::{Control, Host, InstantiateError, Limits, Machine, NoObserver, Observer, Scope, View};
 use ir::{Func, Function, Inst, Module, Point, Value};

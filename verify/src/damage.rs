@@ -1,6 +1,6 @@
 //! Wrong mappings: entries with one random damage, to see which judge finds it (pool P2 in
-//! `docs/testing.md`). A damaged entry is in order otherwise, so that no formal check gives it
-//! away: it lists the values it reads as required, and as kept where they are not live. [`garble`]
+//! `docs/testing.md`). A damaged entry is well-formed otherwise, so that no formal check gives it
+//! away. It lists the values it reads as required, and those that are not live as kept. [`garble`]
 //! damages certificates, facts and mappings without such care.
 
 use crate::prng::Prng;
@@ -116,7 +116,8 @@ impl<'a> Damager<'a> {
         Damager { source, target, dom, live, values: [source, target].map(values) }
     }
 
-    /// The entry with one damage of this kind; `None` if it has nothing to damage in this way.
+    /// The entry with one damage of this kind; `None` if the entry has no part that such a damage
+    /// applies to.
     pub fn damage(
         &self,
         prng: &mut Prng,
@@ -144,7 +145,7 @@ impl<'a> Damager<'a> {
                 entry.replays.remove(prng.index(entry.replays.len()));
             }
             Damage::WrongReplay => self.wrong_replay(prng, point, &mut entry)?,
-            // These two damage the lists, which must therefore not be made anew.
+            // These two kinds damage the lists, so `list` must not compute them again.
             Damage::NotRequired | Damage::NotKept => return unlist(prng, kind, entry),
         }
         self.list(point, &mut entry);

@@ -6,8 +6,8 @@
 //! the runs end. [`agreement`] compares mappings with one another. [`generate`] makes random
 //! programs, and [`damage`] makes wrong mappings to try the judges on.
 //!
-//! Nothing here makes mappings, and nothing that this crate depends on was written to make them.
-//! The crate sees the versions, the mappings, and the meaning of the IR.
+//! This crate makes no mappings, and it depends on none of the crates that make them. It sees the
+//! versions, the mappings, and the meaning of the IR.
 
 pub mod agreement;
 pub mod damage;

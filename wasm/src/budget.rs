@@ -34,7 +34,7 @@ pub(crate) mod cost {
     pub(crate) const IMPORT: u64 = 700;
     /// A function of the module, without its body.
     pub(crate) const FUNCTION: u64 = 700;
-    /// An export, global, or segment.
+    /// An export, table, memory, tag, global or segment.
     pub(crate) const ITEM: u64 = 300;
     /// An entry of an element segment.
     pub(crate) const ELEMENT: u64 = 24;

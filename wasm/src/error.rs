@@ -97,9 +97,9 @@ impl fmt::Display for ImportError {
 impl std::error::Error for ImportError {}
 
 /// Phrases by which the validator rejects an unsupported part of WebAssembly, each with the common
-/// name of that part. The first phrase that a message contains decides, so a phrase must come
-/// before phrases it contains (tests: `unsupported_parts_are_rejected_by_name_and_offset`, and
-/// those of the WebAssembly specification).
+/// name of that part. The first phrase that a message contains decides, so a phrase must precede
+/// the phrases that it contains. `unsupported_parts_are_rejected_by_name_and_offset` and the tests
+/// of the WebAssembly specification check the names.
 const NOT_ALLOWED: &[(&str, &str)] = &[
     ("relaxed SIMD support is not enabled", "relaxed SIMD"),
     ("SIMD support is not enabled", "SIMD"),

@@ -1,4 +1,5 @@
-//! Unique names of functions and globals, from the name section where it is valid.
+//! Unique names of declarations. Those of functions and globals come from the name section, where
+//! it is valid.
 
 use std::collections::{HashMap, HashSet};
 use wasmparser::{

@@ -420,11 +420,11 @@ fn import_memory_is_bounded_by_the_input() {
             }
         }
     }
-    counts_that_lie_cost_nothing();
+    false_counts_cost_nothing();
 }
 
 /// Sections that claim the most items for which the validator allocates memory, but contain none.
-fn counts_that_lie_cost_nothing() {
+fn false_counts_cost_nothing() {
     for section in (1..=12).filter(|id| *id != 8) {
         let mut bytes = wasm_encoder::Module::HEADER.to_vec();
         bytes.extend([section, 3, 0xc0, 0x84, 0x3d]); // a million

@@ -124,7 +124,7 @@ fn leb(bytes: &mut Vec<u8>, mut value: u32) {
 /// Sections that claim 2^20 or 2^32 - 1 items and have none, and section lengths beyond the end of
 /// the input.
 #[test]
-fn counts_and_lengths_that_lie_are_refused() {
+fn false_counts_and_lengths_are_refused() {
     for count in [b"\x80\x80\x40".as_slice(), b"\xff\xff\xff\xff\x0f"] {
         for id in (1..=12).filter(|id| *id != 8) {
             let error = import(&module(&[(id, count)]), &ImportLimits::default())

@@ -103,7 +103,7 @@ fn each_access_is_of_the_memory_it_names() {
 }
 
 #[test]
-fn structures_compute_what_they_say() {
+fn structures_compute_the_right_results() {
     let table = "(block $c (block $b (block $a (br_table $a $b $a $c (local.get 0))) (return (i32.const 10)))
         (return (i32.const 20))) (i32.const 30)";
     let cases: [(&str, &[(u64, u64)]); 9] = [
@@ -281,7 +281,7 @@ fn names_are_unique_and_from_the_name_section_where_there_are_some() {
 }
 
 #[test]
-fn binary_modules_are_told_by_their_first_bytes() {
+fn binary_modules_are_recognized_by_their_first_bytes() {
     assert!(is_wasm(b"\0asm\x01\0\0\0"));
     assert!(!is_wasm(b"(module)") && !is_wasm(b"\0as") && !is_wasm(b""));
 }

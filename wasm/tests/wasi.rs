@@ -5,7 +5,7 @@ use osier_wasm::wasi::Wasi;
 use osier_wasm::{ImportLimits, import_wat};
 use std::io::{self, Read, Write};
 
-/// Runs a function of type `() -> i32` with this body, in a module with one page of memory that
+/// Runs a function of type `() -> i32` with this body. Its module has one page of memory and
 /// imports the WASI functions of these tests. Returns the outcome and the memory.
 fn run(body: &str, wasi: &mut Wasi<'_>) -> (Outcome, Vec<u8>) {
     let import = |name: &str, ty: &str| {
@@ -54,7 +54,7 @@ const HELLO: &str =
     "(i32.store (i32.const 0) (i32.const 64)) (i32.store (i32.const 4) (i32.const 6))";
 
 #[test]
-fn output_goes_where_it_is_sent_and_its_length_is_told() {
+fn output_reaches_its_stream_and_its_length_is_reported() {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut wasi = Wasi::new(Vec::new(), io::empty(), &mut out, &mut err);
     let body = format!(
@@ -155,7 +155,7 @@ fn arguments_are_handed_over_with_their_terminators() {
 }
 
 #[test]
-fn input_is_read_as_far_as_asked() {
+fn reads_fill_the_given_buffer() {
     let mut wasi = Wasi::new(Vec::new(), b"abcdef".as_slice(), io::sink(), io::sink());
     // The first call has an empty buffer before the one to fill. The second call reads the rest.
     let body = "(i32.store (i32.const 8) (i32.const 100)) (i32.store (i32.const 12) (i32.const 4))
@@ -187,7 +187,7 @@ impl Read for Broken {
 }
 
 #[test]
-fn the_program_learns_of_errors_outside() {
+fn stream_errors_reach_the_program() {
     for (kind, errno) in [(io::ErrorKind::BrokenPipe, 64), (io::ErrorKind::StorageFull, 29)] {
         let mut wasi = Wasi::new(Vec::new(), Broken(kind), Broken(kind), io::sink());
         let write = format!(

@@ -4,7 +4,7 @@ use super::leaves::LOOPS;
 use super::*;
 
 #[test]
-fn rules_give_what_simplify_makes() {
+fn rules_justify_the_results_of_simplify() {
     let f = function(
         "
 func @f(%a: i32, %b: i32) -> i32 {
@@ -160,7 +160,7 @@ done:
 }";
 
 #[test]
-fn what_is_wanted_decides_between_far_terms() {
+fn the_class_of_the_assigned_value_selects_the_far_term() {
     let f = function(CHOICE);
     let applied = edited(&f, |ed| {
         let edges = ["left", "right"]
@@ -193,7 +193,7 @@ fn what_is_wanted_decides_between_far_terms() {
 }
 
 #[test]
-fn what_is_assigned_is_of_the_class_wanted() {
+fn assigned_values_have_the_class_of_the_target() {
     let f = function(
         &LOOPS
             .replace("%more = slt.i32 %i, %n", "%inv = mul.i32 %a, %n\n  %more = slt.i32 %i, %inv"),

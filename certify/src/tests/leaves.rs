@@ -28,7 +28,7 @@ done:
 }";
 
 #[test]
-fn what_is_handed_around_loops_is_a_copy() {
+fn values_handed_around_loops_are_copies() {
     let f = function(LOOPS);
     let c = alone(&f);
     let of = |name| class(&c, 0, value(&f, name));
@@ -70,7 +70,7 @@ done:
 }";
 
 #[test]
-fn one_leaf_is_found_by_the_names_of_all_that_bind_it() {
+fn a_leaf_is_found_by_the_names_of_all_its_parameters() {
     let f = function(TWINS);
     let applied = edited(&f, |ed| {
         let head = block(ed.func(), "head");
@@ -107,7 +107,7 @@ fn take_over(ed: &mut Editor<'_>) {
 }
 
 #[test]
-fn what_replaced_a_parameter_binds_its_leaf() {
+fn the_replacement_of_a_parameter_binds_its_leaf() {
     let f = function(TWINS);
     let applied = edited(&f, take_over);
     let after = applied.function();

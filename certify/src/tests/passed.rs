@@ -41,7 +41,7 @@ fn sent_on(base: &Function) -> Applied {
 }
 
 #[test]
-fn branches_that_edges_were_sent_past_are_listed() {
+fn passed_branches_are_listed() {
     let f = function(DECIDED);
     let applied = sent_on(&f);
     let certificate = certified(&f, &applied);
@@ -62,7 +62,7 @@ fn branches_that_edges_were_sent_past_are_listed() {
 /// The version after may skip the block of the test. So no forward entry starts in it, while every
 /// other point has one. Backward, every point of the block has one.
 #[test]
-fn from_a_block_passed_by_there_are_no_entries() {
+fn no_forward_entry_leaves_a_passed_block() {
     let f = function(DECIDED);
     let applied = sent_on(&f);
     let pair = VersionPair::new(&f, applied.function(), applied.log()).expect("the log replays");

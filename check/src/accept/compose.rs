@@ -12,15 +12,15 @@
 //! - `ComposeVersions`: q is one version. Otherwise t is no state of N's source.
 //! - `ComposeProvides`: M provides every value that N requires. Agreement on live values
 //!   is not enough: N may require values that are dead in q, and M need not provide those.
-//! - `ComposeReplays`: neither entry writes memory. The composed entry has none of their
-//!   replays, so memory would lack these writes.
-//! - `ComposeSteps`: the code reads required values and earlier steps only. Entries that
-//!   were accepted do (`StepOrder`). The composition of unsealed mappings needs the test, and
-//!   its code is the same.
+//! - `ComposeReplays`: neither entry writes memory. The composed entry has no replays, so memory
+//!   would lack these writes.
+//! - `ComposeSteps`: the code reads required values and earlier steps only. Entries that were
+//!   accepted do (`StepOrder`). The composition of unsealed mappings shares this code, and needs
+//!   the test.
 //!
-//! The composed entry keeps the claims on costs, too: it requires a part of what M requires, and
-//! `kept` are those of them that M keeps. It provides what N provides, so it is live+ with respect
-//! to the mappings that N was accepted with.
+//! The composed entry keeps the claims on costs, too: it requires a part of the values that M
+//! requires, and keeps those of them that M keeps. It provides the values that N provides, so it
+//! provides live+ with respect to the mappings that N was accepted with.
 
 #[cfg(feature = "unproved")]
 use super::checks::Check;

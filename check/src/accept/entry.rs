@@ -140,8 +140,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         let landing =
             exists.then(|| self.product.paths[self.source.other()].from(to, inst)).flatten();
         // If no block on the path from the target point has another predecessor, then the anchor is
-        // reached through the target point alone. By the product, a run of the target version comes
-        // to this anchor, so it passes the target point.
+        // reached through the target point alone. By the product, a run of the target version
+        // reaches this anchor, so it passes the target point.
         let passed = landing
             .as_ref()
             .is_some_and(|l| l.anchor == path.anchor && !l.crossings().any(|c| c.joins));
@@ -317,8 +317,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         let wanted = self.to().memory_before(entry.target.inst());
         let class = Class { here: memory, far: self.unaffected(memory, far) };
         // Without lone writes, memory is the same in both versions, even where its classes differ.
-        // A replay changes it, so this goes for entries without replays only
-        // (`what_nobody_writes_is_not_replayed`).
+        // A replay changes it, so this applies to entries without replays only
+        // (`a_replay_without_a_write_is_rejected`).
         let untouched = entry.replays.is_empty() && !self.product.has_lone_writes();
         let same = untouched || self.fits_far(class, wanted, far);
         terms.require(Check::EntryMemory, same, Place::Whole)

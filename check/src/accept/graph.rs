@@ -3,7 +3,7 @@
 //!
 //! Dominators come from the SEMI-NCA algorithm: semidominators with path compression, then nearest
 //! common ancestors (Georgiadis, "Linear-Time Algorithms for Dominators and Related Problems",
-//! 2005, chapter 2). `tests.rs` compares them with the definition.
+//! 2005, chapter 2). `tests.rs` compares them with the dominators of the IR.
 
 use ir::{Block, Edge, Function, Inst, Value, ValueDef};
 

@@ -72,7 +72,7 @@ impl<'v> LiveSets<'v> {
 
     /// Whether an edge counts. An edge from an unreachable block never does. The class of its
     /// condition was not checked, so nothing would exclude the edge, and its arguments would count
-    /// although no run passes them (`what_excluded_blocks_pass_on_is_not_live`).
+    /// although no run passes them (`arguments_passed_by_excluded_blocks_are_not_live`).
     fn counts_edge(&self, edge: Edge) -> bool {
         let comes = self.graph().has(self.f.inst_block(edge.inst));
         comes && (!self.in_run || self.version.may_take(edge))

@@ -3,8 +3,8 @@
 //! [`Relation::prove`] shows that two versions correspond (steps 1 to 4 of the proof, see the crate
 //! documentation), [`Relation::hold`] judges entries (step 5). `seal` and `compose` make the sealed
 //! results. A reader has to trust these modules, `transition::compose`, and the parts of `ir` that
-//! `tests/tidy.rs` lists. A failed check is a [`Finding`]; what it says about the entry, in words,
-//! is a matter of `crate::verdict`, which can make no entry hold.
+//! `tests/tidy/sizes.rs` lists. A failed check is a [`Finding`]. `crate::verdict` puts it into
+//! words, and can make no entry hold.
 
 pub(crate) mod checks;
 mod compose;

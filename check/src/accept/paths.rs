@@ -17,7 +17,7 @@
 //! A path also continues past a branch that the certificate lists as passed, if constants that the
 //! path has bound decide this branch. One version may have lost such a branch by jump threading,
 //! while the other still executes it. The list is a hint: a branch that a path does not decide ends
-//! this path, listed or not (`what_is_listed_wrongly_changes_nothing`).
+//! this path, listed or not (`wrongly_listed_branches_change_nothing`).
 //!
 //! [`Bindings`] expresses the contents of leaves at the end of a path by classes at its start.
 
@@ -45,7 +45,7 @@ const MAX_CROSSINGS: usize = 64;
 const MAX_LOOKED_AT: u32 = 32;
 
 /// The largest number of bindings, summed over all paths that are followed. Beyond it, the pair
-/// stays undecided (`what_all_ways_bind_together_is_limited`).
+/// stays undecided (`bindings_of_all_paths_together_are_limited`).
 const MAX_WORK: usize = 1 << 26;
 
 /// One block that a path enters.
@@ -136,8 +136,8 @@ impl AnchorPath<'_> {
     /// Example: the block `test(%p)` ends in a passed branch on `%p`. The path that enters it with
     /// `%p` = 1 knows the target of the branch. A path that starts inside `test` does not, and ends
     /// at the branch. A point in `test` thus has no single next anchor: entries must not start
-    /// there (`from_a_block_passed_by_there_is_no_way_over`), and lone writes must not stand there
-    /// (`no_version_writes_alone_where_paths_part`).
+    /// there (`no_entry_leaves_the_block_of_a_passed_branch`), and lone writes must not stand there
+    /// (`no_lone_write_is_accepted_where_paths_part`).
     pub(crate) fn shared(&self) -> impl Iterator<Item = Block> + '_ {
         self.crossings[self.shared.clone()].iter().map(|c| c.block)
     }
@@ -232,7 +232,7 @@ impl AnchorPaths {
                     // block to the branch, a path that starts later decides nothing, so these
                     // blocks are shared. The minimum over all decided branches keeps the blocks
                     // between two of them shared, too
-                    // (`from_between_two_blocks_that_decide_there_is_no_way_over`).
+                    // (`no_entry_leaves_between_two_deciding_blocks`).
                     (first_shared, shared_end) = (first_shared.min(first), crossings.len());
                     Cow::Owned(PathCrossing::over(version, std::iter::once(edge))?)
                 }
@@ -284,7 +284,7 @@ impl BranchDecision<'_, '_, '_> {
     ///
     /// A parameter holds the argument of the latest crossing into its block. The class of this
     /// argument is in terms of the leaves *before* that crossing, so the recursion continues with
-    /// the part of the path before it (`what_is_bound_after_it_was_given_decides_nothing`).
+    /// the part of the path before it (`a_binding_after_the_argument_decides_nothing`).
     fn bits(&mut self, path: &[Cow<'_, PathCrossing>], class: TermId) -> Option<u64> {
         // Counted before anything else, so that terms that share operands cannot make the recursion
         // exponential.
@@ -365,8 +365,8 @@ impl Bindings {
     /// which may mention more leaves (`a_class_that_names_more_leaves_is_rebound`).
     ///
     /// Here and in `check_leaves` of `product`, a missing dominator would give the wrong answer;
-    /// everywhere else it makes the checker reject. `tests.rs` holds the dominators to their
-    /// definition.
+    /// everywhere else it makes the checker reject. `tests.rs` compares the dominators with those
+    /// of the IR.
     pub(crate) fn affects(&self, version: &ProvedVersion<'_, '_>, class: TermId) -> bool {
         match version.support(class) {
             Support::Anywhere => false,

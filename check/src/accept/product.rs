@@ -264,8 +264,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// Proves [`Check::AnchorMemory`]: memory is the same in both versions before an anchor that
     /// can show it. A call, a return, a growth of memory and a trap show all memory.
     ///
-    /// Branches show none. Neither does a read or a write of one place that cannot trap: the result
-    /// of a read has its memory in its term, so a differing memory makes a differing class.
+    /// Branches show none. Neither does a read or a write of one place that cannot trap: the term
+    /// of a read names its memory, so another memory gives another class.
     fn check_memory(&self, anchor: Inst) -> Result<(), ProductFailure> {
         let opcode = self.versions.before.f.inst(anchor).opcode;
         let is_control = matches!(opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
@@ -308,7 +308,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
             });
             // In a shared block, control may reach another anchor than the one on this path, so the
             // path does not tell which anchor follows the write
-            // (`no_version_writes_alone_where_paths_part`).
+            // (`no_lone_write_is_accepted_where_paths_part`).
             let strays = self.shared[side].contains(version.f.inst_block(inst).as_u32() as usize);
             let fits = (self.is_harmless(side, inst) || traps_next) && !strays;
             self.terms.require(Check::LoneWrite, fits, Place::Inst(inst))?;

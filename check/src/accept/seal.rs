@@ -14,8 +14,8 @@ use transition::certificate::MappingFacts;
 use transition::mapping::{Entry, Mapping};
 use transition::{Pair, Side, VersionKey};
 
-/// The permission to go on with code or values that nobody has proved. Only code built with the
-/// feature `unproved` can make one.
+/// The permission to continue with unproved code or values. Only code built with the feature
+/// `unproved` can make one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unproved(());
 
@@ -29,33 +29,34 @@ impl Unproved {
 
 /// Data that the checker has accepted. It can be read and made smaller, and not changed otherwise.
 ///
-/// # What the seal of a mapping says
+/// # The claim of a sealed mapping
 ///
 /// Let the mapping lead from the version p to the version q. Each of its entries makes the claim of
-/// [`transition::mapping`]: if p, started on some input, reaches the source point, then q, started
-/// on the same input, reaches the landing point with the same memory and the same effects so far,
-/// or it traps where p traps later, before any further effect, perhaps with another kind of trap.
-/// The compensation code does not trap, and gives every provided value the contents that q has.
-/// The entry provides every value that is live+ at its landing point: what q needs from there on,
-/// and what the entries of the *armed* mappings require that a run may meet there. The armed
-/// mappings are those that the mapping was accepted with: in [`crate::accept`] the mapping of the
-/// other direction, in [`crate::accept_armed`] the given ones, in [`crate::compose`] those of the
-/// second mapping.
+/// [`transition::mapping`]: suppose that p, started on some input, reaches the source point. Then
+/// q, started on the same input, reaches the landing point with the same memory and the same
+/// effects so far. There is one exception: q may have trapped, if p traps later, before any further
+/// effect. The kinds of the two traps may differ. The compensation code does not trap, and gives
+/// every provided value the contents that q has. The entry provides every value that is live+ at
+/// its landing point: the values that q needs from there on, and the values that later entries of
+/// the *armed* mappings require. The armed mappings are those that the mapping was accepted with.
+/// In [`crate::accept`] this is the mapping of the other direction; in [`crate::accept_armed`], the
+/// given ones; in [`crate::compose`], those of the second mapping.
 ///
-/// # What it does not say, and a user has to respect
+/// # Duties of the user
 ///
 /// - After a transition, a run may fire entries of the mappings armed for it, and of no others.
 ///   Another accepted mapping from q may require a dead value that this entry does not provide; it
 ///   would read contents that nobody assigned. Two directions accepted apart do not arm each other,
 ///   and neither do those of two levels accepted with [`crate::accept`]. To use several
 ///   mappings from q, accept the mappings into q with all of them.
-/// - Accept with what will be armed, or with more. Dropping entries of an armed mapping later is
-///   safe, since an entry that is gone requires nothing.
-/// - An entry fires at its source point, before the instruction there, in a run of p that has come
-///   there from a call or by accepted transitions. All its stores have to be replayed.
-/// - Versions are named by [`VersionKey`], a digest of 64 bits. Who fires an entry compares the
-///   keys. They tell versions apart that were not made to collide.
-/// - Nothing is said about the module that a version runs in. The verifier has to accept the
+/// - Accept a mapping with all mappings that will be armed, or with more. Dropping entries of an
+///   armed mapping later is safe, since an entry that is gone requires nothing.
+/// - An entry fires at its source point, before the instruction there. The run of p must have begun
+///   with a call or with an accepted transition. The engine has to execute all replays of the
+///   entry.
+/// - Versions are named by [`VersionKey`], a digest of 64 bits. Code that fires an entry must
+///   compare the keys. They distinguish versions that were not made to collide.
+/// - The claim does not cover the module that a version runs in. The verifier has to accept the
 ///   version there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Checked<T>(T);
@@ -66,8 +67,8 @@ impl<T> Checked<T> {
         Checked(data)
     }
 
-    /// Takes what nobody has proved for accepted. For oracles, which look for wrong entries by
-    /// firing them, and for tests.
+    /// Seals data without a proof. For oracles, which look for wrong entries by firing them, and
+    /// for tests.
     #[cfg(feature = "unproved")]
     pub fn unproved(claimed: T) -> Checked<T> {
         Checked(claimed)
@@ -104,7 +105,7 @@ impl Checked<Mapping> {
         Some(CheckedEntry { source: self.source(), target: self.target(), point, entry })
     }
 
-    /// Drops the entries for which `keep` is false.
+    /// Drops the entries for which `keep` is false. Cost: near linear in the entries.
     pub fn retain(&mut self, mut keep: impl FnMut(Point, &Entry) -> bool) {
         let dropped: Vec<Point> = self
             .0
@@ -134,8 +135,9 @@ impl Relation<'_, '_> {
         mappings: Pair<Mapping>,
         facts: Pair<MappingFacts>,
     ) -> Pair<Sealed> {
-        // Both are judged before either is made smaller: an entry has to provide what entries of
-        // the other mapping require, dropped ones included. That is more than needed, and safe.
+        // Both are judged before either is made smaller: an entry has to provide the values that
+        // entries of the other mapping require, dropped ones included. That is more than needed,
+        // and safe.
         let results = Pair::from_fn(|side: Side| {
             self.hold(side, &mappings[side], &facts[side], &[&mappings[side.other()]])
         });

@@ -136,8 +136,8 @@ impl PendingTraps {
         }
         // All reached anchors start in the work list, because each has sites of its own on the
         // paths after it. The states only grow, so the fixpoint is reached from any order; the
-        // ordered set makes the number of steps, and so the verdict at the limit, the same in every
-        // run.
+        // ordered set makes the number of steps the same in every run, and with it the verdict at
+        // the limit.
         let mut work: BTreeSet<Inst> = product.reached.iter().copied().collect();
         let mut looked_at = 0;
         while let Some(anchor) = work.pop_first() {
@@ -184,7 +184,7 @@ impl PendingTraps {
         // A site is settled from the start if the other version has executed its term before this
         // path. It has not trapped then, and neither does the site. This holds as long as the path
         // binds none of its leaves before the site (`a_trap_executed_before_the_path_is_settled`,
-        // `a_division_that_both_ways_have_passed_is_no_obstacle`).
+        // `a_division_passed_on_both_paths_bars_no_entry`).
         executed.retain(|&(segment, id)| {
             let mut bound = onward[self.side].crossings().take(segment);
             let is_settled = anchor.is_some_and(|a| other.has_executed(self.sites[id].term, a));
@@ -308,7 +308,7 @@ impl PendingTraps {
     /// Proves the third part of [`Check::TrapOrder`]. A trap ends the run and shows memory. So
     /// wherever a site executes or is pending, the path to the anchor has no lone write, in either
     /// version, and memory is the same before the anchor
-    /// (`a_trap_on_the_way_shows_a_write_of_one_version`).
+    /// (`a_trap_on_the_path_shows_a_write_of_one_version`).
     fn check_memory(&self, product: &CrossProduct<'_, '_>) -> Result<(), Finding> {
         let written = product.behind_lone_writes();
         for (anchor, (entered, passed)) in &self.gap {

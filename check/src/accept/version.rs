@@ -383,8 +383,8 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
     /// The walk is in preorder of the dominator tree, with a stack of accesses for each address and
     /// memory. An access that does not dominate the current access dominates no later access
     /// either, and is popped for good. An access is pushed only if the one below it does not vouch
-    /// for it, so the top of the stack reaches furthest: it vouches for everything that any access
-    /// on the stack does. Cost: amortized one push and one pop for each access.
+    /// for it. So the top of the stack reaches furthest, and vouches for every access that any
+    /// other on the stack vouches for. Cost: amortized one push and one pop for each access.
     fn vouch(&mut self) {
         let graph = self.live.as_ref().unwrap_or(&self.full);
         let mut blocks = graph.blocks().to_vec();
@@ -393,7 +393,7 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
         for inst in blocks.iter().flat_map(|block| self.f.block_insts(*block)) {
             let Some((address, place)) = self.access(inst) else { continue };
             // An access on another arm dominates nothing here, although it precedes in the walk
-            // (`an_access_on_another_way_vouches_for_nothing`).
+            // (`an_access_on_another_arm_vouches_for_nothing`).
             let above = above.entry((address, place.memory())).or_default();
             while above.pop_if(|(other, _)| !graph.passed(self.f, *other, inst)).is_some() {}
             if above.last().is_some_and(|(_, p)| p.vouches_for(&place)) {

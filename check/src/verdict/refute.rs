@@ -1,8 +1,8 @@
 //! Refutation: evaluates an unproved entry for chosen contents of the leaves.
 //!
-//! An entry without a proof may still be right. If some contents of the leaves make it compute
-//! other bits than the target version has, or leave other bits in memory, the entry is refuted, and
-//! the contents are the witness. Nothing here can make an entry hold: this file only tells
+//! An entry without a proof may still be right. The entry is refuted if, for some contents of the
+//! leaves, it computes other bits than the target version has, or leaves other bits in memory.
+//! These contents are the witness. Nothing here can make an entry hold: this file only tells
 //! *refuted* from *undecided*.
 //!
 //! The contents of leaves are chosen freely, by number of a valuation. A memory is a list of writes

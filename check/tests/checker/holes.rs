@@ -1,7 +1,7 @@
 //! Forgeries that the checker once accepted, or was suspected of accepting.
 
 use crate::verdicts;
-use crate::wrong::memory::window;
+use crate::wrong::memory::{late_store, window};
 use crate::wrong::{Draft, Wrong, all, step, unguarded};
 use check::verdict::{Check, Verdict};
 use ir::{Imm, Opcode, Type};
@@ -94,18 +94,17 @@ fn a_trap_is_not_settled_by_leaves_that_are_gone() {
 }
 
 /// In the text, the target point in `head` precedes the division in `body`. In a run, the division
-/// of the previous round precedes the target point.
+/// of the previous round precedes the target point. No effect settles the divisions of a loop, so
+/// the pair is rejected before its entries are looked at.
 #[test]
-fn what_a_landing_skips_is_decided_by_the_way_to_it() {
+fn a_landing_point_in_a_loop_follows_the_trap_of_the_last_round() {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\njump head\nhead:\n%a = add.i32 %x, %y\nbr_if %x, body, out\n\
         body:\n%d = udiv.i32 %x, %y\njump head\nout:\n%e = udiv.i32 %x, %y\nreturn %e\n}\n";
     let mut draft = Draft::new(text, text);
     let point = draft.at(Before, "head", 0);
     let copies = ["x", "y"].map(|name| (name, draft.from(Before, name)));
     draft.entry(Before, [point; 2], Vec::new(), &copies);
-    for verdict in judged(&draft.done(Check::TrapPassed, "a division of the round before")) {
-        assert!(!verdict.holds(), "{verdict}");
-    }
+    stops(&draft.done(Check::TrapOrder, "a division of the round before"));
 }
 
 #[test]
@@ -190,7 +189,7 @@ fn a_trap_does_not_end_a_loop_that_has_no_end() {
 
 /// A value that only the mapping back requires has to be provided.
 #[test]
-fn what_armed_entries_read_is_live() {
+fn values_that_armed_entries_require_are_live() {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%s = add.i32 %x, %y\nreturn %s\n}\n";
     let mut draft = Draft::new(text, text);
     let point = draft.at(Before, "entry", 1);
@@ -227,7 +226,7 @@ fn a_merged_read_tells_nothing() {
 
 /// Without lone writes, memory is the same in both versions, until the entry writes something.
 #[test]
-fn what_nobody_writes_is_not_replayed() {
+fn a_replay_without_a_write_is_rejected() {
     let text = "global_set.i32 @g, %y\nreturn %x\n";
     let mut draft = Draft::of_writes(text, text);
     let at = draft.at(Before, "entry", 0);
@@ -277,7 +276,7 @@ fn an_access_of_the_round_before_vouches_for_nothing() {
 /// the version before, that store cannot trap any more, since the lone store above it has passed.
 /// The lone store can, and has to see the same memory as the other version.
 #[test]
-fn a_trap_shows_what_the_other_version_has_written() {
+fn a_trap_shows_a_write_of_the_other_version() {
     let last = "store.i32 @m[%x], %y\nglobal_set.i32 @g, %y\nreturn %x\n";
     let before = format!("store.i32 @m[%x], %x\n%p = const.i32 0\n{last}");
     let after = format!("%p = const.i32 0\nglobal_set.i32 @g, %x\n{last}");
@@ -309,18 +308,7 @@ fn a_trap_shows_what_the_other_version_has_written() {
 /// The target version has stored there already, and would have trapped if the next store did.
 #[test]
 fn a_store_that_may_trap_is_not_replayed() {
-    let text =
-        |first: &str| format!("{first}\n%q = const.i32 0\nstore.i32 @m[%x], %y\nreturn %x\n");
-    let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("store.i32 @m[%x], %x"));
-    let [lone, last] = [0, 2].map(|index| draft.at(After, "entry", index));
-    let same = draft.at(Before, "entry", 2);
-    let (memory, result) = (draft.write(After, lone), draft.write(Before, same));
-    let term = draft.like(result, memory, result, By::Covers { result });
-    draft.write_is(After, last, term);
-    let points = [Before, After].map(|side| draft.at(side, "entry", 1));
-    let [x, y] = ["x", "y"].map(|name| draft.from(Before, name));
-    draft.entry(Before, points, Vec::new(), &[("x", x), ("y", y)]);
-    draft.replay(Before, (lone, &[x, x]), memory);
+    let draft = late_store();
     stops(&draft.done(Check::Replay, "a store at an address that has not been accessed"));
 }
 
@@ -339,7 +327,7 @@ fn memory_that_one_arm_of_one_version_writes_is_not_merged() {
 /// A lone store on one of two arms. An access above both arms vouches for it, and an access on the
 /// other arm does not, in either order of the arms.
 #[test]
-fn an_access_on_another_way_vouches_for_nothing() {
+fn an_access_on_another_arm_vouches_for_nothing() {
     let draft = |above: &str, ways: &str| {
         let text = |first: &str| {
             format!(
@@ -435,7 +423,8 @@ fn a_write_of_one_version_may_trap_in_front_of_a_jump() {
     draft.write_is(Before, last, term);
     let verdicts = judged(&draft.done(Check::LoneWrite, "nothing"));
     // All entries but those from after the lone write to a point where it has not executed.
-    assert!(verdicts.iter().any(Verdict::holds), "{verdicts:?}");
+    let held = verdicts.iter().filter(|verdict| verdict.holds()).count();
+    assert_eq!((held, verdicts.len()), (1, 2), "{verdicts:?}");
 }
 
 /// Two versions with a division that is no anchor, around writes of `@g`, the last of which covers
@@ -462,7 +451,7 @@ fn cover(draft: &mut Draft, (side, at): (Side, usize), memory: usize, same: usiz
 }
 
 #[test]
-fn a_trap_on_the_way_shows_a_write_of_one_version() {
+fn a_trap_on_the_path_shows_a_write_of_one_version() {
     // Three places for a division: right after the lone write; after an anchor that follows the
     // write; and between two lone writes, where both versions have the same memory in the end.
     let mut draft =
@@ -498,7 +487,8 @@ fn a_trap_where_memory_is_the_same_shows_nothing() {
     cover(&mut draft, (Before, 3), 2, 3);
     let verdicts = judged(&draft.done(Check::TrapOrder, "nothing"));
     // All entries but those from after the lone write to a point where it has not executed.
-    assert!(verdicts.iter().any(Verdict::holds), "{verdicts:?}");
+    let held = verdicts.iter().filter(|verdict| verdict.holds()).count();
+    assert_eq!((held, verdicts.len()), (2, 3), "{verdicts:?}");
 }
 
 /// The verdict on an entry to the branch of the block `fork` that provides the listed values alone.
@@ -519,7 +509,7 @@ fn forked(condition: &str, provided: &[&str]) -> Verdict {
 
 /// A target that a constant condition excludes reads nothing (`live`).
 #[test]
-fn what_is_read_behind_an_excluded_edge_alone_is_not_live() {
+fn values_read_behind_an_excluded_edge_alone_are_not_live() {
     assert_eq!(forked("one", &["one"]), Verdict::Holds);
     let lacks = |verdict: Verdict| verdict.finding().map(|f| f.check);
     assert_eq!(
@@ -562,7 +552,7 @@ fn where_an_entry_starts_every_edge_counts() {
 /// nothing: neither for the reachable block that it leads to, nor, through a parameter, around a
 /// loop (`live`).
 #[test]
-fn what_excluded_blocks_pass_on_is_not_live() {
+fn arguments_passed_by_excluded_blocks_are_not_live() {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%one = const.i32 1\njump head(%y)\n\
                 head(%v: i32):\nbr_if %x, again, out\nagain:\njump head(%v)\nout:\nbr_if %one, last(%one), never\n\
                 never:\nbr_if %x, last(%v), last(%one)\nlast(%p: i32):\nreturn %p\n}\n";

@@ -87,7 +87,7 @@ fn a_switch_with_equal_targets_costs_its_edges() {
 }
 
 #[test]
-fn many_ways_through_a_switch_cost_its_edges_once() {
+fn many_paths_to_a_switch_cost_its_edges_once() {
     let blocks: Vec<String> = (0..N).map(|i| format!("b{i}")).collect();
     let mut text =
         "func @f(%x: i32) {\nentry:\nbr_if %x, first, first\nfirst:\njump many\nmany:\n".to_owned();
@@ -114,7 +114,7 @@ fn parameters_of_one_leaf_cost_their_number() {
 }
 
 #[test]
-fn what_all_ways_bind_together_is_limited() {
+fn bindings_of_all_paths_together_are_limited() {
     let params: Vec<String> = (0..N).map(|i| format!("%p{i}: i32")).collect();
     let text = format!(
         "func @f(%x: i32) {{\nentry:\nswitch %x, [{}], default on\non:\njump join({})\njoin({}):\nreturn\n}}\n",

@@ -30,7 +30,7 @@ fn verdicts(wrong: &Wrong, options: Options) -> Vec<Verdict> {
 }
 
 #[test]
-fn each_check_alone_stops_what_is_wrong() {
+fn each_check_alone_stops_its_forgery() {
     let all = wrong::all();
     let mut failures = Vec::new();
     for wrong in &all {
@@ -56,7 +56,7 @@ fn each_check_alone_stops_what_is_wrong() {
 /// Each wrong composition is refused, and by its check alone: without the check it is made, and a
 /// certificate for its two ends refutes it.
 #[test]
-fn each_check_of_composition_alone_stops_what_is_wrong() {
+fn each_check_of_composition_alone_stops_its_forgery() {
     for wrong in wrong::compose::all() {
         let what = wrong.what;
         assert_eq!(wrong.composed(None), None, "{what}");
@@ -83,7 +83,7 @@ fn weakened_checkers_do_not_panic() {
 }
 
 #[test]
-fn facts_that_nobody_needs_change_nothing() {
+fn unused_facts_change_nothing() {
     let mut wrong = wrong::all()
         .into_iter()
         .find(|w| w.check == Check::LivePlus)

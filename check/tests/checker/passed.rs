@@ -88,7 +88,7 @@ fn a_path_ends_at_a_branch_that_it_does_not_decide() {
 
 /// The constant on this edge decides, not that on another edge.
 #[test]
-fn a_constant_of_another_way_decides_nothing() {
+fn a_constant_on_another_edge_decides_nothing() {
     let turned = BEFORE.replace("test(%k)", "test(%y)").replace("test(%c)", "test(%k)");
     let draft = passed(&turned, &turned.replace("test(%y)", "yes"), &["test"]);
     stops(&draft.done(Check::AnchorNext, "an edge sent past a branch that another edge decides"));
@@ -96,7 +96,7 @@ fn a_constant_of_another_way_decides_nothing() {
 
 /// Control may have reached the block over the edge that leads elsewhere in the other version.
 #[test]
-fn from_a_block_passed_by_there_is_no_way_over() {
+fn no_entry_leaves_the_block_of_a_passed_branch() {
     for index in [0, 1] {
         let mut draft = passed(BEFORE, &sent_to("yes"), &["test"]);
         let points = [draft.at(Before, "test", index), draft.at(After, "test", 0)];
@@ -109,7 +109,7 @@ fn from_a_block_passed_by_there_is_no_way_over() {
 /// The version with the shortcut reaches the block over the other edge alone. The version without
 /// it then continues in the same way.
 #[test]
-fn to_a_block_passed_by_there_is_a_way_back() {
+fn an_entry_back_lands_in_the_block_of_a_passed_branch() {
     let mut draft = passed(BEFORE, &sent_to("yes"), &["test"]);
     let points = [draft.at(After, "test", 0), draft.at(Before, "test", 0)];
     let copies = ["x", "y", "p"].map(|name| (name, draft.from(After, name)));
@@ -129,7 +129,7 @@ fn split() -> Draft {
 }
 
 /// The landing point is after a division that the source version has ahead. Whether it is ahead on
-/// this path rests on what the passed branch decides, so the entry is not proved and not refuted.
+/// this path depends on the passed branch, so the entry is neither proved nor refuted.
 #[test]
 fn no_landing_after_a_trap_is_refuted_where_a_passed_branch_decides() {
     let divides = |text: &str| {
@@ -146,7 +146,7 @@ fn no_landing_after_a_trap_is_refuted_where_a_passed_branch_decides() {
 
 /// Above the block that binds the constant, every point is on the whole path.
 #[test]
-fn what_leads_to_the_block_that_binds_the_constant_is_not_shared() {
+fn blocks_above_the_binding_of_the_constant_are_not_shared() {
     let mut draft = split();
     let points = [draft.at(Before, "left", 0), draft.at(After, "yes", 0)];
     draft.entry(Before, points, Vec::new(), &[("x", draft.from(Before, "x"))]);
@@ -192,7 +192,7 @@ fn a_path_enters_no_block_twice() {
 /// The list is not trusted: neither its order, nor that its items are branches, exist in a version,
 /// or are decided. No forged list lets anything through.
 #[test]
-fn what_is_listed_wrongly_changes_nothing() {
+fn wrongly_listed_branches_change_nothing() {
     let right = elsewhere(passed(BEFORE, &sent_to("yes"), &["test"]), "test");
     let all = ["test", "no", "entry", "right", "yes"];
     let mut odd = passed(BEFORE, &sent_to("yes"), &all);
@@ -214,7 +214,7 @@ fn what_is_listed_wrongly_changes_nothing() {
 /// A lone write in a block from which paths lead to several anchors. The block does not tell which
 /// anchor follows the write, so its trap cannot be compared.
 #[test]
-fn no_version_writes_alone_where_paths_part() {
+fn no_lone_write_is_accepted_where_paths_part() {
     let text = |given: &str, lone: &str| {
         format!(
             "%k = const.i32 1\nbr_if %x, {given}, right\nright:\n%c = slt.i32 %x, %y\njump test(%c)\n\
@@ -266,7 +266,7 @@ fn no_version_writes_alone_where_paths_part() {
 /// Two parameters of a block. On each round, the one that decides receives the contents that the
 /// other had before.
 #[test]
-fn what_is_bound_after_it_was_given_decides_nothing() {
+fn a_binding_after_the_argument_decides_nothing() {
     let text = |again: &str| {
         format!(
             "(%x: i32, %y: i32) -> i32 {{\nentry:\n%z = const.i32 0\nbr_if %x, head(%x, %y), out\n\
@@ -285,7 +285,7 @@ fn what_is_bound_after_it_was_given_decides_nothing() {
 /// The branch of `test` depends on its own argument and on that of `first`, in either order. Paths
 /// part between the two blocks.
 #[test]
-fn from_between_two_blocks_that_decide_there_is_no_way_over() {
+fn no_entry_leaves_between_two_deciding_blocks() {
     for operands in ["%b, %a", "%a, %b"] {
         let before = format!(
             "(%x: i32, %y: i32) -> i32 {{\nentry:\n%k = const.i32 1\nbr_if %x, first(%k), right\n\
@@ -309,7 +309,7 @@ fn from_between_two_blocks_that_decide_there_is_no_way_over() {
 /// The condition is 1 on one edge and another constant on the other edge, and only one version has
 /// the branch. No certificate states the condition after the branch. So contents chosen for it
 /// must refute neither the pair nor an entry.
-fn decided_on_both_ways(other: u32, ways: &str, yes: [&str; 2]) -> Draft {
+fn decided_on_both_edges(other: u32, ways: &str, yes: [&str; 2]) -> Draft {
     let text = |yes: &str, ways: &str, test: &str| {
         format!(
             "(%x: i32, %y: i32) -> i32 {{\nentry:\n%k = const.i32 1\n%z = const.i32 {other}\nbr_if %x, {ways}\n\
@@ -321,14 +321,14 @@ fn decided_on_both_ways(other: u32, ways: &str, yes: [&str; 2]) -> Draft {
 }
 
 #[test]
-fn no_pair_is_refuted_for_what_a_passed_branch_has_decided() {
-    let draft = decided_on_both_ways(0, "yes, no", ["%p", "%k"]);
+fn no_pair_is_refuted_behind_a_passed_branch() {
+    let draft = decided_on_both_edges(0, "yes, no", ["%p", "%k"]);
     stops(&draft.done(Check::AnchorOperands, "a sum with the condition, which is 1 there"));
 }
 
 #[test]
-fn no_value_is_refuted_for_what_a_passed_branch_has_decided() {
-    let mut draft = decided_on_both_ways(0, "yes, no", ["%k", "%k"]);
+fn no_value_is_refuted_behind_a_passed_branch() {
+    let mut draft = decided_on_both_edges(0, "yes, no", ["%k", "%k"]);
     let points = [Before, After].map(|side| draft.at(side, "yes", 0));
     let copies = [("x", draft.from(Before, "x")), ("k", draft.from(Before, "p"))];
     draft.entry(Before, points, Vec::new(), &copies);
@@ -338,7 +338,7 @@ fn no_value_is_refuted_for_what_a_passed_branch_has_decided() {
 /// Nothing reads `%y` in a run: both edges decide the branch for a target that does not read it.
 #[test]
 fn no_value_left_out_is_refuted_where_a_passed_branch_decides() {
-    let mut draft = decided_on_both_ways(2, "yes, yes", ["%k", "%k"]);
+    let mut draft = decided_on_both_edges(2, "yes, yes", ["%k", "%k"]);
     let points = [After, Before].map(|side| draft.at(side, "entry", 2));
     let copies = ["x", "k", "z"].map(|name| (name, draft.from(After, name)));
     draft.entry(After, points, Vec::new(), &copies);

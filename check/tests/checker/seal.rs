@@ -1,4 +1,4 @@
-//! The seal, attacked: what must not get it, and what it does not say.
+//! The seal, attacked: entries that must not get it, and the limits of its claim.
 
 use crate::wrong::Draft;
 use check::verdict::{Check, Options};
@@ -30,8 +30,8 @@ impl Pass for Grow {
     }
 }
 
-/// An entry fires where the keys of its versions agree. Versions of equally many edits that no log
-/// tells apart had one key.
+/// An entry fires where the keys of its versions agree. Without a log, versions of equally many
+/// edits once had one key.
 #[test]
 fn versions_without_a_log_are_told_apart() {
     let base = first_function("func @f() {\nentry:\nreturn\n}\n");
@@ -93,8 +93,8 @@ fn an_entry_provides_what_armed_mappings_require() {
     assert_eq!(lengths, [1, 0], "with nothing armed, and with the mapping back");
 }
 
-/// Composition asks for what the second entry requires, whatever was armed when the first was
-/// accepted.
+/// Composition asks for the values that the second entry requires. The mappings that were armed
+/// when the first was accepted do not matter.
 #[test]
 fn mappings_accepted_apart_compose_where_the_first_provides_enough() {
     for keeps in [false, true] {

@@ -63,7 +63,7 @@ pub(super) fn check(args: Args) -> Result<(), CommandFailure> {
 }
 
 /// Adds up and writes the verdicts of all functions, and turns refuted entries into a failure.
-fn told(args: &Args, worked: Worked<CheckedFunction>) -> Result<(), CommandFailure> {
+fn write_verdicts(args: &Args, worked: Worked<CheckedFunction>) -> Result<(), CommandFailure> {
     let Worked { results: functions, stopwatch, interrupted } = worked;
     let mut total = CheckCounts::default();
     functions.iter().for_each(|f| total.merge(&f.checked));
@@ -102,7 +102,7 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
         }
         CheckedFunction { name: base.name().to_owned(), checked }
     };
-    each_function(args.jobs.count(), selected, work, |worked| told(args, worked))
+    each_function(args.jobs.count(), selected, work, |worked| write_verdicts(args, worked))
 }
 
 /// Judges the mappings of a file. The file names the pipeline, which is run again to make the
@@ -145,7 +145,7 @@ fn check_exported(
         // If several functions fail, the command reports the first in module order. The report is
         // thus the same for every number of threads.
         let results = results.into_iter().collect::<Result<Vec<_>, CommandFailure>>()?;
-        told(args, Worked { results, stopwatch, interrupted })
+        write_verdicts(args, Worked { results, stopwatch, interrupted })
     })
 }
 

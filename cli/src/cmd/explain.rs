@@ -9,7 +9,7 @@ use super::output::Output;
 use super::select;
 use clap::ValueEnum;
 use osier::driver::{NoObserver, Vigilance, certify, derive};
-use osier::explain::{Question, explain as told, text};
+use osier::explain::{Question, explain as answer, text};
 use osier::schema::{Explanation, SCHEMA};
 use osr::Level;
 use passes::Pipeline;
@@ -80,7 +80,7 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
     let certified = certify(&module, base, &derived, &Level::ALL, &mut NoObserver);
     let question =
         Question { point: &args.point, headings: args.direction.headings(), level: args.level };
-    let answers = told(&module, base, &derived, &certified, question)
+    let answers = answer(&module, base, &derived, &certified, question)
         .map_err(|e| CommandFailure::input(format!("@{}: {e}", base.name())))?;
     let explanation = Explanation {
         schema: SCHEMA,

@@ -184,14 +184,14 @@ mod tests {
     }
 
     #[test]
-    fn results_are_in_module_order_whatever_the_number_of_threads() {
+    fn results_are_in_module_order_for_any_number_of_threads() {
         for jobs in 1..5 {
             assert_eq!(names(jobs), ["f", "g", "h", "i", "j"]);
         }
     }
 
     #[test]
-    fn a_panic_of_a_thread_is_one_of_the_command() {
+    fn a_panic_of_a_thread_ends_the_command() {
         let module = module();
         let functions: Vec<_> = module.defined().collect();
         for jobs in [1, 3] {

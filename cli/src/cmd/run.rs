@@ -87,16 +87,16 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
         RunEngine::Interp => execute(&args, &module, &call, &mut stats)?,
         engine => native::execute(&args, engine, &module, &call, &mut stats)?,
     };
-    let told = match &ended {
-        Ok(outcome) => told(&module, &call, outcome),
+    let printed = match &ended {
+        Ok(outcome) => print_outcome(&module, &call, outcome),
         Err(why) => Err(CommandFailure::Program(why.clone())),
     };
     // Figures matter most when the program failed, so write them before returning the failure
-    // (`stats_are_written_of_a_program_that_native_code_fails_to_run`).
+    // (`stats_are_written_for_a_program_that_native_code_fails_to_run`).
     if let Some(out) = &args.stats {
         write_stats(out.clone(), &stats)?;
     }
-    told
+    printed
 }
 
 /// The module, optimized if `--pipeline` is set. Stores the times in `seconds`.
@@ -203,7 +203,7 @@ fn execute(
 }
 
 /// Prints the results, or turns the outcome into a failure.
-fn told(module: &Module, call: &Call, outcome: &Outcome) -> Result<(), CommandFailure> {
+fn print_outcome(module: &Module, call: &Call, outcome: &Outcome) -> Result<(), CommandFailure> {
     match outcome {
         Outcome::Returned(values) if call.prints_results => {
             let types = &module.signature(call.func).results;

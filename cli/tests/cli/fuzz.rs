@@ -72,7 +72,7 @@ fn a_program_with_more_memories_than_can_be_guarded_is_judged_too() {
 }
 
 #[test]
-fn a_command_that_is_not_there_any_more_cannot_start_itself_again() {
+fn a_removed_command_cannot_start_itself_again() {
     let own = std::path::Path::new(env!("CARGO_BIN_EXE_osier"));
     // A hard link: a file just written may still be open in a child process of another test.
     let folder = tempfile::tempdir_in(own.parent().expect("a file has a folder"))

@@ -6,7 +6,7 @@
 use crate::harness::{DEADLINE, root};
 
 #[test]
-fn sessions_print_what_they_did() {
+fn sessions_print_expected_output() {
     let folder = root().join("cli/tests/cli/golden");
     // Without this count, a pattern that matches no file would pass.
     let files = std::fs::read_dir(&folder).expect("the folder is there");

@@ -18,7 +18,7 @@ fn on<'a>(command: &'a str, path: &'a str) -> Vec<&'a str> {
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn unreadable_inputs_are_named() {
     let folder = scratch();
     let empty = file(&folder, "empty.oir", "");
     let missing = folder.path().join("missing.wasm").display().to_string();
@@ -157,7 +157,7 @@ fn webassembly_may_be_text() {
 }
 
 #[test]
-fn what_opt_prints_can_be_read_again() {
+fn printed_modules_can_be_read_again() {
     let folder = scratch();
     for pipeline in ["O0", "O1"] {
         let printed =
@@ -216,7 +216,7 @@ fn diagnostics_that_nobody_reads_change_nothing() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     for args in writers().into_iter().filter(|args| args[0] != "--help") {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
         let output = output(command(&args).stdout(full).stderr(Stdio::piped()));
@@ -244,7 +244,7 @@ fn a_full_disk_is_told() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_can_be_opened_and_not_read_is_named() {
+fn files_that_open_but_cannot_be_read_are_named() {
     // The first page of `/proc/self/mem` is never mapped, for any user.
     for name in COMMANDS {
         let ended = osier(&on(name, "/proc/self/mem")).with_status(2);
@@ -333,7 +333,7 @@ fn a_file_is_written_whole_or_not_at_all() {
 
 #[cfg(unix)]
 #[test]
-fn links_stay_and_what_they_lead_to_is_written() {
+fn links_stay_and_their_targets_are_written() {
     use std::os::unix::fs::symlink;
     let folder = scratch();
     let at = |name: &str| folder.path().join(name);
@@ -369,7 +369,7 @@ fn a_file_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn what_is_not_in_this_version_is_no_command() {
+fn unknown_commands_and_names_are_bad_usage() {
     osier(&["lint", "tests/corpus/queens.wasm"]).with_status(2);
     osier(&["report", "tests/corpus/queens.wasm", "--pipeline", "nonsense"]).with_status(2);
     osier(&["report", "tests/corpus/queens.wasm", "--func", "nonsense"]).with_status(2);

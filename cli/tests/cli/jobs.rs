@@ -132,7 +132,7 @@ mod interrupted {
     }
 
     #[test]
-    fn a_report_is_about_what_was_done_and_no_file_is_half_written() {
+    fn an_interrupted_report_covers_complete_functions_and_writes_no_file() {
         let folder = scratch();
         let path = file(&folder, "many.oir", many());
         let out = file(&folder, "out.json", "the previous contents");
@@ -161,7 +161,7 @@ mod interrupted {
     }
 
     #[test]
-    fn the_fuzzer_tells_its_figures() {
+    fn an_interrupted_fuzzer_reports_its_figures() {
         let args = ["fuzz", "--time", "1000", "--jobs", "2", "--format", "json"];
         let output = interrupted(&args, listens);
         assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));

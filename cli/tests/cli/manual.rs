@@ -9,8 +9,8 @@
 //! | `osier ARGUMENTS` | the standard output of the command |
 //! | `oir NAME` | an example of `docs/examples/`, optimized |
 //! | `actions NAME`, `listing NAME`, `mapping NAME` | `osier opt --emit` of that for an example |
-//! | `refuted drain` | what `osier check` says of the mapping that `docs/certificates.md` damages |
-//! | `diverging drain` | what the state oracle says of the same mapping |
+//! | `refuted drain` | the verdicts of `osier check` on the mapping that `docs/certificates.md` damages |
+//! | `diverging drain` | the divergence that the state oracle finds in the same mapping |
 //! | `instrumented NAME POINT` | the base version of an example with a flag at one point |
 //! | `continuation NAME POINT` | the transition from that point into the optimized version |
 //!
@@ -20,7 +20,7 @@
 //! part; `.` as the last part means the end of the text. The common indentation of a piece is
 //! taken off where the text is a Rust source.
 
-use crate::harness::{Ended, command, file, scratch};
+use crate::harness::{self, file, root, scratch};
 use osier::driver::{Certified, Format, NoObserver, Vigilance, certify, derive, load};
 use osier::interp::NoHost;
 use osier::ir::text::{FunctionText, print_function};
@@ -31,7 +31,6 @@ use osier::resume::{Condition, PointSpec, continuation, instrument};
 use osier::transition::mapping::{Assign, Mapping, Operand};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
 use verify::state_oracle::{FunctionPair, Oracle, OracleOptions};
 
 /// The files whose blocks are checked.
@@ -48,18 +47,6 @@ const MANUALS: [&str; 8] = [
 
 /// The beginning of the comment before a block, and its end.
 const SHOWN: (&str, &str) = ("<!-- shown: ", " -->");
-
-/// The root of the repository: the nearest folder above this crate that holds the manuals.
-fn root() -> PathBuf {
-    let mut above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-    above.find(|folder| folder.join("docs/osr.md").exists()).expect("the manuals").to_owned()
-}
-
-/// Runs the command in the root of the repository.
-fn osier(args: &[&str]) -> Ended {
-    let output = command(args).current_dir(root()).output();
-    Ended::of(output.expect("the command starts"))
-}
 
 /// An example of the manuals with both versions of its function.
 struct Example {
@@ -133,7 +120,7 @@ impl Example {
         print_function(&self.module, &made.function)
     }
 
-    /// The function that goes on behind the entry at a point of the base version.
+    /// The continuation of the entry at a point of the base version.
     fn continuation(&self, place: &str) -> String {
         let up = &self.certified.levels[0].forward.mapping;
         let entry = up.checked_entry(self.point(place)).expect("an entry");
@@ -142,7 +129,7 @@ impl Example {
     }
 }
 
-/// What `osier check` prints of the mapping of an example in which one value is assigned another.
+/// The output of `osier check` on the mapping of an example in which one value is assigned another.
 fn refuted(name: &str) -> String {
     let path = format!("docs/examples/{name}.oir");
     let right = output(&format!("mapping {name}"));
@@ -150,7 +137,7 @@ fn refuted(name: &str) -> String {
     assert_ne!(right, wrong, "the assignment that the manual damages");
     let folder = scratch();
     let mapping = file(&folder, "wrong.txt", wrong);
-    osier(&["check", &path, "--mapping", &mapping]).with_status(1).stdout
+    harness::osier(&["check", &path, "--mapping", &mapping]).with_status(1).stdout
 }
 
 /// The text that a command stands for.
@@ -158,10 +145,10 @@ fn output(command: &str) -> String {
     let words: Vec<&str> = command.split(' ').collect();
     match words.as_slice() {
         ["file", path] => fs::read_to_string(root().join(path)).expect("a file that is shown"),
-        ["osier", arguments @ ..] => osier(arguments).with_status(0).stdout,
+        ["osier", arguments @ ..] => harness::osier(arguments).with_status(0).stdout,
         [emit @ ("oir" | "actions" | "listing" | "mapping"), name] => {
             let path = format!("docs/examples/{name}.oir");
-            osier(&["opt", &path, "--emit", emit]).with_status(0).stdout
+            harness::osier(&["opt", &path, "--emit", emit]).with_status(0).stdout
         }
         ["refuted", name] => refuted(name),
         ["diverging", name] => Example::new(name).diverging(),
@@ -226,7 +213,7 @@ fn checked(manual: &str) -> (String, usize, Vec<String>) {
 }
 
 #[test]
-fn manuals_show_what_is_printed() {
+fn manuals_show_real_output() {
     let is_blessing = std::env::var_os("OIR_BLESS").is_some_and(|value| value == "1");
     let mut count = 0;
     let mut findings = Vec::new();

@@ -16,7 +16,7 @@ fn expected(name: &str) -> (String, String) {
 }
 
 /// Runs every kernel of both builds and compares the output.
-fn kernels_print_what_they_must(options: &[&str]) {
+fn assert_kernel_outputs(options: &[&str]) {
     for name in KERNELS {
         let (size, output) = expected(name);
         let input = fs::read(corpus("expected").join(format!("{name}.in"))).unwrap_or_default();
@@ -31,13 +31,13 @@ fn kernels_print_what_they_must(options: &[&str]) {
 }
 
 #[test]
-fn kernels_print_what_they_must_as_they_come() {
-    kernels_print_what_they_must(&[]);
+fn kernels_print_their_expected_output() {
+    assert_kernel_outputs(&[]);
 }
 
 #[test]
-fn kernels_print_what_they_must_optimized() {
-    kernels_print_what_they_must(&["--pipeline", "O1"]);
+fn optimized_kernels_print_their_expected_output() {
+    assert_kernel_outputs(&["--pipeline", "O1"]);
 }
 
 /// The bits of a literal in the notation of `expected/invoke.txt`.
@@ -53,7 +53,7 @@ fn bits(ty: &str, text: &str) -> u64 {
 }
 
 #[test]
-fn exported_functions_return_what_they_must() {
+fn exported_functions_return_the_expected_results() {
     let lines = fs::read_to_string(corpus("expected/invoke.txt")).expect("readable");
     assert!(lines.lines().count() >= 15, "the list is not empty");
     for line in lines.lines() {
@@ -118,7 +118,7 @@ fn a_program_that_fails_ends_with_status_1_and_names_the_function() {
 }
 
 #[test]
-fn the_status_of_a_program_is_told_and_becomes_1() {
+fn the_status_of_a_program_is_reported_and_becomes_1() {
     // The kernels exit with a nonzero status if their argument is not a number.
     let ended = osier(&["run", &kernel("matmul", ""), "--", "no-number"]);
     let ended = ended.with_status(1);
@@ -167,7 +167,7 @@ fn wrong_calls_are_bad_usage() {
 }
 
 #[test]
-fn stats_are_written_where_they_are_wanted_and_also_of_a_program_that_failed() {
+fn stats_are_written_to_a_file_or_standard_error_for_failed_programs_too() {
     let folder = scratch();
     let path = file(&folder, "failing.oir", FAILING);
     let out = folder.path().join("stats.json");
@@ -186,7 +186,7 @@ fn stats_are_written_where_they_are_wanted_and_also_of_a_program_that_failed() {
 }
 
 #[test]
-fn stats_are_written_of_a_program_that_native_code_fails_to_run() {
+fn stats_are_written_for_a_program_that_native_code_fails_to_run() {
     let folder = scratch();
     // More values than the buffer of native exits holds.
     let values = vec!["%a"; 70_000].join(", ");
@@ -205,7 +205,7 @@ fn stats_are_written_of_a_program_that_native_code_fails_to_run() {
 }
 
 #[test]
-fn stats_tell_the_time_of_optimizing_what_is_hot() {
+fn stats_include_the_time_of_optimizing_hot_code() {
     let seconds = |engine: &[&str]| {
         let run = [
             &["run", "cli/tests/cli/golden/sum.oir", "--stats", "--engine"],

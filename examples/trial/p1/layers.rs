@@ -107,7 +107,6 @@ fn rejects(program: &Program, pair: &Judged) -> Option<Vec<(usize, Point)>> {
     let Some((certificate, facts)) = &pair.certificate else {
         // The certifier panicked. An empty certificate still shows whether the versions are wrong,
         // since the checker looks at them first.
-
         let nothing =
             || VersionTerms { values: Vec::new(), memory: Vec::new(), writes: Vec::new() };
         let empty = Certificate {
@@ -143,14 +142,10 @@ pub(crate) fn blamed(program: &Program, made: &Made) -> BTreeSet<Place> {
             program.arguments.iter().for_each(|args| oracle.run(program.main, args, &NoHost));
             Some(oracle.report().divergences.clone())
         }));
-        for entry in found
-            .ok()
-            .flatten()
-            .into_iter()
-            .flatten()
-            .filter_map(|d| d.entry)
-            .filter(|e| e.visit.is_some())
-        {
+        // An oracle that cannot be set up, or panics, blames no entry; `state` counts both as a
+        // detected bug, and the matrix shows such a bug as detected by the state oracle.
+        let divergences = found.ok().flatten().unwrap_or_default();
+        for entry in divergences.into_iter().filter_map(|d| d.entry).filter(|e| e.visit.is_some()) {
             let func =
                 program.module.func_named(&entry.function).expect("a function of the program");
             let side = usize::from(entry.direction == Side::After);
@@ -242,7 +237,8 @@ fn versions_differ(program: &Program, case: &Case) -> bool {
     })
 }
 
-/// What a judge says; nothing when it panics: it asks for versions that fit its contract.
+/// The answer of a judge. `false` if it panics: a judge requires versions that fit its contract,
+/// and a bug may break them.
 fn quietly(judge: impl FnOnce() -> bool) -> bool {
     catch_unwind(AssertUnwindSafe(judge)).unwrap_or(false)
 }

@@ -6,7 +6,7 @@ use mutants::table::Mutant;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// What became of one bug.
+/// The results of one bug.
 pub(crate) struct Row<'t> {
     bug: &'t Mutant,
     /// Programs tried.
@@ -41,7 +41,7 @@ impl<'t> Row<'t> {
     }
 }
 
-/// Why the checker cannot see a bug; `None` where it can.
+/// The reason why the checker cannot see a bug. `None` if it can.
 fn hidden(bug: &Mutant) -> Option<&'static str> {
     match bug.name.as_str() {
         _ if bug.area == NATIVE => Some("versions and mappings are right"),

@@ -66,12 +66,11 @@ fn indirect(seed: u64) -> Case {
 }
 
 /// The number of the first of `programs` programs that detects a bug of native code; `None` if no
-/// program does.
+/// program does. A child that fails while it judges a program detects the bug.
 ///
 /// # Panics
-/// When no child can be started.
+/// If no child can be started, or the child fails before it judges a program.
 pub(crate) fn noticed(bug: &Mutant, programs: usize) -> Option<usize> {
-    let mut at = 0;
     let exe = std::env::current_exe().expect("the path of this program");
     let child = Command::new(exe)
         .args(["native-bug", bug.name.as_str(), "--programs", &programs.to_string()])
@@ -79,10 +78,9 @@ pub(crate) fn noticed(bug: &Mutant, programs: usize) -> Option<usize> {
         .stderr(Stdio::null())
         .output()
         .expect("a process for native code");
-    for line in String::from_utf8_lossy(&child.stdout).lines() {
-        at = line.parse().unwrap_or(at);
-    }
-    (!child.status.success()).then_some(at)
+    let printed = String::from_utf8_lossy(&child.stdout);
+    let last = printed.lines().filter_map(|line| line.parse().ok()).next_back();
+    (!child.status.success()).then(|| last.expect("the child judges a program before it fails"))
 }
 
 #[derive(Debug, clap::Args)]
@@ -110,6 +108,9 @@ pub(crate) fn child(args: &Args) -> bool {
             } else {
                 CampaignOptions::default().generated(seed as u64)
             };
+            // A judge that fails without the bug would detect every bug.
+            let clean = judge_native(&case, &clock);
+            assert!(clean.findings.is_empty(), "without the bug: {}", clean.findings[0]);
             let judged = with(Some(bug), || judge_native(&case, &clock));
             if let Some(finding) = judged.findings.first() {
                 writeln!(std::io::stderr(), "{finding}").expect("standard error can be written");

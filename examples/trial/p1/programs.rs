@@ -45,7 +45,7 @@ impl Programs {
         Programs { hand_made, size }
     }
 
-    /// A program, made anew: what is derived from it has the same ids each time.
+    /// A program, built again for each call, so that its versions have the same ids each time.
     pub(crate) fn subject(&self, number: usize, area: &str) -> Subject {
         let parse = |names: &str| passes::parse(names).expect("a pipeline");
         if let Some(made) = self.hand_made.get(number) {
@@ -70,10 +70,10 @@ impl HandMade {
     }
 }
 
-/// The area of native code, which a judge of its own is asked about.
+/// The area of native code, which has a judge of its own.
 pub(crate) const NATIVE: &str = "Native";
 
-/// The passes that reach an area, a bar where a version is kept.
+/// The pipelines that run the code of an area. A `|` separates the pipelines of two versions.
 fn plans(area: &str) -> &'static [&'static str] {
     match area {
         "Sccp" => &["sccp", "O1", "sccp,simplify,adce", "cfg_clean,sccp"],
@@ -95,7 +95,7 @@ fn plans(area: &str) -> &'static [&'static str] {
             "O1|canonical",
             "cse,simplify|loop_canon,licm,adce",
         ],
-        // What is put to native code draws passes itself.
+        // The judge of native code draws passes itself.
         NATIVE => &[],
         "Osr" => &[
             "O1",
@@ -134,8 +134,14 @@ fn hand_made(path: &Path) -> Vec<HandMade> {
         .next()
         .unwrap_or_else(|| passes::registry::DEFAULT.to_owned());
     let mut calls: BTreeMap<String, Vec<Vec<u64>>> = BTreeMap::new();
-    let Ok(module) = load(Format::Oir, text.as_bytes()) else { return Vec::new() };
-    for (function, numbers) in directive("run").iter().filter_map(|line| call(line)) {
+    // Files about rejected modules do not load, and have no `run` line.
+    let runs = directive("run");
+    let Ok(module) = load(Format::Oir, text.as_bytes()) else {
+        assert!(runs.is_empty(), "{}: it has `run` lines and does not load", path.display());
+        return Vec::new();
+    };
+    // Calls with other arguments than integers are left out.
+    for (function, numbers) in runs.iter().filter_map(|line| call(line)) {
         let Some(func) = module.func_named(&function) else { continue };
         let params = &module.signature(func).params;
         if params.len() == numbers.len() && params.iter().all(|ty| ty.is_int()) {

@@ -244,7 +244,7 @@ impl Trial<'_> {
                 self.figures.exhausted += 1;
                 Ok(())
             }
-            Err(FollowEnd::Finding(text)) => Err(self.told(vm, args, &text)),
+            Err(FollowEnd::Finding(text)) => Err(self.described(vm, args, &text)),
         }
     }
 
@@ -272,7 +272,7 @@ impl Trial<'_> {
         let mut world = lock().shadow.world.clone();
         let ended = vm.invoke(func, args, &mut world);
         let mut following = lock();
-        let compared = came_to(following.stopped.take(), ended).and_then(|outcome| {
+        let compared = outcome_of(following.stopped.take(), ended).and_then(|outcome| {
             self.figures.trapped += u64::from(outcome.trap().is_some());
             following.ended(vm.machine(), &outcome, &stayed).map_or(Ok(()), Err)
         });
@@ -282,11 +282,11 @@ impl Trial<'_> {
                 self.figures.exhausted += 1;
                 Ok(false)
             }
-            Err(FollowEnd::Finding(text)) => Err(self.told(vm, args, &text)),
+            Err(FollowEnd::Finding(text)) => Err(self.described(vm, args, &text)),
         }
     }
 
-    fn told(&self, vm: &Vm, args: &[u64], text: &str) -> String {
+    fn described(&self, vm: &Vm, args: &[u64], text: &str) -> String {
         let args: Vec<String> = args.iter().map(|bits| format!("{bits:#x}")).collect();
         format!(
             "  {text}\n  on input ({}), compiled with {:?}",
@@ -304,7 +304,7 @@ const ENDED: RunError = RunError::Interrupted;
 /// # Errors
 /// The reason of the oracle if it stopped the run, a finding if the run failed, and
 /// [`FollowEnd::Limit`] for a stack overflow.
-fn came_to(
+fn outcome_of(
     stopped: Option<FollowEnd>,
     ended: Result<Outcome, RunError>,
 ) -> Result<Outcome, FollowEnd> {
@@ -323,7 +323,7 @@ fn starved(
     ended: Result<Outcome, RunError>,
     needed: u64,
 ) -> Result<(), FollowEnd> {
-    match came_to(stopped, ended)? {
+    match outcome_of(stopped, ended)? {
         Outcome::OutOfFuel(_) => Ok(()),
         _ if needed < 100 * STARVE => Ok(()),
         outcome => Err(FollowEnd::Finding(format!(
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_point_shows_in_a_starved_run_is_a_finding() {
+    fn a_difference_at_a_point_of_a_starved_run_is_a_finding() {
         let shown = || Some(FollowEnd::Finding("values differ".to_owned()));
         assert!(is_finding(starved(shown(), Err(ENDED), 1)));
         assert!(is_finding(starved(shown(), Ok(Outcome::OutOfFuel(site())), MUCH)));
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_starved_run_ends_for_want_of_fuel_or_needs_hardly_any() {
+    fn a_starved_run_ends_for_lack_of_fuel_or_needs_hardly_any() {
         let ends = [
             Outcome::Returned(Vec::new()),
             Outcome::Exited(0),

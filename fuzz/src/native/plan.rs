@@ -135,9 +135,9 @@ impl Half {
 
     /// Draws the conditions of the points that may fire. Most wait for their flags; points with
     /// other conditions fire in every run.
-    // At most one point fires always: every visit makes a transition there, so code behind it never
-    // runs in this version.
     fn draw(&mut self, active: bool, prng: &mut Prng) {
+        // At most one point fires always: every visit makes a transition there, so the code after
+        // it never runs in this version.
         let mut always = prng.chance(12);
         for point in 0..self.points.len() {
             if !active && !self.anchors[point] {
@@ -254,8 +254,8 @@ impl NativePlan {
                     .enumerate()
                     .for_each(|(side, half)| half.draw(side == active, prng));
             }
-            // A point that always fires cuts off the code behind it. `osr::instrument` computes the
-            // remaining code.
+            // A point that always fires cuts off the code after it. `resume::instrument` computes
+            // the remaining code.
             let made = [0, 1].map(|side: usize| {
                 let half = &sides[side];
                 half.has_always().then(|| {

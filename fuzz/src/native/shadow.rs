@@ -61,7 +61,7 @@ impl Shadow {
             Run::Done(outcome) => Err(outcome),
             Run::Paused => Ok(watcher.fires.expect("the watcher pauses where a point fires")),
             Run::Called { func, .. } => {
-                unreachable!("{func} runs elsewhere, and the shadow was told of none")
+                unreachable!("{func} runs elsewhere, but the shadow has no such function")
             }
         }
     }

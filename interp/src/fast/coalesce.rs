@@ -1,10 +1,10 @@
 //! Coalesces values into shared slots of fast code, so that loops need no moves on their back
 //! edges.
 //!
-//! For example, `%j = add %i, %one` at the end of a loop can write the slot of the block parameter
-//! `%i` if no later instruction reads `%i`. An argument of an edge and its block parameter may
-//! share a slot when neither is written while the other is live ([`Coalescer::interfere`]). The
-//! move between them then disappears.
+//! For example, take `%j = add %i, %one` at the end of a loop, where `%i` is a block parameter. If
+//! no later instruction reads `%i`, the addition can write the slot of `%i`. An argument of an edge
+//! and its block parameter may share a slot when neither is written while the other is live
+//! ([`Coalescer::interfere`]). The move between them then disappears.
 //!
 //! The method is aggressive coalescing (Chaitin, "Register Allocation and Spilling via Graph
 //! Coloring", 1982). Its groups are the phi congruence classes of Sreedhar et al., "Translating Out

@@ -19,8 +19,8 @@
 //! every amount of fuel.
 //!
 //! Slots are 16-bit numbers, and a frame is a window of 65,536 values on the stack, so the compiler
-//! can omit bounds checks. Functions with more values have no fast code; a run that calls one
-//! continues in the exact loop.
+//! can omit bounds checks. A function whose values and constants may exceed the window has no fast
+//! code; a run that calls one continues in the exact loop.
 
 mod coalesce;
 pub(super) mod data;

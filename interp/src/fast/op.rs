@@ -41,8 +41,8 @@ macro_rules! define_both {
         [$($stepped:ident: $plain:ident $step:ident $flipped:ident;)+]
     ) => {
         /// The codes of operations. Letters name the fields of [`FastOp`]. A "slot" is an index
-        /// into the frame, a "pool" index one into the slot lists of the code, and a "pc" the index
-        /// of an operation.
+        /// into the frame. A "pool" index is one into the slot lists of the code. A "pc" is the
+        /// index of an operation.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u16)]
         pub(super) enum FastOpCode {

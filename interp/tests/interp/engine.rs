@@ -197,7 +197,7 @@ fn raw_access_reaches_everything() {
 
 /// Trace entries that native code adds carry the digest of its earlier writes.
 #[test]
-fn the_trace_knows_what_native_code_wrote() {
+fn trace_digests_cover_writes_of_native_code() {
     let module = parse(STATE);
     let itself = func(&module, "itself");
     let mut machine = machine(&module);

@@ -3,9 +3,10 @@
 use interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program};
 use ir::module::{FuncDecl, ImportName, MemoryDecl};
 use ir::{
-    Block, Func, FunctionBuilder, Imm, InstSpec, Memory, Module, Opcode, Signature, Target, Type,
-    Value,
+    Block, Func, FunctionBuilder, Imm, InstSpec, Memory, Module, Opcode, Point, Signature, Target,
+    Type, Value,
 };
+use transition::mapping::{Assign, Entry, Operand};
 
 /// Adds a function to a module. `body` receives a builder at the entry block and the arguments.
 pub(crate) fn define(
@@ -137,6 +138,13 @@ pub(crate) fn fib() -> (Module, Func) {
         b.ret(&[sum]);
     });
     (module, itself)
+}
+
+/// An entry without steps that lands at a point with its own contents in each of these values.
+pub(crate) fn landing(target: Point, values: &[Value]) -> Entry {
+    let assigns = values.iter().map(|v| Assign { value: *v, from: Operand::Source(*v) }).collect();
+    let (steps, replays, requires, kept) = (Vec::new(), Vec::new(), values.to_vec(), Vec::new());
+    Entry { target, steps, replays, assigns, requires, kept }
 }
 
 /// A machine with all checks on.

@@ -1,6 +1,6 @@
 //! Tests of firing entries, and of entries that cannot be fired.
 
-use super::support::{machine, returned, sum};
+use super::support::{landing, machine, returned, sum};
 use check::{Checked, CheckedEntry};
 use interp::{FireError, Limits, Machine, NoHost, NoObserver, PauseAtMarks, Run, TransferError};
 use ir::edit::{Editor, Fuel, Pass, apply};
@@ -8,23 +8,7 @@ use ir::module::FuncDecl;
 use ir::text::{parse_module, print_module};
 use ir::{Function, Imm, Inst, InstSpec, Opcode, Point, Type, Value};
 use transition::VersionKey;
-use transition::mapping::{Assign, Entry, Mapping, Operand};
-
-/// An entry without steps that assigns each of these values its own contents.
-fn identity(target: Point, values: &[Value]) -> Entry {
-    let assigns = values
-        .iter()
-        .map(|value| Assign { value: *value, from: Operand::Source(*value) })
-        .collect();
-    Entry {
-        target,
-        steps: Vec::new(),
-        replays: Vec::new(),
-        assigns,
-        requires: values.to_vec(),
-        kept: Vec::new(),
-    }
-}
+use transition::mapping::{Entry, Mapping};
 
 /// Starts a run and pauses it before an instruction, which it marks.
 fn pause(machine: &mut Machine, func: ir::Func, args: &[u64], at: Inst) {
@@ -52,7 +36,7 @@ fn entries_are_found_at_the_paused_point() {
     assert_eq!(machine.code(version).key(), transition::VersionKey::of(function));
     let point = Point::before(at);
     let mut mapping = Mapping::new(function, function);
-    mapping.insert(point, identity(point, &[sum.n, sum.i, sum.s]));
+    mapping.insert(point, landing(point, &[sum.n, sum.i, sum.s]));
     let mapping = Checked::unproved(mapping);
     let entry = mapping.checked_entry(point).expect("the mapping has it");
     assert_eq!(machine.fire(version, entry), Err(FireError::NotPaused));
@@ -74,7 +58,7 @@ fn entries_of_other_points_are_refused() {
     let later = function.defining_inst(sum.i2).expect("it is an addition");
     let mut machine = machine(&sum.module, Limits::default());
     let version = machine.current(sum.func).expect("it is not imported");
-    let entry = identity(Point::before(at), &[sum.n, sum.i, sum.s]);
+    let entry = landing(Point::before(at), &[sum.n, sum.i, sum.s]);
     let of = |inst| claimed([function, function], Point::before(inst), &entry);
     pause(&mut machine, sum.func, &[5], at);
     let refused = Err(FireError::OtherPoint(Point::before(at)));
@@ -86,8 +70,8 @@ fn entries_of_other_points_are_refused() {
     assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[10])));
 }
 
-/// The key of a version covers the name of its function. So `fire` refuses an entry made for a
-/// function that differs by its name alone, in the same module and in a module of its own.
+/// The key of a version covers the name of its function. So `fire` refuses an entry of a function
+/// that differs by its name alone. The other function may be in the same module or in another.
 #[test]
 fn entries_of_a_function_with_the_same_text_are_refused() {
     let mut sum = sum();
@@ -105,7 +89,7 @@ fn entries_of_a_function_with_the_same_text_are_refused() {
     let base = machine.current(sum.func).expect("it is not imported");
     let named_otherwise = machine.current(other).expect("it is not imported");
     let point = Point::before(at);
-    let entry = identity(point, &[sum.n, sum.i, sum.s]);
+    let entry = landing(point, &[sum.n, sum.i, sum.s]);
     pause(&mut machine, sum.func, &[5], at);
     let own = claimed([function, function], point, &entry);
     let twins = claimed([&twin, &twin], point, &entry);
@@ -132,8 +116,8 @@ fn values_that_no_transition_provided_are_not_read() {
     let mut machine = machine(&sum.module, Limits::default());
     let version = machine.current(sum.func).expect("it is not imported");
     pause(&mut machine, sum.func, &[5], at);
-    let less = identity(point, &[sum.n, sum.s]);
-    let all = identity(point, &[sum.n, sum.i, sum.s]);
+    let less = landing(point, &[sum.n, sum.s]);
+    let all = landing(point, &[sum.n, sum.i, sum.s]);
     let both = [function, function];
     assert_eq!(machine.fire(version, claimed(both, point, &less)), Ok(point));
     let digest = machine.memory_digest();
@@ -169,7 +153,7 @@ fn entries_of_other_versions_are_refused() {
     let base = machine.current(sum.func).expect("it is not imported");
     let edited = machine.add_version(&sum.module, sum.func, &other);
     let point = Point::before(at);
-    let entry = identity(point, &[sum.n, sum.i, sum.s]);
+    let entry = landing(point, &[sum.n, sum.i, sum.s]);
     let of = |source, target| claimed([source, target], point, &entry);
     pause(&mut machine, sum.func, &[5], at);
     assert_eq!(machine.fire(edited, of(&other, &other)), Err(FireError::OtherSource));
@@ -191,19 +175,19 @@ fn entries_that_cannot_be_fired() {
     let point = Point::before(at);
     let mut machine = machine(&sum.module, Limits::default());
     let version = machine.current(sum.func).expect("it is not imported");
-    let entry = identity(point, &[sum.n, sum.i, sum.s]);
+    let entry = landing(point, &[sum.n, sum.i, sum.s]);
     let entry = claimed([function, function], point, &entry);
     assert_eq!(machine.fire(version, entry), Err(FireError::NotPaused), "no run is under way");
     pause(&mut machine, sum.func, &[5], at);
     let nothing = Value::from_u32(1000);
-    let reads_nothing = identity(point, &[nothing]);
+    let reads_nothing = landing(point, &[nothing]);
     assert_eq!(
         machine.fire(version, claimed([function, function], point, &reads_nothing)),
         Err(FireError::NoSuchValue(nothing))
     );
     let nowhere = Point::before(Inst::from_u32(1000));
     let refused = FireError::Transfer(TransferError::NoSuchPoint(nowhere));
-    let lands_nowhere = identity(nowhere, &[sum.n]);
+    let lands_nowhere = landing(nowhere, &[sum.n]);
     assert_eq!(
         machine.fire(version, claimed([function, function], point, &lands_nowhere)),
         Err(refused)

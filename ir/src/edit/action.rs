@@ -101,7 +101,7 @@ pub enum ActionKind {
         jump: Inst,
     },
     /// Redirects an edge past its target block, to the block where control continues from there.
-    /// The edit skips the target block safely for three reasons:
+    /// The edge may skip the target block under three conditions:
     ///
     /// - The block has no effect and no instruction that may trap.
     /// - All uses of its definitions are inside the block.

@@ -150,7 +150,8 @@ impl Editor<'_> {
     /// are new in the family.
     ///
     /// # Panics
-    /// When an operand does not exist, or the instruction is a terminator.
+    /// When an operand or `before` does not exist, or the instruction is a terminator or has
+    /// targets.
     #[track_caller]
     pub fn add(&mut self, spec: InstSpec, before: Inst) -> Inst {
         let family = self.function.family();
@@ -175,7 +176,7 @@ impl Editor<'_> {
     /// Removes an instruction.
     ///
     /// # Panics
-    /// When the instruction is a terminator, or a result is still used.
+    /// When the instruction does not exist or is a terminator, or a result is still used.
     #[track_caller]
     pub fn delete(&mut self, inst: Inst) {
         let next = self.follower(inst);
@@ -185,7 +186,8 @@ impl Editor<'_> {
     /// Moves an instruction before another, to a place that dominates its current place.
     ///
     /// # Panics
-    /// When the instruction is a terminator, or already stands there.
+    /// When one of the instructions does not exist, or `inst` is a terminator or already stands
+    /// there.
     #[track_caller]
     pub fn hoist(&mut self, inst: Inst, to: Inst) {
         let from = self.follower(inst);
@@ -195,7 +197,8 @@ impl Editor<'_> {
     /// Moves an instruction before another, to a place that its current place dominates.
     ///
     /// # Panics
-    /// When the instruction is a terminator, or already stands there.
+    /// When one of the instructions does not exist, or `inst` is a terminator or already stands
+    /// there.
     #[track_caller]
     pub fn sink(&mut self, inst: Inst, to: Inst) {
         let from = self.follower(inst);

@@ -17,10 +17,11 @@ fn fault<T>(text: String) -> Result<T, Fault> {
 ///
 /// Redirecting the edge to that target is possible under two conditions:
 ///
-/// - The skipped block is not missed: its instructions have no effect and cannot trap, and all uses
-///   of its definitions (parameters included) are inside the block.
+/// - No other code misses the skipped block. Its instructions have no effect and cannot trap, and
+///   all uses of its definitions (parameters included) are inside the block.
 /// - The continuation is known: the block ends in a jump, or in a branch that the constants among
-///   the edge's arguments decide.
+///   the edge's arguments decide. The continuation is not the block itself, and receives no value
+///   that the block computes.
 ///
 /// The edge must exist. Cost: linear in the block and in the number of uses of its definitions.
 ///

@@ -32,7 +32,7 @@ fn sample() -> Function {
     b.finish().expect("the sample is complete")
 }
 
-/// A pass that uses every primitive once.
+/// A pass that uses every primitive at least once.
 struct Everything;
 
 impl Pass for Everything {
@@ -233,11 +233,11 @@ fn replay_notices_an_edited_action() {
 }
 
 /// Deletes the first instruction of the loop body, whose result is used.
-struct DeletesWhatIsUsed;
+struct DeletesAUsedInstruction;
 
-impl Pass for DeletesWhatIsUsed {
+impl Pass for DeletesAUsedInstruction {
     fn name(&self) -> &'static str {
-        "deletes_what_is_used"
+        "deletes_a_used_instruction"
     }
 
     fn run(&self, ed: &mut Editor<'_>) {
@@ -249,13 +249,13 @@ impl Pass for DeletesWhatIsUsed {
 
 #[test]
 #[should_panic(
-    expected = "pass deletes_what_is_used, rule wrong, action 0 of f: delete inst3 before inst4: v5, a result of inst3, is still used"
+    expected = "pass deletes_a_used_instruction, rule wrong, action 0 of f: delete inst3 before inst4: v5, a result of inst3, is still used"
 )]
 fn an_illegal_edit_names_pass_rule_action_and_entity() {
-    applied(&DeletesWhatIsUsed);
+    applied(&DeletesAUsedInstruction);
 }
 
-/// Replaces one duplicate at a time.
+/// Adds three constants, each as one rewrite.
 struct OneAtATime;
 
 impl Pass for OneAtATime {
@@ -321,11 +321,11 @@ impl Pass for SplitsAnEdge {
 }
 
 /// Claims that the sum in the loop is dead, although it is used.
-struct RemovesWhatIsUsed;
+struct RemovesAUsedParameter;
 
-impl Pass for RemovesWhatIsUsed {
+impl Pass for RemovesAUsedParameter {
     fn name(&self) -> &'static str {
-        "removes_what_is_used"
+        "removes_a_used_parameter"
     }
 
     fn run(&self, ed: &mut Editor<'_>) {
@@ -342,5 +342,5 @@ impl Pass for RemovesWhatIsUsed {
 #[test]
 #[should_panic(expected = "v3 is still used")]
 fn a_value_used_outside_the_set_is_not_dead() {
-    applied(&RemovesWhatIsUsed);
+    applied(&RemovesAUsedParameter);
 }

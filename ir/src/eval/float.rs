@@ -62,7 +62,7 @@ macro_rules! unary {
 /// Operations of shape `FloatUnary`.
 ///
 /// # Panics
-/// When the opcode has another shape or the type is not a float.
+/// When the opcode has another shape. The function does not check that the type is a float.
 #[inline(always)]
 pub fn float_unary(opcode: Opcode, ty: Type, x: u64) -> u64 {
     let x = x & ty.mask();
@@ -109,7 +109,7 @@ macro_rules! binary {
 /// Operations of shape `FloatBinary`.
 ///
 /// # Panics
-/// When the opcode has another shape or the type is not a float.
+/// When the opcode has another shape. The function does not check that the type is a float.
 #[inline(always)]
 pub fn float_binary(opcode: Opcode, ty: Type, x: u64, y: u64) -> u64 {
     let (x, y) = (x & ty.mask(), y & ty.mask());

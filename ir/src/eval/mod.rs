@@ -76,8 +76,8 @@ pub fn is_safe_divisor(opcode: Opcode, ty: Type, divisor: Option<u64>) -> bool {
 /// The trap of the operation on these operands.
 ///
 /// # Panics
-/// When [`is_evaluated`] rejects the opcode, when an operand is missing, or when the opcode does
-/// not allow the types. The verifier excludes the last two cases.
+/// When [`is_evaluated`] rejects the opcode, or when an operand is missing. It may panic when the
+/// opcode does not allow the types. The verifier excludes the last two cases.
 pub fn eval(opcode: Opcode, ty: Type, source: Type, args: &[u64]) -> Result<u64, TrapKind> {
     match opcode.shape() {
         Shape::IntUnary => Ok(int_unary(opcode, ty, args[0])),

@@ -1,7 +1,7 @@
 //! Rule instances: the check that a term matches the left side of a rule and its class matches the
 //! right side.
 //!
-//! The terms are the terms of a certificate ([`crate::certificate`]), identified by number. The
+//! The terms are the terms of a certificate (`transition::certificate`), identified by number. The
 //! first term of a class identifies the class.
 
 use super::{Const, Guard, Pat, Rule, Term};

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_reads_back() {
+    fn printed_literals_read_back() {
         let bits = [
             0,
             1,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_type_does_not_hold_is_refused() {
+    fn literals_that_do_not_fit_their_type_are_rejected() {
         for (text, ty) in
             [("256", Type::I8), ("-129", Type::I8), ("1.5", Type::I32), ("nan:0x1", Type::F32)]
         {

@@ -1,6 +1,6 @@
 //! Block order and dominance, compared with their definitions by paths.
 
-use crate::graphs::{Graph, function, on_many_graphs, reachable};
+use crate::analyses::graphs::{Graph, function, on_many_graphs, reachable};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::{Block, Function, FunctionBuilder, Opcode, Point, Signature, Type};
@@ -99,8 +99,8 @@ fn the_tree_agrees_with_itself() {
     });
 }
 
-/// The function is `entry(x): a = add x x; br_if a then else; then: b = ...; jump join; else: jump
-/// join; join(p): ...`, with an unreachable block.
+/// The function is `entry(x): a = add x x; br_if a, then, join(a)`, `then: b = mul a a; jump
+/// join(b)` and `join(p): c = add p x; return c`. It also has an unreachable block, `dead`.
 #[test]
 fn availability_counts_own_parameters_and_earlier_results() {
     let mut builder = FunctionBuilder::new("f", Signature::new(&[Type::I32], &[Type::I32]));

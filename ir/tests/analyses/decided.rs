@@ -1,8 +1,8 @@
 //! Decided branches compared with a naive fixpoint, and the needs of runs compared with the
 //! textbook definition.
 
-use crate::graphs::{Rng, function_with_values, on_many_graphs};
-use crate::liveness::{Sets, compare_with, naive_needed};
+use crate::analyses::graphs::{Rng, function_with_values, on_many_graphs};
+use crate::analyses::liveness::{Sets, compare_with, naive_needed};
 use ir::decided::Decided;
 use ir::eval::{eval, is_evaluated};
 use ir::liveness::Liveness;
@@ -120,7 +120,7 @@ fn branches_are_decided_as_a_naive_fixpoint_decides_them() {
 }
 
 #[test]
-fn what_a_run_needs_is_what_is_needed_without_the_edges_it_never_takes() {
+fn liveness_of_runs_ignores_edges_that_no_run_takes() {
     let (mut rng, mut fewer) = (Rng(13), 0);
     on_many_graphs(|graph| {
         let function = function_with_values(graph, &mut rng);
@@ -134,7 +134,7 @@ fn what_a_run_needs_is_what_is_needed_without_the_edges_it_never_takes() {
             |l: &Liveness| decided.cfg().rpo().iter().map(|b| l.live_in(*b).len()).sum::<usize>();
         fewer += count(&in_text) - count(&in_run);
     });
-    assert!(fewer > 100, "in only {fewer} blocks more is live in the text");
+    assert!(fewer > 100, "excluded edges remove only {fewer} live values");
 }
 
 fn decided(text: &str) -> (Function, Decided) {
@@ -152,7 +152,7 @@ fn is_reached((function, decided): &(Function, Decided), name: &str) -> bool {
 /// The parameter is constant around the loop only because it decides the branch that guards its
 /// change.
 #[test]
-fn a_constant_that_only_code_it_excludes_would_change_is_one() {
+fn a_parameter_is_constant_if_only_excluded_code_changes_it() {
     let made = decided(
         "func @f(%a: i32) -> i32 {
 entry:

@@ -1,6 +1,6 @@
 //! Liveness, compared with the textbook fixpoint over points.
 
-use crate::graphs::{Rng, function_with_values, on_many_graphs};
+use crate::analyses::graphs::{Rng, function_with_values, on_many_graphs};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::liveness::Liveness;

@@ -1,6 +1,6 @@
 //! Loops, compared with their definition by strongly connected regions.
 
-use crate::graphs::{Graph, function, on_many_graphs};
+use crate::analyses::graphs::{Graph, function, on_many_graphs};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::loops::{Loop, LoopForest};

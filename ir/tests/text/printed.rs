@@ -1,7 +1,7 @@
 //! Printed text reads back as the same module.
 
-use crate::random::random_module;
-use crate::{SAMPLE, check_any_text, parse};
+use crate::text::random::random_module;
+use crate::text::{SAMPLE, check_any_text, parse};
 use osier_ir::text::{FunctionText, parse_module_with_lines, print_inst, print_module};
 use osier_ir::{
     Block, Func, Function, FunctionBuilder, Global, Imm, Inst, Module, Signature, Type, Value,
@@ -17,7 +17,7 @@ fn sample_is_a_fixpoint() {
 }
 
 #[test]
-fn what_a_test_expects_is_no_part_of_the_module() {
+fn expected_output_is_not_part_of_the_module() {
     let printed = print_module(&parse(SAMPLE));
     assert_eq!(print_module(&parse(&format!("{SAMPLE};= text\n{printed}"))), printed);
     assert_eq!(print_module(&parse(";= actions\na1 nonsense\n")), "");
@@ -98,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn what_parses_prints_as_a_fixpoint(
+    fn texts_that_parse_print_as_a_fixpoint(
         edits in proptest::collection::vec((any::<u16>(), any::<u16>(), 0..6u8), 0..4),
     ) {
         let mut lines: Vec<&str> = SAMPLE.lines().collect();

@@ -1,6 +1,6 @@
 //! Rejected texts, with the location and message of each error.
 
-use crate::{SAMPLE, check_any_text, check_places, errors, parse};
+use crate::text::{SAMPLE, check_any_text, check_places, errors, parse};
 use insta::assert_snapshot;
 use osier_ir::Func;
 use osier_ir::text::{MAX_ERRORS, print_module};

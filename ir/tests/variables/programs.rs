@@ -1,6 +1,6 @@
 //! Random programs over random graphs, including irreducible graphs and unreachable blocks.
 
-use crate::laws;
+use crate::variables::laws;
 use ir::{
     Block, Function, FunctionBuilder, Global, Imm, InstSpec, Opcode, Signature, Target, Type, Value,
 };

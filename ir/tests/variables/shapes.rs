@@ -1,7 +1,7 @@
 //! Large, deep and irreducible shapes whose cost must not be variables times blocks, and edge
 //! cases.
 
-use crate::laws;
+use crate::variables::laws;
 use ir::{
     Block, BuildError, Edge, Function, FunctionBuilder, Opcode, Signature, Target, Type, Variable,
 };
@@ -198,7 +198,7 @@ fn many_exits_to_one_block_cost_near_linear_time() {
 }
 
 #[test]
-fn what_needs_variables_times_loops_is_refused_by_the_limit() {
+fn the_limit_rejects_arguments_for_variables_times_loops() {
     assert_eq!(nested_loops(1_000, 100_000, 1_000).err(), Some(BuildError::TooLarge));
     assert!(nested_loops(10, 100_000, 10).is_ok());
 }
@@ -310,7 +310,7 @@ fn reserved_blocks_stand_where_they_are_placed_or_are_dropped() {
 }
 
 #[test]
-fn what_cannot_be_finished_is_an_error() {
+fn functions_that_cannot_be_finished_are_errors() {
     let (mut b, vars) = start(1);
     let reserved = b.reserve_block();
     b.jump(reserved, &[]);

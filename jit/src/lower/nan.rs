@@ -24,8 +24,8 @@ pub(super) fn is_arithmetic(opcode: Opcode) -> bool {
 }
 
 /// The *raw* floats: values that may hold any NaN where the interpreter has the canonical one. They
-/// are the results of arithmetic, and the parameters and selections that only raw floats and
-/// numbers reach. Linear in the function and the arguments of its joins.
+/// are the results of arithmetic, and the parameters and selections whose inputs are all raw or
+/// never a NaN. Linear in the function and the arguments of its joins.
 pub(super) fn raw_floats(function: &Function) -> FixedBitSet {
     let mut raw = FixedBitSet::with_capacity(function.value_bound());
     let mut joins = Vec::new();

@@ -135,7 +135,7 @@ impl Lowering<'_, '_> {
         self.builder.ins().load(types::I32, flags, cell, offset_of!(Cell, armed) as i32)
     }
 
-    /// Marks the current block as cold, so that it is laid out behind the hot code.
+    /// Marks the current block as cold, so that Cranelift places it behind the hot code.
     fn make_cold(&mut self) {
         // Cranelift rejects a cold entry block (`tests/oir/passes/dse/an_exit_sees_memory.oir`).
         let entry = self.builder.func.layout.entry_block();
@@ -219,8 +219,8 @@ impl Lowering<'_, '_> {
         block
     }
 
-    /// Fills that block, after all exits exist: counts the firing, and jumps to the code in the
-    /// cell of the point.
+    /// Fills the block of [`Self::way_out`], after all exits exist: counts the firing, and jumps to
+    /// the code in the cell of the point.
     pub(super) fn finish_way_out(&mut self) {
         let Some(block) = self.way_out.expand() else { return };
         self.builder.switch_to_block(block);

@@ -100,7 +100,7 @@ pub(crate) fn raise_address() -> *const u8 {
 /// Outside of any entry, the panic passes.
 pub(crate) fn guard(body: impl FnOnce() -> HelperStatus) -> HelperStatus {
     // Unwind safety: only the receiver of `NativeStop::Panic` can see state that the panic left
-    // half done, and the exit tells it about the panic.
+    // half done, and the receiver knows of the panic.
     match panic::catch_unwind(AssertUnwindSafe(body)) {
         Ok(status) => status,
         Err(payload) => {

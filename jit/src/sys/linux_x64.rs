@@ -156,7 +156,7 @@ pub(super) fn install_handlers() -> io::Result<()> {
         // SA_ONSTACK: the fault may be a stack overflow, so run on the alternate stack where there
         // is one. SA_NODEFER keeps the signal unblocked. A chained handler may then escape by a
         // jump, as it may without our handler
-        // (`a_handler_that_was_there_before_gets_the_faults_of_others`).
+        // (`a_handler_installed_earlier_gets_the_faults_of_other_code`).
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
         let replaced = set_action(signal, Some(&action))?;
         if replaced.sa_sigaction != before.sa_sigaction {
@@ -309,7 +309,7 @@ pub(crate) fn limit_process(address_space: u64, cpu_seconds: u64) -> std::io::Re
         if unsafe { libc::getrlimit(resource, &raw mut now) } != 0 {
             return Err(std::io::Error::last_os_error());
         }
-        let lowered = libc::rlimit { rlim_cur: most.min(now.rlim_max), rlim_max: now.rlim_max };
+        let lowered = libc::rlimit { rlim_cur: most.min(now.rlim_cur), rlim_max: now.rlim_max };
         // SAFETY: `lowered` is a live structure of the type that the call reads.
         if unsafe { libc::setrlimit(resource, &raw const lowered) } != 0 {
             return Err(std::io::Error::last_os_error());

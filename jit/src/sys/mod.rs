@@ -3,8 +3,8 @@
 //!
 //! Code that depends on the operating system or the instruction set lives in the two modules named
 //! `host`; the other modules are the same on every host. On hosts other than x86-64 Linux the crate
-//! compiles, [`supported`] names the missing host, and every other function fails with the same
-//! answer.
+//! compiles, [`supported`] names the missing host, and requests for memory, handlers and stack
+//! bounds fail with the same error.
 //!
 //! Rust enters native code through a trampoline ([`trampoline`]), which [`enter::enter`] calls
 //! after it has made an activation record for the thread. Control comes back in one of three ways:
@@ -22,7 +22,7 @@
     not(all(target_os = "linux", target_arch = "x86_64")),
     expect(
         dead_code,
-        reason = "what signal handlers and generated code use has no user where there are none"
+        reason = "this host has no signal handlers or generated code that use these items"
     )
 )]
 

@@ -1,4 +1,5 @@
-//! The host on which native code cannot run: every request fails and names the host that is needed.
+//! The host on which native code cannot run: requests for resources fail and name the host that
+//! native code needs.
 
 use std::io;
 use std::ops::Range;

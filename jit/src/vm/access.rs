@@ -72,10 +72,12 @@ impl<'r> RunAccess<'r> {
     }
 }
 
-/// What a machine has only while a run is in progress.
+/// The host of a run in progress, and the reason why the run ends. A machine has neither between
+/// runs.
 pub(super) struct HostedRun {
     host: NonNull<dyn Host>,
-    /// Why native code stops. A helper leaves it, and the entry into native code takes it.
+    /// The reason why native code stops. A helper leaves it, and the entry into native code takes
+    /// it.
     pub(super) ending: Option<RunEnding>,
 }
 

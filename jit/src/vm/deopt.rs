@@ -61,7 +61,7 @@ pub struct DeoptFrame<'a> {
     pub func: Func,
     /// The point of the base version at which the handler resumes.
     pub point: Point,
-    /// The slots of the layout. `None` where no value is live.
+    /// The slots of the layout. `None` where the entry assigns no value.
     pub slots: &'a [Option<Slot>],
     access: RunAccess<'a>,
 }
@@ -80,7 +80,7 @@ impl DeoptFrame<'_> {
     /// Calls a function of the program, natively if it has code.
     ///
     /// # Errors
-    /// If the function did not return. The handler must pass the error on.
+    /// If the function did not return. The handler must return this error.
     ///
     /// # Panics
     /// If the number of arguments is not that of the function's parameters.
@@ -101,7 +101,8 @@ enum HandlerCause {
 }
 
 impl HandlerEnd {
-    /// The program traps or exits, or the handler cannot continue.
+    /// Ends the run with an error of a host: the program traps or exits, or the handler cannot
+    /// continue. The landing point is the site of the end.
     pub fn new(error: HostError) -> HandlerEnd {
         HandlerEnd(HandlerCause::Host(error))
     }

@@ -168,8 +168,8 @@ extern "C" fn trace_return(context: *mut Context, func: u64) -> u64 {
     })
 }
 
-/// Fills the buffer with the values of a described exit. It runs nothing and does not use the fuel,
-/// so of the context it updates the address of the buffer alone.
+/// Fills the buffer with the values of a described exit. It runs no code of the program and uses no
+/// fuel, so of the context it updates only the addresses that `publish` writes.
 extern "C" fn describe(context: *mut Context, frame: *const ExitFrame) -> i64 {
     let mut number = -1;
     guard(|| {

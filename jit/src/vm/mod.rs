@@ -140,8 +140,8 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Ends the current run, or else the next one. Constant cost. Takes a lock, so the handler of a
-    /// signal must not call it.
+    /// Ends the current run, or else the next one. A request that arrives while a run returns may
+    /// have no effect. Constant cost. Takes a lock, so the handler of a signal must not call it.
     pub fn ask(&self) {
         self.current.signal(SIGNAL_INTERRUPT);
     }
@@ -297,8 +297,8 @@ impl Vm {
         self.state.release(version);
     }
 
-    /// Arms a point that waits for its flag: it fires at its next visit, and at every visit until
-    /// it is disarmed.
+    /// Arms a point with [`crate::Condition::Flag`]: it fires at its next visit, and at every visit
+    /// until it is disarmed. Has no effect on points with another condition.
     ///
     /// # Panics
     /// If the version has no such point.
@@ -336,7 +336,8 @@ impl Vm {
     /// is impossible. The effects of the run up to there remain.
     ///
     /// # Panics
-    /// If the number of arguments is not that of the function's parameters, or the host panicked.
+    /// If the number of arguments is not that of the function's parameters, or the host or the
+    /// [`Tiering`] panicked. A panic of a [`Handler`] is an error ([`RunError::HandlerPanicked`]).
     pub fn invoke(
         &mut self,
         func: Func,

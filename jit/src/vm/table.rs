@@ -1,4 +1,4 @@
-//! The code that a machine may execute, and what leads to it.
+//! The code that a machine may execute, and the calls and OSR points that lead to it.
 
 use super::link::PointLink;
 use super::ranges::RangeTable;

@@ -45,8 +45,8 @@ impl OpenPoint<'_> {
     }
 }
 
-/// The policy that decides which code exists. A run asks it, and compiles nothing by itself. Every
-/// method has a default that keeps the run where it is.
+/// The policy that decides which code exists. A run asks it, and compiles nothing by itself. The
+/// defaults of `called` and `hot` keep the run in the interpreter; that of `open` ends the run.
 pub trait Tiering {
     /// The number of visits after which a loop header or function of the interpreter is hot. `None`
     /// turns counting off.

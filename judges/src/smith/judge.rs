@@ -35,7 +35,8 @@ pub struct SmithCounts {
     pub valued: u64,
     /// Calls that trapped, by kind. Exceeding the limit on rounds is `unreachable`.
     pub traps: BTreeMap<TrapKind, u64>,
-    /// Calls that ended at a limit of an engine, and were not compared.
+    /// Calls that ended at a limit of an engine, and were not compared; and calls that all engines
+    /// rejected.
     pub unfinished: u64,
     /// Instructions of the modules as imported.
     pub instructions: u64,
@@ -198,7 +199,10 @@ fn count(counts: &mut SmithCounts, end: &CallEnd) {
     }
 }
 
-/// Fresh instances; `None` if all engines fail to make one.
+/// Fresh instances; `None` if all engines fail alike to make one, or one of them reaches a limit.
+///
+/// # Errors
+/// If only some engines make an instance, or the states of the fresh instances differ.
 fn fresh(
     sample: &Sample,
     programs: &JudgedPrograms,
@@ -328,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_noticed() {
+    fn differences_are_reported() {
         let five = module("(i32.const 5)");
         for (other, message) in [
             ("(i32.const 6)", "base: returned 0x5; wasmi: returned 0x6"),

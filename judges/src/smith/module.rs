@@ -17,7 +17,7 @@ const ROUNDS: u32 = 1000;
 pub(super) struct Sample {
     /// The module.
     pub(super) bytes: Vec<u8>,
-    /// The exported functions, globals and memories, with their indices.
+    /// The name, kind and index of every export.
     pub(super) exports: Vec<(String, ExternalKind, u32)>,
 }
 

@@ -32,8 +32,8 @@ impl ControlFlow {
     /// The indices of the targets that a branch may take which the log folded to a jump; `None` for
     /// one that it did not fold.
     ///
-    /// Example: `br_if %c, a, b` folded to `a` takes target 0. If both targets had become the same,
-    /// both are listed: the log does not tell which one a run takes.
+    /// Example: `br_if %c, a, b` folded to `a` takes target 0. If both targets were one block, the
+    /// list names both indices: the log does not record the index that a run takes.
     pub(crate) fn taken_targets(&self, branch: Inst) -> Option<&[u32]> {
         self.folded.get(&branch).map(SmallVec::as_slice)
     }

@@ -1,4 +1,4 @@
-//! Values that only code reads which constants exclude from runs.
+//! Values that only excluded code reads: code that constants exclude from runs.
 
 use super::*;
 

@@ -1,6 +1,7 @@
 //! Searches that run into a limit.
 
 use super::*;
+use ir::{Imm, InstSpec, Type};
 
 /// A function that stores `values` sums of a loaded value, and adds its argument as often.
 fn sums(values: usize) -> String {
@@ -79,8 +80,8 @@ fn a_search_for_kept_values_without_end_is_too_long() {
 
 #[test]
 fn a_long_chain_is_lost_for_the_read_at_its_end() {
-    // The search for the end of the chain stops at its limit. That for kept values goes on to the
-    // read of memory, which only the version after has.
+    // The search for the end of the chain stops at its limit. The search for kept values continues
+    // to the read of memory, which only the version after has.
     let base = function(STORE);
     let applied = edited(&base, |ed| {
         let store = ed.func().prev_inst(inst(ed.func(), "r")).expect("the store");

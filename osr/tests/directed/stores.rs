@@ -27,7 +27,7 @@ fn without_the_store(base: &Function) -> Synthesis {
 }
 
 #[test]
-fn no_entry_leaves_a_window_and_nothing_is_replayed_that_need_not_be() {
+fn no_entry_leaves_a_window_and_no_replay_is_needless() {
     let base = function(OVERWRITTEN);
     let synthesis = without_the_store(&base);
     let behind = Point::before(inst(&base, "sum"));

@@ -47,8 +47,8 @@ use ir::{Block, Function, Inst, InstSpec, Type, Value, ValueDef};
 use number::{NO_TERM, NumberingRound, TermIndex};
 use std::collections::HashMap;
 
-/// How often the pass numbers the function again after it has folded branches. Fewer edges mean
-/// more dominance, so a new numbering may find more.
+/// The number of times that the pass numbers the function again after it has folded branches. Fewer
+/// edges mean more dominance, so a new numbering may find more.
 const MAX_FOLDINGS: usize = 3;
 
 /// Users of a value examined to see whether the value is live elsewhere anyway: a bound on cost.
@@ -246,9 +246,9 @@ impl<'a, 'f> LeaderWalk<'a, 'f> {
     }
 
     /// A leader of the class that is computed otherwise, if replacing `value` by it does not
-    /// lengthen the leader's live range much. Without this limit, the stack pointer at the entry of
-    /// a function, which the end of the function computes again from its frame, is live throughout
-    /// most functions, and three in five of their points have to keep it.
+    /// lengthen the leader's live range much. The typical case is the stack pointer at the entry of
+    /// a function, which the end of the function computes again from its frame. Without this limit,
+    /// it is live throughout most functions, and three in five of their points have to keep it.
     fn near_leader(&self, class: TermIndex, value: Value, inst: Option<Inst>) -> Option<Value> {
         let leader = self.leader(Role::Class, class)?;
         let Some(inst) = inst else { return Some(leader) };
@@ -264,7 +264,10 @@ impl<'a, 'f> LeaderWalk<'a, 'f> {
         is_near.then_some(leader)
     }
 
-    /// Whether the instruction that defines the leader is the same operation on equal operands.
+    /// Whether the leader proves that `inst` does not trap: both have one class, and the leader is
+    /// the result of the same operation. Equal opcodes are enough. Operations of one class have
+    /// equal operands, or a rule equates one of them with its operand; the only such rules about
+    /// operations that may trap divide by 1.
     fn has_executed(&self, leader: Value, inst: Inst) -> bool {
         self.f
             .defining_inst(leader)

@@ -9,8 +9,9 @@ use cranelift_entity::EntityRef;
 use ir::cfg::Cfg;
 use ir::{Block, Value, ValueDef};
 
-/// How often the search restarts after a parameter that looked like a copy turned out not to be
-/// one. After that many restarts, the search may miss copies: a bound on cost, not on correctness.
+/// The number of times that the search restarts after a parameter that looked like a copy turned
+/// out not to be one. After that many restarts, the search may miss copies: a bound on cost, not on
+/// correctness.
 const RESTARTS: usize = 32;
 
 /// By value index: the root of each parameter; `None` for results. Cost: blocks and edges, times
@@ -37,7 +38,7 @@ struct RootSearch<'a> {
 }
 
 impl RootSearch<'_> {
-    /// Looks at every parameter once. Whether another look is needed.
+    /// Visits every parameter once. Returns whether another sweep is needed.
     fn sweep(&mut self, blocks: &[Block]) -> bool {
         let mut moved = false;
         for &block in blocks {

@@ -86,7 +86,7 @@ struct Analysis<'f> {
     edges: EdgeIndex,
     taken: FixedBitSet,
     entered: FixedBitSet,
-    /// Blocks just entered, and instructions and parameters an operand of which just moved.
+    /// The blocks just entered, and the instructions with an operand whose fact just changed.
     blocks: Vec<Block>,
     insts: Vec<Inst>,
 }
@@ -213,9 +213,9 @@ impl<'f> Analysis<'f> {
     }
 
     /// Marks an edge as taken, or propagates a changed argument along it. The facts about the
-    /// parameters already include the arguments of other edges. Facts only move down, so nothing is
-    /// met twice, and the cost of a block with many predecessors is linear in their number (the
-    /// test `many_ways_into_one_block`).
+    /// parameters already include the arguments of other edges. Facts only move down, so no
+    /// argument needs a second meet. The cost of a block with many predecessors is therefore linear
+    /// in their number (the test `a_block_with_many_predecessors_costs_linear_time`).
     fn take(&mut self, edge: Edge) {
         self.taken.insert(self.edges.of(edge));
         let target = self.function.target(edge);

@@ -4,8 +4,8 @@ use ir::rules::{Operand, possible_bits};
 use ir::{Function, Value};
 use smallvec::SmallVec;
 
-/// How many levels of definitions the search follows: a bound on cost. A smaller bound gives a
-/// larger mask, which is still correct.
+/// The number of levels of definitions that the search follows: a bound on cost. A smaller bound
+/// gives a larger mask, which is still correct.
 const DEPTH: u32 = 4;
 
 /// A mask of every bit that the value may have set. Cost: bounded by [`DEPTH`].

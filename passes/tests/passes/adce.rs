@@ -3,7 +3,7 @@
 use crate::{becomes, declines, run};
 
 #[test]
-fn what_only_dead_values_use_is_dead() {
+fn values_that_only_dead_values_use_are_dead() {
     becomes(
         "adce",
         "func @f(%a: i32) -> i32 {

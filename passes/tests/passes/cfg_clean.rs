@@ -130,7 +130,7 @@ fn edges_go_straight_past_empty_blocks() {
 
 #[test]
 fn empty_blocks_stay_where_they_are_needed() {
-    // `one` has a parameter with uses beyond it, `meet` joins edges before a loop, and `arm` is one
+    // `one` has a parameter with uses beyond it, and `meet` joins edges before a loop. `arm` is one
     // arm of a branch whose other arm is its target.
     declines(
         "cfg_clean",
@@ -166,7 +166,7 @@ fn empty_blocks_stay_where_they_are_needed() {
 }
 
 #[test]
-fn blocks_that_lead_around_in_a_circle_come_to_an_end() {
+fn cycles_of_empty_blocks_terminate() {
     becomes(
         "cfg_clean",
         "func @f(%a: i32) -> i32 {

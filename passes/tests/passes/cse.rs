@@ -87,7 +87,7 @@ fn parameters_that_receive_the_same_are_one() {
 }
 
 #[test]
-fn what_differs_or_does_not_dominate_stays() {
+fn operations_that_differ_or_do_not_dominate_stay() {
     declines(
         "cse",
         "func @f(%a: i32, %b: i64) -> i32 {

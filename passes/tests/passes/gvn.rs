@@ -39,7 +39,7 @@ fn parameters_that_hand_one_value_on_through_an_inner_loop_are_copies() {
 }
 
 #[test]
-fn what_is_always_one_constant_becomes_that_once_in_each_block() {
+fn constant_values_become_one_constant_in_each_block() {
     becomes(
         "gvn",
         "func @f(%a: i32) -> i32 {
@@ -97,7 +97,7 @@ fn an_edge_back_into_dead_code_does_not_count() {
 }
 
 #[test]
-fn what_differs_or_does_not_dominate_stays() {
+fn values_that_differ_or_do_not_dominate_stay() {
     declines(
         "gvn",
         "func @f(%a: i32, %b: i64) -> i32 {

@@ -53,7 +53,7 @@ fn invariants_move_to_the_outermost_preheader_with_the_constants_they_need() {
 
 /// Both operations come first in the header. The load may move since the loop writes nothing.
 #[test]
-fn what_may_trap_moves_if_it_comes_first() {
+fn operations_that_may_trap_move_if_they_come_first() {
     becomes(
         "licm",
         "func @f(%a: i32, %b: i32) -> i32 {
@@ -120,10 +120,10 @@ fn a_read_that_cannot_trap_moves_from_anywhere_if_the_loop_writes_nothing() {
     );
 }
 
-/// The loop has a division outside the header, reads although it writes, an operation that may trap
-/// after another that stays, and a constant that nothing else needs.
+/// The loop has a division outside the header and reads although it writes. It has an operation
+/// that may trap after another that stays, and a constant that no moved operation needs.
 #[test]
-fn what_might_be_seen_stays() {
+fn observable_operations_stay() {
     declines(
         "licm",
         "func @f(%a: i32, %b: i32) -> i32 {

@@ -204,7 +204,7 @@ fn a_division_that_cannot_trap_goes() {
 }
 
 #[test]
-fn what_varies_stays() {
+fn varying_values_stay() {
     declines(
         "sccp",
         "func @f(%a: i32) -> i32 {
@@ -226,7 +226,7 @@ fn what_varies_stays() {
 
 /// Visiting all predecessors again for each changed edge would take minutes.
 #[test]
-fn many_ways_into_one_block() {
+fn a_block_with_many_predecessors_costs_linear_time() {
     let ways = "join(%five), ".repeat(200_000);
     declines(
         "sccp",

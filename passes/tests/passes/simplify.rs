@@ -3,7 +3,7 @@
 use crate::{becomes, declines};
 
 #[test]
-fn rules_apply_to_what_rules_made() {
+fn rules_apply_to_results_of_rules() {
     becomes(
         "simplify",
         "func @f(%a: i32, %b: i32) -> i32 {
@@ -64,7 +64,7 @@ fn known_bits_make_masks_useless() {
 /// An inner operation with other uses stays, so a new outer one would not pay. Float operations
 /// keep NaN and the sign of zero. A value that may be 2 is not a truth value.
 #[test]
-fn what_earns_nothing_or_might_differ_stays() {
+fn rewrites_that_do_not_pay_or_may_differ_are_declined() {
     declines(
         "simplify",
         "func @f(%a: i32, %b: i32, %x: f64) -> (i32, i32, i32, f64) {

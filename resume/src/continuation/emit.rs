@@ -18,8 +18,8 @@ use transition::mapping::{Operand, Replay, Step};
 /// Emits the function of a region.
 ///
 /// # Errors
-/// A value that the entry does not provide and that some path from the landing point reads without
-/// a definition.
+/// [`ContinuationError::NotProvided`] if the entry does not provide a value that some path from the
+/// landing point reads before a definition.
 pub(super) fn emit(
     name: &str,
     plan: &PlannedEntry<'_>,
@@ -40,9 +40,10 @@ pub(super) fn emit(
     Ok(continuation)
 }
 
-/// Checks that definitions dominate uses. In the version they do. In the continuation, a loop may
-/// reach a use from the landing point before it comes around to the definition above. In
-/// unreachable code anything goes, and landing there may be refused.
+/// Checks that definitions dominate uses, as they do in the reachable code of the version. In the
+/// continuation, a path from the landing point may reach a use before a loop reaches the definition
+/// above it. In unreachable code of the version, definitions need not dominate uses, so an entry
+/// that lands there may be rejected.
 fn check_definitions(continuation: &Continuation) -> Result<(), ContinuationError> {
     let Continuation { function, origins, .. } = continuation;
     let dom = DomTree::new(function, &Cfg::new(function));
@@ -151,8 +152,8 @@ impl<'r> ContinuationEmitter<'r> {
             self.steps[index] = Some(self.computed.len());
             self.computed.push(result);
         }
-        // Behind the steps, which they read, and before all copied code, which may load what they
-        // store.
+        // Replayed stores read the results of steps, so they stand behind them. Copied code may
+        // load the stored values, so the stores precede it.
         for Replay { opcode, ty, imm, args, .. } in &entry.replays {
             let args = self.operands(args);
             self.builder.insert(InstSpec::new(*opcode, *ty, *imm, &args));
@@ -201,7 +202,7 @@ impl<'r> ContinuationEmitter<'r> {
         match operand {
             Operand::Source(value) => self.plan.param(value).expect("the entry was checked"),
             Operand::Step(index) => {
-                self.steps[index as usize].expect("what a needed step reads is needed")
+                self.steps[index as usize].expect("operands of needed steps are needed")
             }
         }
     }
@@ -220,7 +221,7 @@ impl<'r> ContinuationEmitter<'r> {
                 self.target.block_params(region.block).iter().filter(|p| region.is_needed(**p));
             let args: SmallVec<[Value; 8]> =
                 params.map(|p| self.read(*p)).collect::<Result<_, _>>()?;
-            let block = self.blocks[region.block.index()].expect("control comes back to it");
+            let block = self.blocks[region.block.index()].expect("control returns to it");
             self.builder.jump(block, &args);
             self.insts.push(None.into());
             return Ok(());
@@ -271,7 +272,7 @@ impl<'r> ContinuationEmitter<'r> {
         {
             let rest = self
                 .rest
-                .unwrap_or_else(|| panic!("continuation: {block} is come back to, and not split"));
+                .unwrap_or_else(|| panic!("continuation: the landing block {block} is not split"));
             self.builder.jump(rest, &[]);
             self.insts.push(None.into());
         }
@@ -297,7 +298,7 @@ impl<'r> ContinuationEmitter<'r> {
         let params = self.target.block_params(target.block);
         let needed = target.args.iter().zip(params).filter(|(_, p)| self.region.is_needed(**p));
         let args = needed.map(|(arg, _)| self.read(*arg)).collect::<Result<_, _>>()?;
-        Ok(Target { block: self.blocks[target.block.index()].expect("control comes there"), args })
+        Ok(Target { block: self.blocks[target.block.index()].expect("the block is copied"), args })
     }
 
     fn define(&mut self, value: Value, copy: Value) {

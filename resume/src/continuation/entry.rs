@@ -22,7 +22,7 @@ impl<'e> PlannedEntry<'e> {
     /// required.
     ///
     /// # Errors
-    /// The first thing that does not exist or fit: see [`ContinuationError`].
+    /// The first part of the entry that does not exist or fit: see [`ContinuationError`].
     pub(super) fn new(
         source: &Function,
         target: &'e Function,

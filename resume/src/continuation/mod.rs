@@ -36,7 +36,8 @@ pub struct Continuation {
     pub provided: Vec<(Value, Value)>,
 }
 
-/// Why there is no continuation: the entry does not lead from the one version to the other.
+/// Why there is no continuation. In each case, the entry does not lead from the one version to the
+/// other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ContinuationError {
     /// The entry belongs to other versions.
@@ -137,7 +138,7 @@ pub fn continuation(
     let entry = entry_between(source, target, entry)?;
     let plan = entry::PlannedEntry::new(source, target, entry)?;
     // The whole region first: deciding branches costs an analysis of the whole version, and most
-    // entries lack nothing.
+    // entries provide all values that it needs.
     let whole = made(name, &plan, None);
     let has_points = || target.all_insts().any(|inst| target.inst(inst).opcode == Opcode::OsrExit);
     match whole {
@@ -172,6 +173,7 @@ fn entry_between<'m>(
 /// # Errors
 /// As [`continuation`](fn@continuation), with values of `version`, and:
 ///
+/// - [`ContinuationError::OtherVersions`] if `instrumented` is not `version` with points;
 /// - [`ContinuationError::NoSuchPoint`] if the landing instruction was left out, because a point
 ///   before it always exits;
 /// - [`ContinuationError::NotProvided`] if a point hands over a value that the entry does not
@@ -184,12 +186,15 @@ pub fn continuation_with_points(
     entry: CheckedEntry<'_>,
 ) -> Result<Continuation, ContinuationError> {
     let entry = entry_between(source, version, entry)?;
+    if instrumented.of != VersionKey::of(version) {
+        return Err(ContinuationError::OtherVersions);
+    }
     let moved = instrumented.entry(entry).ok_or(ContinuationError::NoSuchPoint(entry.target))?;
     let origins = &instrumented.origins;
     let named = |value: Value| origins.value(value).unwrap_or(value);
     // Constants decide branches as in the version *without* points. In the instrumented one, code
-    // behind a point that always exits is unreachable, and constants would decide too much for a
-    // run that lands there (`points_decide_nothing`).
+    // behind a point that always exits is unreachable. Constants would decide too much there for a
+    // run that lands in it (`points_do_not_decide_branches`).
     let result = entry::PlannedEntry::new(source, &instrumented.function, &moved).and_then(
         |plan| match made(name, &plan, None) {
             Err(ContinuationError::NotProvided(_)) => made(

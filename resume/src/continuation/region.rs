@@ -55,8 +55,8 @@ impl<'f> CopiedRegion<'f> {
     /// Finds the region behind the landing point of an entry. Cost: linear in the reachable code.
     ///
     /// # Errors
-    /// A needed value, if neither the entry provides it nor code behind the landing point defines
-    /// it.
+    /// [`ContinuationError::NotProvided`] if neither the entry provides a needed value nor code
+    /// behind the landing point defines it.
     pub(super) fn new(
         target: &'f Function,
         entry: &Entry,

@@ -1,11 +1,11 @@
-//! Versions with OSR points, made by hand: where the code of points stands, and the points that are
-//! refused.
+//! Versions with OSR points, made by hand: the place of the code of points, and points that
+//! instrumentation rejects.
 
 use crate::common::{function, inst, value};
 use interp::{Machine, NoHost, NoObserver, Outcome};
 use ir::text::{parse_module, print_module};
 use ir::verifier::verify_module;
-use ir::{Function, Inst, Module, OsrPoint, Point, Type, Value};
+use ir::{Function, Inst, Module, Point, Type, Value};
 use osier_resume::{Condition, InstrumentError, Instrumented, PointSpec, Truth, instrument};
 use transition::mapping::{Assign, Entry, Operand};
 
@@ -136,7 +136,7 @@ block12:
 }
 
 #[test]
-fn guards_leave_and_tests_do_not() {
+fn guards_exit_and_tests_do_not() {
     let text = &format!("{SUM}data @m 0 \"\\00\\00\\00\\00\\00\\00\\05\"\n");
     let f = function(text);
     let [i, sum, x, n] = ["i", "sum", "x", "n"].map(|name| value(&f, name));
@@ -155,7 +155,7 @@ fn guards_leave_and_tests_do_not() {
 }
 
 #[test]
-fn behind_a_point_that_always_leaves_nothing_is_left() {
+fn code_behind_a_point_that_always_exits_is_left_out() {
     let f = function(SUM);
     let points = [
         spec(inst(&f, "one"), Condition::Always, &[value(&f, "next")]),
@@ -178,7 +178,7 @@ fn behind_a_point_that_always_leaves_nothing_is_left() {
 }
 
 #[test]
-fn copies_know_where_they_come_from() {
+fn copies_have_their_origins() {
     let f = function(SUM);
     let points: Vec<PointSpec> = f.all_insts().map(|i| spec(i, Condition::Flag, &[])).collect();
     let Instrumented { function: g, origins, .. } =
@@ -239,7 +239,7 @@ fn entries_land_behind_the_points() {
 }
 
 #[test]
-fn what_does_not_fit_is_named() {
+fn errors_name_point_and_value() {
     let f = function(SUM);
     let (more, next, x) = (inst(&f, "more"), value(&f, "next"), value(&f, "x"));
     let refused = |spec: PointSpec| instrument(&f, &[spec]).expect_err("it does not fit");
@@ -275,7 +275,7 @@ fn what_does_not_fit_is_named() {
 /// In unreachable code, definitions need not dominate uses. Instrumentation leaves it out, with its
 /// points.
 #[test]
-fn code_that_nothing_leads_to_is_left_out() {
+fn unreachable_blocks_are_left_out() {
     let text = "func @f() -> i32 {\nentry:\n  %one = const.i32 1\n  return %one\ndead:\n  %a = add.i32 %b, %b\n  \
                 jump more\nmore:\n  %b = add.i32 %a, %a\n  jump dead\n}\n";
     let f = function(text);
@@ -284,5 +284,4 @@ fn code_that_nothing_leads_to_is_left_out() {
     assert_eq!(instrumented.function.block_count(), 1);
     assert_eq!(instrumented.points[0].types, [Type::I32]);
     assert_eq!(run(&module(text, &instrumented), &[]), Outcome::Returned(vec![1]));
-    assert_eq!(OsrPoint::from_u32(3).to_string(), "osr3");
 }

@@ -80,7 +80,7 @@ fn hunks(table: &Table, edit: &Edit, source: &Flat, start: usize) -> Vec<Hunk> {
         }
         if let Line::Comes(text) = line {
             if !open {
-                // A line that comes behind one that goes belongs to the same hunk.
+                // A line that comes after one that goes belongs to the same hunk.
                 hunks.push((at..at, String::new()));
             }
             let text = switched(table, text);
@@ -90,7 +90,7 @@ fn hunks(table: &Table, edit: &Edit, source: &Flat, start: usize) -> Vec<Hunk> {
     }
     let place = |at: usize| source.places[at];
     let range = |flat: Range<usize>| match flat {
-        // Behind the text in front of it: a comment below belongs to what follows.
+        // Directly after the text in front of it: a comment below belongs to the code that follows.
         flat if flat.is_empty() && flat.start > start => {
             place(flat.start - 1) + 1..place(flat.start - 1) + 1
         }
@@ -131,8 +131,8 @@ pub fn sources(table: &Table, root: &Path) -> Sources {
 ///
 /// # Errors
 /// The findings, each in a paragraph: a text that does not occur exactly once in its file, edits
-/// that overlap, mutants without a condition, names and ids that are not unique, areas with fewer
-/// than six mutants.
+/// that overlap, mutants without a condition or a summary, conditions of unknown mutants, names and
+/// ids that are not unique, areas with fewer than six mutants.
 pub fn apply(table: &Table, sources: &Sources) -> Result<Sources, Vec<String>> {
     let mut findings = consistency(table);
     let mut changed = Sources::new();

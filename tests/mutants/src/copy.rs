@@ -116,7 +116,7 @@ fn top(manifest: &str) -> Result<BTreeSet<String>, String> {
     Ok(names)
 }
 
-/// Reads a file, or every file in a folder, but for what is hidden or built.
+/// Reads a file, or every file in a folder, except hidden files and build output.
 fn read(relative: &Path, files: &mut Files) -> io::Result<()> {
     let path = root().join(relative);
     if path.is_file() {

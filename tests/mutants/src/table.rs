@@ -44,7 +44,7 @@ pub struct Mutant {
     pub name: String,
     /// The name of its area.
     pub area: String,
-    /// What is wrong, in a sentence.
+    /// The mistake, in a sentence.
     pub summary: String,
 }
 

@@ -1,9 +1,9 @@
-//! Attempts to change a function without the editor, to forge a log, or to fire a transition that
-//! nobody proved. None of them compiles.
+//! Attempts to change a function without the editor, to forge a log, or to fire an unproved
+//! transition. None of them compiles.
 //!
 //! Each file of `tests/compile-fail` is one attempt; the file beside it holds the expected compiler
 //! message. The attempts are a crate of their own because the tests of other crates enable the
-//! oracles' door, the feature `unproved` of `check`: here it stays shut, as it does for embedders.
+//! oracles' door, the feature `unproved` of `check`. Here it stays shut, as it does for embedders.
 //! The toolchain is pinned, so messages do not drift. After a change of toolchain, run the test
 //! with `TRYBUILD=overwrite` and review the difference.
 

@@ -104,8 +104,8 @@ fn fire(machine: &mut Machine, exit: &HopExit<'_>) -> Result<(), HopDifference> 
     })
 }
 
-/// The largest number of slots in a frame for which poison is told from values that a program
-/// computes.
+/// The largest number of slots of a frame whose poison [`is_undefined`] distinguishes from values
+/// that a program computes.
 const MAX_SLOTS: u64 = 1 << 20;
 
 /// Whether these bits are the poison of a slot to which nothing was written. Random bits look like

@@ -11,8 +11,7 @@
 //! whether one entry provides enough for all entries that fire later, on any edge of the graph. If
 //! an entry reads a value that nobody provided, the chain reports it at once. Every entry is also
 //! checked without a run, when the [`Hopper`] is made. It has to provide the values live at its
-//! target point, where the values required by entries of *all* mappings from that version count as
-//! used.
+//! target point. The values that entries of *all* mappings from that version require count as used.
 //!
 //! Chains prove nothing about inputs that they do not run. They trust the interpreter, the meaning
 //! of operations, and dominators.
@@ -43,7 +42,7 @@ use transition::mapping::{Entry, Mapping};
 pub struct Edge<'a> {
     /// The source version, as an index of [`FunctionGraph::versions`].
     pub from: usize,
-    /// The target version, as an index as well.
+    /// The target version, as another index of [`FunctionGraph::versions`].
     pub to: usize,
     /// The mapping.
     pub mapping: &'a Mapping,

@@ -16,7 +16,7 @@ pub struct Hop {
     pub wait: u64,
     /// The source version, as an index of the versions of the graph.
     pub from: usize,
-    /// The target version, as an index as well.
+    /// The target version, as another index of the versions of the graph.
     pub to: usize,
     /// The source point.
     pub point: Point,

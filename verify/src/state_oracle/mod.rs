@@ -87,7 +87,7 @@ pub enum Policy {
     Sampled {
         /// The number of visits of each point that are always compared.
         first: u32,
-        /// Of the other visits, one in this many is compared; 0 counts as 1.
+        /// Of the other gaps between anchors, one in this many is compared; 0 counts as 1.
         one_in: u32,
     },
 }
@@ -129,8 +129,8 @@ impl Default for OracleOptions {
 }
 
 impl OracleOptions {
-    /// Settings for long runs: the first 8 visits of each point and one gap in 1000, 2 copies that
-    /// go on for each run and direction, and the default limits of a machine.
+    /// Settings for long runs. They compare the first 8 visits of each point and one gap in 1000.
+    /// For each run and direction, 2 copies go on. The limits are the default ones of a machine.
     pub fn for_long_runs() -> OracleOptions {
         OracleOptions {
             policy: Policy::Sampled { first: 8, one_in: 1000 },
@@ -245,8 +245,8 @@ impl<'a> Oracle<'a> {
             instantiate(module, &program, pairs, &plans, &options, Side::Before)?;
         let (after, _) = instantiate(module, &program, pairs, &plans, &options, Side::After)?;
         let prng = Prng::new(options.seed);
-        // The samplers are placeholders: every run starts with samplers of its own
-        // (`lockstep::run`).
+        // No run is under way yet, so these samplers take nothing. Each run starts with samplers of
+        // its own (`lockstep::run`).
         let recordings =
             Pair::from_fn(|side| Recording::new(&plans, side, Sampler::new(prng.fork(0), 0)));
         let mut oracle = Oracle {

@@ -200,11 +200,11 @@ impl Gate {
 /// Chooses the visits from which a copy goes on: many at first, then ever fewer. Their number grows
 /// with the logarithm of the length of the run.
 #[derive(Clone, Debug)]
-/// How many more visits may be chosen.
 pub(super) struct Sampler {
     prng: Prng,
+    /// The number of visits that may still be chosen.
     left: u32,
-    /// How many visits pass before the next one is chosen.
+    /// The number of visits that pass before the next one is chosen.
     wait: u32,
     /// The wait is random below this number, which doubles with each choice.
     interval: u32,

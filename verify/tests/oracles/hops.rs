@@ -1,7 +1,7 @@
-//! Chains of hops end like runs without hops. Faults of an entry are found, and so are values that
-//! it fails to provide. Mappings that give different contents are told apart.
+//! Chains of hops end like runs without hops. They find faults of entries, and values that entries
+//! fail to provide. Agreement finds mappings that give a value different contents.
 
-use crate::case::{copies, identity, values};
+use crate::oracles::case::{copies, identity, values};
 use interp::{Limits, NoHost};
 use ir::text::parse_module;
 use ir::{Func, Function, Module, Point, Value};
@@ -217,7 +217,7 @@ fn a_hop_over_a_store_is_found() {
 }
 
 #[test]
-fn what_a_later_entry_requires_and_nobody_gave_is_found() {
+fn a_missing_requirement_of_a_later_entry_is_found() {
     let mut case = Case::new();
     let point = case.before("more");
     // `%n` is dead there, and no run needs it. But the entries back copy all available values.
@@ -239,7 +239,7 @@ fn what_a_later_entry_requires_and_nobody_gave_is_found() {
 }
 
 #[test]
-fn what_the_version_goes_on_to_read_has_to_be_provided() {
+fn values_that_the_version_reads_later_must_be_provided() {
     let mut case = Case::new();
     let point = case.before("more");
     case.only(point, copies(point, &case.available_but(&["n", "zero"])));
@@ -251,7 +251,7 @@ fn what_the_version_goes_on_to_read_has_to_be_provided() {
 }
 
 #[test]
-fn an_entry_that_is_none_is_never_fired() {
+fn a_faulty_entry_is_never_fired() {
     let mut case = Case::new();
     let (point, more) = (case.before("more"), case.value("more"));
     case.only(point, copies(point, &[more]));

@@ -1,6 +1,6 @@
 //! The values that an entry has to provide: a missing one is found, in a run or without one.
 
-use crate::case::{Case, LOOP, STRAIGHT, copies, copy, edited, late, sorted};
+use crate::oracles::case::{Case, LOOP, STRAIGHT, copies, copy, edited, late, sorted};
 use ir::{Edge, Inst, Opcode, Point, Type};
 use osier_verify::state_oracle::{Difference, EntryFault, OracleOptions};
 use transition::Demand;
@@ -48,7 +48,7 @@ fn a_stale_parameter_is_found() {
 }
 
 #[test]
-fn a_value_that_is_not_provided_shows_when_the_run_goes_on() {
+fn a_value_that_is_not_provided_shows_when_the_run_continues() {
     let mut case = Case::new(STRAIGHT);
     let point = case.before_definition("low");
     case.forward.insert(point, copies(point, &[case.value("square")]));
@@ -126,7 +126,7 @@ fn a_value_kept_for_the_way_back_has_to_be_provided() {
 }
 
 #[test]
-fn what_has_to_be_provided_follows_the_demand() {
+fn the_demand_decides_which_values_are_missing() {
     let mut case = Case::new(
         "func @f(%a: i32, %b: i32) -> i32 {
 entry:
@@ -153,7 +153,7 @@ entry:
 }
 
 #[test]
-fn entries_that_are_wrong_whatever_the_run_are_found_when_visited() {
+fn faulty_entries_are_found_when_visited() {
     let mut case = Case::new(STRAIGHT);
     let [a, b, sum, square] = ["a", "b", "sum", "square"].map(|n| case.value(n));
     let point = case.before_definition("square");
@@ -216,7 +216,7 @@ right:
 }
 
 #[test]
-fn what_only_code_that_constants_exclude_reads_need_not_be_provided() {
+fn values_read_only_in_excluded_code_need_not_be_provided() {
     let mut case = decided("one");
     let point = case.before_definition("first");
     let [a, b, one] = ["a", "b", "one"].map(|n| case.value(n));
@@ -238,7 +238,7 @@ fn what_only_code_that_constants_exclude_reads_need_not_be_provided() {
 
 /// No run visits such a target point, so the argument for leaving out excluded code does not hold.
 #[test]
-fn an_entry_into_code_that_never_runs_provides_what_is_read_there() {
+fn an_entry_into_excluded_code_provides_the_values_read_there() {
     let mut case = decided("one");
     let (point, astray) = (case.before_definition("first"), case.before_definition("result"));
     case.forward.insert(point, copies(astray, &[case.value("one")]));

@@ -1,6 +1,6 @@
 //! Correct mappings are accepted, and their transitions are counted, for every end of a run.
 
-use crate::case::{Case, LOOP, anchors, copies, copy, edited, identity, late, sorted};
+use crate::oracles::case::{Case, LOOP, anchors, copies, copy, edited, identity, late, sorted};
 use interp::{Limits, NoHost};
 use ir::{Opcode, Type};
 use osier_verify::generate::{Weights, generate};
@@ -150,7 +150,7 @@ fn landing_behind_a_trap_that_has_not_happened_is_found() {
 }
 
 #[test]
-fn a_trap_of_one_version_alone_is_told_from_wrong_mappings() {
+fn a_trap_of_one_version_alone_blames_no_mapping() {
     let text = "func @f(%a: i32, %b: i32) -> i32 {
 entry:
   %zero = const.i32 0
@@ -210,7 +210,7 @@ fn the_budget_of_transitions_holds() {
 
 /// A recursive function with a pair, and one without a pair that calls it back.
 #[test]
-fn activations_of_the_same_function_are_told_apart() {
+fn activations_of_the_same_function_are_distinguished() {
     let mut case = Case::new(
         "func @f(%n: i32) -> i32 {
 entry:

@@ -1,6 +1,8 @@
 //! Wrong entries and wrong versions are found, and reported by their kind.
 
-use crate::case::{Case, LOOP, STRAIGHT, anchors, copies, copy, edited, identity, late, sorted};
+use crate::oracles::case::{
+    Case, LOOP, STRAIGHT, anchors, copies, copy, edited, identity, late, sorted,
+};
 use interp::NoHost;
 use ir::{Function, InstSpec, Opcode, TrapKind, Type, Value};
 use osier_verify::generate::{Weights, generate};
@@ -168,7 +170,7 @@ entry:
 }
 
 #[test]
-fn versions_that_differ_are_told_from_wrong_mappings() {
+fn versions_that_differ_are_distinguished_from_wrong_mappings() {
     let branch = "func @f(%a: i32, %b: i32) -> i32 {
 entry:
   br_if %a, yes, no
@@ -213,7 +215,7 @@ fn a_point_visited_twice_between_anchors_is_found() {
 }
 
 #[test]
-fn a_divergence_says_where_and_what() {
+fn a_divergence_names_entry_and_difference() {
     let mut case = Case::new(STRAIGHT);
     let (point, [a, sum]) = (case.before_definition("square"), ["a", "sum"].map(|n| case.value(n)));
     let wrong = vec![copy(a), Assign { value: sum, from: Operand::Source(a) }];
@@ -231,7 +233,7 @@ fn a_divergence_says_where_and_what() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_refused() {
+fn pairs_that_do_not_fit_are_refused() {
     let case = edited(Case::new(STRAIGHT), |editor| {
         let first = editor.func().first_inst(editor.func().entry());
         editor.add_value(InstSpec::constant(Type::I32, 1), first);

@@ -1,6 +1,6 @@
 //! Tests of the form of imported functions.
 
-use crate::{import, laws, modules};
+use crate::corpus::{import, laws, modules};
 use ir::Opcode;
 
 #[test]

@@ -288,7 +288,7 @@ fn two_writes() -> (Draft, [TermId; 2]) {
 }
 
 /// An entry that replays a store of the version after alone, which traps if the next store does.
-fn late_store() -> Draft {
+pub(crate) fn late_store() -> Draft {
     let text =
         |first: &str| format!("{first}\n%q = const.i32 0\nstore.i32 @m[%x], %y\nreturn %x\n");
     let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("store.i32 @m[%x], %x"));

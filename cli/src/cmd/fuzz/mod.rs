@@ -400,7 +400,7 @@ impl CampaignResults {
                 .unwrap_or_default();
             let rest = format!("--seed {}{stdin} {options}", options.seed);
             for (failure, command) in results.failures.iter().zip(commands) {
-                failures.push(told(
+                failures.push(described(
                     failure,
                     format!("osier fuzz{engine} --corpus '{command}' {rest}"),
                     None,
@@ -409,7 +409,7 @@ impl CampaignResults {
         }
         for failure in self.smith.iter().flat_map(|r| &r.failures) {
             let seed = options.seed.wrapping_add(failure.number);
-            failures.push(told(
+            failures.push(described(
                 failure,
                 format!("osier fuzz{engine} --seed {seed} --smith 1 {options}"),
                 None,
@@ -429,7 +429,7 @@ impl CampaignResults {
                     small_test(args.engine, case, failure, &reproduce, clock)
                 }
             });
-            failures.push(told(failure, reproduce, test));
+            failures.push(described(failure, reproduce, test));
         }
         failures
     }
@@ -496,7 +496,7 @@ fn small_test(
     fuzz::as_test(&small, judged.first().unwrap_or(finding), origin)
 }
 
-fn told(failure: &fuzz::FailedCase, reproduce: String, test: Option<String>) -> FuzzFailure {
+fn described(failure: &fuzz::FailedCase, reproduce: String, test: Option<String>) -> FuzzFailure {
     let oracle = failure.findings.first().map_or(FuzzOracle::Panic, |f| f.oracle).name();
     let message = failure.findings.iter().map(|f| f.to_string()).collect::<Vec<_>>().join("\n");
     FuzzFailure { oracle, message, reproduce, test }
@@ -514,11 +514,11 @@ fn run(
     let time = args.time.map(|seconds| Duration::from_secs(seconds.into()));
     let stop = || clock.is_over() || time.is_some_and(|time| clock.started.elapsed() >= time);
     let budget = CampaignLimits { cases, transitions, failures: FAILURES, stop: &stop };
-    let told = Mutex::new(Instant::now());
+    let last = Mutex::new(Instant::now());
     let say = |figures: &Figures| {
-        let mut told = told.lock().expect("telling does not panic");
-        if told.elapsed() >= TELL_EVERY {
-            *told = Instant::now();
+        let mut last = last.lock().expect("telling does not panic");
+        if last.elapsed() >= TELL_EVERY {
+            *last = Instant::now();
             tell(&format!("{} programs, {} transitions", figures.programs, figures.transitions()));
         }
     };

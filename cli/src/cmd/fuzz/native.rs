@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_dies_is_a_finding_in_its_case_and_another_goes_on_behind() {
+    fn a_dead_child_is_a_finding_and_another_child_takes_the_next_case() {
         let (shares, results, last, error) =
             judged(vec![Ok(ChildEnd::Died(10, "so".to_owned())), Ok(ChildEnd::Source)]);
         assert_eq!(shares, [8..16, 11..16]);
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_a_batch_uses_up_is_no_finding_and_that_of_one_case_is_told_as_such() {
+    fn only_a_case_that_exhausts_the_time_alone_is_a_finding() {
         let ends = vec![
             Ok(ChildEnd::OutOfTime(10)),
             Ok(ChildEnd::OutOfTime(10)),
@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_process_can_be_started_nothing_is_found() {
+    fn a_child_that_cannot_start_is_no_finding() {
         let refused = io::Error::from(io::ErrorKind::NotFound);
         let (shares, results, last, error) =
             judged(vec![Ok(ChildEnd::Died(8, "so".to_owned())), Err(refused)]);

@@ -51,8 +51,12 @@ fn module(_seed: u64) -> Option<Module> {
     unreachable!("`fuzz` rejects --smith in a build without wasm-smith")
 }
 
-/// The module of a seed. `None` if `wasm-smith` fails on the bytes or the importer rejects the
-/// module.
+/// The module of a seed. `None` if `wasm-smith` runs out of bytes, or the import would exceed a
+/// limit.
+///
+/// # Panics
+/// If the importer rejects the module for another reason: `wasm-smith` makes valid modules of
+/// supported features alone, so a campaign must not count such a module as rejected input.
 #[cfg(feature = "smith")]
 fn module(seed: u64) -> Option<Module> {
     // The tag separates this stream from other uses of the seed. It spells "smith" in ASCII.
@@ -61,7 +65,11 @@ fn module(seed: u64) -> Option<Module> {
     let mut module =
         wasm_smith::Module::new(config(), &mut arbitrary::Unstructured::new(&bytes)).ok()?;
     module.ensure_termination(ROUNDS).ok()?;
-    load(Format::Wasm, &module.to_bytes()).ok()
+    match wasm::import(&module.to_bytes(), &wasm::ImportLimits::default()) {
+        Ok(module) => Some(module),
+        Err(error) if error.kind() == wasm::ErrorKind::TooLarge => None,
+        Err(error) => panic!("seed {seed}: the importer rejects a valid module: {error}"),
+    }
 }
 
 /// Enables the features that the importer supports, and disables imports: a case runs without a

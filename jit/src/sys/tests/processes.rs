@@ -114,9 +114,9 @@ fn a_signal_that_was_sent_kills_the_process() {
 }
 
 #[test]
-fn an_access_that_is_not_written_down_as_trapping_kills_the_process() {
+fn an_access_that_the_compiler_does_not_list_as_trapping_kills_the_process() {
     let Some(status) =
-        in_child("an_access_that_is_not_written_down_as_trapping_kills_the_process", || {
+        in_child("an_access_that_the_compiler_does_not_list_as_trapping_kills_the_process", || {
             let mut code = Code::new();
             let signature = native(&[I64], &[I64]);
             let function = code.function(&signature, |b, _, params| {
@@ -221,9 +221,9 @@ extern "C" fn leave(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
 }
 
 #[test]
-fn a_handler_that_was_there_before_gets_the_faults_of_others() {
+fn a_handler_installed_earlier_gets_the_faults_of_other_code() {
     let Some(status) =
-        in_child("a_handler_that_was_there_before_gets_the_faults_of_others", || {
+        in_child("a_handler_installed_earlier_gets_the_faults_of_other_code", || {
             install(libc::SIGSEGV, leave);
             let _code = trapping();
             read_nothing();
@@ -241,9 +241,9 @@ extern "C" fn note(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
 }
 
 #[test]
-fn a_signal_that_was_sent_is_no_trap_at_whatever_instruction_it_arrives() {
+fn a_signal_that_was_sent_is_no_trap_at_an_instruction_that_may_trap() {
     let Some(status) =
-        in_child("a_signal_that_was_sent_is_no_trap_at_whatever_instruction_it_arrives", || {
+        in_child("a_signal_that_was_sent_is_no_trap_at_an_instruction_that_may_trap", || {
             install(libc::SIGSEGV, note);
             let mut code = Code::new();
             let signature = native(&[], &[]);

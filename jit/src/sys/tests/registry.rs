@@ -100,7 +100,7 @@ fn code_compiled_while_native_code_runs_traps_too() {
 }
 
 #[test]
-fn what_is_unregistered_is_freed_by_a_change_that_meets_no_handler() {
+fn a_retired_table_is_freed_by_a_change_that_meets_no_handler() {
     let table = Arc::new(TrapTable::new([(0, TrapCode::unwrap_user(1))]));
     let weak = Arc::downgrade(&table);
     let change = || {
@@ -200,7 +200,7 @@ proptest! {
 
     /// The process-wide list answers as a list of all pieces that are registered.
     #[test]
-    fn the_list_of_code_is_what_is_registered(steps in vec(step(), 0..12)) {
+    fn the_list_of_code_has_all_registered_pieces_and_no_other(steps in vec(step(), 0..12)) {
         let code = TrapCode::unwrap_user(9);
         let mut held: Vec<(Registration, Vec<ModelPiece>)> = Vec::new();
         for step in steps {

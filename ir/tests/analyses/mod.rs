@@ -1,8 +1,6 @@
 //! The analyses, compared with naive definitions on every control-flow graph of up to four blocks,
 //! and on larger random graphs.
 
-extern crate osier_ir as ir;
-
 mod cfg_dom;
 mod decided;
 mod graphs;

@@ -58,7 +58,7 @@ fn entries_of_generated_programs_are_proved_at_every_level() {
 /// second division, the optimized version has passed an equal one. A check of the join alone does
 /// not see that.
 #[test]
-fn a_division_that_both_ways_have_passed_is_no_obstacle() {
+fn a_division_passed_on_both_paths_bars_no_entry() {
     let text = b"func @f(%x: i32, %d: i32) -> i32 {
 entry:
   br_if %d, first, join
@@ -186,7 +186,7 @@ fn an_access_far_above_vouches() {
 /// At first, the certificate does not know that `%never` excludes the edge to block2. The memory
 /// there is then a join that the optimized version does not have.
 #[test]
-fn what_dead_edges_of_one_version_spoil_is_tried_again() {
+fn assumptions_spoiled_by_dead_edges_are_tried_again() {
     let stored = b"memory @m 1
 func @f(%n: i32) -> i64 {
 block0:
@@ -359,7 +359,7 @@ fn entries_around_stores_of_one_version_are_proved() {
 /// As in Lua's interpreter loop, only arms that constants exclude read some numbers carried around
 /// the loop. Synthesis, checker and version graph agree that these numbers are not needed.
 #[test]
-fn what_only_excluded_arms_read_is_no_obstacle() {
+fn values_read_by_excluded_arms_alone_bar_no_entry() {
     let text = b"memory @m 1
 func @f(%a: i32, %x: f64) -> i32 {
 entry:

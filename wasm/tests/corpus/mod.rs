@@ -5,8 +5,6 @@
 //! them, and OSIER_CORPUS names their folder. Without it the tests print a notice and cover only
 //! the kernels.
 
-extern crate osier_wasm as wasm;
-
 use ir::Module;
 use std::io::Write;
 use std::path::{Path, PathBuf};

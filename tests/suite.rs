@@ -1,0 +1,22 @@
+//! The tests of the whole library, in one binary: one link, and tests of all files side by side.
+//!
+//! `cargo test --test suite versions::` runs the tests of one file or folder. A file that is not
+//! named here fails `every_test_file_has_a_suite`.
+
+mod bad_inputs;
+mod certified;
+mod continuations;
+mod embed;
+mod explain;
+mod external;
+mod figures;
+mod fuzz;
+mod levels;
+mod limits;
+mod passes_corpus;
+mod passes_random;
+mod replay;
+mod state_oracle_random;
+mod tiers;
+mod trial;
+mod versions;
