@@ -3,8 +3,6 @@
 
 use fuzz::{CampaignOptions, CaseSource, Drawn};
 use ir::{Func, Module};
-#[cfg(feature = "smith")]
-use osier::driver::{Format, load};
 use verify::generate::arguments;
 use verify::prng::Prng;
 
