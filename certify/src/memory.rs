@@ -12,7 +12,7 @@
 use super::terms::CertificateTerms;
 use ir::place::{Place, gives_back};
 use ir::{Imm, Opcode, Type};
-use number::{ClassArgs, ClassOperation, MAX_MEMBERS, OperationRef};
+use number::{ClassArgs, ClassOperation, ClassSum, MAX_MEMBERS, OperationRef};
 use smallvec::SmallVec;
 use transition::certificate::{By, NO_TERM, TermId};
 
@@ -24,10 +24,6 @@ const MAX_WRITES: usize = 64;
 /// exceed the limits.
 const MAX_LONE: usize = 256;
 const MAX_BETWEEN: usize = 256;
-
-/// An address as a base plus a constant, and the term that shows it; [`NO_TERM`] for the class
-/// itself.
-type ClassSum = (TermId, u32, TermId);
 
 /// Memories made by writes that an access was moved past. With each, the terms that show how its
 /// address compares with the address of the access.
@@ -338,13 +334,12 @@ impl CertificateTerms {
         else {
             return false;
         };
-        // Only addresses of one class, or constants, count. The certificate has no room to say how
-        // sums compare.
-        let (distance, via) = match (operands, args) {
-            ([address, _], [other, _, _]) => self.distance(*address, *other),
-            _ => (None, [NO_TERM; 2]),
+        // Only the first terms of the addresses count. The certificate has no room to name others.
+        let distance = match (operands, args) {
+            ([address, _], [other, _, _]) => self.plain_distance(*address, *other),
+            _ => None,
         };
-        place.covers(&written, distance.filter(|_| via == [NO_TERM; 2]))
+        place.covers(&written, distance)
     }
 
     /// The write that made one memory, applied to another.
@@ -371,33 +366,28 @@ impl CertificateTerms {
         if from == to {
             return (Some(0), [NO_TERM; 2]);
         }
-        // Every pair of bases: the class of an address may hold several additions, and only one of
-        // them may share its base with the other address.
+        // Every pair of bases: the class of an address may hold several sums, and only one of them
+        // may share its base with the other address.
         let (froms, tos) = (self.sums(from), self.sums(to));
-        for (base, less, via) in &froms {
-            if let Some((_, more, other)) = tos.iter().find(|(b, ..)| b == base) {
+        for ((base, less), via) in &froms {
+            if let Some(((_, more), other)) = tos.iter().find(|((b, _), _)| b == base) {
                 return (Some(more.wrapping_sub(*less)), [*via, *other]);
             }
         }
         (None, [NO_TERM; 2])
     }
 
-    fn sums(&self, class: TermId) -> SmallVec<[ClassSum; 4]> {
-        let own = match self.table.constant(class) {
-            Some(bits) => (NO_TERM, bits as u32, NO_TERM),
-            None => (class, 0, NO_TERM),
-        };
-        let mut sums = SmallVec::from_iter([own]);
-        for id in self.table.members(class).take(MAX_MEMBERS) {
-            if let Some(OperationRef { opcode: Opcode::Add, ty: Type::I32, args, .. }) =
-                self.table.operation(id)
-            {
-                let pick = |base: usize| {
-                    Some((args[base], self.table.constant(args[1 - base])? as u32, id))
-                };
-                sums.extend(pick(0).or_else(|| pick(1)));
-            }
-        }
+    /// As [`CertificateTerms::distance`], by the first terms of both classes alone.
+    fn plain_distance(&self, from: TermId, to: TermId) -> Option<u32> {
+        let ((base, less), (other, more)) = (self.table.sum(from), self.table.sum(to));
+        (base == other).then(|| more.wrapping_sub(less))
+    }
+
+    /// The sums that the terms of a class are, each with the term; [`NO_TERM`] for the first.
+    fn sums(&self, class: TermId) -> SmallVec<[(ClassSum, TermId); 4]> {
+        let mut sums = SmallVec::from_iter([(self.table.sum(class), NO_TERM)]);
+        let others = self.table.members(class).take(MAX_MEMBERS).skip(1);
+        sums.extend(others.map(|id| (self.table.sum(id), id)).filter(|((base, _), id)| base != id));
         sums
     }
 }

@@ -1,9 +1,9 @@
 //! Accesses: a place in memory together with the address that its offset counts from.
 //!
 //! [`crate::place`] derives facts from the distance of two addresses; this module computes that
-//! distance. It represents an address as a base value plus a constant, by stripping additions of
-//! constants. Two addresses with the same base have a known distance. A pass that knows equal
-//! values can make them count as one base.
+//! distance. It represents an address as a base value plus a constant, by stripping additions and
+//! subtractions of constants. Two addresses with the same base have a known distance. A pass that
+//! knows equal values can make them count as one base.
 
 use crate::entity::{Inst, Value};
 use crate::function::Function;
@@ -11,7 +11,7 @@ use crate::opcode::Opcode;
 use crate::place::Place;
 use crate::types::Type;
 
-/// The number of additions stripped off an address at most. Earlier passes merge several additions
+/// The number of additions and subtractions stripped off an address at most. Earlier passes merge several additions
 /// of constants into one. The limit is also needed for termination: in unreachable code, additions
 /// may form a cycle.
 const ADDITIONS: usize = 8;
@@ -56,16 +56,19 @@ impl Address {
     }
 }
 
-/// The operand and the constant of an addition of a constant; `None` for any other value.
+/// The operand and the constant of an addition or a subtraction of a constant; `None` for any other
+/// value.
 fn addend(function: &Function, value: Value) -> Option<(Value, u32)> {
     let data = function.inst(function.defining_inst(value)?);
     let [a, b] = *data.args.as_slice() else { return None };
-    if (data.opcode, data.ty) != (Opcode::Add, Type::I32) {
-        return None;
+    let constant = |value: Value| function.constant(value).map(|bits| bits as u32);
+    match (data.opcode, data.ty) {
+        (Opcode::Add, Type::I32) => {
+            constant(b).map(|c| (a, c)).or_else(|| constant(a).map(|c| (b, c)))
+        }
+        (Opcode::Sub, Type::I32) => constant(b).map(|c| (a, c.wrapping_neg())),
+        _ => None,
     }
-    let with_constant =
-        |rest: Value, other: Value| function.constant(other).map(|bits| (rest, bits as u32));
-    with_constant(a, b).or_else(|| with_constant(b, a))
 }
 
 /// The memory access of one read or write.
@@ -152,7 +155,7 @@ mod tests {
     use crate::types::Signature;
     use crate::{FunctionBuilder, Memory};
 
-    /// `x`, `x + 8`, `4 + (x + 8)`, `x - 8`, `8`, `8 + 4`, `x * 1`.
+    /// `x`, `x + 8`, `4 + (x + 8)`, `x + -8`, `8`, `8 + 4`, `x * 1`, `(x - 8) + 4`, `8 - x`.
     fn addresses() -> (Function, Vec<Value>) {
         let mut builder = FunctionBuilder::new("f", Signature::new(&[Type::I32], &[]));
         let entry = builder.create_block();
@@ -166,9 +169,13 @@ mod tests {
         let less = add(&mut builder, x, minus);
         let constants = add(&mut builder, eight, four);
         let product = builder.op(Opcode::Mul, Type::I32, &[x, one]);
+        let difference = builder.op(Opcode::Sub, Type::I32, &[x, eight]);
+        let frame = add(&mut builder, difference, four);
+        let negated = builder.op(Opcode::Sub, Type::I32, &[eight, x]);
         builder.ret(&[]);
         let function = builder.finish().expect("complete");
-        (function, vec![x, sum, twice, less, eight, constants, product])
+        let values = [x, sum, twice, less, eight, constants, product, frame, negated];
+        (function, values.to_vec())
     }
 
     #[test]
@@ -187,6 +194,8 @@ mod tests {
         for (address, (base, offset)) in all.iter().zip(expected) {
             assert_eq!((address.base(), address.offset), (base, offset));
         }
+        assert_eq!((all[7].base(), all[7].offset), (Some(x), 0xffff_fffc), "a difference is a sum");
+        assert_eq!(all[8].base(), Some(values[8]), "a difference from a constant is no sum");
         assert_eq!(all[6].base(), Some(values[6]), "nothing but sums is looked through");
         assert_eq!(all[3].distance_to(all[2]), Some(20), "distances wrap around");
         assert_eq!(all[0].distance_to(all[4]), None);

@@ -7,9 +7,11 @@
 //! pointers. Calls, memory growth and operations on ranges have no place, because they may write
 //! anything.
 //!
-//! All facts are about accesses that did not trap. The first and the last byte of both accesses
-//! then lie below 2^32. Addresses that differ by `d` modulo 2^32 therefore differ by `d` or by `d -
-//! 2^32`.
+//! An access whose last byte lies at or above 2^32 for every address always traps, and has no place
+//! (`an_access_above_the_largest_memory_has_no_place`). All other facts are facts about ranges of
+//! bytes modulo 2^32, so they hold for all addresses. For accesses that did not trap, these ranges
+//! are the bytes accessed: the first and the last byte lie below 2^32, so addresses that differ by
+//! `d` modulo 2^32 differ by `d` or by `d - 2^32`.
 
 use crate::entity::{Global, Memory};
 use crate::inst::Imm;
@@ -35,33 +37,33 @@ pub enum Place {
 }
 
 impl Place {
-    /// The place that an operation without effect reads; `None` if it reads no place, or more than
-    /// one.
+    /// The place that an operation without effect reads. `None` if it reads no place, more than
+    /// one, or always traps because its last byte lies above every memory.
     pub fn read(opcode: Opcode, ty: Type, imm: &Imm) -> Option<Place> {
         match (opcode.shape(), imm) {
-            (Shape::Load(n), Imm::Address(memory, offset)) => {
-                Some(Place::bytes(*memory, *offset, n, ty))
-            }
+            (Shape::Load(n), Imm::Address(memory, offset)) => Place::bytes(*memory, *offset, n, ty),
             (Shape::MemorySize, Imm::Memory(memory)) => Some(Place::Size(*memory)),
             (Shape::GlobalGet, Imm::Global(global)) => Some(Place::Global(*global)),
             _ => None,
         }
     }
 
-    /// The place that an operation writes; `None` unless writing one place is its only effect.
+    /// The place that an operation writes. `None` unless writing one place is its only effect, and
+    /// for a store that always traps because its last byte lies above every memory.
     pub fn written(opcode: Opcode, ty: Type, imm: &Imm) -> Option<Place> {
         match (opcode.shape(), imm) {
             (Shape::Store(n), Imm::Address(memory, offset)) => {
-                Some(Place::bytes(*memory, *offset, n, ty))
+                Place::bytes(*memory, *offset, n, ty)
             }
             (Shape::GlobalSet, Imm::Global(global)) => Some(Place::Global(*global)),
             _ => None,
         }
     }
 
-    fn bytes(memory: Memory, offset: u64, n: u8, ty: Type) -> Place {
+    fn bytes(memory: Memory, offset: u64, n: u8, ty: Type) -> Option<Place> {
         let bytes = if n == 0 { ty.bytes() } else { u32::from(n) };
-        Place::Bytes { memory, offset, bytes }
+        let is_below = offset.checked_add(u64::from(bytes)).is_some_and(|end| end <= 1 << 32);
+        is_below.then_some(Place::Bytes { memory, offset, bytes })
     }
 
     /// The memory that contains the place; `None` for a global.
@@ -187,6 +189,22 @@ mod tests {
             }
         }
         assert!(claims.iter().all(|n| *n > 500), "{claims:?}");
+    }
+
+    /// Its last byte lies above every memory, at any address.
+    #[test]
+    fn an_access_above_the_largest_memory_has_no_place() {
+        let imm = |offset: u64| Imm::Address(Memory::new(0), offset);
+        let last = (1 << 32) - 4;
+        for (offset, has_place) in
+            [(0, true), (last, true), (last + 1, false), (1 << 32, false), (u64::MAX, false)]
+        {
+            let places = [
+                Place::read(Opcode::Load, Type::I32, &imm(offset)),
+                Place::written(Opcode::Store, Type::I32, &imm(offset)),
+            ];
+            assert!(places.iter().all(|place| place.is_some() == has_place), "{offset}");
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub use homes::{Home, Homes};
 pub use live::{LiveEdges, LiveTargets};
 pub use matcher::{AppliedRule, Operands, RightSide, RuleIndex, apply};
 pub use round::{FlowGraph, MAX_ROUNDS, MAX_WALKS, NumberingRound, ValueClasses};
-pub use table::{ClassArgs, ClassOperation, ClassTable, OperationRef, TermForm, TermKey};
+pub use table::{ClassArgs, ClassOperation, ClassSum, ClassTable, OperationRef, TermForm, TermKey};
 
 /// The number of a term in its table. The number of a class is that of its first term.
 pub type TermIndex = u32;

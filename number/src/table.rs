@@ -116,7 +116,12 @@ struct ClassLink {
     /// all terms of the class.
     last: TermIndex,
     possible: u64,
+    /// The term as a class plus a constant, modulo 2^32.
+    sum: ClassSum,
 }
+
+/// A class plus a constant, modulo 2^32; [`NO_TERM`] plus a constant for a constant.
+pub type ClassSum = (TermIndex, u32);
 
 /// The terms, with an index to find them again.
 pub struct ClassTable<F: TermForm> {
@@ -197,6 +202,13 @@ impl<F: TermForm> ClassTable<F> {
     /// The bits that may be set in a class.
     pub fn possible(&self, class: TermIndex) -> u64 {
         self.links.get(class as usize).map_or(u64::MAX, |link| link.possible)
+    }
+
+    /// A term as a class plus a constant, modulo 2^32: its own class plus zero, unless its operation
+    /// adds or subtracts a constant. The class that it adds to counts as the sum that its first term
+    /// is, so chains are resolved. Meaningful for addresses. Cost: constant.
+    pub fn sum(&self, term: TermIndex) -> ClassSum {
+        self.links.get(term as usize).map_or((term, 0), |link| link.sum)
     }
 
     /// The terms of a class, the first one first.
@@ -298,8 +310,9 @@ impl<F: TermForm> ClassTable<F> {
 
     fn push(&mut self, term: F::Term, possible: u64) -> TermIndex {
         let (id, class) = (self.terms.len() as TermIndex, F::class(&term));
+        let sum = self.sum_of(&term).unwrap_or((id, 0));
         self.terms.push(term);
-        self.links.push(ClassLink { next: NO_TERM, last: id, possible });
+        self.links.push(ClassLink { next: NO_TERM, last: id, possible, sum });
         if class != id {
             let first = &mut self.links[class as usize];
             // The bits possible in a class are those possible in all of its terms, since the terms
@@ -309,6 +322,28 @@ impl<F: TermForm> ClassTable<F> {
             self.links[last as usize].next = id;
         }
         id
+    }
+
+    fn sum_of(&self, term: &F::Term) -> Option<ClassSum> {
+        let TermKey::Operation(operation) = F::key(term) else { return None };
+        let plus = |base: TermIndex, constant: TermIndex, negate: bool| {
+            let constant = self.constant(constant)? as u32;
+            let (base, offset) = self.sum(base);
+            let constant = if negate { constant.wrapping_neg() } else { constant };
+            Some((base, offset.wrapping_add(constant)))
+        };
+        match operation {
+            OperationRef { opcode: Opcode::Const, ty: Type::I32, imm: Imm::Bits(bits), .. } => {
+                Some((NO_TERM, bits as u32))
+            }
+            OperationRef { opcode: Opcode::Add, ty: Type::I32, args: &[a, b], .. } => {
+                plus(a, b, false).or_else(|| plus(b, a, false))
+            }
+            OperationRef { opcode: Opcode::Sub, ty: Type::I32, args: &[a, b], .. } => {
+                plus(a, b, true)
+            }
+            _ => None,
+        }
     }
 
     fn possible_in(&self, operation: &ClassOperation, result: Option<Type>) -> u64 {

@@ -316,11 +316,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         }
         let wanted = self.to().memory_before(entry.target.inst());
         let class = Class { here: memory, far: self.unaffected(memory, far) };
-        // Without lone writes, memory is the same in both versions, even where its classes differ.
-        // A replay changes it, so this applies to entries without replays only
-        // (`a_replay_without_a_write_is_rejected`).
-        let untouched = entry.replays.is_empty() && !self.product.has_lone_writes();
-        let same = untouched || self.fits_far(class, wanted, far);
+        let same = self.fits_far(class, wanted, far);
         terms.require(Check::EntryMemory, same, Place::Whole)
     }
 

@@ -187,23 +187,18 @@ impl<'c> TermTable<'c> {
         to: &MemoryAccess<'_>,
         via: [TermId; 2],
     ) -> Option<u32> {
-        let (base, less) = self.sum(from.address()?, via[0])?;
-        let (other, more) = self.sum(to.address()?, via[1])?;
+        let (base, less) = self.sum_via(from.address()?, via[0])?;
+        let (other, more) = self.sum_via(to.address()?, via[1])?;
         (base == other).then(|| more.wrapping_sub(less))
     }
 
-    /// A class as a base plus a constant. The hint `via` is a term of the class that adds a
-    /// constant to the base; [`NO_TERM`] stands for the class itself. A constant has no base.
-    fn sum(&self, class: TermId, via: TermId) -> Option<(TermId, u32)> {
-        if via == NO_TERM {
-            return Some(self.constant(class).map_or((class, 0), |bits| (NO_TERM, bits as u32)));
-        }
-        let Some(TermKind::Op { opcode: Opcode::Add, ty: Type::I32, args, .. }) = self.kind(via)
-        else {
-            return None;
-        };
-        let pick =
-            |base: usize| Some((*args.get(base)?, self.constant(*args.get(1 - base)?)? as u32));
-        pick(0).or_else(|| pick(1)).filter(|_| self.class(via) == class)
+    /// A class as a base plus a constant. The hint `via` is a term of the class that is such a sum;
+    /// [`NO_TERM`] stands for the first term of the class. A constant has no base.
+    ///
+    /// The hint has to come earlier in the table, like every term that a reason names: `sums` has
+    /// the terms that are proved (`a_sum_that_comes_later_is_not_believed`).
+    fn sum_via(&self, class: TermId, via: TermId) -> Option<(TermId, u32)> {
+        let term = if via == NO_TERM { class } else { via };
+        self.sum(term).filter(|_| self.class(term) == class)
     }
 }

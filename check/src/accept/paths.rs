@@ -364,9 +364,10 @@ impl Bindings {
     /// a class whose contents do not depend on the leaf: the support is that of its first term,
     /// which may mention more leaves (`a_class_that_names_more_leaves_is_rebound`).
     ///
-    /// Here and in `check_leaves` of `product`, a missing dominator would give the wrong answer;
-    /// everywhere else it makes the checker reject. `tests.rs` compares the dominators with those
-    /// of the IR.
+    /// A missing dominator may give the wrong answer. It makes the checker reject all the same:
+    /// every use asks, too, whether the class is supported at the end of the path
+    /// (`CrossProduct::are_equal`). If a block on the path dominates the deepest binder, the path
+    /// passes this binder again, and a block always dominates itself.
     pub(crate) fn affects(&self, version: &ProvedVersion<'_, '_>, class: TermId) -> bool {
         match version.support(class) {
             Support::Anywhere => false,

@@ -25,11 +25,11 @@ use super::terms::TermTable;
 use super::version::ProvedVersion;
 use fixedbitset::FixedBitSet;
 use ir::eval::is_safe_divisor;
-use ir::{Edge, Inst, Opcode};
+use ir::{Block, Edge, Inst, Opcode};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use transition::certificate::{NO_TERM, TermId, TermKind};
+use transition::certificate::{NO_TERM, TermId};
 use transition::{Pair, Side};
 
 /// A pair of paths, one of each version, that leave one anchor together and end before the next.
@@ -95,16 +95,17 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         let mut met: Vec<Inst> = Vec::new();
         // Taken out while the loop borrows `self`; `follow` adds the shared blocks of every path.
         let mut shared = std::mem::take(&mut self.shared);
-        let mut follow = |product: &Self, onward: &PathPair<'_>| {
+        let mut follow = |product: &Self, start: Pair<Block>, onward: &PathPair<'_>| {
             for (side, path) in onward.sides() {
                 shared[side].extend(path.shared().map(|block| block.as_u32() as usize));
             }
-            product.check_leaves(onward, &mut bindings)
+            product.check_leaves(start, onward, &mut bindings)
         };
         // The base of the induction: arguments and memory at the function entry are leaves that
         // hold the same contents in both versions, since both run on the same input.
         if let Some(onward) = self.start()? {
-            follow(self, &onward)?;
+            let entries = self.versions.as_ref().map(|version| version.f.entry());
+            follow(self, entries, &onward)?;
             met.push(onward.before.anchor);
         }
         // Each anchor that some pair of paths ends at is visited once. The order does not matter:
@@ -117,10 +118,11 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
             self.check_operands(anchor)?;
             self.check_memory(anchor)?;
             for onward in self.onward(anchor)? {
-                follow(self, &onward)?;
+                follow(self, self.blocks_of(anchor), &onward)?;
                 met.push(onward.before.anchor);
             }
         }
+        self.check_merged()?;
         // Only now are all shared blocks known, and a lone write must not stand in one of them.
         self.shared = shared;
         Side::BOTH.into_iter().try_for_each(|side| self.check_lone_writes(side))
@@ -150,6 +152,25 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
                     && (alike || (folded && one_jumps))
             };
             self.terms.require(Check::AnchorSame, same, Place::Inst(inst))?;
+        }
+        Ok(())
+    }
+
+    /// The blocks of an anchor in both versions.
+    fn blocks_of(&self, anchor: Inst) -> Pair<Block> {
+        self.versions.as_ref().map(|version| version.f.inst_block(anchor))
+    }
+
+    /// Proves the rest of [`Check::MemoryMerge`]: some version binds the memory of every merged
+    /// read. Each version checks the reads of memories that it binds. Without this check, a reason
+    /// would stand in the table that nothing has looked at (`a_merged_read_has_a_binder`).
+    fn check_merged(&self) -> Result<(), Finding> {
+        for &id in &self.terms.merged {
+            let memory = self.terms.read(id).map(|read| read.memory as usize);
+            let is_bound =
+                |memory: usize| self.versions.iter().any(|v| v.binders[memory].is_some());
+            let fits = memory.is_some_and(is_bound);
+            self.terms.require(Check::MemoryMerge, fits, Place::Term(id))?;
         }
         Ok(())
     }
@@ -228,20 +249,11 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
             return Ok(());
         }
         for (v, w) in x.args.iter().zip(&y.args) {
-            self.require_equal(
-                Check::AnchorOperands,
-                Pair::new(a.class(*v), b.class(*w)),
-                Place::Inst(anchor),
-            )?;
+            let classes = Pair::new(a.class(*v), b.class(*w));
+            let at = self.blocks_of(anchor);
+            self.require_equal(Check::AnchorOperands, classes, at, Place::Inst(anchor))?;
         }
         Ok(())
-    }
-
-    /// Whether some version has lone writes. Without any, all writes are anchors with equal
-    /// operands, so memory is the same in both versions at corresponding points, by the induction
-    /// itself.
-    pub(crate) fn has_lone_writes(&self) -> bool {
-        self.versions.iter().any(|v| !v.lone_writes.is_empty())
     }
 
     /// The anchors before which some version executes lone writes, on the path that ends there.
@@ -258,7 +270,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// equal.
     pub(crate) fn has_same_memory(&self, anchor: Inst) -> bool {
         let Pair { before, after } = self.versions.as_ref().map(|v| v.memory_before(anchor));
-        !self.has_lone_writes() || (before == after && before != NO_TERM)
+        self.are_equal(Pair { before, after }, self.blocks_of(anchor))
     }
 
     /// Proves [`Check::AnchorMemory`]: memory is the same in both versions before an anchor that
@@ -274,11 +286,12 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         // cannot trap in one version cannot trap in the other.
         let is_blind = is_control
             || (is_access && Side::BOTH.into_iter().any(|side| self.is_harmless(side, anchor)));
-        if is_blind || !self.has_lone_writes() {
+        if is_blind {
             return Ok(());
         }
         let memory = self.versions.as_ref().map(|v| v.memory_before(anchor));
-        self.require_equal(Check::AnchorMemory, memory, Place::Inst(anchor))
+        let at = self.blocks_of(anchor);
+        self.require_equal(Check::AnchorMemory, memory, at, Place::Inst(anchor))
     }
 
     /// Proves [`Check::LoneWrite`]: a lone write cannot trap; or, if it traps, the other version
@@ -290,21 +303,23 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// would, with the memory that this version has before the write.
     ///
     /// The classes of address and memory are compared at two points: before the write and before
-    /// the anchor. They mean the same contents at both, unless the path to the anchor binds a leaf
-    /// that they depend on. The blocks that bind such a leaf dominate the write, so this path has
-    /// come back above the write. From there the path reaches the anchor first, so the run passed
-    /// the anchor after the latest binding and before this write. The access of the anchor did not
-    /// trap then, so the write cannot trap either.
+    /// the anchor. They mean the same contents at both, because the path to the anchor binds no
+    /// leaf that they depend on. Both versions have these leaves before the anchor, so they agree
+    /// there ([`CrossProduct::are_equal`]).
     fn check_lone_writes(&self, side: Side) -> Result<(), ProductFailure> {
         let [version, other] = [side, side.other()].map(|s| &self.versions[s]);
+        let mut bindings = Bindings::new(self.terms.len());
         for &inst in &version.lone_writes {
             let path = self.paths[side].from(version, inst);
             let traps_next = path.is_some_and(|path| {
+                bindings.enter(version, &path);
                 // The memory of the other version before its anchor is the one that its trap shows.
-                let memory = [version.memory_before(inst), other.memory_before(path.anchor)];
+                let [own, shown] = [version.memory_before(inst), other.memory_before(path.anchor)];
+                let stays = |class: TermId| !bindings.affects(version, class);
                 version.traps_like(inst, path.anchor)
-                    && memory[0] == memory[1]
-                    && memory[0] != NO_TERM
+                    && version.access(inst).is_some_and(|(address, _)| stays(address))
+                    && stays(own)
+                    && self.are_equal(Pair::new(own, shown), self.blocks_of(path.anchor))
             });
             // In a shared block, control may reach another anchor than the one on this path, so the
             // path does not tell which anchor follows the write
@@ -316,25 +331,42 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         Ok(())
     }
 
-    /// Requires two classes to be equal. A missing term is equal to nothing, not even to another
-    /// missing one: a value without a term is in code that was never checked.
+    /// Whether two classes have the same contents in both versions at corresponding places of these
+    /// blocks: they are one class, and both versions have all leaves that it depends on there.
+    /// Leaves agree only where both versions have them. A missing term is equal to nothing, not even to another missing
+    /// one: a value without a term is in code that was never checked.
+    ///
+    /// A path argument shows that a version has the leaves of its own values. This test does not
+    /// rest on it: dominators that are too small make it fail, instead of accepting classes that
+    /// nothing compares. No forgery shows the difference while dominators are exact, which
+    /// `dominators_are_those_of_the_ir` tests.
+    fn are_equal(&self, classes: Pair<TermId>, at: Pair<Block>) -> bool {
+        let has_leaves = |side: Side| self.versions[side].is_supported_at(classes.before, at[side]);
+        classes.before == classes.after
+            && classes.before != NO_TERM
+            && Side::BOTH.into_iter().all(has_leaves)
+    }
+
+    /// Requires that two classes are equal ([`CrossProduct::are_equal`]).
     fn require_equal(
         &self,
         check: Check,
         classes: Pair<TermId>,
+        at: Pair<Block>,
         place: Place,
     ) -> Result<(), ProductFailure> {
-        let equal = classes.before == classes.after && classes.before != NO_TERM;
         self.terms
-            .require(check, equal, place)
+            .require(check, self.are_equal(classes, at), place)
             .map_err(|finding| ProductFailure { finding, classes: Some(classes) })
     }
 
     /// Proves [`Check::LeafAgrees`] for one pair of paths: every leaf that a path binds holds the
     /// same contents in both versions before the anchor, if both versions have the leaf there. This
-    /// stops a loop that passes another value around its back edge.
+    /// stops a loop that passes another value around its back edge. The paths begin in the blocks
+    /// `start`; the classes compared are in terms of the leaves there.
     fn check_leaves(
         &self,
+        start: Pair<Block>,
         onward: &PathPair<'_>,
         bound: &mut Pair<Bindings>,
     ) -> Result<(), ProductFailure> {
@@ -361,21 +393,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
                 if !self.versions.sides().all(is_met) {
                     continue;
                 }
-                let values = bound.as_ref().map(|b| b.get(leaf));
-                let is_memory =
-                    self.terms.get(leaf).is_some_and(|t| t.kind == TermKind::MemoryParam);
-                // Without lone writes, memory is the same at every anchor, although its classes may
-                // differ: one version may have a block more, and so a leaf more for memory. If one
-                // path alone binds the leaf, the leaf of the other version is older memory, which
-                // may differ (`memory_bound_in_one_version_alone_is_compared`).
-                if is_memory && !self.has_lone_writes() && values.iter().all(Option::is_some) {
-                    continue;
-                }
-                self.require_equal(
-                    Check::LeafAgrees,
-                    values.map(|class| class.unwrap_or(leaf)),
-                    Place::Term(leaf),
-                )?;
+                let classes = bound.as_ref().map(|b| b.get(leaf).unwrap_or(leaf));
+                self.require_equal(Check::LeafAgrees, classes, start, Place::Term(leaf))?;
             }
         }
         Ok(())

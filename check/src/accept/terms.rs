@@ -24,6 +24,9 @@ pub(crate) struct TermTable<'c> {
     constants: Vec<Option<u64>>,
     /// By class: a mask of the bits that may be set. Guards of rules use it.
     masks: Vec<u64>,
+    /// By term: a class and a constant whose sum modulo 2^32 the term is; [`NO_TERM`] and a constant
+    /// for a constant. Chains of sums are resolved. Meaningful for addresses.
+    sums: Vec<(TermId, u32)>,
     /// By anchor: the leaf that stands for memory after it.
     pub(crate) after: BTreeMap<Inst, TermId>,
     /// The terms with the reason [`By::Merged`]: reads of a block-start memory, which versions have
@@ -47,6 +50,7 @@ impl<'c> TermTable<'c> {
             all,
             constants,
             masks,
+            sums: Vec::with_capacity(count),
             after: BTreeMap::new(),
             merged: Vec::new(),
         };
@@ -140,8 +144,37 @@ impl<'c> TermTable<'c> {
         self.require(Check::TermShape, fits, Place::Term(id))
     }
 
+    /// A term as a class plus a constant, modulo 2^32; `None` for a term that is not proved yet. Only
+    /// the operation of the term itself counts, so the sum needs no reason of its own.
+    pub(crate) fn sum(&self, term: TermId) -> Option<(TermId, u32)> {
+        self.sums.get(term as usize).copied()
+    }
+
+    /// The sum that the next term is. The class that a sum adds to counts as the sum that its first
+    /// term is.
+    fn sum_of(&self, id: TermId) -> (TermId, u32) {
+        let own = (id, 0);
+        let TermKind::Op { opcode, ty: Type::I32, imm, args } = &self.all[id as usize].kind else {
+            return own;
+        };
+        let plus = |base: TermId, constant: TermId, negate: bool| {
+            let constant = self.constant(constant)? as u32;
+            let (base, offset) = self.sum(base)?;
+            let constant = if negate { constant.wrapping_neg() } else { constant };
+            Some((base, offset.wrapping_add(constant)))
+        };
+        let sum = match (opcode, imm, args.as_slice()) {
+            (Opcode::Const, Imm::Bits(bits), []) => Some((NO_TERM, *bits as u32)),
+            (Opcode::Add, _, &[a, b]) => plus(a, b, false).or_else(|| plus(b, a, false)),
+            (Opcode::Sub, _, &[a, b]) => plus(a, b, true),
+            _ => None,
+        };
+        sum.unwrap_or(own)
+    }
+
     /// Records the facts about the class that this term shows.
     fn learn(&mut self, id: TermId) {
+        self.sums.push(self.sum_of(id));
         let term = &self.all[id as usize];
         // A merged read holds in the versions that bind its memory alone, and a read past writes
         // may end at such a read. A fact from it would be used for both versions, even where no

@@ -8,8 +8,8 @@
 //! A site of a version is *pending* before an anchor if this version has executed it and the other
 //! version may not yet have executed an operation of its term. On some inputs, this version has
 //! then trapped and the other has not. The site is *settled* when the other version has executed
-//! such an operation, with the same contents of the leaves. It is *stuck* if a leaf of its term was
-//! bound again first: an operation of the term then has other contents, and settles nothing.
+//! such an operation, with the same contents of the leaves. If a leaf of its term is bound again
+//! first, an operation of the term has other contents, and nothing can settle the site.
 //!
 //! The analysis is forward over anchors: [`PendingTraps::check`] computes the pending sites before
 //! every anchor as a least fixpoint. Then it proves [`Check::TrapOrder`]:
@@ -51,14 +51,8 @@ struct TrapSite {
     blocks: Option<Pair<BTreeSet<Block>>>,
 }
 
-/// Sets of sites, by their index, before an anchor or at the start of the gap before it.
-#[derive(Clone, Default, PartialEq, Eq)]
-struct PendingSites {
-    /// Pending sites that may still be settled.
-    pending: FixedBitSet,
-    /// Pending sites that nothing can settle, because a leaf of the term was bound again.
-    stuck: FixedBitSet,
-}
+/// The pending sites, by their index, before an anchor or at the start of the gap before it.
+type PendingSites = FixedBitSet;
 
 /// The sites of one version, and the anchors before which they are pending.
 pub(crate) struct PendingTraps {
@@ -127,12 +121,8 @@ impl PendingTraps {
         // At the function entry, nothing is pending.
         if let Some(onward) = product.start()? {
             let f = product.versions[self.side].f;
-            self.advance(
-                product,
-                &PendingSites::default(),
-                [None, Some(f.first_inst(f.entry()))],
-                &onward,
-            );
+            let next = [None, Some(f.first_inst(f.entry()))];
+            self.advance(product, &PendingSites::default(), next, &onward)?;
         }
         // All reached anchors start in the work list, because each has sites of its own on the
         // paths after it. The states only grow, so the fixpoint is reached from any order; the
@@ -146,8 +136,8 @@ impl PendingTraps {
             let next = product.versions[self.side].f.next_inst(anchor);
             for onward in product.onward(anchor)? {
                 // Counts the cost of `advance`: the pending sites, and the words of the sets.
-                looked_at += state.pending.count_ones(..) + self.sites.len() / 64 + 1;
-                if self.advance(product, &state, [Some(anchor), next], &onward) {
+                looked_at += state.count_ones(..) + self.sites.len() / 64 + 1;
+                if self.advance(product, &state, [Some(anchor), next], &onward)? {
                     work.insert(onward.before.anchor);
                 }
             }
@@ -160,25 +150,27 @@ impl PendingTraps {
     ///
     /// `next` is the instruction of this version after `anchor`, if the path begins in the middle
     /// of a block.
+    ///
+    /// # Errors
+    /// [`Check::TrapOrder`], when a path binds a leaf of a pending site: nothing can settle the site
+    /// then, because an operation of its term has other contents
+    /// (`a_site_whose_leaf_is_bound_again_is_never_settled`).
     fn advance(
         &mut self,
         product: &CrossProduct<'_, '_>,
         from: &PendingSites,
         [anchor, next]: [Option<Inst>; 2],
         onward: &PathPair<'_>,
-    ) -> bool {
+    ) -> Result<bool, Finding> {
         let mut state = from.clone();
-        state.pending.grow(self.sites.len());
-        state.stuck.grow(self.sites.len());
-        // A path that binds a leaf of a pending site makes it stuck. Both versions count: the
-        // operation may be missing in the other one, or have other operands now.
-        for id in from.pending.ones() {
-            if Side::BOTH.into_iter().any(|side| self.is_bound_again(id, onward, side, 0)) {
-                state.stuck.insert(id);
-                state.pending.set(id, false);
-            }
-        }
+        state.grow(self.sites.len());
+        // Both versions count: the operation may be missing in the other one, or have other
+        // operands now.
+        let is_lost =
+            |id| Side::BOTH.into_iter().any(|side| self.is_bound_again(id, onward, side, 0));
+        let lost = from.ones().find(|id| is_lost(*id));
         let met = onward.before.anchor;
+        product.terms.require(Check::TrapOrder, lost.is_none(), Place::Inst(met))?;
         let other = &product.versions[self.side.other()];
         let mut executed = self.executed(product, next, &onward[self.side]);
         // A site is settled from the start if the other version has executed its term before this
@@ -193,31 +185,28 @@ impl PendingTraps {
         // Entries land inside the gap, so `skips` needs the state at its start and the sites within
         // it.
         let (entered, passed) = self.gap.entry(met).or_default();
-        entered.pending.union_with(&state.pending);
-        entered.stuck.union_with(&state.stuck);
+        entered.union_with(&state);
         passed.grow(self.sites.len());
         executed.iter().for_each(|(_, id)| passed.insert(*id));
         for &(segment, id) in &executed {
             // The bindings of the other path need no look: where both paths end, leaves agree, so
             // it binds the leaf alike. `is_kept` asks that the leaf is still there
             // (`a_trap_is_not_settled_by_leaves_that_are_gone`).
-            let stuck = self.is_bound_again(id, onward, self.side, segment)
-                || !self.is_kept(product, id, met);
-            let set = if stuck { &mut state.stuck } else { &mut state.pending };
-            set.insert(id);
+            let keeps = !self.is_bound_again(id, onward, self.side, segment)
+                && self.is_kept(product, id, met);
+            product.terms.require(Check::TrapOrder, keeps, Place::Inst(met))?;
+            state.insert(id);
         }
-        // Settled before the next anchor: the other version has executed the term on its path. Only
-        // `pending` sites: the contents of a stuck one are others now.
+        // Settled before the next anchor: the other version has executed the term on its path.
         let is_settled = |id: usize| other.has_executed(self.sites[id].term, met);
-        let settled: Vec<usize> = state.pending.ones().filter(|id| is_settled(*id)).collect();
-        settled.into_iter().for_each(|id| state.pending.set(id, false));
+        let settled: Vec<usize> = state.ones().filter(|id| is_settled(*id)).collect();
+        settled.into_iter().for_each(|id| state.set(id, false));
         // Union with the known state, as several paths lead to the anchor. This only adds, so the
         // fixpoint ends.
         let known = self.before.entry(met).or_default();
         let old = known.clone();
-        known.pending.union_with(&state.pending);
-        known.stuck.union_with(&state.stuck);
-        *known != old
+        known.union_with(&state);
+        Ok(*known != old)
     }
 
     /// Whether a version binds a leaf of a site on its path, after the given number of crossings.
@@ -272,9 +261,7 @@ impl PendingTraps {
     /// other runs forever (`a_trap_does_not_end_a_loop_that_has_no_end`).
     fn check_order(&self, product: &CrossProduct<'_, '_>) -> Result<(), Finding> {
         let f = product.versions[self.side].f;
-        let is_pending = |anchor: &Inst| {
-            self.before.get(anchor).is_some_and(|s| !s.pending.is_clear() || !s.stuck.is_clear())
-        };
+        let is_pending = |anchor: &Inst| self.before.get(anchor).is_some_and(|s| !s.is_clear());
         let pending: BTreeSet<Inst> = product.reached.iter().copied().filter(is_pending).collect();
         // By pending anchor: the number of pairs of paths that come from other pending anchors.
         let mut ways: BTreeMap<Inst, usize> = pending.iter().map(|a| (*a, 0)).collect();
@@ -312,8 +299,7 @@ impl PendingTraps {
     fn check_memory(&self, product: &CrossProduct<'_, '_>) -> Result<(), Finding> {
         let written = product.behind_lone_writes();
         for (anchor, (entered, passed)) in &self.gap {
-            let is_quiet =
-                [&entered.pending, &entered.stuck, passed].iter().all(|sites| sites.is_clear());
+            let is_quiet = entered.is_clear() && passed.is_clear();
             let same = is_quiet || (!written.contains(anchor) && product.has_same_memory(*anchor));
             product.terms.require(Check::TrapOrder, same, Place::Inst(*anchor))?;
         }
@@ -334,7 +320,7 @@ impl PendingTraps {
         // the target point and the anchor, and the pending ones from before.
         let mut behind = passed.clone();
         self.executed(product, Some(target), to).iter().for_each(|(_, id)| behind.set(*id, false));
-        behind.union_with(&entered.pending);
+        behind.union_with(entered);
         let other = &product.versions[self.side.other()];
         // The source version has executed the term of the site, with the leaves that the other
         // version still has: the site did not trap.
@@ -343,8 +329,7 @@ impl PendingTraps {
                 && !from.crossings().any(|c| self.depends_on(id, self.side.other(), c.block));
             kept && other.has_executed(self.sites[id].term, source)
         };
-        // A stuck site cannot be compared with anything in the source version.
-        !entered.stuck.is_clear() || !behind.ones().all(is_settled)
+        !behind.ones().all(is_settled)
     }
 }
 

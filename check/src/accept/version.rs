@@ -354,6 +354,10 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
             // it is a lone write.
             if written != NO_TERM {
                 self.check_operation(data, written, memory, place)?;
+                // A store that always traps has no place, and no term for the memory after it
+                // (`a_store_above_every_memory_is_no_write`).
+                let is_write = self.table.write(written).is_some();
+                self.table.require(Check::MemoryTerm, is_write, place)?;
                 memory = self.table.class(written);
                 self.lone_writes.extend((!is_anchor).then_some(inst));
                 continue;
@@ -407,7 +411,7 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
 
     /// The class of the address and the place of an access that may trap in general; `None` for
     /// other instructions.
-    fn access(&self, inst: Inst) -> Option<(TermId, memory::Place)> {
+    pub(crate) fn access(&self, inst: Inst) -> Option<(TermId, memory::Place)> {
         let data = self.f.inst(inst);
         let place = memory::Place::read(data.opcode, data.ty, &data.imm);
         let place = place.or(memory::Place::written(data.opcode, data.ty, &data.imm));
@@ -417,7 +421,11 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
     /// Whether a write cannot trap before `at`, because an access at its address has passed there.
     /// `true` for writes that never trap, such as those of globals.
     pub(crate) fn has_accessed(&self, write: TermId, at: Inst) -> bool {
-        let Some((address, place)) = self.table.bytes_written(write) else { return true };
+        let Some(TermKind::Op { opcode, .. }) = self.table.kind(write) else { return false };
+        if !opcode.can_trap() {
+            return true;
+        }
+        let Some((address, place)) = self.table.bytes_written(write) else { return false };
         // From the end: the accesses nearest to the point come last in preorder. A vouched access
         // is not listed, but the one that vouches for it is, and it reaches as far.
         let mut passed = self.accesses.get(&address).into_iter().flatten().rev().take(MAX_ACCESSES);
@@ -467,7 +475,8 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
         let (table, place) = (&self.table, Place::Term(id));
         // Such a term is used by the versions that bind the memory alone, so the others need not
         // check it. `terms` learns nothing from it for the same reason
-        // (`a_merged_read_tells_nothing`).
+        // (`a_merged_read_tells_nothing`). `CrossProduct` rejects a term whose memory no version
+        // binds.
         let (Some(term), Some(read)) = (table.get(id), table.read(id)) else { return Ok(()) };
         let (By::Merged { reads }, Some(block)) = (&term.by, self.binders[read.memory as usize])
         else {

@@ -112,8 +112,9 @@ impl Witnesses {
             return None;
         }
         // Without lone writes and replays, memory is the same in both versions, even where its
-        // classes differ.
-        let has_written = product.has_lone_writes() || !entry.replays.is_empty();
+        // classes differ: the entry is not proved then, and nothing refutes it.
+        let has_lone_writes = product.versions.iter().any(|v| !v.lone_writes.is_empty());
+        let has_written = has_lone_writes || !entry.replays.is_empty();
         self.scenes(product).find_map(|here| {
             let bound = (!bindings.is_empty()).then(|| {
                 Scene::new(product, here.constrained, here.valuation, Some((&here, &*bindings)))

@@ -87,10 +87,12 @@ fn a_trap_is_not_settled_by_leaves_that_are_gone() {
         "{head}left:\njump k(%y)\nright:\njump last\nk(%p: i32):\n%d = udiv.i32 %h, %p\njump last\n\
          last:\n%r = call @ask(%x)\nreturn %r\n}}\n"
     );
-    stops(
-        &Draft::new(&before, &after)
-            .done(Check::TrapOrder, "two divisions by parameters of one leaf"),
-    );
+    let mut draft = Draft::new(&before, &after);
+    let memory = draft.leaf("memory", TermKind::MemoryAtEntry, None);
+    for side in Side::BOTH {
+        ["k", "last"].iter().for_each(|block| draft.memory_is(side, block, memory));
+    }
+    stops(&draft.done(Check::TrapOrder, "two divisions by parameters of one leaf"));
 }
 
 /// In the text, the target point in `head` precedes the division in `body`. In a run, the division
@@ -155,7 +157,7 @@ fn memory_bound_in_one_version_alone_is_compared() {
     let own = draft.leaf("memory at head, after", TermKind::MemoryParam, None);
     draft.memory_is(After, "pre", memory);
     draft.memory_is(After, "head", own);
-    stops(&draft.done(Check::LeafAgrees, "a global read before the loop for one read after it"));
+    stops(&draft.done(Check::AnchorMemory, "a global read before the loop for one read after it"));
 }
 
 /// Each edge of the branch is compared with the only edge of the jump.
@@ -562,4 +564,103 @@ fn arguments_passed_by_excluded_blocks_are_not_live() {
     draft.entry(Before, [point; 2], Vec::new(), &assigns);
     let wrong = draft.done(Check::LivePlus, "an argument passed by an unreachable block");
     assert_eq!(judged(&wrong), [Verdict::Holds]);
+}
+
+/// A store that ends above 2^32 always traps. Claimed to cover the store below it, and to be covered
+/// in turn, it would let a run land behind it (`docs/osr.md`: every run reaches its target point).
+#[test]
+fn no_write_covers_one_that_always_traps() {
+    let text = |insts: [&str; 3]| {
+        let lines = insts.join("\n");
+        format!("%l = load.i32 @m[%x]\n{lines}\n%b = load.i32 @m[%x + 4294967296]\nreturn %b\n")
+    };
+    let pad = |name: &str| format!("%{name} = const.i32 0");
+    let (near, far) = ("store.i32 @m[%x], %y", "store.i32 @m[%x + 4294967296], %y");
+    let mut draft = Draft::of_writes(&text([near, &pad("p"), &pad("q")]), &text([near, far, near]));
+    let at = [0, 1, 2, 3, 4].map(|index| draft.at(After, "entry", index));
+    draft.anchors.retain(|anchor| *anchor != at[1].inst());
+    draft.anchors.extend([at[0].inst(), at[4].inst()]);
+    draft.anchors.sort_unstable();
+    let (x, y) = (draft.term(After, "x"), draft.term(After, "y"));
+    let entry = draft.leaf("memory", TermKind::MemoryAtEntry, None);
+    let first = draft.write(After, at[1]);
+    let imm = draft.versions.after.inst(at[2].inst()).imm;
+    let alone = draft.op(Opcode::Store, Type::I32, imm, &[x, y, entry]);
+    let second = draft.like(alone, first, alone, By::Covers { result: alone });
+    draft.write_is(After, at[2], second);
+    let third = draft.like(first, alone, first, By::Covers { result: first });
+    draft.write_is(After, at[3], third);
+    let points = [draft.at(Before, "entry", 1), at[4]];
+    let copies = ["x", "y"].map(|name| (name, draft.from(Before, name)));
+    draft.entry(Before, points, Vec::new(), &copies);
+    draft.replay(Before, (at[1], &[copies[0].1, copies[1].1]), first);
+    stops(&draft.done(Check::MemoryRule, "a landing point behind a store that always traps"));
+}
+
+/// Such a store has no term for the memory after it, not even as an anchor.
+#[test]
+fn a_store_above_every_memory_is_no_write() {
+    let text = "store.i32 @m[%x + 4294967293], %y\nreturn %x\n";
+    let mut draft = Draft::of_writes(text, text);
+    for side in Side::BOTH {
+        let store = draft.at(side, "entry", 0);
+        let (x, y) = (draft.term(side, "x"), draft.term(side, "y"));
+        let entry = draft.leaf("memory", TermKind::MemoryAtEntry, None);
+        let imm = draft.versions[side].inst(store.inst()).imm;
+        let term = draft.op(Opcode::Store, Type::I32, imm, &[x, y, entry]);
+        draft.write_is(side, store, term);
+    }
+    stops(&draft.done(Check::MemoryTerm, "a term for memory after a store that always traps"));
+}
+
+/// A merged read of a memory that neither version binds: no version has checked its reason.
+#[test]
+fn a_merged_read_has_a_binder() {
+    let text = "(%x: i32, %y: i32) -> i32 {\nentry:\nreturn %x\n}\n";
+    let mut draft = Draft::new(text, text);
+    let entry = draft.leaf("memory", TermKind::MemoryAtEntry, None);
+    let nowhere = draft.leaf("memory of no block", TermKind::MemoryParam, None);
+    let global = Imm::Global(ir::Global::from_u32(0));
+    let read = draft.op(Opcode::GlobalGet, Type::I32, global, &[entry]);
+    draft.like(read, nowhere, read, By::Merged { reads: [read].into_iter().collect() });
+    stops(&draft.done(Check::MemoryMerge, "a merged read of a memory of no block"));
+}
+
+/// The version before divides by the parameter of a loop; the version after divides behind the loop.
+/// The next round binds the parameter anew, so the division behind the loop has another divisor.
+#[test]
+fn a_site_whose_leaf_is_bound_again_is_never_settled() {
+    let text = |head: &str, out: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\njump head(%x)\nhead(%p: i32):\n{head}\nbr_if %p, body, out\n\
+             body:\n%n = sub.i32 %p, %y\njump head(%n)\nout:\n{out}\nreturn %p\n}}\n"
+        )
+    };
+    let (divide, pad) = ("%d = udiv.i32 %y, %p", "%k = const.i32 0");
+    stops(
+        &Draft::new(&text(divide, pad), &text(pad, divide))
+            .done(Check::TrapOrder, "a division of each round, made once behind the loop"),
+    );
+}
+
+/// The hint for a distance comes later in the table than the read that names it.
+#[test]
+fn a_sum_that_comes_later_is_not_believed() {
+    let text = "%k = const.i32 4\n%a = add.i32 %x, %k\n%w = load.i32 @m[%x]\nstore.i32 @m[%a], %y\n\
+        %v = load.i32 @m[%x]\n";
+    let mut draft = Draft::of_writes(&format!("{text}return %w\n"), &format!("{text}return %v\n"));
+    let (result, address) = (draft.term(After, "w"), draft.term(After, "a"));
+    let zero = draft.constant(Type::I32, 0);
+    let read = draft.at(After, "entry", 4).inst();
+    let memory = draft.memory_before(After, read);
+    let later = draft.terms.len() as u32 + 1;
+    let term = draft.like(result, memory, result, By::Apart { via: [NO_TERM, later], result });
+    let rule = ir::rules::RULES.iter().position(|r| r.name == "add-zero").expect("a rule") as u32;
+    let by = By::Rule { rule, swapped: 0, inner: Default::default(), result: NO_TERM };
+    let args = [address, zero].into_iter().collect();
+    let sum = TermKind::Op { opcode: Opcode::Add, ty: Type::I32, imm: Imm::None, args };
+    assert_eq!(draft.add(sum, Some(Type::I32), Some(address), by), later);
+    draft.is(Before, "v", term);
+    draft.is(After, "v", term);
+    stops(&draft.done(Check::MemoryRule, "a distance shown by a term that comes later"));
 }

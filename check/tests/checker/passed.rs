@@ -6,7 +6,7 @@ use check::verdict::{Check, Verdict};
 use ir::Inst;
 use transition::Side;
 use transition::Side::{After, Before};
-use transition::certificate::By;
+use transition::certificate::{By, TermKind};
 
 /// The edge from `entry` decides the branch of `test`; the edge from `right` does not.
 const BEFORE: &str = "(%x: i32, %y: i32) -> i32 {\nentry:\n%k = const.i32 1\nbr_if %x, test(%k), right\n\
@@ -274,7 +274,13 @@ fn a_binding_after_the_argument_decides_nothing() {
              out:\nreturn %x\n}}\n"
         )
     };
-    let draft = |given: &str| passed(&text(given), &text("out"), &["head"]);
+    let draft = |given: &str| {
+        let mut draft = passed(&text(given), &text("out"), &["head"]);
+        // One leaf in both versions, although the version after has no loop.
+        let memory = draft.leaf("memory at head", TermKind::MemoryParam, None);
+        draft.memory_is(After, "head", memory);
+        draft
+    };
     stops(
         &draft("head(%q, %z)")
             .done(Check::AnchorNext, "an exit decided by the argument of the next round"),
