@@ -1,5 +1,6 @@
 //! An unordered list with cheap removal of any item.
 
+use smallvec::SmallVec;
 use std::collections::BTreeSet;
 
 /// The length of the end of the list that a removal searches linearly. Most lists are never longer,
@@ -13,7 +14,8 @@ const NEAR: usize = 32;
 /// order removes them from the far end of the list.
 #[derive(Debug)]
 pub(crate) struct Bag<T> {
-    items: Vec<T>,
+    /// Four fit inline: most values have at most four uses, and most blocks at most four edges.
+    items: SmallVec<[T; 4]>,
     /// Every (item, position) pair. The first removal far from the end builds this index, so the
     /// many short lists have none.
     #[expect(
@@ -73,20 +75,27 @@ impl<T: Copy + Ord> Bag<T> {
 
 impl<T> Default for Bag<T> {
     fn default() -> Self {
-        Bag { items: Vec::new(), places: None }
+        Bag { items: SmallVec::new(), places: None }
     }
 }
 
 /// The clone has no index; it builds a new one on demand.
-impl<T: Clone> Clone for Bag<T> {
+impl<T: Copy> Clone for Bag<T> {
     fn clone(&self) -> Self {
-        Bag { items: self.items.clone(), places: None }
+        Bag { items: SmallVec::from_slice(&self.items), places: None }
+    }
+}
+
+impl<T> Bag<T> {
+    /// An empty list. The first `count` insertions allocate nothing more.
+    pub(crate) fn with_capacity(count: usize) -> Bag<T> {
+        Bag { items: SmallVec::with_capacity(count), places: None }
     }
 }
 
 impl<T> From<Vec<T>> for Bag<T> {
     fn from(items: Vec<T>) -> Self {
-        Bag { items, places: None }
+        Bag { items: items.into(), places: None }
     }
 }
 
@@ -98,7 +107,7 @@ impl<T: Copy + Ord> Extend<T> for Bag<T> {
 
 impl<T> IntoIterator for Bag<T> {
     type Item = T;
-    type IntoIter = std::vec::IntoIter<T>;
+    type IntoIter = smallvec::IntoIter<[T; 4]>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.items.into_iter()

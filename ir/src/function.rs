@@ -13,6 +13,7 @@ use crate::inst::{Edge, InstData, Target};
 use crate::layout::Layout;
 use crate::sparse::Sparse;
 use crate::types::{Signature, Type};
+use cranelift_entity::packed_option::PackedOption;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -39,8 +40,8 @@ pub(crate) struct ValueData {
 pub(crate) struct InstNode {
     pub(crate) data: InstData,
     pub(crate) block: Block,
-    pub(crate) prev: Option<Inst>,
-    pub(crate) next: Option<Inst>,
+    pub(crate) prev: PackedOption<Inst>,
+    pub(crate) next: PackedOption<Inst>,
     /// The number increases along the block, so one comparison decides the order of two
     /// instructions.
     pub(crate) order: u32,
@@ -220,7 +221,7 @@ impl Function {
     /// # Panics
     /// When this version does not have the instruction.
     pub fn next_inst(&self, inst: Inst) -> Option<Inst> {
-        self.node(inst).next
+        self.node(inst).next.expand()
     }
 
     /// The previous instruction in the same block; `None` for the first.
@@ -228,7 +229,7 @@ impl Function {
     /// # Panics
     /// When this version does not have the instruction.
     pub fn prev_inst(&self, inst: Inst) -> Option<Inst> {
-        self.node(inst).prev
+        self.node(inst).prev.expand()
     }
 
     /// Whether `first` stands strictly before `second` in their common block. Cost: constant.
@@ -441,7 +442,7 @@ impl Iterator for BlockInsts<'_> {
 
     fn next(&mut self) -> Option<Inst> {
         let inst = self.next?;
-        self.next = self.function.node(inst).next;
+        self.next = self.function.node(inst).next.expand();
         Some(inst)
     }
 }

@@ -29,6 +29,11 @@ impl Layout {
         self.count
     }
 
+    /// The block behind a block of the layout.
+    pub(crate) fn after(&self, block: Block) -> Option<Block> {
+        self.links[block].next.expand()
+    }
+
     pub(crate) fn iter(&self) -> Iter<'_> {
         Iter { layout: self, front: self.first, back: self.last, left: self.count }
     }

@@ -89,7 +89,8 @@ impl Function {
             self.values.insert(*value, ValueData { ty: *ty, def, users: Bag::default() });
         }
         let block = self.place_block(place);
-        self.insts.insert(inst, InstNode { data, block, prev: None, next: None, order: 0 });
+        self.insts
+            .insert(inst, InstNode { data, block, prev: None.into(), next: None.into(), order: 0 });
         self.link(inst, place);
     }
 
@@ -263,13 +264,13 @@ impl Function {
             Some(high) => low + (high - low) / 2,
         };
         let node = self.node_mut(inst);
-        (node.block, node.prev, node.next, node.order) = (block, prev, next, order);
+        (node.block, node.prev, node.next, node.order) = (block, prev.into(), next.into(), order);
         match prev {
-            Some(prev) => self.node_mut(prev).next = Some(inst),
+            Some(prev) => self.node_mut(prev).next = inst.into(),
             None => self.block_mut(block).first = Some(inst),
         }
         match next {
-            Some(next) => self.node_mut(next).prev = Some(inst),
+            Some(next) => self.node_mut(next).prev = inst.into(),
             None => self.block_mut(block).last = Some(inst),
         }
         // No free number is left between the neighbors, or the numbers are about to overflow.
@@ -280,13 +281,13 @@ impl Function {
 
     fn unlink(&mut self, inst: Inst) {
         let node = self.node(inst);
-        let (block, prev, next) = (node.block, node.prev, node.next);
+        let (block, prev, next) = (node.block, node.prev.expand(), node.next.expand());
         match prev {
-            Some(prev) => self.node_mut(prev).next = next,
+            Some(prev) => self.node_mut(prev).next = next.into(),
             None => self.block_mut(block).first = next,
         }
         match next {
-            Some(next) => self.node_mut(next).prev = prev,
+            Some(next) => self.node_mut(next).prev = prev.into(),
             None => self.block_mut(block).last = prev,
         }
     }

@@ -12,6 +12,9 @@ pub(crate) struct Sparse<K, V> {
     key: PhantomData<K>,
 }
 
+/// The new index of an entry that [`Sparse::permute`] drops.
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
 impl<K: EntityRef, V> Sparse<K, V> {
     pub(crate) fn new() -> Self {
         Sparse { entries: Vec::new(), key: PhantomData }
@@ -30,11 +33,61 @@ impl<K: EntityRef, V> Sparse<K, V> {
         self.entries.get_mut(key.index())?.as_mut()
     }
 
+    /// Makes room for exactly `count` entries in total.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.entries.reserve_exact(count.saturating_sub(self.entries.len()));
+    }
+
+    /// Gives back the room beyond the entries.
+    pub(crate) fn shrink(&mut self) {
+        self.entries.shrink_to_fit();
+    }
+
     pub(crate) fn insert(&mut self, key: K, value: V) {
-        if self.entries.len() <= key.index() {
-            self.entries.resize_with(key.index() + 1, || None);
+        let (len, needed) = (self.entries.len(), key.index() + 1);
+        if self.entries.capacity() < needed {
+            // A quarter instead of the double: a pass that inserts one instruction into a large
+            // version would otherwise double its tables.
+            self.entries.reserve_exact((needed - len).max(len / 4).max(4));
+        }
+        if len < needed {
+            self.entries.resize_with(needed, || None);
         }
         self.entries[key.index()] = Some(value);
+    }
+
+    /// Moves every entry to the index that `to` gives for its present index, in place. `to` has
+    /// [`NOWHERE`] for entries that are dropped, and no other index twice. The table then has
+    /// `count` entries; `to` names smaller indices only. Cost: linear.
+    pub(crate) fn permute(&mut self, mut to: Vec<u32>, count: usize) {
+        to.resize(self.entries.len(), NOWHERE);
+        for (entry, to) in self.entries.iter_mut().zip(&mut to) {
+            match *to {
+                NOWHERE => *entry = None,
+                // A hole has no entry to move; what lands there later must stay.
+                _ if entry.is_none() => *to = NOWHERE,
+                _ => {}
+            }
+        }
+        self.reserve(count);
+        self.entries.resize_with(self.entries.len().max(count), || None);
+        for start in 0..to.len() {
+            if to[start] == NOWHERE {
+                continue;
+            }
+            let (mut at, mut moving) = (start, self.entries[start].take());
+            // The entry pushes out the one at its new index, and so on, until a hole takes one.
+            while let Some(entry) = moving {
+                let next = std::mem::replace(&mut to[at], NOWHERE) as usize;
+                moving = self.entries[next].replace(entry);
+                at = next;
+            }
+        }
+        self.entries.truncate(count);
+    }
+
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> + '_ {
+        self.entries.iter_mut().flatten()
     }
 
     pub(crate) fn remove(&mut self, key: K) -> Option<V> {
@@ -47,5 +100,39 @@ impl<K: EntityRef, V> Sparse<K, V> {
 
     pub(crate) fn keys(&self) -> impl Iterator<Item = K> + '_ {
         self.entries.iter().enumerate().filter(|(_, e)| e.is_some()).map(|(i, _)| K::new(i))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entity::Value;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Compares the moves in place with moves into a second table.
+        #[test]
+        fn entries_move_as_told(
+            present in proptest::collection::vec(any::<bool>(), 0..40),
+            keys in proptest::collection::vec(any::<u16>(), 60),
+            dropped in proptest::collection::vec(0..4u8, 40),
+        ) {
+            let mut table: Sparse<Value, usize> = Sparse::new();
+            for (at, _) in present.iter().enumerate().filter(|(_, present)| **present) {
+                table.insert(Value::new(at), at);
+            }
+            // The indices below the count in the order of random keys, so no index occurs twice.
+            let count = present.len() + 20;
+            let mut places: Vec<u32> = (0..count as u32).collect();
+            places.sort_by_key(|place| keys[*place as usize]);
+            let place = |at: usize| if dropped[at] == 0 { NOWHERE } else { places[at] };
+            let to: Vec<u32> = (0..present.len()).map(place).collect();
+            let mut expected = vec![None; count];
+            for at in (0..present.len()).filter(|at| present[*at] && to[*at] != NOWHERE) {
+                expected[to[at] as usize] = Some(at);
+            }
+            table.permute(to, count);
+            prop_assert_eq!(table.entries, expected);
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! fault and its place, or a module that every part handles. `docs/testing.md` lists the cases with
 //! their tests.
 
+mod damaged;
 mod mappings;
 mod text;
 mod wasm;

@@ -68,6 +68,18 @@ fn malformed_modules_are_refused_with_an_offset() {
 }
 
 #[test]
+fn tables_beyond_the_limit_are_refused_when_imported_too() {
+    for text in [
+        "(module (table 46553610 funcref) (func (export \"f\")))",
+        "(module (import \"env\" \"t\" (table 46553610 externref)))",
+    ] {
+        let message = refusal(Format::Wat, text.as_bytes());
+        let cause = "too large: a table of 46553610 entries; the limit is 10000000 at offset 0x";
+        assert!(message.starts_with(cause), "{message}");
+    }
+}
+
+#[test]
 fn types_are_checked_behind_unreachable_too() {
     for (body, cause) in [
         ("unreachable i32.const 1 i64.add drop", "type mismatch"),

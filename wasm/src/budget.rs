@@ -45,7 +45,7 @@ pub(crate) mod cost {
     /// An increase by one of the greatest height of the operand stack, while its function is
     /// imported.
     pub(crate) const STACK: u64 = 24;
-    /// An instruction with its results, while its function is imported.
+    /// An instruction with its results, while its function is imported into tables that grow.
     pub(crate) const BUILT_INST: u64 = 560;
     /// An instruction with its results in the finished function.
     pub(crate) const INST: u64 = 190;
@@ -53,8 +53,11 @@ pub(crate) mod cost {
     pub(crate) const BUILT_RESULT: u64 = 160;
     /// A result of an instruction beyond its first in the finished function.
     pub(crate) const RESULT: u64 = 80;
-    /// An operand of an instruction.
+    /// An operand of an instruction, while its function is imported.
     pub(crate) const OPERAND: u64 = 16;
+    /// An operand of an instruction in the finished function, where it has memory of its own: in a
+    /// list of more than three operands, and in one of more than four users.
+    pub(crate) const USE: u64 = 12;
     /// A block without its instructions, while its function is imported.
     pub(crate) const BUILT_BLOCK: u64 = 500;
     /// A block without its instructions in the finished function.

@@ -11,6 +11,7 @@ use ir::module::{
     DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
     TableDecl,
 };
+use ir::verifier::MAX_TABLE_ENTRIES;
 use ir::{Module, Sig, Signature, Type, reference};
 use std::collections::HashMap;
 use wasmparser::{
@@ -292,6 +293,11 @@ impl<'a> Importer<'a, '_> {
         import: Option<ImportName>,
         offset: u64,
     ) -> Result<()> {
+        if ty.initial > MAX_TABLE_ENTRIES.into() {
+            let size = ty.initial;
+            let message = format!("a table of {size} entries; the limit is {MAX_TABLE_ENTRIES}");
+            return Err(ImportError::too_large(message, offset));
+        }
         let entries = |n: u64| u32::try_from(n).expect("the validator rejects larger tables");
         let (size, max_size) = (entries(ty.initial), ty.maximum.map(entries));
         let ty = value_type(wasmparser::ValType::Ref(ty.element_type), offset)?;

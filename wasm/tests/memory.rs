@@ -17,8 +17,13 @@ use wasm_encoder::{
 
 extern crate osier_wasm as wasm;
 
+mod damage;
+
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+/// A program of the corpus.
+const CALLS: &[u8] = include_bytes!("../../tests/corpus/calls.wasm");
 
 /// A module with one function of type `() -> ()`, with these locals and this body.
 fn one_function(locals: u32, body: impl FnOnce(&mut Function)) -> Vec<u8> {
@@ -421,6 +426,57 @@ fn import_memory_is_bounded_by_the_input() {
         }
     }
     false_counts_cost_nothing();
+    long_functions_import();
+    damage_costs_no_memory();
+}
+
+/// A function of straight code, as from an unrolled loop of a compiler: 2.5 bytes for each
+/// instruction. With tables that double, 200,000 instructions exceeded the limit.
+fn long_functions_import() {
+    let mut before = None;
+    for count in [50_000, 100_000, 200_000, 400_000, 800_000] {
+        let bytes = one_function(8, |function| {
+            for n in 0..count / 5 {
+                function.instruction(&Instruction::LocalGet(n % 8));
+                function
+                    .instruction(&Instruction::I32Const(0x1234))
+                    .instruction(&Instruction::I32Xor);
+                function.instruction(&Instruction::I32Const(7)).instruction(&Instruction::I32ShrU);
+                function.instruction(&Instruction::LocalTee((n + 1) % 8));
+                function.instruction(&Instruction::I32Eqz).instruction(&Instruction::Drop);
+            }
+        });
+        let (result, peak) = measured(&bytes);
+        result.unwrap_or_else(|error| panic!("{count} instructions: {error}"));
+        let bound = 64 * bytes.len() + (64 << 20);
+        assert!(peak <= bound, "{count} instructions took {peak}, more than {bound}");
+        assert!(peak <= count as usize * 260, "{count} instructions took {peak}");
+        if let Some(before) = before.replace(peak) {
+            assert!(10 * peak <= 23 * before, "{count} instructions took {peak}, half {before}");
+        }
+    }
+}
+
+/// Damaged modules claim sizes of every kind. Their import keeps the bound.
+fn damage_costs_no_memory() {
+    let modules: Vec<Vec<u8>> =
+        MODULES.iter().map(|what| module_of(what, 2_000)).chain([CALLS.to_vec()]).collect();
+    let mut random = damage::Random::new(1);
+    let (mut accepted, mut refused) = (0, 0);
+    for module in &modules {
+        for _ in 0..300 {
+            let other = &modules[random.below(modules.len())];
+            let bytes = damage::damaged(module, other, &mut random);
+            let (result, peak) = measured(&bytes);
+            let bound = 64 * bytes.len() + (8 << 20);
+            assert!(peak <= bound, "{} bytes took {peak}", bytes.len());
+            match result {
+                Ok(_) => accepted += 1,
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    assert!(accepted > 500 && refused > 500, "{accepted} accepted, {refused} refused");
 }
 
 /// Sections that claim the most items for which the validator allocates memory, but contain none.

@@ -21,7 +21,7 @@ mod variables;
 
 use crate::entity::{Block, Inst, Value};
 use crate::family::Family;
-use crate::function::Function;
+use crate::function::{Function, InstNode, ValueData};
 use crate::inst::{Edge, InstData, InstSpec, Target};
 use crate::mutate::InsertPosition;
 use crate::opcode::Opcode;
@@ -90,6 +90,8 @@ pub struct FunctionBuilder {
     variables: Variables,
     /// Reserved blocks without a place in the layout yet.
     unplaced: BTreeSet<Block>,
+    /// Whether the client has given the sizes of the tables.
+    has_reserved: bool,
     /// Whether `finish` assigns new ids.
     renumbers: bool,
     arg_limit: usize,
@@ -105,10 +107,34 @@ impl FunctionBuilder {
             current: None,
             variables: Variables::default(),
             unplaced: BTreeSet::new(),
+            has_reserved: false,
             renumbers: false,
             arg_limit: usize::MAX,
             skip_but: None,
         }
+    }
+
+    /// Makes room for this many instructions and values, placeholders included. A client that knows
+    /// good bounds avoids the slack of tables that grow. Allocates
+    /// [`FunctionBuilder::table_bytes`].
+    pub fn reserve(&mut self, insts: usize, values: usize) {
+        self.has_reserved = true;
+        self.function.insts.reserve(insts);
+        self.function.values.reserve(values);
+    }
+
+    /// The bytes of the tables of this many instructions and values. Lists of more than three
+    /// operands, of targets, and of more than four users have memory of their own.
+    pub fn table_bytes(insts: usize, values: usize) -> u64 {
+        let (inst, value) = (size_of::<Option<InstNode>>(), size_of::<Option<ValueData>>());
+        insts as u64 * inst as u64 + values as u64 * value as u64
+    }
+
+    /// The bytes that `finish` uses meanwhile for each instruction and each value. Blocks, edges
+    /// and accesses to variables come on top.
+    pub fn finish_bytes(insts: usize, values: usize) -> u64 {
+        // New ids and positions of edges; new ids, sources of reads, and numbers of uses.
+        insts as u64 * 8 + values as u64 * 20
     }
 
     /// The function in its current state.
@@ -360,7 +386,13 @@ impl FunctionBuilder {
             let is_free = |block, to| !made.contains(&block) && !made.contains(&to);
             skip::skip_empty(&mut self.function, keep, is_free);
         }
-        Ok(rebuild::rebuild(self.function, &placement, &pruned))
+        let (mut function, params) = rebuild::rebuild(self.function, &placement, &pruned);
+        // To shrink a table holds two copies of it for a moment, so a reserved one stays.
+        if !self.has_reserved {
+            function.insts.shrink();
+            function.values.shrink();
+        }
+        Ok((function, params))
     }
 
     fn check(&self) -> Result<(), BuildError> {

@@ -111,6 +111,8 @@ pub(super) fn place_params(
     limit: usize,
 ) -> Result<Placement, BuildError> {
     let tree = Tree::new(function);
+    let mut reads = SecondaryMap::new();
+    reads.resize(function.value_bound()); // exactly: growth would double it
     let mut placer = Placer {
         function,
         joins: JoinEdges::new(function, &tree),
@@ -120,7 +122,7 @@ pub(super) fn place_params(
         variable: Variable::new(0),
         ty: Type::I32,
         segments: Vec::new(),
-        placement: Placement { params: Vec::new(), args: Vec::new(), reads: SecondaryMap::new() },
+        placement: Placement { params: Vec::new(), args: Vec::new(), reads },
         limit,
     };
     let accesses = variables.by_variable();

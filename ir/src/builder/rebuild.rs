@@ -1,5 +1,8 @@
 //! Rebuilding the finished function: it replaces reads of variables by their sources, and assigns
 //! dense ids in layout order.
+//!
+//! The tables of instructions and values change in place. A second copy beside the first would
+//! double the memory that an import needs (`wasm/tests/memory.rs`).
 
 use super::place::{Placement, ReadSource};
 use super::prune::Pruned;
@@ -11,12 +14,13 @@ use crate::function::{BlockData, Function, InstNode, ValueData, ValueDef};
 use crate::inst::{Edge, Imm, InstData, Target};
 use crate::mutate::ORDER_STRIDE;
 use crate::opcode::Opcode;
-use crate::sparse::Sparse;
+use crate::sparse::{NOWHERE, Sparse};
 use crate::types::Type;
 use cranelift_entity::packed_option::ReservedValue;
 use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Rebuilds the function with the remaining parameters. Also returns these parameters, each with
 /// its variable. Cost: linear.
@@ -25,26 +29,27 @@ pub(super) fn rebuild(
     placement: &Placement,
     pruned: &Pruned,
 ) -> (Function, Vec<(Value, Variable)>) {
+    let made = made_by_block(placement, pruned);
     let mut rebuild = Rebuild {
+        edge_rank: EdgeRanks::new(&function, &made),
+        value: vec![Value::reserved_value(); function.value_bound()],
+        new_block: SecondaryMap::with_default(Block::reserved_value()),
         function,
         placement,
         pruned,
-        made: made_by_block(placement, pruned),
-        value: SecondaryMap::with_default(Value::reserved_value()),
+        made,
         made_value: vec![Value::new(0); placement.params.len()],
         zeros: BTreeMap::new(),
-        edge_rank: EdgeRanks::default(),
-        insts: Vec::new(),
-        values: Vec::new(),
-        blocks: Vec::new(),
-        new_block: SecondaryMap::with_default(Block::reserved_value()),
+        spans: Vec::new(),
     };
-    rebuild.edge_rank = EdgeRanks::new(&rebuild.function, &rebuild.made);
-    rebuild.number();
-    rebuild.fill();
+    let (inst_count, value_count) = rebuild.number();
+    rebuild.translate();
+    rebuild.rename();
+    rebuild.reorder(inst_count, value_count);
+    let blocks = rebuild.fill();
     let made =
         pruned.live.ones().map(|p| (rebuild.made_value[p], placement.params[p].variable)).collect();
-    (rebuild.finished(), made)
+    (rebuild.finished(blocks, inst_count, value_count), made)
 }
 
 /// The remaining created parameters of each block, by block index, in the order of their variables.
@@ -68,6 +73,7 @@ struct EdgeRanks {
 impl EdgeRanks {
     fn new(function: &Function, made: &SecondaryMap<Block, Vec<u32>>) -> EdgeRanks {
         let mut ranks = EdgeRanks::default();
+        ranks.start.resize(function.inst_bound());
         for block in function.blocks() {
             ranks.start[function.terminator(block)] = ranks.rank.len() as u32;
             ranks.rank.resize(ranks.rank.len() + function.successors(block).len(), 0);
@@ -91,32 +97,41 @@ struct Rebuild<'a> {
     placement: &'a Placement,
     pruned: &'a Pruned,
     made: SecondaryMap<Block, Vec<u32>>,
-    /// By the client's id: the new id.
-    value: SecondaryMap<Value, Value>,
+    /// By the client's id: the new id; reserved for placeholders.
+    value: Vec<Value>,
     new_block: SecondaryMap<Block, Block>,
     /// By created parameter: the new id.
     made_value: Vec<Value>,
     /// The zeros that a block creates, by the client's id of the block.
     zeros: BTreeMap<(Block, Type), Value>,
     edge_rank: EdgeRanks,
-    insts: Vec<Option<InstNode>>,
-    values: Vec<Option<ValueData>>,
-    blocks: Vec<Option<BlockData>>,
+    /// By block, in layout order.
+    spans: Vec<Span>,
+}
+
+/// The new ids of a block's contents, which are consecutive.
+#[derive(Clone, Debug)]
+struct Span {
+    /// The first value: the first of the client's parameters, if there are any.
+    first_value: usize,
+    insts: Range<usize>,
 }
 
 impl Rebuild<'_> {
-    /// Assigns ids to all blocks and values, in layout order.
-    fn number(&mut self) {
+    /// Assigns ids to all blocks and values, in layout order. Returns the numbers of instructions
+    /// and of values.
+    fn number(&mut self) -> (usize, usize) {
         let layout: Vec<Block> = self.function.blocks().collect();
         let (mut insts, mut values) = (0, 0u32);
-        let mut next = || {
-            values += 1;
-            Value::new(values as usize - 1)
-        };
         for (n, &block) in layout.iter().enumerate() {
             self.new_block[block] = Block::new(n);
+            let (first_value, first) = (values as usize, insts);
+            let mut next = || {
+                values += 1;
+                Value::new(values as usize - 1)
+            };
             for &param in self.function.block_params(block) {
-                self.value[param] = next();
+                self.value[param.index()] = next();
             }
             for &param in &self.made[block] {
                 self.made_value[param as usize] = next();
@@ -128,14 +143,12 @@ impl Rebuild<'_> {
             for inst in self.function.block_insts(block) {
                 insts += 1;
                 for &result in &self.function.inst(inst).results {
-                    self.value[result] = next();
+                    self.value[result.index()] = next();
                 }
             }
+            self.spans.push(Span { first_value, insts: first..insts });
         }
-        self.insts.reserve_exact(insts);
-        self.blocks.reserve_exact(layout.len());
-        self.values.reserve_exact(values as usize);
-        self.values.resize_with(values as usize, || None);
+        (insts, values as usize)
     }
 
     /// The types for which a block must create a zero. Only the entry and unreachable blocks create
@@ -169,176 +182,197 @@ impl Rebuild<'_> {
         self.placement.args_of(&self.function, param)[self.edge_rank.of(inst, index)]
     }
 
-    /// Fills the tables of instructions, values and blocks, in layout order.
-    fn fill(&mut self) {
-        let layout: Vec<Block> = self.function.blocks().collect();
-        for block in layout {
-            self.start_block(block);
-            let mut next = self.function.blocks.get(block).and_then(|b| b.first);
-            while let Some(inst) = next {
-                let node = self.function.insts.remove(inst).expect("a listed instruction exists");
-                next = node.next;
-                let types: SmallVec<[Type; 1]> =
-                    node.data.results.iter().map(|v| self.function.value_type(*v)).collect();
-                let data = self.mapped(block, inst, node.data);
-                self.push_inst(block, data, &types);
+    /// Translates the values and targets of all instructions to new ids, and adds the arguments
+    /// of created parameters.
+    fn translate(&mut self) {
+        let mut block = self.function.layout.first();
+        while let Some(at) = block {
+            let mut inst = self.function.blocks.get(at).and_then(|b| b.first);
+            while let Some(id) = inst {
+                let data = self.function.inst_mut(id);
+                let mut args = std::mem::take(&mut data.args);
+                let mut targets = std::mem::take(&mut data.targets);
+                let mut results = std::mem::take(&mut data.results);
+                for result in &mut results {
+                    *result = self.value[result.index()];
+                }
+                for arg in &mut args {
+                    *arg = self.operand(at, *arg);
+                }
+                for (index, target) in targets.iter_mut().enumerate() {
+                    self.translate_target(at, Edge { inst: id, index: index as u32 }, target);
+                }
+                targets.shrink_to_fit();
+                let node = self.function.node_mut(id);
+                (node.data.args, node.data.targets, node.data.results) = (args, targets, results);
+                inst = node.next.expand();
             }
+            block = self.function.layout.after(at);
         }
     }
 
-    /// Starts a block: adds its parameters and its zeros.
-    fn start_block(&mut self, block: Block) {
-        let id = self.new_block[block];
-        let explicit = self.function.block_params(block);
-        let mut params = Vec::with_capacity(explicit.len() + self.made[block].len());
-        let types = explicit.iter().map(|v| (self.value[*v], self.function.value_type(*v)));
-        let made = self.made[block].iter().map(|p| *p as usize);
-        for (value, ty) in
-            types.chain(made.map(|p| (self.made_value[p], self.placement.params[p].ty)))
-        {
-            let def = ValueDef::Param(id, params.len() as u32);
-            self.values[value.index()] = Some(ValueData { ty, def, users: Bag::default() });
-            params.push(value);
-        }
-        self.blocks.push(Some(BlockData {
-            params,
-            first: None,
-            last: None,
-            preds: Bag::default(),
-        }));
-        let zeros = self.zeros.range((block, Type::ALL[0])..).take_while(|((b, _), _)| *b == block);
-        let zeros: Vec<(Type, Value)> = zeros.map(|((_, ty), value)| (*ty, *value)).collect();
-        for (ty, value) in zeros {
-            let (args, results) = (SmallVec::new(), smallvec![value]);
-            let data = InstData {
-                opcode: Opcode::Const,
-                ty,
-                imm: Imm::Bits(0),
-                args,
-                results,
-                targets: Vec::new(),
-            };
-            self.push_inst(block, data, &[ty]);
-        }
-    }
-
-    /// Translates an instruction to new ids and adds the arguments of created parameters.
-    fn mapped(&self, block: Block, inst: Inst, mut data: InstData) -> InstData {
-        for result in &mut data.results {
-            *result = self.value[*result];
-        }
-        for arg in &mut data.args {
+    fn translate_target(&self, block: Block, edge: Edge, target: &mut Target) {
+        for arg in target.args.iter_mut() {
             *arg = self.operand(block, *arg);
         }
-        for (index, Target { block: to, args }) in data.targets.iter_mut().enumerate() {
-            for arg in args.iter_mut() {
-                *arg = self.operand(block, *arg);
-            }
-            let made = &self.made[*to];
-            args.extend(made.iter().map(|p| self.source(block, self.made_arg(inst, index, *p))));
-            args.shrink_to_fit();
-            *to = self.new_block[*to];
-        }
-        data.targets.shrink_to_fit();
-        data
+        let index = edge.index as usize;
+        let made = &self.made[target.block];
+        let made = made.iter().map(|p| self.source(block, self.made_arg(edge.inst, index, *p)));
+        target.args.extend(made);
+        target.args.shrink_to_fit();
+        target.block = self.new_block[target.block];
     }
 
     fn operand(&self, block: Block, value: Value) -> Value {
         match self.placement.reads[value] {
             Some(source) => self.source(block, source),
-            None => self.value[value],
+            None => self.value[value.index()],
         }
     }
 
     /// The new id of a source that a block uses.
     fn source(&self, block: Block, source: ReadSource) -> Value {
         match self.pruned.resolve(source) {
-            ReadSource::Value(value) => self.value[value],
+            ReadSource::Value(value) => self.value[value.index()],
             ReadSource::Param(param) => self.made_value[param as usize],
             ReadSource::Zero(ty) => self.zeros[&(self.function.entry(), ty)],
             ReadSource::LocalZero(ty) => self.zeros[&(block, ty)],
         }
     }
 
-    /// Appends an instruction to the block under construction.
-    fn push_inst(&mut self, block: Block, data: InstData, types: &[Type]) {
-        let (id, inst) = (self.new_block[block], Inst::new(self.insts.len()));
-        for (index, (value, ty)) in data.results.iter().zip(types).enumerate() {
-            let def = ValueDef::Result(inst, index as u32);
-            self.values[value.index()] = Some(ValueData { ty: *ty, def, users: Bag::default() });
-        }
-        let block = self.blocks[id.index()].as_mut().expect("the block is started");
-        let prev = block.last.replace(inst);
-        let mut order = ORDER_STRIDE;
-        match prev {
-            Some(prev) => {
-                let before = self.insts[prev.index()].as_mut().expect("filled in order");
-                before.next = Some(inst);
-                order += before.order;
+    /// Gives named values and blocks their new ids. Names of placeholders are dropped.
+    fn rename(&mut self) {
+        let names = std::mem::take(&mut self.function.value_names).into_iter();
+        let names = names.map(|(v, name)| (self.value[v.index()], name));
+        self.function.value_names = names.filter(|(v, _)| !v.is_reserved_value()).collect();
+        let names = std::mem::take(&mut self.function.block_names).into_iter();
+        let names = names.map(|(b, name)| (self.new_block[b], name));
+        self.function.block_names = names.filter(|(b, _)| !b.is_reserved_value()).collect();
+    }
+
+    /// Moves instructions and values to their new ids.
+    fn reorder(&mut self, inst_count: usize, value_count: usize) {
+        let mut to = vec![NOWHERE; self.function.inst_bound()];
+        for (block, span) in self.function.blocks().zip(&self.spans) {
+            let insts = self.function.block_insts(block);
+            // The zeros of the block come first.
+            let count = insts.clone().count();
+            for (inst, new) in insts.zip(span.insts.end - count..) {
+                to[inst.index()] = new as u32;
             }
-            None => block.first = Some(inst),
         }
-        self.insts.push(Some(InstNode { data, block: id, prev, next: None, order }));
+        self.function.insts.permute(to, inst_count);
+        // The reserved value has the number `NOWHERE`.
+        let to = std::mem::take(&mut self.value).into_iter().map(Value::as_u32).collect();
+        self.function.values.permute(to, value_count);
+        for value in self.function.values.values_mut() {
+            value.users = Bag::default();
+        }
+    }
+
+    /// Creates the blocks with their parameters and zeros, and links the instructions.
+    fn fill(&mut self) -> Vec<Option<BlockData>> {
+        let layout: Vec<Block> = self.function.blocks().collect();
+        let mut blocks = Vec::with_capacity(layout.len());
+        for (n, block) in layout.into_iter().enumerate() {
+            let Span { first_value, insts } = self.spans[n].clone();
+            let params = self.params(block, first_value);
+            let zeros =
+                self.zeros.range((block, Type::ALL[0])..).take_while(|((b, _), _)| *b == block);
+            for (((_, ty), value), at) in zeros.zip(insts.start..) {
+                let data = InstData {
+                    opcode: Opcode::Const,
+                    ty: *ty,
+                    imm: Imm::Bits(0),
+                    args: SmallVec::new(),
+                    results: smallvec![*value],
+                    targets: Vec::new(),
+                };
+                let (prev, next) = (None.into(), None.into());
+                let node = InstNode { data, block: Block::new(n), prev, next, order: 0 };
+                self.function.insts.insert(Inst::new(at), node);
+                let def = ValueDef::Result(Inst::new(at), 0);
+                let value_data = ValueData { ty: *ty, def, users: Bag::default() };
+                self.function.values.insert(*value, value_data);
+            }
+            self.link(Block::new(n), &insts);
+            let (first, last) = (Some(Inst::new(insts.start)), Some(Inst::new(insts.end - 1)));
+            blocks.push(Some(BlockData { params, first, last, preds: Bag::default() }));
+        }
+        blocks
+    }
+
+    /// The parameters of a block: those of the client, then the created ones, which this creates.
+    fn params(&mut self, block: Block, first: usize) -> Vec<Value> {
+        let (id, explicit) = (self.new_block[block], self.function.block_params(block).len());
+        let mut params = Vec::with_capacity(explicit + self.made[block].len());
+        params.extend((0..explicit).map(|n| Value::new(first + n)));
+        for (index, value) in params.iter().enumerate() {
+            self.function.value_mut(*value).def = ValueDef::Param(id, index as u32);
+        }
+        for made in self.made[block].iter().map(|p| *p as usize) {
+            let def = ValueDef::Param(id, params.len() as u32);
+            let ty = self.placement.params[made].ty;
+            let value = self.made_value[made];
+            self.function.values.insert(value, ValueData { ty, def, users: Bag::default() });
+            params.push(value);
+        }
+        params
+    }
+
+    /// Links the instructions of a block, and records them as the definitions of their results.
+    fn link(&mut self, block: Block, insts: &Range<usize>) {
+        for at in insts.clone() {
+            let node = self.function.node_mut(Inst::new(at));
+            node.block = block;
+            node.prev = (at > insts.start).then(|| Inst::new(at - 1)).into();
+            node.next = (at + 1 < insts.end).then(|| Inst::new(at + 1)).into();
+            node.order = ORDER_STRIDE * (at - insts.start + 1) as u32;
+            let results = node.data.results.clone();
+            for (index, value) in results.into_iter().enumerate() {
+                self.function.value_mut(value).def = ValueDef::Result(Inst::new(at), index as u32);
+            }
+        }
     }
 
     /// Computes the derived lists (users and predecessors), allocated to their exact sizes, and
     /// returns the function.
-    fn finished(mut self) -> Function {
-        let insts = &self.insts;
-        let users = grouped(self.values.len(), || {
-            numbered(insts).flat_map(|(inst, data)| data.operands().map(move |v| (v.index(), inst)))
-        });
-        let edges = grouped(self.blocks.len(), || {
-            numbered(insts).flat_map(|(inst, data)| {
-                let targets = data.targets.iter().enumerate();
-                targets.map(move |(index, t)| (t.block.index(), Edge { inst, index: index as u32 }))
-            })
-        });
-        for (data, users) in self.values.iter_mut().zip(users) {
-            data.as_mut().expect("every value is defined").users = users.into();
+    fn finished(
+        self,
+        mut blocks: Vec<Option<BlockData>>,
+        inst_count: usize,
+        value_count: usize,
+    ) -> Function {
+        let Function { mut values, insts, .. } = self.function;
+        let (mut uses, mut edges) = (vec![0u32; value_count], vec![0u32; blocks.len()]);
+        let data = |at| &insts.get(Inst::new(at)).expect("the ids are dense").data;
+        for at in 0..inst_count {
+            data(at).operands().for_each(|value| uses[value.index()] += 1);
+            data(at).targets.iter().for_each(|target| edges[target.block.index()] += 1);
         }
-        for (data, preds) in self.blocks.iter_mut().zip(edges) {
-            data.as_mut().expect("every block is filled").preds = preds.into();
+        for (value, uses) in values.values_mut().zip(uses) {
+            value.users = Bag::with_capacity(uses as usize);
         }
-        let names =
-            self.function.value_names.iter().filter(|(v, _)| self.placement.reads[**v].is_none());
-        let value_names = names.map(|(v, name)| (self.value[*v], name.clone())).collect();
-        let names = self
-            .function
-            .block_names
-            .iter()
-            .filter(|(b, _)| !self.new_block[**b].is_reserved_value());
-        let block_names = names.map(|(b, name)| (self.new_block[*b], name.clone())).collect();
-        let drawn = [self.insts.len(), self.values.len(), self.blocks.len()].map(|n| n as u32);
+        for (block, edges) in blocks.iter_mut().flatten().zip(edges) {
+            block.preds = Bag::with_capacity(edges as usize);
+        }
+        for (at, inst) in (0..inst_count).map(|at| (at, Inst::new(at))) {
+            for value in data(at).operands() {
+                values.get_mut(value).expect("every value is defined").users.push(inst);
+            }
+            for (index, target) in data(at).targets.iter().enumerate() {
+                let block = blocks[target.block.index()].as_mut().expect("every block is filled");
+                block.preds.push(Edge { inst, index: index as u32 });
+            }
+        }
+        let drawn = [inst_count, value_count, blocks.len()].map(|n| n as u32);
         Function {
             family: Family::drawn(drawn[0], drawn[1], drawn[2]),
-            layout: (0..self.blocks.len()).map(Block::new).collect(),
-            blocks: Sparse::dense(self.blocks),
-            insts: Sparse::dense(self.insts),
-            values: Sparse::dense(self.values),
-            value_names,
-            block_names,
+            layout: (0..blocks.len()).map(Block::new).collect(),
+            blocks: Sparse::dense(blocks),
+            insts,
+            values,
             ..self.function
         }
     }
-}
-
-/// The instructions of a table without holes.
-fn numbered(insts: &[Option<InstNode>]) -> impl Iterator<Item = (Inst, &InstData)> {
-    insts.iter().enumerate().filter_map(|(i, node)| Some((Inst::new(i), &node.as_ref()?.data)))
-}
-
-/// Distributes the items over `count` groups and keeps their order. Iterates over the items twice,
-/// to allocate exact sizes.
-fn grouped<T, I: Iterator<Item = (usize, T)>>(count: usize, items: impl Fn() -> I) -> Vec<Vec<T>> {
-    let mut sizes = vec![0u32; count];
-    for (group, _) in items() {
-        sizes[group] += 1;
-    }
-    let mut groups: Vec<Vec<T>> =
-        sizes.into_iter().map(|n| Vec::with_capacity(n as usize)).collect();
-    for (group, item) in items() {
-        groups[group].push(item);
-    }
-    groups
 }

@@ -107,7 +107,10 @@ fn check_list(report: &mut FunctionFindings<'_>, layout: &mut WalkedLayout, inde
         if layout.positions[inst.index()].is_some() {
             return report.inst(Rule::CfgList1, inst, "the instruction is on a list twice");
         }
-        if node.block != block || node.prev != prev || order.is_some_and(|o| node.order <= o) {
+        if node.block != block
+            || node.prev.expand() != prev
+            || order.is_some_and(|o| node.order <= o)
+        {
             report.inst(
                 Rule::CfgList1,
                 inst,
@@ -119,7 +122,7 @@ fn check_list(report: &mut FunctionFindings<'_>, layout: &mut WalkedLayout, inde
         if node.data.opcode.is_terminator() && node.next.is_some() {
             report.inst(Rule::CfgTerm2, inst, "another instruction follows it");
         }
-        (prev, next, order) = (Some(inst), node.next, Some(node.order));
+        (prev, next, order) = (Some(inst), node.next.expand(), Some(node.order));
     }
     if data.last != prev {
         report.add(

@@ -195,13 +195,13 @@ fn structure_cases() -> Vec<Case> {
             m.bodies[Func::new(1)] = Some(none);
         }),
         broken(&[Rule::CfgList1], |f| f.node_mut(inst(1)).block = block(LEFT)),
-        broken(&[Rule::CfgList1], |f| f.node_mut(inst(1)).prev = None),
+        broken(&[Rule::CfgList1], |f| f.node_mut(inst(1)).prev = None.into()),
         broken(&[Rule::CfgList1], |f| f.node_mut(inst(1)).order = 0),
         broken(&[Rule::CfgList1], |f| f.block_mut(block(ENTRY)).last = Some(inst(1))),
-        broken(&[Rule::CfgList1, Rule::CfgTerm2], |f| f.node_mut(inst(2)).next = Some(inst(1))),
-        broken(&[Rule::CfgList1, Rule::CfgTerm2], |f| f.node_mut(inst(2)).next = Some(inst(99))),
+        broken(&[Rule::CfgList1, Rule::CfgTerm2], |f| f.node_mut(inst(2)).next = inst(1).into()),
+        broken(&[Rule::CfgList1, Rule::CfgTerm2], |f| f.node_mut(inst(2)).next = inst(99).into()),
         broken(&[Rule::CfgList1, Rule::CfgTerm1, Rule::CfgEdge1, Rule::UseList1], |f| {
-            f.node_mut(inst(3)).next = None;
+            f.node_mut(inst(3)).next = None.into();
         }),
         broken(&[Rule::CfgTerm1], |f| f.remove_inst(inst(9))),
         broken(&[Rule::CfgTerm1, Rule::CfgTerm2], |f| f.move_inst(inst(9), inst(1))),
@@ -485,7 +485,7 @@ impl RandomDamage {
             4 => f.inst_mut(id).results.push(operand),
             5 => f.inst_mut(id).targets.push(Target::new(target, &[operand])),
             6 => f.inst_mut(id).targets.clear(),
-            7 => f.node_mut(id).next = Some(other),
+            7 => f.node_mut(id).next = other.into(),
             8 => f.node_mut(id).block = target,
             9 => {
                 let mut blocks: Vec<Block> = f.blocks().collect();

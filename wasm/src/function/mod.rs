@@ -10,6 +10,7 @@
 //! several structures that end together creates one.
 
 mod control;
+mod size;
 mod storage;
 
 use crate::budget::{ImportBudget, cost};
@@ -20,6 +21,7 @@ use ir::{
     Block, BuildError, Func, Function, FunctionBuilder, Imm, Inst, InstSpec, Module, Opcode, Sig,
     Signature, Table, Type, TypeList, Value, Variable, reference,
 };
+use size::TableSizes;
 use std::collections::{BTreeSet, HashMap};
 use wasmparser::{FuncValidator, FunctionBody, HeapType, Operator, ValidatorResources};
 
@@ -95,6 +97,7 @@ pub(crate) struct Translator<'a> {
 #[derive(Clone, Copy, Default, Debug)]
 struct Built {
     insts: u64,
+    operands: u64,
     /// Results of instructions beyond their first.
     more_results: u64,
     blocks: u64,
@@ -102,9 +105,15 @@ struct Built {
     accesses: usize,
     /// The bytes that are released when the function is finished.
     working: u64,
+    /// The room that was reserved in the tables; zero without a reservation.
+    reserved: TableSizes,
     deepest: usize,
     highest: usize,
 }
+
+/// The number of instructions from which the bound on a function's size is close enough to reserve
+/// memory for it.
+const LONG: usize = 1000;
 
 type Result<T> = std::result::Result<T, ImportError>;
 
@@ -130,6 +139,7 @@ pub(crate) fn translate(
         offset: body.range().start,
         built: Built::default(),
     };
+    translator.reserve(body)?;
     translator.start(&signature)?;
     translator.declare_locals(body, validator)?;
     let mut operators = body.get_operators_reader()?;
@@ -171,6 +181,21 @@ pub(crate) fn value_type(ty: wasmparser::ValType, offset: u64) -> Result<Type> {
 }
 
 impl<'a> Translator<'a> {
+    /// Reserves tables of the size that the function needs. Without enough memory for that, the
+    /// tables grow: much of the body may be unreachable code, which needs none.
+    fn reserve(&mut self, body: &FunctionBody<'_>) -> Result<()> {
+        let sizes = TableSizes::of(body, &self.context);
+        let tables = FunctionBuilder::table_bytes(sizes.insts, sizes.values);
+        let meanwhile = FunctionBuilder::finish_bytes(sizes.insts, sizes.values);
+        if sizes.insts >= LONG && tables + meanwhile <= self.budget.left() {
+            self.budget.charge(tables, self.offset)?;
+            self.work(meanwhile)?;
+            self.builder.reserve(sizes.insts, sizes.values);
+            self.built.reserved = sizes;
+        }
+        Ok(())
+    }
+
     /// Creates the entry block, which no edge may target, and opens the structure of the function
     /// itself.
     fn start(&mut self, signature: &Signature) -> Result<()> {
@@ -338,8 +363,12 @@ impl Translator<'_> {
         let (targets, operands) = (spec.targets.len() as u64, spec.args.len() as u64);
         // The cost of an instruction includes one result.
         let more_results = spec.result_types.len().saturating_sub(1) as u64;
-        self.work(cost::BUILT_INST + cost::OPERAND * operands + cost::BUILT_RESULT * more_results)?;
+        self.work(cost::OPERAND * operands)?;
+        if self.built.reserved.insts == 0 {
+            self.work(cost::BUILT_INST + cost::BUILT_RESULT * more_results)?;
+        }
         self.built.insts += 1;
+        self.built.operands += operands;
         self.built.more_results += more_results;
         self.built.targets += targets;
         Ok(self.builder.insert(spec))
@@ -457,7 +486,9 @@ impl Translator<'_> {
 impl Translator<'_> {
     /// Finishes the function, releases the working memory, and charges the finished size.
     fn finish(mut self) -> Result<Function> {
-        let most = self.budget.left() / cost::BUILT_ARG;
+        // The table of values may move to make room for the block parameters.
+        let moving = FunctionBuilder::table_bytes(0, self.built.reserved.values);
+        let most = self.budget.left().saturating_sub(moving) / cost::BUILT_ARG;
         self.builder.limit_args(usize::try_from(most).unwrap_or(usize::MAX));
         self.builder.skip_empty_blocks(self.loop_heads);
         let function = self.builder.finish().map_err(|error| match error {
@@ -474,8 +505,12 @@ impl Translator<'_> {
         // The working memory is released before the finished size is charged, because the builder
         // is gone.
         self.budget.release(self.built.working);
-        let Built { insts, more_results, blocks, targets, .. } = self.built;
-        let insts = insts * cost::INST + more_results * cost::RESULT;
+        let Built { insts, operands, more_results, blocks, targets, reserved, .. } = self.built;
+        let insts = match reserved.insts {
+            0 => insts * cost::INST + more_results * cost::RESULT,
+            // The tables are paid for.
+            _ => operands * cost::USE,
+        };
         let kept = insts + blocks * cost::BLOCK + targets * cost::TARGET + args * cost::ARG;
         self.budget.charge(kept, self.offset)?;
         Ok(function)
