@@ -9,7 +9,7 @@ use passes::registry::StaticPass;
 use std::io::{self, Cursor};
 use std::sync::Arc;
 use verify::state_oracle::Policy;
-use wasm::wasi::Wasi;
+use wasm::wasi::{Process, Streams};
 
 /// A program, the inputs of its runs, and the passes that make its versions.
 #[derive(Clone)]
@@ -72,8 +72,8 @@ pub enum World {
     /// A WASI process with the given input. Its output is discarded: the trace of calls already
     /// shows any difference.
     Wasi {
-        /// The arguments, beginning with the name of the program.
-        args: Vec<String>,
+        /// The process, without directories: clones of a process share those.
+        process: Box<Process>,
         /// The standard input and the position in it.
         input: Cursor<Arc<[u8]>>,
     },
@@ -83,7 +83,7 @@ impl Host for World {
     fn call(
         &mut self,
         import: &ImportName,
-        func: Func,
+        _func: Func,
         args: &[u64],
         memories: &mut Memories,
         results: &mut [u64],
@@ -93,9 +93,10 @@ impl Host for World {
                 "the host does not provide {}.{}",
                 import.module, import.field
             ))),
-            World::Wasi { args: words, input } => {
-                let mut wasi = Wasi::new(words.clone(), input, io::sink(), io::sink());
-                wasi.call(import, func, args, memories, results)
+            World::Wasi { process, input } => {
+                let mut streams =
+                    Streams { stdin: input, stdout: &mut io::sink(), stderr: &mut io::sink() };
+                process.call(&mut streams, import, args, memories, results)
             }
         }
     }

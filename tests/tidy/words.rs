@@ -19,6 +19,7 @@ fn prose_names_its_subjects() {
         "jit",
         "verify",
         "wasm",
+        "system",
         "fuzz",
         "src",
         "cli",

@@ -1,4 +1,4 @@
-//! WebAssembly front end: imports modules as IR, and hosts WASI programs that read and print.
+//! WebAssembly front end: imports modules as IR, and hosts WASI programs.
 //!
 //! [`import`] translates a binary module into a [`Module`] of the IR, and [`import_wat`] does so
 //! for a module in text form. The importer supports WebAssembly 2.0 without SIMD: multiple values,

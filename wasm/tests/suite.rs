@@ -4,6 +4,8 @@
 extern crate osier_wasm as wasm;
 
 mod corpus;
+mod features;
+mod programs;
 mod refusals;
 mod translation;
 mod wasi;

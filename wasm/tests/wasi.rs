@@ -1,7 +1,7 @@
 //! Tests of the WASI host with small programs that pass it valid and invalid arguments.
 
 use interp::{Limits, Machine, NoObserver, Outcome};
-use osier_wasm::wasi::Wasi;
+use osier_wasm::wasi::{Process, Wasi};
 use osier_wasm::{ImportLimits, import_wat};
 use std::io::{self, Read, Write};
 
@@ -138,8 +138,63 @@ fn descriptors_are_the_three_standard_ones() {
         )),
         8
     );
-    assert_eq!(errno("(call $random_get (i32.const 0) (i32.const 4))"), 52);
-    assert_eq!(errno("(call $odd_clock (i32.const 0) (i64.const 0) (i32.const 0))"), 52);
+}
+
+#[test]
+fn clocks_and_random_bytes_are_equal_in_equal_runs() {
+    // Two readings of the time of day, and random bytes.
+    let body = "(drop (call $odd_clock (i32.const 0) (i64.const 0) (i32.const 0)))
+        (drop (call $odd_clock (i32.const 1) (i64.const 0) (i32.const 8)))
+        (call $random_get (i32.const 16) (i32.const 12))";
+    let seeded = |seed| {
+        let process = Process::new(Vec::new()).with_seed(seed);
+        let mut wasi = Wasi::with_process(process, io::empty(), io::sink(), io::sink());
+        let (outcome, memory) = run(body, &mut wasi);
+        assert_eq!(outcome, Outcome::Returned(vec![0]));
+        memory[..32].to_vec()
+    };
+    let memory = seeded(7);
+    assert_eq!(memory, seeded(7));
+    let word = |at: usize| u64::from_le_bytes(memory[at..at + 8].try_into().expect("eight bytes"));
+    // A reading moves all clocks by a millisecond; the day is 2020-01-01.
+    assert_eq!((word(0), word(8)), (1_577_836_800_001_000_000, 2_000_000));
+    assert_eq!(memory[..16], seeded(8)[..16]);
+    assert_ne!(memory[16..], seeded(8)[16..]);
+    assert_eq!(memory[28..], [0; 4], "no more bytes than asked for");
+    // SplitMix64 with seed 0 begins with this word.
+    let mut expected = 0xe220_a839_7b1d_cdaf_u64.to_le_bytes().to_vec();
+    expected.truncate(8);
+    assert_eq!(seeded(0)[16..24], expected);
+}
+
+#[test]
+fn wrong_clocks_and_addresses_of_random_bytes_are_refused() {
+    let clock = |id: &str, to: &str| {
+        errno(&format!("(call $odd_clock (i32.const {id}) (i64.const 0) (i32.const {to}))"))
+    };
+    assert_eq!(clock("3", "0"), 0);
+    assert_eq!(clock("4", "0"), 28);
+    assert_eq!(clock("0", "65529"), 21);
+    assert_eq!(errno("(call $random_get (i32.const 0) (i32.const -1))"), 21);
+    assert_eq!(errno("(call $random_get (i32.const 65535) (i32.const 1))"), 0);
+}
+
+/// A clone of a process has descriptors, clocks and random bytes of its own.
+#[test]
+fn a_clone_of_a_process_repeats_its_run() {
+    let body = "(drop (call $fd_close (i32.const 2)))
+        (drop (call $odd_clock (i32.const 1) (i64.const 0) (i32.const 0)))
+        (drop (call $random_get (i32.const 8) (i32.const 8)))
+        (call $fd_fdstat_get (i32.const 2) (i32.const 32))";
+    let process = Process::new(Vec::new());
+    let mut runs = Vec::new();
+    for _ in 0..2 {
+        let clone = process.clone();
+        let mut wasi = Wasi::with_process(clone, io::empty(), io::sink(), io::sink());
+        runs.push(run(body, &mut wasi));
+    }
+    assert_eq!(runs[0].0, Outcome::Returned(vec![8]), "closed");
+    assert_eq!(runs[0], runs[1]);
 }
 
 #[test]

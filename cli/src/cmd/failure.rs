@@ -12,6 +12,8 @@ pub(super) const INTERRUPTED: u8 = 130;
 pub(super) enum CommandFailure {
     /// The program that the command ran failed, or a check failed.
     Program(String),
+    /// The program ended with this status, which becomes that of the command, without a message.
+    Exited(u8),
     /// The usage is wrong, an input is wrong, or the environment does not permit the work.
     Input(String),
     /// The user pressed Ctrl-C. The command has written its partial results already.
@@ -27,6 +29,12 @@ impl CommandFailure {
         CommandFailure::Input(message.to_string())
     }
 
+    /// The program ended with a status other than 0. As in a shell, its low 8 bits count; where they
+    /// are 0, the status is 1, so that no failure looks like success.
+    pub(super) fn exited(status: i32) -> CommandFailure {
+        CommandFailure::Exited((status as u8).max(1))
+    }
+
     /// A failure to write a result to `place`. A broken pipe counts as
     /// [`CommandFailure::ClosedOutput`].
     pub(super) fn writing(place: impl Display, error: &io::Error) -> CommandFailure {
@@ -40,6 +48,7 @@ impl CommandFailure {
     pub(super) fn tell(self) -> ExitCode {
         let (message, status) = match self {
             CommandFailure::Program(message) => (message, 1),
+            CommandFailure::Exited(status) => return ExitCode::from(status),
             CommandFailure::Input(message) => (message, 2),
             CommandFailure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
             CommandFailure::ClosedOutput => return ExitCode::SUCCESS,

@@ -6,7 +6,8 @@
 //! - 0 for success,
 //! - 1 if the program or the check failed,
 //! - 2 for bad usage or bad input, errors of clap included,
-//! - 130 after Ctrl-C.
+//! - 130 after Ctrl-C,
+//! - of `run`, the status with which the program exits, in its low 8 bits.
 //!
 //! A bug in Osier panics with a message that says so.
 
@@ -42,11 +43,11 @@ pub(crate) struct Cli {
 const AFTER_HELP: &str = "\
 FILE is .wasm, .wat or .oir; for other names the contents decide the format; - is standard input.
 Exit status: 0 success; 1 the program or the check failed; 2 bad usage or bad input;
-130 interrupted.";
+130 interrupted. A program that run executes and that exits by itself decides the status.";
 
 #[derive(Debug, Subcommand)]
 enum Subcommands {
-    /// Run a program; report an exit status other than 0, and exit with 1 then
+    /// Run a program, and exit with its status
     Run(run::Args),
     /// Optimize a module and print it, its log of actions, or the mappings between the versions
     Opt(opt::Args),

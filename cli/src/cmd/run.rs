@@ -1,6 +1,7 @@
 //! `osier run`: runs a program in the interpreter, in native code, or in both by tiers.
 
 mod native;
+mod surroundings;
 
 use super::failure::{CommandFailure, print};
 use super::input;
@@ -17,7 +18,7 @@ use osier::schema::{RunSeconds, RunStats, SCHEMA};
 use passes::Pipeline;
 use std::path::PathBuf;
 use std::time::Instant;
-use wasm::wasi::Wasi;
+use surroundings::Surroundings;
 
 /// Engine that executes the program
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -52,6 +53,8 @@ pub(super) struct Args {
     /// [default: 1000]
     #[arg(long, value_name = "N")]
     hot: Option<u32>,
+    #[command(flatten)]
+    surroundings: Surroundings,
     /// The arguments of the program
     #[arg(last = true, value_name = "PROGRAM ARGS")]
     program_args: Vec<String>,
@@ -75,7 +78,7 @@ struct Call {
 ///
 /// # Errors
 /// If an input or option is wrong or the module cannot be instantiated. Also if the program traps,
-/// exceeds a limit, or exits with a status other than 0.
+/// exceeds a limit, or exits with a status other than 0, which becomes that of the command.
 pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     if args.hot.is_some() && args.engine != RunEngine::Tiered {
         return Err(CommandFailure::input("--hot requires --engine tiered"));
@@ -162,14 +165,6 @@ fn no_function(what: &str, module: &Module) -> CommandFailure {
     }
 }
 
-/// The WASI host of the program. Its standard output is that of this process and is flushed after
-/// every write of the program.
-fn host(args: &Args) -> Wasi<'static> {
-    let name = args.file.display().to_string();
-    let args = std::iter::once(name).chain(args.program_args.iter().cloned()).collect();
-    Wasi::new(args, std::io::stdin().lock(), std::io::stdout().lock(), std::io::stderr())
-}
-
 /// The outcome of a run, or the reason why an engine could not continue it.
 type ProgramEnd = Result<Outcome, String>;
 
@@ -189,7 +184,7 @@ fn execute(
     let machine = Machine::with_options(&Program::new(module), args.run_limits.limits(), options);
     let mut machine =
         machine.map_err(|e| CommandFailure::input(format!("{}: {e}", args.file.display())))?;
-    let mut host = host(args);
+    let mut host = args.surroundings.host(&args.file, &args.program_args)?;
     let mut outcome = Outcome::Returned(Vec::new());
     if let Some(start) = machine.start_function() {
         outcome = machine.invoke(start, &[], &mut host, &mut NoObserver);
@@ -214,9 +209,7 @@ fn print_outcome(module: &Module, call: &Call, outcome: &Outcome) -> Result<(), 
             Output::Stdout.write(&lines.collect::<String>())
         }
         Outcome::Returned(_) | Outcome::Exited(0) => Ok(()),
-        Outcome::Exited(status) => {
-            Err(CommandFailure::Program(format!("the program exited with status {status}")))
-        }
+        Outcome::Exited(status) => Err(CommandFailure::exited(*status)),
         other => Err(CommandFailure::Program(format!(
             "{other}{}",
             place(module, other).unwrap_or_default()

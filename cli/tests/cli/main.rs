@@ -9,3 +9,4 @@ mod jobs;
 mod manual;
 mod report;
 mod run;
+mod wasi;

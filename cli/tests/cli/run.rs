@@ -118,14 +118,6 @@ fn a_program_that_fails_ends_with_status_1_and_names_the_function() {
 }
 
 #[test]
-fn the_status_of_a_program_is_reported_and_becomes_1() {
-    // The kernels exit with a nonzero status if their argument is not a number.
-    let ended = osier(&["run", &kernel("matmul", ""), "--", "no-number"]);
-    let ended = ended.with_status(1);
-    assert!(ended.stderr.contains("the program exited with status"), "{}", ended.stderr);
-}
-
-#[test]
 fn literals_of_every_type_go_in_and_come_out() {
     let folder = scratch();
     for (ty, literals) in [

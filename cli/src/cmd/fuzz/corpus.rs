@@ -9,6 +9,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use verify::state_oracle::Policy;
+use wasm::wasi::Process;
 
 /// The state oracle compares the first 16 visits of each gate (a path into a gap between anchors),
 /// and of later visits one in 100. Corpus programs run long: comparing every visit would dominate
@@ -90,7 +91,10 @@ fn program(command: &str, stdin: &Arc<[u8]>) -> Result<CorpusProgram, CommandFai
         entry,
         arguments: vec![Vec::new()],
         fuel: FUEL,
-        world: World::Wasi { args, input: Cursor::new(Arc::clone(stdin)) },
+        world: World::Wasi {
+            process: Box::new(Process::new(args)),
+            input: Cursor::new(Arc::clone(stdin)),
+        },
         steps: Vec::new(),
         level: Level::Avail,
         policy: POLICY,

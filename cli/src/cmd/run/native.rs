@@ -1,7 +1,7 @@
 //! `osier run --engine jit` and `--engine tiered`: runs a program in native code and collects
 //! figures about its compilation and transitions.
 
-use super::{Args, Call, HOT, ProgramEnd, RunEngine, host};
+use super::{Args, Call, HOT, ProgramEnd, RunEngine};
 use crate::cmd::failure::CommandFailure;
 use crate::cmd::stopwatch::Stopwatch;
 use interp::{Options, Outcome, TraceLevel};
@@ -111,7 +111,7 @@ fn run(
         }
         RunEngine::Jit | RunEngine::Interp => vm.set_tiering(Box::new(Eager::new(log))),
     }
-    let mut host = host(args);
+    let mut host = args.surroundings.host(&args.file, &args.program_args)?;
     let mut outcome = Ok(Outcome::Returned(Vec::new()));
     let functions = module
         .start
