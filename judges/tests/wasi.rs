@@ -12,10 +12,15 @@ use wasm::wasi::{Process, Wasi};
 use wasmtime::{Engine, Linker, Module, Store};
 use wasmtime_wasi::p1::{WasiP1Ctx, add_to_linker_sync};
 use wasmtime_wasi::p2::pipe::{MemoryInputPipe, MemoryOutputPipe};
-use wasmtime_wasi::{DirPerms, FilePerms, I32Exit, WasiCtxBuilder};
+use wasmtime_wasi::{FsPerms, I32Exit, WasiCtxBuilder};
 
 /// Lines that may differ: the program, the beginning of our line and of wasmtime's, and the reason.
-const DIFFERENT: &[(&str, &str, &str, &str)] = &[];
+const DIFFERENT: &[(&str, &str, &str, &str)] = &[
+    ("files", "readv 7", "readv 3", "wasmtime fills one buffer of a call, ours all"),
+    ("files", "writev 7", "writev 3", "wasmtime writes one buffer of a call, ours all"),
+    ("clocks", "no descriptor 1", "failed no descriptor 8", "a wait for a closed descriptor"),
+    ("clocks", "invalid 1", "invalid 0", "is an event here, as in POSIX, and an error there"),
+];
 
 /// A program with its arguments, environment and input.
 struct Subject {
@@ -54,7 +59,7 @@ fn theirs(subject: &Subject, folder: &Path) -> Ended {
     let mut builder = WasiCtxBuilder::new();
     builder.stdin(MemoryInputPipe::new(subject.stdin)).stdout(printed.clone());
     builder.arg("program").args(subject.args).envs(subject.environment);
-    builder.preopened_dir(folder, ".", DirPerms::all(), FilePerms::all()).expect("a directory");
+    builder.preopened_dir(folder, ".", FsPerms::ReadWrite).expect("a directory");
     let mut store = Store::new(&engine, builder.build_p1());
     let instance = linker.instantiate(&mut store, &module).expect("instantiable");
     let start = instance.get_typed_func::<(), ()>(&mut store, "_start").expect("a program");
