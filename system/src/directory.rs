@@ -14,7 +14,7 @@ use std::os::unix::fs::DirEntryExt;
 use std::path::Path;
 use std::sync::Arc;
 use wasm::wasi::{
-    Directory, Errno, File as _, FileKind, FileStatus, ListedFile, OpenHow, Opened, SetTime,
+    Directory, Errno, FileKind, FileStatus, GuestFile as _, ListedFile, OpenHow, Opened, SetTime,
 };
 
 /// A directory of the machine, open.

@@ -33,7 +33,7 @@ fn uninterrupted(mut call: impl FnMut() -> io::Result<usize>) -> Result<usize, E
     }
 }
 
-impl wasi::File for MachineFile {
+impl wasi::GuestFile for MachineFile {
     fn read_at(&self, bytes: &mut [u8], at: u64) -> Result<usize, Errno> {
         uninterrupted(|| match self.is_regular {
             true => FileExt::read_at(&self.file, bytes, at),

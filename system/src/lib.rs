@@ -1,13 +1,13 @@
 //! The machine's directories and clocks, for WASI programs.
 //!
-//! The host of WASI programs, `wasm::wasi`, reads no clock and opens no file. An embedder that wants
-//! a program to have them passes it the objects of this crate: [`directory`] and [`MachineClocks`].
+//! The host of WASI programs, `wasm::wasi`, reads no clock and opens no file. An embedder hands
+//! a program's host the objects of this crate: [`directory`] and [`MachineClocks`].
 //!
-//! Paths of a program are resolved by cap-std, which opens one part after the other below the
-//! directory (or has the kernel do so). It refuses `..` that leads out, absolute paths, and symbolic
-//! links that lead out, also while other processes rename files. A program can use all files below
-//! the directory with the permissions of this process; hard links and mounts below it count as its
-//! files.
+//! cap-std resolves the paths of a program: it opens one part after the other below the directory,
+//! or has the kernel do so. It refuses `..` that leads out, absolute paths, and symbolic links that
+//! lead out, also while other processes rename files. A program can use all files below the
+//! directory with the permissions of this process. Hard links and mounts below the directory count
+//! as its files.
 
 #[cfg(unix)]
 mod clocks;

@@ -146,25 +146,25 @@ fn clocks_and_random_bytes_are_equal_in_equal_runs() {
     let body = "(drop (call $odd_clock (i32.const 0) (i64.const 0) (i32.const 0)))
         (drop (call $odd_clock (i32.const 1) (i64.const 0) (i32.const 8)))
         (call $random_get (i32.const 16) (i32.const 12))";
-    let seeded = |seed| {
+    let bytes_with = |seed| {
         let process = Process::new(Vec::new()).with_seed(seed);
         let mut wasi = Wasi::with_process(process, io::empty(), io::sink(), io::sink());
         let (outcome, memory) = run(body, &mut wasi);
         assert_eq!(outcome, Outcome::Returned(vec![0]));
         memory[..32].to_vec()
     };
-    let memory = seeded(7);
-    assert_eq!(memory, seeded(7));
+    let memory = bytes_with(7);
+    assert_eq!(memory, bytes_with(7));
     let word = |at: usize| u64::from_le_bytes(memory[at..at + 8].try_into().expect("eight bytes"));
     // A reading moves all clocks by a millisecond; the day is 2020-01-01.
     assert_eq!((word(0), word(8)), (1_577_836_800_001_000_000, 2_000_000));
-    assert_eq!(memory[..16], seeded(8)[..16]);
-    assert_ne!(memory[16..], seeded(8)[16..]);
+    assert_eq!(memory[..16], bytes_with(8)[..16]);
+    assert_ne!(memory[16..], bytes_with(8)[16..]);
     assert_eq!(memory[28..], [0; 4], "no more bytes than asked for");
     // SplitMix64 with seed 0 begins with this word.
     let mut expected = 0xe220_a839_7b1d_cdaf_u64.to_le_bytes().to_vec();
     expected.truncate(8);
-    assert_eq!(seeded(0)[16..24], expected);
+    assert_eq!(bytes_with(0)[16..24], expected);
 }
 
 #[test]

@@ -29,8 +29,8 @@ impl CommandFailure {
         CommandFailure::Input(message.to_string())
     }
 
-    /// The program ended with a status other than 0. As in a shell, its low 8 bits count; where they
-    /// are 0, the status is 1, so that no failure looks like success.
+    /// The program ended with a status other than 0. Its low 8 bits count, as in a shell. Where
+    /// they are 0, the status is 1, so that no failure looks like success.
     pub(super) fn exited(status: i32) -> CommandFailure {
         CommandFailure::Exited((status as u8).max(1))
     }

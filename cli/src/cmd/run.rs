@@ -18,7 +18,7 @@ use osier::schema::{RunSeconds, RunStats, SCHEMA};
 use passes::Pipeline;
 use std::path::PathBuf;
 use std::time::Instant;
-use surroundings::Surroundings;
+use surroundings::HostOptions;
 
 /// Engine that executes the program
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -54,7 +54,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     hot: Option<u32>,
     #[command(flatten)]
-    surroundings: Surroundings,
+    surroundings: HostOptions,
     /// The arguments of the program
     #[arg(last = true, value_name = "PROGRAM ARGS")]
     program_args: Vec<String>,

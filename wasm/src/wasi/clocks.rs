@@ -87,7 +87,7 @@ impl ProcessClocks {
     }
 }
 
-/// A subscription to a clock: the value that names it, the clock and the time left.
+/// A subscription to a clock: the value that names it, and the nanoseconds that are left.
 struct Alarm {
     user: u64,
     left: u64,

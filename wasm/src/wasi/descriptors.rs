@@ -1,7 +1,7 @@
 //! The descriptors of a process, and the functions on them whose names begin with `fd_`.
 
 use super::errno::Errno;
-use super::files::{Directory, File, FileKind, FileStatus, ListedFile, SetTime};
+use super::files::{Directory, FileKind, FileStatus, GuestFile, ListedFile, SetTime};
 use super::memory::Guest;
 use super::{Answer, Process, Streams, rights};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub(super) enum Object {
 
 #[derive(Clone, Debug)]
 pub(super) struct OpenFile {
-    pub(super) file: Arc<dyn File>,
+    pub(super) file: Arc<dyn GuestFile>,
     pub(super) kind: FileKind,
     pub(super) position: u64,
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// A file that is open. Positions belong to descriptors: each access names its place.
 ///
 /// Clones of a host share its files, so methods take `&self`.
-pub trait File: Debug + Send + Sync {
+pub trait GuestFile: Debug + Send + Sync {
     /// Reads bytes from a place on. Returns their number: 0 at the end of the file, and otherwise
     /// possibly less than there is room for.
     ///
@@ -145,7 +145,7 @@ pub trait Directory: Any + Debug + Send + Sync {
 #[derive(Clone, Debug)]
 pub enum Opened {
     /// A file that is no directory.
-    File(Arc<dyn File>),
+    File(Arc<dyn GuestFile>),
     /// A directory.
     Directory(Arc<dyn Directory>),
 }

@@ -28,7 +28,7 @@ mod streams;
 
 pub use clocks::{ClockId, Clocks};
 pub use errno::Errno;
-pub use files::{Directory, File, FileKind, FileStatus, ListedFile, OpenHow, Opened, SetTime};
+pub use files::{Directory, FileKind, FileStatus, GuestFile, ListedFile, OpenHow, Opened, SetTime};
 
 use clocks::ProcessClocks;
 use descriptors::Descriptors;

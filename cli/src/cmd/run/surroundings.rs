@@ -20,7 +20,7 @@ enum Clock {
 
 /// The options for the surroundings of a program.
 #[derive(Debug, clap::Args)]
-pub(super) struct Surroundings {
+pub(super) struct HostOptions {
     /// Let the program use the files below a directory, which it names GUEST [default: HOST]; no
     /// path of the program leads out of it
     #[arg(long = "dir", value_name = "HOST[::GUEST]", value_parser = directory)]
@@ -51,7 +51,7 @@ fn variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
-impl Surroundings {
+impl HostOptions {
     /// The WASI host of a program. Its standard output is that of this process and is flushed after
     /// every write of the program.
     ///
