@@ -13,6 +13,7 @@ mod figures;
 mod fuzz;
 mod levels;
 mod limits;
+mod on_demand;
 mod passes_corpus;
 mod passes_random;
 mod replay;

@@ -5,10 +5,11 @@ use super::leaves::LeafName;
 use super::names::NameOwners;
 use super::terms::{CertificateTerms, ReasonedTerms};
 use fixedbitset::FixedBitSet;
+use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::place::Place;
 use ir::{Block, Edge, Function, Inst, Value};
-use number::{CopyAssumptions, Dense, FlowGraph, Home, LiveEdges, ValueClasses};
+use number::{CopyAssumptions, Dense, FlowGraph, Home, LiveEdges, LiveTargets, ValueClasses};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use transition::certificate::{NO_TERM, TermId, VersionTerms};
@@ -30,8 +31,11 @@ pub(super) struct VersionCode<'a> {
 impl<'a> VersionCode<'a> {
     fn new(common: &'a Correspondence<'a>, side: Side) -> VersionCode<'a> {
         let (f, other) = (common.versions[side], common.versions[side.other()]);
-        let graph = FlowGraph::new(f);
-        let edges = graph.cfg.rpo().iter().map(|b| f.successors(*b).len()).sum();
+        // Numbering finds the edges that constants exclude too. But it starts over then, and half of
+        // its rounds are spent on edges that no run takes.
+        let live = decided_edges(f);
+        let graph = FlowGraph::narrowed(f, &live);
+        let edges = live.count(f, &graph.cfg);
         VersionCode { graph, other, common, side, edges }
     }
 
@@ -286,6 +290,24 @@ impl<'a> NumberedVersion<'a> {
     pub(super) fn memory_before(&self, inst: Inst) -> TermId {
         self.found.before.find(inst).unwrap_or(NO_TERM)
     }
+}
+
+/// The edges that constants do not exclude.
+fn decided_edges(f: &Function) -> LiveEdges {
+    let decided = Decided::new(f);
+    let mut live = LiveEdges::default();
+    live.clear(f);
+    for &block in decided.cfg().rpo() {
+        let inst = f.terminator(block);
+        let mut taken = (0..f.successors(block).len() as u32)
+            .filter(|index| decided.may_take(Edge { inst, index: *index }));
+        let targets = match (taken.next(), taken.next()) {
+            (Some(only), None) => LiveTargets::One(only),
+            _ => LiveTargets::All,
+        };
+        live.take(block, targets);
+    }
+    live
 }
 
 /// The writes of one place that are not anchors.

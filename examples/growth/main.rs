@@ -4,6 +4,11 @@
 //!     cargo run --release --example growth -- --doublings 8
 //!     cargo run --release --example growth -- --shape chain
 //!     cargo run --release --example growth -- --programs sqlite.m2r.wasm
+//!     cargo run --release --example growth -- --shape interpreter --at
+//!
+//! With `--at` it maps one point alone, the header of the largest loop, as a tiered engine does,
+//! and the last column is the time of this entry, certificate and check included, as a share of
+//! that of the optimization.
 //!
 //! It prints a line per size, or with `--programs` a line per range of sizes of the functions of
 //! real programs, summed up. A line has the instructions, the seconds of each step, and the factor
@@ -16,12 +21,14 @@ use certify::Certifier;
 use check::relate;
 use check::verdict::{Options, Verdict};
 use clap::Parser;
-use ir::{Function, Module};
+use ir::cfg::Cfg;
+use ir::loops::LoopForest;
+use ir::{Function, Module, Point};
 use osier::driver::{Format, NoObserver, Vigilance, derive, load};
-use osr::{Level, VersionPair, synthesize};
+use osr::{Level, Synthesis, VersionPair, synthesize, synthesize_at};
 use passes::Pipeline;
 use shapes::Shape;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
@@ -42,6 +49,12 @@ struct Args {
     /// The number of doublings
     #[arg(long, value_name = "N", default_value_t = 8)]
     doublings: u32,
+    /// Map the header of the largest loop alone
+    #[arg(long)]
+    at: bool,
+    /// With --programs, functions of at least this many instructions
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "programs")]
+    least: usize,
     /// Copies of the unit in the smallest function
     #[arg(long, value_name = "N", default_value_t = 4)]
     units: u32,
@@ -58,7 +71,7 @@ struct Sample {
     seconds: [f64; STEPS.len()],
 }
 
-const STEPS: [&str; 5] = ["import", "optimize", "map", "certify", "check"];
+const STEPS: [&str; 6] = ["import", "optimize", "facts", "map", "certify", "check"];
 
 impl Sample {
     /// Adds the times and sizes of further functions.
@@ -74,20 +87,38 @@ impl Sample {
     }
 }
 
+/// The header of the loop with the most blocks.
+fn largest_loop(function: &Function) -> Option<Point> {
+    let forest = LoopForest::new(function, &Cfg::new(function));
+    let largest = forest.loops().max_by_key(|l| forest.blocks(*l).len())?;
+    Some(Point::before(function.first_inst(forest.header(largest))))
+}
+
+/// The entries of all points, or of the header of the largest loop alone.
+fn synthesis(pair: &VersionPair<'_>, function: &Function, at: bool) -> Synthesis {
+    match at {
+        true => {
+            let asked = largest_loop(function).into_iter().collect();
+            synthesize_at(pair, Level::Avail, &Pair::new(asked, BTreeSet::new()))
+        }
+        false => synthesize(pair, Level::Avail),
+    }
+}
+
 /// All steps once, for a module with one function.
-fn once(bytes: &[u8]) -> Result<Sample, String> {
+fn once(bytes: &[u8], at: bool) -> Result<Sample, String> {
     let begun = Instant::now();
     let module: Module =
         load(Format::Wasm, bytes).map_err(|e| e.in_file("the generated module"))?;
     let import = begun.elapsed().as_secs_f64();
     let (_, function) = module.defined().next().ok_or("the generated module has no function")?;
-    let mut sample = steps(&module, function)?;
+    let mut sample = steps(&module, function, at)?;
     sample.seconds[0] = import;
     Ok(sample)
 }
 
 /// All steps but import, for one function.
-fn steps(module: &Module, function: &Function) -> Result<Sample, String> {
+fn steps(module: &Module, function: &Function, at: bool) -> Result<Sample, String> {
     let mut sample =
         Sample { functions: 1, instructions: function.inst_count(), ..Sample::default() };
     let mut begun = Instant::now();
@@ -99,19 +130,20 @@ fn steps(module: &Module, function: &Function) -> Result<Sample, String> {
     take(1);
     let pair =
         VersionPair::new(function, &derived.function, &derived.log).map_err(|e| e.to_string())?;
-    let synthesis = synthesize(&pair, Level::Avail);
     take(2);
+    let synthesis = synthesis(&pair, function, at);
+    take(3);
     let common = pair.correspondence();
     let mut certifier = Certifier::new(&common);
     let facts = certifier.facts(Side::Before, &synthesis.forward.mapping);
     let certificate = certifier.into_certificate();
-    take(3);
+    take(4);
     let relation =
         relate(module, Pair::new(function, &derived.function), &certificate, Options::default());
     let relation = relation.map_err(|verdict| verdict.to_string())?;
     let (mapping, armed) = (&synthesis.forward.mapping, &synthesis.backward.mapping);
     let verdicts = relation.judge(Side::Before, mapping, &facts, &[armed]);
-    take(4);
+    take(5);
     if verdicts.iter().any(Verdict::is_refuted) {
         return Err(format!("@{} has entries that are refuted", function.name()));
     }
@@ -129,6 +161,8 @@ fn line(sample: &Sample, previous: Option<&Sample>) -> String {
             None => line.push_str("      "),
         }
     }
+    let made: f64 = sample.seconds[2..].iter().sum();
+    let _ = write!(line, " {:>6.2}", made / sample.seconds[1]);
     line
 }
 
@@ -138,9 +172,9 @@ fn doubled(args: &Args, say: &mut impl FnMut(String) -> Result<(), String>) -> R
     for doubling in 0..=args.doublings {
         let units = args.units.checked_shl(doubling).ok_or("too many doublings")?;
         let bytes = args.shape.program(units).map_err(|e| e.to_string())?;
-        let mut sample = once(&bytes)?;
+        let mut sample = once(&bytes, args.at)?;
         for _ in 1..args.runs {
-            sample.keep_fastest(&once(&bytes)?);
+            sample.keep_fastest(&once(&bytes, args.at)?);
         }
         say(line(&sample, previous.as_ref()))?;
         previous = Some(sample);
@@ -157,10 +191,11 @@ fn by_size(args: &Args, say: &mut impl FnMut(String) -> Result<(), String>) -> R
         let bytes = fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
         let module =
             load(Format::Wasm, &bytes).map_err(|e| e.in_file(&path.display().to_string()))?;
-        for (_, function) in module.defined() {
-            let mut sample = steps(&module, function)?;
+        let large = |f: &Function| f.inst_count() >= args.least;
+        for (_, function) in module.defined().filter(|(_, f)| large(f)) {
+            let mut sample = steps(&module, function, args.at)?;
             for _ in 1..args.runs {
-                sample.keep_fastest(&steps(&module, function)?);
+                sample.keep_fastest(&steps(&module, function, args.at)?);
             }
             sizes.entry(sample.instructions.max(1).ilog2()).or_default().add(&sample);
         }
@@ -187,6 +222,8 @@ fn run(args: &Args) -> Result<(), String> {
     let mut out = io::stdout().lock();
     let mut say = |text: String| writeln!(out, "{text}").map_err(|e| e.to_string());
     let heads: String = STEPS.iter().map(|s| format!(" {s:>9}      ")).collect();
-    say(format!("functions     insts{heads} (seconds, factor)"))?;
+    say(format!(
+        "functions     insts{heads} share (seconds, factor; all but import and optimize, by optimize)"
+    ))?;
     if args.programs.is_empty() { doubled(args, &mut say) } else { by_size(args, &mut say) }
 }

@@ -24,6 +24,8 @@ pub(crate) enum Shape {
     /// Stores with a branch after each, all to one block, which reads all places again and writes
     /// the values to a global
     Stairs,
+    /// A loop around a switch, with many locals that the cases change: the shape of interpreters
+    Interpreter,
 }
 
 /// The depth of a nest of loops: deeper ones say little about real code.
@@ -43,6 +45,7 @@ impl Shape {
         match self {
             Shape::Nests => nests(&mut text, units),
             Shape::Stairs => stairs(&mut text, units),
+            Shape::Interpreter => interpreter(&mut text, units),
             _ => (0..units).for_each(|unit| text.push_str(&self.unit(unit))),
         }
         text.push_str(" (i32.add (local.get 0) (local.get 1))))");
@@ -51,7 +54,7 @@ impl Shape {
 
     fn unit(self, unit: u32) -> String {
         let fixed = match self {
-            Shape::Loops | Shape::Nests | Shape::Stairs => LOOP,
+            Shape::Loops | Shape::Nests | Shape::Stairs | Shape::Interpreter => LOOP,
             Shape::Chain => {
                 "(local.set 0 (i32.add (i32.mul (local.get 0) (local.get 1)) (local.get 0)))"
             }
@@ -114,6 +117,37 @@ fn stairs(text: &mut String, units: u32) {
         let offset = 4 * u64::from(unit);
         text.push_str(&format!("(global.set $g (i32.load offset={offset} (local.get 0)))"));
     }
+}
+
+/// A loop around a switch with a case for each unit. The blocks are written without parentheses,
+/// since the parser limits how deep these nest.
+fn interpreter(text: &mut String, units: u32) {
+    let locals = 32 + units / 16;
+    text.push_str(" (local");
+    (0..locals).for_each(|_| text.push_str(" i32"));
+    text.push_str(") block loop (br_if 1 (i32.gt_u (local.get 2) (i32.const 100000))) block ");
+    (0..units).for_each(|_| text.push_str("block "));
+    text.push_str("(i32.load8_u (i32.and (local.get 2) (i32.const 1023))) br_table ");
+    (0..units.max(1)).for_each(|unit| text.push_str(&format!("{unit} ")));
+    for unit in 0..units {
+        let local = |n: u32| 7 + (unit * 7 + n * 5) % locals;
+        let [a, b, c] = [local(0), local(1), local(2)];
+        let offset = 4 * (unit % 64);
+        let next = units - 1 - unit;
+        text.push_str(&format!(
+            "end
+            (local.set {a} (i32.add (local.get {b}) (i32.mul (local.get 0) (local.get 1))))
+            (local.set 5 (i32.load offset={offset} (i32.and (local.get {c}) (i32.const 1020))))
+            (if (i32.lt_s (local.get 5) (local.get {a}))
+              (then (i32.store offset={offset} (i32.and (local.get {b}) (i32.const 1020)) (local.get 5)))
+              (else (local.set {c} (i32.xor (local.get {c}) (i32.mul (local.get 0) (local.get 1))))))
+            br {next} "
+        ));
+    }
+    text.push_str("end (local.set 2 (i32.add (local.get 2) (i32.const 1))) br 0 end end");
+    (0..locals).for_each(|n| {
+        text.push_str(&format!(" (local.set 0 (i32.xor (local.get 0) (local.get {})))", 7 + n));
+    });
 }
 
 /// A loop with an exit in its middle, over loads, stores and arithmetic with repeated, invariant

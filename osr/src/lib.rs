@@ -34,5 +34,5 @@ pub use graph::{Edge, EdgeError, EdgeOrigin, VersionGraph};
 pub use level::Level;
 pub use pair::VersionPair;
 pub use reason::{Reason, Unmapped};
-pub use synthesize::{Synthesis, SynthesizedMapping, synthesize, synthesize_levels};
+pub use synthesize::{Synthesis, SynthesizedMapping, synthesize, synthesize_at, synthesize_levels};
 pub use tree::{Version, VersionTree};

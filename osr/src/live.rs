@@ -11,11 +11,12 @@
 //! Values that an entry requires are provided to every run that lands before it, live in the text
 //! or not ([`add_required`]).
 
+use crate::pair::Analyzed;
 use ir::cfg::Cfg;
 use ir::decided::Decided;
-use ir::liveness::Liveness;
-use ir::{Function, Inst, Point, Value};
-use std::collections::BTreeMap;
+use ir::liveness::{CountedUses, LiveSet, Liveness, LocalLiveness};
+use ir::{Block, Function, Inst, Point, Value};
+use std::collections::{BTreeMap, BTreeSet};
 use transition::Demand;
 use transition::mapping::{Entry, Mapping};
 
@@ -54,9 +55,11 @@ pub(crate) fn add_required(mapping: &Mapping, uses: &mut ExtraUses) {
     }
 }
 
-/// The live values at each point of a version, ascending, by instruction index.
+/// The live values at points of a version, ascending, by instruction index.
 pub(crate) struct LiveTable {
     at: Vec<Box<[Value]>>,
+    /// The live values of all sets.
+    total: usize,
 }
 
 impl LiveTable {
@@ -88,19 +91,78 @@ impl LiveTable {
         }
     }
 
-    fn of(f: &Function, cfg: &Cfg, liveness: &Liveness) -> Option<LiveTable> {
-        let mut at = vec![Box::default(); f.inst_bound()];
-        let mut total = 0;
-        for &block in cfg.rpo() {
+    /// As [`LiveTable::of_text`], at these points alone. The sets of other points are empty.
+    pub(crate) fn of_text_at(
+        version: &Analyzed<'_>,
+        demand: Demand,
+        points: &BTreeSet<Point>,
+    ) -> Option<LiveTable> {
+        let counted = match demand {
+            Demand::Needed => CountedUses::Needed(&version.cfg),
+            Demand::Live => CountedUses::All(&version.cfg),
+        };
+        LiveTable::at(version, counted, &ExtraUses::new(), points)
+    }
+
+    /// As [`LiveTable::of_run`], at these points alone. The sets of other points are empty.
+    pub(crate) fn of_run_at(
+        version: &Analyzed<'_>,
+        demand: Demand,
+        uses: &ExtraUses,
+        points: &BTreeSet<Point>,
+    ) -> Option<LiveTable> {
+        let counted = match demand {
+            Demand::Needed => CountedUses::InRun(&version.decided),
+            Demand::Live => CountedUses::All(&version.cfg),
+        };
+        LiveTable::at(version, counted, uses, points)
+    }
+
+    fn at(
+        version: &Analyzed<'_>,
+        counted: CountedUses<'_>,
+        uses: &ExtraUses,
+        points: &BTreeSet<Point>,
+    ) -> Option<LiveTable> {
+        let (f, mut table) = (version.f, LiveTable::empty(version.f));
+        let blocks: BTreeSet<Block> = points.iter().map(|p| f.inst_block(p.inst())).collect();
+        if blocks.is_empty() {
+            return Some(table);
+        }
+        let liveness = LocalLiveness::new(f, &version.dom, counted, uses, blocks.iter().copied());
+        for block in blocks {
             liveness.for_each_point(f, block, |point, live| {
-                total += live.len();
-                // Past the limit the walk only counts: storing the rest could take gigabytes.
-                if total <= MAX_LIVE_VALUES {
-                    at[point.inst().as_u32() as usize] = live.as_slice().into();
+                if points.contains(&point) {
+                    table.set(point, live);
                 }
             });
         }
-        (total <= MAX_LIVE_VALUES).then_some(LiveTable { at })
+        table.within_limit()
+    }
+
+    fn of(f: &Function, cfg: &Cfg, liveness: &Liveness) -> Option<LiveTable> {
+        let mut table = LiveTable::empty(f);
+        for &block in cfg.rpo() {
+            liveness.for_each_point(f, block, |point, live| table.set(point, live));
+        }
+        table.within_limit()
+    }
+
+    fn empty(f: &Function) -> LiveTable {
+        LiveTable { at: vec![Box::default(); f.inst_bound()], total: 0 }
+    }
+
+    /// Enters the set of a point. Past the limit it only counts: storing the rest could take
+    /// gigabytes.
+    fn set(&mut self, point: Point, live: &LiveSet) {
+        self.total += live.len();
+        if self.total <= MAX_LIVE_VALUES {
+            self.at[point.inst().as_u32() as usize] = live.as_slice().into();
+        }
+    }
+
+    fn within_limit(self) -> Option<LiveTable> {
+        (self.total <= MAX_LIVE_VALUES).then_some(self)
     }
 
     pub(crate) fn live(&self, point: Point) -> &[Value] {

@@ -10,10 +10,12 @@ use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::edit::{ActionLog, ReplayError};
+use ir::loops::LoopForest;
 use ir::place::Place;
 use ir::{Block, Function, Inst, Opcode, Point, Value, ValueDef};
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 use transition::{Correspondence, Demand, Pair, Side};
 
 /// One of the two versions, with its analyses.
@@ -123,7 +125,9 @@ pub struct VersionPair<'v> {
     pub(crate) facts: Facts,
     pub(crate) anchors: FixedBitSet,
     pub(crate) demand: Demand,
-    traps: Pair<Traps>,
+    /// By target version. Found when an entry first asks: entries on demand often leave from one
+    /// version alone.
+    traps: Pair<OnceLock<Traps>>,
 }
 
 impl<'v> VersionPair<'v> {
@@ -149,10 +153,8 @@ impl<'v> VersionPair<'v> {
         if versions.iter().any(|version| version.lone_writes.exist) {
             versions.as_mut().into_iter().for_each(Analyzed::index_accesses);
         }
-        let traps = Pair::from_fn(|side| {
-            Traps::new(&versions[side.other()], &versions[side], &facts, &anchors)
-        });
-        Ok(VersionPair { versions, facts, anchors, demand: Demand::default(), traps })
+        let (demand, traps) = (Demand::default(), Pair::default());
+        Ok(VersionPair { versions, facts, anchors, demand, traps })
     }
 
     /// The same pair, with another demand on its entries.
@@ -198,6 +200,23 @@ impl<'v> VersionPair<'v> {
     pub(crate) fn is_forgotten(&self, block: Block) -> bool {
         let Pair { before, after } = self.versions.as_ref().map(|version| version.f);
         self.is_passed_by(block) && before.block_params(block).iter().any(|p| !after.has_value(*p))
+    }
+
+    /// The first point of each loop header of a version: the points at which engines enter a hot
+    /// loop. Cost: near linear in the blocks and edges.
+    pub fn loop_headers(&self, side: Side) -> BTreeSet<Point> {
+        let Analyzed { f, cfg, .. } = &self.versions[side];
+        let forest = LoopForest::new(f, cfg);
+        forest.loops().map(|l| Point::before(f.first_inst(forest.header(l)))).collect()
+    }
+
+    /// The points before the calls of a version that are reachable. Cost: linear in its
+    /// instructions.
+    pub fn calls(&self, side: Side) -> BTreeSet<Point> {
+        let Analyzed { f, cfg, .. } = &self.versions[side];
+        let is_call = |i: &Inst| matches!(f.inst(*i).opcode, Opcode::Call | Opcode::CallIndirect);
+        let insts = cfg.rpo().iter().flat_map(|block| f.block_insts(*block));
+        insts.filter(is_call).map(Point::before).collect()
     }
 
     /// The branches that redirected edges skip.
@@ -256,7 +275,8 @@ impl<'v> VersionPair<'v> {
     /// The possible traps of the target version that bar landings behind them, for transitions that
     /// leave `from`.
     pub(crate) fn traps(&self, from: Side) -> &Traps {
-        &self.traps[from.other()]
+        let (p, q) = (self.source(from), self.target(from));
+        self.traps[from.other()].get_or_init(|| Traps::new(p, q, &self.facts, &self.anchors))
     }
 
     /// Whether a block was proved never to run: constants make it unreachable, the log removed it

@@ -46,6 +46,8 @@ pub(crate) struct Search<'a, 'v> {
     /// The side that the mapping leaves from.
     from: Side,
     pair: &'a VersionPair<'v>,
+    /// The source points of the entries; `None` for all.
+    asked: Option<&'a BTreeSet<Point>>,
     /// The same direction at the level below.
     below: Option<&'a SearchResult>,
     /// Keeps nothing.
@@ -62,10 +64,11 @@ pub(crate) struct Search<'a, 'v> {
 }
 
 impl<'a, 'v> Search<'a, 'v> {
-    /// A search without entries. `below` is the same direction at a lower level; the search takes
+    /// A search without entries, at the points asked for. `below` is the same direction at a lower level; the search takes
     /// over the entries that it would find again.
     pub(crate) fn new(
         (pair, from): (&'a VersionPair<'v>, Side),
+        asked: Option<&'a BTreeSet<Point>>,
         level: Level,
         below: Option<&'a SearchResult>,
     ) -> Search<'a, 'v> {
@@ -74,6 +77,7 @@ impl<'a, 'v> Search<'a, 'v> {
         Search {
             from,
             pair,
+            asked,
             below,
             deriver: Deriver::new(pair, p, q, level),
             keeper: Deriver::new(pair, p, q, level),
@@ -94,7 +98,7 @@ impl<'a, 'v> Search<'a, 'v> {
         // Entries that provide everything stay as they are. Uses only grow from round to round, so
         // a better entry cannot appear; and a point whose entry was dropped is never tried again,
         // which ends the fixpoint.
-        let points = if is_first { self.all_points() } else { needed.lacking(&self.mapping) };
+        let points = if is_first { self.source_points() } else { needed.lacking(&self.mapping) };
         for point in points {
             // After the first round more has to be provided than the level below provided then.
             let known = if is_first { self.known_from_below(point) } else { FromBelow::Nothing };
@@ -136,14 +140,20 @@ impl<'a, 'v> Search<'a, 'v> {
 
     /// Gives up every entry of this direction, for the reason [`Reason::TooLong`].
     pub(crate) fn give_up(&mut self) {
-        let points = self.all_points();
+        let points = self.source_points();
         self.made_again = points.iter().copied().collect();
         self.unmapped = points.into_iter().map(|p| (p, Obstacle::new(Reason::TooLong))).collect();
     }
 
-    fn all_points(&mut self) -> Vec<Point> {
+    fn source_points(&mut self) -> Vec<Point> {
         let f = self.deriver.p.f;
         let mut points = Vec::new();
+        if let Some(asked) = self.asked {
+            let runs = |p: &Point| !self.pair.is_unreachable(self.from, f.inst_block(p.inst()));
+            points.extend(asked.iter().copied().filter(runs));
+            (self.points, self.unreachable) = (asked.len(), asked.len() - points.len());
+            return points;
+        }
         for block in f.blocks() {
             let here = f.block_insts(block).map(Point::before);
             if self.pair.is_unreachable(self.from, block) {
@@ -371,6 +381,19 @@ fn is_better(cost: DerivationCost, least: Option<DerivationCost>) -> bool {
     least.is_none_or(|least| cost < least)
 }
 
+/// The points at which entries from these points may land: all that [`landings_to_try`] may give.
+pub(crate) fn landing_candidates(
+    pair: &VersionPair<'_>,
+    from: Side,
+    points: &BTreeSet<Point>,
+) -> BTreeSet<Point> {
+    let (p, q) = (pair.source(from), pair.target(from));
+    let ends = points.iter().filter_map(|at| Some((*at, p.paths.end(p.f, at.inst())?.anchor)));
+    // With fewer values to provide, more points are tried, and among them all that are tried with
+    // more values (`fewer_landing_points_are_among_more`).
+    ends.flat_map(|(at, anchor)| landings_to_try(&q.paths, anchor, at, |_| 0)).collect()
+}
+
 /// The landing points worth trying, in order. The source point's own place comes first, if the
 /// target version has it: it is the likeliest to cost nothing. Of a short gap all others follow,
 /// earliest first. Of a long gap, or with many values to provide, some around that place follow,
@@ -384,23 +407,25 @@ fn landings_to_try(
     let landings = paths.landings(anchor);
     let count = landings.len();
     let Some(first) = landings.first() else { return Vec::new() };
-    // At least three: one at each place that is sampled.
-    let most = (MAX_VALUES_TRIED / values(*first).max(1)).clamp(3, MAX_LANDINGS);
     let own = paths.landing_number(anchor, source);
-    let tried: Vec<usize> = if count <= most {
-        (0..count).collect()
-    } else {
-        // Three samples that do not overlap: the middle one is pushed away from both ends, which
-        // the other two cover. `count` exceeds `most`, so the bounds of `clamp` are in order.
-        let (third, own) = (most / 3, own.unwrap_or(count / 2));
-        let near_start = own.saturating_sub(third / 2).clamp(third, count - third);
-        let near_end = (own + third.div_ceil(2)).clamp(near_start, count - third);
-        (near_start..near_end).chain(0..third).chain(count - third..count).collect()
-    };
-    own.into_iter()
-        .chain(tried.into_iter().filter(|i| Some(*i) != own))
-        .map(|i| landings[i])
-        .collect()
+    let tried = sampled(count, own, values(*first)).into_iter();
+    own.into_iter().chain(tried.filter(|i| Some(*i) != own)).map(|i| landings[i]).collect()
+}
+
+/// The indices of the landing points to try, of `count`, with this number of values to provide.
+/// `own` is the index of the source point's own place.
+fn sampled(count: usize, own: Option<usize>, values: usize) -> Vec<usize> {
+    // At least three: one at each place that is sampled.
+    let most = (MAX_VALUES_TRIED / values.max(1)).clamp(3, MAX_LANDINGS);
+    if count <= most {
+        return (0..count).collect();
+    }
+    // Three samples that do not overlap: the middle one is pushed away from both ends, which the
+    // other two cover. `count` exceeds `most`, so the bounds of `clamp` are in order.
+    let (third, own) = (most / 3, own.unwrap_or(count / 2));
+    let near_start = own.saturating_sub(third / 2).clamp(third, count - third);
+    let near_end = (own + third.div_ceil(2)).clamp(near_start, count - third);
+    (near_start..near_end).chain(0..third).chain(count - third..count).collect()
 }
 
 /// The first action in the log that concerns the obstacle: the effect; else the value, its
@@ -465,4 +490,25 @@ fn bound_to(f: &Function, inst: Inst, values: &[Value]) -> SmallVec<[Value; 4]> 
     let targets = f.inst(inst).targets.iter();
     let bound = targets.flat_map(|target| f.block_params(target.block).iter().zip(&target.args));
     bound.take(MAX_USERS).filter(|(_, arg)| values.contains(arg)).map(|(param, _)| *param).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_landing_points_are_among_more() {
+        for count in 1..80 {
+            for own in (0..count).map(Some).chain([None]) {
+                let all: BTreeSet<usize> = sampled(count, own, 0).into_iter().collect();
+                for values in [1, 300, 400, 700, 1000, 2000, 1 << 20] {
+                    let fewer = sampled(count, own, values);
+                    assert!(
+                        fewer.iter().all(|i| all.contains(i)),
+                        "{count} landing points, own {own:?}, {values} values: {fewer:?}"
+                    );
+                }
+            }
+        }
+    }
 }

@@ -20,7 +20,8 @@ use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_unlive};
 use crate::pair::{Analyzed, VersionPair};
 use crate::reason::Unmapped;
-use crate::search::{Search, SearchResult};
+use crate::search::{Search, SearchResult, landing_candidates};
+use ir::Point;
 use std::collections::BTreeSet;
 use transition::mapping::Mapping;
 use transition::{Demand, Pair, Side};
@@ -30,11 +31,13 @@ use transition::{Demand, Pair, Side};
 pub struct SynthesizedMapping {
     /// The entries.
     pub mapping: Mapping,
-    /// All points of the source version, unreachable ones included.
+    /// All points of the source version, or those asked for ([`synthesize_at`]), unreachable ones
+    /// included.
     pub points: usize,
-    /// Points in code proved never to run. They have no entry and do not count as unmapped.
+    /// Points of these in code proved never to run. They have no entry and do not count as
+    /// unmapped.
     pub unreachable: usize,
-    /// The reachable points without an entry, ascending.
+    /// The reachable points of these without an entry, ascending.
     pub unmapped: Vec<Unmapped>,
 }
 
@@ -55,6 +58,49 @@ pub fn synthesize(pair: &VersionPair<'_>, level: Level) -> Synthesis {
     synthesis
 }
 
+/// Makes the entries at some points alone: `asked` has the source points, each under the side that
+/// its entry leaves from. A point that its version lacks is left out.
+///
+/// Live+ counts these entries and no others, so an entry may provide fewer values than the one that
+/// [`synthesize`] makes at the same point, and may land elsewhere. Only entries of one answer may
+/// be armed together; answers in one direction alone arm nothing against each other. Several calls
+/// with parts of a set are therefore not one call with the set.
+///
+/// Example: `asked` has a loop header of the version before the log and no point of the version
+/// after. The entry then provides the values live at its landing point, and no entry back needs
+/// more.
+///
+/// Cost: one pass over each version that an entry leaves from or lands in. Then, for each block with
+/// such a point, a search of the blocks reachable from it; and for each point, the landing points
+/// of its gap times the values live there.
+pub fn synthesize_at(
+    pair: &VersionPair<'_>,
+    level: Level,
+    asked: &Pair<BTreeSet<Point>>,
+) -> Synthesis {
+    let asked = Pair::from_fn(|side| {
+        let f = pair.source(side).f;
+        asked[side].iter().copied().filter(|p| f.has_inst(p.inst())).collect::<BTreeSet<Point>>()
+    });
+    let versions: Vec<&Analyzed<'_>> = pair.versions.iter().collect();
+    let mut arrows = Arrow::both_ways(pair, Pair::new(0, 1));
+    arrows.before.asked = Some(&asked.before);
+    arrows.after.asked = Some(&asked.after);
+    let plain = Side::BOTH.map(|side| {
+        let landings = landing_candidates(pair, side.other(), &asked[side.other()]);
+        PlainLiveness::at(pair.source(side), pair.demand, &asked[side], landings)
+    });
+    let arrows: Vec<Arrow<'_, '_>> = arrows.into_iter().collect();
+    both_ways(make(&versions, &arrows, &plain, (pair.demand, level), None)).1
+}
+
+/// The mappings of both directions, and their level.
+fn both_ways(made: Vec<SearchResult>) -> (Level, Synthesis) {
+    let [forward, backward]: [SearchResult; 2] =
+        made.try_into().ok().expect("one mapping for each arrow");
+    (forward.level, Synthesis { forward: forward.synthesized, backward: backward.synthesized })
+}
+
 /// Makes the mappings at several levels, each as [`synthesize`] makes it. The result has each level
 /// once, lowest first. Cost: less than the levels one by one; liveness is computed once, and a
 /// level takes over entries that the one below proved to be the best.
@@ -73,12 +119,7 @@ pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level
             made.last().map(Vec::as_slice),
         ));
     }
-    let of_level = |made: Vec<SearchResult>| {
-        let [forward, backward]: [SearchResult; 2] =
-            made.try_into().ok().expect("one mapping for each arrow");
-        (forward.level, Synthesis { forward: forward.synthesized, backward: backward.synthesized })
-    };
-    made.into_iter().map(of_level).collect()
+    made.into_iter().map(both_ways).collect()
 }
 
 /// A mapping to be made.
@@ -91,6 +132,8 @@ pub(crate) struct Arrow<'a, 'v> {
     pub(crate) source: usize,
     /// The target version, likewise.
     pub(crate) target: usize,
+    /// The source points of its entries; `None` for all.
+    pub(crate) asked: Option<&'a BTreeSet<Point>>,
 }
 
 impl<'a, 'v> Arrow<'a, 'v> {
@@ -105,6 +148,7 @@ impl<'a, 'v> Arrow<'a, 'v> {
             from,
             source: indices[from],
             target: indices[from.other()],
+            asked: None,
         })
     }
 
@@ -122,8 +166,9 @@ pub(crate) fn make<'p, 'v>(
     (demand, level): (Demand, Level),
     below: Option<&'p [SearchResult]>,
 ) -> Vec<SearchResult> {
-    let live = |v: usize, uses: &ExtraUses| {
-        LiveTable::of_run(versions[v].f, &versions[v].decided, demand, uses)
+    let live = |v: usize, uses: &ExtraUses| match &plain[v].as_ref()?.points {
+        Some(points) => LiveTable::of_run_at(versions[v], demand, uses, points),
+        None => LiveTable::of_run(versions[v].f, &versions[v].decided, demand, uses),
     };
     let mut too_long: BTreeSet<usize> =
         (0..versions.len()).filter(|v| plain[*v].is_none()).collect();
@@ -134,6 +179,7 @@ pub(crate) fn make<'p, 'v>(
         for (at, arrow) in arrows.iter().enumerate() {
             searches.push(Search::new(
                 (arrow.pair, arrow.from),
+                arrow.asked,
                 level,
                 below.map(|made| &made[at]),
             ));
@@ -155,6 +201,8 @@ pub(crate) struct PlainLiveness {
     in_text: LiveTable,
     /// Liveness in runs, where constants decide branches and it differs from the text.
     in_run: Option<LiveTable>,
+    /// The points that liveness in runs is for; `None` for all.
+    points: Option<BTreeSet<Point>>,
 }
 
 impl PlainLiveness {
@@ -171,7 +219,33 @@ impl PlainLiveness {
                 Some(LiveTable::of_run(version.f, &version.decided, demand, &ExtraUses::new())?)
             }
         };
-        Some(PlainLiveness { in_text, in_run })
+        Some(PlainLiveness { in_text, in_run, points: None })
+    }
+
+    /// Liveness at the source points of entries that leave a version, and at the points where
+    /// others may land in it; `None` for too many live values.
+    fn at(
+        version: &Analyzed<'_>,
+        demand: Demand,
+        sources: &BTreeSet<Point>,
+        mut landings: BTreeSet<Point>,
+    ) -> Option<PlainLiveness> {
+        // The values that entries require count as uses where others land ([`meet`]). They are
+        // compared with liveness in runs at their source points.
+        if !landings.is_empty() {
+            landings.extend(sources);
+        }
+        let (in_text, in_run) = match version.decided.is_empty() {
+            true => {
+                let all = sources | &landings;
+                (LiveTable::of_text_at(version, demand, &all)?, None)
+            }
+            false => (
+                LiveTable::of_text_at(version, demand, sources)?,
+                Some(LiveTable::of_run_at(version, demand, &ExtraUses::new(), &landings)?),
+            ),
+        };
+        Some(PlainLiveness { in_text, in_run, points: Some(landings) })
     }
 
     fn in_run(&self) -> &LiveTable {
@@ -209,8 +283,17 @@ fn meet(
         // All uses are collected before any liveness is recomputed: one table for each version and
         // round, instead of one for each mapping that leaves the version.
         let mut grown = BTreeSet::new();
+        let is_landed_in: BTreeSet<usize> = arrows
+            .iter()
+            .zip(searches.iter())
+            .filter(|(_, search)| !search.mapping.is_empty())
+            .map(|(arrow, _)| arrow.target)
+            .collect();
         for (arrow, search) in arrows.iter().zip(searches.iter()) {
+            // Where no entry lands, uses change nothing. Without this condition, one entry up would
+            // pay for the liveness of the version that it leaves a second time.
             if let Some(plain) = &plain[arrow.source]
+                && is_landed_in.contains(&arrow.source)
                 && add_unlive(&search.mapping, plain.in_run(), &mut uses[arrow.source])
             {
                 grown.insert(arrow.source);

@@ -7,8 +7,10 @@ use certify::Certifier;
 use check::verdict::{Options, Verdict};
 use check::{Accepted, Checked, relate};
 use ir::{Function, Module, Point};
-use osr::{Level, Synthesis, SynthesizedMapping, Unmapped, VersionPair, synthesize_levels};
-use std::collections::BTreeMap;
+use osr::{
+    Level, Synthesis, SynthesizedMapping, Unmapped, VersionPair, synthesize_at, synthesize_levels,
+};
+use std::collections::{BTreeMap, BTreeSet};
 use transition::certificate::{Certificate, MappingFacts};
 use transition::mapping::Mapping;
 use transition::{Pair, Side};
@@ -20,7 +22,8 @@ pub struct CertifiedMapping {
     pub mapping: Checked<Mapping>,
     /// The facts of the accepted entries, in the order of the entries.
     pub facts: MappingFacts,
-    /// The number of points of the source version, unreachable points included.
+    /// The number of points of the source version, or of those asked for ([`certify_at`]),
+    /// unreachable points included.
     pub points: usize,
     /// The number of unreachable points: points in code that is proved never to run.
     pub unreachable: usize,
@@ -115,9 +118,59 @@ pub fn certify(
     observer.begin(Some(Step::Map));
     let pair = VersionPair::new(base, &derived.function, &derived.log)
         .expect("the log leads to the version derived");
+    let made = synthesize_levels(&pair, levels);
+    judged(module, &pair, made, observer)
+}
+
+/// The entries at some points, and the certificate that proves them.
+#[derive(Clone, Debug)]
+pub struct CertifiedPoints {
+    /// The certificate.
+    pub certificate: Certificate,
+    /// The entries in both directions.
+    pub entries: CertifiedLevel,
+}
+
+/// Makes the entries at some points alone, at one level, and keeps those that the checker accepts.
+/// `asked` gives the points, of the base under [`Side::Before`] and of the derived version under
+/// [`Side::After`], as [`synthesize_at`] takes them.
+///
+/// The entries of the answer are armed for each other, and no others are: live+ is that of the set.
+/// An entry provides no values for entries of another answer. If `asked` has no points of the
+/// derived version, nothing leaves it, and all answers of this kind may be used in one run.
+///
+/// Cost: one certificate, and one pass of the checker over both versions; then, in proportion to
+/// the entries.
+///
+/// # Panics
+/// Like [`certify`].
+pub fn certify_at(
+    module: &Module,
+    base: &Function,
+    derived: &Derived,
+    level: Level,
+    asked: impl FnOnce(&VersionPair<'_>) -> Pair<BTreeSet<Point>>,
+    observer: &mut dyn Observer,
+) -> CertifiedPoints {
+    observer.begin(Some(Step::Map));
+    let pair = VersionPair::new(base, &derived.function, &derived.log)
+        .expect("the log leads to the version derived");
+    let made = synthesize_at(&pair, level, &asked(&pair));
+    let Certified { certificate, mut levels } =
+        judged(module, &pair, vec![(level, made)], observer);
+    let entries = levels.pop().expect("one level was made");
+    CertifiedPoints { certificate, entries }
+}
+
+/// Judges the mappings of a pair, and keeps the entries that hold.
+fn judged(
+    module: &Module,
+    pair: &VersionPair<'_>,
+    made: Vec<(Level, Synthesis)>,
+    observer: &mut dyn Observer,
+) -> Certified {
     // All mappings contribute facts to one certifier, so relate the versions only after the last
     // one.
-    let made = synthesize_levels(&pair, levels);
     let common = pair.correspondence();
     let mut certifier = Certifier::new(&common);
     let facts: Vec<Pair<MappingFacts>> = made
@@ -129,8 +182,7 @@ pub fn certify(
         .collect();
     let certificate = certifier.into_certificate();
     observer.begin(Some(Step::Check));
-    let relation =
-        relate(module, Pair::new(base, &derived.function), &certificate, Options::default());
+    let relation = relate(module, common.versions, &certificate, Options::default());
     let levels = made.into_iter().zip(facts).map(|((level, made), facts)| {
         let Synthesis { forward, backward } = made;
         let (forward, ahead) = split(forward);

@@ -9,7 +9,10 @@ mod certified;
 mod certified_graph;
 mod load;
 
-pub use certified::{Certified, CertifiedLevel, CertifiedMapping, CheckCounts, certify, recheck};
+pub use certified::{
+    Certified, CertifiedLevel, CertifiedMapping, CertifiedPoints, CheckCounts, certify, certify_at,
+    recheck,
+};
 pub use certified_graph::{CertifiedGraph, NO_LOG, certify_graph};
 pub use load::{Format, LoadError, load, load_within};
 

@@ -1,15 +1,16 @@
 //! A tiering policy: a run starts in the interpreter and enters native code where it is hot.
 
 use super::{Compiled, CompiledKind, Observer, install};
-use crate::driver::{self, Derived, Step, Vigilance, certify, derive};
+use crate::driver::{self, Derived, Step, Vigilance, certify_at, derive};
 use check::Checked;
-use ir::{Func, Function};
+use ir::{Func, Function, Module, Point};
 use jit::{Continuation, HotLoop, RunError, Tier, Tiering, Version};
-use osr::Level;
+use osr::{Level, VersionPair};
 use passes::Pipeline;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::mapping::Mapping;
+use transition::{Pair, Side};
 
 /// Forwards steps of the driver to an observer of this module.
 struct Steps<'o, O>(&'o mut O);
@@ -20,14 +21,49 @@ impl<O: Observer> driver::Observer for Steps<'_, O> {
     }
 }
 
-/// The optimized version of a function, and the mapping to it.
+/// The optimized version of a function, and the entries to it.
 #[derive(Debug)]
 struct OptimizedVersion {
     derived: Derived,
     version: Arc<Version>,
-    /// The accepted entries from the base. `None` until a run first enters a loop in the middle,
-    /// since many functions never need them.
-    forward: Option<Arc<Checked<Mapping>>>,
+    /// Whether a run has entered a loop in the middle.
+    is_entered: bool,
+    /// The accepted entries at the loop headers of the base. `None` until a run enters a second
+    /// loop in the middle, since many functions have one hot loop.
+    headers: Option<Arc<Checked<Mapping>>>,
+}
+
+impl OptimizedVersion {
+    /// The accepted entry at the header of a loop, if there is one, in a mapping with others.
+    ///
+    /// The first loop pays for its own entry, the second for those of all loops, and later ones for
+    /// nothing. So a function pays for two certificates at most, however many hot loops it has. No
+    /// entry leaves the optimized version, so answers to several questions fit together.
+    fn entries(
+        &mut self,
+        module: &Module,
+        base: &Function,
+        at: Point,
+        observer: &mut dyn driver::Observer,
+    ) -> Arc<Checked<Mapping>> {
+        if let Some(known) = &self.headers {
+            return Arc::clone(known);
+        }
+        let is_first = !std::mem::replace(&mut self.is_entered, true);
+        let asked = |pair: &VersionPair<'_>| {
+            let mut points = BTreeSet::from([at]);
+            if !is_first {
+                points.extend(pair.loop_headers(Side::Before));
+            }
+            Pair::new(points, BTreeSet::new())
+        };
+        let made = certify_at(module, base, &self.derived, Level::Avail, asked, observer);
+        let mapping = Arc::new(made.entries.forward.mapping);
+        if !is_first {
+            self.headers = Some(Arc::clone(&mapping));
+        }
+        mapping
+    }
 }
 
 /// Starts in the interpreter. A function or loop that runs as often as the threshold says is
@@ -70,7 +106,10 @@ impl<O: Observer> Tiered<O> {
                 &mut Steps(&mut self.observer),
             );
             let version = install(tier, func, &derived.function, &mut self.observer)?;
-            self.optimized.insert(func, OptimizedVersion { derived, version, forward: None });
+            self.optimized.insert(
+                func,
+                OptimizedVersion { derived, version, is_entered: false, headers: None },
+            );
         }
         Ok(())
     }
@@ -98,23 +137,10 @@ impl<O: Observer> Tiering for Tiered<O> {
         let Some(base) = module.body(at.func) else { return Ok(None) };
         self.optimize(tier, at.func, base)?;
         let optimized = self.optimized.get_mut(&at.func).expect("it was put there");
-        let forward = match &optimized.forward {
-            Some(known) => Arc::clone(known),
-            None => {
-                let made = certify(
-                    &module,
-                    base,
-                    &optimized.derived,
-                    &[Level::Avail],
-                    &mut Steps(&mut self.observer),
-                );
-                let level = made.levels.into_iter().next().expect("one level was asked for");
-                Arc::clone(optimized.forward.insert(Arc::new(level.forward.mapping)))
-            }
-        };
+        let entries = optimized.entries(&module, base, at.at, &mut Steps(&mut self.observer));
         // Without an accepted entry the loop stays in the interpreter. The next call of the
         // function runs native code.
-        let Some(entry) = forward.checked_entry(at.at) else { return Ok(None) };
+        let Some(entry) = entries.checked_entry(at.at) else { return Ok(None) };
         let version = Arc::clone(&optimized.version);
         self.observer.begin();
         let made = tier.engine().continuation(base, entry, &version);

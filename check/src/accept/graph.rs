@@ -17,6 +17,8 @@ pub(crate) struct BlockGraph {
     blocks: Vec<Block>,
     /// By number: the index in a preorder of the dominator tree, and the size of the subtree.
     place: Vec<(u32, u32)>,
+    /// By number: the number of the immediate dominator. The entry is its own.
+    idom: Vec<u32>,
 }
 
 impl BlockGraph {
@@ -26,10 +28,11 @@ impl BlockGraph {
             number: vec![NONE; f.block_bound()],
             blocks: Vec::new(),
             place: Vec::new(),
+            idom: Vec::new(),
         };
         let parents = graph.walk(f, &is_live);
-        let idom = graph.immediate_dominators(f, &is_live, &parents);
-        graph.number_tree(&idom);
+        graph.idom = graph.immediate_dominators(f, &is_live, &parents);
+        graph.number_tree();
         graph
     }
 
@@ -94,7 +97,8 @@ impl BlockGraph {
     }
 
     /// Numbers the dominator tree in preorder, so that `dominates` is two comparisons.
-    fn number_tree(&mut self, idom: &[u32]) {
+    fn number_tree(&mut self) {
+        let idom = &self.idom;
         let count = self.blocks.len();
         let mut sizes = vec![1u32; count];
         // An immediate dominator has a smaller number, so descending order sums up children first.
@@ -112,7 +116,16 @@ impl BlockGraph {
         }
     }
 
-    /// The reachable blocks, in depth-first preorder; the function entry is first.
+    /// The nearest block that strictly dominates a block; `None` for the function entry and for
+    /// unreachable blocks.
+    pub(crate) fn idom(&self, block: Block) -> Option<Block> {
+        let number = *self.number.get(block.as_u32() as usize)?;
+        let above = *self.idom.get(number as usize)?;
+        (above != number).then(|| self.blocks[above as usize])
+    }
+
+    /// The reachable blocks, in depth-first preorder; the function entry is first, and every block
+    /// follows those that dominate it.
     pub(crate) fn blocks(&self) -> &[Block] {
         &self.blocks
     }

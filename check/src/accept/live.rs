@@ -1,9 +1,10 @@
 //! The values that an entry has to provide: the checker's own liveness.
 //!
 //! A value is *needed* if an effect, a trap, a branch or a result depends on it. A needed value is
-//! live where a use of it may still come. For each value, blocks are marked from its uses up to its
-//! definition (Boissinot et al., "Computing Liveness Sets for SSA-Form Programs", 2011, section
-//! 4.2).
+//! live where a use of it may still come. If entries stand in many blocks, blocks are marked for
+//! each value, from its uses up to its definition (Boissinot et al., "Computing Liveness Sets for
+//! SSA-Form Programs", 2011, section 4.2). If they stand in a few, each of these is the start of
+//! one search forward ([`LiveSets::search`]).
 //!
 //! Two kinds of liveness are asked for. At a source point, *all* edges count: live is anything that
 //! the text of the version still reads. At a target point, code that only excluded edges reach
@@ -20,13 +21,17 @@ use super::graph::BlockGraph;
 use super::version::ProvedVersion;
 use fixedbitset::FixedBitSet;
 use ir::{Block, Edge, Function, Inst, Value, ValueDef};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use transition::Demand;
 
 /// Additional uses, by instruction: the values that armed entries require at their source points.
 pub(crate) type Extra = BTreeMap<Inst, Vec<Value>>;
 
-/// The values that are live at the start of each block.
+/// Blocks with entries up to which each is searched alone. With more, the live values at the start
+/// of all blocks cost less.
+const MAX_SEARCHES: usize = 64;
+
+/// The values that are live at the start of each block, or at the end of some.
 pub(crate) struct LiveSets<'v> {
     f: &'v Function,
     version: &'v ProvedVersion<'v, 'v>,
@@ -36,13 +41,17 @@ pub(crate) struct LiveSets<'v> {
     needed: FixedBitSet,
     /// Whether unneeded values count as well ([`Demand::Live`]).
     everything: bool,
-    /// By block index: the live values, ascending.
+    /// By block index: the values live at the start, ascending. Empty if `at_end` has sets.
     at_start: Vec<Vec<Value>>,
+    /// The values live at the end of the blocks asked for, if these are few.
+    at_end: Option<BTreeMap<Block, Vec<Value>>>,
 }
 
 impl<'v> LiveSets<'v> {
-    /// The liveness of a version. With `in_run`, edges that no run takes are left out; otherwise
-    /// all edges count. Cost: linear in operands and in the number of values live at block starts.
+    /// The liveness of a version, in these blocks. With `in_run`, edges that no run takes are left
+    /// out; otherwise all edges count. Cost: linear in operands; for each of up to 64 blocks, a
+    /// search of the blocks reachable from it and the uses there; for more blocks, the number of
+    /// values live at the starts of all.
     ///
     /// # Errors
     /// [`Check::Size`], when more values are live than `options` allow.
@@ -51,16 +60,24 @@ impl<'v> LiveSets<'v> {
         in_run: bool,
         extra: &Extra,
         options: &Options,
+        blocks: &BTreeSet<Block>,
     ) -> Result<Self, Finding> {
         let f = version.f;
         let needed = FixedBitSet::with_capacity(f.value_bound());
         let everything = options.demand == Demand::Live;
-        let at_start = vec![Vec::new(); f.block_bound()];
-        let mut liveness =
-            LiveSets { f, version, in_run: in_run && !everything, needed, everything, at_start };
-        // First, because only uses by needed results count in `spread`.
+        let (at_start, at_end) = (Vec::new(), None);
+        let in_run = in_run && !everything;
+        let mut liveness = LiveSets { f, version, in_run, needed, everything, at_start, at_end };
+        if blocks.is_empty() {
+            return Ok(liveness);
+        }
+        // First, because only uses by needed results count in `exposed`.
         liveness.find_needed(extra);
-        let total = liveness.spread(extra, options.live_limit);
+        let uses = liveness.exposed(extra);
+        let total = match blocks.len() <= MAX_SEARCHES {
+            true => liveness.search(&uses, blocks),
+            false => liveness.spread(uses, options.live_limit),
+        };
         options.require(Check::Size, total <= options.live_limit, Place::Whole)?;
         Ok(liveness)
     }
@@ -133,9 +150,9 @@ impl<'v> LiveSets<'v> {
         extra.get(&inst).into_iter().flatten().for_each(|v| read(*v));
     }
 
-    /// Marks the blocks at whose start each value is live. Returns the number of marks, and stops
-    /// soon after `limit`.
-    fn spread(&mut self, extra: &Extra, limit: usize) -> usize {
+    /// The values that blocks read and other blocks define, each with the block that reads it,
+    /// block by block.
+    fn exposed(&self, extra: &Extra) -> Vec<(Value, Block)> {
         let mut uses: Vec<(Value, Block)> = Vec::new();
         for &block in self.graph().blocks() {
             // A use below the definition, in the same block, makes the value live at no block
@@ -148,6 +165,73 @@ impl<'v> LiveSets<'v> {
                 });
             }
         }
+        uses
+    }
+
+    /// Finds the values live at the ends of some blocks. Returns their number.
+    ///
+    /// A value is live at the end of `start` if a path leads from there to a use without passing
+    /// the definition. In strict SSA the definition then dominates `start`, and the use. Call the
+    /// dominators of `start` its *heads*, and count their depth from the function entry. A path
+    /// that leaves the blocks strictly below a head comes back only through the head. So a use
+    /// counts if and only if some path to it stays strictly below the head that defines the value.
+    ///
+    /// The search finds for each block its *level*: the depth of the deepest head such that some
+    /// path from `start` to the block stays strictly below. Such a path stays below all heads above
+    /// as well. So a use in the block counts if the value's head is at the level or above. Blocks
+    /// are visited by falling level, hence each at its own.
+    ///
+    /// An armed entry of a forged mapping may require a value whose definition does not dominate
+    /// it. Such a use counts everywhere: no entry can provide the value.
+    fn search(&mut self, uses: &[(Value, Block)], blocks: &BTreeSet<Block>) -> usize {
+        let (f, graph, bound) = (self.f, self.graph(), self.f.block_bound());
+        let home = |value: Value| f.value_block(value).as_u32() as usize;
+        let strays = |(v, b): &&(Value, Block)| !graph.dominates(f.value_block(*v), *b);
+        let stray: Vec<Value> = uses.iter().filter(strays).map(|(value, _)| *value).collect();
+        let mut reads = vec![Vec::new(); bound];
+        uses.iter().for_each(|(value, block)| reads[block.as_u32() as usize].push(*value));
+        let mut at_end = BTreeMap::new();
+        for &start in blocks.iter().filter(|b| graph.has(**b)) {
+            // By block index: the depth of a head, and the depth of the deepest head that strictly
+            // dominates the block; 0 for none.
+            let (mut depth, mut below) = (vec![0u32; bound], vec![0u32; bound]);
+            let heads: Vec<Block> =
+                std::iter::successors(Some(start), |b| graph.idom(*b)).collect();
+            heads.iter().rev().zip(1..).for_each(|(b, n)| depth[b.as_u32() as usize] = n);
+            for &block in graph.blocks() {
+                let above = graph.idom(block).map(|b| b.as_u32() as usize);
+                let deepest = above.map(|b| if depth[b] > 0 { depth[b] } else { below[b] });
+                below[block.as_u32() as usize] = deepest.unwrap_or(0);
+            }
+            let mut live = stray.clone();
+            let mut seen = FixedBitSet::with_capacity(bound);
+            let mut work = BinaryHeap::new();
+            let (mut level, mut block) = (heads.len() as u32, start);
+            loop {
+                for to in self.counted_edges(f.terminator(block)).map(|e| f.target(e).block) {
+                    let lower = level.min(below[to.as_u32() as usize]);
+                    if lower > 0 && !seen.contains(to.as_u32() as usize) {
+                        work.push((lower, to));
+                    }
+                }
+                let is_new = |(_, to): &(u32, Block)| !seen.contains(to.as_u32() as usize);
+                let Some(next) = std::iter::from_fn(|| work.pop()).find(is_new) else { break };
+                (level, block) = next;
+                seen.insert(block.as_u32() as usize);
+                let counts = |v: &&Value| (1..=level).contains(&depth[home(**v)]);
+                live.extend(reads[block.as_u32() as usize].iter().filter(counts));
+            }
+            at_end.insert(start, live);
+        }
+        let total = at_end.values().map(Vec::len).sum();
+        self.at_end = Some(at_end);
+        total
+    }
+
+    /// Marks the blocks at whose start each value is live. Returns the number of marks, and stops
+    /// soon after `limit`.
+    fn spread(&mut self, mut uses: Vec<(Value, Block)>, limit: usize) -> usize {
+        self.at_start = vec![Vec::new(); self.f.block_bound()];
         // Sorted by value: the marks of one value are then made together, and `live.last()` below
         // tells whether a block is marked.
         uses.sort_unstable();
@@ -188,8 +272,10 @@ impl<'v> LiveSets<'v> {
         // A tree, not a set of bits: bits for all values of the function, for each block with
         // entries, would be quadratic.
         let edges = self.counted_edges(self.f.terminator(block)).map(|e| self.f.target(e).block);
-        let mut live: BTreeSet<Value> =
-            edges.flat_map(|b| &self.at_start[b.as_u32() as usize]).copied().collect();
+        let mut live: BTreeSet<Value> = match &self.at_end {
+            Some(at_end) => at_end.get(&block).into_iter().flatten().copied().collect(),
+            None => edges.flat_map(|b| &self.at_start[b.as_u32() as usize]).copied().collect(),
+        };
         let mut at = Some(self.f.terminator(block));
         while let Some(inst) = at {
             // Results first, operands second: above the instruction, its results are not defined

@@ -177,7 +177,6 @@ impl<'a, 'c> Relation<'a, 'c> {
         fails: impl Fn(Inst, &Entry, &BTreeSet<Value>) -> Option<(Check, Place)>,
     ) -> Result<(), Finding> {
         let version = &self.product.versions[side];
-        let liveness = LiveSets::new(version, in_run, extra, &self.options)?;
         // Entries by block and instruction, each with its index in the mapping. Each block is
         // walked once for all its entries: a walk per entry would be quadratic in long blocks.
         let mut grouped = BTreeMap::<Block, BTreeMap<Inst, Vec<_>>>::new();
@@ -190,6 +189,8 @@ impl<'a, 'c> Relation<'a, 'c> {
                 block.entry(inst).or_default().push((index, entry));
             }
         }
+        let blocks = grouped.keys().copied().collect();
+        let liveness = LiveSets::new(version, in_run, extra, &self.options, &blocks)?;
         for (block, entries) in grouped {
             liveness.walk(block, extra, |inst, live| {
                 for &(index, entry) in entries.get(&inst).into_iter().flatten() {

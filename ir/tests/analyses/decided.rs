@@ -2,10 +2,10 @@
 //! textbook definition.
 
 use crate::analyses::graphs::{Rng, function_with_values, on_many_graphs};
-use crate::analyses::liveness::{Sets, compare_with, naive_needed};
+use crate::analyses::liveness::{Sets, compare_local, compare_with, naive_needed};
 use ir::decided::Decided;
 use ir::eval::{eval, is_evaluated};
-use ir::liveness::Liveness;
+use ir::liveness::{CountedUses, Liveness};
 use ir::text::parse_module;
 use ir::{Block, Edge, Function, Inst, Opcode, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -128,6 +128,8 @@ fn liveness_of_runs_ignores_edges_that_no_run_takes() {
         let expected: Sets = naive_needed(&function, &BTreeMap::new(), |e| decided.may_take(e));
         let in_run = Liveness::of_run(&function, &decided, &BTreeMap::new());
         compare_with(&function, decided.cfg(), |e| decided.may_take(e), &expected, &in_run);
+        let counted = CountedUses::InRun(&decided);
+        compare_local(&function, decided.cfg(), counted, &BTreeMap::new(), &expected);
         let in_text =
             Liveness::of_needed(&function, &ir::cfg::Cfg::new(&function), &BTreeMap::new());
         let count =

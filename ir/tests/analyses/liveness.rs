@@ -3,8 +3,8 @@
 use crate::analyses::graphs::{Rng, function_with_values, on_many_graphs};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
-use ir::liveness::Liveness;
-use ir::{Edge, Function, Inst, Point, Value};
+use ir::liveness::{CountedUses, Liveness, LocalLiveness};
+use ir::{Block, Edge, Function, Inst, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) type Sets = BTreeMap<Inst, BTreeSet<Value>>;
@@ -95,9 +95,38 @@ pub(crate) fn naive_needed(
 
 fn compare(function: &Function, cfg: &Cfg, extra: &BTreeMap<Inst, Vec<Value>>) {
     let needed = Liveness::of_needed(function, cfg, extra);
-    compare_with(function, cfg, |_| true, &naive_needed(function, extra, |_| true), &needed);
+    let expected = naive_needed(function, extra, |_| true);
+    compare_with(function, cfg, |_| true, &expected, &needed);
+    compare_local(function, cfg, CountedUses::Needed(cfg), extra, &expected);
     let all = Liveness::with_extra_uses(function, cfg, extra);
-    compare_with(function, cfg, |_| true, &naive(function, extra), &all);
+    let expected = naive(function, extra);
+    compare_with(function, cfg, |_| true, &expected, &all);
+    compare_local(function, cfg, CountedUses::All(cfg), extra, &expected);
+}
+
+/// Compares the liveness of single blocks, and of all blocks, with the sets expected.
+pub(crate) fn compare_local(
+    function: &Function,
+    cfg: &Cfg,
+    counted: CountedUses<'_>,
+    extra: &BTreeMap<Inst, Vec<Value>>,
+    expected: &Sets,
+) {
+    let dom = DomTree::new(function, &Cfg::new(function));
+    let compare = |local: &LocalLiveness, block: Block| {
+        let mut visited = 0;
+        local.for_each_point(function, block, |point, live| {
+            let members: Vec<Value> = expected[&point.inst()].iter().copied().collect();
+            assert_eq!(live.as_slice(), members, "{point:?}");
+            visited += 1;
+        });
+        assert_eq!(visited, function.block_insts(block).count());
+    };
+    for &block in cfg.rpo() {
+        compare(&LocalLiveness::new(function, &dom, counted, extra, [block]), block);
+    }
+    let of_all = LocalLiveness::new(function, &dom, counted, extra, cfg.rpo().iter().copied());
+    cfg.rpo().iter().for_each(|block| compare(&of_all, *block));
 }
 
 pub(crate) fn compare_with(
@@ -182,6 +211,14 @@ fn an_extra_use_that_is_not_dominated_is_live_into_the_entry() {
     let extra = BTreeMap::from([(last, vec![inner])]);
     let liveness = Liveness::with_extra_uses(&function, &Cfg::new(&function), &extra);
     assert_eq!(liveness.live_in(function.entry()).as_slice(), &[inner]);
+}
+
+/// A row of blocks is longer than the number of blocks that are searched one by one.
+#[test]
+fn local_liveness_of_many_blocks_is_that_of_all() {
+    let row: Vec<Vec<usize>> = (0..80).map(|n| if n < 79 { vec![n + 1] } else { vec![] }).collect();
+    let function = function_with_values(&row, &mut Rng(7));
+    compare(&function, &Cfg::new(&function), &BTreeMap::new());
 }
 
 #[test]

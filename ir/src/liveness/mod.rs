@@ -8,6 +8,10 @@
 //! The arguments that a terminator passes to a target are uses by the terminator. A block parameter
 //! is defined at the start of its block.
 
+mod local;
+
+pub use local::{CountedUses, LocalLiveness};
+
 use crate::cfg::{Cfg, check_stamp};
 use crate::decided::Decided;
 use crate::entity::{Block, Inst, Point, Value};
@@ -244,22 +248,11 @@ impl Liveness {
         &self,
         function: &Function,
         block: Block,
-        mut visit: impl FnMut(Point, &LiveSet),
+        visit: impl FnMut(Point, &LiveSet),
     ) {
         self.check(function);
-        let mut live = self.live_out(block).clone();
-        let mut next = Some(function.terminator(block));
-        while let Some(inst) = next {
-            let data = function.inst(inst);
-            data.results.iter().for_each(|v| live.remove(*v));
-            match &self.needed {
-                None => data.operands().for_each(|v| live.insert(v)),
-                Some(needed) => needed.operands(function, inst).for_each(|v| live.insert(v)),
-            }
-            self.extra.get(&inst).into_iter().flatten().for_each(|v| live.insert(*v));
-            visit(Point::before(inst), &live);
-            next = function.prev_inst(inst);
-        }
+        let live = self.live_out(block).clone();
+        visit_points(function, block, live, (self.needed.as_ref(), &self.extra), visit);
     }
 
     /// The live values at a point. Cost: as [`Liveness::for_each_point`] on the whole block. To
@@ -275,6 +268,28 @@ impl Liveness {
             }
         });
         found
+    }
+}
+
+/// Visits the points of a block from last to first, given the values live after the terminator.
+fn visit_points(
+    function: &Function,
+    block: Block,
+    mut live: LiveSet,
+    (needed, extra): (Option<&Needed>, &BTreeMap<Inst, Vec<Value>>),
+    mut visit: impl FnMut(Point, &LiveSet),
+) {
+    let mut next = Some(function.terminator(block));
+    while let Some(inst) = next {
+        let data = function.inst(inst);
+        data.results.iter().for_each(|v| live.remove(*v));
+        match needed {
+            None => data.operands().for_each(|v| live.insert(v)),
+            Some(needed) => needed.operands(function, inst).for_each(|v| live.insert(v)),
+        }
+        extra.get(&inst).into_iter().flatten().for_each(|v| live.insert(*v));
+        visit(Point::before(inst), &live);
+        next = function.prev_inst(inst);
     }
 }
 
