@@ -54,7 +54,8 @@ impl<'v> LiveSets<'v> {
     /// values live at the starts of all.
     ///
     /// # Errors
-    /// [`Check::Size`], when more values are live than `options` allow.
+    /// [`Check::Size`], when `blocks` are many and more values are live at the starts of all blocks
+    /// than `options` allow.
     pub(crate) fn new(
         version: &'v ProvedVersion<'_, '_>,
         in_run: bool,
@@ -74,11 +75,12 @@ impl<'v> LiveSets<'v> {
         // First, because only uses by needed results count in `exposed`.
         liveness.find_needed(extra);
         let uses = liveness.exposed(extra);
-        let total = match blocks.len() <= MAX_SEARCHES {
-            true => liveness.search(&uses, blocks),
-            false => liveness.spread(uses, options.live_limit),
-        };
-        options.require(Check::Size, total <= options.live_limit, Place::Whole)?;
+        if blocks.len() <= MAX_SEARCHES {
+            liveness.search(&uses, blocks);
+        } else {
+            let total = liveness.spread(uses, options.live_limit);
+            options.require(Check::Size, total <= options.live_limit, Place::Whole)?;
+        }
         Ok(liveness)
     }
 
@@ -168,7 +170,7 @@ impl<'v> LiveSets<'v> {
         uses
     }
 
-    /// Finds the values live at the ends of some blocks. Returns their number.
+    /// Finds the values live at the ends of some blocks.
     ///
     /// A value is live at the end of `start` if a path leads from there to a use without passing
     /// the definition. In strict SSA the definition then dominates `start`, and the use. Call the
@@ -183,7 +185,7 @@ impl<'v> LiveSets<'v> {
     ///
     /// An armed entry of a forged mapping may require a value whose definition does not dominate
     /// it. Such a use counts everywhere: no entry can provide the value.
-    fn search(&mut self, uses: &[(Value, Block)], blocks: &BTreeSet<Block>) -> usize {
+    fn search(&mut self, uses: &[(Value, Block)], blocks: &BTreeSet<Block>) {
         let (f, graph, bound) = (self.f, self.graph(), self.f.block_bound());
         let home = |value: Value| f.value_block(value).as_u32() as usize;
         let strays = |(v, b): &&(Value, Block)| !graph.dominates(f.value_block(*v), *b);
@@ -223,9 +225,7 @@ impl<'v> LiveSets<'v> {
             }
             at_end.insert(start, live);
         }
-        let total = at_end.values().map(Vec::len).sum();
         self.at_end = Some(at_end);
-        total
     }
 
     /// Marks the blocks at whose start each value is live. Returns the number of marks, and stops

@@ -72,13 +72,16 @@ fn whole() -> [Wrong; 3] {
         "%b = mul.i32 %a, %x\n%a = add.i32 %x, %y\nreturn %b\n",
     );
 
-    let mut size = same(
-        "br_if %x, left, right\nleft:\njump join\nright:\njump join\njoin:\n%a = add.i32 %x, %x\n\
-        br_if %a, one, two\none:\nreturn %x\ntwo:\nreturn %y\n",
-    );
+    // In more blocks than are searched one by one: only then live values are counted.
+    let row: String = (0..70).map(|n| format!("br_if %x, b{n}, two\nb{n}:\n")).collect();
+    let mut size = same(&format!(
+        "{row}%a = add.i32 %x, %x\nbr_if %a, one, two\none:\nreturn %x\ntwo:\nreturn %y\n"
+    ));
     size.options.live_limit = 1;
-    let points = [Before, After].map(|side| size.at(side, "join", 0));
-    size.entry(Before, points, Vec::new(), &[("x", size.from(Before, "x"))]);
+    for n in 0..70 {
+        let points = [Before, After].map(|side| size.at(side, &format!("b{n}"), 0));
+        size.entry(Before, points, Vec::new(), &[("x", size.from(Before, "x"))]);
+    }
     [
         other,
         ssa.done(Check::Ssa, "a product that is computed before its operand"),
