@@ -1,10 +1,11 @@
 //! Generated programs that start in the interpreter and continue natively where they become hot.
 
 use crate::both::{Twins, on_a_large_stack, settings};
-use interp::{Limits, NoHost, Options, TraceLevel};
-use jit::TransitionKind;
-use osier::driver::Step;
-use osier::native::{Compiled, CompiledKind, Observer};
+use interp::{Limits, Machine, NoHost, Options, TraceLevel};
+use jit::{TransitionKind, Vm};
+use osier::driver::{Format, Step, load};
+use osier::native::{Compiled, CompiledKind, Observer, Tiered};
+use passes::Pipeline;
 use std::sync::{Arc, Mutex, PoisonError};
 use verify::generate::{Weights, generate};
 
@@ -106,4 +107,65 @@ fn generated_programs_run_alike_where_they_turn_hot() {
         assert!(steps(Step::Optimize) > work.versions && steps(Step::Replay) == 0, "{told}");
         assert!(steps(Step::Map) > 0 && steps(Step::Map) == steps(Step::Check), "{told}");
     }
+}
+
+/// Three frames of one function. Each is in its first loop when it calls the next, so that each is
+/// the first to make another loop hot: the innermost the first loop, its caller the second, and so
+/// on.
+const THREE_LOOPS: &str = "
+func @sum(%n: i32, %depth: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  jump a(%zero, %zero)
+a(%i: i32, %x: i32):
+  %more = ult.i32 %i, %n
+  br_if %more, body, b(%zero, %x)
+body:
+  %first = eq.i32 %i, %zero
+  %deep = select.i32 %first, %depth, %zero
+  br_if %deep, inner, next(%zero)
+inner:
+  %less = sub.i32 %depth, %one
+  %below = call @sum(%n, %less)
+  jump next(%below)
+next(%add: i32):
+  %y = add.i32 %x, %add
+  %y1 = add.i32 %y, %i
+  %j = add.i32 %i, %one
+  jump a(%j, %y1)
+b(%k: i32, %z: i32):
+  %again = ult.i32 %k, %n
+  %k1 = add.i32 %k, %one
+  %z1 = add.i32 %z, %k
+  br_if %again, b(%k1, %z1), c(%zero, %z)
+c(%l: i32, %w: i32):
+  %still = ult.i32 %l, %n
+  %l1 = add.i32 %l, %one
+  %w1 = xor.i32 %w, %l
+  br_if %still, c(%l1, %w1), done
+done:
+  return %w
+}
+";
+
+/// The first hot loop of a function asks for its own entry, the second for those of all loops, and
+/// the third finds its entry among these.
+#[test]
+fn a_function_pays_for_two_certificates_however_many_loops_are_hot() {
+    let module = Arc::new(load(Format::Oir, THREE_LOOPS.as_bytes()).expect("well-formed"));
+    let sum = module.lookup("sum").expect("the text has it");
+    let args = [40, 2];
+    let mut machine = Machine::new(&module, Limits::default()).expect("an instance");
+    let expected = machine.invoke(sum, &args, &mut NoHost, &mut interp::NoObserver);
+    let engine = jit::Engine::new(jit::Config::default()).expect("native code runs here");
+    let mut vm =
+        Vm::new(&engine, &module, Limits::default(), Options::default()).expect("a machine");
+    let count = Count::default();
+    vm.set_tiering(Box::new(Tiered::new(10, Pipeline::default(), count.clone())));
+    assert_eq!(vm.invoke(sum, &args, &mut NoHost).expect("it runs"), expected);
+    let ups = vm.transitions().into_iter().filter(|made| made.kind == TransitionKind::Up);
+    let work = count.work();
+    assert_eq!((ups.count(), work.continuations, work.versions), (3, 3, 1), "{work:?}");
+    assert_eq!(work.steps[Step::Map as usize], 2, "{work:?}");
 }
