@@ -57,6 +57,10 @@ impl TermForm for WithReasons {
         By::Folding
     }
 
+    fn by_sum(result: TermId) -> By {
+        By::Sum { result }
+    }
+
     fn by_rule(rule: u32, applied: AppliedRule<TermId>, result: TermId) -> By {
         By::Rule { rule, swapped: applied.swapped, inner: applied.inner, result }
     }

@@ -3,7 +3,7 @@
 use crate::matcher::{AppliedRule, Operands, RightSide, RuleIndex, apply};
 use crate::{MAX_MEMBERS, NO_TERM, TermIndex};
 use foldhash::fast::FixedState;
-use hashbrown::HashTable;
+use hashbrown::{HashMap, HashTable};
 use ir::eval::{eval, is_evaluated};
 use ir::rules::{Operand, possible_bits};
 use ir::{Imm, Opcode, Type};
@@ -100,6 +100,8 @@ pub trait TermForm {
 
     /// The reason that an operation on constants computes the constant of the class.
     fn folding() -> Self::Reason;
+    /// The reason that an operation adds the same constant to the same class as the term `result`.
+    fn by_sum(result: TermIndex) -> Self::Reason;
     /// The reason that the rule with this number in [`ir::rules::RULES`] applies. `result` is the
     /// term of the right side, if that is an operation, and [`NO_TERM`] otherwise.
     fn by_rule(rule: u32, applied: AppliedRule<TermIndex>, result: TermIndex) -> Self::Reason;
@@ -128,6 +130,8 @@ pub struct ClassTable<F: TermForm> {
     terms: Vec<F::Term>,
     links: Vec<ClassLink>,
     index: HashTable<TermIndex>,
+    /// By sum: the first term that is this sum. Terms that are no sums are not listed.
+    sums: HashMap<ClassSum, TermIndex, FixedState>,
     hasher: FixedState,
     rules: RuleIndex,
 }
@@ -138,6 +142,7 @@ impl<F: TermForm> Default for ClassTable<F> {
             terms: Vec::new(),
             links: Vec::new(),
             index: HashTable::new(),
+            sums: HashMap::default(),
             hasher: FixedState::default(),
             rules: RuleIndex::default(),
         }
@@ -156,6 +161,7 @@ impl<F: TermForm> ClassTable<F> {
         self.terms.clear();
         self.links.clear();
         self.index.clear();
+        self.sums.clear();
     }
 
     /// The terms, by number.
@@ -310,7 +316,10 @@ impl<F: TermForm> ClassTable<F> {
 
     fn push(&mut self, term: F::Term, possible: u64) -> TermIndex {
         let (id, class) = (self.terms.len() as TermIndex, F::class(&term));
-        let sum = self.sum_of(&term).unwrap_or((id, 0));
+        let sum = self.sum_of(F::key(&term)).unwrap_or((id, 0));
+        if sum != (id, 0) {
+            self.sums.entry(sum).or_insert(id);
+        }
         self.terms.push(term);
         self.links.push(ClassLink { next: NO_TERM, last: id, possible, sum });
         if class != id {
@@ -324,8 +333,9 @@ impl<F: TermForm> ClassTable<F> {
         id
     }
 
-    fn sum_of(&self, term: &F::Term) -> Option<ClassSum> {
-        let TermKey::Operation(operation) = F::key(term) else { return None };
+    /// The sum that a term is, if its operation adds or subtracts a constant, or is one.
+    fn sum_of(&self, term: TermKey<'_, F::Leaf>) -> Option<ClassSum> {
+        let TermKey::Operation(operation) = term else { return None };
         let plus = |base: TermIndex, constant: TermIndex, negate: bool| {
             let constant = self.constant(constant)? as u32;
             let (base, offset) = self.sum(base);
@@ -372,8 +382,11 @@ impl<F: TermForm> ClassTable<F> {
             return id;
         }
         // Folding first: a class with a constant is the constant, whichever rule would apply too.
+        // Sums come before rules, which bring one sum to different forms.
+        let equal = self.equal_sum(&operation);
         let reason = match self.folded(&operation, result) {
             Some(class) => Some((class, F::folding())),
+            None if equal.is_some() => equal.map(|term| (self.class(term), F::by_sum(term))),
             None if rewrites > 0 => self.simplified(&operation, result, rewrites - 1),
             None => None,
         };
@@ -384,6 +397,17 @@ impl<F: TermForm> ClassTable<F> {
         let id = self.another(operation, reason);
         self.enter(hash, id);
         id
+    }
+
+    /// A term that is the same sum as an operation. Sums have many spellings, and rules bring them to
+    /// several forms: `(x - 48) + 8` becomes `x + -40`, and `(x - 48) - -8` becomes `x - 40`.
+    fn equal_sum(&self, operation: &ClassOperation) -> Option<TermIndex> {
+        let sum = self.sum_of(TermKey::Operation(operation.borrowed()))?;
+        match sum {
+            (NO_TERM, _) => None, // folding has found the constant
+            (base, 0) => Some(base),
+            sum => self.sums.get(&sum).copied(),
+        }
     }
 
     /// The constant that an operation on constants computes; `None` if it traps.

@@ -48,6 +48,10 @@ impl TermForm for RuleNames {
         "folding"
     }
 
+    fn by_sum(_: TermIndex) -> &'static str {
+        "sum"
+    }
+
     fn by_rule(rule: u32, _: AppliedRule<TermIndex>, _: TermIndex) -> &'static str {
         RULES[rule as usize].name
     }

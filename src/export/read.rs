@@ -432,6 +432,7 @@ impl<'t> ExportWords<'t> {
         match parts.as_slice() {
             ["itself"] => Ok(By::Itself),
             ["folding"] => Ok(By::Folding),
+            ["sum", result] => Ok(By::Sum { result: self.parse(result)? }),
             ["rule", name, swapped, inner, result] => {
                 let rule = RULES.iter().position(|r| r.name == *name);
                 let rule =

@@ -131,6 +131,7 @@ impl MappingWriter<'_> {
         let by = match &term.by {
             By::Itself => "itself".to_owned(),
             By::Folding => "folding".to_owned(),
+            By::Sum { result } => format!("sum:{result}"),
             By::Rule { rule, swapped, inner, result } => {
                 let name = RULES.get(*rule as usize).map_or("-", |r| r.name);
                 format!("rule:{name}:{swapped}:{}:{}", list(inner.iter()), named(*result))

@@ -1,6 +1,7 @@
 //! The driver returns proved mappings only. Exported mappings read back with the same verdicts. The
 //! reader or the checker rejects damaged ones, and names the place.
 
+mod addresses;
 mod files;
 
 use check::relate;

@@ -76,6 +76,12 @@ pub enum By {
     /// The term is an operation on constants. The first term of its class is the constant that the
     /// operation computes.
     Folding,
+    /// The term adds constants to a class, or subtracts them, as another term of its class does; the
+    /// sums are equal modulo 2^32. For example, `(x - 48) + 8` and `x - 40`.
+    Sum {
+        /// The other term.
+        result: TermId,
+    },
     /// The term matches the left side of a rule, and its class is the right side.
     Rule {
         /// The index in [`ir::rules::RULES`].

@@ -422,7 +422,8 @@ fn garble_term(prng: &mut Prng, certificate: &mut Certificate) {
     match prng.below(11) {
         0 => term.class = near(prng, term.class),
         1 => (term.class, term.by) = (other.class, other.by),
-        2 => term.by = By::Folding,
+        2 if index % 2 == 0 => term.by = By::Folding,
+        2 => (term.by, term.class) = (By::Sum { result: other.class }, other.class),
         3 => {
             let (rule, swapped, result) =
                 (prng.below(96), prng.below(4) as u8, near(prng, index as u32));
@@ -481,9 +482,10 @@ fn garble_memory(prng: &mut Prng, by: &mut By) {
             via[at] = if prng.chance(30) { NO_TERM } else { near(prng, via[at]) };
         }
         By::Swaps { inner, .. } if prng.chance(50) => *inner = near(prng, *inner),
-        By::Apart { result, .. } | By::Covers { result } | By::Swaps { result, .. } => {
-            *result = near(prng, *result)
-        }
+        By::Apart { result, .. }
+        | By::Covers { result }
+        | By::Swaps { result, .. }
+        | By::Sum { result } => *result = near(prng, *result),
         By::Merged { reads } => match some_index(prng, reads.len()) {
             Some(at) if prng.chance(50) => reads[at] = near(prng, reads[at]),
             Some(at) => drop(reads.remove(at)),

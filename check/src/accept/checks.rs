@@ -44,6 +44,8 @@ checks! {
     TermClass "term-class";
     /// A folded operation computes the constant of its class.
     Folding "folding";
+    /// A sum adds the same constant to the same class as another term of its own class.
+    Sum "sum";
     /// A rewritten term, with the terms it names, matches the pattern of its rule.
     RulePattern "rule-pattern";
     /// The guard of the rule holds.

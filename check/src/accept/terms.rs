@@ -216,6 +216,7 @@ impl<'c> TermTable<'c> {
     /// - [`Check::MemoryMerge`]: the part that needs no version. The memory that is read is a
     ///   block-start leaf.
     /// - [`Check::MemoryRule`]: see `memory`.
+    /// - [`Check::Sum`]: the term and another of its class add one constant to one class.
     /// - [`Check::Folding`]: the operation on constants computes the constant of the class.
     /// - [`Check::RulePattern`], [`Check::RuleGuard`], [`Check::RuleResult`]: the term is the left
     ///   side of a rule, the guard holds for the matched operands, and the class is the right side.
@@ -235,6 +236,14 @@ impl<'c> TermTable<'c> {
             }
             By::Apart { .. } | By::Stored { .. } | By::Covers { .. } | By::Swaps { .. } => {
                 self.require(Check::MemoryRule, self.follows_memory(term, id), Place::Term(id))
+            }
+            // Two terms that add one constant to one class are equal, for all contents of the
+            // leaves. The other term comes earlier, so its sum is proved.
+            By::Sum { result } => {
+                let fits = *result < id
+                    && self.class(*result) == term.class
+                    && self.sum(*result) == Some(self.sum_of(id));
+                self.require(Check::Sum, fits, Place::Term(id))
             }
             By::Folding => {
                 let folded = self.fold(&term.kind);

@@ -52,6 +52,8 @@ impl TermForm for ClassesAlone {
 
     fn folding() {}
 
+    fn by_sum(_result: TermIndex) {}
+
     fn by_rule(_rule: u32, _applied: AppliedRule<TermIndex>, _result: TermIndex) {}
 
     fn tells_bits((): &()) -> bool {

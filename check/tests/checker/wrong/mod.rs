@@ -127,7 +127,7 @@ fn terms() -> [Wrong; 3] {
     ]
 }
 
-fn reasons() -> [Wrong; 4] {
+fn reasons() -> [Wrong; 5] {
     let mut folding = draft(
         "%c = const.i32 5\n%d = const.i32 2\n%s = const.i32 0\nreturn %c\n",
         "%c = const.i32 5\n%d = const.i32 2\n%s = add.i32 %d, %d\nreturn %s\n",
@@ -141,6 +141,15 @@ fn reasons() -> [Wrong; 4] {
     };
     let sum = folding.add(sum, Some(Type::I32), Some(five), By::Folding);
     folding.is(After, "s", sum);
+
+    let add = |k: i32| format!("%k = const.i32 {k}\n%s = add.i32 %x, %k\nreturn %s\n");
+    let mut sums = draft(&add(4), &add(8));
+    let (x, eight, four) =
+        (sums.term(Before, "x"), sums.constant(Type::I32, 8), sums.term(Before, "s"));
+    let args = [x, eight].into_iter().collect();
+    let more = TermKind::Op { opcode: Opcode::Add, ty: Type::I32, imm: Imm::None, args };
+    let more = sums.add(more, Some(Type::I32), Some(four), By::Sum { result: four });
+    sums.is(After, "s", more);
 
     let mut pattern = draft("%s = const.i32 0\nreturn %s\n", "%s = sub.i32 %x, %y\nreturn %s\n");
     let (x, y, zero) =
@@ -160,6 +169,7 @@ fn reasons() -> [Wrong; 4] {
     result.is(After, "s", term);
     [
         folding.done(Check::Folding, "2 + 2 folded to 5"),
+        sums.done(Check::Sum, "x + 8 taken for x + 4"),
         pattern.done(Check::RulePattern, "x - y taken for x - x"),
         unguarded(),
         result.done(Check::RuleResult, "x + 0 rewritten to y"),
