@@ -31,8 +31,8 @@ pub(super) struct VersionCode<'a> {
 impl<'a> VersionCode<'a> {
     fn new(common: &'a Correspondence<'a>, side: Side) -> VersionCode<'a> {
         let (f, other) = (common.versions[side], common.versions[side.other()]);
-        // Numbering finds the edges that constants exclude too. But it starts over then, and half of
-        // its rounds are spent on edges that no run takes.
+        // Numbering finds the edges that constants exclude too. But it starts over then, and half
+        // of its rounds are spent on edges that no run takes.
         let live = decided_edges(f);
         let graph = FlowGraph::narrowed(f, &live);
         let edges = live.count(f, &graph.cfg);

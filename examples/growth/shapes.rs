@@ -139,8 +139,10 @@ fn interpreter(text: &mut String, units: u32) {
             (local.set {a} (i32.add (local.get {b}) (i32.mul (local.get 0) (local.get 1))))
             (local.set 5 (i32.load offset={offset} (i32.and (local.get {c}) (i32.const 1020))))
             (if (i32.lt_s (local.get 5) (local.get {a}))
-              (then (i32.store offset={offset} (i32.and (local.get {b}) (i32.const 1020)) (local.get 5)))
-              (else (local.set {c} (i32.xor (local.get {c}) (i32.mul (local.get 0) (local.get 1))))))
+              (then (i32.store offset={offset}
+                (i32.and (local.get {b}) (i32.const 1020)) (local.get 5)))
+              (else (local.set {c}
+                (i32.xor (local.get {c}) (i32.mul (local.get 0) (local.get 1))))))
             br {next} "
         ));
     }

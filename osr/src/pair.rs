@@ -14,8 +14,8 @@ use ir::loops::LoopForest;
 use ir::place::Place;
 use ir::{Block, Function, Inst, Opcode, Point, Value, ValueDef};
 use smallvec::SmallVec;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
 use transition::{Correspondence, Demand, Pair, Side};
 
 /// One of the two versions, with its analyses.
@@ -127,7 +127,7 @@ pub struct VersionPair<'v> {
     pub(crate) demand: Demand,
     /// By target version. Found when an entry first asks: entries on demand often leave from one
     /// version alone.
-    traps: Pair<OnceLock<Traps>>,
+    traps: Pair<OnceCell<Traps>>,
 }
 
 impl<'v> VersionPair<'v> {

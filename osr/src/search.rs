@@ -64,8 +64,8 @@ pub(crate) struct Search<'a, 'v> {
 }
 
 impl<'a, 'v> Search<'a, 'v> {
-    /// A search without entries, at the points asked for. `below` is the same direction at a lower level; the search takes
-    /// over the entries that it would find again.
+    /// A search without entries, at the points asked for. `below` is the same direction at a lower
+    /// level; the search takes over the entries that it would find again.
     pub(crate) fn new(
         (pair, from): (&'a VersionPair<'v>, Side),
         asked: Option<&'a BTreeSet<Point>>,

@@ -70,9 +70,9 @@ pub fn synthesize(pair: &VersionPair<'_>, level: Level) -> Synthesis {
 /// after. The entry then provides the values live at its landing point, and no entry back needs
 /// more.
 ///
-/// Cost: one pass over each version that an entry leaves from or lands in. Then, for each block with
-/// such a point, a search of the blocks reachable from it; and for each point, the landing points
-/// of its gap times the values live there.
+/// Cost: one pass over each version that an entry leaves from or lands in. Then, for each block
+/// with such a point, a search of the blocks reachable from it; and for each point, the landing
+/// points of its gap times the values live there.
 pub fn synthesize_at(
     pair: &VersionPair<'_>,
     level: Level,
