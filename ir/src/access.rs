@@ -11,9 +11,9 @@ use crate::opcode::Opcode;
 use crate::place::Place;
 use crate::types::Type;
 
-/// The number of additions and subtractions stripped off an address at most. Earlier passes merge several additions
-/// of constants into one. The limit is also needed for termination: in unreachable code, additions
-/// may form a cycle.
+/// The number of additions and subtractions stripped off an address at most. Earlier passes merge
+/// several additions of constants into one. The limit is also needed for termination: in
+/// unreachable code, additions may form a cycle.
 const ADDITIONS: usize = 8;
 
 /// An address operand: a value plus a constant, modulo 2^32.

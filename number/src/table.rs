@@ -210,9 +210,9 @@ impl<F: TermForm> ClassTable<F> {
         self.links.get(class as usize).map_or(u64::MAX, |link| link.possible)
     }
 
-    /// A term as a class plus a constant, modulo 2^32: its own class plus zero, unless its operation
-    /// adds or subtracts a constant. The class that it adds to counts as the sum that its first term
-    /// is, so chains are resolved. Meaningful for addresses. Cost: constant.
+    /// A term as a class plus a constant, modulo 2^32: its own class plus zero, unless its
+    /// operation adds or subtracts a constant. The class that it adds to counts as the sum that its
+    /// first term is, so chains are resolved. Meaningful for addresses. Cost: constant.
     pub fn sum(&self, term: TermIndex) -> ClassSum {
         self.links.get(term as usize).map_or((term, 0), |link| link.sum)
     }
@@ -399,8 +399,8 @@ impl<F: TermForm> ClassTable<F> {
         id
     }
 
-    /// A term that is the same sum as an operation. Sums have many spellings, and rules bring them to
-    /// several forms: `(x - 48) + 8` becomes `x + -40`, and `(x - 48) - -8` becomes `x - 40`.
+    /// A term that is the same sum as an operation. Sums have many spellings, and rules bring them
+    /// to several forms: `(x - 48) + 8` becomes `x + -40`, and `(x - 48) - -8` becomes `x - 40`.
     fn equal_sum(&self, operation: &ClassOperation) -> Option<TermIndex> {
         let sum = self.sum_of(TermKey::Operation(operation.borrowed()))?;
         match sum {

@@ -76,8 +76,8 @@ pub enum By {
     /// The term is an operation on constants. The first term of its class is the constant that the
     /// operation computes.
     Folding,
-    /// The term adds constants to a class, or subtracts them, as another term of its class does; the
-    /// sums are equal modulo 2^32. For example, `(x - 48) + 8` and `x - 40`.
+    /// The term adds constants to a class, or subtracts them, as another term of its class does;
+    /// the sums are equal modulo 2^32. For example, `(x - 48) + 8` and `x - 40`.
     Sum {
         /// The other term.
         result: TermId,

@@ -1,7 +1,6 @@
 //! Wrong mappings: entries with one random damage, to see which judge finds it (pool P2 in
-//! `docs/testing.md`). A damaged entry is well-formed otherwise, so that no formal check gives it
-//! away. It lists the values it reads as required, and those that are not live as kept. [`garble`]
-//! damages certificates, facts and mappings without such care.
+//! `docs/testing.md`). A damaged entry is well-formed otherwise: it lists the values that it reads
+//! as required, and the dead ones as kept. [`garble`] damages certificates without such care.
 
 use crate::prng::Prng;
 use ir::{Block, Function, Global, Imm, Inst, Memory, Opcode, Point, Shape, Type, Value, ValueDef};
@@ -422,8 +421,7 @@ fn garble_term(prng: &mut Prng, certificate: &mut Certificate) {
     match prng.below(11) {
         0 => term.class = near(prng, term.class),
         1 => (term.class, term.by) = (other.class, other.by),
-        2 if index % 2 == 0 => term.by = By::Folding,
-        2 => (term.by, term.class) = (By::Sum { result: other.class }, other.class),
+        2 => term.by = By::Folding,
         3 => {
             let (rule, swapped, result) =
                 (prng.below(96), prng.below(4) as u8, near(prng, index as u32));
@@ -440,7 +438,7 @@ fn garble_term(prng: &mut Prng, certificate: &mut Certificate) {
                 let at = prng.index(inner.len());
                 inner[at] = near(prng, inner[at]);
             }
-            By::Rule { result, .. } => *result = near(prng, *result),
+            By::Rule { result, .. } | By::Sum { result } => *result = near(prng, *result),
             by => garble_memory(prng, by),
         },
         8 => (term.by, term.class) = (about_memory(prng, index as u32), other.class),
@@ -461,15 +459,16 @@ fn garble_term(prng: &mut Prng, certificate: &mut Certificate) {
     }
 }
 
-/// A random memory reason for the term with this index, which names nearby terms.
+/// A random reason of memory or sums for the term with this index, which names nearby terms.
 fn about_memory(prng: &mut Prng, id: u32) -> By {
     let [one, other, inner, result] = [0; 4].map(|_| near(prng, id));
     let via = if prng.chance(50) { [NO_TERM; 2] } else { [one, other] };
-    match prng.below(5) {
+    match prng.below(6) {
         0 => By::Apart { via, result },
         1 => By::Stored { via },
         2 => By::Covers { result },
         3 => By::Swaps { via, inner, result },
+        4 => By::Sum { result },
         _ => By::Merged { reads: [one, other].into_iter().collect() },
     }
 }
@@ -482,16 +481,15 @@ fn garble_memory(prng: &mut Prng, by: &mut By) {
             via[at] = if prng.chance(30) { NO_TERM } else { near(prng, via[at]) };
         }
         By::Swaps { inner, .. } if prng.chance(50) => *inner = near(prng, *inner),
-        By::Apart { result, .. }
-        | By::Covers { result }
-        | By::Swaps { result, .. }
-        | By::Sum { result } => *result = near(prng, *result),
+        By::Apart { result, .. } | By::Covers { result } | By::Swaps { result, .. } => {
+            *result = near(prng, *result)
+        }
         By::Merged { reads } => match some_index(prng, reads.len()) {
             Some(at) if prng.chance(50) => reads[at] = near(prng, reads[at]),
             Some(at) => drop(reads.remove(at)),
             None => reads.push(prng.below(1 << 12)),
         },
-        By::Itself | By::Folding | By::Rule { .. } | By::Stored { .. } => {}
+        By::Itself | By::Folding | By::Sum { .. } | By::Rule { .. } | By::Stored { .. } => {}
     }
 }
 

@@ -303,8 +303,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// would, with the memory that this version has before the write.
     ///
     /// The classes of address and memory are compared at two points: before the write and before
-    /// the anchor. They mean the same contents at both, because the path to the anchor binds no
-    /// leaf that they depend on. Both versions have these leaves before the anchor, so they agree
+    /// the anchor. Their contents are the same at both points, because the path to the anchor binds
+    /// none of their leaves. Both versions have these leaves before the anchor, so the leaves agree
     /// there ([`CrossProduct::are_equal`]).
     fn check_lone_writes(&self, side: Side) -> Result<(), ProductFailure> {
         let [version, other] = [side, side.other()].map(|s| &self.versions[s]);
@@ -332,14 +332,13 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     }
 
     /// Whether two classes have the same contents in both versions at corresponding places of these
-    /// blocks: they are one class, and both versions have all leaves that it depends on there.
-    /// Leaves agree only where both versions have them. A missing term is equal to nothing, not even to another missing
-    /// one: a value without a term is in code that was never checked.
+    /// blocks. They have if they are one class, and if both versions have all its leaves there:
+    /// leaves agree only where both versions have them. A missing term is equal to nothing, not
+    /// even to another missing one: a value without a term is in code that was never checked.
     ///
-    /// A path argument shows that a version has the leaves of its own values. This test does not
-    /// rest on it: dominators that are too small make it fail, instead of accepting classes that
-    /// nothing compares. No forgery shows the difference while dominators are exact, which
-    /// `dominators_are_those_of_the_ir` tests.
+    /// By a path argument, a version has the leaves of its own values. This test does not rest on
+    /// that argument: with dominators that are too small it fails. No forgery shows the difference
+    /// while dominators are exact, which `dominators_are_those_of_the_ir` tests.
     fn are_equal(&self, classes: Pair<TermId>, at: Pair<Block>) -> bool {
         let has_leaves = |side: Side| self.versions[side].is_supported_at(classes.before, at[side]);
         classes.before == classes.after

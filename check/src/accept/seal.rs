@@ -45,10 +45,10 @@ impl Unproved {
 /// # Duties of the user
 ///
 /// - After a transition, a run may fire entries of the mappings armed for it, and of no others.
-///   Another accepted mapping from q may require a dead value that this entry does not provide; it
-///   would read contents that nobody assigned. Two directions accepted apart do not arm each other,
-///   and neither do those of two levels accepted with [`crate::accept`]. To use several
-///   mappings from q, accept the mappings into q with all of them.
+///   Another accepted mapping from q may require a dead value without an assignment in this entry.
+///   Its compensation code would read arbitrary contents. Two directions accepted apart do not
+///   arm each other, and neither do those of two levels accepted with [`crate::accept`]. To use
+///   several mappings from q, accept the mappings into q with all of them.
 /// - Accept a mapping with all mappings that will be armed, or with more. Dropping entries of an
 ///   armed mapping later is safe, since an entry that is gone requires nothing.
 /// - An entry fires at its source point, before the instruction there. The run of p must have begun

@@ -24,8 +24,8 @@ pub(crate) struct TermTable<'c> {
     constants: Vec<Option<u64>>,
     /// By class: a mask of the bits that may be set. Guards of rules use it.
     masks: Vec<u64>,
-    /// By term: a class and a constant whose sum modulo 2^32 the term is; [`NO_TERM`] and a constant
-    /// for a constant. Chains of sums are resolved. Meaningful for addresses.
+    /// By term: the class and the constant whose sum modulo 2^32 is the term; [`NO_TERM`] and the
+    /// constant for a constant. Chains of sums are resolved. Meaningful for addresses.
     sums: Vec<(TermId, u32)>,
     /// By anchor: the leaf that stands for memory after it.
     pub(crate) after: BTreeMap<Inst, TermId>,
@@ -144,8 +144,8 @@ impl<'c> TermTable<'c> {
         self.require(Check::TermShape, fits, Place::Term(id))
     }
 
-    /// A term as a class plus a constant, modulo 2^32; `None` for a term that is not proved yet. Only
-    /// the operation of the term itself counts, so the sum needs no reason of its own.
+    /// A term as a class plus a constant, modulo 2^32; `None` for a term that is not proved yet.
+    /// Only the operation of the term itself counts, so the sum needs no reason of its own.
     pub(crate) fn sum(&self, term: TermId) -> Option<(TermId, u32)> {
         self.sums.get(term as usize).copied()
     }

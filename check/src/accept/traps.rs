@@ -152,8 +152,8 @@ impl PendingTraps {
     /// of a block.
     ///
     /// # Errors
-    /// [`Check::TrapOrder`], when a path binds a leaf of a pending site: nothing can settle the site
-    /// then, because an operation of its term has other contents
+    /// [`Check::TrapOrder`], when a path binds a leaf of a pending site: nothing can settle the
+    /// site then, because an operation of its term has other contents
     /// (`a_site_whose_leaf_is_bound_again_is_never_settled`).
     fn advance(
         &mut self,

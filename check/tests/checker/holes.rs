@@ -566,8 +566,9 @@ fn arguments_passed_by_excluded_blocks_are_not_live() {
     assert_eq!(judged(&wrong), [Verdict::Holds]);
 }
 
-/// A store that ends above 2^32 always traps. Claimed to cover the store below it, and to be covered
-/// in turn, it would let a run land behind it (`docs/osr.md`: every run reaches its target point).
+/// A store that ends above 2^32 always traps. Claimed to cover the store below it, and to be
+/// covered in turn, it would let a run land behind it (`docs/osr.md`: every run reaches its target
+/// point).
 #[test]
 fn no_write_covers_one_that_always_traps() {
     let text = |insts: [&str; 3]| {
@@ -626,8 +627,9 @@ fn a_merged_read_has_a_binder() {
     stops(&draft.done(Check::MemoryMerge, "a merged read of a memory of no block"));
 }
 
-/// The version before divides by the parameter of a loop; the version after divides behind the loop.
-/// The next round binds the parameter anew, so the division behind the loop has another divisor.
+/// The version before divides by the parameter of a loop; the version after divides behind the
+/// loop. The next round binds the parameter anew, so the division behind the loop has another
+/// divisor.
 #[test]
 fn a_site_whose_leaf_is_bound_again_is_never_settled() {
     let text = |head: &str, out: &str| {

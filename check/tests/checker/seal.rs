@@ -73,8 +73,8 @@ fn dead_sum(keeps: bool) -> Draft {
     draft
 }
 
-/// The seal of an entry speaks of the mappings it was accepted with. The entry there does not
-/// provide the sum that the entry back keeps: it is right where the entry back is not armed.
+/// The seal of an entry speaks of the mappings it was accepted with. The forward entry lacks
+/// the sum that the backward entry keeps: it is right where the backward entry is not armed.
 #[test]
 fn an_entry_provides_what_armed_mappings_require() {
     let wrong = dead_sum(true).done(Check::LivePlus, "a kept sum that is not provided");
