@@ -143,7 +143,7 @@ pub struct CertifiedPoints {
 /// the entries.
 ///
 /// # Panics
-/// Like [`certify`].
+/// Like [`certify()`].
 pub fn certify_at(
     module: &Module,
     base: &Function,
