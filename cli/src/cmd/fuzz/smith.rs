@@ -3,6 +3,8 @@
 
 use fuzz::{CampaignOptions, CaseSource, Drawn};
 use ir::{Func, Module};
+#[cfg(feature = "smith")]
+use osier::driver::{Format, load};
 use verify::generate::arguments;
 use verify::prng::Prng;
 
@@ -49,8 +51,8 @@ fn module(_seed: u64) -> Option<Module> {
     unreachable!("`fuzz` rejects --smith in a build without wasm-smith")
 }
 
-/// The module of a seed. `None` if `wasm-smith` runs out of bytes, or the import would exceed a
-/// limit.
+/// The module of a seed. `None` if `wasm-smith` runs out of bytes, if the import would exceed a
+/// limit, or if a segment does not fit.
 ///
 /// # Panics
 /// If the importer rejects the module for another reason: `wasm-smith` makes valid modules of
@@ -63,8 +65,11 @@ fn module(seed: u64) -> Option<Module> {
     let mut module =
         wasm_smith::Module::new(config(), &mut arbitrary::Unstructured::new(&bytes)).ok()?;
     module.ensure_termination(ROUNDS).ok()?;
-    match wasm::import(&module.to_bytes(), &wasm::ImportLimits::default()) {
-        Ok(module) => Some(module),
+    let bytes = module.to_bytes();
+    match wasm::import(&bytes, &wasm::ImportLimits::default()) {
+        // Segments that do not fit are valid, and fail when the module is instantiated. `load`
+        // rejects such a module.
+        Ok(_) => load(Format::Wasm, &bytes).ok(),
         Err(error) if error.kind() == wasm::ErrorKind::TooLarge => None,
         Err(error) => panic!("seed {seed}: the importer rejects a valid module: {error}"),
     }
