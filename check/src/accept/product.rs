@@ -167,8 +167,9 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     fn check_merged(&self) -> Result<(), Finding> {
         for &id in &self.terms.merged {
             let memory = self.terms.read(id).map(|read| read.memory as usize);
-            let is_bound =
-                |memory: usize| self.versions.iter().any(|v| v.binders[memory].is_some());
+            let is_bound = |memory: usize| {
+                self.versions.iter().any(|v| v.binders.get(memory).is_some_and(Option::is_some))
+            };
             let fits = memory.is_some_and(is_bound);
             self.terms.require(Check::MemoryMerge, fits, Place::Term(id))?;
         }

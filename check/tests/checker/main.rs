@@ -5,6 +5,7 @@ extern crate osier_check as check;
 
 mod holes;
 mod large;
+mod memory;
 mod passed;
 mod seal;
 mod wrong;
