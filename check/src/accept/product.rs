@@ -166,11 +166,9 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// would stand in the table that nothing has looked at (`a_merged_read_has_a_binder`).
     fn check_merged(&self) -> Result<(), Finding> {
         for &id in &self.terms.merged {
-            let memory = self.terms.read(id).map(|read| read.memory as usize);
-            let is_bound = |memory: usize| {
-                self.versions.iter().any(|v| v.binders.get(memory).is_some_and(Option::is_some))
-            };
-            let fits = memory.is_some_and(is_bound);
+            let memory = self.terms.read(id).map_or(usize::MAX, |read| read.memory as usize);
+            let mut binders = self.versions.iter().map(|v| v.binders.get(memory));
+            let fits = binders.any(|binder| matches!(binder, Some(Some(_))));
             self.terms.require(Check::MemoryMerge, fits, Place::Term(id))?;
         }
         Ok(())
