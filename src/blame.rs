@@ -28,6 +28,16 @@ impl History<'_> {
         })
     }
 
+    /// The number of the first action that puts one value in the place of another. Cost: linear in
+    /// the log.
+    pub(crate) fn of_replaced(&self, old: Value, new: Value) -> Option<usize> {
+        self.first(|kind| match kind {
+            ActionKind::ReplaceAll { before, after }
+            | ActionKind::ReplaceOperand { before, after, .. } => (*before, *after) == (old, new),
+            _ => false,
+        })
+    }
+
     /// The number of the first action that mentions an instruction or removes the block that
     /// contains it. Cost: linear in the log.
     pub(crate) fn of_inst(&self, inst: Inst) -> Option<usize> {
@@ -84,7 +94,7 @@ impl History<'_> {
     pub(crate) fn of_rejected(&self, point: Point, verdict: &Verdict) -> Option<usize> {
         let of_finding = match verdict.finding()?.at {
             Place::Value(value) => self.of_value(value),
-            Place::Inst(inst) => self.of_inst(inst),
+            Place::Inst(inst) | Place::Operand(inst, _) => self.of_inst(inst),
             Place::Block(block) => self.of_block(block),
             Place::Whole | Place::Term(_) | Place::Step(_) => None,
         };

@@ -8,7 +8,7 @@ mod explain;
 
 pub use explain::{
     Computed, ExplainedEntry, Explanation, Kept, PassAction, PointAnswer, PointPlace, PointStatus,
-    Replayed, SetValue, Why,
+    Replayed, SetValue, UnprovedPlace, Why,
 };
 
 use crate::driver::CheckCounts;
@@ -453,6 +453,8 @@ pub struct CheckedFunction {
     /// The counts of the verdicts.
     #[serde(flatten)]
     pub checked: CheckCounts,
+    /// The first places at which the versions are not proved alike. Empty for mappings of a file.
+    pub unproved: Vec<UnprovedPlace>,
 }
 
 /// The document that `osier run --stats` writes.

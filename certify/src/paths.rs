@@ -16,7 +16,11 @@ use transition::certificate::{NO_TERM, TermId, TermKind};
 
 /// Blocks entered on one path before it is dropped. The limit keeps the cost linear, and the
 /// checker has the same.
-const MAX_CROSSINGS: usize = 64;
+const MAX_CROSSINGS: usize = 256;
+
+/// Blocks entered by all tails together, which bounds the memory for functions of many long paths.
+/// A block beyond it has no tail, and paths through it have no facts.
+const MAX_ENTERED: usize = 1 << 22;
 
 /// Classes looked at to decide one branch. The checker looks at as many.
 const MAX_LOOKED_AT: u32 = 32;
@@ -87,8 +91,13 @@ impl LivePaths {
                 at = f.prev_inst(inst);
             }
         }
+        let mut entered = 0;
         for block in live() {
+            if entered > MAX_ENTERED {
+                break;
+            }
             if let Some(tail) = paths.follow(version, block) {
+                entered += tail.crossings.len();
                 paths.tail_of.set(block, paths.tails.len() as u32);
                 paths.tails.push(tail);
             }

@@ -2,11 +2,14 @@
 
 use crate::accept::checks::{Check, Finding, Options};
 use crate::accept::paths::Bindings;
+use crate::accept::product::CrossProduct;
+use crate::accept::unproved::UnprovedAnchor;
 use crate::accept::{Checked, Relation, Sealed, Unrelated};
 use crate::verdict::Verdict;
 use crate::verdict::refute::Witnesses;
 use ir::{Function, Module, Point};
-use transition::certificate::{Certificate, MappingFacts};
+use std::collections::BTreeMap;
+use transition::certificate::{Certificate, MappingFacts, TermId};
 use transition::mapping::{Entry, Mapping};
 use transition::{Pair, Side};
 
@@ -28,21 +31,44 @@ pub fn relate<'a, 'c>(
 }
 
 /// The verdict on a pair that is not proved.
-///
-/// If the check compared two classes and some contents of the leaves tell them apart, the pair is
-/// refuted. Where paths continue past decided branches, leaves hold only some contents on these
-/// paths, and the witness would prove nothing
-/// (`no_pair_is_refuted_behind_a_passed_branch`).
 fn unrelated(failed: &Unrelated<'_, '_>) -> Verdict {
-    let classes = failed.classes.as_ref().filter(|(product, _)| !product.passes_branches());
-    let witness = classes.and_then(|(product, c)| Witnesses::default().tell_apart(product, *c));
-    match witness {
-        Some(_) => Verdict::Refuted(failed.finding, witness),
+    match &failed.classes {
+        Some((product, classes)) => {
+            Witnesses::default().verdict(product, failed.finding, Some(*classes))
+        }
         None => Verdict::of(failed.finding),
     }
 }
 
+impl Witnesses {
+    /// The verdict on versions that fail a check of the product.
+    ///
+    /// If the check compared two classes and some contents of the leaves tell them apart, it is
+    /// refuted. Where paths continue past decided branches, leaves hold only some contents on these
+    /// paths, and the witness would prove nothing
+    /// (`no_pair_is_refuted_behind_a_passed_branch`).
+    fn verdict(
+        &mut self,
+        product: &CrossProduct<'_, '_>,
+        finding: Finding,
+        classes: Option<Pair<TermId>>,
+    ) -> Verdict {
+        let classes = classes.filter(|_| !product.passes_branches());
+        match classes.and_then(|classes| self.tell_apart(product, classes)) {
+            None => Verdict::of(finding),
+            witness => Verdict::Refuted(finding, witness),
+        }
+    }
+}
+
 impl Relation<'_, '_> {
+    /// The anchors at which the versions are not proved alike, in the order in which the proof met
+    /// them. An entry does not hold if a run through its source point may execute one of them. Its
+    /// verdict then names the check of this anchor.
+    pub fn unproved(&self) -> &[UnprovedAnchor] {
+        self.product.unproved.all()
+    }
+
     /// Judges all entries of one mapping between the two versions; returns one verdict per entry,
     /// in the order of the mapping.
     ///
@@ -75,17 +101,24 @@ struct Words<'r, 'a, 'c> {
     side: Side,
     witnesses: Witnesses,
     bindings: Bindings,
+    /// The verdicts of unproved anchors, by their findings. Each serves many entries.
+    unproved: BTreeMap<Finding, Verdict>,
 }
 
 impl<'r, 'a, 'c> Words<'r, 'a, 'c> {
     fn new(relation: &'r Relation<'a, 'c>, side: Side) -> Words<'r, 'a, 'c> {
         let bindings = Bindings::new(relation.product.terms.len());
-        Words { relation, side, witnesses: Witnesses::default(), bindings }
+        let (witnesses, unproved) = (Witnesses::default(), BTreeMap::new());
+        Words { relation, side, witnesses, bindings, unproved }
     }
 
     /// The verdict for an entry that fails a check.
     fn verdict(&mut self, point: Point, entry: &Entry, finding: Finding) -> Verdict {
         let product = &self.relation.product;
+        if let Some(unproved) = product.unproved.with(finding) {
+            let verdict = || self.witnesses.verdict(product, finding, unproved.classes);
+            return *self.unproved.entry(finding).or_insert_with(verdict);
+        }
         // Where paths continue past decided branches, the end of a path, the traps passed on it and
         // the live values depend on constants that hold on some paths alone. The failure of a check
         // on them then proves nothing (`no_landing_is_refuted_where_a_passed_branch_decides`). Nor

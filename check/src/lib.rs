@@ -21,6 +21,8 @@
 //!    that its term has, given the contents that this version last bound to each leaf.
 //! 3. *Product* (`paths.rs`, `product.rs`). Both versions execute the same anchors in the same
 //!    order. Before each anchor, a leaf that both versions have holds the same contents in both.
+//!    An anchor may stay unproved; the claim is then about the runs that do not execute it
+//!    (`unproved.rs`).
 //! 4. *Traps* (`traps.rs`). An instruction that may trap and is no anchor traps in one version only
 //!    if the other version traps too, and no effect comes in between.
 //! 5. *Entries* (`entry.rs`, `live.rs`). Source point and target point lie in corresponding gaps.
@@ -53,5 +55,6 @@ pub mod verdict;
 
 #[cfg(feature = "unproved")]
 pub use accept::compose_without;
+pub use accept::unproved::UnprovedAnchor;
 pub use accept::{Checked, CheckedComposition, CheckedEntry, Relation, Unproved, compose};
 pub use judge::{Accepted, accept, accept_armed, relate};

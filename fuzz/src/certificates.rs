@@ -5,10 +5,10 @@
 //! the versions in between.
 //!
 //! An entry that the checker leaves undecided is counted as dropped, and the later oracles judge it
-//! all the same. An entry that it refutes is a finding. A refuted *relation* between the versions
-//! is no finding: it shows that the certificate is wrong, and the maker of certificates is not
-//! trusted. Its entries count as dropped, and the lockstep oracle judges whether the versions
-//! agree.
+//! all the same. An entry that it refutes is a finding. A refuted *relation* between the versions,
+//! or a refuted anchor, is no finding: it shows that the certificate is wrong, and the maker of
+//! certificates is not trusted. The entries that it costs count as dropped, and the lockstep oracle
+//! judges whether the versions agree.
 
 use super::case::Case;
 use super::figures::Figures;
@@ -16,8 +16,9 @@ use super::oracle::{FuzzFinding, FuzzOracle};
 use super::versions::Mapped;
 use certify::Certifier;
 use check::relate;
-use check::verdict::{self, Check, Verdict};
+use check::verdict::{self, Check, Finding, Verdict};
 use osr::{Edge, Version, VersionPair};
+use std::collections::BTreeSet;
 use transition::Side;
 use transition::mapping::Mapping;
 
@@ -97,14 +98,25 @@ fn judge_pair(
         }
     };
     let mut refuted = Vec::new();
+    let unproved: BTreeSet<Finding> = relation.unproved().iter().map(|u| u.finding).collect();
+    // Contents of leaves that tell two anchors apart refute the versions, and no entry.
+    let mut is_unrelated = false;
     for (side, mapping, facts, armed) in mappings {
         let verdicts = relation.judge(side, mapping, &facts, &armed);
+        let (of_versions, of_entries): (Vec<Verdict>, Vec<Verdict>) = verdicts
+            .into_iter()
+            .partition(|v| v.finding().is_some_and(|finding| unproved.contains(&finding)));
+        for finding in of_versions.iter().filter_map(Verdict::finding) {
+            *figures.dropped.entry(finding.check.name()).or_default() += 1;
+        }
+        is_unrelated |= of_versions.iter().any(Verdict::is_refuted);
         refuted.extend(
-            count(&verdicts, figures)
+            count(&of_entries, figures)
                 .into_iter()
                 .map(|text| format!("{}: {text}", side.direction())),
         );
     }
+    figures.unrelated += u64::from(is_unrelated);
     refuted
 }
 

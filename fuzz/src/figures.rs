@@ -45,8 +45,8 @@ pub struct Figures {
     pub certified: u64,
     /// The number of entries at unreachable points, for which the checker claims nothing.
     pub unreached: u64,
-    /// The number of pairs of versions whose certificate the checker refutes. Their entries count
-    /// as dropped.
+    /// The number of pairs of versions whose certificate the checker refutes, in whole or at an
+    /// anchor. The entries that this costs count as dropped.
     pub unrelated: u64,
     /// The number of entries that the checker drops, by name of the failed check.
     pub dropped: BTreeMap<&'static str, u64>,

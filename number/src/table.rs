@@ -430,11 +430,21 @@ impl<F: TermForm> ClassTable<F> {
         result: Type,
         rewrites: u32,
     ) -> Option<(TermIndex, F::Reason)> {
-        for position in self.rules.of(operation.opcode) {
+        // First as the pass `simplify` sees the operands, by the first term of each class. Another
+        // term of a class may fit an earlier rule that leads elsewhere
+        // (`the_first_term_of_a_class_chooses_the_rule`).
+        let is_alone = |class: &TermIndex| self.members(*class).nth(1).is_none();
+        let all_first = operation.args.iter().all(is_alone);
+        let rules = self.rules.of(operation.opcode);
+        let tries = [true, false].into_iter().filter(|first| !first || !all_first);
+        for (by_first, position) in tries.flat_map(|by| rules.clone().map(move |at| (by, at))) {
             let (number, rule) = self.rules.get(position);
-            let Some(applied) = apply(self, rule, operation.ty, &operation.args, result) else {
-                continue;
+            let (ty, args) = (operation.ty, &operation.args);
+            let applied = match by_first {
+                true => apply(&FirstTerms(self), rule, ty, args, result),
+                false => apply(self, rule, ty, args, result),
             };
+            let Some(applied) = applied else { continue };
             let made = match &applied.right {
                 RightSide::Operand(class) => {
                     return Some((*class, F::by_rule(number, applied, NO_TERM)));
@@ -463,6 +473,33 @@ impl<F: TermForm> ClassTable<F> {
             }
         }
         None
+    }
+}
+
+/// A table of which rules see the first term of each class alone.
+struct FirstTerms<'t, F: TermForm>(&'t ClassTable<F>);
+
+impl<F: TermForm> Operands for FirstTerms<'_, F> {
+    type Id = TermIndex;
+
+    fn constant(&self, class: TermIndex) -> Option<u64> {
+        self.0.constant(class)
+    }
+
+    fn ty(&self, class: TermIndex) -> Option<Type> {
+        self.0.ty(class)
+    }
+
+    fn possible(&self, class: TermIndex) -> u64 {
+        self.0.possible(class)
+    }
+
+    fn operations(
+        &self,
+        class: TermIndex,
+        opcode: Opcode,
+    ) -> impl Iterator<Item = (TermIndex, ClassArgs)> {
+        Operands::operations(self.0, class, opcode).take_while(move |(id, _)| *id == class)
     }
 }
 

@@ -107,3 +107,21 @@ fn a_class_has_the_bits_that_all_its_terms_leave_possible() {
     let again = binary(&mut table, Opcode::And, [low, byte]);
     assert_eq!(table.class(again), low);
 }
+
+/// `(x >= y) == 1` is the comparison itself, so its class has an `eq`. The negation of the class is
+/// `x < y`, as for a value without that `eq`, and not the negation of the `eq`.
+#[test]
+fn the_first_term_of_a_class_chooses_the_rule() {
+    let mut table = ClassTable::<RuleNames>::default();
+    let [x, y] = [0, 1].map(|leaf| table.named_leaf(leaf, Some(Type::I32)));
+    let one = table.make_constant(Type::I32, 1);
+    let compared = binary(&mut table, Opcode::Uge, [x, y]);
+    let is_one = binary(&mut table, Opcode::Eq, [compared, one]);
+    assert_eq!(table.class(is_one), compared);
+    let args = ClassArgs::from_slice(&[compared]);
+    let negated = table.op(Opcode::Eqz, Type::I32, Imm::None, args);
+    let less = binary(&mut table, Opcode::Ult, [x, y]);
+    assert_eq!(table.class(negated), table.class(less));
+    let differs = binary(&mut table, Opcode::Ne, [compared, one]);
+    assert_eq!(table.class(differs), table.class(less));
+}

@@ -5,7 +5,7 @@ use super::{Derived, Observer, Step};
 use crate::export::ExportedParts;
 use certify::Certifier;
 use check::verdict::{Options, Verdict};
-use check::{Accepted, Checked, relate};
+use check::{Accepted, Checked, UnprovedAnchor, relate};
 use ir::{Function, Module, Point};
 use osr::{
     Level, Synthesis, SynthesizedMapping, Unmapped, VersionPair, synthesize_at, synthesize_levels,
@@ -99,6 +99,9 @@ pub struct Certified {
     pub certificate: Certificate,
     /// The requested levels, lowest first.
     pub levels: Vec<CertifiedLevel>,
+    /// The anchors at which the versions are not proved alike. Entries at points from which or to
+    /// which a run passes them are dropped ([`crate::explain::unproved`] describes them).
+    pub unproved: Vec<UnprovedAnchor>,
 }
 
 /// Makes the mappings between a base and a version derived from it, at the given levels, and keeps
@@ -129,6 +132,8 @@ pub struct CertifiedPoints {
     pub certificate: Certificate,
     /// The entries in both directions.
     pub entries: CertifiedLevel,
+    /// As in [`Certified`].
+    pub unproved: Vec<UnprovedAnchor>,
 }
 
 /// Makes the entries at some points alone, at one level, and keeps those that the checker accepts.
@@ -156,10 +161,10 @@ pub fn certify_at(
     let pair = VersionPair::new(base, &derived.function, &derived.log)
         .expect("the log leads to the version derived");
     let made = synthesize_at(&pair, level, &asked(&pair));
-    let Certified { certificate, mut levels } =
+    let Certified { certificate, mut levels, unproved } =
         judged(module, &pair, vec![(level, made)], observer);
     let entries = levels.pop().expect("one level was made");
-    CertifiedPoints { certificate, entries }
+    CertifiedPoints { certificate, entries, unproved }
 }
 
 /// Judges the mappings of a pair, and keeps the entries that hold.
@@ -194,9 +199,10 @@ fn judged(
             backward: certified(accepted.after, back),
         }
     });
-    let levels = levels.collect();
+    let levels: Vec<CertifiedLevel> = levels.collect();
+    let unproved = relation.map_or_else(|_| Vec::new(), |relation| relation.unproved().to_vec());
     observer.begin(None);
-    Certified { certificate, levels }
+    Certified { certificate, levels, unproved }
 }
 
 /// Judges mappings in both directions against their certificate, regardless of their origin.

@@ -4,11 +4,14 @@
 //!
 //! All answers come from the certified mappings and the log. Nothing is synthesized again.
 
+mod difference;
 mod point;
 mod text;
 mod words;
 
+pub use difference::unproved;
 pub use text::text;
+pub(crate) use text::unproved_text;
 
 use crate::blame::History;
 use crate::driver::{Certified, CertifiedLevel, CertifiedMapping, Derived};
@@ -20,6 +23,7 @@ use crate::schema::{
 };
 use crate::table::shortened;
 use check::verdict::Check;
+use difference::Differences;
 use ir::cfg::Cfg;
 use ir::{Function, Inst, Module, Opcode, Point, Value, ValueDef};
 use osr::{Level, Unmapped};
@@ -269,8 +273,11 @@ impl Teller<'_> {
         }
         let rejected = made.rejected.iter().find(|(rejected, _)| *rejected == point);
         if let Some((_, verdict)) = rejected {
-            let blame = self.told.history.of_rejected(point, verdict);
             let finding = verdict.finding().expect("what is rejected failed a check");
+            let unproved = self.certified.unproved.iter().find(|u| u.finding == finding);
+            let differences = Differences::new(self.told, &self.certified.certificate);
+            let unproved = unproved.map(|unproved| differences.told(unproved));
+            let blame = self.told.history.of_rejected(point, verdict);
             let text = match finding.check {
                 Check::SourceReached => {
                     "the certificate shows that the point is unreachable, so it has no entry".into()
@@ -280,17 +287,20 @@ impl Teller<'_> {
                     check.summary().trim()
                 ),
             };
-            return (
-                PointStatus::Unproved,
-                Why { verdict: Some(verdict.to_string()), ..self.because(UNPROVED, text, blame) },
-            );
+            let mut why = self.because(UNPROVED, text, blame);
+            if let Some(unproved) = &unproved {
+                why.blame = unproved.blame.clone();
+            }
+            let verdict = Some(verdict.to_string());
+            return (PointStatus::Unproved, Why { verdict, unproved, ..why });
         }
         (PointStatus::Unreachable, self.unreachable(point))
     }
 
     fn because(&self, reason: &'static str, text: String, blame: Option<usize>) -> Why {
         let blame = blame.map(|number| self.told.done(number));
-        Why { reason, text, value: None, defined: None, trap: None, verdict: None, blame }
+        let (value, defined, trap, verdict, unproved) = Default::default();
+        Why { reason, text, value, defined, trap, verdict, unproved, blame }
     }
 
     fn unmapped(&self, unmapped: &Unmapped) -> Why {

@@ -2,7 +2,8 @@
 
 use crate::report::WIDTH;
 use crate::schema::{
-    ExplainedEntry, Explanation, LEVELS, PassAction, PointAnswer, PointPlace, PointStatus, Why,
+    ExplainedEntry, Explanation, LEVELS, PassAction, PointAnswer, PointPlace, PointStatus,
+    UnprovedPlace, Why,
 };
 use crate::table::{shortened, wrapped};
 
@@ -180,6 +181,9 @@ fn why_lines(status: PointStatus, why: &Why, to: &str, lines: &mut TextLines) {
     if let Some(verdict) = &why.verdict {
         lines.words("verdict", verdict);
     }
+    if let Some(unproved) = &why.unproved {
+        unproved_lines(unproved, lines);
+    }
     if let (Some(value), Some(defined)) = (&why.value, &why.defined) {
         lines.words("missing", &format!("{value}; its definition in {to}: {defined}"));
     }
@@ -196,6 +200,32 @@ fn why_lines(status: PointStatus, why: &Why, to: &str, lines: &mut TextLines) {
         None if status == PointStatus::Unreachable => {}
         None => lines.words(label, "no single action can be named"),
     }
+}
+
+fn unproved_lines(unproved: &UnprovedPlace, lines: &mut TextLines) {
+    lines.words("at", &unproved.anchor);
+    let sides =
+        [("base", &unproved.base, &unproved.base_term), ("opt", &unproved.opt, &unproved.opt_term)];
+    for (label, value, term) in sides {
+        let parts = value.iter().chain(term).map(String::as_str);
+        let parts: Vec<&str> = parts.collect();
+        if !parts.is_empty() {
+            lines.words(label, &parts.join(" is "));
+        }
+    }
+}
+
+/// A place at which the versions are not proved alike, as text: the anchor, the two operands with
+/// their terms, and the action to blame. The lines are indented.
+pub(crate) fn unproved_text(unproved: &UnprovedPlace) -> Vec<String> {
+    let mut lines = TextLines::default();
+    lines.words("not proved", &format!("{} at {}", unproved.check, unproved.at));
+    unproved_lines(unproved, &mut lines);
+    match &unproved.blame {
+        Some(done) => blame("blame", done, &mut lines),
+        None => lines.words("blame", "no single action can be named"),
+    }
+    lines.0.iter().map(|line| format!("  {}", line.trim_end())).collect()
 }
 
 fn blame(label: &str, done: &PassAction, lines: &mut TextLines) {

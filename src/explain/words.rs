@@ -26,7 +26,7 @@ impl Told<'_> {
         [&self.base, &self.opt]
     }
 
-    fn value(&self, value: Value) -> String {
+    pub(super) fn value(&self, value: Value) -> String {
         let named = self.versions().into_iter().find(|v| v.version.has_value(value));
         named.map_or_else(|| format!("%{value}"), |v| v.text.value(value))
     }
@@ -37,7 +37,7 @@ impl Told<'_> {
     }
 
     /// An instruction and its id.
-    fn inst(&self, inst: Inst) -> String {
+    pub(super) fn inst(&self, inst: Inst) -> String {
         let known = self.versions().into_iter().find(|v| v.version.has_inst(inst));
         known.map_or_else(
             || inst.to_string(),

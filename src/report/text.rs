@@ -121,6 +121,7 @@ pub fn check_text(check: &CheckReport) -> String {
     for function in failed {
         lines.push(String::new());
         lines.extend(checked_table(&format!("@{}", function.name), &function.checked).lines());
+        lines.extend(function.unproved.iter().flat_map(crate::explain::unproved_text));
     }
     ended(&lines)
 }

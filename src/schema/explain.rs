@@ -152,7 +152,31 @@ pub struct Why {
     pub trap: Option<PointPlace>,
     /// The verdict of the checker, if it did not accept the entry.
     pub verdict: Option<String>,
+    /// The anchor at which the versions are not proved alike, if that is the reason.
+    pub unproved: Option<UnprovedPlace>,
     /// The action to blame. `null` if none can be named.
+    pub blame: Option<PassAction>,
+}
+
+/// A place at which the checker does not prove the two versions alike. It costs the entries at all
+/// points from which, or to which, a run passes it.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct UnprovedPlace {
+    /// The name of the check that fails.
+    pub check: &'static str,
+    /// The anchor: an instruction of both versions.
+    pub anchor: String,
+    /// The part of the anchor or of the certificate at which the check fails.
+    pub at: String,
+    /// The operand in the base, if the check compares operands or block parameters.
+    pub base: Option<String>,
+    /// The operand in the optimized version.
+    pub opt: Option<String>,
+    /// The term that describes the contents in the base, if the check compares contents.
+    pub base_term: Option<String>,
+    /// The term that describes the contents in the optimized version.
+    pub opt_term: Option<String>,
+    /// The action that made them differ, as far as one can be named.
     pub blame: Option<PassAction>,
 }
 

@@ -3,20 +3,21 @@
 
 mod addresses;
 mod files;
+mod unproved;
 
 use check::relate;
 use check::verdict::{Check, Options, Verdict};
 use ir::Module;
 use ir::{Opcode, Type};
 use osier::driver::{
-    CheckCounts, Derived, Format, NoObserver, Vigilance, certify, certify_graph, derive, load,
-    recheck,
+    CertifiedMapping, CheckCounts, Derived, Format, NoObserver, Vigilance, certify, certify_graph,
+    derive, load, recheck,
 };
 use osr::{Level, VersionGraph, VersionTree};
 use std::collections::BTreeSet;
 use transition::certificate::{Term, TermKind};
 use transition::mapping::{Operand, Step};
-use transition::{Demand, Pair};
+use transition::{Demand, Pair, Side};
 use verify::generate::{Weights, generate};
 
 const PROGRAMS: u64 = 40;
@@ -546,8 +547,8 @@ fn leaves_of_one_version_refute_nothing() {
     let (_, base) = module.defined().next().expect("one function");
     let derived =
         derive(&module, base, &passes::parse("O0").expect("none"), Vigilance::On, &mut NoObserver);
-    let mut certificate =
-        certify(&module, base, &derived, &[Level::Avail], &mut NoObserver).certificate;
+    let made = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
+    let mut certificate = made.certificate.clone();
     let leaf =
         certificate.terms.iter().position(|t| t.kind == TermKind::Param).expect("x is a leaf");
     let other = certificate.terms.len() as u32;
@@ -557,8 +558,11 @@ fn leaves_of_one_version_refute_nothing() {
     claim.expect("x is claimed to be the leaf").1 = other;
     let relation =
         relate(&module, Pair::new(base, &derived.function), &certificate, Options::default());
-    match relation.err() {
-        Some(Verdict::Undecided(finding)) => assert_eq!(finding.check, Check::AnchorOperands),
-        other => panic!("not undecided: {other:?}"),
-    }
+    let relation = relation.unwrap_or_else(|verdict| panic!("{verdict}"));
+    let checks: Vec<Check> = relation.unproved().iter().map(|u| u.finding.check).collect();
+    assert_eq!(checks, [Check::AnchorOperands]);
+    let CertifiedMapping { mapping, facts, .. } = &made.levels[0].forward;
+    let verdicts = relation.judge(Side::Before, mapping, facts, &[]);
+    assert!(!verdicts.is_empty());
+    assert!(verdicts.iter().all(|v| matches!(v, Verdict::Undecided(_))), "{verdicts:?}");
 }

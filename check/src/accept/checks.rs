@@ -88,6 +88,8 @@ checks! {
     TrapOrder "trap-order";
     /// The source point is a point of the source version.
     SourcePoint "source-point";
+    /// No run through the source point executes an anchor of which another check failed.
+    AnchorsProved "anchors-proved";
     /// The source point can be reached, as far as the certificate tells.
     SourceReached "source-reached";
     /// The target point lies in the gap of the source point, and every run through the gap passes
@@ -142,6 +144,8 @@ pub enum Place {
     Block(Block),
     /// An instruction.
     Inst(Inst),
+    /// An operand of an instruction, by index.
+    Operand(Inst, u32),
     /// A step of the compensation code.
     Step(u32),
 }

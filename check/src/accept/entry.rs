@@ -99,10 +99,13 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         self.check_assigns(entry, far)
     }
 
-    /// Proves [`Check::SourcePoint`], the source point is an instruction of the source version, and
+    /// Proves [`Check::SourcePoint`], the source point is an instruction of the source version;
+    /// [`Check::AnchorsProved`], no run through it executes an unproved anchor; and
     /// [`Check::SourceReached`], it lies on a path to one anchor that the product has met. Without
-    /// the latter, the proof of the product would say nothing about the anchor that follows the
+    /// the last one, the proof of the product would say nothing about the anchor that follows the
     /// point.
+    ///
+    /// The finding for an unproved anchor is that of the anchor, which says more.
     ///
     /// Returns the path from the source point. `None` only in experiments that leave the check out.
     fn check_source(&self, point: Point) -> Result<Option<AnchorPath<'r>>, Finding> {
@@ -112,6 +115,12 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         // For code that never runs, any entry would be right. Such an entry is rejected all the
         // same: it would count as a feasible point.
         let is_live = from.f.has_inst(inst) && from.live().has(from.f.inst_block(inst));
+        let home = is_live.then(|| from.f.inst_block(inst));
+        let unproved = home.and_then(|b| self.product.unproved.touching(self.source, b));
+        if let Some(unproved) = unproved {
+            let proved = self.product.terms.require(Check::AnchorsProved, false, place);
+            proved.map_err(|_| unproved.finding)?;
+        }
         let path = is_live.then(|| self.product.paths[self.source].from(from, inst)).flatten();
         let met = path.filter(|l| self.product.is_reached.contains(l.anchor.as_u32() as usize));
         // In a shared block, the next anchor depends on how control reached the block

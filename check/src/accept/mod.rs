@@ -17,6 +17,7 @@ pub(crate) mod product;
 mod seal;
 mod terms;
 mod traps;
+pub(crate) mod unproved;
 mod version;
 
 use checks::{Check, Finding, Options, Place};

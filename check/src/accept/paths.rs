@@ -33,11 +33,10 @@ use std::ops::Range;
 use std::rc::Rc;
 use transition::certificate::{NO_TERM, TermId, TermKind};
 
-/// The largest number of blocks that a path enters; a longer path is not followed, and the pair
-/// stays undecided. The limit keeps the cost linear: a path is followed anew from each of its
-/// points, and `follow` compares each block with all earlier ones. The certifier knows the
-/// limit (`docs/certificates.md`).
-const MAX_CROSSINGS: usize = 64;
+/// The largest number of blocks that a path enters. A longer path is not followed, and the anchor
+/// that it leaves is unproved. The limit keeps the cost linear, because a path is followed anew
+/// from each of its points. The certifier knows the limit (`docs/certificates.md`).
+const MAX_CROSSINGS: usize = 256;
 
 /// The largest number of classes that the decision of one branch looks at. Branches that a pass
 /// threads depend on a parameter and a few operations. The limit also bounds the depth of the
@@ -129,6 +128,14 @@ impl AnchorPath<'_> {
     /// The blocks that the path enters, in order.
     pub(crate) fn crossings(&self) -> impl Iterator<Item = &PathCrossing> {
         self.crossings.iter().map(|c| &**c)
+    }
+
+    /// Whether the blocks that the path enters are distinct. The checks on traps and lone writes
+    /// speak about one execution of each instruction on a path; a path around a loop would execute
+    /// it several times (`a_path_enters_no_block_twice`).
+    fn enters_no_block_twice(&self) -> bool {
+        let mut seen = BTreeSet::new();
+        self.crossings().all(|crossing| seen.insert(crossing.block))
     }
 
     /// The blocks of this path that also lead to another anchor than its own.
@@ -238,14 +245,15 @@ impl AnchorPaths {
                 }
                 (.., Some(anchor)) => {
                     let shared = first_shared.min(shared_end)..shared_end;
-                    return Some(AnchorPath { crossings, anchor, shared });
+                    let path = AnchorPath { crossings, anchor, shared };
+                    // Without passed branches, a path that enters a block twice goes around until
+                    // it exceeds the limit.
+                    let is_simple = self.passed.is_empty() || path.enters_no_block_twice();
+                    return is_simple.then_some(path);
                 }
                 _ => return None,
             };
-            // No block twice. The checks on traps and lone writes speak about one execution of each
-            // instruction on a path; a path around a loop would execute it several times
-            // (`a_path_enters_no_block_twice`).
-            if crossings.len() == most || crossings.iter().any(|c| c.block == crossing.block) {
+            if crossings.len() == most {
                 return None;
             }
             at = version.f.first_inst(crossing.block);

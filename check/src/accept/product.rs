@@ -15,6 +15,9 @@
 //! says the same for every execution of it. Loops therefore need no fixpoint here: the leaves *are*
 //! the guess of the loop invariant, and the certificate makes it.
 //!
+//! An anchor whose step fails a check is *unproved*. The proof then speaks of the runs that do not
+//! execute it; `unproved` finds the points where only such runs pass.
+//!
 //! A *lone write* is a write that is no anchor: one version alone executes it, or executes it
 //! elsewhere. Between a lone write and the write that covers it, the memories of the versions
 //! differ.
@@ -22,6 +25,7 @@
 use super::checks::{Check, Finding, Place};
 use super::paths::{AnchorPath, AnchorPaths, Bindings};
 use super::terms::TermTable;
+use super::unproved::UnprovedAnchors;
 use super::version::ProvedVersion;
 use fixedbitset::FixedBitSet;
 use ir::eval::is_safe_divisor;
@@ -45,6 +49,8 @@ pub(crate) struct CrossProduct<'a, 'c> {
     /// The anchors that runs may reach, in the order in which the proof met them.
     pub(crate) reached: Vec<Inst>,
     pub(crate) is_reached: FixedBitSet,
+    /// The anchors whose step is not proved, in the order in which the proof met them.
+    pub(crate) unproved: UnprovedAnchors,
 }
 
 /// A failed check of the product, with the two classes that should have been equal, if it compared
@@ -77,7 +83,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         let paths = versions.as_ref().map(|v| AnchorPaths::new(v, anchors, Rc::clone(&passed)));
         let shared = versions.as_ref().map(|v| FixedBitSet::with_capacity(v.f.block_bound()));
         let is_reached = FixedBitSet::with_capacity(anchors.len());
-        CrossProduct { terms, versions, paths, shared, reached: Vec::new(), is_reached }
+        let (reached, unproved) = (Vec::new(), UnprovedAnchors::default());
+        CrossProduct { terms, versions, paths, shared, reached, is_reached, unproved }
     }
 
     /// Whether paths may continue past branches that they decide.
@@ -85,7 +92,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         !self.paths.before.passed.is_empty()
     }
 
-    /// Proves the induction step for every anchor that runs may reach.
+    /// Proves the induction step for every anchor that runs may reach. Anchors whose step fails are
+    /// collected in `unproved`, and what follows them is not looked at.
     ///
     /// Cost: linear in both versions, plus the number of parameters that each path binds.
     pub(crate) fn prove(&mut self, anchors: &FixedBitSet) -> Result<(), ProductFailure> {
@@ -115,17 +123,36 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
                 continue;
             }
             self.reached.push(anchor);
-            self.check_operands(anchor)?;
-            self.check_memory(anchor)?;
-            for onward in self.onward(anchor)? {
-                follow(self, self.blocks_of(anchor), &onward)?;
-                met.push(onward.before.anchor);
+            match self.check_step(anchor, &mut follow) {
+                Ok(next) => met.extend(next),
+                // A limit is a limit of the whole pair.
+                Err(failure) if failure.finding.check == Check::Size => return Err(failure),
+                Err(failure) => self.unproved.add(anchor, failure),
             }
         }
         self.check_merged()?;
         // Only now are all shared blocks known, and a lone write must not stand in one of them.
         self.shared = shared;
-        Side::BOTH.into_iter().try_for_each(|side| self.check_lone_writes(side))
+        Side::BOTH.into_iter().try_for_each(|side| self.check_lone_writes(side))?;
+        self.unproved.spread(&self.versions);
+        Ok(())
+    }
+
+    /// Proves the step of the induction for one anchor, and returns the anchors that follow it.
+    ///
+    /// # Errors
+    /// The first check that fails. The anchor is then *unproved* (`unproved`).
+    fn check_step(
+        &self,
+        anchor: Inst,
+        mut follow: impl FnMut(&Self, Pair<Block>, &PathPair<'_>) -> Result<(), ProductFailure>,
+    ) -> Result<SmallVec<[Inst; 2]>, ProductFailure> {
+        self.check_operands(anchor)?;
+        self.check_memory(anchor)?;
+        let onward = self.onward(anchor)?;
+        onward.iter().try_for_each(|paths| follow(self, self.blocks_of(anchor), paths))?;
+        // Only when all paths are proved: no anchor is met behind an unproved one.
+        Ok(onward.iter().map(|paths| paths.before.anchor).collect())
     }
 
     /// Proves [`Check::AnchorSame`]: every anchor is the same instruction in both versions, with
@@ -198,11 +225,15 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         }
     }
 
-    /// The pairs of paths that leave an anchor. Returns none if the anchor ends the function.
+    /// The pairs of paths that leave an anchor. Returns none if the anchor ends the function, or is
+    /// unproved: the proof speaks of no run that executes such an anchor.
     ///
     /// # Errors
     /// [`Check::AnchorNext`], when the versions do not continue alike.
     pub(crate) fn onward(&self, anchor: Inst) -> Result<Vec<PathPair<'_>>, Finding> {
+        if self.unproved.has(anchor) {
+            return Ok(Vec::new());
+        }
         let Pair { before: a, after: b } = &self.versions;
         let place = Place::Inst(anchor);
         // Inside a block, each version continues with its own next instruction. Only a terminator
@@ -247,10 +278,10 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         if x.opcode != y.opcode {
             return Ok(());
         }
-        for (v, w) in x.args.iter().zip(&y.args) {
+        for (index, (v, w)) in x.args.iter().zip(&y.args).enumerate() {
             let classes = Pair::new(a.class(*v), b.class(*w));
-            let at = self.blocks_of(anchor);
-            self.require_equal(Check::AnchorOperands, classes, at, Place::Inst(anchor))?;
+            let (at, place) = (self.blocks_of(anchor), Place::Operand(anchor, index as u32));
+            self.require_equal(Check::AnchorOperands, classes, at, place)?;
         }
         Ok(())
     }

@@ -22,6 +22,7 @@ impl fmt::Display for Place {
             Place::Value(value) => write!(f, "%{value}"),
             Place::Block(block) => write!(f, "{block}"),
             Place::Inst(inst) => write!(f, "{inst}"),
+            Place::Operand(inst, index) => write!(f, "operand {index} of {inst}"),
             Place::Step(index) => write!(f, "step {index}"),
         }
     }

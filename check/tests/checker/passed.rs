@@ -329,7 +329,11 @@ fn decided_on_both_edges(other: u32, ways: &str, yes: [&str; 2]) -> Draft {
 #[test]
 fn no_pair_is_refuted_behind_a_passed_branch() {
     let draft = decided_on_both_edges(0, "yes, no", ["%p", "%k"]);
-    stops(&draft.done(Check::AnchorOperands, "a sum with the condition, which is 1 there"));
+    let wrong = draft.done(Check::AnchorOperands, "a sum with the condition, which is 1 there");
+    let judged = verdicts(&wrong, wrong.options);
+    let undecided = judged.iter().filter_map(|v| v.finding()).map(|f| f.check);
+    assert!(undecided.eq([Check::AnchorOperands; 2]), "{judged:?}");
+    assert!(!judged.iter().any(Verdict::is_refuted), "{judged:?}");
 }
 
 #[test]

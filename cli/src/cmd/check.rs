@@ -19,6 +19,9 @@ use passes::Pipeline;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// The places of a function at which the versions are not proved alike that are described.
+const MOST_UNPROVED: usize = 4;
+
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The module
@@ -100,7 +103,8 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
             checked.merge(&made.forward.checked());
             checked.merge(&made.backward.checked());
         }
-        CheckedFunction { name: base.name().to_owned(), checked }
+        let unproved = osier::explain::unproved(module, base, &derived, &certified, MOST_UNPROVED);
+        CheckedFunction { name: base.name().to_owned(), checked, unproved }
     };
     each_function(args.jobs.count(), selected, work, |worked| write_verdicts(args, worked))
 }
@@ -138,7 +142,8 @@ fn check_exported(
         let derived = derive(module, base, &pipeline, Vigilance::On, stopwatch);
         let parts = by_name[base.name()].parts([base, &derived.function]).map_err(wrong)?;
         let checked = recheck(module, base, &derived.function, &parts, stopwatch);
-        Ok(CheckedFunction { name: base.name().to_owned(), checked })
+        let unproved = Vec::new();
+        Ok(CheckedFunction { name: base.name().to_owned(), checked, unproved })
     };
     each_function(args.jobs.count(), &functions, work, |worked| {
         let Worked { results, stopwatch, interrupted } = worked;

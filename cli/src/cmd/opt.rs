@@ -82,7 +82,7 @@ fn emitted(args: &Args, module: &Module, base: &Function) -> String {
         }
         Emit::Mapping => {
             let mut text = String::new();
-            let Certified { certificate, levels } = certified(args, module, base, &derived);
+            let Certified { certificate, levels, .. } = certified(args, module, base, &derived);
             for made in &levels {
                 let mappings = [&made.forward, &made.backward].map(|m| (&*m.mapping, &m.facts));
                 export::write(&mut text, [base, &derived.function], &certificate, mappings);

@@ -7,7 +7,7 @@ use crate::output;
 use check::relate;
 use check::verdict::{Check, Options};
 use interp::{Limits, Machine, NoHost, NoObserver};
-use ir::{Func, Point};
+use ir::{Func, Inst, Point};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use transition::VersionKey;
@@ -73,36 +73,45 @@ pub(crate) const ORACLES: &[(Layer, Judge)] =
 /// An entry: its function, its versions and kind, its source side, and its source point.
 pub(crate) type Place = (Func, (usize, usize, How), usize, Point);
 
-/// The entries that the checker rejects. A place without side and point is a whole version pair.
-pub(crate) type Rejected = BTreeSet<(Func, (usize, usize, How), Option<(usize, Point)>)>;
+/// A part of a version pair that the checker rejects.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Part {
+    /// All entries.
+    Whole,
+    /// An anchor: the entries near it are listed by themselves.
+    Anchor(Inst),
+    /// An entry: its source side and its source point.
+    Entry(usize, Point),
+}
 
-/// The entries and pairs that the checker rejects.
+/// The parts of version pairs that the checker rejects.
+pub(crate) type Rejected = BTreeSet<(Func, (usize, usize, How), Part)>;
+
+/// The parts of version pairs that the checker rejects.
 pub(crate) fn checker(program: &Program, made: &Made) -> Rejected {
     let mut rejected = Rejected::new();
     for pair in made.families.iter().flat_map(|f| &f.pairs) {
-        let place = |at| (pair.case.func, pair.key, at);
-        match rejects(program, pair) {
-            Some(entries) => rejected.extend(entries.into_iter().map(|at| place(Some(at)))),
-            None => _ = rejected.insert(place(None)),
-        }
+        let parts = rejects(program, pair).into_iter();
+        rejected.extend(parts.map(|part| (pair.case.func, pair.key, part)));
     }
     rejected
 }
 
 /// Whether an entry is among those that the checker rejects.
 pub(crate) fn is_rejected(rejected: &Rejected, (func, key, side, point): &Place) -> bool {
-    rejected.contains(&(*func, *key, None))
-        || rejected.contains(&(*func, *key, Some((*side, *point))))
+    let has = |part| rejected.contains(&(*func, *key, part));
+    has(Part::Whole) || has(Part::Entry(*side, *point))
 }
 
 /// Whether the checker rejects the versions of another function that runs together with an entry.
 /// Then the entry may be correct, and blamed for a difference that the other function made.
 pub(crate) fn is_beside_refused(rejected: &Rejected, (_, key, ..): &Place) -> bool {
-    rejected.iter().any(|(_, other, at)| other == key && at.is_none())
+    let is_of_versions = |part: &Part| matches!(part, Part::Whole | Part::Anchor(_));
+    rejected.iter().any(|(_, other, part)| other == key && is_of_versions(part))
 }
 
-/// The entries that the checker rejects; `None` if it cannot relate the versions.
-fn rejects(program: &Program, pair: &Judged) -> Option<Vec<(usize, Point)>> {
+/// The parts of a pair that the checker rejects.
+fn rejects(program: &Program, pair: &Judged) -> Vec<Part> {
     let versions = pair.case.versions.as_ref();
     let Some((certificate, facts)) = &pair.certificate else {
         // The certifier panicked. An empty certificate still shows whether the versions are wrong,
@@ -118,18 +127,20 @@ fn rejects(program: &Program, pair: &Judged) -> Option<Vec<(usize, Point)>> {
         };
         let said = relate(&program.module, versions, &empty, Options::default()).err();
         let is_ill_formed = said.and_then(|v| v.finding()).is_some_and(|f| f.check == Check::Ssa);
-        return (!is_ill_formed).then(Vec::new);
+        return is_ill_formed.then_some(Part::Whole).into_iter().collect();
     };
-    let relation = relate(&program.module, versions, certificate, Options::default()).ok()?;
-    let mut rejected = Vec::new();
+    let related = relate(&program.module, versions, certificate, Options::default());
+    let Ok(relation) = related else { return vec![Part::Whole] };
+    let mut rejected: Vec<Part> =
+        relation.unproved().iter().map(|unproved| Part::Anchor(unproved.anchor)).collect();
     for side in Side::BOTH {
         let armed: Vec<_> = pair.armed[side.other()].iter().collect();
         let mapping = &pair.case.mappings[side];
         let verdicts = relation.judge(side, mapping, &facts[side], &armed);
         let entries = mapping.entries().zip(verdicts).filter(|(_, verdict)| !verdict.holds());
-        rejected.extend(entries.map(|((point, _), _)| (side as usize, point)));
+        rejected.extend(entries.map(|((point, _), _)| Part::Entry(side as usize, point)));
     }
-    Some(rejected)
+    rejected
 }
 
 /// The entries that a run under the state oracle shows to be wrong.

@@ -3,6 +3,7 @@
 pub(crate) mod compose;
 mod draft;
 pub(crate) mod memory;
+pub(crate) mod unproved;
 
 pub(crate) use draft::{Draft, Wrong, step};
 
@@ -33,6 +34,7 @@ pub(crate) fn all() -> Vec<Wrong> {
     all.extend(values());
     all.extend(parameters());
     all.extend(anchors());
+    all.extend(unproved::all());
     all.extend(memory::rules());
     all.extend(memory::merges());
     all.extend(memory::lone_writes());
