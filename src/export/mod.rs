@@ -11,7 +11,7 @@ pub use read::{Exported, ExportedFunction, ExportedParts, ReadError, read};
 pub use write::{escaped, header, write};
 
 /// The first line of a file. Its number is the version of the format.
-pub const MAGIC: &str = "osier-mapping 1";
+pub const MAGIC: &str = "osier-mapping 2";
 
 /// The words for the two versions.
 const SIDES: [&str; 2] = ["before", "after"];

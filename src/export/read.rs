@@ -118,6 +118,7 @@ impl ExportedFunction<'_> {
     pub fn parts(&self, versions: [&Function; 2]) -> Result<ExportedParts, ReadError> {
         let mut reader = MappingReader {
             opcodes: Opcode::ALL.iter().map(|o| (o.name(), *o)).collect(),
+            listed: 0,
             at: 0,
             function: self,
         };
@@ -142,8 +143,14 @@ impl ExportedFunction<'_> {
     }
 }
 
+/// The number of values that the entries of a function may assign to themselves together. A file
+/// lists such values once for many entries, so a short one may stand for very many.
+const MAX_LISTED: usize = 1 << 25;
+
 struct MappingReader<'t> {
     opcodes: BTreeMap<&'static str, Opcode>,
+    /// The number of such values so far.
+    listed: usize,
     at: usize,
     function: &'t ExportedFunction<'t>,
 }
@@ -274,19 +281,19 @@ impl<'t> MappingReader<'t> {
         let claimed: usize = words.number()?;
         words.end()?;
         let (mut mapping, mut facts) = (Mapping::new(source, target), MappingFacts::new());
-        let mut last = None;
-        while let Some(mut words) = self.take("entry") {
+        let (mut last, mut same) = (None, BTreeSet::new());
+        loop {
+            self.same(&mut same)?;
+            let Some(mut words) = self.take("entry") else { break };
             let point = Point::before(words.entity()?);
             if last.replace(point).is_some_and(|l| l >= point) {
                 return Err(words.error("source points must ascend, each once"));
             }
             let target = Point::before(words.entity()?);
-            let requires = words.list(|w, item| w.parse_entity(item))?;
             let kept = words.list(|w, item| w.parse_entity(item))?;
             words.end()?;
-            let (steps, replays, assigns) = (Vec::new(), Vec::new(), Vec::new());
-            let mut entry = Entry { target, steps, replays, assigns, requires, kept };
-            facts.push(self.steps(&mut entry)?);
+            let (entry, of_entry) = self.entry(target, kept, &same)?;
+            facts.push(of_entry);
             mapping.insert(point, entry);
         }
         match mapping.len() == claimed {
@@ -296,6 +303,53 @@ impl<'t> MappingReader<'t> {
                 mapping.len()
             ))),
         }
+    }
+
+    /// Reads the change to the values that entries assign to themselves, if there is one.
+    fn same(&mut self, same: &mut BTreeSet<Value>) -> Read<()> {
+        let Some(mut words) = self.take("same") else { return Ok(()) };
+        for value in words.list(|w, item| w.parse_entity::<Value>(item))? {
+            if !same.insert(value) {
+                return Err(words.error(format_args!("%{value} is among the values already")));
+            }
+        }
+        for value in words.list(|w, item| w.parse_entity::<Value>(item))? {
+            if !same.remove(&value) {
+                return Err(words.error(format_args!("%{value} is not among the values")));
+            }
+        }
+        words.end()
+    }
+
+    /// Reads the rest of an entry, which assigns the values `same` to themselves.
+    fn entry(
+        &mut self,
+        target: Point,
+        kept: Vec<Value>,
+        same: &BTreeSet<Value>,
+    ) -> Read<(Entry, EntryFacts)> {
+        self.listed += same.len();
+        if self.listed > MAX_LISTED {
+            let what = format!("the entries assign more than {MAX_LISTED} values to themselves");
+            return Err(self.error(what));
+        }
+        let claimed = match self.take("requires") {
+            Some(mut words) => {
+                let values = words.list(|w, item| w.parse_entity(item))?;
+                words.end()?;
+                Some(values)
+            }
+            None => None,
+        };
+        let (steps, replays, requires) = (Vec::new(), Vec::new(), Vec::new());
+        let assigns = same.iter().map(|v| Assign { value: *v, from: Operand::Source(*v) });
+        let assigns = assigns.collect();
+        let mut entry = Entry { target, steps, replays, assigns, requires, kept };
+        let facts = self.steps(&mut entry)?;
+        // A stable sort: two assignments to one value keep their order, and the checker finds them.
+        entry.assigns.sort_by_key(|assign| assign.value);
+        entry.requires = claimed.unwrap_or_else(|| entry.reads());
+        Ok((entry, facts))
     }
 
     fn steps(&mut self, entry: &mut Entry) -> Read<EntryFacts> {

@@ -2,7 +2,7 @@
 
 use super::{DIRECTIONS, MAGIC, SIDES};
 use ir::rules::RULES;
-use ir::{Function, Imm, Point};
+use ir::{Function, Imm, Point, Value};
 use std::fmt::{Display, Write};
 use transition::certificate::{
     By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind,
@@ -56,7 +56,9 @@ pub fn write(
     }
     for (direction, (mapping, facts)) in DIRECTIONS.iter().zip(mappings) {
         writer.line(format_args!("mapping {direction} {}", mapping.len()));
+        let mut same = Vec::new();
         for ((point, entry), facts) in mapping.entries().zip(facts) {
+            writer.same(&mut same, entry);
             writer.entry(point, entry, facts);
         }
     }
@@ -160,11 +162,30 @@ impl MappingWriter<'_> {
         self.line(format_args!("term {id} {ty} {} {by} {kind}", term.class));
     }
 
+    /// Writes how the values that an entry assigns to themselves differ from those of the entry
+    /// before it, which `same` holds. Most entries differ in a few values from their neighbor, and
+    /// assign many.
+    fn same(&mut self, same: &mut Vec<Value>, entry: &Entry) {
+        let own: Vec<Value> = unchanged(entry).collect();
+        let missing = |from: &[Value], of: &[Value]| {
+            let rest = of.iter().filter(|v| from.binary_search(v).is_err());
+            list(rest.map(|v| v.as_u32()))
+        };
+        if own != *same {
+            self.line(format_args!("same {} {}", missing(same, &own), missing(&own, same)));
+            *same = own;
+        }
+    }
+
     fn entry(&mut self, point: Point, entry: &Entry, facts: &EntryFacts) {
         let (from, to) = (point.inst().as_u32(), entry.target.inst().as_u32());
-        let requires = list(entry.requires.iter().map(|v| v.as_u32()));
         let kept = list(entry.kept.iter().map(|v| v.as_u32()));
-        self.line(format_args!("entry {from} {to} {requires} {kept}"));
+        self.line(format_args!("entry {from} {to} {kept}"));
+        // Any mapping can be written, forged ones included.
+        if entry.requires != entry.reads() {
+            let requires = list(entry.requires.iter().map(|v| v.as_u32()));
+            self.line(format_args!("requires {requires}"));
+        }
         for (index, step) in entry.steps.iter().enumerate() {
             let at = |facts: &[TermId]| named(facts.get(index).copied().unwrap_or(NO_TERM));
             let args = list(step.args.iter().map(|a| operand(*a)));
@@ -182,10 +203,26 @@ impl MappingWriter<'_> {
             );
             self.line(format_args!("replay {inst} {opcode} {ty} {imm} {args} {term}"));
         }
+        let mut same = unchanged(entry).peekable();
         for assign in &entry.assigns {
+            if assign.is_identity() && same.next_if_eq(&assign.value).is_some() {
+                continue;
+            }
             self.line(format_args!("assign {} {}", assign.value.as_u32(), operand(assign.from)));
         }
     }
+}
+
+/// The values that an entry assigns to themselves, ascending. In a forged entry, values may occur
+/// twice or in another order; those are left out here, and written as other assignments are.
+fn unchanged(entry: &Entry) -> impl Iterator<Item = Value> + '_ {
+    let mut last = None;
+    let values = entry.assigns.iter().filter(|assign| assign.is_identity()).map(|a| a.value);
+    values.filter(move |value| {
+        let ascends = last.is_none_or(|last| last < *value);
+        last = last.max(Some(*value));
+        ascends
+    })
 }
 
 fn named(term: TermId) -> String {

@@ -81,10 +81,11 @@ fn unreadable_mappings_are_refused_with_their_line() {
     let term = sample.line("term ", |_| true);
     let anchor = sample.line("anchor ", |_| true);
     let entry = sample.line("entry ", |_| true);
+    let same = sample.line("same ", |_| true);
     let cases = [
         (
-            sample.text.replacen("osier-mapping 1", "osier-mapping 2", 1),
-            "1: expected `osier-mapping 1`",
+            sample.text.replacen("osier-mapping 2", "osier-mapping 1", 1),
+            "1: expected `osier-mapping 2`",
         ),
         (sample.with(&anchor, "anchor 4294967295"), "4294967295"),
         (sample.with(&anchor, "anchor 99999999999999999999"), "99999999999999999999"),
@@ -93,15 +94,36 @@ fn unreadable_mappings_are_refused_with_their_line() {
         (sample.with(&term, &word(&term, 4, "because")), "because"),
         (sample.with(&entry, &format!("{entry}\n{entry}")), "ascend"),
         (sample.with(&entry, "entry"), "the line ends too early"),
+        (sample.with(&same, &format!("{same}\n{same}")), "announces"),
+        (sample.with(&same, "same 1,1 -"), "%1 is among the values already"),
+        (sample.with(&same, "same - 1"), "%1 is not among the values"),
+        (sample.with(&same, "same 1"), "the line ends too early"),
         (sample.with(&entry, &format!("{entry} x")), "unexpected `x`"),
         (format!("{}end\n", sample.text), "expected `function NAME`"),
-        (String::new(), "the file ends where `osier-mapping 1` is expected"),
+        (String::new(), "the file ends where `osier-mapping 2` is expected"),
         ("\0".repeat(100), "1: expected"),
     ];
     for (text, cause) in cases {
         let message = sample.judged(&text).expect_err("it is wrong");
         assert!(message.contains(cause) && message.len() < 300, "{message}");
     }
+}
+
+/// A file lists unchanged values once for many entries. A short file must not stand for more values
+/// than memory holds.
+#[test]
+fn a_short_file_that_stands_for_very_many_values_is_refused() {
+    let sample = sample();
+    let values: Vec<String> = (0..40_000).map(|n| n.to_string()).collect();
+    let entries: String = (0..1000).map(|n| format!("entry {n} {n} -\n")).collect();
+    let begin = sample.text.find("mapping forward").expect("a mapping");
+    let (before, rest) = sample.text.split_at(begin);
+    let after = &rest[rest.find("mapping backward").expect("another mapping")..];
+    let same = values.join(",");
+    let text = format!("{before}mapping forward 1000\nsame {same} -\n{entries}{after}");
+    assert!(text.len() < 1_000_000);
+    let message = sample.judged(&text).expect_err("40,000,000 values");
+    assert!(message.contains("assign more than 33554432 values to themselves"), "{message}");
 }
 
 #[test]
@@ -125,7 +147,11 @@ fn wrong_mappings_are_rejected_by_the_named_check() {
             sample.with(&entry, &word(&entry, 2, "4000000")),
             "target-point",
         ),
-        ("values out of scope", sample.with(&entry, &word(&entry, 3, "4000000")), "requires"),
+        (
+            "values out of scope",
+            sample.with(&entry, &format!("{entry}\nrequires 4000000")),
+            "requires",
+        ),
         (
             "a value assigned that there is not",
             sample.with(&assign, &word(&assign, 1, "4000000")),

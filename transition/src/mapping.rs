@@ -173,6 +173,23 @@ impl Entry {
         self.assigns.iter().map(|a| a.value)
     }
 
+    /// The values of the source version that steps, replays and assignments read, in ascending
+    /// order. An entry of `osr` requires exactly these. Cost: near linear in the entry.
+    pub fn reads(&self) -> Vec<Value> {
+        let of_steps = self.steps.iter().flat_map(|step| &step.args);
+        let of_replays = self.replays.iter().flat_map(|replay| &replay.args);
+        let of_assigns = self.assigns.iter().map(|assign| &assign.from);
+        let read =
+            of_steps.chain(of_replays).chain(of_assigns).filter_map(|operand| match operand {
+                Operand::Source(value) => Some(*value),
+                Operand::Step(_) => None,
+            });
+        let mut read: Vec<Value> = read.collect();
+        read.sort_unstable();
+        read.dedup();
+        read
+    }
+
     /// Whether the entry provides a value. Cost: logarithmic in the number of provided values.
     pub fn provides_value(&self, value: Value) -> bool {
         self.assigns.binary_search_by_key(&value, |a| a.value).is_ok()
