@@ -126,6 +126,7 @@ impl<'a> RelationSearch<'a> {
             walk.version.begin_round();
             is_complete &= (0..MAX_WALKS).any(|_| {
                 walk.version.begin_walk();
+                walk.assumed.doubted.clear();
                 walk.walk()
             });
         }
@@ -143,7 +144,11 @@ impl<'a> RelationSearch<'a> {
         let functions = self.versions.each_ref().map(NumberedVersion::f);
         let [a, b] = &mut self.assumed;
         changed |= a.pin_alike(b, self.common, functions);
-        changed |= self.revise_merges();
+        let is_refuted = self.revise_merges();
+        changed |= is_refuted;
+        for assumed in &mut self.assumed {
+            changed |= assumed.pin_doubted(is_refuted);
+        }
         if self.common.has_lone_writes {
             for (version, assumed) in self.versions.iter().zip(&mut self.assumed) {
                 changed |= assumed.note_hidden(&version.found.writes, &self.terms);

@@ -66,6 +66,8 @@ pub(super) struct Assumptions {
     pub(super) copies: CopyAssumptions,
     /// The blocks at whose start memory is not a copy.
     pub(super) pinned_memory: FixedBitSet,
+    /// The parameters, and the blocks whose memory, copy a class with leaves that nothing binds.
+    pub(super) doubted: Vec<(Block, Option<Value>)>,
     /// Lone writes, and writes that are the same operation as one. A write that covers one of them
     /// leaves it out of its class.
     pub(super) hidden: FixedBitSet,
@@ -79,6 +81,7 @@ impl Assumptions {
         Assumptions {
             copies: CopyAssumptions::new(f),
             pinned_memory: FixedBitSet::with_capacity(f.block_bound()),
+            doubted: Vec::new(),
             hidden: lone_writes(f, anchors),
             yielded: BTreeSet::new(),
         }
@@ -95,6 +98,23 @@ impl Assumptions {
     pub(super) fn make_plain(&mut self) {
         self.copies.make_plain();
         self.pinned_memory.insert_range(..);
+    }
+
+    /// Pins what copies a class of unbound leaves, unless an assumed read was refuted in this round.
+    /// Returns whether something was pinned.
+    ///
+    /// A version that takes over a read which the other version assumed gets a class of the other's
+    /// leaves, which it may not bind. If the read is refuted, the class comes from it, and the next
+    /// round has another (`a_read_assumed_by_the_other_version_pins_nothing`).
+    pub(super) fn pin_doubted(&mut self, is_refuted: bool) -> bool {
+        let doubted = std::mem::take(&mut self.doubted);
+        for (block, param) in doubted.iter().filter(|_| !is_refuted) {
+            match param {
+                Some(param) => self.copies.pin(*param),
+                None => self.pinned_memory.insert(block.as_u32() as usize),
+            }
+        }
+        !is_refuted && !doubted.is_empty()
     }
 
     /// Pins each parameter and memory to which some live edge does not bring the assumed class.

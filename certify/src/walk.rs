@@ -96,10 +96,15 @@ impl<'a> NumberingRound<'a> for VersionWalk<'_, 'a> {
         }
     }
 
+    fn takes_unbound(&mut self, block: Block, param: Option<Value>) -> bool {
+        self.assumed.doubted.push((block, param));
+        true
+    }
+
     fn enter_memory(&mut self, block: Block, incoming: &[Edge]) {
         if !self.assumed.pinned_memory.contains(block.as_u32() as usize) {
             let received = self.version.brought(incoming.iter().copied());
-            if let Some(class) = self.copied(block, &received) {
+            if let Some(class) = self.copied(block, None, &received) {
                 self.version.found.at_start.set(block, class);
                 return;
             }

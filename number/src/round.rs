@@ -118,6 +118,12 @@ pub trait NumberingRound<'f> {
     fn bind_arguments(&mut self);
     /// Makes one leaf of parameters of a block that are assumed to be equal.
     fn bind_equal(&mut self, block: Block, members: &[Value]);
+    /// Whether a parameter, or else the memory, may copy a class with leaves that no block binds so
+    /// far. An implementer that answers yes pins it at the end of the round, if the class is still
+    /// such a class.
+    fn takes_unbound(&mut self, _block: Block, _param: Option<Value>) -> bool {
+        false
+    }
     /// Numbers the memory at the start of a block from these edges.
     fn enter_memory(&mut self, _block: Block, _incoming: &[Edge]) {}
     /// Numbers the results of a block.
@@ -173,7 +179,7 @@ pub trait NumberingRound<'f> {
             // A failed copy is pinned at once. From then on it is a leaf, even if later rounds
             // bring equal classes, so assumptions only grow weaker.
             if !self.assumed().is_pinned(param) {
-                if let Some(class) = self.copied(block, &received) {
+                if let Some(class) = self.copied(block, Some(param), &received) {
                     self.found_mut().terms.set(param, class);
                     continue;
                 }
@@ -188,13 +194,22 @@ pub trait NumberingRound<'f> {
         self.enter_memory(block, incoming);
     }
 
-    /// The class that a parameter may be assumed to copy. All these edges bring the class, and its
+    /// The class that a parameter, or else the memory, may be assumed to copy. All these edges bring
+    /// the class, and its
     /// leaves are bound strictly above the block. A leaf of the block itself would have the
     /// contents of the last iteration.
-    fn copied(&mut self, block: Block, received: &[TermIndex]) -> Option<TermIndex> {
+    fn copied(
+        &mut self,
+        block: Block,
+        param: Option<Value>,
+        received: &[TermIndex],
+    ) -> Option<TermIndex> {
         let class = same_class(received)?;
-        let home = self.home(class);
-        home.is_above(&self.graph().dom, block).then_some(class)
+        let fits = match self.home(class) {
+            Home::Nowhere => self.takes_unbound(block, param),
+            home => home.is_above(&self.graph().dom, block),
+        };
+        fits.then_some(class)
     }
 
     /// The targets that the terminator of a block may take, by the class of its condition.
