@@ -60,6 +60,9 @@ pub(crate) struct ProductFailure {
     pub(crate) classes: Option<Pair<TermId>>,
 }
 
+/// An anchor at the end of a pair of paths, and whether both versions reach it alike.
+type Arrival = (Inst, Result<(), ProductFailure>);
+
 impl From<Finding> for ProductFailure {
     fn from(finding: Finding) -> ProductFailure {
         ProductFailure { finding, classes: None }
@@ -100,34 +103,35 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         // First, because everything below assumes that both versions have each anchor.
         self.check_anchors(anchors)?;
         let mut bindings = Pair::from_fn(|_| Bindings::new(self.terms.len()));
-        let mut met: Vec<Inst> = Vec::new();
+        let mut met: Vec<Arrival> = Vec::new();
         // Taken out while the loop borrows `self`; `follow` adds the shared blocks of every path.
         let mut shared = std::mem::take(&mut self.shared);
         let mut follow = |product: &Self, start: Pair<Block>, onward: &PathPair<'_>| {
             for (side, path) in onward.sides() {
                 shared[side].extend(path.shared().map(|block| block.as_u32() as usize));
             }
-            product.check_leaves(start, onward, &mut bindings)
+            product.check_leaves(start, onward, &mut bindings)?;
+            Ok((onward.before.anchor, product.check_arrival(start, onward, &bindings)))
         };
         // The base of the induction: arguments and memory at the function entry are leaves that
         // hold the same contents in both versions, since both run on the same input.
         if let Some(onward) = self.start()? {
             let entries = self.versions.as_ref().map(|version| version.f.entry());
-            follow(self, entries, &onward)?;
-            met.push(onward.before.anchor);
+            met.push(follow(self, entries, &onward)?);
         }
         // Each anchor that some pair of paths ends at is visited once. The order does not matter:
         // no check below depends on another anchor.
-        while let Some(anchor) = met.pop() {
+        while let Some((anchor, arrival)) = met.pop() {
+            if let Err(failure) = arrival {
+                self.unproved.add(anchor, failure)?;
+            }
             if self.is_reached.put(anchor.as_u32() as usize) {
                 continue;
             }
             self.reached.push(anchor);
             match self.check_step(anchor, &mut follow) {
                 Ok(next) => met.extend(next),
-                // A limit is a limit of the whole pair.
-                Err(failure) if failure.finding.check == Check::Size => return Err(failure),
-                Err(failure) => self.unproved.add(anchor, failure),
+                Err(failure) => self.unproved.add(anchor, failure)?,
             }
         }
         self.check_merged()?;
@@ -138,21 +142,19 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         Ok(())
     }
 
-    /// Proves the step of the induction for one anchor, and returns the anchors that follow it.
+    /// Proves the step of the induction for one anchor, and returns the arrivals at the anchors that
+    /// follow it.
     ///
     /// # Errors
     /// The first check that fails. The anchor is then *unproved* (`unproved`).
     fn check_step(
         &self,
         anchor: Inst,
-        mut follow: impl FnMut(&Self, Pair<Block>, &PathPair<'_>) -> Result<(), ProductFailure>,
-    ) -> Result<SmallVec<[Inst; 2]>, ProductFailure> {
-        self.check_operands(anchor)?;
-        self.check_memory(anchor)?;
+        mut follow: impl FnMut(&Self, Pair<Block>, &PathPair<'_>) -> Result<Arrival, ProductFailure>,
+    ) -> Result<SmallVec<[Arrival; 2]>, ProductFailure> {
         let onward = self.onward(anchor)?;
-        onward.iter().try_for_each(|paths| follow(self, self.blocks_of(anchor), paths))?;
-        // Only when all paths are proved: no anchor is met behind an unproved one.
-        Ok(onward.iter().map(|paths| paths.before.anchor).collect())
+        let arrivals = onward.iter().map(|paths| follow(self, self.blocks_of(anchor), paths));
+        arrivals.collect()
     }
 
     /// Proves [`Check::AnchorSame`]: every anchor is the same instruction in both versions, with
@@ -267,23 +269,70 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         Ok(onward)
     }
 
-    /// Proves [`Check::AnchorOperands`]: the operands of an anchor have equal classes, so both
-    /// versions execute it with the same contents. This stops a version that calls, stores or
-    /// branches on something else.
-    fn check_operands(&self, anchor: Inst) -> Result<(), ProductFailure> {
-        let Pair { before: a, after: b } = &self.versions;
-        let (x, y) = (a.f.inst(anchor), b.f.inst(anchor));
-        // A folded branch has no condition to compare in the version with the jump. `onward` has
-        // checked all its live targets instead.
-        if x.opcode != y.opcode {
-            return Ok(());
-        }
-        for (index, (v, w)) in x.args.iter().zip(&y.args).enumerate() {
-            let classes = Pair::new(a.class(*v), b.class(*w));
-            let (at, place) = (self.blocks_of(anchor), Place::Operand(anchor, index as u32));
-            self.require_equal(Check::AnchorOperands, classes, at, place)?;
+    /// Proves [`Check::AnchorOperands`], the operands of an anchor have equal contents, and
+    /// [`Check::AnchorMemory`], so has the memory that it can show, for one pair of paths that ends
+    /// at the anchor. Without them, a version could call, store or branch on something else.
+    ///
+    /// Two classes that differ are compared once more, in terms of the leaves at the start of the
+    /// paths. Example: `test(%p)` is entered with 1, from one block, and with `%x` from another. A
+    /// pass has sent the first edge past the branch on `%p`, and made `%x` the condition. The path
+    /// that ends at the branch binds the leaf of `%p` to the class of `%x`
+    /// (`a_branch_with_one_way_left_is_proved`). Each pair of paths to the anchor is asked, so
+    /// another one may bind something else in both versions alike.
+    fn check_arrival(
+        &self,
+        start: Pair<Block>,
+        onward: &PathPair<'_>,
+        bound: &Pair<Bindings>,
+    ) -> Result<(), ProductFailure> {
+        let anchor = onward.before.anchor;
+        for (check, place, classes) in self.shown_by(anchor) {
+            if self.are_equal(classes, self.blocks_of(anchor)) {
+                continue;
+            }
+            let at_start =
+                Pair::from_fn(|side| bound[side].resolve(&self.versions[side], classes[side]));
+            let has_both = at_start.iter().all(|class| *class != NO_TERM);
+            let compared = if has_both { at_start } else { classes };
+            let ok = has_both && self.are_equal(at_start, start);
+            let failure = |finding| ProductFailure { finding, classes: Some(compared) };
+            self.terms.require(check, ok, place).map_err(failure)?;
         }
         Ok(())
+    }
+
+    /// The classes that have to be equal for an anchor, each with its check: the operands, and the
+    /// memory unless the anchor shows none.
+    fn shown_by(&self, anchor: Inst) -> SmallVec<[(Check, Place, Pair<TermId>); 4]> {
+        let Pair { before: a, after: b } = &self.versions;
+        let (x, y) = (a.f.inst(anchor), b.f.inst(anchor));
+        // A folded branch has no condition to compare in the version with the jump. `onward` checks
+        // all its live targets instead.
+        let operands = x.args.iter().zip(&y.args).zip(0..).filter(|_| x.opcode == y.opcode);
+        let operands = operands.map(|((v, w), index)| {
+            let classes = Pair::new(a.class(*v), b.class(*w));
+            (Check::AnchorOperands, Place::Operand(anchor, index), classes)
+        });
+        let memory = (!self.is_blind(anchor)).then(|| {
+            let classes = self.versions.as_ref().map(|v| v.memory_before(anchor));
+            (Check::AnchorMemory, Place::Inst(anchor), classes)
+        });
+        operands.chain(memory).collect()
+    }
+
+    /// Whether an anchor shows no memory. A call, a return, a growth of memory and a trap show all
+    /// memory.
+    ///
+    /// Branches show none. Neither does a read or a write of one place that cannot trap: the term
+    /// of a read names its memory, so another memory gives another class.
+    fn is_blind(&self, anchor: Inst) -> bool {
+        let opcode = self.versions.before.f.inst(anchor).opcode;
+        let is_control = matches!(opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
+        let is_access = opcode.is_effect_free() || self.versions.iter().all(|v| v.is_write(anchor));
+        // One version suffices. Operands are equal and memory sizes are the same, so an access that
+        // cannot trap in one version cannot trap in the other.
+        is_control
+            || (is_access && Side::BOTH.into_iter().any(|side| self.is_harmless(side, anchor)))
     }
 
     /// The anchors before which some version executes lone writes, on the path that ends there.
@@ -301,27 +350,6 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     pub(crate) fn has_same_memory(&self, anchor: Inst) -> bool {
         let Pair { before, after } = self.versions.as_ref().map(|v| v.memory_before(anchor));
         self.are_equal(Pair { before, after }, self.blocks_of(anchor))
-    }
-
-    /// Proves [`Check::AnchorMemory`]: memory is the same in both versions before an anchor that
-    /// can show it. A call, a return, a growth of memory and a trap show all memory.
-    ///
-    /// Branches show none. Neither does a read or a write of one place that cannot trap: the term
-    /// of a read names its memory, so another memory gives another class.
-    fn check_memory(&self, anchor: Inst) -> Result<(), ProductFailure> {
-        let opcode = self.versions.before.f.inst(anchor).opcode;
-        let is_control = matches!(opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
-        let is_access = opcode.is_effect_free() || self.versions.iter().all(|v| v.is_write(anchor));
-        // One version suffices. Operands are equal and memory sizes are the same, so an access that
-        // cannot trap in one version cannot trap in the other.
-        let is_blind = is_control
-            || (is_access && Side::BOTH.into_iter().any(|side| self.is_harmless(side, anchor)));
-        if is_blind {
-            return Ok(());
-        }
-        let memory = self.versions.as_ref().map(|v| v.memory_before(anchor));
-        let at = self.blocks_of(anchor);
-        self.require_equal(Check::AnchorMemory, memory, at, Place::Inst(anchor))
     }
 
     /// Proves [`Check::LoneWrite`]: a lone write cannot trap; or, if it traps, the other version

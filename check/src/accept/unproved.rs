@@ -26,7 +26,7 @@
 //! all steps together: the pending traps, and the blocks in which paths part. Both only grow with
 //! further steps, so the steps that this run does not take can be left out.
 
-use super::checks::Finding;
+use super::checks::{Check, Finding};
 use super::product::ProductFailure;
 use super::version::ProvedVersion;
 use ir::{Block, Inst};
@@ -59,12 +59,24 @@ pub(crate) struct UnprovedAnchors {
 }
 
 impl UnprovedAnchors {
-    /// Adds an anchor, whose step has this failure.
-    pub(crate) fn add(&mut self, anchor: Inst, failure: ProductFailure) {
+    /// Adds an anchor with a failed check, unless it is known.
+    ///
+    /// # Errors
+    /// The failure, if a limit was exceeded. A limit is one of the whole pair.
+    pub(crate) fn add(
+        &mut self,
+        anchor: Inst,
+        failure: ProductFailure,
+    ) -> Result<(), ProductFailure> {
         let ProductFailure { finding, classes } = failure;
-        self.anchors.insert(anchor);
-        self.by_finding.entry(finding).or_insert(self.all.len());
-        self.all.push(UnprovedAnchor { anchor, finding, classes });
+        if finding.check == Check::Size {
+            return Err(failure);
+        }
+        if self.anchors.insert(anchor) {
+            self.by_finding.entry(finding).or_insert(self.all.len());
+            self.all.push(UnprovedAnchor { anchor, finding, classes });
+        }
+        Ok(())
     }
 
     /// Whether this anchor is unproved.

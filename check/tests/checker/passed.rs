@@ -368,3 +368,33 @@ fn no_landing_is_refuted_where_a_passed_branch_decides() {
     draft.entry(After, points, Vec::new(), &copies);
     stops(&draft.done(Check::TargetPoint, "a target point whose path continues past a branch"));
 }
+
+/// `test` receives 1 from `entry`, `%c` from `right`, and a value of choice from `left`. The version
+/// after has no edge from `entry`, and branches on `%c`.
+fn one_condition(left: &str, order: &str) -> Draft {
+    let text = |first: &str, condition: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\n%k = const.i32 1\n%c = slt.i32 %x, %y\n\
+             br_if %x, {first}, other\nother:\nbr_if %y, {order}\nleft:\njump test({left})\n\
+             right:\njump test(%c)\ntest(%p: i32):\nbr_if {condition}, yes, no\n\
+             yes:\nreturn %x\nno:\nreturn %y\n}}\n"
+        )
+    };
+    passed(&text("test(%k)", "%p"), &text("yes", "%c"), &["test"])
+}
+
+/// Both paths that end at the branch bind the condition to `%c`.
+#[test]
+fn a_branch_with_one_way_left_is_proved() {
+    holds(&elsewhere(one_condition("%c", "left, right"), "test"));
+}
+
+/// The path from `left` brings something else. No run through it is proved, whichever path the
+/// checker follows first.
+#[test]
+fn each_path_to_a_branch_is_asked_for_its_condition() {
+    for order in ["left, right", "right, left"] {
+        let draft = one_condition("%y", order);
+        stops(&draft.done(Check::AnchorOperands, "another condition on one path"));
+    }
+}
