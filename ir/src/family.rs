@@ -36,6 +36,13 @@ impl Family {
         Family { next: Arc::new(Counters { inst, value, block }) }
     }
 
+    /// A family of its own in which all ids that this one has drawn so far are taken.
+    pub(crate) fn fork(&self) -> Family {
+        let Counters { inst, value, block } = &*self.next;
+        let drawn = |counter: &AtomicU32| counter.load(Ordering::Relaxed);
+        Family::drawn(drawn(inst), drawn(value), drawn(block))
+    }
+
     /// Whether two handles draw from the same counters.
     pub fn same_as(&self, other: &Family) -> bool {
         Arc::ptr_eq(&self.next, &other.next)

@@ -162,6 +162,25 @@ pub fn certify_at(
     CertifiedPoints { certificate, entries }
 }
 
+/// Makes the certificate of a pair without mappings, and judges the pair as a whole.
+///
+/// # Errors
+/// The verdict on the pair, if it is not proved.
+///
+/// # Panics
+/// Like [`certify()`].
+pub(super) fn certify_pair(
+    module: &Module,
+    base: &Function,
+    derived: &Derived,
+) -> Result<(), Verdict> {
+    let pair = VersionPair::new(base, &derived.function, &derived.log)
+        .expect("the log leads to the version derived");
+    let common = pair.correspondence();
+    let certificate = Certifier::new(&common).into_certificate();
+    relate(module, common.versions, &certificate, Options::default()).map(|_| ())
+}
+
 /// Judges the mappings of a pair, and keeps the entries that hold.
 fn judged(
     module: &Module,

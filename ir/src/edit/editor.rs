@@ -7,6 +7,7 @@ use crate::entity::{Block, Inst, Value};
 use crate::function::Function;
 use crate::inst::{Edge, InstData, InstSpec};
 use crate::types::Type;
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::panic::Location;
 
@@ -19,31 +20,61 @@ pub trait Pass {
     /// The name in pipelines, logs and reports.
     fn name(&self) -> &'static str;
 
-    /// Changes the function. The pass calls [`Editor::plan`] before each whole rewrite and stops
-    /// when the call returns `false`. The pass has changed the function exactly when its log is not
-    /// empty.
+    /// Changes the function. The pass calls [`Editor::plan`] before each whole rewrite, and leaves
+    /// the rewrite out when the call returns `false`. Stopping then is always right; going on with
+    /// independent rewrites loses less. The pass has changed the function exactly when its log is
+    /// not empty.
     fn run(&self, editor: &mut Editor<'_>);
 }
 
-/// The number of whole rewrites that the passes of a pipeline may still make. Stopping between two
-/// rewrites leaves a correct function, so a failure can be bisected to one rewrite.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The whole rewrites that the passes of a pipeline may still make.
+///
+/// Each announcement of a rewrite ([`Editor::plan`]) has a number: the count of announcements before
+/// it, over all passes that share this fuel. The fuel grants those below a limit, except for a set
+/// of numbers that it leaves out. Equal functions, passes and fuels lead to equal announcements up
+/// to the first one that two fuels answer differently. So a failure can be bisected to one rewrite,
+/// and the pipeline can run again without it.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fuel {
-    left: u64,
+    limit: u64,
+    planned: u64,
+    left_out: BTreeSet<u64>,
 }
 
 impl Fuel {
     /// As many rewrites as the passes find.
-    pub const UNLIMITED: Fuel = Fuel { left: u64::MAX };
+    pub const UNLIMITED: Fuel = Fuel { limit: u64::MAX, planned: 0, left_out: BTreeSet::new() };
 
     /// At most this many rewrites.
     pub fn rewrites(count: u64) -> Fuel {
-        Fuel { left: count }
+        Fuel { limit: count, ..Fuel::UNLIMITED }
+    }
+
+    /// The same fuel without the rewrites of these numbers. They count toward the limit.
+    #[must_use]
+    pub fn without(self, left_out: BTreeSet<u64>) -> Fuel {
+        Fuel { left_out, ..self }
     }
 
     /// The number of rewrites left.
-    pub fn left(self) -> u64 {
-        self.left
+    pub fn left(&self) -> u64 {
+        self.limit - self.planned
+    }
+
+    /// The number of rewrites announced so far, those left out included. Announcements beyond the
+    /// limit do not count.
+    pub fn planned(&self) -> u64 {
+        self.planned
+    }
+
+    /// Answers the next announcement.
+    fn grant(&mut self) -> bool {
+        if self.planned == self.limit {
+            return false;
+        }
+        let is_left_out = !self.left_out.is_empty() && self.left_out.contains(&self.planned);
+        self.planned += 1;
+        !is_left_out
     }
 }
 
@@ -134,16 +165,20 @@ impl Editor<'_> {
         self.function
     }
 
-    /// Announces one whole rewrite under the name of a rule. Returns `false` if the fuel is spent;
-    /// the pass must then stop without further changes.
+    /// Announces one whole rewrite under the name of a rule. If the answer is `false`, the pass
+    /// must not make this rewrite, nor one that is only right after it. Other rewrites may follow,
+    /// each announced in turn. A pass must not announce the same rewrite again and again: without
+    /// fuel every answer is `false` ([`Editor::has_fuel`]).
     #[must_use]
     pub fn plan(&mut self, rule: &'static str) -> bool {
         self.origin.1 = rule;
-        if self.fuel.left == 0 {
-            return false;
-        }
-        self.fuel.left -= 1;
-        true
+        self.fuel.grant()
+    }
+
+    /// Whether a later announcement may be granted. A pass that analyses the function anew after a
+    /// refusal asks first.
+    pub fn has_fuel(&self) -> bool {
+        self.fuel.left() > 0
     }
 
     /// Inserts an instruction before another. The id of the instruction and the ids of its results

@@ -5,6 +5,7 @@ use super::*;
 use crate::builder::FunctionBuilder;
 use crate::inst::{Edge, Imm, InstSpec, Target};
 use crate::{Block, Function, Opcode, Signature, Type, Value};
+use std::collections::BTreeSet;
 
 /// `f(a, b)`: a loop that adds up `a * b` and a constant product, with a dead instruction.
 fn sample() -> Function {
@@ -283,6 +284,46 @@ fn fuel_stops_a_pass_between_rewrites() {
         let applied = apply(&before, &OneAtATime, &mut fuel);
         assert_eq!(applied.log().len() as u64, rewrites.min(3));
     }
+}
+
+#[test]
+fn a_rewrite_left_out_keeps_its_number_and_the_next_follows() {
+    let before = sample();
+    let applied = |fuel: &mut Fuel| apply(&before, &EachOnItsOwn, fuel).log().len();
+    let mut fuel = Fuel::UNLIMITED.without(BTreeSet::from([1]));
+    assert_eq!((applied(&mut fuel), fuel.planned()), (2, 3));
+    // The fuel of a pipeline goes on counting: the numbers of this run are 3 to 5.
+    assert_eq!((applied(&mut fuel), fuel.planned()), (3, 6));
+    let mut fuel = Fuel::rewrites(2).without(BTreeSet::from([1]));
+    assert_eq!((applied(&mut fuel), fuel.planned(), fuel.left()), (1, 2, 0));
+}
+
+/// Adds three constants; a refused one does not stop it.
+struct EachOnItsOwn;
+
+impl Pass for EachOnItsOwn {
+    fn name(&self) -> &'static str {
+        "each_on_its_own"
+    }
+
+    fn run(&self, ed: &mut Editor<'_>) {
+        let body = ed.func().blocks().nth(2).expect("a body");
+        for bits in 0..3 {
+            if ed.plan("add") {
+                let first = ed.func().first_inst(body);
+                ed.add(InstSpec::constant(Type::I32, bits), first);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fork_leaves_no_gap_in_the_ids() {
+    let before = sample();
+    let trial = apply(&before.fork(), &OneAtATime, &mut Fuel::UNLIMITED.clone()).into_parts().0;
+    let version = apply(&before, &OneAtATime, &mut Fuel::UNLIMITED.clone()).into_parts().0;
+    assert_eq!(trial.same_as(&version), Ok(()));
+    assert!(!trial.family().same_as(version.family()) && trial.history() == version.history());
 }
 
 #[test]

@@ -1,0 +1,248 @@
+//! Derives a version and makes its mappings together. Where the checker does not accept entries, the
+//! driver finds the rewrite to blame, leaves it out, and does both again.
+//!
+//! A version without a few rewrites is a little slower than the best one. A version without entries
+//! cannot be entered in the middle, or not left where an assumption fails.
+
+mod search;
+
+use super::certified::certify_pair;
+use super::{
+    Certified, CertifiedLevel, CertifiedPoints, CheckCounts, Derived, Observer, Step, Vigilance,
+    certify, certify_at, derive_within,
+};
+use ir::edit::Fuel;
+use ir::{Function, Module, Point};
+use osr::{Level, VersionPair};
+use passes::Pipeline;
+use search::{Answer, Scope, Search};
+use std::collections::BTreeSet;
+use transition::Pair;
+
+/// The bounds of the search for rewrites to give up. Both are counts, so that every run gives up
+/// the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Retry {
+    /// The most rewrites that one function gives up.
+    pub rewrites: usize,
+    /// The most work of the probes for one function, in instructions of both versions. A probe
+    /// makes a version, its mappings, and the verdicts on them. A probe of a pair that is not
+    /// proved as a whole makes no mappings, and counts a quarter.
+    pub work: u64,
+}
+
+impl Retry {
+    /// No rewrite is given up.
+    pub const OFF: Retry = Retry { rewrites: 0, work: 0 };
+
+    /// For a program that waits: about as long as the mappings of a function of 20,000
+    /// instructions take.
+    pub const BRIEF: Retry = Retry { rewrites: 2, work: 40_000 };
+}
+
+impl Default for Retry {
+    /// Up to 16 rewrites. The work is that of about a minute.
+    fn default() -> Retry {
+        Retry { rewrites: 16, work: 1_000_000 }
+    }
+}
+
+/// A rewrite that the driver left out, so that entries hold.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct GivenUp {
+    /// The number of the rewrite among all that the pipeline announces, earlier ones left out
+    /// included ([`Fuel`]).
+    pub plan: u64,
+    /// The pass.
+    pub pass: &'static str,
+    /// The rule under which the pass announces the rewrite.
+    pub rule: &'static str,
+    /// The number of its first action in the log that ends with the rewrite.
+    pub action: usize,
+    /// The action in the words of logs.
+    pub text: String,
+    /// The name of the check that failed after the rewrite.
+    pub check: &'static str,
+}
+
+/// The work of the search for rewrites to give up.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Retried {
+    /// The rewrites that the version lacks, by number. Empty if no entry was dropped.
+    pub given_up: Vec<GivenUp>,
+    /// The verdicts on the entries of the whole pipeline's version.
+    pub without: CheckCounts,
+    /// The number of versions that the search made and judged.
+    pub probes: u64,
+}
+
+/// The choices of [`derive_certified`].
+#[derive(Clone, Copy, Debug)]
+pub struct Recipe<'a> {
+    /// The passes.
+    pub pipeline: &'a Pipeline,
+    /// Whether each version is verified and each log replayed.
+    pub vigilance: Vigilance,
+    /// The levels of the mappings.
+    pub levels: &'a [Level],
+    /// The bounds of the retry.
+    pub retry: Retry,
+}
+
+/// A version and its proved mappings.
+#[derive(Clone, Debug)]
+pub struct Secured {
+    /// The version.
+    pub derived: Derived,
+    /// The mappings between the base and the version.
+    pub certified: Certified,
+    /// The rewrites that the version lacks for the sake of entries.
+    pub retried: Retried,
+}
+
+/// Runs a pipeline over one function and makes the mappings between the base and the version, as
+/// [`super::derive()`] and [`certify()`] do. If the checker drops entries, the driver bisects for
+/// the first rewrite after which they are dropped, leaves it out, and goes on until no entry is
+/// dropped or a bound is reached. The answer is the version with the fewest reachable points
+/// without an entry; among equal ones, the one that gives up least. It is never worse than the
+/// version of the whole pipeline.
+///
+/// Cost: nothing more if no entry is dropped. Otherwise, for each rewrite given up, as many probes
+/// as the logarithm of the number of rewrites, within the bounds.
+///
+/// # Panics
+/// Like [`super::derive()`].
+pub fn derive_certified(
+    module: &Module,
+    base: &Function,
+    recipe: &Recipe<'_>,
+    observer: &mut dyn Observer,
+) -> Secured {
+    let Recipe { pipeline, vigilance, levels, retry } = *recipe;
+    let mut fuel = Fuel::UNLIMITED;
+    let derived = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
+    let certified = certify(module, base, &derived, levels, observer);
+    let without = counts(&certified);
+    let whole = Retried { given_up: Vec::new(), without, probes: 0 };
+    // The highest level with dropped entries has the most entries to win.
+    let level = certified.levels.iter().rev().find(|made| dropped(made) > 0).map(|l| l.level);
+    let (Some(level), true) = (level, retry.rewrites > 0) else {
+        return Secured { derived, certified, retried: whole };
+    };
+    observer.begin(Some(Step::Retry));
+    let answer = |made: &Function, derived: &Derived, scope: Scope| match scope {
+        Scope::Pair => Answer::of_pair(certify_pair(module, made, derived)),
+        Scope::Entries => {
+            let certified = certify(module, made, derived, &[level], &mut super::NoObserver);
+            Answer::of_level(&certified.levels[0])
+        }
+    };
+    let mut search = Search::new(module, base, pipeline, retry, &answer);
+    let first = certified.levels.iter().find(|made| made.level == level).map(Answer::of_level);
+    let given_up = search.run(first.expect("the level was made"), fuel.planned());
+    let retried = Retried { given_up, probes: search.probes(), ..whole };
+    observer.begin(None);
+    if retried.given_up.is_empty() {
+        return Secured { derived, certified, retried };
+    }
+    let numbers = retried.given_up.iter().map(|g| g.plan).collect();
+    let mut fuel = Fuel::UNLIMITED.without(numbers);
+    let fewer = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
+    let better = certify(module, base, &fewer, levels, observer);
+    // The search looked at one level; the others must not lose.
+    if missing(&better) < missing(&certified) {
+        Secured { derived: fewer, certified: better, retried }
+    } else {
+        Secured { derived, certified, retried: Retried { given_up: Vec::new(), ..retried } }
+    }
+}
+
+/// Runs a pipeline over one function without some rewrites, by number. The version is the one that
+/// [`derive_certified`] made when it gave up these rewrites, with the same ids, provided that no
+/// other version of the family was made before. Without numbers, this is [`super::derive()`].
+///
+/// # Panics
+/// Like [`super::derive()`].
+pub fn derive_without(
+    module: &Module,
+    base: &Function,
+    pipeline: &Pipeline,
+    left_out: &BTreeSet<u64>,
+    observer: &mut dyn Observer,
+) -> Derived {
+    let whole = super::derive(module, base, pipeline, Vigilance::On, observer);
+    if left_out.is_empty() {
+        return whole;
+    }
+    // The ids of the whole pipeline's version are taken, here as there.
+    let mut fuel = Fuel::UNLIMITED.without(left_out.clone());
+    derive_within(module, base, pipeline, Vigilance::On, &mut fuel, observer)
+}
+
+/// A version with an accepted entry at a point of the base.
+#[derive(Clone, Debug)]
+pub struct SecuredPoint {
+    /// The version.
+    pub derived: Derived,
+    /// The entries at the points that were asked for.
+    pub made: CertifiedPoints,
+    /// The rewrites that the version lacks.
+    pub given_up: Vec<GivenUp>,
+}
+
+/// Makes a version of which the checker accepts the entry at one point of the base, after it has
+/// dropped that entry of the whole pipeline's version. `None` if the search finds no such version
+/// within its bounds. A probe asks for the entry at that point alone ([`certify_at`]).
+///
+/// # Panics
+/// Like [`super::derive()`].
+pub fn derive_certified_at(
+    module: &Module,
+    base: &Function,
+    recipe: &Recipe<'_>,
+    at: Point,
+    observer: &mut dyn Observer,
+) -> Option<SecuredPoint> {
+    let Recipe { pipeline, vigilance, levels, retry } = *recipe;
+    let level = *levels.last()?;
+    let asked = |_: &VersionPair<'_>| Pair::new(BTreeSet::from([at]), BTreeSet::new());
+    observer.begin(Some(Step::Retry));
+    let answer = |made: &Function, derived: &Derived, scope: Scope| match scope {
+        Scope::Pair => Answer::of_pair(certify_pair(module, made, derived)),
+        Scope::Entries => {
+            let made =
+                certify_at(module, made, derived, level, asked, &mut super::NoObserver).entries;
+            Answer::of_level(&made)
+        }
+    };
+    let mut search = Search::new(module, base, pipeline, retry, &answer);
+    let given_up = search.run_whole();
+    observer.begin(None);
+    if given_up.is_empty() {
+        return None;
+    }
+    let mut fuel = Fuel::UNLIMITED.without(given_up.iter().map(|g| g.plan).collect());
+    let derived = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
+    let made = certify_at(module, base, &derived, level, asked, observer);
+    made.entries.forward.mapping.entry(at)?;
+    Some(SecuredPoint { derived, made, given_up })
+}
+
+/// The counts of verdicts over all levels and both directions.
+fn counts(certified: &Certified) -> CheckCounts {
+    let mut counts = CheckCounts::default();
+    for made in &certified.levels {
+        counts.merge(&made.forward.checked());
+        counts.merge(&made.backward.checked());
+    }
+    counts
+}
+
+fn dropped(made: &CertifiedLevel) -> usize {
+    made.forward.rejected.len() + made.backward.rejected.len()
+}
+
+/// The number of reachable points without an accepted entry, over all levels.
+fn missing(certified: &Certified) -> usize {
+    certified.levels.iter().map(Answer::missing_at).sum()
+}
