@@ -70,6 +70,11 @@ impl CheckCounts {
         self.refuted += u64::from(verdict.is_refuted());
     }
 
+    /// The number of dropped entries.
+    pub fn all_dropped(&self) -> u64 {
+        self.dropped.values().sum()
+    }
+
     /// Adds the counts of other entries.
     pub fn merge(&mut self, other: &CheckCounts) {
         self.points += other.points;
@@ -99,6 +104,18 @@ pub struct Certified {
     pub certificate: Certificate,
     /// The requested levels, lowest first.
     pub levels: Vec<CertifiedLevel>,
+}
+
+impl Certified {
+    /// Counts of the verdicts on all entries of all levels, dropped ones included.
+    pub fn checked(&self) -> CheckCounts {
+        let mut checked = CheckCounts::default();
+        for made in &self.levels {
+            checked.merge(&made.forward.checked());
+            checked.merge(&made.backward.checked());
+        }
+        checked
+    }
 }
 
 /// Makes the mappings between a base and a version derived from it, at the given levels, and keeps

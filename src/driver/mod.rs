@@ -44,8 +44,7 @@ pub enum Step {
 
 impl Step {
     /// Every kind of step.
-    pub const ALL: [Step; 5] =
-        [Step::Optimize, Step::Replay, Step::Map, Step::Check, Step::Retry];
+    pub const ALL: [Step; 5] = [Step::Optimize, Step::Replay, Step::Map, Step::Check, Step::Retry];
 }
 
 /// Observes the steps of the driver, so that an embedder can measure times. The library reads no

@@ -8,8 +8,8 @@ mod search;
 
 use super::certified::certify_pair;
 use super::{
-    Certified, CertifiedLevel, CertifiedPoints, CheckCounts, Derived, Observer, Step, Vigilance,
-    certify, certify_at, derive_within,
+    Certified, CertifiedPoints, CheckCounts, Derived, Observer, Step, Vigilance, certify,
+    certify_at, derive_within,
 };
 use ir::edit::Fuel;
 use ir::{Function, Module, Point};
@@ -70,8 +70,8 @@ pub struct GivenUp {
 pub struct Retried {
     /// The rewrites that the version lacks, by number. Empty if no entry was dropped.
     pub given_up: Vec<GivenUp>,
-    /// The verdicts on the entries of the whole pipeline's version.
-    pub without: CheckCounts,
+    /// The verdicts on the entries of the whole pipeline's version. `None` if the retry is off.
+    pub without: Option<CheckCounts>,
     /// The number of versions that the search made and judged.
     pub probes: u64,
 }
@@ -83,10 +83,17 @@ pub struct Recipe<'a> {
     pub pipeline: &'a Pipeline,
     /// Whether each version is verified and each log replayed.
     pub vigilance: Vigilance,
-    /// The levels of the mappings.
+    /// The levels of the mappings, lowest first. The retry is for the entries of the last.
     pub levels: &'a [Level],
     /// The bounds of the retry.
     pub retry: Retry,
+}
+
+impl<'a> Recipe<'a> {
+    /// Versions verified, logs replayed, and the usual bounds of the retry.
+    pub fn new(pipeline: &'a Pipeline, levels: &'a [Level]) -> Recipe<'a> {
+        Recipe { pipeline, vigilance: Vigilance::On, levels, retry: Retry::default() }
+    }
 }
 
 /// A version and its proved mappings.
@@ -122,11 +129,11 @@ pub fn derive_certified(
     let mut fuel = Fuel::UNLIMITED;
     let derived = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
     let certified = certify(module, base, &derived, levels, observer);
-    let without = counts(&certified);
+    let without = (retry.rewrites > 0).then(|| certified.checked());
     let whole = Retried { given_up: Vec::new(), without, probes: 0 };
-    // The highest level with dropped entries has the most entries to win.
-    let level = certified.levels.iter().rev().find(|made| dropped(made) > 0).map(|l| l.level);
-    let (Some(level), true) = (level, retry.rewrites > 0) else {
+    let first = certified.levels.last().map(|made| (made.level, Answer::of_level(made)));
+    let lossy = first.filter(|(_, answer)| answer.drops() && retry.rewrites > 0);
+    let Some((level, first)) = lossy else {
         return Secured { derived, certified, retried: whole };
     };
     observer.begin(Some(Step::Retry));
@@ -138,8 +145,7 @@ pub fn derive_certified(
         }
     };
     let mut search = Search::new(module, base, pipeline, retry, &answer);
-    let first = certified.levels.iter().find(|made| made.level == level).map(Answer::of_level);
-    let given_up = search.run(first.expect("the level was made"), fuel.planned());
+    let given_up = search.run(first, fuel.planned());
     let retried = Retried { given_up, probes: search.probes(), ..whole };
     observer.begin(None);
     if retried.given_up.is_empty() {
@@ -149,7 +155,7 @@ pub fn derive_certified(
     let mut fuel = Fuel::UNLIMITED.without(numbers);
     let fewer = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
     let better = certify(module, base, &fewer, levels, observer);
-    // The search looked at one level; the others must not lose.
+    // The search judged the highest level alone. The certificate now explains the others too.
     if missing(&better) < missing(&certified) {
         Secured { derived: fewer, certified: better, retried }
     } else {
@@ -228,21 +234,7 @@ pub fn derive_certified_at(
     Some(SecuredPoint { derived, made, given_up })
 }
 
-/// The counts of verdicts over all levels and both directions.
-fn counts(certified: &Certified) -> CheckCounts {
-    let mut counts = CheckCounts::default();
-    for made in &certified.levels {
-        counts.merge(&made.forward.checked());
-        counts.merge(&made.backward.checked());
-    }
-    counts
-}
-
-fn dropped(made: &CertifiedLevel) -> usize {
-    made.forward.rejected.len() + made.backward.rejected.len()
-}
-
-/// The number of reachable points without an accepted entry, over all levels.
+/// The number of reachable points without an accepted entry at the highest level.
 fn missing(certified: &Certified) -> usize {
-    certified.levels.iter().map(Answer::missing_at).sum()
+    certified.levels.last().map_or(0, |made| Answer::of_level(made).missing())
 }

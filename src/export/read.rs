@@ -46,7 +46,10 @@ pub struct Exported<'t> {
 pub struct ExportedFunction<'t> {
     /// The escaped name of the function.
     pub name: &'t str,
-    /// The number of the line that names the function.
+    /// The numbers of the rewrites that the version after lacks
+    /// ([`crate::driver::derive_without`]).
+    pub left_out: BTreeSet<u64>,
+    /// The number of the last line before `lines`.
     first: usize,
     lines: Vec<&'t str>,
 }
@@ -84,14 +87,26 @@ pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
                 return Err(error(number, "the file lists the function twice"));
             }
             (Some(name), false) => {
-                functions.push(ExportedFunction { name, first: number, lines: Vec::new() });
+                let (left_out, lines) = (BTreeSet::new(), Vec::new());
+                functions.push(ExportedFunction { name, left_out, first: number, lines });
                 open = true;
             }
             (Some(_), true) => {
                 return Err(error(number, "a function begins before the previous one ends"));
             }
             (None, true) if line == "end" => open = false,
-            (None, true) => functions.last_mut().expect("one is open").lines.push(line),
+            (None, true) => {
+                let function = functions.last_mut().expect("one is open");
+                match line.strip_prefix("left-out ") {
+                    Some(rewrite) if function.lines.is_empty() => {
+                        let rewrite = rewrite.parse();
+                        let wrong = |_| error(number, "expected the number of a rewrite");
+                        function.left_out.insert(rewrite.map_err(wrong)?);
+                        function.first = number;
+                    }
+                    _ => function.lines.push(line),
+                }
+            }
             (None, false) => return Err(error(number, "expected `function NAME`")),
         }
     }

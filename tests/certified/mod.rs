@@ -3,6 +3,7 @@
 
 mod addresses;
 mod files;
+mod retry;
 
 use check::relate;
 use check::verdict::{Check, Options, Verdict};

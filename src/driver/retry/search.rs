@@ -6,7 +6,9 @@
 //! finds one. The rewrites behind it are then searched in the same way, without it.
 
 use super::{GivenUp, Retry};
-use crate::driver::{CertifiedLevel, Derived, NoObserver, Vigilance, derive_within};
+use crate::driver::{
+    CertifiedLevel, CertifiedMapping, Derived, NoObserver, Vigilance, derive_within,
+};
 use check::verdict::{Check, Verdict};
 use ir::edit::Fuel;
 use ir::{Function, Module, Point};
@@ -43,25 +45,25 @@ impl Answer {
 
     pub(super) fn of_level(made: &CertifiedLevel) -> Answer {
         let sides = [&made.forward, &made.backward];
-        let mut verdicts = sides.iter().flat_map(|m| &m.rejected).map(|(_, verdict)| verdict);
+        let mut verdicts = sides.iter().flat_map(|m| lost(m)).map(|(_, verdict)| verdict);
         let first = verdicts.next();
         let is_unrelated = first.is_some_and(|first| verdicts.all(|verdict| verdict == first))
             && sides.iter().all(|m| m.mapping.is_empty());
         Answer {
-            dropped: sides.map(|m| m.rejected.iter().map(|(point, _)| *point).collect()),
-            missing: Answer::missing_at(made),
+            dropped: sides.map(|m| lost(m).map(|(point, _)| point).collect()),
+            missing: sides.iter().map(|m| lost(m).count() + m.unmapped.len()).sum(),
             is_unrelated,
-            check: first.and_then(Verdict::finding).map(|finding| finding.check),
+            check: first.and_then(|verdict| verdict.finding()).map(|finding| finding.check),
         }
     }
 
     /// The number of reachable points without an accepted entry.
-    pub(super) fn missing_at(made: &CertifiedLevel) -> usize {
-        let sides = [&made.forward, &made.backward];
-        sides.iter().map(|m| m.rejected.len() + m.unmapped.len()).sum()
+    pub(super) fn missing(&self) -> usize {
+        self.missing
     }
 
-    fn drops(&self) -> bool {
+    /// Whether an entry is dropped that a run may need.
+    pub(super) fn drops(&self) -> bool {
         self.is_unrelated || self.dropped.iter().any(|points| !points.is_empty())
     }
 
@@ -70,6 +72,15 @@ impl Answer {
         let pairs = self.dropped.iter().zip(&other.dropped);
         self.is_unrelated || pairs.into_iter().any(|(mine, theirs)| !mine.is_disjoint(theirs))
     }
+}
+
+/// The dropped entries of a mapping. An entry at a point that the checker finds unreachable is not
+/// lost: no run asks for it (`entries_that_no_run_needs_cost_nothing`).
+fn lost(made: &CertifiedMapping) -> impl Iterator<Item = (Point, Verdict)> {
+    let is_lost = |verdict: &Verdict| {
+        verdict.finding().is_some_and(|finding| finding.check != Check::SourceReached)
+    };
+    made.rejected.iter().copied().filter(move |(_, verdict)| is_lost(verdict))
 }
 
 /// Judges a version against the base.
@@ -151,8 +162,7 @@ impl<'a> Search<'a> {
         given_up: &[GivenUp],
     ) -> Result<GivenUp, Exhausted> {
         // Without mappings, probes are several times cheaper.
-        let is_pair =
-            whole.is_unrelated && self.probe(end, given_up, Scope::Pair)?.0.is_unrelated;
+        let is_pair = whole.is_unrelated && self.probe(end, given_up, Scope::Pair)?.0.is_unrelated;
         let scope = if is_pair { Scope::Pair } else { Scope::Entries };
         if from.0 != scope {
             *from = (scope, 0);
@@ -168,8 +178,7 @@ impl<'a> Search<'a> {
                 good = middle;
             }
         }
-        let [before, after] =
-            [good, bad].map(|limit| self.derive(limit, given_up).0);
+        let [before, after] = [good, bad].map(|limit| self.derive(limit, given_up).0);
         let actions = after.log.actions();
         let same = before.log.actions().iter().zip(actions).take_while(|(a, b)| a == b).count();
         // Equal logs make equal versions, of which not one alone drops entries.
