@@ -5,8 +5,9 @@ use ir::edit::{Editor, Pass, check_replay};
 use ir::{Function, Imm, Inst, InstSpec, Module, Opcode, Point};
 use osier::driver::{
     Certified, Format, NoObserver, Recipe, Retry, Secured, Vigilance, certify, derive,
-    derive_certified, derive_certified_at, derive_without, load,
+    derive_certified, derive_certified_at, derive_without, load, recheck,
 };
+use osier::export;
 use osr::Level;
 use passes::Pipeline;
 use std::collections::BTreeSet;
@@ -173,6 +174,43 @@ fn a_version_without_rewrites_is_made_again_with_the_same_ids() {
     let derived = derive_without(&again, base, &pipeline(), &left_out, &mut NoObserver);
     assert_eq!(made.derived.function.same_as(&derived.function), Ok(()));
     assert_eq!(made.derived.function.history(), derived.function.history());
+}
+
+/// The mappings of a version without two rewrites, as a file: the reader finds the numbers, and
+/// every entry holds. Without the numbers, or with others, the file describes another version.
+#[test]
+fn a_file_names_the_rewrites_left_out() {
+    let made = secured(&module(["eight", "eight"]), &pipeline(), Retry::default());
+    let again = module(["eight", "eight"]);
+    let (_, base) = again.defined().next().expect("one function");
+    let highest = made.certified.levels.last().expect("levels");
+    let mappings = [&highest.forward, &highest.backward].map(|m| (&*m.mapping, &m.facts));
+    let left_out: Vec<u64> = made.retried.given_up.iter().map(|g| g.plan).collect();
+    let mut text = export::header("no name", "avail", 1);
+    let versions = [base, &made.derived.function];
+    export::write(&mut text, versions, &left_out, &made.certified.certificate, mappings);
+    let judged = |text: &str| {
+        let file = export::read(text)?;
+        let function = &file.functions[0];
+        let (left_out, observer) = (&function.left_out, &mut NoObserver);
+        // A reader has a family of its own.
+        let again = module(["eight", "eight"]);
+        let (_, base) = again.defined().next().expect("one function");
+        let derived = derive_without(&again, base, &pipeline(), left_out, observer);
+        let parts = function.parts([base, &derived.function])?;
+        Ok::<_, export::ReadError>(recheck(&again, base, &derived.function, &parts, observer))
+    };
+    let counts = judged(&text).expect("a written file can be read");
+    assert!(counts.all_dropped() == 0 && counts.held > 30, "{counts:?}");
+    let record = format!("left-out {}\n", left_out[1]);
+    assert!(text.contains(&record), "{text}");
+    let error = judged(&text.replace(&record, "")).expect_err("another version");
+    assert!(error.what.contains("another version after"), "{error}");
+    for wrong in ["", "one", "-1", "18446744073709551616"] {
+        let error = judged(&text.replace(&record, &format!("left-out {wrong}\n")));
+        let error = error.expect_err("no number");
+        assert_eq!((error.line, &*error.what), (7, "expected the number of a rewrite"));
+    }
 }
 
 #[test]
