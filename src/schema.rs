@@ -271,6 +271,8 @@ pub struct FunctionReport {
     pub checked: CheckCounts,
     /// The rewrites that the version lacks, so that entries hold.
     pub given_up: Vec<GivenUp>,
+    /// Their number: of each stretch, the rewrites that the passes announced.
+    pub refused: u64,
     /// The verdicts if no rewrite were given up. `null` with `--no-retry`.
     pub without_retry: Option<CheckCounts>,
 }
@@ -371,7 +373,7 @@ pub struct Totals {
     /// functions.
     pub checked: CheckCounts,
     /// The number of rewrites given up, so that entries hold.
-    pub given_up: u64,
+    pub refused: u64,
     /// The verdicts if no rewrite were given up. `null` with `--no-retry`.
     pub without_retry: Option<CheckCounts>,
 }
@@ -469,6 +471,8 @@ pub struct CheckedFunction {
     /// The rewrites that the version lacks, so that entries hold. Empty for the mapping of a file,
     /// which tells their numbers alone.
     pub given_up: Vec<GivenUp>,
+    /// Their number: of each stretch, the rewrites that the passes announced.
+    pub refused: u64,
     /// The verdicts if no rewrite were given up. `null` with `--no-retry`, and for the mappings of
     /// a file.
     pub without_retry: Option<CheckCounts>,

@@ -66,7 +66,7 @@ fn retry(case: &Case, base: &Function, (first, last): (usize, usize), figures: &
     let checked = made.certified.checked();
     let unreached = checked.dropped.get(Check::SourceReached.name()).copied().unwrap_or(0);
     figures.retried += 1;
-    figures.given_up += made.retried.given_up.len() as u64;
+    figures.given_up += made.retried.refused;
     figures.still_dropped += checked.all_dropped() - unreached;
 }
 

@@ -17,14 +17,17 @@ use osr::{Level, VersionPair};
 use passes::Pipeline;
 use search::{Answer, Scope, Search};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use transition::Pair;
 
 /// The bounds of the search for rewrites to give up. Both are counts, so that every run gives up
 /// the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retry {
-    /// The most rewrites that one function gives up.
+    /// The most rewrites that one function gives up one by one.
     pub rewrites: usize,
+    /// Whether whole stretches of rewrites may be given up if that many do not suffice.
+    pub stretches: bool,
     /// The most work of the probes for one function, in instructions of both versions. A probe
     /// makes a version, its mappings, and the verdicts on them. A probe of a pair that is not
     /// proved as a whole makes no mappings, and counts a quarter.
@@ -33,26 +36,29 @@ pub struct Retry {
 
 impl Retry {
     /// No rewrite is given up.
-    pub const OFF: Retry = Retry { rewrites: 0, work: 0 };
+    pub const OFF: Retry = Retry { rewrites: 0, stretches: false, work: 0 };
 
     /// For a program that waits: about as long as the mappings of a function of 20,000
     /// instructions take.
-    pub const BRIEF: Retry = Retry { rewrites: 2, work: 40_000 };
+    pub const BRIEF: Retry = Retry { rewrites: 2, stretches: false, work: 40_000 };
 }
 
 impl Default for Retry {
-    /// Up to 16 rewrites. The work is that of about a minute.
+    /// Eight single rewrites, and then stretches. The work is that of about half a minute.
     fn default() -> Retry {
-        Retry { rewrites: 16, work: 1_000_000 }
+        Retry { rewrites: 8, stretches: true, work: 500_000 }
     }
 }
 
-/// A rewrite that the driver left out, so that entries hold.
+/// A rewrite, or a stretch of rewrites, that the driver left out, so that entries hold.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct GivenUp {
-    /// The number of the rewrite among all that the pipeline announces, earlier ones left out
+    /// The number of the first rewrite among all that the pipeline announces, earlier ones left out
     /// included ([`Fuel`]).
     pub plan: u64,
+    /// The number of rewrites: 1, or a bound on those of a stretch. The fields below are about the
+    /// first.
+    pub count: u64,
     /// The pass.
     pub pass: &'static str,
     /// The rule under which the pass announces the rewrite.
@@ -65,11 +71,25 @@ pub struct GivenUp {
     pub check: &'static str,
 }
 
+impl GivenUp {
+    /// The numbers of the rewrites.
+    pub fn numbers(&self) -> Range<u64> {
+        self.plan..self.plan.saturating_add(self.count)
+    }
+}
+
+/// The numbers of all these rewrites.
+fn numbers(given_up: &[GivenUp]) -> impl Iterator<Item = Range<u64>> {
+    given_up.iter().map(GivenUp::numbers)
+}
+
 /// The work of the search for rewrites to give up.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Retried {
     /// The rewrites that the version lacks, by number. Empty if no entry was dropped.
     pub given_up: Vec<GivenUp>,
+    /// The number of rewrites that the passes announced and that were left out.
+    pub refused: u64,
     /// The verdicts on the entries of the whole pipeline's version. `None` if the retry is off.
     pub without: Option<CheckCounts>,
     /// The number of versions that the search made and judged.
@@ -108,14 +128,16 @@ pub struct Secured {
 }
 
 /// Runs a pipeline over one function and makes the mappings between the base and the version, as
-/// [`super::derive()`] and [`certify()`] do. If the checker drops entries, the driver bisects for
-/// the first rewrite after which they are dropped, leaves it out, and goes on until no entry is
-/// dropped or a bound is reached. The answer is the version with the fewest reachable points
-/// without an entry; among equal ones, the one that gives up least. It is never worse than the
-/// version of the whole pipeline.
+/// [`super::derive()`] and [`certify()`] do. If the checker drops entries of the
+/// highest level, the driver searches for a rewrite after which they are dropped, leaves it out,
+/// and goes on until no entry is dropped. If several rewrites do not suffice, it leaves out
+/// stretches that grow. The answer is the version with the fewest reachable points without an
+/// entry; among equal ones, the first one tried. If a bound is reached and most points of that
+/// version have no entry, the driver leaves out all rewrites behind those of which it knows that
+/// they drop none. The version is never worse than that of the whole pipeline.
 ///
 /// Cost: nothing more if no entry is dropped. Otherwise, for each rewrite given up, as many probes
-/// as the logarithm of the number of rewrites, within the bounds.
+/// as the logarithm of its distance from the one before, within the bounds.
 ///
 /// # Panics
 /// Like [`super::derive()`].
@@ -130,7 +152,7 @@ pub fn derive_certified(
     let derived = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
     let certified = certify(module, base, &derived, levels, observer);
     let without = (retry.rewrites > 0).then(|| certified.checked());
-    let whole = Retried { given_up: Vec::new(), without, probes: 0 };
+    let whole = Retried { given_up: Vec::new(), refused: 0, without, probes: 0 };
     let first = certified.levels.last().map(|made| (made.level, Answer::of_level(made)));
     let lossy = first.filter(|(_, answer)| answer.drops() && retry.rewrites > 0);
     let Some((level, first)) = lossy else {
@@ -151,12 +173,12 @@ pub fn derive_certified(
     if retried.given_up.is_empty() {
         return Secured { derived, certified, retried };
     }
-    let numbers = retried.given_up.iter().map(|g| g.plan).collect();
-    let mut fuel = Fuel::UNLIMITED.without(numbers);
+    let mut fuel = Fuel::UNLIMITED.without(numbers(&retried.given_up));
     let fewer = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
     let better = certify(module, base, &fewer, levels, observer);
     // The search judged the highest level alone. The certificate now explains the others too.
     if missing(&better) < missing(&certified) {
+        let retried = Retried { refused: fuel.refused(), ..retried };
         Secured { derived: fewer, certified: better, retried }
     } else {
         Secured { derived, certified, retried: Retried { given_up: Vec::new(), ..retried } }
@@ -173,7 +195,7 @@ pub fn derive_without(
     module: &Module,
     base: &Function,
     pipeline: &Pipeline,
-    left_out: &BTreeSet<u64>,
+    left_out: &[Range<u64>],
     observer: &mut dyn Observer,
 ) -> Derived {
     let whole = super::derive(module, base, pipeline, Vigilance::On, observer);
@@ -181,7 +203,7 @@ pub fn derive_without(
         return whole;
     }
     // The ids of the whole pipeline's version are taken, here as there.
-    let mut fuel = Fuel::UNLIMITED.without(left_out.clone());
+    let mut fuel = Fuel::UNLIMITED.without(left_out.iter().cloned());
     derive_within(module, base, pipeline, Vigilance::On, &mut fuel, observer)
 }
 
@@ -227,7 +249,7 @@ pub fn derive_certified_at(
     if given_up.is_empty() {
         return None;
     }
-    let mut fuel = Fuel::UNLIMITED.without(given_up.iter().map(|g| g.plan).collect());
+    let mut fuel = Fuel::UNLIMITED.without(numbers(&given_up));
     let derived = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
     let made = certify_at(module, base, &derived, level, asked, observer);
     made.entries.forward.mapping.entry(at)?;

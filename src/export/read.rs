@@ -7,6 +7,7 @@ use ir::rules::RULES;
 use ir::{Block, Function, Global, Imm, Memory, Opcode, Point, Table, Type, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 use transition::VersionKey;
 use transition::certificate::{
     By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind,
@@ -48,7 +49,7 @@ pub struct ExportedFunction<'t> {
     pub name: &'t str,
     /// The numbers of the rewrites that the version after lacks
     /// ([`crate::driver::derive_without`]).
-    pub left_out: BTreeSet<u64>,
+    pub left_out: Vec<Range<u64>>,
     /// The number of the last line before `lines`.
     first: usize,
     lines: Vec<&'t str>,
@@ -87,7 +88,7 @@ pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
                 return Err(error(number, "the file lists the function twice"));
             }
             (Some(name), false) => {
-                let (left_out, lines) = (BTreeSet::new(), Vec::new());
+                let (left_out, lines) = (Vec::new(), Vec::new());
                 functions.push(ExportedFunction { name, left_out, first: number, lines });
                 open = true;
             }
@@ -99,9 +100,8 @@ pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
                 let function = functions.last_mut().expect("one is open");
                 match line.strip_prefix("left-out ") {
                     Some(rewrite) if function.lines.is_empty() => {
-                        let rewrite = rewrite.parse();
-                        let wrong = |_| error(number, "expected the number of a rewrite");
-                        function.left_out.insert(rewrite.map_err(wrong)?);
+                        let wrong = || error(number, "expected two numbers of rewrites");
+                        function.left_out.push(range(rewrite).ok_or_else(wrong)?);
                         function.first = number;
                     }
                     _ => function.lines.push(line),
@@ -123,6 +123,12 @@ pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
         )),
         _ => Ok(Exported { pipeline, level, functions }),
     }
+}
+
+/// The range of two numbers with a blank between.
+fn range(words: &str) -> Option<Range<u64>> {
+    let (start, end) = words.split_once(' ')?;
+    Some(start.parse().ok()?..end.parse().ok()?)
 }
 
 impl ExportedFunction<'_> {

@@ -4,6 +4,7 @@ use super::{DIRECTIONS, MAGIC, SIDES};
 use ir::rules::RULES;
 use ir::{Function, Imm, Point};
 use std::fmt::{Display, Write};
+use std::ops::Range;
 use transition::certificate::{
     By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind,
 };
@@ -22,19 +23,19 @@ pub fn escaped(name: &str) -> String {
 
 /// Writes one function: both versions, the certificate, and the mappings with their facts, forward
 /// and backward. `left_out` are the numbers of the rewrites given up
-/// ([`crate::driver::GivenUp::plan`]). Facts are in the order of entries. Cost: linear in the
+/// ([`crate::driver::GivenUp::numbers`]). Facts are in the order of entries. Cost: linear in the
 /// output.
 pub fn write(
     out: &mut String,
     versions: [&Function; 2],
-    left_out: &[u64],
+    left_out: &[Range<u64>],
     certificate: &Certificate,
     mappings: [(&Mapping, &MappingFacts); 2],
 ) {
     let mut writer = MappingWriter { out };
     writer.line(format_args!("function {}", escaped(versions[0].name())));
-    for number in left_out {
-        writer.line(format_args!("left-out {number}"));
+    for Range { start, end } in left_out {
+        writer.line(format_args!("left-out {start} {end}"));
     }
     for (side, f) in SIDES.iter().zip(versions) {
         writer.line(format_args!("version {side}"));

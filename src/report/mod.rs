@@ -44,6 +44,7 @@ pub fn function_report(base: &Function, secured: &Secured, level: Level) -> Func
         backward,
         checked: certified.checked(),
         given_up: retried.given_up.clone(),
+        refused: retried.refused,
         without_retry: retried.without.clone(),
     }
 }

@@ -98,7 +98,7 @@ pub(super) fn sections(report: &Report) -> Vec<Section> {
             )),
         ]);
         let given_up = report.functions.iter().map(|f| (f.name.as_str(), f.given_up.as_slice()));
-        sections.extend(given_up_section(given_up));
+        sections.extend(given_up_section(report.totals.refused, given_up));
         sections.extend([
             Section::Table(functions(report)),
             Section::Terms(legend()),
@@ -133,7 +133,8 @@ pub fn check_text(check: &CheckReport) -> String {
         lines.extend(checked_table(&name, &function.checked, without).lines());
     }
     let given_up = check.functions.iter().map(|f| (f.name.as_str(), f.given_up.as_slice()));
-    if let Some(section) = given_up_section(given_up) {
+    let refused = check.functions.iter().map(|f| f.refused).sum();
+    if let Some(section) = given_up_section(refused, given_up) {
         lines.push(String::new());
         lines.extend(section.lines());
     }
@@ -164,16 +165,20 @@ const MOST_GIVEN_UP: usize = 24;
 
 /// A list of the rewrites given up, function by function. `None` if there are none.
 fn given_up_section<'f>(
+    refused: u64,
     functions: impl Iterator<Item = (&'f str, &'f [GivenUp])>,
 ) -> Option<Section> {
     let all: Vec<(&str, &GivenUp)> =
         functions.flat_map(|(name, given_up)| given_up.iter().map(move |g| (name, g))).collect();
     let mut table = TextTable::new(LABEL, &[14]);
-    table.row("rewrites given up", [grouped(all.len() as u64)]);
+    table.row("rewrites given up", [grouped(refused)]);
     for (name, g) in all.iter().take(MOST_GIVEN_UP) {
-        let what = format!("  @{name}: {}/{}, a{} {}", g.pass, g.rule, g.action, g.text);
-        table.line(&shortened(&what, WIDTH));
-        table.line(&format!("    after it failed: {}", g.check));
+        let name = shortened(name, WIDTH / 2);
+        table.line(&format!("  @{name}: {}/{}, then {} failed", g.pass, g.rule, g.check));
+        table.line(&shortened(&format!("    a{} {}", g.action, g.text), WIDTH));
+        if g.count > 1 {
+            table.line("    and a stretch of rewrites behind it");
+        }
     }
     if let Some(more) = all.len().checked_sub(MOST_GIVEN_UP).filter(|more| *more > 0) {
         table.line(&format!("  and {} more: see --format json", grouped(more as u64)));

@@ -16,7 +16,7 @@ pub(super) fn totals(functions: &[FunctionReport]) -> Totals {
         totals.opt.merge(&function.opt);
         totals.actions.merge(&function.actions);
         totals.checked.merge(&function.checked);
-        totals.given_up += function.given_up.len() as u64;
+        totals.refused += function.refused;
         if let Some(without) = &function.without_retry {
             totals.without_retry.get_or_insert_default().merge(without);
         }

@@ -4,13 +4,12 @@
 use ir::edit::{Editor, Pass, check_replay};
 use ir::{Function, Imm, Inst, InstSpec, Module, Opcode, Point};
 use osier::driver::{
-    Certified, Format, NoObserver, Recipe, Retry, Secured, Vigilance, certify, derive,
+    Certified, Format, GivenUp, NoObserver, Recipe, Retry, Secured, Vigilance, certify, derive,
     derive_certified, derive_certified_at, derive_without, load, recheck,
 };
 use osier::export;
 use osr::Level;
 use passes::Pipeline;
-use std::collections::BTreeSet;
 use verify::generate::{Weights, generate};
 
 /// Makes products with 8 shifts. No rule of `ir::rules` says that they are equal.
@@ -140,15 +139,47 @@ fn the_search_ends_at_its_bounds_and_is_never_worse() {
     let without = lost(&secured(&module, &pipeline(), Retry::OFF));
     for rewrites in 0..4 {
         for work in [0, 1, 100, 400, 1_000, 2_000, 4_000] {
-            let made = secured(&module, &pipeline(), Retry { rewrites, work });
-            assert!(made.retried.given_up.len() <= rewrites);
-            assert!(lost(&made).1 <= without.1, "{rewrites} rewrites, {work} work");
-            assert!(made.retried.probes <= work, "a probe costs at least one");
+            for stretches in [false, true] {
+                let retry = Retry { rewrites, stretches, work };
+                let made = secured(&module, &pipeline(), retry);
+                assert!(stretches || made.retried.given_up.len() <= rewrites);
+                assert!(lost(&made).1 <= without.1, "{retry:?}");
+                assert!(made.retried.probes <= work, "a probe costs at least one");
+                // The pair is not proved as a whole. No function is left without entries.
+                assert!(rewrites == 0 || !stretches || lost(&made).1 == 0, "{retry:?}");
+            }
         }
     }
     // One of two rewrites alone does not help where the pair stays unproved.
-    let one = secured(&module, &pipeline(), Retry { rewrites: 1, ..Retry::default() });
+    let retry = Retry { rewrites: 1, stretches: false, ..Retry::default() };
+    let one = secured(&module, &pipeline(), retry);
     assert!(one.retried.given_up.is_empty() || lost(&one).1 < without.1);
+}
+
+/// More unprovable rewrites than the driver gives up one by one, each between others: stretches
+/// that double end the search after as many rounds as the logarithm of their number.
+#[test]
+fn stretches_are_given_up_where_single_rewrites_do_not_suffice() {
+    let products: String = (0..60)
+        .map(|n| format!("  %p{n} = mul.i32 %i, %eight\n  %q{n} = add.i32 %p{n}, %k{n}\n  global_set.i32 @g, %q{n}\n"))
+        .collect();
+    let constants: String = (0..60).map(|n| format!("  %k{n} = const.i32 {n}\n")).collect();
+    let text = format!(
+        "global @g: mut i32 = 0\nfunc @f(%n: i32) -> i32 {{\nstart:\n  %eight = const.i32 8\n{constants}  jump head(%n)\nhead(%i: i32):\n{products}  br_if %q7, head(%q9), done\ndone:\n  return %q9\n}}"
+    );
+    let module = load(Format::Oir, text.as_bytes()).expect("well-formed");
+    // Without merging of equal products first.
+    let pipeline = Pipeline::of(vec![&SHIFTS]);
+    let without = secured(&module, &pipeline, Retry::OFF);
+    assert!(without.certified.levels.iter().all(|l| l.forward.mapping.is_empty()));
+    let made = secured(&module, &pipeline, Retry::default());
+    assert_eq!(lost(&made), (0, 0));
+    let stretches = made.retried.given_up.iter().filter(|g| g.count > 1).count();
+    assert!((1..8).contains(&stretches), "{:?}", made.retried);
+    assert_eq!(made.retried.refused, 60);
+    let retry = Retry { stretches: false, ..Retry::default() };
+    let singles = secured(&module, &pipeline, retry);
+    assert!(singles.retried.given_up.is_empty(), "nothing is gained: {:?}", singles.retried);
 }
 
 #[test]
@@ -167,7 +198,7 @@ fn nothing_is_given_up_where_nothing_is_dropped() {
 #[test]
 fn a_version_without_rewrites_is_made_again_with_the_same_ids() {
     let made = secured(&module(["eight", "eight"]), &pipeline(), Retry::default());
-    let left_out: BTreeSet<u64> = made.retried.given_up.iter().map(|g| g.plan).collect();
+    let left_out: Vec<_> = made.retried.given_up.iter().map(GivenUp::numbers).collect();
     assert_eq!(left_out.len(), 2);
     let again = module(["eight", "eight"]);
     let (_, base) = again.defined().next().expect("one function");
@@ -185,7 +216,7 @@ fn a_file_names_the_rewrites_left_out() {
     let (_, base) = again.defined().next().expect("one function");
     let highest = made.certified.levels.last().expect("levels");
     let mappings = [&highest.forward, &highest.backward].map(|m| (&*m.mapping, &m.facts));
-    let left_out: Vec<u64> = made.retried.given_up.iter().map(|g| g.plan).collect();
+    let left_out: Vec<_> = made.retried.given_up.iter().map(GivenUp::numbers).collect();
     let mut text = export::header("no name", "avail", 1);
     let versions = [base, &made.derived.function];
     export::write(&mut text, versions, &left_out, &made.certified.certificate, mappings);
@@ -202,14 +233,14 @@ fn a_file_names_the_rewrites_left_out() {
     };
     let counts = judged(&text).expect("a written file can be read");
     assert!(counts.all_dropped() == 0 && counts.held > 30, "{counts:?}");
-    let record = format!("left-out {}\n", left_out[1]);
+    let record = format!("left-out {} {}\n", left_out[1].start, left_out[1].end);
     assert!(text.contains(&record), "{text}");
     let error = judged(&text.replace(&record, "")).expect_err("another version");
     assert!(error.what.contains("another version after"), "{error}");
-    for wrong in ["", "one", "-1", "18446744073709551616"] {
+    for wrong in ["", "1", "one 2", "1 -1", "1 2 3", "1 18446744073709551616"] {
         let error = judged(&text.replace(&record, &format!("left-out {wrong}\n")));
         let error = error.expect_err("no number");
-        assert_eq!((error.line, &*error.what), (7, "expected the number of a rewrite"));
+        assert_eq!((error.line, &*error.what), (7, "expected two numbers of rewrites"));
     }
 }
 
@@ -310,8 +341,8 @@ fn generated_programs_keep_their_entries() {
             assert_eq!(made.retried.without, Some(whole.checked()));
             assert_eq!(dropped == 0, made.retried.probes == 0);
             (before, after) = (before + dropped, after + left);
-            given_up += made.retried.given_up.len();
-            actions += made.derived.log.len();
+            given_up += made.retried.refused;
+            actions += made.derived.log.len() as u64;
         }
     }
     assert!(before > 100 && after == 0, "{before} dropped, {after} with the retry");

@@ -117,6 +117,7 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
             name: base.name().to_owned(),
             checked: made.certified.checked(),
             given_up: made.retried.given_up,
+            refused: made.retried.refused,
             without_retry: made.retried.without,
         }
     };

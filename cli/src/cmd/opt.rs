@@ -11,7 +11,9 @@ use super::select::Selection;
 use clap::ValueEnum;
 use ir::text::{print_function, print_module};
 use ir::{Function, Module};
-use osier::driver::{NoObserver, Recipe, Secured, Vigilance, derive, derive_certified, optimize};
+use osier::driver::{
+    GivenUp, NoObserver, Recipe, Secured, Vigilance, derive, derive_certified, optimize,
+};
 use osier::{export, listing};
 use osr::Level;
 use passes::Pipeline;
@@ -91,7 +93,7 @@ fn emitted(args: &Args, module: &Module, base: &Function) -> String {
         Emit::Listing => listing::mappings(module, base, &derived, &certified),
         Emit::Mapping => {
             let mut text = String::new();
-            let left_out: Vec<u64> = retried.given_up.iter().map(|g| g.plan).collect();
+            let left_out: Vec<_> = retried.given_up.iter().map(GivenUp::numbers).collect();
             for made in &certified.levels {
                 let mappings = [&made.forward, &made.backward].map(|m| (&*m.mapping, &m.facts));
                 let versions = [base, &derived.function];

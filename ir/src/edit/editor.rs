@@ -7,8 +7,8 @@ use crate::entity::{Block, Inst, Value};
 use crate::function::Function;
 use crate::inst::{Edge, InstData, InstSpec};
 use crate::types::Type;
-use std::collections::BTreeSet;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::panic::Location;
 
 /// A pass: it reads the function, decides, and changes the function through the editor.
@@ -30,7 +30,7 @@ pub trait Pass {
 /// The whole rewrites that the passes of a pipeline may still make.
 ///
 /// Each announcement of a rewrite ([`Editor::plan`]) has a number: the count of announcements before
-/// it, over all passes that share this fuel. The fuel grants those below a limit, except for a set
+/// it, over all passes that share this fuel. The fuel grants those below a limit, except for ranges
 /// of numbers that it leaves out. Equal functions, passes and fuels lead to equal announcements up
 /// to the first one that two fuels answer differently. So a failure can be bisected to one rewrite,
 /// and the pipeline can run again without it.
@@ -38,22 +38,36 @@ pub trait Pass {
 pub struct Fuel {
     limit: u64,
     planned: u64,
-    left_out: BTreeSet<u64>,
+    /// The number of rewrites left out so far.
+    refused: u64,
+    /// Ascending, not empty, and apart from each other.
+    left_out: Vec<Range<u64>>,
 }
 
 impl Fuel {
     /// As many rewrites as the passes find.
-    pub const UNLIMITED: Fuel = Fuel { limit: u64::MAX, planned: 0, left_out: BTreeSet::new() };
+    pub const UNLIMITED: Fuel =
+        Fuel { limit: u64::MAX, planned: 0, refused: 0, left_out: Vec::new() };
 
     /// At most this many rewrites.
     pub fn rewrites(count: u64) -> Fuel {
         Fuel { limit: count, ..Fuel::UNLIMITED }
     }
 
-    /// The same fuel without the rewrites of these numbers. They count toward the limit.
+    /// The same fuel without the rewrites of these numbers, ranges in any order. They count toward
+    /// the limit.
     #[must_use]
-    pub fn without(self, left_out: BTreeSet<u64>) -> Fuel {
-        Fuel { left_out, ..self }
+    pub fn without(self, left_out: impl IntoIterator<Item = Range<u64>>) -> Fuel {
+        let mut ranges: Vec<Range<u64>> = left_out.into_iter().filter(|r| !r.is_empty()).collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        ranges.dedup_by(|next, range| {
+            let is_joined = next.start <= range.end;
+            if is_joined {
+                range.end = range.end.max(next.end);
+            }
+            is_joined
+        });
+        Fuel { left_out: ranges, ..self }
     }
 
     /// The number of rewrites left.
@@ -67,13 +81,20 @@ impl Fuel {
         self.planned
     }
 
+    /// The number of rewrites left out so far.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
     /// Answers the next announcement.
     fn grant(&mut self) -> bool {
         if self.planned == self.limit {
             return false;
         }
-        let is_left_out = !self.left_out.is_empty() && self.left_out.contains(&self.planned);
+        let before = self.left_out.partition_point(|range| range.end <= self.planned);
+        let is_left_out = self.left_out.get(before).is_some_and(|r| r.contains(&self.planned));
         self.planned += 1;
+        self.refused += u64::from(is_left_out);
         !is_left_out
     }
 }

@@ -4,8 +4,12 @@
 //! of no rewrites leads to the base, of which every entry is proved. So between it and the whole
 //! there is a rewrite after which entries are dropped, and before which they are not. Bisection
 //! finds one. The rewrites behind it are then searched in the same way, without it.
+//!
+//! Often a later pass finds the same equality again, a few rewrites further on. So the next search
+//! begins with short steps. Where that goes on, single rewrites do not suffice: each next round
+//! leaves out twice as many.
 
-use super::{GivenUp, Retry};
+use super::{GivenUp, Retry, numbers};
 use crate::driver::{
     CertifiedLevel, CertifiedMapping, Derived, NoObserver, Vigilance, derive_within,
 };
@@ -31,6 +35,8 @@ pub(super) struct Answer {
     dropped: [BTreeSet<Point>; 2],
     /// The number of reachable points without an accepted entry.
     missing: usize,
+    /// The number of accepted entries.
+    held: usize,
     /// Whether the pair as a whole is not proved, as far as one can tell from its entries.
     is_unrelated: bool,
     /// The first failed check.
@@ -52,6 +58,7 @@ impl Answer {
         Answer {
             dropped: sides.map(|m| lost(m).map(|(point, _)| point).collect()),
             missing: sides.iter().map(|m| lost(m).count() + m.unmapped.len()).sum(),
+            held: sides.iter().map(|m| m.mapping.len()).sum(),
             is_unrelated,
             check: first.and_then(|verdict| verdict.finding()).map(|finding| finding.check),
         }
@@ -65,6 +72,11 @@ impl Answer {
     /// Whether an entry is dropped that a run may need.
     pub(super) fn drops(&self) -> bool {
         self.is_unrelated || self.dropped.iter().any(|points| !points.is_empty())
+    }
+
+    /// Whether the answer is about the pair without mappings.
+    fn is_pair_alone(&self) -> bool {
+        self.is_unrelated && self.missing == 0
     }
 
     /// Whether an entry is dropped at a point at which the other answer drops one.
@@ -98,7 +110,16 @@ pub(super) struct Search<'a> {
     ask: &'a Ask<'a>,
     work: u64,
     probes: u64,
+    /// The rewrites before this one drop no entry of the kind that was searched last, once those
+    /// given up are left out.
+    from: (Scope, u64),
 }
+
+/// The most rounds in which stretches are given up: each doubles the stretch.
+const STRETCHES: usize = 32;
+
+/// The length of a stretch that goes on to the end of the pipeline.
+const REST: u64 = 1 << 32;
 
 impl<'a> Search<'a> {
     pub(super) fn new(
@@ -108,7 +129,8 @@ impl<'a> Search<'a> {
         retry: Retry,
         ask: &'a Ask<'a>,
     ) -> Search<'a> {
-        Search { module, base, pipeline, retry, ask, work: 0, probes: 0 }
+        let from = (Scope::Pair, 0);
+        Search { module, base, pipeline, retry, ask, work: 0, probes: 0, from }
     }
 
     pub(super) fn probes(&self) -> u64 {
@@ -127,64 +149,97 @@ impl<'a> Search<'a> {
     /// sets of rewrites that the search tries, it is the one that leaves the fewest points without
     /// an entry. Empty if no set is better than giving up nothing.
     pub(super) fn run(&mut self, whole: Answer, planned: u64) -> Vec<GivenUp> {
-        let mut best: (usize, Vec<GivenUp>) = (whole.missing, Vec::new());
+        let mut best: (Answer, Vec<GivenUp>) = (whole.clone(), Vec::new());
         let mut given_up: Vec<GivenUp> = Vec::new();
         let (mut now, mut end) = (whole, planned);
-        // The rewrites before this one drop no entry of the kind that was searched last.
-        let mut from = (Scope::Pair, 0);
-        // A search that starts anew may find one rewrite again, so the rounds are bounded too.
-        for _ in 0..2 * self.retry.rewrites {
-            if !now.drops() || given_up.len() >= self.retry.rewrites {
+        let stretches = if self.retry.stretches { STRETCHES } else { 0 };
+        for round in 0..self.retry.rewrites + stretches {
+            if !now.drops() {
                 break;
             }
-            let Ok(found) = self.first_to_blame(&mut from, end, &now, &given_up) else { break };
-            from.1 = found.plan + 1;
+            let Ok(found) = self.first_to_blame(end, &now, &given_up) else {
+                // A bound is reached. A function is not left without entries.
+                let is_without = self.retry.stretches && best.0.missing > best.0.held;
+                return if is_without { self.tail(given_up, &best.0) } else { best.1 };
+            };
             // The numbers of later rewrites are those of a pipeline that makes this one.
             given_up.retain(|earlier| earlier.plan < found.plan);
-            given_up.push(found);
-            let Ok((answer, planned)) = self.probe(u64::MAX, &given_up, Scope::Entries) else {
-                break;
-            };
+            let count = 1 << (round + 1).saturating_sub(self.retry.rewrites);
+            self.from.1 = found.plan + count;
+            given_up.push(GivenUp { count, ..found });
+            let Ok((answer, planned)) = self.judge(&now, &given_up) else { continue };
             (now, end) = (answer, planned);
-            if now.missing < best.0 {
-                best = (now.missing, given_up.clone());
+            if now.missing < best.0.missing && !now.is_pair_alone() {
+                best = (now.clone(), given_up.clone());
             }
         }
         best.1
     }
 
+    /// Judges the version without the rewrites given up. If the pair as a whole was not proved
+    /// before, the pair is asked for first: a probe without mappings is several times cheaper.
+    fn judge(&mut self, before: &Answer, given_up: &[GivenUp]) -> Result<(Answer, u64), Exhausted> {
+        if before.is_unrelated && self.from.0 == Scope::Pair {
+            let (answer, planned) = self.probe(u64::MAX, given_up, Scope::Pair)?;
+            if answer.is_unrelated {
+                return Ok((answer, planned));
+            }
+        }
+        self.probe(u64::MAX, given_up, Scope::Entries)
+    }
+
+    /// Gives up all rewrites behind those of which the search knows that they drop no entry.
+    fn tail(&self, mut given_up: Vec<GivenUp>, best: &Answer) -> Vec<GivenUp> {
+        let plan = self.from.1;
+        given_up.retain(|earlier| earlier.plan < plan);
+        let named = self.named(plan, plan + 1, &given_up, best.check);
+        given_up.extend(named.map(|named| GivenUp { count: REST, ..named }));
+        given_up
+    }
+
     /// Finds a rewrite after which entries are dropped, and before which they are not.
     fn first_to_blame(
         &mut self,
-        from: &mut (Scope, u64),
         end: u64,
         whole: &Answer,
         given_up: &[GivenUp],
     ) -> Result<GivenUp, Exhausted> {
-        // Without mappings, probes are several times cheaper.
-        let is_pair = whole.is_unrelated && self.probe(end, given_up, Scope::Pair)?.0.is_unrelated;
+        let is_pair = whole.is_unrelated
+            && (whole.is_pair_alone() || self.probe(end, given_up, Scope::Pair)?.0.is_unrelated);
         let scope = if is_pair { Scope::Pair } else { Scope::Entries };
-        if from.0 != scope {
-            *from = (scope, 0);
+        if self.from.0 != scope {
+            self.from = (scope, 0);
         }
-        let (mut good, mut bad) = (from.1, end);
-        let mut check = whole.check;
-        while bad - good > 1 {
-            let middle = good + (bad - good) / 2;
+        let mut step = if self.from.1 > 0 { 1 } else { u64::MAX };
+        let (mut bad, mut check) = (end, whole.check);
+        while bad.saturating_sub(self.from.1) > 1 {
+            let middle = self.from.1 + step.min((bad - self.from.1) / 2);
             let (answer, _) = self.probe(middle, given_up, scope)?;
             if answer.shares_a_drop(whole) {
-                (bad, check) = (middle, answer.check);
+                (bad, check, step) = (middle, answer.check, u64::MAX);
             } else {
-                good = middle;
+                (self.from.1, step) = (middle, step.saturating_mul(4));
             }
         }
+        self.named(self.from.1, bad, given_up, check).ok_or(Exhausted)
+    }
+
+    /// The rewrite that one more step of fuel makes. `None` if it has no action, which no rewrite
+    /// after which entries are dropped lacks: equal logs make equal versions.
+    fn named(
+        &self,
+        good: u64,
+        bad: u64,
+        given_up: &[GivenUp],
+        check: Option<Check>,
+    ) -> Option<GivenUp> {
         let [before, after] = [good, bad].map(|limit| self.derive(limit, given_up).0);
         let actions = after.log.actions();
         let same = before.log.actions().iter().zip(actions).take_while(|(a, b)| a == b).count();
-        // Equal logs make equal versions, of which not one alone drops entries.
-        let action = actions.get(same).ok_or(Exhausted)?;
-        Ok(GivenUp {
+        let action = actions.get(same)?;
+        Some(GivenUp {
             plan: good,
+            count: 1,
             pass: action.origin().pass(),
             rule: action.origin().rule(),
             action: same,
@@ -215,8 +270,7 @@ impl<'a> Search<'a> {
     /// ids of versions do not depend on the number of probes, and do not grow with it.
     fn derive(&self, limit: u64, given_up: &[GivenUp]) -> (Derived, u64) {
         let base = self.base.fork();
-        let left_out: BTreeSet<u64> = given_up.iter().map(|g| g.plan).collect();
-        let mut fuel = Fuel::rewrites(limit).without(left_out);
+        let mut fuel = Fuel::rewrites(limit).without(numbers(given_up));
         let (off, observer) = (Vigilance::Off, &mut NoObserver);
         let derived = derive_within(self.module, &base, self.pipeline, off, &mut fuel, observer);
         (derived, fuel.planned())
