@@ -107,15 +107,6 @@ impl Function {
         &self.family
     }
 
-    /// A copy of this version in a family of its own. The ids that this family has drawn so far are
-    /// taken there; from then on both families draw the same ids, for different entities. So no
-    /// version of one may meet a version of the other. For versions that are made on trial and
-    /// dropped: they leave no gap in the ids of this family. Cost: linear in the function.
-    #[must_use]
-    pub fn fork(&self) -> Function {
-        Function { family: self.family.fork(), ..self.clone() }
-    }
-
     /// The number of actions between the base of the family and this version. An analysis keeps the
     /// stamp of the function that it was computed on.
     pub fn stamp(&self) -> u64 {

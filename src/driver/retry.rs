@@ -1,5 +1,5 @@
-//! Derives a version and makes its mappings together. Where the checker does not accept entries, the
-//! driver finds the rewrite to blame, leaves it out, and does both again.
+//! Derives a version and makes its mappings together. Where the checker drops entries, the driver
+//! finds the rewrite to blame, leaves it out, and does both again.
 //!
 //! A version without a few rewrites is a little slower than the best one. A version without entries
 //! cannot be entered in the middle, or not left where an assumption fails.
@@ -15,7 +15,7 @@ use ir::edit::Fuel;
 use ir::{Function, Module, Point};
 use osr::{Level, VersionPair};
 use passes::Pipeline;
-use search::{Answer, Scope, Search};
+use search::{Answer, ProbeScope, RewriteSearch};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use transition::Pair;
@@ -132,9 +132,9 @@ pub struct Secured {
 /// highest level, the driver searches for a rewrite after which they are dropped, leaves it out,
 /// and goes on until no entry is dropped. If several rewrites do not suffice, it leaves out
 /// stretches that grow. The answer is the version with the fewest reachable points without an
-/// entry; among equal ones, the first one tried. If a bound is reached and most points of that
-/// version have no entry, the driver leaves out all rewrites behind those of which it knows that
-/// they drop none. The version is never worse than that of the whole pipeline.
+/// entry; among equal ones, the first one tried. Suppose that a bound is reached, and most points of
+/// that version have no entry. The driver then leaves out the rest of the pipeline behind the last
+/// prefix that was found to drop none. The version is never worse than that of the whole pipeline.
 ///
 /// Cost: nothing more if no entry is dropped. Otherwise, for each rewrite given up, as many probes
 /// as the logarithm of its distance from the one before, within the bounds.
@@ -159,14 +159,14 @@ pub fn derive_certified(
         return Secured { derived, certified, retried: whole };
     };
     observer.begin(Some(Step::Retry));
-    let answer = |made: &Function, derived: &Derived, scope: Scope| match scope {
-        Scope::Pair => Answer::of_pair(certify_pair(module, made, derived)),
-        Scope::Entries => {
+    let answer = |made: &Function, derived: &Derived, scope: ProbeScope| match scope {
+        ProbeScope::Pair => Answer::of_pair(certify_pair(module, made, derived)),
+        ProbeScope::Entries => {
             let certified = certify(module, made, derived, &[level], &mut super::NoObserver);
             Answer::of_level(&certified.levels[0])
         }
     };
-    let mut search = Search::new(module, base, pipeline, retry, &answer);
+    let mut search = RewriteSearch::new(module, base, pipeline, retry, &answer);
     let given_up = search.run(first, fuel.planned());
     let retried = Retried { given_up, probes: search.probes(), ..whole };
     observer.begin(None);
@@ -186,8 +186,8 @@ pub fn derive_certified(
 }
 
 /// Runs a pipeline over one function without some rewrites, by number. The version is the one that
-/// [`derive_certified`] made when it gave up these rewrites, with the same ids, provided that no
-/// other version of the family was made before. Without numbers, this is [`super::derive()`].
+/// [`derive_certified`] made when it gave up these rewrites. It has the same ids if neither call
+/// found other versions of the family. Without numbers, this is [`super::derive()`].
 ///
 /// # Panics
 /// Like [`super::derive()`].
@@ -235,15 +235,15 @@ pub fn derive_certified_at(
     let level = *levels.last()?;
     let asked = |_: &VersionPair<'_>| Pair::new(BTreeSet::from([at]), BTreeSet::new());
     observer.begin(Some(Step::Retry));
-    let answer = |made: &Function, derived: &Derived, scope: Scope| match scope {
-        Scope::Pair => Answer::of_pair(certify_pair(module, made, derived)),
-        Scope::Entries => {
+    let answer = |made: &Function, derived: &Derived, scope: ProbeScope| match scope {
+        ProbeScope::Pair => Answer::of_pair(certify_pair(module, made, derived)),
+        ProbeScope::Entries => {
             let made =
                 certify_at(module, made, derived, level, asked, &mut super::NoObserver).entries;
             Answer::of_level(&made)
         }
     };
-    let mut search = Search::new(module, base, pipeline, retry, &answer);
+    let mut search = RewriteSearch::new(module, base, pipeline, retry, &answer);
     let given_up = search.run_whole();
     observer.begin(None);
     if given_up.is_empty() {

@@ -29,11 +29,11 @@ pub trait Pass {
 
 /// The whole rewrites that the passes of a pipeline may still make.
 ///
-/// Each announcement of a rewrite ([`Editor::plan`]) has a number: the count of announcements before
-/// it, over all passes that share this fuel. The fuel grants those below a limit, except for ranges
-/// of numbers that it leaves out. Equal functions, passes and fuels lead to equal announcements up
-/// to the first one that two fuels answer differently. So a failure can be bisected to one rewrite,
-/// and the pipeline can run again without it.
+/// Each announcement of a rewrite ([`Editor::plan`]) has a number: the count of earlier ones, over
+/// all passes that share this fuel. The fuel grants those below a limit, except for numbers that it
+/// leaves out. Equal functions, passes and fuels lead to equal announcements up to the first one
+/// that two fuels answer differently. So a failure can be bisected to one rewrite, and the pipeline
+/// can run again without it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fuel {
     limit: u64,

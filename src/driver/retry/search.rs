@@ -1,9 +1,8 @@
 //! The search for the rewrites to give up.
 //!
 //! A prefix of the rewrites leads to a version too: the fuel stops the pipeline there. The prefix
-//! of no rewrites leads to the base, of which every entry is proved. So between it and the whole
-//! there is a rewrite after which entries are dropped, and before which they are not. Bisection
-//! finds one. The rewrites behind it are then searched in the same way, without it.
+//! of no rewrites leads to the base, of which every entry is proved. So some rewrite in between is
+//! the first to drop entries. Bisection finds one with this property. The rewrites behind it are then searched in the same way, without it.
 //!
 //! Often a later pass finds the same equality again, a few rewrites further on. So the next search
 //! begins with short steps. Where that goes on, single rewrites do not suffice: each next round
@@ -21,7 +20,7 @@ use std::collections::BTreeSet;
 
 /// The question that a probe asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Scope {
+pub(super) enum ProbeScope {
     /// Whether the pair is proved as a whole, without mappings.
     Pair,
     /// Which entries are dropped.
@@ -96,13 +95,13 @@ fn lost(made: &CertifiedMapping) -> impl Iterator<Item = (Point, Verdict)> {
 }
 
 /// Judges a version against the base.
-pub(super) type Ask<'a> = dyn Fn(&Function, &Derived, Scope) -> Answer + 'a;
+pub(super) type Ask<'a> = dyn Fn(&Function, &Derived, ProbeScope) -> Answer + 'a;
 
 /// The bounds of the search have been reached.
 struct Exhausted;
 
 /// A search on one function.
-pub(super) struct Search<'a> {
+pub(super) struct RewriteSearch<'a> {
     module: &'a Module,
     base: &'a Function,
     pipeline: &'a Pipeline,
@@ -112,7 +111,7 @@ pub(super) struct Search<'a> {
     probes: u64,
     /// The rewrites before this one drop no entry of the kind that was searched last, once those
     /// given up are left out.
-    from: (Scope, u64),
+    from: (ProbeScope, u64),
 }
 
 /// The most rounds in which stretches are given up: each doubles the stretch.
@@ -121,25 +120,25 @@ const STRETCHES: usize = 32;
 /// The length of a stretch that goes on to the end of the pipeline.
 const REST: u64 = 1 << 32;
 
-impl<'a> Search<'a> {
+impl<'a> RewriteSearch<'a> {
     pub(super) fn new(
         module: &'a Module,
         base: &'a Function,
         pipeline: &'a Pipeline,
         retry: Retry,
         ask: &'a Ask<'a>,
-    ) -> Search<'a> {
-        let from = (Scope::Pair, 0);
-        Search { module, base, pipeline, retry, ask, work: 0, probes: 0, from }
+    ) -> RewriteSearch<'a> {
+        let from = (ProbeScope::Pair, 0);
+        RewriteSearch { module, base, pipeline, retry, ask, work: 0, probes: 0, from }
     }
 
     pub(super) fn probes(&self) -> u64 {
         self.probes
     }
 
-    /// Like [`Search::run`], for a version that has not been judged yet.
+    /// Like [`RewriteSearch::run`], for a version that has not been judged yet.
     pub(super) fn run_whole(&mut self) -> Vec<GivenUp> {
-        let Ok((answer, planned)) = self.probe(u64::MAX, &[], Scope::Entries) else {
+        let Ok((answer, planned)) = self.probe(u64::MAX, &[], ProbeScope::Entries) else {
             return Vec::new();
         };
         self.run(answer, planned)
@@ -179,13 +178,13 @@ impl<'a> Search<'a> {
     /// Judges the version without the rewrites given up. If the pair as a whole was not proved
     /// before, the pair is asked for first: a probe without mappings is several times cheaper.
     fn judge(&mut self, before: &Answer, given_up: &[GivenUp]) -> Result<(Answer, u64), Exhausted> {
-        if before.is_unrelated && self.from.0 == Scope::Pair {
-            let (answer, planned) = self.probe(u64::MAX, given_up, Scope::Pair)?;
+        if before.is_unrelated && self.from.0 == ProbeScope::Pair {
+            let (answer, planned) = self.probe(u64::MAX, given_up, ProbeScope::Pair)?;
             if answer.is_unrelated {
                 return Ok((answer, planned));
             }
         }
-        self.probe(u64::MAX, given_up, Scope::Entries)
+        self.probe(u64::MAX, given_up, ProbeScope::Entries)
     }
 
     /// Gives up all rewrites behind those of which the search knows that they drop no entry.
@@ -205,8 +204,9 @@ impl<'a> Search<'a> {
         given_up: &[GivenUp],
     ) -> Result<GivenUp, Exhausted> {
         let is_pair = whole.is_unrelated
-            && (whole.is_pair_alone() || self.probe(end, given_up, Scope::Pair)?.0.is_unrelated);
-        let scope = if is_pair { Scope::Pair } else { Scope::Entries };
+            && (whole.is_pair_alone()
+                || self.probe(end, given_up, ProbeScope::Pair)?.0.is_unrelated);
+        let scope = if is_pair { ProbeScope::Pair } else { ProbeScope::Entries };
         if self.from.0 != scope {
             self.from = (scope, 0);
         }
@@ -224,8 +224,8 @@ impl<'a> Search<'a> {
         self.named(self.from.1, bad, given_up, check).ok_or(Exhausted)
     }
 
-    /// The rewrite that one more step of fuel makes. `None` if it has no action, which no rewrite
-    /// after which entries are dropped lacks: equal logs make equal versions.
+    /// The rewrite that one more step of fuel makes. `None` if it has no action. A rewrite to blame
+    /// has one: equal logs make equal versions.
     fn named(
         &self,
         good: u64,
@@ -254,14 +254,14 @@ impl<'a> Search<'a> {
         &mut self,
         limit: u64,
         given_up: &[GivenUp],
-        scope: Scope,
+        scope: ProbeScope,
     ) -> Result<(Answer, u64), Exhausted> {
         if self.work >= self.retry.work {
             return Err(Exhausted);
         }
         let (derived, planned) = self.derive(limit, given_up);
         let size = (self.base.inst_count() + derived.function.inst_count()) as u64;
-        self.work += if scope == Scope::Pair { size.div_ceil(4) } else { size };
+        self.work += if scope == ProbeScope::Pair { size.div_ceil(4) } else { size };
         self.probes += 1;
         Ok(((self.ask)(self.base, &derived, scope), planned))
     }
