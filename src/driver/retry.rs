@@ -128,13 +128,13 @@ pub struct Secured {
 }
 
 /// Runs a pipeline over one function and makes the mappings between the base and the version, as
-/// [`super::derive()`] and [`certify()`] do. If the checker drops entries of the
-/// highest level, the driver searches for a rewrite after which they are dropped, leaves it out,
-/// and goes on until no entry is dropped. If several rewrites do not suffice, it leaves out
-/// stretches that grow. The answer is the version with the fewest reachable points without an
-/// entry; among equal ones, the first one tried. Suppose that a bound is reached, and most points of
-/// that version have no entry. The driver then leaves out the rest of the pipeline behind the last
-/// prefix that was found to drop none. The version is never worse than that of the whole pipeline.
+/// [`super::derive()`] and [`certify()`] do. If the checker drops entries of the highest level, the
+/// driver searches for a rewrite after which they are dropped, leaves it out, and goes on until no
+/// entry is dropped. If several rewrites do not suffice, it leaves out stretches that grow. The
+/// answer is the version with the fewest reachable points without an entry; among equal ones, the
+/// first one tried. Suppose that a bound is reached, and most points of that version have no entry.
+/// The driver then leaves out the rest of the pipeline behind the last prefix that was found to
+/// drop none. The version is never worse than that of the whole pipeline.
 ///
 /// Cost: nothing more if no entry is dropped. Otherwise, for each rewrite given up, as many probes
 /// as the logarithm of its distance from the one before, within the bounds.

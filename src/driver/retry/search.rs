@@ -2,7 +2,8 @@
 //!
 //! A prefix of the rewrites leads to a version too: the fuel stops the pipeline there. The prefix
 //! of no rewrites leads to the base, of which every entry is proved. So some rewrite in between is
-//! the first to drop entries. Bisection finds one with this property. The rewrites behind it are then searched in the same way, without it.
+//! the first to drop entries. Bisection finds one with this property. The rewrites behind it are
+//! then searched in the same way, without it.
 //!
 //! Often a later pass finds the same equality again, a few rewrites further on. So the next search
 //! begins with short steps. Where that goes on, single rewrites do not suffice: each next round
