@@ -7,7 +7,7 @@
 //! and fires an entry in each direction.
 
 use osier::check::Checked;
-use osier::driver::{self, Format, Vigilance, certify, derive, load};
+use osier::driver::{self, Format, Recipe, derive_certified, load};
 use osier::interp::{Limits, Machine, NoHost, PauseAtMarks, Run, VersionId};
 use osier::ir::cfg::Cfg;
 use osier::ir::loops::LoopForest;
@@ -48,12 +48,14 @@ const ARGS: [u64; 2] = [1000, 7];
 fn main() -> Result<(), Box<dyn Error>> {
     let module = load(Format::Oir, PROGRAM).map_err(|error| error.in_file("sum.oir"))?;
     let (func, base) = module.defined().next().ok_or("the module defines no function")?;
-    let optimized =
-        derive(&module, base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
 
-    // The mappings in both directions: at most one entry for each point. The driver returns the
-    // proved entries; it drops and counts the others.
-    let certified = certify(&module, base, &optimized, &[Level::Avail], &mut driver::NoObserver);
+    // The version, and the mappings in both directions: at most one entry for each point. The
+    // driver returns the proved entries. Where the checker does not accept one, the driver gives
+    // up the rewrite to blame; `retried` names these.
+    let (pipeline, levels) = (Pipeline::default(), [Level::Avail]);
+    let recipe = Recipe::new(&pipeline, &levels);
+    let made = derive_certified(&module, base, &recipe, &mut driver::NoObserver);
+    let (optimized, certified) = (&made.derived, &made.certified);
     let maps = certified.levels.first().ok_or("one level was asked for")?;
     for (way, maps) in [("base to opt", &maps.forward), ("opt to base", &maps.backward)] {
         let (entries, points) = (maps.mapping.len(), maps.points - maps.unreachable);

@@ -11,7 +11,7 @@ pub use explain::{
     Replayed, SetValue, UnprovedPlace, Why,
 };
 
-use crate::driver::CheckCounts;
+use crate::driver::{CheckCounts, GivenUp};
 use ir::edit::Action;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::BTreeMap;
@@ -269,6 +269,12 @@ pub struct FunctionReport {
     pub backward: DirectionFigures,
     /// The verdicts of the checker on entries of both directions at all levels.
     pub checked: CheckCounts,
+    /// The rewrites that the version lacks, so that entries hold.
+    pub given_up: Vec<GivenUp>,
+    /// Their number: of each stretch, the rewrites that the passes announced.
+    pub refused: u64,
+    /// The verdicts if no rewrite were given up. `null` with `--no-retry`.
+    pub without_retry: Option<CheckCounts>,
 }
 
 impl FunctionReport {
@@ -366,6 +372,10 @@ pub struct Totals {
     /// The verdicts of the checker on entries of both directions at all levels, in the changed
     /// functions.
     pub checked: CheckCounts,
+    /// The number of rewrites given up, so that entries hold.
+    pub refused: u64,
+    /// The verdicts if no rewrite were given up. `null` with `--no-retry`.
+    pub without_retry: Option<CheckCounts>,
 }
 
 impl Totals {
@@ -426,6 +436,8 @@ pub struct Time {
     pub map: f64,
     /// The time to check the mappings.
     pub check: f64,
+    /// The time to search for the rewrites to give up.
+    pub retry: f64,
 }
 
 /// The document that `osier check` prints.
@@ -436,6 +448,9 @@ pub struct CheckReport {
     /// The sums over all functions.
     #[serde(flatten)]
     pub checked: CheckCounts,
+    /// The verdicts if no rewrite were given up, over all functions. `null` with `--no-retry`, and
+    /// for the mappings of a file.
+    pub without_retry: Option<CheckCounts>,
     /// The checked functions, in module order.
     pub functions: Vec<CheckedFunction>,
     /// Whether the command was interrupted. The document then covers the functions that were
@@ -455,6 +470,14 @@ pub struct CheckedFunction {
     pub checked: CheckCounts,
     /// The first places at which the versions are not proved alike. Empty for mappings of a file.
     pub unproved: Vec<UnprovedPlace>,
+    /// The rewrites that the version lacks, so that entries hold. Empty for the mapping of a file,
+    /// which tells their numbers alone.
+    pub given_up: Vec<GivenUp>,
+    /// Their number: of each stretch, the rewrites that the passes announced.
+    pub refused: u64,
+    /// The verdicts if no rewrite were given up. `null` with `--no-retry`, and for the mappings of
+    /// a file.
+    pub without_retry: Option<CheckCounts>,
 }
 
 /// The document that `osier run --stats` writes.

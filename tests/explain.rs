@@ -2,7 +2,9 @@
 //! programs, and count the answers as the report does.
 
 use ir::{Function, Module};
-use osier::driver::{Derived, NoObserver, Vigilance, certify, derive};
+use osier::driver::{
+    NoObserver, Recipe, Retry, Secured, Vigilance, certify, derive, derive_certified,
+};
 use osier::explain::{Question, explain, text};
 use osier::report::{UNBLAMED, UNPROVED, function_report};
 use osier::schema::{DirectionFigures, Explanation, LEVELS, PointAnswer, PointStatus, SCHEMA};
@@ -42,6 +44,13 @@ fn programs(seeds: std::ops::Range<u64>) -> Vec<(String, Module, Pipeline)> {
     programs
 }
 
+/// The version of the whole pipeline, with the mappings of every level.
+fn secured(module: &Module, base: &Function, pipeline: &Pipeline) -> Secured {
+    let (vigilance, levels, retry) = (Vigilance::Off, &Level::ALL, Retry::OFF);
+    let recipe = Recipe { pipeline, vigilance, levels, retry };
+    derive_certified(module, base, &recipe, &mut NoObserver)
+}
+
 fn sum(counts: &BTreeMap<String, u64>) -> u64 {
     counts.values().sum()
 }
@@ -65,9 +74,9 @@ fn counts_by_reason_and_by_pass_add_up_at_every_level() {
     let (mut named, mut not_named) = ([0; LEVELS.len()], [0; LEVELS.len()]);
     for (name, module, pipeline) in programs(0..120) {
         for (_, base) in module.defined() {
-            let derived = derive(&module, base, &pipeline, Vigilance::Off, &mut NoObserver);
+            let secured = secured(&module, base, &pipeline);
             for (place, level) in levels() {
-                let report = function_report(&module, base, &derived, level, &mut NoObserver);
+                let report = function_report(base, &secured, level);
                 for (side, way) in [(&report.forward, "forward"), (&report.backward, "backward")] {
                     adds_up(side, place, &format!("{name} @{} {way} {level}", base.name()));
                     // The checker drops entries mostly in unreachable code, where no pass is to
@@ -127,6 +136,7 @@ fn explanation(base: &Function, answers: Vec<PointAnswer>) -> Explanation {
         pipeline: Vec::new(),
         level: String::new(),
         asked: String::new(),
+        given_up: Vec::new(),
         answers,
     }
 }
@@ -135,17 +145,16 @@ fn explanation(base: &Function, answers: Vec<PointAnswer>) -> Explanation {
 fn explain_all(
     module: &Module,
     base: &Function,
-    derived: &Derived,
+    Secured { derived, certified, .. }: &Secured,
     heading: Side,
     level: Level,
 ) -> Counted {
-    let certified = certify(module, base, derived, &Level::ALL, &mut NoObserver);
     let version = if heading == Side::Before { base } else { &derived.function };
     let mut counted = Counted::default();
     for inst in version.all_insts() {
         let question = Question { point: &inst.to_string(), headings: &[heading], level };
-        let answers = explain(module, base, derived, &certified, question)
-            .expect("the version has the point");
+        let answers =
+            explain(module, base, derived, certified, question).expect("the version has the point");
         counted.take(&answers[0]);
         let shown = text(&explanation(base, answers));
         let widest = shown.lines().map(|line| line.chars().count()).max();
@@ -158,15 +167,15 @@ fn explain_all(
 fn explanations_of_all_points_match_the_report() {
     for (name, module, pipeline) in programs(40..46) {
         for (_, base) in module.defined() {
-            let derived = derive(&module, base, &pipeline, Vigilance::Off, &mut NoObserver);
+            let secured = secured(&module, base, &pipeline);
             for (place, level) in
                 levels().filter(|(_, level)| matches!(level, Level::Live | Level::Avail))
             {
-                let report = function_report(&module, base, &derived, level, &mut NoObserver);
+                let report = function_report(base, &secured, level);
                 for (heading, side) in
                     [(Side::Before, &report.forward), (Side::After, &report.backward)]
                 {
-                    let counted = explain_all(&module, base, &derived, heading, level);
+                    let counted = explain_all(&module, base, &secured, heading, level);
                     assert_eq!(
                         counted,
                         Counted::of(side, place),

@@ -1,7 +1,7 @@
 //! The figures of a report over generated programs: they add up at every level, and each level of
 //! the chain has at least the entries of the one below.
 
-use osier::driver::{NoObserver, Vigilance, derive};
+use osier::driver::{NoObserver, Recipe, derive_certified};
 use osier::report::function_report;
 use osier::schema::{DirectionFigures, FunctionReport, LEVELS};
 use osr::Level;
@@ -33,8 +33,9 @@ fn reports(seed: u64, level: Level) -> Vec<FunctionReport> {
     let pipeline = passes::Pipeline::default();
     let bodies = program.module.defined();
     let report = |(_, base)| {
-        let derived = derive(&program.module, base, &pipeline, Vigilance::On, &mut NoObserver);
-        function_report(&program.module, base, &derived, level, &mut NoObserver)
+        let recipe = Recipe::new(&pipeline, &Level::ALL);
+        let secured = derive_certified(&program.module, base, &recipe, &mut NoObserver);
+        function_report(base, &secured, level)
     };
     bodies.map(report).collect()
 }

@@ -69,6 +69,14 @@ impl Relation<'_, '_> {
         self.product.unproved.all()
     }
 
+    /// Whether no run of a version reaches a point: it lies in code that constant conditions
+    /// exclude. `false` for a point that the version lacks.
+    pub fn is_unreachable(&self, side: Side, point: Point) -> bool {
+        let version = &self.product.versions[side];
+        let inst = point.inst();
+        version.f.has_inst(inst) && !version.live().has(version.f.inst_block(inst))
+    }
+
     /// Judges all entries of one mapping between the two versions; returns one verdict per entry,
     /// in the order of the mapping.
     ///

@@ -17,7 +17,10 @@ use super::versions::Mapped;
 use certify::Certifier;
 use check::relate;
 use check::verdict::{self, Check, Finding, Verdict};
+use ir::Function;
+use osier::driver::{NoObserver, Recipe, derive_certified};
 use osr::{Edge, Version, VersionPair};
+use passes::Pipeline;
 use std::collections::BTreeSet;
 use transition::Side;
 use transition::mapping::Mapping;
@@ -34,9 +37,13 @@ pub(super) fn run(
     let mut findings = Vec::new();
     for one in mapped {
         for (before, after) in pairs(one.built()) {
+            let dropped = figures.dropped();
             let refuted = judge_pair(case, one, (before, after), figures);
             let place = |version| one.family.at.iter().position(|v| *v == version).unwrap_or(0);
             let versions = (place(before), place(after));
+            if figures.dropped() > dropped {
+                retry(case, one.family.tree.function(before), versions, figures);
+            }
             let name = one.family.function(0).name();
             let finding = |text: String| FuzzFinding {
                 oracle: FuzzOracle::Certificates,
@@ -48,6 +55,20 @@ pub(super) fn run(
     }
     findings.truncate(super::judge::MAX_FINDINGS);
     if findings.is_empty() { Ok(()) } else { Err(findings) }
+}
+
+/// Makes the later version of a pair again, without the rewrites to blame for dropped entries. The
+/// driver verifies each version and replays each log; a panic is a finding.
+fn retry(case: &Case, base: &Function, (first, last): (usize, usize), figures: &mut Figures) {
+    let passes = case.steps[first..last].concat();
+    let (pipeline, levels) = (Pipeline::of(passes), [case.level]);
+    let recipe = Recipe::new(&pipeline, &levels);
+    let made = derive_certified(&case.module, base, &recipe, &mut NoObserver);
+    let checked = made.certified.checked();
+    let unreached = checked.dropped.get(Check::SourceReached.name()).copied().unwrap_or(0);
+    figures.retried += 1;
+    figures.given_up += made.retried.refused;
+    figures.still_dropped += checked.all_dropped() - unreached;
 }
 
 /// Every pair of versions with a built edge, the earlier version first.

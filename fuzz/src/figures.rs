@@ -50,6 +50,13 @@ pub struct Figures {
     pub unrelated: u64,
     /// The number of entries that the checker drops, by name of the failed check.
     pub dropped: BTreeMap<&'static str, u64>,
+    /// The number of pairs with dropped entries. For each, the driver made the later version again
+    /// without the rewrites to blame.
+    pub retried: u64,
+    /// The number of rewrites that it gave up there.
+    pub given_up: u64,
+    /// The number of entries of the versions so made that the checker drops.
+    pub still_dropped: u64,
     /// The number of points with a composed entry along the whole chain of versions.
     pub composed: u64,
     /// The number of points with an entry in the first mapping of the chain but no composed entry.
@@ -130,6 +137,9 @@ impl Figures {
             .dropped
             .iter()
             .for_each(|(check, count)| *self.dropped.entry(check).or_default() += count);
+        self.retried += other.retried;
+        self.given_up += other.given_up;
+        self.still_dropped += other.still_dropped;
         self.composed += other.composed;
         self.not_composed += other.not_composed;
         self.same_point += other.same_point;

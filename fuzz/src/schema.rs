@@ -86,6 +86,13 @@ pub struct FuzzFigures {
     pub unrelated: u64,
     /// The number of entries that the checker drops, by name of the failed check.
     pub dropped: BTreeMap<&'static str, u64>,
+    /// The number of pairs with dropped entries, whose later version was made again without the
+    /// rewrites to blame.
+    pub retried: u64,
+    /// The number of rewrites given up there.
+    pub given_up: u64,
+    /// The number of entries of the versions so made that the checker drops.
+    pub still_dropped: u64,
     /// The number of points with a composed entry along the whole chain of versions.
     pub composed: u64,
     /// The number of points with an entry in the first mapping of the chain but no composed entry.
@@ -230,6 +237,9 @@ impl From<&Figures> for FuzzFigures {
             unrelated: figures.unrelated,
             unreached: figures.unreached,
             dropped: figures.dropped.clone(),
+            retried: figures.retried,
+            given_up: figures.given_up,
+            still_dropped: figures.still_dropped,
             composed: figures.composed,
             not_composed: figures.not_composed,
             same_point: figures.same_point,

@@ -41,6 +41,11 @@ pub fn text(title: &str, figures: &Figures) -> String {
         let Figures { certified, unreached, .. } = figures;
         format!("{certified} entries, {dropped} dropped, {share}; {unreached} unreachable")
     });
+    if figures.retried > 0 {
+        let Figures { retried, given_up, still_dropped, .. } = figures;
+        let counts = format!("{given_up} rewrites given up, {still_dropped} entries dropped");
+        line("  retry", format!("{retried} pairs again: {counts}"));
+    }
     line("  covered", {
         let share = percent(figures.fired, figures.armed);
         format!("{} entries fired, {share} of all entries", figures.fired)

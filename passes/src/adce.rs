@@ -39,8 +39,17 @@ impl Pass for Adce {
     }
 
     fn run(&self, ed: &mut Editor<'_>) {
-        let dead = Dead::find(ed.func());
-        let _ = dead.remove_singly(ed) && dead.remove_cycles(ed);
+        let mut kept = BTreeSet::new();
+        loop {
+            let dead = Dead::find(ed.func(), &kept);
+            let refused = dead.remove_singly(ed).and_then(|()| dead.remove_cycles(ed));
+            let Err(refused) = refused else { return };
+            // The operands of a value that stays are live again.
+            kept.extend(refused);
+            if !ed.has_fuel() {
+                return;
+            }
+        }
     }
 }
 
@@ -50,12 +59,13 @@ fn is_root(function: &Function, inst: Inst) -> bool {
     !opcode.is_effect_free() || function.may_trap(inst)
 }
 
-/// The set of live values, by index: those that a root needs, directly or not. An argument of an
-/// edge is live if the parameter that receives it is.
-fn live_values(function: &Function) -> FixedBitSet {
+/// The set of live values, by index: those to keep, and those that a root or one of these needs,
+/// directly or not. An argument of an edge is live if the parameter that receives it is.
+fn live_values(function: &Function, kept: &BTreeSet<Value>) -> FixedBitSet {
     let mut live = FixedBitSet::with_capacity(function.value_bound());
     let roots = function.all_insts().filter(|i| is_root(function, *i));
-    let mut work: Vec<Value> = roots.flat_map(|i| function.inst(i).args.iter().copied()).collect();
+    let needed = roots.flat_map(|i| function.inst(i).args.iter());
+    let mut work: Vec<Value> = needed.chain(kept).copied().collect();
     while let Some(value) = work.pop() {
         if !live.put(value.index()) {
             work.extend(inputs(function, value));
@@ -85,8 +95,8 @@ struct Dead {
 }
 
 impl Dead {
-    fn find(function: &Function) -> Dead {
-        let live = live_values(function);
+    fn find(function: &Function, kept: &BTreeSet<Value>) -> Dead {
+        let live = live_values(function, kept);
         let mut dead =
             Dead { values: Vec::new(), set: FixedBitSet::with_capacity(function.value_bound()) };
         for block in function.blocks() {
@@ -100,9 +110,11 @@ impl Dead {
         dead
     }
 
-    /// Removes unused values, and the values that become unused thereby. Returns `false` if the
-    /// fuel runs out.
-    fn remove_singly(&self, ed: &mut Editor<'_>) -> bool {
+    /// Removes unused values, and the values that become unused thereby.
+    ///
+    /// # Errors
+    /// The first value whose removal is refused.
+    fn remove_singly(&self, ed: &mut Editor<'_>) -> Result<(), BTreeSet<Value>> {
         // Users mostly follow definitions, so popping the last value first frees the operands
         // early.
         let mut work = self.values.clone();
@@ -111,7 +123,7 @@ impl Dead {
                 continue;
             }
             if !ed.plan("unused") {
-                return false;
+                return Err(BTreeSet::from([value]));
             }
             let freed = inputs(ed.func(), value);
             match ed.func().value_def(value) {
@@ -120,22 +132,25 @@ impl Dead {
             }
             work.extend(freed.into_iter().filter(|v| self.set.contains(v.index())));
         }
-        true
+        Ok(())
     }
 
-    /// Removes the remaining dead values, each connected set of them as a whole. Returns `false` if
-    /// the fuel runs out.
-    fn remove_cycles(&self, ed: &mut Editor<'_>) -> bool {
+    /// Removes the remaining dead values, each connected set of them as a whole.
+    ///
+    /// # Errors
+    /// The first set whose removal is refused.
+    fn remove_cycles(&self, ed: &mut Editor<'_>) -> Result<(), BTreeSet<Value>> {
         for &value in &self.values {
             if !ed.func().has_value(value) {
                 continue;
             }
+            let members = self.connected(ed.func(), value);
             if !ed.plan("dead-cycle") {
-                return false;
+                return Err(members);
             }
             // The members use one another, so no order of single deletions is valid.
             let (mut params, mut insts) = (Vec::new(), Vec::new());
-            for member in self.connected(ed.func(), value) {
+            for member in members {
                 match ed.func().value_def(member) {
                     ValueDef::Result(inst, _) => insts.push(inst),
                     ValueDef::Param(block, _) => params.push((block, member)),
@@ -143,7 +158,7 @@ impl Dead {
             }
             ed.remove_dead(&params, &insts);
         }
-        true
+        Ok(())
     }
 
     /// The dead values that are connected to a dead value by uses in either direction, itself

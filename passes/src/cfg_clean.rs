@@ -47,10 +47,14 @@ impl Pass for CfgClean {
     }
 
     fn run(&self, ed: &mut Editor<'_>) {
-        let _ = remove_unreachable(ed) && Work::new(ed.func()).run(ed) && merge(ed);
+        if remove_unreachable(ed) {
+            Work::new(ed.func()).run(ed);
+            merge(ed);
+        }
     }
 }
 
+/// Removes unreachable blocks. Returns `false` if that is refused.
 fn remove_unreachable(ed: &mut Editor<'_>) -> bool {
     let cfg = Cfg::new(ed.func());
     let unreachable: Vec<Block> = ed.func().blocks().filter(|b| !cfg.is_reachable(*b)).collect();
@@ -85,6 +89,9 @@ struct Work {
     bindable: PendingBlocks,
     foldable: PendingBlocks,
     skippable: PendingBlocks,
+    /// The blocks of which a rewrite was refused. No other is planned for them, so the work ends
+    /// without fuel too.
+    kept: BTreeSet<Block>,
 }
 
 impl Work {
@@ -96,50 +103,54 @@ impl Work {
         }
         let all: PendingBlocks = (0..layout.len() as u32).collect();
         let dom = DomTree::new(function, &Cfg::new(function));
-        Work { dom, layout, place, bindable: all.clone(), foldable: all.clone(), skippable: all }
+        let (bindable, foldable, skippable) = (all.clone(), all.clone(), all);
+        Work { dom, layout, place, bindable, foldable, skippable, kept: BTreeSet::new() }
     }
 
-    /// Processes all pending blocks. Returns `false` if the fuel runs out.
-    fn run(mut self, ed: &mut Editor<'_>) -> bool {
+    /// Processes all pending blocks.
+    fn run(mut self, ed: &mut Editor<'_>) {
         while !(self.bindable.is_empty() && self.foldable.is_empty() && self.skippable.is_empty()) {
-            if !(self.bind(ed) && self.fold(ed) && self.skip(ed)) {
-                return false;
-            }
+            self.bind(ed);
+            self.fold(ed);
+            self.skip(ed);
         }
-        true
     }
 
     fn take(&self, ed: &Editor<'_>, pending: PendingBlocks) -> Vec<Block> {
         pending
             .into_iter()
             .map(|at| self.layout[at as usize])
-            .filter(|b| ed.func().has_block(*b))
+            .filter(|b| ed.func().has_block(*b) && !self.kept.contains(b))
             .collect()
     }
 
-    fn bind(&mut self, ed: &mut Editor<'_>) -> bool {
+    fn bind(&mut self, ed: &mut Editor<'_>) {
         let pending = std::mem::take(&mut self.bindable);
         for block in self.take(ed, pending) {
             let had_params = !ed.func().block_params(block).is_empty();
-            let Some(changed) = bind_params(ed, block) else { return false };
+            let (changed, is_refused) = bind_params(ed, block);
+            if is_refused {
+                self.kept.insert(block);
+            }
             if had_params && ed.func().block_params(block).is_empty() {
                 self.skippable.insert(self.place[block]);
             }
             self.foldable.extend(changed.into_iter().map(|b| self.place[b]));
         }
-        true
     }
 
-    fn fold(&mut self, ed: &mut Editor<'_>) -> bool {
+    fn fold(&mut self, ed: &mut Editor<'_>) {
         let pending = std::mem::take(&mut self.foldable);
         for block in self.take(ed, pending) {
-            let Some(target) = fold_branch(ed, block) else { return false };
-            if let Some(target) = target {
+            let Some(target) = foldable_to(ed.func(), block) else { continue };
+            if ed.plan("equal-targets") {
+                ed.fold_branch(ed.func().terminator(block), 0);
                 self.bindable.insert(self.place[target]);
                 self.skippable.insert(self.place[block]);
+            } else {
+                self.kept.insert(block);
             }
         }
-        true
     }
 
     fn can_skip(&self, function: &Function, block: Block) -> bool {
@@ -160,11 +171,10 @@ impl Work {
         function.predecessors(block).len() > 1 && others.iter().take(MAX_EDGES).all(leads_back)
     }
 
-    /// Redirects edges past empty blocks, and removes the blocks. Returns `false` if the fuel runs
-    /// out.
-    fn skip(&mut self, ed: &mut Editor<'_>) -> bool {
+    /// Redirects edges past empty blocks, and removes the blocks.
+    fn skip(&mut self, ed: &mut Editor<'_>) {
         let mut skipped: Vec<Block> = Vec::new();
-        let has_fuel = self.redirect_past(ed, &mut skipped);
+        self.redirect_past(ed, &mut skipped);
         // Also without fuel: the removal belongs to the rewrites that redirected the edges.
         if !skipped.is_empty() {
             // Until now the jumps of the skipped blocks counted as edges into these targets.
@@ -175,13 +185,11 @@ impl Work {
                 targets.into_iter().filter(|b| ed.func().has_block(*b)).map(|b| self.place[b]),
             );
         }
-        has_fuel
     }
 
     /// Redirects all edges into empty blocks, and adds these blocks to `skipped`. In a chain of
-    /// empty blocks the last is skipped first, so that each edge is redirected once. Returns
-    /// `false` if the fuel runs out.
-    fn redirect_past(&mut self, ed: &mut Editor<'_>, skipped: &mut Vec<Block>) -> bool {
+    /// empty blocks the last is skipped first, so that each edge is redirected once.
+    fn redirect_past(&mut self, ed: &mut Editor<'_>, skipped: &mut Vec<Block>) {
         let pending = std::mem::take(&mut self.skippable);
         let mut seen: BTreeSet<Block> = BTreeSet::new();
         for mut block in self.take(ed, pending) {
@@ -192,11 +200,12 @@ impl Work {
             }
             for block in row.into_iter().rev() {
                 // A redirected edge may have turned the block into a jump to itself.
-                if !self.can_skip(ed.func(), block) {
+                if self.kept.contains(&block) || !self.can_skip(ed.func(), block) {
                     continue;
                 }
                 if !ed.plan("empty-block") {
-                    return false;
+                    self.kept.insert(block);
+                    continue;
                 }
                 for edge in ed.func().predecessors(block).to_vec() {
                     ed.redirect(edge, 0);
@@ -208,7 +217,6 @@ impl Work {
                 skipped.push(block);
             }
         }
-        true
     }
 }
 
@@ -238,21 +246,12 @@ fn is_empty(function: &Function, block: Block) -> bool {
     function.block_params(block).iter().all(only_here)
 }
 
-/// Folds the branch of a block with equal targets. Returns the block that lost edges, if any;
-/// `None` if the fuel runs out.
-fn fold_branch(ed: &mut Editor<'_>, block: Block) -> Option<Option<Block>> {
-    let inst = ed.func().terminator(block);
-    let data = ed.func().inst(inst);
+/// The only target of a branch that has several equal ones.
+fn foldable_to(function: &Function, block: Block) -> Option<Block> {
+    let data = function.inst(function.terminator(block));
     let is_branch = matches!(data.opcode, Opcode::BrIf | Opcode::Switch);
-    if !is_branch || data.targets.iter().any(|t| *t != data.targets[0]) {
-        return Some(None);
-    }
-    let target = data.targets[0].block;
-    if !ed.plan("equal-targets") {
-        return None;
-    }
-    ed.fold_branch(inst, 0);
-    Some(Some(target))
+    let is_foldable = is_branch && data.targets.iter().all(|t| *t == data.targets[0]);
+    is_foldable.then(|| data.targets[0].block)
 }
 
 /// The only edge into a block; `None` if it has none or several.
@@ -263,15 +262,15 @@ fn only_edge(function: &Function, block: Block) -> Option<Edge> {
     }
 }
 
-/// Replaces the parameters of a block with a single incoming edge. Returns the blocks that used
-/// them; `None` if the fuel runs out.
-fn bind_params(ed: &mut Editor<'_>, block: Block) -> Option<BTreeSet<Block>> {
+/// Replaces the parameters of a block with a single incoming edge, from the last to the first that
+/// is refused. Returns the blocks that used them, and whether one was refused.
+fn bind_params(ed: &mut Editor<'_>, block: Block) -> (BTreeSet<Block>, bool) {
     let mut changed = BTreeSet::new();
-    let Some(edge) = only_edge(ed.func(), block) else { return Some(changed) };
+    let Some(edge) = only_edge(ed.func(), block) else { return (changed, false) };
     // From the last parameter, so that each removal leaves the indices of the others valid.
     while let Some(&param) = ed.func().block_params(block).last() {
         if !ed.plan("one-way-in") {
-            return None;
+            return (changed, true);
         }
         let args = &ed.func().target(edge).args;
         let arg = *args.last().expect("an edge has an argument for each parameter");
@@ -283,21 +282,20 @@ fn bind_params(ed: &mut Editor<'_>, block: Block) -> Option<BTreeSet<Block>> {
         let index = ed.func().block_params(block).len() - 1;
         ed.remove_block_param(block, index);
     }
-    Some(changed)
+    (changed, false)
 }
 
-fn merge(ed: &mut Editor<'_>) -> bool {
+fn merge(ed: &mut Editor<'_>) {
     let blocks: Vec<Block> = ed.func().blocks().collect();
     for block in blocks {
         // The merged block may itself end in a jump that can be merged.
         while ed.func().has_block(block) && can_merge(ed.func(), block) {
             if !ed.plan("straight-line") {
-                return false;
+                break;
             }
             ed.merge_blocks(block);
         }
     }
-    true
 }
 
 /// Whether a block ends in a jump that is the only edge into its target.

@@ -46,8 +46,9 @@ impl Pass for Cse {
 
     fn run(&self, ed: &mut Editor<'_>) {
         for (before, after) in CseWalk::run(ed.func()) {
+            // The two are equal whether or not their operands have been merged before.
             if !ed.plan("dominating-equal") {
-                return;
+                continue;
             }
             ed.replace_all(before, after);
             match ed.func().value_def(before) {

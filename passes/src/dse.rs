@@ -56,13 +56,26 @@ impl Pass for Dse {
     }
 
     fn run(&self, ed: &mut Editor<'_>) {
-        for store in OverwriteSearch::run(ed.func()) {
-            if !ed.plan("overwritten") {
+        let mut kept = BTreeSet::new();
+        while let Some(refused) = delete_overwritten(ed, &kept) {
+            if !(ed.has_fuel() && kept.insert(refused)) {
                 return;
             }
-            ed.delete(store);
         }
     }
+}
+
+/// Deletes all overwritten stores but those to keep. Stops at the first refused deletion and
+/// returns its store: it may observe that an earlier store is missing, so the caller decides on the
+/// others anew.
+fn delete_overwritten(ed: &mut Editor<'_>, kept: &BTreeSet<Inst>) -> Option<Inst> {
+    for store in OverwriteSearch::run(ed.func(), kept) {
+        if !ed.plan("overwritten") {
+            return Some(store);
+        }
+        ed.delete(store);
+    }
+    None
 }
 
 struct OverwriteSearch<'f> {
@@ -87,7 +100,7 @@ enum Sight {
 
 impl OverwriteSearch<'_> {
     /// The stores to delete, in an order in which each deletion is correct after those before it.
-    fn run(function: &Function) -> Vec<Inst> {
+    fn run(function: &Function, kept: &BTreeSet<Inst>) -> Vec<Inst> {
         let dom = DomTree::new(function, &Cfg::new(function));
         let mut search = OverwriteSearch {
             function,
@@ -100,7 +113,7 @@ impl OverwriteSearch<'_> {
         for &block in dom.cfg().rpo().iter().rev() {
             let mut stores: Vec<Inst> = function.block_insts(block).collect();
             stores.retain(|i| written(function, *i).is_some());
-            for &store in stores.iter().rev() {
+            for &store in stores.iter().rev().filter(|store| !kept.contains(store)) {
                 let is_relying = search.may_trap(store);
                 let is_trap_kept = !is_relying || search.next_traps_like(store);
                 if is_trap_kept && search.is_overwritten(store) {

@@ -47,8 +47,8 @@ impl Pass for Hoist {
         let dom = DomTree::new(ed.func(), &cfg);
         for &block in cfg.rpo().iter().rev() {
             let arms = arms(ed.func(), block);
-            if arms.len() > 1 && !hoist_into(ed, &dom, block, &arms) {
-                return;
+            if arms.len() > 1 {
+                hoist_into(ed, &dom, block, &arms);
             }
         }
     }
@@ -99,9 +99,8 @@ fn key(f: &Function, dom: &DomTree, inst: Inst, to: Block) -> Option<BusyExpress
     Some(BusyExpression { opcode: data.opcode, ty: data.ty, imm: data.imm, args })
 }
 
-/// Moves the operations that all arms of a block's branch compute before the branch. Returns
-/// `false` if the fuel runs out.
-fn hoist_into(ed: &mut Editor<'_>, dom: &DomTree, block: Block, arms: &[Block]) -> bool {
+/// Moves the operations that all arms of a block's branch compute before the branch.
+fn hoist_into(ed: &mut Editor<'_>, dom: &DomTree, block: Block, arms: &[Block]) {
     // In order: a moved operation may be an operand of the next, which then can move too.
     let mut others: Vec<HashMap<BusyExpression, Vec<Inst>>> = Vec::new();
     let firsts: Vec<Inst> = ed.func().block_insts(arms[0]).collect();
@@ -114,7 +113,7 @@ fn hoist_into(ed: &mut Editor<'_>, dom: &DomTree, block: Block, arms: &[Block]) 
             continue;
         }
         if !ed.plan("very-busy") {
-            return false;
+            continue;
         }
         let equal: Vec<Inst> =
             others.iter_mut().filter_map(|known| known.remove(&wanted)).flatten().collect();
@@ -129,7 +128,6 @@ fn hoist_into(ed: &mut Editor<'_>, dom: &DomTree, block: Block, arms: &[Block]) 
             }
         }
     }
-    true
 }
 
 /// The operations of an arm by key. Only looked up, never iterated.

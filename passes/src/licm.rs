@@ -46,16 +46,28 @@ impl Pass for Licm {
     }
 
     fn run(&self, ed: &mut Editor<'_>) {
-        for hoist in plan(ed.func()) {
-            if !ed.plan(hoist.rule) {
+        let mut kept = BTreeSet::new();
+        while let Some(refused) = move_out(ed, &kept) {
+            if !(ed.has_fuel() && kept.insert(refused)) {
                 return;
             }
-            for constant in hoist.constants {
-                ed.hoist(constant.0, ed.func().terminator(constant.1));
-            }
-            ed.hoist(hoist.inst, ed.func().terminator(hoist.to));
         }
     }
+}
+
+/// Moves all operations but those to keep. Stops at the first refused move and returns its
+/// operation: the later moves may rely on it, so the caller plans them anew.
+fn move_out(ed: &mut Editor<'_>, kept: &BTreeSet<Inst>) -> Option<Inst> {
+    for hoist in plan(ed.func(), kept) {
+        if !ed.plan(hoist.rule) {
+            return Some(hoist.inst);
+        }
+        for constant in hoist.constants {
+            ed.hoist(constant.0, ed.func().terminator(constant.1));
+        }
+        ed.hoist(hoist.inst, ed.func().terminator(hoist.to));
+    }
+    None
 }
 
 /// One instruction to move, after the constants it needs.
@@ -66,14 +78,14 @@ struct InvariantMove {
     to: Block,
 }
 
-fn plan(function: &Function) -> Vec<InvariantMove> {
+fn plan(function: &Function, kept: &BTreeSet<Inst>) -> Vec<InvariantMove> {
     let cfg = Cfg::new(function);
     let forest = LoopForest::new(function, &cfg);
     let preheaders: BTreeMap<Loop, Block> =
         forest.loops().filter_map(|l| preheader(function, &forest, l).map(|p| (l, p))).collect();
     let place =
         |l: Loop| preheaders.get(&l).map_or(HoistTarget::None, |p| HoistTarget::Preheader(*p));
-    let moves = InvariantSearch::new(function, &forest, &place).run(&cfg);
+    let moves = InvariantSearch::new(function, &forest, &place, kept).run(&cfg);
     let mut constants =
         Constants { function, dom: DomTree::new(function, &cfg), moved: BTreeMap::new() };
     let hoist = |(inst, l, rule): (Inst, Loop, &'static str)| {
@@ -92,7 +104,7 @@ pub(crate) fn wanted_preheaders(function: &Function) -> BTreeSet<Block> {
         None if forest.is_reducible(l) => HoistTarget::NewBlock,
         None => HoistTarget::None,
     };
-    let moves = InvariantSearch::new(function, &forest, &place).run(&cfg);
+    let moves = InvariantSearch::new(function, &forest, &place, &BTreeSet::new()).run(&cfg);
     moves.into_iter().map(|(_, l, _)| forest.header(l)).collect()
 }
 
@@ -142,6 +154,8 @@ struct InvariantSearch<'a> {
     function: &'a Function,
     forest: &'a LoopForest,
     place: &'a dyn Fn(Loop) -> HoistTarget,
+    /// The operations that stay where they are.
+    kept: &'a BTreeSet<Inst>,
     /// By loop: whether an instruction in it writes memory, a global or a size.
     writes: Vec<bool>,
     /// By moved value: the innermost loop around its new place.
@@ -156,6 +170,7 @@ impl<'a> InvariantSearch<'a> {
         function: &'a Function,
         forest: &'a LoopForest,
         place: &'a dyn Fn(Loop) -> HoistTarget,
+        kept: &'a BTreeSet<Inst>,
     ) -> InvariantSearch<'a> {
         let mut writes = vec![false; forest.loops().len()];
         for inst in
@@ -171,6 +186,7 @@ impl<'a> InvariantSearch<'a> {
             function,
             forest,
             place,
+            kept,
             writes,
             moved: BTreeMap::new(),
             harmless: BTreeSet::new(),
@@ -222,7 +238,8 @@ impl<'a> InvariantSearch<'a> {
         comes_first: bool,
     ) -> Option<(Loop, &'static str)> {
         let data = self.function.inst(inst);
-        if !data.opcode.is_effect_free() || data.opcode == Opcode::Const {
+        let is_fixed = !data.opcode.is_effect_free() || data.opcode == Opcode::Const;
+        if is_fixed || self.kept.contains(&inst) {
             return None;
         }
         let traps = self.function.may_trap(inst);

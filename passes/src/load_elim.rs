@@ -49,8 +49,9 @@ impl Pass for LoadElim {
 
     fn run(&self, ed: &mut Editor<'_>) {
         for KnownRead { read, value, rule } in plan(ed.func()) {
+            // A read that stays only reads again: the others are known as before.
             if !ed.plan(rule) {
-                return;
+                continue;
             }
             let result = ed.func().inst(read).result().expect("a read has one result");
             ed.replace_all(result, value);

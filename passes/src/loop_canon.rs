@@ -59,7 +59,7 @@ impl Pass for LoopCanon {
         for (rule, groups) in if self.only_useful_preheaders { USEFUL } else { FULL } {
             for edges in groups(ed.func()) {
                 if !ed.plan(rule) {
-                    return;
+                    continue;
                 }
                 match edges.as_slice() {
                     [edge] => ed.split_edge(*edge),

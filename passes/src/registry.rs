@@ -61,6 +61,12 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
+    /// A pipeline of these passes, those of an embedder included. [`parse`] knows the passes of
+    /// this crate alone.
+    pub fn of(passes: Vec<StaticPass>) -> Pipeline {
+        Pipeline { passes }
+    }
+
     /// The passes, in order.
     pub fn passes(&self) -> &[StaticPass] {
         &self.passes

@@ -31,6 +31,7 @@ use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
 use ir::loops::LoopForest;
 use ir::{Block, Effects, Function, Inst, Value};
+use std::collections::BTreeSet;
 
 /// Uses of a result beyond which it stays: a bound on cost.
 const MAX_USERS: usize = 32;
@@ -48,15 +49,26 @@ impl Pass for Sink {
     }
 
     fn run(&self, ed: &mut Editor<'_>) {
-        for (inst, arm) in SinkSearch::run(ed.func()) {
-            if !ed.plan("used-in-one-arm") {
+        let mut kept = BTreeSet::new();
+        while let Some(refused) = move_down(ed, &kept) {
+            if !(ed.has_fuel() && kept.insert(refused)) {
                 return;
             }
-            // Users move before their operands, so an operation goes in front of those moved
-            // before.
-            ed.sink(inst, ed.func().first_inst(arm));
         }
     }
+}
+
+/// Moves all operations but those to keep. Stops at the first refused move and returns its
+/// operation: its operands have a use above now, so the caller plans the other moves anew.
+fn move_down(ed: &mut Editor<'_>, kept: &BTreeSet<Inst>) -> Option<Inst> {
+    for (inst, arm) in SinkSearch::run(ed.func(), kept) {
+        if !ed.plan("used-in-one-arm") {
+            return Some(inst);
+        }
+        // Users move before their operands, so an operation goes in front of those moved before.
+        ed.sink(inst, ed.func().first_inst(arm));
+    }
+    None
 }
 
 struct SinkSearch<'f> {
@@ -71,7 +83,7 @@ struct SinkSearch<'f> {
 
 impl SinkSearch<'_> {
     /// The instructions to move with their arms; users before their operands.
-    fn run(f: &Function) -> Vec<(Inst, Block)> {
+    fn run(f: &Function, kept: &BTreeSet<Inst>) -> Vec<(Inst, Block)> {
         let cfg = Cfg::new(f);
         let (dom, forest) = (DomTree::new(f, &cfg), LoopForest::new(f, &cfg));
         let mut search = SinkSearch {
@@ -89,7 +101,7 @@ impl SinkSearch<'_> {
         let mut moves = Vec::new();
         for &block in cfg.rpo().iter().rev() {
             let insts: Vec<Inst> = f.block_insts(block).collect();
-            for &inst in insts.iter().rev() {
+            for &inst in insts.iter().rev().filter(|i| !kept.contains(i)) {
                 if let Some(arm) = search.destination(inst, block) {
                     search.moved[inst.index()] = Some(arm);
                     moves.push((inst, arm));

@@ -56,10 +56,9 @@ impl Pass for Thread {
             cfg.rpo().iter().copied().filter(|b| is_candidate(ed.func(), &dom, *b)).collect();
         for block in blocks {
             for (edge, index) in decided(ed.func(), block) {
-                if !ed.plan("decided-by-arguments") {
-                    return;
+                if ed.plan("decided-by-arguments") {
+                    ed.redirect(edge, index);
                 }
-                ed.redirect(edge, index);
             }
         }
         let cfg = Cfg::new(ed.func());

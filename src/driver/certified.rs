@@ -25,7 +25,8 @@ pub struct CertifiedMapping {
     /// The number of points of the source version, or of those asked for ([`certify_at`]),
     /// unreachable points included.
     pub points: usize,
-    /// The number of unreachable points: points in code that is proved never to run.
+    /// The number of unreachable points: points in code that synthesis or the checker has proved
+    /// never to run.
     pub unreachable: usize,
     /// The reachable points for which synthesis found no entry.
     pub unmapped: Vec<Unmapped>,
@@ -70,6 +71,11 @@ impl CheckCounts {
         self.refuted += u64::from(verdict.is_refuted());
     }
 
+    /// The number of dropped entries.
+    pub fn all_dropped(&self) -> u64 {
+        self.dropped.values().sum()
+    }
+
     /// Adds the counts of other entries.
     pub fn merge(&mut self, other: &CheckCounts) {
         self.points += other.points;
@@ -102,6 +108,18 @@ pub struct Certified {
     /// The anchors at which the versions are not proved alike. Entries at points from which or to
     /// which a run passes them are dropped ([`crate::explain::unproved`] describes them).
     pub unproved: Vec<UnprovedAnchor>,
+}
+
+impl Certified {
+    /// Counts of the verdicts on all entries of all levels, dropped ones included.
+    pub fn checked(&self) -> CheckCounts {
+        let mut checked = CheckCounts::default();
+        for made in &self.levels {
+            checked.merge(&made.forward.checked());
+            checked.merge(&made.backward.checked());
+        }
+        checked
+    }
 }
 
 /// Makes the mappings between a base and a version derived from it, at the given levels, and keeps
@@ -167,6 +185,26 @@ pub fn certify_at(
     CertifiedPoints { certificate, entries, unproved }
 }
 
+/// Makes the certificate of a pair without mappings, and judges the pair as a whole.
+///
+/// # Errors
+/// The verdict on the pair, if it is not proved.
+///
+/// # Panics
+/// Like [`certify()`].
+pub(super) fn certify_pair(
+    module: &Module,
+    base: &Function,
+    derived: &Derived,
+) -> Result<(), Verdict> {
+    let pair = VersionPair::new(base, &derived.function, &derived.log)
+        .expect("the log leads to the version derived");
+    let common = pair.correspondence();
+    let certificate = Certifier::new(&common).into_certificate();
+    let relation = relate(module, common.versions, &certificate, Options::default())?;
+    relation.unproved().first().map_or(Ok(()), |first| Err(Verdict::Undecided(first.finding)))
+}
+
 /// Judges the mappings of a pair, and keeps the entries that hold.
 fn judged(
     module: &Module,
@@ -193,10 +231,13 @@ fn judged(
         let (forward, ahead) = split(forward);
         let (backward, back) = split(backward);
         let accepted = check::accept(&relation, Pair::new(forward, backward), facts);
+        let is_dead = |side: Side, point: Point| {
+            relation.as_ref().is_ok_and(|relation| relation.is_unreachable(side, point))
+        };
         CertifiedLevel {
             level,
-            forward: certified(accepted.before, ahead),
-            backward: certified(accepted.after, back),
+            forward: certified(accepted.before, ahead, |point| is_dead(Side::Before, point)),
+            backward: certified(accepted.after, back, |point| is_dead(Side::After, point)),
         }
     });
     let levels: Vec<CertifiedLevel> = levels.collect();
@@ -239,7 +280,16 @@ fn split(made: SynthesizedMapping) -> (Mapping, Rest) {
     (mapping, (points, unreachable, unmapped))
 }
 
-fn certified(accepted: Accepted, (points, unreachable, unmapped): Rest) -> CertifiedMapping {
-    let Accepted { mapping, facts, rejected } = accepted;
+/// An accepted mapping with the points that have no entry. `is_dead` tells points that the checker
+/// has proved never to run: no entry is lost there, although synthesis found one.
+fn certified(
+    accepted: Accepted,
+    (points, unreachable, unmapped): Rest,
+    is_dead: impl Fn(Point) -> bool,
+) -> CertifiedMapping {
+    let Accepted { mapping, facts, mut rejected } = accepted;
+    let found = rejected.len();
+    rejected.retain(|(point, _)| !is_dead(*point));
+    let unreachable = unreachable + found - rejected.len();
     CertifiedMapping { mapping, facts, points, unreachable, unmapped, rejected }
 }

@@ -8,6 +8,7 @@
 mod certified;
 mod certified_graph;
 mod load;
+mod retry;
 
 pub use certified::{
     Certified, CertifiedLevel, CertifiedMapping, CertifiedPoints, CheckCounts, certify, certify_at,
@@ -15,6 +16,10 @@ pub use certified::{
 };
 pub use certified_graph::{CertifiedGraph, NO_LOG, certify_graph};
 pub use load::{Format, LoadError, load, load_within};
+pub use retry::{
+    GivenUp, Recipe, Retried, Retry, Secured, SecuredPoint, derive_certified, derive_certified_at,
+    derive_without,
+};
 
 use ir::edit::{ActionLog, Fuel, Pass, apply, check_replay};
 use ir::verifier::verify_function;
@@ -33,11 +38,13 @@ pub enum Step {
     Map,
     /// Checking mappings.
     Check,
+    /// Searching for the rewrites to give up ([`derive_certified`]).
+    Retry,
 }
 
 impl Step {
     /// Every kind of step.
-    pub const ALL: [Step; 4] = [Step::Optimize, Step::Replay, Step::Map, Step::Check];
+    pub const ALL: [Step; 5] = [Step::Optimize, Step::Replay, Step::Map, Step::Check, Step::Retry];
 }
 
 /// Observes the steps of the driver, so that an embedder can measure times. The library reads no
@@ -87,11 +94,22 @@ pub fn derive(
     vigilance: Vigilance,
     observer: &mut dyn Observer,
 ) -> Derived {
+    derive_within(module, base, pipeline, vigilance, &mut Fuel::UNLIMITED.clone(), observer)
+}
+
+/// Like [`derive()`], with the rewrites that the fuel grants.
+fn derive_within(
+    module: &Module,
+    base: &Function,
+    pipeline: &Pipeline,
+    vigilance: Vigilance,
+    fuel: &mut Fuel,
+    observer: &mut dyn Observer,
+) -> Derived {
     let mut derived = Derived { function: base.clone(), log: ActionLog::empty_for(base) };
     for pass in pipeline.passes() {
         observer.begin(Some(Step::Optimize));
-        let (function, log) =
-            apply(&derived.function, *pass, &mut Fuel::UNLIMITED.clone()).into_parts();
+        let (function, log) = apply(&derived.function, *pass, fuel).into_parts();
         if vigilance == Vigilance::On {
             observer.begin(Some(Step::Replay));
             check_pass(module, *pass, &derived.function, &log, &function);

@@ -20,6 +20,10 @@ pub fn text(explanation: &Explanation) -> String {
     };
     lines.words("pipeline", &pipeline);
     lines.field("level", &explanation.level);
+    for (at, g) in explanation.given_up.iter().enumerate() {
+        let label = if at == 0 { "given up" } else { "" };
+        lines.words(label, &format!("{}/{}, a{} {}", g.pass, g.rule, g.action, g.text));
+    }
     for answer in &explanation.answers {
         lines.blank();
         answer_lines(answer, &mut lines);

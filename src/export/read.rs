@@ -7,6 +7,7 @@ use ir::rules::RULES;
 use ir::{Block, Function, Global, Imm, Memory, Opcode, Point, Table, Type, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 use transition::VersionKey;
 use transition::certificate::{
     By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind,
@@ -46,7 +47,10 @@ pub struct Exported<'t> {
 pub struct ExportedFunction<'t> {
     /// The escaped name of the function.
     pub name: &'t str,
-    /// The number of the line that names the function.
+    /// The numbers of the rewrites that the version after lacks
+    /// ([`crate::driver::derive_without`]).
+    pub left_out: Vec<Range<u64>>,
+    /// The number of the last line before `lines`.
     first: usize,
     lines: Vec<&'t str>,
 }
@@ -84,14 +88,25 @@ pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
                 return Err(error(number, "the file lists the function twice"));
             }
             (Some(name), false) => {
-                functions.push(ExportedFunction { name, first: number, lines: Vec::new() });
+                let (left_out, lines) = (Vec::new(), Vec::new());
+                functions.push(ExportedFunction { name, left_out, first: number, lines });
                 open = true;
             }
             (Some(_), true) => {
                 return Err(error(number, "a function begins before the previous one ends"));
             }
             (None, true) if line == "end" => open = false,
-            (None, true) => functions.last_mut().expect("one is open").lines.push(line),
+            (None, true) => {
+                let function = functions.last_mut().expect("one is open");
+                match line.strip_prefix("left-out ") {
+                    Some(rewrite) if function.lines.is_empty() => {
+                        let wrong = || error(number, "expected two numbers of rewrites");
+                        function.left_out.push(range(rewrite).ok_or_else(wrong)?);
+                        function.first = number;
+                    }
+                    _ => function.lines.push(line),
+                }
+            }
             (None, false) => return Err(error(number, "expected `function NAME`")),
         }
     }
@@ -108,6 +123,12 @@ pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
         )),
         _ => Ok(Exported { pipeline, level, functions }),
     }
+}
+
+/// The range of two numbers with a blank between.
+fn range(words: &str) -> Option<Range<u64>> {
+    let (start, end) = words.split_once(' ')?;
+    Some(start.parse().ok()?..end.parse().ok()?)
 }
 
 impl ExportedFunction<'_> {

@@ -4,6 +4,7 @@ use super::{DIRECTIONS, MAGIC, SIDES};
 use ir::rules::RULES;
 use ir::{Function, Imm, Point, Value};
 use std::fmt::{Display, Write};
+use std::ops::Range;
 use transition::certificate::{
     By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind,
 };
@@ -21,15 +22,21 @@ pub fn escaped(name: &str) -> String {
 }
 
 /// Writes one function: both versions, the certificate, and the mappings with their facts, forward
-/// and backward. Facts are in the order of entries. Cost: linear in the output.
+/// and backward. `left_out` are the numbers of the rewrites given up
+/// ([`crate::driver::GivenUp::numbers`]). Facts are in the order of entries. Cost: linear in the
+/// output.
 pub fn write(
     out: &mut String,
     versions: [&Function; 2],
+    left_out: &[Range<u64>],
     certificate: &Certificate,
     mappings: [(&Mapping, &MappingFacts); 2],
 ) {
     let mut writer = MappingWriter { out };
     writer.line(format_args!("function {}", escaped(versions[0].name())));
+    for Range { start, end } in left_out {
+        writer.line(format_args!("left-out {start} {end}"));
+    }
     for (side, f) in SIDES.iter().zip(versions) {
         writer.line(format_args!("version {side}"));
         writer.out.push_str(&version(f));

@@ -8,7 +8,7 @@ mod tiered;
 
 pub use tiered::Tiered;
 
-use crate::driver::Step;
+use crate::driver::{GivenUp, Step};
 use interp::{Host, Outcome};
 use ir::{Func, Function};
 use jit::{RunError, Tier, Tiering, Vm};
@@ -48,6 +48,12 @@ pub trait Observer {
 
     /// Compiling a piece of code begins.
     fn begin(&mut self);
+
+    /// The next version of a function lacks these rewrites, so that a run can enter it in the
+    /// middle.
+    fn given_up(&mut self, func: Func, rewrites: &[GivenUp]) {
+        let _ = (func, rewrites);
+    }
 
     /// Compiling the piece of code has ended.
     fn compiled(&mut self, made: Compiled);

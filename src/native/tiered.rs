@@ -1,7 +1,10 @@
 //! A tiering policy: a run starts in the interpreter and enters native code where it is hot.
 
 use super::{Compiled, CompiledKind, Observer, install};
-use crate::driver::{self, Derived, Step, Vigilance, certify_at, derive};
+use crate::driver::{
+    self, Derived, Recipe, Retry, SecuredPoint, Step, Vigilance, certify_at, derive,
+    derive_certified_at,
+};
 use check::Checked;
 use ir::{Func, Function, Module, Point};
 use jit::{Continuation, HotLoop, RunError, Tier, Tiering, Version};
@@ -31,9 +34,24 @@ struct OptimizedVersion {
     /// The accepted entries at the loop headers of the base. `None` until a run enters a second
     /// loop in the middle, since many functions have one hot loop.
     headers: Option<Arc<Checked<Mapping>>>,
+    /// The points of which the checker dropped the entry.
+    dropped: BTreeSet<Point>,
+    /// Whether a search has looked for a version with an entry that was dropped.
+    is_retried: bool,
 }
 
 impl OptimizedVersion {
+    fn new(derived: Derived, version: Arc<Version>) -> OptimizedVersion {
+        OptimizedVersion {
+            derived,
+            version,
+            is_entered: false,
+            headers: None,
+            dropped: BTreeSet::new(),
+            is_retried: false,
+        }
+    }
+
     /// The accepted entry at the header of a loop, if there is one, in a mapping with others.
     ///
     /// The first loop pays for its own entry, the second for those of all loops, and later ones for
@@ -58,6 +76,7 @@ impl OptimizedVersion {
             Pair::new(points, BTreeSet::new())
         };
         let made = certify_at(module, base, &self.derived, Level::Avail, asked, observer);
+        self.dropped.extend(made.entries.forward.rejected.iter().map(|(point, _)| *point));
         let mapping = Arc::new(made.entries.forward.mapping);
         if !is_first {
             self.headers = Some(Arc::clone(&mapping));
@@ -106,12 +125,43 @@ impl<O: Observer> Tiered<O> {
                 &mut Steps(&mut self.observer),
             );
             let version = install(tier, func, &derived.function, &mut self.observer)?;
-            self.optimized.insert(
-                func,
-                OptimizedVersion { derived, version, is_entered: false, headers: None },
-            );
+            self.optimized.insert(func, OptimizedVersion::new(derived, version));
         }
         Ok(())
+    }
+
+    /// Looks for a version with an entry at a point whose entry the checker has dropped, once for
+    /// each function, and installs it. The search is brief, because the program waits. Without a
+    /// better version the loop stays in the interpreter.
+    ///
+    /// # Errors
+    /// If the version cannot be compiled or linked.
+    fn retry(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: HotLoop,
+        base: &Function,
+    ) -> Result<Option<Arc<Checked<Mapping>>>, RunError> {
+        let optimized = self.optimized.get_mut(&at.func).expect("the function is optimized");
+        let is_worth_it = optimized.dropped.contains(&at.at) && !optimized.is_retried;
+        if !is_worth_it {
+            return Ok(None);
+        }
+        optimized.is_retried = true;
+        let module = Arc::clone(tier.module());
+        let (vigilance, levels, retry) = (Vigilance::Off, &[Level::Avail], Retry::BRIEF);
+        let recipe = Recipe { pipeline: &self.pipeline, vigilance, levels, retry };
+        let steps = &mut Steps(&mut self.observer);
+        let Some(secured) = derive_certified_at(&module, base, &recipe, at.at, steps) else {
+            return Ok(None);
+        };
+        let SecuredPoint { derived, made, given_up } = secured;
+        self.observer.given_up(at.func, &given_up);
+        let version = install(tier, at.func, &derived.function, &mut self.observer)?;
+        let better = OptimizedVersion::new(derived, version);
+        let better = OptimizedVersion { is_entered: true, is_retried: true, ..better };
+        self.optimized.insert(at.func, better);
+        Ok(Some(Arc::new(made.entries.forward.mapping)))
     }
 }
 
@@ -137,11 +187,14 @@ impl<O: Observer> Tiering for Tiered<O> {
         let Some(base) = module.body(at.func) else { return Ok(None) };
         self.optimize(tier, at.func, base)?;
         let optimized = self.optimized.get_mut(&at.func).expect("it was put there");
-        let entries = optimized.entries(&module, base, at.at, &mut Steps(&mut self.observer));
+        let mut entries = optimized.entries(&module, base, at.at, &mut Steps(&mut self.observer));
+        if let Some(won) = self.retry(tier, at, base)? {
+            entries = won;
+        }
         // Without an accepted entry the loop stays in the interpreter. The next call of the
         // function runs native code.
         let Some(entry) = entries.checked_entry(at.at) else { return Ok(None) };
-        let version = Arc::clone(&optimized.version);
+        let version = Arc::clone(&self.optimized[&at.func].version);
         self.observer.begin();
         let made = tier.engine().continuation(base, entry, &version);
         let made = made.map_err(RunError::Continue)?;

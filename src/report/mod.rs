@@ -11,9 +11,9 @@ pub use html::html;
 pub use text::{WIDTH, check_text, text};
 
 use crate::blame::History;
-use crate::driver::{CertifiedMapping, CheckCounts, Derived, Observer, certify};
+use crate::driver::{CertifiedMapping, Secured};
 use crate::schema::{Actions, FunctionReport, LEVELS, Report, ReportedProgram, SCHEMA, Size, Time};
-use ir::{Function, Module};
+use ir::Function;
 use osr::Level;
 use tally::{Gap, Tally};
 
@@ -22,21 +22,11 @@ pub(crate) fn place(level: Level) -> usize {
     LEVELS.iter().position(|name| *name == level.name()).expect("the schema has every level")
 }
 
-/// The figures of one function and the version derived from it. Only entries that the checker
-/// accepts count. `level` is the level of `infeasible` and `blame`.
-///
-/// Cost: one synthesis per level, and one verdict per entry.
-///
-/// # Panics
-/// If the log does not lead from `base` to the derived version.
-pub fn function_report(
-    module: &Module,
-    base: &Function,
-    derived: &Derived,
-    level: Level,
-    observer: &mut dyn Observer,
-) -> FunctionReport {
-    let certified = certify(module, base, derived, &Level::ALL, observer);
+/// The figures of one function and the version derived from it, with the mappings of every level.
+/// Only entries that the checker accepts count. `level` is the level of `infeasible` and `blame`.
+/// Cost: linear in the entries.
+pub fn function_report(base: &Function, secured: &Secured, level: Level) -> FunctionReport {
+    let Secured { derived, certified, retried } = secured;
     let history = History { base, opt: &derived.function, log: &derived.log };
     let mut tallies = [Tally::new(base), Tally::new(&derived.function)];
     for made in &certified.levels {
@@ -45,11 +35,6 @@ pub fn function_report(
         }
     }
     let [forward, backward] = tallies.map(Tally::finish);
-    let mut checked = CheckCounts::default();
-    for made in &certified.levels {
-        checked.merge(&made.forward.checked());
-        checked.merge(&made.backward.checked());
-    }
     FunctionReport {
         name: base.name().to_owned(),
         base: Size::of(base),
@@ -57,7 +42,10 @@ pub fn function_report(
         actions: Actions::of(derived.log.actions()),
         forward,
         backward,
-        checked,
+        checked: certified.checked(),
+        given_up: retried.given_up.clone(),
+        refused: retried.refused,
+        without_retry: retried.without.clone(),
     }
 }
 

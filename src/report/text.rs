@@ -3,7 +3,7 @@
 use super::UNBLAMED;
 use super::published::{self, Published, PublishedShare};
 use super::totals::largest;
-use crate::driver::CheckCounts;
+use crate::driver::{CheckCounts, GivenUp};
 use crate::schema::{
     Actions, CheckReport, DirectionTotals, FeasibleShare, FunctionReport, LEVELS, PerLevel, Report,
     Size, Spread,
@@ -91,7 +91,15 @@ pub(super) fn sections(report: &Report) -> Vec<Section> {
             Section::Table(feasible(report)),
             Section::Table(costs(report)),
             Section::Table(infeasible(report)),
-            Section::Table(checked_table("entries checked, all levels", &report.totals.checked)),
+            Section::Table(checked_table(
+                "entries checked, all levels",
+                &report.totals.checked,
+                report.totals.without_retry.as_ref(),
+            )),
+        ]);
+        let given_up = report.functions.iter().map(|f| (f.name.as_str(), f.given_up.as_slice()));
+        sections.extend(given_up_section(report.totals.refused, given_up));
+        sections.extend([
             Section::Table(functions(report)),
             Section::Terms(legend()),
             Section::Note(FOOTNOTE.to_owned()),
@@ -113,23 +121,32 @@ fn ended(lines: &[String]) -> String {
 
 /// The text of `osier check`. Every line ends with `\n`.
 pub fn check_text(check: &CheckReport) -> String {
-    let mut lines = checked_table("entries", &check.checked).lines();
+    let mut lines = checked_table("entries", &check.checked, check.without_retry.as_ref()).lines();
     if check.interrupted {
         lines.insert(0, "interrupted: covers the functions complete by then".to_owned());
     }
     let failed = check.functions.iter().filter(|f| !f.checked.dropped.is_empty());
     for function in failed {
         lines.push(String::new());
-        lines.extend(checked_table(&format!("@{}", function.name), &function.checked).lines());
+        let name = format!("@{}", function.name);
+        let without = function.without_retry.as_ref();
+        lines.extend(checked_table(&name, &function.checked, without).lines());
         lines.extend(function.unproved.iter().flat_map(crate::explain::unproved_text));
+    }
+    let given_up = check.functions.iter().map(|f| (f.name.as_str(), f.given_up.as_slice()));
+    let refused = check.functions.iter().map(|f| f.refused).sum();
+    if let Some(section) = given_up_section(refused, given_up) {
+        lines.push(String::new());
+        lines.extend(section.lines());
     }
     ended(&lines)
 }
 
-/// A table of the verdicts: accepted entries, and dropped ones by failed check.
-fn checked_table(label: &str, checked: &CheckCounts) -> TextTable {
+/// A table of the verdicts: accepted entries, and dropped ones by failed check. If the retry has
+/// won entries, also the number of dropped ones without it.
+fn checked_table(label: &str, checked: &CheckCounts, without: Option<&CheckCounts>) -> TextTable {
     let mut table = TextTable::new(LABEL, &[14]);
-    let dropped = checked.dropped.values().sum();
+    let dropped = checked.all_dropped();
     table.row(label, [grouped(checked.held + dropped)]);
     table.row("  held", [grouped(checked.held)]);
     table.row("  dropped", [grouped(dropped)]);
@@ -137,7 +154,37 @@ fn checked_table(label: &str, checked: &CheckCounts) -> TextTable {
         table.row(&format!("    {reason}"), [grouped(*count)]);
     }
     table.row("  refuted, of those dropped", [grouped(checked.refuted)]);
+    let more = without.map(CheckCounts::all_dropped).filter(|more| *more != dropped);
+    if let Some(more) = more {
+        table.row("  dropped with the retry off", [grouped(more)]);
+    }
     table
+}
+
+/// The most rewrites given up that a text lists.
+const MOST_GIVEN_UP: usize = 24;
+
+/// A list of the rewrites given up, function by function. `None` if there are none.
+fn given_up_section<'f>(
+    refused: u64,
+    functions: impl Iterator<Item = (&'f str, &'f [GivenUp])>,
+) -> Option<Section> {
+    let all: Vec<(&str, &GivenUp)> =
+        functions.flat_map(|(name, given_up)| given_up.iter().map(move |g| (name, g))).collect();
+    let mut table = TextTable::new(LABEL, &[14]);
+    table.row("rewrites given up", [grouped(refused)]);
+    for (name, g) in all.iter().take(MOST_GIVEN_UP) {
+        let name = shortened(name, WIDTH / 2);
+        table.line(&format!("  @{name}: {}/{}, then {} failed", g.pass, g.rule, g.check));
+        table.line(&shortened(&format!("    a{} {}", g.action, g.text), WIDTH));
+        if g.count > 1 {
+            table.line("    and a stretch of rewrites behind it");
+        }
+    }
+    if let Some(more) = all.len().checked_sub(MOST_GIVEN_UP).filter(|more| *more > 0) {
+        table.line(&format!("  and {} more: see --format json", grouped(more as u64)));
+    }
+    (!all.is_empty()).then_some(Section::Table(table))
 }
 
 fn heading(report: &Report) -> Vec<(String, String)> {

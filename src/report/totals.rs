@@ -16,6 +16,10 @@ pub(super) fn totals(functions: &[FunctionReport]) -> Totals {
         totals.opt.merge(&function.opt);
         totals.actions.merge(&function.actions);
         totals.checked.merge(&function.checked);
+        totals.refused += function.refused;
+        if let Some(without) = &function.without_retry {
+            totals.without_retry.get_or_insert_default().merge(without);
+        }
     }
     let largest = largest(&changed);
     totals.largest = largest.iter().map(|f| f.name.clone()).collect();

@@ -1,6 +1,7 @@
 //! The document that `osier explain --format json` prints.
 
 use super::PerLevel;
+use crate::driver::GivenUp;
 
 /// The explanation of one point.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -17,6 +18,8 @@ pub struct Explanation {
     pub level: String,
     /// The point in the form in which the user asked for it.
     pub asked: String,
+    /// The rewrites that the optimized version lacks, so that entries hold.
+    pub given_up: Vec<GivenUp>,
     /// The answers, one per requested direction, forward first.
     pub answers: Vec<PointAnswer>,
 }

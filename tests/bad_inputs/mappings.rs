@@ -24,7 +24,7 @@ fn sample() -> Sample {
     let made = &certified.levels[0];
     let mut text = export::header("O1", "avail", 1);
     let mappings = [&made.forward, &made.backward].map(|m| (&*m.mapping, &m.facts));
-    export::write(&mut text, [base, &derived.function], &certified.certificate, mappings);
+    export::write(&mut text, [base, &derived.function], &[], &certified.certificate, mappings);
     Sample { module, derived, text }
 }
 

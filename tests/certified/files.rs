@@ -13,7 +13,7 @@ fn exported(module: &Module, derived: &Derived) -> String {
     let made = &certified.levels[0];
     let mut text = export::header("O1", "avail", 1);
     let mappings = [&made.forward, &made.backward].map(|m| (&*m.mapping, &m.facts));
-    export::write(&mut text, [base, &derived.function], &certified.certificate, mappings);
+    export::write(&mut text, [base, &derived.function], &[], &certified.certificate, mappings);
     text
 }
 

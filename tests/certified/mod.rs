@@ -3,6 +3,7 @@
 
 mod addresses;
 mod files;
+mod retry;
 mod unproved;
 
 use check::relate;

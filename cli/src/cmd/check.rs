@@ -8,10 +8,13 @@ use super::jobs::{Jobs, Worked, each_function};
 use super::level;
 use super::limits::InputLimits;
 use super::output::Output;
+use super::retry::RetryOption;
 use super::select::Selection;
 use super::stopwatch::Stopwatch;
 use ir::{Func, Function, Module};
-use osier::driver::{CheckCounts, Step, Vigilance, certify, derive, recheck};
+use osier::driver::{
+    CheckCounts, Recipe, Secured, Step, derive_certified, derive_without, recheck,
+};
 use osier::export::{self, Exported, ExportedFunction};
 use osier::schema::{CheckReport, CheckedFunction, SCHEMA};
 use osr::Level;
@@ -27,7 +30,7 @@ pub(super) struct Args {
     /// The module
     file: PathBuf,
     /// Check this mapping, written by `osier opt --emit mapping`, instead of making one
-    #[arg(long, value_name = "M", conflicts_with_all = ["pipeline", "level"])]
+    #[arg(long, value_name = "M", conflicts_with_all = ["pipeline", "level", "no_retry"])]
     mapping: Option<PathBuf>,
     /// A pipeline, or passes separated by commas
     #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = passes::parse)]
@@ -40,6 +43,8 @@ pub(super) struct Args {
     /// Format of the verdicts; the keys of JSON are those of osier::schema::CheckReport
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     format: OutputFormat,
+    #[command(flatten)]
+    retry: RetryOption,
     #[command(flatten)]
     jobs: Jobs,
     /// Write to this file instead of standard output
@@ -69,11 +74,24 @@ pub(super) fn check(args: Args) -> Result<(), CommandFailure> {
 fn write_verdicts(args: &Args, worked: Worked<CheckedFunction>) -> Result<(), CommandFailure> {
     let Worked { results: functions, stopwatch, interrupted } = worked;
     let mut total = CheckCounts::default();
-    functions.iter().for_each(|f| total.merge(&f.checked));
-    let dropped: u64 = total.dropped.values().sum();
+    let mut without_retry: Option<CheckCounts> = None;
+    for function in &functions {
+        total.merge(&function.checked);
+        if let Some(without) = &function.without_retry {
+            without_retry.get_or_insert_default().merge(without);
+        }
+    }
+    let dropped = total.all_dropped();
     let (refuted, entries) = (total.refuted, total.held + dropped);
     let seconds = stopwatch.seconds(Step::Check);
-    let document = CheckReport { schema: SCHEMA, functions, checked: total, interrupted, seconds };
+    let document = CheckReport {
+        schema: SCHEMA,
+        functions,
+        checked: total,
+        without_retry,
+        interrupted,
+        seconds,
+    };
     let text = match args.format {
         OutputFormat::Text => osier::report::check_text(&document),
         OutputFormat::Json => json(&document),
@@ -96,15 +114,19 @@ type Selected<'m> = [(Func, &'m Function)];
 /// Makes the mappings of the selected functions and judges them.
 fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<(), CommandFailure> {
     let work = |base: &Function, stopwatch: &mut Stopwatch| {
-        let derived = derive(module, base, &args.pipeline, Vigilance::On, stopwatch);
-        let certified = certify(module, base, &derived, &[args.level], stopwatch);
-        let mut checked = CheckCounts::default();
-        for made in &certified.levels {
-            checked.merge(&made.forward.checked());
-            checked.merge(&made.backward.checked());
+        let levels = [args.level];
+        let recipe = Recipe::new(&args.pipeline, &levels);
+        let recipe = Recipe { retry: args.retry.bounds(), ..recipe };
+        let Secured { derived, certified, retried } =
+            derive_certified(module, base, &recipe, stopwatch);
+        CheckedFunction {
+            name: base.name().to_owned(),
+            checked: certified.checked(),
+            unproved: osier::explain::unproved(module, base, &derived, &certified, MOST_UNPROVED),
+            given_up: retried.given_up,
+            refused: retried.refused,
+            without_retry: retried.without,
         }
-        let unproved = osier::explain::unproved(module, base, &derived, &certified, MOST_UNPROVED);
-        CheckedFunction { name: base.name().to_owned(), checked, unproved }
     };
     each_function(args.jobs.count(), selected, work, |worked| write_verdicts(args, worked))
 }
@@ -139,11 +161,11 @@ fn check_exported(
     let by_name: BTreeMap<&str, &ExportedFunction<'_>> =
         exported.values().map(|(at, function)| (selected[*at].1.name(), *function)).collect();
     let work = |base: &Function, stopwatch: &mut Stopwatch| {
-        let derived = derive(module, base, &pipeline, Vigilance::On, stopwatch);
-        let parts = by_name[base.name()].parts([base, &derived.function]).map_err(wrong)?;
+        let exported = by_name[base.name()];
+        let derived = derive_without(module, base, &pipeline, &exported.left_out, stopwatch);
+        let parts = exported.parts([base, &derived.function]).map_err(wrong)?;
         let checked = recheck(module, base, &derived.function, &parts, stopwatch);
-        let unproved = Vec::new();
-        Ok(CheckedFunction { name: base.name().to_owned(), checked, unproved })
+        Ok(CheckedFunction { name: base.name().to_owned(), checked, ..CheckedFunction::default() })
     };
     each_function(args.jobs.count(), &functions, work, |worked| {
         let Worked { results, stopwatch, interrupted } = worked;

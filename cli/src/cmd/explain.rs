@@ -6,9 +6,10 @@ use super::input::{self, Loaded};
 use super::level;
 use super::limits::InputLimits;
 use super::output::Output;
+use super::retry::RetryOption;
 use super::select;
 use clap::ValueEnum;
-use osier::driver::{NoObserver, Vigilance, certify, derive};
+use osier::driver::{NoObserver, Recipe, derive_certified};
 use osier::explain::{Question, explain as answer, text};
 use osier::schema::{Explanation, SCHEMA};
 use osr::Level;
@@ -65,6 +66,8 @@ pub(super) struct Args {
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     #[command(flatten)]
+    retry: RetryOption,
+    #[command(flatten)]
     limits: InputLimits,
 }
 
@@ -76,11 +79,12 @@ pub(super) struct Args {
 pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
     let Loaded { name, module } = input::load(&args.file, &args.limits.limits())?;
     let (_, base) = select::named(&module, &args.func)?;
-    let derived = derive(&module, base, &args.pipeline, Vigilance::On, &mut NoObserver);
-    let certified = certify(&module, base, &derived, &Level::ALL, &mut NoObserver);
+    let recipe = Recipe::new(&args.pipeline, &Level::ALL);
+    let recipe = Recipe { retry: args.retry.bounds(), ..recipe };
+    let made = derive_certified(&module, base, &recipe, &mut NoObserver);
     let question =
         Question { point: &args.point, headings: args.direction.headings(), level: args.level };
-    let answers = answer(&module, base, &derived, &certified, question)
+    let answers = answer(&module, base, &made.derived, &made.certified, question)
         .map_err(|e| CommandFailure::input(format!("@{}: {e}", base.name())))?;
     let explanation = Explanation {
         schema: SCHEMA,
@@ -89,6 +93,7 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
         pipeline: args.pipeline.names().into_iter().map(str::to_owned).collect(),
         level: args.level.name().to_owned(),
         asked: args.point,
+        given_up: made.retried.given_up,
         answers,
     };
     let text = match args.format {

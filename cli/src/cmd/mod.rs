@@ -25,6 +25,7 @@ mod opt;
 mod output;
 mod progress;
 mod report;
+mod retry;
 mod run;
 mod select;
 mod stopwatch;

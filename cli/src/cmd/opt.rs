@@ -6,11 +6,14 @@ use super::input;
 use super::level;
 use super::limits::InputLimits;
 use super::output::Output;
+use super::retry::RetryOption;
 use super::select::Selection;
 use clap::ValueEnum;
 use ir::text::{print_function, print_module};
 use ir::{Function, Module};
-use osier::driver::{Certified, Derived, NoObserver, Vigilance, certify, derive, optimize};
+use osier::driver::{
+    GivenUp, NoObserver, Recipe, Secured, Vigilance, derive, derive_certified, optimize,
+};
 use osier::{export, listing};
 use osr::Level;
 use passes::Pipeline;
@@ -48,6 +51,8 @@ pub(super) struct Args {
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     #[command(flatten)]
+    retry: RetryOption,
+    #[command(flatten)]
     limits: InputLimits,
 }
 
@@ -71,28 +76,30 @@ pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
     Output::to(args.output).write(&text)
 }
 
-/// The selected output for one function.
+/// The selected output for one function. A module is printed as the whole pipeline makes it. All
+/// other output is about the version with entries, as in `osier report` and `osier explain`.
 fn emitted(args: &Args, module: &Module, base: &Function) -> String {
-    let derived = derive(module, base, &args.pipeline, Vigilance::On, &mut NoObserver);
+    if args.emit == Emit::Oir {
+        let derived = derive(module, base, &args.pipeline, Vigilance::On, &mut NoObserver);
+        return print_function(module, &derived.function);
+    }
+    let levels = [args.level];
+    let recipe = Recipe::new(&args.pipeline, &levels);
+    let recipe = Recipe { retry: args.retry.bounds(), ..recipe };
+    let Secured { derived, certified, retried } =
+        derive_certified(module, base, &recipe, &mut NoObserver);
     match args.emit {
-        Emit::Oir => print_function(module, &derived.function),
-        Emit::Actions => listing::actions(base.name(), &derived.log),
-        Emit::Listing => {
-            listing::mappings(module, base, &derived, &certified(args, module, base, &derived))
-        }
+        Emit::Oir | Emit::Actions => listing::actions(base.name(), &derived.log),
+        Emit::Listing => listing::mappings(module, base, &derived, &certified),
         Emit::Mapping => {
             let mut text = String::new();
-            let Certified { certificate, levels, .. } = certified(args, module, base, &derived);
-            for made in &levels {
+            let left_out: Vec<_> = retried.given_up.iter().map(GivenUp::numbers).collect();
+            for made in &certified.levels {
                 let mappings = [&made.forward, &made.backward].map(|m| (&*m.mapping, &m.facts));
-                export::write(&mut text, [base, &derived.function], &certificate, mappings);
+                let versions = [base, &derived.function];
+                export::write(&mut text, versions, &left_out, &certified.certificate, mappings);
             }
             text
         }
     }
-}
-
-/// The mappings in both directions, with the entries that the checker accepts.
-fn certified(args: &Args, module: &Module, base: &Function, derived: &Derived) -> Certified {
-    certify(module, base, derived, &[args.level], &mut NoObserver)
 }

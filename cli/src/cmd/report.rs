@@ -8,11 +8,12 @@ use super::jobs::{Jobs, each_function};
 use super::level;
 use super::limits::InputLimits;
 use super::output::Output;
+use super::retry::RetryOption;
 use super::select::Selection;
 use super::stopwatch::Stopwatch;
 use clap::ValueEnum;
 use ir::Function;
-use osier::driver::{Step, Vigilance, derive};
+use osier::driver::{Recipe, Step, derive_certified};
 use osier::report;
 use osier::schema::{ReportedProgram, Size, Time};
 use osr::Level;
@@ -47,6 +48,8 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     format: ReportFormat,
     #[command(flatten)]
+    retry: RetryOption,
+    #[command(flatten)]
     jobs: Jobs,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "OUT")]
@@ -69,8 +72,10 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
     // A thread drops versions and mappings of a function before it takes the next one. Memory thus
     // holds the module and one function per thread.
     let figures = |base: &Function, stopwatch: &mut Stopwatch| {
-        let derived = derive(&loaded.module, base, &args.pipeline, Vigilance::On, stopwatch);
-        report::function_report(&loaded.module, base, &derived, args.level, stopwatch)
+        let recipe = Recipe::new(&args.pipeline, &Level::ALL);
+        let recipe = Recipe { retry: args.retry.bounds(), ..recipe };
+        let secured = derive_certified(&loaded.module, base, &recipe, stopwatch);
+        report::function_report(base, &secured, args.level)
     };
     each_function(jobs, &selected, figures, |worked| {
         let pipeline = args.pipeline.names().into_iter().map(str::to_owned).collect();
@@ -105,6 +110,7 @@ fn times(stopwatch: &Stopwatch) -> Time {
         replay: stopwatch.seconds(Step::Replay),
         map: stopwatch.seconds(Step::Map),
         check: stopwatch.seconds(Step::Check),
+        retry: stopwatch.seconds(Step::Retry),
         ..Time::default()
     }
 }
@@ -116,8 +122,12 @@ fn tell_times(time: &Time) {
         1 => String::new(),
         jobs => format!(" (work of {jobs} threads, added up)"),
     };
+    let retry = match time.retry {
+        0.0 => String::new(),
+        retry => format!(", retry {retry:.2} s"),
+    };
     tell(&format!(
-        "import {:.2} s, optimize {:.2} s, verify and replay {:.2} s, map {:.2} s, check {:.2} s{several}; {:.2} s in all",
+        "import {:.2} s, optimize {:.2} s, verify and replay {:.2} s, map {:.2} s, check {:.2} s{retry}{several}; {:.2} s in all",
         time.import, time.optimize, time.replay, time.map, time.check, time.elapsed
     ));
 }

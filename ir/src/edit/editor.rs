@@ -8,6 +8,7 @@ use crate::function::Function;
 use crate::inst::{Edge, InstData, InstSpec};
 use crate::types::Type;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::panic::Location;
 
 /// A pass: it reads the function, decides, and changes the function through the editor.
@@ -19,31 +20,82 @@ pub trait Pass {
     /// The name in pipelines, logs and reports.
     fn name(&self) -> &'static str;
 
-    /// Changes the function. The pass calls [`Editor::plan`] before each whole rewrite and stops
-    /// when the call returns `false`. The pass has changed the function exactly when its log is not
-    /// empty.
+    /// Changes the function. The pass calls [`Editor::plan`] before each whole rewrite, and leaves
+    /// the rewrite out when the call returns `false`. Stopping then is always right; going on with
+    /// independent rewrites loses less. The pass has changed the function exactly when its log is
+    /// not empty.
     fn run(&self, editor: &mut Editor<'_>);
 }
 
-/// The number of whole rewrites that the passes of a pipeline may still make. Stopping between two
-/// rewrites leaves a correct function, so a failure can be bisected to one rewrite.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The whole rewrites that the passes of a pipeline may still make.
+///
+/// Each announcement of a rewrite ([`Editor::plan`]) has a number: the count of earlier ones, over
+/// all passes that share this fuel. The fuel grants those below a limit, except for numbers that it
+/// leaves out. Equal functions, passes and fuels lead to equal announcements up to the first one
+/// that two fuels answer differently. So a failure can be bisected to one rewrite, and the pipeline
+/// can run again without it.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fuel {
-    left: u64,
+    limit: u64,
+    planned: u64,
+    /// The number of rewrites left out so far.
+    refused: u64,
+    /// Ascending, not empty, and apart from each other.
+    left_out: Vec<Range<u64>>,
 }
 
 impl Fuel {
     /// As many rewrites as the passes find.
-    pub const UNLIMITED: Fuel = Fuel { left: u64::MAX };
+    pub const UNLIMITED: Fuel =
+        Fuel { limit: u64::MAX, planned: 0, refused: 0, left_out: Vec::new() };
 
     /// At most this many rewrites.
     pub fn rewrites(count: u64) -> Fuel {
-        Fuel { left: count }
+        Fuel { limit: count, ..Fuel::UNLIMITED }
+    }
+
+    /// The same fuel without the rewrites of these numbers, ranges in any order. They count toward
+    /// the limit.
+    #[must_use]
+    pub fn without(self, left_out: impl IntoIterator<Item = Range<u64>>) -> Fuel {
+        let mut ranges: Vec<Range<u64>> = left_out.into_iter().filter(|r| !r.is_empty()).collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        ranges.dedup_by(|next, range| {
+            let is_joined = next.start <= range.end;
+            if is_joined {
+                range.end = range.end.max(next.end);
+            }
+            is_joined
+        });
+        Fuel { left_out: ranges, ..self }
     }
 
     /// The number of rewrites left.
-    pub fn left(self) -> u64 {
-        self.left
+    pub fn left(&self) -> u64 {
+        self.limit - self.planned
+    }
+
+    /// The number of rewrites announced so far, those left out included. Announcements beyond the
+    /// limit do not count.
+    pub fn planned(&self) -> u64 {
+        self.planned
+    }
+
+    /// The number of rewrites left out so far.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Answers the next announcement.
+    fn grant(&mut self) -> bool {
+        if self.planned == self.limit {
+            return false;
+        }
+        let before = self.left_out.partition_point(|range| range.end <= self.planned);
+        let is_left_out = self.left_out.get(before).is_some_and(|r| r.contains(&self.planned));
+        self.planned += 1;
+        self.refused += u64::from(is_left_out);
+        !is_left_out
     }
 }
 
@@ -134,16 +186,20 @@ impl Editor<'_> {
         self.function
     }
 
-    /// Announces one whole rewrite under the name of a rule. Returns `false` if the fuel is spent;
-    /// the pass must then stop without further changes.
+    /// Announces one whole rewrite under the name of a rule. If the answer is `false`, the pass
+    /// must not make this rewrite, nor one that is only right after it. Other rewrites may follow,
+    /// each announced in turn. A pass must not announce the same rewrite again and again: without
+    /// fuel every answer is `false` ([`Editor::has_fuel`]).
     #[must_use]
     pub fn plan(&mut self, rule: &'static str) -> bool {
         self.origin.1 = rule;
-        if self.fuel.left == 0 {
-            return false;
-        }
-        self.fuel.left -= 1;
-        true
+        self.fuel.grant()
+    }
+
+    /// Whether a later announcement may be granted. A pass that analyses the function anew after a
+    /// refusal asks first.
+    pub fn has_fuel(&self) -> bool {
+        self.fuel.left() > 0
     }
 
     /// Inserts an instruction before another. The id of the instruction and the ids of its results

@@ -286,6 +286,50 @@ fn fuel_stops_a_pass_between_rewrites() {
 }
 
 #[test]
+fn a_rewrite_left_out_keeps_its_number_and_the_next_follows() {
+    let before = sample();
+    let applied = |fuel: &mut Fuel| apply(&before, &EachOnItsOwn, fuel).log().len();
+    let mut fuel = Fuel::UNLIMITED.without(Some(1..2));
+    assert_eq!((applied(&mut fuel), fuel.planned()), (2, 3));
+    // The fuel of a pipeline goes on counting: the numbers of this run are 3 to 5.
+    assert_eq!((applied(&mut fuel), fuel.planned()), (3, 6));
+    let mut fuel = Fuel::rewrites(2).without(Some(1..2));
+    assert_eq!((applied(&mut fuel), fuel.planned(), fuel.left()), (1, 2, 0));
+    // Ranges in any order, empty, and one inside another.
+    let ranges = [5..u64::MAX, 2..2, 0..4, 1..3, 4..4];
+    let mut fuel = Fuel::UNLIMITED.without(ranges);
+    assert_eq!((applied(&mut fuel), applied(&mut fuel), fuel.planned()), (0, 1, 6));
+}
+
+/// Adds three constants; a refused one does not stop it.
+struct EachOnItsOwn;
+
+impl Pass for EachOnItsOwn {
+    fn name(&self) -> &'static str {
+        "each_on_its_own"
+    }
+
+    fn run(&self, ed: &mut Editor<'_>) {
+        let body = ed.func().blocks().nth(2).expect("a body");
+        for bits in 0..3 {
+            if ed.plan("add") {
+                let first = ed.func().first_inst(body);
+                ed.add(InstSpec::constant(Type::I32, bits), first);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fork_leaves_no_gap_in_the_ids() {
+    let before = sample();
+    let trial = apply(&before.fork(), &OneAtATime, &mut Fuel::UNLIMITED.clone()).into_parts().0;
+    let version = apply(&before, &OneAtATime, &mut Fuel::UNLIMITED.clone()).into_parts().0;
+    assert_eq!(trial.same_as(&version), Ok(()));
+    assert!(!trial.family().same_as(version.family()) && trial.history() == version.history());
+}
+
+#[test]
 fn versions_derived_independently_share_no_new_id() {
     let before = sample();
     let first = apply(&before, &OneAtATime, &mut Fuel::UNLIMITED.clone()).into_parts().0;

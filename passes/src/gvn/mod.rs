@@ -45,7 +45,7 @@ use ir::cfg::Cfg;
 use ir::edit::{Editor, Pass};
 use ir::{Block, Function, Inst, InstSpec, Type, Value, ValueDef};
 use number::{NO_TERM, NumberingRound, TermIndex};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The number of times that the pass numbers the function again after it has folded branches. Fewer
 /// edges mean more dominance, so a new numbering may find more.
@@ -64,21 +64,24 @@ impl Pass for Gvn {
     }
 
     fn run(&self, ed: &mut Editor<'_>) {
+        let mut kept: BTreeSet<Inst> = BTreeSet::new();
         for folding in 0.. {
             let numbering = ValueNumbering::new(ed.func());
-            let decided = numbering.decided();
+            let mut decided = numbering.decided();
+            decided.retain(|edge| !kept.contains(&edge.inst));
             if decided.is_empty() || folding == MAX_FOLDINGS {
                 let changes = LeaderWalk::run(ed.func(), &numbering);
                 replace(ed, &changes);
                 return;
             }
             for edge in decided {
-                if !ed.plan("known-branch") {
-                    return;
+                if ed.plan("known-branch") {
+                    ed.fold_branch(edge.inst, edge.index);
+                } else {
+                    kept.insert(edge.inst);
                 }
-                ed.fold_branch(edge.inst, edge.index);
             }
-            if !remove_unreachable(ed) {
+            if !(ed.has_fuel() && remove_unreachable(ed)) {
                 return;
             }
         }
@@ -117,10 +120,14 @@ struct ValueChange {
 }
 
 fn replace(ed: &mut Editor<'_>, changes: &[ValueChange]) {
-    let mut made: Vec<Value> = Vec::new();
+    // A constant whose creation is refused is `None`.
+    let mut made: Vec<Option<Value>> = Vec::new();
     for change in changes {
-        if !ed.plan(change.rule) {
-            return;
+        let is_missing = matches!(change.after, After::Made(number)
+            if made.get(number).is_some_and(Option::is_none));
+        if is_missing || !ed.plan(change.rule) {
+            made.extend(change.makes.map(|_| None));
+            continue;
         }
         let def = ed.func().value_def(change.before);
         if let Some((ty, bits)) = change.makes {
@@ -128,11 +135,11 @@ fn replace(ed: &mut Editor<'_>, changes: &[ValueChange]) {
                 ValueDef::Result(inst, _) => inst,
                 ValueDef::Param(block, _) => ed.func().first_inst(block),
             };
-            made.push(ed.add_value(InstSpec::constant(ty, bits), place));
+            made.push(Some(ed.add_value(InstSpec::constant(ty, bits), place)));
         }
         let after = match change.after {
             After::Value(value) => value,
-            After::Made(number) => made[number],
+            After::Made(number) => made[number].expect("users of a missing constant are left out"),
         };
         ed.replace_all(change.before, after);
         match def {

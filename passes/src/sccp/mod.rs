@@ -36,6 +36,7 @@ mod copies;
 
 use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
+use ir::cfg::Cfg;
 use ir::edit::{Editor, Pass};
 use ir::eval::{eval, is_evaluated};
 use ir::{Block, Edge, Function, Inst, InstSpec, Opcode, Value, ValueDef};
@@ -53,7 +54,10 @@ impl Pass for Sccp {
 
     fn run(&self, ed: &mut Editor<'_>) {
         let plan = SccpRewrites::new(ed.func());
-        let _ = plan.fold_branches(ed) && plan.remove_blocks(ed) && plan.replace_values(ed);
+        let are_all_folded = plan.fold_branches(ed);
+        if plan.remove_blocks(ed, are_all_folded) {
+            plan.replace_values(ed, are_all_folded);
+        }
     }
 }
 
@@ -294,39 +298,49 @@ impl SccpRewrites {
         plan
     }
 
+    /// Folds the decided branches. Returns whether all of them are folded.
     fn fold_branches(&self, ed: &mut Editor<'_>) -> bool {
+        let mut is_complete = true;
         for edge in &self.folds {
-            if !ed.plan("known-branch") {
-                return false;
+            if ed.plan("known-branch") {
+                ed.fold_branch(edge.inst, edge.index);
+            } else {
+                is_complete = false;
             }
-            ed.fold_branch(edge.inst, edge.index);
         }
-        true
+        is_complete
     }
 
-    fn remove_blocks(&self, ed: &mut Editor<'_>) -> bool {
-        if self.unreachable.is_empty() {
+    /// Removes the blocks to which no edge leads any more. Returns `false` if that is refused.
+    fn remove_blocks(&self, ed: &mut Editor<'_>, are_all_folded: bool) -> bool {
+        let mut unreachable = self.unreachable.clone();
+        if !are_all_folded {
+            let cfg = Cfg::new(ed.func());
+            unreachable.retain(|block| !cfg.is_reachable(*block));
+        }
+        if unreachable.is_empty() {
             return true;
         }
         let planned = ed.plan("unreachable");
         if planned {
-            ed.remove_unreachable(&self.unreachable);
+            ed.remove_unreachable(&unreachable);
         }
         planned
     }
 
-    fn replace_values(&self, ed: &mut Editor<'_>) -> bool {
+    /// Replaces the known values. A constant is known on all executions. Another value dominates
+    /// the parameter only if all decided branches are folded.
+    fn replace_values(&self, ed: &mut Editor<'_>, are_all_folded: bool) {
         for &(value, replacement) in &self.values {
             let rule = match replacement {
                 Replacement::Constant(_) => "constant",
-                Replacement::Value(_) => "one-incoming-value",
+                Replacement::Value(_) if are_all_folded => "one-incoming-value",
+                Replacement::Value(_) => continue,
             };
-            if !ed.plan(rule) {
-                return false;
+            if ed.plan(rule) {
+                replace(ed, value, replacement);
             }
-            replace(ed, value, replacement);
         }
-        true
     }
 }
 

@@ -56,7 +56,7 @@ impl Pass for Simplify {
                     break;
                 };
                 if !ed.plan(rewrite.rule) {
-                    return;
+                    break;
                 }
                 // A new operation may match another rule.
                 next = rewrite.apply(ed, inst);

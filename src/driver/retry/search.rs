@@ -1,0 +1,279 @@
+//! The search for the rewrites to give up.
+//!
+//! A prefix of the rewrites leads to a version too: the fuel stops the pipeline there. The prefix
+//! of no rewrites leads to the base, of which every entry is proved. So some rewrite in between is
+//! the first to drop entries. Bisection finds one with this property. The rewrites behind it are
+//! then searched in the same way, without it.
+//!
+//! Often a later pass finds the same equality again, a few rewrites further on. So the next search
+//! begins with short steps. Where that goes on, single rewrites do not suffice: each next round
+//! leaves out twice as many.
+
+use super::{GivenUp, Retry, numbers};
+use crate::driver::{
+    CertifiedLevel, CertifiedMapping, Derived, NoObserver, Vigilance, derive_within,
+};
+use check::verdict::{Check, Verdict};
+use ir::edit::Fuel;
+use ir::{Function, Module, Point};
+use passes::Pipeline;
+use std::collections::BTreeSet;
+
+/// The question that a probe asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ProbeScope {
+    /// Whether the pair is proved as a whole, without mappings.
+    Pair,
+    /// Which entries are dropped.
+    Entries,
+}
+
+/// The verdicts on one version.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answer {
+    /// The source points of dropped entries: of the base, and of the version.
+    dropped: [BTreeSet<Point>; 2],
+    /// The number of reachable points without an accepted entry.
+    missing: usize,
+    /// The number of accepted entries.
+    held: usize,
+    /// Whether the pair as a whole is not proved, as far as one can tell from its entries.
+    is_unrelated: bool,
+    /// The first failed check.
+    check: Option<Check>,
+}
+
+impl Answer {
+    pub(super) fn of_pair(related: Result<(), Verdict>) -> Answer {
+        let check = related.err().and_then(|verdict| verdict.finding()).map(|f| f.check);
+        Answer { is_unrelated: related.is_err(), check, ..Answer::default() }
+    }
+
+    pub(super) fn of_level(made: &CertifiedLevel) -> Answer {
+        let sides = [&made.forward, &made.backward];
+        let mut verdicts = sides.iter().flat_map(|m| lost(m)).map(|(_, verdict)| verdict);
+        let first = verdicts.next();
+        let is_unrelated = first.is_some_and(|first| verdicts.all(|verdict| verdict == first))
+            && sides.iter().all(|m| m.mapping.is_empty());
+        Answer {
+            dropped: sides.map(|m| lost(m).map(|(point, _)| point).collect()),
+            missing: sides.iter().map(|m| lost(m).count() + m.unmapped.len()).sum(),
+            held: sides.iter().map(|m| m.mapping.len()).sum(),
+            is_unrelated,
+            check: first.and_then(|verdict| verdict.finding()).map(|finding| finding.check),
+        }
+    }
+
+    /// The number of reachable points without an accepted entry.
+    pub(super) fn missing(&self) -> usize {
+        self.missing
+    }
+
+    /// Whether an entry is dropped that a run may need.
+    pub(super) fn drops(&self) -> bool {
+        self.is_unrelated || self.dropped.iter().any(|points| !points.is_empty())
+    }
+
+    /// Whether the answer is about the pair without mappings.
+    fn is_pair_alone(&self) -> bool {
+        self.is_unrelated && self.missing == 0
+    }
+
+    /// Whether an entry is dropped at a point at which the other answer drops one.
+    fn shares_a_drop(&self, other: &Answer) -> bool {
+        let pairs = self.dropped.iter().zip(&other.dropped);
+        self.is_unrelated || pairs.into_iter().any(|(mine, theirs)| !mine.is_disjoint(theirs))
+    }
+}
+
+/// The dropped entries of a mapping. An entry at a point that the checker finds unreachable is not
+/// lost: no run asks for it (`entries_that_no_run_needs_cost_nothing`).
+fn lost(made: &CertifiedMapping) -> impl Iterator<Item = (Point, Verdict)> {
+    let is_lost = |verdict: &Verdict| {
+        verdict.finding().is_some_and(|finding| finding.check != Check::SourceReached)
+    };
+    made.rejected.iter().copied().filter(move |(_, verdict)| is_lost(verdict))
+}
+
+/// Judges a version against the base.
+pub(super) type Ask<'a> = dyn Fn(&Function, &Derived, ProbeScope) -> Answer + 'a;
+
+/// The bounds of the search have been reached.
+struct Exhausted;
+
+/// A search on one function.
+pub(super) struct RewriteSearch<'a> {
+    module: &'a Module,
+    base: &'a Function,
+    pipeline: &'a Pipeline,
+    retry: Retry,
+    ask: &'a Ask<'a>,
+    work: u64,
+    probes: u64,
+    /// The rewrites before this one drop no entry of the kind that was searched last, once those
+    /// given up are left out.
+    from: (ProbeScope, u64),
+}
+
+/// The most rounds in which stretches are given up: each doubles the stretch.
+const STRETCHES: usize = 32;
+
+/// The length of a stretch that goes on to the end of the pipeline.
+const REST: u64 = 1 << 32;
+
+impl<'a> RewriteSearch<'a> {
+    pub(super) fn new(
+        module: &'a Module,
+        base: &'a Function,
+        pipeline: &'a Pipeline,
+        retry: Retry,
+        ask: &'a Ask<'a>,
+    ) -> RewriteSearch<'a> {
+        let from = (ProbeScope::Pair, 0);
+        RewriteSearch { module, base, pipeline, retry, ask, work: 0, probes: 0, from }
+    }
+
+    pub(super) fn probes(&self) -> u64 {
+        self.probes
+    }
+
+    /// Like [`RewriteSearch::run`], for a version that has not been judged yet.
+    pub(super) fn run_whole(&mut self) -> Vec<GivenUp> {
+        let Ok((answer, planned)) = self.probe(u64::MAX, &[], ProbeScope::Entries) else {
+            return Vec::new();
+        };
+        self.run(answer, planned)
+    }
+
+    /// The rewrites to give up, given the verdicts on the version of all `planned` rewrites. Of the
+    /// sets of rewrites that the search tries, it is the one that leaves the fewest points without
+    /// an entry. Empty if no set is better than giving up nothing.
+    pub(super) fn run(&mut self, whole: Answer, planned: u64) -> Vec<GivenUp> {
+        let mut best: (Answer, Vec<GivenUp>) = (whole.clone(), Vec::new());
+        let mut given_up: Vec<GivenUp> = Vec::new();
+        let (mut now, mut end) = (whole, planned);
+        let stretches = if self.retry.stretches { STRETCHES } else { 0 };
+        for round in 0..self.retry.rewrites + stretches {
+            if !now.drops() {
+                break;
+            }
+            let Ok(found) = self.first_to_blame(end, &now, &given_up) else {
+                // A bound is reached. A function is not left without entries.
+                let is_without = self.retry.stretches && best.0.missing > best.0.held;
+                return if is_without { self.tail(given_up, &best.0) } else { best.1 };
+            };
+            // The numbers of later rewrites are those of a pipeline that makes this one.
+            given_up.retain(|earlier| earlier.plan < found.plan);
+            let count = 1 << (round + 1).saturating_sub(self.retry.rewrites);
+            self.from.1 = found.plan + count;
+            given_up.push(GivenUp { count, ..found });
+            let Ok((answer, planned)) = self.judge(&now, &given_up) else { continue };
+            (now, end) = (answer, planned);
+            if now.missing < best.0.missing && !now.is_pair_alone() {
+                best = (now.clone(), given_up.clone());
+            }
+        }
+        best.1
+    }
+
+    /// Judges the version without the rewrites given up. If the pair as a whole was not proved
+    /// before, the pair is asked for first: a probe without mappings is several times cheaper.
+    fn judge(&mut self, before: &Answer, given_up: &[GivenUp]) -> Result<(Answer, u64), Exhausted> {
+        if before.is_unrelated && self.from.0 == ProbeScope::Pair {
+            let (answer, planned) = self.probe(u64::MAX, given_up, ProbeScope::Pair)?;
+            if answer.is_unrelated {
+                return Ok((answer, planned));
+            }
+        }
+        self.probe(u64::MAX, given_up, ProbeScope::Entries)
+    }
+
+    /// Gives up all rewrites behind those of which the search knows that they drop no entry.
+    fn tail(&self, mut given_up: Vec<GivenUp>, best: &Answer) -> Vec<GivenUp> {
+        let plan = self.from.1;
+        given_up.retain(|earlier| earlier.plan < plan);
+        let named = self.named(plan, plan + 1, &given_up, best.check);
+        given_up.extend(named.map(|named| GivenUp { count: REST, ..named }));
+        given_up
+    }
+
+    /// Finds a rewrite after which entries are dropped, and before which they are not.
+    fn first_to_blame(
+        &mut self,
+        end: u64,
+        whole: &Answer,
+        given_up: &[GivenUp],
+    ) -> Result<GivenUp, Exhausted> {
+        let is_pair = whole.is_unrelated
+            && (whole.is_pair_alone()
+                || self.probe(end, given_up, ProbeScope::Pair)?.0.is_unrelated);
+        let scope = if is_pair { ProbeScope::Pair } else { ProbeScope::Entries };
+        if self.from.0 != scope {
+            self.from = (scope, 0);
+        }
+        let mut step = if self.from.1 > 0 { 1 } else { u64::MAX };
+        let (mut bad, mut check) = (end, whole.check);
+        while bad.saturating_sub(self.from.1) > 1 {
+            let middle = self.from.1 + step.min((bad - self.from.1) / 2);
+            let (answer, _) = self.probe(middle, given_up, scope)?;
+            if answer.shares_a_drop(whole) {
+                (bad, check, step) = (middle, answer.check, u64::MAX);
+            } else {
+                (self.from.1, step) = (middle, step.saturating_mul(4));
+            }
+        }
+        self.named(self.from.1, bad, given_up, check).ok_or(Exhausted)
+    }
+
+    /// The rewrite that one more step of fuel makes. `None` if it has no action. A rewrite to blame
+    /// has one: equal logs make equal versions.
+    fn named(
+        &self,
+        good: u64,
+        bad: u64,
+        given_up: &[GivenUp],
+        check: Option<Check>,
+    ) -> Option<GivenUp> {
+        let [before, after] = [good, bad].map(|limit| self.derive(limit, given_up).0);
+        let actions = after.log.actions();
+        let same = before.log.actions().iter().zip(actions).take_while(|(a, b)| a == b).count();
+        let action = actions.get(same)?;
+        Some(GivenUp {
+            plan: good,
+            count: 1,
+            pass: action.origin().pass(),
+            rule: action.origin().rule(),
+            action: same,
+            text: action.kind().to_string(),
+            check: check.map_or("none", Check::name),
+        })
+    }
+
+    /// Judges the version of the first rewrites without those given up. Returns the number of
+    /// rewrites too.
+    fn probe(
+        &mut self,
+        limit: u64,
+        given_up: &[GivenUp],
+        scope: ProbeScope,
+    ) -> Result<(Answer, u64), Exhausted> {
+        if self.work >= self.retry.work {
+            return Err(Exhausted);
+        }
+        let (derived, planned) = self.derive(limit, given_up);
+        let size = (self.base.inst_count() + derived.function.inst_count()) as u64;
+        self.work += if scope == ProbeScope::Pair { size.div_ceil(4) } else { size };
+        self.probes += 1;
+        Ok(((self.ask)(self.base, &derived, scope), planned))
+    }
+
+    /// Makes the version of the first rewrites without those given up, in a family of its own: the
+    /// ids of versions do not depend on the number of probes, and do not grow with it.
+    fn derive(&self, limit: u64, given_up: &[GivenUp]) -> (Derived, u64) {
+        let base = self.base.fork();
+        let mut fuel = Fuel::rewrites(limit).without(numbers(given_up));
+        let (off, observer) = (Vigilance::Off, &mut NoObserver);
+        let derived = derive_within(self.module, &base, self.pipeline, off, &mut fuel, observer);
+        (derived, fuel.planned())
+    }
+}
