@@ -281,15 +281,16 @@ fn split(made: SynthesizedMapping) -> (Mapping, Rest) {
 }
 
 /// An accepted mapping with the points that have no entry. `is_dead` tells points that the checker
-/// has proved never to run: no entry is lost there, although synthesis found one.
+/// has proved never to run: no entry is lost there, even if synthesis found one.
 fn certified(
     accepted: Accepted,
-    (points, unreachable, unmapped): Rest,
+    (points, unreachable, mut unmapped): Rest,
     is_dead: impl Fn(Point) -> bool,
 ) -> CertifiedMapping {
     let Accepted { mapping, facts, mut rejected } = accepted;
-    let found = rejected.len();
+    let found = rejected.len() + unmapped.len();
     rejected.retain(|(point, _)| !is_dead(*point));
-    let unreachable = unreachable + found - rejected.len();
+    unmapped.retain(|unmapped| !is_dead(unmapped.point));
+    let unreachable = unreachable + found - rejected.len() - unmapped.len();
     CertifiedMapping { mapping, facts, points, unreachable, unmapped, rejected }
 }

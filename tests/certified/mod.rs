@@ -560,10 +560,12 @@ fn leaves_of_one_version_refute_nothing() {
     let relation =
         relate(&module, Pair::new(base, &derived.function), &certificate, Options::default());
     let relation = relation.unwrap_or_else(|verdict| panic!("{verdict}"));
-    let checks: Vec<Check> = relation.unproved().iter().map(|u| u.finding.check).collect();
-    assert_eq!(checks, [Check::AnchorOperands]);
+    // Both paths to the return bind the two leaves alike.
+    assert_eq!(relation.unproved(), []);
     let CertifiedMapping { mapping, facts, .. } = &made.levels[0].forward;
     let verdicts = relation.judge(Side::Before, mapping, facts, &[]);
-    assert!(!verdicts.is_empty());
-    assert!(verdicts.iter().all(|v| matches!(v, Verdict::Undecided(_))), "{verdicts:?}");
+    assert!(verdicts.len() > 3 && verdicts.iter().any(Verdict::holds), "{verdicts:?}");
+    let undecided = verdicts.iter().filter(|v| matches!(v, Verdict::Undecided(_))).count();
+    let held = verdicts.iter().filter(|v| v.holds()).count();
+    assert!(undecided > 0 && held + undecided == verdicts.len(), "{verdicts:?}");
 }
