@@ -21,15 +21,62 @@ use super::graph::BlockGraph;
 use super::version::ProvedVersion;
 use fixedbitset::FixedBitSet;
 use ir::{Block, Edge, Function, Inst, Value, ValueDef};
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap};
 use transition::Demand;
 
 /// Additional uses, by instruction: the values that armed entries require at their source points.
 pub(crate) type Extra = BTreeMap<Inst, Vec<Value>>;
 
-/// Blocks with entries up to which each is searched alone. With more, the live values at the start
-/// of all blocks cost less.
+/// Blocks with entries up to which each is searched alone, unless they are more than one in
+/// [`SEARCHED_SHARE`] of all. With more, the live values at the start of all blocks cost less.
 const MAX_SEARCHES: usize = 64;
+
+/// See [`MAX_SEARCHES`].
+const SEARCHED_SHARE: usize = 4;
+
+/// The values that are live at one point.
+pub(crate) struct LiveValues {
+    marks: FixedBitSet,
+    /// Every marked value, and others. Clearing the marks must not cost the size of the function.
+    entered: Vec<Value>,
+    count: usize,
+}
+
+impl LiveValues {
+    fn insert(&mut self, value: Value) {
+        if !self.marks.put(value.as_u32() as usize) {
+            self.entered.push(value);
+            self.count += 1;
+        }
+    }
+
+    fn remove(&mut self, value: Value) {
+        if self.has(value) {
+            self.marks.remove(value.as_u32() as usize);
+            self.count -= 1;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.entered.drain(..).for_each(|v| self.marks.remove(v.as_u32() as usize));
+        self.count = 0;
+    }
+
+    /// Whether a value is live. The version may lack the value.
+    pub(crate) fn has(&self, value: Value) -> bool {
+        self.marks.contains(value.as_u32() as usize)
+    }
+
+    /// The number of live values.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// The live values, in any order, some perhaps twice.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Value> + '_ {
+        self.entered.iter().copied().filter(|v| self.has(*v))
+    }
+}
 
 /// The values that are live at the start of each block, or at the end of some.
 pub(crate) struct LiveSets<'v> {
@@ -48,7 +95,7 @@ pub(crate) struct LiveSets<'v> {
 }
 
 impl<'v> LiveSets<'v> {
-    /// The liveness of a version, in these blocks. With `in_run`, edges that no run takes are left
+    /// The liveness of a version, in these blocks, each named once. With `in_run`, edges that no run takes are left
     /// out; otherwise all edges count. Cost: linear in operands; for each of up to 64 blocks, a
     /// search of the blocks reachable from it and the uses there; for more blocks, the number of
     /// values live at the starts of all.
@@ -61,7 +108,7 @@ impl<'v> LiveSets<'v> {
         in_run: bool,
         extra: &Extra,
         options: &Options,
-        blocks: &BTreeSet<Block>,
+        blocks: &[Block],
     ) -> Result<Self, Finding> {
         let f = version.f;
         let needed = FixedBitSet::with_capacity(f.value_bound());
@@ -75,7 +122,8 @@ impl<'v> LiveSets<'v> {
         // First, because only uses by needed results count in `exposed`.
         liveness.find_needed(extra);
         let uses = liveness.exposed(extra);
-        if blocks.len() <= MAX_SEARCHES {
+        let few = MAX_SEARCHES.min(liveness.graph().blocks().len() / SEARCHED_SHARE);
+        if blocks.len() <= few {
             liveness.search(&uses, blocks);
         } else {
             let total = liveness.spread(uses, options.live_limit);
@@ -152,16 +200,19 @@ impl<'v> LiveSets<'v> {
         extra.get(&inst).into_iter().flatten().for_each(|v| read(*v));
     }
 
-    /// The values that blocks read and other blocks define, each with the block that reads it,
-    /// block by block.
+    /// The values that blocks read and other blocks define, each once with every block that reads
+    /// it, block by block.
     fn exposed(&self, extra: &Extra) -> Vec<(Value, Block)> {
         let mut uses: Vec<(Value, Block)> = Vec::new();
+        // By value index: the last block that has been entered for it.
+        let mut last: Vec<Option<Block>> = vec![None; self.f.value_bound()];
         for &block in self.graph().blocks() {
             // A use below the definition, in the same block, makes the value live at no block
             // start. Armed entries may require values that this version lacks, in forged mappings.
             for inst in self.f.block_insts(block) {
                 self.reads(inst, extra, |value| {
-                    if self.f.has_value(value) && !self.is_defined_in(value, block) {
+                    let mut is_new = || last[value.as_u32() as usize].replace(block) != Some(block);
+                    if self.f.has_value(value) && !self.is_defined_in(value, block) && is_new() {
                         uses.push((value, block));
                     }
                 });
@@ -185,7 +236,7 @@ impl<'v> LiveSets<'v> {
     ///
     /// An armed entry of a forged mapping may require a value whose definition does not dominate
     /// it. Such a use counts everywhere: no entry can provide the value.
-    fn search(&mut self, uses: &[(Value, Block)], blocks: &BTreeSet<Block>) {
+    fn search(&mut self, uses: &[(Value, Block)], blocks: &[Block]) {
         let (f, graph, bound) = (self.f, self.graph(), self.f.block_bound());
         let home = |value: Value| f.value_block(value).as_u32() as usize;
         let strays = |(v, b): &&(Value, Block)| !graph.dominates(f.value_block(*v), *b);
@@ -235,7 +286,6 @@ impl<'v> LiveSets<'v> {
         // Sorted by value: the marks of one value are then made together, and `live.last()` below
         // tells whether a block is marked.
         uses.sort_unstable();
-        uses.dedup();
         let mut total = 0;
         let mut work = Vec::new();
         for (value, block) in uses {
@@ -261,30 +311,40 @@ impl<'v> LiveSets<'v> {
         self.f.value_block(value) == block
     }
 
+    /// No live values, for [`LiveSets::walk`].
+    pub(crate) fn none(&self) -> LiveValues {
+        let marks = FixedBitSet::with_capacity(self.f.value_bound());
+        LiveValues { marks, entered: Vec::new(), count: 0 }
+    }
+
     /// Walks a block upward. Calls `visit` for each instruction with the set of values live before
-    /// it.
+    /// it. `live` is reused from walk to walk.
     pub(crate) fn walk(
         &self,
         block: Block,
         extra: &Extra,
-        mut visit: impl FnMut(Inst, &BTreeSet<Value>),
+        live: &mut LiveValues,
+        mut visit: impl FnMut(Inst, &LiveValues),
     ) {
-        // A tree, not a set of bits: bits for all values of the function, for each block with
-        // entries, would be quadratic.
-        let edges = self.counted_edges(self.f.terminator(block)).map(|e| self.f.target(e).block);
-        let mut live: BTreeSet<Value> = match &self.at_end {
-            Some(at_end) => at_end.get(&block).into_iter().flatten().copied().collect(),
-            None => edges.flat_map(|b| &self.at_start[b.as_u32() as usize]).copied().collect(),
-        };
+        live.clear();
+        match &self.at_end {
+            Some(at_end) => at_end.get(&block).into_iter().flatten().for_each(|v| live.insert(*v)),
+            None => {
+                for edge in self.counted_edges(self.f.terminator(block)) {
+                    let to = self.f.target(edge).block;
+                    self.at_start[to.as_u32() as usize].iter().for_each(|v| live.insert(*v));
+                }
+            }
+        }
         let mut at = Some(self.f.terminator(block));
         while let Some(inst) = at {
             // Results first, operands second: above the instruction, its results are not defined
             // yet.
             for result in &self.f.inst(inst).results {
-                live.remove(result);
+                live.remove(*result);
             }
-            self.reads(inst, extra, |v| live.extend([v]));
-            visit(inst, &live);
+            self.reads(inst, extra, |v| live.insert(v));
+            visit(inst, live);
             at = self.f.prev_inst(inst);
         }
     }

@@ -26,12 +26,11 @@ pub use compose::{CheckedComposition, compose};
 use entry::Judge;
 use fixedbitset::FixedBitSet;
 use ir::verifier::{Rule, verify_function};
-use ir::{Block, Function, Inst, Module, Point, Value};
-use live::{Extra, LiveSets};
+use ir::{Block, Function, Inst, Module, Point};
+use live::{Extra, LiveSets, LiveValues};
 use product::CrossProduct;
 pub(crate) use seal::Sealed;
 pub use seal::{Checked, CheckedEntry, Unproved};
-use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use terms::TermTable;
 use transition::certificate::{Certificate, EntryFacts, MappingFacts, TermId};
@@ -136,8 +135,8 @@ impl<'a, 'c> Relation<'a, 'c> {
         // source point. An engine that arms the entry keeps exactly the listed values alive, so a
         // missing one would be read after its register was reused. All edges count at the source
         // (`in_run` is false), because register allocation goes by the text of the version.
-        let kept = |inst: Inst, entry: &Entry, live: &BTreeSet<Value>| {
-            let kept = entry.requires.iter().filter(|v| !live.contains(v));
+        let kept = |inst: Inst, entry: &Entry, live: &LiveValues| {
+            let kept = entry.requires.iter().filter(|v| !live.has(**v));
             (!kept.eq(entry.kept.iter())).then_some((Check::Kept, Place::Inst(inst)))
         };
         let none = Extra::new();
@@ -145,9 +144,13 @@ impl<'a, 'c> Relation<'a, 'c> {
         let kept = self.check_live((side, false), &none, mapping, &mut results, leaving, kept);
         // [`Check::LivePlus`]: the entry provides every value that is live+ at the target point.
         // Without this check, the target version could read a value that nobody assigned.
-        let provided = |_: Inst, entry: &Entry, live: &BTreeSet<Value>| {
-            let missing = live.iter().find(|v| !entry.provides_value(**v));
-            missing.map(|v| (Check::LivePlus, Place::Value(*v)))
+        let provided = |_: Inst, entry: &Entry, live: &LiveValues| {
+            // The provided values ascend ([`Check::AssignShape`]), so none is counted twice.
+            if entry.provides().filter(|v| live.has(*v)).count() == live.len() {
+                return None;
+            }
+            let missing = live.iter().filter(|v| !entry.provides_value(*v)).min();
+            missing.map(|v| (Check::LivePlus, Place::Value(v)))
         };
         let target = (side.other(), true);
         let extra = armed_uses(self.product.versions[side.other()].f, armed);
@@ -174,28 +177,31 @@ impl<'a, 'c> Relation<'a, 'c> {
         mapping: &Mapping,
         results: &mut [Result<(), Finding>],
         place: impl Fn(Point, &Entry) -> Inst,
-        fails: impl Fn(Inst, &Entry, &BTreeSet<Value>) -> Option<(Check, Place)>,
+        fails: impl Fn(Inst, &Entry, &LiveValues) -> Option<(Check, Place)>,
     ) -> Result<(), Finding> {
         let version = &self.product.versions[side];
         // Entries by block and instruction, each with its index in the mapping. Each block is
         // walked once for all its entries: a walk per entry would be quadratic in long blocks.
-        let mut grouped = BTreeMap::<Block, BTreeMap<Inst, Vec<_>>>::new();
+        let mut placed: Vec<(Block, Inst, usize, &Entry)> = Vec::with_capacity(mapping.len());
         for (index, (point, entry)) in
             mapping.entries().enumerate().filter(|(index, _)| results[*index].is_ok())
         {
             let inst = place(point, entry);
             if version.f.has_inst(inst) {
-                let block = grouped.entry(version.f.inst_block(inst)).or_default();
-                block.entry(inst).or_default().push((index, entry));
+                placed.push((version.f.inst_block(inst), inst, index, entry));
             }
         }
-        let blocks = grouped.keys().copied().collect();
+        placed.sort_unstable_by_key(|(block, inst, index, _)| (*block, *inst, *index));
+        let by_block = || placed.chunk_by(|a, b| a.0 == b.0);
+        let blocks: Vec<Block> = by_block().map(|entries| entries[0].0).collect();
         let liveness = LiveSets::new(version, in_run, extra, &self.options, &blocks)?;
-        for (block, entries) in grouped {
-            liveness.walk(block, extra, |inst, live| {
-                for &(index, entry) in entries.get(&inst).into_iter().flatten() {
+        let mut live = liveness.none();
+        for (block, entries) in blocks.iter().zip(by_block()) {
+            liveness.walk(*block, extra, &mut live, |inst, live| {
+                let here = &entries[entries.partition_point(|e| e.1 < inst)..];
+                for (_, _, index, entry) in here.iter().take_while(|e| e.1 == inst) {
                     if let Some((check, at)) = fails(inst, entry, live) {
-                        results[index] = self.options.require(check, false, at);
+                        results[*index] = self.options.require(check, false, at);
                     }
                 }
             });
