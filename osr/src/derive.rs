@@ -188,6 +188,15 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// The expression for a value from the values that may be read, or `None`.
     pub(crate) fn derive(&mut self, here: &SourcePoint, value: Value) -> FoundExpr {
+        // The usual cases first: the search has met the value before, or the value itself is live.
+        if let Some(known) = self.known(SearchNode::Wanted(value)) {
+            return known;
+        }
+        if self.reads_itself(here, value) {
+            let outcome = Some(self.push(Expr::Source(value)));
+            self.settle(SearchNode::Wanted(value), outcome);
+            return outcome;
+        }
         let outcome = self.outcome_of(here, SearchNode::Wanted(value));
         // Only failures count toward the budget. All landing points that need an expression share
         // it once it is found.
@@ -283,8 +292,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
         // The usual case first and apart: the value itself is live. It spares the list of
         // alternatives, at almost every value of almost every point.
         if let SearchNode::Wanted(value) = node
-            && self.has_itself(here, value)
-            && self.may_read(here, value)
+            && (self.reads_itself(here, value)
+                || (self.has_itself(here, value) && self.may_read(here, value)))
         {
             return Ok(Some(self.push(Expr::Source(value))));
         }
@@ -359,7 +368,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// Whether a value is live at the source point under its own id.
     pub(crate) fn reads_itself(&self, here: &SourcePoint, value: Value) -> bool {
-        here.is_live(value) && self.has_itself(here, value)
+        // A live value is available. Most paths bind nothing and need no more than that.
+        here.is_live(value) && (here.is_plain() || self.has_itself(here, value))
     }
 
     fn has_itself(&self, here: &SourcePoint, value: Value) -> bool {

@@ -46,28 +46,33 @@ impl EntryGoal<'_> {
     }
 
     /// The values provided, followed by the operands of the replayed writes.
-    fn wanted(&self, q: &Function) -> SmallVec<[Value; 16]> {
-        let written = self.replays.iter().flat_map(|i| q.inst(*i).args.iter().copied());
-        self.needed.iter().copied().chain(written).collect()
+    fn wanted(&self, q: &Function) -> impl Iterator<Item = Value> {
+        let written = self.replays.iter().flat_map(move |i| q.inst(*i).args.iter().copied());
+        self.needed.iter().copied().chain(written)
     }
 }
 
 /// One expression for each value of [`EntryGoal::wanted`], in that order.
-pub(crate) type Derivation = SmallVec<[u32; 16]>;
+pub(crate) type Derivation = Vec<u32>;
 
-/// Derives every value that an entry needs, without keeping any.
+/// Derives every value that an entry needs, without keeping any. `derived` receives the derivation.
 pub(crate) fn derive(
     deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,
     goal: &EntryGoal<'_>,
-) -> Result<Derivation, Value> {
-    let wanted = goal.wanted(deriver.q.f);
+    derived: &mut Derivation,
+) -> Result<(), Value> {
+    derived.clear();
+    let (q, lost) = (deriver.q.f, |deriver: &Deriver<'_, '_>, v: &Value| deriver.is_lost(*v));
     // A value that an earlier landing point found lost is reported first. Deriving the values
     // before it would cost a search whose result nobody reads.
-    match wanted.iter().find(|v| deriver.is_lost(**v)) {
-        Some(value) => Err(*value),
-        None => wanted.into_iter().map(|value| deriver.derive(here, value).ok_or(value)).collect(),
+    if let Some(value) = goal.wanted(q).find(|v| lost(deriver, v)) {
+        return Err(value);
     }
+    for value in goal.wanted(q) {
+        derived.push(deriver.derive(here, value).ok_or(value)?);
+    }
+    Ok(())
 }
 
 /// Derives every value that an entry needs. `deriver` keeps nothing and finds the values that are
@@ -76,10 +81,12 @@ pub(crate) fn derive_keeping(
     (deriver, keeper): (&mut Deriver<'_, '_>, &mut Deriver<'_, '_>),
     here: &SourcePoint,
     goal: &EntryGoal<'_>,
-) -> Result<Derivation, Obstacle> {
-    let wanted = goal.wanted(deriver.q.f);
+    derived: &mut Derivation,
+) -> Result<(), Obstacle> {
+    derived.clear();
+    let q = deriver.q.f;
     let lost: SmallVec<[Value; 8]> =
-        wanted.iter().copied().filter(|v| deriver.derive(here, *v).is_none()).collect();
+        goal.wanted(q).filter(|v| deriver.derive(here, *v).is_none()).collect();
     let kept = match lost.is_empty() {
         true => BTreeSet::new(),
         false => {
@@ -90,9 +97,10 @@ pub(crate) fn derive_keeping(
     // With a stale outcome this entry would read, and so keep, values of the last set.
     keeper.restart();
     kept.iter().for_each(|v| keeper.keep(*v));
-    let derived =
-        wanted.into_iter().map(|v| keeper.derive(here, v).ok_or_else(|| keeper.explain(here, v)));
-    derived.collect()
+    for value in goal.wanted(q) {
+        derived.push(keeper.derive(here, value).ok_or_else(|| keeper.explain(here, value))?);
+    }
+    Ok(())
 }
 
 /// Why [`kept_values`] gave lost values up: explains the first that no set of kept values gives. If
@@ -115,7 +123,11 @@ pub(crate) fn cost(
     derived: &Derivation,
 ) -> DerivationCost {
     let copies = changed(deriver, goal, derived).count();
-    let (steps, read) = deriver.tally(derived);
+    // A live value costs nothing to read, and most expressions are one.
+    let is_free =
+        |expr: &u32| matches!(deriver.exprs[*expr as usize], Expr::Source(v) if here.is_live(v));
+    let roots: SmallVec<[u32; 16]> = derived.iter().copied().filter(|e| !is_free(e)).collect();
+    let (steps, read) = deriver.tally(&roots);
     // `tally` lists a value once for each expression that reads it; a kept value costs once.
     let mut kept: SmallVec<[Value; 8]> = read.into_iter().filter(|v| !here.is_live(*v)).collect();
     kept.sort_unstable();
@@ -150,7 +162,8 @@ pub(crate) fn assemble(
 ) -> Entry {
     let EntryGoal { target, needed, replays } = *goal;
     let done = vec![None; deriver.exprs.len()];
-    let mut emitter = StepEmitter { deriver, done, steps: Vec::new(), requires: Vec::new() };
+    let requires = Vec::with_capacity(derived.len());
+    let mut emitter = StepEmitter { deriver, done, steps: Vec::new(), requires };
     let assigns = needed
         .iter()
         .zip(derived)
@@ -186,6 +199,11 @@ struct StepEmitter<'a, 'b, 'v> {
 
 impl StepEmitter<'_, '_, '_> {
     fn emit(&mut self, root: u32) -> Operand {
+        // The usual case first and apart: it spares the stack.
+        if let Expr::Source(value) = self.deriver.exprs[root as usize] {
+            self.requires.push(value);
+            return Operand::Source(value);
+        }
         // An explicit stack: a chain of operations may be as long as the function, and recursion
         // would overflow.
         let mut stack: SmallVec<[u32; 8]> = SmallVec::from_iter([root]);

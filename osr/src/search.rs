@@ -13,7 +13,10 @@ use crate::synthesize::SynthesizedMapping;
 use ir::place::Place;
 use ir::{Function, Inst, Point, Value};
 use smallvec::SmallVec;
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
 use transition::Side;
 use transition::mapping::{Entry, Mapping};
 
@@ -38,8 +41,22 @@ enum FromBelow<'a> {
     Nothing,
     /// Every entry from the point keeps values.
     NoneWithoutKeeping,
-    Entry(&'a Entry),
+    Entry(&'a Arc<Entry>),
 }
+
+/// The part of the search from a point that is the same at every level.
+#[derive(Clone, Debug)]
+pub(crate) enum PointPlan {
+    /// The reason why no entry starts there.
+    None(Obstacle),
+    /// The entry that does nothing.
+    AsIs(Arc<Entry>),
+    /// The landing points to try, and the reason why others are barred.
+    Landings(Rc<[Point]>, Option<Obstacle>),
+}
+
+/// The plans of one direction, by source point.
+pub(crate) type PointPlans = RefCell<BTreeMap<Point, PointPlan>>;
 
 /// The search for one direction.
 pub(crate) struct Search<'a, 'v> {
@@ -50,6 +67,9 @@ pub(crate) struct Search<'a, 'v> {
     asked: Option<&'a BTreeSet<Point>>,
     /// The same direction at the level below.
     below: Option<&'a SearchResult>,
+    /// The plans of the first round, if other levels share them. Every level starts with the same
+    /// liveness.
+    plans: Option<&'a PointPlans>,
     /// Keeps nothing.
     deriver: Deriver<'a, 'v>,
     /// Reads the values that the entry at hand keeps.
@@ -68,7 +88,7 @@ impl<'a, 'v> Search<'a, 'v> {
     /// level; the search takes over the entries that it would find again.
     pub(crate) fn new(
         (pair, from): (&'a VersionPair<'v>, Side),
-        asked: Option<&'a BTreeSet<Point>>,
+        (asked, plans): (Option<&'a BTreeSet<Point>>, Option<&'a PointPlans>),
         level: Level,
         below: Option<&'a SearchResult>,
     ) -> Search<'a, 'v> {
@@ -79,6 +99,7 @@ impl<'a, 'v> Search<'a, 'v> {
             pair,
             asked,
             below,
+            plans,
             deriver: Deriver::new(pair, p, q, level),
             keeper: Deriver::new(pair, p, q, level),
             here: SourcePoint::new(entry),
@@ -104,20 +125,29 @@ impl<'a, 'v> Search<'a, 'v> {
             let known = if is_first { self.known_from_below(point) } else { FromBelow::Nothing };
             let found = match known {
                 FromBelow::Entry(entry) => Ok(entry.clone()),
-                FromBelow::NoneWithoutKeeping => self.best_entry(point, live, needed, true),
-                FromBelow::Nothing => self.best_entry(point, live, needed, false),
+                FromBelow::NoneWithoutKeeping => {
+                    self.best_entry(point, live, needed, (true, is_first))
+                }
+                FromBelow::Nothing => self.best_entry(point, live, needed, (false, is_first)),
             };
             if !is_first {
                 self.made_again.insert(point);
             }
             match found {
-                Ok(entry) => self.mapping.insert(point, entry),
+                Ok(entry) => self.mapping.insert_shared(point, self.shared(point, entry)),
                 Err(obstacle) => {
                     self.mapping.remove(point);
                     self.unmapped.push((point, obstacle));
                 }
             }
         }
+    }
+
+    /// An entry, or the equal one of the level below: what holds of one then holds of both, and
+    /// neither certifier nor checker looks at it twice.
+    fn shared(&self, point: Point, entry: Arc<Entry>) -> Arc<Entry> {
+        let below = self.below.and_then(|below| below.synthesized.mapping.shared(point));
+        below.filter(|below| **below == entry).cloned().unwrap_or(entry)
     }
 
     /// Asks the level below for the first entry from a point. An empty entry is the best at every
@@ -129,7 +159,7 @@ impl<'a, 'v> Search<'a, 'v> {
         // `avail` adds only kept values to `alias`. Between other levels an entry without kept
         // values may become cheaper, so only empty entries carry over.
         let is_without_keeping = below.level == Level::Alias && self.deriver.level == Level::Avail;
-        match below.synthesized.mapping.entry(point) {
+        match below.synthesized.mapping.shared(point) {
             Some(entry) if is_without_keeping || (entry.is_empty() && entry.kept.is_empty()) => {
                 FromBelow::Entry(entry)
             }
@@ -168,21 +198,60 @@ impl<'a, 'v> Search<'a, 'v> {
 
     /// The cheapest entry from a point: fewest kept values, then fewest kept arguments, then
     /// shortest compensation code, then the point's own place, then the earliest landing point.
-    /// `is_lost` says that every entry is known to keep values.
+    /// `is_lost` says that every entry is known to keep values, `is_first` that the round is the
+    /// first.
     fn best_entry(
         &mut self,
         point: Point,
         live: &LiveTable,
         needed: &LiveTable,
-        is_lost: bool,
-    ) -> Result<Entry, Obstacle> {
+        (is_lost, is_first): (bool, bool),
+    ) -> Result<Arc<Entry>, Obstacle> {
         let (p, q) = (self.deriver.p, self.deriver.q);
-        let end = self.path_end(point)?;
+        let plans = self.plans.filter(|_| is_first);
+        let known = plans.and_then(|plans| plans.borrow().get(&point).cloned());
+        let is_known = known.is_some();
+        let plan = known.unwrap_or_else(|| self.plan(point, live, needed));
+        if let (Some(plans), false) = (plans, is_known) {
+            plans.borrow_mut().insert(point, plan.clone());
+        }
+        let (targets, barred) = match plan {
+            PointPlan::None(why) => return Err(why),
+            PointPlan::AsIs(entry) => return Ok(entry),
+            PointPlan::Landings(targets, barred) => (targets, barred),
+        };
+        if is_known && let Some(end) = p.paths.end(p.f, point.inst()) {
+            self.here.enter(p, point, live.live(point), &end.jumps);
+        }
+        let goal = |target: &Point| EntryGoal {
+            target: *target,
+            needed: needed.live(*target),
+            replays: q.lone_writes.open(target.inst()),
+        };
+        let goals: Vec<EntryGoal<'_>> = targets.iter().map(goal).collect();
+        let found = if is_lost { Err(None) } else { self.without_keeping(&goals) };
+        let found = if found.is_err() && self.deriver.level == Level::Avail {
+            self.keeping(&goals)
+        } else {
+            found
+        };
+        // A value that cannot be had says more than a trap that bars another landing point.
+        let why = |why: Option<Obstacle>| why.or(barred);
+        found.map(Arc::new).map_err(|o| why(o).unwrap_or(Obstacle::new(Reason::NoLanding)))
+    }
+
+    /// The landing points to try from a point, unless the empty entry does. Enters the point.
+    fn plan(&mut self, point: Point, live: &LiveTable, needed: &LiveTable) -> PointPlan {
+        let (p, q) = (self.deriver.p, self.deriver.q);
+        let end = match self.path_end(point) {
+            Ok(end) => end,
+            Err(why) => return PointPlan::None(why),
+        };
         // Must precede every question to the derivers: they look values up in `here`, in terms of
         // this source point and the jumps on its path.
         self.here.enter(p, point, live.live(point), &end.jumps);
         let mut barred = None;
-        let mut goals: Vec<EntryGoal<'_>> = Vec::new();
+        let mut targets = Vec::new();
         for target in landings_to_try(&q.paths, end.anchor, point, |at| needed.live(at).len()) {
             if let Some(why) = self.bar(point, target, !end.jumps.is_empty()) {
                 barred = barred.or(Some(why));
@@ -196,18 +265,11 @@ impl<'a, 'v> Search<'a, 'v> {
             // The empty entry costs nothing, so no other landing point can beat it. Most points end
             // here.
             if goal.is_met_as_is(&self.deriver, &self.here) {
-                return Ok(goal.as_is());
+                return PointPlan::AsIs(Arc::new(goal.as_is()));
             }
-            goals.push(goal);
+            targets.push(target);
         }
-        let found = if is_lost { Err(None) } else { self.without_keeping(&goals) };
-        let found = if found.is_err() && self.deriver.level == Level::Avail {
-            self.keeping(&goals)
-        } else {
-            found
-        };
-        // A value that cannot be had says more than a trap that bars another landing point.
-        found.map_err(|why| why.or(barred).unwrap_or(Obstacle::new(Reason::NoLanding)))
+        PointPlan::Landings(targets.into(), barred)
     }
 
     /// The end of the path from a point.
@@ -261,6 +323,7 @@ impl<'a, 'v> Search<'a, 'v> {
         // entries read values that are not available here.
         self.deriver.leave();
         let mut best: Option<(DerivationCost, usize, Derivation)> = None;
+        let mut derived = Derivation::new();
         let mut obstacle = None;
         for (at, goal) in goals.iter().enumerate() {
             if self.deriver.is_spent() {
@@ -268,17 +331,17 @@ impl<'a, 'v> Search<'a, 'v> {
                 // as many nodes in vain again.
                 break;
             }
-            match entry::derive(&mut self.deriver, &self.here, goal) {
-                Ok(derived) if self.deriver.level == Level::Empty => {
+            match entry::derive(&mut self.deriver, &self.here, goal, &mut derived) {
+                Ok(()) if self.deriver.level == Level::Empty => {
                     // At `empty`, compensation code must be empty: even a copy from another id is
                     // an obstacle.
                     let value = entry::changed(&self.deriver, goal, &derived).next();
                     obstacle.get_or_insert(Obstacle { value, ..Obstacle::new(Reason::NotLive) });
                 }
-                Ok(derived) => {
+                Ok(()) => {
                     let cost = entry::cost(&mut self.deriver, &self.here, goal, &derived);
                     if is_better(cost, best.as_ref().map(|(least, ..)| *least)) {
-                        best = Some((cost, at, derived));
+                        best = Some((cost, at, std::mem::take(&mut derived)));
                     }
                 }
                 Err(value) => {
@@ -294,13 +357,15 @@ impl<'a, 'v> Search<'a, 'v> {
     fn keeping(&mut self, goals: &[EntryGoal<'_>]) -> Result<Entry, Option<Obstacle>> {
         self.deriver.leave();
         let mut best: Option<(DerivationCost, Entry)> = None;
+        let mut derived = Derivation::new();
         let mut obstacle = None;
         for goal in goals {
             if self.deriver.is_spent() {
                 break;
             }
-            match entry::derive_keeping((&mut self.deriver, &mut self.keeper), &self.here, goal) {
-                Ok(derived) => {
+            let derivers = (&mut self.deriver, &mut self.keeper);
+            match entry::derive_keeping(derivers, &self.here, goal, &mut derived) {
+                Ok(()) => {
                     let cost = entry::cost(&mut self.keeper, &self.here, goal, &derived);
                     if is_better(cost, best.as_ref().map(|(least, _)| *least)) {
                         best =

@@ -75,6 +75,11 @@ impl SourcePoint {
         }
     }
 
+    /// Whether the path stays in the block of the point, so that nothing is bound on it.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.bindings.is_empty() && self.far.is_none()
+    }
+
     pub(crate) fn is_live(&self, value: Value) -> bool {
         self.live.get(value.as_u32() as usize).is_some()
     }

@@ -20,7 +20,7 @@ use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_unlive};
 use crate::pair::{Analyzed, VersionPair};
 use crate::reason::Unmapped;
-use crate::search::{Search, SearchResult, landing_candidates};
+use crate::search::{PointPlans, Search, SearchResult, landing_candidates};
 use ir::Point;
 use std::collections::BTreeSet;
 use transition::mapping::Mapping;
@@ -106,7 +106,14 @@ fn both_ways(made: Vec<SearchResult>) -> (Level, Synthesis) {
 /// level takes over entries that the one below proved to be the best.
 pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level, Synthesis)> {
     let versions: Vec<&Analyzed<'_>> = pair.versions.iter().collect();
-    let arrows: Vec<Arrow<'_, '_>> = Arrow::both_ways(pair, Pair::new(0, 1)).into_iter().collect();
+    let plans: Pair<PointPlans> = Pair::default();
+    let mut arrows = Arrow::both_ways(pair, Pair::new(0, 1));
+    // One level alone would make plans that nobody asks for again.
+    if levels.len() > 1 {
+        arrows.before.plans = Some(&plans.before);
+        arrows.after.plans = Some(&plans.after);
+    }
+    let arrows: Vec<Arrow<'_, '_>> = arrows.into_iter().collect();
     let plain = PlainLiveness::of_all(&versions, pair.demand);
     let mut made: Vec<Vec<SearchResult>> = Vec::new();
     // Lowest first, in any order of `levels`: each level looks up the entries of the one below.
@@ -134,6 +141,8 @@ pub(crate) struct Arrow<'a, 'v> {
     pub(crate) target: usize,
     /// The source points of its entries; `None` for all.
     pub(crate) asked: Option<&'a BTreeSet<Point>>,
+    /// The plans of the first round that the levels share.
+    pub(crate) plans: Option<&'a PointPlans>,
 }
 
 impl<'a, 'v> Arrow<'a, 'v> {
@@ -149,6 +158,7 @@ impl<'a, 'v> Arrow<'a, 'v> {
             source: indices[from],
             target: indices[from.other()],
             asked: None,
+            plans: None,
         })
     }
 
@@ -179,7 +189,7 @@ pub(crate) fn make<'p, 'v>(
         for (at, arrow) in arrows.iter().enumerate() {
             searches.push(Search::new(
                 (arrow.pair, arrow.from),
-                arrow.asked,
+                (arrow.asked, arrow.plans),
                 level,
                 below.map(|made| &made[at]),
             ));
