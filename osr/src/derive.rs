@@ -188,15 +188,6 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// The expression for a value from the values that may be read, or `None`.
     pub(crate) fn derive(&mut self, here: &SourcePoint, value: Value) -> FoundExpr {
-        // The usual cases first: the search has met the value before, or the value itself is live.
-        if let Some(known) = self.known(SearchNode::Wanted(value)) {
-            return known;
-        }
-        if self.reads_itself(here, value) {
-            let outcome = Some(self.push(Expr::Source(value)));
-            self.settle(SearchNode::Wanted(value), outcome);
-            return outcome;
-        }
         let outcome = self.outcome_of(here, SearchNode::Wanted(value));
         // Only failures count toward the budget. All landing points that need an expression share
         // it once it is found.
@@ -245,7 +236,9 @@ impl<'a, 'v> Deriver<'a, 'v> {
     fn outcome(&mut self, here: &SourcePoint, node: SearchNode) -> FoundExpr {
         self.stack.push(node);
         while let Some(&top) = self.stack.last() {
-            if self.known(top).is_none() {
+            if self.settle_as_is(here, top) {
+                // A value that is live costs no search, so it does not count.
+            } else if self.known(top).is_none() {
                 self.visits += 1;
                 // Past the limit every node on the stack settles as lost, and the loop unwinds.
                 // These outcomes stay: the next landing point must not pay for the same search
@@ -271,6 +264,17 @@ impl<'a, 'v> Deriver<'a, 'v> {
         self.known(node).expect("the node was settled")
     }
 
+    /// Settles a wanted value that is live under its own id. Returns whether the node is one.
+    fn settle_as_is(&mut self, here: &SourcePoint, node: SearchNode) -> bool {
+        let SearchNode::Wanted(value) = node else { return false };
+        let is_as_is = here.reads_itself(self.p, value);
+        if is_as_is && self.known(node).is_none() {
+            let outcome = Some(self.push(Expr::Source(value)));
+            self.settle(node, outcome);
+        }
+        is_as_is
+    }
+
     fn known(&self, node: SearchNode) -> Option<FoundExpr> {
         match node {
             SearchNode::Wanted(value) => self.wanted.get(value.as_u32() as usize),
@@ -289,11 +293,10 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// Tries the alternatives to compute a node in order. `Err` names a node to evaluate first.
     fn attempt(&mut self, here: &SourcePoint, node: SearchNode) -> Result<FoundExpr, SearchNode> {
-        // The usual case first and apart: the value itself is live. It spares the list of
-        // alternatives, at almost every value of almost every point.
+        // The value itself is kept, or an argument. It spares the list of alternatives.
         if let SearchNode::Wanted(value) = node
-            && (self.reads_itself(here, value)
-                || (self.has_itself(here, value) && self.may_read(here, value)))
+            && self.has_itself(here, value)
+            && self.may_read(here, value)
         {
             return Ok(Some(self.push(Expr::Source(value))));
         }
@@ -364,12 +367,6 @@ impl<'a, 'v> Deriver<'a, 'v> {
         here.is_live(value)
             || (self.level >= Level::LiveE && self.p.is_argument(value))
             || self.kept.get(value.as_u32() as usize).is_some()
-    }
-
-    /// Whether a value is live at the source point under its own id.
-    pub(crate) fn reads_itself(&self, here: &SourcePoint, value: Value) -> bool {
-        // A live value is available. Most paths bind nothing and need no more than that.
-        here.is_live(value) && (here.is_plain() || self.has_itself(here, value))
     }
 
     fn has_itself(&self, here: &SourcePoint, value: Value) -> bool {

@@ -2,6 +2,7 @@
 
 use crate::derive::{Deriver, Expr};
 use crate::keep::kept_values;
+use crate::pair::Analyzed;
 use crate::reason::{Obstacle, Reason};
 use crate::source::SourcePoint;
 use ir::{Function, Inst, Opcode, Point, Type, Value};
@@ -14,20 +15,38 @@ use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 pub(crate) type DerivationCost = (usize, usize, usize);
 
 /// The task of one entry: the landing point, the values, the replays.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct EntryGoal<'g> {
     pub(crate) target: Point,
-    /// The values it provides, exactly these.
-    pub(crate) needed: &'g [Value],
+    /// The values it provides, exactly these, ascending.
+    needed: &'g [Value],
+    /// Those of them that are not live at the source point under their own id, ascending. The entry
+    /// copies the others to their own ids.
+    odd: SmallVec<[Value; 4]>,
     /// The writes of the target version that it replays.
-    pub(crate) replays: &'g [Inst],
+    replays: &'g [Inst],
 }
 
-impl EntryGoal<'_> {
+impl<'g> EntryGoal<'g> {
+    pub(crate) fn new(
+        (p, here): (&Analyzed<'_>, &SourcePoint),
+        target: Point,
+        needed: &'g [Value],
+        replays: &'g [Inst],
+    ) -> EntryGoal<'g> {
+        let odd = needed.iter().copied().filter(|v| !here.reads_itself(p, *v)).collect();
+        EntryGoal { target, needed, odd, replays }
+    }
+
     /// Whether the empty entry does: nothing to replay, and every value needed is live at the
     /// source point under its own id.
-    pub(crate) fn is_met_as_is(&self, deriver: &Deriver<'_, '_>, here: &SourcePoint) -> bool {
-        self.replays.is_empty() && self.needed.iter().all(|v| deriver.reads_itself(here, *v))
+    pub(crate) fn is_met_as_is(&self) -> bool {
+        self.replays.is_empty() && self.odd.is_empty()
+    }
+
+    /// A cost that no entry for this goal undercuts.
+    pub(crate) fn least_cost(&self) -> DerivationCost {
+        (0, 0, self.odd.len() + self.replays.len())
     }
 
     /// The empty entry: it copies every value to its own id.
@@ -45,10 +64,10 @@ impl EntryGoal<'_> {
         }
     }
 
-    /// The values provided, followed by the operands of the replayed writes.
+    /// The odd values, followed by the operands of the replayed writes.
     fn wanted(&self, q: &Function) -> impl Iterator<Item = Value> {
         let written = self.replays.iter().flat_map(move |i| q.inst(*i).args.iter().copied());
-        self.needed.iter().copied().chain(written)
+        self.odd.iter().copied().chain(written)
     }
 }
 
@@ -123,11 +142,7 @@ pub(crate) fn cost(
     derived: &Derivation,
 ) -> DerivationCost {
     let copies = changed(deriver, goal, derived).count();
-    // A live value costs nothing to read, and most expressions are one.
-    let is_free =
-        |expr: &u32| matches!(deriver.exprs[*expr as usize], Expr::Source(v) if here.is_live(v));
-    let roots: SmallVec<[u32; 16]> = derived.iter().copied().filter(|e| !is_free(e)).collect();
-    let (steps, read) = deriver.tally(&roots);
+    let (steps, read) = deriver.tally(derived);
     // `tally` lists a value once for each expression that reads it; a kept value costs once.
     let mut kept: SmallVec<[Value; 8]> = read.into_iter().filter(|v| !here.is_live(*v)).collect();
     kept.sort_unstable();
@@ -139,14 +154,14 @@ pub(crate) fn cost(
 /// The values provided from anything but the same id of the source version.
 pub(crate) fn changed<'d>(
     deriver: &'d Deriver<'_, '_>,
-    goal: &EntryGoal<'d>,
+    goal: &'d EntryGoal<'_>,
     derived: &'d Derivation,
 ) -> impl Iterator<Item = Value> + 'd {
     let is_itself = |value: Value, expr: u32| match deriver.exprs[expr as usize] {
         Expr::Source(source) => source == value,
         Expr::Constant { .. } | Expr::Op { .. } => false,
     };
-    goal.needed
+    goal.odd
         .iter()
         .zip(derived)
         .filter(move |(value, expr)| !is_itself(**value, **expr))
@@ -160,18 +175,25 @@ pub(crate) fn assemble(
     goal: &EntryGoal<'_>,
     derived: &Derivation,
 ) -> Entry {
-    let EntryGoal { target, needed, replays } = *goal;
+    let EntryGoal { target, needed, odd, replays } = goal;
     let done = vec![None; deriver.exprs.len()];
-    let requires = Vec::with_capacity(derived.len());
-    let mut emitter = StepEmitter { deriver, done, steps: Vec::new(), requires };
-    let assigns = needed
-        .iter()
-        .zip(derived)
-        .map(|(value, expr)| Assign { value: *value, from: emitter.emit(*expr) })
-        .collect();
-    // Behind the values provided, `derived` lists the operands of the writes, one write after the
+    let mut emitter = StepEmitter { deriver, done, steps: Vec::new(), requires: Vec::new() };
+    let (mut assigns, mut own) = (Vec::with_capacity(needed.len()), Vec::new());
+    own.reserve_exact(needed.len() - odd.len());
+    let mut changed = odd.iter().zip(derived).peekable();
+    for value in *needed {
+        let from = match changed.next_if(|(odd, _)| *odd == value) {
+            Some((_, expr)) => emitter.emit(*expr),
+            None => {
+                own.push(*value);
+                Operand::Source(*value)
+            }
+        };
+        assigns.push(Assign { value: *value, from });
+    }
+    // Behind the odd values, `derived` lists the operands of the writes, one write after the
     // other ([`EntryGoal::wanted`]). So each write takes as many as it has operands.
-    let mut read = derived[needed.len()..].iter();
+    let mut read = derived[odd.len()..].iter();
     let replays = replays.iter().map(|inst| {
         let data = deriver.q.f.inst(*inst);
         let args = read.by_ref().take(data.args.len()).map(|expr| emitter.emit(*expr)).collect();
@@ -179,13 +201,17 @@ pub(crate) fn assemble(
     });
     let replays = replays.collect();
     let StepEmitter { steps, mut requires, .. } = emitter;
+    // The values left as they are ascend already: the stable sort merges two runs.
     requires.sort_unstable();
-    requires.dedup();
+    own.append(&mut requires);
+    own.sort();
+    own.dedup();
+    let requires = own;
     // An entry keeps every value that it reads and that is not live, whichever rule chose it.
     // Arguments that `live_e` reads are among them.
     let is_kept = |v: &Value| !here.is_live(*v);
     let kept = requires.iter().copied().filter(is_kept).collect();
-    Entry { target, steps, replays, assigns, requires, kept }
+    Entry { target: *target, steps, replays, assigns, requires, kept }
 }
 
 /// Turns expressions into steps. A shared expression becomes one step.
