@@ -67,7 +67,7 @@ impl SourcePoint {
     }
 
     /// Whether the path stays in the block of the point, so that nothing is bound on it.
-    fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.bindings.is_empty() && self.far.is_none()
     }
 
