@@ -76,6 +76,8 @@ enum Attempt {
     New(Expr),
     /// By the expression of another node.
     Known(u32),
+    /// By an operation whose operands are known, or live under their own ids.
+    Execute { inst: Inst, in_source: bool, args: SmallVec<[SearchNode; 3]> },
 }
 
 /// The knowledge about a wanted value that is the same at every source point and level.
@@ -335,12 +337,17 @@ impl<'a, 'v> Deriver<'a, 'v> {
     /// Settles a wanted value that is live under its own id. Returns whether the node is one.
     fn settle_as_is(&mut self, here: &SourcePoint, node: SearchNode) -> bool {
         let SearchNode::Wanted(value) = node else { return false };
-        let is_as_is = here.reads_itself(self.p, value);
+        let is_as_is = self.is_as_is(here, node);
         if is_as_is && self.known(node).is_none() {
             let outcome = Some(self.push(Expr::Source(value)));
             self.settle(node, outcome);
         }
         is_as_is
+    }
+
+    /// Whether a node is a wanted value that is live under its own id.
+    fn is_as_is(&self, here: &SourcePoint, node: SearchNode) -> bool {
+        matches!(node, SearchNode::Wanted(value) if here.reads_itself(self.p, value))
     }
 
     fn known(&self, node: SearchNode) -> Option<FoundExpr> {
@@ -383,23 +390,31 @@ impl<'a, 'v> Deriver<'a, 'v> {
                 Some(None) => ControlFlow::Continue(()),
             },
             Alternative::Execute { inst, in_source, args } => {
-                let mut known = SmallVec::new();
-                for arg in args {
-                    match self.known(arg) {
-                        None => return ControlFlow::Break(Err(arg)),
-                        Some(Some(expr)) => known.push(expr),
+                for arg in &args {
+                    match self.known(*arg) {
+                        None if self.is_as_is(here, *arg) => {}
+                        None => return ControlFlow::Break(Err(*arg)),
+                        Some(Some(_)) => {}
                         // The search for the other operands would be in vain.
                         Some(None) => return ControlFlow::Continue(()),
                     }
                 }
-                ControlFlow::Break(Ok(Attempt::New(Expr::Op { inst, in_source, args: known })))
+                ControlFlow::Break(Ok(Attempt::Execute { inst, in_source, args }))
             }
         });
-        match attempt.transpose()? {
-            Some(Attempt::New(expr)) => Ok(Some(self.push(expr))),
-            Some(Attempt::Known(expr)) => Ok(Some(expr)),
-            None => Ok(None),
-        }
+        Ok(match attempt.transpose()? {
+            Some(Attempt::New(expr)) => Some(self.push(expr)),
+            Some(Attempt::Known(expr)) => Some(expr),
+            Some(Attempt::Execute { inst, in_source, args }) => {
+                let mut known = SmallVec::new();
+                for arg in args {
+                    self.settle_as_is(here, arg);
+                    known.extend(self.known(arg).flatten());
+                }
+                Some(self.push(Expr::Op { inst, in_source, args: known }))
+            }
+            None => None,
+        })
     }
 
     /// The alternatives to compute a node, cheapest first. An [`Alternative::Read`] names an

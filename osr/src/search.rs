@@ -238,6 +238,10 @@ impl<'a, 'v> Search<'a, 'v> {
                 // as many nodes in vain again.
                 break;
             }
+            // At `empty` no entry is found here, and the first obstacle is known.
+            if self.deriver.level == Level::Empty && obstacle.is_some() {
+                break;
+            }
             match entry::derive(&mut self.deriver, here, goal, &mut derived) {
                 Ok(()) if self.deriver.level == Level::Empty => {
                     // At `empty`, compensation code must be empty: even a copy from another id is
