@@ -33,7 +33,7 @@ pub(crate) struct SearchResult {
 }
 
 /// The part of the search from a point that is the same at every level.
-enum PointPlan<'g> {
+enum LandingPlan<'g> {
     /// The entry that does nothing.
     AsIs(Arc<Entry>),
     /// The landing points to try, and the reason why others are barred.
@@ -78,10 +78,10 @@ pub(crate) fn first_round(searches: &mut [Search<'_, '_>], live: &LiveTable, nee
     for point in points {
         match planner.plan(point, live, needed) {
             Err(why) => searches.iter_mut().for_each(|s| s.unmapped.push((point, why.clone()))),
-            Ok(PointPlan::AsIs(entry)) => searches
+            Ok(LandingPlan::AsIs(entry)) => searches
                 .iter_mut()
                 .for_each(|search| search.mapping.insert_shared(point, entry.clone())),
-            Ok(PointPlan::Landings(goals, barred)) => {
+            Ok(LandingPlan::Landings(goals, barred)) => {
                 let mut below: Option<(Level, Option<Arc<Entry>>)> = None;
                 for search in searches.iter_mut() {
                     // `avail` adds only kept values to `alias`, and an entry that keeps nothing
@@ -147,8 +147,8 @@ impl<'a, 'v> Search<'a, 'v> {
         for point in needed.lacking(&self.mapping) {
             let found = match self.planner.plan(point, live, needed) {
                 Err(why) => Err(why),
-                Ok(PointPlan::AsIs(entry)) => Ok(entry),
-                Ok(PointPlan::Landings(goals, barred)) => {
+                Ok(LandingPlan::AsIs(entry)) => Ok(entry),
+                Ok(LandingPlan::Landings(goals, barred)) => {
                     let here = std::mem::take(&mut self.planner.here);
                     let found = self.best_entry(&here, &goals, barred.as_ref(), false);
                     self.planner.here = here;
@@ -321,7 +321,7 @@ impl<'a, 'v> Planner<'a, 'v> {
         point: Point,
         live: &LiveTable,
         needed: &'g LiveTable,
-    ) -> Result<PointPlan<'g>, Obstacle>
+    ) -> Result<LandingPlan<'g>, Obstacle>
     where
         'a: 'g,
     {
@@ -342,11 +342,11 @@ impl<'a, 'v> Planner<'a, 'v> {
             // The empty entry costs nothing, so no other landing point can beat it. Most points end
             // here.
             if goal.is_met_as_is() {
-                return Ok(PointPlan::AsIs(Arc::new(goal.as_is())));
+                return Ok(LandingPlan::AsIs(Arc::new(goal.as_is())));
             }
             goals.push(goal);
         }
-        Ok(PointPlan::Landings(goals, barred))
+        Ok(LandingPlan::Landings(goals, barred))
     }
 
     /// The end of the path from a point.

@@ -107,10 +107,12 @@ pub(crate) struct BlockSets {
 pub(crate) type KnownSets = [OnceCell<Rc<BlockSets>>; 2];
 
 impl<'v> LiveSets<'v> {
-    /// The liveness of a version, in these blocks, each named once. With `in_run`, edges that no run takes are left
-    /// out; otherwise all edges count. Cost: linear in operands; for each of up to 64 blocks, a
-    /// search of the blocks reachable from it and the uses there; for more blocks, the number of
-    /// values live at the starts of all.
+    /// The liveness of a version, in these blocks, each named once. With `in_run`, edges that no
+    /// run takes are left out; otherwise all edges count. `known` keeps the liveness of all blocks
+    /// without additional uses.
+    ///
+    /// Cost: linear in operands; for each of up to 64 blocks, a search of the blocks reachable from
+    /// it and the uses there; for more blocks, the number of values live at the starts of all.
     ///
     /// # Errors
     /// [`Check::Size`], when `blocks` are many and more values are live at the starts of all blocks
