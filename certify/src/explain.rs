@@ -14,6 +14,8 @@ use super::version::NumberedVersion;
 use ir::{Block, Imm, Inst, Opcode, Point, Type};
 use number::{ClassArgs, Home};
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use transition::certificate::{EntryFacts, MappingFacts, NO_TERM, TermId, is_well_typed};
 use transition::mapping::{Entry, Mapping, Operand, Replay, Step};
 use transition::{Correspondence, Side, VersionKey};
@@ -74,12 +76,31 @@ impl<'e, 'a> Explainer<'e, 'a> {
         }
     }
 
-    pub(super) fn explain(mut self, mapping: &Mapping) -> MappingFacts {
+    /// The facts of the entries of a mapping. `explained` has the facts of entries that other
+    /// mappings may share with it.
+    pub(super) fn explain(
+        mut self,
+        mapping: &Mapping,
+        explained: &mut BTreeMap<Point, (Arc<Entry>, EntryFacts)>,
+    ) -> MappingFacts {
         let fits = mapping.source() == self.source && mapping.target() == self.target;
-        mapping
-            .entries()
-            .map(|(point, entry)| if fits { self.entry(point, entry) } else { nothing(entry) })
-            .collect()
+        let facts = |(point, entry): (Point, &Arc<Entry>)| {
+            if !fits {
+                return nothing(entry);
+            }
+            if entry.steps.is_empty() && entry.replays.is_empty() {
+                return self.entry(point, entry);
+            }
+            match explained.get(&point) {
+                Some((known, facts)) if Arc::ptr_eq(known, entry) => facts.clone(),
+                _ => {
+                    let facts = self.entry(point, entry);
+                    explained.insert(point, (entry.clone(), facts.clone()));
+                    facts
+                }
+            }
+        };
+        mapping.shared_entries().map(facts).collect()
     }
 
     /// The facts of one entry.

@@ -30,35 +30,42 @@ mod version;
 mod walk;
 
 use explain::Explainer;
-use ir::Inst;
+use ir::{Inst, Point};
 use search::{RelationSearch, SettledRelation};
-use transition::certificate::{Certificate, MappingFacts};
-use transition::mapping::Mapping;
-use transition::{Correspondence, Side, VersionKey};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use transition::certificate::{Certificate, EntryFacts, MappingFacts};
+use transition::mapping::{Entry, Mapping};
+use transition::{Correspondence, Pair, Side, VersionKey};
 
 /// The relation between two versions, from which the certificate is made.
 #[derive(Debug)]
 pub struct Certifier<'a> {
     common: &'a Correspondence<'a>,
     relation: SettledRelation<'a>,
+    /// By source version and point: the last entry with steps or replays, and its facts. Mappings
+    /// of several levels share entries.
+    explained: Pair<BTreeMap<Point, (Arc<Entry>, EntryFacts)>>,
 }
 
 impl<'a> Certifier<'a> {
     /// Finds the relation between the two versions of a pair. Cost: near linear in their size,
     /// times the rounds: two to four in most functions, at most 80.
     pub fn new(common: &'a Correspondence<'a>) -> Certifier<'a> {
-        Certifier { common, relation: RelationSearch::new(common).run() }
+        let explained = Pair::default();
+        Certifier { common, relation: RelationSearch::new(common).run(), explained }
     }
 
     /// The facts behind the entries of a mapping of this pair; adds terms to the certificate. Facts
     /// of a mapping between other versions name no terms. Cost: linear in the steps of the entries.
     pub fn facts(&mut self, heading: Side, mapping: &Mapping) -> MappingFacts {
-        Explainer::new(self.common, &mut self.relation, heading).explain(mapping)
+        let explained = &mut self.explained[heading];
+        Explainer::new(self.common, &mut self.relation, heading).explain(mapping, explained)
     }
 
     /// The certificate, with the terms of all facts asked for.
     pub fn into_certificate(self) -> Certificate {
-        let Certifier { common, relation } = self;
+        let Certifier { common, relation, .. } = self;
         let sides = relation.versions.each_ref().map(|version| version.found.claims());
         Certificate {
             versions: [

@@ -100,6 +100,7 @@ impl Cfg {
     ///
     /// # Panics
     /// When the function has changed.
+    #[inline]
     pub fn check(&self, function: &Function) {
         check_stamp("Cfg", self.stamp, function);
     }
@@ -110,20 +111,24 @@ impl Cfg {
     }
 
     /// Whether a path leads from the entry to the block.
+    #[inline]
     pub fn is_reachable(&self, block: Block) -> bool {
         self.rpo_index(block).is_some()
     }
 
     /// The position of a block in [`Cfg::rpo`]; `None` if the block is unreachable.
+    #[inline]
     pub fn rpo_index(&self, block: Block) -> Option<usize> {
         self.number(block).map(|n| n as usize)
     }
 
     /// The index of a block in reverse postorder; `None` if it is unreachable. Cost: constant.
+    #[inline]
     pub fn number(&self, block: Block) -> Option<u32> {
         self.number.get(block.index()).copied().filter(|n| *n != UNREACHABLE)
     }
 
+    #[inline]
     pub(crate) fn block(&self, number: u32) -> Block {
         self.rpo[number as usize]
     }
@@ -199,6 +204,7 @@ impl DepthFirst {
 }
 
 /// Panics when `function` is not at the stamp that an analysis was computed at.
+#[inline]
 pub(crate) fn check_stamp(analysis: &str, stamp: u64, function: &Function) {
     assert!(
         stamp == function.stamp(),

@@ -88,16 +88,19 @@ impl DomTree {
     ///
     /// # Panics
     /// When the function has changed.
+    #[inline]
     pub fn check(&self, function: &Function) {
         check_stamp("DomTree", self.stamp(), function);
     }
 
     /// The control-flow graph that the tree was computed on.
+    #[inline]
     pub fn cfg(&self) -> &Cfg {
         &self.cfg
     }
 
     /// The immediate dominator; `None` for the entry and for unreachable blocks.
+    #[inline]
     pub fn idom(&self, block: Block) -> Option<Block> {
         let n = self.cfg.number(block)?;
         (n != 0).then(|| self.cfg.block(self.idom[n as usize]))
@@ -105,6 +108,7 @@ impl DomTree {
 
     /// Whether every path from the entry to `b` passes `a`. A reachable block dominates itself. The
     /// answer is `false` if either block is unreachable. Cost: constant.
+    #[inline]
     pub fn dominates(&self, a: Block, b: Block) -> bool {
         match (self.cfg.number(a), self.cfg.number(b)) {
             (Some(a), Some(b)) => self.dominates_number(a, b),
@@ -112,6 +116,7 @@ impl DomTree {
         }
     }
 
+    #[inline]
     pub(crate) fn dominates_number(&self, a: u32, b: u32) -> bool {
         let (a, b) = (a as usize, b as usize);
         self.first[a] <= self.first[b] && self.first[b] <= self.last[a]
@@ -149,6 +154,7 @@ impl DomTree {
     ///
     /// # Panics
     /// When the tree is stale.
+    #[inline]
     pub fn available_at(&self, function: &Function, value: Value, point: Point) -> bool {
         self.check(function);
         if !function.has_value(value) || !function.has_inst(point.inst()) {
@@ -165,6 +171,7 @@ impl DomTree {
     ///
     /// # Panics
     /// When the tree is stale, or the function lacks one of the instructions.
+    #[inline]
     pub fn inst_dominates(&self, function: &Function, a: Inst, b: Inst) -> bool {
         self.check(function);
         let (block_a, block_b) = (function.inst_block(a), function.inst_block(b));

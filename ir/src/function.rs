@@ -171,31 +171,37 @@ impl Function {
     }
 
     /// An exclusive upper bound of the instruction indices in this version, for dense tables.
+    #[inline]
     pub fn inst_bound(&self) -> usize {
         self.insts.bound()
     }
 
     /// An exclusive upper bound of the value indices in this version, for dense tables.
+    #[inline]
     pub fn value_bound(&self) -> usize {
         self.values.bound()
     }
 
     /// An exclusive upper bound of the block indices in this version, for dense tables.
+    #[inline]
     pub fn block_bound(&self) -> usize {
         self.blocks.bound()
     }
 
     /// Whether this version has the instruction.
+    #[inline]
     pub fn has_inst(&self, inst: Inst) -> bool {
         self.insts.get(inst).is_some()
     }
 
     /// Whether this version has the value.
+    #[inline]
     pub fn has_value(&self, value: Value) -> bool {
         self.values.get(value).is_some()
     }
 
     /// Whether this version has the block.
+    #[inline]
     pub fn has_block(&self, block: Block) -> bool {
         self.blocks.get(block).is_some()
     }
@@ -204,6 +210,7 @@ impl Function {
     ///
     /// # Panics
     /// When this version does not have the instruction.
+    #[inline]
     pub fn inst(&self, inst: Inst) -> &InstData {
         &self.node(inst).data
     }
@@ -212,6 +219,7 @@ impl Function {
     ///
     /// # Panics
     /// When this version does not have the instruction.
+    #[inline]
     pub fn inst_block(&self, inst: Inst) -> Block {
         self.node(inst).block
     }
@@ -220,6 +228,7 @@ impl Function {
     ///
     /// # Panics
     /// When this version does not have the instruction.
+    #[inline]
     pub fn next_inst(&self, inst: Inst) -> Option<Inst> {
         self.node(inst).next.expand()
     }
@@ -228,6 +237,7 @@ impl Function {
     ///
     /// # Panics
     /// When this version does not have the instruction.
+    #[inline]
     pub fn prev_inst(&self, inst: Inst) -> Option<Inst> {
         self.node(inst).prev.expand()
     }
@@ -236,6 +246,7 @@ impl Function {
     ///
     /// # Panics
     /// When this version lacks one of the instructions, or when they stand in different blocks.
+    #[inline]
     pub fn stands_before(&self, first: Inst, second: Inst) -> bool {
         let (a, b) = (self.node(first), self.node(second));
         assert!(a.block == b.block, "{first} and {second} are in different blocks");
@@ -246,6 +257,7 @@ impl Function {
     ///
     /// # Panics
     /// When this version does not have the block.
+    #[inline]
     pub fn block_insts(&self, block: Block) -> BlockInsts<'_> {
         BlockInsts { function: self, next: self.block(block).first }
     }
@@ -255,6 +267,7 @@ impl Function {
     ///
     /// # Panics
     /// When this version does not have the block.
+    #[inline]
     pub fn first_inst(&self, block: Block) -> Inst {
         self.block(block).first.expect("a built block has a terminator")
     }
@@ -263,6 +276,7 @@ impl Function {
     ///
     /// # Panics
     /// When this version does not have the block.
+    #[inline]
     pub fn terminator(&self, block: Block) -> Inst {
         self.block(block).last.expect("a built block has a terminator")
     }
@@ -271,11 +285,13 @@ impl Function {
     ///
     /// # Panics
     /// When this version does not have the block.
+    #[inline]
     pub fn block_params(&self, block: Block) -> &[Value] {
         &self.block(block).params
     }
 
     /// The function's arguments: the parameters of the entry block.
+    #[inline]
     pub fn arguments(&self) -> &[Value] {
         self.block_params(self.entry())
     }
@@ -284,6 +300,7 @@ impl Function {
     ///
     /// # Panics
     /// When this version does not have the block.
+    #[inline]
     pub fn predecessors(&self, block: Block) -> &[Edge] {
         self.block(block).preds.as_slice()
     }
@@ -292,6 +309,7 @@ impl Function {
     ///
     /// # Panics
     /// When this version does not have the block.
+    #[inline]
     pub fn successors(&self, block: Block) -> &[Target] {
         &self.inst(self.terminator(block)).targets
     }
@@ -300,6 +318,7 @@ impl Function {
     ///
     /// # Panics
     /// When this version does not have the edge.
+    #[inline]
     pub fn target(&self, edge: Edge) -> &Target {
         &self.inst(edge.inst).targets[edge.index as usize]
     }
@@ -308,6 +327,7 @@ impl Function {
     ///
     /// # Panics
     /// When this version does not have the value.
+    #[inline]
     pub fn value_type(&self, value: Value) -> Type {
         self.value(value).ty
     }
@@ -316,6 +336,7 @@ impl Function {
     ///
     /// # Panics
     /// When this version does not have the value.
+    #[inline]
     pub fn value_def(&self, value: Value) -> ValueDef {
         self.value(value).def
     }
@@ -324,6 +345,7 @@ impl Function {
     ///
     /// # Panics
     /// When this version does not have the value.
+    #[inline]
     pub fn defining_inst(&self, value: Value) -> Option<Inst> {
         match self.value_def(value) {
             ValueDef::Result(inst, _) => Some(inst),
@@ -335,6 +357,7 @@ impl Function {
     ///
     /// # Panics
     /// When this version does not have the value.
+    #[inline]
     pub fn value_block(&self, value: Value) -> Block {
         match self.value_def(value) {
             ValueDef::Result(inst, _) => self.inst_block(inst),
@@ -417,14 +440,17 @@ impl Function {
         Ok(())
     }
 
+    #[inline]
     pub(crate) fn node(&self, inst: Inst) -> &InstNode {
         self.insts.get(inst).unwrap_or_else(|| panic!("{} has no {inst}", self.name))
     }
 
+    #[inline]
     fn block(&self, block: Block) -> &BlockData {
         self.blocks.get(block).unwrap_or_else(|| panic!("{} has no {block}", self.name))
     }
 
+    #[inline]
     fn value(&self, value: Value) -> &ValueData {
         self.values.get(value).unwrap_or_else(|| panic!("{} has no {value}", self.name))
     }
@@ -440,6 +466,7 @@ pub struct BlockInsts<'a> {
 impl Iterator for BlockInsts<'_> {
     type Item = Inst;
 
+    #[inline]
     fn next(&mut self) -> Option<Inst> {
         let inst = self.next?;
         self.next = self.function.node(inst).next.expand();

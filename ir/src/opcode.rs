@@ -35,6 +35,7 @@ impl Effects {
     }
 
     /// Whether every bit of `other` is set in `self`.
+    #[inline]
     pub const fn has(self, other: Effects) -> bool {
         self.0 & other.0 == other.0
     }
@@ -176,6 +177,7 @@ macro_rules! opcodes {
             }
 
             /// The effects that the operation may have with some operands.
+            #[inline]
             pub const fn effects(self) -> Effects {
                 match self { $(Opcode::$variant => $effects,)+ }
             }
@@ -423,22 +425,26 @@ impl Opcode {
     }
 
     /// Whether the operation computes its results from its operands alone and cannot trap.
+    #[inline]
     pub const fn is_pure(self) -> bool {
         self.effects().0 == 0
     }
 
     /// Whether the operation is *effect-free*: it changes no state that another instruction could
     /// observe. It may still trap, and it may read state that other instructions change.
+    #[inline]
     pub const fn is_effect_free(self) -> bool {
         self.effects().0 & (Effects::WRITES.0 | Effects::TRACED.0 | Effects::TERMINATOR.0) == 0
     }
 
     /// Whether the result depends on the operands alone. The operation may still trap.
+    #[inline]
     pub const fn is_value_determined(self) -> bool {
         self.is_effect_free() && !self.effects().has(Effects::READS)
     }
 
     /// Whether the operation traps on some operands.
+    #[inline]
     pub const fn can_trap(self) -> bool {
         self.effects().has(Effects::TRAP)
     }

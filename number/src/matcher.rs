@@ -94,7 +94,7 @@ pub fn apply<O: Operands>(
     args: &[O::Id],
     result: Type,
 ) -> Option<AppliedRule<O::Id>> {
-    if rule.ty.is_some_and(|t| t != ty) {
+    if rule.ty.is_some_and(|t| t != ty) || !may_fit(on, rule, args) {
         return None;
     }
     let start = RuleMatch {
@@ -110,6 +110,21 @@ pub fn apply<O: Operands>(
     let found = start.with_operands(on, rule.opcode, rule.operands, args, &mut goals, 0)?;
     let right = found.right_side(on, rule.result, args, result)?;
     Some(AppliedRule { right, swapped: found.swapped, inner: found.inner })
+}
+
+/// Whether the operands that a rule wants to be constants are. Most rules fail here, before the
+/// matcher copies anything.
+fn may_fit<O: Operands>(on: &O, rule: &Rule, args: &[O::Id]) -> bool {
+    let fits = |pat: &Pat, arg: &O::Id| match pat {
+        Pat::X | Pat::Y | Pat::Op(..) => true,
+        Pat::Zero | Pat::One | Pat::Ones | Pat::NonZero | Pat::Bits(_) | Pat::C | Pat::D => {
+            on.constant(*arg).is_some()
+        }
+    };
+    let pats = || rule.operands.iter();
+    pats().zip(args).all(|(pat, arg)| fits(pat, arg))
+        || (rule.opcode.is_commutative()
+            && pats().zip(args.iter().rev()).all(|(pat, arg)| fits(pat, arg)))
 }
 
 /// Operands still to be matched.

@@ -9,6 +9,7 @@
 //! Every rule leads to values defined strictly above, so the search ends. It keeps its own stack,
 //! since a chain of operations may be as long as the function.
 
+use crate::facts::Facts;
 use crate::keep::MAX_SHALLOW_NODES;
 use crate::level::Level;
 use crate::pair::{Analyzed, VersionPair, members};
@@ -18,6 +19,7 @@ use crate::scratch::Scratch;
 use crate::source::{Here, SourcePoint};
 use ir::{Effects, Function, Inst, Type, Value, ValueDef};
 use smallvec::SmallVec;
+use std::ops::ControlFlow;
 
 /// Nodes visited in search of one value before the search gives it up; an entry can still keep it.
 /// Without the limit, a value at the end of a long chain makes compensation code as long as the
@@ -66,6 +68,74 @@ pub(crate) enum Alternative {
     Constant { ty: Type, bits: u64 },
     /// Execute an operation.
     Execute { inst: Inst, in_source: bool, args: SmallVec<[SearchNode; 3]> },
+}
+
+/// A successful attempt to compute a node.
+enum Attempt {
+    /// By a new expression.
+    New(Expr),
+    /// By the expression of another node.
+    Known(u32),
+    /// By an operation whose operands are known, or live under their own ids.
+    Execute { inst: Inst, in_source: bool, args: SmallVec<[SearchNode; 3]> },
+}
+
+/// The knowledge about a wanted value that is the same at every source point and level.
+#[derive(Debug)]
+pub(crate) struct KnownValue {
+    /// The other members of its class, nearest first.
+    members: SmallVec<[Value; 4]>,
+    /// The constant of its class.
+    constant: Option<(Type, u64)>,
+    /// If it is a parameter: the member that all its incoming values share.
+    shared: Option<Value>,
+}
+
+impl KnownValue {
+    /// The knowledge about `value` of `q`, for entries from `p`.
+    pub(crate) fn new(
+        facts: &Facts,
+        p: &Analyzed<'_>,
+        q: &Analyzed<'_>,
+        value: Value,
+    ) -> KnownValue {
+        let members = members(facts, p, q, value).into_iter().filter(|m| *m != value);
+        KnownValue {
+            members: members.take(MAX_MEMBERS).collect(),
+            constant: facts.constant(value, q.side),
+            shared: shared_member(facts, q, value),
+        }
+    }
+}
+
+/// Rule 3: the member of the classes of all incoming values of a parameter that dominates its
+/// block.
+fn shared_member(facts: &Facts, q: &Analyzed<'_>, value: Value) -> Option<Value> {
+    let ValueDef::Param(block, index) = q.f.value_def(value) else { return None };
+    let f: &Function = q.f;
+    let mut incoming = f
+        .predecessors(block)
+        .iter()
+        // Edges that no run takes bring nothing. Counting them, a parameter whose other
+        // predecessor the log removed would lose its only equation.
+        .filter(|e| may_be_taken(f, &q.cfg, facts, **e))
+        .map(|e| f.target(*e).args[index as usize])
+        .filter(|v| *v != value);
+    let first = incoming.next()?;
+    // The intersection of the chains of all incoming values, nearest member first.
+    let mut shared: SmallVec<[Value; 4]> = SmallVec::new();
+    shared.push(first);
+    shared.extend(facts.chain(first, q.side));
+    for other in incoming {
+        let chain = facts.chain(other, q.side);
+        shared.retain(|m| *m == other || chain.contains(m));
+    }
+    // Only a member above the block. Around a loop, a parameter or an instruction of the block
+    // itself may hold the last iteration's contents.
+    let above = |m: &Value| {
+        f.has_value(*m) && f.value_block(*m) != block && q.dom.dominates(f.value_block(*m), block)
+    };
+    shared.into_iter().find(above)
 }
 
 /// The outcome for one node: the index of its expression, or `None` if there is none.
@@ -236,7 +306,9 @@ impl<'a, 'v> Deriver<'a, 'v> {
     fn outcome(&mut self, here: &SourcePoint, node: SearchNode) -> FoundExpr {
         self.stack.push(node);
         while let Some(&top) = self.stack.last() {
-            if self.known(top).is_none() {
+            if self.settle_as_is(here, top) {
+                // A value that is live costs no search, so it does not count.
+            } else if self.known(top).is_none() {
                 self.visits += 1;
                 // Past the limit every node on the stack settles as lost, and the loop unwinds.
                 // These outcomes stay: the next landing point must not pay for the same search
@@ -262,6 +334,22 @@ impl<'a, 'v> Deriver<'a, 'v> {
         self.known(node).expect("the node was settled")
     }
 
+    /// Settles a wanted value that is live under its own id. Returns whether the node is one.
+    fn settle_as_is(&mut self, here: &SourcePoint, node: SearchNode) -> bool {
+        let SearchNode::Wanted(value) = node else { return false };
+        let is_as_is = self.is_as_is(here, node);
+        if is_as_is && self.known(node).is_none() {
+            let outcome = Some(self.push(Expr::Source(value)));
+            self.settle(node, outcome);
+        }
+        is_as_is
+    }
+
+    /// Whether a node is a wanted value that is live under its own id.
+    fn is_as_is(&self, here: &SourcePoint, node: SearchNode) -> bool {
+        matches!(node, SearchNode::Wanted(value) if here.reads_itself(self.p, value))
+    }
+
     fn known(&self, node: SearchNode) -> Option<FoundExpr> {
         match node {
             SearchNode::Wanted(value) => self.wanted.get(value.as_u32() as usize),
@@ -280,40 +368,53 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// Tries the alternatives to compute a node in order. `Err` names a node to evaluate first.
     fn attempt(&mut self, here: &SourcePoint, node: SearchNode) -> Result<FoundExpr, SearchNode> {
-        // The usual case first and apart: the value itself is live. It spares the list of
-        // alternatives, at almost every value of almost every point.
+        // The value itself is kept, or an argument. It spares the list of alternatives.
         if let SearchNode::Wanted(value) = node
             && self.has_itself(here, value)
             && self.may_read(here, value)
         {
             return Ok(Some(self.push(Expr::Source(value))));
         }
-        for alternative in self.alternatives(here, node) {
-            match alternative {
-                Alternative::Read(value) if self.may_read(here, value) => {
-                    return Ok(Some(self.push(Expr::Source(value))));
-                }
-                Alternative::Read(_) => {}
-                Alternative::Constant { ty, bits } => {
-                    return Ok(Some(self.push(Expr::Constant { ty, bits })));
-                }
-                Alternative::Same(other) => {
-                    // `Err` when `other` is not known yet; a lost one falls through to the next
-                    // alternative.
-                    if let Some(expr) = self.known(other).ok_or(other)? {
-                        return Ok(Some(expr));
-                    }
-                }
-                Alternative::Execute { inst, in_source, args } => {
-                    let known: SmallVec<[FoundExpr; 3]> =
-                        args.iter().map(|n| self.known(*n).ok_or(*n)).collect::<Result<_, _>>()?;
-                    if let Some(args) = known.into_iter().collect() {
-                        return Ok(Some(self.push(Expr::Op { inst, in_source, args })));
-                    }
-                }
+        let attempt = self.each_alternative(here, node, true, |alternative| match alternative {
+            Alternative::Read(value) if self.may_read(here, value) => {
+                ControlFlow::Break(Ok(Attempt::New(Expr::Source(value))))
             }
-        }
-        Ok(None)
+            Alternative::Read(_) => ControlFlow::Continue(()),
+            Alternative::Constant { ty, bits } => {
+                ControlFlow::Break(Ok(Attempt::New(Expr::Constant { ty, bits })))
+            }
+            // A lost one falls through to the next alternative.
+            Alternative::Same(other) => match self.known(other) {
+                None => ControlFlow::Break(Err(other)),
+                Some(Some(expr)) => ControlFlow::Break(Ok(Attempt::Known(expr))),
+                Some(None) => ControlFlow::Continue(()),
+            },
+            Alternative::Execute { inst, in_source, args } => {
+                for arg in &args {
+                    match self.known(*arg) {
+                        None if self.is_as_is(here, *arg) => {}
+                        None => return ControlFlow::Break(Err(*arg)),
+                        Some(Some(_)) => {}
+                        // The search for the other operands would be in vain.
+                        Some(None) => return ControlFlow::Continue(()),
+                    }
+                }
+                ControlFlow::Break(Ok(Attempt::Execute { inst, in_source, args }))
+            }
+        });
+        Ok(match attempt.transpose()? {
+            Some(Attempt::New(expr)) => Some(self.push(expr)),
+            Some(Attempt::Known(expr)) => Some(expr),
+            Some(Attempt::Execute { inst, in_source, args }) => {
+                let mut known = SmallVec::new();
+                for arg in args {
+                    self.settle_as_is(here, arg);
+                    known.extend(self.known(arg).flatten());
+                }
+                Some(self.push(Expr::Op { inst, in_source, args: known }))
+            }
+            None => None,
+        })
     }
 
     /// The alternatives to compute a node, cheapest first. An [`Alternative::Read`] names an
@@ -324,30 +425,65 @@ impl<'a, 'v> Deriver<'a, 'v> {
         node: SearchNode,
     ) -> SmallVec<[Alternative; 4]> {
         let mut alternatives = SmallVec::new();
-        match node {
-            SearchNode::Here(value) => alternatives.push(Alternative::Read(value)),
-            SearchNode::Rest(number) => alternatives.push(here.rest_alternative(number)),
-            SearchNode::Wanted(value) => {
-                // The value's own id comes before the rest of its class: a copy under the same id
-                // needs no assignment that moves anything.
-                alternatives.extend(here.alternative_of(self.p, value));
-                if self.level >= Level::Alias {
-                    let members = members(&self.pair.facts, self.p, self.q, value);
-                    let others = members.into_iter().filter(|m| *m != value);
-                    let alternative_of = |m: Value| here.alternative_of(self.p, m);
-                    alternatives.extend(others.take(MAX_MEMBERS).filter_map(alternative_of));
-                    let constant = self.pair.facts.constant(value, self.q.side);
-                    alternatives
-                        .extend(constant.map(|(ty, bits)| Alternative::Constant { ty, bits }));
+        let all = |alternative| {
+            alternatives.push(alternative);
+            ControlFlow::<()>::Continue(())
+        };
+        self.each_alternative(here, node, false, all);
+        alternatives
+    }
+
+    /// Calls `visit` for the alternatives to compute a node, cheapest first, until it breaks. With
+    /// `readable`, some alternatives to read values that this entry may not read are left out.
+    fn each_alternative<T>(
+        &self,
+        here: &SourcePoint,
+        node: SearchNode,
+        readable: bool,
+        mut visit: impl FnMut(Alternative) -> ControlFlow<T>,
+    ) -> Option<T> {
+        let value = match node {
+            SearchNode::Here(value) => return visit(Alternative::Read(value)).break_value(),
+            SearchNode::Rest(number) => {
+                return visit(here.rest_alternative(number)).break_value();
+            }
+            SearchNode::Wanted(value) => value,
+        };
+        // Where the path binds nothing, a value can only be read. Most values are not live, and
+        // their places need not be compared.
+        let reads_only = readable && here.is_plain();
+        let alternative_of = |m: Value| match reads_only
+            && !(here.is_live(m) || (self.p.f.has_value(m) && self.may_read(here, m)))
+        {
+            true => None,
+            false => here.alternative_of(self.p, m),
+        };
+        let mut visit = |alternative: Option<Alternative>| -> ControlFlow<T> {
+            alternative.map_or(ControlFlow::Continue(()), &mut visit)
+        };
+        // The value's own id comes before the rest of its class: a copy under the same id needs no
+        // assignment that moves anything.
+        if let ControlFlow::Break(found) = visit(alternative_of(value)) {
+            return Some(found);
+        }
+        let known = self.pair.known_of(self.q.side, value);
+        if self.level >= Level::Alias {
+            for member in &known.members {
+                if let ControlFlow::Break(found) = visit(alternative_of(*member)) {
+                    return Some(found);
                 }
-                // Executing again comes after all reads and constants, since it costs a step for
-                // each operation. A parameter comes last, since its member is a node to search in
-                // turn.
-                alternatives.extend(self.executed_again(value));
-                alternatives.extend(self.parameter(value));
+            }
+            let constant = known.constant.map(|(ty, bits)| Alternative::Constant { ty, bits });
+            if let ControlFlow::Break(found) = visit(constant) {
+                return Some(found);
             }
         }
-        alternatives
+        // Executing again comes after all reads and constants, since it costs a step for each
+        // operation. A parameter comes last, since its member is a node to search in turn.
+        if let ControlFlow::Break(found) = visit(self.executed_again(value)) {
+            return Some(found);
+        }
+        visit(self.parameter(value)).break_value()
     }
 
     /// Whether this entry may read a value that is available at the source point.
@@ -355,11 +491,6 @@ impl<'a, 'v> Deriver<'a, 'v> {
         here.is_live(value)
             || (self.level >= Level::LiveE && self.p.is_argument(value))
             || self.kept.get(value.as_u32() as usize).is_some()
-    }
-
-    /// Whether a value is live at the source point under its own id.
-    pub(crate) fn reads_itself(&self, here: &SourcePoint, value: Value) -> bool {
-        here.is_live(value) && self.has_itself(here, value)
     }
 
     fn has_itself(&self, here: &SourcePoint, value: Value) -> bool {
@@ -390,33 +521,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
         if self.level < Level::LiveE {
             return None;
         }
-        let ValueDef::Param(block, index) = self.q.f.value_def(value) else { return None };
-        let f: &Function = self.q.f;
-        let mut incoming = f
-            .predecessors(block)
-            .iter()
-            // Edges that no run takes bring nothing. Counting them, a parameter whose other
-            // predecessor the log removed would lose its only equation.
-            .filter(|e| may_be_taken(f, &self.q.cfg, &self.pair.facts, **e))
-            .map(|e| f.target(*e).args[index as usize])
-            .filter(|v| *v != value);
-        let first = incoming.next()?;
-        // The intersection of the chains of all incoming values, nearest member first.
-        let mut shared: SmallVec<[Value; 4]> = SmallVec::new();
-        shared.push(first);
-        shared.extend(self.pair.facts.chain(first, self.q.side));
-        for other in incoming {
-            let chain = self.pair.facts.chain(other, self.q.side);
-            shared.retain(|m| *m == other || chain.contains(m));
-        }
-        // Only a member above the block. Around a loop, a parameter or an instruction of the block
-        // itself may hold the last iteration's contents.
-        let above = |m: &Value| {
-            f.has_value(*m)
-                && f.value_block(*m) != block
-                && self.q.dom.dominates(f.value_block(*m), block)
-        };
-        shared.into_iter().find(above).map(|m| Alternative::Same(SearchNode::Wanted(m)))
+        let member = self.pair.known_of(self.q.side, value).shared;
+        member.map(|m| Alternative::Same(SearchNode::Wanted(m)))
     }
 
     fn push(&mut self, expr: Expr) -> u32 {

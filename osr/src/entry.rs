@@ -2,6 +2,7 @@
 
 use crate::derive::{Deriver, Expr};
 use crate::keep::kept_values;
+use crate::pair::Analyzed;
 use crate::reason::{Obstacle, Reason};
 use crate::source::SourcePoint;
 use ir::{Function, Inst, Opcode, Point, Type, Value};
@@ -14,20 +15,38 @@ use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 pub(crate) type DerivationCost = (usize, usize, usize);
 
 /// The task of one entry: the landing point, the values, the replays.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct EntryGoal<'g> {
     pub(crate) target: Point,
-    /// The values it provides, exactly these.
-    pub(crate) needed: &'g [Value],
+    /// The values it provides, exactly these, ascending.
+    needed: &'g [Value],
+    /// Those of them that are not live at the source point under their own id, ascending. The entry
+    /// copies the others to their own ids.
+    odd: SmallVec<[Value; 4]>,
     /// The writes of the target version that it replays.
-    pub(crate) replays: &'g [Inst],
+    replays: &'g [Inst],
 }
 
-impl EntryGoal<'_> {
+impl<'g> EntryGoal<'g> {
+    pub(crate) fn new(
+        (p, here): (&Analyzed<'_>, &SourcePoint),
+        target: Point,
+        needed: &'g [Value],
+        replays: &'g [Inst],
+    ) -> EntryGoal<'g> {
+        let odd = needed.iter().copied().filter(|v| !here.reads_itself(p, *v)).collect();
+        EntryGoal { target, needed, odd, replays }
+    }
+
     /// Whether the empty entry does: nothing to replay, and every value needed is live at the
     /// source point under its own id.
-    pub(crate) fn is_met_as_is(&self, deriver: &Deriver<'_, '_>, here: &SourcePoint) -> bool {
-        self.replays.is_empty() && self.needed.iter().all(|v| deriver.reads_itself(here, *v))
+    pub(crate) fn is_met_as_is(&self) -> bool {
+        self.replays.is_empty() && self.odd.is_empty()
+    }
+
+    /// A cost that no entry for this goal undercuts.
+    pub(crate) fn least_cost(&self) -> DerivationCost {
+        (0, 0, self.odd.len() + self.replays.len())
     }
 
     /// The empty entry: it copies every value to its own id.
@@ -45,29 +64,34 @@ impl EntryGoal<'_> {
         }
     }
 
-    /// The values provided, followed by the operands of the replayed writes.
-    fn wanted(&self, q: &Function) -> SmallVec<[Value; 16]> {
-        let written = self.replays.iter().flat_map(|i| q.inst(*i).args.iter().copied());
-        self.needed.iter().copied().chain(written).collect()
+    /// The odd values, followed by the operands of the replayed writes.
+    fn wanted(&self, q: &Function) -> impl Iterator<Item = Value> {
+        let written = self.replays.iter().flat_map(move |i| q.inst(*i).args.iter().copied());
+        self.odd.iter().copied().chain(written)
     }
 }
 
 /// One expression for each value of [`EntryGoal::wanted`], in that order.
-pub(crate) type Derivation = SmallVec<[u32; 16]>;
+pub(crate) type Derivation = Vec<u32>;
 
-/// Derives every value that an entry needs, without keeping any.
+/// Derives every value that an entry needs, without keeping any. `derived` receives the derivation.
 pub(crate) fn derive(
     deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,
     goal: &EntryGoal<'_>,
-) -> Result<Derivation, Value> {
-    let wanted = goal.wanted(deriver.q.f);
+    derived: &mut Derivation,
+) -> Result<(), Value> {
+    derived.clear();
+    let (q, lost) = (deriver.q.f, |deriver: &Deriver<'_, '_>, v: &Value| deriver.is_lost(*v));
     // A value that an earlier landing point found lost is reported first. Deriving the values
     // before it would cost a search whose result nobody reads.
-    match wanted.iter().find(|v| deriver.is_lost(**v)) {
-        Some(value) => Err(*value),
-        None => wanted.into_iter().map(|value| deriver.derive(here, value).ok_or(value)).collect(),
+    if let Some(value) = goal.wanted(q).find(|v| lost(deriver, v)) {
+        return Err(value);
     }
+    for value in goal.wanted(q) {
+        derived.push(deriver.derive(here, value).ok_or(value)?);
+    }
+    Ok(())
 }
 
 /// Derives every value that an entry needs. `deriver` keeps nothing and finds the values that are
@@ -76,10 +100,12 @@ pub(crate) fn derive_keeping(
     (deriver, keeper): (&mut Deriver<'_, '_>, &mut Deriver<'_, '_>),
     here: &SourcePoint,
     goal: &EntryGoal<'_>,
-) -> Result<Derivation, Obstacle> {
-    let wanted = goal.wanted(deriver.q.f);
+    derived: &mut Derivation,
+) -> Result<(), Obstacle> {
+    derived.clear();
+    let q = deriver.q.f;
     let lost: SmallVec<[Value; 8]> =
-        wanted.iter().copied().filter(|v| deriver.derive(here, *v).is_none()).collect();
+        goal.wanted(q).filter(|v| deriver.derive(here, *v).is_none()).collect();
     let kept = match lost.is_empty() {
         true => BTreeSet::new(),
         false => {
@@ -90,9 +116,10 @@ pub(crate) fn derive_keeping(
     // With a stale outcome this entry would read, and so keep, values of the last set.
     keeper.restart();
     kept.iter().for_each(|v| keeper.keep(*v));
-    let derived =
-        wanted.into_iter().map(|v| keeper.derive(here, v).ok_or_else(|| keeper.explain(here, v)));
-    derived.collect()
+    for value in goal.wanted(q) {
+        derived.push(keeper.derive(here, value).ok_or_else(|| keeper.explain(here, value))?);
+    }
+    Ok(())
 }
 
 /// Why [`kept_values`] gave lost values up: explains the first that no set of kept values gives. If
@@ -127,14 +154,14 @@ pub(crate) fn cost(
 /// The values provided from anything but the same id of the source version.
 pub(crate) fn changed<'d>(
     deriver: &'d Deriver<'_, '_>,
-    goal: &EntryGoal<'d>,
+    goal: &'d EntryGoal<'_>,
     derived: &'d Derivation,
 ) -> impl Iterator<Item = Value> + 'd {
     let is_itself = |value: Value, expr: u32| match deriver.exprs[expr as usize] {
         Expr::Source(source) => source == value,
         Expr::Constant { .. } | Expr::Op { .. } => false,
     };
-    goal.needed
+    goal.odd
         .iter()
         .zip(derived)
         .filter(move |(value, expr)| !is_itself(**value, **expr))
@@ -148,17 +175,25 @@ pub(crate) fn assemble(
     goal: &EntryGoal<'_>,
     derived: &Derivation,
 ) -> Entry {
-    let EntryGoal { target, needed, replays } = *goal;
+    let EntryGoal { target, needed, odd, replays } = goal;
     let done = vec![None; deriver.exprs.len()];
     let mut emitter = StepEmitter { deriver, done, steps: Vec::new(), requires: Vec::new() };
-    let assigns = needed
-        .iter()
-        .zip(derived)
-        .map(|(value, expr)| Assign { value: *value, from: emitter.emit(*expr) })
-        .collect();
-    // Behind the values provided, `derived` lists the operands of the writes, one write after the
+    let (mut assigns, mut own) = (Vec::with_capacity(needed.len()), Vec::new());
+    own.reserve_exact(needed.len() - odd.len());
+    let mut changed = odd.iter().zip(derived).peekable();
+    for value in *needed {
+        let from = match changed.next_if(|(odd, _)| *odd == value) {
+            Some((_, expr)) => emitter.emit(*expr),
+            None => {
+                own.push(*value);
+                Operand::Source(*value)
+            }
+        };
+        assigns.push(Assign { value: *value, from });
+    }
+    // Behind the odd values, `derived` lists the operands of the writes, one write after the
     // other ([`EntryGoal::wanted`]). So each write takes as many as it has operands.
-    let mut read = derived[needed.len()..].iter();
+    let mut read = derived[odd.len()..].iter();
     let replays = replays.iter().map(|inst| {
         let data = deriver.q.f.inst(*inst);
         let args = read.by_ref().take(data.args.len()).map(|expr| emitter.emit(*expr)).collect();
@@ -166,13 +201,17 @@ pub(crate) fn assemble(
     });
     let replays = replays.collect();
     let StepEmitter { steps, mut requires, .. } = emitter;
+    // The values left as they are ascend already: the stable sort merges two runs.
     requires.sort_unstable();
-    requires.dedup();
+    own.append(&mut requires);
+    own.sort();
+    own.dedup();
+    let requires = own;
     // An entry keeps every value that it reads and that is not live, whichever rule chose it.
     // Arguments that `live_e` reads are among them.
     let is_kept = |v: &Value| !here.is_live(*v);
     let kept = requires.iter().copied().filter(is_kept).collect();
-    Entry { target, steps, replays, assigns, requires, kept }
+    Entry { target: *target, steps, replays, assigns, requires, kept }
 }
 
 /// Turns expressions into steps. A shared expression becomes one step.
@@ -186,6 +225,11 @@ struct StepEmitter<'a, 'b, 'v> {
 
 impl StepEmitter<'_, '_, '_> {
     fn emit(&mut self, root: u32) -> Operand {
+        // The usual case first and apart: it spares the stack.
+        if let Expr::Source(value) = self.deriver.exprs[root as usize] {
+            self.requires.push(value);
+            return Operand::Source(value);
+        }
         // An explicit stack: a chain of operations may be as long as the function, and recursion
         // would overflow.
         let mut stack: SmallVec<[u32; 8]> = SmallVec::from_iter([root]);

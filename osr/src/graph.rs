@@ -166,7 +166,7 @@ impl<'v> VersionGraph<'v> {
         let analyzed: Vec<&Analyzed<'_>> =
             analyzed.map(|a| a.expect("every version in the list belongs to a pair")).collect();
         let plain = PlainLiveness::of_all(&analyzed, demand);
-        let made = make(&analyzed, &arrows, &plain, (demand, level), None);
+        let made = make(&analyzed, &arrows, &plain, (demand, level));
         let edges = arrows.iter().zip(made).map(|(arrow, made)| {
             let (from, to) = (versions[arrow.source], versions[arrow.target]);
             built(from, to, arrow.pair, made.synthesized)

@@ -36,7 +36,7 @@ pub(crate) fn add_unlive(mapping: &Mapping, in_run: &LiveTable, uses: &mut Extra
         // live in the text, so it is not kept. No run would find it provided
         // (`values_that_entries_read_are_provided_though_only_excluded_code_reads_them`).
         let live = in_run.live(point);
-        for &value in entry.requires.iter().filter(|v| live.binary_search(v).is_err()) {
+        for &value in missing_in(&entry.requires, live) {
             let at = uses.entry(point.inst()).or_default();
             if !at.contains(&value) {
                 at.push(value);
@@ -45,6 +45,18 @@ pub(crate) fn add_unlive(mapping: &Mapping, in_run: &LiveTable, uses: &mut Extra
         }
     }
     grew
+}
+
+/// The values of one ascending list that another lacks. Cost: linear in both.
+fn missing_in<'l>(values: &'l [Value], mut others: &'l [Value]) -> impl Iterator<Item = &'l Value> {
+    values.iter().filter(move |value| {
+        while let Some((first, rest)) = others.split_first()
+            && first < *value
+        {
+            others = rest;
+        }
+        others.first() != Some(*value)
+    })
 }
 
 /// Adds to the uses of a version all values that the entries of a mapping from it require. A value
@@ -172,7 +184,11 @@ impl LiveTable {
     /// The points of a mapping into this version whose entries lack a value that is live at the
     /// landing point.
     pub(crate) fn lacking(&self, mapping: &Mapping) -> Vec<Point> {
-        let provides_all = |e: &Entry| self.live(e.target).iter().all(|v| e.provides_value(*v));
+        // Both lists ascend, so one pass over the provided values finds all that are live.
+        let provides_all = |e: &Entry| {
+            let mut provided = e.provides();
+            self.live(e.target).iter().all(|v| provided.any(|p| p == *v))
+        };
         mapping.entries().filter(|(_, e)| !provides_all(e)).map(|(p, _)| p).collect()
     }
 }

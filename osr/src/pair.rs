@@ -1,5 +1,6 @@
 //! Two versions of a function, with the analyses that their mappings share.
 
+use crate::derive::KnownValue;
 use crate::facts::Facts;
 use crate::paths::Paths;
 use crate::stores::LoneWrites;
@@ -128,6 +129,8 @@ pub struct VersionPair<'v> {
     /// By target version. Found when an entry first asks: entries on demand often leave from one
     /// version alone.
     traps: Pair<OnceCell<Traps>>,
+    /// By target version and value index: found when an entry first asks.
+    known: Pair<OnceCell<Box<[OnceCell<Box<KnownValue>>]>>>,
 }
 
 impl<'v> VersionPair<'v> {
@@ -153,8 +156,8 @@ impl<'v> VersionPair<'v> {
         if versions.iter().any(|version| version.lone_writes.exist) {
             versions.as_mut().into_iter().for_each(Analyzed::index_accesses);
         }
-        let (demand, traps) = (Demand::default(), Pair::default());
-        Ok(VersionPair { versions, facts, anchors, demand, traps })
+        let (demand, traps, known) = (Demand::default(), Pair::default(), Pair::default());
+        Ok(VersionPair { versions, facts, anchors, demand, traps, known })
     }
 
     /// The same pair, with another demand on its entries.
@@ -277,6 +280,15 @@ impl<'v> VersionPair<'v> {
     pub(crate) fn traps(&self, from: Side) -> &Traps {
         let (p, q) = (self.source(from), self.target(from));
         self.traps[from.other()].get_or_init(|| Traps::new(p, q, &self.facts, &self.anchors))
+    }
+
+    /// The knowledge about a value of the version on side `target`, for entries that land there.
+    pub(crate) fn known_of(&self, target: Side, value: Value) -> &KnownValue {
+        let (p, q) = (&self.versions[target.other()], &self.versions[target]);
+        let all = self.known[target]
+            .get_or_init(|| (0..q.f.value_bound()).map(|_| OnceCell::new()).collect());
+        let of = &all[value.as_u32() as usize];
+        of.get_or_init(|| Box::new(KnownValue::new(&self.facts, p, q, value)))
     }
 
     /// Whether a block was proved never to run: constants make it unreachable, the log removed it

@@ -8,6 +8,12 @@ pub(crate) struct Scratch<T> {
     entries: Vec<(u32, T)>,
 }
 
+impl<T: Copy + Default> Default for Scratch<T> {
+    fn default() -> Scratch<T> {
+        Scratch::new()
+    }
+}
+
 impl<T: Copy + Default> Scratch<T> {
     pub(crate) fn new() -> Scratch<T> {
         Scratch { epoch: 1, entries: Vec::new() }

@@ -5,7 +5,7 @@ use crate::derive::Deriver;
 use crate::entry::{self, Derivation, DerivationCost, EntryGoal};
 use crate::level::Level;
 use crate::live::LiveTable;
-use crate::pair::{VersionPair, members};
+use crate::pair::{Analyzed, VersionPair, members};
 use crate::paths::{PathEnd, Paths};
 use crate::reason::{Obstacle, Reason, Unmapped};
 use crate::source::{Here, SourcePoint};
@@ -14,6 +14,7 @@ use ir::place::Place;
 use ir::{Function, Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use transition::Side;
 use transition::mapping::{Entry, Mapping};
 
@@ -29,89 +30,133 @@ const MAX_VALUES_TRIED: usize = 1 << 13;
 pub(crate) struct SearchResult {
     pub(crate) level: Level,
     pub(crate) synthesized: SynthesizedMapping,
-    /// The points whose entries a later round of the fixpoint built again or dropped.
-    pub(crate) made_again: BTreeSet<Point>,
 }
 
-/// The answer of the level below to the question for the first entry from a point.
-enum FromBelow<'a> {
-    Nothing,
-    /// Every entry from the point keeps values.
-    NoneWithoutKeeping,
-    Entry(&'a Entry),
+/// The part of the search from a point that is the same at every level.
+enum LandingPlan<'g> {
+    /// The entry that does nothing.
+    AsIs(Arc<Entry>),
+    /// The landing points to try, and the reason why others are barred.
+    Landings(Vec<EntryGoal<'g>>, Option<Obstacle>),
+}
+
+/// Finds the landing points to try from the points of one direction.
+struct Planner<'a, 'v> {
+    /// The side that the mapping leaves from.
+    from: Side,
+    pair: &'a VersionPair<'v>,
+    p: &'a Analyzed<'v>,
+    q: &'a Analyzed<'v>,
+    here: SourcePoint,
 }
 
 /// The search for one direction.
 pub(crate) struct Search<'a, 'v> {
-    /// The side that the mapping leaves from.
-    from: Side,
-    pair: &'a VersionPair<'v>,
     /// The source points of the entries; `None` for all.
     asked: Option<&'a BTreeSet<Point>>,
-    /// The same direction at the level below.
-    below: Option<&'a SearchResult>,
+    planner: Planner<'a, 'v>,
     /// Keeps nothing.
     deriver: Deriver<'a, 'v>,
     /// Reads the values that the entry at hand keeps.
     keeper: Deriver<'a, 'v>,
-    here: SourcePoint,
-    started: bool,
     pub(crate) mapping: Mapping,
     points: usize,
     unreachable: usize,
     unmapped: Vec<(Point, Obstacle)>,
-    made_again: BTreeSet<Point>,
+}
+
+/// The first round of searches in one direction, at several levels, the lowest first. `live` is
+/// liveness at the source points, `needed` at the landing points.
+///
+/// The levels have the source points and the landing points in common, and an entry that does
+/// nothing is the best at every level. Levels with equal entries share them.
+pub(crate) fn first_round(searches: &mut [Search<'_, '_>], live: &LiveTable, needed: &LiveTable) {
+    // Each search counts its points.
+    let points = searches.iter_mut().map(Search::source_points).last().unwrap_or_default();
+    let Some(first) = searches.first() else { return };
+    let mut planner = Planner::new(first.planner.pair, first.planner.from);
+    for point in points {
+        match planner.plan(point, live, needed) {
+            Err(why) => searches.iter_mut().for_each(|s| s.unmapped.push((point, why.clone()))),
+            Ok(LandingPlan::AsIs(entry)) => searches
+                .iter_mut()
+                .for_each(|search| search.mapping.insert_shared(point, entry.clone())),
+            Ok(LandingPlan::Landings(goals, barred)) => {
+                let mut below: Option<(Level, Option<Arc<Entry>>)> = None;
+                for search in searches.iter_mut() {
+                    // `avail` adds only kept values to `alias`, and an entry that keeps nothing
+                    // beats any that keeps a value. Between other levels an entry may become
+                    // cheaper.
+                    let keeps = |(level, _): &&(Level, _)| {
+                        *level == Level::Alias && search.deriver.level == Level::Avail
+                    };
+                    let found = match below.as_ref().filter(keeps) {
+                        Some((_, Some(entry))) => Ok(entry.clone()),
+                        known => search.best_entry(
+                            &planner.here,
+                            &goals,
+                            barred.as_ref(),
+                            known.is_some(),
+                        ),
+                    };
+                    // Equal entries are shared: neither certifier nor checker looks at one twice.
+                    let entry = found.as_ref().ok().map(|entry| match &below {
+                        Some((_, Some(below))) if below == entry => below.clone(),
+                        _ => entry.clone(),
+                    });
+                    match (&entry, found) {
+                        (Some(entry), _) => search.mapping.insert_shared(point, entry.clone()),
+                        (None, Err(why)) => search.unmapped.push((point, why)),
+                        (None, Ok(_)) => unreachable!("an entry found is an entry"),
+                    }
+                    below = Some((search.deriver.level, entry));
+                }
+            }
+        }
+    }
 }
 
 impl<'a, 'v> Search<'a, 'v> {
-    /// A search without entries, at the points asked for. `below` is the same direction at a lower
-    /// level; the search takes over the entries that it would find again.
+    /// A search without entries, at the points asked for.
     pub(crate) fn new(
         (pair, from): (&'a VersionPair<'v>, Side),
         asked: Option<&'a BTreeSet<Point>>,
         level: Level,
-        below: Option<&'a SearchResult>,
     ) -> Search<'a, 'v> {
-        let (p, q) = (pair.source(from), pair.target(from));
-        let entry = Point::before(p.f.first_inst(p.f.entry()));
+        let planner = Planner::new(pair, from);
+        let (p, q) = (planner.p, planner.q);
         Search {
-            from,
-            pair,
             asked,
-            below,
+            planner,
             deriver: Deriver::new(pair, p, q, level),
             keeper: Deriver::new(pair, p, q, level),
-            here: SourcePoint::new(entry),
-            started: false,
             mapping: Mapping::new(p.f, q.f),
             points: 0,
             unreachable: 0,
             unmapped: Vec::new(),
-            made_again: BTreeSet::new(),
         }
     }
 
-    /// Builds every entry in the first round. Later rounds rebuild only entries that do not provide
-    /// all of `needed` where they land. `live` is liveness at the source points.
+    /// Builds the entries again that do not provide all of `needed` where they land. `live` is
+    /// liveness at the source points.
+    ///
+    /// Entries that provide everything stay as they are. Uses only grow from round to round, so a
+    /// better entry cannot appear; and a point whose entry was dropped is never tried again, which
+    /// ends the fixpoint.
     pub(crate) fn update(&mut self, live: &LiveTable, needed: &LiveTable) {
-        let is_first = !std::mem::replace(&mut self.started, true);
-        // Entries that provide everything stay as they are. Uses only grow from round to round, so
-        // a better entry cannot appear; and a point whose entry was dropped is never tried again,
-        // which ends the fixpoint.
-        let points = if is_first { self.source_points() } else { needed.lacking(&self.mapping) };
-        for point in points {
-            // After the first round more has to be provided than the level below provided then.
-            let known = if is_first { self.known_from_below(point) } else { FromBelow::Nothing };
-            let found = match known {
-                FromBelow::Entry(entry) => Ok(entry.clone()),
-                FromBelow::NoneWithoutKeeping => self.best_entry(point, live, needed, true),
-                FromBelow::Nothing => self.best_entry(point, live, needed, false),
+        for point in needed.lacking(&self.mapping) {
+            let found = match self.planner.plan(point, live, needed) {
+                Err(why) => Err(why),
+                Ok(LandingPlan::AsIs(entry)) => Ok(entry),
+                Ok(LandingPlan::Landings(goals, barred)) => {
+                    let here = std::mem::take(&mut self.planner.here);
+                    let found = self.best_entry(&here, &goals, barred.as_ref(), false);
+                    self.planner.here = here;
+                    found
+                }
             };
-            if !is_first {
-                self.made_again.insert(point);
-            }
             match found {
-                Ok(entry) => self.mapping.insert(point, entry),
+                Ok(entry) => self.mapping.insert_shared(point, entry),
                 Err(obstacle) => {
                     self.mapping.remove(point);
                     self.unmapped.push((point, obstacle));
@@ -120,28 +165,9 @@ impl<'a, 'v> Search<'a, 'v> {
         }
     }
 
-    /// Asks the level below for the first entry from a point. An empty entry is the best at every
-    /// level, and an entry that keeps nothing beats any that keeps a value.
-    fn known_from_below(&self, point: Point) -> FromBelow<'a> {
-        let Some(below) = self.below.filter(|below| !below.made_again.contains(&point)) else {
-            return FromBelow::Nothing;
-        };
-        // `avail` adds only kept values to `alias`. Between other levels an entry without kept
-        // values may become cheaper, so only empty entries carry over.
-        let is_without_keeping = below.level == Level::Alias && self.deriver.level == Level::Avail;
-        match below.synthesized.mapping.entry(point) {
-            Some(entry) if is_without_keeping || (entry.is_empty() && entry.kept.is_empty()) => {
-                FromBelow::Entry(entry)
-            }
-            None if is_without_keeping => FromBelow::NoneWithoutKeeping,
-            _ => FromBelow::Nothing,
-        }
-    }
-
     /// Gives up every entry of this direction, for the reason [`Reason::TooLong`].
     pub(crate) fn give_up(&mut self) {
         let points = self.source_points();
-        self.made_again = points.iter().copied().collect();
         self.unmapped = points.into_iter().map(|p| (p, Obstacle::new(Reason::TooLong))).collect();
     }
 
@@ -149,14 +175,15 @@ impl<'a, 'v> Search<'a, 'v> {
         let f = self.deriver.p.f;
         let mut points = Vec::new();
         if let Some(asked) = self.asked {
-            let runs = |p: &Point| !self.pair.is_unreachable(self.from, f.inst_block(p.inst()));
+            let (pair, from) = (self.planner.pair, self.planner.from);
+            let runs = |p: &Point| !pair.is_unreachable(from, f.inst_block(p.inst()));
             points.extend(asked.iter().copied().filter(runs));
             (self.points, self.unreachable) = (asked.len(), asked.len() - points.len());
             return points;
         }
         for block in f.blocks() {
             let here = f.block_insts(block).map(Point::before);
-            if self.pair.is_unreachable(self.from, block) {
+            if self.planner.pair.is_unreachable(self.planner.from, block) {
                 self.unreachable += here.count();
             } else {
                 points.extend(here);
@@ -168,46 +195,158 @@ impl<'a, 'v> Search<'a, 'v> {
 
     /// The cheapest entry from a point: fewest kept values, then fewest kept arguments, then
     /// shortest compensation code, then the point's own place, then the earliest landing point.
-    /// `is_lost` says that every entry is known to keep values.
+    /// `barred` is the reason why other landing points are barred; `is_lost` says that every entry
+    /// is known to keep values.
     fn best_entry(
+        &mut self,
+        here: &SourcePoint,
+        goals: &[EntryGoal<'_>],
+        barred: Option<&Obstacle>,
+        is_lost: bool,
+    ) -> Result<Arc<Entry>, Obstacle> {
+        let found = if is_lost { Err(None) } else { self.without_keeping(here, goals) };
+        let found = if found.is_err() && self.deriver.level == Level::Avail {
+            self.keeping(here, goals)
+        } else {
+            found
+        };
+        // A value that cannot be had says more than a trap that bars another landing point.
+        let why = |why: Option<Obstacle>| why.or(barred.cloned());
+        found.map(Arc::new).map_err(|o| why(o).unwrap_or(Obstacle::new(Reason::NoLanding)))
+    }
+
+    /// The cheapest entry that keeps no value. The error is the obstacle at the first landing point
+    /// that has one.
+    fn without_keeping(
+        &mut self,
+        here: &SourcePoint,
+        goals: &[EntryGoal<'_>],
+    ) -> Result<Entry, Option<Obstacle>> {
+        // Outcomes of the deriver hold for one source point alone. With those of the last one,
+        // entries read values that are not available here.
+        self.deriver.leave();
+        let mut best: Option<(DerivationCost, usize, Derivation)> = None;
+        let mut derived = Derivation::new();
+        let mut obstacle = None;
+        for (at, goal) in goals.iter().enumerate() {
+            // Each odd value costs a copy, a step or a kept value. Of equal costs the first wins.
+            if best.as_ref().is_some_and(|(least, ..)| *least <= goal.least_cost()) {
+                continue;
+            }
+            if self.deriver.is_spent() {
+                // At the end of a long chain of operations, each further landing point would visit
+                // as many nodes in vain again.
+                break;
+            }
+            // At `empty` no entry is found here, and the first obstacle is known.
+            if self.deriver.level == Level::Empty && obstacle.is_some() {
+                break;
+            }
+            match entry::derive(&mut self.deriver, here, goal, &mut derived) {
+                Ok(()) if self.deriver.level == Level::Empty => {
+                    // At `empty`, compensation code must be empty: even a copy from another id is
+                    // an obstacle.
+                    let value = entry::changed(&self.deriver, goal, &derived).next();
+                    obstacle.get_or_insert(Obstacle { value, ..Obstacle::new(Reason::NotLive) });
+                }
+                Ok(()) => {
+                    let cost = entry::cost(&mut self.deriver, here, goal, &derived);
+                    if is_better(cost, best.as_ref().map(|(least, ..)| *least)) {
+                        best = Some((cost, at, std::mem::take(&mut derived)));
+                    }
+                }
+                Err(value) => {
+                    obstacle.get_or_insert_with(|| self.deriver.explain(here, value));
+                }
+            }
+        }
+        let (_, at, derived) = best.ok_or(obstacle)?;
+        Ok(entry::assemble(&self.deriver, here, &goals[at], &derived))
+    }
+
+    /// The cheapest entry, with as many kept values as it takes, or the first obstacle.
+    fn keeping(
+        &mut self,
+        here: &SourcePoint,
+        goals: &[EntryGoal<'_>],
+    ) -> Result<Entry, Option<Obstacle>> {
+        self.deriver.leave();
+        let mut best: Option<(DerivationCost, Entry)> = None;
+        let mut derived = Derivation::new();
+        let mut obstacle = None;
+        for goal in goals {
+            if self.deriver.is_spent() {
+                break;
+            }
+            let derivers = (&mut self.deriver, &mut self.keeper);
+            match entry::derive_keeping(derivers, here, goal, &mut derived) {
+                Ok(()) => {
+                    let cost = entry::cost(&mut self.keeper, here, goal, &derived);
+                    if is_better(cost, best.as_ref().map(|(least, _)| *least)) {
+                        best = Some((cost, entry::assemble(&self.keeper, here, goal, &derived)));
+                    }
+                }
+                Err(why) => obstacle = obstacle.or(Some(why)),
+            }
+        }
+        best.map(|(_, entry)| entry).ok_or(obstacle)
+    }
+
+    pub(crate) fn finish(self) -> SearchResult {
+        let Search { planner, mut unmapped, mapping, points, unreachable, deriver, .. } = self;
+        let (pair, from) = (planner.pair, planner.from);
+        unmapped.sort_by_key(|(point, _)| *point);
+        let blamed = |(point, o): (Point, Obstacle)| {
+            let blame = blame((pair, from), &deriver, &o, point);
+            Unmapped { point, reason: o.reason, value: o.value, inst: o.inst, blame }
+        };
+        let unmapped = unmapped.into_iter().map(blamed).collect();
+        let synthesized = SynthesizedMapping { mapping, points, unreachable, unmapped };
+        SearchResult { level: deriver.level, synthesized }
+    }
+}
+
+impl<'a, 'v> Planner<'a, 'v> {
+    fn new(pair: &'a VersionPair<'v>, from: Side) -> Planner<'a, 'v> {
+        let (p, q) = (pair.source(from), pair.target(from));
+        Planner { from, pair, p, q, here: SourcePoint::default() }
+    }
+
+    /// The landing points to try from a point, unless the empty entry does. Enters the point.
+    ///
+    /// # Errors
+    /// The reason why no entry starts there.
+    fn plan<'g>(
         &mut self,
         point: Point,
         live: &LiveTable,
-        needed: &LiveTable,
-        is_lost: bool,
-    ) -> Result<Entry, Obstacle> {
-        let (p, q) = (self.deriver.p, self.deriver.q);
+        needed: &'g LiveTable,
+    ) -> Result<LandingPlan<'g>, Obstacle>
+    where
+        'a: 'g,
+    {
+        let (p, q) = (self.p, self.q);
         let end = self.path_end(point)?;
         // Must precede every question to the derivers: they look values up in `here`, in terms of
         // this source point and the jumps on its path.
         self.here.enter(p, point, live.live(point), &end.jumps);
         let mut barred = None;
-        let mut goals: Vec<EntryGoal<'_>> = Vec::new();
+        let mut goals: Vec<EntryGoal<'g>> = Vec::new();
         for target in landings_to_try(&q.paths, end.anchor, point, |at| needed.live(at).len()) {
             if let Some(why) = self.bar(point, target, !end.jumps.is_empty()) {
                 barred = barred.or(Some(why));
                 continue;
             }
-            let goal = EntryGoal {
-                target,
-                needed: needed.live(target),
-                replays: q.lone_writes.open(target.inst()),
-            };
+            let replays = q.lone_writes.open(target.inst());
+            let goal = EntryGoal::new((p, &self.here), target, needed.live(target), replays);
             // The empty entry costs nothing, so no other landing point can beat it. Most points end
             // here.
-            if goal.is_met_as_is(&self.deriver, &self.here) {
-                return Ok(goal.as_is());
+            if goal.is_met_as_is() {
+                return Ok(LandingPlan::AsIs(Arc::new(goal.as_is())));
             }
             goals.push(goal);
         }
-        let found = if is_lost { Err(None) } else { self.without_keeping(&goals) };
-        let found = if found.is_err() && self.deriver.level == Level::Avail {
-            self.keeping(&goals)
-        } else {
-            found
-        };
-        // A value that cannot be had says more than a trap that bars another landing point.
-        found.map_err(|why| why.or(barred).unwrap_or(Obstacle::new(Reason::NoLanding)))
+        Ok(LandingPlan::Landings(goals, barred))
     }
 
     /// The end of the path from a point.
@@ -215,7 +354,7 @@ impl<'a, 'v> Search<'a, 'v> {
     /// # Errors
     /// The reason why no entry starts there.
     fn path_end(&self, point: Point) -> Result<PathEnd, Obstacle> {
-        let p = self.deriver.p;
+        let p = self.p;
         if self.pair.facts.first.on_effects().is_some() {
             return Err(Obstacle::new(Reason::Effect));
         }
@@ -244,73 +383,14 @@ impl<'a, 'v> Search<'a, 'v> {
         if let Some(trap) = self.skipped_trap(target) {
             return Some(Obstacle { inst: Some(trap), ..Obstacle::new(Reason::TrapNotReached) });
         }
-        let (q, home) = (self.deriver.q.f, self.deriver.q.f.inst_block(target.inst()));
+        let (q, home) = (self.q.f, self.q.f.inst_block(target.inst()));
         if self.from == Side::After && self.pair.is_forgotten(home) {
             return Some(Obstacle {
                 inst: Some(q.terminator(home)),
                 ..Obstacle::new(Reason::PassedBy)
             });
         }
-        self.unreplayable(point, target, crosses, self.deriver.q.lone_writes.open(target.inst()))
-    }
-
-    /// The cheapest entry that keeps no value. The error is the obstacle at the first landing point
-    /// that has one.
-    fn without_keeping(&mut self, goals: &[EntryGoal<'_>]) -> Result<Entry, Option<Obstacle>> {
-        // Outcomes of the deriver hold for one source point alone. With those of the last one,
-        // entries read values that are not available here.
-        self.deriver.leave();
-        let mut best: Option<(DerivationCost, usize, Derivation)> = None;
-        let mut obstacle = None;
-        for (at, goal) in goals.iter().enumerate() {
-            if self.deriver.is_spent() {
-                // At the end of a long chain of operations, each further landing point would visit
-                // as many nodes in vain again.
-                break;
-            }
-            match entry::derive(&mut self.deriver, &self.here, goal) {
-                Ok(derived) if self.deriver.level == Level::Empty => {
-                    // At `empty`, compensation code must be empty: even a copy from another id is
-                    // an obstacle.
-                    let value = entry::changed(&self.deriver, goal, &derived).next();
-                    obstacle.get_or_insert(Obstacle { value, ..Obstacle::new(Reason::NotLive) });
-                }
-                Ok(derived) => {
-                    let cost = entry::cost(&mut self.deriver, &self.here, goal, &derived);
-                    if is_better(cost, best.as_ref().map(|(least, ..)| *least)) {
-                        best = Some((cost, at, derived));
-                    }
-                }
-                Err(value) => {
-                    obstacle.get_or_insert_with(|| self.deriver.explain(&self.here, value));
-                }
-            }
-        }
-        let (_, at, derived) = best.ok_or(obstacle)?;
-        Ok(entry::assemble(&self.deriver, &self.here, &goals[at], &derived))
-    }
-
-    /// The cheapest entry, with as many kept values as it takes, or the first obstacle.
-    fn keeping(&mut self, goals: &[EntryGoal<'_>]) -> Result<Entry, Option<Obstacle>> {
-        self.deriver.leave();
-        let mut best: Option<(DerivationCost, Entry)> = None;
-        let mut obstacle = None;
-        for goal in goals {
-            if self.deriver.is_spent() {
-                break;
-            }
-            match entry::derive_keeping((&mut self.deriver, &mut self.keeper), &self.here, goal) {
-                Ok(derived) => {
-                    let cost = entry::cost(&mut self.keeper, &self.here, goal, &derived);
-                    if is_better(cost, best.as_ref().map(|(least, _)| *least)) {
-                        best =
-                            Some((cost, entry::assemble(&self.keeper, &self.here, goal, &derived)));
-                    }
-                }
-                Err(why) => obstacle = obstacle.or(Some(why)),
-            }
-        }
-        best.map(|(_, entry)| entry).ok_or(obstacle)
+        self.unreplayable(point, target, crosses, self.q.lone_writes.open(target.inst()))
     }
 
     /// The reason why the entry cannot replay the writes of the target version, if there is one.
@@ -323,7 +403,7 @@ impl<'a, 'v> Search<'a, 'v> {
         crosses: bool,
         replays: &[Inst],
     ) -> Option<Obstacle> {
-        let (p, q) = (self.deriver.p, self.deriver.q);
+        let (p, q) = (self.p, self.q);
         let is_safe = |write: &Inst| {
             let data = q.f.inst(*write);
             let place = Place::written(data.opcode, data.ty, &data.imm);
@@ -347,32 +427,10 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 
     fn skipped_trap(&self, target: Point) -> Option<Inst> {
-        let (p, q) = (self.deriver.p, self.deriver.q);
+        let (p, q) = (self.p, self.q);
         // A witness under any id of its class shows that the source version has passed the trap. It
         // is looked up in terms of the path, since a witness behind the jump counts as well.
         self.pair.traps(self.from).skipped(q, target, |w| self.here.look_up(p, w) != Here::Absent)
-    }
-
-    pub(crate) fn finish(self) -> SearchResult {
-        let Search {
-            from,
-            pair,
-            mut unmapped,
-            mapping,
-            points,
-            unreachable,
-            deriver,
-            made_again,
-            ..
-        } = self;
-        unmapped.sort_by_key(|(point, _)| *point);
-        let blamed = |(point, o): (Point, Obstacle)| {
-            let blame = blame((pair, from), &deriver, &o, point);
-            Unmapped { point, reason: o.reason, value: o.value, inst: o.inst, blame }
-        };
-        let unmapped = unmapped.into_iter().map(blamed).collect();
-        let synthesized = SynthesizedMapping { mapping, points, unreachable, unmapped };
-        SearchResult { level: deriver.level, synthesized, made_again }
     }
 }
 

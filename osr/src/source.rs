@@ -34,9 +34,10 @@ struct RestOp {
 }
 
 /// The source version's values at one point.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct SourcePoint {
-    point: Point,
+    /// `None` before the first point.
+    point: Option<Point>,
     live: Scratch<bool>,
     /// The first point of the last block on the path that another edge leads to as well.
     far: Option<Point>,
@@ -45,16 +46,6 @@ pub(crate) struct SourcePoint {
 }
 
 impl SourcePoint {
-    pub(crate) fn new(point: Point) -> SourcePoint {
-        SourcePoint {
-            point,
-            live: Scratch::new(),
-            far: None,
-            bindings: BTreeMap::new(),
-            rest: Vec::new(),
-        }
-    }
-
     /// Moves to another point, whose path takes `jumps`. `live` are the values live there.
     pub(crate) fn enter(
         &mut self,
@@ -63,7 +54,7 @@ impl SourcePoint {
         live: &[Value],
         jumps: &[TakenJump],
     ) {
-        self.point = point;
+        self.point = Some(point);
         self.far = None;
         self.bindings.clear();
         self.rest.clear();
@@ -73,6 +64,11 @@ impl SourcePoint {
         for jump in jumps.iter() {
             from = self.cross(p, from, jump);
         }
+    }
+
+    /// Whether the path stays in the block of the point, so that nothing is bound on it.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.bindings.is_empty() && self.far.is_none()
     }
 
     pub(crate) fn is_live(&self, value: Value) -> bool {
@@ -131,9 +127,15 @@ impl SourcePoint {
         match self.bindings.get(&value) {
             Some(here) => *here,
             None if self.far.is_some_and(|far| !p.available(value, far)) => Here::Absent,
-            None if p.available(value, self.point) => Here::Value(value),
+            None if self.point.is_some_and(|point| p.available(value, point)) => Here::Value(value),
             None => Here::Absent,
         }
+    }
+
+    /// Whether a value is live at the source point under its own id.
+    pub(crate) fn reads_itself(&self, p: &Analyzed<'_>, value: Value) -> bool {
+        // A live value is available. Most paths bind nothing and need no more than that.
+        self.is_live(value) && (self.is_plain() || self.look_up(p, value) == Here::Value(value))
     }
 
     /// The alternative that gives a value of the source version, if there is one.

@@ -20,7 +20,7 @@ use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_unlive};
 use crate::pair::{Analyzed, VersionPair};
 use crate::reason::Unmapped;
-use crate::search::{Search, SearchResult, landing_candidates};
+use crate::search::{Search, SearchResult, first_round, landing_candidates};
 use ir::Point;
 use std::collections::BTreeSet;
 use transition::mapping::Mapping;
@@ -91,7 +91,7 @@ pub fn synthesize_at(
         PlainLiveness::at(pair.source(side), pair.demand, &asked[side], landings)
     });
     let arrows: Vec<Arrow<'_, '_>> = arrows.into_iter().collect();
-    both_ways(make(&versions, &arrows, &plain, (pair.demand, level), None)).1
+    both_ways(make(&versions, &arrows, &plain, (pair.demand, level))).1
 }
 
 /// The mappings of both directions, and their level.
@@ -108,18 +108,12 @@ pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level
     let versions: Vec<&Analyzed<'_>> = pair.versions.iter().collect();
     let arrows: Vec<Arrow<'_, '_>> = Arrow::both_ways(pair, Pair::new(0, 1)).into_iter().collect();
     let plain = PlainLiveness::of_all(&versions, pair.demand);
-    let mut made: Vec<Vec<SearchResult>> = Vec::new();
-    // Lowest first, in any order of `levels`: each level looks up the entries of the one below.
-    for level in Level::ALL.into_iter().filter(|level| levels.contains(level)) {
-        made.push(make(
-            &versions,
-            &arrows,
-            &plain,
-            (pair.demand, level),
-            made.last().map(Vec::as_slice),
-        ));
-    }
-    made.into_iter().map(both_ways).collect()
+    let levels: Vec<Level> =
+        Level::ALL.into_iter().filter(|level| levels.contains(level)).collect();
+    make_levels(&versions, &arrows, &plain, (pair.demand, &levels))
+        .into_iter()
+        .map(both_ways)
+        .collect()
 }
 
 /// A mapping to be made.
@@ -158,42 +152,71 @@ impl<'a, 'v> Arrow<'a, 'v> {
 }
 
 /// Makes all mappings between a list of versions, to their common fixpoint. Mappings from and to
-/// versions with too many live values are empty. `below` are the same mappings at a lower level.
+/// versions with too many live values are empty.
 pub(crate) fn make<'p, 'v>(
     versions: &[&Analyzed<'v>],
     arrows: &[Arrow<'p, 'v>],
     plain: &[Option<PlainLiveness>],
     (demand, level): (Demand, Level),
-    below: Option<&'p [SearchResult]>,
 ) -> Vec<SearchResult> {
+    let mut made = make_levels(versions, arrows, plain, (demand, &[level]));
+    made.pop().expect("one level was made")
+}
+
+/// As [`make`], at several levels, the lowest first.
+fn make_levels<'p, 'v>(
+    versions: &[&Analyzed<'v>],
+    arrows: &[Arrow<'p, 'v>],
+    plain: &[Option<PlainLiveness>],
+    (demand, levels): (Demand, &[Level]),
+) -> Vec<Vec<SearchResult>> {
     let live = |v: usize, uses: &ExtraUses| match &plain[v].as_ref()?.points {
         Some(points) => LiveTable::of_run_at(versions[v], demand, uses, points),
         None => LiveTable::of_run(versions[v].f, &versions[v].decided, demand, uses),
     };
-    let mut too_long: BTreeSet<usize> =
+    let without_liveness: BTreeSet<usize> =
         (0..versions.len()).filter(|v| plain[*v].is_none()).collect();
-    // Each turn starts over without the versions in `too_long`. A version can be added to it at
-    // most once, so there are at most as many turns as versions, and almost always one.
-    loop {
-        let mut searches: Vec<Search<'p, 'v>> = Vec::new();
-        for (at, arrow) in arrows.iter().enumerate() {
-            searches.push(Search::new(
-                (arrow.pair, arrow.from),
-                arrow.asked,
-                level,
-                below.map(|made| &made[at]),
-            ));
-        }
-        let given_up =
-            arrows.iter().zip(&mut searches).filter(|(arrow, _)| arrow.touches(&too_long));
-        given_up.for_each(|(_, search)| search.give_up());
-        match meet(arrows, &mut searches, &too_long, plain, live) {
-            Ok(()) => return searches.into_iter().map(Search::finish).collect(),
+    let mut made = Vec::new();
+    for mut searches in started(arrows, plain, levels, &without_liveness) {
+        let level = levels[made.len()];
+        let mut too_long = without_liveness.clone();
+        // Each turn starts over without the versions in `too_long`. A version can be added to it at
+        // most once, so there are at most as many turns as versions, and almost always one.
+        while let Err(version) = meet(arrows, &mut searches, &too_long, plain, live) {
             // Armed entries made so much live that the table of this version exceeds its limit. Its
             // entries must go, and with them the uses they added elsewhere: hence a new start.
-            Err(version) => too_long.insert(version),
-        };
+            too_long.insert(version);
+            searches = started(arrows, plain, &[level], &too_long).pop().expect("one level");
+        }
+        made.push(searches.into_iter().map(Search::finish).collect());
     }
+    made
+}
+
+/// The searches of each level after their first round, one for each arrow. Those from or to
+/// versions in `too_long` have given up.
+fn started<'p, 'v>(
+    arrows: &[Arrow<'p, 'v>],
+    plain: &[Option<PlainLiveness>],
+    levels: &[Level],
+    too_long: &BTreeSet<usize>,
+) -> Vec<Vec<Search<'p, 'v>>> {
+    let mut started: Vec<Vec<Search<'p, 'v>>> = levels.iter().map(|_| Vec::new()).collect();
+    for arrow in arrows {
+        let new = |level: &Level| Search::new((arrow.pair, arrow.from), arrow.asked, *level);
+        let mut searches: Vec<Search<'p, 'v>> = levels.iter().map(new).collect();
+        match (&plain[arrow.source], &plain[arrow.target]) {
+            // Entries may read, without keeping it, any value that the *text* of the source version
+            // reads. They must provide every value that a *run* of the target version reads, and
+            // live+ once it is known ([`meet`]).
+            (Some(source), Some(target)) if !arrow.touches(too_long) => {
+                first_round(&mut searches, &source.in_text, target.in_run());
+            }
+            _ => searches.iter_mut().for_each(Search::give_up),
+        }
+        started.iter_mut().zip(searches).for_each(|(level, search)| level.push(search));
+    }
+    started
 }
 
 /// Liveness of a version without armed entries.
@@ -264,22 +287,9 @@ fn meet(
 ) -> Result<(), usize> {
     let mut uses = vec![ExtraUses::new(); plain.len()];
     let mut plus: Vec<Option<LiveTable>> = plain.iter().map(|_| None).collect();
-    // A round visits every search, then every set of uses. The sets only grow, and each search
+    // A round visits every set of uses, then every search. The sets only grow, and each search
     // rebuilds or drops the entries that lack something, so the loop ends when no set grew.
     loop {
-        for (arrow, search) in
-            arrows.iter().zip(searches.iter_mut()).filter(|(a, _)| !a.touches(too_long))
-        {
-            // Entries may read, without keeping it, any value that the *text* of the source version
-            // reads. They must provide every value that a *run* of the target version reads, and
-            // live+ once it is known.
-            let at_source = plain[arrow.source].as_ref().ok_or(arrow.source)?;
-            let needed = plus[arrow.target]
-                .as_ref()
-                .or(plain[arrow.target].as_ref().map(PlainLiveness::in_run))
-                .ok_or(arrow.target)?;
-            search.update(&at_source.in_text, needed);
-        }
         // All uses are collected before any liveness is recomputed: one table for each version and
         // round, instead of one for each mapping that leaves the version.
         let mut grown = BTreeSet::new();
@@ -305,6 +315,15 @@ fn meet(
         // Only versions whose uses grew. The others would get the table they have.
         for version in grown {
             plus[version] = Some(live(version, &uses[version]).ok_or(version)?);
+        }
+        for (arrow, search) in
+            arrows.iter().zip(searches.iter_mut()).filter(|(a, _)| !a.touches(too_long))
+        {
+            let at_source = plain[arrow.source].as_ref().ok_or(arrow.source)?;
+            // Entries into a version without new uses provide all that it needs.
+            if let Some(needed) = &plus[arrow.target] {
+                search.update(&at_source.in_text, needed);
+            }
         }
     }
 }

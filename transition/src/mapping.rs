@@ -31,6 +31,7 @@ use ir::types::Type;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// An operand of a step, a replayed store or an assignment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -309,7 +310,8 @@ impl std::error::Error for CompensationFault {}
 pub struct Mapping {
     source: VersionKey,
     target: VersionKey,
-    entries: BTreeMap<Point, Entry>,
+    /// Mappings of several levels share the entries that they have in common.
+    entries: BTreeMap<Point, Arc<Entry>>,
 }
 
 impl Mapping {
@@ -335,11 +337,21 @@ impl Mapping {
 
     /// The entry at a point of the source version.
     pub fn entry(&self, point: Point) -> Option<&Entry> {
+        self.entries.get(&point).map(Arc::as_ref)
+    }
+
+    /// The entry at a point of the source version, to be shared with another mapping.
+    pub fn shared(&self, point: Point) -> Option<&Arc<Entry>> {
         self.entries.get(&point)
     }
 
     /// Every entry, in ascending order of its source point.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (Point, &Entry)> {
+        self.entries.iter().map(|(p, e)| (*p, e.as_ref()))
+    }
+
+    /// Every entry, in ascending order of its source point, to be shared with another mapping.
+    pub fn shared_entries(&self) -> impl ExactSizeIterator<Item = (Point, &Arc<Entry>)> {
         self.entries.iter().map(|(p, e)| (*p, e))
     }
 
@@ -355,11 +367,17 @@ impl Mapping {
 
     /// Inserts an entry at a point. Replaces an entry that the point already has.
     pub fn insert(&mut self, point: Point, entry: Entry) {
+        self.insert_shared(point, Arc::new(entry));
+    }
+
+    /// As [`Mapping::insert`], with an entry that other mappings may have too.
+    pub fn insert_shared(&mut self, point: Point, entry: Arc<Entry>) {
         self.entries.insert(point, entry);
     }
 
-    /// Removes the entry at a point and returns it.
+    /// Removes the entry at a point and returns it. Cost: if another mapping shares the entry, its
+    /// size.
     pub fn remove(&mut self, point: Point) -> Option<Entry> {
-        self.entries.remove(&point)
+        self.entries.remove(&point).map(Arc::unwrap_or_clone)
     }
 }

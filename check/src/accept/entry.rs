@@ -25,11 +25,11 @@ use super::product::CrossProduct;
 use super::traps::PendingTraps;
 use super::version::ProvedVersion;
 use ir::eval::is_safe_divisor;
-use ir::{Block, Imm, Opcode, Point, Type, Value};
+use ir::{Block, Imm, Inst, Opcode, Point, Type, Value};
 use smallvec::SmallVec;
-use transition::Side;
 use transition::certificate::{EntryFacts, NO_TERM, TermId, TermKind};
 use transition::mapping::{Entry, Operand, Step};
+use transition::{Pair, Side};
 
 /// The two classes of an operand; [`NO_TERM`] where one is unknown.
 #[derive(Clone, Copy)]
@@ -50,6 +50,34 @@ pub(crate) struct Judge<'r, 'a, 'c> {
     pub(crate) bindings: Bindings,
     /// Of each step of the current entry so far: the classes and the type of its result.
     steps: Vec<(Class, Option<Type>)>,
+    /// Values of each version found available in whole blocks.
+    available: Pair<AvailableValues>,
+    /// By value index: the number of the last entry that requires the value.
+    required: Vec<u32>,
+    /// The number of the current entry.
+    entry: u32,
+}
+
+/// By value index: the last block in which the value was found available throughout. Neighboring
+/// points have nearly the same values, and most entries follow the entry of a neighboring point.
+struct AvailableValues(Vec<Option<Block>>);
+
+impl AvailableValues {
+    /// Whether a value of the version is available before an instruction; all edges count.
+    fn has(&mut self, version: &ProvedVersion<'_, '_>, value: Value, at: Inst) -> bool {
+        let (f, block) = (version.f, version.f.inst_block(at));
+        let slot = &mut self.0[value.as_u32() as usize];
+        if *slot == Some(block) {
+            return true;
+        }
+        let available = version.full.available(f, value, at);
+        // The result of an instruction of this block is available below that instruction alone.
+        let is_whole = f.defining_inst(value).is_none_or(|inst| f.inst_block(inst) != block);
+        if available && is_whole {
+            *slot = Some(block);
+        }
+        available
+    }
 }
 
 impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
@@ -60,7 +88,17 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         source: Side,
     ) -> Self {
         let bindings = Bindings::new(product.terms.len());
-        Judge { product, traps, source, bindings, steps: Vec::new() }
+        let bounds = product.versions.as_ref().map(|version| version.f.value_bound());
+        Judge {
+            product,
+            traps,
+            source,
+            bindings,
+            steps: Vec::new(),
+            available: bounds.map(|bound| AvailableValues(vec![None; bound])),
+            required: vec![0; bounds[source]],
+            entry: 0,
+        }
     }
 
     fn from(&self) -> &'r ProvedVersion<'a, 'c> {
@@ -163,14 +201,18 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
 
     /// Proves [`Check::Requires`]: the required values ascend and are available at the source
     /// point. An unavailable value would be read from a register that was never written.
-    fn check_requires(&self, point: Point, entry: &Entry) -> Result<(), Finding> {
+    fn check_requires(&mut self, point: Point, entry: &Entry) -> Result<(), Finding> {
         let from = self.from();
+        self.entry += 1;
         let mut last = None;
         for &value in &entry.requires {
             // All edges count here (`full`): an engine goes by the text of the version, which knows
             // nothing of excluded edges.
-            let available =
-                from.f.has_value(value) && from.full.available(from.f, value, point.inst());
+            let available = from.f.has_value(value)
+                && self.available[self.source].has(from, value, point.inst());
+            if let Some(required) = self.required.get_mut(value.as_u32() as usize) {
+                *required = self.entry;
+            }
             let fits = available && last.replace(value).is_none_or(|l| l < value);
             self.product.terms.require(Check::Requires, fits, Place::Value(value))?;
         }
@@ -183,12 +225,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     /// # Errors
     /// [`Check::StepOrder`], when the operand is the result of this step or a later one, or a value
     /// that is not among the required ones. Engines keep the required values alive and no others.
-    fn operand(
-        &self,
-        entry: &Entry,
-        operand: Operand,
-        far: Block,
-    ) -> Result<(Class, Option<Type>), Finding> {
+    fn operand(&self, operand: Operand, far: Block) -> Result<(Class, Option<Type>), Finding> {
         let value = match operand {
             Operand::Step(index) => {
                 let known = self.steps.get(index as usize).copied();
@@ -201,7 +238,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
             }
             Operand::Source(value) => value,
         };
-        let listed = entry.requires.binary_search(&value).is_ok();
+        let listed = self.required.get(value.as_u32() as usize) == Some(&self.entry);
         self.product.terms.require(Check::StepOrder, listed, Place::Value(value))?;
         let from = self.from();
         if !from.f.has_value(value) {
@@ -256,7 +293,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         let mut classes: SmallVec<[Class; 3]> = SmallVec::new();
         let mut types: SmallVec<[Type; 3]> = SmallVec::new();
         for arg in &step.args {
-            let (class, ty) = self.operand(entry, *arg, far)?;
+            let (class, ty) = self.operand(*arg, far)?;
             classes.push(class);
             types.extend(ty);
         }
@@ -309,7 +346,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
             let place = Place::Inst(replay.inst);
             let mut classes: SmallVec<[TermId; 3]> = SmallVec::new();
             for arg in &replay.args {
-                classes.push(self.operand(entry, *arg, far)?.0.here);
+                classes.push(self.operand(*arg, far)?.0.here);
             }
             // The operands of the term include its memory, so a replay in another order is another
             // term.
@@ -382,14 +419,15 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
 
     /// Proves [`Check::AssignShape`], the assigned values ascend and are available at the target
     /// point, and [`Check::AssignValue`], each receives the contents that it has there.
-    fn check_assigns(&self, entry: &Entry, far: Block) -> Result<(), Finding> {
+    fn check_assigns(&mut self, entry: &Entry, far: Block) -> Result<(), Finding> {
         let to = self.to();
+        let (target, has_target) = (entry.target.inst(), to.f.has_inst(entry.target.inst()));
         let mut last = None;
         for assign in &entry.assigns {
-            let (value, target) = (assign.value, entry.target.inst());
-            let exists = to.f.has_value(value);
-            let available =
-                exists && to.f.has_inst(target) && to.full.available(to.f, value, target);
+            let value = assign.value;
+            let available = to.f.has_value(value)
+                && has_target
+                && self.available[self.source.other()].has(to, value, target);
             let ascends = last.replace(value).is_none_or(|l: Value| l < value);
             self.product.terms.require(
                 Check::AssignShape,
@@ -400,7 +438,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
             // leaves are bound in blocks that dominate the target point. The path from there to the
             // anchor only enters blocks below the target point, without coming back, so it binds
             // none of these leaves.
-            let (class, _) = self.operand(entry, assign.from, far)?;
+            let (class, _) = self.operand(assign.from, far)?;
             let fits = self.fits_far(class, to.class(value), far);
             self.product.terms.require(Check::AssignValue, fits, Place::Value(value))?;
         }

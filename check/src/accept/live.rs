@@ -21,37 +21,98 @@ use super::graph::BlockGraph;
 use super::version::ProvedVersion;
 use fixedbitset::FixedBitSet;
 use ir::{Block, Edge, Function, Inst, Value, ValueDef};
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::rc::Rc;
 use transition::Demand;
 
 /// Additional uses, by instruction: the values that armed entries require at their source points.
 pub(crate) type Extra = BTreeMap<Inst, Vec<Value>>;
 
-/// Blocks with entries up to which each is searched alone. With more, the live values at the start
-/// of all blocks cost less.
+/// Blocks with entries up to which each is searched alone, unless they are more than one in
+/// [`SEARCHED_SHARE`] of all. With more, the live values at the start of all blocks cost less.
 const MAX_SEARCHES: usize = 64;
 
-/// The values that are live at the start of each block, or at the end of some.
+/// See [`MAX_SEARCHES`].
+const SEARCHED_SHARE: usize = 4;
+
+/// The values that are live at one point.
+pub(crate) struct LiveValues {
+    marks: FixedBitSet,
+    /// Every marked value, and others. Clearing the marks must not cost the size of the function.
+    entered: Vec<Value>,
+    count: usize,
+}
+
+impl LiveValues {
+    fn insert(&mut self, value: Value) {
+        if !self.marks.put(value.as_u32() as usize) {
+            self.entered.push(value);
+            self.count += 1;
+        }
+    }
+
+    fn remove(&mut self, value: Value) {
+        if self.has(value) {
+            self.marks.remove(value.as_u32() as usize);
+            self.count -= 1;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.entered.drain(..).for_each(|v| self.marks.remove(v.as_u32() as usize));
+        self.count = 0;
+    }
+
+    /// Whether a value is live. The version may lack the value.
+    pub(crate) fn has(&self, value: Value) -> bool {
+        self.marks.contains(value.as_u32() as usize)
+    }
+
+    /// The number of live values.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// The live values, in any order, some perhaps twice.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Value> + '_ {
+        self.entered.iter().copied().filter(|v| self.has(*v))
+    }
+}
+
+/// The values that are live in each block, or in some.
 pub(crate) struct LiveSets<'v> {
     f: &'v Function,
     version: &'v ProvedVersion<'v, 'v>,
     /// Whether excluded edges are left out.
     in_run: bool,
-    /// The needed values.
-    needed: FixedBitSet,
     /// Whether unneeded values count as well ([`Demand::Live`]).
     everything: bool,
+    sets: Rc<BlockSets>,
+}
+
+/// The values that are live at the start of each block, or at the end of some.
+#[derive(Default)]
+pub(crate) struct BlockSets {
+    /// The needed values.
+    needed: FixedBitSet,
     /// By block index: the values live at the start, ascending. Empty if `at_end` has sets.
     at_start: Vec<Vec<Value>>,
     /// The values live at the end of the blocks asked for, if these are few.
     at_end: Option<BTreeMap<Block, Vec<Value>>>,
 }
 
+/// The liveness of a version without additional uses, once it is known: of its text, and of its
+/// runs.
+pub(crate) type KnownSets = [OnceCell<Rc<BlockSets>>; 2];
+
 impl<'v> LiveSets<'v> {
-    /// The liveness of a version, in these blocks. With `in_run`, edges that no run takes are left
-    /// out; otherwise all edges count. Cost: linear in operands; for each of up to 64 blocks, a
-    /// search of the blocks reachable from it and the uses there; for more blocks, the number of
-    /// values live at the starts of all.
+    /// The liveness of a version, in these blocks, each named once. With `in_run`, edges that no
+    /// run takes are left out; otherwise all edges count. `known` keeps the liveness of all blocks
+    /// without additional uses.
+    ///
+    /// Cost: linear in operands; for each of up to 64 blocks, a search of the blocks reachable from
+    /// it and the uses there; for more blocks, the number of values live at the starts of all.
     ///
     /// # Errors
     /// [`Check::Size`], when `blocks` are many and more values are live at the starts of all blocks
@@ -60,27 +121,37 @@ impl<'v> LiveSets<'v> {
         version: &'v ProvedVersion<'_, '_>,
         in_run: bool,
         extra: &Extra,
-        options: &Options,
-        blocks: &BTreeSet<Block>,
+        (options, known): (&Options, &KnownSets),
+        blocks: &[Block],
     ) -> Result<Self, Finding> {
-        let f = version.f;
-        let needed = FixedBitSet::with_capacity(f.value_bound());
         let everything = options.demand == Demand::Live;
-        let (at_start, at_end) = (Vec::new(), None);
-        let in_run = in_run && !everything;
-        let mut liveness = LiveSets { f, version, in_run, needed, everything, at_start, at_end };
-        if blocks.is_empty() {
+        let excludes = !std::ptr::eq(version.live(), &version.full);
+        let in_run = in_run && !everything && excludes;
+        let sets = Rc::default();
+        let mut liveness = LiveSets { f: version.f, version, in_run, everything, sets };
+        let is_few =
+            blocks.len() <= MAX_SEARCHES.min(liveness.graph().blocks().len() / SEARCHED_SHARE);
+        let known = Some(&known[in_run as usize]).filter(|_| extra.is_empty() && !is_few);
+        if let Some(sets) = known.and_then(OnceCell::get) {
+            liveness.sets = sets.clone();
+        }
+        if blocks.is_empty() || known.is_some_and(|known| known.get().is_some()) {
             return Ok(liveness);
         }
         // First, because only uses by needed results count in `exposed`.
-        liveness.find_needed(extra);
+        let needed = liveness.find_needed(extra);
+        liveness.sets = Rc::new(BlockSets { needed, ..BlockSets::default() });
         let uses = liveness.exposed(extra);
-        if blocks.len() <= MAX_SEARCHES {
-            liveness.search(&uses, blocks);
+        let (at_start, at_end) = if is_few {
+            (Vec::new(), Some(liveness.search(&uses, blocks)))
         } else {
-            let total = liveness.spread(uses, options.live_limit);
+            let (at_start, total) = liveness.spread(uses, options.live_limit);
             options.require(Check::Size, total <= options.live_limit, Place::Whole)?;
-        }
+            (at_start, None)
+        };
+        let needed = liveness.sets.needed.clone();
+        liveness.sets = Rc::new(BlockSets { needed, at_start, at_end });
+        known.map(|known| known.set(liveness.sets.clone()));
         Ok(liveness)
     }
 
@@ -105,7 +176,8 @@ impl<'v> LiveSets<'v> {
 
     /// Marks the needed values: from the operands that effects, traps and branches demand, through
     /// definitions and the arguments of edges that count.
-    fn find_needed(&mut self, extra: &Extra) {
+    fn find_needed(&self, extra: &Extra) -> FixedBitSet {
+        let mut needed = FixedBitSet::with_capacity(self.f.value_bound());
         let mut work: Vec<Value> = extra.values().flatten().copied().collect();
         for &block in self.graph().blocks() {
             for inst in self.f.block_insts(block) {
@@ -114,7 +186,7 @@ impl<'v> LiveSets<'v> {
         }
         // Each value is expanded once, when it is first marked, so loops through parameters end.
         while let Some(value) = work.pop() {
-            if self.needed.put(value.as_u32() as usize) {
+            if needed.put(value.as_u32() as usize) {
                 continue;
             }
             match self.f.value_def(value) {
@@ -125,11 +197,12 @@ impl<'v> LiveSets<'v> {
                 }
             }
         }
+        needed
     }
 
     /// Whether reads of this result or parameter make their operands live.
     fn counts(&self, value: Value) -> bool {
-        self.everything || self.needed.contains(value.as_u32() as usize)
+        self.everything || self.sets.needed.contains(value.as_u32() as usize)
     }
 
     /// Calls `read` for every value that an instruction reads: operands, arguments for parameters
@@ -152,16 +225,19 @@ impl<'v> LiveSets<'v> {
         extra.get(&inst).into_iter().flatten().for_each(|v| read(*v));
     }
 
-    /// The values that blocks read and other blocks define, each with the block that reads it,
-    /// block by block.
+    /// The values that blocks read and other blocks define, each once with every block that reads
+    /// it, block by block.
     fn exposed(&self, extra: &Extra) -> Vec<(Value, Block)> {
         let mut uses: Vec<(Value, Block)> = Vec::new();
+        // By value index: the last block that has been entered for it.
+        let mut last: Vec<Option<Block>> = vec![None; self.f.value_bound()];
         for &block in self.graph().blocks() {
             // A use below the definition, in the same block, makes the value live at no block
             // start. Armed entries may require values that this version lacks, in forged mappings.
             for inst in self.f.block_insts(block) {
                 self.reads(inst, extra, |value| {
-                    if self.f.has_value(value) && !self.is_defined_in(value, block) {
+                    let mut is_new = || last[value.as_u32() as usize].replace(block) != Some(block);
+                    if self.f.has_value(value) && !self.is_defined_in(value, block) && is_new() {
                         uses.push((value, block));
                     }
                 });
@@ -185,7 +261,7 @@ impl<'v> LiveSets<'v> {
     ///
     /// An armed entry of a forged mapping may require a value whose definition does not dominate
     /// it. Such a use counts everywhere: no entry can provide the value.
-    fn search(&mut self, uses: &[(Value, Block)], blocks: &BTreeSet<Block>) {
+    fn search(&self, uses: &[(Value, Block)], blocks: &[Block]) -> BTreeMap<Block, Vec<Value>> {
         let (f, graph, bound) = (self.f, self.graph(), self.f.block_bound());
         let home = |value: Value| f.value_block(value).as_u32() as usize;
         let strays = |(v, b): &&(Value, Block)| !graph.dominates(f.value_block(*v), *b);
@@ -225,23 +301,22 @@ impl<'v> LiveSets<'v> {
             }
             at_end.insert(start, live);
         }
-        self.at_end = Some(at_end);
+        at_end
     }
 
-    /// Marks the blocks at whose start each value is live. Returns the number of marks, and stops
-    /// soon after `limit`.
-    fn spread(&mut self, mut uses: Vec<(Value, Block)>, limit: usize) -> usize {
-        self.at_start = vec![Vec::new(); self.f.block_bound()];
+    /// The values live at the start of each block, by block index, and their number. Stops soon
+    /// after `limit`.
+    fn spread(&self, mut uses: Vec<(Value, Block)>, limit: usize) -> (Vec<Vec<Value>>, usize) {
+        let mut at_start: Vec<Vec<Value>> = vec![Vec::new(); self.f.block_bound()];
         // Sorted by value: the marks of one value are then made together, and `live.last()` below
         // tells whether a block is marked.
         uses.sort_unstable();
-        uses.dedup();
         let mut total = 0;
         let mut work = Vec::new();
         for (value, block) in uses {
             work.push(block);
             while let Some(block) = work.pop() {
-                let live = &mut self.at_start[block.as_u32() as usize];
+                let live = &mut at_start[block.as_u32() as usize];
                 // Beyond the limit, the rest of the work is only drained. The caller rejects the
                 // pair.
                 if live.last() == Some(&value) || total > limit {
@@ -254,37 +329,47 @@ impl<'v> LiveSets<'v> {
                 work.extend(preds.filter(|b| !self.is_defined_in(value, *b)));
             }
         }
-        total
+        (at_start, total)
     }
 
     fn is_defined_in(&self, value: Value, block: Block) -> bool {
         self.f.value_block(value) == block
     }
 
+    /// No live values, for [`LiveSets::walk`].
+    pub(crate) fn none(&self) -> LiveValues {
+        let marks = FixedBitSet::with_capacity(self.f.value_bound());
+        LiveValues { marks, entered: Vec::new(), count: 0 }
+    }
+
     /// Walks a block upward. Calls `visit` for each instruction with the set of values live before
-    /// it.
+    /// it. `live` is reused from walk to walk.
     pub(crate) fn walk(
         &self,
         block: Block,
         extra: &Extra,
-        mut visit: impl FnMut(Inst, &BTreeSet<Value>),
+        live: &mut LiveValues,
+        mut visit: impl FnMut(Inst, &LiveValues),
     ) {
-        // A tree, not a set of bits: bits for all values of the function, for each block with
-        // entries, would be quadratic.
-        let edges = self.counted_edges(self.f.terminator(block)).map(|e| self.f.target(e).block);
-        let mut live: BTreeSet<Value> = match &self.at_end {
-            Some(at_end) => at_end.get(&block).into_iter().flatten().copied().collect(),
-            None => edges.flat_map(|b| &self.at_start[b.as_u32() as usize]).copied().collect(),
-        };
+        live.clear();
+        match &self.sets.at_end {
+            Some(at_end) => at_end.get(&block).into_iter().flatten().for_each(|v| live.insert(*v)),
+            None => {
+                for edge in self.counted_edges(self.f.terminator(block)) {
+                    let to = self.f.target(edge).block;
+                    self.sets.at_start[to.as_u32() as usize].iter().for_each(|v| live.insert(*v));
+                }
+            }
+        }
         let mut at = Some(self.f.terminator(block));
         while let Some(inst) = at {
             // Results first, operands second: above the instruction, its results are not defined
             // yet.
             for result in &self.f.inst(inst).results {
-                live.remove(result);
+                live.remove(*result);
             }
-            self.reads(inst, extra, |v| live.extend([v]));
-            visit(inst, &live);
+            self.reads(inst, extra, |v| live.insert(v));
+            visit(inst, live);
             at = self.f.prev_inst(inst);
         }
     }

@@ -27,13 +27,15 @@ pub use compose::{CheckedComposition, compose};
 use entry::Judge;
 use fixedbitset::FixedBitSet;
 use ir::verifier::{Rule, verify_function};
-use ir::{Block, Function, Inst, Module, Point, Value};
-use live::{Extra, LiveSets};
+use ir::{Block, Function, Inst, Module, Point};
+use live::{Extra, KnownSets, LiveSets, LiveValues};
 use product::CrossProduct;
 pub(crate) use seal::Sealed;
 pub use seal::{Checked, CheckedEntry, Unproved};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use terms::TermTable;
 use transition::certificate::{Certificate, EntryFacts, MappingFacts, TermId};
 use transition::mapping::{Entry, Mapping};
@@ -47,7 +49,16 @@ pub struct Relation<'a, 'c> {
     /// The instructions that may trap and are no anchors, and where they are pending.
     traps: Pair<PendingTraps>,
     options: Options,
+    /// By version: its liveness without armed entries, once it is known.
+    live: Pair<KnownSets>,
+    /// By source version and point: the last entry that passed all checks but
+    /// [`Check::LivePlus`], with its facts. Mappings of several levels share entries, and these
+    /// checks depend on nothing else.
+    fitting: Pair<RefCell<FittingEntries>>,
 }
+
+/// Entries by source point, with their facts.
+type FittingEntries = BTreeMap<Point, (Arc<Entry>, EntryFacts)>;
 
 /// Two versions that were not proved to correspond.
 pub(crate) struct Unrelated<'a, 'c> {
@@ -105,7 +116,9 @@ impl<'a, 'c> Relation<'a, 'c> {
         // other one.
         let before = PendingTraps::check(&product, Side::Before, &anchors)?;
         let after = PendingTraps::check(&product, Side::After, &anchors)?;
-        Ok(Relation { product, traps: Pair { before, after }, options })
+        let traps = Pair { before, after };
+        let (live, fitting) = (Pair::default(), Pair::default());
+        Ok(Relation { product, traps, options, live, fitting })
     }
 
     /// Judges all entries of one mapping between the two versions, in the order of the mapping.
@@ -129,31 +142,59 @@ impl<'a, 'c> Relation<'a, 'c> {
         // Everything that needs no liveness.
         let mut judge = Judge::new(&self.product, &self.traps[side.other()], side);
         let none = EntryFacts::default();
-        let judged = mapping.entries().enumerate().map(|(index, (point, entry))| {
-            judge.check(point, entry, facts.get(index).unwrap_or(&none))
-        });
-        let mut results: Vec<Result<(), Finding>> = judged.collect();
+        let of = |index: usize| facts.get(index).unwrap_or(&none);
+        let mut fitting = self.fitting[side].borrow_mut();
+        let mut is_new = vec![true; mapping.len()];
+        let mut results: Vec<Result<(), Finding>> = Vec::with_capacity(mapping.len());
+        for (index, (point, entry)) in mapping.shared_entries().enumerate() {
+            // An entry that is shared cannot change, so the same one passes again.
+            let same = |(known, facts): &(_, _)| Arc::ptr_eq(known, entry) && facts == of(index);
+            is_new[index] = !fitting.get(&point).is_some_and(same);
+            results.push(match is_new[index] {
+                true => judge.check(point, entry, of(index)),
+                false => Ok(()),
+            });
+        }
         // [`Check::Kept`]: the kept values are exactly the required values that are not live at the
         // source point. An engine that arms the entry keeps exactly the listed values alive, so a
         // missing one would be read after its register was reused. All edges count at the source
         // (`in_run` is false), because register allocation goes by the text of the version.
-        let kept = |inst: Inst, entry: &Entry, live: &BTreeSet<Value>| {
-            let kept = entry.requires.iter().filter(|v| !live.contains(v));
-            (!kept.eq(entry.kept.iter())).then_some((Check::Kept, Place::Inst(inst)))
-        };
-        let none = Extra::new();
         let leaving = |point: Point, _: &Entry| point.inst();
-        let kept = self.check_live((side, false), &none, mapping, &mut results, leaving, kept);
+        let asked = |index: usize| is_new[index] && results[index].is_ok();
+        let mut failed = Vec::new();
+        let text = (side, false, &Extra::new());
+        let kept = self.each_live(text, mapping, asked, leaving, |index, point, entry, live| {
+            let kept = entry.requires.iter().filter(|v| !live.has(**v));
+            if !kept.eq(entry.kept.iter()) {
+                failed.push((index, Place::Inst(point)));
+            }
+        });
+        for (index, at) in failed.drain(..) {
+            results[index] = self.options.require(Check::Kept, false, at);
+        }
+        if kept.is_ok() {
+            let new = mapping.shared_entries().enumerate();
+            let new = new.filter(|(index, _)| is_new[*index] && results[*index].is_ok());
+            fitting.extend(new.map(|(index, (point, e))| (point, (e.clone(), of(index).clone()))));
+        }
         // [`Check::LivePlus`]: the entry provides every value that is live+ at the target point.
         // Without this check, the target version could read a value that nobody assigned.
-        let provided = |_: Inst, entry: &Entry, live: &BTreeSet<Value>| {
-            let missing = live.iter().find(|v| !entry.provides_value(**v));
-            missing.map(|v| (Check::LivePlus, Place::Value(*v)))
-        };
-        let target = (side.other(), true);
-        let extra = armed_uses(self.product.versions[side.other()].f, armed);
         let landing = |_, entry: &Entry| entry.target.inst();
-        let provided = self.check_live(target, &extra, mapping, &mut results, landing, provided);
+        let provided = self.armed_uses(side.other(), armed).and_then(|extra| {
+            let run = (side.other(), true, &extra);
+            let asked = |index: usize| results[index].is_ok();
+            self.each_live(run, mapping, asked, landing, |index, _, entry, live| {
+                // The provided values ascend ([`Check::AssignShape`]), so none counts twice.
+                if entry.provides().filter(|v| live.has(*v)).count() == live.len() {
+                    return;
+                }
+                let missing = live.iter().filter(|v| !entry.provides_value(*v)).min();
+                failed.extend(missing.map(|v| (index, Place::Value(v))));
+            })
+        });
+        for (index, at) in failed {
+            results[index] = self.options.require(Check::LivePlus, false, at);
+        }
         // A version with too many live values has no liveness ([`Options::live_limit`]), so no
         // entry that held so far is proved.
         if let Err(finding) = kept.and(provided) {
@@ -162,46 +203,74 @@ impl<'a, 'c> Relation<'a, 'c> {
         results
     }
 
-    /// Applies the check `fails` to every entry that holds so far, with the set of values that are
-    /// live at `place` of this entry in the version `side`. `in_run` tells whether edges that no
-    /// run takes are left out. `extra` are additional uses, as in [`LiveSets::new`].
+    /// Calls `visit` for the entries of a mapping that are asked for by their index, with the
+    /// values that are live at `place` of the entry in the version `side`. `in_run` tells whether
+    /// edges that no run takes are left out. `extra` are additional uses, as in [`LiveSets::new`].
     ///
     /// # Errors
     /// [`Check::Size`], when the version has too many live values.
-    fn check_live(
+    fn each_live(
         &self,
-        (side, in_run): (Side, bool),
-        extra: &Extra,
+        (side, in_run, extra): (Side, bool, &Extra),
         mapping: &Mapping,
-        results: &mut [Result<(), Finding>],
+        asked: impl Fn(usize) -> bool,
         place: impl Fn(Point, &Entry) -> Inst,
-        fails: impl Fn(Inst, &Entry, &BTreeSet<Value>) -> Option<(Check, Place)>,
+        mut visit: impl FnMut(usize, Inst, &Entry, &LiveValues),
     ) -> Result<(), Finding> {
         let version = &self.product.versions[side];
         // Entries by block and instruction, each with its index in the mapping. Each block is
         // walked once for all its entries: a walk per entry would be quadratic in long blocks.
-        let mut grouped = BTreeMap::<Block, BTreeMap<Inst, Vec<_>>>::new();
-        for (index, (point, entry)) in
-            mapping.entries().enumerate().filter(|(index, _)| results[*index].is_ok())
-        {
+        let mut placed: Vec<(Block, Inst, usize, &Entry)> = Vec::with_capacity(mapping.len());
+        for (index, (point, entry)) in mapping.entries().enumerate().filter(|e| asked(e.0)) {
             let inst = place(point, entry);
             if version.f.has_inst(inst) {
-                let block = grouped.entry(version.f.inst_block(inst)).or_default();
-                block.entry(inst).or_default().push((index, entry));
+                placed.push((version.f.inst_block(inst), inst, index, entry));
             }
         }
-        let blocks = grouped.keys().copied().collect();
-        let liveness = LiveSets::new(version, in_run, extra, &self.options, &blocks)?;
-        for (block, entries) in grouped {
-            liveness.walk(block, extra, |inst, live| {
-                for &(index, entry) in entries.get(&inst).into_iter().flatten() {
-                    if let Some((check, at)) = fails(inst, entry, live) {
-                        results[index] = self.options.require(check, false, at);
-                    }
+        placed.sort_unstable_by_key(|(block, inst, index, _)| (*block, *inst, *index));
+        let by_block = || placed.chunk_by(|a, b| a.0 == b.0);
+        let blocks: Vec<Block> = by_block().map(|entries| entries[0].0).collect();
+        let known = (&self.options, &self.live[side]);
+        let liveness = LiveSets::new(version, in_run, extra, known, &blocks)?;
+        let mut live = liveness.none();
+        for (block, entries) in blocks.iter().zip(by_block()) {
+            liveness.walk(*block, extra, &mut live, |inst, live| {
+                let here = &entries[entries.partition_point(|e| e.1 < inst)..];
+                for (_, _, index, entry) in here.iter().take_while(|e| e.1 == inst) {
+                    visit(*index, inst, entry, live);
                 }
             });
         }
         Ok(())
+    }
+
+    /// The extra uses that turn liveness into live+: values that entries of these mappings require,
+    /// by the instruction they start before. A value that is live there without them is left out,
+    /// since another use of it changes nothing. `side` is the version that the entries leave from.
+    ///
+    /// # Errors
+    /// As [`Relation::each_live`].
+    fn armed_uses(&self, side: Side, armed: &[&Mapping]) -> Result<Extra, Finding> {
+        let (f, mut extra) = (self.product.versions[side].f, Extra::new());
+        for mapping in armed {
+            let leaving = |point: Point, _: &Entry| point.inst();
+            let run = (side, true, &Extra::new());
+            self.each_live(
+                run,
+                mapping,
+                |_| true,
+                leaving,
+                |_, inst, entry, live| {
+                    let unlive =
+                        entry.requires.iter().filter(|v| !live.has(**v) && f.has_value(**v));
+                    let mut unlive = unlive.copied().peekable();
+                    if unlive.peek().is_some() {
+                        extra.entry(inst).or_default().extend(unlive);
+                    }
+                },
+            )?;
+        }
+        Ok(extra)
     }
 }
 
@@ -214,17 +283,4 @@ fn check_form(module: &Module, versions: Pair<&Function>, options: Options) -> R
     let mut findings = versions.into_iter().flat_map(|f| verify_function(module, f));
     let failed = findings.any(|f| f.rule() != Rule::SsaDom1 || options.without != Some(Check::Ssa));
     if failed { Err(Finding { check: Check::Ssa, at: Place::Whole }) } else { Ok(()) }
-}
-
-/// The values that entries of these mappings require, by the instruction they start before: the
-/// extra uses that turn liveness into live+.
-fn armed_uses(f: &Function, armed: &[&Mapping]) -> Extra {
-    let mut extra = Extra::new();
-    for (point, entry) in
-        armed.iter().flat_map(|m| m.entries()).filter(|(p, _)| f.has_inst(p.inst()))
-    {
-        let uses = extra.entry(point.inst()).or_default();
-        uses.extend(entry.requires.iter().filter(|v| f.has_value(**v)));
-    }
-    extra
 }
