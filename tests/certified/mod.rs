@@ -7,7 +7,7 @@ mod retry;
 mod unproved;
 
 use check::relate;
-use check::verdict::{Check, Options, Verdict};
+use check::verdict::{Options, Verdict};
 use ir::Module;
 use ir::{Opcode, Type};
 use osier::driver::{
