@@ -100,8 +100,8 @@ impl Assumptions {
         self.pinned_memory.insert_range(..);
     }
 
-    /// Pins what copies a class of unbound leaves, unless an assumed read was refuted in this round.
-    /// Returns whether something was pinned.
+    /// Pins what copies a class of unbound leaves, unless an assumed read was refuted in this
+    /// round. Returns whether something was pinned.
     ///
     /// A version that takes over a read which the other version assumed gets a class of the other's
     /// leaves, which it may not bind. If the read is refuted, the class comes from it, and the next

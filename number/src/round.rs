@@ -194,10 +194,9 @@ pub trait NumberingRound<'f> {
         self.enter_memory(block, incoming);
     }
 
-    /// The class that a parameter, or else the memory, may be assumed to copy. All these edges bring
-    /// the class, and its
-    /// leaves are bound strictly above the block. A leaf of the block itself would have the
-    /// contents of the last iteration.
+    /// The class that a parameter, or else the memory, may be assumed to copy. All these edges
+    /// bring the class, and its leaves are bound strictly above the block. A leaf of the block
+    /// itself would have the contents of the last iteration.
     fn copied(
         &mut self,
         block: Block,

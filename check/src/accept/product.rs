@@ -142,16 +142,19 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         Ok(())
     }
 
-    /// Proves the step of the induction for one anchor, and returns the arrivals at the anchors that
-    /// follow it.
+    /// Proves the step of the induction for one anchor, and returns the arrivals at the anchors
+    /// that follow it.
     ///
     /// # Errors
     /// The first check that fails. The anchor is then *unproved* (`unproved`).
-    fn check_step(
+    fn check_step<F>(
         &self,
         anchor: Inst,
-        mut follow: impl FnMut(&Self, Pair<Block>, &PathPair<'_>) -> Result<Arrival, ProductFailure>,
-    ) -> Result<SmallVec<[Arrival; 2]>, ProductFailure> {
+        mut follow: F,
+    ) -> Result<SmallVec<[Arrival; 2]>, ProductFailure>
+    where
+        F: FnMut(&Self, Pair<Block>, &PathPair<'_>) -> Result<Arrival, ProductFailure>,
+    {
         let onward = self.onward(anchor)?;
         let arrivals = onward.iter().map(|paths| follow(self, self.blocks_of(anchor), paths));
         arrivals.collect()

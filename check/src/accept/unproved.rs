@@ -20,11 +20,11 @@
 //! the block of an unproved anchor. The entries at P are judged as if there was no such anchor.
 //!
 //! The argument: take any run of this version through P. Runs take live edges alone, which is a
-//! fact of the version by itself. So the run executes no unproved anchor, neither before P nor after.
-//! Every step of the induction along this run is thus proved. By the induction, the other version
-//! executes the same anchors on the same input, and none of them is unproved. Two results come from
-//! all steps together: the pending traps, and the blocks in which paths part. Both only grow with
-//! further steps, so the steps that this run does not take can be left out.
+//! fact of the version by itself. So the run executes no unproved anchor, neither before P nor
+//! after. Every step of the induction along this run is thus proved. By the induction, the other
+//! version executes the same anchors on the same input, and none of them is unproved. Two results
+//! come from all steps together: the pending traps, and the blocks in which paths part. Both only
+//! grow with further steps, so the steps that this run does not take can be left out.
 
 use super::checks::{Check, Finding};
 use super::product::ProductFailure;

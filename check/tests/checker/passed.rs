@@ -369,8 +369,8 @@ fn no_landing_is_refuted_where_a_passed_branch_decides() {
     stops(&draft.done(Check::TargetPoint, "a target point whose path continues past a branch"));
 }
 
-/// `test` receives 1 from `entry`, `%c` from `right`, and a value of choice from `left`. The version
-/// after has no edge from `entry`, and branches on `%c`.
+/// `test` receives 1 from `entry`, `%c` from `right`, and a value of choice from `left`. The
+/// version after has no edge from `entry`, and branches on `%c`.
 fn one_condition(left: &str, order: &str) -> Draft {
     let text = |first: &str, condition: &str| {
         format!(
