@@ -28,10 +28,16 @@ const MAX_LIVE_VALUES: usize = 1 << 24;
 pub(crate) type ExtraUses = BTreeMap<Inst, Vec<Value>>;
 
 /// Adds to the uses of a version the values that entries of a mapping from it require and that are
-/// not live in its runs. Returns whether a use is new.
-pub(crate) fn add_unlive(mapping: &Mapping, in_run: &LiveTable, uses: &mut ExtraUses) -> bool {
+/// not live in its runs. `is_text` says that liveness in runs is that of the text: then the kept
+/// values are the ones. Returns whether a use is new.
+pub(crate) fn add_unlive(
+    mapping: &Mapping,
+    (in_run, is_text): (&LiveTable, bool),
+    uses: &mut ExtraUses,
+) -> bool {
     let mut grew = false;
-    for (point, entry) in mapping.entries().filter(|(_, e)| !e.requires.is_empty()) {
+    let adds = |e: &Entry| !if is_text { &e.kept } else { &e.requires }.is_empty();
+    for (point, entry) in mapping.entries().filter(|(_, e)| adds(e)) {
         // All values required, not only the kept ones. A value that only excluded code reads is
         // live in the text, so it is not kept. No run would find it provided
         // (`values_that_entries_read_are_provided_though_only_excluded_code_reads_them`).
@@ -186,6 +192,10 @@ impl LiveTable {
     pub(crate) fn lacking(&self, mapping: &Mapping) -> Vec<Point> {
         // Both lists ascend, so one pass over the provided values finds all that are live.
         let provides_all = |e: &Entry| {
+            // Entries provide values that are live, so as many are the same.
+            if e.assigns.len() == self.live(e.target).len() {
+                return true;
+            }
             let mut provided = e.provides();
             self.live(e.target).iter().all(|v| provided.any(|p| p == *v))
         };

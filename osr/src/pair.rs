@@ -118,6 +118,9 @@ fn values(f: &Function) -> impl Iterator<Item = Value> + '_ {
     })
 }
 
+/// The knowledge about the values of a version, by value index.
+type KnownValues = Box<[OnceCell<Box<KnownValue>>]>;
+
 /// Two versions of one function and the log that leads from one to the other. It holds all analyses
 /// that mappings in both directions and at every level need, computed once.
 #[derive(Debug)]
@@ -130,7 +133,7 @@ pub struct VersionPair<'v> {
     /// version alone.
     traps: Pair<OnceCell<Traps>>,
     /// By target version and value index: found when an entry first asks.
-    known: Pair<OnceCell<Box<[OnceCell<Box<KnownValue>>]>>>,
+    known: Pair<OnceCell<KnownValues>>,
 }
 
 impl<'v> VersionPair<'v> {

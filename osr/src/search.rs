@@ -77,7 +77,7 @@ pub(crate) fn first_round(searches: &mut [Search<'_, '_>], live: &LiveTable, nee
     let mut planner = Planner::new(first.planner.pair, first.planner.from);
     for point in points {
         match planner.plan(point, live, needed) {
-            Err(why) => searches.iter_mut().for_each(|s| s.unmapped.push((point, why.clone()))),
+            Err(why) => searches.iter_mut().for_each(|s| s.unmapped.push((point, why))),
             Ok(LandingPlan::AsIs(entry)) => searches
                 .iter_mut()
                 .for_each(|search| search.mapping.insert_shared(point, entry.clone())),
@@ -100,16 +100,15 @@ pub(crate) fn first_round(searches: &mut [Search<'_, '_>], live: &LiveTable, nee
                         ),
                     };
                     // Equal entries are shared: neither certifier nor checker looks at one twice.
-                    let entry = found.as_ref().ok().map(|entry| match &below {
-                        Some((_, Some(below))) if below == entry => below.clone(),
-                        _ => entry.clone(),
+                    let found = found.map(|entry| match &below {
+                        Some((_, Some(below))) if *below == entry => below.clone(),
+                        _ => entry,
                     });
-                    match (&entry, found) {
-                        (Some(entry), _) => search.mapping.insert_shared(point, entry.clone()),
-                        (None, Err(why)) => search.unmapped.push((point, why)),
-                        (None, Ok(_)) => unreachable!("an entry found is an entry"),
+                    below = Some((search.deriver.level, found.as_ref().ok().cloned()));
+                    match found {
+                        Ok(entry) => search.mapping.insert_shared(point, entry),
+                        Err(why) => search.unmapped.push((point, why)),
                     }
-                    below = Some((search.deriver.level, entry));
                 }
             }
         }
@@ -211,7 +210,7 @@ impl<'a, 'v> Search<'a, 'v> {
             found
         };
         // A value that cannot be had says more than a trap that bars another landing point.
-        let why = |why: Option<Obstacle>| why.or(barred.cloned());
+        let why = |why: Option<Obstacle>| why.or(barred.copied());
         found.map(Arc::new).map_err(|o| why(o).unwrap_or(Obstacle::new(Reason::NoLanding)))
     }
 

@@ -304,7 +304,11 @@ fn meet(
             // pay for the liveness of the version that it leaves a second time.
             if let Some(plain) = &plain[arrow.source]
                 && is_landed_in.contains(&arrow.source)
-                && add_unlive(&search.mapping, plain.in_run(), &mut uses[arrow.source])
+                && add_unlive(
+                    &search.mapping,
+                    (plain.in_run(), plain.in_run.is_none()),
+                    &mut uses[arrow.source],
+                )
             {
                 grown.insert(arrow.source);
             }

@@ -1,14 +1,15 @@
 //! The seal, attacked: entries that must not get it, and the limits of its claim.
 
 use crate::wrong::Draft;
-use check::verdict::{Check, Options};
+use check::verdict::{Check, Options, Verdict};
 use check::{accept, accept_armed, compose, relate};
 use ir::edit::{Editor, Fuel, Pass, apply_without_log};
 use ir::text::parse_module;
-use ir::{Function, InstSpec, Type};
+use ir::{Function, InstSpec, Opcode, Type};
 use transition::Side::{After, Before};
 use transition::VersionKey;
-use transition::mapping::Operand;
+use transition::certificate::{EntryFacts, MappingFacts};
+use transition::mapping::{Mapping, Operand};
 
 fn first_function(text: &str) -> Function {
     let module = parse_module(text).unwrap_or_else(|errors| panic!("{}\n{text}", errors[0]));
@@ -108,4 +109,32 @@ fn mappings_accepted_apart_compose_where_the_first_provides_enough() {
         let made = compose(&alone(Before), &alone(After)).expect("a chain");
         assert_eq!((made.mapping.len(), made.refused.len()), if keeps { (0, 1) } else { (1, 0) });
     }
+}
+
+/// Mappings of several levels share entries, and the checker passes a shared entry once. It looks
+/// again where the facts are others, or where another entry stands at the point.
+#[test]
+fn a_shared_entry_is_judged_again_with_other_facts() {
+    let wrong = crate::wrong::all()
+        .into_iter()
+        .find(|w| w.check == Check::StepTerm)
+        .expect("there is one for each check");
+    let (products, facts) = (&wrong.mappings.before, &wrong.facts.before);
+    let relation =
+        relate(&wrong.module, wrong.versions.as_ref(), &wrong.certificate, Options::default())
+            .unwrap_or_else(|verdict| panic!("{verdict}"));
+    let holds = |mapping: &Mapping, facts: &MappingFacts| {
+        relation.judge(Before, mapping, facts, &[])[0] == Verdict::Holds
+    };
+    // The facts name a sum, and the entry computes a product.
+    let (point, product) = products.entries().next().expect("one entry");
+    let mut sum = product.clone();
+    sum.steps[0].opcode = Opcode::Add;
+    let mut sums = products.clone();
+    sums.insert(point, sum);
+    assert!(holds(&sums, facts), "the sum");
+    let others = vec![EntryFacts { here: vec![0].into(), ..facts[0].clone() }];
+    assert!(!holds(&sums, &others), "the facts of another term");
+    assert!(holds(&sums, facts), "the facts of the sum again");
+    assert!(!holds(products, facts), "another entry at the point");
 }
