@@ -178,3 +178,25 @@ fn overlapping_accesses_of_all_widths_cost_no_entries() {
     }
     assert!(rewritten > 300, "{rewritten}");
 }
+
+/// A frame of many slots, each stored and read through an address of its own.
+#[test]
+fn long_frames_cost_no_entries() {
+    for rounds in [50, 250, 500] {
+        let mut text = String::new();
+        line(&mut text, "memory @mem 4\nglobal @sp: mut i32 = 65536");
+        line(&mut text, "func @f(%a: i32) -> i32 {\nentry:\n  %s = global_get.i32 @sp");
+        line(&mut text, &format!("  %z = const.i32 {}\n  %f = sub.i32 %s, %z", 8 * rounds));
+        line(&mut text, "  global_set.i32 @sp, %f\n  %t0 = add.i32 %a, %z");
+        for n in 0..rounds {
+            line(&mut text, &format!("  %c{n} = const.i32 {}\n  %p{n} = add.i32 %f, %c{n}", 8 * n));
+            line(&mut text, &format!("  store.i32 @mem[%p{n}], %t{n}"));
+            line(&mut text, &format!("  %q{n} = load.i32 @mem[%p{n}]"));
+            line(&mut text, &format!("  %t{} = add.i32 %t{n}, %q{n}", n + 1));
+            line(&mut text, &format!("  store.i32 @mem[%a], %t{}", n + 1));
+        }
+        line(&mut text, &format!("  global_set.i32 @sp, %s\n  return %t{rounds}\n}}"));
+        let (rejected, actions) = dropped(&text, "O1");
+        assert!(rejected.is_empty() && actions > rounds, "{rounds}: {actions}, {rejected:?}");
+    }
+}
