@@ -76,14 +76,14 @@ fn every_unproved_anchor_is_found() {
     assert_eq!(held(&wrong), set(&["three"]));
 }
 
-/// The way `fast` has an edge to the other way, which a constant excludes.
+/// Each way has an edge to the other one, which a constant excludes.
 #[test]
 fn an_excluded_edge_costs_no_entries() {
     let text = |arg: &str| {
         format!(
             "(%x: i32, %y: i32) -> i32 {{\nentry:\n%k = const.i32 1\nbr_if %x, slow, fast\n\
-             slow:\n%a = call @ask({arg})\nreturn %a\nfast:\nbr_if %k, done, slow\n\
-             done:\nreturn %y\n}}\n"
+             slow:\n%a = call @ask({arg})\nbr_if %k, last, fast\nlast:\nreturn %a\n\
+             fast:\nbr_if %k, done, slow\ndone:\nreturn %y\n}}\n"
         )
     };
     assert_eq!(held(&named(Draft::new(&text("%x"), &text("%y")))), set(&["fast", "done"]));
@@ -158,4 +158,20 @@ fn each_version_loses_the_entries_of_its_own_blocks() {
     let verdicts = verdicts(&wrong, wrong.options);
     let checks: Vec<_> = verdicts.iter().map(|v| v.finding().map(|f| f.check)).collect();
     assert_eq!(checks, [Some(Check::AnchorOperands), None]);
+}
+
+/// Both versions store to `%x`, and one of them another value.
+#[test]
+fn every_operand_is_compared() {
+    let text = |value: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\nbr_if %x, slow, fast\n\
+             slow:\nstore.i32 @m[%x], {value}\nreturn %x\nfast:\nreturn %y\n}}\n"
+        )
+    };
+    let wrong = named(Draft::new(&text("%x"), &text("%y")));
+    assert_eq!(held(&wrong), set(&["fast"]));
+    let places: Vec<_> =
+        verdicts(&wrong, wrong.options).iter().filter_map(|v| v.finding()).collect();
+    assert!(places.iter().all(|f| matches!(f.at, Place::Operand(_, 1))), "{places:?}");
 }
