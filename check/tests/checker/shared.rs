@@ -272,3 +272,29 @@ fn availability_in_one_version_says_nothing_about_the_other() {
     let verdicts = crate::verdicts(&wrong, wrong.options);
     assert_eq!(of("sides", &verdicts), [Some(Check::AssignShape)]);
 }
+
+/// `%s` is available throughout `on`, and nowhere in `right`, however often an entry asks.
+#[test]
+fn a_value_available_in_one_block_is_not_available_in_another() {
+    let text = format!(
+        "{X} {{\nentry:\nbr_if %x, left, right\nleft:\n%s = add.i32 %x, %y\njump on\n\
+         on:\n%a = call @ask(%s)\nreturn %a\n\
+         right:\n%b = call @ask(%y)\n%c = call @ask(%b)\nreturn %y\n}}\n"
+    );
+    let mut draft = Draft::new(&text, &text);
+    let on = draft.at(Before, "on", 0);
+    draft.entry(Before, [on; 2], Vec::new(), &[("s", draft.from(Before, "s"))]);
+    let s = draft.value(Before, "s");
+    for (index, name) in [(0, "y"), (1, "y")] {
+        let point = draft.at(Before, "right", index);
+        draft.entry(Before, [point; 2], Vec::new(), &[(name, draft.from(Before, name))]);
+        draft.change_entry(Before, |entry| {
+            entry.requires.push(s);
+            entry.kept.push(s);
+        });
+    }
+    let wrong = draft.done(Check::Requires, "a value of another way");
+    let verdicts = crate::verdicts(&wrong, wrong.options);
+    let fails = Some(Check::Requires);
+    assert_eq!(of("ways", &verdicts), [None, fails, fails]);
+}
