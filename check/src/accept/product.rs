@@ -31,7 +31,7 @@ use fixedbitset::FixedBitSet;
 use ir::eval::is_safe_divisor;
 use ir::{Block, Edge, Inst, Opcode};
 use smallvec::SmallVec;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use transition::certificate::{NO_TERM, TermId};
 use transition::{Pair, Side};
@@ -62,6 +62,9 @@ pub(crate) struct ProductFailure {
 
 /// An anchor at the end of a pair of paths, and whether both versions reach it alike.
 type Arrival = (Inst, Result<(), ProductFailure>);
+
+/// Classes that have to be equal for an anchor, each with its check and the place of a finding.
+type ShownClasses = SmallVec<[(Check, Place, Pair<TermId>); 4]>;
 
 impl From<Finding> for ProductFailure {
     fn from(finding: Finding) -> ProductFailure {
@@ -106,12 +109,18 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         let mut met: Vec<Arrival> = Vec::new();
         // Taken out while the loop borrows `self`; `follow` adds the shared blocks of every path.
         let mut shared = std::mem::take(&mut self.shared);
+        // By anchor: the classes to be compared on each path. Comparing all operands on each path
+        // would be quadratic (`operands_of_an_anchor_with_many_paths_are_compared_once`).
+        let mut apart: BTreeMap<Inst, ShownClasses> = BTreeMap::new();
         let mut follow = |product: &Self, start: Pair<Block>, onward: &PathPair<'_>| {
             for (side, path) in onward.sides() {
                 shared[side].extend(path.shared().map(|block| block.as_u32() as usize));
             }
             product.check_leaves(start, onward, &mut bindings)?;
-            Ok((onward.before.anchor, product.check_arrival(start, onward, &bindings)))
+            let anchor = onward.before.anchor;
+            let apart = apart.entry(anchor).or_insert_with(|| product.apart_at(anchor));
+            bindings.before.add_work(apart.len());
+            Ok((anchor, product.check_arrival(start, apart, &bindings)))
         };
         // The base of the induction: arguments and memory at the function entry are leaves that
         // hold the same contents in both versions, since both run on the same input.
@@ -285,14 +294,10 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     fn check_arrival(
         &self,
         start: Pair<Block>,
-        onward: &PathPair<'_>,
+        apart: &ShownClasses,
         bound: &Pair<Bindings>,
     ) -> Result<(), ProductFailure> {
-        let anchor = onward.before.anchor;
-        for (check, place, classes) in self.shown_by(anchor) {
-            if self.are_equal(classes, self.blocks_of(anchor)) {
-                continue;
-            }
+        for &(check, place, classes) in apart {
             let at_start =
                 Pair::from_fn(|side| bound[side].resolve(&self.versions[side], classes[side]));
             let has_both = at_start.iter().all(|class| *class != NO_TERM);
@@ -304,9 +309,18 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         Ok(())
     }
 
+    /// The classes that have to be equal for an anchor and are not equal there: operands, and the
+    /// memory unless the anchor shows none.
+    fn apart_at(&self, anchor: Inst) -> ShownClasses {
+        let at = self.blocks_of(anchor);
+        let mut shown = self.shown_by(anchor);
+        shown.retain(|(.., classes)| !self.are_equal(*classes, at));
+        shown
+    }
+
     /// The classes that have to be equal for an anchor, each with its check: the operands, and the
     /// memory unless the anchor shows none.
-    fn shown_by(&self, anchor: Inst) -> SmallVec<[(Check, Place, Pair<TermId>); 4]> {
+    fn shown_by(&self, anchor: Inst) -> ShownClasses {
         let Pair { before: a, after: b } = &self.versions;
         let (x, y) = (a.f.inst(anchor), b.f.inst(anchor));
         // A folded branch has no condition to compare in the version with the jump. `onward` checks
