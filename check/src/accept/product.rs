@@ -164,9 +164,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     where
         F: FnMut(&Self, Pair<Block>, &PathPair<'_>) -> Result<Arrival, ProductFailure>,
     {
-        let onward = self.onward(anchor)?;
-        let arrivals = onward.iter().map(|paths| follow(self, self.blocks_of(anchor), paths));
-        arrivals.collect()
+        let start = self.blocks_of(anchor);
+        self.onward(anchor)?.map(|paths| follow(self, start, &paths?)).collect()
     }
 
     /// Proves [`Check::AnchorSame`]: every anchor is the same instruction in both versions, with
@@ -239,46 +238,58 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         }
     }
 
-    /// The pairs of paths that leave an anchor. Returns none if the anchor ends the function, or is
+    /// The pairs of paths that leave an anchor, made one by one: together, the paths of a switch
+    /// may enter any number of blocks. Returns none if the anchor ends the function, or is
     /// unproved: the proof speaks of no run that executes such an anchor.
     ///
     /// # Errors
     /// [`Check::AnchorNext`], when the versions do not continue alike.
-    pub(crate) fn onward(&self, anchor: Inst) -> Result<Vec<PathPair<'_>>, Finding> {
-        if self.unproved.has(anchor) {
-            return Ok(Vec::new());
-        }
+    pub(crate) fn onward(
+        &self,
+        anchor: Inst,
+    ) -> Result<impl Iterator<Item = Result<PathPair<'_>, Finding>>, Finding> {
         let Pair { before: a, after: b } = &self.versions;
         let place = Place::Inst(anchor);
+        let mut inside = None;
+        let mut edges: SmallVec<[(Edge, Edge); 2]> = SmallVec::new();
         // Inside a block, each version continues with its own next instruction. Only a terminator
-        // has none, and it continues with its edges below.
-        if let (Some(next_a), Some(next_b)) = (a.f.next_inst(anchor), b.f.next_inst(anchor)) {
-            let Pair { before, after } = &self.paths;
-            let paths = Pair::new(before.from(a, next_a), after.from(b, next_b));
-            return Ok(self.pair(paths, place)?.into_iter().collect());
+        // has none, and it continues with its edges.
+        match (a.f.next_inst(anchor), b.f.next_inst(anchor)) {
+            _ if self.unproved.has(anchor) => {}
+            (Some(next_a), Some(next_b)) => {
+                let Pair { before, after } = &self.paths;
+                let paths = Pair::new(before.from(a, next_a), after.from(b, next_b));
+                inside = self.pair(paths, place)?;
+            }
+            _ => edges = self.edge_pairs(anchor)?,
         }
-        // Edges excluded by a constant condition are left out. Equal operands (`check_operands`)
+        let over = move |(x, y): (Edge, Edge)| {
+            let paths = Pair::new(self.paths.before.over(a, x), self.paths.after.over(b, y));
+            self.pair(paths, place).transpose()
+        };
+        Ok(inside.into_iter().map(Ok).chain(edges.into_iter().filter_map(over)))
+    }
+
+    /// The edges over which both versions leave a terminator together.
+    fn edge_pairs(&self, anchor: Inst) -> Result<SmallVec<[(Edge, Edge); 2]>, Finding> {
+        let Pair { before: a, after: b } = &self.versions;
+        // Edges excluded by a constant condition are left out. Equal operands (`check_arrival`)
         // make both branches choose the edge of the same index, so the lists have to be equal.
         let live: Pair<SmallVec<[Edge; 2]>> =
             self.versions.as_ref().map(|v| v.live_targets(anchor).collect());
         let alike = a.f.inst(anchor).opcode == b.f.inst(anchor).opcode;
-        self.terms.require(Check::AnchorNext, !alike || live.before == live.after, place)?;
+        let fits = !alike || live.before == live.after;
+        self.terms.require(Check::AnchorNext, fits, Place::Inst(anchor))?;
         // Two branches pair edge by edge. A branch and a jump pair every live edge with the only
         // one of the jump: whichever edge the branch takes, the other version does the same
         // (`a_branch_folded_to_the_wrong_side_is_noticed`).
-        let edges: SmallVec<[(Edge, Edge); 2]> = match alike {
+        Ok(match alike {
             true => live.before.into_iter().zip(live.after).collect(),
             false => {
                 let all = live.before.iter();
                 all.flat_map(|x| live.after.iter().map(move |y| (*x, *y))).collect()
             }
-        };
-        let mut onward = Vec::with_capacity(edges.len());
-        for (x, y) in edges {
-            let paths = Pair::new(self.paths.before.over(a, x), self.paths.after.over(b, y));
-            onward.extend(self.pair(paths, place)?);
-        }
-        Ok(onward)
+        })
     }
 
     /// Proves [`Check::AnchorOperands`], the operands of an anchor have equal contents, and
