@@ -298,3 +298,19 @@ fn a_value_available_in_one_block_is_not_available_in_another() {
     let fails = Some(Check::Requires);
     assert_eq!(of("ways", &verdicts), [None, fails, fails]);
 }
+
+/// The armed entry starts in a later block, so the value is live through the block in between.
+#[test]
+fn a_value_that_an_armed_entry_of_a_later_block_reads_has_to_be_provided() {
+    let text = format!(
+        "{X} {{\nentry:\n%a = call @ask(%x)\njump next\nnext:\n%b = call @ask(%a)\nreturn %b\n}}\n"
+    );
+    let mut draft = Draft::new(&text, &text);
+    let points = [draft.at(Before, "entry", 0), draft.at(After, "next", 0)];
+    draft.entry(Before, [points[0]; 2], Vec::new(), &[("x", draft.from(Before, "x"))]);
+    let copies = ["a", "y"].map(|name| (name, draft.from(After, name)));
+    draft.entry(After, [points[1]; 2], Vec::new(), &copies);
+    let wrong = draft.done(Check::LivePlus, "a value that an entry back reads later");
+    let verdicts = crate::verdicts(&wrong, wrong.options);
+    assert_eq!(of("later", &verdicts), [Some(Check::LivePlus), None]);
+}
