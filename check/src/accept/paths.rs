@@ -420,6 +420,11 @@ impl Bindings {
         self.work += self.leaves.len();
     }
 
+    /// Counts classes that are resolved at the end of a path, as if the path bound so many leaves.
+    pub(crate) fn add_work(&mut self, classes: usize) {
+        self.work = self.work.saturating_add(classes);
+    }
+
     /// Fails with [`Check::Size`] when all paths together bind more than [`MAX_WORK`] leaves.
     pub(crate) fn check_work(&self, version: &ProvedVersion<'_, '_>) -> Result<(), Finding> {
         version.table.require(Check::Size, self.work <= MAX_WORK, Place::Whole)

@@ -31,7 +31,7 @@ use fixedbitset::FixedBitSet;
 use ir::eval::is_safe_divisor;
 use ir::{Block, Edge, Inst, Opcode};
 use smallvec::SmallVec;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use transition::certificate::{NO_TERM, TermId};
 use transition::{Pair, Side};
@@ -62,6 +62,9 @@ pub(crate) struct ProductFailure {
 
 /// An anchor at the end of a pair of paths, and whether both versions reach it alike.
 type Arrival = (Inst, Result<(), ProductFailure>);
+
+/// Classes that have to be equal for an anchor, each with its check and the place of a finding.
+type ShownClasses = SmallVec<[(Check, Place, Pair<TermId>); 4]>;
 
 impl From<Finding> for ProductFailure {
     fn from(finding: Finding) -> ProductFailure {
@@ -106,12 +109,18 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         let mut met: Vec<Arrival> = Vec::new();
         // Taken out while the loop borrows `self`; `follow` adds the shared blocks of every path.
         let mut shared = std::mem::take(&mut self.shared);
+        // By anchor: the classes to be compared on each path. Comparing all operands on each path
+        // would be quadratic (`operands_of_an_anchor_with_many_paths_are_compared_once`).
+        let mut apart: BTreeMap<Inst, ShownClasses> = BTreeMap::new();
         let mut follow = |product: &Self, start: Pair<Block>, onward: &PathPair<'_>| {
             for (side, path) in onward.sides() {
                 shared[side].extend(path.shared().map(|block| block.as_u32() as usize));
             }
             product.check_leaves(start, onward, &mut bindings)?;
-            Ok((onward.before.anchor, product.check_arrival(start, onward, &bindings)))
+            let anchor = onward.before.anchor;
+            let apart = apart.entry(anchor).or_insert_with(|| product.apart_at(anchor));
+            bindings.before.add_work(apart.len());
+            Ok((anchor, product.check_arrival(start, apart, &bindings)))
         };
         // The base of the induction: arguments and memory at the function entry are leaves that
         // hold the same contents in both versions, since both run on the same input.
@@ -155,9 +164,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     where
         F: FnMut(&Self, Pair<Block>, &PathPair<'_>) -> Result<Arrival, ProductFailure>,
     {
-        let onward = self.onward(anchor)?;
-        let arrivals = onward.iter().map(|paths| follow(self, self.blocks_of(anchor), paths));
-        arrivals.collect()
+        let start = self.blocks_of(anchor);
+        self.onward(anchor)?.map(|paths| follow(self, start, &paths?)).collect()
     }
 
     /// Proves [`Check::AnchorSame`]: every anchor is the same instruction in both versions, with
@@ -230,46 +238,58 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         }
     }
 
-    /// The pairs of paths that leave an anchor. Returns none if the anchor ends the function, or is
+    /// The pairs of paths that leave an anchor, made one by one: together, the paths of a switch
+    /// may enter any number of blocks. Returns none if the anchor ends the function, or is
     /// unproved: the proof speaks of no run that executes such an anchor.
     ///
     /// # Errors
     /// [`Check::AnchorNext`], when the versions do not continue alike.
-    pub(crate) fn onward(&self, anchor: Inst) -> Result<Vec<PathPair<'_>>, Finding> {
-        if self.unproved.has(anchor) {
-            return Ok(Vec::new());
-        }
+    pub(crate) fn onward(
+        &self,
+        anchor: Inst,
+    ) -> Result<impl Iterator<Item = Result<PathPair<'_>, Finding>>, Finding> {
         let Pair { before: a, after: b } = &self.versions;
         let place = Place::Inst(anchor);
+        let mut inside = None;
+        let mut edges: SmallVec<[(Edge, Edge); 2]> = SmallVec::new();
         // Inside a block, each version continues with its own next instruction. Only a terminator
-        // has none, and it continues with its edges below.
-        if let (Some(next_a), Some(next_b)) = (a.f.next_inst(anchor), b.f.next_inst(anchor)) {
-            let Pair { before, after } = &self.paths;
-            let paths = Pair::new(before.from(a, next_a), after.from(b, next_b));
-            return Ok(self.pair(paths, place)?.into_iter().collect());
+        // has none, and it continues with its edges.
+        match (a.f.next_inst(anchor), b.f.next_inst(anchor)) {
+            _ if self.unproved.has(anchor) => {}
+            (Some(next_a), Some(next_b)) => {
+                let Pair { before, after } = &self.paths;
+                let paths = Pair::new(before.from(a, next_a), after.from(b, next_b));
+                inside = self.pair(paths, place)?;
+            }
+            _ => edges = self.edge_pairs(anchor)?,
         }
-        // Edges excluded by a constant condition are left out. Equal operands (`check_operands`)
+        let over = move |(x, y): (Edge, Edge)| {
+            let paths = Pair::new(self.paths.before.over(a, x), self.paths.after.over(b, y));
+            self.pair(paths, place).transpose()
+        };
+        Ok(inside.into_iter().map(Ok).chain(edges.into_iter().filter_map(over)))
+    }
+
+    /// The edges over which both versions leave a terminator together.
+    fn edge_pairs(&self, anchor: Inst) -> Result<SmallVec<[(Edge, Edge); 2]>, Finding> {
+        let Pair { before: a, after: b } = &self.versions;
+        // Edges excluded by a constant condition are left out. Equal operands (`check_arrival`)
         // make both branches choose the edge of the same index, so the lists have to be equal.
         let live: Pair<SmallVec<[Edge; 2]>> =
             self.versions.as_ref().map(|v| v.live_targets(anchor).collect());
         let alike = a.f.inst(anchor).opcode == b.f.inst(anchor).opcode;
-        self.terms.require(Check::AnchorNext, !alike || live.before == live.after, place)?;
+        let fits = !alike || live.before == live.after;
+        self.terms.require(Check::AnchorNext, fits, Place::Inst(anchor))?;
         // Two branches pair edge by edge. A branch and a jump pair every live edge with the only
         // one of the jump: whichever edge the branch takes, the other version does the same
         // (`a_branch_folded_to_the_wrong_side_is_noticed`).
-        let edges: SmallVec<[(Edge, Edge); 2]> = match alike {
+        Ok(match alike {
             true => live.before.into_iter().zip(live.after).collect(),
             false => {
                 let all = live.before.iter();
                 all.flat_map(|x| live.after.iter().map(move |y| (*x, *y))).collect()
             }
-        };
-        let mut onward = Vec::with_capacity(edges.len());
-        for (x, y) in edges {
-            let paths = Pair::new(self.paths.before.over(a, x), self.paths.after.over(b, y));
-            onward.extend(self.pair(paths, place)?);
-        }
-        Ok(onward)
+        })
     }
 
     /// Proves [`Check::AnchorOperands`], the operands of an anchor have equal contents, and
@@ -285,14 +305,10 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     fn check_arrival(
         &self,
         start: Pair<Block>,
-        onward: &PathPair<'_>,
+        apart: &ShownClasses,
         bound: &Pair<Bindings>,
     ) -> Result<(), ProductFailure> {
-        let anchor = onward.before.anchor;
-        for (check, place, classes) in self.shown_by(anchor) {
-            if self.are_equal(classes, self.blocks_of(anchor)) {
-                continue;
-            }
+        for &(check, place, classes) in apart {
             let at_start =
                 Pair::from_fn(|side| bound[side].resolve(&self.versions[side], classes[side]));
             let has_both = at_start.iter().all(|class| *class != NO_TERM);
@@ -304,9 +320,18 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         Ok(())
     }
 
+    /// The classes that have to be equal for an anchor and are not equal there: operands, and the
+    /// memory unless the anchor shows none.
+    fn apart_at(&self, anchor: Inst) -> ShownClasses {
+        let at = self.blocks_of(anchor);
+        let mut shown = self.shown_by(anchor);
+        shown.retain(|(.., classes)| !self.are_equal(*classes, at));
+        shown
+    }
+
     /// The classes that have to be equal for an anchor, each with its check: the operands, and the
     /// memory unless the anchor shows none.
-    fn shown_by(&self, anchor: Inst) -> SmallVec<[(Check, Place, Pair<TermId>); 4]> {
+    fn shown_by(&self, anchor: Inst) -> ShownClasses {
         let Pair { before: a, after: b } = &self.versions;
         let (x, y) = (a.f.inst(anchor), b.f.inst(anchor));
         // A folded branch has no condition to compare in the version with the jump. `onward` checks

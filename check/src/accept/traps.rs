@@ -135,6 +135,7 @@ impl PendingTraps {
             let state = self.before.get(&anchor).cloned().unwrap_or_default();
             let next = product.versions[self.side].f.next_inst(anchor);
             for onward in product.onward(anchor)? {
+                let onward = onward?;
                 // Counts the cost of `advance`: the pending sites, and the words of the sets.
                 looked_at += state.count_ones(..) + self.sites.len() / 64 + 1;
                 if self.advance(product, &state, [Some(anchor), next], &onward)? {
@@ -270,7 +271,7 @@ impl PendingTraps {
                 matches!(f.inst(anchor).opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
             product.terms.require(Check::TrapOrder, only_control, Place::Inst(anchor))?;
             for onward in product.onward(anchor)? {
-                ways.entry(onward.before.anchor).and_modify(|count| *count += 1);
+                ways.entry(onward?.before.anchor).and_modify(|count| *count += 1);
             }
         }
         // Topological order (Kahn, "Topological sorting of large networks", CACM 1962): anchors on
@@ -280,7 +281,7 @@ impl PendingTraps {
         while let Some(anchor) = work.pop() {
             seen += 1;
             for onward in product.onward(anchor)? {
-                let next = onward.before.anchor;
+                let next = onward?.before.anchor;
                 if let Some(count) = ways.get_mut(&next) {
                     *count -= 1;
                     if *count == 0 {

@@ -101,6 +101,19 @@ fn many_paths_to_a_switch_cost_its_edges_once() {
     assert_eq!(relates(&text, false, true), Ok(1));
 }
 
+/// A return of as many results as paths lead to it.
+#[test]
+fn operands_of_an_anchor_with_many_paths_are_compared_once() {
+    let text = format!(
+        "func @f(%x: i32) -> ({}) {{\nentry:\nswitch %x, [{}], default last\nlast:\n\
+         return {}\n}}\n",
+        times("i32", N),
+        times("last", N),
+        times("%x", N)
+    );
+    assert_eq!(relates(&text, false, true), Ok(0), "both entries need %x");
+}
+
 #[test]
 fn parameters_of_one_leaf_cost_their_number() {
     let params: Vec<String> = (0..N).map(|i| format!("%p{i}: i32")).collect();

@@ -8,6 +8,7 @@ mod large;
 mod memory;
 mod passed;
 mod seal;
+mod shared;
 mod unproved;
 mod wrong;
 

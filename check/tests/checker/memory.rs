@@ -293,3 +293,37 @@ fn a_sum_that_comes_later_is_not_believed() {
     draft.is(After, "v", term);
     stops(&draft.done(Check::MemoryRule, "a distance shown by a term that comes later"));
 }
+
+/// Two versions of a join that shows memory. Each names the memory at the start of `join` by a leaf
+/// of its own.
+fn joined(left: [&str; 2], join: [&str; 2]) -> Draft {
+    let text = |version: usize| {
+        format!(
+            "br_if %x, left, right\nleft:\n{}\njump join\nright:\n%a = call @ask(%x)\njump join\n\
+             join:\n{}\n%r = call @ask(%y)\nreturn %r\n",
+            left[version], join[version]
+        )
+    };
+    let mut draft = Draft::of_writes(&text(0), &text(1));
+    let other = draft.leaf("memory at join, after", TermKind::MemoryParam, None);
+    draft.memory_is(After, "join", other);
+    draft
+}
+
+/// Memory is compared on each path, in terms of its start. A lone write on the path changes it.
+#[test]
+fn memory_before_a_call_is_compared_on_each_path() {
+    let write = "global_set.i32 @g, %x";
+    let [pad, other] = ["%k = const.i32 0", "%l = const.i32 0"];
+    // The anchors are proved. The entry in the join stays undecided, because it compares the leaves.
+    let same = judged(&joined([pad; 2], [other; 2]).done(Check::AnchorMemory, "nothing"));
+    let failed: Vec<_> = same.iter().filter_map(|v| v.finding()).map(|f| f.check).collect();
+    assert_eq!(failed, [Check::EntryMemory], "{same:?}");
+    for (left, join) in [([write, pad], [other; 2]), ([pad; 2], [write, other])] {
+        for turned in [false, true] {
+            let turn = |[a, b]: [&'static str; 2]| if turned { [b, a] } else { [a, b] };
+            let draft = joined(turn(left), turn(join));
+            stops(&draft.done(Check::AnchorMemory, "a write of one version on the way to a call"));
+        }
+    }
+}

@@ -398,3 +398,45 @@ fn each_path_to_a_branch_is_asked_for_its_condition() {
         stops(&draft.done(Check::AnchorOperands, "another condition on one path"));
     }
 }
+
+/// `test` receives 1 from `entry`, and the parameter of `left` from there. The version after has no
+/// edge from `entry`, and `test` has no parameter. The leaf is there where the path starts, and not
+/// where it ends: in the version before, `left` does not dominate `test`.
+#[test]
+fn a_condition_is_compared_where_the_path_starts() {
+    let before = "(%x: i32, %y: i32) -> i32 {\nentry:\n%k = const.i32 1\nbr_if %x, test(%k), right\n\
+        right:\nbr_if %y, left(%x), left(%k)\nleft(%c: i32):\n%d = udiv.i32 %x, %c\n\
+        jump test(%c)\ntest(%p: i32):\nbr_if %p, yes, no\nyes:\nreturn %x\nno:\nreturn %y\n}\n";
+    let draft = |condition: &str| {
+        let after = before
+            .replace("test(%k)", "yes")
+            .replace("test(%c)", "test")
+            .replace("test(%p: i32)", "test")
+            .replace("br_if %p", &format!("br_if {condition}"));
+        let mut draft = passed(before, &after, &["test"]);
+        // An anchor, so that a path starts there.
+        let divides = draft.at(Before, "left", 0).inst();
+        draft.anchors.push(divides);
+        draft.anchors.sort_unstable();
+        draft
+    };
+    holds(&elsewhere(draft("%c"), "test"));
+    stops(&draft("%y").done(Check::AnchorOperands, "a condition that the path does not bring"));
+}
+
+/// One version branches on the parameter of this round, the other on the one that becomes it in the
+/// next round. The path binds both anew.
+#[test]
+fn a_condition_of_the_next_round_is_another() {
+    let text = |condition: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\njump head(%x, %x)\n\
+             head(%p: i32, %q: i32):\nbr_if {condition}, body, out\n\
+             body:\n%n = call @ask(%y)\njump head(%q, %n)\nout:\nreturn %y\n}}\n"
+        )
+    };
+    let draft = Draft::new(&text("%p"), &text("%q"));
+    crate::holes::stops(&draft.done(Check::AnchorOperands, "the condition of the next round"));
+    let same = Draft::new(&text("%p"), &text("%p")).done(Check::AnchorOperands, "nothing");
+    holds(&verdicts(&same, same.options));
+}

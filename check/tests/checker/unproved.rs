@@ -7,6 +7,8 @@ use check::relate;
 use check::verdict::{Check, Place};
 use ir::Point;
 use std::collections::BTreeSet;
+use transition::Side;
+use transition::Side::Before;
 
 /// The blocks of the version before whose entries hold. Each block has entries from all its
 /// anchors.
@@ -72,4 +74,104 @@ fn every_unproved_anchor_is_found() {
     let count = relation.map_or(0, |relation| relation.unproved().len());
     assert_eq!(count, 2);
     assert_eq!(held(&wrong), set(&["three"]));
+}
+
+/// Each way has an edge to the other one, which a constant excludes.
+#[test]
+fn an_excluded_edge_costs_no_entries() {
+    let text = |arg: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\n%k = const.i32 1\nbr_if %x, slow, fast\n\
+             slow:\n%a = call @ask({arg})\nbr_if %k, last, fast\nlast:\nreturn %a\n\
+             fast:\nbr_if %k, done, slow\ndone:\nreturn %y\n}}\n"
+        )
+    };
+    assert_eq!(held(&named(Draft::new(&text("%x"), &text("%y")))), set(&["fast", "done"]));
+}
+
+/// The version before divides on the way `slow`, before a branch on something else. The division
+/// stays pending there, and no other way has it.
+#[test]
+fn a_trap_pending_before_an_unproved_branch_costs_one_way() {
+    let text = |first: &str, condition: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\nbr_if %x, slow, fast\nslow:\n{first}\n\
+             br_if {condition}, one, two\none:\nreturn %x\ntwo:\nreturn %y\n\
+             fast:\n%a = call @ask(%y)\nreturn %a\n}}\n"
+        )
+    };
+    let [divides, pad] = ["%d = udiv.i32 %x, %y", "%d = const.i32 0"];
+    assert_eq!(held(&named(Draft::new(&text(divides, "%x"), &text(pad, "%y")))), set(&["fast"]));
+    let proved = named(Draft::new(&text(divides, "%x"), &text(pad, "%x")));
+    let checks =
+        verdicts(&proved, proved.options).into_iter().map(|v| v.finding().map(|f| f.check));
+    assert!(checks.into_iter().all(|check| check == Some(Check::TrapOrder)), "the way back counts");
+}
+
+/// The versions take the ways of a branch the other way round. The division is on another way, and
+/// the search for pending traps does not follow the branch.
+#[test]
+fn paths_that_end_elsewhere_cost_one_way() {
+    let text = |ways: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\nbr_if %x, slow, fast\nslow:\n\
+             br_if %y, {ways}\none:\nreturn %x\ntwo:\nreturn %y\n\
+             fast:\n%d = udiv.i32 %x, %y\n%a = call @ask(%d)\nreturn %a\n}}\n"
+        )
+    };
+    let wrong = Draft::new(&text("one, two"), &text("two, one"));
+    assert_eq!(held(&wrong.done(Check::AnchorNext, "ways turned round")), set(&["fast"]));
+}
+
+/// A path enters 256 blocks behind the first. A longer one has no end.
+#[test]
+fn a_path_too_long_costs_one_way() {
+    for (blocks, ways) in [(257, &["entry", "slow", "last", "fast"][..]), (258, &["fast"])] {
+        let chain: String = (1..blocks - 1).map(|n| format!("jump c{n}\nc{n}:\n")).collect();
+        let text = format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\nbr_if %x, slow, fast\nslow:\n\
+             %a = call @ask(%x)\nbr_if %a, first, first\nfirst:\n{chain}jump last\nlast:\nreturn %y\n\
+             fast:\nreturn %y\n}}\n"
+        );
+        let wrong = Draft::new(&text, &text).done(Check::AnchorNext, "a long way");
+        assert_eq!(held(&wrong), set(ways), "{blocks}");
+    }
+}
+
+/// The version after has no way from `mid` to the branch whose condition differs, so no run through
+/// `mid` executes it there. In the version before, the way leads past the branch.
+#[test]
+fn each_version_loses_the_entries_of_its_own_blocks() {
+    let before = "(%x: i32, %y: i32) -> i32 {\nentry:\n%k = const.i32 1\nbr_if %x, mid, right\n\
+        mid:\n%a = call @ask(%y)\njump test(%k)\nright:\n%c = slt.i32 %x, %y\njump test(%c)\n\
+        test(%p: i32):\nbr_if %p, yes, no\nyes:\n%b = call @ask(%x)\nreturn %x\nno:\nreturn %y\n}\n";
+    let after = before.replace("jump test(%k)", "jump yes").replace("br_if %p", "br_if %y");
+    let mut draft = Draft::new(before, &after);
+    let end = draft.at(Before, "test", 0).inst();
+    draft.passed = vec![end];
+    let point = draft.at(Before, "mid", 0);
+    for side in Side::BOTH {
+        let copies = ["x", "y", "k"].map(|name| (name, draft.from(side, name)));
+        draft.entry(side, [point; 2], Vec::new(), &copies);
+    }
+    let wrong = draft.done(Check::AnchorOperands, "another condition");
+    let verdicts = verdicts(&wrong, wrong.options);
+    let checks: Vec<_> = verdicts.iter().map(|v| v.finding().map(|f| f.check)).collect();
+    assert_eq!(checks, [Some(Check::AnchorOperands), None]);
+}
+
+/// Both versions store to `%x`, and one of them another value.
+#[test]
+fn every_operand_is_compared() {
+    let text = |value: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\nbr_if %x, slow, fast\n\
+             slow:\nstore.i32 @m[%x], {value}\nreturn %x\nfast:\nreturn %y\n}}\n"
+        )
+    };
+    let wrong = named(Draft::new(&text("%x"), &text("%y")));
+    assert_eq!(held(&wrong), set(&["fast"]));
+    let places: Vec<_> =
+        verdicts(&wrong, wrong.options).iter().filter_map(|v| v.finding()).collect();
+    assert!(places.iter().all(|f| matches!(f.at, Place::Operand(_, 1))), "{places:?}");
 }
