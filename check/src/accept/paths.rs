@@ -38,6 +38,10 @@ use transition::certificate::{NO_TERM, TermId, TermKind};
 /// from each of its points. The certifier knows the limit (`docs/certificates.md`).
 const MAX_CROSSINGS: usize = 256;
 
+/// The largest number of branches that one path passes. A decision looks through all blocks that
+/// the path has entered, so long paths of many decisions would take quadratic time.
+const MAX_PASSED: usize = 64;
+
 /// The largest number of classes that the decision of one branch looks at. Branches that a pass
 /// threads depend on a parameter and a few operations. The limit also bounds the depth of the
 /// recursion in `bits`.
@@ -221,6 +225,7 @@ impl AnchorPaths {
         // blocks after it.
         let most = crossings.len() + MAX_CROSSINGS;
         let (mut first_shared, mut shared_end) = (usize::MAX, 0);
+        let mut left = MAX_PASSED;
         loop {
             let block = version.f.inst_block(at);
             let next = self.next_in_block(at);
@@ -229,7 +234,8 @@ impl AnchorPaths {
             // terminator with several targets. An `end` that is no branch in this version has no
             // `target_for`, so the path ends there even if it is listed.
             let end = next.unwrap_or(version.f.terminator(block));
-            let may_pass = onward.is_none() && self.passed.contains(&end);
+            let may_pass = onward.is_none() && left > 0 && self.passed.contains(&end);
+            left -= usize::from(may_pass);
             let decided =
                 may_pass.then(|| BranchDecision::find(version, &crossings, end)).flatten();
             let crossing = match (onward, decided, next) {

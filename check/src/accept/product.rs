@@ -312,10 +312,13 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
             let at_start =
                 Pair::from_fn(|side| bound[side].resolve(&self.versions[side], classes[side]));
             let has_both = at_start.iter().all(|class| *class != NO_TERM);
-            let compared = if has_both { at_start } else { classes };
             let ok = has_both && self.are_equal(at_start, start);
-            let failure = |finding| ProductFailure { finding, classes: Some(compared) };
-            self.terms.require(check, ok, place).map_err(failure)?;
+            // Classes of leaves that the paths bind refute nothing: what is bound may make them
+            // equal (`a_class_of_bound_leaves_refutes_nothing`).
+            let classes = has_both.then_some(at_start);
+            self.terms
+                .require(check, ok, place)
+                .map_err(|finding| ProductFailure { finding, classes })?;
         }
         Ok(())
     }

@@ -22,8 +22,10 @@
 //! The argument: take any run of this version through P. Runs take live edges alone, which is a
 //! fact of the version by itself. So the run executes no unproved anchor, neither before P nor
 //! after. Every step of the induction along this run is thus proved. By the induction, the other
-//! version executes the same anchors on the same input, and none of them is unproved. Two results
-//! come from all steps together: the pending traps, and the blocks in which paths part. Both only
+//! version executes the same anchors on the same input, and none of them is unproved. A run that
+//! traps before it reaches an unproved anchor does not execute it, and is not needed here: the law
+//! goes by edges, and leaves such points out. Three results come from all steps together: the
+//! pending traps, the blocks in which paths part, and the anchors that are met. All of them only
 //! grow with further steps, so the steps that this run does not take can be left out.
 
 use super::checks::{Check, Finding};

@@ -175,3 +175,20 @@ fn every_operand_is_compared() {
         verdicts(&wrong, wrong.options).iter().filter_map(|v| v.finding()).collect();
     assert!(places.iter().all(|f| matches!(f.at, Place::Operand(_, 1))), "{places:?}");
 }
+
+/// The leaf of `%p` is bound to the class of `%y` on both edges, so the sums are equal. The checker
+/// has no term for the sum at the start of the paths, and must not take the two for different.
+#[test]
+fn a_class_of_bound_leaves_refutes_nothing() {
+    let text = |operand: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\n%k = const.i32 1\nbr_if %x, join(%y), other\n\
+             other:\njump join(%y)\njoin(%p: i32):\n%s = add.i32 {operand}, %k\n\
+             %r = call @ask(%s)\nreturn %r\n}}\n"
+        )
+    };
+    let wrong = named(Draft::new(&text("%p"), &text("%y")));
+    let judged = verdicts(&wrong, wrong.options);
+    assert!(judged.iter().any(|v| v.finding().is_some_and(|f| f.check == wrong.check)));
+    assert!(!judged.iter().any(|v| v.is_refuted()), "{judged:?}");
+}
