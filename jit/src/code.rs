@@ -9,7 +9,8 @@ use crate::exits::StackMaps;
 use crate::lower::{Lowered, inst_of};
 use crate::points::Cell;
 use crate::sys::ExitFrame;
-use crate::sys::traps::{Registration, TrapTable};
+use crate::sys::registry::{Registration, register};
+use crate::sys::traps::TrapTable;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::{CompiledCode, Context as Compilation};
 use cranelift_jit::{JITBuilder, JITModule};
@@ -176,7 +177,7 @@ impl MachineCode {
                 return Err(failed(what));
             }
         };
-        let registration = match crate::sys::traps::register([(range.clone(), Arc::new(table))]) {
+        let registration = match register([(range.clone(), Arc::new(table))]) {
             Ok(registration) => registration,
             Err(error) => {
                 // SAFETY: the registration failed, so the signal handler's list has no entry for

@@ -112,16 +112,24 @@ pub fn apply<O: Operands>(
     Some(AppliedRule { right, swapped: found.swapped, inner: found.inner })
 }
 
-/// Whether the operands that a rule wants to be constants are. Most rules fail here, before the
-/// matcher copies anything.
+/// Whether each operand fits its own pattern: constants are the constants wanted, operations have
+/// the opcode wanted. Almost all rules fail here, before the matcher copies anything.
 fn may_fit<O: Operands>(on: &O, rule: &Rule, args: &[O::Id]) -> bool {
+    let constant = |arg: &O::Id| on.constant(*arg);
     let fits = |pat: &Pat, arg: &O::Id| match pat {
-        Pat::X | Pat::Y | Pat::Op(..) => true,
-        Pat::Zero | Pat::One | Pat::Ones | Pat::NonZero | Pat::Bits(_) | Pat::C | Pat::D => {
-            on.constant(*arg).is_some()
-        }
+        Pat::X | Pat::Y => true,
+        Pat::Op(opcode, _) => on.operations(*arg, *opcode).next().is_some(),
+        Pat::Zero => constant(arg) == Some(0),
+        Pat::One => constant(arg) == Some(1),
+        Pat::Bits(bits) => constant(arg) == Some(*bits),
+        Pat::Ones | Pat::NonZero | Pat::C | Pat::D => constant(arg).is_some(),
     };
     let pats = || rule.operands.iter();
+    if let ([Pat::X, Pat::X], [a, b]) = (rule.operands, args)
+        && a != b
+    {
+        return false;
+    }
     pats().zip(args).all(|(pat, arg)| fits(pat, arg))
         || (rule.opcode.is_commutative()
             && pats().zip(args.iter().rev()).all(|(pat, arg)| fits(pat, arg)))

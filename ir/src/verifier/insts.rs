@@ -11,6 +11,7 @@ use crate::opcode::{Opcode, Shape};
 use crate::reference;
 use crate::types::{Signature, Type};
 use cranelift_entity::EntityRef;
+use smallvec::{SmallVec, smallvec};
 use std::fmt;
 
 /// Checks every instruction on its own.
@@ -190,47 +191,52 @@ impl fmt::Display for AllowedTypes {
     }
 }
 
+/// One entry for each operand; few instructions have more than three.
+type AllowedOperands = SmallVec<[AllowedTypes; 3]>;
+
 /// The types that the type rule requires of the value operands.
-fn wanted_operands(report: &FunctionFindings<'_>, data: &InstData) -> Vec<AllowedTypes> {
+fn wanted_operands(report: &FunctionFindings<'_>, data: &InstData) -> AllowedOperands {
     let ty = data.ty;
     let own = AllowedTypes::Exactly(ty);
     let address = AllowedTypes::Exactly(Type::I32);
     match data.opcode.shape() {
-        Shape::Const | Shape::MemorySize | Shape::GlobalGet | Shape::Jump | Shape::Trap => vec![],
-        Shape::TableSize | Shape::DataDrop | Shape::ElemDrop | Shape::OsrTest => vec![],
+        Shape::Const | Shape::MemorySize | Shape::GlobalGet | Shape::Jump | Shape::Trap => {
+            smallvec![]
+        }
+        Shape::TableSize | Shape::DataDrop | Shape::ElemDrop | Shape::OsrTest => smallvec![],
         Shape::IntUnary
         | Shape::IntTest
         | Shape::FloatUnary
         | Shape::RefTest
-        | Shape::GlobalSet => vec![own],
+        | Shape::GlobalSet => smallvec![own],
         Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => {
-            vec![own, own]
+            smallvec![own, own]
         }
-        Shape::Extend => vec![AllowedTypes::IntNarrowerThan(ty)],
-        Shape::Wrap => vec![AllowedTypes::IntWiderThan(ty)],
-        Shape::IntToFloat => vec![AllowedTypes::Int32Or64],
-        Shape::FloatToInt => vec![AllowedTypes::Float],
-        Shape::Promote => vec![AllowedTypes::Exactly(Type::F32)],
-        Shape::Demote => vec![AllowedTypes::Exactly(Type::F64)],
-        Shape::Bitcast => vec![AllowedTypes::TwinOf(ty)],
-        Shape::Select => vec![AllowedTypes::Int, own, own],
-        Shape::Load(_) | Shape::MemoryGrow | Shape::TableGet | Shape::Switch => vec![address],
-        Shape::Store(_) | Shape::TableSet => vec![address, own],
-        Shape::TableGrow => vec![own, address],
-        Shape::TableFill => vec![address, own, address],
+        Shape::Extend => smallvec![AllowedTypes::IntNarrowerThan(ty)],
+        Shape::Wrap => smallvec![AllowedTypes::IntWiderThan(ty)],
+        Shape::IntToFloat => smallvec![AllowedTypes::Int32Or64],
+        Shape::FloatToInt => smallvec![AllowedTypes::Float],
+        Shape::Promote => smallvec![AllowedTypes::Exactly(Type::F32)],
+        Shape::Demote => smallvec![AllowedTypes::Exactly(Type::F64)],
+        Shape::Bitcast => smallvec![AllowedTypes::TwinOf(ty)],
+        Shape::Select => smallvec![AllowedTypes::Int, own, own],
+        Shape::Load(_) | Shape::MemoryGrow | Shape::TableGet | Shape::Switch => smallvec![address],
+        Shape::Store(_) | Shape::TableSet => smallvec![address, own],
+        Shape::TableGrow => smallvec![own, address],
+        Shape::TableFill => smallvec![address, own, address],
         Shape::MemoryCopy
         | Shape::MemoryFill
         | Shape::MemoryInit
         | Shape::TableCopy
         | Shape::TableInit => {
-            vec![address; 3]
+            smallvec![address; 3]
         }
-        Shape::BrIf => vec![AllowedTypes::Int],
-        Shape::OsrExit => vec![AllowedTypes::Any; data.args.len()],
+        Shape::BrIf => smallvec![AllowedTypes::Int],
+        Shape::OsrExit => smallvec![AllowedTypes::Any; data.args.len()],
         Shape::Return => exactly(&report.function.signature().results),
         Shape::Call | Shape::CallIndirect => {
-            let mut wanted =
-                called_signature(report, data).map_or(Vec::new(), |s| exactly(&s.params));
+            let mut wanted = called_signature(report, data)
+                .map_or(AllowedOperands::new(), |s| exactly(&s.params));
             if data.opcode.shape() == Shape::CallIndirect {
                 wanted.push(AllowedTypes::Exactly(Type::I32));
             }
@@ -239,7 +245,7 @@ fn wanted_operands(report: &FunctionFindings<'_>, data: &InstData) -> Vec<Allowe
     }
 }
 
-fn exactly(types: &[Type]) -> Vec<AllowedTypes> {
+fn exactly(types: &[Type]) -> AllowedOperands {
     types.iter().map(|ty| AllowedTypes::Exactly(*ty)).collect()
 }
 

@@ -67,30 +67,57 @@ fn check_definition(
 pub(super) fn check_uses(report: &mut FunctionFindings<'_>, layout: &WalkedLayout) {
     let function = report.function;
     let mut uses: Vec<(Value, Inst)> = Vec::new();
+    // By value id: the number of uses, then the end of the uses of all values up to this one.
+    let mut ends: Vec<u32> = vec![0; function.value_bound()];
     for &(inst, _) in &layout.insts {
         for value in function.inst(inst).operands() {
             if function.has_value(value) {
                 uses.push((value, inst));
+                ends[value.index()] += 1;
             } else {
                 report.inst(Rule::SsaDef1, inst, format!("{value} is not a value of the function"));
             }
         }
     }
-    uses.sort_unstable();
-    let mut rest = uses.as_slice();
-    for value in function.values.keys() {
-        let count = rest.iter().take_while(|(v, _)| *v == value).count();
-        let (expected, after) = rest.split_at(count);
-        rest = after;
-        let mut listed = function.users(value).to_vec();
-        listed.sort_unstable();
-        if !listed.iter().eq(expected.iter().map(|(_, i)| i)) {
+    let mut sum = 0;
+    for end in &mut ends {
+        (*end, sum) = (sum, sum + *end);
+    }
+    // Each end begins as the start of the uses, and moves past each use that is put in its place.
+    let mut by_value: Vec<Inst> = vec![Inst::from_u32(0); uses.len()];
+    for (value, inst) in uses {
+        let end = &mut ends[value.index()];
+        by_value[*end as usize] = inst;
+        *end += 1;
+    }
+    let (mut start, mut sorted) = (0, [Vec::new(), Vec::new()]);
+    for (index, end) in ends.into_iter().enumerate() {
+        let expected = &by_value[start..end as usize];
+        start = end as usize;
+        let value = Value::from_u32(index as u32);
+        if !function.has_value(value) {
+            continue;
+        }
+        let listed = function.users(value);
+        // Lists in the order of the layout need no sorting.
+        if listed != expected && !are_alike(&mut sorted, [listed, expected]) {
+            let count = expected.len();
             let (listed, name) = (listed.len(), report.value_name(value));
             let message =
                 format!("{name} lists {listed} uses that differ from its {count} actual uses");
             report.add(Rule::UseList1, Entity::Value(value), message);
         }
     }
+}
+
+/// Whether two lists have the same instructions, each as often. `sorted` is room for copies.
+fn are_alike(sorted: &mut [Vec<Inst>; 2], lists: [&[Inst]; 2]) -> bool {
+    for (copy, list) in sorted.iter_mut().zip(lists) {
+        copy.clear();
+        copy.extend_from_slice(list);
+        copy.sort_unstable();
+    }
+    sorted[0] == sorted[1]
 }
 
 /// Checks that definitions dominate uses, in reachable blocks. Values with a bad definition already

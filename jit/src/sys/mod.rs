@@ -30,6 +30,7 @@ pub(crate) mod enter;
 #[cfg(test)]
 mod maps;
 pub(crate) mod region;
+pub(crate) mod registry;
 pub(crate) mod stack;
 pub(crate) mod trampoline;
 pub(crate) mod traps;

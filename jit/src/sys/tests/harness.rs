@@ -15,8 +15,9 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Module, default_libcall_names};
 
 use crate::sys::enter::{self, EntryState, HelperStatus, NativeStop, Trampoline};
+use crate::sys::registry::{self, Registration};
 use crate::sys::trampoline;
-use crate::sys::traps::{self, Registration, TrapTable};
+use crate::sys::traps::{self, TrapTable};
 
 /// The context of the tests' native code.
 #[repr(C)]
@@ -157,7 +158,8 @@ impl Code {
                 (start..start + len, Arc::clone(table))
             })
             .collect();
-        self.registration = Some(traps::register(ranges).expect("the handlers can be installed"));
+        self.registration =
+            Some(registry::register(ranges).expect("the handlers can be installed"));
     }
 
     pub(super) fn address(&self, id: FuncId) -> *const u8 {

@@ -13,7 +13,8 @@ use cranelift_codegen::ir::{InstBuilder, MemFlagsData, TrapCode};
 use cranelift_module::FuncId;
 
 use super::harness::{Code, Context, DATA, native, trap_of};
-use crate::sys::traps::{self, TrapTable};
+use crate::sys::registry;
+use crate::sys::traps::TrapTable;
 use crate::sys::{enter, region};
 
 const CHILD: &str = "OSIER_SYS_TEST_CHILD";
@@ -173,7 +174,7 @@ fn an_instruction_that_this_processor_lacks_kills_the_process() {
             let address = another_undefined_instruction as unsafe extern "C" fn() as *const u8;
             let table = TrapTable::new([(0, TrapCode::unwrap_user(7))]);
             let registered =
-                traps::register([(address as usize..address as usize + 1, Arc::new(table))]);
+                registry::register([(address as usize..address as usize + 1, Arc::new(table))]);
             let _registered = registered.expect("the handlers can be installed");
             // SAFETY: the leaked context and the function outlive the call, and the function takes
             // no words and accesses no memory. It faults, and the test checks that the fault kills

@@ -9,7 +9,10 @@ use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, TrapCode};
 
 use super::harness::{Code, Context, native, trap_of};
-use crate::sys::traps::{FaultKind, READERS, Registration, TrapTable, look_up, register};
+use crate::sys::registry::{
+    Batch, List, READERS, RegisteredCode, Registration, look_up, register, settled,
+};
+use crate::sys::traps::{FaultKind, TrapTable};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -124,6 +127,79 @@ fn a_retired_table_is_freed_by_a_change_that_meets_no_handler() {
         thread::yield_now();
     }
     panic!("the table is still there");
+}
+
+/// The pieces of batches that a list did not have before.
+fn pieces_copied(before: &List, after: &List) -> usize {
+    let is_new = |batch: &&Arc<Batch>| !before.iter().any(|other| Arc::ptr_eq(other, batch));
+    after.iter().filter(is_new).map(|batch| batch.code.len()).sum()
+}
+
+#[test]
+fn code_is_in_few_batches_and_copied_few_times() {
+    const PIECES: usize = 3_000;
+    let table = Arc::new(TrapTable::default());
+    let (mut list, mut copied) = (List::new(), 0);
+    let mut held = |list: &mut List, batch: Option<Arc<Batch>>| {
+        let next = settled(list.iter().cloned().chain(batch));
+        copied += pieces_copied(list, &next);
+        assert!(next.windows(2).all(|pair| pair[0].live() >= 2 * pair[1].live()));
+        *list = next;
+        copied
+    };
+    // Ascending, descending and mixed addresses: engines get them from the system.
+    for n in 0..PIECES {
+        let at = [n, 3 * PIECES - n, 3 * PIECES + n * 7 % PIECES][n % 3];
+        held(&mut list, Some(Batch::new(vec![RegisteredCode::new(&nowhere(at), &table)])));
+    }
+    assert!(list.len() <= 12, "{} batches", list.len());
+    let starts: Vec<usize> =
+        list.iter().flat_map(|batch| &batch.code).map(|piece| piece.start).collect();
+    assert_eq!(starts.len(), PIECES);
+    let mut left = PIECES;
+    for n in 0..PIECES {
+        let start = starts[n * 11 % PIECES];
+        assert_eq!(list.iter().filter(|batch| batch.take_out(start)).count(), 1);
+        if list.iter().any(|batch| batch.is_sparse()) {
+            held(&mut list, None);
+        }
+        left -= 1;
+        assert_eq!(list.iter().map(|batch| batch.live()).sum::<usize>(), left);
+    }
+    assert!(list.is_empty());
+    let copied = held(&mut list, None);
+    assert!(copied <= 16 * PIECES, "{copied} pieces copied");
+}
+
+/// Code registered where dropped code was is found, whichever batch has the dropped code.
+#[test]
+fn code_takes_the_place_of_code_that_was_dropped() {
+    let first = nowhere(300).start;
+    let table = |code| Arc::new(TrapTable::new([(0, TrapCode::unwrap_user(code))]));
+    let mut held: Vec<Option<Registration>> = (0..64)
+        .map(|n| {
+            Some(register([(first + 8 * n..first + 8 * n + 8, table(1))]).expect("no overlap"))
+        })
+        .collect();
+    let found = |n: usize| look_up(first + 8 * n, FaultKind::Undefined);
+    let (old, new) = (Some(TrapCode::unwrap_user(1)), Some(TrapCode::unwrap_user(2)));
+    // Few enough that the batches keep the places of dropped code.
+    for n in (3..60).step_by(16) {
+        held[n] = None;
+        held[n + 1] = None;
+        assert_eq!([found(n - 1), found(n), found(n + 1), found(n + 2)], [old, None, None, old]);
+        let range = first + 8 * n..first + 8 * n + 16;
+        held[n] = Some(register([(range, table(2))]).expect("the places are free"));
+        assert_eq!([found(n - 1), found(n), found(n + 1), found(n + 2)], [old, new, None, old]);
+    }
+}
+
+#[test]
+#[should_panic(expected = "overlaps")]
+fn a_range_that_overlaps_code_of_another_call_is_refused() {
+    let table = Arc::new(TrapTable::default());
+    let _first = register([(nowhere(80), Arc::clone(&table))]).expect("no overlap");
+    drop(register([(nowhere(80).start - 1..nowhere(80).start + 1, table)]));
 }
 
 #[test]
