@@ -157,9 +157,13 @@ pub(crate) struct Deriver<'a, 'v> {
     kept: Scratch<bool>,
     /// Wanted values whose search stopped at [`MAX_VISITS`].
     cut_off: Scratch<bool>,
+    /// Whether a search stopped there. Outcomes then depend on the order of the questions.
+    is_cut_off: bool,
     /// Values given up: no set of kept values gives them from this source point, or the search for
     /// one stopped at its limit. `true` for those of the first kind.
     given_up: Scratch<bool>,
+    /// By wanted value: the answer of [`Deriver::forced`].
+    forced: Scratch<Option<Value>>,
     /// Nodes that the search for kept values may still look at from this source point.
     nodes_left: usize,
     /// Expressions that the current tally has counted.
@@ -188,7 +192,9 @@ impl<'a, 'v> Deriver<'a, 'v> {
             read: Scratch::new(),
             kept: Scratch::new(),
             cut_off: Scratch::new(),
+            is_cut_off: false,
             given_up: Scratch::new(),
+            forced: Scratch::new(),
             nodes_left: 0,
             tallied: Scratch::new(),
             stack: Vec::new(),
@@ -201,6 +207,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     /// question at another source point.
     pub(crate) fn leave(&mut self) {
         self.given_up.clear();
+        self.forced.clear();
         self.nodes_left = MAX_SHALLOW_NODES;
         self.in_vain = 0;
         self.restart();
@@ -210,6 +217,24 @@ impl<'a, 'v> Deriver<'a, 'v> {
     /// not worth trying.
     pub(crate) fn is_spent(&self) -> bool {
         self.in_vain > MAX_IN_VAIN
+    }
+
+    /// Whether a search stopped at its limit of visits since the last restart. If not, outcomes do
+    /// not depend on the order of the questions.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.is_cut_off
+    }
+
+    /// The nodes left in the budget of the search for kept values.
+    pub(crate) fn nodes_left(&self) -> usize {
+        self.nodes_left
+    }
+
+    /// Takes this many nodes from that budget; `false`, and takes none, unless some remain.
+    pub(crate) fn spend_all(&mut self, nodes: usize) -> bool {
+        let remain = self.nodes_left > nodes;
+        self.nodes_left -= if remain { nodes } else { 0 };
+        remain
     }
 
     /// Takes one node from the budget of the search for kept values; `false` when none is left.
@@ -247,6 +272,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
         self.rest.clear();
         self.read.clear();
         self.cut_off.clear();
+        self.is_cut_off = false;
         self.kept.clear();
         self.visits = 0;
     }
@@ -258,6 +284,10 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// The expression for a value from the values that may be read, or `None`.
     pub(crate) fn derive(&mut self, here: &SourcePoint, value: Value) -> FoundExpr {
+        // Most values were asked for at another landing point before.
+        if let Some(known) = self.known(SearchNode::Wanted(value)) {
+            return known;
+        }
         let outcome = self.outcome_of(here, SearchNode::Wanted(value));
         // Only failures count toward the budget. All landing points that need an expression share
         // it once it is found.
@@ -315,6 +345,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
                 // again. They may be too pessimistic for a node that another order of search would
                 // reach sooner.
                 let is_over = self.visits > MAX_VISITS;
+                self.is_cut_off |= is_over;
                 if let (true, SearchNode::Wanted(value)) = (is_over, top) {
                     self.cut_off.set(value.as_u32() as usize, true);
                 }
@@ -431,6 +462,26 @@ impl<'a, 'v> Deriver<'a, 'v> {
         };
         self.each_alternative(here, node, false, all);
         alternatives
+    }
+
+    /// The value that an entry must keep to have a wanted value which is lost: nothing else gives
+    /// it. `None` if the value can be computed from others.
+    pub(crate) fn forced(&mut self, here: &SourcePoint, value: Value) -> Option<Value> {
+        if let Some(known) = self.forced.get(value.as_u32() as usize) {
+            return known;
+        }
+        let mut first = None;
+        let computed =
+            self.each_alternative(here, SearchNode::Wanted(value), false, |found| match found {
+                Alternative::Read(value) => {
+                    first.get_or_insert(value);
+                    ControlFlow::Continue(())
+                }
+                _ => ControlFlow::Break(()),
+            });
+        let forced = first.filter(|_| computed.is_none());
+        self.forced.set(value.as_u32() as usize, forced);
+        forced
     }
 
     /// Calls `visit` for the alternatives to compute a node, cheapest first, until it breaks. With

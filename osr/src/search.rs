@@ -2,7 +2,7 @@
 //! point and its compensation code.
 
 use crate::derive::Deriver;
-use crate::entry::{self, Derivation, DerivationCost, EntryGoal};
+use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept};
 use crate::level::Level;
 use crate::live::LiveTable;
 use crate::pair::{Analyzed, VersionPair, members};
@@ -274,12 +274,20 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut best: Option<(DerivationCost, Entry)> = None;
         let mut derived = Derivation::new();
         let mut obstacle = None;
+        let mut last = LastKept::default();
         for goal in goals {
             if self.deriver.is_spent() {
                 break;
             }
+            let lost = entry::lost_values(&mut self.deriver, here, goal);
+            // The search for kept values is dear, and the first landing point mostly the best.
+            if let Some((best, _)) = &best
+                && *best <= entry::least_keeping_cost(&mut self.deriver, here, goal, &lost)
+            {
+                continue;
+            }
             let derivers = (&mut self.deriver, &mut self.keeper);
-            match entry::derive_keeping(derivers, here, goal, &mut derived) {
+            match entry::derive_keeping(derivers, (here, &mut last), (goal, lost), &mut derived) {
                 Ok(()) => {
                     let cost = entry::cost(&mut self.keeper, here, goal, &derived);
                     if is_better(cost, best.as_ref().map(|(least, _)| *least)) {
