@@ -9,16 +9,14 @@
 //! Every rule leads to values defined strictly above, so the search ends. It keeps its own stack,
 //! since a chain of operations may be as long as the function.
 
-use crate::facts::Facts;
 use crate::keep::MAX_SHALLOW_NODES;
 use crate::level::Level;
-use crate::pair::{Analyzed, VersionPair, members};
-use crate::paths::may_be_taken;
-use crate::reason::{Obstacle, Reason};
+use crate::pair::{Analyzed, VersionPair};
 use crate::scratch::Scratch;
 use crate::source::{Here, SourcePoint};
-use ir::{Effects, Function, Inst, Type, Value, ValueDef};
+use ir::{Inst, Type, Value};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 /// Nodes visited in search of one value before the search gives it up; an entry can still keep it.
@@ -29,10 +27,6 @@ const MAX_VISITS: usize = 256;
 /// Nodes visited in vain from one source point, over all its landing points, before the search
 /// tries no more. At the end of a long chain, each landing point would cost as much again.
 const MAX_IN_VAIN: usize = 8 * MAX_VISITS;
-
-/// Members of a class tried for one value. Classes are small, except those of constants, and a
-/// constant is as cheap to make anew.
-const MAX_MEMBERS: usize = 16;
 
 /// An expression over values of the source version.
 #[derive(Clone, Debug)]
@@ -80,64 +74,6 @@ enum Attempt {
     Execute { inst: Inst, in_source: bool, args: SmallVec<[SearchNode; 3]> },
 }
 
-/// The knowledge about a wanted value that is the same at every source point and level.
-#[derive(Debug)]
-pub(crate) struct KnownValue {
-    /// The other members of its class, nearest first.
-    members: SmallVec<[Value; 4]>,
-    /// The constant of its class.
-    constant: Option<(Type, u64)>,
-    /// If it is a parameter: the member that all its incoming values share.
-    shared: Option<Value>,
-}
-
-impl KnownValue {
-    /// The knowledge about `value` of `q`, for entries from `p`.
-    pub(crate) fn new(
-        facts: &Facts,
-        p: &Analyzed<'_>,
-        q: &Analyzed<'_>,
-        value: Value,
-    ) -> KnownValue {
-        let members = members(facts, p, q, value).into_iter().filter(|m| *m != value);
-        KnownValue {
-            members: members.take(MAX_MEMBERS).collect(),
-            constant: facts.constant(value, q.side),
-            shared: shared_member(facts, q, value),
-        }
-    }
-}
-
-/// Rule 3: the member of the classes of all incoming values of a parameter that dominates its
-/// block.
-fn shared_member(facts: &Facts, q: &Analyzed<'_>, value: Value) -> Option<Value> {
-    let ValueDef::Param(block, index) = q.f.value_def(value) else { return None };
-    let f: &Function = q.f;
-    let mut incoming = f
-        .predecessors(block)
-        .iter()
-        // Edges that no run takes bring nothing. Counting them, a parameter whose other
-        // predecessor the log removed would lose its only equation.
-        .filter(|e| may_be_taken(f, &q.cfg, facts, **e))
-        .map(|e| f.target(*e).args[index as usize])
-        .filter(|v| *v != value);
-    let first = incoming.next()?;
-    // The intersection of the chains of all incoming values, nearest member first.
-    let mut shared: SmallVec<[Value; 4]> = SmallVec::new();
-    shared.push(first);
-    shared.extend(facts.chain(first, q.side));
-    for other in incoming {
-        let chain = facts.chain(other, q.side);
-        shared.retain(|m| *m == other || chain.contains(m));
-    }
-    // Only a member above the block. Around a loop, a parameter or an instruction of the block
-    // itself may hold the last iteration's contents.
-    let above = |m: &Value| {
-        f.has_value(*m) && f.value_block(*m) != block && q.dom.dominates(f.value_block(*m), block)
-    };
-    shared.into_iter().find(above)
-}
-
 /// The outcome for one node: the index of its expression, or `None` if there is none.
 pub(crate) type FoundExpr = Option<u32>;
 
@@ -156,7 +92,7 @@ pub(crate) struct Deriver<'a, 'v> {
     /// Values that the entry at hand keeps, and so may read.
     kept: Scratch<bool>,
     /// Wanted values whose search stopped at [`MAX_VISITS`].
-    cut_off: Scratch<bool>,
+    pub(crate) cut_off: Scratch<bool>,
     /// Whether a search stopped there. Outcomes then depend on the order of the questions.
     is_cut_off: bool,
     /// Values given up: no set of kept values gives them from this source point, or the search for
@@ -166,6 +102,9 @@ pub(crate) struct Deriver<'a, 'v> {
     forced: Scratch<Option<Value>>,
     /// Nodes that the search for kept values may still look at from this source point.
     nodes_left: usize,
+    /// The lowest level at which a rule would have applied that this level lacks; the highest level
+    /// if there is none.
+    lacks: Cell<Level>,
     /// Expressions that the current tally has counted.
     tallied: Scratch<bool>,
     stack: Vec<SearchNode>,
@@ -196,6 +135,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
             given_up: Scratch::new(),
             forced: Scratch::new(),
             nodes_left: 0,
+            lacks: Cell::new(Level::Avail),
             tallied: Scratch::new(),
             stack: Vec::new(),
             visits: 0,
@@ -208,6 +148,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     pub(crate) fn leave(&mut self) {
         self.given_up.clear();
         self.forced.clear();
+        self.lacks.set(Level::Avail);
         self.nodes_left = MAX_SHALLOW_NODES;
         self.in_vain = 0;
         self.restart();
@@ -217,6 +158,21 @@ impl<'a, 'v> Deriver<'a, 'v> {
     /// not worth trying.
     pub(crate) fn is_spent(&self) -> bool {
         self.in_vain > MAX_IN_VAIN
+    }
+
+    /// Whether a search at another level, from the same source point to the same landing points,
+    /// would have met the same alternatives, and so has the same result. Not for
+    /// [`Level::Empty`], nor for kept values.
+    pub(crate) fn is_same_at(&self, level: Level) -> bool {
+        (Level::Live..Level::Avail).contains(&self.level)
+            && (self.level..self.lacks.get()).contains(&level)
+    }
+
+    /// Notes that a rule of a level applies.
+    fn note(&self, level: Level) {
+        if self.level < level {
+            self.lacks.set(self.lacks.get().min(level));
+        }
     }
 
     /// Whether a search stopped at its limit of visits since the last restart. If not, outcomes do
@@ -381,7 +337,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
         matches!(node, SearchNode::Wanted(value) if here.reads_itself(self.p, value))
     }
 
-    fn known(&self, node: SearchNode) -> Option<FoundExpr> {
+    pub(crate) fn known(&self, node: SearchNode) -> Option<FoundExpr> {
         match node {
             SearchNode::Wanted(value) => self.wanted.get(value.as_u32() as usize),
             SearchNode::Rest(index) => self.rest.get(index as usize),
@@ -518,7 +474,12 @@ impl<'a, 'v> Deriver<'a, 'v> {
             return Some(found);
         }
         let known = self.pair.known_of(self.q.side, value);
-        if self.level >= Level::Alias {
+        if self.level < Level::Alias {
+            let adds = |member: &Value| alternative_of(*member).is_some();
+            if known.constant.is_some() || known.members.iter().any(adds) {
+                self.note(Level::Alias);
+            }
+        } else {
             for member in &known.members {
                 if let ControlFlow::Break(found) = visit(alternative_of(*member)) {
                     return Some(found);
@@ -540,8 +501,16 @@ impl<'a, 'v> Deriver<'a, 'v> {
     /// Whether this entry may read a value that is available at the source point.
     pub(crate) fn may_read(&self, here: &SourcePoint, value: Value) -> bool {
         here.is_live(value)
-            || (self.level >= Level::LiveE && self.p.is_argument(value))
+            || self.reads_argument(value)
             || self.kept.get(value.as_u32() as usize).is_some()
+    }
+
+    fn reads_argument(&self, value: Value) -> bool {
+        let is_argument = self.p.is_argument(value);
+        if is_argument {
+            self.note(Level::LiveE);
+        }
+        is_argument && self.level >= Level::LiveE
     }
 
     fn has_itself(&self, here: &SourcePoint, value: Value) -> bool {
@@ -551,7 +520,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     /// Rule 2: executes the operation that defines the value again. The operation dominates the
     /// landing point, like every value asked for here, so the target version has executed it. By
     /// the trap rule ([`crate::traps`]) so has the source version, and it cannot newly trap.
-    fn executed_again(&self, value: Value) -> Option<Alternative> {
+    pub(crate) fn executed_again(&self, value: Value) -> Option<Alternative> {
         if self.level < Level::Live {
             return None;
         }
@@ -568,78 +537,14 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// Rule 3: replaces a parameter by a member that all its incoming values share and that
     /// dominates its block.
-    fn parameter(&self, value: Value) -> Option<Alternative> {
-        if self.level < Level::LiveE {
-            return None;
-        }
-        let member = self.pair.known_of(self.q.side, value).shared;
-        member.map(|m| Alternative::Same(SearchNode::Wanted(m)))
+    pub(crate) fn parameter(&self, value: Value) -> Option<Alternative> {
+        let member = self.pair.known_of(self.q.side, value).shared?;
+        self.note(Level::LiveE);
+        (self.level >= Level::LiveE).then_some(Alternative::Same(SearchNode::Wanted(member)))
     }
 
     fn push(&mut self, expr: Expr) -> u32 {
         self.exprs.push(expr);
         (self.exprs.len() - 1) as u32
-    }
-
-    /// Why the search found a value lost. Follows operands down to a value that no rule derives
-    /// from others, or whose search stopped at the limit. In the second case the reason is the
-    /// limit: the value may be derivable.
-    pub(crate) fn explain(&self, here: &SourcePoint, value: Value) -> Obstacle {
-        self.trace(here, value, |v| self.cut_off.get(v.as_u32() as usize).is_some())
-    }
-
-    /// Why no set of kept values gives a value. Follows operands as [`Deriver::explain`] does, but
-    /// the limit of visits does not count: the search for kept values has gone on behind it
-    /// (`a_long_chain_is_lost_for_the_read_at_its_end`).
-    pub(crate) fn explain_hopeless(&self, here: &SourcePoint, value: Value) -> Obstacle {
-        self.trace(here, value, |_| false)
-    }
-
-    fn trace(
-        &self,
-        here: &SourcePoint,
-        mut value: Value,
-        is_cut_off: impl Fn(Value) -> bool,
-    ) -> Obstacle {
-        loop {
-            if is_cut_off(value) {
-                return Obstacle { value: Some(value), ..Obstacle::new(Reason::TooLong) };
-            }
-            let alternative = self.executed_again(value).or_else(|| self.parameter(value));
-            let missing = match &alternative {
-                Some(Alternative::Execute { args, .. }) => {
-                    // `known` is `Some(None)` for an operand that the search found lost. One
-                    // exists, or else the value would have an expression.
-                    args.iter().copied().find(|n| self.known(*n) == Some(None))
-                }
-                Some(Alternative::Same(node)) => Some(*node),
-                _ => None,
-            };
-            match missing {
-                Some(SearchNode::Wanted(next)) => value = next,
-                _ => {
-                    return Obstacle {
-                        reason: self.lost_because(here, value),
-                        value: Some(value),
-                        inst: None,
-                    };
-                }
-            }
-        }
-    }
-
-    fn lost_because(&self, here: &SourcePoint, value: Value) -> Reason {
-        if here.alternative_of(self.p, value).is_some() {
-            return Reason::NotLive;
-        }
-        let Some(inst) = self.q.f.defining_inst(value) else { return Reason::Parameter };
-        let effects = self.q.f.inst(inst).opcode.effects();
-        if effects.has(Effects::TRACED) {
-            Reason::Call
-        } else if effects.has(Effects::READS) {
-            Reason::Load
-        } else {
-            Reason::Unavailable
-        }
     }
 }

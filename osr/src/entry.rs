@@ -64,6 +64,25 @@ impl<'g> EntryGoal<'g> {
         }
     }
 
+    /// The values that an entry reads, ascending: these, and those that it copies to their own ids.
+    fn required(&self, mut read: SmallVec<[Value; 16]>) -> Vec<Value> {
+        read.sort_unstable();
+        read.dedup();
+        let mut required = Vec::with_capacity(self.needed.len() - self.odd.len() + read.len());
+        let (mut read, mut odd) = (read.into_iter().peekable(), self.odd.iter().peekable());
+        for value in self.needed {
+            if odd.next_if_eq(&value).is_none() {
+                while let Some(less) = read.next_if(|read| read < value) {
+                    required.push(less);
+                }
+                read.next_if_eq(value);
+                required.push(*value);
+            }
+        }
+        required.extend(read);
+        required
+    }
+
     /// The odd values, followed by the operands of the replayed writes.
     fn wanted(&self, q: &Function) -> impl Iterator<Item = Value> {
         let written = self.replays.iter().flat_map(move |i| q.inst(*i).args.iter().copied());
@@ -210,26 +229,24 @@ pub(crate) fn changed<'d>(
         .map(|(value, _)| *value)
 }
 
-/// Makes the entry of a derivation.
+/// Makes the entry of a derivation with this cost.
 pub(crate) fn assemble(
     deriver: &Deriver<'_, '_>,
     here: &SourcePoint,
-    goal: &EntryGoal<'_>,
+    (goal, size): (&EntryGoal<'_>, usize),
     derived: &Derivation,
 ) -> Entry {
     let EntryGoal { target, needed, odd, replays } = goal;
     let done = vec![None; deriver.exprs.len()];
-    let mut emitter = StepEmitter { deriver, done, steps: Vec::new(), requires: Vec::new() };
-    let (mut assigns, mut own) = (Vec::with_capacity(needed.len()), Vec::new());
-    own.reserve_exact(needed.len() - odd.len());
+    let copies = changed(deriver, goal, derived).count();
+    let steps = Vec::with_capacity(size.saturating_sub(replays.len() + copies));
+    let mut emitter = StepEmitter { deriver, done, steps, requires: SmallVec::new() };
+    let mut assigns = Vec::with_capacity(needed.len());
     let mut changed = odd.iter().zip(derived).peekable();
     for value in *needed {
         let from = match changed.next_if(|(odd, _)| *odd == value) {
             Some((_, expr)) => emitter.emit(*expr),
-            None => {
-                own.push(*value);
-                Operand::Source(*value)
-            }
+            None => Operand::Source(*value),
         };
         assigns.push(Assign { value: *value, from });
     }
@@ -242,13 +259,8 @@ pub(crate) fn assemble(
         Replay { inst: *inst, opcode: data.opcode, ty: data.ty, imm: data.imm, args }
     });
     let replays = replays.collect();
-    let StepEmitter { steps, mut requires, .. } = emitter;
-    // The values left as they are ascend already: the stable sort merges two runs.
-    requires.sort_unstable();
-    own.append(&mut requires);
-    own.sort();
-    own.dedup();
-    let requires = own;
+    let StepEmitter { steps, requires, .. } = emitter;
+    let requires = goal.required(requires);
     // An entry keeps every value that it reads and that is not live, whichever rule chose it.
     // Arguments that `live_e` reads are among them.
     let is_kept = |v: &Value| !here.is_live(*v);
@@ -262,7 +274,7 @@ struct StepEmitter<'a, 'b, 'v> {
     /// By expression: the operand that holds its result, once emitted.
     done: Vec<Option<Operand>>,
     steps: Vec<Step>,
-    requires: Vec<Value>,
+    requires: SmallVec<[Value; 16]>,
 }
 
 impl StepEmitter<'_, '_, '_> {

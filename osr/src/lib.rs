@@ -14,9 +14,11 @@
 
 mod derive;
 mod entry;
+mod explain;
 mod facts;
 mod graph;
 mod keep;
+mod known;
 mod level;
 mod live;
 mod pair;

@@ -82,37 +82,44 @@ pub(crate) fn first_round(searches: &mut [Search<'_, '_>], live: &LiveTable, nee
                 .iter_mut()
                 .for_each(|search| search.mapping.insert_shared(point, entry.clone())),
             Ok(LandingPlan::Landings(goals, barred)) => {
-                let mut below: Option<(Level, Option<Arc<Entry>>)> = None;
-                for search in searches.iter_mut() {
-                    // `avail` adds only kept values to `alias`, and an entry that keeps nothing
-                    // beats any that keeps a value. Between other levels an entry may become
-                    // cheaper.
-                    let keeps = |(level, _): &&(Level, _)| {
-                        *level == Level::Alias && search.deriver.level == Level::Avail
-                    };
-                    let found = match below.as_ref().filter(keeps) {
-                        Some((_, Some(entry))) => Ok(entry.clone()),
-                        known => search.best_entry(
-                            &planner.here,
-                            &goals,
-                            barred.as_ref(),
-                            known.is_some(),
-                        ),
-                    };
-                    // Equal entries are shared: neither certifier nor checker looks at one twice.
-                    let entry = found.as_ref().ok().map(|entry| match &below {
-                        Some((_, Some(below))) if below == entry => below.clone(),
-                        _ => entry.clone(),
-                    });
-                    match (&entry, found) {
-                        (Some(entry), _) => search.mapping.insert_shared(point, entry.clone()),
-                        (None, Err(why)) => search.unmapped.push((point, why)),
-                        (None, Ok(_)) => unreachable!("an entry found is an entry"),
-                    }
-                    below = Some((search.deriver.level, entry));
-                }
+                first_round_at(searches, point, (&planner.here, &goals, barred.as_ref()));
             }
         }
+    }
+}
+
+/// The first round at one point, with its landing points and the reason why others are barred.
+fn first_round_at(
+    searches: &mut [Search<'_, '_>],
+    point: Point,
+    (here, goals, barred): (&SourcePoint, &[EntryGoal<'_>], Option<&Obstacle>),
+) {
+    // The result of the level below, and the index of the search that found it.
+    let mut below: Option<(usize, Level, Result<Arc<Entry>, Obstacle>)> = None;
+    for index in 0..searches.len() {
+        let level = searches[index].deriver.level;
+        // `avail` adds only kept values to `alias`, and an entry that keeps nothing beats any that
+        // keeps a value. Between other levels an entry may become cheaper.
+        let keeps = |known: Level| known == Level::Alias && level == Level::Avail;
+        let (by, found) = match below.take() {
+            Some((by, _, found)) if searches[by].deriver.is_same_at(level) => (by, found),
+            Some((by, known, Ok(entry))) if keeps(known) => (by, Ok(entry)),
+            known => {
+                let is_lost = known.as_ref().is_some_and(|(_, known, _)| keeps(*known));
+                let found = searches[index].best_entry(here, goals, barred, is_lost);
+                // Equal entries are shared: neither certifier nor checker looks at one twice.
+                let found = match (known, found) {
+                    (Some((_, _, Ok(below))), Ok(entry)) if below == entry => Ok(below),
+                    (_, found) => found,
+                };
+                (index, found)
+            }
+        };
+        match &found {
+            Ok(entry) => searches[index].mapping.insert_shared(point, entry.clone()),
+            Err(why) => searches[index].unmapped.push((point, why.clone())),
+        }
+        below = Some((by, level, found));
     }
 }
 
@@ -260,8 +267,8 @@ impl<'a, 'v> Search<'a, 'v> {
                 }
             }
         }
-        let (_, at, derived) = best.ok_or(obstacle)?;
-        Ok(entry::assemble(&self.deriver, here, &goals[at], &derived))
+        let ((.., size), at, derived) = best.ok_or(obstacle)?;
+        Ok(entry::assemble(&self.deriver, here, (&goals[at], size), &derived))
     }
 
     /// The cheapest entry, with as many kept values as it takes, or the first obstacle.
@@ -291,6 +298,7 @@ impl<'a, 'v> Search<'a, 'v> {
                 Ok(()) => {
                     let cost = entry::cost(&mut self.keeper, here, goal, &derived);
                     if is_better(cost, best.as_ref().map(|(least, _)| *least)) {
+                        let goal = (goal, cost.2);
                         best = Some((cost, entry::assemble(&self.keeper, here, goal, &derived)));
                     }
                 }
