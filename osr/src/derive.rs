@@ -9,6 +9,7 @@
 //! Every rule leads to values defined strictly above, so the search ends. It keeps its own stack,
 //! since a chain of operations may be as long as the function.
 
+use crate::carry::Carried;
 use crate::keep::MAX_SHALLOW_NODES;
 use crate::level::Level;
 use crate::pair::{Analyzed, VersionPair};
@@ -26,7 +27,7 @@ const MAX_VISITS: usize = 256;
 
 /// Nodes visited in vain from one source point, over all its landing points, before the search
 /// tries no more. At the end of a long chain, each landing point would cost as much again.
-const MAX_IN_VAIN: usize = 8 * MAX_VISITS;
+pub(crate) const MAX_IN_VAIN: usize = 8 * MAX_VISITS;
 
 /// An expression over values of the source version.
 #[derive(Clone, Debug)]
@@ -77,8 +78,23 @@ enum Attempt {
 /// The outcome for one node: the index of its expression, or `None` if there is none.
 pub(crate) type FoundExpr = Option<u32>;
 
+/// The outcome for a node, and the lowest level at which it may be another: a rule applies there that
+/// the search did not have. The highest level if there is none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settled {
+    found: FoundExpr,
+    lacks: Level,
+}
+
+impl Default for Settled {
+    fn default() -> Settled {
+        Settled { found: None, lacks: Level::Avail }
+    }
+}
+
 /// The search at one source point. Outcomes carry over from one landing point to the next: they
-/// depend on the source version's values, not on where the entry lands.
+/// depend on the source version's values, not on where the entry lands. Many carry over to the next
+/// source point ([`crate::carry`]).
 #[derive(Debug)]
 pub(crate) struct Deriver<'a, 'v> {
     pub(crate) pair: &'a VersionPair<'v>,
@@ -86,9 +102,9 @@ pub(crate) struct Deriver<'a, 'v> {
     pub(crate) q: &'a Analyzed<'v>,
     pub(crate) level: Level,
     pub(crate) exprs: Vec<Expr>,
-    wanted: Scratch<FoundExpr>,
-    rest: Scratch<FoundExpr>,
-    read: Scratch<FoundExpr>,
+    pub(crate) wanted: Scratch<Settled>,
+    rest: Scratch<Settled>,
+    read: Scratch<Settled>,
     /// Values that the entry at hand keeps, and so may read.
     kept: Scratch<bool>,
     /// Wanted values whose search stopped at [`MAX_VISITS`].
@@ -102,15 +118,17 @@ pub(crate) struct Deriver<'a, 'v> {
     forced: Scratch<Option<Value>>,
     /// Nodes that the search for kept values may still look at from this source point.
     nodes_left: usize,
-    /// The lowest level at which a rule would have applied that this level lacks; the highest level
-    /// if there is none.
+    /// As [`Settled::lacks`], for the whole search since it came to the source point or the level.
     lacks: Cell<Level>,
+    pub(crate) carried: Carried,
+    /// As [`Settled::lacks`], for the attempt at hand.
+    node_lacks: Cell<Level>,
     /// Expressions that the current tally has counted.
     tallied: Scratch<bool>,
     stack: Vec<SearchNode>,
     visits: usize,
     /// Nodes visited in search of values that turned out lost, from this source point.
-    in_vain: usize,
+    pub(crate) in_vain: usize,
 }
 
 impl<'a, 'v> Deriver<'a, 'v> {
@@ -136,6 +154,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
             forced: Scratch::new(),
             nodes_left: 0,
             lacks: Cell::new(Level::Avail),
+            carried: Carried::default(),
+            node_lacks: Cell::new(Level::Avail),
             tallied: Scratch::new(),
             stack: Vec::new(),
             visits: 0,
@@ -143,15 +163,13 @@ impl<'a, 'v> Deriver<'a, 'v> {
         }
     }
 
-    /// Forgets the source point: outcomes, values given up, and budgets. Call it before the first
-    /// question at another source point.
-    pub(crate) fn leave(&mut self) {
+    /// Forgets the values given up, and renews the budgets, for another search.
+    pub(crate) fn renew_budgets(&mut self) {
         self.given_up.clear();
         self.forced.clear();
         self.lacks.set(Level::Avail);
         self.nodes_left = MAX_SHALLOW_NODES;
         self.in_vain = 0;
-        self.restart();
     }
 
     /// Whether the search from this source point has used up its budget: another landing point is
@@ -172,6 +190,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     fn note(&self, level: Level) {
         if self.level < level {
             self.lacks.set(self.lacks.get().min(level));
+            self.node_lacks.set(self.node_lacks.get().min(level));
         }
     }
 
@@ -224,6 +243,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     /// Forgets outcomes and kept values, for another set of kept values at the same source point.
     pub(crate) fn restart(&mut self) {
         self.exprs.clear();
+        self.carried.clear();
         self.wanted.clear();
         self.rest.clear();
         self.read.clear();
@@ -241,7 +261,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     /// The expression for a value from the values that may be read, or `None`.
     pub(crate) fn derive(&mut self, here: &SourcePoint, value: Value) -> FoundExpr {
         // Most values were asked for at another landing point before.
-        if let Some(known) = self.known(SearchNode::Wanted(value)) {
+        if let Some(known) = self.consult(SearchNode::Wanted(value)) {
             return known;
         }
         let outcome = self.outcome_of(here, SearchNode::Wanted(value));
@@ -255,7 +275,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// Whether the search has already found that a value is lost.
     pub(crate) fn is_lost(&self, value: Value) -> bool {
-        self.known(SearchNode::Wanted(value)) == Some(None)
+        self.consult(SearchNode::Wanted(value)) == Some(None)
     }
 
     /// The number of operations in these expressions, each counted once, and the values they read,
@@ -306,7 +326,13 @@ impl<'a, 'v> Deriver<'a, 'v> {
                     self.cut_off.set(value.as_u32() as usize, true);
                 }
                 match if is_over { Ok(None) } else { self.attempt(here, top) } {
-                    Ok(outcome) => self.settle(top, outcome),
+                    Ok(found) => {
+                        let lacks = self.node_lacks.get();
+                        if let SearchNode::Wanted(value) = top {
+                            self.note_dependencies(value);
+                        }
+                        self.settle(top, Settled { found, lacks });
+                    }
                     Err(first) => {
                         // `attempt` starts over when the node is on top again, with one more
                         // operand known. A node has few alternatives, each of few operands, so the
@@ -326,8 +352,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
         let SearchNode::Wanted(value) = node else { return false };
         let is_as_is = self.is_as_is(here, node);
         if is_as_is && self.known(node).is_none() {
-            let outcome = Some(self.push(Expr::Source(value)));
-            self.settle(node, outcome);
+            let found = Some(self.push(Expr::Source(value)));
+            self.settle(node, Settled { found, ..Settled::default() });
         }
         is_as_is
     }
@@ -338,14 +364,27 @@ impl<'a, 'v> Deriver<'a, 'v> {
     }
 
     pub(crate) fn known(&self, node: SearchNode) -> Option<FoundExpr> {
-        match node {
+        self.settled(node).map(|settled| settled.found)
+    }
+
+    /// As [`Deriver::known`], for an outcome that the result of the search then depends on.
+    fn consult(&self, node: SearchNode) -> Option<FoundExpr> {
+        let settled = self.settled(node)?;
+        self.note(settled.lacks);
+        Some(settled.found)
+    }
+
+    fn settled(&self, node: SearchNode) -> Option<Settled> {
+        let settled = match node {
             SearchNode::Wanted(value) => self.wanted.get(value.as_u32() as usize),
             SearchNode::Rest(index) => self.rest.get(index as usize),
             SearchNode::Here(value) => self.read.get(value.as_u32() as usize),
-        }
+        };
+        // `avail` adds kept values alone, and those forget all outcomes ([`Deriver::restart`]).
+        settled.filter(|s| self.level < s.lacks || s.lacks == Level::Avail)
     }
 
-    fn settle(&mut self, node: SearchNode, outcome: FoundExpr) {
+    fn settle(&mut self, node: SearchNode, outcome: Settled) {
         match node {
             SearchNode::Wanted(value) => self.wanted.set(value.as_u32() as usize, outcome),
             SearchNode::Rest(index) => self.rest.set(index as usize, outcome),
@@ -355,6 +394,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// Tries the alternatives to compute a node in order. `Err` names a node to evaluate first.
     fn attempt(&mut self, here: &SourcePoint, node: SearchNode) -> Result<FoundExpr, SearchNode> {
+        self.node_lacks.set(Level::Avail);
         // The value itself is kept, or an argument. It spares the list of alternatives.
         if let SearchNode::Wanted(value) = node
             && self.has_itself(here, value)
@@ -371,14 +411,14 @@ impl<'a, 'v> Deriver<'a, 'v> {
                 ControlFlow::Break(Ok(Attempt::New(Expr::Constant { ty, bits })))
             }
             // A lost one falls through to the next alternative.
-            Alternative::Same(other) => match self.known(other) {
+            Alternative::Same(other) => match self.consult(other) {
                 None => ControlFlow::Break(Err(other)),
                 Some(Some(expr)) => ControlFlow::Break(Ok(Attempt::Known(expr))),
                 Some(None) => ControlFlow::Continue(()),
             },
             Alternative::Execute { inst, in_source, args } => {
                 for arg in &args {
-                    match self.known(*arg) {
+                    match self.consult(*arg) {
                         None if self.is_as_is(here, *arg) => {}
                         None => return ControlFlow::Break(Err(*arg)),
                         Some(Some(_)) => {}

@@ -202,8 +202,8 @@ impl<'a, 'v> Search<'a, 'v> {
 
     /// The cheapest entry from a point: fewest kept values, then fewest kept arguments, then
     /// shortest compensation code, then the point's own place, then the earliest landing point.
-    /// `barred` is the reason why other landing points are barred; `is_lost` says that every entry
-    /// is known to keep values.
+    /// `barred` is the reason why other landing points are barred. `is_lost` says that every
+    /// entry is known to keep values.
     fn best_entry(
         &mut self,
         here: &SourcePoint,
@@ -211,6 +211,9 @@ impl<'a, 'v> Search<'a, 'v> {
         barred: Option<&Obstacle>,
         is_lost: bool,
     ) -> Result<Arc<Entry>, Obstacle> {
+        // Outcomes of the deriver hold for one source point alone. With those of the last one,
+        // entries read values that are not available here.
+        self.deriver.come_to(here);
         let found = if is_lost { Err(None) } else { self.without_keeping(here, goals) };
         let found = if found.is_err() && self.deriver.level == Level::Avail {
             self.keeping(here, goals)
@@ -229,9 +232,6 @@ impl<'a, 'v> Search<'a, 'v> {
         here: &SourcePoint,
         goals: &[EntryGoal<'_>],
     ) -> Result<Entry, Option<Obstacle>> {
-        // Outcomes of the deriver hold for one source point alone. With those of the last one,
-        // entries read values that are not available here.
-        self.deriver.leave();
         let mut best: Option<(DerivationCost, usize, Derivation)> = None;
         let mut derived = Derivation::new();
         let mut obstacle = None;
@@ -277,7 +277,7 @@ impl<'a, 'v> Search<'a, 'v> {
         here: &SourcePoint,
         goals: &[EntryGoal<'_>],
     ) -> Result<Entry, Option<Obstacle>> {
-        self.deriver.leave();
+        self.deriver.go_on();
         let mut best: Option<(DerivationCost, Entry)> = None;
         let mut derived = Derivation::new();
         let mut obstacle = None;
