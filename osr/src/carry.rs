@@ -1,9 +1,9 @@
 //! Outcomes that carry over from one source point to the next.
 //!
 //! Neighbouring points want nearly the same values, and an entry of a large function may compute a
-//! hundred of them. Where the path from a point binds nothing, the outcome for a value depends on the
-//! point only by the values live there, so a change of liveness forgets the outcomes that depend on
-//! it, and no others.
+//! hundred of them. Where the path from a point binds nothing, the outcome for a value depends on
+//! the point only by the values live there. So a change of liveness forgets the outcomes that depend
+//! on it, and no others.
 
 use crate::derive::{Deriver, MAX_IN_VAIN};
 use crate::level::Level;
@@ -17,7 +17,7 @@ const MAX_CARRIED: usize = 1 << 12;
 
 /// The last source point of a deriver, and the dependencies of its outcomes.
 #[derive(Debug, Default)]
-pub(crate) struct Carried {
+pub(crate) struct CarriedOutcomes {
     /// Whether the path from the source point binds nothing. `false` before the first point.
     is_plain: bool,
     /// The values live at the source point.
@@ -28,7 +28,7 @@ pub(crate) struct Carried {
     links: Vec<(Value, Option<u32>)>,
 }
 
-impl Carried {
+impl CarriedOutcomes {
     /// Forgets all dependencies.
     pub(crate) fn clear(&mut self) {
         self.dependents.clear();

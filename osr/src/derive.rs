@@ -9,7 +9,7 @@
 //! Every rule leads to values defined strictly above, so the search ends. It keeps its own stack,
 //! since a chain of operations may be as long as the function.
 
-use crate::carry::Carried;
+use crate::carry::CarriedOutcomes;
 use crate::keep::MAX_SHALLOW_NODES;
 use crate::level::Level;
 use crate::pair::{Analyzed, VersionPair};
@@ -78,17 +78,17 @@ enum Attempt {
 /// The outcome for one node: the index of its expression, or `None` if there is none.
 pub(crate) type FoundExpr = Option<u32>;
 
-/// The outcome for a node, and the lowest level at which it may be another: a rule applies there that
-/// the search did not have. The highest level if there is none.
+/// The outcome for a node, and the lowest level at which it may be another: a rule applies there
+/// that the search did not have. The highest level if there is none.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Settled {
+pub(crate) struct SettledNode {
     found: FoundExpr,
     lacks: Level,
 }
 
-impl Default for Settled {
-    fn default() -> Settled {
-        Settled { found: None, lacks: Level::Avail }
+impl Default for SettledNode {
+    fn default() -> SettledNode {
+        SettledNode { found: None, lacks: Level::Avail }
     }
 }
 
@@ -102,9 +102,9 @@ pub(crate) struct Deriver<'a, 'v> {
     pub(crate) q: &'a Analyzed<'v>,
     pub(crate) level: Level,
     pub(crate) exprs: Vec<Expr>,
-    pub(crate) wanted: Scratch<Settled>,
-    rest: Scratch<Settled>,
-    read: Scratch<Settled>,
+    pub(crate) wanted: Scratch<SettledNode>,
+    rest: Scratch<SettledNode>,
+    read: Scratch<SettledNode>,
     /// Values that the entry at hand keeps, and so may read.
     kept: Scratch<bool>,
     /// Wanted values whose search stopped at [`MAX_VISITS`].
@@ -118,10 +118,10 @@ pub(crate) struct Deriver<'a, 'v> {
     forced: Scratch<Option<Value>>,
     /// Nodes that the search for kept values may still look at from this source point.
     nodes_left: usize,
-    /// As [`Settled::lacks`], for the whole search since it came to the source point or the level.
+    /// As [`SettledNode::lacks`], for the whole search since it came to the source point or the level.
     lacks: Cell<Level>,
-    pub(crate) carried: Carried,
-    /// As [`Settled::lacks`], for the attempt at hand.
+    pub(crate) carried: CarriedOutcomes,
+    /// As [`SettledNode::lacks`], for the attempt at hand.
     node_lacks: Cell<Level>,
     /// Expressions that the current tally has counted.
     tallied: Scratch<bool>,
@@ -154,7 +154,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
             forced: Scratch::new(),
             nodes_left: 0,
             lacks: Cell::new(Level::Avail),
-            carried: Carried::default(),
+            carried: CarriedOutcomes::default(),
             node_lacks: Cell::new(Level::Avail),
             tallied: Scratch::new(),
             stack: Vec::new(),
@@ -331,7 +331,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
                         if let SearchNode::Wanted(value) = top {
                             self.note_dependencies(value);
                         }
-                        self.settle(top, Settled { found, lacks });
+                        self.settle(top, SettledNode { found, lacks });
                     }
                     Err(first) => {
                         // `attempt` starts over when the node is on top again, with one more
@@ -353,7 +353,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
         let is_as_is = self.is_as_is(here, node);
         if is_as_is && self.known(node).is_none() {
             let found = Some(self.push(Expr::Source(value)));
-            self.settle(node, Settled { found, ..Settled::default() });
+            self.settle(node, SettledNode { found, ..SettledNode::default() });
         }
         is_as_is
     }
@@ -374,7 +374,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
         Some(settled.found)
     }
 
-    fn settled(&self, node: SearchNode) -> Option<Settled> {
+    fn settled(&self, node: SearchNode) -> Option<SettledNode> {
         let settled = match node {
             SearchNode::Wanted(value) => self.wanted.get(value.as_u32() as usize),
             SearchNode::Rest(index) => self.rest.get(index as usize),
@@ -384,7 +384,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
         settled.filter(|s| self.level < s.lacks || s.lacks == Level::Avail)
     }
 
-    fn settle(&mut self, node: SearchNode, outcome: Settled) {
+    fn settle(&mut self, node: SearchNode, outcome: SettledNode) {
         match node {
             SearchNode::Wanted(value) => self.wanted.set(value.as_u32() as usize, outcome),
             SearchNode::Rest(index) => self.rest.set(index as usize, outcome),
