@@ -9,16 +9,15 @@
 //! Every rule leads to values defined strictly above, so the search ends. It keeps its own stack,
 //! since a chain of operations may be as long as the function.
 
-use crate::facts::Facts;
+use crate::carry::CarriedOutcomes;
 use crate::keep::MAX_SHALLOW_NODES;
 use crate::level::Level;
-use crate::pair::{Analyzed, VersionPair, members};
-use crate::paths::may_be_taken;
-use crate::reason::{Obstacle, Reason};
+use crate::pair::{Analyzed, VersionPair};
 use crate::scratch::Scratch;
 use crate::source::{Here, SourcePoint};
-use ir::{Effects, Function, Inst, Type, Value, ValueDef};
+use ir::{Inst, Type, Value};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 /// Nodes visited in search of one value before the search gives it up; an entry can still keep it.
@@ -28,11 +27,7 @@ const MAX_VISITS: usize = 256;
 
 /// Nodes visited in vain from one source point, over all its landing points, before the search
 /// tries no more. At the end of a long chain, each landing point would cost as much again.
-const MAX_IN_VAIN: usize = 8 * MAX_VISITS;
-
-/// Members of a class tried for one value. Classes are small, except those of constants, and a
-/// constant is as cheap to make anew.
-const MAX_MEMBERS: usize = 16;
+pub(crate) const MAX_IN_VAIN: usize = 8 * MAX_VISITS;
 
 /// An expression over values of the source version.
 #[derive(Clone, Debug)]
@@ -80,69 +75,26 @@ enum Attempt {
     Execute { inst: Inst, in_source: bool, args: SmallVec<[SearchNode; 3]> },
 }
 
-/// The knowledge about a wanted value that is the same at every source point and level.
-#[derive(Debug)]
-pub(crate) struct KnownValue {
-    /// The other members of its class, nearest first.
-    members: SmallVec<[Value; 4]>,
-    /// The constant of its class.
-    constant: Option<(Type, u64)>,
-    /// If it is a parameter: the member that all its incoming values share.
-    shared: Option<Value>,
-}
-
-impl KnownValue {
-    /// The knowledge about `value` of `q`, for entries from `p`.
-    pub(crate) fn new(
-        facts: &Facts,
-        p: &Analyzed<'_>,
-        q: &Analyzed<'_>,
-        value: Value,
-    ) -> KnownValue {
-        let members = members(facts, p, q, value).into_iter().filter(|m| *m != value);
-        KnownValue {
-            members: members.take(MAX_MEMBERS).collect(),
-            constant: facts.constant(value, q.side),
-            shared: shared_member(facts, q, value),
-        }
-    }
-}
-
-/// Rule 3: the member of the classes of all incoming values of a parameter that dominates its
-/// block.
-fn shared_member(facts: &Facts, q: &Analyzed<'_>, value: Value) -> Option<Value> {
-    let ValueDef::Param(block, index) = q.f.value_def(value) else { return None };
-    let f: &Function = q.f;
-    let mut incoming = f
-        .predecessors(block)
-        .iter()
-        // Edges that no run takes bring nothing. Counting them, a parameter whose other
-        // predecessor the log removed would lose its only equation.
-        .filter(|e| may_be_taken(f, &q.cfg, facts, **e))
-        .map(|e| f.target(*e).args[index as usize])
-        .filter(|v| *v != value);
-    let first = incoming.next()?;
-    // The intersection of the chains of all incoming values, nearest member first.
-    let mut shared: SmallVec<[Value; 4]> = SmallVec::new();
-    shared.push(first);
-    shared.extend(facts.chain(first, q.side));
-    for other in incoming {
-        let chain = facts.chain(other, q.side);
-        shared.retain(|m| *m == other || chain.contains(m));
-    }
-    // Only a member above the block. Around a loop, a parameter or an instruction of the block
-    // itself may hold the last iteration's contents.
-    let above = |m: &Value| {
-        f.has_value(*m) && f.value_block(*m) != block && q.dom.dominates(f.value_block(*m), block)
-    };
-    shared.into_iter().find(above)
-}
-
 /// The outcome for one node: the index of its expression, or `None` if there is none.
 pub(crate) type FoundExpr = Option<u32>;
 
+/// The outcome for a node, and the lowest level at which it may be another: a rule applies there
+/// that the search did not have. The highest level if there is none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SettledNode {
+    found: FoundExpr,
+    lacks: Level,
+}
+
+impl Default for SettledNode {
+    fn default() -> SettledNode {
+        SettledNode { found: None, lacks: Level::Avail }
+    }
+}
+
 /// The search at one source point. Outcomes carry over from one landing point to the next: they
-/// depend on the source version's values, not on where the entry lands.
+/// depend on the source version's values, not on where the entry lands. Many carry over to the next
+/// source point ([`crate::carry`]).
 #[derive(Debug)]
 pub(crate) struct Deriver<'a, 'v> {
     pub(crate) pair: &'a VersionPair<'v>,
@@ -150,24 +102,33 @@ pub(crate) struct Deriver<'a, 'v> {
     pub(crate) q: &'a Analyzed<'v>,
     pub(crate) level: Level,
     pub(crate) exprs: Vec<Expr>,
-    wanted: Scratch<FoundExpr>,
-    rest: Scratch<FoundExpr>,
-    read: Scratch<FoundExpr>,
+    pub(crate) wanted: Scratch<SettledNode>,
+    rest: Scratch<SettledNode>,
+    read: Scratch<SettledNode>,
     /// Values that the entry at hand keeps, and so may read.
     kept: Scratch<bool>,
     /// Wanted values whose search stopped at [`MAX_VISITS`].
-    cut_off: Scratch<bool>,
+    pub(crate) cut_off: Scratch<bool>,
+    /// Whether a search stopped there. Outcomes then depend on the order of the questions.
+    is_cut_off: bool,
     /// Values given up: no set of kept values gives them from this source point, or the search for
     /// one stopped at its limit. `true` for those of the first kind.
     given_up: Scratch<bool>,
+    /// By wanted value: the answer of [`Deriver::forced`].
+    forced: Scratch<Option<Value>>,
     /// Nodes that the search for kept values may still look at from this source point.
     nodes_left: usize,
+    /// As [`SettledNode::lacks`], for the whole search since it came to the source point or the level.
+    lacks: Cell<Level>,
+    pub(crate) carried: CarriedOutcomes,
+    /// As [`SettledNode::lacks`], for the attempt at hand.
+    node_lacks: Cell<Level>,
     /// Expressions that the current tally has counted.
     tallied: Scratch<bool>,
     stack: Vec<SearchNode>,
     visits: usize,
     /// Nodes visited in search of values that turned out lost, from this source point.
-    in_vain: usize,
+    pub(crate) in_vain: usize,
 }
 
 impl<'a, 'v> Deriver<'a, 'v> {
@@ -188,8 +149,13 @@ impl<'a, 'v> Deriver<'a, 'v> {
             read: Scratch::new(),
             kept: Scratch::new(),
             cut_off: Scratch::new(),
+            is_cut_off: false,
             given_up: Scratch::new(),
+            forced: Scratch::new(),
             nodes_left: 0,
+            lacks: Cell::new(Level::Avail),
+            carried: CarriedOutcomes::default(),
+            node_lacks: Cell::new(Level::Avail),
             tallied: Scratch::new(),
             stack: Vec::new(),
             visits: 0,
@@ -197,19 +163,53 @@ impl<'a, 'v> Deriver<'a, 'v> {
         }
     }
 
-    /// Forgets the source point: outcomes, values given up, and budgets. Call it before the first
-    /// question at another source point.
-    pub(crate) fn leave(&mut self) {
+    /// Forgets the values given up, and renews the budgets, for another search.
+    pub(crate) fn renew_budgets(&mut self) {
         self.given_up.clear();
+        self.forced.clear();
+        self.lacks.set(Level::Avail);
         self.nodes_left = MAX_SHALLOW_NODES;
         self.in_vain = 0;
-        self.restart();
     }
 
     /// Whether the search from this source point has used up its budget: another landing point is
     /// not worth trying.
     pub(crate) fn is_spent(&self) -> bool {
         self.in_vain > MAX_IN_VAIN
+    }
+
+    /// Whether a search at another level, from the same source point to the same landing points,
+    /// would have met the same alternatives, and so has the same result. Not for
+    /// [`Level::Empty`], nor for kept values.
+    pub(crate) fn is_same_at(&self, level: Level) -> bool {
+        (Level::Live..Level::Avail).contains(&self.level)
+            && (self.level..self.lacks.get()).contains(&level)
+    }
+
+    /// Notes that a rule of a level applies.
+    fn note(&self, level: Level) {
+        if self.level < level {
+            self.lacks.set(self.lacks.get().min(level));
+            self.node_lacks.set(self.node_lacks.get().min(level));
+        }
+    }
+
+    /// Whether a search stopped at its limit of visits since the last restart. If not, outcomes do
+    /// not depend on the order of the questions.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.is_cut_off
+    }
+
+    /// The nodes left in the budget of the search for kept values.
+    pub(crate) fn nodes_left(&self) -> usize {
+        self.nodes_left
+    }
+
+    /// Takes this many nodes from that budget; `false`, and takes none, unless some remain.
+    pub(crate) fn spend_all(&mut self, nodes: usize) -> bool {
+        let remain = self.nodes_left > nodes;
+        self.nodes_left -= if remain { nodes } else { 0 };
+        remain
     }
 
     /// Takes one node from the budget of the search for kept values; `false` when none is left.
@@ -243,10 +243,12 @@ impl<'a, 'v> Deriver<'a, 'v> {
     /// Forgets outcomes and kept values, for another set of kept values at the same source point.
     pub(crate) fn restart(&mut self) {
         self.exprs.clear();
+        self.carried.clear();
         self.wanted.clear();
         self.rest.clear();
         self.read.clear();
         self.cut_off.clear();
+        self.is_cut_off = false;
         self.kept.clear();
         self.visits = 0;
     }
@@ -258,6 +260,10 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// The expression for a value from the values that may be read, or `None`.
     pub(crate) fn derive(&mut self, here: &SourcePoint, value: Value) -> FoundExpr {
+        // Most values were asked for at another landing point before.
+        if let Some(known) = self.consult(SearchNode::Wanted(value)) {
+            return known;
+        }
         let outcome = self.outcome_of(here, SearchNode::Wanted(value));
         // Only failures count toward the budget. All landing points that need an expression share
         // it once it is found.
@@ -269,7 +275,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// Whether the search has already found that a value is lost.
     pub(crate) fn is_lost(&self, value: Value) -> bool {
-        self.known(SearchNode::Wanted(value)) == Some(None)
+        self.consult(SearchNode::Wanted(value)) == Some(None)
     }
 
     /// The number of operations in these expressions, each counted once, and the values they read,
@@ -315,11 +321,18 @@ impl<'a, 'v> Deriver<'a, 'v> {
                 // again. They may be too pessimistic for a node that another order of search would
                 // reach sooner.
                 let is_over = self.visits > MAX_VISITS;
+                self.is_cut_off |= is_over;
                 if let (true, SearchNode::Wanted(value)) = (is_over, top) {
                     self.cut_off.set(value.as_u32() as usize, true);
                 }
                 match if is_over { Ok(None) } else { self.attempt(here, top) } {
-                    Ok(outcome) => self.settle(top, outcome),
+                    Ok(found) => {
+                        let lacks = self.node_lacks.get();
+                        if let SearchNode::Wanted(value) = top {
+                            self.note_dependencies(value);
+                        }
+                        self.settle(top, SettledNode { found, lacks });
+                    }
                     Err(first) => {
                         // `attempt` starts over when the node is on top again, with one more
                         // operand known. A node has few alternatives, each of few operands, so the
@@ -339,8 +352,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
         let SearchNode::Wanted(value) = node else { return false };
         let is_as_is = self.is_as_is(here, node);
         if is_as_is && self.known(node).is_none() {
-            let outcome = Some(self.push(Expr::Source(value)));
-            self.settle(node, outcome);
+            let found = Some(self.push(Expr::Source(value)));
+            self.settle(node, SettledNode { found, ..SettledNode::default() });
         }
         is_as_is
     }
@@ -350,15 +363,28 @@ impl<'a, 'v> Deriver<'a, 'v> {
         matches!(node, SearchNode::Wanted(value) if here.reads_itself(self.p, value))
     }
 
-    fn known(&self, node: SearchNode) -> Option<FoundExpr> {
-        match node {
+    pub(crate) fn known(&self, node: SearchNode) -> Option<FoundExpr> {
+        self.settled(node).map(|settled| settled.found)
+    }
+
+    /// As [`Deriver::known`], for an outcome that the result of the search then depends on.
+    fn consult(&self, node: SearchNode) -> Option<FoundExpr> {
+        let settled = self.settled(node)?;
+        self.note(settled.lacks);
+        Some(settled.found)
+    }
+
+    fn settled(&self, node: SearchNode) -> Option<SettledNode> {
+        let settled = match node {
             SearchNode::Wanted(value) => self.wanted.get(value.as_u32() as usize),
             SearchNode::Rest(index) => self.rest.get(index as usize),
             SearchNode::Here(value) => self.read.get(value.as_u32() as usize),
-        }
+        };
+        // `avail` adds kept values alone, and those forget all outcomes ([`Deriver::restart`]).
+        settled.filter(|s| self.level < s.lacks || s.lacks == Level::Avail)
     }
 
-    fn settle(&mut self, node: SearchNode, outcome: FoundExpr) {
+    fn settle(&mut self, node: SearchNode, outcome: SettledNode) {
         match node {
             SearchNode::Wanted(value) => self.wanted.set(value.as_u32() as usize, outcome),
             SearchNode::Rest(index) => self.rest.set(index as usize, outcome),
@@ -368,6 +394,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// Tries the alternatives to compute a node in order. `Err` names a node to evaluate first.
     fn attempt(&mut self, here: &SourcePoint, node: SearchNode) -> Result<FoundExpr, SearchNode> {
+        self.node_lacks.set(Level::Avail);
         // The value itself is kept, or an argument. It spares the list of alternatives.
         if let SearchNode::Wanted(value) = node
             && self.has_itself(here, value)
@@ -384,14 +411,14 @@ impl<'a, 'v> Deriver<'a, 'v> {
                 ControlFlow::Break(Ok(Attempt::New(Expr::Constant { ty, bits })))
             }
             // A lost one falls through to the next alternative.
-            Alternative::Same(other) => match self.known(other) {
+            Alternative::Same(other) => match self.consult(other) {
                 None => ControlFlow::Break(Err(other)),
                 Some(Some(expr)) => ControlFlow::Break(Ok(Attempt::Known(expr))),
                 Some(None) => ControlFlow::Continue(()),
             },
             Alternative::Execute { inst, in_source, args } => {
                 for arg in &args {
-                    match self.known(*arg) {
+                    match self.consult(*arg) {
                         None if self.is_as_is(here, *arg) => {}
                         None => return ControlFlow::Break(Err(*arg)),
                         Some(Some(_)) => {}
@@ -433,6 +460,26 @@ impl<'a, 'v> Deriver<'a, 'v> {
         alternatives
     }
 
+    /// The value that an entry must keep to have a wanted value which is lost: nothing else gives
+    /// it. `None` if the value can be computed from others.
+    pub(crate) fn forced(&mut self, here: &SourcePoint, value: Value) -> Option<Value> {
+        if let Some(known) = self.forced.get(value.as_u32() as usize) {
+            return known;
+        }
+        let mut first = None;
+        let computed =
+            self.each_alternative(here, SearchNode::Wanted(value), false, |found| match found {
+                Alternative::Read(value) => {
+                    first.get_or_insert(value);
+                    ControlFlow::Continue(())
+                }
+                _ => ControlFlow::Break(()),
+            });
+        let forced = first.filter(|_| computed.is_none());
+        self.forced.set(value.as_u32() as usize, forced);
+        forced
+    }
+
     /// Calls `visit` for the alternatives to compute a node, cheapest first, until it breaks. With
     /// `readable`, some alternatives to read values that this entry may not read are left out.
     fn each_alternative<T>(
@@ -467,7 +514,12 @@ impl<'a, 'v> Deriver<'a, 'v> {
             return Some(found);
         }
         let known = self.pair.known_of(self.q.side, value);
-        if self.level >= Level::Alias {
+        if self.level < Level::Alias {
+            let adds = |member: &Value| alternative_of(*member).is_some();
+            if known.constant.is_some() || known.members.iter().any(adds) {
+                self.note(Level::Alias);
+            }
+        } else {
             for member in &known.members {
                 if let ControlFlow::Break(found) = visit(alternative_of(*member)) {
                     return Some(found);
@@ -489,8 +541,16 @@ impl<'a, 'v> Deriver<'a, 'v> {
     /// Whether this entry may read a value that is available at the source point.
     pub(crate) fn may_read(&self, here: &SourcePoint, value: Value) -> bool {
         here.is_live(value)
-            || (self.level >= Level::LiveE && self.p.is_argument(value))
+            || self.reads_argument(value)
             || self.kept.get(value.as_u32() as usize).is_some()
+    }
+
+    fn reads_argument(&self, value: Value) -> bool {
+        let is_argument = self.p.is_argument(value);
+        if is_argument {
+            self.note(Level::LiveE);
+        }
+        is_argument && self.level >= Level::LiveE
     }
 
     fn has_itself(&self, here: &SourcePoint, value: Value) -> bool {
@@ -500,7 +560,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     /// Rule 2: executes the operation that defines the value again. The operation dominates the
     /// landing point, like every value asked for here, so the target version has executed it. By
     /// the trap rule ([`crate::traps`]) so has the source version, and it cannot newly trap.
-    fn executed_again(&self, value: Value) -> Option<Alternative> {
+    pub(crate) fn executed_again(&self, value: Value) -> Option<Alternative> {
         if self.level < Level::Live {
             return None;
         }
@@ -517,78 +577,14 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// Rule 3: replaces a parameter by a member that all its incoming values share and that
     /// dominates its block.
-    fn parameter(&self, value: Value) -> Option<Alternative> {
-        if self.level < Level::LiveE {
-            return None;
-        }
-        let member = self.pair.known_of(self.q.side, value).shared;
-        member.map(|m| Alternative::Same(SearchNode::Wanted(m)))
+    pub(crate) fn parameter(&self, value: Value) -> Option<Alternative> {
+        let member = self.pair.known_of(self.q.side, value).shared?;
+        self.note(Level::LiveE);
+        (self.level >= Level::LiveE).then_some(Alternative::Same(SearchNode::Wanted(member)))
     }
 
     fn push(&mut self, expr: Expr) -> u32 {
         self.exprs.push(expr);
         (self.exprs.len() - 1) as u32
-    }
-
-    /// Why the search found a value lost. Follows operands down to a value that no rule derives
-    /// from others, or whose search stopped at the limit. In the second case the reason is the
-    /// limit: the value may be derivable.
-    pub(crate) fn explain(&self, here: &SourcePoint, value: Value) -> Obstacle {
-        self.trace(here, value, |v| self.cut_off.get(v.as_u32() as usize).is_some())
-    }
-
-    /// Why no set of kept values gives a value. Follows operands as [`Deriver::explain`] does, but
-    /// the limit of visits does not count: the search for kept values has gone on behind it
-    /// (`a_long_chain_is_lost_for_the_read_at_its_end`).
-    pub(crate) fn explain_hopeless(&self, here: &SourcePoint, value: Value) -> Obstacle {
-        self.trace(here, value, |_| false)
-    }
-
-    fn trace(
-        &self,
-        here: &SourcePoint,
-        mut value: Value,
-        is_cut_off: impl Fn(Value) -> bool,
-    ) -> Obstacle {
-        loop {
-            if is_cut_off(value) {
-                return Obstacle { value: Some(value), ..Obstacle::new(Reason::TooLong) };
-            }
-            let alternative = self.executed_again(value).or_else(|| self.parameter(value));
-            let missing = match &alternative {
-                Some(Alternative::Execute { args, .. }) => {
-                    // `known` is `Some(None)` for an operand that the search found lost. One
-                    // exists, or else the value would have an expression.
-                    args.iter().copied().find(|n| self.known(*n) == Some(None))
-                }
-                Some(Alternative::Same(node)) => Some(*node),
-                _ => None,
-            };
-            match missing {
-                Some(SearchNode::Wanted(next)) => value = next,
-                _ => {
-                    return Obstacle {
-                        reason: self.lost_because(here, value),
-                        value: Some(value),
-                        inst: None,
-                    };
-                }
-            }
-        }
-    }
-
-    fn lost_because(&self, here: &SourcePoint, value: Value) -> Reason {
-        if here.alternative_of(self.p, value).is_some() {
-            return Reason::NotLive;
-        }
-        let Some(inst) = self.q.f.defining_inst(value) else { return Reason::Parameter };
-        let effects = self.q.f.inst(inst).opcode.effects();
-        if effects.has(Effects::TRACED) {
-            Reason::Call
-        } else if effects.has(Effects::READS) {
-            Reason::Load
-        } else {
-            Reason::Unavailable
-        }
     }
 }

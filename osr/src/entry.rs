@@ -1,7 +1,7 @@
 //! One entry, from one source point to one landing point: its derivation, its cost, its code.
 
 use crate::derive::{Deriver, Expr};
-use crate::keep::kept_values;
+use crate::keep::{forced_values, kept_values};
 use crate::pair::Analyzed;
 use crate::reason::{Obstacle, Reason};
 use crate::source::SourcePoint;
@@ -64,6 +64,25 @@ impl<'g> EntryGoal<'g> {
         }
     }
 
+    /// The values that an entry reads, ascending: these, and those that it copies to their own ids.
+    fn required(&self, mut read: SmallVec<[Value; 16]>) -> Vec<Value> {
+        read.sort_unstable();
+        read.dedup();
+        let mut required = Vec::with_capacity(self.needed.len() - self.odd.len() + read.len());
+        let (mut read, mut odd) = (read.into_iter().peekable(), self.odd.iter().peekable());
+        for value in self.needed {
+            if odd.next_if_eq(&value).is_none() {
+                while let Some(less) = read.next_if(|read| read < value) {
+                    required.push(less);
+                }
+                read.next_if_eq(value);
+                required.push(*value);
+            }
+        }
+        required.extend(read);
+        required
+    }
+
     /// The odd values, followed by the operands of the replayed writes.
     fn wanted(&self, q: &Function) -> impl Iterator<Item = Value> {
         let written = self.replays.iter().flat_map(move |i| q.inst(*i).args.iter().copied());
@@ -94,28 +113,70 @@ pub(crate) fn derive(
     Ok(())
 }
 
-/// Derives every value that an entry needs. `deriver` keeps nothing and finds the values that are
-/// lost; `keeper` then reads the values that have to be kept.
-pub(crate) fn derive_keeping(
-    (deriver, keeper): (&mut Deriver<'_, '_>, &mut Deriver<'_, '_>),
+/// Values that an entry needs and that are lost, some more than once.
+pub(crate) type LostValues = SmallVec<[Value; 8]>;
+
+/// The search for kept values at one landing point. The next landing point often loses the same
+/// values.
+#[derive(Debug, Default)]
+pub(crate) struct LastKept {
+    /// The lost values; `None` before the first landing point.
+    lost: Option<LostValues>,
+    /// The nodes that the search has looked at.
+    nodes: usize,
+}
+
+/// The values that an entry needs and that cannot be had without keeping a value.
+pub(crate) fn lost_values(
+    deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,
     goal: &EntryGoal<'_>,
+) -> LostValues {
+    goal.wanted(deriver.q.f).filter(|v| deriver.derive(here, *v).is_none()).collect()
+}
+
+/// A cost that no entry undercuts that keeps values to provide these lost ones.
+pub(crate) fn least_keeping_cost(
+    deriver: &mut Deriver<'_, '_>,
+    here: &SourcePoint,
+    goal: &EntryGoal<'_>,
+    lost: &LostValues,
+) -> DerivationCost {
+    let forced = forced_values(deriver, here, lost).len();
+    // A kept value may be provided under its own id, at no further cost.
+    let (_, _, size) = goal.least_cost();
+    (forced, 0, size.saturating_sub(forced))
+}
+
+/// Derives every value that an entry needs. `deriver` keeps nothing and has found the values that
+/// are lost; `keeper` then reads the values that have to be kept. `last` tells of the last landing
+/// point tried from the same source point.
+pub(crate) fn derive_keeping(
+    (deriver, keeper): (&mut Deriver<'_, '_>, &mut Deriver<'_, '_>),
+    (here, last): (&SourcePoint, &mut LastKept),
+    (goal, lost): (&EntryGoal<'_>, LostValues),
     derived: &mut Derivation,
 ) -> Result<(), Obstacle> {
     derived.clear();
     let q = deriver.q.f;
-    let lost: SmallVec<[Value; 8]> =
-        goal.wanted(q).filter(|v| deriver.derive(here, *v).is_none()).collect();
-    let kept = match lost.is_empty() {
-        true => BTreeSet::new(),
-        false => {
-            kept_values(deriver, here, &lost).ok_or_else(|| unkeepable(deriver, here, &lost))?
-        }
-    };
-    // The keeper's outcomes belong to another set of kept values: that of the last landing point.
-    // With a stale outcome this entry would read, and so keep, values of the last set.
-    keeper.restart();
-    kept.iter().for_each(|v| keeper.keep(*v));
+    // For the same lost values the search would look at the same nodes and find the same set, if
+    // its budget suffices. An outcome of a keeper that was cut off depends on earlier questions.
+    let is_same = last.lost.as_ref() == Some(&lost) && !keeper.is_cut_off();
+    if !is_same || !deriver.spend_all(last.nodes) {
+        last.lost = None;
+        let nodes = deriver.nodes_left();
+        let kept = match lost.is_empty() {
+            true => BTreeSet::new(),
+            false => {
+                kept_values(deriver, here, &lost).ok_or_else(|| unkeepable(deriver, here, &lost))?
+            }
+        };
+        // The keeper's outcomes belong to another set of kept values: that of the last landing
+        // point. With a stale outcome this entry would read, and so keep, values of the last set.
+        keeper.restart();
+        kept.iter().for_each(|v| keeper.keep(*v));
+        *last = LastKept { nodes: nodes - deriver.nodes_left(), lost: Some(lost) };
+    }
     for value in goal.wanted(q) {
         derived.push(keeper.derive(here, value).ok_or_else(|| keeper.explain(here, value))?);
     }
@@ -168,26 +229,24 @@ pub(crate) fn changed<'d>(
         .map(|(value, _)| *value)
 }
 
-/// Makes the entry of a derivation.
+/// Makes the entry of a derivation with this cost.
 pub(crate) fn assemble(
     deriver: &Deriver<'_, '_>,
     here: &SourcePoint,
-    goal: &EntryGoal<'_>,
+    (goal, size): (&EntryGoal<'_>, usize),
     derived: &Derivation,
 ) -> Entry {
     let EntryGoal { target, needed, odd, replays } = goal;
     let done = vec![None; deriver.exprs.len()];
-    let mut emitter = StepEmitter { deriver, done, steps: Vec::new(), requires: Vec::new() };
-    let (mut assigns, mut own) = (Vec::with_capacity(needed.len()), Vec::new());
-    own.reserve_exact(needed.len() - odd.len());
+    let copies = changed(deriver, goal, derived).count();
+    let steps = Vec::with_capacity(size.saturating_sub(replays.len() + copies));
+    let mut emitter = StepEmitter { deriver, done, steps, requires: SmallVec::new() };
+    let mut assigns = Vec::with_capacity(needed.len());
     let mut changed = odd.iter().zip(derived).peekable();
     for value in *needed {
         let from = match changed.next_if(|(odd, _)| *odd == value) {
             Some((_, expr)) => emitter.emit(*expr),
-            None => {
-                own.push(*value);
-                Operand::Source(*value)
-            }
+            None => Operand::Source(*value),
         };
         assigns.push(Assign { value: *value, from });
     }
@@ -200,13 +259,8 @@ pub(crate) fn assemble(
         Replay { inst: *inst, opcode: data.opcode, ty: data.ty, imm: data.imm, args }
     });
     let replays = replays.collect();
-    let StepEmitter { steps, mut requires, .. } = emitter;
-    // The values left as they are ascend already: the stable sort merges two runs.
-    requires.sort_unstable();
-    own.append(&mut requires);
-    own.sort();
-    own.dedup();
-    let requires = own;
+    let StepEmitter { steps, requires, .. } = emitter;
+    let requires = goal.required(requires);
     // An entry keeps every value that it reads and that is not live, whichever rule chose it.
     // Arguments that `live_e` reads are among them.
     let is_kept = |v: &Value| !here.is_live(*v);
@@ -220,7 +274,7 @@ struct StepEmitter<'a, 'b, 'v> {
     /// By expression: the operand that holds its result, once emitted.
     done: Vec<Option<Operand>>,
     steps: Vec<Step>,
-    requires: Vec<Value>,
+    requires: SmallVec<[Value; 16]>,
 }
 
 impl StepEmitter<'_, '_, '_> {

@@ -63,7 +63,12 @@ pub(crate) fn kept_values(
     let greedy = shallow.topmost(wanted)?;
     // A single value cannot be improved on. Neither can values that have no operands to cut
     // instead.
-    if greedy.len() < 2 || !shallow.parts.iter().any(|p| p.cut.is_some() && p.computable) {
+    let is_least =
+        |deriver: &mut Deriver<'_, '_>| greedy.len() == forced_values(deriver, here, wanted).len();
+    if greedy.len() < 2
+        || !shallow.parts.iter().any(|p| p.cut.is_some() && p.computable)
+        || is_least(deriver)
+    {
         return Some(greedy);
     }
     // The flow is exact only for the alternatives chosen, so the greedy set may be the smaller one.
@@ -72,6 +77,19 @@ pub(crate) fn kept_values(
         Some(cut) if cut.len() < greedy.len() => Some(cut),
         _ => Some(greedy),
     }
+}
+
+/// The values that each set of kept values holds which gives these lost values.
+pub(crate) fn forced_values(
+    deriver: &mut Deriver<'_, '_>,
+    here: &SourcePoint,
+    lost: &[Value],
+) -> SmallVec<[Value; 8]> {
+    let mut forced: SmallVec<[Value; 8]> =
+        lost.iter().filter_map(|value| deriver.forced(here, *value)).collect();
+    forced.sort_unstable();
+    forced.dedup();
+    forced
 }
 
 impl KeepGraph {

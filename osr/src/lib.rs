@@ -12,11 +12,14 @@
 //! [`VersionPair::correspondence`], and the checker trusts neither the certificate nor this crate.
 //! Engines that compile versions find the code on both sides of a transition in `resume`.
 
+mod carry;
 mod derive;
 mod entry;
+mod explain;
 mod facts;
 mod graph;
 mod keep;
+mod known;
 mod level;
 mod live;
 mod pair;

@@ -1,7 +1,7 @@
 //! Two versions of a function, with the analyses that their mappings share.
 
-use crate::derive::KnownValue;
 use crate::facts::Facts;
+use crate::known::KnownValue;
 use crate::paths::Paths;
 use crate::stores::LoneWrites;
 use crate::traps::Traps;

@@ -32,6 +32,13 @@ impl<T: Copy + Default> Scratch<T> {
         self.entries.get(index).filter(|(epoch, _)| *epoch == self.epoch).map(|(_, value)| *value)
     }
 
+    /// Removes an entry.
+    pub(crate) fn unset(&mut self, index: usize) {
+        if let Some((epoch, _)) = self.entries.get_mut(index) {
+            *epoch = 0;
+        }
+    }
+
     pub(crate) fn set(&mut self, index: usize, value: T) {
         if self.entries.len() <= index {
             self.entries.resize(index + 1, (0, T::default()));

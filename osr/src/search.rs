@@ -2,7 +2,7 @@
 //! point and its compensation code.
 
 use crate::derive::Deriver;
-use crate::entry::{self, Derivation, DerivationCost, EntryGoal};
+use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept};
 use crate::level::Level;
 use crate::live::LiveTable;
 use crate::pair::{Analyzed, VersionPair, members};
@@ -82,36 +82,44 @@ pub(crate) fn first_round(searches: &mut [Search<'_, '_>], live: &LiveTable, nee
                 .iter_mut()
                 .for_each(|search| search.mapping.insert_shared(point, entry.clone())),
             Ok(LandingPlan::Landings(goals, barred)) => {
-                let mut below: Option<(Level, Option<Arc<Entry>>)> = None;
-                for search in searches.iter_mut() {
-                    // `avail` adds only kept values to `alias`, and an entry that keeps nothing
-                    // beats any that keeps a value. Between other levels an entry may become
-                    // cheaper.
-                    let keeps = |(level, _): &&(Level, _)| {
-                        *level == Level::Alias && search.deriver.level == Level::Avail
-                    };
-                    let found = match below.as_ref().filter(keeps) {
-                        Some((_, Some(entry))) => Ok(entry.clone()),
-                        known => search.best_entry(
-                            &planner.here,
-                            &goals,
-                            barred.as_ref(),
-                            known.is_some(),
-                        ),
-                    };
-                    // Equal entries are shared: neither certifier nor checker looks at one twice.
-                    let found = found.map(|entry| match &below {
-                        Some((_, Some(below))) if *below == entry => below.clone(),
-                        _ => entry,
-                    });
-                    below = Some((search.deriver.level, found.as_ref().ok().cloned()));
-                    match found {
-                        Ok(entry) => search.mapping.insert_shared(point, entry),
-                        Err(why) => search.unmapped.push((point, why)),
-                    }
-                }
+                first_round_at(searches, point, (&planner.here, &goals, barred.as_ref()));
             }
         }
+    }
+}
+
+/// The first round at one point, with its landing points and the reason why others are barred.
+fn first_round_at(
+    searches: &mut [Search<'_, '_>],
+    point: Point,
+    (here, goals, barred): (&SourcePoint, &[EntryGoal<'_>], Option<&Obstacle>),
+) {
+    // The result of the level below, and the index of the search that found it.
+    let mut below: Option<(usize, Level, Result<Arc<Entry>, Obstacle>)> = None;
+    for index in 0..searches.len() {
+        let level = searches[index].deriver.level;
+        // `avail` adds only kept values to `alias`, and an entry that keeps nothing beats any that
+        // keeps a value. Between other levels an entry may become cheaper.
+        let keeps = |known: Level| known == Level::Alias && level == Level::Avail;
+        let (by, found) = match below.take() {
+            Some((by, _, found)) if searches[by].deriver.is_same_at(level) => (by, found),
+            Some((by, known, Ok(entry))) if keeps(known) => (by, Ok(entry)),
+            known => {
+                let is_lost = known.as_ref().is_some_and(|(_, known, _)| keeps(*known));
+                let found = searches[index].best_entry(here, goals, barred, is_lost);
+                // Equal entries are shared: neither certifier nor checker looks at one twice.
+                let found = match (known, found) {
+                    (Some((_, _, Ok(below))), Ok(entry)) if below == entry => Ok(below),
+                    (_, found) => found,
+                };
+                (index, found)
+            }
+        };
+        match &found {
+            Ok(entry) => searches[index].mapping.insert_shared(point, entry.clone()),
+            Err(why) => searches[index].unmapped.push((point, why.clone())),
+        }
+        below = Some((by, level, found));
     }
 }
 
@@ -194,8 +202,8 @@ impl<'a, 'v> Search<'a, 'v> {
 
     /// The cheapest entry from a point: fewest kept values, then fewest kept arguments, then
     /// shortest compensation code, then the point's own place, then the earliest landing point.
-    /// `barred` is the reason why other landing points are barred; `is_lost` says that every entry
-    /// is known to keep values.
+    /// `barred` is the reason why other landing points are barred. `is_lost` says that every
+    /// entry is known to keep values.
     fn best_entry(
         &mut self,
         here: &SourcePoint,
@@ -203,6 +211,9 @@ impl<'a, 'v> Search<'a, 'v> {
         barred: Option<&Obstacle>,
         is_lost: bool,
     ) -> Result<Arc<Entry>, Obstacle> {
+        // Outcomes of the deriver hold for one source point alone. With those of the last one,
+        // entries read values that are not available here.
+        self.deriver.come_to(here);
         let found = if is_lost { Err(None) } else { self.without_keeping(here, goals) };
         let found = if found.is_err() && self.deriver.level == Level::Avail {
             self.keeping(here, goals)
@@ -221,9 +232,6 @@ impl<'a, 'v> Search<'a, 'v> {
         here: &SourcePoint,
         goals: &[EntryGoal<'_>],
     ) -> Result<Entry, Option<Obstacle>> {
-        // Outcomes of the deriver hold for one source point alone. With those of the last one,
-        // entries read values that are not available here.
-        self.deriver.leave();
         let mut best: Option<(DerivationCost, usize, Derivation)> = None;
         let mut derived = Derivation::new();
         let mut obstacle = None;
@@ -259,8 +267,8 @@ impl<'a, 'v> Search<'a, 'v> {
                 }
             }
         }
-        let (_, at, derived) = best.ok_or(obstacle)?;
-        Ok(entry::assemble(&self.deriver, here, &goals[at], &derived))
+        let ((.., size), at, derived) = best.ok_or(obstacle)?;
+        Ok(entry::assemble(&self.deriver, here, (&goals[at], size), &derived))
     }
 
     /// The cheapest entry, with as many kept values as it takes, or the first obstacle.
@@ -269,19 +277,28 @@ impl<'a, 'v> Search<'a, 'v> {
         here: &SourcePoint,
         goals: &[EntryGoal<'_>],
     ) -> Result<Entry, Option<Obstacle>> {
-        self.deriver.leave();
+        self.deriver.go_on();
         let mut best: Option<(DerivationCost, Entry)> = None;
         let mut derived = Derivation::new();
         let mut obstacle = None;
+        let mut last = LastKept::default();
         for goal in goals {
             if self.deriver.is_spent() {
                 break;
             }
+            let lost = entry::lost_values(&mut self.deriver, here, goal);
+            // The search for kept values is dear, and the first landing point mostly the best.
+            if let Some((best, _)) = &best
+                && *best <= entry::least_keeping_cost(&mut self.deriver, here, goal, &lost)
+            {
+                continue;
+            }
             let derivers = (&mut self.deriver, &mut self.keeper);
-            match entry::derive_keeping(derivers, here, goal, &mut derived) {
+            match entry::derive_keeping(derivers, (here, &mut last), (goal, lost), &mut derived) {
                 Ok(()) => {
                     let cost = entry::cost(&mut self.keeper, here, goal, &derived);
                     if is_better(cost, best.as_ref().map(|(least, _)| *least)) {
+                        let goal = (goal, cost.2);
                         best = Some((cost, entry::assemble(&self.keeper, here, goal, &derived)));
                     }
                 }

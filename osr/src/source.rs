@@ -39,6 +39,7 @@ pub(crate) struct SourcePoint {
     /// `None` before the first point.
     point: Option<Point>,
     live: Scratch<bool>,
+    live_values: Vec<Value>,
     /// The first point of the last block on the path that another edge leads to as well.
     far: Option<Point>,
     bindings: BTreeMap<Value, Here>,
@@ -59,6 +60,8 @@ impl SourcePoint {
         self.bindings.clear();
         self.rest.clear();
         self.live.clear();
+        self.live_values.clear();
+        self.live_values.extend_from_slice(live);
         live.iter().for_each(|v| self.live.set(v.as_u32() as usize, true));
         let mut from = point.inst();
         for jump in jumps.iter() {
@@ -69,6 +72,11 @@ impl SourcePoint {
     /// Whether the path stays in the block of the point, so that nothing is bound on it.
     pub(crate) fn is_plain(&self) -> bool {
         self.bindings.is_empty() && self.far.is_none()
+    }
+
+    /// The values live at the source point, ascending.
+    pub(crate) fn live_values(&self) -> &[Value] {
+        &self.live_values
     }
 
     pub(crate) fn is_live(&self, value: Value) -> bool {
