@@ -2,8 +2,8 @@
 //!
 //! Neighbouring points want nearly the same values, and an entry of a large function may compute a
 //! hundred of them. Where the path from a point binds nothing, the outcome for a value depends on
-//! the point only by the values live there. So a change of liveness forgets the outcomes that depend
-//! on it, and no others.
+//! the point only by the values live there. So a change of liveness forgets the outcomes that
+//! depend on it, and no others.
 
 use crate::derive::{Deriver, MAX_IN_VAIN};
 use crate::level::Level;

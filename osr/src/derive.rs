@@ -118,7 +118,7 @@ pub(crate) struct Deriver<'a, 'v> {
     forced: Scratch<Option<Value>>,
     /// Nodes that the search for kept values may still look at from this source point.
     nodes_left: usize,
-    /// As [`SettledNode::lacks`], for the whole search since it came to the source point or the level.
+    /// As [`SettledNode::lacks`], for the whole search since it came to the source point.
     lacks: Cell<Level>,
     pub(crate) carried: CarriedOutcomes,
     /// As [`SettledNode::lacks`], for the attempt at hand.
