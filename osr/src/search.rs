@@ -117,7 +117,7 @@ fn first_round_at(
         };
         match &found {
             Ok(entry) => searches[index].mapping.insert_shared(point, entry.clone()),
-            Err(why) => searches[index].unmapped.push((point, why.clone())),
+            Err(why) => searches[index].unmapped.push((point, *why)),
         }
         below = Some((by, level, found));
     }
