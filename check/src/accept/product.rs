@@ -300,8 +300,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// paths. Example: `test(%p)` is entered with 1, from one block, and with `%x` from another. A
     /// pass has sent the first edge past the branch on `%p`, and made `%x` the condition. The path
     /// that ends at the branch binds the leaf of `%p` to the class of `%x`
-    /// (`a_branch_with_one_way_left_is_proved`). Each pair of paths to the anchor is asked, so
-    /// another one may bind something else in both versions alike.
+    /// (`a_branch_with_one_way_left_is_proved`). Each pair of paths to the anchor is asked.
+    /// Another pair may bind something else, in both versions alike.
     fn check_arrival(
         &self,
         start: Pair<Block>,

@@ -26,7 +26,7 @@
 //! traps before it reaches an unproved anchor does not execute it, and is not needed here: the law
 //! goes by edges, and leaves such points out. Three results come from all steps together: the
 //! pending traps, the blocks in which paths part, and the anchors that are met. All of them only
-//! grow with further steps, so the steps that this run does not take can be left out.
+//! grow with further steps. So leaving out the steps that this run does not take loses nothing.
 
 use super::checks::{Check, Finding};
 use super::product::ProductFailure;

@@ -315,7 +315,7 @@ fn joined(left: [&str; 2], join: [&str; 2]) -> Draft {
 fn memory_before_a_call_is_compared_on_each_path() {
     let write = "global_set.i32 @g, %x";
     let [pad, other] = ["%k = const.i32 0", "%l = const.i32 0"];
-    // The anchors are proved. The entry in the join stays undecided, because it compares the leaves.
+    // The anchors are proved. The entry in the join stays undecided: it compares the leaves.
     let same = judged(&joined([pad; 2], [other; 2]).done(Check::AnchorMemory, "nothing"));
     let failed: Vec<_> = same.iter().filter_map(|v| v.finding()).map(|f| f.check).collect();
     assert_eq!(failed, [Check::EntryMemory], "{same:?}");

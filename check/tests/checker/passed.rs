@@ -400,8 +400,8 @@ fn each_path_to_a_branch_is_asked_for_its_condition() {
 }
 
 /// `test` receives 1 from `entry`, and the parameter of `left` from there. The version after has no
-/// edge from `entry`, and `test` has no parameter. The leaf is there where the path starts, and not
-/// where it ends: in the version before, `left` does not dominate `test`.
+/// edge from `entry`, and `test` has no parameter. The version before has the leaf where the path
+/// starts, and not where it ends, because `left` does not dominate `test`.
 #[test]
 fn a_condition_is_compared_where_the_path_starts() {
     let before = "(%x: i32, %y: i32) -> i32 {\nentry:\n%k = const.i32 1\nbr_if %x, test(%k), right\n\

@@ -1,5 +1,5 @@
-//! Entries that several mappings share, or that follow one another: each is judged by itself, for
-//! its own facts and armed mappings.
+//! Entries that several mappings share, or that follow one another. The checker judges each by
+//! itself, for its own facts and armed mappings.
 
 use crate::wrong::{Draft, Wrong, step};
 use check::relate;

@@ -138,8 +138,8 @@ fn a_path_too_long_costs_one_way() {
     }
 }
 
-/// The version after has no way from `mid` to the branch whose condition differs, so no run through
-/// `mid` executes it there. In the version before, the way leads past the branch.
+/// The version after has no way from `mid` to the branch whose condition differs. No run through
+/// `mid` executes the branch there. In the version before, the way leads past the branch.
 #[test]
 fn each_version_loses_the_entries_of_its_own_blocks() {
     let before = "(%x: i32, %y: i32) -> i32 {\nentry:\n%k = const.i32 1\nbr_if %x, mid, right\n\

@@ -2,9 +2,10 @@
 //!
 //! A trap is a processor fault (an undefined instruction, a division, an access to a guard page) at
 //! an instruction that the compiler recorded as trapping. The signal handler looks the program
-//! counter up in the process-wide list of registered code ([`super::registry`]). On a hit it records the trap in the
-//! activation of the thread, and resumes the thread at the exception edge of its innermost entry
-//! trampoline. The handler passes every other fault to the handler that was installed before.
+//! counter up in the process-wide list of registered code ([`super::registry`]). On a hit it
+//! records the trap in the activation of the thread, and resumes the thread at the exception edge
+//! of its innermost entry trampoline. The handler passes every other fault to the handler that was
+//! installed before.
 
 use std::io;
 use std::sync::OnceLock;
