@@ -11,7 +11,7 @@ use crate::reason::{Obstacle, Reason, Unmapped};
 use crate::source::{Here, SourcePoint};
 use crate::synthesize::SynthesizedMapping;
 use ir::place::Place;
-use ir::{Function, Inst, Point, Value};
+use ir::{Block, Function, Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -183,8 +183,15 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut points = Vec::new();
         if let Some(asked) = self.asked {
             let (pair, from) = (self.planner.pair, self.planner.from);
-            let runs = |p: &Point| !pair.is_unreachable(from, f.inst_block(p.inst()));
-            points.extend(asked.iter().copied().filter(runs));
+            let mut blocks: BTreeSet<Block> =
+                asked.iter().map(|point| f.inst_block(point.inst())).collect();
+            blocks.retain(|block| !pair.is_unreachable(from, *block));
+            // In the order of the function, as for all points: what a search finds at one point
+            // carries over to the next, and a reason may name another value in another order.
+            for block in f.blocks().filter(|block| blocks.contains(block)) {
+                points
+                    .extend(f.block_insts(block).map(Point::before).filter(|p| asked.contains(p)));
+            }
             (self.points, self.unreachable) = (asked.len(), asked.len() - points.len());
             return points;
         }
