@@ -175,3 +175,17 @@ fn is_available(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_one_length_that_repeat_other_uses_are_not_alike() {
+        let list = |ids: &[u32]| ids.iter().map(|id| Inst::from_u32(*id)).collect::<Vec<_>>();
+        let mut room = [Vec::new(), Vec::new()];
+        assert!(are_alike(&mut room, [&list(&[3, 1, 3]), &list(&[1, 3, 3])]));
+        assert!(!are_alike(&mut room, [&list(&[3, 1, 3]), &list(&[1, 3, 1])]));
+        assert!(!are_alike(&mut room, [&list(&[3]), &list(&[3, 3])]));
+    }
+}
