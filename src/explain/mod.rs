@@ -275,8 +275,9 @@ impl Teller<'_> {
         if let Some((_, verdict)) = rejected {
             let finding = verdict.finding().expect("what is rejected failed a check");
             let unproved = self.certified.unproved.iter().find(|u| u.finding == finding);
-            let differences = Differences::new(self.told, &self.certified.certificate);
-            let unproved = unproved.map(|unproved| differences.told(unproved));
+            // Reading the claims costs time in proportion to the certificate.
+            let differences = || Differences::new(self.told, &self.certified.certificate);
+            let unproved = unproved.map(|unproved| differences().told(unproved));
             let blame = self.told.history.of_rejected(point, verdict);
             let text = match finding.check {
                 Check::SourceReached => {
