@@ -503,7 +503,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
             && !(here.is_live(m) || (self.p.f.has_value(m) && self.may_read(here, m)))
         {
             true => None,
-            false => here.alternative_of(self.p, m),
+            false => self.usable(here.alternative_of(self.p, m)?),
         };
         let mut visit = |alternative: Option<Alternative>| -> ControlFlow<T> {
             alternative.map_or(ControlFlow::Continue(()), &mut visit)
@@ -536,6 +536,12 @@ impl<'a, 'v> Deriver<'a, 'v> {
             return Some(found);
         }
         visit(self.parameter(value)).break_value()
+    }
+
+    /// An alternative that this level may use.
+    fn usable(&self, (alternative, least): (Alternative, Level)) -> Option<Alternative> {
+        self.note(least);
+        (self.level >= least).then_some(alternative)
     }
 
     /// Whether this entry may read a value that is available at the source point.

@@ -352,7 +352,7 @@ impl<'a, 'v> Planner<'a, 'v> {
         let end = self.path_end(point)?;
         // Must precede every question to the derivers: they look values up in `here`, in terms of
         // this source point and the jumps on its path.
-        self.here.enter(p, point, live.live(point), &end.jumps);
+        self.here.enter((p, &self.pair.facts), point, live.live(point), &end.jumps);
         let mut barred = None;
         let mut goals: Vec<EntryGoal<'g>> = Vec::new();
         for target in landings_to_try(&q.paths, end.anchor, point, |at| needed.live(at).len()) {
@@ -453,7 +453,10 @@ impl<'a, 'v> Planner<'a, 'v> {
         let (p, q) = (self.p, self.q);
         // A witness under any id of its class shows that the source version has passed the trap. It
         // is looked up in terms of the path, since a witness behind the jump counts as well.
-        self.pair.traps(self.from).skipped(q, target, |w| self.here.look_up(p, w) != Here::Absent)
+        self.pair.traps(self.from).skipped(q, target, |w| {
+            // A load ahead on the path has not passed, though its contents can be had.
+            !matches!(self.here.look_up(p, w), Here::Member(_) | Here::Absent)
+        })
     }
 }
 

@@ -8,6 +8,8 @@
 //! the last iteration (`tests/oir/osr/stale_parameter.oir`).
 
 use crate::derive::{Alternative, SearchNode};
+use crate::facts::Facts;
+use crate::level::Level;
 use crate::pair::Analyzed;
 use crate::paths::TakenJump;
 use crate::scratch::Scratch;
@@ -22,6 +24,9 @@ pub(crate) enum Here {
     Value(Value),
     /// The result of an operation on the path, by number.
     Rest(u32),
+    /// Another member of the value's class, as it is at the source point. The path defines the
+    /// value, and the entry cannot execute its definition. Usable from [`Level::Alias`] up.
+    Member(Value),
     /// The entry cannot have the value.
     Absent,
 }
@@ -31,6 +36,9 @@ pub(crate) enum Here {
 struct RestOp {
     inst: Inst,
     args: SmallVec<[Here; 3]>,
+    /// The lowest level that may execute it: an operand, or an operand's operand, may be
+    /// [`Here::Member`].
+    level: Level,
 }
 
 /// The source version's values at one point.
@@ -50,7 +58,7 @@ impl SourcePoint {
     /// Moves to another point, whose path takes `jumps`. `live` are the values live there.
     pub(crate) fn enter(
         &mut self,
-        p: &Analyzed<'_>,
+        (p, facts): (&Analyzed<'_>, &Facts),
         point: Point,
         live: &[Value],
         jumps: &[TakenJump],
@@ -65,7 +73,7 @@ impl SourcePoint {
         live.iter().for_each(|v| self.live.set(v.as_u32() as usize, true));
         let mut from = point.inst();
         for jump in jumps.iter() {
-            from = self.cross(p, from, jump);
+            from = self.cross((p, facts), from, jump);
         }
     }
 
@@ -85,8 +93,9 @@ impl SourcePoint {
 
     /// Takes the path from `from` to the end of its block and over `jump`. Returns the first
     /// instruction of the next block. An operation that may trap or reads memory is not executed:
-    /// the target version has not reached it either. Its result is absent.
-    fn cross(&mut self, p: &Analyzed<'_>, from: Inst, jump: &TakenJump) -> Inst {
+    /// the target version has not reached it either. Another member of its class may stand for its
+    /// result (`tests/oir/osr/a_load_on_the_path_is_an_earlier_one.oir`).
+    fn cross(&mut self, (p, facts): (&Analyzed<'_>, &Facts), from: Inst, jump: &TakenJump) -> Inst {
         let mut at = Some(from);
         while let Some(inst) = at.filter(|i| *i != jump.edges[0].inst) {
             let data = p.f.inst(inst);
@@ -96,11 +105,15 @@ impl SourcePoint {
             let runs =
                 data.opcode.is_pure() && data.results.len() == 1 && !args.contains(&Here::Absent);
             for value in &data.results {
-                let here = if runs { Here::Rest(self.rest.len() as u32) } else { Here::Absent };
+                let here = match runs {
+                    true => Here::Rest(self.rest.len() as u32),
+                    false => self.member((p, facts), *value),
+                };
                 self.bindings.insert(*value, here);
             }
             if runs {
-                self.rest.push(RestOp { inst, args });
+                let level = args.iter().map(|arg| self.level_of(*arg)).max();
+                self.rest.push(RestOp { inst, args, level: level.unwrap_or(Level::Empty) });
             }
             at = p.f.next_inst(inst);
         }
@@ -129,6 +142,25 @@ impl SourcePoint {
         first
     }
 
+    /// The member of a value's class that the entry has at the source point, for a value that the
+    /// path defines at the place it has reached.
+    fn member(&self, (p, facts): (&Analyzed<'_>, &Facts), value: Value) -> Here {
+        let chain = facts.chain(value, p.side);
+        let has = |member: &Value| {
+            p.f.has_value(*member) && self.look_up(p, *member) == Here::Value(*member)
+        };
+        chain.into_iter().find(has).map_or(Here::Absent, Here::Member)
+    }
+
+    /// The lowest level that may use a value.
+    fn level_of(&self, here: Here) -> Level {
+        match here {
+            Here::Member(_) => Level::Alias,
+            Here::Rest(number) => self.rest[number as usize].level,
+            Here::Value(_) | Here::Absent => Level::Empty,
+        }
+    }
+
     /// A value of the source version: as the path bound it, or as it is at the source point. In the
     /// second case it must be available both there and at the place the path has reached.
     pub(crate) fn look_up(&self, p: &Analyzed<'_>, value: Value) -> Here {
@@ -146,20 +178,27 @@ impl SourcePoint {
         self.is_live(value) && (self.is_plain() || self.look_up(p, value) == Here::Value(value))
     }
 
-    /// The alternative that gives a value of the source version, if there is one.
-    pub(crate) fn alternative_of(&self, p: &Analyzed<'_>, value: Value) -> Option<Alternative> {
-        match self.look_up(p, value) {
-            Here::Value(value) => Some(Alternative::Read(value)),
-            Here::Rest(number) => Some(Alternative::Same(SearchNode::Rest(number))),
-            Here::Absent => None,
-        }
+    /// The alternative that gives a value of the source version, and the lowest level that may use
+    /// it, if there is one.
+    pub(crate) fn alternative_of(
+        &self,
+        p: &Analyzed<'_>,
+        value: Value,
+    ) -> Option<(Alternative, Level)> {
+        let here = self.look_up(p, value);
+        let alternative = match here {
+            Here::Value(value) | Here::Member(value) => Alternative::Read(value),
+            Here::Rest(number) => Alternative::Same(SearchNode::Rest(number)),
+            Here::Absent => return None,
+        };
+        Some((alternative, self.level_of(here)))
     }
 
     /// The one alternative for an operation on the path.
     pub(crate) fn rest_alternative(&self, number: u32) -> Alternative {
         let op = &self.rest[number as usize];
         let args = op.args.iter().map(|here| match here {
-            Here::Value(value) => SearchNode::Here(*value),
+            Here::Value(value) | Here::Member(value) => SearchNode::Here(*value),
             Here::Rest(number) => SearchNode::Rest(*number),
             Here::Absent => unreachable!("an operation with an absent operand is not recorded"),
         });
