@@ -23,6 +23,7 @@ mod known;
 mod level;
 mod live;
 mod pair;
+mod partial;
 mod paths;
 mod reason;
 mod scratch;

@@ -21,8 +21,15 @@ use transition::Demand;
 use transition::mapping::{Entry, Mapping};
 
 /// The limit of live values of a version, summed over its points. An entry names every value it
-/// provides, so a mapping is as large as this sum. A version beyond the limit gets no mappings.
-const MAX_LIVE_VALUES: usize = 1 << 24;
+/// provides, so a mapping is as large as this sum: five levels both ways and their certificates take
+/// about 100 bytes for each. A version beyond the limit has entries at some of its points alone
+/// ([`crate::partial`]). Real functions have 5 to 60 live values at a point, so those of up to
+/// 70,000 instructions stay below it.
+pub(crate) const MAX_LIVE_VALUES: usize = 1 << 22;
+
+/// Of the blocks of a version, one in so many may have points asked for before liveness is computed
+/// for all blocks at once. Below that, each such block costs a search of the blocks that it reaches.
+const FEW_BLOCKS: usize = 64;
 
 /// Values that entries read, as uses at source points.
 pub(crate) type ExtraUses = BTreeMap<Inst, Vec<Value>>;
@@ -115,11 +122,7 @@ impl LiveTable {
         demand: Demand,
         points: &BTreeSet<Point>,
     ) -> Option<LiveTable> {
-        let counted = match demand {
-            Demand::Needed => CountedUses::Needed(&version.cfg),
-            Demand::Live => CountedUses::All(&version.cfg),
-        };
-        LiveTable::at(version, counted, &ExtraUses::new(), points)
+        LiveTable::at(version, in_text(version, demand), &ExtraUses::new(), points)
     }
 
     /// As [`LiveTable::of_run`], at these points alone. The sets of other points are empty.
@@ -147,15 +150,36 @@ impl LiveTable {
         if blocks.is_empty() {
             return Some(table);
         }
-        let liveness = LocalLiveness::new(f, &version.dom, counted, uses, blocks.iter().copied());
-        for block in blocks {
-            liveness.for_each_point(f, block, |point, live| {
-                if points.contains(&point) {
-                    table.set(point, live);
-                }
-            });
+        let mut set = |point: Point, live: &LiveSet| {
+            if points.contains(&point) {
+                table.set(point, live);
+            }
+        };
+        if blocks.len() > version.cfg.rpo().len() / FEW_BLOCKS + 1 {
+            let (liveness, cfg) = everywhere(f, counted, uses);
+            let is_run = |block: &Block| cfg.is_reachable(*block);
+            let blocks = blocks.into_iter().filter(is_run);
+            blocks.for_each(|block| liveness.for_each_point(f, block, &mut set));
+        } else {
+            let starts = blocks.iter().copied();
+            let liveness = LocalLiveness::new(f, &version.dom, counted, uses, starts);
+            blocks.into_iter().for_each(|block| liveness.for_each_point(f, block, &mut set));
         }
         table.within_limit()
+    }
+
+    /// The number of values live in the text at each point of a version, by instruction index; 0 in
+    /// unreachable code.
+    pub(crate) fn sizes(version: &Analyzed<'_>, demand: Demand) -> Vec<usize> {
+        let f = version.f;
+        let mut sizes = vec![0; f.inst_bound()];
+        let (liveness, cfg) = everywhere(f, in_text(version, demand), &ExtraUses::new());
+        for &block in cfg.rpo() {
+            liveness.for_each_point(f, block, |point, live| {
+                sizes[point.inst().as_u32() as usize] = live.len();
+            });
+        }
+        sizes
     }
 
     fn of(f: &Function, cfg: &Cfg, liveness: &Liveness) -> Option<LiveTable> {
@@ -200,5 +224,22 @@ impl LiveTable {
             self.live(e.target).iter().all(|v| provided.any(|p| p == *v))
         };
         mapping.entries().filter(|(_, e)| !provides_all(e)).map(|(p, _)| p).collect()
+    }
+}
+
+/// The uses that count in the text of a version.
+fn in_text<'a>(version: &'a Analyzed<'_>, demand: Demand) -> CountedUses<'a> {
+    match demand {
+        Demand::Needed => CountedUses::Needed(&version.cfg),
+        Demand::Live => CountedUses::All(&version.cfg),
+    }
+}
+
+/// Liveness in all blocks, and the graph of those that it has.
+fn everywhere<'a>(f: &Function, counted: CountedUses<'a>, uses: &ExtraUses) -> (Liveness, &'a Cfg) {
+    match counted {
+        CountedUses::All(cfg) => (Liveness::with_extra_uses(f, cfg, uses), cfg),
+        CountedUses::Needed(cfg) => (Liveness::of_needed(f, cfg, uses), cfg),
+        CountedUses::InRun(decided) => (Liveness::of_run(f, decided, uses), decided.cfg()),
     }
 }

@@ -6,6 +6,7 @@ use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept};
 use crate::level::Level;
 use crate::live::LiveTable;
 use crate::pair::{Analyzed, VersionPair, members};
+use crate::partial::points_of;
 use crate::paths::{PathEnd, Paths};
 use crate::reason::{Obstacle, Reason, Unmapped};
 use crate::source::{Here, SourcePoint};
@@ -29,6 +30,7 @@ const MAX_VALUES_TRIED: usize = 1 << 13;
 /// The mapping that a search has made.
 pub(crate) struct SearchResult {
     pub(crate) level: Level,
+    pub(crate) from: Side,
     pub(crate) synthesized: SynthesizedMapping,
 }
 
@@ -180,8 +182,8 @@ impl<'a, 'v> Search<'a, 'v> {
 
     fn source_points(&mut self) -> Vec<Point> {
         let f = self.deriver.p.f;
-        let mut points = Vec::new();
         if let Some(asked) = self.asked {
+            let mut points = Vec::new();
             let (pair, from) = (self.planner.pair, self.planner.from);
             let mut blocks: BTreeSet<Block> =
                 asked.iter().map(|point| f.inst_block(point.inst())).collect();
@@ -195,15 +197,8 @@ impl<'a, 'v> Search<'a, 'v> {
             (self.points, self.unreachable) = (asked.len(), asked.len() - points.len());
             return points;
         }
-        for block in f.blocks() {
-            let here = f.block_insts(block).map(Point::before);
-            if self.planner.pair.is_unreachable(self.planner.from, block) {
-                self.unreachable += here.count();
-            } else {
-                points.extend(here);
-            }
-        }
-        self.points = points.len() + self.unreachable;
+        let (points, unreachable) = points_of(self.planner.pair, self.planner.from);
+        (self.points, self.unreachable) = (points.len() + unreachable, unreachable);
         points
     }
 
@@ -325,7 +320,7 @@ impl<'a, 'v> Search<'a, 'v> {
         };
         let unmapped = unmapped.into_iter().map(blamed).collect();
         let synthesized = SynthesizedMapping { mapping, points, unreachable, unmapped };
-        SearchResult { level: deriver.level, synthesized }
+        SearchResult { level: deriver.level, from, synthesized }
     }
 }
 

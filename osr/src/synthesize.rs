@@ -19,6 +19,7 @@
 use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_unlive};
 use crate::pair::{Analyzed, VersionPair};
+use crate::partial::Choice;
 use crate::reason::Unmapped;
 use crate::search::{Search, SearchResult, first_round, landing_candidates};
 use ir::Point;
@@ -82,6 +83,17 @@ pub fn synthesize_at(
         let f = pair.source(side).f;
         asked[side].iter().copied().filter(|p| f.has_inst(p.inst())).collect::<BTreeSet<Point>>()
     });
+    let (mut made, _) = levels_at(pair, &[level], &asked);
+    both_ways(made.pop().expect("one level was made")).1
+}
+
+/// The mappings at each level whose entries leave from these points of their version; and whether
+/// one is empty because of too many live values.
+fn levels_at(
+    pair: &VersionPair<'_>,
+    levels: &[Level],
+    asked: &Pair<BTreeSet<Point>>,
+) -> (Vec<Vec<SearchResult>>, bool) {
     let versions: Vec<&Analyzed<'_>> = pair.versions.iter().collect();
     let mut arrows = Arrow::both_ways(pair, Pair::new(0, 1));
     arrows.before.asked = Some(&asked.before);
@@ -91,7 +103,7 @@ pub fn synthesize_at(
         PlainLiveness::at(pair.source(side), pair.demand, &asked[side], landings)
     });
     let arrows: Vec<Arrow<'_, '_>> = arrows.into_iter().collect();
-    both_ways(make(&versions, &arrows, &plain, (pair.demand, level))).1
+    make_levels(&versions, &arrows, &plain, (pair.demand, levels))
 }
 
 /// The mappings of both directions, and their level.
@@ -110,10 +122,16 @@ pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level
     let plain = PlainLiveness::of_all(&versions, pair.demand);
     let levels: Vec<Level> =
         Level::ALL.into_iter().filter(|level| levels.contains(level)).collect();
-    make_levels(&versions, &arrows, &plain, (pair.demand, &levels))
-        .into_iter()
-        .map(both_ways)
-        .collect()
+    let (mut made, is_too_long) = make_levels(&versions, &arrows, &plain, (pair.demand, &levels));
+    if is_too_long {
+        drop(plain);
+        let mut choices = Choice::new(pair).map(|asked| levels_at(pair, &levels, &asked));
+        if let Some((partial, _)) = choices.find(|(_, is_too_long)| !is_too_long) {
+            made = partial;
+            made.iter_mut().flatten().for_each(|result| result.count_all_points(pair));
+        }
+    }
+    made.into_iter().map(both_ways).collect()
 }
 
 /// A mapping to be made.
@@ -159,17 +177,18 @@ pub(crate) fn make<'p, 'v>(
     plain: &[Option<PlainLiveness>],
     (demand, level): (Demand, Level),
 ) -> Vec<SearchResult> {
-    let mut made = make_levels(versions, arrows, plain, (demand, &[level]));
+    let (mut made, _) = make_levels(versions, arrows, plain, (demand, &[level]));
     made.pop().expect("one level was made")
 }
 
-/// As [`make`], at several levels, the lowest first.
+/// As [`make`], at several levels, the lowest first; and whether a version has too many live values
+/// at one of them.
 fn make_levels<'p, 'v>(
     versions: &[&Analyzed<'v>],
     arrows: &[Arrow<'p, 'v>],
     plain: &[Option<PlainLiveness>],
     (demand, levels): (Demand, &[Level]),
-) -> Vec<Vec<SearchResult>> {
+) -> (Vec<Vec<SearchResult>>, bool) {
     let live = |v: usize, uses: &ExtraUses| match &plain[v].as_ref()?.points {
         Some(points) => LiveTable::of_run_at(versions[v], demand, uses, points),
         None => LiveTable::of_run(versions[v].f, &versions[v].decided, demand, uses),
@@ -177,6 +196,7 @@ fn make_levels<'p, 'v>(
     let without_liveness: BTreeSet<usize> =
         (0..versions.len()).filter(|v| plain[*v].is_none()).collect();
     let mut made = Vec::new();
+    let mut is_too_long = !without_liveness.is_empty();
     for mut searches in started(arrows, plain, levels, &without_liveness) {
         let level = levels[made.len()];
         let mut too_long = without_liveness.clone();
@@ -185,12 +205,13 @@ fn make_levels<'p, 'v>(
         while let Err(version) = meet(arrows, &mut searches, &too_long, plain, live) {
             // Armed entries made so much live that the table of this version exceeds its limit. Its
             // entries must go, and with them the uses they added elsewhere: hence a new start.
+            is_too_long = true;
             too_long.insert(version);
             searches = started(arrows, plain, &[level], &too_long).pop().expect("one level");
         }
         made.push(searches.into_iter().map(Search::finish).collect());
     }
-    made
+    (made, is_too_long)
 }
 
 /// The searches of each level after their first round, one for each arrow. Those from or to

@@ -96,3 +96,34 @@ fn a_long_chain_is_lost_for_the_read_at_its_end() {
     assert_eq!(reason_at(Level::Live), Reason::TooLong);
     assert_eq!(reason_at(Level::Avail), Reason::Load);
 }
+
+#[test]
+fn a_function_with_too_many_live_values_has_entries_at_its_loop_header() {
+    // At most points thousands of words are live: more in sum than a mapping may name.
+    const WORDS: usize = 3_000;
+    let mut text = String::from("memory @m 1\nfunc @f(%a: i32) -> i32 {\nentry:\n");
+    for i in 0..WORDS {
+        text += &format!("  %w{i} = load.i32 @m[%a + {}]\n", 4 * i);
+    }
+    text += "  jump head(%a)\nhead(%i: i32):\n  %n = shl.i32 %i, %i\n  %m = add.i32 %n, %a\n";
+    text += "  br_if %m, head(%m), done\ndone:\n  %s0 = add.i32 %a, %a\n";
+    for i in 0..WORDS {
+        text += &format!("  %s{} = add.i32 %s{i}, %w{i}\n", i + 1);
+    }
+    text += &format!("  return %s{WORDS}\n}}");
+    let base = function(&text);
+    let applied = edited(&base, |ed| {
+        let first = inst(ed.func(), "n");
+        let i = value(ed.func(), "i");
+        ed.add_value(InstSpec::new(Opcode::Mul, Type::I32, Imm::None, &[i, i]), first);
+    });
+    let synthesis = mappings(&base, &applied, Level::Avail);
+    for mapped in [&synthesis.forward, &synthesis.backward] {
+        let header = Point::before(inst(&base, "n"));
+        assert!(mapped.mapping.entries().any(|(_, e)| e.target == header), "no entry to the loop");
+        let entries = mapped.mapping.entries().count();
+        assert_eq!(entries + mapped.unmapped.len() + mapped.unreachable, mapped.points);
+        let too_long = |u: &Unmapped| u.reason == Reason::TooLong;
+        assert!(mapped.unmapped.len() > WORDS && mapped.unmapped.iter().all(too_long));
+    }
+}
