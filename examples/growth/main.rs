@@ -24,7 +24,8 @@ use clap::Parser;
 use ir::cfg::Cfg;
 use ir::loops::LoopForest;
 use ir::{Function, Module, Point};
-use osier::driver::{Format, NoObserver, Vigilance, derive, load};
+use osier::Limits;
+use osier::driver::{Format, NoObserver, Vigilance, derive, load, load_within};
 use osr::{Level, Synthesis, VersionPair, synthesize, synthesize_at};
 use passes::Pipeline;
 use shapes::Shape;
@@ -108,8 +109,11 @@ fn synthesis(pair: &VersionPair<'_>, function: &Function, at: bool) -> Synthesis
 /// All steps once, for a module with one function.
 fn once(bytes: &[u8], at: bool) -> Result<Sample, String> {
     let begun = Instant::now();
+    // Shapes of a million instructions need more than the default.
+    let mut limits = Limits::default();
+    limits.import.base_bytes = 4 << 30;
     let module: Module =
-        load(Format::Wasm, bytes).map_err(|e| e.in_file("the generated module"))?;
+        load_within(Format::Wasm, bytes, &limits).map_err(|e| e.in_file("the generated module"))?;
     let import = begun.elapsed().as_secs_f64();
     let (_, function) = module.defined().next().ok_or("the generated module has no function")?;
     let mut sample = steps(&module, function, at)?;

@@ -18,9 +18,10 @@ pub struct ImportLimits {
 }
 
 impl Default for ImportLimits {
-    /// 64 bytes for each byte of input, and 64 MiB.
+    /// 64 bytes for each byte of input, and 512 MiB: a function of a million instructions needs as
+    /// much while it is imported.
     fn default() -> ImportLimits {
-        ImportLimits { bytes_per_input_byte: 64, base_bytes: 64 << 20 }
+        ImportLimits { bytes_per_input_byte: 64, base_bytes: 512 << 20 }
     }
 }
 
