@@ -14,6 +14,7 @@
 
 mod copies;
 mod dense;
+mod features;
 mod homes;
 mod live;
 mod matcher;
@@ -24,6 +25,7 @@ mod tests;
 
 pub use copies::{CopyAssumptions, IncomingClasses};
 pub use dense::Dense;
+pub use features::OperandFeatures;
 pub use homes::{Home, Homes};
 pub use live::{LiveEdges, LiveTargets};
 pub use matcher::{AppliedRule, Operands, RightSide, RuleIndex, apply};

@@ -4,6 +4,7 @@
 //! [`crate::ClassTable`] matches classes of equal values. The matcher tries every way to fit a
 //! pattern until one also satisfies the guard.
 
+use crate::features::OperandFeatures;
 use ir::eval::eval;
 use ir::rules::{Const, Guard, Pat, RULES, Rule, Term};
 use ir::{Opcode, Type};
@@ -35,6 +36,8 @@ pub struct RuleIndex {
     /// The rules of the opcode numbered `n` are `numbers[start[n]..start[n + 1]]`.
     start: Vec<u32>,
     numbers: Vec<u32>,
+    /// By position: the features that some operand must have.
+    needed: Vec<OperandFeatures>,
 }
 
 impl Default for RuleIndex {
@@ -44,7 +47,10 @@ impl Default for RuleIndex {
         numbers.sort_by_key(|n| RULES[*n as usize].opcode);
         let before =
             |op: usize| numbers.partition_point(|n| (RULES[*n as usize].opcode as usize) < op);
-        RuleIndex { start: (0..=Opcode::ALL.len()).map(|op| before(op) as u32).collect(), numbers }
+        let start = (0..=Opcode::ALL.len()).map(|op| before(op) as u32).collect();
+        let operands = |n: &u32| RULES[*n as usize].operands;
+        let needed = numbers.iter().map(|n| OperandFeatures::of_pattern(operands(n))).collect();
+        RuleIndex { start, numbers, needed }
     }
 }
 
@@ -52,6 +58,16 @@ impl RuleIndex {
     /// The positions of the rules about an operation.
     pub fn of(&self, opcode: Opcode) -> std::ops::Range<usize> {
         self.start[opcode as usize] as usize..self.start[opcode as usize + 1] as usize
+    }
+
+    /// The positions of the rules about an operation whose operands have these features. Some of
+    /// the rules may still not fit.
+    pub fn fitting(
+        &self,
+        opcode: Opcode,
+        features: OperandFeatures,
+    ) -> impl Iterator<Item = usize> + Clone + '_ {
+        self.of(opcode).filter(move |position| features.have(self.needed[*position]))
     }
 
     /// The rule at a position, with its number in the table.
@@ -113,7 +129,8 @@ pub fn apply<O: Operands>(
 }
 
 /// Whether each operand fits its own pattern: constants are the constants wanted, operations have
-/// the opcode wanted. Almost all rules fail here, before the matcher copies anything.
+/// the opcode wanted, and the guard may hold. Almost all rules fail here, before the matcher copies
+/// anything.
 fn may_fit<O: Operands>(on: &O, rule: &Rule, args: &[O::Id]) -> bool {
     let constant = |arg: &O::Id| on.constant(*arg);
     let fits = |pat: &Pat, arg: &O::Id| match pat {
@@ -130,9 +147,29 @@ fn may_fit<O: Operands>(on: &O, rule: &Rule, args: &[O::Id]) -> bool {
     {
         return false;
     }
-    pats().zip(args).all(|(pat, arg)| fits(pat, arg))
+    // The guard, where it depends on operands of the operation itself.
+    let guard_holds = |args: &mut dyn Iterator<Item = O::Id>| {
+        let (mut possible, mut known) = (None, None);
+        for (pat, arg) in pats().zip(args) {
+            match pat {
+                Pat::X => possible = Some(on.possible(arg)),
+                Pat::C => known = on.constant(arg),
+                _ => {}
+            }
+        }
+        match (rule.guard, possible, known) {
+            (Guard::XIsBool, Some(possible), _) => possible & !1 == 0,
+            (Guard::CCoversX, Some(possible), Some(known)) => possible & !known == 0,
+            _ => true,
+        }
+    };
+    let may_hold = |args: &mut dyn Iterator<Item = O::Id>| {
+        matches!(rule.guard, Guard::Always) || guard_holds(args)
+    };
+    (pats().zip(args).all(|(pat, arg)| fits(pat, arg)) && may_hold(&mut args.iter().copied()))
         || (rule.opcode.is_commutative()
-            && pats().zip(args.iter().rev()).all(|(pat, arg)| fits(pat, arg)))
+            && pats().zip(args.iter().rev()).all(|(pat, arg)| fits(pat, arg))
+            && may_hold(&mut args.iter().rev().copied()))
 }
 
 /// Operands still to be matched.

@@ -1,5 +1,6 @@
 //! The term table: every operation once, in the class that folding and the rules give it.
 
+use crate::features::OperandFeatures;
 use crate::matcher::{AppliedRule, Operands, RightSide, RuleIndex, apply};
 use crate::{MAX_MEMBERS, NO_TERM, TermIndex};
 use foldhash::fast::FixedState;
@@ -9,7 +10,7 @@ use ir::rules::{Operand, possible_bits};
 use ir::{Imm, Opcode, Type};
 use smallvec::SmallVec;
 use std::fmt::Debug;
-use std::hash::{BuildHasher, Hash};
+use std::hash::{BuildHasher, Hash, Hasher};
 
 /// The largest number of rewrites of the right side of a rule while one term is made. Each rule
 /// makes an operation simpler, so few happen. The limit ends the recursion even if the rules do
@@ -49,7 +50,7 @@ impl ClassOperation {
 }
 
 /// A borrowed [`ClassOperation`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OperationRef<'t> {
     /// The operation.
     pub opcode: Opcode,
@@ -61,13 +62,38 @@ pub struct OperationRef<'t> {
     pub args: &'t [TermIndex],
 }
 
+impl Hash for OperationRef<'_> {
+    // Packed, since look-ups are most of the work of numbering: the derived form hands the hasher
+    // each field, and each operand, on its own.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let OperationRef { opcode, ty, imm, args } = *self;
+        state.write_u64((opcode as u64) << 40 | (ty as u64) << 32 | args.len() as u64);
+        if imm != Imm::None {
+            imm.hash(state);
+        }
+        for pair in args.chunks(2) {
+            let high = pair.get(1).map_or(0, |class| u64::from(*class) << 32);
+            state.write_u64(high | u64::from(pair[0]));
+        }
+    }
+}
+
 /// The key by which a table finds a term again.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TermKey<'t, L> {
     /// An operation.
     Operation(OperationRef<'t>),
     /// A leaf.
     Leaf(&'t L),
+}
+
+impl<L: Hash> Hash for TermKey<'_, L> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            TermKey::Operation(operation) => operation.hash(state),
+            TermKey::Leaf(leaf) => leaf.hash(state),
+        }
+    }
 }
 
 /// The form in which a table keeps its terms: classes alone, or with the reasons that a certificate
@@ -134,6 +160,17 @@ pub struct ClassTable<F: TermForm> {
     sums: HashMap<ClassSum, TermIndex, FixedState>,
     hasher: FixedState,
     rules: RuleIndex,
+    /// Constants looked up last, by [`constant_slot`]: many instructions of a function define the
+    /// same ones.
+    recent: [Option<(Type, u64, TermIndex)>; RECENT],
+}
+
+/// Constants that a table finds without a look-up.
+const RECENT: usize = 64;
+
+/// The place of a constant among those looked up last.
+fn constant_slot(bits: u64) -> usize {
+    (bits ^ (bits >> 6)) as usize % RECENT
 }
 
 impl<F: TermForm> Default for ClassTable<F> {
@@ -145,6 +182,7 @@ impl<F: TermForm> Default for ClassTable<F> {
             sums: HashMap::default(),
             hasher: FixedState::default(),
             rules: RuleIndex::default(),
+            recent: [None; RECENT],
         }
     }
 }
@@ -162,6 +200,7 @@ impl<F: TermForm> ClassTable<F> {
         self.links.clear();
         self.index.clear();
         self.sums.clear();
+        self.recent = [None; RECENT];
     }
 
     /// The terms, by number.
@@ -262,7 +301,21 @@ impl<F: TermForm> ClassTable<F> {
     /// gives it. Types must agree. [`NO_TERM`] if an operand is [`NO_TERM`], or if the operation
     /// has no result.
     pub fn op(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: ClassArgs) -> TermIndex {
-        self.rewritten(ClassOperation::new(opcode, ty, imm, args), MAX_REWRITES)
+        let Imm::Bits(bits) = imm else {
+            return self.rewritten(ClassOperation::new(opcode, ty, imm, args), MAX_REWRITES);
+        };
+        let slot = constant_slot(bits);
+        match self.recent[slot] {
+            Some((known, of, term)) if (known, of, opcode) == (ty, bits, Opcode::Const) => term,
+            _ => {
+                let operation = ClassOperation::new(opcode, ty, imm, args);
+                let term = self.rewritten(operation, MAX_REWRITES);
+                if opcode == Opcode::Const && term != NO_TERM {
+                    self.recent[slot] = Some((ty, bits, term));
+                }
+                term
+            }
+        }
     }
 
     /// The term of an operation. If the table lacks it, makes it in the class that `reason` gives.
@@ -435,9 +488,10 @@ impl<F: TermForm> ClassTable<F> {
         // (`the_first_term_of_a_class_chooses_the_rule`).
         let is_alone = |class: &TermIndex| self.members(*class).nth(1).is_none();
         let all_first = operation.args.iter().all(is_alone);
-        let rules = self.rules.of(operation.opcode);
+        let features = OperandFeatures::of(self, &operation.args);
+        let rules: SmallVec<[usize; 16]> = self.rules.fitting(operation.opcode, features).collect();
         let tries = [true, false].into_iter().filter(|first| !first || !all_first);
-        for (by_first, position) in tries.flat_map(|by| rules.clone().map(move |at| (by, at))) {
+        for (by_first, position) in tries.flat_map(|by| rules.iter().map(move |at| (by, *at))) {
             let (number, rule) = self.rules.get(position);
             let (ty, args) = (operation.ty, &operation.args);
             let applied = match by_first {

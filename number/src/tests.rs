@@ -125,3 +125,59 @@ fn the_first_term_of_a_class_chooses_the_rule() {
     let differs = binary(&mut table, Opcode::Ne, [compared, one]);
     assert_eq!(table.class(differs), table.class(less));
 }
+
+/// Every rule that fits an operation is among those that the features of its operands leave.
+#[test]
+fn no_rule_that_fits_is_left_out_by_features() {
+    let mut table = ClassTable::<RuleNames>::default();
+    let [x, y] = [0, 1].map(|leaf| table.named_leaf(leaf, Some(Type::I32)));
+    let constants = [0, 1, 16, 24, 0xff, 0xffff, u64::from(u32::MAX)];
+    let mut classes = vec![x, y];
+    classes.extend(constants.map(|bits| table.make_constant(Type::I32, bits)));
+    let opcodes: Vec<Opcode> = RULES.iter().map(|rule| rule.opcode).collect();
+    let shapes = |classes: &[TermIndex]| -> Vec<ClassArgs> {
+        let pairs = classes.iter().flat_map(|a| classes.iter().map(move |b| [*a, *b]));
+        let ones = classes.iter().map(|a| ClassArgs::from_slice(&[*a]));
+        ones.chain(pairs.map(|pair| ClassArgs::from_slice(&pair))).collect()
+    };
+    let accepted = |opcode: Opcode, args: &ClassArgs| {
+        let types = vec![Type::I32; args.len()];
+        ir::eval::accepts(opcode, Type::I32, &types)
+    };
+    for args in shapes(&classes) {
+        for &opcode in opcodes.iter().filter(|op| accepted(**op, &args)) {
+            let term = table.op(opcode, Type::I32, Imm::None, args.clone());
+            classes.push(table.class(term));
+        }
+    }
+    classes.sort_unstable();
+    classes.dedup();
+    let (index, mut fitted) = (RuleIndex::default(), 0);
+    for args in shapes(&classes[..classes.len().min(200)]) {
+        let features = OperandFeatures::of(&table, &args);
+        for &opcode in opcodes.iter().filter(|op| accepted(**op, &args)) {
+            let left: Vec<usize> = index.fitting(opcode, features).collect();
+            let result = opcode.result_type(Type::I32).expect("rules are about values");
+            for position in index.of(opcode) {
+                let (_, rule) = index.get(position);
+                let fits = apply(&table, rule, Type::I32, &args, result).is_some();
+                assert!(!fits || left.contains(&position), "{} on {args:?}", rule.name);
+                fitted += u32::from(fits);
+            }
+        }
+    }
+    assert!(fitted > 100, "{fitted}");
+}
+
+#[test]
+fn a_cleared_table_makes_its_constants_again() {
+    let mut table = ClassTable::<RuleNames>::default();
+    let seven = |table: &mut ClassTable<RuleNames>, ty| table.make_constant(ty, 7);
+    let first = seven(&mut table, Type::I32);
+    assert_eq!(seven(&mut table, Type::I32), first);
+    assert_ne!(seven(&mut table, Type::I64), first);
+    table.clear();
+    table.leaf(0, Some(Type::I32));
+    let again = seven(&mut table, Type::I32);
+    assert_eq!(table.constant(again), Some(7));
+}
