@@ -33,7 +33,7 @@ impl<'a> VersionCode<'a> {
         let (f, other) = (common.versions[side], common.versions[side.other()]);
         // Numbering finds the edges that constants exclude too. But it starts over then, and half
         // of its rounds are spent on edges that no run takes.
-        let live = decided_edges(f);
+        let live = decided_edges(f, &common.decided[side]);
         let graph = FlowGraph::narrowed(f, &live);
         let edges = live.count(f, &graph.cfg);
         VersionCode { graph, other, common, side, edges }
@@ -124,8 +124,15 @@ impl Assumptions {
         let live = &found.values.live;
         let mut changed = found.names.clash();
         // All blocks before the next numbering: classes are compared within one round only.
-        for &block in &version.blocks()[1..] {
-            if !live.has_block(block) || self.copies.is_plain() {
+        let cfg = &version.code.graph.cfg;
+        for (n, &block) in version.blocks().iter().enumerate().skip(1) {
+            // The walk has numbered the block from all of its edges, unless one leads back to it.
+            let is_back =
+                |e: &Edge| cfg.rpo_index(f.inst_block(e.inst)).is_some_and(|from| from >= n);
+            if !f.predecessors(block).iter().any(is_back)
+                || !live.has_block(block)
+                || self.copies.is_plain()
+            {
                 continue;
             }
             let edges: SmallVec<[Edge; 4]> = live.leading_to(f, block).collect();
@@ -313,8 +320,7 @@ impl<'a> NumberedVersion<'a> {
 }
 
 /// The edges that constants do not exclude.
-fn decided_edges(f: &Function) -> LiveEdges {
-    let decided = Decided::new(f);
+fn decided_edges(f: &Function, decided: &Decided) -> LiveEdges {
     let mut live = LiveEdges::default();
     live.clear(f);
     for &block in decided.cfg().rpo() {

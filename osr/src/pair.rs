@@ -17,6 +17,7 @@ use ir::{Block, Function, Inst, Opcode, Point, Value, ValueDef};
 use smallvec::SmallVec;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use transition::{Correspondence, Demand, Pair, Side};
 
 /// One of the two versions, with its analyses.
@@ -25,7 +26,7 @@ pub(crate) struct Analyzed<'v> {
     pub(crate) f: &'v Function,
     pub(crate) cfg: Cfg,
     pub(crate) dom: DomTree,
-    pub(crate) decided: Decided,
+    pub(crate) decided: Arc<Decided>,
     pub(crate) paths: Paths,
     /// Whether the version stands before the log or after it.
     pub(crate) side: Side,
@@ -40,9 +41,10 @@ impl<'v> Analyzed<'v> {
     fn new(f: &'v Function, side: Side, facts: &Facts, anchors: &FixedBitSet) -> Analyzed<'v> {
         let cfg = Cfg::new(f);
         let dom = DomTree::new(f, &cfg);
-        let decided = Decided::new(f);
+        let decided = Arc::new(Decided::new(f));
         let paths = Paths::new(f, &cfg, &decided, anchors, facts);
         let mut holders: SecondaryMap<Value, SmallVec<[Value; 2]>> = SecondaryMap::new();
+        holders.resize(f.value_bound());
         for value in values(f) {
             for id in facts.chain(value, side) {
                 holders[id].push(value);
@@ -244,6 +246,7 @@ impl<'v> VersionPair<'v> {
         let control = &self.facts.control;
         Correspondence {
             versions: self.versions.as_ref().map(|version| version.f),
+            decided: self.versions.as_ref().map(|version| Arc::clone(&version.decided)),
             anchors: self.anchors.clone(),
             passed: self.passed_branches().collect(),
             rerouted: control.rerouted_blocks(),

@@ -2,9 +2,11 @@
 //! starts.
 
 use fixedbitset::FixedBitSet;
+use ir::decided::Decided;
 use ir::{Block, Function, Inst, Value};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::Pair;
 
@@ -16,6 +18,8 @@ use crate::Pair;
 pub struct Correspondence<'v> {
     /// The two versions.
     pub versions: Pair<&'v Function>,
+    /// The branches of the two versions that constants decide.
+    pub decided: Pair<Arc<Decided>>,
     /// The bounding anchors, by the index of the instruction.
     pub anchors: FixedBitSet,
     /// Branches that one version skips on some paths, because the path decides them.

@@ -29,7 +29,7 @@ struct ValueLink {
 pub(super) struct Equalities {
     links: SecondaryMap<Value, Option<ValueLink>>,
     /// The bits of every value that a constant instruction defines, in any version of the log.
-    constants: BTreeMap<Value, (Type, u64)>,
+    constants: SecondaryMap<Value, Option<(Type, u64)>>,
     /// The number of actions: the time of the version after the log.
     end: u32,
 }
@@ -43,7 +43,7 @@ impl Equalities {
     /// Records the constant that an instruction defines, if it is one.
     pub(super) fn define(&mut self, data: &InstData) {
         if let Some(bits) = data.constant() {
-            self.constants.extend(data.results.iter().map(|value| (*value, (data.ty, bits))));
+            data.results.iter().for_each(|v| self.constants[*v] = Some((data.ty, bits)));
         }
     }
 
@@ -74,7 +74,7 @@ impl Equalities {
 
     /// See [`super::Facts::constant`].
     pub(super) fn constant(&self, moves: &Moves, value: Value, side: Side) -> Option<(Type, u64)> {
-        self.chain(moves, value, side).iter().find_map(|id| self.constants.get(id).copied())
+        self.chain(moves, value, side).iter().find_map(|id| self.constants[*id])
     }
 }
 
