@@ -115,9 +115,27 @@ impl VersionWalk<'_, '_> {
         if memory == NO_TERM {
             return NO_TERM;
         }
+        let MemoryRead { opcode, ty, imm, .. } = *read;
+        if let Some(term) = self.terms.table.find_op(opcode, ty, imm, read.of(memory)) {
+            self.ask_again(term, asker.address);
+            return term;
+        }
         let trace = self.terms.trace(read, memory);
         let merged = trace.leaf().and_then(|leaf| self.merged(read, leaf, asker));
         self.terms.read_along(read, &trace, merged)
+    }
+
+    /// Records that another instruction relies on the reads that a read in the table rests on.
+    fn ask_again(&mut self, mut term: TermId, address: Option<Value>) {
+        let terms = self.terms.table.terms();
+        while let Some(By::Apart { result, .. }) = terms.get(term as usize).map(|t| &t.by) {
+            term = *result;
+        }
+        let leaf = self.terms.table.operation(term).and_then(|read| read.args.last().copied());
+        // Only the version that binds the memory checks the read (`revise_merges`).
+        if leaf.and_then(|leaf| self.memory_home(leaf)).is_some() {
+            self.merges.ask(term, address);
+        }
     }
 
     /// The term of a read of a leaf at the start of a block, if all edges from above bring the same

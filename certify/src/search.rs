@@ -104,8 +104,14 @@ impl<'a> RelationSearch<'a> {
     }
 
     fn walk(&mut self, side: usize) -> VersionWalk<'_, 'a> {
+        let [before, after] = &mut self.versions;
+        let (version, numbered) = match side {
+            0 => (before, None),
+            _ => (after, Some(&before.found)),
+        };
         VersionWalk {
-            version: &mut self.versions[side],
+            version,
+            numbered,
             assumed: &mut self.assumed[side],
             terms: &mut self.terms,
             leaves: &mut self.leaves,

@@ -9,7 +9,7 @@ use super::leaves::{LeafName, Leaves};
 use super::memory::MemoryRead;
 use super::merges::{MAX_MERGES, MergeAsker, Merges};
 use super::terms::{CertificateTerms, ReasonedTerms, WithReasons};
-use super::version::{Assumptions, NumberedVersion};
+use super::version::{Assumptions, NumberedVersion, RoundFindings};
 use ir::place::Place;
 use ir::{Block, Edge, Effects, Function, Inst, InstData, Value};
 use number::{ClassArgs, CopyAssumptions, FlowGraph, Home, NumberingRound, ValueClasses};
@@ -23,6 +23,8 @@ const MAX_JOINS: usize = 8;
 /// A walk over one version. It numbers into the terms and leaves that both versions share.
 pub(super) struct VersionWalk<'w, 'a> {
     pub(super) version: &'w mut NumberedVersion<'a>,
+    /// The findings of the other version in this round, if that is numbered already.
+    pub(super) numbered: Option<&'w RoundFindings>,
     pub(super) assumed: &'w mut Assumptions,
     pub(super) terms: &'w mut CertificateTerms,
     pub(super) leaves: &'w mut Leaves,
@@ -196,17 +198,27 @@ impl<'a> VersionWalk<'_, 'a> {
         let data = self.f().inst(inst);
         if data.opcode.is_effect_free() {
             if let Some(result) = data.result() {
-                let term = self.operation(data, memory);
+                let twin = self.twin(inst, data, memory).and_then(|(of, twin)| {
+                    twin.result().and_then(|result| of.values.terms.find(result))
+                });
+                let term = twin.unwrap_or_else(|| self.operation(data, memory));
                 self.version.found.values.terms.set(result, term);
             }
             return memory;
         }
         if Place::written(data.opcode, data.ty, &data.imm).is_some() {
+            // A write that this version alone hides has to be noted as hidden first.
+            let is_hidden = self.assumed.hidden.contains(inst.as_u32() as usize);
+            let twin = self.twin(inst, data, memory).filter(|_| !is_hidden);
+            if let Some(term) = twin.and_then(|(of, _)| of.writes.find(inst)) {
+                self.version.found.writes.set(inst, term);
+                return self.terms.table.class(term);
+            }
             let mut args: ClassArgs = data.args.iter().map(|v| self.class(*v)).collect();
             args.push(memory);
             // Hidden before its term is made: making the term notes whether it is hidden, and a
             // later write may cover it.
-            if self.assumed.hidden.contains(inst.as_u32() as usize) {
+            if is_hidden {
                 self.terms.hide((data.opcode, data.ty, data.imm), &args);
             }
             let term = self.terms.write(data.opcode, data.ty, data.imm, args);
@@ -222,6 +234,32 @@ impl<'a> VersionWalk<'_, 'a> {
             return self.bind_named(TermKind::MemoryAfter(inst), block, None);
         }
         memory
+    }
+
+    /// The same instruction in the version that is numbered already, and the findings there. The
+    /// instruction must have the same operation on the same classes. Its term is then the one that
+    /// a look-up would find. Most instructions of the version after have such a twin.
+    fn twin(
+        &self,
+        inst: Inst,
+        data: &InstData,
+        memory: TermId,
+    ) -> Option<(&RoundFindings, &'a InstData)> {
+        let (found, other) = (self.numbered?, self.version.code.other);
+        let twin = other.has_inst(inst).then(|| other.inst(inst))?;
+        let operation = |of: &InstData| (of.opcode, of.ty, of.imm);
+        if operation(data) != operation(twin) || data.args.len() != twin.args.len() {
+            return None;
+        }
+        // A read records the value of its address, by which the next round knows it again.
+        let effects = data.opcode.effects();
+        let takes_memory = effects.has(Effects::READS) || effects.has(Effects::WRITES);
+        if takes_memory && (found.before.get(inst) != memory || data.args != twin.args) {
+            return None;
+        }
+        let class_there = |value: &Value| found.values.class(&self.terms.table, *value);
+        let mut pairs = data.args.iter().zip(&twin.args);
+        pairs.all(|(a, b)| self.class(*a) == class_there(b)).then_some((found, twin))
     }
 
     fn operation(&mut self, data: &InstData, memory: TermId) -> TermId {
