@@ -19,6 +19,7 @@ use ir::{Inst, Type, Value};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::ops::ControlFlow;
+use transition::mapping::Operand;
 
 /// Nodes visited in search of one value before the search gives it up; an entry can still keep it.
 /// Without the limit, a value at the end of a long chain makes compensation code as long as the
@@ -113,18 +114,24 @@ pub(crate) struct Deriver<'a, 'v> {
     is_cut_off: bool,
     /// Values given up: no set of kept values gives them from this source point, or the search for
     /// one stopped at its limit. `true` for those of the first kind.
-    given_up: Scratch<bool>,
+    pub(crate) given_up: Scratch<bool>,
+    /// The same values, in the order in which they were given up.
+    pub(crate) all_given_up: Vec<Value>,
     /// By wanted value: the answer of [`Deriver::forced`].
     forced: Scratch<Option<Value>>,
     /// Nodes that the search for kept values may still look at from this source point.
-    nodes_left: usize,
+    pub(crate) nodes_left: usize,
     /// As [`SettledNode::lacks`], for the whole search since it came to the source point.
     lacks: Cell<Level>,
     pub(crate) carried: CarriedOutcomes,
+    /// The same for other sets of kept values.
+    pub(crate) others: Vec<Deriver<'a, 'v>>,
     /// As [`SettledNode::lacks`], for the attempt at hand.
     node_lacks: Cell<Level>,
     /// Expressions that the current tally has counted.
     tallied: Scratch<bool>,
+    /// By expression: the operand that holds its result, for [`crate::entry::assemble`].
+    pub(crate) emitted: Scratch<Option<Operand>>,
     stack: Vec<SearchNode>,
     visits: usize,
     /// Nodes visited in search of values that turned out lost, from this source point.
@@ -151,12 +158,15 @@ impl<'a, 'v> Deriver<'a, 'v> {
             cut_off: Scratch::new(),
             is_cut_off: false,
             given_up: Scratch::new(),
+            all_given_up: Vec::new(),
             forced: Scratch::new(),
             nodes_left: 0,
             lacks: Cell::new(Level::Avail),
             carried: CarriedOutcomes::default(),
+            others: Vec::new(),
             node_lacks: Cell::new(Level::Avail),
             tallied: Scratch::new(),
+            emitted: Scratch::new(),
             stack: Vec::new(),
             visits: 0,
             in_vain: 0,
@@ -166,6 +176,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     /// Forgets the values given up, and renews the budgets, for another search.
     pub(crate) fn renew_budgets(&mut self) {
         self.given_up.clear();
+        self.all_given_up.clear();
         self.forced.clear();
         self.lacks.set(Level::Avail);
         self.nodes_left = MAX_SHALLOW_NODES;
@@ -198,46 +209,6 @@ impl<'a, 'v> Deriver<'a, 'v> {
     /// not depend on the order of the questions.
     pub(crate) fn is_cut_off(&self) -> bool {
         self.is_cut_off
-    }
-
-    /// The nodes left in the budget of the search for kept values.
-    pub(crate) fn nodes_left(&self) -> usize {
-        self.nodes_left
-    }
-
-    /// Takes this many nodes from that budget; `false`, and takes none, unless some remain.
-    pub(crate) fn spend_all(&mut self, nodes: usize) -> bool {
-        let remain = self.nodes_left > nodes;
-        self.nodes_left -= if remain { nodes } else { 0 };
-        remain
-    }
-
-    /// Takes one node from the budget of the search for kept values; `false` when none is left.
-    pub(crate) fn spend(&mut self) -> bool {
-        self.nodes_left = self.nodes_left.saturating_sub(1);
-        self.nodes_left > 0
-    }
-
-    /// Whether the search for kept values has used up its budget of nodes. A value that it did not
-    /// find may still be derivable.
-    pub(crate) fn is_out_of_nodes(&self) -> bool {
-        self.nodes_left == 0
-    }
-
-    /// Whether the search for kept values has given up a value.
-    pub(crate) fn is_given_up(&self, value: Value) -> bool {
-        self.given_up.get(value.as_u32() as usize).is_some()
-    }
-
-    /// Whether no set of kept values gives a value from this source point.
-    pub(crate) fn is_hopeless(&self, value: Value) -> bool {
-        self.given_up.get(value.as_u32() as usize) == Some(true)
-    }
-
-    /// Records that the search for kept values did not find a value from this source point.
-    pub(crate) fn give_up(&mut self, value: Value) {
-        let is_hopeless = !self.is_out_of_nodes();
-        self.given_up.set(value.as_u32() as usize, is_hopeless);
     }
 
     /// Forgets outcomes and kept values, for another set of kept values at the same source point.
@@ -278,9 +249,13 @@ impl<'a, 'v> Deriver<'a, 'v> {
         self.consult(SearchNode::Wanted(value)) == Some(None)
     }
 
-    /// The number of operations in these expressions, each counted once, and the values they read,
-    /// some more than once.
-    pub(crate) fn tally(&mut self, roots: &[u32]) -> (usize, SmallVec<[Value; 16]>) {
+    /// The number of operations in these expressions, each counted once, and the values they read
+    /// that are not live, some more than once.
+    pub(crate) fn tally(
+        &mut self,
+        here: &SourcePoint,
+        roots: &[u32],
+    ) -> (usize, SmallVec<[Value; 8]>) {
         let (mut steps, mut read) = (0, SmallVec::new());
         let mut stack: SmallVec<[u32; 16]> = SmallVec::from_slice(roots);
         self.tallied.clear();
@@ -290,6 +265,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
             }
             self.tallied.set(expr as usize, true);
             match &self.exprs[expr as usize] {
+                Expr::Source(value) if here.is_live(*value) => {}
                 Expr::Source(value) => read.push(*value),
                 Expr::Constant { .. } => steps += 1,
                 Expr::Op { args, .. } => {

@@ -4,6 +4,7 @@ use crate::derive::{Deriver, Expr};
 use crate::keep::{forced_values, kept_values};
 use crate::pair::Analyzed;
 use crate::reason::{Obstacle, Reason};
+use crate::scratch::Scratch;
 use crate::source::SourcePoint;
 use ir::{Function, Inst, Opcode, Point, Type, Value};
 use smallvec::SmallVec;
@@ -34,7 +35,14 @@ impl<'g> EntryGoal<'g> {
         needed: &'g [Value],
         replays: &'g [Inst],
     ) -> EntryGoal<'g> {
-        let odd = needed.iter().copied().filter(|v| !here.reads_itself(p, *v)).collect();
+        let mut odd = SmallVec::new();
+        for value in needed.iter().filter(|v| !here.reads_itself(p, **v)) {
+            // Most goals have none or many: two allocations at most for these.
+            if odd.len() == 4 {
+                odd.reserve(32);
+            }
+            odd.push(*value);
+        }
         EntryGoal { target, needed, odd, replays }
     }
 
@@ -42,6 +50,11 @@ impl<'g> EntryGoal<'g> {
     /// source point under its own id.
     pub(crate) fn is_met_as_is(&self) -> bool {
         self.replays.is_empty() && self.odd.is_empty()
+    }
+
+    /// Whether an entry for another goal needs the same expressions, and so costs the same.
+    pub(crate) fn costs_as(&self, other: &EntryGoal<'_>) -> bool {
+        self.odd == other.odd && self.replays == other.replays
     }
 
     /// A cost that no entry for this goal undercuts.
@@ -101,6 +114,7 @@ pub(crate) fn derive(
     derived: &mut Derivation,
 ) -> Result<(), Value> {
     derived.clear();
+    derived.reserve(goal.odd.len());
     let (q, lost) = (deriver.q.f, |deriver: &Deriver<'_, '_>, v: &Value| deriver.is_lost(*v));
     // A value that an earlier landing point found lost is reported first. Deriving the values
     // before it would cost a search whose result nobody reads.
@@ -124,6 +138,22 @@ pub(crate) struct LastKept {
     lost: Option<LostValues>,
     /// The nodes that the search has looked at.
     nodes: usize,
+}
+
+impl LastKept {
+    /// Whether a landing point that costs as the last one needs no search, and is no better.
+    /// `least` is the cost of the best entry. Takes the nodes of the search from the budget, as
+    /// [`derive_keeping`] does.
+    pub(crate) fn is_no_better(
+        &self,
+        (deriver, keeper): (&mut Deriver<'_, '_>, &Deriver<'_, '_>),
+        here: &SourcePoint,
+        (goal, least): (&EntryGoal<'_>, Option<DerivationCost>),
+    ) -> bool {
+        let Some(lost) = &self.lost else { return false };
+        least.is_some_and(|least| least <= least_keeping_cost(deriver, here, goal, lost))
+            || (!keeper.is_cut_off() && deriver.spend_all(self.nodes))
+    }
 }
 
 /// The values that an entry needs and that cannot be had without keeping a value.
@@ -164,17 +194,20 @@ pub(crate) fn derive_keeping(
     let is_same = last.lost.as_ref() == Some(&lost) && !keeper.is_cut_off();
     if !is_same || !deriver.spend_all(last.nodes) {
         last.lost = None;
-        let nodes = deriver.nodes_left();
+        let (nodes, given_up) = (deriver.nodes_left(), deriver.all_given_up.len());
         let kept = match lost.is_empty() {
             true => BTreeSet::new(),
-            false => {
-                kept_values(deriver, here, &lost).ok_or_else(|| unkeepable(deriver, here, &lost))?
-            }
+            false => match deriver.kept_again(&lost) {
+                Some(kept) => kept,
+                None => {
+                    let found = kept_values(deriver, here, &lost);
+                    let kept = found.ok_or_else(|| unkeepable(deriver, here, &lost))?;
+                    deriver.carry_kept((&lost, &kept), (nodes, given_up));
+                    kept
+                }
+            },
         };
-        // The keeper's outcomes belong to another set of kept values: that of the last landing
-        // point. With a stale outcome this entry would read, and so keep, values of the last set.
-        keeper.restart();
-        kept.iter().for_each(|v| keeper.keep(*v));
+        keeper.come_to_keeping(here, &kept);
         *last = LastKept { nodes: nodes - deriver.nodes_left(), lost: Some(lost) };
     }
     for value in goal.wanted(q) {
@@ -203,9 +236,8 @@ pub(crate) fn cost(
     derived: &Derivation,
 ) -> DerivationCost {
     let copies = changed(deriver, goal, derived).count();
-    let (steps, read) = deriver.tally(derived);
     // `tally` lists a value once for each expression that reads it; a kept value costs once.
-    let mut kept: SmallVec<[Value; 8]> = read.into_iter().filter(|v| !here.is_live(*v)).collect();
+    let (steps, mut kept) = deriver.tally(here, derived);
     kept.sort_unstable();
     kept.dedup();
     let arguments = kept.iter().filter(|v| deriver.p.is_argument(**v)).count();
@@ -231,13 +263,15 @@ pub(crate) fn changed<'d>(
 
 /// Makes the entry of a derivation with this cost.
 pub(crate) fn assemble(
-    deriver: &Deriver<'_, '_>,
+    deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,
     (goal, size): (&EntryGoal<'_>, usize),
     derived: &Derivation,
 ) -> Entry {
     let EntryGoal { target, needed, odd, replays } = goal;
-    let done = vec![None; deriver.exprs.len()];
+    // Expressions carry over from point to point: a new table would cost all of them.
+    let mut done = std::mem::take(&mut deriver.emitted);
+    done.clear();
     let copies = changed(deriver, goal, derived).count();
     let steps = Vec::with_capacity(size.saturating_sub(replays.len() + copies));
     let mut emitter = StepEmitter { deriver, done, steps, requires: SmallVec::new() };
@@ -259,7 +293,8 @@ pub(crate) fn assemble(
         Replay { inst: *inst, opcode: data.opcode, ty: data.ty, imm: data.imm, args }
     });
     let replays = replays.collect();
-    let StepEmitter { steps, requires, .. } = emitter;
+    let StepEmitter { steps, requires, done, .. } = emitter;
+    deriver.emitted = done;
     let requires = goal.required(requires);
     // An entry keeps every value that it reads and that is not live, whichever rule chose it.
     // Arguments that `live_e` reads are among them.
@@ -272,7 +307,7 @@ pub(crate) fn assemble(
 struct StepEmitter<'a, 'b, 'v> {
     deriver: &'a Deriver<'b, 'v>,
     /// By expression: the operand that holds its result, once emitted.
-    done: Vec<Option<Operand>>,
+    done: Scratch<Option<Operand>>,
     steps: Vec<Step>,
     requires: SmallVec<[Value; 16]>,
 }
@@ -288,14 +323,14 @@ impl StepEmitter<'_, '_, '_> {
         // would overflow.
         let mut stack: SmallVec<[u32; 8]> = SmallVec::from_iter([root]);
         while let Some(&expr) = stack.last() {
-            if self.done[expr as usize].is_some() {
+            if self.done(expr).is_some() {
                 stack.pop();
                 continue;
             }
             match &self.deriver.exprs[expr as usize] {
                 Expr::Source(value) => {
                     self.requires.push(*value);
-                    self.done[expr as usize] = Some(Operand::Source(*value));
+                    self.done.set(expr as usize, Some(Operand::Source(*value)));
                 }
                 Expr::Constant { ty, bits } => {
                     let (ty, bits, opcode) = (*ty, *bits, Opcode::Const);
@@ -307,7 +342,7 @@ impl StepEmitter<'_, '_, '_> {
                 Expr::Op { args, .. } => {
                     // One missing operand at a time: the expression stays on the stack below it and
                     // is looked at again. Steps thus come after the steps they read.
-                    match args.iter().find(|a| self.done[**a as usize].is_none()) {
+                    match args.iter().find(|a| self.done(**a).is_none()) {
                         Some(first) => stack.push(*first),
                         None => {
                             let step = self.step(expr);
@@ -317,11 +352,15 @@ impl StepEmitter<'_, '_, '_> {
                 }
             }
         }
-        self.done[root as usize].expect("the loop ends when the root is done")
+        self.done(root).expect("the loop ends when the root is done")
+    }
+
+    fn done(&self, expr: u32) -> Option<Operand> {
+        self.done.get(expr as usize).flatten()
     }
 
     fn push(&mut self, expr: u32, step: Step) {
-        self.done[expr as usize] = Some(Operand::Step(self.steps.len() as u32));
+        self.done.set(expr as usize, Some(Operand::Step(self.steps.len() as u32)));
         self.steps.push(step);
     }
 
@@ -335,7 +374,7 @@ impl StepEmitter<'_, '_, '_> {
         let data = f.inst(*inst);
         let operand_ty: Type = data.args.first().map_or(data.ty, |v| f.value_type(*v));
         let args: SmallVec<[Operand; 2]> =
-            args.iter().map(|a| self.done[*a as usize].expect("operands come first")).collect();
+            args.iter().map(|a| self.done(*a).expect("operands come first")).collect();
         Step {
             opcode: data.opcode,
             ty: data.ty,

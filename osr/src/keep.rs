@@ -60,6 +60,7 @@ pub(crate) fn kept_values(
     // the whole graph above it need not be built.
     let shallow = KeepGraph::explore(deriver, here, wanted, false);
     shallow.give_up_lost(deriver);
+    deriver.watch(&shallow.nodes);
     let greedy = shallow.topmost(wanted)?;
     // A single value cannot be improved on. Neither can values that have no operands to cut
     // instead.
@@ -73,7 +74,9 @@ pub(crate) fn kept_values(
     }
     // The flow is exact only for the alternatives chosen, so the greedy set may be the smaller one.
     // Where the budget ended the deep exploration, the greedy set is the only one.
-    match KeepGraph::explore(deriver, here, wanted, true).minimum_cut(wanted) {
+    let deep = KeepGraph::explore(deriver, here, wanted, true);
+    deriver.watch(&deep.nodes);
+    match deep.minimum_cut(wanted) {
         Some(cut) if cut.len() < greedy.len() => Some(cut),
         _ => Some(greedy),
     }
@@ -90,6 +93,49 @@ pub(crate) fn forced_values(
     forced.sort_unstable();
     forced.dedup();
     forced
+}
+
+impl Deriver<'_, '_> {
+    /// The nodes left in the budget of the search for kept values.
+    pub(crate) fn nodes_left(&self) -> usize {
+        self.nodes_left
+    }
+
+    /// Takes this many nodes from that budget; `false`, and takes none, unless some remain.
+    pub(crate) fn spend_all(&mut self, nodes: usize) -> bool {
+        let remain = self.nodes_left > nodes;
+        self.nodes_left -= if remain { nodes } else { 0 };
+        remain
+    }
+
+    /// Takes one node from the budget of the search for kept values; `false` when none is left.
+    pub(crate) fn spend(&mut self) -> bool {
+        self.nodes_left = self.nodes_left.saturating_sub(1);
+        self.nodes_left > 0
+    }
+
+    /// Whether the search for kept values has used up its budget of nodes. A value that it did not
+    /// find may still be derivable.
+    pub(crate) fn is_out_of_nodes(&self) -> bool {
+        self.nodes_left == 0
+    }
+
+    /// Whether the search for kept values has given up a value.
+    pub(crate) fn is_given_up(&self, value: Value) -> bool {
+        self.given_up.get(value.as_u32() as usize).is_some()
+    }
+
+    /// Whether no set of kept values gives a value from this source point.
+    pub(crate) fn is_hopeless(&self, value: Value) -> bool {
+        self.given_up.get(value.as_u32() as usize) == Some(true)
+    }
+
+    /// Records that the search for kept values did not find a value from this source point.
+    pub(crate) fn give_up(&mut self, value: Value) {
+        let is_hopeless = !self.is_out_of_nodes();
+        self.all_given_up.push(value);
+        self.given_up.set(value.as_u32() as usize, is_hopeless);
+    }
 }
 
 impl KeepGraph {

@@ -1,6 +1,7 @@
 //! Searches the entries of one direction of a pair: for each source point, the cheapest landing
 //! point and its compensation code.
 
+use crate::blame::blame;
 use crate::derive::Deriver;
 use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept};
 use crate::level::Level;
@@ -12,9 +13,8 @@ use crate::reason::{Obstacle, Reason, Unmapped};
 use crate::source::{Here, SourcePoint};
 use crate::synthesize::SynthesizedMapping;
 use ir::place::Place;
-use ir::{Block, Function, Inst, Point, Value};
-use smallvec::SmallVec;
-use std::collections::BTreeSet;
+use ir::{Block, Inst, Point};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::Side;
 use transition::mapping::{Entry, Mapping};
@@ -238,6 +238,10 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut derived = Derivation::new();
         let mut obstacle = None;
         for (at, goal) in goals.iter().enumerate() {
+            // What costs the same as the landing point before is no better.
+            if at > 0 && goal.costs_as(&goals[at - 1]) {
+                continue;
+            }
             // Each odd value costs a copy, a step or a kept value. Of equal costs the first wins.
             if best.as_ref().is_some_and(|(least, ..)| *least <= goal.least_cost()) {
                 continue;
@@ -270,7 +274,7 @@ impl<'a, 'v> Search<'a, 'v> {
             }
         }
         let ((.., size), at, derived) = best.ok_or(obstacle)?;
-        Ok(entry::assemble(&self.deriver, here, (&goals[at], size), &derived))
+        Ok(entry::assemble(&mut self.deriver, here, (&goals[at], size), &derived))
     }
 
     /// The cheapest entry, with as many kept values as it takes, or the first obstacle.
@@ -284,24 +288,37 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut derived = Derivation::new();
         let mut obstacle = None;
         let mut last = LastKept::default();
-        for goal in goals {
+        // Whether the landing point before was tried.
+        let mut is_tried = false;
+        for (at, goal) in goals.iter().enumerate() {
             if self.deriver.is_spent() {
                 break;
+            }
+            // What costs the same as the landing point before is no better.
+            if at > 0 && goal.costs_as(&goals[at - 1]) {
+                let least = best.as_ref().map(|(least, _)| *least);
+                let derivers = (&mut self.deriver, &self.keeper);
+                if !is_tried || last.is_no_better(derivers, here, (goal, least)) {
+                    continue;
+                }
             }
             let lost = entry::lost_values(&mut self.deriver, here, goal);
             // The search for kept values is dear, and the first landing point mostly the best.
             if let Some((best, _)) = &best
                 && *best <= entry::least_keeping_cost(&mut self.deriver, here, goal, &lost)
             {
+                is_tried = false;
                 continue;
             }
+            is_tried = true;
             let derivers = (&mut self.deriver, &mut self.keeper);
             match entry::derive_keeping(derivers, (here, &mut last), (goal, lost), &mut derived) {
                 Ok(()) => {
                     let cost = entry::cost(&mut self.keeper, here, goal, &derived);
                     if is_better(cost, best.as_ref().map(|(least, _)| *least)) {
                         let goal = (goal, cost.2);
-                        best = Some((cost, entry::assemble(&self.keeper, here, goal, &derived)));
+                        let entry = entry::assemble(&mut self.keeper, here, goal, &derived);
+                        best = Some((cost, entry));
                     }
                 }
                 Err(why) => obstacle = obstacle.or(Some(why)),
@@ -314,8 +331,9 @@ impl<'a, 'v> Search<'a, 'v> {
         let Search { planner, mut unmapped, mapping, points, unreachable, deriver, .. } = self;
         let (pair, from) = (planner.pair, planner.from);
         unmapped.sort_by_key(|(point, _)| *point);
+        let mut known = BTreeMap::new();
         let blamed = |(point, o): (Point, Obstacle)| {
-            let blame = blame((pair, from), &deriver, &o, point);
+            let blame = blame((pair, from), &deriver, &o, point, &mut known);
             Unmapped { point, reason: o.reason, value: o.value, inst: o.inst, blame }
         };
         let unmapped = unmapped.into_iter().map(blamed).collect();
@@ -505,70 +523,6 @@ fn sampled(count: usize, own: Option<usize>, values: usize) -> Vec<usize> {
     let near_start = own.saturating_sub(third / 2).clamp(third, count - third);
     let near_end = (own + third.div_ceil(2)).clamp(near_start, count - third);
     (near_start..near_end).chain(0..third).chain(count - third..count).collect()
-}
-
-/// The first action in the log that concerns the obstacle: the effect; else the value, its
-/// definition or a use of it; else the instruction; else the source point's own instruction.
-fn blame(
-    (pair, from): (&VersionPair<'_>, Side),
-    deriver: &Deriver<'_, '_>,
-    obstacle: &Obstacle,
-    point: Point,
-) -> Option<usize> {
-    let first = &pair.facts.first;
-    if obstacle.reason == Reason::Effect {
-        return first.on_effects();
-    }
-    let q = deriver.q.f;
-    let of_value = obstacle.value.and_then(|v| {
-        let of_users = || first_of_users((pair, from), q, v);
-        // The users come second. The value itself may be untouched, and needed only because of
-        // something the log did to an instruction that reads it.
-        first.of_value(v).or_else(of_users)
-    });
-    let of_inst = || obstacle.inst.and_then(|i| first.of_inst(i));
-    of_value.or_else(of_inst).or_else(|| first.of_inst(point.inst()))
-}
-
-/// Instructions, and arguments of each, that the search for the action to blame looks at.
-const MAX_USERS: usize = 64;
-
-/// The first action that concerns an instruction that reads a value of the target version, or else
-/// one that reads the results of those, and so on. A value may be needed there, and dead here,
-/// because the log changed the last link of a chain. Code that never runs does not count. Cost:
-/// bounded.
-fn first_of_users(
-    (pair, from): (&VersionPair<'_>, Side),
-    q: &Function,
-    value: Value,
-) -> Option<usize> {
-    let back = from.other();
-    let mut seen: BTreeSet<Inst> = BTreeSet::new();
-    let mut values: SmallVec<[Value; 4]> = SmallVec::from_iter([value]);
-    // Breadth first, one link of the chain a round: the action nearest to the value is the one to
-    // blame. `seen` ends the walk around loops.
-    while !values.is_empty() && seen.len() < MAX_USERS {
-        let users = values.iter().flat_map(|v| q.users(*v)).copied();
-        let runs = |user: &Inst| !pair.is_unreachable(back, q.inst_block(*user));
-        let users: BTreeSet<Inst> =
-            users.filter(|user| runs(user) && !seen.contains(user)).take(MAX_USERS).collect();
-        let first = users.iter().filter_map(|user| pair.facts.first.of_inst(*user)).min();
-        if first.is_some() {
-            return first;
-        }
-        let results = users.iter().flat_map(|user| q.inst(*user).results.iter().copied());
-        let bound = users.iter().flat_map(|user| bound_to(q, *user, &values));
-        values = results.chain(bound).collect();
-        seen.extend(users);
-    }
-    None
-}
-
-/// The block parameters that a terminator binds to one of these values, up to the limit.
-fn bound_to(f: &Function, inst: Inst, values: &[Value]) -> SmallVec<[Value; 4]> {
-    let targets = f.inst(inst).targets.iter();
-    let bound = targets.flat_map(|target| f.block_params(target.block).iter().zip(&target.args));
-    bound.take(MAX_USERS).filter(|(_, arg)| values.contains(arg)).map(|(param, _)| *param).collect()
 }
 
 #[cfg(test)]

@@ -82,6 +82,11 @@ impl SourcePoint {
         self.bindings.is_empty() && self.far.is_none()
     }
 
+    /// The point; `None` before the first one.
+    pub(crate) fn point(&self) -> Option<Point> {
+        self.point
+    }
+
     /// The values live at the source point, ascending.
     pub(crate) fn live_values(&self) -> &[Value] {
         &self.live_values
