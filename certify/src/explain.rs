@@ -33,6 +33,9 @@ type FarClasses = SmallVec<[TermId; 2]>;
 /// A term that a step may compute at the end of a path, with its operands in the order of the step.
 type FarTerm = (TermId, ClassArgs);
 
+/// An entry, and the terms of its steps.
+type ExplainedSteps = (Arc<Entry>, Box<[TermId]>);
+
 /// Makes the facts of one mapping.
 pub(super) struct Explainer<'e, 'a> {
     /// The source version of the entries.
@@ -49,6 +52,8 @@ pub(super) struct Explainer<'e, 'a> {
     entered: Option<Block>,
     /// The leaves bound on the path, by the class they are bound to, ascending.
     bound_to: Vec<(TermId, TermId)>,
+    /// The last entry with steps, and the terms of its steps.
+    last: Option<ExplainedSteps>,
 }
 
 impl<'e, 'a> Explainer<'e, 'a> {
@@ -73,6 +78,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
             bindings: PathBindings::default(),
             entered: None,
             bound_to: Vec::new(),
+            last: None,
         }
     }
 
@@ -104,7 +110,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
     }
 
     /// The facts of one entry.
-    fn entry(&mut self, point: Point, entry: &Entry) -> EntryFacts {
+    fn entry(&mut self, point: Point, entry: &Arc<Entry>) -> EntryFacts {
         let f = self.version.f();
         // A mapping may come from any maker, so its entries may name any point.
         if !f.has_inst(point.inst()) || !self.version.live().has_block(f.inst_block(point.inst())) {
@@ -125,9 +131,14 @@ impl<'e, 'a> Explainer<'e, 'a> {
     }
 
     /// The terms of the steps, with leaves as at the source point.
-    fn here(&mut self, entry: &Entry) -> Box<[TermId]> {
+    fn here(&mut self, entry: &Arc<Entry>) -> Box<[TermId]> {
         let mut here: Vec<TermId> = Vec::with_capacity(entry.steps.len());
-        for step in &entry.steps {
+        // Entries of neighboring points have nearly the same steps.
+        if let Some((last, terms)) = &self.last {
+            let steps = last.steps.iter().zip(&entry.steps);
+            here.extend_from_slice(&terms[..steps.take_while(|(a, b)| a == b).count()]);
+        }
+        for step in &entry.steps[here.len()..] {
             let args: ClassArgs = step.args.iter().map(|arg| self.class(*arg, &here)).collect();
             here.push(if takes(&self.terms.table, step, &args) {
                 self.make(step, args)
@@ -135,7 +146,9 @@ impl<'e, 'a> Explainer<'e, 'a> {
                 NO_TERM
             });
         }
-        here.into()
+        let here: Box<[TermId]> = here.into();
+        self.last = Some((entry.clone(), here.clone()));
+        here
     }
 
     /// The terms of the memory after each replayed store, with leaves as at the source point.
