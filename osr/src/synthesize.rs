@@ -83,17 +83,24 @@ pub fn synthesize_at(
         let f = pair.source(side).f;
         asked[side].iter().copied().filter(|p| f.has_inst(p.inst())).collect::<BTreeSet<Point>>()
     });
-    let (mut made, _) = levels_at(pair, &[level], &asked);
-    both_ways(made.pop().expect("one level was made")).1
+    let made = levels_at(pair, &[level], &asked).pop().expect("one level was made");
+    both_ways(made.mappings).1
 }
 
-/// The mappings at each level whose entries leave from these points of their version; and whether
-/// one is empty because of too many live values.
+/// The mappings at one level.
+struct LevelResult {
+    /// One for each arrow.
+    mappings: Vec<SearchResult>,
+    /// Whether one is empty because a version has too many live values at this level.
+    is_too_long: bool,
+}
+
+/// The mappings at each level whose entries leave from these points of their version.
 fn levels_at(
     pair: &VersionPair<'_>,
     levels: &[Level],
     asked: &Pair<BTreeSet<Point>>,
-) -> (Vec<Vec<SearchResult>>, bool) {
+) -> Vec<LevelResult> {
     let versions: Vec<&Analyzed<'_>> = pair.versions.iter().collect();
     let mut arrows = Arrow::both_ways(pair, Pair::new(0, 1));
     arrows.before.asked = Some(&asked.before);
@@ -122,16 +129,34 @@ pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level
     let plain = PlainLiveness::of_all(&versions, pair.demand);
     let levels: Vec<Level> =
         Level::ALL.into_iter().filter(|level| levels.contains(level)).collect();
-    let (mut made, is_too_long) = make_levels(&versions, &arrows, &plain, (pair.demand, &levels));
-    if is_too_long {
-        drop(plain);
-        let mut choices = Choice::new(pair).map(|asked| levels_at(pair, &levels, &asked));
-        if let Some((partial, _)) = choices.find(|(_, is_too_long)| !is_too_long) {
-            made = partial;
-            made.iter_mut().flatten().for_each(|result| result.count_all_points(pair));
+    let mut made = make_levels(&versions, &arrows, &plain, (pair.demand, &levels));
+    drop(plain);
+    if made.iter().any(|result| result.is_too_long) {
+        choose_points(pair, &levels, &mut made);
+    }
+    made.into_iter().map(|result| both_ways(result.mappings)).collect()
+}
+
+/// Makes the mappings with too many live values again, with entries at some points. Each level has
+/// the first choice of points that suffices for it: entries at higher levels keep more values, and
+/// must cost a lower level nothing
+/// (`a_level_with_too_many_live_values_costs_lower_levels_no_entries`).
+fn choose_points(pair: &VersionPair<'_>, levels: &[Level], made: &mut [LevelResult]) {
+    for asked in Choice::new(pair) {
+        let is_left = |(_, result): &(&Level, &LevelResult)| result.is_too_long;
+        let left: Vec<Level> =
+            levels.iter().zip(made.iter()).filter(is_left).map(|(level, _)| *level).collect();
+        if left.is_empty() {
+            break;
+        }
+        let partial = levels_at(pair, &left, &asked);
+        for (result, mut partial) in made.iter_mut().filter(|r| r.is_too_long).zip(partial) {
+            if !partial.is_too_long {
+                partial.mappings.iter_mut().for_each(|mapping| mapping.count_all_points(pair));
+                *result = partial;
+            }
         }
     }
-    made.into_iter().map(both_ways).collect()
 }
 
 /// A mapping to be made.
@@ -177,18 +202,17 @@ pub(crate) fn make<'p, 'v>(
     plain: &[Option<PlainLiveness>],
     (demand, level): (Demand, Level),
 ) -> Vec<SearchResult> {
-    let (mut made, _) = make_levels(versions, arrows, plain, (demand, &[level]));
-    made.pop().expect("one level was made")
+    let mut made = make_levels(versions, arrows, plain, (demand, &[level]));
+    made.pop().expect("one level was made").mappings
 }
 
-/// As [`make`], at several levels, the lowest first; and whether a version has too many live values
-/// at one of them.
+/// As [`make`], at several levels, the lowest first.
 fn make_levels<'p, 'v>(
     versions: &[&Analyzed<'v>],
     arrows: &[Arrow<'p, 'v>],
     plain: &[Option<PlainLiveness>],
     (demand, levels): (Demand, &[Level]),
-) -> (Vec<Vec<SearchResult>>, bool) {
+) -> Vec<LevelResult> {
     let live = |v: usize, uses: &ExtraUses| match &plain[v].as_ref()?.points {
         Some(points) => LiveTable::of_run_at(versions[v], demand, uses, points),
         None => LiveTable::of_run(versions[v].f, &versions[v].decided, demand, uses),
@@ -196,7 +220,6 @@ fn make_levels<'p, 'v>(
     let without_liveness: BTreeSet<usize> =
         (0..versions.len()).filter(|v| plain[*v].is_none()).collect();
     let mut made = Vec::new();
-    let mut is_too_long = !without_liveness.is_empty();
     for mut searches in started(arrows, plain, levels, &without_liveness) {
         let level = levels[made.len()];
         let mut too_long = without_liveness.clone();
@@ -205,13 +228,15 @@ fn make_levels<'p, 'v>(
         while let Err(version) = meet(arrows, &mut searches, &too_long, plain, live) {
             // Armed entries made so much live that the table of this version exceeds its limit. Its
             // entries must go, and with them the uses they added elsewhere: hence a new start.
-            is_too_long = true;
             too_long.insert(version);
             searches = started(arrows, plain, &[level], &too_long).pop().expect("one level");
         }
-        made.push(searches.into_iter().map(Search::finish).collect());
+        made.push(LevelResult {
+            mappings: searches.into_iter().map(Search::finish).collect(),
+            is_too_long: !too_long.is_empty(),
+        });
     }
-    (made, is_too_long)
+    made
 }
 
 /// The searches of each level after their first round, one for each arrow. Those from or to

@@ -127,3 +127,50 @@ fn a_function_with_too_many_live_values_has_entries_at_its_loop_header() {
         assert!(mapped.unmapped.len() > WORDS && mapped.unmapped.iter().all(too_long));
     }
 }
+
+#[test]
+fn a_level_with_too_many_live_values_costs_lower_levels_no_entries() {
+    // Each version has fewer live values than a mapping may name. But the version after reads the
+    // words %x at its end, the version before the words %y, and entries that keep these for each
+    // other make more live than that.
+    const WORDS: usize = 1_700;
+    const FIRST: usize = 500;
+    const OTHERS: usize = 280;
+    let mut text = String::from("memory @m 1\nfunc @f(%a: i32) -> i32 {\nentry:\n");
+    for i in 0..WORDS {
+        text += &format!("  %w{i} = load.i32 @m[%a + {}]\n", 4 * i);
+    }
+    text += "  %s0 = add.i32 %a, %a\n";
+    for i in 0..WORDS {
+        if i == FIRST {
+            for j in 0..OTHERS {
+                text += &format!("  %x{j} = load.i32 @m[%a + {}]\n", 4 * (WORDS + j));
+                text += &format!("  %y{j} = load.i32 @m[%a + {}]\n", 4 * (WORDS + OTHERS + j));
+            }
+        }
+        text += &format!("  %s{} = add.i32 %s{i}, %w{i}\n", i + 1);
+    }
+    text += &format!("  %t0 = add.i32 %s{WORDS}, %a\n");
+    for j in 0..OTHERS {
+        text += &format!("  %t{} = add.i32 %t{j}, %y{j}\n", j + 1);
+    }
+    text += &format!("  return %t{OTHERS}\n}}");
+    let base = function(&text);
+    let applied = edited(&base, |ed| {
+        for j in 0..OTHERS {
+            let user = inst(ed.func(), &format!("t{}", j + 1));
+            let other = value(ed.func(), &format!("x{j}"));
+            ed.replace_operand(user, 1, other);
+        }
+    });
+    let pair = VersionPair::new(&base, applied.function(), applied.log()).expect("the log replays");
+    let levels = [Level::Live, Level::Avail];
+    for (level, together) in synthesize_levels(&pair, &levels) {
+        let alone = synthesize(&pair, level);
+        let entries = |made: &Synthesis| made.forward.mapping.len();
+        assert_eq!(entries(&together), entries(&alone), "{level}");
+        let is_left_out = |u: &Unmapped| u.reason == Reason::TooLong && u.value.is_none();
+        let is_partial = alone.forward.unmapped.iter().any(is_left_out);
+        assert_eq!(is_partial, level == Level::Avail, "{level}");
+    }
+}

@@ -8,7 +8,10 @@ mod stores;
 use super::common::{edited, function, inst, value};
 use ir::edit::{Applied, Editor};
 use ir::{Block, Edge, Function, Imm, Inst, InstSpec, Opcode, Point, Type, Value};
-use osier_osr::{Level, Reason, Synthesis, SynthesizedMapping, Unmapped, VersionPair, synthesize};
+use osier_osr::{
+    Level, Reason, Synthesis, SynthesizedMapping, Unmapped, VersionPair, synthesize,
+    synthesize_levels,
+};
 use transition::Demand;
 use transition::mapping::{Entry, Operand};
 
