@@ -34,3 +34,24 @@ fn levels_made_together_are_those_made_apart() {
     assert!(entries.windows(2).all(|w| w[0] < w[1]), "{entries:?}");
     assert!(kept > 1000, "{kept}");
 }
+
+#[test]
+fn reasons_are_those_of_the_level_alone() {
+    // A level that takes over results of the one below searches fewer points. The values that it
+    // knows to be lost are others then, and must not decide which of them is the reason.
+    for (seed, pipeline) in
+        [(882_151, "O2"), (882_165, "O1"), (882_190, "O1"), (882_467, "canonical")]
+    {
+        let program = generate(seed, 400, &Weights::default());
+        let base = program.module.body(program.main).expect("the main function has a body");
+        let pipeline = parse(pipeline).expect("a named pipeline");
+        let derived = derive(&program.module, base, &pipeline, Vigilance::Off, &mut NoObserver);
+        let pair =
+            VersionPair::new(base, &derived.function, &derived.log).expect("the log leads there");
+        for (level, together) in synthesize_levels(&pair, &Level::ALL) {
+            let alone = synthesize(&pair, level);
+            assert_eq!(together.forward.unmapped, alone.forward.unmapped, "seed {seed}, {level}");
+            assert_eq!(together.backward.unmapped, alone.backward.unmapped, "seed {seed}, {level}");
+        }
+    }
+}

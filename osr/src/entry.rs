@@ -107,18 +107,20 @@ impl<'g> EntryGoal<'g> {
 pub(crate) type Derivation = Vec<u32>;
 
 /// Derives every value that an entry needs, without keeping any. `derived` receives the derivation.
+/// The error is a lost value; with `is_blamed`, the first one in the order of the goal.
 pub(crate) fn derive(
     deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,
-    goal: &EntryGoal<'_>,
+    (goal, is_blamed): (&EntryGoal<'_>, bool),
     derived: &mut Derivation,
 ) -> Result<(), Value> {
     derived.clear();
     derived.reserve(goal.odd.len());
     let (q, lost) = (deriver.q.f, |deriver: &Deriver<'_, '_>, v: &Value| deriver.is_lost(*v));
-    // A value that an earlier landing point found lost is reported first. Deriving the values
-    // before it would cost a search whose result nobody reads.
-    if let Some(value) = goal.wanted(q).find(|v| lost(deriver, v)) {
+    // Deriving the values before one that is known to be lost would cost a search whose result
+    // nobody reads. But which values are known depends on the source points before, and the points
+    // searched at each level are others (`reasons_are_those_of_the_level_alone`).
+    if !is_blamed && let Some(value) = goal.wanted(q).find(|v| lost(deriver, v)) {
         return Err(value);
     }
     for value in goal.wanted(q) {

@@ -255,7 +255,8 @@ impl<'a, 'v> Search<'a, 'v> {
             if self.deriver.level == Level::Empty && obstacle.is_some() {
                 break;
             }
-            match entry::derive(&mut self.deriver, here, goal, &mut derived) {
+            let blamed = (goal, obstacle.is_none());
+            match entry::derive(&mut self.deriver, here, blamed, &mut derived) {
                 Ok(()) if self.deriver.level == Level::Empty => {
                     // At `empty`, compensation code must be empty: even a copy from another id is
                     // an obstacle.
