@@ -22,9 +22,9 @@ use transition::mapping::{Entry, Mapping};
 
 /// The limit of live values of a version, summed over its points. An entry names every value it
 /// provides, so a mapping is as large as this sum: five levels both ways and their certificates
-/// take about 100 bytes for each. A version beyond the limit has entries at some of its points alone
-/// ([`crate::partial`]). Real functions have 5 to 60 live values at a point, so those of up to
-/// 70,000 instructions stay below it.
+/// take about 100 bytes for each. A version beyond the limit has entries at some of its points
+/// alone ([`crate::partial`]). Real functions have 5 to 60 live values at a point, so those of up
+/// to 70,000 instructions stay below it.
 pub(crate) const MAX_LIVE_VALUES: usize = 1 << 22;
 
 /// Of the blocks of a version, one in so many may have points asked for before liveness is computed
