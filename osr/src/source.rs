@@ -17,6 +17,11 @@ use ir::{Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
+/// Instructions of one block that compensation code follows on a path, up to its jump. The search
+/// gives up at half as many operations, and without the limit each point of a long block would cost
+/// the rest of the block.
+const MAX_FOLLOWED: usize = 512;
+
 /// A value of the source version, in terms of the source point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Here {
@@ -101,7 +106,7 @@ impl SourcePoint {
     /// the target version has not reached it either. Another member of its class may stand for its
     /// result (`tests/oir/osr/a_load_on_the_path_is_an_earlier_one.oir`).
     fn cross(&mut self, (p, facts): (&Analyzed<'_>, &Facts), from: Inst, jump: &TakenJump) -> Inst {
-        let mut at = Some(from);
+        let mut at = Some(near_end(p, from, jump.edges[0].inst));
         while let Some(inst) = at.filter(|i| *i != jump.edges[0].inst) {
             let data = p.f.inst(inst);
             let args: SmallVec<[Here; 3]> = data.args.iter().map(|v| self.look_up(p, *v)).collect();
@@ -209,4 +214,18 @@ impl SourcePoint {
         });
         Alternative::Execute { inst: op.inst, in_source: true, args: args.collect() }
     }
+}
+
+/// The first instruction to follow from `from` to a jump at the end of its block. The results of
+/// those left out are not available at the source point, so the entry does not have them.
+fn near_end(p: &Analyzed<'_>, from: Inst, jump: Inst) -> Inst {
+    let mut at = jump;
+    for _ in 0..MAX_FOLLOWED {
+        if at == from {
+            break;
+        }
+        let Some(before) = p.f.prev_inst(at) else { break };
+        at = before;
+    }
+    at
 }
