@@ -16,6 +16,7 @@ pub mod listing;
 pub mod native;
 pub mod report;
 pub mod schema;
+pub mod speculate;
 mod table;
 
 pub use limits::Limits;

@@ -60,6 +60,7 @@ fn drive(
         };
         match run {
             Run::Paused => {}
+            Run::Failed { reason } => break machine.fail(reason),
             Run::Called { func, args } => {
                 calls += 1;
                 match machine.begin_nested(func, &args) {

@@ -17,6 +17,7 @@ mod on_demand;
 mod passes_corpus;
 mod passes_random;
 mod replay;
+mod speculation;
 mod state_oracle_random;
 mod tiers;
 mod trial;

@@ -122,6 +122,7 @@ fn a_run_may_change_tiers() {
             let outcome = match machine.run(&mut host, &mut PauseAtMarks) {
                 Run::Done(outcome) => outcome,
                 Run::Called { .. } => panic!("nothing runs elsewhere"),
+                Run::Failed { reason } => machine.fail(reason),
                 Run::Paused => {
                     resumed += 1;
                     match machine.run(&mut host, &mut NoObserver) {

@@ -11,7 +11,7 @@ use super::merges::{MAX_MERGES, MergeAsker, Merges};
 use super::terms::{CertificateTerms, ReasonedTerms, WithReasons};
 use super::version::{Assumptions, NumberedVersion, RoundFindings};
 use ir::place::Place;
-use ir::{Block, Edge, Effects, Function, Inst, InstData, Value};
+use ir::{Block, Edge, Effects, Function, Imm, Inst, InstData, Opcode, Value};
 use number::{ClassArgs, CopyAssumptions, FlowGraph, Home, NumberingRound, ValueClasses};
 use smallvec::SmallVec;
 use transition::Side;
@@ -225,6 +225,11 @@ impl<'a> VersionWalk<'_, 'a> {
             self.version.found.writes.set(inst, term);
             return self.terms.table.class(term);
         }
+        if let Imm::Assumed(bits, _) = data.imm {
+            let term = self.assumed_term(inst, data, bits);
+            data.results.iter().for_each(|v| self.version.found.values.terms.set(*v, term));
+            return memory;
+        }
         // An anchor with an effect: both versions execute it with equal operands, so its results
         // are the same leaves in both.
         for (index, &result) in data.results.iter().enumerate() {
@@ -260,6 +265,15 @@ impl<'a> VersionWalk<'_, 'a> {
         let class_there = |value: &Value| found.values.class(&self.terms.table, *value);
         let mut pairs = data.args.iter().zip(&twin.args);
         pairs.all(|(a, b)| self.class(*a) == class_there(b)).then_some((found, twin))
+    }
+
+    /// The term of the result of an assumption: the constant if both versions make it, and the term
+    /// of the operand otherwise (`check/src/accept/assume.rs`).
+    fn assumed_term(&mut self, inst: Inst, data: &InstData, bits: u64) -> TermId {
+        match self.version.code.other.has_inst(inst) {
+            true => self.terms.op(Opcode::Const, data.ty, Imm::Bits(bits), ClassArgs::new()),
+            false => self.class(data.args[0]),
+        }
     }
 
     fn operation(&mut self, data: &InstData, memory: TermId) -> TermId {

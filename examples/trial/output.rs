@@ -60,11 +60,7 @@ pub(crate) fn killed(
                 killed.insert(point);
                 continue;
             }
-            let ended = loop {
-                if let Run::Done(outcome) = other.run(&mut NoHost, &mut NoObserver) {
-                    break outcome;
-                }
-            };
+            let ended = other.finish(&mut NoHost, &mut NoObserver);
             if (shown(&ended), other.memory_digest()) != expected {
                 killed.insert(point);
             }

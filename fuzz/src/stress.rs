@@ -308,6 +308,7 @@ fn end_of(
             };
             match (run, &mut chain) {
                 (Run::Done(outcome), _) => break outcome,
+                (Run::Failed { reason }, _) => break machine.fail(reason),
                 (Run::Called { .. }, _) => unreachable!("no function runs elsewhere"),
                 (Run::Paused, Some(chain)) => chain.hop(&mut machine).map_err(|message| {
                     vec![FuzzFinding { oracle: FuzzOracle::Hops, versions: (0, 0), message }]

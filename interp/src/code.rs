@@ -33,6 +33,13 @@ pub(super) struct FarAccess {
     pub(super) ty: Type,
 }
 
+/// The bits that an assumption expects, and its reason.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Assumption {
+    pub(super) bits: u64,
+    pub(super) reason: u32,
+}
+
 /// One version of a function, pre-decoded. See the module documentation.
 #[derive(Clone, Debug)]
 pub struct Code {
@@ -42,6 +49,7 @@ pub struct Code {
     pub(super) far: Vec<FarAccess>,
     pub(super) bulk: Vec<BulkOp>,
     pub(super) traps: Vec<TrapKind>,
+    pub(super) assumptions: Vec<Assumption>,
     pub(super) params: u32,
     /// Slots of a frame: one per value, and a last one that breaks cycles of moves. The constants
     /// of `fast` follow after them.

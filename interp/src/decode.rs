@@ -1,7 +1,7 @@
 //! Pre-decodes one version of a function for the exact dispatch loop.
 
 use super::bulk::BulkOp;
-use super::code::{Code, FarAccess, NONE};
+use super::code::{Assumption, Code, FarAccess, NONE};
 use super::fast;
 use super::fast::data::Fast;
 use super::moves::sequentialize;
@@ -63,6 +63,7 @@ impl<'a> ExactDecoder<'a> {
             far: Vec::new(),
             bulk: Vec::new(),
             traps: Vec::new(),
+            assumptions: Vec::new(),
             params: narrow(function.arguments().len()),
             frame_size: 0,
             fast: None,
@@ -148,12 +149,23 @@ impl<'a> ExactDecoder<'a> {
             Shape::TableFill | Shape::TableCopy | Shape::TableInit | Shape::ElemDrop => {
                 self.bulk(data)
             }
+            Shape::Assume => self.assume(data),
             Shape::OsrTest => {
                 let to = data.result().expect("interp: a test of an OSR point has one result");
                 ExactOp::new(ExactOpCode::Const, self.slot(to), 0, 0)
             }
             _ => self.value_op(data),
         }
+    }
+
+    fn assume(&mut self, data: &InstData) -> ExactOp {
+        let Imm::Assumed(bits, reason) = data.imm else {
+            panic!("interp: an assumption has the wrong immediate {:?}", data.imm)
+        };
+        self.code.assumptions.push(Assumption { bits, reason });
+        let to = self.slot(data.result().expect("interp: an assumption has one result"));
+        let index = narrow(self.code.assumptions.len() - 1);
+        ExactOp::new(ExactOpCode::Assume, to, self.slot(data.args[0]), index)
     }
 
     /// Decodes an operation on values, including constants.

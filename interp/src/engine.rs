@@ -187,6 +187,7 @@ impl Machine {
             EarlyEnd::StackOverflow => Outcome::StackOverflow(site),
             EarlyEnd::OutOfFuel => Outcome::OutOfFuel(site),
             EarlyEnd::Left(point, values) => Outcome::Left { point, values, site },
+            EarlyEnd::Failed(reason) => Outcome::Failed { reason, site },
         }
     }
 }

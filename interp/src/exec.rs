@@ -31,6 +31,8 @@ pub(super) enum LoopStop {
     Called(Func, Vec<u64>),
     Trap(TrapKind),
     Left(OsrPoint, Vec<u64>),
+    /// An assumption failed. Its instruction has not executed, and took no fuel.
+    Failed(u32),
     Host(HostError),
     OutOfFuel,
     StackOverflow,
@@ -412,6 +414,14 @@ fn run_loop<const SCOPE: u8>(
                     ExactOpCode::Switch => {
                         let choice = get!(op.a).min(op.c.into()) as usize;
                         jump!(code.pool[op.b as usize + choice])
+                    }
+                    ExactOpCode::Assume => {
+                        let assumption = code.assumptions[op.c as usize];
+                        if get!(op.b) != assumption.bits {
+                            fuel += 1; // the instruction was not executed
+                            break 'run LoopStop::Failed(assumption.reason);
+                        }
+                        set!(op.a, assumption.bits)
                     }
                     ExactOpCode::Trap => break 'run LoopStop::Trap(code.traps[op.a as usize]),
                     ExactOpCode::Leave => {

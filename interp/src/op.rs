@@ -187,6 +187,8 @@ macro_rules! define_codes {
             BrIf,
             /// Goes to the pc at pool `b` plus the smaller of slot `a` and `c`.
             Switch,
+            /// Slot `b` to slot `a`, if it has the bits of assumption `c`; else the run is paused.
+            Assume,
             /// Traps; `a` is the index of the trap kind.
             Trap,
             /// Ends the run at OSR point `a` with the values of the `c` slots at pool `b`.

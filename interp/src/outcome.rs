@@ -40,6 +40,8 @@ pub enum EarlyEnd {
     StackOverflow,
     /// The run reaches an `osr_exit` of this OSR point, with these operands.
     Left(OsrPoint, Vec<u64>),
+    /// An assumption with this reason fails.
+    Failed(u32),
 }
 
 /// The way in which a run ended.
@@ -61,6 +63,14 @@ pub enum Outcome {
         point: OsrPoint,
         /// The contents of the operands of the instruction, in order.
         values: Vec<u64>,
+        /// The place of the instruction.
+        site: Site,
+    },
+    /// An assumption failed in an activation, not necessarily the first, and nothing took the run to
+    /// another version ([`super::Run::Failed`]).
+    Failed {
+        /// The reason that the instruction names.
+        reason: u32,
         /// The place of the instruction.
         site: Site,
     },
@@ -94,6 +104,7 @@ impl Outcome {
         match self {
             Outcome::Trapped { site, .. }
             | Outcome::Left { site, .. }
+            | Outcome::Failed { site, .. }
             | Outcome::OutOfFuel(site)
             | Outcome::StackOverflow(site)
             | Outcome::HostFailed { site, .. } => Some(site),
@@ -123,6 +134,7 @@ impl fmt::Display for Outcome {
                 write!(f, "left at {point} {site} with")?;
                 values.iter().try_for_each(|v| write!(f, " {v}"))
             }
+            Outcome::Failed { reason, site } => write!(f, "assumption {reason} failed {site}"),
             Outcome::OutOfFuel(site) => write!(f, "out of fuel {site}"),
             Outcome::StackOverflow(site) => write!(f, "stack overflow {site}"),
             Outcome::Exited(status) => write!(f, "exited with status {status}"),

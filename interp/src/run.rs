@@ -5,7 +5,7 @@ use super::exec::{InstWatcher, LoopStop, run_observed};
 use super::fast;
 use super::host::Host;
 use super::machine::Machine;
-use super::outcome::{EarlyEnd, Outcome};
+use super::outcome::{EarlyEnd, Outcome, Site};
 use super::state::{AwaitedCall, RunState};
 use super::view::{Observer, Scope};
 use ir::entity::Func;
@@ -22,6 +22,13 @@ pub enum Run {
         func: Func,
         /// Its arguments.
         args: Vec<u64>,
+    },
+    /// An assumption failed, and the run is paused before the instruction. An entry takes the run
+    /// to a version without it ([`Machine::fire`]), or [`Machine::fail`] ends the run. To continue
+    /// it as it is makes the assumption fail again.
+    Failed {
+        /// The reason that the instruction names.
+        reason: u32,
     },
     /// The run ended.
     Done(Outcome),
@@ -47,8 +54,17 @@ impl Machine {
         execute(self, host, O::SCOPE, &mut |view, inst| observer.before(view, inst))
     }
 
-    /// Runs a function to its end, and resumes the run whenever the observer pauses it. An imported
-    /// function is called directly.
+    /// Ends a run whose assumption failed. Returns the outcome, which has the reason and the site.
+    ///
+    /// # Panics
+    /// When no run is in progress.
+    pub fn fail(&mut self, reason: u32) -> Outcome {
+        let site = top_site(self);
+        self.end_early(EarlyEnd::Failed(reason), site)
+    }
+
+    /// Runs a function to its end, and resumes the run whenever the observer pauses it. A failing
+    /// assumption ends the run. An imported function is called directly.
     ///
     /// # Panics
     /// When the number of arguments is wrong, or when the run calls an external function.
@@ -63,12 +79,21 @@ impl Machine {
             return self.invoke_import(func, args, host);
         }
         self.start(func, args);
+        self.finish(host, observer)
+    }
+
+    /// Continues the current run to its end, as [`Machine::invoke`] does.
+    ///
+    /// # Panics
+    /// When no run is in progress, or when the run calls an external function.
+    pub fn finish<O: Observer>(&mut self, host: &mut dyn Host, observer: &mut O) -> Outcome {
         loop {
             match self.run(host, observer) {
                 Run::Done(outcome) => return outcome,
                 Run::Paused => {}
+                Run::Failed { reason } => return self.fail(reason),
                 Run::Called { func, .. } => {
-                    panic!("interp: `invoke` cannot run {func}, which is external")
+                    panic!("interp: a run to its end cannot run {func}, which is external")
                 }
             }
         }
@@ -103,6 +128,12 @@ fn execute(
         if fast { fast::run(machine, host) } else { run_observed(machine, host, scope, watcher) };
     match stop {
         LoopStop::Paused => Run::Paused,
+        LoopStop::Failed(reason) => {
+            // The run is paused, so that entries can be fired. The observer has not seen the
+            // instruction execute, and sees it again should the run continue.
+            machine.state.asked = true;
+            Run::Failed { reason }
+        }
         LoopStop::Called(func, args) => {
             machine.state.waiting = Some(AwaitedCall { func, args: None });
             Run::Called { func, args }
@@ -118,18 +149,25 @@ fn execute(
 /// Drops the activations of a run that ended without returning, and computes its outcome.
 fn conclude(machine: &mut Machine, stop: LoopStop) -> Outcome {
     // The site comes first, because `end_early` drops the activation.
-    let top = machine.activations.top();
-    let version = &machine.versions[top.version as usize];
-    let site = machine.site(version.func, version.code.inst_near(top.pc));
+    let site = top_site(machine);
     let end = match stop {
         LoopStop::Trap(kind) => EarlyEnd::Trap(kind),
         LoopStop::Left(point, values) => EarlyEnd::Left(point, values),
         LoopStop::Host(error) => EarlyEnd::Host(error),
         LoopStop::StackOverflow => EarlyEnd::StackOverflow,
         LoopStop::OutOfFuel => EarlyEnd::OutOfFuel,
-        LoopStop::Paused | LoopStop::Stepped | LoopStop::Returned(_) | LoopStop::Called(..) => {
-            unreachable!("interp: the run did not end early")
-        }
+        LoopStop::Paused
+        | LoopStop::Stepped
+        | LoopStop::Failed(_)
+        | LoopStop::Returned(_)
+        | LoopStop::Called(..) => unreachable!("interp: the run did not end early"),
     };
     machine.end_early(end, site)
+}
+
+/// The site of the innermost activation.
+fn top_site(machine: &Machine) -> Site {
+    let top = machine.activations.top();
+    let version = &machine.versions[top.version as usize];
+    machine.site(version.func, version.code.inst_near(top.pc))
 }

@@ -41,6 +41,9 @@ pub enum Imm {
     Elem(Elem),
     /// A point at which a run may leave the version.
     Exit(OsrPoint),
+    /// The bits that an assumption expects, as [`Type::mask`] says, and the embedder's number for
+    /// its reason.
+    Assumed(u64, u32),
 }
 
 /// A target of a terminator: a block and one argument for each of its parameters.
@@ -158,6 +161,11 @@ impl InstSpec {
     /// A constant. Bits outside the type are dropped.
     pub fn constant(ty: Type, bits: u64) -> InstSpec {
         InstSpec::new(Opcode::Const, ty, Imm::Bits(bits & ty.mask()), &[])
+    }
+
+    /// An assumption that a value has these bits. Bits outside the type are dropped.
+    pub fn assume(ty: Type, value: Value, bits: u64, reason: u32) -> InstSpec {
+        InstSpec::new(Opcode::Assume, ty, Imm::Assumed(bits & ty.mask(), reason), &[value])
     }
 
     /// A call. The result types are those of the callee's signature.

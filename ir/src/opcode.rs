@@ -25,10 +25,12 @@ impl Effects {
     /// The operation writes memory, tables, sizes or globals, or drops a segment.
     pub const WRITES: Effects = Effects(4);
     /// The order of these operations is observable. Calls and growth appear in the effect trace;
-    /// tests of OSR points do not.
+    /// tests of OSR points and assumptions do not.
     pub const TRACED: Effects = Effects(8);
     /// The operation ends a block.
     pub const TERMINATOR: Effects = Effects(16);
+    /// The run may leave the version before the operation.
+    pub const LEAVES: Effects = Effects(32);
 
     const fn or(self, other: Effects) -> Effects {
         Effects(self.0 | other.0)
@@ -50,6 +52,7 @@ const STORE: Effects = Effects::WRITES.or(Effects::TRAP);
 const MOVE: Effects = Effects::READS.or(Effects::WRITES).or(Effects::TRAP);
 const GROW: Effects = Effects::READS.or(Effects::WRITES).or(Effects::TRACED);
 const CALL: Effects = GROW.or(Effects::TRAP);
+const LEAVE: Effects = Effects::TRACED.or(Effects::LEAVES);
 const TERM: Effects = Effects::TERMINATOR;
 const TERM_TRAP: Effects = Effects::TERMINATOR.or(Effects::TRAP);
 
@@ -153,6 +156,8 @@ pub enum Shape {
     Trap,
     /// Any operands, no target; the immediate holds the OSR point.
     OsrExit,
+    /// `(T) -> T`, any type; the immediate holds the bits assumed and the reason.
+    Assume,
 }
 
 macro_rules! opcodes {
@@ -396,6 +401,9 @@ opcodes! {
     /// 1 if the engine wants the run to leave the version at the point, else 0; always 0 without an
     /// engine.
     OsrTest "osr_test" Shape::OsrTest, GROW;
+    /// The operand, which has these bits; if it has others, the run leaves the version before this
+    /// operation.
+    Assume "assume" Shape::Assume, LEAVE;
     /// Continues at the target.
     Jump "jump" Shape::Jump, TERM;
     /// Continues at the first target if the operand is not zero, else at the second.
@@ -495,7 +503,9 @@ impl Opcode {
     /// the controlling type is `i32` by convention.
     pub const fn allows_type(self, ty: Type) -> bool {
         match self.shape() {
-            Shape::Const | Shape::Select | Shape::GlobalGet | Shape::GlobalSet => true,
+            Shape::Const | Shape::Select | Shape::GlobalGet | Shape::GlobalSet | Shape::Assume => {
+                true
+            }
             Shape::IntUnary => match self {
                 Opcode::Sext8 => ty.is_int() && ty.bits() > 8,
                 Opcode::Sext16 => ty.is_int() && ty.bits() > 16,

@@ -60,6 +60,7 @@ fn type_rule(shape: Shape) -> (&'static str, &'static str) {
         Shape::Trap => ("()", "kind"),
         Shape::OsrTest => ("() -> i32", "point"),
         Shape::OsrExit => ("any", "point(%a, ...)"),
+        Shape::Assume => ("(T) -> T", "%a, literal, reason"),
     }
 }
 
@@ -70,6 +71,7 @@ fn effects(opcode: Opcode) -> String {
         (Effects::WRITES, "writes"),
         (Effects::TRACED, "traced"),
         (Effects::TERMINATOR, "ends"),
+        (Effects::LEAVES, "leaves"),
     ];
     let has: Vec<&str> =
         names.iter().filter(|(e, _)| opcode.effects().has(*e)).map(|(_, n)| *n).collect();

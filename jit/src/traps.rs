@@ -21,6 +21,9 @@ pub(crate) const HELPER: TrapCode = TrapCode::unwrap_user(8);
 /// The run exits through an OSR point that stands in the text of the program and has no cell. Its
 /// values are in the buffer; the context holds their count and the number of the point.
 pub(crate) const LEFT: TrapCode = TrapCode::unwrap_user(9);
+/// An assumption fails that stands in the text of the program and has no exit. The context holds
+/// its reason.
+pub(crate) const FAILED: TrapCode = TrapCode::unwrap_user(10);
 /// An access to linear memory is out of bounds.
 pub(crate) const MEMORY: TrapCode = TrapCode::HEAP_OUT_OF_BOUNDS;
 
@@ -39,6 +42,8 @@ pub(crate) enum Cause {
     Helper,
     /// The run exits through an OSR point in the text of the program.
     Left,
+    /// An assumption in the text of the program fails.
+    Failed,
 }
 
 /// The trap code for a kind of trap.
@@ -80,6 +85,7 @@ pub(crate) fn cause(number: u8, user: u16) -> Option<Cause> {
         (INTERRUPT, Cause::Interrupt),
         (HELPER, Cause::Helper),
         (LEFT, Cause::Left),
+        (FAILED, Cause::Failed),
     ];
     others.into_iter().find(|(code, _)| is(*code)).map(|(_, cause)| cause)
 }

@@ -1,5 +1,6 @@
 //! Two versions of a function, with the analyses that their mappings share.
 
+use crate::assumed::LoneAssumptions;
 use crate::facts::Facts;
 use crate::known::KnownValue;
 use crate::paths::Paths;
@@ -35,6 +36,7 @@ pub(crate) struct Analyzed<'v> {
     /// Accesses to memory, by address. Filled only for pairs with lone writes.
     accesses: SecondaryMap<Value, SmallVec<[Inst; 2]>>,
     pub(crate) lone_writes: LoneWrites,
+    pub(crate) lone_assumptions: LoneAssumptions,
 }
 
 impl<'v> Analyzed<'v> {
@@ -60,6 +62,7 @@ impl<'v> Analyzed<'v> {
             holders,
             accesses: SecondaryMap::new(),
             lone_writes: LoneWrites::default(),
+            lone_assumptions: LoneAssumptions::new(f, side, facts, anchors),
         };
         // Last, since windows need the other analyses of this version.
         version.lone_writes = LoneWrites::new(&version, anchors, facts);

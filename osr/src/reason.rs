@@ -23,6 +23,9 @@ pub enum Reason {
     /// Every landing point lies behind an instruction that may trap and that the source version has
     /// not passed.
     TrapNotReached,
+    /// Every landing point lies behind an assumption that the source version does not make. Where it
+    /// has failed, the target version has left.
+    NotAssumed,
     /// The entry needs a value that is available at the source point, but that this level may not
     /// read and cannot compute.
     NotLive,
@@ -42,13 +45,14 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of the enumeration.
-    pub const ALL: [Reason; 12] = [
+    pub const ALL: [Reason; 13] = [
         Reason::NoLanding,
         Reason::Effect,
         Reason::PassedBy,
         Reason::MemoryAhead,
         Reason::MemoryBehind,
         Reason::TrapNotReached,
+        Reason::NotAssumed,
         Reason::NotLive,
         Reason::Parameter,
         Reason::Load,
@@ -66,6 +70,7 @@ impl Reason {
             Reason::MemoryAhead => "memory_ahead",
             Reason::MemoryBehind => "memory_behind",
             Reason::TrapNotReached => "trap_not_reached",
+            Reason::NotAssumed => "not_assumed",
             Reason::NotLive => "not_live",
             Reason::Parameter => "parameter",
             Reason::Load => "load",
@@ -89,6 +94,7 @@ impl fmt::Display for Reason {
                 "a write of the other version has not been executed and cannot be replayed"
             }
             Reason::TrapNotReached => "an instruction that may trap has not been passed",
+            Reason::NotAssumed => "an assumption of the other version has not been made",
             Reason::NotLive => "a needed value is available but not live",
             Reason::Parameter => "a needed block parameter does not exist in this version",
             Reason::Load => "the result of a load is needed, and the load cannot be repeated",

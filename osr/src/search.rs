@@ -420,6 +420,9 @@ impl<'a, 'v> Planner<'a, 'v> {
         if let Some(trap) = self.skipped_trap(target) {
             return Some(Obstacle { inst: Some(trap), ..Obstacle::new(Reason::TrapNotReached) });
         }
+        if let Some(assumption) = self.q.lone_assumptions.before(self.q.f, target) {
+            return Some(Obstacle { inst: Some(assumption), ..Obstacle::new(Reason::NotAssumed) });
+        }
         let (q, home) = (self.q.f, self.q.f.inst_block(target.inst()));
         if self.from == Side::After && self.pair.is_forgotten(home) {
             return Some(Obstacle {

@@ -123,6 +123,7 @@ fn immediate(imm: &Imm) -> String {
         Imm::TableElem(table, elem) => format!("table_elem:{}:{}", table.as_u32(), elem.as_u32()),
         Imm::Elem(elem) => format!("elem:{}", elem.as_u32()),
         Imm::Exit(point) => format!("exit:{}", point.as_u32()),
+        Imm::Assumed(bits, reason) => format!("assumed:{bits}:{reason}"),
     }
 }
 

@@ -52,6 +52,8 @@ enum Expected {
     Returns(Vec<u64>),
     Traps(TrapKind),
     Leaves(u32, Vec<u64>),
+    /// An assumption fails, for this reason.
+    Fails(u32),
 }
 
 /// The observable behavior of a run.
@@ -79,6 +81,7 @@ pub(crate) fn resolve(module: &Module, run: &RunLine) -> Result<Call, String> {
             TrapKind::from_name(kind).ok_or_else(|| at(format!("there is no trap `{kind}`")))?,
         ),
         Ending::Leaves(point, values) => Expected::Leaves(*point, values.clone()),
+        Ending::Fails(reason) => Expected::Fails(*reason),
     };
     let shown = format!("line {}: @{}({})", run.line, run.function, run.args.join(", "));
     Ok(Call { func, args, ending, shown })
@@ -128,6 +131,7 @@ fn observe_both(module: &Module, call: &Call, twins: &mut Twins<'_>) -> Result<S
         Outcome::Returned(results) => Expected::Returns(results),
         Outcome::Trapped { kind, .. } => Expected::Traps(kind),
         Outcome::Left { point, values, .. } => Expected::Leaves(point.as_u32(), values),
+        Outcome::Failed { reason, .. } => Expected::Fails(reason),
         other => return Err(other.to_string()),
     };
     twins.compare()?;

@@ -52,6 +52,8 @@ pub(crate) enum Ending {
     Traps(String),
     /// By an exit at the OSR point with this number, with values of these bits.
     Leaves(u32, Vec<u64>),
+    /// By an assumption that fails for this reason.
+    Fails(u32),
 }
 
 /// A `run` line.
@@ -246,7 +248,7 @@ impl Reader {
         match run_line(self.line, value) {
             Some(run) => self.file.runs.push(run),
             None => self.fault(
-                "expected `@function(arguments) == results`, `... traps KIND` or `... leaves POINT (bits, ...)`",
+                "expected `@function(arguments) == results`, `... traps KIND`, `... leaves POINT (bits, ...)` or `... fails REASON`",
             ),
         }
     }
@@ -316,8 +318,8 @@ pub(crate) const ACTIONS: &[&str] = &[
     "remove_dead",
 ];
 
-/// Reads `@f(3, 4) == 12`, `@f() == ()`, `@f(1) == (2, 3)`, `@f(1) traps division_by_zero` or
-/// `@f(1) leaves 0 (2, 3)`.
+/// Reads `@f(3, 4) == 12`, `@f() == ()`, `@f(1) == (2, 3)`, `@f(1) traps division_by_zero`,
+/// `@f(1) leaves 0 (2, 3)` or `@f(1) fails 7`.
 fn run_line(line: usize, text: &str) -> Option<RunLine> {
     let (function, rest) = text.strip_prefix('@')?.split_once('(')?;
     let (args, rest) = rest.split_once(')')?;
@@ -334,6 +336,7 @@ fn run_line(line: usize, text: &str) -> Option<RunLine> {
                 literals(values).iter().map(|bits| bits.parse()).collect::<Result<_, _>>().ok()?;
             Ending::Leaves(point.trim().parse().ok()?, values)
         }
+        "fails" => Ending::Fails(what.trim().parse().ok()?),
         _ => return None,
     };
     Some(RunLine { line, function: function.to_owned(), args: literals(args), ending })

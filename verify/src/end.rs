@@ -17,6 +17,7 @@ pub(crate) fn ended_alike(a: &Outcome, b: &Outcome) -> bool {
         (Outcome::Left { point: a, values: x, .. }, Outcome::Left { point: b, values: y, .. }) => {
             (a, x) == (b, y)
         }
+        (Outcome::Failed { reason: a, .. }, Outcome::Failed { reason: b, .. }) => a == b,
         (Outcome::Exited(a), Outcome::Exited(b)) => a == b,
         (Outcome::HostFailed { message: a, .. }, Outcome::HostFailed { message: b, .. }) => a == b,
         _ => false,

@@ -98,6 +98,8 @@ checks! {
     /// No instruction that may trap, and that the source version has not passed, precedes the
     /// target point.
     TrapPassed "trap-passed";
+    /// No assumption that the source version does not make may precede the target point.
+    AssumePassed "assume-passed";
     /// The required values ascend, and are available at the source point.
     Requires "requires";
     /// The kept values are the required values that are not live at the source point.

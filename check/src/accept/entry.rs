@@ -196,7 +196,15 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         // Landing after a trap that the source version has not passed would continue a run that has
         // ended in the target version ([`PendingTraps::skips`]).
         let skips = |landing| self.traps.skips(self.product, (point.inst(), path), (inst, landing));
-        self.product.terms.require(Check::TrapPassed, !landing.as_ref().is_some_and(skips), place)
+        self.product.terms.require(
+            Check::TrapPassed,
+            !landing.as_ref().is_some_and(skips),
+            place,
+        )?;
+        // Where such an assumption has failed, the target version has left and never passes the
+        // point, and what follows the point may rest on it (`assume`).
+        let assumed = exists && to.has_assumed(inst);
+        self.product.terms.require(Check::AssumePassed, !assumed, place)
     }
 
     /// Proves [`Check::Requires`]: the required values ascend and are available at the source

@@ -6,6 +6,7 @@
 //! `tests/tidy/sizes.rs` lists. A failed check is a [`Finding`]. `crate::verdict` puts it into
 //! words, and can make no entry hold.
 
+mod assume;
 pub(crate) mod checks;
 mod compose;
 mod entry;

@@ -354,11 +354,13 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// Whether an anchor shows no memory. A call, a return, a growth of memory and a trap show all
     /// memory.
     ///
-    /// Branches show none. Neither does a read or a write of one place that cannot trap: the term
+    /// Branches show none. Neither does an assumption: where it fails, the run goes on in another
+    /// version by an entry, which brings memory into the state of that version. Neither does a read or a write of one place that cannot trap: the term
     /// of a read names its memory, so another memory gives another class.
     fn is_blind(&self, anchor: Inst) -> bool {
         let opcode = self.versions.before.f.inst(anchor).opcode;
-        let is_control = matches!(opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
+        let is_control =
+            matches!(opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch | Opcode::Assume);
         let is_access = opcode.is_effect_free() || self.versions.iter().all(|v| v.is_write(anchor));
         // One version suffices. Operands are equal and memory sizes are the same, so an access that
         // cannot trap in one version cannot trap in the other.

@@ -60,6 +60,7 @@ impl Shadow {
         match self.machine.run(&mut self.world, &mut watcher) {
             Run::Done(outcome) => Err(outcome),
             Run::Paused => Ok(watcher.fires.expect("the watcher pauses where a point fires")),
+            Run::Failed { reason } => Err(self.machine.fail(reason)),
             Run::Called { func, .. } => {
                 unreachable!("{func} runs elsewhere, but the shadow has no such function")
             }

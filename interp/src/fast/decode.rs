@@ -43,10 +43,11 @@ struct FastDecoder<'a> {
 }
 
 /// Decodes fast code, with operations at the pcs of the exact code. Returns `None` when the
-/// frame does not fit the window. Cost: linear in the function, plus the cost of
+/// frame does not fit the window, or when the function has an assumption: a run that leaves at one
+/// may need values that fast code does not keep. Cost: linear in the function, plus the cost of
 /// [`coalesce`].
 pub(crate) fn decode(module: &Module, function: &Function, exact: &Code) -> Option<Fast> {
-    if exact.frame_size() as usize + MANY > WINDOW {
+    if exact.frame_size() as usize + MANY > WINDOW || !exact.assumptions.is_empty() {
         return None;
     }
     let fast = Fast {

@@ -105,7 +105,9 @@ fn marks_choose_where_a_run_pauses() {
         let mut stops = Vec::new();
         loop {
             match machine.run(&mut NoHost, &mut PauseAtMarks) {
-                Run::Called { .. } => panic!("nothing runs elsewhere"),
+                Run::Called { .. } | Run::Failed { .. } => {
+                    panic!("nothing runs elsewhere or fails")
+                }
                 Run::Paused => {
                     let view = machine.view().expect("it is paused");
                     assert_eq!(view.inst(), mark);
@@ -245,7 +247,7 @@ fn transfers_of_inner_activations() {
     let mut transfers = 0;
     loop {
         match machine.run(&mut NoHost, &mut PauseAlways) {
-            Run::Called { .. } => panic!("nothing runs elsewhere"),
+            Run::Called { .. } | Run::Failed { .. } => panic!("nothing runs elsewhere or fails"),
             Run::Paused => {
                 let view = machine.view().expect("it is paused");
                 if view.inst() == first && view.version() != copy {

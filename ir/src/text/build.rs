@@ -332,6 +332,7 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
             }
             ImmItem::Elem(segment) => Imm::Elem(Elem::from_u32(segment)),
             ImmItem::Exit(point) => Imm::Exit(OsrPoint::from_u32(point)),
+            ImmItem::Assumed(bits, reason) => Imm::Assumed(self.bits(bits)?, reason),
         })
     }
 

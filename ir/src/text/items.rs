@@ -138,6 +138,7 @@ pub(super) enum ImmItem<'a> {
     TableElem(SourceName<'a>, u32),
     Elem(u32),
     Exit(u32),
+    Assumed(BitsItem<'a>, u32),
 }
 
 #[derive(Debug)]

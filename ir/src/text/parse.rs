@@ -331,6 +331,13 @@ fn read_rest<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(),
             inst.imm = ImmItem::Exit(read_number(cursor, "the number of an OSR point")?);
             inst.args = read_arguments(cursor)?;
         }
+        Shape::Assume => {
+            inst.args.push(cursor.value()?);
+            cursor.punct(',')?;
+            let bits = read_bits(cursor, inst.ty)?;
+            cursor.punct(',')?;
+            inst.imm = ImmItem::Assumed(bits, read_number(cursor, "the number of a reason")?);
+        }
         Shape::Trap => inst.imm = ImmItem::Trap(read_trap_kind(cursor)?),
         _ => read_operands(cursor, &mut inst.args)?,
     }

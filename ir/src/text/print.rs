@@ -269,6 +269,13 @@ impl<'a> FunctionText<'a> {
                 write!(out, " {}", point.as_u32())?;
                 self.write_arguments(out, args)?;
             }
+            (Shape::Assume, Imm::Assumed(bits, reason), [value], []) => {
+                out.write_char(' ')?;
+                self.write_value(out, *value)?;
+                out.write_char(',')?;
+                write_bits(out, module, data.ty, bits)?;
+                write!(out, ", {reason}")?;
+            }
             (Shape::Trap, Imm::Trap(kind), [], []) => write!(out, " {kind}")?,
             (_, Imm::None, args, targets) => {
                 return self.try_write_plain(out, data.opcode.shape(), args, targets);
@@ -307,7 +314,7 @@ impl<'a> FunctionText<'a> {
             }
             (Shape::Jump | Shape::BrIf | Shape::Switch | Shape::OsrExit | Shape::OsrTest, ..)
             | (_, _, [_, ..])
-            | (Shape::Trap | Shape::Const, ..) => {
+            | (Shape::Trap | Shape::Const | Shape::Assume, ..) => {
                 return Ok(false);
             }
             (_, [], []) => {}

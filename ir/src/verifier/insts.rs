@@ -62,6 +62,7 @@ fn check_immediate(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstDat
         Shape::CallIndirect => matches!(data.imm, Imm::Indirect(..)),
         Shape::Trap => matches!(data.imm, Imm::Trap(_)),
         Shape::OsrTest | Shape::OsrExit => matches!(data.imm, Imm::Exit(_)),
+        Shape::Assume => matches!(data.imm, Imm::Assumed(..)),
         _ => matches!(data.imm, Imm::None),
     };
     if !kind_fits {
@@ -72,7 +73,7 @@ fn check_immediate(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstDat
     let module = report.module;
     let declared = match data.imm {
         Imm::None | Imm::Trap(_) | Imm::Exit(_) => true,
-        Imm::Bits(bits) => {
+        Imm::Bits(bits) | Imm::Assumed(bits, _) => {
             if bits & !data.ty.mask() != 0 {
                 report.inst(Rule::Imm2, inst, format!("{bits:#x} does not fit {}", data.ty));
             }
@@ -208,7 +209,8 @@ fn wanted_operands(report: &FunctionFindings<'_>, data: &InstData) -> AllowedOpe
         | Shape::IntTest
         | Shape::FloatUnary
         | Shape::RefTest
-        | Shape::GlobalSet => smallvec![own],
+        | Shape::GlobalSet
+        | Shape::Assume => smallvec![own],
         Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => {
             smallvec![own, own]
         }

@@ -312,6 +312,7 @@ impl<'a> Lowering<'a, '_> {
             }
             Opcode::OsrTest => self.osr_test(data),
             Opcode::OsrExit => self.osr_exit(inst, data),
+            Opcode::Assume => self.assume(data),
             Opcode::GlobalGet | Opcode::GlobalSet => self.global(data),
             Opcode::MemorySize => self.memory_size(data),
             opcode if memory::is_access(opcode) => self.access(data),

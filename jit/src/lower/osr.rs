@@ -15,7 +15,8 @@ use crate::points::{Cell, Trigger};
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    self as clif, BlockArg, BlockCall, ExceptionTableData, ExceptionTableItem, InstBuilder, types,
+    self as clif, BlockArg, BlockCall, ExceptionTableData, ExceptionTableItem, InstBuilder,
+    MemFlagsData, types,
 };
 use ir::{Imm, Inst, InstData, Opcode, Type};
 use std::mem::offset_of;
@@ -165,6 +166,33 @@ impl Lowering<'_, '_> {
                 self.described_exit(inst, ExitShape { number, values: handed }, &values)
             }
         }
+    }
+
+    /// Lowers an assumption without an exit: it ends the run if it fails. The result is the literal,
+    /// which costs nothing where it is used.
+    pub(super) fn assume(&mut self, data: &InstData) {
+        let Imm::Assumed(bits, reason) = data.imm else {
+            unreachable!("jit: {} names the bits it expects", data.opcode.name())
+        };
+        // Bits are compared, so a NaN must be the canonical one, and -0 is not +0.
+        let value = self.observed(data.args[0]);
+        let word = match data.ty {
+            Type::F32 => self.builder.ins().bitcast(types::I32, MemFlagsData::new(), value),
+            Type::F64 => self.builder.ins().bitcast(types::I64, MemFlagsData::new(), value),
+            _ => value,
+        };
+        let differs = self.builder.ins().icmp_imm_u(IntCC::NotEqual, word, bits as i64);
+        let [failed, on] = [self.builder.create_block(), self.builder.create_block()];
+        self.builder.set_cold_block(failed);
+        self.builder.ins().brif(differs, failed, &[], on, &[]);
+        self.builder.switch_to_block(failed);
+        let flags = self.context_flags();
+        let number = self.builder.ins().iconst(types::I64, i64::from(reason));
+        self.builder.ins().store(flags, number, self.context, offset!(trap_number));
+        self.builder.ins().trap(traps::FAILED);
+        self.builder.switch_to_block(on);
+        let literal = self.literal(data.ty, bits);
+        self.define(data, &[literal]);
     }
 
     /// Ends the run at a point in the text of the program. The context gets the point and the

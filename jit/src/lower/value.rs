@@ -28,8 +28,11 @@ impl Lowering<'_, '_> {
     }
 
     fn constant(&mut self, data: &InstData) -> clif::Value {
-        let bits = data.constant().expect("jit: a constant has bits");
-        match data.ty {
+        self.literal(data.ty, data.constant().expect("jit: a constant has bits"))
+    }
+
+    pub(super) fn literal(&mut self, ty: Type, bits: u64) -> clif::Value {
+        match ty {
             Type::F32 => self.builder.ins().f32const(Ieee32::with_bits(bits as u32)),
             Type::F64 => self.builder.ins().f64const(Ieee64::with_bits(bits)),
             ty => self.builder.ins().iconst(abi::held(ty), bits as i64),

@@ -60,6 +60,9 @@ fn until_end(access: &mut RunAccess<'_>, outermost: usize) -> Result<NestedEnd, 
         match access.state().run_interpreter() {
             Run::Done(Outcome::Returned(values)) => return Ok(NestedEnd::Returned(values)),
             Run::Done(outcome) => return Err(RunStop::Outcome(outcome)),
+            Run::Failed { reason } => {
+                return Err(RunStop::Outcome(access.state().machine.fail(reason)));
+            }
             Run::Called { func, args } => {
                 let results = native::run_called(access, func, &args)?;
                 if let Resumed::Ended(values) = access.state().machine.return_from_call(&results) {

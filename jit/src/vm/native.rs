@@ -103,6 +103,7 @@ impl VmState {
                 let values = self.view.buffer[..count].to_vec();
                 EarlyEnd::Left(OsrPoint::from_u32(number as u32), values)
             }
+            Cause::Failed => EarlyEnd::Failed(number as u32),
             Cause::Interrupt => return RunStop::Failed(RunError::Interrupted),
             Cause::Helper => return self.ended_by_helper(site, trap.back),
         };

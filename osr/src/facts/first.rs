@@ -3,7 +3,7 @@
 use cranelift_entity::SecondaryMap;
 use ir::edit::ActionKind;
 use ir::place::Place;
-use ir::{Function, Inst, InstData, Value};
+use ir::{Function, Inst, InstData, Opcode, Value};
 
 /// For each value and instruction, the first action that mentions it.
 #[derive(Debug, Default)]
@@ -96,7 +96,9 @@ impl FirstActions {
         // `stores` finds out later where memory differs by a write of one place. Other effects give
         // no such place: all that stands behind them in either version may differ.
         let is_write_of_one_place = Place::written(data.opcode, data.ty, &data.imm).is_some();
-        if !data.opcode.is_effect_free() && !is_write_of_one_place {
+        // An assumption that one version alone makes bars landing points behind it, and no others.
+        let is_assumption = data.opcode == Opcode::Assume;
+        if !data.opcode.is_effect_free() && !is_write_of_one_place && !is_assumption {
             self.on_effects.get_or_insert(index as usize);
         }
     }

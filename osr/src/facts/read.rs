@@ -7,7 +7,7 @@ use super::first::FirstActions;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{ActionKind, ActionLog, ReplayError, Replayer};
-use ir::{Block, Function, Inst, Value, ValueDef};
+use ir::{Block, Function, Inst, Opcode, Value, ValueDef};
 use std::collections::BTreeSet;
 
 /// Reads a log, action by action, and gathers the facts.
@@ -76,6 +76,13 @@ impl<'l> LogReader<'l> {
             ActionKind::Add { inst, data, .. } => {
                 self.equalities.define(data);
                 self.moves.define(*inst, &data.results);
+                // Where its result is available, the assumption has held, and the result is the
+                // operand.
+                if let (Opcode::Assume, [operand], Some(result)) =
+                    (data.opcode, &data.args[..], data.result())
+                {
+                    self.equalities.link(result, *operand, self.index);
+                }
             }
             ActionKind::Delete { inst, .. } => note_harmless(&mut self.harmless, f, *inst),
             ActionKind::Hoist { inst, to, .. } | ActionKind::Sink { inst, to, .. } => {

@@ -2,7 +2,8 @@
 //!
 //! *Does*: finds the values that are always one constant and the parameters that always receive one
 //! value, assuming as few edges taken as possible. It folds the branches that these facts decide,
-//! removes the blocks that become unreachable, and replaces the values.
+//! removes the blocks that become unreachable, and replaces the values. The result of an assumption
+//! is the constant assumed; an assumption whose operand has that constant anyway is deleted.
 //!
 //! *Does not*: fold an operation that would trap; follow values through memory; use the facts about
 //! a condition that hold beyond its branch.
@@ -39,7 +40,7 @@ use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::edit::{Editor, Pass};
 use ir::eval::{eval, is_evaluated};
-use ir::{Block, Edge, Function, Inst, InstSpec, Opcode, Value, ValueDef};
+use ir::{Block, Edge, Function, Imm, Inst, InstSpec, Opcode, Value, ValueDef};
 
 use crate::edges::EdgeIndex;
 
@@ -57,6 +58,7 @@ impl Pass for Sccp {
         let are_all_folded = plan.fold_branches(ed);
         if plan.remove_blocks(ed, are_all_folded) {
             plan.replace_values(ed, are_all_folded);
+            plan.delete_proved(ed);
         }
     }
 }
@@ -168,6 +170,10 @@ impl<'f> Analysis<'f> {
         if let Some(bits) = data.constant() {
             return Fact::Constant(bits);
         }
+        // Its result is available only where the assumption has held.
+        if let Imm::Assumed(bits, _) = data.imm {
+            return Fact::Constant(bits);
+        }
         if !is_evaluated(data.opcode) {
             return Fact::Varying;
         }
@@ -254,14 +260,20 @@ struct SccpRewrites {
     unreachable: Vec<Block>,
     /// Values in layout order.
     values: Vec<(Value, Replacement)>,
+    /// The assumptions whose operand is known to have the bits assumed.
+    proved: Vec<Inst>,
 }
 
 impl SccpRewrites {
     fn new(function: &Function) -> SccpRewrites {
         let analysis = Analysis::run(function);
         let roots = copies::roots(&analysis);
-        let mut plan =
-            SccpRewrites { folds: Vec::new(), unreachable: Vec::new(), values: Vec::new() };
+        let mut plan = SccpRewrites {
+            folds: Vec::new(),
+            unreachable: Vec::new(),
+            values: Vec::new(),
+            proved: Vec::new(),
+        };
         for block in function.blocks() {
             if !analysis.entered.contains(block.index()) {
                 plan.unreachable.push(block);
@@ -281,6 +293,12 @@ impl SccpRewrites {
             for inst in
                 function.block_insts(block).filter(|i| function.inst(*i).opcode != Opcode::Const)
             {
+                let data = function.inst(inst);
+                if let (Imm::Assumed(bits, _), [operand]) = (data.imm, &data.args[..])
+                    && matches!(analysis.fact(*operand), Fact::Constant(known) if known == bits)
+                {
+                    plan.proved.push(inst);
+                }
                 // A dead result is left to `adce`.
                 let results =
                     function.inst(inst).results.iter().filter(|r| !function.users(**r).is_empty());
@@ -326,6 +344,22 @@ impl SccpRewrites {
             ed.remove_unreachable(&unreachable);
         }
         planned
+    }
+
+    /// Deletes the assumptions that hold in every run.
+    fn delete_proved(&self, ed: &mut Editor<'_>) {
+        for &inst in &self.proved {
+            if !ed.func().has_inst(inst) || !ed.plan("assumption-holds") {
+                continue;
+            }
+            let data = ed.func().inst(inst);
+            let (operand, result) = (data.args[0], data.result());
+            let used = result.filter(|r| !ed.func().users(*r).is_empty());
+            if let Some(result) = used {
+                ed.replace_all(result, operand);
+            }
+            ed.delete(inst);
+        }
     }
 
     /// Replaces the known values. A constant is known on all executions. Another value dominates

@@ -53,7 +53,12 @@ impl Hopper<'_> {
         while let Some(wait) = choices.wait() {
             if !landed || wait > 0 {
                 let mut waiting = WaitingHop { left: wait - u64::from(landed) };
-                if let Run::Done(outcome) = machine.run(&mut host, &mut waiting) {
+                let outcome = match machine.run(&mut host, &mut waiting) {
+                    Run::Done(outcome) => Some(outcome),
+                    Run::Failed { reason } => Some(machine.fail(reason)),
+                    Run::Paused | Run::Called { .. } => None,
+                };
+                if let Some(outcome) = outcome {
                     return Chain { hops, end: Ok(RunEnd::of(&machine, outcome)) };
                 }
             }
@@ -68,11 +73,7 @@ impl Hopper<'_> {
             landed = !self.exits_here(&machine).2.is_empty();
         }
         // No hops are left: the run continues to its end in the version it is in.
-        let outcome = loop {
-            if let Run::Done(outcome) = machine.run(&mut host, &mut NoObserver) {
-                break outcome;
-            }
-        };
+        let outcome = machine.finish(&mut host, &mut NoObserver);
         Chain { hops, end: Ok(RunEnd::of(&machine, outcome)) }
     }
 

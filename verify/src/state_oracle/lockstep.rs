@@ -163,8 +163,10 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
                 before: self.before,
             };
             let run = self.machines[side].run(&mut self.hosts[side], &mut watcher);
-            if let Run::Done(outcome) = run {
-                return Advance::Ended(outcome);
+            match run {
+                Run::Done(outcome) => return Advance::Ended(outcome),
+                Run::Failed { reason } => return Advance::Ended(self.machines[side].fail(reason)),
+                Run::Paused | Run::Called { .. } => {}
             }
             let recording = &mut oracle.recordings[side];
             // The machine pauses at a sampled visit, too. It is copied in this state, and then the
@@ -356,11 +358,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             self.diverge(Some((key, visit.number)), Difference::Refused(error));
             return;
         }
-        let outcome = loop {
-            if let Run::Done(outcome) = machine.run(&mut host, &mut NoObserver) {
-                break outcome;
-            }
-        };
+        let outcome = machine.finish(&mut host, &mut NoObserver);
         let counts = self.oracle.report.counts_mut(side);
         counts.going_on += 1;
         // A run that a limit ended has no end to compare.

@@ -99,6 +99,7 @@ fn waiting_runs_change_tiers() {
                 };
                 match run {
                     Run::Paused => assert!(machine.view().is_some()),
+                    Run::Failed { .. } => panic!("it assumes nothing"),
                     Run::Called { func, args } => {
                         assert_eq!(func, pair);
                         calls += 1;

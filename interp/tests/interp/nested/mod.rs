@@ -34,7 +34,7 @@ fn drive(machine: &mut Machine) -> Outcome {
     let mut outcome = None;
     loop {
         match outcome.take().unwrap_or_else(|| machine.run(&mut NoHost, &mut NoObserver)) {
-            Run::Paused => panic!("nobody pauses it"),
+            Run::Paused | Run::Failed { .. } => panic!("nobody pauses it, and it assumes nothing"),
             Run::Called { func, args } => match machine.begin_nested(func, &args) {
                 Ok(nested) => below.push(nested),
                 Err(error) => {

@@ -1,0 +1,289 @@
+//! Versions that assume, run on inputs on which their assumptions hold and fail. Wherever one
+//! fails, the run goes on in the base by the exit, and ends as a run of the base does.
+
+use interp::{
+    Control, Limits, Machine, NoHost, NoObserver, Observer, Options, Outcome, Program, Run, Scope,
+    TraceLevel, View,
+};
+use ir::cfg::Cfg;
+use ir::dom::DomTree;
+use ir::text::parse_module;
+use ir::{Func, Function, Inst, Module, Point, Value, ValueDef};
+use osier::speculate::{Assumption, SpeculateError, Speculative, speculate};
+use passes::{Pipeline, parse};
+use std::collections::HashMap;
+use verify::generate::{Weights, generate};
+use verify::prng::Prng;
+
+const STEPS: u64 = 200_000;
+
+fn machine(program: &Program) -> Machine {
+    let limits = Limits { fuel: STEPS, ..Limits::default() };
+    // Poison: a value that no entry provides has other contents in each activation.
+    let options = Options {
+        trace: TraceLevel::Digest,
+        track_memory: true,
+        poison: true,
+        ..Options::default()
+    };
+    Machine::with_options(program, limits, options).expect("it is instantiated")
+}
+
+/// The end of a run, without the place of a trap, which passes move.
+fn end(machine: &Machine, outcome: &Outcome) -> (String, u64, u64) {
+    let how = match outcome {
+        Outcome::Returned(values) => format!("{values:x?}"),
+        Outcome::Trapped { kind, .. } => kind.to_string(),
+        other => other.to_string(),
+    };
+    (how, machine.memory_digest(), machine.trace().digest())
+}
+
+/// Runs a function whose version makes assumptions. Returns the end of the run and the number of
+/// exits taken.
+fn run(
+    module: &Module,
+    program: &Program,
+    (func, made): (Func, &Speculative),
+    (entry, args): (Func, &[u64]),
+) -> (Outcome, Machine, u64) {
+    let mut machine = machine(program);
+    let base = machine.current(func).expect("it is not imported");
+    let version = machine.add_version(module, func, made.function());
+    machine.set_current(func, version);
+    machine.start(entry, args);
+    let mut exits = 0;
+    let outcome = loop {
+        match machine.run(&mut NoHost, &mut NoObserver) {
+            Run::Done(outcome) => break outcome,
+            Run::Failed { .. } => {
+                exits += 1;
+                let inst = machine.view().expect("a failed run is paused").inst();
+                let exit = made.exit(inst).expect("each assumption has an exit");
+                machine.fire(base, exit).expect("an exit fires");
+            }
+            Run::Paused | Run::Called { .. } => unreachable!("nobody pauses it"),
+        }
+    };
+    (outcome, machine, exits)
+}
+
+fn value(f: &Function, name: &str) -> Value {
+    let named = |v: &Value| f.value_name(*v) == Some(name);
+    let insts = f.all_insts().flat_map(|i| f.inst(i).results.to_vec());
+    let params = f.blocks().flat_map(|b| f.block_params(b).to_vec());
+    params.chain(insts).find(named).unwrap_or_else(|| panic!("no {name}"))
+}
+
+fn inst(f: &Function, name: &str) -> Inst {
+    f.defining_inst(value(f, name)).expect("a result")
+}
+
+fn first(module: &Module) -> (Func, &Function) {
+    module.defined().next().expect("the module has a function")
+}
+
+fn parsed(text: &str) -> Module {
+    parse_module(text).unwrap_or_else(|errors| panic!("{errors:?}"))
+}
+
+/// A loop that stores where a rare condition says so. `%c` is 0 but for the numbers `%rare` divides.
+const RARE: &str = "
+memory @mem 1
+export \"main\" @f
+func @f(%n: i32, %rare: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  jump head(%zero, %zero)
+head(%i: i32, %sum: i32):
+  %more = ult.i32 %i, %n
+  br_if %more, body, done
+body:
+  %a = load.i32 @mem[%zero + 64]
+  %j = add.i32 %i, %one
+  %rest = urem.i32 %j, %rare
+  %c = eqz.i32 %rest
+  br_if %c, slow, next(%sum)
+slow:
+  store.i32 @mem[%zero + 64], %j
+  %twice = add.i32 %sum, %sum
+  jump next(%twice)
+next(%s: i32):
+  %b = load.i32 @mem[%zero + 64]
+  %t = add.i32 %s, %b
+  %u = add.i32 %t, %a
+  jump head(%j, %u)
+done:
+  return %sum
+}";
+
+fn at(f: &Function, before: &str, of: &str, bits: u64) -> Assumption {
+    // Behind the definition of `before`.
+    let next = f.next_inst(inst(f, before)).expect("a terminator follows");
+    Assumption { at: Point::before(next), value: value(f, of), bits, reason: 7 }
+}
+
+#[test]
+fn a_branch_never_taken_leaves_the_loop() {
+    let module = parsed(RARE);
+    let (func, base) = first(&module);
+    let pipeline = parse("O1").expect("it is a pipeline");
+    let made = speculate(&module, base, &[at(base, "c", "c", 0)], &pipeline).expect("it is legal");
+    assert_eq!((made.exits.len(), made.dropped.len(), made.settled.len()), (1, 0, 0));
+    assert!(made.function().inst_count() < base.inst_count(), "the slow side is gone");
+    let program = Program::new(&module);
+    for (args, exits) in [([50, 1000], 0), ([50, 7], 1), ([50, 1], 1), ([0, 0], 0), ([3, 0], 0)] {
+        let mut plain = machine(&program);
+        let expected = plain.invoke(func, &args, &mut NoHost, &mut NoObserver);
+        let (outcome, after, taken) = run(&module, &program, (func, &made), (func, &args));
+        assert_eq!(end(&after, &outcome), end(&plain, &expected), "{args:?}");
+        assert_eq!(taken, exits, "{args:?}");
+    }
+}
+
+#[test]
+fn no_entry_lands_in_the_next_round_of_a_loop_that_assumes() {
+    // Case 2 of the design: from the second round on, a run in the base may have come by the slow
+    // side. Behind the assumption is the whole loop, but not the code before it.
+    let module = parsed(RARE);
+    let (_, base) = first(&module);
+    let made = speculate(&module, base, &[at(base, "c", "c", 0)], &Pipeline::default())
+        .expect("it is legal");
+    let f = made.function();
+    let entry = f.entry();
+    let landings: Vec<_> = made.forward.entries().map(|(_, e)| e.target.inst()).collect();
+    assert!(!landings.is_empty(), "entries from the base land before the loop");
+    assert!(landings.iter().all(|inst| f.inst_block(*inst) == entry), "and nowhere else");
+}
+
+#[test]
+fn wrong_assumptions_are_refused_by_name() {
+    let module = parsed(RARE);
+    let (_, base) = first(&module);
+    let fine = at(base, "c", "c", 0);
+    let refused = |a: Assumption| {
+        speculate(&module, base, &[fine, a], &Pipeline::default()).map(|_| ()).unwrap_err()
+    };
+    let early = Assumption { at: Point::before(base.first_inst(base.entry())), ..fine };
+    let error = SpeculateError::NotAvailable { assumption: 1, value: fine.value };
+    assert_eq!(refused(early), error);
+    let wide = Assumption { bits: 1 << 32, ..fine };
+    assert!(matches!(refused(wide), SpeculateError::DoesNotFit { assumption: 1, .. }));
+    let lost = Inst::from_u32(10_000);
+    let nowhere = Assumption { at: Point::before(lost), ..fine };
+    let error = SpeculateError::NoSuchPoint { assumption: 1, inst: lost };
+    assert_eq!(refused(nowhere), error);
+    let many = vec![fine; 5000];
+    let error = speculate(&module, base, &many, &Pipeline::default()).map(|_| ()).unwrap_err();
+    assert_eq!(error, SpeculateError::TooMany { count: 5000 });
+}
+
+/// Records the first contents of a value at each place where it is wanted.
+struct Recorder<'w> {
+    wanted: &'w HashMap<(Func, Inst), Value>,
+    seen: HashMap<(Func, Inst), u64>,
+}
+
+impl Observer for Recorder<'_> {
+    const SCOPE: Scope = Scope::Everything;
+
+    fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
+        let place = (view.func(), inst);
+        if let Some(value) = self.wanted.get(&place) {
+            self.seen.entry(place).or_insert_with(|| view.value(*value));
+        }
+        Control::Continue
+    }
+}
+
+/// Random places of a function with a value that is available there.
+fn random_places(f: &Function, random: &mut Prng, count: usize) -> HashMap<Inst, Value> {
+    let cfg = Cfg::new(f);
+    let dom = DomTree::new(f, &cfg);
+    let insts: Vec<Inst> = cfg.rpo().iter().flat_map(|b| f.block_insts(*b)).collect();
+    let params = f.blocks().flat_map(|b| f.block_params(b).to_vec());
+    let results = insts.iter().flat_map(|i| f.inst(*i).results.to_vec());
+    let values: Vec<Value> = params.chain(results).collect();
+    let mut places = HashMap::new();
+    for _ in 0..8 * count {
+        let inst = insts[random.below(insts.len() as u32) as usize];
+        let value = values[random.below(values.len() as u32) as usize];
+        let is_constant = f.constant(value).is_some();
+        let is_home = match f.value_def(value) {
+            ValueDef::Param(block, _) => cfg.is_reachable(block),
+            ValueDef::Result(inst, _) => cfg.is_reachable(f.inst_block(inst)),
+        };
+        let fits = is_home && dom.available_at(f, value, Point::before(inst));
+        if fits && !is_constant && places.len() < count {
+            places.insert(inst, value);
+        }
+    }
+    places
+}
+
+#[test]
+fn runs_that_leave_at_any_assumption_end_as_the_base_does() {
+    let (mut made, mut dropped, mut settled) = (0, 0, 0);
+    let (mut failing, mut holding) = (0, 0);
+    for seed in 0..120 {
+        let random = &mut Prng::new(seed);
+        let generated = generate(seed, 40, &Weights::default());
+        let module = &generated.module;
+        let program = Program::new(module);
+        let places: HashMap<(Func, Inst), Value> = module
+            .defined()
+            .flat_map(|(func, f)| {
+                let places = random_places(f, random, 4);
+                places.into_iter().map(move |(inst, value)| ((func, inst), value))
+            })
+            .collect();
+        let mut recorder = Recorder { wanted: &places, seen: HashMap::new() };
+        machine(&program).invoke(
+            generated.main,
+            &generated.arguments[0],
+            &mut NoHost,
+            &mut recorder,
+        );
+        for (func, base) in module.defined() {
+            let mut assumptions: Vec<Assumption> = recorder
+                .seen
+                .iter()
+                .filter(|((of, _), _)| *of == func)
+                .map(|(place, bits)| Assumption {
+                    at: Point::before(place.1),
+                    value: places[place],
+                    bits: *bits,
+                    reason: seed as u32,
+                })
+                .collect();
+            assumptions.sort_unstable();
+            let pipeline = parse(["O1", "O2", "canonical"][seed as usize % 3]).expect("it is one");
+            let version = speculate(module, base, &assumptions, &pipeline).expect("it is legal");
+            made += version.exits.len();
+            dropped += version.dropped.len();
+            settled += version.settled.len();
+            for args in &generated.arguments {
+                let mut plain = machine(&program);
+                let expected = plain.invoke(generated.main, args, &mut NoHost, &mut NoObserver);
+                let (outcome, after, exits) =
+                    run(module, &program, (func, &version), (generated.main, args));
+                let is_limited =
+                    |o: &Outcome| matches!(o, Outcome::OutOfFuel(_) | Outcome::StackOverflow(_));
+                if is_limited(&expected) || is_limited(&outcome) {
+                    continue;
+                }
+                let [found, wanted] = [end(&after, &outcome), end(&plain, &expected)];
+                assert_eq!(found, wanted, "seed {seed}, {func} with {args:x?}, {exits} exits");
+                failing += exits;
+                holding += u64::from(exits == 0);
+            }
+        }
+    }
+    let figures = format!(
+        "{made} assumptions, {settled} settled, {dropped} dropped; {failing} exits, {holding} runs without"
+    );
+    assert!(made > 500 && failing > 500 && holding > 500, "{figures}");
+    assert!(50 * dropped < made, "{figures}");
+    println!("{figures}");
+}
