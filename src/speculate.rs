@@ -1,7 +1,7 @@
 //! Speculation: versions that are right under assumptions, and the ways out of them.
 //!
-//! A JIT knows that `%x` was 7 in every call so far. [`speculate()`] makes a version that assumes so,
-//! optimizes it, and proves for each assumption an entry back to the base, for the run in which
+//! A JIT knows that `%x` was 7 in every call so far. [`speculate()`] makes a version that assumes
+//! so, optimizes it, and proves for each assumption an entry back to the base, for the run in which
 //! `%x` is 8. Passes see neither the exits nor the state that they need: the entries follow from
 //! the logs, as everywhere in Osier.
 //!
@@ -176,7 +176,7 @@ pub fn speculate(
     let mut dropped: Vec<(Assumption, Dropped)> =
         unreached.into_iter().map(|a| (a, Dropped::NeverReached)).collect();
     for turn in 0.. {
-        let attempt = Attempt::new(module, base, &made, pipeline);
+        let attempt = Speculation::new(module, base, &made, pipeline);
         let lacking = attempt.without_exit();
         if lacking.is_empty() {
             return Ok(attempt.finish(&made, dropped));
@@ -216,7 +216,7 @@ fn check_all(base: &Function, assumptions: &[Assumption]) -> Result<(), Speculat
 }
 
 /// One try to make a version with all of a list of assumptions.
-struct Attempt {
+struct Speculation {
     tree: VersionTree,
     /// The optimized version.
     last: Version,
@@ -226,13 +226,13 @@ struct Attempt {
     backward: Checked<Mapping>,
 }
 
-impl Attempt {
+impl Speculation {
     fn new(
         module: &Module,
         base: &Function,
         assumptions: &[Assumption],
         pipeline: &Pipeline,
-    ) -> Attempt {
+    ) -> Speculation {
         let unlimited = || Fuel::UNLIMITED.clone();
         let (assuming, mut log) =
             apply(base, &Speculate { assumptions }, &mut unlimited()).into_parts();
@@ -245,7 +245,7 @@ impl Attempt {
         let middle = tree.add(VersionTree::BASE, assuming, log).expect(own);
         let last = tree.add(middle, optimized.function, optimized.log).expect(own);
         let [forward, backward] = mappings(module, &tree, [VersionTree::BASE, middle, last]);
-        Attempt { tree, last, insts, forward, backward }
+        Speculation { tree, last, insts, forward, backward }
     }
 
     fn optimized(&self) -> &Function {

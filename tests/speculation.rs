@@ -87,7 +87,7 @@ fn parsed(text: &str) -> Module {
     parse_module(text).unwrap_or_else(|errors| panic!("{errors:?}"))
 }
 
-/// A loop that stores where a rare condition says so. `%c` is 0 but for the numbers `%rare` divides.
+/// A loop that stores where a rare condition says so. `%c` is 0 but where `%rare` divides `%j`.
 const RARE: &str = "
 memory @mem 1
 export \"main\" @f
@@ -226,7 +226,7 @@ fn random_places(f: &Function, random: &mut Prng, count: usize) -> HashMap<Inst,
 fn runs_that_leave_at_any_assumption_end_as_the_base_does() {
     let (mut made, mut dropped, mut settled) = (0, 0, 0);
     let (mut failing, mut holding) = (0, 0);
-    for seed in 0..120 {
+    for seed in 0..200 {
         let random = &mut Prng::new(seed);
         let generated = generate(seed, 40, &Weights::default());
         let module = &generated.module;
@@ -283,7 +283,6 @@ fn runs_that_leave_at_any_assumption_end_as_the_base_does() {
     let figures = format!(
         "{made} assumptions, {settled} settled, {dropped} dropped; {failing} exits, {holding} runs without"
     );
-    assert!(made > 500 && failing > 500 && holding > 500, "{figures}");
-    assert!(50 * dropped < made, "{figures}");
-    println!("{figures}");
+    assert!(made > 500 && failing > 1000 && holding > 1000, "{figures}");
+    assert!(8 * dropped < made, "{figures}");
 }

@@ -35,7 +35,7 @@ pub(super) struct FarAccess {
 
 /// The bits that an assumption expects, and its reason.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Assumption {
+pub(super) struct ExpectedBits {
     pub(super) bits: u64,
     pub(super) reason: u32,
 }
@@ -49,7 +49,7 @@ pub struct Code {
     pub(super) far: Vec<FarAccess>,
     pub(super) bulk: Vec<BulkOp>,
     pub(super) traps: Vec<TrapKind>,
-    pub(super) assumptions: Vec<Assumption>,
+    pub(super) assumptions: Vec<ExpectedBits>,
     pub(super) params: u32,
     /// Slots of a frame: one per value, and a last one that breaks cycles of moves. The constants
     /// of `fast` follow after them.

@@ -1,7 +1,7 @@
 //! Pre-decodes one version of a function for the exact dispatch loop.
 
 use super::bulk::BulkOp;
-use super::code::{Assumption, Code, FarAccess, NONE};
+use super::code::{Code, ExpectedBits, FarAccess, NONE};
 use super::fast;
 use super::fast::data::Fast;
 use super::moves::sequentialize;
@@ -162,7 +162,7 @@ impl<'a> ExactDecoder<'a> {
         let Imm::Assumed(bits, reason) = data.imm else {
             panic!("interp: an assumption has the wrong immediate {:?}", data.imm)
         };
-        self.code.assumptions.push(Assumption { bits, reason });
+        self.code.assumptions.push(ExpectedBits { bits, reason });
         let to = self.slot(data.result().expect("interp: an assumption has one result"));
         let index = narrow(self.code.assumptions.len() - 1);
         ExactOp::new(ExactOpCode::Assume, to, self.slot(data.args[0]), index)

@@ -66,8 +66,8 @@ pub enum Outcome {
         /// The place of the instruction.
         site: Site,
     },
-    /// An assumption failed in an activation, not necessarily the first, and nothing took the run to
-    /// another version ([`super::Run::Failed`]).
+    /// An assumption failed in an activation, not necessarily the first, and nothing took the run
+    /// to another version ([`super::Run::Failed`]).
     Failed {
         /// The reason that the instruction names.
         reason: u32,

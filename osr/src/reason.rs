@@ -23,8 +23,8 @@ pub enum Reason {
     /// Every landing point lies behind an instruction that may trap and that the source version has
     /// not passed.
     TrapNotReached,
-    /// Every landing point lies behind an assumption that the source version does not make. Where it
-    /// has failed, the target version has left.
+    /// Every landing point lies behind an assumption that the source version does not make. Where
+    /// it has failed, the target version has left.
     NotAssumed,
     /// The entry needs a value that is available at the source point, but that this level may not
     /// read and cannot compute.

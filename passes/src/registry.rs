@@ -11,7 +11,8 @@ use std::fmt;
 /// A pass that any thread may run.
 pub type StaticPass = &'static (dyn Pass + Send + Sync);
 
-/// Every pass, in the order of names.
+/// Every pass that a list can name, in the order of names. [`crate::Speculate`] needs a list of
+/// assumptions, and [`crate::Refine`] runs in the log that adds them.
 pub const PASSES: &[StaticPass] = &[
     &Adce,
     &CfgClean,

@@ -1,20 +1,20 @@
 //! Assumptions of one version alone.
 //!
 //! A version may assume what the other does not: `speculate` has added `%y = assume.i32 %x, 7, 1`.
-//! Where `%x` is 7, both versions do the same; where it is not, the version with the assumption
+//! Where `%x` is 7, both versions do the same. Where it is 8, the version with the assumption
 //! leaves, and reaches none of its later points. So the claim of an entry that lands at one of them
-//! is false for some runs, and what a third version has made of the assumption would be false with
-//! it. Such an entry is refused ([`super::checks::Check::AssumePassed`]), wherever a path leads from
-//! the assumption to the landing point: in the next round of a loop, too
-//! (`no_entry_lands_in_the_next_round_of_a_loop_that_assumes`). In the other direction nothing is to
-//! be checked: a run that has come to a point of the version has passed its assumptions, and the
-//! other version has no fewer runs.
+//! is false for some runs, and a third version may rest on the assumption. Such an entry is refused
+//! ([`super::checks::Check::AssumePassed`]) wherever a path leads from the assumption to the
+//! landing point. The next round of a loop is one (`what_a_loop_assumes_bars_its_next_round`).
+//!
+//! Entries that leave the version need no such check. A run that has come to a point of the version
+//! has passed its assumptions, and the other version has every run.
 //!
 //! An assumption whose operand has the class of the constant holds in every run, and bars nothing.
 
 use super::version::ProvedVersion;
 use fixedbitset::FixedBitSet;
-use ir::{Block, Function, Imm, Inst, InstData, Value};
+use ir::{Block, Function, Imm, Inst, InstData, Opcode, Value};
 use std::collections::BTreeMap;
 use transition::certificate::NO_TERM;
 
@@ -32,7 +32,7 @@ pub(crate) fn has_class(version: &ProvedVersion<'_, '_>, data: &InstData, is_anc
 }
 
 /// Whether the operand of an assumption has the class of the constant: it holds in every run.
-pub(crate) fn is_proved(version: &ProvedVersion<'_, '_>, data: &InstData) -> bool {
+fn is_proved(version: &ProvedVersion<'_, '_>, data: &InstData) -> bool {
     data.args.iter().all(|operand| is_assumed(version, data, *operand))
 }
 
@@ -50,25 +50,26 @@ pub(crate) struct Assumes {
 }
 
 impl Assumes {
-    pub(crate) fn new(f: &Function) -> Assumes {
-        Assumes { first: BTreeMap::new(), behind: FixedBitSet::with_capacity(f.block_bound()) }
-    }
-
-    /// Adds an assumption. Those of one block are added in order.
-    pub(crate) fn add(&mut self, f: &Function, inst: Inst) {
-        self.first.entry(f.inst_block(inst)).or_insert(inst);
-    }
-
-    /// Finds the blocks behind the assumptions, over all edges. Cost: linear in the function.
-    pub(crate) fn spread(&mut self, f: &Function) {
-        let mut work: Vec<Block> = self.first.keys().copied().collect();
-        while let Some(block) = work.pop() {
-            for target in &f.inst(f.terminator(block)).targets {
-                if !self.behind.put(target.block.as_u32() as usize) {
-                    work.push(target.block);
-                }
-            }
+    /// The assumptions of a version that are no anchors and not proved, and their reach over all
+    /// edges. Cost: linear in the version.
+    pub(crate) fn new(version: &ProvedVersion<'_, '_>, anchors: &FixedBitSet) -> Assumes {
+        let (f, mut first) = (version.f, BTreeMap::new());
+        for &block in version.live().blocks() {
+            let is_lone = |inst: &Inst| {
+                let data = f.inst(*inst);
+                data.opcode == Opcode::Assume
+                    && !anchors.contains(inst.as_u32() as usize)
+                    && !is_proved(version, data)
+            };
+            first.extend(f.block_insts(block).find(is_lone).map(|inst| (block, inst)));
         }
+        let mut behind = FixedBitSet::with_capacity(f.block_bound());
+        let mut work: Vec<Block> = first.keys().copied().collect();
+        while let Some(block) = work.pop() {
+            let targets = f.inst(f.terminator(block)).targets.iter().map(|t| t.block);
+            work.extend(targets.filter(|b| !behind.put(b.as_u32() as usize)));
+        }
+        Assumes { first, behind }
     }
 
     /// Whether one of them may have executed before the point before an instruction.

@@ -19,6 +19,7 @@
 //! The checks run in this order: source point, target point, required values, steps, memory,
 //! assignments. Liveness follows later, for all entries together (`live`).
 
+use super::assume::Assumes;
 use super::checks::{Check, Finding, Place};
 use super::paths::{AnchorPath, Bindings};
 use super::product::CrossProduct;
@@ -45,6 +46,7 @@ const UNKNOWN: Class = Class { here: NO_TERM, far: NO_TERM };
 pub(crate) struct Judge<'r, 'a, 'c> {
     product: &'r CrossProduct<'a, 'c>,
     traps: &'r PendingTraps,
+    assumes: &'r Assumes,
     source: Side,
     /// The leaves that the path from the source point binds.
     pub(crate) bindings: Bindings,
@@ -81,10 +83,11 @@ impl AvailableValues {
 }
 
 impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
-    /// A judge for entries from the version `source`. `traps` belongs to the target version.
+    /// A judge for entries from the version `source`. Traps and assumptions are those of the target
+    /// version.
     pub(crate) fn new(
         product: &'r CrossProduct<'a, 'c>,
-        traps: &'r PendingTraps,
+        (traps, assumes): (&'r PendingTraps, &'r Assumes),
         source: Side,
     ) -> Self {
         let bindings = Bindings::new(product.terms.len());
@@ -92,6 +95,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         Judge {
             product,
             traps,
+            assumes,
             source,
             bindings,
             steps: Vec::new(),
@@ -172,9 +176,9 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     }
 
     /// Proves [`Check::TargetPoint`], the target point lies in the gap before the same anchor, and
-    /// every run through the gap passes it; and [`Check::TrapPassed`]. The first stops a transition
-    /// that skips or repeats an effect, or that lands on an arm which the run of the target version
-    /// did not take.
+    /// every run through the gap passes it; [`Check::TrapPassed`]; and [`Check::AssumePassed`]. The
+    /// first stops a transition that skips or repeats an effect, or that lands on an arm which the
+    /// run of the target version did not take.
     fn check_target(
         &self,
         point: Point,
@@ -203,7 +207,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         )?;
         // Where such an assumption has failed, the target version has left and never passes the
         // point, and what follows the point may rest on it (`assume`).
-        let assumed = exists && to.has_assumed(inst);
+        let assumed = exists && self.assumes.precede(to.f, inst);
         self.product.terms.require(Check::AssumePassed, !assumed, place)
     }
 

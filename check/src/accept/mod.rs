@@ -21,6 +21,7 @@ mod traps;
 pub(crate) mod unproved;
 mod version;
 
+use assume::Assumes;
 use checks::{Check, Finding, Options, Place};
 #[cfg(feature = "unproved")]
 pub use compose::compose_without;
@@ -49,6 +50,8 @@ pub struct Relation<'a, 'c> {
     pub(crate) product: CrossProduct<'a, 'c>,
     /// The instructions that may trap and are no anchors, and where they are pending.
     traps: Pair<PendingTraps>,
+    /// The assumptions that are no anchors.
+    assumes: Pair<Assumes>,
     options: Options,
     /// By version: its liveness without armed entries, once it is known.
     live: Pair<KnownSets>,
@@ -118,8 +121,9 @@ impl<'a, 'c> Relation<'a, 'c> {
         let before = PendingTraps::check(&product, Side::Before, &anchors)?;
         let after = PendingTraps::check(&product, Side::After, &anchors)?;
         let traps = Pair { before, after };
+        let assumes = product.versions.as_ref().map(|version| Assumes::new(version, &anchors));
         let (live, fitting) = (Pair::default(), Pair::default());
-        Ok(Relation { product, traps, options, live, fitting })
+        Ok(Relation { product, traps, assumes, options, live, fitting })
     }
 
     /// Judges all entries of one mapping between the two versions, in the order of the mapping.
@@ -141,7 +145,8 @@ impl<'a, 'c> Relation<'a, 'c> {
             return vec![Err(finding); mapping.len()];
         }
         // Everything that needs no liveness.
-        let mut judge = Judge::new(&self.product, &self.traps[side.other()], side);
+        let to = side.other();
+        let mut judge = Judge::new(&self.product, (&self.traps[to], &self.assumes[to]), side);
         let none = EntryFacts::default();
         let of = |index: usize| facts.get(index).unwrap_or(&none);
         let mut fitting = self.fitting[side].borrow_mut();

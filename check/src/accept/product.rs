@@ -355,8 +355,9 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// memory.
     ///
     /// Branches show none. Neither does an assumption: where it fails, the run goes on in another
-    /// version by an entry, which brings memory into the state of that version. Neither does a read or a write of one place that cannot trap: the term
-    /// of a read names its memory, so another memory gives another class.
+    /// version by an entry, which brings memory into the state of that version. Neither does a read
+    /// or a write of one place that cannot trap: the term of a read names its memory, so another
+    /// memory gives another class.
     fn is_blind(&self, anchor: Inst) -> bool {
         let opcode = self.versions.before.f.inst(anchor).opcode;
         let is_control =

@@ -22,7 +22,7 @@
 //! The result is the support of classes, the memory before every instruction, the lone writes, and
 //! the accesses that cannot trap. All other files of the checker rely on them.
 
-use super::assume::{self, Assumes};
+use super::assume;
 use super::checks::{Check, Finding, Place};
 use super::graph::BlockGraph;
 use super::terms::TermTable;
@@ -75,8 +75,6 @@ pub(crate) struct ProvedVersion<'a, 'c> {
     before: Vec<TermId>,
     /// The writes that are no anchors.
     pub(crate) lone_writes: Vec<Inst>,
-    /// The assumptions that the other version does not make, nor proves.
-    assumes: Assumes,
     /// By class of the address: the accesses that no earlier access vouches for, in preorder of the
     /// dominator tree.
     accesses: BTreeMap<TermId, Vec<(Inst, memory::Place)>>,
@@ -109,7 +107,6 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
             writes: vec![NO_TERM; f.inst_bound()],
             before: vec![NO_TERM; f.inst_bound()],
             lone_writes: Vec::new(),
-            assumes: Assumes::new(f),
             accesses: BTreeMap::new(),
             vouched: FixedBitSet::with_capacity(f.inst_bound()),
         };
@@ -123,7 +120,6 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
         for block in version.live().blocks().to_vec() {
             version.check_results(block, anchors)?;
         }
-        version.assumes.spread(f);
         // The function entry has no predecessors; `bind_leaves` has checked its parameters.
         let entered = version.live().blocks().iter().skip(1);
         entered.copied().try_for_each(|block| version.check_block_entry(block))?;
@@ -370,9 +366,6 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
             if data.opcode == Opcode::Assume {
                 let fits = assume::has_class(self, data, is_anchor);
                 self.table.require(Check::ValueTerm, fits, place)?;
-                if !is_anchor && !assume::is_proved(self, data) {
-                    self.assumes.add(self.f, inst);
-                }
                 continue;
             }
             // Any other effect has to be an anchor. Its results are leaves that no other
@@ -391,12 +384,6 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
         }
         self.memory[block.as_u32() as usize][1] = memory;
         Ok(())
-    }
-
-    /// Whether a run at the point before an instruction may have executed an assumption that the
-    /// other version does not make ([`Check::AssumePassed`]).
-    pub(crate) fn has_assumed(&self, inst: Inst) -> bool {
-        self.assumes.precede(self.f, inst)
     }
 
     /// Finds the accesses that cannot trap because an earlier one has passed. An access vouches for

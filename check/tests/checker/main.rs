@@ -3,6 +3,7 @@
 
 extern crate osier_check as check;
 
+mod assume;
 mod holes;
 mod large;
 mod memory;

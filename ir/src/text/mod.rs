@@ -16,6 +16,7 @@ mod error;
 mod items;
 mod lex;
 mod literal;
+mod mentions;
 mod names;
 mod parse;
 mod print;

@@ -168,8 +168,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Lowers an assumption without an exit: it ends the run if it fails. The result is the literal,
-    /// which costs nothing where it is used.
+    /// Lowers an assumption without an exit: it ends the run if it fails. The result is the
+    /// literal, which costs nothing where it is used.
     pub(super) fn assume(&mut self, data: &InstData) {
         let Imm::Assumed(bits, reason) = data.imm else {
             unreachable!("jit: {} names the bits it expects", data.opcode.name())

@@ -274,6 +274,12 @@ impl Draft {
                     let classes = args.iter().map(|t| self.terms[*t as usize].class).chain(memory);
                     let classes: Vec<TermId> = classes.collect();
                     self.op(data.opcode, data.ty, data.imm, &classes)
+                } else if let Imm::Assumed(bits, _) = data.imm {
+                    if self.anchors.contains(&inst) {
+                        self.constant(ty, bits)
+                    } else {
+                        self.term_of(side, data.args[0])
+                    }
                 } else {
                     self.leaf(
                         &format!("result {inst} {index}"),

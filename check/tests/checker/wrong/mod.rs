@@ -278,7 +278,7 @@ fn anchors() -> [Wrong; 4] {
     ]
 }
 
-fn points() -> [Wrong; 4] {
+fn points() -> [Wrong; 5] {
     let mut source = same("return %x\n");
     let nowhere = Point::before(Inst::from_u32(7));
     let target = source.at(After, "entry", 0);
@@ -303,12 +303,23 @@ fn points() -> [Wrong; 4] {
     let divide =
         step(Opcode::Udiv, Type::I32, &[passed.from(Before, "x"), passed.from(Before, "y")]);
     passed.entry(Before, points, vec![(divide, [term, NO_TERM])], &[("d", Operand::Step(0))]);
+    let assumed = behind_an_assumption();
     [
         source,
         reached.done(Check::SourceReached, "an entry from unreachable code"),
         target.done(Check::TargetPoint, "a target point on the arm that the run did not take"),
         passed.done(Check::TrapPassed, "a target point after a division that has not executed"),
+        assumed.done(Check::AssumePassed, "a target point behind an assumption never made"),
     ]
+}
+
+/// The version after assumes that `%x` is 7, and the entry lands behind the assumption.
+fn behind_an_assumption() -> Draft {
+    let mut draft =
+        draft("%w = add.i32 %x, %x\nreturn %x\n", "%w = assume.i32 %x, 7, 1\nreturn %x\n");
+    let points = [draft.at(Before, "entry", 0), draft.at(After, "entry", 1)];
+    draft.entry(Before, points, Vec::new(), &[("x", draft.from(Before, "x"))]);
+    draft
 }
 
 fn lists() -> [Wrong; 3] {

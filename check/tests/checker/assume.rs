@@ -1,0 +1,92 @@
+//! Assumptions: the classes of their results, and the landing points that they bar.
+
+use crate::holes::stops;
+use crate::verdicts;
+use crate::wrong::{Draft, Wrong};
+use check::verdict::Check;
+use transition::Side::{After, Before};
+
+/// Both versions make the assumption.
+const BOTH: &str = "(%x: i32, %y: i32) -> i32 {\nentry:\n%w = assume.i32 %x, 7, 1\n\
+    %s = add.i32 %w, %y\nreturn %s\n}\n";
+
+fn both() -> Draft {
+    Draft::new(BOTH, BOTH)
+}
+
+/// An entry of the version before at its start.
+fn at_start(mut draft: Draft, check: Check, what: &'static str) -> Wrong {
+    let points = [draft.at(Before, "entry", 0), draft.at(After, "entry", 0)];
+    let assigns = [("x", draft.from(Before, "x")), ("y", draft.from(Before, "y"))];
+    draft.entry(Before, points, Vec::new(), &assigns);
+    draft.done(check, what)
+}
+
+fn holds(draft: Draft) {
+    let wrong = at_start(draft, Check::SourceReached, "nothing");
+    let judged = verdicts(&wrong, wrong.options);
+    assert!(judged.len() == 1 && judged[0].holds(), "{judged:?}");
+}
+
+#[test]
+fn the_result_of_a_common_assumption_is_the_constant() {
+    holds(both());
+}
+
+/// With the class of the operand for the result, and the constant for it elsewhere, the operand
+/// would have the constant above the assumption.
+#[test]
+fn an_assumption_says_nothing_above_itself() {
+    let mut draft = both();
+    let operand = draft.term(After, "x");
+    draft.is(After, "w", operand);
+    stops(&at_start(draft, Check::ValueTerm, "the operand for the result of an anchor"));
+
+    let one = BOTH.replace("assume.i32 %x, 7, 1", "add.i32 %x, %x");
+    let mut draft = Draft::new(&one, &BOTH.replace("%s = add.i32 %w", "%s = add.i32 %x"));
+    let seven = draft.constant(ir::Type::I32, 7);
+    draft.is(After, "w", seven);
+    stops(&at_start(draft, Check::ValueTerm, "the constant for an assumption of one version"));
+}
+
+/// A common assumption with other bits is another instruction.
+#[test]
+fn common_assumptions_expect_the_same() {
+    let mut draft = Draft::new(BOTH, &BOTH.replace("%x, 7", "%x, 8"));
+    draft.term(After, "w");
+    stops(&at_start(draft, Check::AnchorSame, "other bits for the same operand"));
+}
+
+/// The second round of the loop is behind the assumption of the first.
+const LOOP: &str = "(%x: i32, %y: i32) -> i32 {\nentry:\njump head\n\
+    head:\nbr_if %y, body, done\nbody:\n%w = OP\njump head\ndone:\nreturn %x\n}\n";
+
+#[test]
+fn what_a_loop_assumes_bars_its_next_round() {
+    let (plain, assuming) =
+        (LOOP.replace("OP", "add.i32 %x, %x"), LOOP.replace("OP", "assume.i32 %x, 7, 1"));
+    for block in ["head", "done"] {
+        let mut draft = Draft::new(&plain, &assuming);
+        draft.term(After, "w");
+        let points = [draft.at(Before, block, 0), draft.at(After, block, 0)];
+        let assigns = [("x", draft.from(Before, "x")), ("y", draft.from(Before, "y"))];
+        let count = if block == "done" { 1 } else { 2 };
+        draft.entry(Before, points, Vec::new(), &assigns[..count]);
+        stops(&draft.done(Check::AssumePassed, "a landing point in the reach of the assumption"));
+    }
+}
+
+/// An assumption whose operand is the constant holds in every run.
+#[test]
+fn a_proved_assumption_bars_nothing() {
+    let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%k = const.i32 7\n%w = OP\nreturn %x\n}\n";
+    let (plain, assuming) =
+        (text.replace("OP", "add.i32 %x, %x"), text.replace("OP", "assume.i32 %k, 7, 1"));
+    let mut draft = Draft::new(&plain, &assuming);
+    draft.term(After, "w");
+    let points = [draft.at(Before, "entry", 0), draft.at(After, "entry", 2)];
+    draft.entry(Before, points, Vec::new(), &[("x", draft.from(Before, "x"))]);
+    let wrong = draft.done(Check::AssumePassed, "nothing");
+    let judged = verdicts(&wrong, wrong.options);
+    assert!(judged.len() == 1 && judged[0].holds(), "{judged:?}");
+}
