@@ -66,7 +66,7 @@ fn a_waiting_run_does_not_continue() {
 }
 
 #[test]
-#[should_panic(expected = "`invoke` cannot run func0")]
+#[should_panic(expected = "a run to its end cannot run func0")]
 fn invoke_cannot_run_external_functions() {
     let (module, outer, pair) = pairs();
     let mut machine = machine(&module, Limits::default(), Options::default());
