@@ -20,12 +20,7 @@ const STEPS: u64 = 200_000;
 fn machine(program: &Program) -> Machine {
     let limits = Limits { fuel: STEPS, ..Limits::default() };
     // Poison: a value that no entry provides has other contents in each activation.
-    let options = Options {
-        trace: TraceLevel::Digest,
-        track_memory: true,
-        poison: true,
-        ..Options::default()
-    };
+    let options = Options { trace: TraceLevel::Digest, track_memory: true, poison: true };
     Machine::with_options(program, limits, options).expect("it is instantiated")
 }
 
@@ -163,7 +158,9 @@ fn wrong_assumptions_are_refused_by_name() {
     let (_, base) = first(&module);
     let fine = at(base, "c", "c", 0);
     let refused = |a: Assumption| {
-        speculate(&module, base, &[fine, a], &Pipeline::default()).map(|_| ()).unwrap_err()
+        speculate(&module, base, &[fine, a], &Pipeline::default())
+            .map(|_| ())
+            .expect_err("it is refused")
     };
     let early = Assumption { at: Point::before(base.first_inst(base.entry())), ..fine };
     let error = SpeculateError::NotAvailable { assumption: 1, value: fine.value };
@@ -175,7 +172,9 @@ fn wrong_assumptions_are_refused_by_name() {
     let error = SpeculateError::NoSuchPoint { assumption: 1, inst: lost };
     assert_eq!(refused(nowhere), error);
     let many = vec![fine; 5000];
-    let error = speculate(&module, base, &many, &Pipeline::default()).map(|_| ()).unwrap_err();
+    let error = speculate(&module, base, &many, &Pipeline::default())
+        .map(|_| ())
+        .expect_err("it is refused");
     assert_eq!(error, SpeculateError::TooMany { count: 5000 });
 }
 
