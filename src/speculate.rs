@@ -155,7 +155,7 @@ impl Speculative {
 
 /// Makes a version of `base` that makes these assumptions, and optimizes it. An assumption without
 /// a proved exit is left out, and the version made again without it. Cost: that of two pairs of
-/// versions, times the turns, of which there are at most four.
+/// versions, times the turns, of which there are at most five.
 ///
 /// # Errors
 /// [`SpeculateError`]; nothing is made then.
@@ -267,8 +267,11 @@ impl Speculation {
 
     fn finish(self, made: &[Assumption], dropped: Vec<(Assumption, Dropped)>) -> Speculative {
         let f = self.optimized();
+        let cfg = Cfg::new(f);
+        // In code that no run reaches, an assumption never fails, and has no exit.
+        let is_made = |inst: Inst| f.has_inst(inst) && cfg.is_reachable(f.inst_block(inst));
         let all = made.iter().copied().zip(self.insts.iter().copied());
-        let (stays, goes): (Vec<_>, Vec<_>) = all.partition(|(_, inst)| f.has_inst(*inst));
+        let (stays, goes): (Vec<_>, Vec<_>) = all.partition(|(_, inst)| is_made(*inst));
         let exits = stays.into_iter().map(|(assumption, inst)| Exit { assumption, inst });
         Speculative {
             exits: exits.collect(),

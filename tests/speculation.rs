@@ -9,7 +9,7 @@ use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::text::parse_module;
 use ir::{Func, Function, Inst, Module, Point, Value, ValueDef};
-use osier::speculate::{Assumption, SpeculateError, Speculative, speculate};
+use osier::speculate::{Assumption, Exit, SpeculateError, Speculative, speculate};
 use passes::{Pipeline, parse};
 use std::collections::HashMap;
 use verify::generate::{Weights, generate};
@@ -259,6 +259,8 @@ fn runs_that_leave_at_any_assumption_end_as_the_base_does() {
             assumptions.sort_unstable();
             let pipeline = parse(["O1", "O2", "canonical"][seed as usize % 3]).expect("it is one");
             let version = speculate(module, base, &assumptions, &pipeline).expect("it is legal");
+            let has_exit = |exit: &Exit| version.exit(exit.inst).is_some();
+            assert!(version.exits.iter().all(has_exit), "seed {seed}, {func}");
             made += version.exits.len();
             dropped += version.dropped.len();
             settled += version.settled.len();
