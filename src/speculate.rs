@@ -24,7 +24,7 @@ use ir::dom::DomTree;
 use ir::edit::{ActionKind, ActionLog, Fuel, apply};
 use ir::{Function, Inst, Module, Opcode, Point, Type, Value};
 use osr::{Level, Version, VersionGraph, VersionTree};
-pub use passes::Assumption;
+pub use passes::{Assumption, Fact};
 use passes::{Pipeline, Refine, Speculate};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -112,6 +112,13 @@ pub enum SpeculateError {
         /// The type.
         ty: Type,
     },
+    /// The value is to differ from some bits, and is no integer.
+    NotComparable {
+        /// The assumption.
+        assumption: usize,
+        /// The type of the value.
+        ty: Type,
+    },
     /// There are more than [`MAX_ASSUMPTIONS`].
     TooMany {
         /// Their number.
@@ -130,6 +137,12 @@ impl fmt::Display for SpeculateError {
             }
             SpeculateError::DoesNotFit { assumption, bits, ty } => {
                 write!(f, "assumption {assumption}: {bits:#x} does not fit {ty}")
+            }
+            SpeculateError::NotComparable { assumption, ty } => {
+                write!(
+                    f,
+                    "assumption {assumption}: only an integer can be assumed to differ, not {ty}"
+                )
             }
             SpeculateError::TooMany { count } => {
                 write!(f, "{count} assumptions; the limit is {MAX_ASSUMPTIONS}")
@@ -197,8 +210,8 @@ fn check_all(base: &Function, assumptions: &[Assumption]) -> Result<(), Speculat
     }
     let cfg = Cfg::new(base);
     let dom = DomTree::new(base, &cfg);
-    for (assumption, Assumption { at, value, bits, .. }) in assumptions.iter().enumerate() {
-        let (inst, value, bits) = (at.inst(), *value, *bits);
+    for (assumption, Assumption { at, value, fact, .. }) in assumptions.iter().enumerate() {
+        let (inst, value, bits) = (at.inst(), *value, fact.bits());
         if !base.has_inst(inst) {
             return Err(SpeculateError::NoSuchPoint { assumption, inst });
         }
@@ -210,6 +223,9 @@ fn check_all(base: &Function, assumptions: &[Assumption]) -> Result<(), Speculat
         let ty = base.value_type(value);
         if bits & !ty.mask() != 0 {
             return Err(SpeculateError::DoesNotFit { assumption, bits, ty });
+        }
+        if matches!(fact, Fact::IsNot(_)) && !ty.is_int() {
+            return Err(SpeculateError::NotComparable { assumption, ty });
         }
     }
     Ok(())

@@ -8,8 +8,8 @@ use interp::{
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::text::parse_module;
-use ir::{Func, Function, Inst, Module, Point, Value, ValueDef};
-use osier::speculate::{Assumption, Exit, SpeculateError, Speculative, speculate};
+use ir::{Func, Function, Inst, Module, Opcode, Point, Type, Value, ValueDef};
+use osier::speculate::{Assumption, Exit, Fact, SpeculateError, Speculative, speculate};
 use passes::{Pipeline, parse};
 use std::collections::HashMap;
 use verify::generate::{Weights, generate};
@@ -116,7 +116,7 @@ done:
 fn at(f: &Function, before: &str, of: &str, bits: u64) -> Assumption {
     // Behind the definition of `before`.
     let next = f.next_inst(inst(f, before)).expect("a terminator follows");
-    Assumption { at: Point::before(next), value: value(f, of), bits, reason: 7 }
+    Assumption { at: Point::before(next), value: value(f, of), fact: Fact::Is(bits), reason: 7 }
 }
 
 #[test]
@@ -135,6 +135,36 @@ fn a_branch_never_taken_leaves_the_loop() {
         assert_eq!(end(&after, &outcome), end(&plain, &expected), "{args:?}");
         assert_eq!(taken, exits, "{args:?}");
     }
+}
+
+#[test]
+fn a_value_never_zero_decides_its_branch() {
+    // The condition is no truth value: `%rest` itself decides.
+    let text = RARE.replace(
+        "  %c = eqz.i32 %rest\n  br_if %c, slow, next(%sum)",
+        "  br_if %rest, next(%sum), slow",
+    );
+    let module = parsed(&text);
+    let (func, base) = first(&module);
+    let never = Assumption { fact: Fact::IsNot(0), ..at(base, "rest", "rest", 0) };
+    let pipeline = parse("O1").expect("it is a pipeline");
+    let made = speculate(&module, base, &[never], &pipeline).expect("it is legal");
+    assert_eq!((made.exits.len(), made.dropped.len(), made.settled.len()), (1, 0, 0));
+    assert!(!made.function().all_insts().any(|i| made.function().inst(i).opcode == Opcode::Store));
+    let program = Program::new(&module);
+    for (args, exits) in [([50, 1000], 0), ([50, 7], 1), ([50, 1], 1), ([0, 0], 0), ([3, 0], 0)] {
+        let mut plain = machine(&program);
+        let expected = plain.invoke(func, &args, &mut NoHost, &mut NoObserver);
+        let (outcome, after, taken) = run(&module, &program, (func, &made), (func, &args));
+        assert_eq!(end(&after, &outcome), end(&plain, &expected), "{args:?}");
+        assert_eq!(taken, exits, "{args:?}");
+    }
+    let float = RARE.replace("  %rest =", "  %ratio = const.f32 0x1p0\n  %rest =");
+    let module = parsed(&float);
+    let (_, base) = first(&module);
+    let differs = Assumption { fact: Fact::IsNot(0), ..at(base, "c", "ratio", 0) };
+    let error = speculate(&module, base, &[differs], &pipeline).map(|_| ()).expect_err("refused");
+    assert_eq!(error, SpeculateError::NotComparable { assumption: 0, ty: Type::F32 });
 }
 
 #[test]
@@ -165,7 +195,7 @@ fn wrong_assumptions_are_refused_by_name() {
     let early = Assumption { at: Point::before(base.first_inst(base.entry())), ..fine };
     let error = SpeculateError::NotAvailable { assumption: 1, value: fine.value };
     assert_eq!(refused(early), error);
-    let wide = Assumption { bits: 1 << 32, ..fine };
+    let wide = Assumption { fact: Fact::Is(1 << 32), ..fine };
     assert!(matches!(refused(wide), SpeculateError::DoesNotFit { assumption: 1, .. }));
     let lost = Inst::from_u32(10_000);
     let nowhere = Assumption { at: Point::before(lost), ..fine };
@@ -252,7 +282,7 @@ fn runs_that_leave_at_any_assumption_end_as_the_base_does() {
                 .map(|(place, bits)| Assumption {
                     at: Point::before(place.1),
                     value: places[place],
-                    bits: *bits,
+                    fact: Fact::Is(*bits),
                     reason: seed as u32,
                 })
                 .collect();

@@ -3,12 +3,12 @@
 use super::common::{edited, function, inst, value};
 use super::directed::{SHARED, sum_again};
 use ir::edit::Editor;
-use ir::{Function, InstSpec, Opcode, Point, Type, Value};
+use ir::{Function, Global, Imm, InstSpec, Opcode, Point, Type, Value};
 use osier_osr::{
     EdgeError, EdgeOrigin, Level, Version, VersionGraph, VersionPair, VersionTree, synthesize,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use transition::mapping::{Assign, Entry, Mapping, Operand, Step};
+use transition::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
 use transition::{Demand, NotAChain, Refusal, VersionKey, compose};
 
 const TEXT: &str = "
@@ -250,14 +250,22 @@ impl Choice {
         let count = steps.len();
         let assigns =
             provided.iter().map(|v| assign(*v, self.operand(values, &requires, count))).collect();
+        let replays = (0..self.below(3)).map(|_| Replay {
+            inst: target.inst(),
+            opcode: Opcode::GlobalSet,
+            ty: Type::I32,
+            imm: Imm::Global(Global::from_u32(0)),
+            args: [self.operand(values, &requires, count)].into_iter().collect(),
+        });
+        let replays = replays.collect();
         let kept = requires.iter().copied().filter(|_| self.below(2) > 0).collect();
-        Entry { kept, ..entry(target, steps, assigns, requires) }
+        Entry { kept, replays, ..entry(target, steps, assigns, requires) }
     }
 }
 
-/// Runs an entry on a state and returns the values provided. `None` when the entry reads a value
-/// that it does not require, or fails.
-fn run(entry: &Entry, state: &BTreeMap<Value, u64>) -> Option<BTreeMap<Value, u64>> {
+/// Runs an entry on a state and returns the values provided, and the contents written. `None` when
+/// the entry reads a value that it does not require, or fails.
+fn run(entry: &Entry, state: &BTreeMap<Value, u64>) -> Option<(BTreeMap<Value, u64>, Vec<u64>)> {
     let strays = std::cell::Cell::new(false);
     let mut after = BTreeMap::new();
     let read = |v: Value| match state.get(&v).filter(|_| entry.requires.contains(&v)) {
@@ -270,7 +278,8 @@ fn run(entry: &Entry, state: &BTreeMap<Value, u64>) -> Option<BTreeMap<Value, u6
     let ran = entry.run(read, |v, bits| {
         after.insert(v, bits);
     });
-    (ran.is_ok() && !strays.get()).then_some(after)
+    let writes = ran.ok().filter(|_| !strays.get())?;
+    Some((after, writes.iter().flat_map(|write| write.args.to_vec()).collect()))
 }
 
 #[test]
@@ -294,13 +303,16 @@ fn a_composed_entry_computes_as_both_entries_in_a_row() {
             let covered = second.requires.iter().all(|v| first.provides_value(*v));
             // A refusal needs a reason: one of the two does not run by itself, or the second
             // requires a value that the first does not provide.
-            let runs = between.is_some_and(|s| covered && run(&second, &s).is_some());
+            let runs = between.is_some_and(|(s, _)| covered && run(&second, &s).is_some());
             assert!(!runs, "seed {seed}: {composed:?}");
             continue;
         };
         legal += 1;
-        let between = between.expect("a legal first entry runs");
-        assert_eq!(run(entry, &state), run(&second, &between), "seed {seed}");
+        let (between, mut writes) = between.expect("a legal first entry runs");
+        // Replays of both entries run in order.
+        let (after, rest) = run(&second, &between).expect("a legal second entry runs");
+        writes.extend(rest);
+        assert_eq!(run(entry, &state), Some((after, writes)), "seed {seed}");
         assert!(entry.requires.iter().all(|v| first.requires.contains(v)), "seed {seed}");
         let kept: Vec<Value> =
             entry.requires.iter().copied().filter(|v| first.kept.contains(v)).collect();

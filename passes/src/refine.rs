@@ -2,7 +2,8 @@
 //!
 //! *Does*: replaces the operand of an assumption by its result in every use that the assumption
 //! dominates. Example: behind `%y = assume.i32 %x, 7, 1`, `add.i32 %x, %k` becomes
-//! `add.i32 %y, %k`, and `sccp` knows the operand.
+//! `add.i32 %y, %k`, and `sccp` knows the operand. If the operand is `ne.i32 %x, 0`, branches
+//! behind the assumption that ask for `%x` ask for the result instead.
 //!
 //! *Does not*: replace the operand in the assumption itself, nor in uses that only some paths reach
 //! over the assumption; look at values computed from the operand.
@@ -19,14 +20,14 @@
 //! result are one class.
 //!
 //! *Why correct*: where the result is available, the assumption has held, so that both have the
-//! same bits.
+//! same bits. A branch asks whether its operand is zero, and so does `ne.i32 %x, 0`.
 //!
 //! *Cost*: for each assumption, the uses of its operand.
 
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
-use ir::{Function, Inst, Opcode, Value};
+use ir::{Function, Inst, InstData, Opcode, Type, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The pass. See the module documentation.
@@ -61,12 +62,28 @@ fn uses_behind(f: &Function) -> BTreeMap<(Inst, usize), Value> {
         else {
             continue;
         };
-        let users: BTreeSet<Inst> = f.users(*operand).iter().copied().collect();
-        for user in users.into_iter().filter(|u| *u != inst && dom.inst_dominates(f, inst, *u)) {
-            let operands = f.inst(user).operands().enumerate();
-            let uses = operands.filter(|(_, value)| value == operand);
-            found.extend(uses.map(|(index, _)| ((user, index), result)));
+        let mut read = |value: Value, reads: &dyn Fn(&InstData, usize) -> bool| {
+            let users: BTreeSet<Inst> = f.users(value).iter().copied().collect();
+            for user in users.into_iter().filter(|u| *u != inst && dom.inst_dominates(f, inst, *u))
+            {
+                let operands = f.inst(user).operands().enumerate();
+                let uses = operands.filter(|(index, v)| *v == value && reads(f.inst(user), *index));
+                found.extend(uses.map(|(index, _)| ((user, index), result)));
+            }
+        };
+        read(*operand, &|_, _| true);
+        if let Some(tested) = tested(f, *operand) {
+            // The operands behind the first are arguments of the targets.
+            read(tested, &|user, index| user.opcode == Opcode::BrIf && index == 0);
         }
     }
     found
+}
+
+/// The operand of `ne.i32 %x, 0`.
+fn tested(f: &Function, value: Value) -> Option<Value> {
+    let data = f.inst(f.defining_inst(value)?);
+    let [x, zero] = &data.args[..] else { return None };
+    let is_test = data.opcode == Opcode::Ne && f.constant(*zero) == Some(0);
+    (is_test && data.ty == Type::I32).then_some(*x)
 }

@@ -1,7 +1,8 @@
 //! Adds assumptions.
 //!
-//! *Does*: adds `%y = assume.T %x, LITERAL, REASON` before each place of a list. No use reads the
-//! result yet: [`crate::Refine`] does that.
+//! *Does*: adds `%y = assume.T %x, LITERAL, REASON` before each place of a list. For a value that is
+//! to differ from a literal, it adds `%t = ne.T %x, LITERAL` first, and assumes `%t` to be 1. No
+//! use reads the result yet: [`crate::Refine`] does that.
 //!
 //! *Does not*: choose the assumptions; check that their values are available, which is the matter
 //! of [the caller](crate::speculate::Assumption).
@@ -20,7 +21,43 @@
 //! *Cost*: linear in the list.
 
 use ir::edit::{Editor, Pass};
-use ir::{InstSpec, Point, Value};
+use ir::{Imm, InstSpec, Opcode, Point, Type, Value};
+use std::fmt;
+
+/// A claim about a value.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Fact {
+    /// The value has these bits.
+    Is(u64),
+    /// The value, of an integer type, has other bits.
+    IsNot(u64),
+}
+
+impl Fact {
+    /// The bits that the fact names.
+    pub const fn bits(self) -> u64 {
+        match self {
+            Fact::Is(bits) | Fact::IsNot(bits) => bits,
+        }
+    }
+
+    /// Whether it is true of a value with these bits.
+    pub const fn holds(self, bits: u64) -> bool {
+        match self {
+            Fact::Is(expected) => bits == expected,
+            Fact::IsNot(excluded) => bits != excluded,
+        }
+    }
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fact::Is(bits) => write!(f, "is {bits:#x}"),
+            Fact::IsNot(bits) => write!(f, "is not {bits:#x}"),
+        }
+    }
+}
 
 /// An assumption about a value at a place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -29,8 +66,8 @@ pub struct Assumption {
     pub at: Point,
     /// The value, which must be available there.
     pub value: Value,
-    /// The bits that it has, as [`ir::Type::mask`] says.
-    pub bits: u64,
+    /// The claim. Its bits fit the type, as [`ir::Type::mask`] says.
+    pub fact: Fact,
     /// A number of the embedder's.
     pub reason: u32,
 }
@@ -50,11 +87,23 @@ impl Pass for Speculate<'_> {
 
     fn run(&self, ed: &mut Editor<'_>) {
         for assumption in self.assumptions {
-            let Assumption { at, value, bits, reason } = *assumption;
             if ed.plan("assumption") {
-                let ty = ed.func().value_type(value);
-                ed.add(InstSpec::assume(ty, value, bits, reason), at.inst());
+                add(ed, assumption);
             }
         }
     }
+}
+
+fn add(ed: &mut Editor<'_>, assumption: &Assumption) {
+    let Assumption { at, value, fact, reason } = *assumption;
+    let (ty, before) = (ed.func().value_type(value), at.inst());
+    let (ty, value, bits) = match fact {
+        Fact::Is(bits) => (ty, value, bits),
+        Fact::IsNot(bits) => {
+            let excluded = ed.add_value(InstSpec::constant(ty, bits), before);
+            let differs = InstSpec::new(Opcode::Ne, ty, Imm::None, &[value, excluded]);
+            (Type::I32, ed.add_value(differs, before), 1)
+        }
+    };
+    ed.add(InstSpec::assume(ty, value, bits, reason), before);
 }

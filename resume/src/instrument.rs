@@ -125,17 +125,19 @@ impl Instrumented {
 
     /// Makes an entry into the version an entry into this code, without a seal. It lands behind the
     /// points before its instruction, so that a run does not exit again at once. `None` when the
-    /// landing point or a replayed write was left out. Cost: linear in the entry.
+    /// landing point was left out. Cost: linear in the entry.
     pub fn entry(&self, entry: &Entry) -> Option<Entry> {
         let assign =
             |a: &Assign| Some(Assign { value: self.copy_of_value(a.value)?, from: a.from });
         // No copied instruction reads a value without a copy, so the entry need not provide it.
         let mut assigns: Vec<Assign> = entry.assigns.iter().filter_map(assign).collect();
         assigns.sort_unstable();
-        let replay = |r: &Replay| Some(Replay { inst: self.copy_of(r.inst)?, ..r.clone() });
+        // A replay of a composed entry may be a write of a version on the way, without a copy.
+        let inst = |r: &Replay| self.copy_of(r.inst).unwrap_or(r.inst);
+        let replay = |r: &Replay| Replay { inst: inst(r), ..r.clone() };
         Some(Entry {
             target: Point::before(self.copy_of(entry.target.inst())?),
-            replays: entry.replays.iter().map(replay).collect::<Option<_>>()?,
+            replays: entry.replays.iter().map(replay).collect(),
             assigns,
             ..entry.clone()
         })

@@ -195,11 +195,9 @@ impl Existence {
     pub(crate) fn add(&mut self, chain: &Chain, ends: &Ends<'_>) {
         self.chains[chain.versions().len()] += 1;
         for (direction, source) in ends.versions.into_iter().enumerate() {
-            // Synthesized together, mappings compose wherever the second has an entry and neither
-            // entry replays a store.
+            // Synthesized together, mappings compose wherever the second has an entry.
             let mut refused = refused(ends.composed[direction]).iter();
-            let may_be = [Refusal::NoSecondEntry, Refusal::Replays];
-            assert!(refused.all(|(_, refusal)| may_be.contains(refusal)));
+            assert!(refused.all(|(_, refusal)| *refusal == Refusal::NoSecondEntry));
             self.add_points(source, ends.mappings(direction), unreachable(ends.rebuilt[direction]));
         }
     }

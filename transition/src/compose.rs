@@ -7,11 +7,12 @@
 //! them undefined. The composed entry requires a subset of the values that M's entry requires. It
 //! provides the values that N's entry provides.
 //!
-//! The same effects have run before both entries, so effects need no check. Memory needs none
-//! either, since neither entry changes it: entries that replay stores do not compose.
+//! The same effects have run before both entries, so effects need no check. Memory is the matter of
+//! replays: the composed entry executes those of M's entry, and then those of N's. Steps read no
+//! memory, so all steps may run before all replays.
 
 use crate::VersionKey;
-use crate::mapping::{Assign, Entry, Mapping, Operand, Step};
+use crate::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
 use ir::{Point, Value};
 use std::collections::HashMap;
 use std::fmt;
@@ -26,9 +27,6 @@ pub enum Refusal {
         /// The value.
         value: Value,
     },
-    /// One of the entries replays stores. Their order relative to the other entry's code would
-    /// matter, and an entry cannot express that order.
-    Replays,
     /// One of the entries reads a value that it does not require, or a step that has not run. Such
     /// an entry is malformed.
     Malformed,
@@ -36,16 +34,14 @@ pub enum Refusal {
 
 impl Refusal {
     /// The names of all reasons, in the order of the enumeration.
-    pub const NAMES: [&'static str; 4] =
-        ["no_second_entry", "not_provided", "replays", "malformed"];
+    pub const NAMES: [&'static str; 3] = ["no_second_entry", "not_provided", "malformed"];
 
     /// The name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Refusal::NoSecondEntry => Refusal::NAMES[0],
             Refusal::NotProvided { .. } => Refusal::NAMES[1],
-            Refusal::Replays => Refusal::NAMES[2],
-            Refusal::Malformed => Refusal::NAMES[3],
+            Refusal::Malformed => Refusal::NAMES[2],
         }
     }
 }
@@ -59,7 +55,6 @@ impl fmt::Display for Refusal {
             Refusal::NotProvided { value } => {
                 write!(f, "the second entry requires {value}, which the first one does not provide")
             }
-            Refusal::Replays => f.write_str("an entry executes stores"),
             Refusal::Malformed => {
                 f.write_str("an entry reads what it does not require or has not computed")
             }
@@ -75,7 +70,7 @@ pub enum ComposeCondition {
     Versions,
     /// The first entry provides every value that the second one requires.
     Provides,
-    /// Neither entry replays stores.
+    /// The composed entry executes the replays of the first entry, and then those of the second.
     Replays,
     /// Both entries read values that they require, and results of earlier steps.
     Steps,
@@ -162,10 +157,6 @@ fn compose_entries(
     left_out: Option<ComposeCondition>,
 ) -> Result<Entry, Refusal> {
     let asks = |condition: ComposeCondition| left_out != Some(condition);
-    let replays = !first.replays.is_empty() || !second.replays.is_empty();
-    if replays && asks(ComposeCondition::Replays) {
-        return Err(Refusal::Replays);
-    }
     // Every required value counts, whether a step reads it or not
     // (`the_second_entry_may_require_only_provided_values`).
     let is_missing = |v: &&Value| !first.provides_value(**v);
@@ -175,7 +166,8 @@ fn compose_entries(
         return Err(Refusal::NotProvided { value: *value });
     }
     // The order matters: `second` reads operands in terms of `first`, so the steps of `first` come
-    // first. Equal steps of the two are shared on the way.
+    // first, and its replays write what those of `second` may overwrite
+    // (`a_composed_entry_computes_as_both_entries_in_a_row`). Equal steps of the two are shared on the way.
     let mut code = ComposedCode::default();
     let between = code.append(first, |value| {
         let is_required = first.requires.binary_search(&value).is_ok();
@@ -196,42 +188,34 @@ fn compose_entries(
         }
     };
     let assigns = code.append(second, given).ok_or(Refusal::Malformed)?;
+    if !asks(ComposeCondition::Replays) {
+        code.replays.clear();
+    }
     // The second entry may read fewer values than the first provides. Steps and values for the
     // others are removed. Otherwise, composed entries would grow with each hop of a chain.
-    let (steps, assigns) = code.needed_for(assigns);
-    let mut requires: Vec<Value> = steps
-        .iter()
-        .flat_map(|s| &s.args)
-        .chain(assigns.iter().map(|a| &a.from))
-        .filter_map(source)
-        .collect();
-    requires.sort_unstable();
-    requires.dedup();
+    let (steps, replays, assigns) = code.needed_for(assigns);
+    let (requires, kept) = (Vec::new(), Vec::new());
+    let made = Entry { target: second.target, steps, replays, assigns, requires, kept };
+    let requires = made.reads();
     // Only the first entry knows which of its values are not live at the source point.
     let is_kept = |v: &Value| first.kept.binary_search(v).is_ok();
     let kept = requires.iter().copied().filter(is_kept).collect();
-    Ok(Entry { target: second.target, steps, replays: Vec::new(), assigns, requires, kept })
-}
-
-fn source(operand: &Operand) -> Option<Value> {
-    match operand {
-        Operand::Source(value) => Some(*value),
-        Operand::Step(_) => None,
-    }
+    Ok(Entry { requires, kept, ..made })
 }
 
 /// Compensation code under construction. Equal steps are shared.
 #[derive(Default)]
 struct ComposedCode {
     steps: Vec<Step>,
+    replays: Vec<Replay>,
     /// Never iterated, so hash order reaches no output.
     known: HashMap<Step, u32>,
 }
 
 impl ComposedCode {
-    /// Appends the steps of an entry and returns its assignments in terms of this code. `given`
-    /// supplies the values that the entry reads. `None` when the entry reads a value or a step that
-    /// it must not read.
+    /// Appends the steps and replays of an entry and returns its assignments in terms of this code.
+    /// `given` supplies the values that the entry reads. `None` when the entry reads a value or a
+    /// step that it must not read.
     fn append(
         &mut self,
         entry: &Entry,
@@ -245,6 +229,11 @@ impl ComposedCode {
                 step.args.iter().map(|arg| moved(*arg, &done, &given)).collect::<Option<_>>()?;
             done.push(Operand::Step(self.step(Step { args, ..step.clone() })));
         }
+        for replay in &entry.replays {
+            let args =
+                replay.args.iter().map(|arg| moved(*arg, &done, &given)).collect::<Option<_>>()?;
+            self.replays.push(Replay { args, ..replay.clone() });
+        }
         let assign =
             |a: &Assign| moved(a.from, &done, &given).map(|from| Assign { value: a.value, from });
         entry.assigns.iter().map(assign).collect()
@@ -252,7 +241,7 @@ impl ComposedCode {
 
     /// The number of a step. An equal step has the same number.
     fn step(&mut self, step: Step) -> u32 {
-        let ComposedCode { steps, known } = self;
+        let ComposedCode { steps, known, .. } = self;
         // The key includes the bits: two constants of one type differ in nothing else.
         *known.entry(step).or_insert_with_key(|step| {
             steps.push(step.clone());
@@ -260,8 +249,8 @@ impl ComposedCode {
         })
     }
 
-    /// The steps that the assignments read, in order, and the assignments in terms of those.
-    fn needed_for(self, mut assigns: Vec<Assign>) -> (Vec<Step>, Vec<Assign>) {
+    /// The steps that the replays and the assignments read, in order, and both in terms of those.
+    fn needed_for(mut self, mut assigns: Vec<Assign>) -> (Vec<Step>, Vec<Replay>, Vec<Assign>) {
         let mut needed = vec![false; self.steps.len()];
         let mark = |needed: &mut Vec<bool>, operand: Operand| {
             if let Operand::Step(index) = operand {
@@ -269,6 +258,7 @@ impl ComposedCode {
             }
         };
         assigns.iter().for_each(|a| mark(&mut needed, a.from));
+        self.replays.iter().flat_map(|r| &r.args).for_each(|arg| mark(&mut needed, *arg));
         // Steps read only earlier ones, so one walk from the last to the first finds all.
         for index in (0..self.steps.len()).rev() {
             if needed[index] {
@@ -290,8 +280,9 @@ impl ComposedCode {
         let mut steps: Vec<Step> =
             self.steps.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(s, _)| s).collect();
         steps.iter_mut().flat_map(|s| &mut s.args).for_each(renumber);
+        self.replays.iter_mut().flat_map(|r| &mut r.args).for_each(renumber);
         assigns.iter_mut().for_each(|a| renumber(&mut a.from));
-        (steps, assigns)
+        (steps, self.replays, assigns)
     }
 }
 

@@ -96,7 +96,8 @@ impl fmt::Display for Step {
 /// and they cannot trap.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Replay {
-    /// The instruction of the target version.
+    /// The instruction of the target version. In a composed entry it may be one of a version on the
+    /// way, which the target version lacks.
     pub inst: Inst,
     /// The operation of that instruction.
     pub opcode: Opcode,
@@ -154,8 +155,8 @@ pub struct Entry {
     pub target: Point,
     /// The steps. Each step reads source values and results of earlier steps only.
     pub steps: Vec<Step>,
-    /// The replayed stores of the target version, in its execution order. An entry with replays
-    /// does not compose with another entry.
+    /// The replayed stores of the target version, in its execution order. A composed entry has
+    /// those of its first part before those of its second part.
     pub replays: Vec<Replay>,
     /// The parallel assignment, in ascending order of the assigned values, each value once. The
     /// entry *provides* these values.

@@ -127,7 +127,7 @@ checks! {
     ComposeVersions "compose-versions";
     /// The first of two composed entries provides every value that the second requires.
     ComposeProvides "compose-provides";
-    /// Neither of two composed entries replays stores.
+    /// A composed entry executes the replays of both entries, in order.
     ComposeReplays "compose-replays";
     /// Composed entries read required values and results of earlier steps only.
     ComposeSteps "compose-steps";

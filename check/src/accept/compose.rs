@@ -12,8 +12,9 @@
 //! - `ComposeVersions`: q is one version. Otherwise t is no state of N's source.
 //! - `ComposeProvides`: M provides every value that N requires. Agreement on live values
 //!   is not enough: N may require values that are dead in q, and M need not provide those.
-//! - `ComposeReplays`: neither entry writes memory. The composed entry has no replays, so memory
-//!   would lack these writes.
+//! - `ComposeReplays`: the composed entry executes the replays of M's entry, and then those of N's.
+//!   The first make memory that of q, and the second make of it that of r. Steps read no memory, so
+//!   N's steps may run before M's replays. Without the condition, memory would lack the writes.
 //! - `ComposeSteps`: the code reads required values and earlier steps only. Entries that were
 //!   accepted do (`StepOrder`). The composition of unsealed mappings shares this code, and needs
 //!   the test.

@@ -120,7 +120,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
             let anchor = onward.before.anchor;
             let apart = apart.entry(anchor).or_insert_with(|| product.apart_at(anchor));
             bindings.before.add_work(apart.len());
-            Ok((anchor, product.check_arrival(start, apart, &bindings)))
+            Ok((anchor, product.check_arrival((anchor, start), apart, &bindings)))
         };
         // The base of the induction: arguments and memory at the function entry are leaves that
         // hold the same contents in both versions, since both run on the same input.
@@ -304,7 +304,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// Another pair may bind something else, in both versions alike.
     fn check_arrival(
         &self,
-        start: Pair<Block>,
+        (anchor, start): (Inst, Pair<Block>),
         apart: &ShownClasses,
         bound: &Pair<Bindings>,
     ) -> Result<(), ProductFailure> {
@@ -312,7 +312,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
             let at_start =
                 Pair::from_fn(|side| bound[side].resolve(&self.versions[side], classes[side]));
             let has_both = at_start.iter().all(|class| *class != NO_TERM);
-            let ok = has_both && self.are_equal(at_start, start);
+            let ok = has_both && self.agree(anchor, at_start, start);
             // Classes of leaves that the paths bind refute nothing: what is bound may make them
             // equal (`a_class_of_bound_leaves_refutes_nothing`).
             let classes = has_both.then_some(at_start);
@@ -328,8 +328,17 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     fn apart_at(&self, anchor: Inst) -> ShownClasses {
         let at = self.blocks_of(anchor);
         let mut shown = self.shown_by(anchor);
-        shown.retain(|(.., classes)| !self.are_equal(*classes, at));
+        shown.retain(|(.., classes)| !self.agree(anchor, *classes, at));
         shown
+    }
+
+    /// Whether two classes that an anchor shows are equal for it. A branch asks whether its operand
+    /// is zero, so `%x` and `ne %x, 0` choose the same edge
+    /// (`a_branch_may_ask_whether_a_value_differs_from_zero`).
+    fn agree(&self, anchor: Inst, classes: Pair<TermId>, at: Pair<Block>) -> bool {
+        let is_branch = || self.versions.before.f.inst(anchor).opcode == Opcode::BrIf;
+        let asked = || classes.map(|class| self.terms.zero_with(class));
+        self.are_equal(classes, at) || (is_branch() && self.are_equal(asked(), at))
     }
 
     /// The classes that have to be equal for an anchor, each with its check: the operands, and the

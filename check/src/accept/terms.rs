@@ -27,6 +27,8 @@ pub(crate) struct TermTable<'c> {
     /// By term: the class and the constant whose sum modulo 2^32 is the term; [`NO_TERM`] and the
     /// constant for a constant. Chains of sums are resolved. Meaningful for addresses.
     sums: Vec<(TermId, u32)>,
+    /// By class of a term `ne x, 0`: the class of `x`.
+    tested: BTreeMap<TermId, TermId>,
     /// By anchor: the leaf that stands for memory after it.
     pub(crate) after: BTreeMap<Inst, TermId>,
     /// The terms with the reason [`By::Merged`]: reads of a block-start memory, which versions have
@@ -51,6 +53,7 @@ impl<'c> TermTable<'c> {
             constants,
             masks,
             sums: Vec::with_capacity(count),
+            tested: BTreeMap::new(),
             after: BTreeMap::new(),
             merged: Vec::new(),
         };
@@ -98,6 +101,12 @@ impl<'c> TermTable<'c> {
     /// The bits of a class that is a constant.
     pub(crate) fn constant(&self, class: TermId) -> Option<u64> {
         self.constants.get(class as usize).copied().flatten()
+    }
+
+    /// A class that is zero if and only if this one is. For `ne x, 0` it is the class of `x`,
+    /// otherwise the class itself.
+    pub(crate) fn zero_with(&self, class: TermId) -> TermId {
+        self.tested.get(&class).copied().unwrap_or(class)
     }
 
     /// The bits that may be set in a class; all bits if nothing is known.
@@ -201,6 +210,11 @@ impl<'c> TermTable<'c> {
                 let of =
                     |a: &TermId| Operand { possible: self.mask(*a), constant: self.constant(*a) };
                 let operands: SmallVec<[Operand; 3]> = args.iter().map(of).collect();
+                if let (Opcode::Ne, [x, zero]) = (opcode, &args[..])
+                    && self.constant(*zero) == Some(0)
+                {
+                    self.tested.insert(term.class, *x);
+                }
                 rules::possible_bits(*opcode, *ty, result, &operands)
             }
             (_, Some(ty)) => ty.mask(),

@@ -90,3 +90,31 @@ fn a_proved_assumption_bars_nothing() {
     let judged = verdicts(&wrong, wrong.options);
     assert!(judged.len() == 1 && judged[0].holds(), "{judged:?}");
 }
+
+/// A branch on a value, and one on a test of it.
+fn branches(test: &str) -> Draft {
+    let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%z = const.i32 0\n%k = const.i32 1\n%t = OP\n\
+                br_if %C, one, two\none:\nreturn %x\ntwo:\nreturn %y\n}\n";
+    let text = text.replace("OP", test);
+    let mut draft = Draft::new(&text.replace("%C", "%x"), &text.replace("%C", "%t"));
+    draft.term(After, "t");
+    draft
+}
+
+#[test]
+fn a_branch_may_ask_whether_a_value_differs_from_zero() {
+    holds(branches("ne.i32 %x, %z"));
+}
+
+#[test]
+fn another_test_of_the_value_is_another_branch() {
+    for test in ["ne.i32 %x, %k", "eq.i32 %x, %z", "ne.i32 %y, %z", "ne.i32 %z, %x"] {
+        stops(&at_start(branches(test), Check::AnchorOperands, "a branch on another test"));
+    }
+    // A call reads all bits of its operand.
+    let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%z = const.i32 0\n%t = ne.i32 %x, %z\n\
+                %r = call @ask(%C)\nreturn %r\n}\n";
+    let mut draft = Draft::new(&text.replace("%C", "%x"), &text.replace("%C", "%t"));
+    draft.term(After, "t");
+    stops(&at_start(draft, Check::AnchorOperands, "a call with a test of its operand"));
+}
