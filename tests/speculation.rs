@@ -9,9 +9,10 @@ use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::text::parse_module;
 use ir::{Func, Function, Inst, Module, Opcode, Point, Type, Value, ValueDef};
-use osier::speculate::{Assumption, Exit, Fact, SpeculateError, Speculative, speculate};
+use osier::osr::VersionTree;
+use osier::speculate::{Assumption, Expected, Plan, SpeculateError, Speculative, speculate};
 use passes::{Pipeline, parse};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use verify::generate::{Weights, generate};
 use verify::prng::Prng;
 
@@ -34,18 +35,63 @@ fn end(machine: &Machine, outcome: &Outcome) -> (String, u64, u64) {
     (how, machine.memory_digest(), machine.trace().digest())
 }
 
+/// A tree of versions, and the speculations in it.
+struct Made {
+    tree: VersionTree,
+    all: Vec<Speculative>,
+}
+
+impl Made {
+    /// Speculates on a base, and pins values on demand.
+    fn new(
+        module: &Module,
+        base: &Function,
+        assume: &[Assumption],
+        pipeline: &Pipeline,
+    ) -> Result<Made, SpeculateError> {
+        let mut made = Made { tree: VersionTree::new(base.clone()), all: Vec::new() };
+        made.again(module, &Plan::new(assume, pipeline))?;
+        Ok(made)
+    }
+
+    /// Speculates on the last version.
+    fn again(&mut self, module: &Module, plan: &Plan<'_>) -> Result<(), SpeculateError> {
+        let from = self.all.last().map_or(VersionTree::BASE, |last| last.optimized);
+        self.all.push(speculate(module, &mut self.tree, from, plan)?);
+        Ok(())
+    }
+
+    fn last(&self) -> &Speculative {
+        self.all.last().expect("there is one")
+    }
+
+    fn function(&self) -> &Function {
+        self.tree.function(self.last().optimized)
+    }
+}
+
+/// The assumptions made, left out and settled.
+fn counts(made: &Made) -> (usize, usize, usize) {
+    let Speculative { exits, dropped, settled, .. } = made.last();
+    (exits.len(), dropped.len(), settled.len())
+}
+
 /// Runs a function whose version makes assumptions. Returns the end of the run and the number of
 /// exits taken.
 fn run(
     module: &Module,
     program: &Program,
-    (func, made): (Func, &Speculative),
+    (func, made): (Func, &Made),
     (entry, args): (Func, &[u64]),
 ) -> (Outcome, Machine, u64) {
     let mut machine = machine(program);
     let base = machine.current(func).expect("it is not imported");
-    let version = machine.add_version(module, func, made.function());
-    machine.set_current(func, version);
+    let mut versions = vec![(VersionTree::BASE, base)];
+    for made_one in &made.all {
+        let f = made.tree.function(made_one.optimized);
+        versions.push((made_one.optimized, machine.add_version(module, func, f)));
+    }
+    machine.set_current(func, versions.last().expect("there is one").1);
     machine.start(entry, args);
     let mut exits = 0;
     let outcome = loop {
@@ -53,9 +99,15 @@ fn run(
             Run::Done(outcome) => break outcome,
             Run::Failed { .. } => {
                 exits += 1;
-                let inst = machine.view().expect("a failed run is paused").inst();
-                let exit = made.exit(inst).expect("each assumption has an exit");
-                machine.fire(base, exit).expect("an exit fires");
+                let view = machine.view().expect("a failed run is paused");
+                let (at, inst) = (view.version(), view.inst());
+                // A run that has left may be in an earlier speculation, and leave that one, too.
+                let (current, _) = versions.iter().find(|(_, id)| *id == at).expect("it is known");
+                let of = made.all.iter().find(|one| one.optimized == *current);
+                let of = of.expect("the base assumes nothing");
+                let (to, exit) = of.exit(inst).expect("each assumption has an exit");
+                let (_, to) = versions.iter().find(|(v, _)| *v == to).expect("it is known");
+                machine.fire(*to, exit).expect("an exit fires");
             }
             Run::Paused | Run::Called { .. } => unreachable!("nobody pauses it"),
         }
@@ -116,7 +168,12 @@ done:
 fn at(f: &Function, before: &str, of: &str, bits: u64) -> Assumption {
     // Behind the definition of `before`.
     let next = f.next_inst(inst(f, before)).expect("a terminator follows");
-    Assumption { at: Point::before(next), value: value(f, of), fact: Fact::Is(bits), reason: 7 }
+    Assumption {
+        at: Point::before(next),
+        value: value(f, of),
+        expected: Expected::Is(bits),
+        reason: 7,
+    }
 }
 
 #[test]
@@ -124,8 +181,8 @@ fn a_branch_never_taken_leaves_the_loop() {
     let module = parsed(RARE);
     let (func, base) = first(&module);
     let pipeline = parse("O1").expect("it is a pipeline");
-    let made = speculate(&module, base, &[at(base, "c", "c", 0)], &pipeline).expect("it is legal");
-    assert_eq!((made.exits.len(), made.dropped.len(), made.settled.len()), (1, 0, 0));
+    let made = Made::new(&module, base, &[at(base, "c", "c", 0)], &pipeline).expect("it is legal");
+    assert_eq!(counts(&made), (1, 0, 0), "{:?}", made.last().dropped);
     assert!(made.function().inst_count() < base.inst_count(), "the slow side is gone");
     let program = Program::new(&module);
     for (args, exits) in [([50, 1000], 0), ([50, 7], 1), ([50, 1], 1), ([0, 0], 0), ([3, 0], 0)] {
@@ -146,10 +203,10 @@ fn a_value_never_zero_decides_its_branch() {
     );
     let module = parsed(&text);
     let (func, base) = first(&module);
-    let never = Assumption { fact: Fact::IsNot(0), ..at(base, "rest", "rest", 0) };
+    let never = Assumption { expected: Expected::IsNot(0), ..at(base, "rest", "rest", 0) };
     let pipeline = parse("O1").expect("it is a pipeline");
-    let made = speculate(&module, base, &[never], &pipeline).expect("it is legal");
-    assert_eq!((made.exits.len(), made.dropped.len(), made.settled.len()), (1, 0, 0));
+    let made = Made::new(&module, base, &[never], &pipeline).expect("it is legal");
+    assert_eq!(counts(&made), (1, 0, 0), "{:?}", made.last().dropped);
     assert!(!made.function().all_insts().any(|i| made.function().inst(i).opcode == Opcode::Store));
     let program = Program::new(&module);
     for (args, exits) in [([50, 1000], 0), ([50, 7], 1), ([50, 1], 1), ([0, 0], 0), ([3, 0], 0)] {
@@ -159,11 +216,11 @@ fn a_value_never_zero_decides_its_branch() {
         assert_eq!(end(&after, &outcome), end(&plain, &expected), "{args:?}");
         assert_eq!(taken, exits, "{args:?}");
     }
-    let float = RARE.replace("  %rest =", "  %ratio = const.f32 0x1p0\n  %rest =");
+    let float = RARE.replace("  %rest =", "  %ratio = const.f32 1.0\n  %rest =");
     let module = parsed(&float);
     let (_, base) = first(&module);
-    let differs = Assumption { fact: Fact::IsNot(0), ..at(base, "c", "ratio", 0) };
-    let error = speculate(&module, base, &[differs], &pipeline).map(|_| ()).expect_err("refused");
+    let differs = Assumption { expected: Expected::IsNot(0), ..at(base, "c", "ratio", 0) };
+    let error = Made::new(&module, base, &[differs], &pipeline).map(|_| ()).expect_err("refused");
     assert_eq!(error, SpeculateError::NotComparable { assumption: 0, ty: Type::F32 });
 }
 
@@ -173,11 +230,11 @@ fn no_entry_lands_in_the_next_round_of_a_loop_that_assumes() {
     // side. Behind the assumption is the whole loop, but not the code before it.
     let module = parsed(RARE);
     let (_, base) = first(&module);
-    let made = speculate(&module, base, &[at(base, "c", "c", 0)], &Pipeline::default())
+    let made = Made::new(&module, base, &[at(base, "c", "c", 0)], &Pipeline::default())
         .expect("it is legal");
     let f = made.function();
     let entry = f.entry();
-    let landings: Vec<_> = made.forward.entries().map(|(_, e)| e.target.inst()).collect();
+    let landings: Vec<_> = made.last().forward.entries().map(|(_, e)| e.target.inst()).collect();
     assert!(!landings.is_empty(), "entries from the base land before the loop");
     assert!(landings.iter().all(|inst| f.inst_block(*inst) == entry), "and nowhere else");
 }
@@ -188,21 +245,21 @@ fn wrong_assumptions_are_refused_by_name() {
     let (_, base) = first(&module);
     let fine = at(base, "c", "c", 0);
     let refused = |a: Assumption| {
-        speculate(&module, base, &[fine, a], &Pipeline::default())
+        Made::new(&module, base, &[fine, a], &Pipeline::default())
             .map(|_| ())
             .expect_err("it is refused")
     };
     let early = Assumption { at: Point::before(base.first_inst(base.entry())), ..fine };
     let error = SpeculateError::NotAvailable { assumption: 1, value: fine.value };
     assert_eq!(refused(early), error);
-    let wide = Assumption { fact: Fact::Is(1 << 32), ..fine };
+    let wide = Assumption { expected: Expected::Is(1 << 32), ..fine };
     assert!(matches!(refused(wide), SpeculateError::DoesNotFit { assumption: 1, .. }));
     let lost = Inst::from_u32(10_000);
     let nowhere = Assumption { at: Point::before(lost), ..fine };
     let error = SpeculateError::NoSuchPoint { assumption: 1, inst: lost };
     assert_eq!(refused(nowhere), error);
     let many = vec![fine; 5000];
-    let error = speculate(&module, base, &many, &Pipeline::default())
+    let error = Made::new(&module, base, &many, &Pipeline::default())
         .map(|_| ())
         .expect_err("it is refused");
     assert_eq!(error, SpeculateError::TooMany { count: 5000 });
@@ -251,10 +308,25 @@ fn random_places(f: &Function, random: &mut Prng, count: usize) -> HashMap<Inst,
     places
 }
 
+/// The assumptions whose place a version still has, about a value that is available there.
+fn still_there(f: &Function, all: &[Assumption]) -> Vec<Assumption> {
+    let cfg = Cfg::new(f);
+    let dom = DomTree::new(f, &cfg);
+    let stands = |a: &&Assumption| {
+        f.has_inst(a.at.inst())
+            && f.has_value(a.value)
+            && cfg.is_reachable(f.inst_block(a.at.inst()))
+            && dom.available_at(f, a.value, a.at)
+    };
+    let holds = |a: &&Assumption| f.constant(a.value).is_none_or(|bits| a.expected.holds(bits));
+    all.iter().filter(stands).filter(holds).copied().collect()
+}
+
 #[test]
 fn runs_that_leave_at_any_assumption_end_as_the_base_does() {
-    let (mut made, mut dropped, mut settled) = (0, 0, 0);
+    let (mut made, mut dropped, mut settled, mut pinned, mut inherited) = (0, 0, 0, 0, 0);
     let (mut failing, mut holding) = (0, 0);
+    let mut lost = BTreeMap::new();
     for seed in 0..200 {
         let random = &mut Prng::new(seed);
         let generated = generate(seed, 40, &Weights::default());
@@ -282,18 +354,33 @@ fn runs_that_leave_at_any_assumption_end_as_the_base_does() {
                 .map(|(place, bits)| Assumption {
                     at: Point::before(place.1),
                     value: places[place],
-                    fact: Fact::Is(*bits),
+                    expected: Expected::Is(*bits),
                     reason: seed as u32,
                 })
                 .collect();
             assumptions.sort_unstable();
             let pipeline = parse(["O1", "O2", "canonical"][seed as usize % 3]).expect("it is one");
-            let version = speculate(module, base, &assumptions, &pipeline).expect("it is legal");
-            let has_exit = |exit: &Exit| version.exit(exit.inst).is_some();
-            assert!(version.exits.iter().all(has_exit), "seed {seed}, {func}");
-            made += version.exits.len();
-            dropped += version.dropped.len();
-            settled += version.settled.len();
+            // The second half is assumed of the optimized version, where it still has the places.
+            let later = assumptions.split_off(assumptions.len().div_ceil(2));
+            let mut version =
+                Made::new(module, base, &assumptions, &pipeline).expect("it is legal");
+            let later = still_there(version.function(), &later);
+            let again = version.again(module, &Plan::new(&later, &pipeline));
+            again.unwrap_or_else(|error| panic!("seed {seed}, {func}: {error}"));
+            for one in &version.all {
+                assert!(
+                    one.exits.iter().all(|e| one.exit(e.inst).is_some()),
+                    "seed {seed}, {func}"
+                );
+                made += one.exits.iter().filter(|exit| exit.assumption.is_some()).count();
+                pinned += one.exits.iter().filter(|exit| !exit.pins.is_empty()).count();
+                inherited += one.exits.iter().filter(|exit| exit.assumption.is_none()).count();
+                dropped += one.dropped.len();
+                settled += one.settled.len();
+                for (_, why) in &one.dropped {
+                    *lost.entry(why.name()).or_insert(0) += 1;
+                }
+            }
             for args in &generated.arguments {
                 let mut plain = machine(&program);
                 let expected = plain.invoke(generated.main, args, &mut NoHost, &mut NoObserver);
@@ -312,8 +399,9 @@ fn runs_that_leave_at_any_assumption_end_as_the_base_does() {
         }
     }
     let figures = format!(
-        "{made} assumptions, {settled} settled, {dropped} dropped; {failing} exits, {holding} runs without"
+        "{made} assumptions ({pinned} pin, {inherited} stay on), {settled} settled, {dropped} \
+         dropped ({lost:?}); {failing} exits, {holding} runs without"
     );
-    assert!(made > 500 && failing > 1000 && holding > 1000, "{figures}");
-    assert!(8 * dropped < made, "{figures}");
+    assert!(made > 450 && failing > 1000 && holding > 1000, "{figures}");
+    assert!(50 * dropped < made && pinned > 5 && inherited > 300, "{figures}");
 }

@@ -156,7 +156,8 @@ pub enum Shape {
     Trap,
     /// Any operands, no target; the immediate holds the OSR point.
     OsrExit,
-    /// `(T) -> T`, any type; the immediate holds the bits assumed and the reason.
+    /// `(T, ..) -> T`, any types; the immediate holds the bits assumed and the reason. Operands
+    /// behind the first are kept for the run that leaves.
     Assume,
 }
 

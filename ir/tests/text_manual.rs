@@ -60,7 +60,7 @@ fn type_rule(shape: Shape) -> (&'static str, &'static str) {
         Shape::Trap => ("()", "kind"),
         Shape::OsrTest => ("() -> i32", "point"),
         Shape::OsrExit => ("any", "point(%a, ...)"),
-        Shape::Assume => ("(T) -> T", "%a, literal, reason"),
+        Shape::Assume => ("(T, ..) -> T", "%a, literal, reason, ..."),
     }
 }
 

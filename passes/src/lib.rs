@@ -37,5 +37,5 @@ pub use registry::{Pipeline, UnknownPass, parse};
 pub use sccp::Sccp;
 pub use simplify::Simplify;
 pub use sink::Sink;
-pub use speculate::{Assumption, Fact, Speculate};
+pub use speculate::{Assumption, Expected, Kept, Speculate};
 pub use thread::Thread;

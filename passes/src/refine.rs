@@ -8,11 +8,11 @@
 //! *Does not*: replace the operand in the assumption itself, nor in uses that only some paths reach
 //! over the assumption; look at values computed from the operand.
 //!
-//! *Needs on entry*: the log that it runs in adds the assumptions. In a pair whose versions both
+//! *Needs on entry*: the log that it runs in adds the assumptions of its list. In a pair whose versions both
 //! make an assumption, its result is the constant and no longer the operand, and the certifier
 //! cannot explain the use ([`crate::speculate`]).
 //!
-//! *Holds on exit*: no assumption dominates a use of its operand by another instruction.
+//! *Holds on exit*: no assumption of the list dominates a use of its operand by another instruction.
 //!
 //! *Actions emitted*: `replace_operand`.
 //!
@@ -22,7 +22,7 @@
 //! *Why correct*: where the result is available, the assumption has held, so that both have the
 //! same bits. A branch asks whether its operand is zero, and so does `ne.i32 %x, 0`.
 //!
-//! *Cost*: for each assumption, the uses of its operand.
+//! *Cost*: that of dominators, and for each assumption, the uses of its operand.
 
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
@@ -32,15 +32,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The pass. See the module documentation.
 #[derive(Clone, Copy, Debug)]
-pub struct Refine;
+pub struct Refine<'a> {
+    /// The assumptions whose results uses are to read: those that the log adds, in any order.
+    pub added: &'a [Inst],
+}
 
-impl Pass for Refine {
+impl Pass for Refine<'_> {
     fn name(&self) -> &'static str {
         "refine"
     }
 
     fn run(&self, ed: &mut Editor<'_>) {
-        for ((user, index), result) in uses_behind(ed.func()) {
+        for ((user, index), result) in uses_behind(ed.func(), self.added) {
             if ed.plan("use-behind-assumption") {
                 ed.replace_operand(user, index, result);
             }
@@ -49,15 +52,17 @@ impl Pass for Refine {
 }
 
 /// The operands to replace, each an instruction and an index, with the results to read.
-fn uses_behind(f: &Function) -> BTreeMap<(Inst, usize), Value> {
+fn uses_behind(f: &Function, added: &[Inst]) -> BTreeMap<(Inst, usize), Value> {
     let cfg = Cfg::new(f);
     let dom = DomTree::new(f, &cfg);
+    let added: BTreeSet<Inst> = added.iter().copied().collect();
     let mut found = BTreeMap::new();
     // In reverse postorder: of two assumptions about one value, the one nearest to a use comes
     // last and wins, and itself reads the result of the other.
-    for inst in cfg.rpo().iter().flat_map(|block| f.block_insts(*block)) {
+    let all = cfg.rpo().iter().flat_map(|block| f.block_insts(*block));
+    for inst in all.filter(|inst| added.contains(inst)) {
         let data = f.inst(inst);
-        let (Opcode::Assume, [operand], Some(result)) =
+        let (Opcode::Assume, [operand, ..], Some(result)) =
             (data.opcode, &data.args[..], data.result())
         else {
             continue;

@@ -1,8 +1,8 @@
 //! Adds assumptions.
 //!
 //! *Does*: adds `%y = assume.T %x, LITERAL, REASON` before each place of a list. For a value that is
-//! to differ from a literal, it adds `%t = ne.T %x, LITERAL` first, and assumes `%t` to be 1. No
-//! use reads the result yet: [`crate::Refine`] does that.
+//! to differ from a literal, it adds `%t = ne.T %x, LITERAL` first, and assumes `%t` to be 1. Values
+//! to keep become further operands. No use reads the result yet: [`crate::Refine`] does that.
 //!
 //! *Does not*: choose the assumptions; check that their values are available, which is the matter
 //! of [the caller](crate::speculate::Assumption).
@@ -26,35 +26,35 @@ use std::fmt;
 
 /// A claim about a value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Fact {
+pub enum Expected {
     /// The value has these bits.
     Is(u64),
     /// The value, of an integer type, has other bits.
     IsNot(u64),
 }
 
-impl Fact {
-    /// The bits that the fact names.
+impl Expected {
+    /// The bits that it names.
     pub const fn bits(self) -> u64 {
         match self {
-            Fact::Is(bits) | Fact::IsNot(bits) => bits,
+            Expected::Is(bits) | Expected::IsNot(bits) => bits,
         }
     }
 
     /// Whether it is true of a value with these bits.
     pub const fn holds(self, bits: u64) -> bool {
         match self {
-            Fact::Is(expected) => bits == expected,
-            Fact::IsNot(excluded) => bits != excluded,
+            Expected::Is(expected) => bits == expected,
+            Expected::IsNot(excluded) => bits != excluded,
         }
     }
 }
 
-impl fmt::Display for Fact {
+impl fmt::Display for Expected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fact::Is(bits) => write!(f, "is {bits:#x}"),
-            Fact::IsNot(bits) => write!(f, "is not {bits:#x}"),
+            Expected::Is(bits) => write!(f, "is {bits:#x}"),
+            Expected::IsNot(bits) => write!(f, "is not {bits:#x}"),
         }
     }
 }
@@ -67,17 +67,27 @@ pub struct Assumption {
     /// The value, which must be available there.
     pub value: Value,
     /// The claim. Its bits fit the type, as [`ir::Type::mask`] says.
-    pub fact: Fact,
+    pub expected: Expected,
     /// A number of the embedder's.
     pub reason: u32,
+}
+
+/// An assumption with the values that it keeps.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Kept {
+    /// The assumption.
+    pub assumption: Assumption,
+    /// Values that become operands of the assumption. Passes thus keep them up to there, for the
+    /// run that leaves.
+    pub pins: Vec<Value>,
 }
 
 /// The pass. See the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Speculate<'a> {
     /// The assumptions to add. The editor panics if the version lacks a place or a value, or if
-    /// the value is not available there.
-    pub assumptions: &'a [Assumption],
+    /// a value is not available there.
+    pub assumptions: &'a [Kept],
 }
 
 impl Pass for Speculate<'_> {
@@ -94,16 +104,18 @@ impl Pass for Speculate<'_> {
     }
 }
 
-fn add(ed: &mut Editor<'_>, assumption: &Assumption) {
-    let Assumption { at, value, fact, reason } = *assumption;
+fn add(ed: &mut Editor<'_>, Kept { assumption, pins }: &Kept) {
+    let Assumption { at, value, expected, reason } = *assumption;
     let (ty, before) = (ed.func().value_type(value), at.inst());
-    let (ty, value, bits) = match fact {
-        Fact::Is(bits) => (ty, value, bits),
-        Fact::IsNot(bits) => {
+    let (ty, value, bits) = match expected {
+        Expected::Is(bits) => (ty, value, bits),
+        Expected::IsNot(bits) => {
             let excluded = ed.add_value(InstSpec::constant(ty, bits), before);
             let differs = InstSpec::new(Opcode::Ne, ty, Imm::None, &[value, excluded]);
             (Type::I32, ed.add_value(differs, before), 1)
         }
     };
-    ed.add(InstSpec::assume(ty, value, bits, reason), before);
+    let mut spec = InstSpec::assume(ty, value, bits, reason);
+    spec.args.extend_from_slice(pins);
+    ed.add(spec, before);
 }

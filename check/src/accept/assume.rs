@@ -26,14 +26,15 @@ use transition::certificate::NO_TERM;
 /// for all contents of the leaves. With both for one assumption, the operand would have the
 /// constant *above* it too (`an_assumption_says_nothing_above_itself`).
 pub(crate) fn has_class(version: &ProvedVersion<'_, '_>, data: &InstData, is_anchor: bool) -> bool {
-    let ([operand], Some(result)) = (&data.args[..], data.result()) else { return false };
+    let ([operand, ..], Some(result)) = (&data.args[..], data.result()) else { return false };
     let is_copy = || [version.class(*operand), NO_TERM].map(|c| c == version.class(result));
     if is_anchor { is_assumed(version, data, result) } else { is_copy() == [true, false] }
 }
 
 /// Whether the operand of an assumption has the class of the constant: it holds in every run.
 fn is_proved(version: &ProvedVersion<'_, '_>, data: &InstData) -> bool {
-    data.args.iter().all(|operand| is_assumed(version, data, *operand))
+    // The operands behind the first are kept values (`a_kept_value_proves_nothing`).
+    data.args.first().is_some_and(|operand| is_assumed(version, data, *operand))
 }
 
 /// Whether a value has the class of the constant assumed.

@@ -210,10 +210,10 @@ impl<'c> TermTable<'c> {
                 let of =
                     |a: &TermId| Operand { possible: self.mask(*a), constant: self.constant(*a) };
                 let operands: SmallVec<[Operand; 3]> = args.iter().map(of).collect();
-                if let (Opcode::Ne, [x, zero]) = (opcode, &args[..])
-                    && self.constant(*zero) == Some(0)
-                {
-                    self.tested.insert(term.class, *x);
+                if let (Opcode::Ne, [x, y]) = (opcode, &args[..]) {
+                    let is_zero = |id: &TermId| self.constant(*id) == Some(0);
+                    let tested = [(x, y), (y, x)].into_iter().find(|(_, other)| is_zero(other));
+                    self.tested.extend(tested.map(|(tested, _)| (term.class, *tested)));
                 }
                 rules::possible_bits(*opcode, *ty, result, &operands)
             }

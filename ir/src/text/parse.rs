@@ -337,6 +337,7 @@ fn read_rest<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(),
             let bits = read_bits(cursor, inst.ty)?;
             cursor.punct(',')?;
             inst.imm = ImmItem::Assumed(bits, read_number(cursor, "the number of a reason")?);
+            read_more_operands(cursor, &mut inst.args)?;
         }
         Shape::Trap => inst.imm = ImmItem::Trap(read_trap_kind(cursor)?),
         _ => read_operands(cursor, &mut inst.args)?,

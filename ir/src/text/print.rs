@@ -270,12 +270,16 @@ impl<'a> FunctionText<'a> {
                 write!(out, " {}", point.as_u32())?;
                 self.write_arguments(out, args)?;
             }
-            (Shape::Assume, Imm::Assumed(bits, reason), [value], []) => {
+            (Shape::Assume, Imm::Assumed(bits, reason), [value, kept @ ..], []) => {
                 out.write_char(' ')?;
                 self.write_value(out, *value)?;
                 out.write_char(',')?;
                 write_bits(out, module, data.ty, bits)?;
                 write!(out, ", {reason}")?;
+                for value in kept {
+                    out.write_str(", ")?;
+                    self.write_value(out, *value)?;
+                }
             }
             (Shape::Trap, Imm::Trap(kind), [], []) => write!(out, " {kind}")?,
             (_, Imm::None, args, targets) => {

@@ -209,8 +209,7 @@ fn wanted_operands(report: &FunctionFindings<'_>, data: &InstData) -> AllowedOpe
         | Shape::IntTest
         | Shape::FloatUnary
         | Shape::RefTest
-        | Shape::GlobalSet
-        | Shape::Assume => smallvec![own],
+        | Shape::GlobalSet => smallvec![own],
         Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => {
             smallvec![own, own]
         }
@@ -235,6 +234,11 @@ fn wanted_operands(report: &FunctionFindings<'_>, data: &InstData) -> AllowedOpe
         }
         Shape::BrIf => smallvec![AllowedTypes::Int],
         Shape::OsrExit => smallvec![AllowedTypes::Any; data.args.len()],
+        // Kept values may have any type.
+        Shape::Assume => {
+            let kept = data.args.len().saturating_sub(1);
+            [own].into_iter().chain(std::iter::repeat_n(AllowedTypes::Any, kept)).collect()
+        }
         Shape::Return => exactly(&report.function.signature().results),
         Shape::Call | Shape::CallIndirect => {
             let mut wanted = called_signature(report, data)

@@ -227,7 +227,7 @@ fn random_inst(
         Shape::Trap => (Imm::Trap(*draw.of(&[TrapKind::Unreachable, TrapKind::User(65535)])), 0),
         Shape::OsrTest => (Imm::Exit(OsrPoint::from_u32(draw.below(256) as u32)), 0),
         Shape::OsrExit => (Imm::Exit(OsrPoint::from_u32(u32::MAX - 1)), draw.below(4)),
-        Shape::Assume => (Imm::Assumed(draw.bits(ty), draw.below(256) as u32), 1),
+        Shape::Assume => (Imm::Assumed(draw.bits(ty), draw.below(256) as u32), 1 + draw.below(3)),
         Shape::BrIf | Shape::Switch => (Imm::None, 1),
         Shape::Jump => (Imm::None, 0),
         Shape::Call | Shape::CallIndirect => {

@@ -78,7 +78,7 @@ impl<'l> LogReader<'l> {
                 self.moves.define(*inst, &data.results);
                 // Where its result is available, the assumption has held, and the result is the
                 // operand.
-                if let (Opcode::Assume, [operand], Some(result)) =
+                if let (Opcode::Assume, [operand, ..], Some(result)) =
                     (data.opcode, &data.args[..], data.result())
                 {
                     self.equalities.link(result, *operand, self.index);

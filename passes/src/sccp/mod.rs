@@ -294,7 +294,7 @@ impl SccpRewrites {
                 function.block_insts(block).filter(|i| function.inst(*i).opcode != Opcode::Const)
             {
                 let data = function.inst(inst);
-                if let (Imm::Assumed(bits, _), [operand]) = (data.imm, &data.args[..])
+                if let (Imm::Assumed(bits, _), [operand, ..]) = (data.imm, &data.args[..])
                     && matches!(analysis.fact(*operand), Fact::Constant(known) if known == bits)
                 {
                     plan.proved.push(inst);

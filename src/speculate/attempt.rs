@@ -1,0 +1,241 @@
+//! One try to make a version with all of a list of assumptions.
+
+use super::{Exit, Lost, MAX_PINS, Plan, Speculative};
+use crate::driver::{CertifiedGraph, NoObserver, Vigilance, certify_graph, derive};
+use check::Checked;
+use ir::cfg::Cfg;
+use ir::edit::{ActionKind, ActionLog, Fuel, apply};
+use ir::{Function, Imm, Inst, Module, Opcode, Point, Value};
+use osr::{Level, Version, VersionGraph, VersionTree};
+use passes::{Assumption, Expected, Kept, Pipeline, Refine, Speculate};
+use std::collections::BTreeMap;
+use transition::Demand;
+use transition::mapping::Mapping;
+
+/// The versions of one try, and the mappings between them that the checker accepted.
+pub(super) struct Attempt {
+    /// The tree with both new versions.
+    tree: VersionTree,
+    from: Version,
+    assuming: Version,
+    optimized: Version,
+    /// The assumptions that the optimized version makes, those of earlier speculations first.
+    exits: Vec<MadeExit>,
+    /// The assumptions that it no longer makes.
+    settled: Vec<Assumption>,
+    forward: Checked<Mapping>,
+    backward: BTreeMap<Version, Checked<Mapping>>,
+    lacking: Vec<Lacking>,
+}
+
+/// An assumption of the optimized version.
+struct MadeExit {
+    exit: Exit,
+    /// Its index among the assumptions tried; `None` for one of an earlier speculation.
+    index: Option<usize>,
+}
+
+/// An assumption without an exit.
+pub(super) struct Lacking {
+    pub(super) inst: Inst,
+    /// Its index among the assumptions tried; `None` for one of an earlier speculation.
+    pub(super) index: Option<usize>,
+    pub(super) lost: Lost,
+    /// The values to keep for the exit, if some are missing.
+    pub(super) to_keep: Vec<Value>,
+}
+
+impl Attempt {
+    pub(super) fn new(
+        module: &Module,
+        (tree, from): (&VersionTree, Version),
+        made: &[Kept],
+        plan: &Plan<'_>,
+    ) -> Attempt {
+        let mut tree = tree.clone();
+        let (assuming, log, insts) = assume(tree.function(from), made);
+        // Without an assumption of its own, the version would be optimized for nothing, and might
+        // lose exits of earlier ones (`runs_that_leave_at_any_assumption_end_as_the_base_does`).
+        let nothing = Pipeline::of(Vec::new());
+        let pipeline =
+            if made.is_empty() && from != VersionTree::BASE { &nothing } else { plan.pipeline };
+        let derived = derive(module, &assuming, pipeline, Vigilance::Off, &mut NoObserver);
+        let own = "the log leads to the version derived";
+        let assuming = tree.add(from, assuming, log).expect(own);
+        let optimized = tree.add(assuming, derived.function, derived.log).expect(own);
+        let (exits, settled) = sort(&tree, (from, optimized), made, &insts);
+        let ways = Ways::new(&tree, [from, assuming, optimized], &exits);
+        let (forward, backward, lacking) = ways.prove(module, &exits);
+        Attempt { tree, from, assuming, optimized, exits, settled, forward, backward, lacking }
+    }
+
+    /// The assumptions that the optimized version makes and that have no exit.
+    pub(super) fn lacking(&self) -> &[Lacking] {
+        &self.lacking
+    }
+
+    /// An assumption of an earlier speculation, made once more, so that it pins values. A pass then
+    /// removes the earlier one, whose operand has become the constant. The run that leaves comes to
+    /// the version before the earlier one, and leaves that, too. `None` without values.
+    pub(super) fn repeated(&self, inst: Inst, values: &[Value]) -> Option<Kept> {
+        let data = self.tree.function(self.from).inst(inst);
+        let Imm::Assumed(bits, reason) = data.imm else { return None };
+        let (expected, at) = (Expected::Is(bits), Point::before(inst));
+        let assumption = Assumption { at, value: *data.args.first()?, expected, reason };
+        let pins: Vec<Value> = values.iter().copied().take(MAX_PINS).collect();
+        (!pins.is_empty()).then_some(Kept { assumption, pins })
+    }
+
+    /// Adds the versions to the tree that the try began with.
+    pub(super) fn publish(
+        self,
+        tree: &mut VersionTree,
+        dropped: Vec<(Assumption, super::Dropped)>,
+    ) -> Speculative {
+        *tree = self.tree;
+        Speculative {
+            from: self.from,
+            assuming: self.assuming,
+            optimized: self.optimized,
+            exits: self.exits.into_iter().map(|made| made.exit).collect(),
+            settled: self.settled,
+            dropped,
+            forward: self.forward,
+            backward: self.backward,
+        }
+    }
+}
+
+/// The version that makes the assumptions, the log to it, and their instructions, in order.
+fn assume(from: &Function, made: &[Kept]) -> (Function, ActionLog, Vec<Inst>) {
+    let unlimited = || Fuel::UNLIMITED.clone();
+    let (assuming, mut log) =
+        apply(from, &Speculate { assumptions: made }, &mut unlimited()).into_parts();
+    let insts = added(&log);
+    let refine = Refine { added: &insts };
+    let (assuming, refined) = apply(&assuming, &refine, &mut unlimited()).into_parts();
+    log.extend(refined);
+    (assuming, log, insts)
+}
+
+/// The instructions of the assumptions that a log adds, in order.
+fn added(log: &ActionLog) -> Vec<Inst> {
+    let adds = log.actions().iter().filter_map(|action| match action.kind() {
+        ActionKind::Add { inst, data, .. } if data.opcode == Opcode::Assume => Some(*inst),
+        _ => None,
+    });
+    adds.collect()
+}
+
+/// The assumptions that the optimized version makes, and those tried that it does not make.
+fn sort(
+    tree: &VersionTree,
+    (from, optimized): (Version, Version),
+    made: &[Kept],
+    insts: &[Inst],
+) -> (Vec<MadeExit>, Vec<Assumption>) {
+    let f = tree.function(optimized);
+    let cfg = Cfg::new(f);
+    // In code that no run reaches, an assumption never fails, and has no exit.
+    let makes = |inst: Inst| f.has_inst(inst) && cfg.is_reachable(f.inst_block(inst));
+    let earlier = tree.function(from);
+    let inherited = earlier.all_insts().filter(|i| earlier.inst(*i).opcode == Opcode::Assume);
+    let inherited = inherited.filter(|inst| makes(*inst)).map(|inst| {
+        let to = nearest_without(tree, from, inst);
+        let exit = Exit { inst, assumption: None, to, pins: Vec::new() };
+        MadeExit { exit, index: None }
+    });
+    let mut exits: Vec<MadeExit> = inherited.collect();
+    let mut settled = Vec::new();
+    for (index, (Kept { assumption, pins }, inst)) in made.iter().zip(insts).enumerate() {
+        if makes(*inst) {
+            let assumption = Some(*assumption);
+            let exit = Exit { inst: *inst, assumption, to: from, pins: pins.clone() };
+            exits.push(MadeExit { exit, index: Some(index) });
+        } else {
+            settled.push(*assumption);
+        }
+    }
+    (exits, settled)
+}
+
+/// The nearest ancestor of a version that lacks an instruction.
+fn nearest_without(tree: &VersionTree, version: Version, inst: Inst) -> Version {
+    let mut at = version;
+    while tree.function(at).has_inst(inst)
+        && let Some(parent) = tree.parent(at)
+    {
+        at = parent;
+    }
+    at
+}
+
+/// The mappings between the versions from the base to the optimized one, and those composed of
+/// them.
+struct Ways<'t> {
+    graph: VersionGraph<'t>,
+    /// The version speculated on, the assuming version, and the optimized version.
+    row: [Version; 3],
+    /// By target of an exit: the index of the edge to it.
+    back: BTreeMap<Version, usize>,
+    forward: usize,
+}
+
+impl<'t> Ways<'t> {
+    fn new(tree: &'t VersionTree, row: [Version; 3], exits: &[MadeExit]) -> Ways<'t> {
+        let [from, _, optimized] = row;
+        let line = tree.path(VersionTree::BASE, optimized);
+        let pairs: Vec<(Version, Version)> = line.windows(2).map(|w| (w[0], w[1])).collect();
+        let mut graph = VersionGraph::build(tree, &pairs, Level::Avail, Demand::default())
+            .expect("each version is derived from the one before");
+        let mut add = |path: &[Version]| {
+            graph.add_composed(path).expect("the graph has the edges of the path");
+            graph.edges().len() - 1
+        };
+        let forward = add(&row);
+        let targets = exits.iter().map(|made| made.exit.to).chain([from]);
+        let mut back = BTreeMap::new();
+        for to in targets {
+            back.entry(to).or_insert_with(|| add(&tree.path(optimized, to)));
+        }
+        Ways { graph, row, back, forward }
+    }
+
+    /// Drops all entries that the checker does not accept. Returns the mapping to the optimized
+    /// version, those from it, and the assumptions without an exit.
+    fn prove(
+        mut self,
+        module: &Module,
+        exits: &[MadeExit],
+    ) -> (Checked<Mapping>, BTreeMap<Version, Checked<Mapping>>, Vec<Lacking>) {
+        let CertifiedGraph { mut mappings, .. } =
+            certify_graph(module, &mut self.graph, &mut NoObserver);
+        let [from, assuming, optimized] = self.row;
+        let tree = self.graph.tree();
+        let lacks = |made: &MadeExit| {
+            let inst = made.exit.inst;
+            let to = made.exit.to;
+            if mappings[self.back[&to]].entry(Point::before(inst)).is_some() {
+                return None;
+            }
+            let lost = Lost::find(&self.graph, &tree.path(optimized, to), inst);
+            let to_keep = lost.to_keep(tree.function(from), tree.function(assuming));
+            Some(Lacking { inst, index: made.index, lost, to_keep })
+        };
+        let lacking = exits.iter().filter_map(lacks).collect();
+        // From the last edge to the first, so that indices stay right.
+        let mut take: Vec<(usize, Option<Version>)> =
+            self.back.iter().map(|(to, index)| (*index, Some(*to))).collect();
+        take.push((self.forward, None));
+        take.sort_unstable();
+        let (mut forward, mut backward) = (None, BTreeMap::new());
+        for (index, to) in take.into_iter().rev() {
+            let mapping = mappings.swap_remove(index);
+            match to {
+                Some(to) => _ = backward.insert(to, mapping),
+                None => forward = Some(mapping),
+            }
+        }
+        (forward.expect("the edge was added"), backward, lacking)
+    }
+}

@@ -1,0 +1,126 @@
+//! Lists of assumptions that are refused.
+
+use super::{Assumption, Expected, MAX_ASSUMPTIONS};
+use ir::cfg::Cfg;
+use ir::dom::DomTree;
+use ir::{Function, Inst, Type, Value};
+use std::fmt;
+
+/// Why a list of assumptions is refused. Fields name an assumption by its index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SpeculateError {
+    /// The version lacks the instruction of the place.
+    NoSuchPoint {
+        /// The assumption.
+        assumption: usize,
+        /// The instruction.
+        inst: Inst,
+    },
+    /// The version lacks the value, or it is not available at the place.
+    NotAvailable {
+        /// The assumption.
+        assumption: usize,
+        /// The value.
+        value: Value,
+    },
+    /// The bits do not fit the type of the value.
+    DoesNotFit {
+        /// The assumption.
+        assumption: usize,
+        /// The bits.
+        bits: u64,
+        /// The type.
+        ty: Type,
+    },
+    /// The value is to differ from some bits, and is no integer.
+    NotComparable {
+        /// The assumption.
+        assumption: usize,
+        /// The type of the value.
+        ty: Type,
+    },
+    /// The value is a constant with other bits.
+    NeverHolds {
+        /// The assumption.
+        assumption: usize,
+        /// The bits of the constant.
+        bits: u64,
+    },
+    /// There are more than [`MAX_ASSUMPTIONS`].
+    TooMany {
+        /// Their number.
+        count: usize,
+    },
+    /// An assumption that the version makes already would lose its exit.
+    LosesExit {
+        /// The instruction of that assumption.
+        inst: Inst,
+    },
+}
+
+impl fmt::Display for SpeculateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SpeculateError::NoSuchPoint { assumption, inst } => {
+                write!(f, "assumption {assumption}: the version has no {inst}")
+            }
+            SpeculateError::NotAvailable { assumption, value } => {
+                write!(f, "assumption {assumption}: {value} is not available there")
+            }
+            SpeculateError::DoesNotFit { assumption, bits, ty } => {
+                write!(f, "assumption {assumption}: {bits:#x} does not fit {ty}")
+            }
+            SpeculateError::NotComparable { assumption, ty } => {
+                write!(
+                    f,
+                    "assumption {assumption}: only integers can be assumed to differ, not {ty}"
+                )
+            }
+            SpeculateError::NeverHolds { assumption, bits } => {
+                write!(f, "assumption {assumption}: the value is the constant {bits:#x}")
+            }
+            SpeculateError::TooMany { count } => {
+                write!(f, "{count} assumptions; the limit is {MAX_ASSUMPTIONS}")
+            }
+            SpeculateError::LosesExit { inst } => {
+                write!(f, "the assumption {inst}, which the version makes already, loses its exit")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SpeculateError {}
+
+/// Checks that a version can make the assumptions.
+pub(super) fn check_all(
+    version: &Function,
+    assumptions: &[Assumption],
+) -> Result<(), SpeculateError> {
+    if assumptions.len() > MAX_ASSUMPTIONS {
+        return Err(SpeculateError::TooMany { count: assumptions.len() });
+    }
+    let cfg = Cfg::new(version);
+    let dom = DomTree::new(version, &cfg);
+    for (assumption, Assumption { at, value, expected, .. }) in assumptions.iter().enumerate() {
+        let (inst, value, bits) = (at.inst(), *value, expected.bits());
+        if !version.has_inst(inst) {
+            return Err(SpeculateError::NoSuchPoint { assumption, inst });
+        }
+        let is_reached = cfg.is_reachable(version.inst_block(inst));
+        // Dominance says nothing about code that no run reaches.
+        if !version.has_value(value) || (is_reached && !dom.available_at(version, value, *at)) {
+            return Err(SpeculateError::NotAvailable { assumption, value });
+        }
+        let ty = version.value_type(value);
+        if bits & !ty.mask() != 0 {
+            return Err(SpeculateError::DoesNotFit { assumption, bits, ty });
+        }
+        if matches!(expected, Expected::IsNot(_)) && !ty.is_int() {
+            return Err(SpeculateError::NotComparable { assumption, ty });
+        }
+        if let Some(bits) = version.constant(value).filter(|known| !expected.holds(*known)) {
+            return Err(SpeculateError::NeverHolds { assumption, bits });
+        }
+    }
+    Ok(())
+}

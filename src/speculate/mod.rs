@@ -1,0 +1,266 @@
+//! Speculation: versions that are right under assumptions, and the ways out of them.
+//!
+//! A JIT knows that `%x` was 7 in every call so far. [`speculate()`] makes a version that assumes
+//! so, optimizes it, and proves for each assumption an entry back to a version without it, for the
+//! run in which `%x` is 8. Passes see neither the exits nor the state that they need: the entries
+//! follow from the logs, as everywhere in Osier.
+//!
+//! Each speculation adds two versions to a tree, with a log between each two:
+//!
+//! ```text
+//! base --speculate, refine--> assuming --optimize--> optimized
+//! ```
+//!
+//! In the first pair, the result of an assumption is its operand, and no entry lands behind it from
+//! the base. In the second pair, both versions make the assumption, and its result is the constant.
+//! Each pair is proved for itself, without conditions. The way out is composed of both. With one
+//! pair alone, the operand would be the constant above the assumption, too
+//! (`docs/speculation.md`).
+//!
+//! The optimized version may be speculated on again. A failed assumption then leads to the nearest
+//! version without it: one of the second speculation to the first optimized version, one of the
+//! first to the base.
+
+mod attempt;
+mod error;
+mod lost;
+
+use attempt::{Attempt, Lacking};
+use check::{Checked, CheckedEntry};
+pub use error::SpeculateError;
+use ir::cfg::Cfg;
+use ir::liveness::Liveness;
+use ir::{Function, Inst, Module, Point, Value};
+pub use lost::Lost;
+use osr::{Version, VersionTree};
+pub use passes::{Assumption, Expected};
+use passes::{Kept, Pipeline};
+use std::collections::BTreeMap;
+use std::fmt;
+use transition::mapping::Mapping;
+
+/// Assumptions of one version.
+pub const MAX_ASSUMPTIONS: usize = 4096;
+
+/// Turns in which values are pinned for assumptions without an exit.
+pub const PIN_TURNS: usize = 3;
+
+/// Values pinned for one assumption on demand.
+pub const MAX_PINS: usize = 8;
+
+/// Turns in which assumptions without an exit are left out. Leaving some out changes what the
+/// passes do, and so may take the exit of another; after the last turn none is left.
+const DROP_TURNS: usize = 3;
+
+/// Which values assumptions keep as operands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Pins {
+    /// Those that exits turn out to lack, found in at most [`PIN_TURNS`] turns.
+    #[default]
+    OnDemand,
+    /// None. An assumption whose exit lacks a value is left out.
+    Never,
+    /// All that are live in the version before, as compilers do that carry frame states through
+    /// their passes. For comparison.
+    Live,
+}
+
+/// What to assume, and how to optimize under it.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<'a> {
+    /// The assumptions, in terms of the version to speculate on.
+    pub assume: &'a [Assumption],
+    /// The passes that run on the version with the assumptions.
+    pub pipeline: &'a Pipeline,
+    /// The values that assumptions keep.
+    pub pins: Pins,
+}
+
+impl<'a> Plan<'a> {
+    /// A plan that pins values on demand.
+    pub fn new(assume: &'a [Assumption], pipeline: &'a Pipeline) -> Plan<'a> {
+        Plan { assume, pipeline, pins: Pins::OnDemand }
+    }
+}
+
+/// A version that is right while its assumptions hold.
+#[derive(Clone, Debug)]
+pub struct Speculative {
+    /// The version that was speculated on.
+    pub from: Version,
+    /// The version that makes the assumptions, derived from it.
+    pub assuming: Version,
+    /// The optimized version, derived from that one.
+    pub optimized: Version,
+    /// The assumptions that the optimized version makes, each with an accepted entry to a version
+    /// without it. Those of earlier speculations come first.
+    pub exits: Vec<Exit>,
+    /// The assumptions of the plan that a pass has proved or removed with code that never runs: the
+    /// optimized version does not make them, and needs no exits for them.
+    pub settled: Vec<Assumption>,
+    /// The assumptions of the plan that were left out.
+    pub dropped: Vec<(Assumption, Dropped)>,
+    /// From [`Speculative::from`] to the optimized version: no entry lands behind an assumption.
+    pub forward: Checked<Mapping>,
+    /// From the optimized version to each version that an exit leads to, and to
+    /// [`Speculative::from`].
+    pub backward: BTreeMap<Version, Checked<Mapping>>,
+}
+
+/// An assumption of the optimized version.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Exit {
+    /// The instruction, in the assuming version and behind.
+    pub inst: Inst,
+    /// The assumption of the plan; `None` if an earlier speculation has made it.
+    pub assumption: Option<Assumption>,
+    /// The nearest version without the assumption, where the run goes on.
+    pub to: Version,
+    /// The values that the assumption keeps as operands, in terms of [`Speculative::from`].
+    pub pins: Vec<Value>,
+}
+
+/// Why an assumption was left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dropped {
+    /// No proved entry leads back from it.
+    NoExit(Lost),
+    /// The place is in code that no run reaches.
+    NeverReached,
+    /// In each turn, leaving out some assumptions took the exits of others.
+    NoTurnLeft,
+}
+
+impl Dropped {
+    /// The name of the reason in reports.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Dropped::NoExit(lost) => lost.name(),
+            Dropped::NeverReached => "never_reached",
+            Dropped::NoTurnLeft => "no_turn_left",
+        }
+    }
+}
+
+impl fmt::Display for Dropped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Dropped::NoExit(lost) => write!(f, "no entry leads back from it: {lost}"),
+            Dropped::NeverReached => f.write_str("no run reaches it"),
+            Dropped::NoTurnLeft => {
+                f.write_str("assumptions still lost their exits after the last turn")
+            }
+        }
+    }
+}
+
+impl Speculative {
+    /// The version and the entry that a run takes when the assumption of this instruction fails.
+    /// `None` if the optimized version makes no such assumption.
+    pub fn exit(&self, inst: Inst) -> Option<(Version, CheckedEntry<'_>)> {
+        let to = self.exits.iter().find(|exit| exit.inst == inst)?.to;
+        Some((to, self.backward.get(&to)?.checked_entry(Point::before(inst))?))
+    }
+}
+
+/// Makes a version that makes these assumptions, and optimizes it. Adds both to the tree, behind
+/// `from`. If an exit lacks a value, the assumption pins it, and both are made again. An assumption
+/// without a proved exit is left out. Cost: that of the pairs of versions from the base on, times
+/// the turns, of which there are at most eight.
+///
+/// # Errors
+/// [`SpeculateError`]; the tree is unchanged then.
+///
+/// # Panics
+/// As [`crate::driver::derive`], and if the tree has no such version.
+pub fn speculate(
+    module: &Module,
+    tree: &mut VersionTree,
+    from: Version,
+    plan: &Plan<'_>,
+) -> Result<Speculative, SpeculateError> {
+    error::check_all(tree.function(from), plan.assume)?;
+    let mut search = Search::new(tree.function(from), plan);
+    for turn in 0.. {
+        let attempt = Attempt::new(module, (tree, from), &search.made, plan);
+        if attempt.lacking().is_empty() {
+            return Ok(attempt.publish(tree, search.dropped));
+        }
+        search.amend(&attempt, turn)?;
+    }
+    unreachable!("a version without assumptions of its own lacks no exit of them")
+}
+
+/// The assumptions to try, each with the values to pin for it, and those left out so far.
+struct Search {
+    pins: Pins,
+    made: Vec<Kept>,
+    dropped: Vec<(Assumption, Dropped)>,
+}
+
+impl Search {
+    fn new(from: &Function, plan: &Plan<'_>) -> Search {
+        let cfg = Cfg::new(from);
+        let is_reached = |a: &Assumption| cfg.is_reachable(from.inst_block(a.at.inst()));
+        let (reached, unreached): (Vec<Assumption>, Vec<Assumption>) =
+            plan.assume.iter().partition(|a| is_reached(a));
+        let live = (plan.pins == Pins::Live).then(|| Liveness::new(from, &cfg));
+        let pins = |a: &Assumption| match &live {
+            Some(live) => live.live_before(from, a.at).iter().collect(),
+            None => Vec::new(),
+        };
+        Search {
+            pins: plan.pins,
+            made: reached.into_iter().map(|a| Kept { assumption: a, pins: pins(&a) }).collect(),
+            dropped: unreached.into_iter().map(|a| (a, Dropped::NeverReached)).collect(),
+        }
+    }
+
+    /// Pins a value for each assumption without an exit, or leaves the assumption out.
+    ///
+    /// # Errors
+    /// If an assumption of an earlier speculation has lost its exit, and none of this one is left
+    /// to blame.
+    fn amend<'a>(&mut self, attempt: &'a Attempt, turn: usize) -> Result<(), SpeculateError> {
+        let may_pin = self.pins == Pins::OnDemand && turn < PIN_TURNS;
+        let own = |lacks: &'a Lacking| lacks.index.map(|index| (index, lacks));
+        let lacking: BTreeMap<usize, &Lacking> = attempt.lacking().iter().filter_map(own).collect();
+        let earlier: Vec<&Lacking> =
+            attempt.lacking().iter().filter(|lacks| lacks.index.is_none()).collect();
+        if let Some(lacks) = earlier.first().filter(|_| self.made.is_empty() && !may_pin) {
+            return Err(SpeculateError::LosesExit { inst: lacks.inst });
+        }
+        let repeated: Vec<Kept> = earlier
+            .iter()
+            .filter(|_| may_pin)
+            .filter_map(|lacks| attempt.repeated(lacks.inst, &lacks.to_keep))
+            .collect();
+        // An assumption made earlier cannot be left out, so all of this plan are.
+        let is_last = turn >= PIN_TURNS + DROP_TURNS || repeated.len() < earlier.len();
+        for (index, mut kept) in std::mem::take(&mut self.made).into_iter().enumerate() {
+            let lost = lacking.get(&index);
+            if may_pin && lost.is_some_and(|lacks| pin(&mut kept.pins, &lacks.to_keep)) {
+                self.made.push(kept);
+            } else if let Some(lacks) = lost {
+                self.dropped.push((kept.assumption, Dropped::NoExit(lacks.lost)));
+            } else if is_last {
+                self.dropped.push((kept.assumption, Dropped::NoTurnLeft));
+            } else {
+                self.made.push(kept);
+            }
+        }
+        self.made.extend(repeated);
+        Ok(())
+    }
+}
+
+/// Pins more values, as many as fit. Returns whether there were any.
+fn pin(pins: &mut Vec<Value>, more: &[Value]) -> bool {
+    let before = pins.len();
+    for value in more {
+        if pins.len() < MAX_PINS && !pins.contains(value) {
+            pins.push(*value);
+        }
+    }
+    pins.len() > before
+}
