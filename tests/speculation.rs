@@ -9,20 +9,23 @@ use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::text::parse_module;
 use ir::{Func, Function, Inst, Module, Opcode, Point, Type, Value, ValueDef};
+use osier::jit::{Action, Config, Engine, Vm};
 use osier::osr::VersionTree;
 use osier::speculate::{Assumption, Expected, Plan, SpeculateError, Speculative, speculate};
 use passes::{Pipeline, parse};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use verify::generate::{Weights, generate};
 use verify::prng::Prng;
 
 const STEPS: u64 = 200_000;
 
+/// Poison: a value that no entry provides has other contents in each activation.
+const OPTIONS: Options = Options { trace: TraceLevel::Digest, track_memory: true, poison: true };
+
 fn machine(program: &Program) -> Machine {
     let limits = Limits { fuel: STEPS, ..Limits::default() };
-    // Poison: a value that no entry provides has other contents in each activation.
-    let options = Options { trace: TraceLevel::Digest, track_memory: true, poison: true };
-    Machine::with_options(program, limits, options).expect("it is instantiated")
+    Machine::with_options(program, limits, OPTIONS).expect("it is instantiated")
 }
 
 /// The end of a run, without the place of a trap, which passes move.
@@ -113,6 +116,26 @@ fn run(
         }
     };
     (outcome, machine, exits)
+}
+
+/// As [`run`], natively, with the first speculation alone. Returns how often assumptions failed, too.
+fn run_natively(
+    (engine, module): (&Engine, &Arc<Module>),
+    (func, made): (Func, &Made),
+    (entry, args): (Func, &[u64]),
+) -> (Outcome, Vm, u64) {
+    let one = &made.all[0];
+    let back = Arc::new(one.backward[&VersionTree::BASE].clone());
+    let optimized = made.tree.function(one.optimized);
+    let version = engine.speculative(module, func, optimized, |_| Some(&**back)).expect("compiled");
+    assert_eq!(version.points().len(), one.exits.len(), "each assumption has a point");
+    let options = Options { track_memory: false, ..OPTIONS };
+    let mut vm = Vm::new(engine, module, Limits::default(), options).expect("it is instantiated");
+    let actions = vec![Action::Interpret(back); one.exits.len()];
+    vm.install(&version, actions).expect("it fits");
+    let outcome = vm.invoke(entry, args, &mut NoHost).expect("the run ends");
+    let failed = vm.transitions().iter().map(|made| made.count).sum();
+    (outcome, vm, failed)
 }
 
 fn value(f: &Function, name: &str) -> Value {
@@ -325,12 +348,15 @@ fn still_there(f: &Function, all: &[Assumption]) -> Vec<Assumption> {
 #[test]
 fn runs_that_leave_at_any_assumption_end_as_the_base_does() {
     let (mut made, mut dropped, mut settled, mut pinned, mut inherited) = (0, 0, 0, 0, 0);
-    let (mut failing, mut holding) = (0, 0);
+    let (mut failing, mut holding, mut natively) = (0, 0, 0);
+    let engine = Engine::new(Config { trace: true, ..Config::default() })
+        .expect("the tests run where native code does");
     let mut lost = BTreeMap::new();
     for seed in 0..200 {
         let random = &mut Prng::new(seed);
         let generated = generate(seed, 40, &Weights::default());
         let module = &generated.module;
+        let shared = Arc::new(module.clone());
         let program = Program::new(module);
         let places: HashMap<(Func, Inst), Value> = module
             .defined()
@@ -395,13 +421,24 @@ fn runs_that_leave_at_any_assumption_end_as_the_base_does() {
                 assert_eq!(found, wanted, "seed {seed}, {func} with {args:x?}, {exits} exits");
                 failing += exits;
                 holding += u64::from(exits == 0);
+                let (outcome, vm, left) =
+                    run_natively((&engine, &shared), (func, &version), (generated.main, args));
+                if !is_limited(&outcome) {
+                    // Native code does not digest memory at each effect.
+                    let [found, wanted] =
+                        [(vm.machine(), &outcome), (&plain, &expected)].map(|(m, how)| {
+                            (end(m, how).0, m.computed_memory_digest(), m.trace().count())
+                        });
+                    assert_eq!(found, wanted, "seed {seed}, {func} with {args:x?}, natively");
+                    natively += left;
+                }
             }
         }
     }
     let figures = format!(
         "{made} assumptions ({pinned} pin, {inherited} stay on), {settled} settled, {dropped} \
-         dropped ({lost:?}); {failing} exits, {holding} runs without"
+         dropped ({lost:?}); {failing} exits, {natively} natively, {holding} runs without"
     );
-    assert!(made > 450 && failing > 1000 && holding > 1000, "{figures}");
+    assert!(made > 450 && natively > 500 && failing > 1000 && holding > 1000, "{figures}");
     assert!(50 * dropped < made && pinned > 5 && inherited > 300, "{figures}");
 }

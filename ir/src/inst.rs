@@ -126,6 +126,15 @@ impl InstData {
             _ => None,
         }
     }
+
+    /// The operand of an assumption that it is about, and the bits that it expects; `None` for other
+    /// instructions.
+    pub fn assumed(&self) -> Option<(Value, u64)> {
+        match (self.opcode, self.imm, self.args.first()) {
+            (Opcode::Assume, Imm::Assumed(bits, _), Some(value)) => Some((*value, bits)),
+            _ => None,
+        }
+    }
 }
 
 /// The description of an instruction to be created: all its data except its ids.

@@ -7,13 +7,14 @@ use crate::error::{CompileError, ContinueError};
 use crate::lower::CodeKind;
 use crate::points::{Cell, Trigger};
 use crate::stubs::Stub;
-use check::{CheckedEntry, Unproved};
+use check::CheckedEntry;
 use cranelift_entity::EntityRef;
-use ir::{Func, Function, Imm, Inst, Module, Opcode, Point, Value};
+use ir::{Func, Function, Inst, Module, Opcode, Point, Value};
 use resume::{Condition, InstrumentError, Instrumented, Origins, PointSpec, instrument};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use transition::VersionKey;
+use transition::mapping::Mapping;
 
 /// A compiled version of a function, with the OSR points through which a run may exit it.
 #[derive(Debug)]
@@ -194,41 +195,6 @@ impl Engine {
         function: &Function,
         points: &[PointSpec],
     ) -> Result<Arc<Version>, CompileError> {
-        self.compile_version(module, func, function, points, |function| function)
-    }
-
-    /// Compiles a version as [`Engine::version`] does, after `improve` has edited the code with the
-    /// points in it. For instance, `improve` may fold a condition that a guard has established.
-    ///
-    /// Nobody proves the edited code: the mappings of the version were accepted for the code before
-    /// the edit. `improve` itself must keep three things. An instruction that it leaves in place
-    /// keeps its id and meaning; the points hand over the same values; and the code behaves as the
-    /// version does as long as no guard fires. The compiler verifies the function that `improve`
-    /// returns. It does not call `improve` for a version without points.
-    ///
-    /// # Errors
-    /// The errors of [`Engine::version`], and [`CompileError::Point`] if `improve` changed the
-    /// number or types of the values that a point hands over.
-    pub fn version_with(
-        &self,
-        module: &Arc<Module>,
-        func: Func,
-        function: &Function,
-        points: &[PointSpec],
-        improve: impl FnOnce(Function) -> Function,
-        _: Unproved,
-    ) -> Result<Arc<Version>, CompileError> {
-        self.compile_version(module, func, function, points, improve)
-    }
-
-    fn compile_version(
-        &self,
-        module: &Arc<Module>,
-        func: Func,
-        function: &Function,
-        points: &[PointSpec],
-        improve: impl FnOnce(Function) -> Function,
-    ) -> Result<Arc<Version>, CompileError> {
         if !points.is_empty() && has_points(function) {
             return Err(CompileError::Point {
                 function: function.name().to_owned(),
@@ -244,13 +210,10 @@ impl Engine {
             points => {
                 let what = |error: InstrumentError| error.to_string();
                 let made = instrument(function, points).map_err(what);
-                let mut made = made.map_err(|what| CompileError::Point {
+                Some(made.map_err(|what| CompileError::Point {
                     function: function.name().to_owned(),
                     what,
-                })?;
-                made.function = improve(made.function);
-                exits_fit(&made.function, function, points)?;
-                Some(made)
+                })?)
             }
         };
         let origins =
@@ -284,6 +247,28 @@ impl Engine {
         }))
     }
 
+    /// Compiles a version that makes assumptions, with a point before each that fires when it fails.
+    /// `exits` names the mapping whose entry the run takes there, for each assumption that a run may
+    /// reach. The points have the order of the assumptions in reverse postorder. Cost: as
+    /// [`Engine::version`].
+    ///
+    /// # Errors
+    /// [`CompileError::Point`] if an assumption has no exit, or is about a reference that is not
+    /// null; the errors of [`Engine::version`].
+    pub fn speculative<'m>(
+        &self,
+        module: &Arc<Module>,
+        func: Func,
+        function: &Function,
+        exits: impl FnMut(Inst) -> Option<&'m Mapping>,
+    ) -> Result<Arc<Version>, CompileError> {
+        let points = PointSpec::of_assumptions(function, exits).map_err(|inst| {
+            let what = format!("the assumption {inst} has no exit");
+            CompileError::Point { function: function.name().to_owned(), what }
+        })?;
+        self.version(module, func, function, &points)
+    }
+
     pub(crate) fn point_stubs(
         &self,
         function: &Function,
@@ -313,24 +298,31 @@ impl Engine {
         entry: CheckedEntry<'_>,
         target: &Arc<Version>,
     ) -> Result<Arc<Continuation>, ContinueError> {
-        self.compile_continuation(source, entry, target, |function| function)
-    }
-
-    /// Compiles an entry as [`Engine::continuation`] does, after `improve` has edited the function
-    /// of the continuation. Nobody proves the edited code, as with [`Engine::version_with`].
-    ///
-    /// # Errors
-    /// The errors of [`Engine::continuation`]; [`ContinueError::NotBuilt`] if `improve` changed the
-    /// parameters or results; [`ContinueError::Compile`] if it changed the values of a point.
-    pub fn continuation_with(
-        &self,
-        source: &Function,
-        entry: CheckedEntry<'_>,
-        target: &Arc<Version>,
-        improve: impl FnOnce(Function) -> Function,
-        _: Unproved,
-    ) -> Result<Arc<Continuation>, ContinueError> {
-        self.compile_continuation(source, entry, target, improve)
+        self.require_between(source, &entry, target)?;
+        let at = entry.point();
+        let name = format!("{}.from.{}", source.name(), at.inst());
+        let made = target.rest(&name, source, entry)?;
+        let origins = target.origins_of(&made.origins, made.function.inst_bound());
+        let function = made.function;
+        let instructions = function.inst_count();
+        let code = self
+            .compile(Request {
+                module: &target.module,
+                func: target.func,
+                function: &function,
+                kind: CodeKind::Resumed,
+                cells: Arc::clone(&target.cells),
+                origins: Some(origins),
+            })
+            .map_err(ContinueError::Compile)?;
+        Ok(Arc::new(Continuation {
+            code: Arc::new(code),
+            source: VersionKey::of(source),
+            at,
+            requires: entry.entry().requires.clone(),
+            target: Arc::clone(target),
+            instructions,
+        }))
     }
 
     /// Rejects an entry between other versions, and a target of another engine.
@@ -354,71 +346,6 @@ impl Engine {
         }
         Ok(())
     }
-
-    fn compile_continuation(
-        &self,
-        source: &Function,
-        entry: CheckedEntry<'_>,
-        target: &Arc<Version>,
-        improve: impl FnOnce(Function) -> Function,
-    ) -> Result<Arc<Continuation>, ContinueError> {
-        self.require_between(source, &entry, target)?;
-        let at = entry.point();
-        let name = format!("{}.from.{}", source.name(), at.inst());
-        let made = target.rest(&name, source, entry)?;
-        let origins = target.origins_of(&made.origins, made.function.inst_bound());
-        let signature = made.function.signature().clone();
-        let function = improve(made.function);
-        if *function.signature() != signature {
-            let what = "`improve` changed the parameters or results".to_owned();
-            return Err(ContinueError::NotBuilt { function: source.name().to_owned(), what });
-        }
-        if target.instrumented.is_some() {
-            exits_fit(&function, &target.function, &target.points)
-                .map_err(ContinueError::Compile)?;
-        }
-        let instructions = function.inst_count();
-        let code = self
-            .compile(Request {
-                module: &target.module,
-                func: target.func,
-                function: &function,
-                kind: CodeKind::Resumed,
-                cells: Arc::clone(&target.cells),
-                origins: Some(origins),
-            })
-            .map_err(ContinueError::Compile)?;
-        Ok(Arc::new(Continuation {
-            code: Arc::new(code),
-            source: VersionKey::of(source),
-            at,
-            requires: entry.entry().requires.clone(),
-            target: Arc::clone(target),
-            instructions,
-        }))
-    }
-}
-
-/// Checks that each exit still hands over as many values as its point lists, with the same types.
-/// The check cannot tell whether they are the right values.
-fn exits_fit(
-    improved: &Function,
-    version: &Function,
-    points: &[PointSpec],
-) -> Result<(), CompileError> {
-    for data in improved.all_insts().map(|inst| improved.inst(inst)) {
-        let (Opcode::OsrExit, Imm::Exit(point)) = (data.opcode, data.imm) else { continue };
-        let number = point.as_u32() as usize;
-        let types = data.args.iter().map(|arg| improved.value_type(*arg));
-        let fits = points.get(number).is_some_and(|spec| {
-            types.eq(spec.values.iter().map(|value| version.value_type(*value)))
-        });
-        if !fits {
-            let what = format!("`improve` changed the values of OSR point {number}");
-            return Err(CompileError::Point { function: version.name().to_owned(), what });
-        }
-    }
-    Ok(())
 }
 
 /// Whether the text of the function contains OSR points.
@@ -436,7 +363,7 @@ pub(crate) fn listed(origins: &Origins, bound: usize) -> Box<[Option<Inst>]> {
 fn cell(condition: Condition) -> Cell {
     match condition {
         Condition::Countdown(visits) => Cell::new(Trigger::Countdown, visits),
-        Condition::Flag | Condition::Guard { .. } | Condition::Always => {
+        Condition::Flag | Condition::Guard { .. } | Condition::Always | Condition::Failing => {
             Cell::new(Trigger::Armed, 0)
         }
     }

@@ -7,7 +7,7 @@
 
 use crate::facts::Facts;
 use fixedbitset::FixedBitSet;
-use ir::{Block, Function, Imm, Inst, Opcode, Point};
+use ir::{Block, Function, Inst, Opcode, Point};
 use std::collections::BTreeMap;
 use transition::Side;
 
@@ -59,7 +59,7 @@ impl LoneAssumptions {
 /// Whether the log shows that the operand of an assumption has the bits assumed.
 fn is_proved(f: &Function, side: Side, facts: &Facts, inst: Inst) -> bool {
     let data = f.inst(inst);
-    let (Imm::Assumed(bits, _), [operand, ..]) = (data.imm, &data.args[..]) else { return false };
-    let of_log = || facts.constant(*operand, side).map(|(_, bits)| bits);
-    f.constant(*operand).or_else(of_log) == Some(bits)
+    let Some((operand, bits)) = data.assumed() else { return false };
+    let of_log = || facts.constant(operand, side).map(|(_, bits)| bits);
+    f.constant(operand).or_else(of_log) == Some(bits)
 }

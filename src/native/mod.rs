@@ -4,14 +4,17 @@
 //! interpreter. It optimizes and compiles functions that are called often and functions with a hot
 //! loop; a run enters such a loop in the middle.
 
+mod speculating;
 mod tiered;
 
+pub use speculating::{MAX_FAILURES, MAX_VERSIONS};
 pub use tiered::Tiered;
 
 use crate::driver::{GivenUp, Step};
+use crate::speculate::{Assumption, Speculative};
 use interp::{Host, Outcome};
 use ir::{Func, Function};
-use jit::{RunError, Tier, Tiering, Vm};
+use jit::{FailedPoint, RunError, Tier, Tiering, Vm};
 use std::sync::Arc;
 use transition::VersionKey;
 
@@ -55,6 +58,21 @@ pub trait Observer {
         let _ = (func, rewrites);
     }
 
+    /// A version of a function that assumes was made.
+    fn speculated(&mut self, func: Func, made: &Speculative) {
+        let _ = (func, made);
+    }
+
+    /// An assumption has failed.
+    fn failed(&mut self, at: FailedPoint<'_>) {
+        let _ = at;
+    }
+
+    /// An assumption has failed too often. Later versions of the function do without it.
+    fn abandoned(&mut self, func: Func, assumption: &Assumption) {
+        let _ = (func, assumption);
+    }
+
     /// Compiling the piece of code has ended.
     fn compiled(&mut self, made: Compiled);
 }
@@ -84,14 +102,23 @@ impl<O: Observer> Eager<O> {
     }
 }
 
-/// Compiles a version without OSR points and makes calls run it.
+/// Which calls run a version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Calls {
+    /// Those of its function.
+    Run,
+    /// None: only transitions lead into the version.
+    Pass,
+}
+
+/// Compiles a version without OSR points.
 ///
 /// # Errors
 /// If the version cannot be compiled or linked.
 fn install(
     tier: &mut Tier<'_>,
     func: Func,
-    function: &Function,
+    (function, calls): (&Function, Calls),
     observer: &mut impl Observer,
 ) -> Result<Arc<jit::Version>, RunError> {
     observer.begin();
@@ -105,7 +132,11 @@ fn install(
         instructions,
         bytes,
     });
-    tier.install(&version, Vec::new()).map_err(RunError::Link)?;
+    match calls {
+        Calls::Run => tier.install(&version, Vec::new()),
+        Calls::Pass => tier.adopt(&version, Vec::new()),
+    }
+    .map_err(RunError::Link)?;
     Ok(version)
 }
 
@@ -113,7 +144,7 @@ impl<O: Observer> Tiering for Eager<O> {
     fn called(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
         let module = Arc::clone(tier.module());
         let Some(body) = module.body(func) else { return Ok(()) };
-        install(tier, func, body, &mut self.observer).map(|_| ())
+        install(tier, func, (body, Calls::Run), &mut self.observer).map(|_| ())
     }
 }
 

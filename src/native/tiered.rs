@@ -1,13 +1,15 @@
 //! A tiering policy: a run starts in the interpreter and enters native code where it is hot.
 
-use super::{Compiled, CompiledKind, Observer, install};
+use super::speculating::Speculations;
+use super::{Calls, Compiled, CompiledKind, Observer, install};
 use crate::driver::{
     self, Derived, Recipe, Retry, SecuredPoint, Step, Vigilance, certify_at, derive,
     derive_certified_at,
 };
-use check::Checked;
+use crate::speculate::Assumption;
+use check::{Checked, CheckedEntry};
 use ir::{Func, Function, Module, Point};
-use jit::{Continuation, HotLoop, RunError, Tier, Tiering, Version};
+use jit::{Continuation, FailedPoint, HotLoop, Next, RunError, Tier, Tiering, Version};
 use osr::{Level, VersionPair};
 use passes::Pipeline;
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,16 +96,26 @@ pub struct Tiered<O> {
     pipeline: Pipeline,
     observer: O,
     optimized: BTreeMap<Func, OptimizedVersion>,
+    speculations: Speculations,
 }
 
 impl<O: Observer> Tiered<O> {
     /// Creates the policy. A function is hot after `threshold` calls (at least 1), a loop after as
     /// many visits of its header. `pipeline` optimizes hot functions.
     pub fn new(threshold: u32, pipeline: Pipeline, observer: O) -> Tiered<O> {
-        Tiered { threshold: threshold.max(1), pipeline, observer, optimized: BTreeMap::new() }
+        let (threshold, optimized) = (threshold.max(1), BTreeMap::new());
+        let speculations = Speculations::default();
+        Tiered { threshold, pipeline, observer, optimized, speculations }
     }
 
-    /// Optimizes and compiles a function, once.
+    /// Makes the first versions of these functions assume, as the list says for each. An assumption
+    /// that fails [`super::MAX_FAILURES`] times is given up; the last of [`super::MAX_VERSIONS`]
+    /// versions assumes nothing. Assumptions that do not fit the function are left out.
+    pub fn speculating(self, assume: BTreeMap<Func, Vec<Assumption>>) -> Tiered<O> {
+        Tiered { speculations: Speculations::new(assume), ..self }
+    }
+
+    /// Optimizes and compiles a function, once. `calls` says whether its calls run the version.
     ///
     /// # Errors
     /// If the version cannot be compiled or linked.
@@ -111,7 +123,7 @@ impl<O: Observer> Tiered<O> {
         &mut self,
         tier: &mut Tier<'_>,
         func: Func,
-        base: &Function,
+        (base, calls): (&Function, Calls),
     ) -> Result<(), RunError> {
         if !self.optimized.contains_key(&func) {
             let module = Arc::clone(tier.module());
@@ -124,10 +136,37 @@ impl<O: Observer> Tiered<O> {
                 Vigilance::Off,
                 &mut Steps(&mut self.observer),
             );
-            let version = install(tier, func, &derived.function, &mut self.observer)?;
+            let code = (&derived.function, calls);
+            let version = install(tier, func, code, &mut self.observer)?;
             self.optimized.insert(func, OptimizedVersion::new(derived, version));
+        } else if calls == Calls::Run {
+            let version = &self.optimized[&func].version;
+            tier.install(version, Vec::new()).map_err(RunError::Link)?;
         }
         Ok(())
+    }
+
+    /// The continuation of a loop of the base in the version that assumes, if an entry leads there:
+    /// none lands behind an assumption.
+    ///
+    /// # Errors
+    /// If code cannot be compiled or linked.
+    fn enter_speculative(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: HotLoop,
+        base: &Function,
+    ) -> Result<Option<Arc<Continuation>>, RunError> {
+        let Tiered { speculations, pipeline, observer, .. } = self;
+        let one = speculations.version(tier, at.func, pipeline, observer)?;
+        let entry = one.and_then(|one| Some((one.made.forward.checked_entry(at.at)?, one)));
+        let Some((entry, one)) = entry else { return Ok(None) };
+        continuation(tier, base, (entry, &one.version), observer).map(Some)
+    }
+
+    /// The calls that run the version of a function without assumptions.
+    fn calls(&self, func: Func) -> Calls {
+        if self.speculations.assumes(func) { Calls::Pass } else { Calls::Run }
     }
 
     /// Looks for a version with an entry at a point whose entry the checker has dropped, once for
@@ -157,7 +196,8 @@ impl<O: Observer> Tiered<O> {
         };
         let SecuredPoint { derived, made, given_up } = secured;
         self.observer.given_up(at.func, &given_up);
-        let version = install(tier, at.func, &derived.function, &mut self.observer)?;
+        let code = (&derived.function, self.calls(at.func));
+        let version = install(tier, at.func, code, &mut self.observer)?;
         let better = OptimizedVersion::new(derived, version);
         let better = OptimizedVersion { is_entered: true, is_retried: true, ..better };
         self.optimized.insert(at.func, better);
@@ -172,10 +212,12 @@ impl<O: Observer> Tiering for Tiered<O> {
 
     fn called(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
         let module = Arc::clone(tier.module());
-        match module.body(func) {
-            Some(base) => self.optimize(tier, func, base),
-            None => Ok(()),
+        let Some(base) = module.body(func) else { return Ok(()) };
+        let Tiered { speculations, pipeline, observer, .. } = self;
+        if speculations.version(tier, func, pipeline, observer)?.is_none() {
+            self.optimize(tier, func, (base, Calls::Run))?;
         }
+        Ok(())
     }
 
     fn hot(
@@ -185,7 +227,11 @@ impl<O: Observer> Tiering for Tiered<O> {
     ) -> Result<Option<Arc<Continuation>>, RunError> {
         let module = Arc::clone(tier.module());
         let Some(base) = module.body(at.func) else { return Ok(None) };
-        self.optimize(tier, at.func, base)?;
+        if let Some(made) = self.enter_speculative(tier, at, base)? {
+            return Ok(Some(made));
+        }
+        let calls = self.calls(at.func);
+        self.optimize(tier, at.func, (base, calls))?;
         let optimized = self.optimized.get_mut(&at.func).expect("it was put there");
         let mut entries = optimized.entries(&module, base, at.at, &mut Steps(&mut self.observer));
         if let Some(won) = self.retry(tier, at, base)? {
@@ -195,16 +241,40 @@ impl<O: Observer> Tiering for Tiered<O> {
         // function runs native code.
         let Some(entry) = entries.checked_entry(at.at) else { return Ok(None) };
         let version = Arc::clone(&self.optimized[&at.func].version);
-        self.observer.begin();
-        let made = tier.engine().continuation(base, entry, &version);
-        let made = made.map_err(RunError::Continue)?;
-        self.observer.compiled(Compiled {
-            func: at.func,
-            version: version.key(),
-            kind: CompiledKind::Continuation,
-            instructions: made.instructions(),
-            bytes: made.code_size(),
-        });
-        Ok(Some(made))
+        continuation(tier, base, (entry, &version), &mut self.observer).map(Some)
     }
+
+    fn failed(&mut self, tier: &mut Tier<'_>, at: FailedPoint<'_>) -> Result<Next, RunError> {
+        let Tiered { speculations, pipeline, observer, .. } = self;
+        observer.failed(at);
+        if speculations.failed(tier, at, pipeline, observer)? {
+            let (module, func) = (Arc::clone(tier.module()), at.version.func());
+            if let Some(base) = module.body(func) {
+                self.optimize(tier, func, (base, Calls::Run))?;
+            }
+        }
+        Ok(Next::Linked)
+    }
+}
+
+/// Compiles the continuation of an entry.
+///
+/// # Errors
+/// If it cannot be compiled.
+fn continuation(
+    tier: &Tier<'_>,
+    base: &Function,
+    (entry, version): (CheckedEntry<'_>, &Arc<Version>),
+    observer: &mut impl Observer,
+) -> Result<Arc<Continuation>, RunError> {
+    observer.begin();
+    let made = tier.engine().continuation(base, entry, version).map_err(RunError::Continue)?;
+    observer.compiled(Compiled {
+        func: version.func(),
+        version: version.key(),
+        kind: CompiledKind::Continuation,
+        instructions: made.instructions(),
+        bytes: made.code_size(),
+    });
+    Ok(made)
 }

@@ -79,9 +79,10 @@ impl Attempt {
     /// the version before the earlier one, and leaves that, too. `None` without values.
     pub(super) fn repeated(&self, inst: Inst, values: &[Value]) -> Option<Kept> {
         let data = self.tree.function(self.from).inst(inst);
-        let Imm::Assumed(bits, reason) = data.imm else { return None };
+        let (value, bits) = data.assumed()?;
+        let Imm::Assumed(_, reason) = data.imm else { return None };
         let (expected, at) = (Expected::Is(bits), Point::before(inst));
-        let assumption = Assumption { at, value: *data.args.first()?, expected, reason };
+        let assumption = Assumption { at, value, expected, reason };
         let pins: Vec<Value> = values.iter().copied().take(MAX_PINS).collect();
         (!pins.is_empty()).then_some(Kept { assumption, pins })
     }

@@ -1,9 +1,9 @@
 //! Mistakes of an embedder, which the interface reports or rejects before native code runs.
 
 use super::support::{Calls, Pair, SUM, engine, head, invoke, module, sum, vm};
-use osier::check::{Checked, Unproved};
+use osier::check::Checked;
 use osier::interp::{HostError, NoHost, Outcome};
-use osier::ir::{Func, Function, FunctionBuilder, Opcode, Point, Signature, Type};
+use osier::ir::{Func, Opcode, Point, Type};
 use osier::jit::{
     Action, Bounds, CompileError, Condition, Config, Continuation, ContinueError, DeoptFrame,
     Handler, HandlerEnd, HotLoop, LinkError, PointSpec, RunError, Slot, SlotLayout, Tier, Tiering,
@@ -58,63 +58,6 @@ fn an_imported_function_has_no_versions() {
         matches!(&made, Err(CompileError::Invalid { what, .. }) if what.contains("imported")),
         "{made:?}"
     );
-}
-
-/// A function that returns zeros.
-fn zeros(params: &[Type], results: &[Type]) -> Function {
-    let mut builder = FunctionBuilder::new("zeros", Signature::new(params, results));
-    let entry = builder.create_block();
-    params.iter().for_each(|ty| _ = builder.append_param(entry, *ty));
-    builder.switch_to(entry);
-    let values: Vec<_> = results.iter().map(|ty| builder.constant(*ty, 0)).collect();
-    builder.ret(&values);
-    builder.finish().expect("well-formed")
-}
-
-#[test]
-fn improving_a_continuation_keeps_its_parameters() {
-    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
-    let target = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
-    let entry = pair.loop_entry();
-    let fewer = |code: Function| zeros(&code.signature().params[1..], &code.signature().results);
-    let made = engine.continuation_with(&pair.base, entry, &target, fewer, Unproved::claim());
-    assert!(
-        matches!(&made, Err(ContinueError::NotBuilt { what, .. }) if what.contains("parameters")),
-        "{made:?}"
-    );
-}
-
-#[test]
-fn improving_a_version_keeps_the_values_of_its_points() {
-    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
-    let at = head(&pair.base);
-    let point = |values| PointSpec { at, condition: Condition::Flag, values };
-    let required = pair.forward.entry(at).expect("an entry").requires.clone();
-    let less = osier::resume::instrument(&pair.base, &[point(required[1..].to_vec())])
-        .expect("it is there")
-        .function;
-    let points = [point(required)];
-    let claim = Unproved::claim();
-    let made = engine.version_with(&pair.module, pair.func, &pair.base, &points, |_| less, claim);
-    assert!(
-        matches!(&made, Err(CompileError::Point { what, .. }) if what.contains("point 0")),
-        "{made:?}"
-    );
-}
-
-#[test]
-fn improving_a_continuation_keeps_the_values_of_its_points() {
-    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
-    let target = pair.at_head(&engine, true, Condition::Flag);
-    let entry = pair.loop_entry();
-    let spoil = |code: Function| {
-        let other = zeros(&code.signature().params, &code.signature().results);
-        let first = Point::before(other.first_inst(other.entry()));
-        let nothing = PointSpec { at: first, condition: Condition::Always, values: vec![] };
-        osier::resume::instrument(&other, &[nothing]).expect("it is there").function
-    };
-    let made = engine.continuation_with(&pair.base, entry, &target, spoil, Unproved::claim());
-    assert!(matches!(&made, Err(ContinueError::Compile(CompileError::Point { .. }))), "{made:?}");
 }
 
 /// A policy that answers every hot loop with the same continuation.

@@ -7,6 +7,7 @@ mod extended;
 mod lifetime;
 mod misuse;
 mod refused;
+mod speculating;
 mod support;
 mod threads;
 mod transitions;

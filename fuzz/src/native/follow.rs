@@ -467,6 +467,7 @@ impl Following {
         let condition = match spec.condition {
             Condition::Flag => "flag".to_owned(),
             Condition::Always => "always".to_owned(),
+            Condition::Failing => "when it fails".to_owned(),
             Condition::Countdown(visits) => format!("visit {visits}"),
             Condition::Guard { value, when } => format!("{value} {when:?}"),
         };

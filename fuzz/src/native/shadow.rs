@@ -92,6 +92,11 @@ impl ShadowWatcher<'_> {
         match half.points[point].condition {
             Condition::Flag => half.armed[point],
             Condition::Always => true,
+            Condition::Failing => {
+                let inst = half.points[point].at.inst();
+                let assumed = half.function.inst(inst).assumed();
+                assumed.is_some_and(|(value, bits)| view.value(value) != bits)
+            }
             Condition::Guard { value, when } => (view.value(value) == 0) == (when == Truth::Zero),
             Condition::Countdown(most) => {
                 let counts = self.visits.entry(view.activation()).or_default();

@@ -6,10 +6,11 @@ use super::interpret::{self, NestedEnd};
 use super::link::{Action, PointLink};
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
-use super::tiering::OpenPoint;
+use super::tiering::{FailedPoint, Next, OpenPoint};
 use crate::version::{Continuation, Version};
 use check::Checked;
 use ir::Value;
+use resume::Condition;
 use std::sync::Arc;
 use transition::mapping::Mapping;
 
@@ -20,8 +21,20 @@ pub(super) fn leave(access: &mut RunAccess<'_>, cell: usize) -> Result<u64, RunS
     let Some(link) = state.table.link(cell) else {
         return Err(RunStop::Failed(RunError::Released));
     };
-    let (version, number, action) = (Arc::clone(&link.version), link.number, link.action.clone());
+    let (version, number, mut action) =
+        (Arc::clone(&link.version), link.number, link.action.clone());
     let values = handed_over(link, &state.view.buffer);
+    if version.points[number].condition == Condition::Failing {
+        let at = FailedPoint { version: &version, number, count: state.fired(&version, number) };
+        if let Next::Enter(continuation) = state.ask(|tiering, tier| tiering.failed(tier, at))? {
+            return state.enter((&version, number), &continuation, &values);
+        }
+        // The policy may have changed the action, or have released the version, which then leaves
+        // as it would have (`a_policy_may_release_the_version_that_fails`).
+        if let Some(link) = state.table.link(cell) {
+            action = link.action.clone();
+        }
+    }
     match action {
         Action::Continue(continuation) => Ok(state.table.keep(&continuation.code).addr() as u64),
         Action::Ask => state.open(&version, number, &values),
@@ -79,6 +92,12 @@ pub(super) fn reader<'a>(
 }
 
 impl VmState {
+    /// How often a point has fired.
+    fn fired(&mut self, version: &Version, number: usize) -> u64 {
+        self.counts.note_fired(&self.table, version, number);
+        self.counts.of_point(version, number)
+    }
+
     /// Puts results into the buffer. Returns the address of the stub that returns them.
     fn give_back(&mut self, version: &Version, results: &[u64]) -> u64 {
         self.view.fill_buffer(results);
@@ -86,8 +105,7 @@ impl VmState {
         self.table.keep(&stubs.back).addr() as u64
     }
 
-    /// Asks for a continuation from an open point. Stores its inputs to the buffer, and returns its
-    /// address.
+    /// Asks for a continuation from an open point, and enters it.
     fn open(
         &mut self,
         version: &Arc<Version>,
@@ -96,7 +114,17 @@ impl VmState {
     ) -> Result<u64, RunStop> {
         let continuation =
             self.ask(|tiering, tier| tiering.open(tier, OpenPoint { version, number, values }))?;
-        self.enterable(version, number, &continuation)?;
+        self.enter((version, number), &continuation, values)
+    }
+
+    /// Stores the inputs of a continuation of a point to the buffer, and returns its address.
+    fn enter(
+        &mut self,
+        (version, number): (&Arc<Version>, usize),
+        continuation: &Arc<Continuation>,
+        values: &[u64],
+    ) -> Result<u64, RunStop> {
+        self.enterable(version, number, continuation)?;
         let read = reader(version, number, values);
         let taken: Vec<u64> = continuation.requires.iter().map(|value| read(*value)).collect();
         self.view.fill_buffer(&taken);

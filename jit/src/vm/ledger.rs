@@ -83,6 +83,14 @@ impl TransitionCounts {
         counted.map(|(made, count)| Transition { count: *count, ..made.clone() }).collect()
     }
 
+    /// The transitions of a point that were moved here. Cost: logarithmic in the list.
+    pub(super) fn of_point(&self, version: &Version, number: usize) -> u64 {
+        let (func, at, from) = (version.func, version.points[number].at.inst(), version.key);
+        let first = Transition { func, at, from, to: None, kind: TransitionKind::Up, count: 0 };
+        let of_point = |made: &Transition| (made.func, made.at, made.from) == (func, at, from);
+        self.counts.range(first..).take_while(|(made, _)| of_point(made)).map(|(_, n)| n).sum()
+    }
+
     /// Adds the count of a transition to the count of its kind.
     fn count(&mut self, made: Transition) {
         let key = Transition { count: 0, ..made };

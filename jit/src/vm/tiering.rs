@@ -45,6 +45,26 @@ impl OpenPoint<'_> {
     }
 }
 
+/// An assumption of native code that has failed: the point before it has fired.
+#[derive(Clone, Copy, Debug)]
+pub struct FailedPoint<'a> {
+    /// The version that the run leaves.
+    pub version: &'a Arc<Version>,
+    /// The number of the point.
+    pub number: usize,
+    /// How often the point has fired in this machine, this time included.
+    pub count: u64,
+}
+
+/// How a run goes on after an assumption has failed.
+#[derive(Clone, Debug)]
+pub enum Next {
+    /// By the action that the point has.
+    Linked,
+    /// In this continuation, of the point.
+    Enter(Arc<Continuation>),
+}
+
 /// The policy that decides which code exists. A run asks it, and compiles nothing by itself. The
 /// defaults of `called` and `hot` keep the run in the interpreter; that of `open` ends the run.
 pub trait Tiering {
@@ -75,6 +95,17 @@ pub trait Tiering {
         _at: HotLoop,
     ) -> Result<Option<Arc<Continuation>>, RunError> {
         Ok(None)
+    }
+
+    /// Called when an assumption of native code fails, unless native code itself knows the way on
+    /// ([`Action::Continue`]). The policy may change the code for later calls, such as to install a
+    /// version without the assumption. Without such a change, an assumption that always fails costs
+    /// an exit at each visit.
+    ///
+    /// # Errors
+    /// If the run is to end.
+    fn failed(&mut self, _tier: &mut Tier<'_>, _at: FailedPoint<'_>) -> Result<Next, RunError> {
+        Ok(Next::Linked)
     }
 
     /// Called when an open OSR point fires. Returns the continuation in which the run continues.

@@ -3,4 +3,5 @@
 #[path = "../../../osr/tests/common/mod.rs"]
 mod common;
 mod continuation;
+mod failing;
 mod instrument;

@@ -4,6 +4,8 @@
 //! point and a branch. The branch leads to a side exit, which only hands over the values of the
 //! point, or to the rest of the block. A run that takes no side exit behaves as in the version.
 
+mod failing;
+
 use crate::copy::{Origins, spec};
 use cranelift_entity::EntityRef;
 use cranelift_entity::packed_option::PackedOption;
@@ -43,6 +45,9 @@ pub enum Condition {
     },
     /// At every visit of the point.
     Always,
+    /// When the assumption fails that the point stands before. The test of the point takes the
+    /// place of the assumption: behind it, the result is the constant.
+    Failing,
 }
 
 /// A point to add to a version.
@@ -62,6 +67,24 @@ impl PointSpec {
     /// the version. `None` when it has no entry there.
     pub fn of_entry(mapping: &Mapping, at: Point, condition: Condition) -> Option<PointSpec> {
         Some(PointSpec { at, condition, values: mapping.entry(at)?.requires.clone() })
+    }
+
+    /// Points before all assumptions of a version that a run may reach, each handing over the values
+    /// that the exit requires: the entry of the mapping that `exits` names for the instruction.
+    /// Cost: linear in the version.
+    ///
+    /// # Errors
+    /// The first assumption without such an entry.
+    pub fn of_assumptions<'m>(
+        version: &Function,
+        mut exits: impl FnMut(Inst) -> Option<&'m Mapping>,
+    ) -> Result<Vec<PointSpec>, Inst> {
+        let cfg = Cfg::new(version);
+        let all = cfg.rpo().iter().flat_map(|block| version.block_insts(*block));
+        let assumptions = all.filter(|inst| version.inst(*inst).opcode == Opcode::Assume);
+        let mut point =
+            |inst: Inst| PointSpec::of_entry(exits(inst)?, Point::before(inst), Condition::Failing);
+        assumptions.map(|inst| point(inst).ok_or(inst)).collect()
     }
 
     /// A point that hands over all live values and the arguments of the function, for use where the
@@ -171,6 +194,20 @@ pub enum InstrumentError {
         /// Its type.
         ty: Type,
     },
+    /// A point that fires when an assumption fails stands before another instruction.
+    NotAnAssumption {
+        /// The index of the point.
+        point: usize,
+        /// The instruction.
+        inst: Inst,
+    },
+    /// An assumption is about a reference that is not null. No operation compares references.
+    NotComparable {
+        /// The index of the point.
+        point: usize,
+        /// The value.
+        value: Value,
+    },
 }
 
 impl fmt::Display for InstrumentError {
@@ -184,6 +221,12 @@ impl fmt::Display for InstrumentError {
             }
             InstrumentError::NotAnInteger { point, value, ty } => {
                 write!(f, "point {point}: the guard {value} is {ty}, not an integer")
+            }
+            InstrumentError::NotAnAssumption { point, inst } => {
+                write!(f, "point {point}: {inst} is no assumption that could fail")
+            }
+            InstrumentError::NotComparable { point, value } => {
+                write!(f, "point {point}: the reference {value} can only be compared with null")
             }
         }
     }
@@ -235,6 +278,10 @@ fn check(version: &Function, cfg: &Cfg, points: &[PointSpec]) -> Result<(), Inst
         let guard = match spec.condition {
             Condition::Guard { value, .. } => Some(value),
             Condition::Flag | Condition::Countdown(_) | Condition::Always => None,
+            Condition::Failing => {
+                failing::check(version, point, inst)?;
+                None
+            }
         };
         let is_reached = cfg.is_reachable(version.inst_block(inst));
         for &value in spec.values.iter().chain(&guard) {
@@ -358,6 +405,10 @@ impl<'v> Copier<'v> {
                 }
                 point = self.next[point as usize];
             }
+            if self.points_at(inst).any(|point| point.condition == Condition::Failing) {
+                self.assumed(inst);
+                continue;
+            }
             let (blocks, values) = (&self.blocks, &self.values);
             let value =
                 |v: Value| values[v.index()].expect("definitions come first in reverse postorder");
@@ -375,10 +426,17 @@ impl<'v> Copier<'v> {
         }
     }
 
+    /// The points before an instruction.
+    fn points_at(&self, inst: Inst) -> impl Iterator<Item = &'v PointSpec> + '_ {
+        let first = Some(self.first[inst.index()]).filter(|point| *point != NONE);
+        let next = |point: &u32| Some(self.next[*point as usize]).filter(|point| *point != NONE);
+        std::iter::successors(first, next).map(|point| &self.points[point as usize])
+    }
+
     /// Emits the test of a point and its side exit. Returns whether the code behind the point is
     /// left out.
     fn ask(&mut self, point: usize) -> bool {
-        let spec = &self.points[point];
+        let spec: &PointSpec = &self.points[point];
         let exit = self.builder.create_block();
         let leave = Target::new(exit, &[]);
         let number = Imm::Exit(OsrPoint::new(point));
@@ -393,6 +451,9 @@ impl<'v> Copier<'v> {
                     &[],
                 ));
                 self.builder.br_if(fire, leave, stay);
+            }
+            (Condition::Failing, Some(stay)) => {
+                self.test(self.points[point].at.inst(), leave, stay);
             }
             (Condition::Guard { value, when }, Some(stay)) => {
                 let value = self.values[value.index()].expect("a guard is available");

@@ -1,0 +1,116 @@
+//! A tiering policy that speculates: assumptions that hold, fail, and fail again and again.
+
+use super::support::{engine, module};
+use osier::interp::{Limits, NoHost, Options};
+use osier::ir::{Func, Point};
+use osier::jit::{Config, FailedPoint, Vm};
+use osier::native::{self, Compiled, MAX_FAILURES, MAX_VERSIONS, Tiered};
+use osier::passes::Pipeline;
+use osier::speculate::{Assumption, Expected, Speculative};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+const SCALE: &str = "
+func @scale(%x: i32, %k: i32, %m: i32) -> i32 {
+entry:
+  %a = mul.i32 %x, %k
+  %b = mul.i32 %a, %m
+  %c = add.i32 %b, %k
+  return %c
+}";
+
+fn scale(x: u64, k: u64, m: u64) -> u64 {
+    x * k * m + k
+}
+
+#[derive(Default)]
+struct Seen {
+    made: Vec<usize>,
+    failed: Vec<u64>,
+    abandoned: usize,
+}
+
+struct Watch(Arc<Mutex<Seen>>);
+
+impl native::Observer for Watch {
+    fn step(&mut self, _: Option<osier::driver::Step>) {}
+
+    fn begin(&mut self) {}
+
+    fn compiled(&mut self, _: Compiled) {}
+
+    fn speculated(&mut self, _: Func, made: &Speculative) {
+        self.0.lock().expect("no panic").made.push(made.exits.len());
+    }
+
+    fn failed(&mut self, at: FailedPoint<'_>) {
+        self.0.lock().expect("no panic").failed.push(at.count);
+    }
+
+    fn abandoned(&mut self, _: Func, _: &Assumption) {
+        self.0.lock().expect("no panic").abandoned += 1;
+    }
+}
+
+/// Calls the function with these arguments under a policy that assumes `%k` to be 3 and `%m` to be
+/// 5, and checks the results.
+fn run(calls: impl Iterator<Item = [u64; 3]>) -> (Arc<Mutex<Seen>>, Vm) {
+    let module = module(SCALE);
+    let func = module.func_named("scale").expect("it is there");
+    let base = module.body(func).expect("it has a body");
+    let at = Point::before(base.first_inst(base.entry()));
+    let assume = [(1, 3), (2, 5)].map(|(index, bits)| Assumption {
+        at,
+        value: base.arguments()[index],
+        expected: Expected::Is(bits),
+        reason: index as u32,
+    });
+    let engine = engine(Config::default());
+    let options = Options::default();
+    let mut vm = Vm::new(&engine, &module, Limits::default(), options).expect("it is instantiated");
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let policy = Tiered::new(2, Pipeline::default(), Watch(Arc::clone(&seen)));
+    vm.set_tiering(Box::new(policy.speculating(BTreeMap::from([(func, assume.to_vec())]))));
+    for [x, k, m] in calls {
+        let outcome = vm.invoke(func, &[x, k, m], &mut NoHost).expect("the run ends");
+        assert_eq!(outcome.returned(), Some([scale(x, k, m)].as_slice()), "{x} {k} {m}");
+    }
+    (seen, vm)
+}
+
+#[test]
+fn assumptions_that_hold_never_leave() {
+    let (seen, _) = run((0..100).map(|x| [x, 3, 5]));
+    let seen = seen.lock().expect("no panic");
+    assert_eq!((&seen.made[..], &seen.failed[..], seen.abandoned), (&[2][..], &[][..], 0));
+}
+
+#[test]
+fn a_failed_assumption_goes_on_in_the_interpreter() {
+    let (seen, mut vm) = run((0..100).map(|x| [x, 3, if x % 10 == 9 { 6 } else { 5 }]));
+    let seen = seen.lock().expect("no panic");
+    assert_eq!((&seen.made[..], seen.abandoned), (&[2][..], 0));
+    assert_eq!(seen.failed, (1..=seen.failed.len() as u64).collect::<Vec<_>>(), "counts rise");
+    assert_eq!(seen.failed.len(), 10);
+    let made = vm.transitions();
+    assert_eq!(made.iter().map(|made| made.count).sum::<u64>(), 10);
+}
+
+/// A storm of exits ends: the assumption is given up, the other stays.
+#[test]
+fn an_assumption_that_always_fails_is_given_up() {
+    let (seen, _) = run((0..1000).map(|x| [x, 3, 6]));
+    let seen = seen.lock().expect("no panic");
+    assert_eq!((&seen.made[..], seen.abandoned), (&[2, 1][..], 1));
+    assert_eq!(seen.failed.len() as u64, MAX_FAILURES);
+}
+
+/// When all fail, the last version assumes nothing.
+#[test]
+fn the_last_version_assumes_nothing() {
+    let (seen, _) = run((0..1000).map(|x| [x, 4, 6]));
+    let seen = seen.lock().expect("no panic");
+    assert_eq!((&seen.made[..], seen.abandoned), (&[2, 1][..], 2));
+    assert_eq!(seen.failed.len() as u64, 2 * MAX_FAILURES);
+    assert!(seen.made.len() <= MAX_VERSIONS);
+}
