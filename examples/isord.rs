@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 const PROGRAM: &[u8] = br#"
 memory @mem 4
-table @comparators 2
+table @comparators 2 fixed
 elem @comparators 0 [@up, @down]
 func @up(%a: i32, %b: i32) -> i32 {
 entry:

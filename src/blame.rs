@@ -118,6 +118,7 @@ fn mentions_inst(kind: &ActionKind, inst: Inst) -> bool {
         | ActionKind::Sink { inst: i, .. }
         | ActionKind::ReplaceOperand { inst: i, .. }
         | ActionKind::FoldBranch { inst: i, .. }
+        | ActionKind::ResolveCall { inst: i, .. }
         | ActionKind::MergeBlocks { jump: i, .. } => *i == inst,
         ActionKind::SplitEdge { edge, jump, .. } => edge.inst == inst || *jump == inst,
         ActionKind::JoinEdges { edges, jump, .. } => {
@@ -146,6 +147,7 @@ fn mentions_value(kind: &ActionKind, value: Value) -> bool {
         | ActionKind::Hoist { .. }
         | ActionKind::Sink { .. }
         | ActionKind::FoldBranch { .. }
+        | ActionKind::ResolveCall { .. }
         | ActionKind::SplitEdge { .. }
         | ActionKind::Redirect { .. }
         | ActionKind::MergeBlocks { .. }

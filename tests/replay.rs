@@ -89,6 +89,7 @@ fn an_edited_action_is_noticed() {
                 }
             }
             ActionKind::FoldBranch { keep, .. } => *keep += 1,
+            ActionKind::ResolveCall { inst, .. } => *inst = first,
             ActionKind::RemoveBlockParam { index, .. } | ActionKind::Redirect { index, .. } => {
                 *index += 1
             }

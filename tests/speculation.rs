@@ -118,7 +118,8 @@ fn run(
     (outcome, machine, exits)
 }
 
-/// As [`run`], natively, with the first speculation alone. Returns how often assumptions failed, too.
+/// As [`run`], natively, with the first speculation alone. Returns how often assumptions failed,
+/// too.
 fn run_natively(
     (engine, module): (&Engine, &Arc<Module>),
     (func, made): (Func, &Made),
@@ -245,6 +246,57 @@ fn a_value_never_zero_decides_its_branch() {
     let differs = Assumption { expected: Expected::IsNot(0), ..at(base, "c", "ratio", 0) };
     let error = Made::new(&module, base, &[differs], &pipeline).map(|_| ()).expect_err("refused");
     assert_eq!(error, SpeculateError::NotComparable { assumption: 0, ty: Type::F32 });
+}
+
+/// Calls through a fixed table whose index is assumed become calls of the function there.
+#[test]
+fn an_assumed_index_resolves_the_call() {
+    let text = "
+table @ops 2 fixed
+elem @ops 0 [@inc, @dec]
+func @apply(%x: i32, %op: i32) -> i32 {
+entry:
+  %r = call_indirect @ops (i32) -> i32 [%op](%x)
+  %s = add.i32 %r, %r
+  return %s
+}
+func @inc(%x: i32) -> i32 {
+entry:
+  %one = const.i32 1
+  %y = add.i32 %x, %one
+  return %y
+}
+func @dec(%x: i32) -> i32 {
+entry:
+  %one = const.i32 1
+  %y = sub.i32 %x, %one
+  return %y
+}";
+    let module = parsed(text);
+    let (func, base) = first(&module);
+    let at = Point::before(base.first_inst(base.entry()));
+    let expected = Expected::Is(1);
+    let down = Assumption { at, value: base.arguments()[1], expected, reason: 7 };
+    let made = Made::new(&module, base, &[down], &Pipeline::default()).expect("it is legal");
+    assert_eq!(counts(&made), (1, 0, 0), "{:?}", made.last().dropped);
+    let opcodes: Vec<Opcode> =
+        made.function().all_insts().map(|i| made.function().inst(i).opcode).collect();
+    assert!(opcodes.contains(&Opcode::Call) && !opcodes.contains(&Opcode::CallIndirect));
+    let points = made.function().inst_count();
+    assert_eq!(made.last().backward[&VersionTree::BASE].len(), points, "an exit at every point");
+    let program = Program::new(&module);
+    for (op, exits) in [(1, 0), (0, 1), (2, 1)] {
+        let mut plain = machine(&program);
+        let expected = plain.invoke(func, &[5, op], &mut NoHost, &mut NoObserver);
+        let (outcome, after, taken) = run(&module, &program, (func, &made), (func, &[5, op]));
+        assert_eq!(end(&after, &outcome), end(&plain, &expected), "{op}");
+        assert_eq!(taken, exits, "{op}");
+    }
+    let module = parsed(&text.replace(" fixed", ""));
+    let (_, base) = first(&module);
+    let made = Made::new(&module, base, &[down], &Pipeline::default()).expect("it is legal");
+    let is_call = |i: Inst| made.function().inst(i).opcode == Opcode::Call;
+    assert!(!made.function().all_insts().any(is_call), "code may write the table");
 }
 
 #[test]

@@ -127,8 +127,8 @@ impl InstData {
         }
     }
 
-    /// The operand of an assumption that it is about, and the bits that it expects; `None` for other
-    /// instructions.
+    /// The operand of an assumption that it is about, and the bits that it expects; `None` for
+    /// other instructions.
     pub fn assumed(&self) -> Option<(Value, u64)> {
         match (self.opcode, self.imm, self.args.first()) {
             (Opcode::Assume, Imm::Assumed(bits, _), Some(value)) => Some((*value, bits)),

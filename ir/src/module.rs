@@ -2,9 +2,12 @@
 
 use crate::entity::{Func, Global, Memory, Sig, Table};
 use crate::function::Function;
+use crate::inst::{Imm, InstData};
+use crate::opcode::Opcode;
 use crate::reference;
 use crate::types::{Signature, Type};
 use cranelift_entity::PrimaryMap;
+use std::collections::BTreeSet;
 
 /// Bytes in a page, the unit of memory sizes.
 pub const PAGE_BYTES: u64 = 65536;
@@ -71,12 +74,26 @@ pub struct TableDecl {
     pub max_size: Option<u32>,
     /// The table of the embedder that it refers to, if imported.
     pub import: Option<ImportName>,
+    /// Whether the initial entries never change: no code writes the table, and it is neither
+    /// imported nor exported. It may grow.
+    pub fixed: bool,
 }
 
 impl TableDecl {
     /// A table of function references that the module defines, without a maximum.
     pub fn of_funcs(name: impl Into<String>, size: u32) -> TableDecl {
-        TableDecl { name: name.into(), ty: Type::FuncRef, size, max_size: None, import: None }
+        let (name, ty) = (name.into(), Type::FuncRef);
+        TableDecl { name, ty, size, max_size: None, import: None, fixed: false }
+    }
+}
+
+/// The table whose entries an instruction may write. Growth writes no entry that exists.
+fn written_table(data: &InstData) -> Option<Table> {
+    match (data.opcode, data.imm) {
+        (Opcode::TableSet | Opcode::TableFill, Imm::Table(table))
+        | (Opcode::TableCopy, Imm::Tables(table, _))
+        | (Opcode::TableInit, Imm::TableElem(table, _)) => Some(table),
+        _ => None,
     }
 }
 
@@ -179,6 +196,35 @@ pub struct Module {
 }
 
 impl Module {
+    /// The function at an index of a fixed table, which every call through this index calls. `None`
+    /// if the table is not fixed or the entry is null. Cost: linear in the element segments.
+    pub fn fixed_target(&self, table: Table, index: u64) -> Option<Func> {
+        self.tables.get(table).filter(|decl| decl.fixed && index < u64::from(decl.size))?;
+        // Later segments overwrite earlier ones.
+        let mut segments = self.elements.iter().rev();
+        let bits = segments.find_map(|segment| {
+            let (_, first) = segment.active.filter(|(of, _)| *of == table)?;
+            segment.entries.get(usize::try_from(index.checked_sub(first)?).ok()?).copied()
+        });
+        reference::func(bits?)
+    }
+
+    /// The tables that are imported, exported, or written by an instruction other than growth. The
+    /// others may be declared fixed. Cost: linear in the module.
+    pub fn exposed_tables(&self) -> BTreeSet<Table> {
+        let mut exposed: BTreeSet<Table> = BTreeSet::new();
+        let is_imported = |(table, decl): (Table, &TableDecl)| decl.import.as_ref().map(|_| table);
+        exposed.extend(self.tables.iter().filter_map(is_imported));
+        exposed.extend(self.exports.iter().filter_map(|export| match export.item {
+            External::Table(table) => Some(table),
+            _ => None,
+        }));
+        for body in self.bodies.values().flatten() {
+            exposed.extend(body.all_insts().filter_map(|inst| written_table(body.inst(inst))));
+        }
+        exposed
+    }
+
     /// An empty module.
     pub fn new() -> Module {
         Module::default()

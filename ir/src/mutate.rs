@@ -146,7 +146,7 @@ impl Function {
 
     /// Rewrites the operands and targets of an instruction under its own id. The results must stay
     /// the same.
-    pub(crate) fn rewrite_terminator(&mut self, inst: Inst, rewrite: impl FnOnce(&mut InstData)) {
+    pub(crate) fn rewrite_inst(&mut self, inst: Inst, rewrite: impl FnOnce(&mut InstData)) {
         let mut data = self.inst(inst).clone();
         for value in data.operands() {
             self.remove_user(value, inst);

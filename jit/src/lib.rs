@@ -56,7 +56,7 @@ pub use resume::{Condition, PointSpec};
 pub use sys::Unsupported;
 pub use version::{Continuation, Version};
 pub use vm::{
-    Action, DeoptFrame, FailedPoint, Handler, HandlerEnd, HotLoop, Interrupt, LinkError, Next,
-    OpenPoint, Quiet, RunError, Slot, SlotLayout, Tier, Tiering, Transition, TransitionKind, Vm,
-    VmError,
+    Action, AfterFailure, DeoptFrame, FailedPoint, Handler, HandlerEnd, HotLoop, Interrupt,
+    LinkError, OpenPoint, Quiet, RunError, Slot, SlotLayout, Tier, Tiering, Transition,
+    TransitionKind, Vm, VmError,
 };

@@ -247,9 +247,9 @@ impl Engine {
         }))
     }
 
-    /// Compiles a version that makes assumptions, with a point before each that fires when it fails.
-    /// `exits` names the mapping whose entry the run takes there, for each assumption that a run may
-    /// reach. The points have the order of the assumptions in reverse postorder. Cost: as
+    /// Compiles a version that makes assumptions, with a point before each that fires when it
+    /// fails. `exits` names the mapping whose entry the run takes there, for each assumption that a
+    /// run may reach. The points have the order of the assumptions in reverse postorder. Cost: as
     /// [`Engine::version`].
     ///
     /// # Errors

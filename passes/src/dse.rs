@@ -236,14 +236,14 @@ impl OverwriteSearch<'_> {
         self.function.may_trap(inst) && !self.is_vouched(inst)
     }
 
-    /// Whether the next instruction of the block that may trap, leave, read or write, and is not chosen
-    /// for deletion, traps whenever the store does.
+    /// Whether the next instruction of the block that may trap, leave, read or write, and is not
+    /// chosen for deletion, traps whenever the store does.
     fn next_traps_like(&self, store: Inst) -> bool {
         let f = self.function;
         let counts = |inst: Inst| {
             let effects = f.inst(inst).opcode.effects();
-            // A run may leave at an assumption, and then no later access traps in place of the store
-            // (`a_store_that_traps_before_an_assumption_stays`).
+            // A run may leave at an assumption, and then no later access traps in place of the
+            // store (`a_store_that_traps_before_an_assumption_stays`).
             let kinds = [Effects::READS, Effects::WRITES, Effects::LEAVES];
             let is_plain = !kinds.into_iter().any(|kind| effects.has(kind)) && !f.may_trap(inst);
             !is_plain && !self.gone.contains(&inst)

@@ -8,11 +8,12 @@
 //! *Does not*: replace the operand in the assumption itself, nor in uses that only some paths reach
 //! over the assumption; look at values computed from the operand.
 //!
-//! *Needs on entry*: the log that it runs in adds the assumptions of its list. In a pair whose versions both
-//! make an assumption, its result is the constant and no longer the operand, and the certifier
-//! cannot explain the use ([`crate::speculate`]).
+//! *Needs on entry*: the log that it runs in adds the assumptions of its list. In a pair whose
+//! versions both make an assumption, its result is the constant and no longer the operand, and the
+//! certifier cannot explain the use ([`crate::speculate`]).
 //!
-//! *Holds on exit*: no assumption of the list dominates a use of its operand by another instruction.
+//! *Holds on exit*: no assumption of the list dominates a use of its operand by another
+//! instruction.
 //!
 //! *Actions emitted*: `replace_operand`.
 //!

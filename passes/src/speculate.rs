@@ -1,8 +1,9 @@
 //! Adds assumptions.
 //!
-//! *Does*: adds `%y = assume.T %x, LITERAL, REASON` before each place of a list. For a value that is
-//! to differ from a literal, it adds `%t = ne.T %x, LITERAL` first, and assumes `%t` to be 1. Values
-//! to keep become further operands. No use reads the result yet: [`crate::Refine`] does that.
+//! *Does*: adds `%y = assume.T %x, LITERAL, REASON` before each place of a list. For a value that
+//! is to differ from a literal, it adds `%t = ne.T %x, LITERAL` first, and assumes `%t` to be 1.
+//! Values to keep become further operands. No use reads the result yet: [`crate::Refine`] does
+//! that.
 //!
 //! *Does not*: choose the assumptions; check that their values are available, which is the matter
 //! of [the caller](crate::speculate::Assumption).
@@ -74,7 +75,7 @@ pub struct Assumption {
 
 /// An assumption with the values that it keeps.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Kept {
+pub struct PinnedAssumption {
     /// The assumption.
     pub assumption: Assumption,
     /// Values that become operands of the assumption. Passes thus keep them up to there, for the
@@ -87,7 +88,7 @@ pub struct Kept {
 pub struct Speculate<'a> {
     /// The assumptions to add. The editor panics if the version lacks a place or a value, or if
     /// a value is not available there.
-    pub assumptions: &'a [Kept],
+    pub assumptions: &'a [PinnedAssumption],
 }
 
 impl Pass for Speculate<'_> {
@@ -104,7 +105,7 @@ impl Pass for Speculate<'_> {
     }
 }
 
-fn add(ed: &mut Editor<'_>, Kept { assumption, pins }: &Kept) {
+fn add(ed: &mut Editor<'_>, PinnedAssumption { assumption, pins }: &PinnedAssumption) {
     let Assumption { at, value, expected, reason } = *assumption;
     let (ty, before) = (ed.func().value_type(value), at.inst());
     let (ty, value, bits) = match expected {

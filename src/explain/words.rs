@@ -122,6 +122,12 @@ impl Told<'_> {
                 let target = target.unwrap_or_else(|| format!("its target {keep}"));
                 format!("replaced the branch {} by a jump to {target}", self.inst_before(*inst))
             }
+            ActionKind::ResolveCall { inst, func } => {
+                format!(
+                    "made the call through a table, {}, a call of {func}",
+                    self.inst_before(*inst)
+                )
+            }
             ActionKind::SplitEdge { edge, block, .. } => {
                 format!(
                     "split an edge of {1} with the new block {0}",

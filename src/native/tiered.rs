@@ -9,7 +9,7 @@ use crate::driver::{
 use crate::speculate::Assumption;
 use check::{Checked, CheckedEntry};
 use ir::{Func, Function, Module, Point};
-use jit::{Continuation, FailedPoint, HotLoop, Next, RunError, Tier, Tiering, Version};
+use jit::{AfterFailure, Continuation, FailedPoint, HotLoop, RunError, Tier, Tiering, Version};
 use osr::{Level, VersionPair};
 use passes::Pipeline;
 use std::collections::{BTreeMap, BTreeSet};
@@ -244,7 +244,11 @@ impl<O: Observer> Tiering for Tiered<O> {
         continuation(tier, base, (entry, &version), &mut self.observer).map(Some)
     }
 
-    fn failed(&mut self, tier: &mut Tier<'_>, at: FailedPoint<'_>) -> Result<Next, RunError> {
+    fn failed(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: FailedPoint<'_>,
+    ) -> Result<AfterFailure, RunError> {
         let Tiered { speculations, pipeline, observer, .. } = self;
         observer.failed(at);
         if speculations.failed(tier, at, pipeline, observer)? {
@@ -253,7 +257,7 @@ impl<O: Observer> Tiering for Tiered<O> {
                 self.optimize(tier, func, (base, Calls::Run))?;
             }
         }
-        Ok(Next::Linked)
+        Ok(AfterFailure::Linked)
     }
 }
 

@@ -7,13 +7,13 @@ use ir::cfg::Cfg;
 use ir::edit::{ActionKind, ActionLog, Fuel, apply};
 use ir::{Function, Imm, Inst, Module, Opcode, Point, Value};
 use osr::{Level, Version, VersionGraph, VersionTree};
-use passes::{Assumption, Expected, Kept, Pipeline, Refine, Speculate};
+use passes::{Assumption, Expected, PinnedAssumption, Pipeline, Refine, ResolveCalls, Speculate};
 use std::collections::BTreeMap;
 use transition::Demand;
 use transition::mapping::Mapping;
 
 /// The versions of one try, and the mappings between them that the checker accepted.
-pub(super) struct Attempt {
+pub(super) struct SpeculationAttempt {
     /// The tree with both new versions.
     tree: VersionTree,
     from: Version,
@@ -45,13 +45,13 @@ pub(super) struct Lacking {
     pub(super) to_keep: Vec<Value>,
 }
 
-impl Attempt {
+impl SpeculationAttempt {
     pub(super) fn new(
         module: &Module,
         (tree, from): (&VersionTree, Version),
-        made: &[Kept],
+        made: &[PinnedAssumption],
         plan: &Plan<'_>,
-    ) -> Attempt {
+    ) -> SpeculationAttempt {
         let mut tree = tree.clone();
         let (assuming, log, insts) = assume(tree.function(from), made);
         // Without an assumption of its own, the version would be optimized for nothing, and might
@@ -59,14 +59,24 @@ impl Attempt {
         let nothing = Pipeline::of(Vec::new());
         let pipeline =
             if made.is_empty() && from != VersionTree::BASE { &nothing } else { plan.pipeline };
-        let derived = derive(module, &assuming, pipeline, Vigilance::Off, &mut NoObserver);
+        let derived = optimize(module, &assuming, pipeline);
         let own = "the log leads to the version derived";
         let assuming = tree.add(from, assuming, log).expect(own);
-        let optimized = tree.add(assuming, derived.function, derived.log).expect(own);
+        let optimized = tree.add(assuming, derived.0, derived.1).expect(own);
         let (exits, settled) = sort(&tree, (from, optimized), made, &insts);
         let ways = Ways::new(&tree, [from, assuming, optimized], &exits);
         let (forward, backward, lacking) = ways.prove(module, &exits);
-        Attempt { tree, from, assuming, optimized, exits, settled, forward, backward, lacking }
+        SpeculationAttempt {
+            tree,
+            from,
+            assuming,
+            optimized,
+            exits,
+            settled,
+            forward,
+            backward,
+            lacking,
+        }
     }
 
     /// The assumptions that the optimized version makes and that have no exit.
@@ -77,14 +87,14 @@ impl Attempt {
     /// An assumption of an earlier speculation, made once more, so that it pins values. A pass then
     /// removes the earlier one, whose operand has become the constant. The run that leaves comes to
     /// the version before the earlier one, and leaves that, too. `None` without values.
-    pub(super) fn repeated(&self, inst: Inst, values: &[Value]) -> Option<Kept> {
+    pub(super) fn repeated(&self, inst: Inst, values: &[Value]) -> Option<PinnedAssumption> {
         let data = self.tree.function(self.from).inst(inst);
         let (value, bits) = data.assumed()?;
         let Imm::Assumed(_, reason) = data.imm else { return None };
         let (expected, at) = (Expected::Is(bits), Point::before(inst));
         let assumption = Assumption { at, value, expected, reason };
         let pins: Vec<Value> = values.iter().copied().take(MAX_PINS).collect();
-        (!pins.is_empty()).then_some(Kept { assumption, pins })
+        (!pins.is_empty()).then_some(PinnedAssumption { assumption, pins })
     }
 
     /// Adds the versions to the tree that the try began with.
@@ -108,7 +118,7 @@ impl Attempt {
 }
 
 /// The version that makes the assumptions, the log to it, and their instructions, in order.
-fn assume(from: &Function, made: &[Kept]) -> (Function, ActionLog, Vec<Inst>) {
+fn assume(from: &Function, made: &[PinnedAssumption]) -> (Function, ActionLog, Vec<Inst>) {
     let unlimited = || Fuel::UNLIMITED.clone();
     let (assuming, mut log) =
         apply(from, &Speculate { assumptions: made }, &mut unlimited()).into_parts();
@@ -117,6 +127,16 @@ fn assume(from: &Function, made: &[Kept]) -> (Function, ActionLog, Vec<Inst>) {
     let (assuming, refined) = apply(&assuming, &refine, &mut unlimited()).into_parts();
     log.extend(refined);
     (assuming, log, insts)
+}
+
+/// The optimized version and the log to it. Calls whose index is assumed are resolved first: the
+/// pipeline then has to do with fewer indices.
+fn optimize(module: &Module, assuming: &Function, pipeline: &Pipeline) -> (Function, ActionLog) {
+    let resolve = ResolveCalls { module };
+    let (resolved, mut log) = apply(assuming, &resolve, &mut Fuel::UNLIMITED.clone()).into_parts();
+    let derived = derive(module, &resolved, pipeline, Vigilance::Off, &mut NoObserver);
+    log.extend(derived.log);
+    (derived.function, log)
 }
 
 /// The instructions of the assumptions that a log adds, in order.
@@ -132,7 +152,7 @@ fn added(log: &ActionLog) -> Vec<Inst> {
 fn sort(
     tree: &VersionTree,
     (from, optimized): (Version, Version),
-    made: &[Kept],
+    made: &[PinnedAssumption],
     insts: &[Inst],
 ) -> (Vec<MadeExit>, Vec<Assumption>) {
     let f = tree.function(optimized);
@@ -148,7 +168,8 @@ fn sort(
     });
     let mut exits: Vec<MadeExit> = inherited.collect();
     let mut settled = Vec::new();
-    for (index, (Kept { assumption, pins }, inst)) in made.iter().zip(insts).enumerate() {
+    for (index, (PinnedAssumption { assumption, pins }, inst)) in made.iter().zip(insts).enumerate()
+    {
         if makes(*inst) {
             let assumption = Some(*assumption);
             let exit = Exit { inst: *inst, assumption, to: from, pins: pins.clone() };

@@ -80,9 +80,9 @@ impl Lost {
         }
     }
 
-    /// The values of `assuming` that an assumption has to keep for its exit, as values of the version
-    /// before: the one that cannot be provided, or the operands of a write that cannot be replayed.
-    /// Empty if no value is missing, or only values that the version before lacks.
+    /// The values of `assuming` that an assumption has to keep for its exit, as values of the
+    /// version before: the one that cannot be provided, or the operands of a write that cannot be
+    /// replayed. Empty if no value is missing, or only values that the version before lacks.
     pub(super) fn to_keep(&self, before: &Function, assuming: &Function) -> Vec<Value> {
         let Lost::NoEntry { reason, value, inst, .. } = self else { return Vec::new() };
         let write = inst.filter(|inst| *reason == Reason::MemoryBehind && assuming.has_inst(*inst));

@@ -25,7 +25,7 @@ mod attempt;
 mod error;
 mod lost;
 
-use attempt::{Attempt, Lacking};
+use attempt::{Lacking, SpeculationAttempt};
 use check::{Checked, CheckedEntry};
 pub use error::SpeculateError;
 use ir::cfg::Cfg;
@@ -34,7 +34,7 @@ use ir::{Function, Inst, Module, Point, Value};
 pub use lost::Lost;
 use osr::{Version, VersionTree};
 pub use passes::{Assumption, Expected};
-use passes::{Kept, Pipeline};
+use passes::{PinnedAssumption, Pipeline};
 use std::collections::BTreeMap;
 use std::fmt;
 use transition::mapping::Mapping;
@@ -180,9 +180,9 @@ pub fn speculate(
     plan: &Plan<'_>,
 ) -> Result<Speculative, SpeculateError> {
     error::check_all(tree.function(from), plan.assume)?;
-    let mut search = Search::new(tree.function(from), plan);
+    let mut search = SpeculationSearch::new(tree.function(from), plan);
     for turn in 0.. {
-        let attempt = Attempt::new(module, (tree, from), &search.made, plan);
+        let attempt = SpeculationAttempt::new(module, (tree, from), &search.made, plan);
         if attempt.lacking().is_empty() {
             return Ok(attempt.publish(tree, search.dropped));
         }
@@ -192,14 +192,14 @@ pub fn speculate(
 }
 
 /// The assumptions to try, each with the values to pin for it, and those left out so far.
-struct Search {
+struct SpeculationSearch {
     pins: Pins,
-    made: Vec<Kept>,
+    made: Vec<PinnedAssumption>,
     dropped: Vec<(Assumption, Dropped)>,
 }
 
-impl Search {
-    fn new(from: &Function, plan: &Plan<'_>) -> Search {
+impl SpeculationSearch {
+    fn new(from: &Function, plan: &Plan<'_>) -> SpeculationSearch {
         let cfg = Cfg::new(from);
         let is_reached = |a: &Assumption| cfg.is_reachable(from.inst_block(a.at.inst()));
         let (reached, unreached): (Vec<Assumption>, Vec<Assumption>) =
@@ -209,9 +209,12 @@ impl Search {
             Some(live) => live.live_before(from, a.at).iter().collect(),
             None => Vec::new(),
         };
-        Search {
+        SpeculationSearch {
             pins: plan.pins,
-            made: reached.into_iter().map(|a| Kept { assumption: a, pins: pins(&a) }).collect(),
+            made: reached
+                .into_iter()
+                .map(|a| PinnedAssumption { assumption: a, pins: pins(&a) })
+                .collect(),
             dropped: unreached.into_iter().map(|a| (a, Dropped::NeverReached)).collect(),
         }
     }
@@ -221,7 +224,11 @@ impl Search {
     /// # Errors
     /// If an assumption of an earlier speculation has lost its exit, and none of this one is left
     /// to blame.
-    fn amend<'a>(&mut self, attempt: &'a Attempt, turn: usize) -> Result<(), SpeculateError> {
+    fn amend<'a>(
+        &mut self,
+        attempt: &'a SpeculationAttempt,
+        turn: usize,
+    ) -> Result<(), SpeculateError> {
         let may_pin = self.pins == Pins::OnDemand && turn < PIN_TURNS;
         let own = |lacks: &'a Lacking| lacks.index.map(|index| (index, lacks));
         let lacking: BTreeMap<usize, &Lacking> = attempt.lacking().iter().filter_map(own).collect();
@@ -230,7 +237,7 @@ impl Search {
         if let Some(lacks) = earlier.first().filter(|_| self.made.is_empty() && !may_pin) {
             return Err(SpeculateError::LosesExit { inst: lacks.inst });
         }
-        let repeated: Vec<Kept> = earlier
+        let repeated: Vec<PinnedAssumption> = earlier
             .iter()
             .filter(|_| may_pin)
             .filter_map(|lacks| attempt.repeated(lacks.inst, &lacks.to_keep))

@@ -308,6 +308,7 @@ pub(crate) const ACTIONS: &[&str] = &[
     "replace_operand",
     "replace_all",
     "fold_branch",
+    "resolve_call",
     "split_edge",
     "join_edges",
     "redirect",

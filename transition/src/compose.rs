@@ -167,7 +167,8 @@ fn compose_entries(
     }
     // The order matters: `second` reads operands in terms of `first`, so the steps of `first` come
     // first, and its replays write what those of `second` may overwrite
-    // (`a_composed_entry_computes_as_both_entries_in_a_row`). Equal steps of the two are shared on the way.
+    // (`a_composed_entry_computes_as_both_entries_in_a_row`). Equal steps of the two are shared on
+    // the way.
     let mut code = ComposedCode::default();
     let between = code.append(first, |value| {
         let is_required = first.requires.binary_search(&value).is_ok();

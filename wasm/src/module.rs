@@ -65,7 +65,21 @@ pub(crate) fn import(
             }
         }
     }
-    Ok(importer.module)
+    let is_linked = importer.linker.is_some();
+    let mut module = importer.module;
+    // The code of a linked module comes later, and may write the tables of the modules before.
+    if !is_linked {
+        fix_tables(&mut module);
+    }
+    Ok(module)
+}
+
+/// Declares tables fixed that nothing writes. Cost: linear in the module.
+fn fix_tables(module: &mut Module) {
+    let exposed = module.exposed_tables();
+    for (table, decl) in module.tables.iter_mut() {
+        decl.fixed = !exposed.contains(&table);
+    }
 }
 
 /// The name section. It follows the functions that need it in the file, so a separate pass finds it
@@ -308,6 +322,7 @@ impl<'a> Importer<'a, '_> {
             size,
             max_size,
             import,
+            fixed: false,
         }));
         Ok(())
     }

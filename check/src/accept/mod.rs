@@ -7,6 +7,7 @@
 //! words, and can make no entry hold.
 
 mod assume;
+mod calls;
 pub(crate) mod checks;
 mod compose;
 mod entry;
@@ -112,7 +113,7 @@ impl<'a, 'c> Relation<'a, 'c> {
             ProvedVersion::check(versions.after, after, &terms, &anchors)?,
         );
         let mut product = CrossProduct::new(terms, versions, &anchors, &certificate.passed);
-        if let Err(failure) = product.prove(&anchors) {
+        if let Err(failure) = product.prove(module, &anchors) {
             let classes = failure.classes.map(|classes| (Box::new(product), classes));
             return Err(Unrelated { finding: failure.finding, classes });
         }

@@ -22,6 +22,7 @@
 //! elsewhere. Between a lone write and the write that covers it, the memories of the versions
 //! differ.
 
+use super::calls;
 use super::checks::{Check, Finding, Place};
 use super::paths::{AnchorPath, AnchorPaths, Bindings};
 use super::terms::TermTable;
@@ -29,7 +30,7 @@ use super::unproved::UnprovedAnchors;
 use super::version::ProvedVersion;
 use fixedbitset::FixedBitSet;
 use ir::eval::is_safe_divisor;
-use ir::{Block, Edge, Inst, Opcode};
+use ir::{Block, Edge, Inst, Module, Opcode};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -102,9 +103,13 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// collected in `unproved`, and what follows them is not looked at.
     ///
     /// Cost: linear in both versions, plus the number of parameters that each path binds.
-    pub(crate) fn prove(&mut self, anchors: &FixedBitSet) -> Result<(), ProductFailure> {
+    pub(crate) fn prove(
+        &mut self,
+        module: &Module,
+        anchors: &FixedBitSet,
+    ) -> Result<(), ProductFailure> {
         // First, because everything below assumes that both versions have each anchor.
-        self.check_anchors(anchors)?;
+        self.check_anchors(module, anchors)?;
         let mut bindings = Pair::from_fn(|_| Bindings::new(self.terms.len()));
         let mut met: Vec<Arrival> = Vec::new();
         // Taken out while the loop borrows `self`; `follow` adds the shared blocks of every path.
@@ -174,8 +179,9 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     ///
     /// One difference is allowed: a branch of one version may be a jump in the other, because a
     /// pass folded it. [`CrossProduct::onward`] then compares every live target of the branch with
-    /// the target of the jump.
-    fn check_anchors(&self, anchors: &FixedBitSet) -> Result<(), Finding> {
+    /// the target of the jump. Another: a call through a fixed table may be a call of the function
+    /// there ([`super::calls`]).
+    fn check_anchors(&self, module: &Module, anchors: &FixedBitSet) -> Result<(), Finding> {
         let Pair { before: a, after: b } = self.versions.as_ref().map(|v| v.f);
         for inst in anchors.ones().map(|i| Inst::from_u32(i as u32)) {
             let same = a.has_inst(inst) && b.has_inst(inst) && {
@@ -186,10 +192,9 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
                 let alike = x.opcode == y.opcode
                     && x.targets.len() == y.targets.len()
                     && x.args.len() == y.args.len();
-                x.ty == y.ty
-                    && x.imm == y.imm
-                    && x.results.len() == y.results.len()
-                    && (alike || (folded && one_jumps))
+                let fits = x.imm == y.imm && (alike || (folded && one_jumps));
+                let is_resolved = || calls::is_resolved(module, &self.versions, inst);
+                x.ty == y.ty && x.results.len() == y.results.len() && (fits || is_resolved())
             };
             self.terms.require(Check::AnchorSame, same, Place::Inst(inst))?;
         }
@@ -348,7 +353,9 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         let (x, y) = (a.f.inst(anchor), b.f.inst(anchor));
         // A folded branch has no condition to compare in the version with the jump. `onward` checks
         // all its live targets instead.
-        let operands = x.args.iter().zip(&y.args).zip(0..).filter(|_| x.opcode == y.opcode);
+        // The index of a call through a table has no counterpart in the call of its target. Other
+        // anchors have as many operands in both versions.
+        let operands = x.args.iter().zip(&y.args).zip(0..);
         let operands = operands.map(|((v, w), index)| {
             let classes = Pair::new(a.class(*v), b.class(*w));
             (Check::AnchorOperands, Place::Operand(anchor, index), classes)

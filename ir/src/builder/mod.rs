@@ -266,7 +266,7 @@ impl FunctionBuilder {
         args: SmallVec<[Value; 3]>,
         targets: Vec<Target>,
     ) {
-        self.function.rewrite_terminator(inst, |data| (data.args, data.targets) = (args, targets));
+        self.function.rewrite_inst(inst, |data| (data.args, data.targets) = (args, targets));
     }
 
     /// Sets the name of a value in the text form. The printer adds a suffix to a name that is

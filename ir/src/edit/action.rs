@@ -1,6 +1,6 @@
 //! The primitive actions that an action log consists of.
 
-use crate::entity::{Block, Inst, Value};
+use crate::entity::{Block, Func, Inst, Value};
 use crate::inst::{Edge, InstData};
 use crate::types::Type;
 use smallvec::SmallVec;
@@ -77,6 +77,14 @@ pub enum ActionKind {
         inst: Inst,
         /// The index of the kept target.
         keep: u32,
+    },
+    /// Turns a call through a table into a call of the function there, under its own id. The index
+    /// always selects this function.
+    ResolveCall {
+        /// The call.
+        inst: Inst,
+        /// The function.
+        func: Func,
     },
     /// Inserts a new block without parameters on one edge. The jump of the new block passes on the
     /// arguments of the edge.
@@ -170,6 +178,7 @@ impl ActionKind {
             ActionKind::ReplaceOperand { .. } => "replace_operand",
             ActionKind::ReplaceAll { .. } => "replace_all",
             ActionKind::FoldBranch { .. } => "fold_branch",
+            ActionKind::ResolveCall { .. } => "resolve_call",
             ActionKind::SplitEdge { .. } => "split_edge",
             ActionKind::JoinEdges { .. } => "join_edges",
             ActionKind::Redirect { .. } => "redirect",
@@ -206,6 +215,7 @@ impl fmt::Display for ActionKind {
             }
             ActionKind::ReplaceAll { before, after } => write!(f, " {before} -> {after}"),
             ActionKind::FoldBranch { inst, keep } => write!(f, " {inst} to target {keep}"),
+            ActionKind::ResolveCall { inst, func } => write!(f, " {inst} to {func}"),
             ActionKind::SplitEdge { edge, block, jump } => {
                 write!(f, " {} target {} by {block} with {jump}", edge.inst, edge.index)
             }

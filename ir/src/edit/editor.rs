@@ -3,7 +3,7 @@
 use super::action::{Action, ActionKind, Origin};
 use super::log::ActionLog;
 use super::perform::{carry_out, leave_history, perform};
-use crate::entity::{Block, Inst, Value};
+use crate::entity::{Block, Func, Inst, Value};
 use crate::function::Function;
 use crate::inst::{Edge, InstData, InstSpec};
 use crate::types::Type;
@@ -288,6 +288,15 @@ impl Editor<'_> {
     #[track_caller]
     pub fn fold_branch(&mut self, inst: Inst, keep: u32) {
         self.act(ActionKind::FoldBranch { inst, keep });
+    }
+
+    /// Turns a call through a table into a call of the function that its index always selects.
+    ///
+    /// # Panics
+    /// When the instruction is no call through a table.
+    #[track_caller]
+    pub fn resolve_call(&mut self, inst: Inst, func: Func) {
+        self.act(ActionKind::ResolveCall { inst, func });
     }
 
     /// Inserts a new block on an edge and returns it.

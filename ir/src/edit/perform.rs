@@ -10,9 +10,9 @@
 use super::action::ActionKind;
 use super::fault::Fault;
 use super::redirect::{onward, way_past};
-use crate::entity::{Block, Inst, Value};
+use crate::entity::{Block, Func, Inst, Value};
 use crate::function::Function;
-use crate::inst::{Edge, InstData, Target};
+use crate::inst::{Edge, Imm, InstData, Target};
 use crate::mutate::InsertPosition;
 use crate::opcode::Opcode;
 use crate::types::Type;
@@ -49,6 +49,7 @@ pub(super) fn carry_out(f: &mut Function, action: &ActionKind) -> Check {
         }
         ActionKind::ReplaceAll { before, after } => replace_all(f, *before, *after)?,
         ActionKind::FoldBranch { inst, keep } => fold_branch(f, *inst, *keep)?,
+        ActionKind::ResolveCall { inst, func } => resolve_call(f, *inst, *func)?,
         ActionKind::SplitEdge { edge, block, jump } => split_edge(f, *edge, *block, *jump)?,
         ActionKind::JoinEdges { edges, block, params, jump } => {
             join_edges(f, edges, *block, params, *jump)?
@@ -205,10 +206,24 @@ fn fold_branch(f: &mut Function, inst: Inst, keep: u32) -> Check {
     require(matches!(opcode, Opcode::BrIf | Opcode::Switch), || {
         format!("{inst} is neither a branch nor a switch")
     })?;
-    f.rewrite_terminator(inst, |data| {
+    f.rewrite_inst(inst, |data| {
         data.opcode = Opcode::Jump;
         data.args.clear();
         data.targets = vec![data.targets.swap_remove(keep as usize)];
+    });
+    Ok(())
+}
+
+fn resolve_call(f: &mut Function, inst: Inst, func: Func) -> Check {
+    has_inst(f, inst)?;
+    require(f.inst(inst).opcode == Opcode::CallIndirect, || {
+        format!("{inst} is no call through a table")
+    })?;
+    f.rewrite_inst(inst, |data| {
+        data.opcode = Opcode::Call;
+        data.imm = Imm::Func(func);
+        // The index is the last operand.
+        data.args.pop();
     });
     Ok(())
 }
@@ -330,7 +345,7 @@ fn remove_unreachable(f: &mut Function, blocks: &[Block]) -> Check {
 fn drop_region(f: &mut Function, blocks: &[Block]) {
     let insts: Vec<Inst> = blocks.iter().flat_map(|b| f.block_insts(*b)).collect();
     for &inst in &insts {
-        f.rewrite_terminator(inst, |data| {
+        f.rewrite_inst(inst, |data| {
             data.args.clear();
             data.targets.clear();
         });
@@ -445,7 +460,7 @@ fn needs(f: &Function, inst: Inst, value: Value, params: &BTreeSet<(Block, Value
 /// not matter.
 fn drop_dead(f: &mut Function, params: &[(Block, Value)], insts: &[Inst]) {
     for inst in insts {
-        f.rewrite_terminator(*inst, |data| data.args.clear());
+        f.rewrite_inst(*inst, |data| data.args.clear());
     }
     for (block, param) in params {
         let index = f.block_params(*block).iter().position(|p| p == param).expect("checked");

@@ -4,7 +4,7 @@
 use super::*;
 use crate::builder::FunctionBuilder;
 use crate::inst::{Edge, Imm, InstSpec, Target};
-use crate::{Block, Function, Opcode, Signature, Type, Value};
+use crate::{Block, Func, Function, Opcode, Signature, Type, Value};
 
 /// `f(a, b)`: a loop that adds up `a * b` and a constant product, with a dead instruction.
 fn sample() -> Function {
@@ -174,6 +174,10 @@ fn edits(kind: &ActionKind, function: &Function) -> Vec<ActionKind> {
         }
         ActionKind::FoldBranch { inst, keep } => {
             edits.push(ActionKind::FoldBranch { inst, keep: keep ^ 1 })
+        }
+        ActionKind::ResolveCall { inst, func } => {
+            let func = Func::from_u32(func.as_u32() + 1);
+            edits.push(ActionKind::ResolveCall { inst, func });
         }
         ActionKind::SplitEdge { edge, block, .. } => {
             edits.push(ActionKind::SplitEdge { edge, block, jump: inst })

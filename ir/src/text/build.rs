@@ -230,11 +230,11 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
                 };
                 self.memories.insert(&name, self.module.memories.push(decl));
             }
-            Item::Table { name, ty, size, max, import }
+            Item::Table { name, ty, size, max, import, fixed }
                 if self.tables.check_new(&name, self.source, self.faults) =>
             {
-                let decl =
-                    TableDecl { name: name.text.to_string(), ty, size, max_size: max, import };
+                let (name_text, max_size) = (name.text.to_string(), max);
+                let decl = TableDecl { name: name_text, ty, size, max_size, import, fixed };
                 self.tables.insert(&name, self.module.tables.push(decl));
             }
             Item::Import { name, import, signature } => {

@@ -38,7 +38,8 @@ pub(super) fn read_global<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextF
 pub(super) fn read_table<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextFault> {
     let name = cursor.entity("a table")?;
     let (size, max, ty) = read_table_type(cursor)?;
-    Ok(Item::Table { name, ty, size, max, import: None })
+    let fixed = cursor.eat_word("fixed")?;
+    Ok(Item::Table { fixed, name, ty, size, max, import: None })
 }
 
 /// Reads `10`, `10 20`, `10 : externref`.
@@ -91,7 +92,7 @@ pub(super) fn read_import<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextF
         }
         "table" => {
             let (size, max, ty) = read_table_type(cursor)?;
-            Ok(Item::Table { name, ty, size, max, import: Some(import) })
+            Ok(Item::Table { fixed: false, name, ty, size, max, import: Some(import) })
         }
         "global" => {
             cursor.punct(':')?;

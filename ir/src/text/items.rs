@@ -38,6 +38,7 @@ pub(super) enum Item<'a> {
         import: Option<ImportName>,
     },
     Table {
+        fixed: bool,
         name: SourceName<'a>,
         ty: Type,
         size: u32,

@@ -276,10 +276,7 @@ impl<'a> FunctionText<'a> {
                 out.write_char(',')?;
                 write_bits(out, module, data.ty, bits)?;
                 write!(out, ", {reason}")?;
-                for value in kept {
-                    out.write_str(", ")?;
-                    self.write_value(out, *value)?;
-                }
+                self.write_more_values(out, kept)?;
             }
             (Shape::Trap, Imm::Trap(kind), [], []) => write!(out, " {kind}")?,
             (_, Imm::None, args, targets) => {
@@ -435,6 +432,9 @@ fn write_declarations(out: &mut dyn Write, module: &Module) -> fmt::Result {
         }
         if decl.ty != Type::FuncRef {
             write!(out, " : {}", decl.ty)?;
+        }
+        if decl.fixed {
+            out.write_str(" fixed")?;
         }
         out.write_char('\n')?;
     }

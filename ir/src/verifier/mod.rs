@@ -28,6 +28,7 @@
 //! | MOD-MEM-1 | a memory has at most 65536 pages, at the start at most its maximum |
 //! | MOD-TABLE-1 | a table has at most 10000000 entries at the start, and at most its maximum |
 //! | MOD-TABLE-2 | a table holds references |
+//! | MOD-TABLE-3 | no code writes a fixed table, and it is neither imported nor exported |
 //! | MOD-DATA-1 | a data segment writes a declared memory |
 //! | MOD-DATA-2 | a data segment lies in the initial size of its memory, unless the memory is imported |
 //! | MOD-ELEM-1 | an element segment writes a declared table |

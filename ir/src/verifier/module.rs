@@ -7,7 +7,7 @@ use crate::entity::Func;
 use crate::module::{External, Module, PAGE_BYTES};
 use crate::reference;
 use crate::types::Type;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest initial size of a table, in entries.
 pub const MAX_TABLE_ENTRIES: u32 = 10_000_000;
@@ -134,12 +134,19 @@ fn check_storage(module: &Module, findings: &mut Findings) {
             findings.add(Rule::ModMemory1, Entity::Memory(memory), message);
         }
     }
+    // Modules without a fixed table, such as most that people write, need no look at their code.
+    let has_fixed = module.tables.values().any(|decl| decl.fixed);
+    let exposed = if has_fixed { module.exposed_tables() } else { BTreeSet::new() };
     for (table, decl) in &module.tables {
         if decl.size > MAX_TABLE_ENTRIES.min(decl.max_size.unwrap_or(MAX_TABLE_ENTRIES)) {
             findings.add(Rule::ModTable1, Entity::Table(table), format!("{} entries", decl.size));
         }
         if !decl.ty.is_ref() {
             findings.add(Rule::ModTable2, Entity::Table(table), format!("it holds {}", decl.ty));
+        }
+        if decl.fixed && exposed.contains(&table) {
+            let message = "it is fixed, and is imported, exported or written";
+            findings.add(Rule::ModTable3, Entity::Table(table), message);
         }
     }
 }

@@ -38,6 +38,7 @@ rules! {
     ModMemory1 "MOD-MEM-1" "a memory has at most 65536 pages, at the start at most its maximum";
     ModTable1 "MOD-TABLE-1" "a table has at most 10000000 entries at the start, and at most its maximum";
     ModTable2 "MOD-TABLE-2" "a table holds references";
+    ModTable3 "MOD-TABLE-3" "no code writes a fixed table, and it is neither imported nor exported";
     ModData1 "MOD-DATA-1" "a data segment writes a declared memory";
     ModData2 "MOD-DATA-2" "a data segment lies in the initial size of its memory, unless the memory is imported";
     ModElem1 "MOD-ELEM-1" "an element segment writes a declared table";

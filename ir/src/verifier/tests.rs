@@ -104,7 +104,7 @@ fn changed(
     id: u32,
     change: impl FnOnce(&mut crate::inst::InstData),
 ) -> Case {
-    broken(rules, |f| f.rewrite_terminator(inst(id), change))
+    broken(rules, |f| f.rewrite_inst(inst(id), change))
 }
 
 /// A module of its own text.
@@ -135,6 +135,11 @@ fn module_cases() -> Vec<Case> {
         damaged(&[Rule::ModMemory1], |m| m.memories[Memory::new(0)].max_pages = Some(65537)),
         damaged(&[Rule::ModTable1], |m| m.tables[Table::new(0)].size = 10_000_001),
         damaged(&[Rule::ModTable1], |m| m.tables[Table::new(0)].max_size = Some(0)),
+        damaged(&[Rule::ModTable3], |m| {
+            let name = ImportName { module: "a".into(), field: "b".into() };
+            m.tables[Table::new(0)].import = Some(name);
+            m.tables[Table::new(0)].fixed = true;
+        }),
         damaged(&[Rule::ModTable2, Rule::Imm6, Rule::ModElem4], |m| {
             m.tables[Table::new(0)].ty = Type::I64
         }),
@@ -384,8 +389,8 @@ fn each_rule_has_a_case_and_a_line_in_the_header() {
 #[test]
 fn findings_are_sorted_and_show_their_instruction() {
     let mut module = parse(GOOD);
-    f(&mut module).rewrite_terminator(inst(9), |i| i.args[0] = value(6));
-    f(&mut module).rewrite_terminator(inst(1), |i| i.args[0] = value(1));
+    f(&mut module).rewrite_inst(inst(9), |i| i.args[0] = value(6));
+    f(&mut module).rewrite_inst(inst(1), |i| i.args[0] = value(1));
     let findings = verify_module(&module);
     let shown: Vec<String> = findings.iter().map(|f| f.to_string()).collect();
     let expected = [
@@ -527,7 +532,7 @@ fn large_functions_take_near_linear_time() {
     let mut wrong = module;
     let body = wrong.bodies[Func::new(0)].as_mut().expect("wide has a body");
     let switch = body.terminator(block(1));
-    body.rewrite_terminator(switch, |i| i.targets.iter_mut().for_each(|t| t.args.clear()));
+    body.rewrite_inst(switch, |i| i.targets.iter_mut().for_each(|t| t.args.clear()));
     let findings = verify_function(&wrong, wrong.body(Func::new(0)).expect("wide has a body"));
     assert_eq!(findings.len(), count + 1);
     assert!(findings.iter().all(|f| f.printed_inst().is_some_and(|i| i.len() < 220)));

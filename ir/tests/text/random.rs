@@ -117,6 +117,9 @@ pub(crate) fn random_module(bytes: &[u8]) -> Module {
             import: import(draw),
             ..TableDecl::of_funcs(*name, 100)
         };
+        // An imported table cannot be declared fixed.
+        let fixed = table.import.is_none() && draw.below(2) == 0;
+        let table = TableDecl { fixed, ..table };
         let table = module.tables.push(table);
         let (ty, mutable, import) = (draw.ty(), draw.below(2) == 0, import(draw));
         // The printer omits the initial bits of an imported global.

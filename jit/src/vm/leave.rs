@@ -6,7 +6,7 @@ use super::interpret::{self, NestedEnd};
 use super::link::{Action, PointLink};
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
-use super::tiering::{FailedPoint, Next, OpenPoint};
+use super::tiering::{AfterFailure, FailedPoint, OpenPoint};
 use crate::version::{Continuation, Version};
 use check::Checked;
 use ir::Value;
@@ -26,7 +26,9 @@ pub(super) fn leave(access: &mut RunAccess<'_>, cell: usize) -> Result<u64, RunS
     let values = handed_over(link, &state.view.buffer);
     if version.points[number].condition == Condition::Failing {
         let at = FailedPoint { version: &version, number, count: state.fired(&version, number) };
-        if let Next::Enter(continuation) = state.ask(|tiering, tier| tiering.failed(tier, at))? {
+        if let AfterFailure::Enter(continuation) =
+            state.ask(|tiering, tier| tiering.failed(tier, at))?
+        {
             return state.enter((&version, number), &continuation, &values);
         }
         // The policy may have changed the action, or have released the version, which then leaves

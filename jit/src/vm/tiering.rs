@@ -58,7 +58,7 @@ pub struct FailedPoint<'a> {
 
 /// How a run goes on after an assumption has failed.
 #[derive(Clone, Debug)]
-pub enum Next {
+pub enum AfterFailure {
     /// By the action that the point has.
     Linked,
     /// In this continuation, of the point.
@@ -104,8 +104,12 @@ pub trait Tiering {
     ///
     /// # Errors
     /// If the run is to end.
-    fn failed(&mut self, _tier: &mut Tier<'_>, _at: FailedPoint<'_>) -> Result<Next, RunError> {
-        Ok(Next::Linked)
+    fn failed(
+        &mut self,
+        _tier: &mut Tier<'_>,
+        _at: FailedPoint<'_>,
+    ) -> Result<AfterFailure, RunError> {
+        Ok(AfterFailure::Linked)
     }
 
     /// Called when an open OSR point fires. Returns the continuation in which the run continues.

@@ -52,7 +52,9 @@ impl FirstActions {
             ActionKind::ReplaceAll { before, after } => {
                 self.mention(index, &[], &[*before, *after]);
             }
-            ActionKind::FoldBranch { inst, .. } => self.mention(index, &[*inst], &[]),
+            ActionKind::FoldBranch { inst, .. } | ActionKind::ResolveCall { inst, .. } => {
+                self.mention(index, &[*inst], &[])
+            }
             ActionKind::SplitEdge { edge, jump, .. } => {
                 self.mention(index, &[edge.inst, *jump], &[]);
             }

@@ -115,9 +115,11 @@ impl<'l> LogReader<'l> {
             }
             ActionKind::Redirect { past, index, .. } => self.control.redirect(f, *past, *index),
             ActionKind::RemoveUnreachable { blocks } => self.control.remove(blocks),
-            // Neither equal values nor other paths: the uses of one instruction, an edge that still
+            // Neither equal values nor other paths: the uses of one instruction, a call that calls
+            // what it called, an edge that still
             // leads where it led, two blocks that always ran together, a parameter.
             ActionKind::ReplaceOperand { .. }
+            | ActionKind::ResolveCall { .. }
             | ActionKind::SplitEdge { .. }
             | ActionKind::MergeBlocks { .. }
             | ActionKind::AddBlockParam { .. }

@@ -62,8 +62,8 @@ impl Copier<'_> {
         self.origins.set_inst(first, inst);
     }
 
-    /// Emits the comparison of a value with bits. Returns its first instruction, and a value that is
-    /// zero if and only if they are equal.
+    /// Emits the comparison of a value with bits. Returns its first instruction, and a value that
+    /// is zero if and only if they are equal.
     fn differs(&mut self, ty: Type, value: Value, bits: u64) -> (Inst, Value) {
         let emit = |copier: &mut Self, spec: InstSpec| {
             let inst = copier.builder.insert(spec);

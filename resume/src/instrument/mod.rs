@@ -69,9 +69,9 @@ impl PointSpec {
         Some(PointSpec { at, condition, values: mapping.entry(at)?.requires.clone() })
     }
 
-    /// Points before all assumptions of a version that a run may reach, each handing over the values
-    /// that the exit requires: the entry of the mapping that `exits` names for the instruction.
-    /// Cost: linear in the version.
+    /// Points before all assumptions of a version that a run may reach, each handing over the
+    /// values that the exit requires: the entry of the mapping that `exits` names for the
+    /// instruction. Cost: linear in the version.
     ///
     /// # Errors
     /// The first assumption without such an entry.

@@ -45,7 +45,17 @@ pub(crate) struct Draft {
 }
 
 /// Declarations that every draft may use.
-const DECLARATIONS: &str = "import func @ask \"host\" \"ask\" (i32) -> i32\nmemory @m 1\nglobal @g: mut i32 = 0\nglobal @h: mut i32 = 0\n";
+const DECLARATIONS: &str = r#"
+import func @ask "host" "ask" (i32) -> i32
+import func @tell "host" "tell" () -> ()
+memory @m 1
+table @fixed 4 fixed
+elem @fixed 0 [@ask, @tell, null]
+table @loose 4
+elem @loose 0 [@ask]
+global @g: mut i32 = 0
+global @h: mut i32 = 0
+"#;
 
 impl Draft {
     /// Two versions of `func @f`. Ids follow the order of the text, so an anchor has to be the
@@ -91,11 +101,12 @@ impl Draft {
     fn effects(&self) -> Vec<Inst> {
         let Pair { before: a, after: b } = &self.versions;
         let is_branch = |opcode| matches!(opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
+        let is_call = |opcode| matches!(opcode, Opcode::Call | Opcode::CallIndirect);
         let is_anchor = |inst: &Inst| {
             b.has_inst(*inst) && {
                 let [x, y] = [a, b].map(|f| f.inst(*inst).opcode);
                 !x.is_effect_free()
-                    && (x == y || (is_branch(x) && is_branch(y)))
+                    && (x == y || (is_branch(x) && is_branch(y)) || (is_call(x) && is_call(y)))
                     && (x, y) != (Opcode::Jump, Opcode::Jump)
             }
         };
