@@ -8,6 +8,7 @@
 use super::bulk::Bulk;
 use super::calls::{self, ValueList};
 use super::code::FarAccess;
+use super::counts::watch;
 use super::globals::observed_digest;
 use super::host::{Host, HostError};
 use super::machine::Machine;
@@ -59,21 +60,25 @@ pub(super) fn run_observed(
     scope: Scope,
     watcher: InstWatcher<'_>,
 ) -> LoopStop {
-    match scope {
-        Scope::Nothing => unwatched(machine, host),
-        Scope::Marked => run_loop::<MARKED>(machine, host, watcher),
-        Scope::Everything => run_loop::<EVERYTHING>(machine, host, watcher),
+    match (scope, machine.counting) {
+        (Scope::Nothing, _) => unwatched(machine, host),
+        (Scope::Marked, false) => run_loop::<MARKED, false>(machine, host, watcher),
+        (Scope::Marked, true) => run_loop::<MARKED, true>(machine, host, watcher),
+        (Scope::Everything, false) => run_loop::<EVERYTHING, false>(machine, host, watcher),
+        (Scope::Everything, true) => run_loop::<EVERYTHING, true>(machine, host, watcher),
     }
 }
 
 /// Runs the exact loop without an observer until the run ends.
 pub(super) fn unwatched(machine: &mut Machine, host: &mut dyn Host) -> LoopStop {
-    run_loop::<NOTHING>(machine, host, &mut |_, _| Control::Continue)
+    let run = if machine.counting { run_loop::<NOTHING, true> } else { run_loop::<NOTHING, false> };
+    run(machine, host, &mut |_, _| Control::Continue)
 }
 
 /// Executes one instruction in the exact loop.
 pub(super) fn step(machine: &mut Machine, host: &mut dyn Host) -> LoopStop {
-    run_loop::<STEP>(machine, host, &mut |_, _| Control::Continue)
+    let run = if machine.counting { run_loop::<STEP, true> } else { run_loop::<STEP, false> };
+    run(machine, host, &mut |_, _| Control::Continue)
 }
 
 /// Loads `N` bytes at `address + offset`; `None` when they are out of bounds.
@@ -113,24 +118,29 @@ fn store_far(memories: &mut Memories, access: FarAccess, address: u64, value: u6
     memories.write(access.memory, at, &value.to_le_bytes()[..access.bytes as usize]).ok()
 }
 
-fn run_loop<const SCOPE: u8>(
+/// The loop, for one scope, with or without counting. Call it with `COUNTED` exactly if the machine
+/// counts.
+fn run_loop<const SCOPE: u8, const COUNTED: bool>(
     machine: &mut Machine,
     host: &mut dyn Host,
     watcher: InstWatcher<'_>,
 ) -> LoopStop {
     let nested = machine.is_nested();
-    let Machine { program, versions, entered, activations, memories, globals, trace, .. } = machine;
+    let Machine {
+        program, versions, entered, activations, memories, globals, trace, counts, ..
+    } = machine;
     let versions: &[MachineVersion] = versions;
     // Whether the observer already saw the first instruction, because the run paused there.
     let mut asked = std::mem::take(&mut machine.state.asked);
     let mut fuel = machine.fuel;
-    let frame = activations.top();
+    let frame = *activations.top();
     let (mut pc, mut base) = (frame.pc as usize, frame.base);
     let mut code = &*versions[frame.version as usize].code;
     let mut ops = code.ops.as_slice();
     let mut slots = &mut activations.stack[base..][..code.frame_size as usize];
     let tracked = memories.tracked();
     let mut bytes = memories.first_mut();
+    let mut version = frame.version as usize;
 
     let mut stepped = false;
     let stop = 'run: loop {
@@ -182,13 +192,23 @@ fn run_loop<const SCOPE: u8>(
                 }
             };
         }
+        // Sets the result of a load or of a read of a global.
+        macro_rules! loaded {
+            ($bits:expr) => {{
+                let bits: u64 = $bits;
+                if COUNTED {
+                    watch(&mut counts[version].cells[pc], bits);
+                }
+                set!(op.a, bits)
+            }};
+        }
         macro_rules! load {
             ($uint:ty, $bits:expr, $ty:expr) => {{
                 let raw = <$uint>::from_le_bytes(in_bounds!(load(bytes, get!(op.b), op.c)));
-                set!(op.a, eval::sign_extend(raw.into(), $bits) as u64 & $ty.mask())
+                loaded!(eval::sign_extend(raw.into(), $bits) as u64 & $ty.mask())
             }};
             ($uint:ty) => {
-                set!(op.a, <$uint>::from_le_bytes(in_bounds!(load(bytes, get!(op.b), op.c))).into())
+                loaded!(<$uint>::from_le_bytes(in_bounds!(load(bytes, get!(op.b), op.c))).into())
             };
         }
         macro_rules! store {
@@ -223,9 +243,9 @@ fn run_loop<const SCOPE: u8>(
                 let func: Func = $func;
                 let (at, count) = ($args_at as usize, op.c as usize);
                 activations.top_mut().pc = pc as u32;
-                let version = entered[func.as_u32() as usize];
+                let entered = entered[func.as_u32() as usize];
                 let args = &code.pool[at..][..count];
-                let Some(callee) = versions.get(version as usize) else {
+                let Some(callee) = versions.get(entered as usize) else {
                     let Some(args) = calls::arguments(activations, base, args) else {
                         break 'run LoopStop::StackOverflow;
                     };
@@ -234,12 +254,16 @@ fn run_loop<const SCOPE: u8>(
                 };
                 let callee = &*callee.code;
                 let Some(start) =
-                    calls::enter(activations, version, callee, args, (at + count) as u32)
+                    calls::enter(activations, entered, callee, args, (at + count) as u32)
                 else {
                     break 'run LoopStop::StackOverflow;
                 };
                 (code, base, ops) = (callee, start, &callee.ops);
                 slots = &mut activations.stack[base..][..code.frame_size as usize];
+                version = entered as usize;
+                if COUNTED {
+                    counts[version].enter(&slots[..count]);
+                }
                 if !trace.is_off() {
                     trace.call(func, &slots[..count], observed_digest(memories, globals));
                     bytes = memories.first_mut();
@@ -306,7 +330,7 @@ fn run_loop<const SCOPE: u8>(
                         let far = code.far[op.c as usize];
                         let value = in_bounds!(load_far(memories, far, get!(op.b)));
                         bytes = memories.first_mut();
-                        set!(op.a, value);
+                        loaded!(value);
                     }
                     ExactOpCode::StoreFar => {
                         let access = code.far[op.c as usize];
@@ -342,7 +366,7 @@ fn run_loop<const SCOPE: u8>(
                         }
                         bytes = memories.first_mut();
                     }
-                    ExactOpCode::GlobalGet => set!(op.a, globals.get(op.b as usize)),
+                    ExactOpCode::GlobalGet => loaded!(globals.get(op.b as usize)),
                     ExactOpCode::GlobalSet => globals.set(op.b as usize, get!(op.a)),
                     ExactOpCode::Call => call!(Func::from_u32(op.a), op.b),
                     ExactOpCode::CallHost => call_host!(Func::from_u32(op.a), op.b),
@@ -350,7 +374,12 @@ fn run_loop<const SCOPE: u8>(
                         let table = code.pool[op.b as usize];
                         let index = get!(code.pool[op.b as usize + 1]);
                         let (sig, table) = (Sig::from_u32(op.a), Table::from_u32(table));
-                        match calls::indirect_callee(program, &globals.tables, sig, table, index) {
+                        let callee =
+                            calls::indirect_callee(program, &globals.tables, sig, table, index);
+                        if COUNTED && let Ok(func) = callee {
+                            counts[version].call(pc, index, func);
+                        }
+                        match callee {
                             Ok(func) if program.code(func).is_some() => call!(func, op.b + 2),
                             Ok(func) => call_host!(func, op.b + 2),
                             Err(kind) => break 'run LoopStop::Trap(kind),
@@ -374,7 +403,8 @@ fn run_loop<const SCOPE: u8>(
                         }
                         let caller = activations.top();
                         (pc, base) = (caller.pc as usize, caller.base);
-                        code = &versions[caller.version as usize].code;
+                        version = caller.version as usize;
+                        code = &versions[version].code;
                         ops = &code.ops;
                         slots = &mut activations.stack[base..][..code.frame_size as usize];
                     }
@@ -403,7 +433,11 @@ fn run_loop<const SCOPE: u8>(
                     ExactOpCode::BrIf => {
                         // Forces a branch instead of a conditional move: see `branch!` in the fast
                         // loop.
-                        if get!(op.a) != 0 {
+                        let taken = get!(op.a) != 0;
+                        if COUNTED {
+                            counts[version].cells[pc][usize::from(!taken)] += 1;
+                        }
+                        if taken {
                             std::hint::black_box(());
                             pc = op.b as usize;
                         } else {
@@ -413,6 +447,9 @@ fn run_loop<const SCOPE: u8>(
                     }
                     ExactOpCode::Switch => {
                         let choice = get!(op.a).min(op.c.into()) as usize;
+                        if COUNTED {
+                            counts[version].switch(pc, choice);
+                        }
                         jump!(code.pool[op.b as usize + choice])
                     }
                     ExactOpCode::Assume => {

@@ -15,6 +15,8 @@
 //!   into the interpreter;
 //! - `region` places memories in bytes of the engine.
 //!
+//! [`Machine::count`] makes a machine count the decisions of its runs, in both loops.
+//!
 //! [`ir::eval`] defines the operations on values. The exact loop (`exec`) implements memory,
 //! calls and control flow. Unobserved runs use a faster loop (`fast`), which hands the instructions
 //! it does not know back to the exact loop.
@@ -23,6 +25,7 @@ mod activations;
 mod bulk;
 mod calls;
 mod code;
+mod counts;
 mod decode;
 mod engine;
 mod exec;
@@ -48,6 +51,7 @@ mod version;
 mod view;
 
 pub use code::Code;
+pub use counts::{CallTarget, CallTargets, Counts, MAX_TARGETS};
 pub use fire::{FireError, TransferError};
 pub use host::{Host, HostError, NoHost};
 pub use instantiate::InstantiateError;

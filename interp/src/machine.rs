@@ -4,6 +4,8 @@
 use super::activations::Activations;
 use super::calls::ValueList;
 use super::code::Code;
+use super::counts::{self, VersionCounts};
+use super::fast::counted::CountedOp;
 use super::globals::{self, Globals};
 use super::host::HostError;
 use super::instantiate::{InstantiateError, StorageCounts, add_storage, write_segments};
@@ -44,6 +46,12 @@ pub struct Machine {
     pub(super) state: RunState,
     /// The suspended runs below the current one, innermost last.
     pub(super) suspended: Vec<Suspended>,
+    /// Whether runs are counted.
+    pub(super) counting: bool,
+    /// While runs are counted, the counters of each version. Empty otherwise.
+    pub(super) counts: Vec<VersionCounts>,
+    /// While runs are counted, the fast code of each version with its counters. Empty otherwise.
+    pub(super) counted: Vec<Vec<CountedOp>>,
     /// Whether an engine may write memories, globals and tables without updating their digests.
     pub(super) raw: bool,
 }
@@ -100,6 +108,9 @@ impl Machine {
             fuel: limits.fuel,
             state: RunState::default(),
             suspended: Vec::new(),
+            counting: false,
+            counts: Vec::new(),
+            counted: Vec::new(),
             raw: false,
         };
         machine.extend_with_regions(program, regions)?;
@@ -202,6 +213,9 @@ impl Machine {
             code.params as usize, params,
             "interp: a version of {func} has the wrong number of parameters"
         );
+        if self.counting {
+            counts::add_version(&mut self.counts, &mut self.counted, &code);
+        }
         self.versions.push(MachineVersion { func, code });
         VersionId::from_u32(self.versions.len() as u32 - 1)
     }
@@ -284,7 +298,9 @@ impl Machine {
         self.give_up();
         if self.is_external(func) {
             self.state.waiting = Some(AwaitedCall { func, args: Some(args.to_vec()) });
-        } else if !self.begin(version, &args) {
+        } else if self.begin(version, &args) {
+            self.count_first_call(version, &args);
+        } else {
             self.state.refused = Some(func);
         }
     }

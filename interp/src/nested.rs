@@ -147,6 +147,7 @@ impl Machine {
         let args = self.clean_args(func, args);
         let nested = self.suspend();
         if self.begin(version, &args) {
+            self.count_first_call(version, &args);
             return Ok(nested);
         }
         self.end_nested(nested);

@@ -440,7 +440,10 @@ impl FastDecoder<'_> {
 /// Fuses a comparison, or another tested operation, into the branch on its result.
 fn tested(branch: FastOp, data: &InstData, operands: &[u16]) -> Option<FastOp> {
     match (data.opcode, operands) {
-        (Opcode::Eqz, [a]) => Some(FastOp { a: *a, x: branch.y, y: branch.x, ..branch }),
+        (Opcode::Eqz, [a]) => {
+            let flipped = !branch.flipped;
+            Some(FastOp { flipped, a: *a, x: branch.y, y: branch.x, ..branch })
+        }
         (opcode, [a, b]) => {
             branch_code(opcode, data.ty).map(|code| FastOp { code, a: *a, b: *b, ..branch })
         }
@@ -466,7 +469,8 @@ fn stepped(pc: usize, branch: FastOp, slot: u16, addend: u16) -> Option<FastOp> 
 }
 
 /// The operation of an instruction that is left to the exact loop.
-const RARE: FastOp = FastOp { code: FastOpCode::Rare, length: 1, a: 0, b: 0, x: 0, y: 0 };
+const RARE: FastOp =
+    FastOp { code: FastOpCode::Rare, length: 1, flipped: false, a: 0, b: 0, x: 0, y: 0 };
 
 /// Fuses an i32 addition into the load or store that uses the sum as its address, if it does. The
 /// sum cannot also be the value of the store, because it has one use.

@@ -1,8 +1,9 @@
 //! The fast dispatch loop.
 
+use super::counted::Ops;
 use super::data::{Fast, WINDOW};
 use super::frames::{prepare, settle};
-use super::op::{FastOp, FastOpCode};
+use super::op::FastOpCode;
 use crate::activations::Activations;
 use crate::calls::{self, ValueList};
 use crate::exec::{LoopStop, step, unwatched};
@@ -44,7 +45,11 @@ pub(crate) fn run(machine: &mut Machine, host: &mut dyn Host) -> LoopStop {
     }
     machine.state.fast = true;
     loop {
-        let exit = run_loop(machine, host);
+        let exit = if machine.counting {
+            run_loop::<true>(machine, host)
+        } else {
+            run_loop::<false>(machine, host)
+        };
         // The fast loop writes globals without updating their digest.
         machine.globals.refresh();
         match exit {
@@ -120,25 +125,28 @@ fn enter(
     Some(start)
 }
 
-fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
+/// The loop, with or without counting. Call it with `COUNTED` exactly if the machine counts.
+fn run_loop<const COUNTED: bool>(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
     let Machine { program, versions, entered, activations, memories, globals, .. } = machine;
+    let (counts, counted) = (&mut machine.counts, &mut machine.counted);
     let versions: &[MachineVersion] = versions;
     let mut fuel = machine.fuel;
-    let frame = activations.top();
+    let frame = *activations.top();
     let (mut pc, mut base) = (frame.pc as usize, frame.base);
     let mut fast = versions[frame.version as usize]
         .code
         .fast
         .as_ref()
         .expect("interp: the frame was prepared");
-    let mut ops: &[FastOp] = &fast.ops;
+    let mut ops = Ops::<COUNTED>::new(fast, counted, frame.version);
     let mut slots = window(activations, base);
     let mut bytes = memories.first_mut();
+    let mut version = frame.version;
 
     let exit = 'run: loop {
         // By reference, because a copy would load every field, including those the operation does
         // not need.
-        let op = &ops[pc];
+        let op = ops.get(pc);
         let length = u64::from(op.length);
         if fuel < length {
             // The remaining fuel pays only for the first instructions of a fused operation. They
@@ -163,7 +171,7 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
         // values.
         macro_rules! last {
             () => {
-                pc + usize::from(op.length) - 1
+                pc + length as usize - 1
             };
         }
         macro_rules! stop {
@@ -194,13 +202,21 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
                 get!($base).wrapping_add(get!($index))
             };
         }
+        // Sets the result of a load or of a read of a global.
+        macro_rules! loaded {
+            ($bits:expr) => {{
+                let bits: u64 = $bits;
+                set!(op.a, bits);
+                ops.watch(pc, bits)
+            }};
+        }
         macro_rules! load {
             ($address:expr, $uint:ty) => {
-                set!(op.a, <$uint>::from_le_bytes(in_bounds!(load(bytes, $address, op.x))).into())
+                loaded!(<$uint>::from_le_bytes(in_bounds!(load(bytes, $address, op.x))).into())
             };
             ($address:expr, $uint:ty, $bits:expr, $ty:expr) => {{
                 let raw = <$uint>::from_le_bytes(in_bounds!(load(bytes, $address, op.x)));
-                set!(op.a, eval::sign_extend(raw.into(), $bits) as u64 & $ty.mask())
+                loaded!(eval::sign_extend(raw.into(), $bits) as u64 & $ty.mask())
             }};
         }
         macro_rules! store {
@@ -222,9 +238,13 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
             ($condition:expr, $otherwise:expr) => {{
                 if $condition {
                     std::hint::black_box(());
-                    pc = op.x as usize;
+                    let target = op.x as usize;
+                    ops.side(pc, 0);
+                    pc = target;
                 } else {
-                    pc = $otherwise;
+                    let target = $otherwise;
+                    ops.side(pc, 1);
+                    pc = target;
                 }
                 continue;
             }};
@@ -255,8 +275,8 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
         macro_rules! call {
             ($func:expr) => {{
                 let func: Func = $func;
-                let version = entered[func.as_u32() as usize];
-                let Some(callee) = versions.get(version as usize) else {
+                let entered = entered[func.as_u32() as usize];
+                let Some(callee) = versions.get(entered as usize) else {
                     let args = &fast.pool[op.y as usize..][..usize::from(op.b)];
                     stop!(
                         calls::arguments(activations, base, args)
@@ -266,11 +286,15 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
                 let Some(code) = &callee.code.fast else { leave!(FastStop::Exact) };
                 activations.top_mut().pc = last!() as u32;
                 let args = &fast.pool[op.y as usize..][..usize::from(op.b)];
-                let Some(start) = enter(activations, version, callee, code, base, args) else {
+                let Some(start) = enter(activations, entered, callee, code, base, args) else {
                     stop!(LoopStop::StackOverflow)
                 };
-                (fast, base, ops) = (code, start, &code.ops);
-                slots = window(activations, base);
+                slots = window(activations, start);
+                if COUNTED {
+                    counts[entered as usize].enter(&slots[..args.len()]);
+                    version = entered;
+                }
+                (fast, base, ops) = (code, start, Ops::new(code, counted, entered));
                 jump!(0)
             }};
         }
@@ -358,14 +382,19 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
                     FastOpCode::Store2At => store!(sum!(op.a, op.y), u16),
                     FastOpCode::Store4At => store!(sum!(op.a, op.y), u32),
                     FastOpCode::Store8At => store!(sum!(op.a, op.y), u64),
-                    FastOpCode::GlobalGet => set!(op.a, globals.get(op.x as usize)),
+                    FastOpCode::GlobalGet => loaded!(globals.get(op.x as usize)),
                     FastOpCode::GlobalSet => globals.set_raw(op.x as usize, get!(op.a)),
                     FastOpCode::Call => call!(Func::from_u32(op.x)),
                     FastOpCode::CallHost => call_host!(Func::from_u32(op.x)),
                     FastOpCode::CallIndirect => {
                         let (sig, table) = fast.indirect[op.x as usize];
                         let index = get!(op.a);
-                        match calls::indirect_callee(program, &globals.tables, sig, table, index) {
+                        let callee =
+                            calls::indirect_callee(program, &globals.tables, sig, table, index);
+                        if COUNTED && let Ok(func) = callee {
+                            counts[version as usize].call(last!(), index, func);
+                        }
+                        match callee {
                             Ok(func) if program.code(func).is_some() => call!(func),
                             Ok(func) => call_host!(func),
                             Err(kind) => stop!(LoopStop::Trap(kind)),
@@ -374,7 +403,7 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
                     FastOpCode::Return => {
                         let from = &fast.pool[op.x as usize..][..op.y as usize];
                         let callee = activations.pop();
-                        let Some(caller) = activations.of_run().last() else {
+                        let Some(caller) = activations.of_run().last().copied() else {
                             let values = from
                                 .iter()
                                 .map(|slot| activations.stack[base + usize::from(*slot)]);
@@ -383,7 +412,8 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
                         (pc, base) = (caller.pc as usize, caller.base);
                         let code = versions[caller.version as usize].code.fast.as_ref();
                         fast = code.expect("interp: the frame was prepared");
-                        ops = &fast.ops;
+                        ops = Ops::new(fast, counted, caller.version);
+                        version = caller.version;
                         let to = fast.results_of(pc, from.len());
                         for (to, from) in to.iter().zip(from) {
                             let value = activations.stack[callee.base + usize::from(*from)];
@@ -425,6 +455,9 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
                     FastOpCode::BrIf => branch!(get!(op.a) != 0, op.y as usize),
                     FastOpCode::Switch => {
                         let choice = get!(op.a).min(op.y.into()) as usize;
+                        if COUNTED {
+                            counts[version as usize].switch(last!(), choice);
+                        }
                         jump!(fast.targets[op.x as usize + choice])
                     }
                     FastOpCode::Leave => {
@@ -439,7 +472,9 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
             };
         }
         with_value_ops!(dispatch);
-        pc += length as usize;
+        // Counting leaves no register for the length, and a copy on the stack would delay each
+        // operation.
+        pc += if COUNTED { usize::from(ops.get(pc).length) } else { length as usize };
     };
     machine.fuel = fuel;
     if let Some(frame) = machine.activations.of_run_mut().last_mut() {

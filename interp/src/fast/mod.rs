@@ -23,6 +23,7 @@
 //! code; a run that calls one continues in the exact loop.
 
 mod coalesce;
+pub(super) mod counted;
 pub(super) mod data;
 mod decode;
 mod exec;

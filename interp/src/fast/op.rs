@@ -12,6 +12,8 @@ pub(super) struct FastOp {
     /// The number of instructions that the operation executes. It is also the fuel it takes, and
     /// the distance to the pc that follows.
     pub(super) length: u8,
+    /// Whether a branch has exchanged its targets, because it branches on the negated condition.
+    pub(super) flipped: bool,
     pub(super) a: u16,
     pub(super) b: u16,
     pub(super) x: u32,
@@ -20,7 +22,7 @@ pub(super) struct FastOp {
 
 impl FastOp {
     pub(super) fn new(code: FastOpCode, [a, b]: [u16; 2], [x, y]: [u32; 2]) -> FastOp {
-        FastOp { code, length: 1, a, b, x, y }
+        FastOp { code, length: 1, flipped: false, a, b, x, y }
     }
 
     /// The same operation with a length of one more instruction; `None` when the length would

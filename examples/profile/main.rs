@@ -1,0 +1,60 @@
+//! Profiles: the cost of counting, and the exits that a profile leads to.
+//!
+//!     cargo run --release --example profile -- cost tests/corpus/vm.wasm CORPUS/lua.m2r.wasm:20
+//!
+//! `cost` runs programs in the interpreter, with counting and without, in one process. The two kinds
+//! of run alternate, each in a new machine, and the fastest of several rounds counts. A colon and an
+//! argument may follow the name of a file. It prints the processor time of each kind of run and
+//! their ratio.
+
+mod cost;
+
+use clap::{Parser, Subcommand};
+use ir::Module;
+use osier::driver::{Format, load};
+use std::error::Error;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Measures profiles
+#[derive(Debug, Parser)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Times runs with counting against runs without
+    Cost(cost::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Args::parse().command {
+        Command::Cost(args) => cost::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            writeln!(io::stderr(), "profile: {error}").ok();
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// A program of the command line, with its argument.
+fn program(text: &str) -> Result<(Module, Vec<String>), Box<dyn Error>> {
+    let (file, argument) = match text.rsplit_once(':') {
+        Some((file, argument)) => (file, Some(argument.to_owned())),
+        None => (text, None),
+    };
+    let bytes = std::fs::read(Path::new(file)).map_err(|error| format!("{file}: {error}"))?;
+    let module = load(Format::Wasm, &bytes).map_err(|error| format!("{file}: {error}"))?;
+    Ok((module, std::iter::once(file.to_owned()).chain(argument).collect()))
+}
+
+/// A WASI host with these arguments and this input, whose output is dropped.
+fn host(args: Vec<String>, input: &[u8]) -> wasm::wasi::Wasi<'_> {
+    wasm::wasi::Wasi::new(args, input, io::sink(), io::sink())
+}
