@@ -14,6 +14,7 @@ mod limits;
 pub mod listing;
 #[cfg(feature = "native")]
 pub mod native;
+pub mod profile;
 pub mod report;
 pub mod schema;
 pub mod speculate;

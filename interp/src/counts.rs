@@ -59,7 +59,7 @@ pub struct CallTarget {
 }
 
 /// The targets of an indirect call.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct CallTargets {
     /// The first [`MAX_TARGETS`] different targets, in the order of their first calls.
     pub targets: Vec<CallTarget>,

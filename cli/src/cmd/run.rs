@@ -14,6 +14,7 @@ use ir::text::{parse_literal, print_literal};
 use ir::{Func, Module, Point};
 use osier::driver::{Step, Vigilance, optimize};
 use osier::listing;
+use osier::profile::Profile;
 use osier::schema::{RunSeconds, RunStats, SCHEMA};
 use passes::Pipeline;
 use std::path::PathBuf;
@@ -49,6 +50,10 @@ pub(super) struct Args {
     /// Write figures about the run as JSON to a file, or to standard error
     #[arg(long, value_name = "OUT", num_args = 0..=1, require_equals = true)]
     stats: Option<Option<PathBuf>>,
+    /// Write a profile of the run to a file: branch sides, targets of indirect calls, arguments and
+    /// loads that are constant; only with --engine interp, and without --pipeline
+    #[arg(long, value_name = "OUT", conflicts_with = "pipeline")]
+    profile: Option<PathBuf>,
     /// Calls of a function, or visits of a loop header, that make it hot; only with --engine tiered
     /// [default: 1000]
     #[arg(long, value_name = "N")]
@@ -82,6 +87,9 @@ struct Call {
 pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     if args.hot.is_some() && args.engine != RunEngine::Tiered {
         return Err(CommandFailure::input("--hot requires --engine tiered"));
+    }
+    if args.profile.is_some() && args.engine != RunEngine::Interp {
+        return Err(CommandFailure::input("--profile requires --engine interp"));
     }
     let mut stats = RunStats { schema: SCHEMA, ..RunStats::default() };
     let module = loaded(&args, &mut stats.seconds)?;
@@ -185,6 +193,9 @@ fn execute(
     let mut machine =
         machine.map_err(|e| CommandFailure::input(format!("{}: {e}", args.file.display())))?;
     let mut host = args.surroundings.host(&args.file, &args.program_args)?;
+    if args.profile.is_some() {
+        machine.count();
+    }
     let mut outcome = Outcome::Returned(Vec::new());
     if let Some(start) = machine.start_function() {
         outcome = machine.invoke(start, &[], &mut host, &mut NoObserver);
@@ -194,6 +205,11 @@ fn execute(
     }
     stats.instructions = Some(args.run_limits.limits().fuel - machine.fuel());
     stats.seconds.execute = started.elapsed().as_secs_f64();
+    // A program that failed has a profile up to there.
+    if let Some(out) = &args.profile {
+        let profile = Profile::collect(module, &machine).write(module);
+        Output::File(out.clone()).write(&profile)?;
+    }
     Ok(Ok(outcome))
 }
 
