@@ -5,10 +5,16 @@
 //! measured" from "none". `cli/tests/cli/report.rs` holds the keys to this contract.
 
 mod explain;
+mod speculation;
 
 pub use explain::{
     Computed, ExplainedEntry, Explanation, Kept, PassAction, PointAnswer, PointPlace, PointStatus,
     Replayed, SetValue, UnprovedPlace, Why,
+};
+
+pub use speculation::{
+    DropReason, ExitPrice, ReportedAssumption, SpeculatedFunction, SpeculationFigures,
+    SpeculationReport,
 };
 
 use crate::driver::{CheckCounts, GivenUp};

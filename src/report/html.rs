@@ -1,7 +1,8 @@
 //! Prints the report as one self-contained page without scripts, fonts or pictures.
 
+use super::speculation;
 use super::text::{Section, sections};
-use crate::schema::Report;
+use crate::schema::{Report, SpeculationReport};
 use crate::table::{TableRow, TextTable};
 use std::fmt::Write;
 
@@ -26,13 +27,24 @@ dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
 
 /// The report as a page. It has the tables of the text, but does not shorten names.
 pub fn html(report: &Report) -> String {
-    let title = escaped(&format!("OSR report on {}", report.program.path));
+    page(&format!("OSR report on {}", report.program.path), &sections(report))
+}
+
+/// The report on assumptions as a page, with the tables of its text.
+pub fn speculation_html(report: &SpeculationReport) -> String {
+    let title = format!("Speculation report on {}", report.program.path);
+    page(&title, &speculation::sections(report))
+}
+
+/// A page with a title and sections.
+fn page(title: &str, sections: &[Section]) -> String {
+    let title = escaped(title);
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
     );
-    sections(report).iter().for_each(|section| write_section(&mut page, section));
+    sections.iter().for_each(|section| write_section(&mut page, section));
     page + "</body>\n</html>\n"
 }
 

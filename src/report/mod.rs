@@ -3,11 +3,13 @@
 
 mod html;
 mod published;
+mod speculation;
 mod tally;
 mod text;
 mod totals;
 
-pub use html::html;
+pub use html::{html, speculation_html};
+pub use speculation::{speculated, speculation_text};
 pub use text::{WIDTH, check_text, text};
 
 use crate::blame::History;

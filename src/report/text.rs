@@ -15,13 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const WIDTH: usize = 80;
 
 /// The width of the labels of tables, in columns.
-const LABEL: usize = 30;
+pub(super) const LABEL: usize = 30;
 
 /// The width of terms before their explanations, in columns.
-const TERM: usize = 11;
+pub(super) const TERM: usize = 11;
 
 /// The text in place of a missing figure.
-const NO_FIGURE: &str = "-";
+pub(super) const NO_FIGURE: &str = "-";
 
 /// A function that selects one figure of a record.
 type Figure<T, N> = fn(&T) -> N;
@@ -63,7 +63,7 @@ pub(super) enum Section {
 
 impl Section {
     /// The section as lines of text.
-    fn lines(&self) -> Vec<String> {
+    pub(super) fn lines(&self) -> Vec<String> {
         match self {
             Section::Table(table) => table.lines(),
             Section::Words(heading, words) => {
@@ -115,7 +115,7 @@ pub fn text(report: &Report) -> String {
 }
 
 /// Joins lines and ends each with `\n`, without blanks before it.
-fn ended(lines: &[String]) -> String {
+pub(super) fn ended(lines: &[String]) -> String {
     lines.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
@@ -407,7 +407,7 @@ const FOOTNOTE: &str = "D'Elia's thesis: means over the 12 hottest functions of 
 
 /// A share in percent. Rounding must not hide a point: only a share of all points prints as 100.0,
 /// and only a share of none as 0.0.
-fn percent(share: Option<f64>) -> String {
+pub(super) fn percent(share: Option<f64>) -> String {
     decimal(share.map(|s| if s > 0.0 && s < 100.0 { s.clamp(0.1, 99.9) } else { s }))
 }
 

@@ -24,6 +24,7 @@
 mod attempt;
 mod error;
 mod lost;
+mod suggest;
 
 use attempt::{Lacking, SpeculationAttempt};
 use check::{Checked, CheckedEntry};
@@ -37,6 +38,9 @@ pub use passes::{Assumption, Expected};
 use passes::{PinnedAssumption, Pipeline};
 use std::collections::BTreeMap;
 use std::fmt;
+pub use suggest::{
+    COST, DIRECT, JOIN, Observed, SPOILED, SuggestOptions, Suggester, Suggestion, suggest,
+};
 use transition::mapping::Mapping;
 
 /// Assumptions of one version.

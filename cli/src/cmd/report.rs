@@ -12,13 +12,16 @@ use super::retry::RetryOption;
 use super::select::Selection;
 use super::stopwatch::Stopwatch;
 use clap::ValueEnum;
-use ir::Function;
+use ir::{Func, Function, Module};
 use osier::driver::{Recipe, Step, derive_certified};
+use osier::profile::Profile;
 use osier::report;
-use osier::schema::{ReportedProgram, Size, Time};
+use osier::schema::{ReportedProgram, SCHEMA, Size, SpeculationFigures, SpeculationReport, Time};
+use osier::speculate::{MAX_ASSUMPTIONS, Pins, SuggestOptions, Suggester, Suggestion};
 use osr::Level;
 use passes::Pipeline;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Format of the report
@@ -47,6 +50,12 @@ pub(super) struct Args {
     /// Format of the report
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     format: ReportFormat,
+    /// Report on assumptions instead: those that this profile suggests (osier run --profile), and
+    /// their exits
+    #[arg(long, value_name = "PROFILE", conflicts_with_all = ["level", "no_retry"])]
+    speculate: Option<PathBuf>,
+    #[command(flatten)]
+    suggestions: SuggestionOptions,
     #[command(flatten)]
     retry: RetryOption,
     #[command(flatten)]
@@ -56,6 +65,51 @@ pub(super) struct Args {
     output: Option<PathBuf>,
     #[command(flatten)]
     limits: InputLimits,
+}
+
+/// The options of `--speculate`.
+#[derive(Debug, clap::Args)]
+struct SuggestionOptions {
+    /// Assume at places that the profile visited this often
+    #[arg(long, value_name = "N", default_value_t = SuggestOptions::default().visits, requires = "speculate")]
+    visits: u64,
+    /// Assume every branch side never taken and every indirect call of one target, at their worth
+    /// or not, and nothing else
+    #[arg(long, requires = "speculate")]
+    every: bool,
+    /// Values that assumptions keep as operands, for their exits
+    #[arg(long, value_enum, default_value_t = PinOption::OnDemand, requires = "speculate")]
+    pins: PinOption,
+}
+
+/// Values that assumptions keep as operands
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum PinOption {
+    /// Those that exits turn out to lack
+    OnDemand,
+    /// None
+    Never,
+    /// All that are live in the base
+    Live,
+}
+
+impl SuggestionOptions {
+    /// The choice of values, and its name in the report.
+    fn pins(&self) -> (Pins, &'static str) {
+        match self.pins {
+            PinOption::OnDemand => (Pins::OnDemand, "on-demand"),
+            PinOption::Never => (Pins::Never, "never"),
+            PinOption::Live => (Pins::Live, "live"),
+        }
+    }
+
+    fn options(&self) -> SuggestOptions {
+        let visits = self.visits;
+        match self.every {
+            true => SuggestOptions { visits, most: MAX_ASSUMPTIONS, by_worth: false },
+            false => SuggestOptions { visits, ..SuggestOptions::default() },
+        }
+    }
 }
 
 /// Writes the report on a module. After Ctrl-C the report covers the functions that were complete
@@ -69,6 +123,11 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
     let import = started.elapsed().as_secs_f64();
     let selected = args.selection.of(&loaded.module)?;
     let jobs = args.jobs.count();
+    if let Some(profile) = &args.speculate {
+        let profiled = read_profile(profile, &loaded.module)?;
+        let time = Time { import, jobs: jobs as u64, ..Time::default() };
+        return speculation(&args, &loaded, &selected, (profile, &profiled), (started, time));
+    }
     // A thread drops versions and mappings of a function before it takes the next one. Memory thus
     // holds the module and one function per thread.
     let figures = |base: &Function, stopwatch: &mut Stopwatch| {
@@ -93,6 +152,61 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
             ReportFormat::Html => report::html(&report),
             ReportFormat::Json => json(&report),
         };
+        let output = if report.interrupted { None } else { args.output.clone() };
+        Output::to(output).write(&text)
+    })
+}
+
+fn read_profile(path: &Path, module: &Module) -> Result<Profile, CommandFailure> {
+    let text = input::read_text(path)?;
+    Profile::read(&text, module)
+        .map_err(|error| CommandFailure::input(format!("{}: {error}", path.display())))
+}
+
+/// Writes the report on the assumptions that a profile suggests, as [`report`] does.
+fn speculation(
+    args: &Args,
+    loaded: &Loaded,
+    selected: &[(Func, &Function)],
+    (path, profile): (&Path, &Profile),
+    (started, time): (Instant, Time),
+) -> Result<(), CommandFailure> {
+    let module = &loaded.module;
+    let suggester = Suggester::new(module, profile, args.suggestions.options());
+    let suggested: BTreeMap<&str, (Func, Vec<Suggestion>)> = selected
+        .iter()
+        .map(|(func, base)| (base.name(), (*func, suggester.of(*func))))
+        .filter(|(_, (_, suggestions))| !suggestions.is_empty())
+        .collect();
+    let functions: Vec<(Func, &Function)> =
+        selected.iter().filter(|(_, base)| suggested.contains_key(base.name())).copied().collect();
+    let (pins, pins_name) = args.suggestions.pins();
+    let figures = |base: &Function, _: &mut Stopwatch| {
+        let (func, suggestions) = &suggested[base.name()];
+        report::speculated(module, *func, profile, suggestions, (&args.pipeline, pins))
+    };
+    each_function(args.jobs.count(), &functions, figures, |worked| {
+        let mut report = SpeculationReport {
+            schema: SCHEMA,
+            program: program(loaded),
+            profile: path.display().to_string(),
+            pipeline: args.pipeline.names().into_iter().map(str::to_owned).collect(),
+            pins: pins_name,
+            visits: args.suggestions.visits,
+            functions: worked.results,
+            observed: BTreeMap::new(),
+            totals: SpeculationFigures::default(),
+            interrupted: worked.interrupted,
+            time,
+        };
+        report.sum();
+        report.time.elapsed = started.elapsed().as_secs_f64();
+        let text = match args.format {
+            ReportFormat::Text => report::speculation_text(&report),
+            ReportFormat::Html => report::speculation_html(&report),
+            ReportFormat::Json => json(&report),
+        };
+        tell(&format!("{:.2} s in all", report.time.elapsed));
         let output = if report.interrupted { None } else { args.output.clone() };
         Output::to(output).write(&text)
     })

@@ -1,0 +1,290 @@
+//! Computes the figures of `osier report --speculate`: the assumptions that a profile suggests, and
+//! their exits.
+
+use super::UNBLAMED;
+use super::text::{LABEL, NO_FIGURE, Section, TERM, WIDTH, ended};
+use crate::driver::{NoObserver, Vigilance, derive};
+use crate::listing::NamedVersion;
+use crate::profile::Profile;
+use crate::schema::{
+    DropReason, ExitPrice, ReportedAssumption, Size, SpeculatedFunction, SpeculationFigures,
+    SpeculationReport, Spread,
+};
+use crate::speculate::{
+    Assumption, Dropped, Exit, Expected, Lost, Observed, Pins, Plan, Speculative, Suggestion,
+    speculate,
+};
+use crate::table::{TextTable, grouped, shortened};
+use ir::text::print_literal;
+use ir::{Func, Function, Module, Value};
+use osr::VersionTree;
+use passes::Pipeline;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use transition::mapping::Entry;
+
+/// The figures of one function: the version that makes these assumptions is made by a pipeline, and
+/// each assumption looked up in it. Cost: that of [`speculate()`], and of the pipeline once more.
+///
+/// # Panics
+/// If the module lacks the function, or the suggestions are of another one.
+pub fn speculated(
+    module: &Module,
+    func: Func,
+    profile: &Profile,
+    suggestions: &[Suggestion],
+    (pipeline, pins): (&Pipeline, Pins),
+) -> SpeculatedFunction {
+    let base = module.body(func).expect("the module has the function");
+    let assumptions: Vec<Assumption> = suggestions.iter().map(|s| s.assumption).collect();
+    let plan = Plan { assume: &assumptions, pipeline, pins };
+    let mut tree = VersionTree::new(base.clone());
+    let made = speculate(module, &mut tree, VersionTree::BASE, &plan)
+        .unwrap_or_else(|error| panic!("a suggestion fits its function: {error}"));
+    let plain = derive(module, base, pipeline, Vigilance::Off, &mut NoObserver);
+    let fates = Fates::new(base, &made);
+    let named = NamedVersion::new(module, base);
+    let reported = |suggestion: &Suggestion| fates.reported(&named, suggestion);
+    SpeculatedFunction {
+        name: base.name().to_owned(),
+        calls: profile.functions.get(&func).map_or(0, |profile| profile.calls),
+        base: Size::of(base),
+        opt: Size::of(&plain.function),
+        speculative: Size::of(tree.function(made.optimized)),
+        assumptions: suggestions.iter().map(reported).collect(),
+    }
+}
+
+/// The fate of each assumption. Equal assumptions share one.
+struct Fates<'a> {
+    base: &'a Function,
+    exits: BTreeMap<Assumption, ExitPrice>,
+    dropped: BTreeMap<Assumption, Dropped>,
+}
+
+impl<'a> Fates<'a> {
+    fn new(base: &'a Function, made: &Speculative) -> Fates<'a> {
+        let exits = made.exits.iter().filter_map(|exit| {
+            let (_, entry) = made.exit(exit.inst).expect("each assumption has an exit");
+            Some((exit.assumption?, price(base, exit, entry.entry())))
+        });
+        Fates { base, exits: exits.collect(), dropped: made.dropped.iter().copied().collect() }
+    }
+
+    fn reported(&self, named: &NamedVersion<'_>, suggestion: &Suggestion) -> ReportedAssumption {
+        let Suggestion { assumption, observed, visits, worth } = *suggestion;
+        let exit = self.exits.get(&assumption).copied();
+        let why = self.dropped.get(&assumption).map(reason);
+        let ty = self.base.value_type(assumption.value);
+        let literal = print_literal(ty, assumption.expected.bits());
+        let fact = match assumption.expected {
+            Expected::Is(_) => format!("is {literal}"),
+            Expected::IsNot(_) => format!("is not {literal}"),
+        };
+        ReportedAssumption {
+            at: named.place(assumption.at),
+            value: named.text.value(assumption.value),
+            fact,
+            observed: Observed::KINDS[observed.kind()],
+            visits,
+            worth,
+            fate: match (exit, &why) {
+                (Some(_), _) => "exit",
+                (None, Some(_)) => "dropped",
+                (None, None) => "settled",
+            },
+            why,
+            exit,
+        }
+    }
+}
+
+/// The price of an exit. The values that it keeps are those of its entry that are not live, and
+/// those that the assumption pins.
+fn price(base: &Function, exit: &Exit, entry: &Entry) -> ExitPrice {
+    let kept: BTreeSet<Value> = entry.kept.iter().chain(&exit.pins).copied().collect();
+    let kept_args = kept.iter().filter(|value| base.arguments().contains(value)).count();
+    ExitPrice {
+        kept: (kept.len() - kept_args) as u64,
+        kept_args: kept_args as u64,
+        pins: exit.pins.len() as u64,
+        chi: entry.size() as u64,
+        replays: entry.replays.len() as u64,
+    }
+}
+
+fn reason(dropped: &Dropped) -> DropReason {
+    let pass = match dropped {
+        Dropped::NoExit(Lost::NoEntry { blame: Some((pass, _)), .. }) => pass,
+        _ => UNBLAMED,
+    };
+    DropReason { reason: dropped.name(), pass, text: dropped.to_string() }
+}
+
+impl SpeculationReport {
+    /// Sets the sums from the functions.
+    pub fn sum(&mut self) {
+        self.totals = SpeculationFigures::default();
+        self.observed.clear();
+        for assumption in self.functions.iter().flat_map(|function| &function.assumptions) {
+            self.totals.add(assumption);
+            self.observed.entry(assumption.observed.to_owned()).or_default().add(assumption);
+        }
+    }
+}
+
+/// The most assumptions that the text lists.
+const MOST: usize = 20;
+
+/// The sections of the report, in order.
+pub(super) fn sections(report: &SpeculationReport) -> Vec<Section> {
+    let mut sections = vec![Section::Terms(heading(report))];
+    if report.totals.suggested > 0 {
+        sections.push(Section::Table(fates(report)));
+        sections.extend(dropped(&report.totals).map(Section::Table));
+        sections.extend([
+            Section::Table(prices(&report.totals)),
+            Section::Table(sizes(report)),
+            Section::Table(worthwhile(report)),
+            Section::Terms(legend()),
+        ]);
+    }
+    sections
+}
+
+/// The report as text. Every line ends with `\n`.
+pub fn speculation_text(report: &SpeculationReport) -> String {
+    let parts: Vec<String> =
+        sections(report).iter().map(|section| ended(&section.lines())).collect();
+    parts.join("\n")
+}
+
+fn heading(report: &SpeculationReport) -> Vec<(String, String)> {
+    let pipeline = match report.pipeline.as_slice() {
+        [] => "(no passes)".to_owned(),
+        passes => passes.join(" "),
+    };
+    let suggested = format!(
+        "{} of {} with suggestions, at places visited {} times or more",
+        grouped(report.functions.len() as u64),
+        grouped(report.program.functions),
+        grouped(report.visits)
+    );
+    let mut terms = vec![
+        ("program", shortened(&report.program.path, WIDTH - TERM)),
+        ("profile", shortened(&report.profile, WIDTH - TERM)),
+        ("pipeline", pipeline),
+        ("functions", suggested),
+    ];
+    if report.interrupted {
+        terms
+            .push(("stopped", "by an interrupt: covers the functions complete by then".to_owned()));
+    }
+    terms.into_iter().map(|(term, text)| (term.to_owned(), text)).collect()
+}
+
+fn fates(report: &SpeculationReport) -> TextTable {
+    let mut table = TextTable::new(LABEL, &[10; 5]);
+    table.row("assumptions", ["suggested", "with exit", "settled", "dropped", "exits, %"]);
+    let row = |label: &str, figures: &SpeculationFigures, table: &mut TextTable| {
+        let counts =
+            [figures.suggested, figures.exits, figures.settled, figures.all_dropped()].map(grouped);
+        table.row(label, counts.into_iter().chain([super::text::percent(figures.share)]));
+    };
+    for kind in Observed::KINDS {
+        if let Some(figures) = report.observed.get(kind) {
+            row(&format!("  {kind}"), figures, &mut table);
+        }
+    }
+    row("  all", &report.totals, &mut table);
+    table
+}
+
+/// A table of the assumptions dropped, by reason with the passes to blame below it.
+fn dropped(totals: &SpeculationFigures) -> Option<TextTable> {
+    let mut table = TextTable::new(LABEL, &[10]);
+    table.row("dropped, and pass to blame", [grouped(totals.all_dropped())]);
+    for (reason, passes) in &totals.dropped {
+        table.row(&format!("  {}", reason.replace('_', " ")), [grouped(passes.values().sum())]);
+        for (pass, count) in passes {
+            let pass = if *pass == UNBLAMED { "no action named" } else { *pass };
+            table.row(&format!("    {pass}"), [grouped(*count)]);
+        }
+    }
+    (!totals.dropped.is_empty()).then_some(table)
+}
+
+fn prices(totals: &SpeculationFigures) -> TextTable {
+    let mut table = TextTable::new(LABEL, &[10; 2]);
+    table.row("price of an exit", ["mean", "most"]);
+    let rows: [(&str, &Spread); 4] = [
+        ("  kept values", &totals.kept),
+        ("  kept arguments", &totals.kept_args),
+        ("  steps and copies", &totals.chi),
+        ("  replayed stores", &totals.replays),
+    ];
+    for (label, spread) in rows {
+        let mean = spread.mean().map_or(NO_FIGURE.to_owned(), |mean| format!("{mean:.2}"));
+        table.row(label, [mean, spread.max().map_or(NO_FIGURE.to_owned(), grouped)]);
+    }
+    table.row("  exits that pin a value", [grouped(totals.pinned)]);
+    table
+}
+
+fn sizes(report: &SpeculationReport) -> TextTable {
+    let mut table = TextTable::new(LABEL, &[12; 3]);
+    table.row("size of these functions", ["base", "opt", "assuming"]);
+    let mut sums = [Size::default(); 3];
+    for function in &report.functions {
+        let sizes = [function.base, function.opt, function.speculative];
+        sums.iter_mut().zip(&sizes).for_each(|(sum, size)| sum.merge(size));
+    }
+    table.row("  instructions", sums.map(|size| grouped(size.instructions)));
+    table
+}
+
+/// The assumptions of the highest worth, over all functions.
+fn worthwhile(report: &SpeculationReport) -> TextTable {
+    let functions = report.functions.iter();
+    let mut all: Vec<(&SpeculatedFunction, &ReportedAssumption)> =
+        functions.flat_map(|f| f.assumptions.iter().map(move |a| (f, a))).collect();
+    // Stable, so that equal worth stays in module order.
+    all.sort_by_key(|(_, assumption)| Reverse(assumption.worth));
+    let mut table = TextTable::new(48, &[12, 12, 8]);
+    table.row("most worthwhile assumptions", ["visits", "worth", "kept"]);
+    for (function, assumption) in all.iter().take(MOST) {
+        let label = format!(
+            "  @{} {}: {} {}",
+            shortened(&function.name, 20),
+            shortened(&assumption.at, 12),
+            shortened(&assumption.value, 8),
+            assumption.fact
+        );
+        let kept = match assumption.exit {
+            Some(exit) => grouped(exit.kept + exit.kept_args),
+            None => assumption.fate.to_owned(),
+        };
+        let worth = match assumption.worth {
+            ..0 => format!("-{}", grouped(assumption.worth.unsigned_abs())),
+            _ => grouped(assumption.worth.unsigned_abs()),
+        };
+        table.row(&label, [grouped(assumption.visits), worth, kept]);
+    }
+    if let Some(more) = all.len().checked_sub(MOST).filter(|more| *more > 0) {
+        table.line(&format!("  and {} more: see --format json", grouped(more as u64)));
+    }
+    table
+}
+
+/// The terms of the tables with their explanations.
+fn legend() -> Vec<(String, String)> {
+    const WORDS: [(&str, &str); 6] = [
+        ("exits, %", "the assumptions with a proved exit, of those that need one"),
+        ("settled", "a pass proved the assumption, or removed it with code that never runs"),
+        ("dropped", "the version does not make the assumption"),
+        ("kept", "values, arguments included, that the version keeps for an exit alone"),
+        ("steps", "operations executed and values copied by a run that leaves"),
+        ("worth", "instructions that the profiled runs would have saved, roughly"),
+    ];
+    WORDS.map(|(word, meaning)| (word.to_owned(), meaning.to_owned())).into()
+}
