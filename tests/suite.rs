@@ -16,6 +16,7 @@ mod limits;
 mod on_demand;
 mod passes_corpus;
 mod passes_random;
+mod profile;
 mod replay;
 mod speculation;
 mod state_oracle_random;

@@ -4,6 +4,7 @@
 //! profile that does not fit, so that a profile in memory names only what the module has.
 
 use super::{FunctionProfile, Profile, is_watched};
+use crate::table::shortened;
 use interp::{CallTarget, CallTargets, MAX_TARGETS};
 use ir::text::print_function;
 use ir::{Func, Function, Inst, Module, Opcode, Type};
@@ -173,9 +174,9 @@ impl Profile {
         }
         let mut profile = Profile::default();
         for function in functions {
-            let func = Func::from_u32(function.func);
-            let base = module.funcs.is_valid(func).then(|| module.body(func)).flatten();
-            let base = base.ok_or_else(|| ProfileError::NoSuchFunction(shown(&function.name)))?;
+            let found = func(module, function.func).and_then(|f| Some((f, module.body(f)?)));
+            let (func, base) =
+                found.ok_or_else(|| ProfileError::NoSuchFunction(shown(&function.name)))?;
             let misfit = |what| ProfileError::DoesNotFit { function: shown(base.name()), what };
             // Before the key, whose cost is the size of the function rather than of the file.
             if profile.functions.contains_key(&func) {
@@ -204,12 +205,7 @@ fn parsed<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, ProfileError> {
 
 /// A part of a file as messages show it.
 fn shown(text: &str) -> String {
-    const MOST: usize = 200;
-    let mut short: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
-    if text.chars().nth(MOST).is_some() {
-        short.push_str("...");
-    }
-    short
+    shortened(text, 200)
 }
 
 fn written(
@@ -311,18 +307,19 @@ impl Reader<'_> {
     }
 
     fn targets(&self, inst: Inst, found: FileTargets) -> Result<CallTargets, String> {
-        let opcode = self.base.inst(inst).opcode;
-        if opcode != Opcode::CallIndirect {
-            return Err(format!("{} is no indirect call", opcode.name()));
-        }
+        let data = self.base.inst(inst);
+        let Some(index) = data.args.last().filter(|_| data.opcode == Opcode::CallIndirect) else {
+            return Err(format!("{} is no indirect call", data.opcode.name()));
+        };
+        let ty = self.base.value_type(*index);
         if found.targets.len() > MAX_TARGETS {
             return Err(format!("{} targets; the limit is {MAX_TARGETS}", found.targets.len()));
         }
         let target = |t: FileTarget| {
-            let func = Func::from_u32(t.func);
-            match self.module.funcs.is_valid(func) {
-                true => Ok(CallTarget { index: t.index, func, calls: t.calls }),
-                false => Err(format!("the module has no function {}", t.func)),
+            fit(t.index, ty)?;
+            match func(self.module, t.func) {
+                Some(func) => Ok(CallTarget { index: t.index, func, calls: t.calls }),
+                None => Err(format!("the module has no function {}", t.func)),
             }
         };
         let targets = found.targets.into_iter().map(target).collect::<Result<_, _>>()?;
@@ -336,6 +333,12 @@ impl Reader<'_> {
             _ => Err(format!("{} is no load", data.opcode.name())),
         }
     }
+}
+
+/// The function with a number, which may be any: `Func::from_u32` accepts those of functions alone.
+fn func(module: &Module, number: u32) -> Option<Func> {
+    let is_one = usize::try_from(number).is_ok_and(|number| number < module.funcs.len());
+    is_one.then(|| Func::from_u32(number))
 }
 
 /// Bits, if they fit a type.

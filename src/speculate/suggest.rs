@@ -234,7 +234,7 @@ impl Search<'_> {
                 if let Some(targets) = self.profile.targets.get(&inst)
                     && let ([target], 0) = (targets.targets.as_slice(), targets.others)
                 {
-                    all.push(self.one_target(inst, *target));
+                    all.extend(self.one_target(inst, *target));
                 }
                 if let Some(sides) = self.profile.branches.get(&inst) {
                     all.extend(self.never_taken(inst, sides));
@@ -244,14 +244,17 @@ impl Search<'_> {
         all
     }
 
-    fn one_target(&self, call: Inst, target: CallTarget) -> Suggestion {
+    fn one_target(&self, call: Inst, target: CallTarget) -> Option<Suggestion> {
         let data = self.base.inst(call);
         let index = *data.args.last().expect("an indirect call has an index");
         let fixed = matches!(data.imm, Imm::Indirect(_, table) if self.fixed.contains(&table));
         let visits = self.visits(self.base.inst_block(call));
         let saved = Self::saved(visits, if fixed { DIRECT } else { 1 });
         let observed = Observed::OneTarget { func: target.func, fixed };
-        self.suggestion(call, index, Expected::Is(target.index), observed, saved)
+        // A constant index needs no assumption.
+        let is_known = self.base.constant(index).is_some();
+        let expected = Expected::Is(target.index);
+        (!is_known).then(|| self.suggestion(call, index, expected, observed, saved))
     }
 
     /// What the sides of a branch suggest. Nothing, if a `switch` took its default alone: the
