@@ -13,8 +13,8 @@ pub use explain::{
 };
 
 pub use speculation::{
-    DropReason, ExitPrice, ReportedAssumption, SpeculatedFunction, SpeculationFigures,
-    SpeculationReport,
+    DropReason, ExitPrice, ExplainedAssumption, ReportedAssumption, SpeculatedFunction,
+    SpeculationExplanation, SpeculationFigures, SpeculationReport,
 };
 
 use crate::driver::{CheckCounts, GivenUp};

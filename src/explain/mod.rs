@@ -1,14 +1,16 @@
-//! Explains one point of a function. If the point has an entry, the explanation shows the landing
+//! Explains one point of a function, or an assumption and its exit. If the point has an entry, the explanation shows the landing
 //! point, the compensation code and the kept values. If not, it shows the reason and the action to
 //! blame.
 //!
 //! All answers come from the certified mappings and the log. Nothing is synthesized again.
 
+mod assumption;
 mod difference;
 mod point;
 mod text;
 mod words;
 
+pub use assumption::{AssumptionQuestion, NoAssumption, assumption_text, explain_assumption};
 pub use difference::unproved;
 pub use text::text;
 pub(crate) use text::unproved_text;
@@ -18,8 +20,8 @@ use crate::driver::{Certified, CertifiedLevel, CertifiedMapping, Derived};
 use crate::listing::NamedVersion;
 use crate::report::{UNPROVED, place};
 use crate::schema::{
-    Computed, ExplainedEntry, Kept, PerLevel, PointAnswer, PointPlace, PointStatus, Replayed,
-    SetValue, Why,
+    Computed, ExplainedEntry, Kept, PassAction, PerLevel, PointAnswer, PointPlace, PointStatus,
+    Replayed, SetValue, Why,
 };
 use crate::table::shortened;
 use check::verdict::Check;
@@ -227,41 +229,9 @@ impl Teller<'_> {
     }
 
     fn moved(&self, level: Level, entry: &Entry) -> ExplainedEntry {
-        let compute = entry.steps.iter().enumerate().map(|(index, step)| Computed {
-            name: format!("${index}"),
-            code: self.from.version.step(step),
-            meaning: if step.opcode == Opcode::Const {
-                "A constant."
-            } else {
-                step.opcode.summary().trim()
-            },
-        });
-        let replay = entry.replays.iter().map(|replay| Replayed {
-            code: self.from.version.replay(replay),
-            stands: self.to.place(Point::before(replay.inst)),
-        });
-        let set = entry.assigns.iter().filter(|a| !a.is_identity()).map(|assign| SetValue {
-            value: self.to.version.text.value(assign.value),
-            from: self.from.version.operand(assign.from),
-            defined: self.to.defined(assign.value),
-            since: self.told.history.of_value(assign.value).map(|number| self.told.done(number)),
-        });
-        let is_argument = |value: Value| self.from.version.version.arguments().contains(&value);
-        let kept = entry.kept.iter().map(|value| Kept {
-            value: self.from.version.text.value(*value),
-            defined: self.from.defined(*value),
-            argument: is_argument(*value),
-        });
-        ExplainedEntry {
-            target: self.to.place(entry.target),
-            level: level.name().to_owned(),
-            compute: compute.collect(),
-            replay: replay.collect(),
-            set: set.collect(),
-            same: self.to.values(entry.assigns.iter().filter(|a| a.is_identity()).map(|a| a.value)),
-            reads: self.from.values(entry.requires.iter().copied()),
-            kept: kept.collect(),
-        }
+        shown_entry([self.from, self.to], level, entry, |value| {
+            self.told.history.of_value(value).map(|number| self.told.done(number))
+        })
     }
 
     /// The status of a point without an entry, and the reason.
@@ -356,5 +326,49 @@ impl Teller<'_> {
             why: Some(why),
             levels,
         }
+    }
+}
+
+/// An entry from one version to another. `since` finds the first action on a value.
+fn shown_entry(
+    [from, to]: [Shown<'_>; 2],
+    level: Level,
+    entry: &Entry,
+    since: impl Fn(Value) -> Option<PassAction>,
+) -> ExplainedEntry {
+    let compute = entry.steps.iter().enumerate().map(|(index, step)| Computed {
+        name: format!("${index}"),
+        code: from.version.step(step),
+        meaning: if step.opcode == Opcode::Const {
+            "A constant."
+        } else {
+            step.opcode.summary().trim()
+        },
+    });
+    let replay = entry.replays.iter().map(|replay| Replayed {
+        code: from.version.replay(replay),
+        stands: to.place(Point::before(replay.inst)),
+    });
+    let set = entry.assigns.iter().filter(|a| !a.is_identity()).map(|assign| SetValue {
+        value: to.version.text.value(assign.value),
+        from: from.version.operand(assign.from),
+        defined: to.defined(assign.value),
+        since: since(assign.value),
+    });
+    let is_argument = |value: Value| from.version.version.arguments().contains(&value);
+    let kept = entry.kept.iter().map(|value| Kept {
+        value: from.version.text.value(*value),
+        defined: from.defined(*value),
+        argument: is_argument(*value),
+    });
+    ExplainedEntry {
+        target: to.place(entry.target),
+        level: level.name().to_owned(),
+        compute: compute.collect(),
+        replay: replay.collect(),
+        set: set.collect(),
+        same: to.values(entry.assigns.iter().filter(|a| a.is_identity()).map(|a| a.value)),
+        reads: from.values(entry.requires.iter().copied()),
+        kept: kept.collect(),
     }
 }

@@ -28,25 +28,30 @@ pub fn text(explanation: &Explanation) -> String {
         lines.blank();
         answer_lines(answer, &mut lines);
     }
-    lines.0.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
+    lines.text()
 }
 
 /// The lines of the text so far.
 #[derive(Default)]
-struct TextLines(Vec<String>);
+pub(super) struct TextLines(Vec<String>);
 
 impl TextLines {
-    fn blank(&mut self) {
+    /// The lines as one text, each ended.
+    pub(super) fn text(&self) -> String {
+        self.0.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
+    }
+
+    pub(super) fn blank(&mut self) {
         self.0.push(String::new());
     }
 
     /// Adds a label and a text, which is shortened to fit the line.
-    fn field(&mut self, label: &str, text: &str) {
+    pub(super) fn field(&mut self, label: &str, text: &str) {
         self.0.push(format!("{label:<LABEL$}{}", shortened(text, WIDTH - LABEL)));
     }
 
     /// Adds a label and a text, which is wrapped at blanks.
-    fn words(&mut self, label: &str, text: &str) {
+    pub(super) fn words(&mut self, label: &str, text: &str) {
         self.0.extend(wrapped(&format!("{label:<LABEL$}"), text.split(' '), WIDTH));
     }
 
@@ -86,7 +91,7 @@ fn answer_lines(answer: &PointAnswer, lines: &mut TextLines) {
     levels(answer, lines);
 }
 
-fn place(label: &str, place: &PointPlace, lines: &mut TextLines) {
+pub(super) fn place(label: &str, place: &PointPlace, lines: &mut TextLines) {
     let at = format!("{} {}", place.at, place.inst);
     match LABEL + at.chars().count() + 2 + place.text.chars().count() <= WIDTH {
         true => lines.field(label, &format!("{at}  {}", place.text)),
@@ -97,7 +102,7 @@ fn place(label: &str, place: &PointPlace, lines: &mut TextLines) {
     }
 }
 
-fn entry_lines(entry: &ExplainedEntry, lines: &mut TextLines) {
+pub(super) fn entry_lines(entry: &ExplainedEntry, lines: &mut TextLines) {
     place("to", &entry.target, lines);
     for (number, step) in entry.compute.iter().enumerate() {
         let label = if number == 0 { "compute" } else { "" };

@@ -9,6 +9,7 @@ mod text;
 mod totals;
 
 pub use html::{html, speculation_html};
+pub(crate) use speculation::speculated_version;
 pub use speculation::{speculated, speculation_text};
 pub use text::{WIDTH, check_text, text};
 

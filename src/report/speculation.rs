@@ -22,6 +22,7 @@ use passes::Pipeline;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use transition::mapping::Entry;
+use unicode_width::UnicodeWidthStr;
 
 /// The figures of one function: the version that makes these assumptions is made by a pipeline, and
 /// each assumption looked up in it. Cost: that of [`speculate()`], and of the pipeline once more.
@@ -36,23 +37,34 @@ pub fn speculated(
     (pipeline, pins): (&Pipeline, Pins),
 ) -> SpeculatedFunction {
     let base = module.body(func).expect("the module has the function");
-    let assumptions: Vec<Assumption> = suggestions.iter().map(|s| s.assumption).collect();
-    let plan = Plan { assume: &assumptions, pipeline, pins };
-    let mut tree = VersionTree::new(base.clone());
-    let made = speculate(module, &mut tree, VersionTree::BASE, &plan)
-        .unwrap_or_else(|error| panic!("a suggestion fits its function: {error}"));
+    let (tree, made, assumptions) = speculated_version(module, base, suggestions, (pipeline, pins));
     let plain = derive(module, base, pipeline, Vigilance::Off, &mut NoObserver);
-    let fates = Fates::new(base, &made);
-    let named = NamedVersion::new(module, base);
-    let reported = |suggestion: &Suggestion| fates.reported(&named, suggestion);
     SpeculatedFunction {
         name: base.name().to_owned(),
         calls: profile.functions.get(&func).map_or(0, |profile| profile.calls),
         base: Size::of(base),
         opt: Size::of(&plain.function),
         speculative: Size::of(tree.function(made.optimized)),
-        assumptions: suggestions.iter().map(reported).collect(),
+        assumptions,
     }
+}
+
+/// The version that makes the assumptions, and the fate of each suggestion, in their order.
+pub(crate) fn speculated_version(
+    module: &Module,
+    base: &Function,
+    suggestions: &[Suggestion],
+    (pipeline, pins): (&Pipeline, Pins),
+) -> (VersionTree, Speculative, Vec<ReportedAssumption>) {
+    let assumptions: Vec<Assumption> = suggestions.iter().map(|s| s.assumption).collect();
+    let plan = Plan { assume: &assumptions, pipeline, pins };
+    let mut tree = VersionTree::new(base.clone());
+    let made = speculate(module, &mut tree, VersionTree::BASE, &plan)
+        .unwrap_or_else(|error| panic!("a suggestion fits its function: {error}"));
+    let fates = Fates::new(base, &made);
+    let named = NamedVersion::new(module, base);
+    let reported = suggestions.iter().map(|s| fates.reported(&named, s)).collect();
+    (tree, made, reported)
 }
 
 /// The fate of each assumption. Equal assumptions share one.
@@ -250,16 +262,19 @@ fn worthwhile(report: &SpeculationReport) -> TextTable {
         functions.flat_map(|f| f.assumptions.iter().map(move |a| (f, a))).collect();
     // Stable, so that equal worth stays in module order.
     all.sort_by_key(|(_, assumption)| Reverse(assumption.worth));
-    let mut table = TextTable::new(48, &[12, 12, 8]);
+    const WIDE: usize = 50;
+    let mut table = TextTable::new(WIDE, &[11, 11, 8]);
     table.row("most worthwhile assumptions", ["visits", "worth", "kept"]);
     for (function, assumption) in all.iter().take(MOST) {
-        let label = format!(
-            "  @{} {}: {} {}",
-            shortened(&function.name, 20),
-            shortened(&assumption.at, 12),
-            shortened(&assumption.value, 8),
-            assumption.fact
+        let claim = format!(
+            " {}: {} {}",
+            shortened(&assumption.at, 16),
+            shortened(&assumption.value, 12),
+            shortened(&assumption.fact, 16)
         );
+        // The name of the function takes the room that the claim leaves.
+        let name = shortened(&function.name, (WIDE - 4).saturating_sub(claim.width()));
+        let label = format!("  @{name}{claim}");
         let kept = match assumption.exit {
             Some(exit) => grouped(exit.kept + exit.kept_args),
             None => assumption.fate.to_owned(),

@@ -1,6 +1,6 @@
 //! The document of `osier report --speculate`.
 
-use super::{ReportedProgram, Size, Spread, Time};
+use super::{ExplainedEntry, PointPlace, ReportedProgram, Size, Spread, Time};
 use std::collections::BTreeMap;
 
 /// The document that `osier report --speculate` prints.
@@ -149,4 +149,41 @@ impl SpeculationFigures {
     pub fn all_dropped(&self) -> u64 {
         self.dropped.values().flat_map(BTreeMap::values).sum()
     }
+}
+
+/// The document that `osier explain --speculate` prints.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct SpeculationExplanation {
+    /// [`super::SCHEMA`].
+    pub schema: u32,
+    /// The path of the program in the form in which the user gave it.
+    pub path: String,
+    /// The path of the profile.
+    pub profile: String,
+    /// The name of the function.
+    pub function: String,
+    /// The passes, in order.
+    pub pipeline: Vec<String>,
+    /// The place in the form in which the user asked for it.
+    pub asked: String,
+    /// The assumptions there, the most worthwhile first.
+    pub assumptions: Vec<ExplainedAssumption>,
+}
+
+/// An assumption and its exit.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct ExplainedAssumption {
+    /// The assumption and its fate.
+    #[serde(flatten)]
+    pub assumption: ReportedAssumption,
+    /// Its place in the base.
+    pub place: PointPlace,
+    /// Its instruction in the optimized version; `null` if that makes no such assumption.
+    pub inst: Option<String>,
+    /// The place of the instruction; `null` likewise.
+    pub point: Option<PointPlace>,
+    /// The values of the base that the assumption pins.
+    pub pins: Vec<String>,
+    /// The entry that a run takes which leaves there; `null` likewise.
+    pub entry: Option<ExplainedEntry>,
 }

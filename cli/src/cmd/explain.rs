@@ -8,13 +8,18 @@ use super::limits::InputLimits;
 use super::output::Output;
 use super::retry::RetryOption;
 use super::select;
+use super::suggestions::{SuggestionOptions, read_profile};
 use clap::ValueEnum;
+use ir::Func;
 use osier::driver::{NoObserver, Recipe, derive_certified};
-use osier::explain::{Question, explain as answer, text};
-use osier::schema::{Explanation, SCHEMA};
+use osier::explain::{
+    AssumptionQuestion, Question, assumption_text, explain as answer, explain_assumption, text,
+};
+use osier::schema::{Explanation, SCHEMA, SpeculationExplanation};
+use osier::speculate::suggest;
 use osr::Level;
 use passes::Pipeline;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use transition::Side;
 
 /// Direction of the transition
@@ -50,6 +55,12 @@ pub(super) struct Args {
     /// of the source version
     #[arg(long, value_name = "P")]
     point: String,
+    /// Explain the assumptions at the point instead: those that this profile suggests (osier run
+    /// --profile), and their exits
+    #[arg(long, value_name = "PROFILE", conflicts_with_all = ["level", "no_retry", "direction"])]
+    speculate: Option<PathBuf>,
+    #[command(flatten)]
+    suggestions: SuggestionOptions,
     /// Direction of the transition
     #[arg(long, value_enum, default_value_t = DirectionOption::Both)]
     direction: DirectionOption,
@@ -77,18 +88,22 @@ pub(super) struct Args {
 /// If an input cannot be read, the module lacks the function, neither version has the point, or the
 /// output cannot be written.
 pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
-    let Loaded { name, module } = input::load(&args.file, &args.limits.limits())?;
-    let (_, base) = select::named(&module, &args.func)?;
+    let loaded = input::load(&args.file, &args.limits.limits())?;
+    let (func, base) = select::named(&loaded.module, &args.func)?;
+    if let Some(profile) = &args.speculate {
+        return speculation(&args, &loaded, func, profile);
+    }
+    let Loaded { name, module } = &loaded;
     let recipe = Recipe::new(&args.pipeline, &Level::ALL);
     let recipe = Recipe { retry: args.retry.bounds(), ..recipe };
-    let made = derive_certified(&module, base, &recipe, &mut NoObserver);
+    let made = derive_certified(module, base, &recipe, &mut NoObserver);
     let question =
         Question { point: &args.point, headings: args.direction.headings(), level: args.level };
-    let answers = answer(&module, base, &made.derived, &made.certified, question)
+    let answers = answer(module, base, &made.derived, &made.certified, question)
         .map_err(|e| CommandFailure::input(format!("@{}: {e}", base.name())))?;
     let explanation = Explanation {
         schema: SCHEMA,
-        path: name,
+        path: name.clone(),
         function: base.name().to_owned(),
         pipeline: args.pipeline.names().into_iter().map(str::to_owned).collect(),
         level: args.level.name().to_owned(),
@@ -101,4 +116,41 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
         OutputFormat::Json => json(&explanation),
     };
     Output::to(args.output).write(&text)
+}
+
+/// Explains the assumptions at one point and writes the explanation.
+///
+/// # Errors
+/// If the profile cannot be read, it suggests no assumption there, or the output cannot be written.
+fn speculation(
+    args: &Args,
+    loaded: &Loaded,
+    func: Func,
+    path: &Path,
+) -> Result<(), CommandFailure> {
+    let module = &loaded.module;
+    let profile = read_profile(path, module)?;
+    let suggestions = suggest(module, func, &profile, &args.suggestions.options());
+    let question = AssumptionQuestion {
+        point: &args.point,
+        suggestions: &suggestions,
+        pipeline: &args.pipeline,
+        pins: args.suggestions.pins().0,
+    };
+    let assumptions = explain_assumption(module, func, question)
+        .map_err(|error| CommandFailure::input(format!("@{}: {error}", args.func)))?;
+    let explanation = SpeculationExplanation {
+        schema: SCHEMA,
+        path: loaded.name.clone(),
+        profile: path.display().to_string(),
+        function: args.func.clone(),
+        pipeline: args.pipeline.names().into_iter().map(str::to_owned).collect(),
+        asked: args.point.clone(),
+        assumptions,
+    };
+    let text = match args.format {
+        OutputFormat::Text => assumption_text(&explanation),
+        OutputFormat::Json => json(&explanation),
+    };
+    Output::to(args.output.clone()).write(&text)
 }

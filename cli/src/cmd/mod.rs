@@ -29,6 +29,7 @@ mod retry;
 mod run;
 mod select;
 mod stopwatch;
+mod suggestions;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

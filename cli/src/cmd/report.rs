@@ -11,13 +11,14 @@ use super::output::Output;
 use super::retry::RetryOption;
 use super::select::Selection;
 use super::stopwatch::Stopwatch;
+use super::suggestions::{SuggestionOptions, read_profile};
 use clap::ValueEnum;
-use ir::{Func, Function, Module};
+use ir::{Func, Function};
 use osier::driver::{Recipe, Step, derive_certified};
 use osier::profile::Profile;
 use osier::report;
 use osier::schema::{ReportedProgram, SCHEMA, Size, SpeculationFigures, SpeculationReport, Time};
-use osier::speculate::{MAX_ASSUMPTIONS, Pins, SuggestOptions, Suggester, Suggestion};
+use osier::speculate::{Suggester, Suggestion};
 use osr::Level;
 use passes::Pipeline;
 use std::collections::BTreeMap;
@@ -67,51 +68,6 @@ pub(super) struct Args {
     limits: InputLimits,
 }
 
-/// The options of `--speculate`.
-#[derive(Debug, clap::Args)]
-struct SuggestionOptions {
-    /// Assume at places that the profile visited this often
-    #[arg(long, value_name = "N", default_value_t = SuggestOptions::default().visits, requires = "speculate")]
-    visits: u64,
-    /// Assume every branch side never taken and every indirect call of one target, at their worth
-    /// or not, and nothing else
-    #[arg(long, requires = "speculate")]
-    every: bool,
-    /// Values that assumptions keep as operands, for their exits
-    #[arg(long, value_enum, default_value_t = PinOption::OnDemand, requires = "speculate")]
-    pins: PinOption,
-}
-
-/// Values that assumptions keep as operands
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum PinOption {
-    /// Those that exits turn out to lack
-    OnDemand,
-    /// None
-    Never,
-    /// All that are live in the base
-    Live,
-}
-
-impl SuggestionOptions {
-    /// The choice of values, and its name in the report.
-    fn pins(&self) -> (Pins, &'static str) {
-        match self.pins {
-            PinOption::OnDemand => (Pins::OnDemand, "on-demand"),
-            PinOption::Never => (Pins::Never, "never"),
-            PinOption::Live => (Pins::Live, "live"),
-        }
-    }
-
-    fn options(&self) -> SuggestOptions {
-        let visits = self.visits;
-        match self.every {
-            true => SuggestOptions { visits, most: MAX_ASSUMPTIONS, by_worth: false },
-            false => SuggestOptions { visits, ..SuggestOptions::default() },
-        }
-    }
-}
-
 /// Writes the report on a module. After Ctrl-C the report covers the functions that were complete
 /// by then. It goes to standard output, so that it does not replace the contents of a file.
 ///
@@ -157,12 +113,6 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
     })
 }
 
-fn read_profile(path: &Path, module: &Module) -> Result<Profile, CommandFailure> {
-    let text = input::read_text(path)?;
-    Profile::read(&text, module)
-        .map_err(|error| CommandFailure::input(format!("{}: {error}", path.display())))
-}
-
 /// Writes the report on the assumptions that a profile suggests, as [`report`] does.
 fn speculation(
     args: &Args,
@@ -192,7 +142,7 @@ fn speculation(
             profile: path.display().to_string(),
             pipeline: args.pipeline.names().into_iter().map(str::to_owned).collect(),
             pins: pins_name,
-            visits: args.suggestions.visits,
+            visits: args.suggestions.options().visits,
             functions: worked.results,
             observed: BTreeMap::new(),
             totals: SpeculationFigures::default(),
