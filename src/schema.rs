@@ -14,7 +14,7 @@ pub use explain::{
 
 pub use speculation::{
     DropReason, ExitPrice, ExplainedAssumption, ReportedAssumption, SpeculatedFunction,
-    SpeculationExplanation, SpeculationFigures, SpeculationReport,
+    SpeculationExplanation, SpeculationFigures, SpeculationReport, SpeculationTime,
 };
 
 use crate::driver::{CheckCounts, GivenUp};

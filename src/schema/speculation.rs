@@ -1,6 +1,6 @@
 //! The document of `osier report --speculate`.
 
-use super::{ExplainedEntry, PointPlace, ReportedProgram, Size, Spread, Time};
+use super::{ExplainedEntry, PointPlace, ReportedProgram, Size, Spread};
 use std::collections::BTreeMap;
 
 /// The document that `osier report --speculate` prints.
@@ -28,7 +28,18 @@ pub struct SpeculationReport {
     /// by then.
     pub interrupted: bool,
     /// The times of the command.
-    pub time: Time,
+    pub time: SpeculationTime,
+}
+
+/// The times of `osier report --speculate`, in seconds.
+#[derive(Clone, Copy, PartialEq, Debug, Default, serde::Serialize)]
+pub struct SpeculationTime {
+    /// The number of threads.
+    pub jobs: u64,
+    /// The wall-clock time from the start of the command until the figures were complete.
+    pub elapsed: f64,
+    /// The time to read the file and build the module.
+    pub import: f64,
 }
 
 /// One function and the version that makes the assumptions suggested for it.

@@ -17,7 +17,9 @@ use ir::{Func, Function};
 use osier::driver::{Recipe, Step, derive_certified};
 use osier::profile::Profile;
 use osier::report;
-use osier::schema::{ReportedProgram, SCHEMA, Size, SpeculationFigures, SpeculationReport, Time};
+use osier::schema::{
+    ReportedProgram, SCHEMA, Size, SpeculationFigures, SpeculationReport, SpeculationTime, Time,
+};
 use osier::speculate::{Suggester, Suggestion};
 use osr::Level;
 use passes::Pipeline;
@@ -81,7 +83,7 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
     let jobs = args.jobs.count();
     if let Some(profile) = &args.speculate {
         let profiled = read_profile(profile, &loaded.module)?;
-        let time = Time { import, jobs: jobs as u64, ..Time::default() };
+        let time = SpeculationTime { import, jobs: jobs as u64, ..SpeculationTime::default() };
         return speculation(&args, &loaded, &selected, (profile, &profiled), (started, time));
     }
     // A thread drops versions and mappings of a function before it takes the next one. Memory thus
@@ -119,7 +121,7 @@ fn speculation(
     loaded: &Loaded,
     selected: &[(Func, &Function)],
     (path, profile): (&Path, &Profile),
-    (started, time): (Instant, Time),
+    (started, time): (Instant, SpeculationTime),
 ) -> Result<(), CommandFailure> {
     let module = &loaded.module;
     let suggester = Suggester::new(module, profile, args.suggestions.options());

@@ -34,13 +34,14 @@ use std::fs;
 use verify::state_oracle::{FunctionPair, Oracle, OracleOptions};
 
 /// The files whose blocks are checked.
-const MANUALS: [&str; 8] = [
+const MANUALS: [&str; 9] = [
     "README.md",
     "CONTRIBUTING.md",
     "docs/certificates.md",
     "docs/native.md",
     "docs/osr.md",
     "docs/passes.md",
+    "docs/profile.md",
     "docs/report.md",
     "docs/testing.md",
 ];

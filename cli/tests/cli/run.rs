@@ -1,6 +1,8 @@
 //! `osier run`: programs print their expected output, and failures report a place.
 
-use crate::harness::{KERNELS, ROUTES, corpus, file, kernel, osier, osier_with_input, scratch};
+use crate::harness::{
+    KERNELS, ROUTES, corpus, file, kernel, osier, osier_with_input, root, scratch,
+};
 use std::fs;
 
 /// The small size of a kernel, and its expected output for that size.
@@ -219,4 +221,36 @@ fn stats_include_the_time_of_optimizing_hot_code() {
         "nothing turns hot"
     );
     assert!(seconds(&["jit"])["optimize"].is_null(), "nothing is optimized");
+}
+
+/// The profile beside the sessions is the one that a run writes, so that these show real figures.
+#[test]
+fn a_profile_is_written() {
+    let folder = scratch();
+    let profile = file(&folder, "old.profile", "an older file");
+    let module = "cli/tests/cli/golden/hot.oir";
+    let run = ["run", "--profile", &profile, module, "--invoke", "count", "2000", "0"];
+    assert_eq!(osier(&run).with_status(0).stdout, "2001000\n");
+    let expected = fs::read_to_string(root().join("cli/tests/cli/golden/hot.profile"));
+    assert_eq!(fs::read_to_string(&profile).expect("readable"), expected.expect("readable"));
+}
+
+/// A program that fails has a profile up to there, and the status of its failure.
+#[test]
+fn a_program_that_fails_leaves_a_profile() {
+    let folder = scratch();
+    let profile = folder.path().join("trap.profile").display().to_string();
+    let module = "cli/tests/cli/golden/sum.oir";
+    osier(&["run", "--profile", &profile, module, "--invoke", "sum", "3", "0"]).with_status(1);
+    let text = fs::read_to_string(&profile).expect("readable");
+    assert!(text.contains("\"name\":\"sum\"") && text.contains("\"sides\":[3,1]"), "{text}");
+}
+
+#[test]
+fn a_profile_that_cannot_be_written_is_named() {
+    let folder = scratch();
+    let profile = folder.path().join("missing/p").display().to_string();
+    let module = "cli/tests/cli/golden/sum.oir";
+    let ended = osier(&["run", "--profile", &profile, module, "--invoke", "sum", "3", "2"]);
+    assert!(ended.with_status(2).stderr.contains("missing/p"));
 }
