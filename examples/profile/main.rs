@@ -1,11 +1,11 @@
-//! Profiles: the cost of counting, and the exits that a profile leads to.
+//! Profiles: the cost of counting.
 //!
 //!     cargo run --release --example profile -- cost tests/corpus/vm.wasm CORPUS/lua.m2r.wasm:20
 //!
-//! `cost` runs programs in the interpreter, with counting and without, in one process. The two kinds
-//! of run alternate, each in a new machine, and the fastest of several rounds counts. A colon and an
-//! argument may follow the name of a file. It prints the processor time of each kind of run and
-//! their ratio.
+//! `cost` runs programs in the interpreter, with counting and without, in one process. The two
+//! kinds of run alternate, each in a new machine, and the fastest of several rounds counts. A colon
+//! and an argument may follow the name of a file. It prints the processor time of each kind of run
+//! and their ratio.
 
 mod cost;
 

@@ -141,14 +141,14 @@ impl VersionCounts {
 
 /// The counters of a version. See the module documentation of `counts`.
 #[derive(Clone, Copy, Debug)]
-pub struct Counts<'a> {
+pub struct RunCounts<'a> {
     code: &'a Code,
     counts: &'a VersionCounts,
     /// The counters of the fast loop.
     counted: &'a [CountedOp],
 }
 
-impl<'a> Counts<'a> {
+impl<'a> RunCounts<'a> {
     /// The calls of the version, without transitions into it.
     pub fn calls(&self) -> u64 {
         self.counts.calls
@@ -254,10 +254,10 @@ impl Machine {
     ///
     /// # Panics
     /// When the machine has no such version.
-    pub fn counts(&self, version: VersionId) -> Option<Counts<'_>> {
+    pub fn counts(&self, version: VersionId) -> Option<RunCounts<'_>> {
         let code = self.code(version);
         let index = version.index();
-        self.counting.then(|| Counts {
+        self.counting.then(|| RunCounts {
             code,
             counts: &self.counts[index],
             counted: &self.counted[index],

@@ -51,7 +51,7 @@ mod version;
 mod view;
 
 pub use code::Code;
-pub use counts::{CallTarget, CallTargets, Counts, MAX_TARGETS};
+pub use counts::{CallTarget, CallTargets, MAX_TARGETS, RunCounts};
 pub use fire::{FireError, TransferError};
 pub use host::{Host, HostError, NoHost};
 pub use instantiate::InstantiateError;

@@ -54,7 +54,8 @@ pub struct AssumptionQuestion<'a> {
     pub pins: Pins,
 }
 
-/// Explains the assumptions at a place of a function. Cost: that of [`crate::speculate::speculate`].
+/// Explains the assumptions at a place of a function. Cost: that of
+/// [`crate::speculate::speculate`].
 ///
 /// # Errors
 /// If there is no suggestion at the place. The message names places with suggestions.

@@ -1,8 +1,9 @@
-//! Explains one point of a function, or an assumption and its exit. If the point has an entry, the explanation shows the landing
-//! point, the compensation code and the kept values. If not, it shows the reason and the action to
-//! blame.
+//! Explains one point of a function, or an assumption and its exit.
 //!
-//! All answers come from the certified mappings and the log. Nothing is synthesized again.
+//! If the point has an entry, the explanation shows the landing point, the compensation code and
+//! the kept values. If not, it shows the reason and the action to blame.
+//!
+//! All answers about points come from the certified mappings and the log. Nothing is synthesized again.
 
 mod assumption;
 mod difference;

@@ -61,7 +61,7 @@ impl std::error::Error for ProfileError {}
 /// A file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ProfileFile {
     /// The version, which [`Version`] has read.
     #[serde(rename = "profile")]
     _version: serde::de::IgnoredAny,
@@ -168,7 +168,7 @@ impl Profile {
         if profile != FORMAT {
             return Err(ProfileError::OtherFormat(profile));
         }
-        let File { functions, .. } = parsed(text)?;
+        let ProfileFile { functions, .. } = parsed(text)?;
         if functions.len() > MAX_FUNCTIONS {
             return Err(ProfileError::Malformed(format!("more than {MAX_FUNCTIONS} functions")));
         }

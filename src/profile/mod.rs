@@ -55,7 +55,7 @@ impl Profile {
 }
 
 impl FunctionProfile {
-    fn collect(base: &Function, counts: interp::Counts<'_>) -> FunctionProfile {
+    fn collect(base: &Function, counts: interp::RunCounts<'_>) -> FunctionProfile {
         let mut profile = FunctionProfile {
             calls: counts.calls(),
             arguments: counts.arguments().to_vec(),

@@ -111,8 +111,8 @@ impl<'a> Fates<'a> {
     }
 }
 
-/// The price of an exit. The values that it keeps are those of its entry that are not live, and
-/// those that the assumption pins.
+/// The price of an exit. Kept values are pinned by the assumption, or read by the entry and not
+/// live.
 fn price(base: &Function, exit: &Exit, entry: &Entry) -> ExitPrice {
     let kept: BTreeSet<Value> = entry.kept.iter().chain(&exit.pins).copied().collect();
     let kept_args = kept.iter().filter(|value| base.arguments().contains(value)).count();

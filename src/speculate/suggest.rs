@@ -172,7 +172,7 @@ impl<'a> Suggester<'a> {
         let Some(profile) = self.profile.functions.get(&func) else { return Vec::new() };
         let (visits, cfg) = (profile.visits(base), Cfg::new(base));
         let (fixed, least) = (&self.fixed, self.options.visits);
-        let search = Search { base, profile, fixed, visits, cfg, least };
+        let search = PlaceSearch { base, profile, fixed, visits, cfg, least };
         let mut all = search.branches_and_calls();
         if self.options.by_worth {
             all.extend(search.arguments());
@@ -187,7 +187,7 @@ impl<'a> Suggester<'a> {
 }
 
 /// The search for suggestions in one function.
-struct Search<'a> {
+struct PlaceSearch<'a> {
     base: &'a Function,
     profile: &'a FunctionProfile,
     fixed: &'a BTreeSet<Table>,
@@ -198,7 +198,7 @@ struct Search<'a> {
     least: u64,
 }
 
-impl Search<'_> {
+impl PlaceSearch<'_> {
     fn visits(&self, block: Block) -> u64 {
         self.visits[block.index()]
     }
@@ -394,8 +394,8 @@ impl Search<'_> {
     }
 }
 
-/// The tables that nothing can write: no function of the module, and not the host, since they are
-/// neither imported nor exported.
+/// The tables that nothing can write. No function of the module writes them. The host does not see
+/// them, because they are neither imported nor exported.
 fn fixed_tables(module: &Module) -> BTreeSet<Table> {
     let mut fixed: BTreeSet<Table> =
         module.tables.keys().filter(|table| module.tables[*table].import.is_none()).collect();

@@ -141,6 +141,11 @@ fn refuted(name: &str) -> String {
     harness::osier(&["check", &path, "--mapping", &mapping]).with_status(1).stdout
 }
 
+/// A module of the sessions and its profile.
+fn profiled(name: &str) -> [String; 2] {
+    ["oir", "profile"].map(|kind| format!("cli/tests/cli/golden/{name}.{kind}"))
+}
+
 /// The text that a command stands for.
 fn output(command: &str) -> String {
     let words: Vec<&str> = command.split(' ').collect();
@@ -150,6 +155,16 @@ fn output(command: &str) -> String {
         [emit @ ("oir" | "actions" | "listing" | "mapping"), name] => {
             let path = format!("docs/examples/{name}.oir");
             harness::osier(&["opt", &path, "--emit", emit]).with_status(0).stdout
+        }
+        ["speculated", name] => {
+            let [module, profile] = profiled(name);
+            harness::osier(&["report", &module, "--speculate", &profile]).with_status(0).stdout
+        }
+        ["assumed", name, func, point] => {
+            let [module, profile] = profiled(name);
+            let place = ["--func", func, "--point", point];
+            let command = ["explain", &module, "--speculate", &profile];
+            harness::osier(&[&command[..], &place[..]].concat()).with_status(0).stdout
         }
         ["refuted", name] => refuted(name),
         ["diverging", name] => Example::new(name).diverging(),

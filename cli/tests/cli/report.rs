@@ -268,3 +268,25 @@ fn no_name_becomes_markup() {
     assert!(page.contains("&lt;b&gt;&amp;x") && page.contains("&lt;i&gt;.oir"));
     assert!(!page.contains("<b>") && !page.contains("<i>"));
 }
+
+/// The report on assumptions has the same width, and a page with every line of its tables.
+#[test]
+fn reports_on_assumptions_fit_too() {
+    let folder = scratch();
+    let profile = folder.path().join("p").display().to_string();
+    let path = kernel("vm", "");
+    osier(&["run", "--profile", &profile, &path, "--", "150"]).with_status(0);
+    let command = ["report", &path, "--speculate", &profile, "--every", "--visits", "10"];
+    let text = osier(&command).with_status(0).stdout;
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let page = osier(&[&command[..], &["--format", "html"]].concat()).with_status(0).stdout;
+    let shown = text_of(&page);
+    let tables = text.split("\n\n").skip(1).filter(|part| !part.starts_with("exits, %"));
+    let lines: Vec<&str> = tables.flat_map(str::lines).collect();
+    assert!(lines.len() > 25, "{text}");
+    for line in lines {
+        let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
+        // The text shortens names of functions.
+        assert!(words.contains('…') || shown.contains(&words), "{line}");
+    }
+}
