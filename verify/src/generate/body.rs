@@ -161,6 +161,12 @@ impl<'a> GeneratedBody<'a> {
         self.prng.below(weight + 10) < weight
     }
 
+    /// Whether to plant a fact that breaks. With weight zero it draws nothing, so that programs
+    /// without facts do not depend on this feature.
+    pub(super) fn plants_facts(&mut self) -> bool {
+        self.weight(Feature::Fact) > 0 && self.wants(Feature::Fact)
+    }
+
     pub(super) fn plant(&mut self, feature: Feature) {
         self.planted.count(feature);
     }

@@ -22,7 +22,7 @@ const REGIONS: [Feature; 9] = [
 ];
 
 /// A block where several edges meet, with the arguments they pass.
-struct Join {
+pub(super) struct Join {
     block: Block,
     /// Its parameters.
     incoming: Vec<(Value, Incoming)>,
@@ -151,7 +151,7 @@ impl GeneratedBody<'_> {
         self.comparison()
     }
 
-    fn new_join(&mut self) -> Join {
+    pub(super) fn new_join(&mut self) -> Join {
         let block = self.builder.create_block();
         let mut incoming = Vec::new();
         for _ in 0..self.prng.below(4) {
@@ -171,7 +171,7 @@ impl GeneratedBody<'_> {
     }
 
     /// The target of an edge from the open block to a join, with its arguments.
-    fn join_target(&mut self, join: &Join) -> Target {
+    pub(super) fn join_target(&mut self, join: &Join) -> Target {
         let mut args = Vec::new();
         for (_, item) in &join.incoming {
             args.push(match *item {
@@ -184,7 +184,7 @@ impl GeneratedBody<'_> {
     }
 
     /// One edge to the join, or two edges with different arguments.
-    fn jump_to_join(&mut self, join: &Join) {
+    pub(super) fn jump_to_join(&mut self, join: &Join) {
         if self.prng.chance(10) {
             let condition = self.condition();
             let (then, otherwise) = (self.join_target(join), self.join_target(join));
@@ -196,7 +196,7 @@ impl GeneratedBody<'_> {
     }
 
     /// Continues in a join, with the values in scope at the mark and the parameters of the join.
-    fn enter_join(&mut self, join: &Join, mark: ScopeMark) {
+    pub(super) fn enter_join(&mut self, join: &Join, mark: ScopeMark) {
         self.scope.rewind(mark);
         self.builder.switch_to(join.block);
         for (param, item) in &join.incoming {

@@ -102,6 +102,9 @@ features! {
     Wide "wide" 4;
     /// Floats.
     Float "float" 3;
+    /// A fact that holds in the first rounds or calls, and then breaks. The default weight is zero:
+    /// [`Weights::with_facts`].
+    Fact "fact" 0;
 }
 
 impl std::fmt::Display for Feature {
@@ -131,6 +134,13 @@ impl Default for Weights {
 }
 
 impl Weights {
+    /// The default weights, with facts that break: programs that disappoint a profile. They serve
+    /// tests of speculation.
+    #[must_use]
+    pub fn with_facts() -> Weights {
+        Weights::default().with(Feature::Fact, 20)
+    }
+
     /// The weight of a feature.
     pub fn of(&self, feature: Feature) -> u32 {
         self.by_feature[feature as usize]

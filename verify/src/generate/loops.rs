@@ -227,6 +227,9 @@ impl GeneratedBody<'_> {
     }
 
     fn loop_body(&mut self, depth: u32) {
+        if self.plants_facts() {
+            self.breaking_fact();
+        }
         self.segment(depth - 1);
         // Real loop bodies without memory accesses are rare.
         if self.prng.chance(25) {

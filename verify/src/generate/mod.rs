@@ -14,6 +14,7 @@
 
 mod body;
 mod control;
+mod facts;
 mod feature;
 mod loops;
 mod memory;
@@ -183,6 +184,9 @@ fn add_function(
     let mut body = GeneratedBody::new(shape, streams, around, planted, size);
     if around.may_call_indirect {
         body.call_helpers();
+        if body.plants_facts() {
+            body.breaking_calls();
+        }
     }
     body.generate();
     let steps = body.steps;

@@ -331,7 +331,7 @@ impl GeneratedBody<'_> {
         self.plant(Feature::IndirectCall);
     }
 
-    fn finish_call(&mut self, spec: InstSpec, steps: u64) {
+    pub(super) fn finish_call(&mut self, spec: InstSpec, steps: u64) {
         self.steps += self.rounds * steps;
         let call = self.insert(spec);
         let results = self.builder.function().inst(call).results.clone();
