@@ -53,13 +53,8 @@ impl Hopper<'_> {
         while let Some(wait) = choices.wait() {
             if !landed || wait > 0 {
                 let mut waiting = WaitingHop { left: wait - u64::from(landed) };
-                let outcome = match machine.run(&mut host, &mut waiting) {
-                    Run::Done(outcome) => Some(outcome),
-                    Run::Failed { reason } => Some(machine.fail(reason)),
-                    Run::Paused | Run::Called { .. } => None,
-                };
-                if let Some(outcome) = outcome {
-                    return Chain { hops, end: Ok(RunEnd::of(&machine, outcome)) };
+                if let Some(end) = self.continue_run(&mut machine, &mut host, &mut waiting) {
+                    return Chain { hops, end };
                 }
             }
             let (graph, inst, exits) = self.exits_here(&machine);
@@ -73,17 +68,67 @@ impl Hopper<'_> {
             landed = !self.exits_here(&machine).2.is_empty();
         }
         // No hops are left: the run continues to its end in the version it is in.
-        let outcome = machine.finish(&mut host, &mut NoObserver);
-        Chain { hops, end: Ok(RunEnd::of(&machine, outcome)) }
+        loop {
+            if let Some(end) = self.continue_run(&mut machine, &mut host, &mut NoObserver) {
+                return Chain { hops, end };
+            }
+        }
+    }
+
+    /// Runs until the observer pauses the run, which returns `None`, or to the end. Where an
+    /// assumption fails, the run leaves for an earlier version, and goes on there. Without an entry
+    /// to one, the run ends.
+    fn continue_run<H: Host>(
+        &self,
+        machine: &mut Machine,
+        host: &mut H,
+        observer: &mut impl Observer,
+    ) -> Option<Result<RunEnd, HopDifference>> {
+        loop {
+            let reason = match machine.run(host, observer) {
+                Run::Done(outcome) => return Some(Ok(RunEnd::of(machine, outcome))),
+                Run::Paused | Run::Called { .. } => return None,
+                Run::Failed { reason } => reason,
+            };
+            let Some((graph, exits)) = self.exits_at(machine) else {
+                let outcome = machine.fail(reason);
+                return Some(Ok(RunEnd::of(machine, outcome)));
+            };
+            // Earlier versions only, so that the run cannot alternate between two that both fail.
+            let edges = self.graphs[graph].edges;
+            let exit = exits.iter().find(|exit| edges[exit.edge].to < edges[exit.edge].from);
+            let Some(exit) = exit else {
+                let is_first = self.is_first(machine);
+                let outcome = machine.fail(reason);
+                let end = RunEnd::of(machine, outcome);
+                return Some(Ok(if is_first { end } else { end.without_memory() }));
+            };
+            if let Err(difference) = fire(machine, exit) {
+                return Some(Err(difference));
+            }
+        }
+    }
+
+    /// Whether the activation is in the first version of its function.
+    fn is_first(&self, machine: &Machine) -> bool {
+        let view = machine.view().expect("a chain is under way");
+        machine.current(view.func()) == Some(view.version())
     }
 
     /// The entries at the point where the run is paused, with the index of the graph and the
     /// instruction.
     fn exits_here(&self, machine: &Machine) -> (usize, Inst, &[HopExit<'_>]) {
+        let (graph, exits) =
+            self.exits_at(machine).expect("a chain waits in a version that has exits");
+        (graph, machine.view().expect("a chain is under way").inst(), exits)
+    }
+
+    /// The entries at the point where the run is paused, with the index of the graph; `None` in a
+    /// function without a graph.
+    fn exits_at(&self, machine: &Machine) -> Option<(usize, &[HopExit<'_>])> {
         let view = machine.view().expect("a chain is under way");
-        let exits = self.exits[view.version().as_u32() as usize].as_ref();
-        let exits = exits.expect("a chain waits in a version that has exits");
-        (exits.graph, view.inst(), exits.at(view.inst()))
+        let exits = self.exits.get(view.version().as_u32() as usize)?.as_ref()?;
+        Some((exits.graph, exits.at(view.inst())))
     }
 }
 

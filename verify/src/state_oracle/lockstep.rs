@@ -7,15 +7,17 @@ use super::report::{Difference, Divergence, StopText};
 use crate::end::{RunEnd, ended_alike, is_exhausted};
 use crate::prng::Prng;
 use check::{CheckedEntry, Unproved};
-use interp::{Host, Machine, NoObserver, Outcome, Run};
+use interp::{Host, Machine, Outcome, Run};
 use ir::{Func, Inst, Opcode, Point, Value, eval};
 use transition::{Pair, Side};
 
 /// The end of an advance.
-enum Advance {
+pub(super) enum Advance {
     /// Before an anchor.
     Stopped(AnchorStop),
     Ended(Outcome),
+    /// At a failing assumption whose exit did not fire, which is reported.
+    Stuck,
 }
 
 impl Advance {
@@ -43,13 +45,13 @@ struct WentOn {
 }
 
 /// An entry: its function, the side of its source version, and its index.
-type EntryKey = (Func, Side, u32);
+pub(super) type EntryKey = (Func, Side, u32);
 
 /// The run of one input in both versions.
-struct Lockstep<'o, 'a, H> {
-    oracle: &'o mut Oracle<'a>,
-    machines: Pair<Machine>,
-    hosts: Pair<H>,
+pub(super) struct Lockstep<'o, 'a, H> {
+    pub(super) oracle: &'o mut Oracle<'a>,
+    pub(super) machines: Pair<Machine>,
+    pub(super) hosts: Pair<H>,
     args: &'o [u64],
     /// The anchor at which both runs last stopped.
     before: Option<(Func, Inst)>,
@@ -57,6 +59,14 @@ struct Lockstep<'o, 'a, H> {
     copied: Vec<Copied<H>>,
     /// Runs with a transition in this call.
     went_on: Vec<WentOn>,
+    /// The last exit taken at a failing assumption in this call, with the number of its visit.
+    pub(super) left: Option<(EntryKey, u64)>,
+    /// Whether an exit was taken in this gap.
+    pub(super) left_in_gap: bool,
+    /// Whether the entries of this gap have fired.
+    compared: bool,
+    /// Whether an assumption ended a run where no entry makes its memory right.
+    pub(super) lacks_memory: bool,
     /// Results of the steps of the current entry, and the values it provides. Kept between entries
     /// to spare allocations.
     results: Vec<u64>,
@@ -85,6 +95,10 @@ pub(super) fn run<H: Host + Clone>(oracle: &mut Oracle<'_>, func: Func, args: &[
         before: None,
         copied,
         went_on,
+        left: None,
+        left_in_gap: false,
+        compared: false,
+        lacks_memory: false,
         results,
         provided,
     };
@@ -98,14 +112,21 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
     /// Runs a function in both versions, and compares them. Returns whether both returned.
     fn call(&mut self, func: Func, args: &[u64]) -> bool {
         self.went_on.clear();
-        self.before = None;
+        (self.before, self.left, self.lacks_memory) = (None, None, false);
         self.machines.as_mut().into_iter().for_each(|m| m.start(func, args));
         loop {
             let (before, after) = self.gap();
+            if matches!(after, Advance::Stuck) {
+                return false;
+            }
             // First: a limit may end one version earlier than the other, and that is no difference
             // of the versions.
             if before.is_exhausted() || after.is_exhausted() {
                 self.oracle.report.exhausted += 1;
+                return false;
+            }
+            // A wrong exit sends the run astray, so it is compared before the runs are.
+            if self.left_in_gap && !self.compare_gap() {
                 return false;
             }
             match (before, after) {
@@ -128,7 +149,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
                 }
                 (before, after) => {
                     let [before, after] = [before, after].map(|stop| self.stop_text(stop));
-                    self.diverge(None, Difference::Stops { before, after });
+                    self.diverge(self.left, Difference::Stops { before, after });
                     return false;
                 }
             }
@@ -139,6 +160,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
     fn gap(&mut self) -> (Advance, Advance) {
         self.oracle.report.gaps += 1;
         self.copied.clear();
+        (self.left_in_gap, self.compared) = (false, false);
         // Both runs must record the same gaps. The gate decides at the first watched point of the
         // version before, and the version after follows.
         let spent = self.oracle.report.total().transitions >= self.oracle.options.transitions;
@@ -153,10 +175,11 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
 
     /// Advances one run to its next anchor or its end.
     fn advance(&mut self, side: Side) -> Advance {
-        let oracle = &mut *self.oracle;
         loop {
+            let oracle = &mut *self.oracle;
             let mut watcher = GapWatcher {
                 plans: &oracle.plans,
+                versions: &oracle.versions,
                 side,
                 recording: &mut oracle.recordings[side],
                 gate: &mut oracle.gate,
@@ -165,10 +188,13 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             let run = self.machines[side].run(&mut self.hosts[side], &mut watcher);
             match run {
                 Run::Done(outcome) => return Advance::Ended(outcome),
-                Run::Failed { reason } => return Advance::Ended(self.machines[side].fail(reason)),
+                Run::Failed { reason } => match self.leave(side, reason) {
+                    Some(advance) => return advance,
+                    None => continue,
+                },
                 Run::Paused | Run::Called { .. } => {}
             }
-            let recording = &mut oracle.recordings[side];
+            let recording = &mut self.oracle.recordings[side];
             // The machine pauses at a sampled visit, too. It is copied in this state, and then the
             // advance continues.
             if let Some(visit) = recording.sampled.take() {
@@ -187,12 +213,12 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         // other did not.
         if (a.activation, a.depth) != (b.activation, b.depth) {
             let [before, after] = [a, b].map(|stop| self.stop_text(Advance::Stopped(stop)));
-            self.diverge(None, Difference::Stops { before, after });
+            self.diverge(self.left, Difference::Stops { before, after });
             return false;
         }
         // Before the entries: if the versions themselves differ, entries are not to blame.
         if a.effects != b.effects {
-            self.diverge(None, Difference::LockstepEffects);
+            self.diverge(self.left, Difference::LockstepEffects);
             return false;
         }
         self.compare_gap();
@@ -209,6 +235,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         while ends[late].is_none() {
             self.oracle.report.gaps += 1;
             self.copied.clear();
+            (self.left_in_gap, self.compared) = (false, false);
             // The records of the run that has ended are emptied in each gap, too. An old record
             // could else be taken for the partner of an entry.
             for recording in self.oracle.recordings.as_mut() {
@@ -217,6 +244,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             match self.advance(late) {
                 Advance::Stopped(stop) => self.before = Some((stop.func, stop.inst)),
                 Advance::Ended(outcome) => ends[late] = Some(outcome),
+                Advance::Stuck => return false,
             }
             self.compare_gap();
         }
@@ -229,7 +257,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             self.ended(a, b);
         } else {
             let [before, after] = [a, b].map(|end| self.stop_text(Advance::Ended(end)));
-            self.diverge(None, Difference::Stops { before, after });
+            self.diverge(self.left, Difference::Stops { before, after });
         }
         false
     }
@@ -240,14 +268,15 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         self.oracle.report.trapped += u64::from(a.trap().is_some());
         let returned = a.returned().is_some();
         let (a, b) = (RunEnd::of(&self.machines.before, a), RunEnd::of(&self.machines.after, b));
+        let b = if self.lacks_memory { b.without_memory() } else { b };
         // Versions first. The runs that went on are compared with the version before, which makes
         // sense only if both versions agree.
         if a.effects != b.effects {
-            self.diverge(None, Difference::LockstepEffects);
+            self.diverge(self.left, Difference::LockstepEffects);
             return false;
         }
-        if a.memory != b.memory {
-            self.diverge(None, Difference::FinalMemory);
+        if !a.same_memory(&b) {
+            self.diverge(self.left, Difference::FinalMemory);
             return false;
         }
         for went_on in std::mem::take(&mut self.went_on) {
@@ -256,8 +285,18 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         returned
     }
 
-    /// Fires every entry whose source point was visited in this gap.
-    fn compare_gap(&mut self) {
+    /// Fires every entry whose source point was visited in this gap, unless that is done. Returns
+    /// whether none of them is wrong.
+    pub(super) fn compare_gap(&mut self) -> bool {
+        if std::mem::replace(&mut self.compared, true) {
+            return true;
+        }
+        let before = self.oracle.report.divergence_count;
+        self.fire_all();
+        self.oracle.report.divergence_count == before
+    }
+
+    fn fire_all(&mut self) {
         // If a point has two visits in a gap, the claim of an entry does not tell which one is
         // meant.
         if let Some((side, func, point)) = self.ambiguous() {
@@ -291,7 +330,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         at(Side::Before).or(at(Side::After))
     }
 
-    fn plan(&self, func: Func, side: Side) -> &super::plan::SidePlan {
+    pub(super) fn plan(&self, func: Func, side: Side) -> &super::plan::SidePlan {
         plan_of(&self.oracle.plans, func, side)
     }
 
@@ -325,7 +364,12 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         counts.with_code += u64::from(entry.has_code);
         counts.in_loops += u64::from(entry.in_loop);
         counts.compared += entry.assigns.len() as u64;
+        counts.holding += u64::from(visit.holds == Some(true));
+        counts.failing += u64::from(visit.holds == Some(false));
         oracle.fired[func.as_u32() as usize][side].insert(index as usize);
+        if visit.holds == Some(false) {
+            oracle.failing[func.as_u32() as usize][side].insert(index as usize);
+        }
         Ok(())
     }
 
@@ -358,7 +402,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             self.diverge(Some((key, visit.number)), Difference::Refused(error));
             return;
         }
-        let outcome = machine.finish(&mut host, &mut NoObserver);
+        let (outcome, has_memory) = self.finish(&mut machine, &mut host);
         let counts = self.oracle.report.counts_mut(side);
         counts.going_on += 1;
         // A run that a limit ended has no end to compare.
@@ -366,11 +410,9 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             counts.going_on_exhausted += 1;
             return;
         }
-        self.went_on.push(WentOn {
-            entry: key,
-            visit: visit.number,
-            end: RunEnd::of(&machine, outcome),
-        });
+        let end = RunEnd::of(&machine, outcome);
+        let end = if has_memory { end } else { end.without_memory() };
+        self.went_on.push(WentOn { entry: key, visit: visit.number, end });
     }
 
     fn compare_end(&mut self, went_on: &WentOn, reference: &RunEnd) {
@@ -385,6 +427,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
 
     fn stop_text(&self, stop: Advance) -> StopText {
         match stop {
+            Advance::Stuck => StopText::Ended("an exit did not fire".to_owned()),
             Advance::Ended(outcome) => StopText::Ended(outcome.to_string()),
             Advance::Stopped(stop) => StopText::Anchor {
                 function: self.oracle.module.funcs[stop.func].name.clone(),
@@ -395,7 +438,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
     }
 
     /// Counts a divergence. Keeps it if it is the first of its entry and there is room.
-    fn diverge(&mut self, entry: Option<(EntryKey, u64)>, difference: Difference) {
+    pub(super) fn diverge(&mut self, entry: Option<(EntryKey, u64)>, difference: Difference) {
         let oracle = &mut *self.oracle;
         oracle.report.divergence_count += 1;
         let is_new = entry.is_none_or(|(key, _)| oracle.blamed.insert(key));

@@ -21,6 +21,19 @@
 //! The other run continues alone and must end in the same trap. An entry whose source point it
 //! visits on the way has no state to compare with, and is wrong.
 //!
+//! Versions may make assumptions. An assumption that both versions make is an anchor: where it
+//! fails, it ends both runs. One that the version after alone makes is no anchor. At every visit of
+//! it, holding or failing, the entry back to the version before fires and is compared like any
+//! other: this entry is the *exit*. Where the assumption fails, the run then leaves by the exit. It
+//! goes on in the version before until this activation returns, in step with the other run. So each
+//! failing exit is followed to the end of the run, and all later anchors and the end are compared.
+//! `AssumptionCoverage` counts the assumptions that failed in a run.
+//!
+//! Memory may differ where an assumption fails, for a store may be deleted on the way to it: the
+//! exit replays the store. So memory is compared after replays. A run that an assumption ends makes
+//! the transition to the version before first, if there is an entry, and is not compared in memory
+//! if there is none.
+//!
 //! For a sample of visits, the oracle also *goes on*: a copy of the machine makes the transition,
 //! with the provided values alone, and must end like the run without one.
 //!
@@ -28,6 +41,7 @@
 //! ([`interp`]), the meaning of operations ([`ir::eval`]), dominators and loops. Its memory is
 //! bounded by the size of the functions, for runs of any length, because records last for one gap.
 
+mod leave;
 mod lockstep;
 mod plan;
 mod provided;
@@ -36,7 +50,9 @@ mod report;
 
 pub(crate) use plan::{Analyses, entry_fault};
 pub(crate) use provided::find_missing;
-pub use report::{Blamed, Counts, Difference, Divergence, EntryFault, Report, StopText};
+pub use report::{
+    AssumptionCoverage, Blamed, Counts, Difference, Divergence, EntryFault, Report, StopText,
+};
 
 use crate::prng::Prng;
 use fixedbitset::FixedBitSet;
@@ -206,6 +222,8 @@ pub struct Oracle<'a> {
     gate: Gate,
     /// By function and side of the source version: the entries that fired at least once.
     fired: Vec<Pair<FixedBitSet>>,
+    /// The same: those that fired at a failing assumption.
+    failing: Vec<Pair<FixedBitSet>>,
     /// The entries for which a divergence of a run was kept.
     blamed: BTreeSet<(Func, Side, u32)>,
     report: Report,
@@ -258,6 +276,7 @@ impl<'a> Oracle<'a> {
             recordings,
             gate: Gate::new(options.policy, prng.fork(1)),
             fired: unfired(&plans),
+            failing: unfired(&plans),
             plans: plans.into_boxed_slice(),
             blamed: BTreeSet::new(),
             report: Report::default(),
@@ -331,6 +350,22 @@ impl<'a> Oracle<'a> {
             self.fired.iter().flat_map(Pair::iter).map(|entries| entries.count_ones(..)).sum();
         (fired, all)
     }
+
+    /// The assumptions with an exit: how many there are, and how many of them runs came to, and saw
+    /// failing.
+    pub fn assumptions(&self) -> AssumptionCoverage {
+        let mut coverage = AssumptionCoverage::default();
+        for (number, plan) in self.plans.iter().enumerate() {
+            for (side, plan) in plan.iter().flat_map(Pair::sides) {
+                for (index, _) in plan.entries.iter().enumerate().filter(|(_, e)| e.is_exit) {
+                    coverage.made += 1;
+                    coverage.visited += u64::from(self.fired[number][side].contains(index));
+                    coverage.failing += u64::from(self.failing[number][side].contains(index));
+                }
+            }
+        }
+        coverage
+    }
 }
 
 /// One bit for each entry, none of them set.
@@ -379,6 +414,11 @@ fn instantiate(
         let index = pair.func.as_u32() as usize;
         let plan = plans[index].as_ref().expect("every pair was planned");
         machine.mark(ids[side], plan[side].watched());
+        // A run that leaves at a failing assumption goes on in the other version, and waits at its
+        // anchors.
+        if side == Side::After && plan[side].may_leave {
+            machine.mark(ids[side.other()], plan[side.other()].anchors());
+        }
         machine.set_current(pair.func, ids[side]);
         versions[index] = Some(ids);
     }

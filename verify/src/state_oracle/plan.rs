@@ -7,7 +7,7 @@ use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::loops::LoopForest;
-use ir::{Function, Inst, Opcode, Point, Shape, Type, Value, eval};
+use ir::{Function, Imm, Inst, Opcode, Point, Shape, Type, Value, eval};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use transition::mapping::{Entry, Mapping, Operand, Step};
@@ -25,6 +25,9 @@ pub(super) struct PointPlan {
     pub(super) values: Vec<Value>,
     /// The entry that starts here, as an index of [`SidePlan::entries`].
     pub(super) entry: Option<u32>,
+    /// If an entry starts here and the instruction is an assumption: its operand, and the bits
+    /// assumed.
+    pub(super) assumption: Option<(Value, u64)>,
 }
 
 /// The plan for one version of a pair, with the entries from it.
@@ -34,6 +37,9 @@ pub(super) struct SidePlan {
     by_inst: Vec<u32>,
     pub(super) points: Vec<PointPlan>,
     pub(super) entries: Vec<EntryPlan>,
+    /// Whether this version makes an assumption that the other version lacks. A failing one makes a
+    /// run leave for the other version.
+    pub(super) may_leave: bool,
 }
 
 /// An entry whose operands are resolved.
@@ -47,6 +53,8 @@ pub(super) struct EntryPlan {
     /// The entry itself, if it replays stores.
     pub(super) stores: Option<Entry>,
     pub(super) in_loop: bool,
+    /// Whether the entry starts at an assumption: it is the way out when that fails.
+    pub(super) is_exit: bool,
     /// The fault that the entry has regardless of the run. It is reported when the source point is
     /// visited.
     pub(super) fault: Option<EntryFault>,
@@ -92,6 +100,11 @@ impl SidePlan {
     pub(super) fn watched(&self) -> impl Iterator<Item = Inst> + '_ {
         self.points.iter().map(|p| p.point.inst())
     }
+
+    /// The instructions at which the runs wait for each other.
+    pub(super) fn anchors(&self) -> impl Iterator<Item = Inst> + '_ {
+        self.points.iter().filter(|p| p.anchor).map(|p| p.point.inst())
+    }
 }
 
 /// The values to record, by instruction.
@@ -111,7 +124,8 @@ pub(super) fn plan_pair(
         find_faults(mappings[side], analyses[side], analyses[side.other()])
     });
     let points = Pair::from_fn(|side: Side| {
-        plan_points(&wanted_at(side, &mappings, &faults), anchors, mappings[side])
+        let wanted = wanted_at(side, &mappings, &faults);
+        plan_points(&wanted, anchors, mappings[side], analyses[side].function)
     });
     let by_inst = Pair::from_fn(|side: Side| index_points(analyses[side].function, &points[side]));
     let entries = Pair::from_fn(|side: Side| -> Vec<EntryPlan> {
@@ -123,11 +137,20 @@ pub(super) fn plan_pair(
         let with_faults = mappings[side].entries().zip(&faults[side]);
         with_faults.map(|((point, entry), fault)| resolver.entry(point, entry, fault)).collect()
     });
-    by_inst.zip(points).zip(entries).map(|((by_inst, points), entries)| SidePlan {
-        by_inst,
-        points,
-        entries,
-    })
+    let may_leave = analyses.map(|version| has_own_assumption(version.function, anchors));
+    by_inst.zip(points).zip(entries).zip(may_leave).map(
+        |(((by_inst, points), entries), may_leave)| SidePlan {
+            by_inst,
+            points,
+            entries,
+            may_leave,
+        },
+    )
+}
+
+/// Whether a version makes an assumption that is no anchor, so that the other does not make it.
+fn has_own_assumption(f: &Function, anchors: &BTreeSet<Inst>) -> bool {
+    f.all_insts().any(|i| f.inst(i).opcode == Opcode::Assume && !anchors.contains(&i))
 }
 
 /// A version with the analyses that plans need.
@@ -284,6 +307,7 @@ fn plan_points(
     wanted: &WantedValues,
     anchors: &BTreeSet<Inst>,
     mapping: &Mapping,
+    version: &Function,
 ) -> Vec<PointPlan> {
     let entries: BTreeMap<Inst, u32> =
         mapping.entries().zip(0..).map(|((p, _), index)| (p.inst(), index)).collect();
@@ -294,8 +318,19 @@ fn plan_points(
         recorded: wanted.contains_key(&inst),
         values: wanted.get(&inst).map(|v| v.iter().copied().collect()).unwrap_or_default(),
         entry: entries.get(&inst).copied(),
+        assumption: entries.get(&inst).and_then(|_| assumption(version, inst)),
     };
     insts.into_iter().map(plan).collect()
+}
+
+/// The operand of an assumption and the bits assumed; `None` for another instruction, and for one
+/// that the version lacks.
+fn assumption(version: &Function, inst: Inst) -> Option<(Value, u64)> {
+    let data = version.has_inst(inst).then(|| version.inst(inst))?;
+    match (data.imm, &data.args[..]) {
+        (Imm::Assumed(bits, _), [operand]) => Some((*operand, bits)),
+        _ => None,
+    }
 }
 
 fn index_points(version: &Function, points: &[PointPlan]) -> Vec<u32> {
@@ -329,6 +364,7 @@ impl Resolver<'_> {
             has_code: !entry.is_empty(),
             stores: None,
             in_loop,
+            is_exit: assumption(self.analyses.function, point.inst()).is_some(),
             fault: fault.clone(),
         };
         if fault.is_none() {

@@ -1,11 +1,11 @@
 //! Records of one run: the state at the points of a gap, and the choice of the gaps that are
 //! recorded.
 
-use super::Policy;
 use super::plan::SidePlan;
+use super::{Policy, Versions};
 use crate::prng::Prng;
 use interp::{Control, Observer, Scope, View};
-use ir::{Func, Inst, Point};
+use ir::{Func, Inst};
 use std::collections::HashMap;
 use transition::mapping::Entry;
 use transition::{Pair, Side};
@@ -28,6 +28,8 @@ pub(super) struct Visit {
     /// traps.
     pub(super) after_stores: Option<u64>,
     pub(super) effects: EffectDigest,
+    /// At an assumption with an exit: whether it holds.
+    pub(super) holds: Option<bool>,
 }
 
 /// The effects so far: their number and digest.
@@ -41,6 +43,19 @@ pub(super) struct AnchorStop {
     pub(super) activation: u64,
     pub(super) depth: usize,
     pub(super) effects: EffectDigest,
+}
+
+impl AnchorStop {
+    /// The state of a run that is paused before an anchor.
+    pub(super) fn of(view: &View<'_>) -> AnchorStop {
+        AnchorStop {
+            func: view.func(),
+            inst: view.inst(),
+            activation: view.activation(),
+            depth: view.depth(),
+            effects: effects(view),
+        }
+    }
 }
 
 /// The latest visit of a point: its gap, its index in the records, and the number of visits so far.
@@ -150,6 +165,7 @@ impl Recording {
                 None => Some(view.memory_digest()),
             },
             effects: effects(view),
+            holds: point.assumption.map(|(operand, bits)| view.value(operand) == bits),
         };
         self.visits.push(visit);
         self.values.extend(point.values.iter().map(|v| view.value(*v)));
@@ -234,6 +250,7 @@ impl Sampler {
 /// Observes one run until its next anchor.
 pub(super) struct GapWatcher<'a> {
     pub(super) plans: &'a Plans,
+    pub(super) versions: &'a Versions,
     pub(super) side: Side,
     pub(super) recording: &'a mut Recording,
     pub(super) gate: &'a mut Gate,
@@ -246,7 +263,18 @@ impl Observer for GapWatcher<'_> {
 
     fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
         let func = view.func();
-        let Some(pair) = &self.plans[func.as_u32() as usize] else { return Control::Continue };
+        let number = func.as_u32() as usize;
+        let (Some(pair), Some(ids)) = (&self.plans[number], &self.versions[number]) else {
+            return Control::Continue;
+        };
+        // An activation that left at a failing assumption is in the version of the other run. Its
+        // points are not those of this side, and have no records; both runs wait at its anchors.
+        if view.version() != ids[self.side] {
+            let plan = &pair[self.side.other()];
+            let stop = plan.point_at(inst).filter(|point| plan.points[*point as usize].anchor);
+            self.recording.stop = stop.map(|_| AnchorStop::of(view));
+            return if stop.is_some() { Control::Pause } else { Control::Continue };
+        }
         let plan = &pair[self.side];
         let Some(index) = plan.point_at(inst) else { return Control::Continue };
         let point = &plan.points[index as usize];
@@ -256,13 +284,7 @@ impl Observer for GapWatcher<'_> {
         // An anchor may be a recorded point as well: the record comes before the stop.
         let sampled = point.recorded && self.recording.record(view, func, index, plan);
         if point.anchor {
-            self.recording.stop = Some(AnchorStop {
-                func,
-                inst: Point::inst(point.point),
-                activation: view.activation(),
-                depth: view.depth(),
-                effects: effects(view),
-            });
+            self.recording.stop = Some(AnchorStop::of(view));
         }
         if sampled || point.anchor { Control::Pause } else { Control::Continue }
     }

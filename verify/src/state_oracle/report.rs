@@ -19,6 +19,11 @@ pub struct Counts {
     pub going_on: u64,
     /// Those that a limit ended, so that nothing was compared.
     pub going_on_exhausted: u64,
+    /// Entries fired and compared at visits of assumptions that hold.
+    pub holding: u64,
+    /// Entries fired and compared at visits of assumptions that fail. If the other version does not
+    /// make the assumption, the run has left by the entry, and went on.
+    pub failing: u64,
 }
 
 impl Counts {
@@ -30,6 +35,8 @@ impl Counts {
         self.compared += other.compared;
         self.going_on += other.going_on;
         self.going_on_exhausted += other.going_on_exhausted;
+        self.holding += other.holding;
+        self.failing += other.failing;
     }
 }
 
@@ -259,7 +266,8 @@ pub struct Blamed {
 pub struct Divergence {
     /// The arguments of the run, as bits; empty if the divergence was found without a run.
     pub input: Vec<u64>,
-    /// The entry; `None` if the versions themselves differ.
+    /// The entry; `None` if the versions themselves differ. For a difference between runs of which
+    /// one has left at a failing assumption: the last exit taken.
     pub entry: Option<Blamed>,
     /// The difference.
     pub difference: Difference,
@@ -289,6 +297,17 @@ impl fmt::Display for Divergence {
         }
         f.write_str(")")
     }
+}
+
+/// Counts of the assumptions with an exit, over all pairs of an oracle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AssumptionCoverage {
+    /// The number of assumptions with an exit.
+    pub made: u64,
+    /// The number of those that a run came to, holding or failing, so that the exit fired.
+    pub visited: u64,
+    /// The number of those that failed in a run.
+    pub failing: u64,
 }
 
 /// Counts and divergences of an oracle, summed over any number of runs.

@@ -2,6 +2,7 @@
 //! chains of hops.
 
 mod case;
+mod exits;
 mod hops;
 mod provided;
 mod runs;
