@@ -64,6 +64,35 @@ fn nothing_diverges_and_no_figure_is_below_its_floor() {
     assert!(figures.composed >= 1000 && figures.same_point >= 100_000, "{figures:#?}");
 }
 
+#[test]
+fn speculation_is_judged_at_failing_assumptions_too() {
+    let options = CampaignOptions { only_speculation: true, inputs: 6, ..Default::default() };
+    let results = run(options, 2, 240, u64::MAX);
+    let figures = clean(&results);
+    assert_eq!(figures.below_floors(), Vec::<String>::new());
+    let all = &figures.speculation;
+    let (holding, failing) = all.exits();
+    assert!(all.made >= 800 && 4 * all.dropped < all.made, "{all:#?}");
+    assert!(all.failing * 10 >= all.made * 3 && all.visited > all.failing, "{all:#?}");
+    assert!(holding >= 5000 && failing >= 2000, "{holding} holding, {failing} failing");
+    assert!(all.hops.hops >= 1000, "{:#?}", all.hops);
+    assert_eq!(all.hops.exhausted, 0);
+    let transitions = all.state.total().transitions;
+    assert_eq!(figures.transitions(), transitions);
+    assert!(transitions > holding + failing, "other entries fire, too");
+}
+
+#[test]
+fn a_campaign_judges_speculation_unless_told_not_to() {
+    let options = |assumptions| CampaignOptions { inputs: 2, assumptions, ..Default::default() };
+    let usual = CampaignOptions::default().assumptions;
+    let figures = run(options(usual), 2, 30, u64::MAX).figures;
+    assert!(figures.speculation.made > 50 && figures.state.runs > 0, "{figures:#?}");
+    let (with, without) = (figures.state, run(options(0), 2, 30, u64::MAX).figures);
+    assert_eq!(without.speculation, fuzz::SpeculationFigures::default());
+    assert!(without.state.runs > 0 && with != without.state, "a third of the programs has facts");
+}
+
 /// Each pass alone changes at least half of the programs.
 #[test]
 fn every_pass_acts_on_half_of_the_programs() {

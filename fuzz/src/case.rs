@@ -38,6 +38,10 @@ pub struct Case {
     pub chains: u32,
     /// Transitions that extra runs make in addition.
     pub stress: Stress,
+    /// The most assumptions that a speculative version of a function makes; 0 for no such versions.
+    pub assumptions: u32,
+    /// Whether the speculation oracle alone judges the case.
+    pub only_speculation: bool,
     /// The seed of all samples.
     pub seed: u64,
 }

@@ -2,6 +2,7 @@
 
 use super::native::NativeFigures;
 use super::oracle::FuzzOracle;
+use super::speculation::SpeculationFigures;
 use std::collections::BTreeMap;
 use verify::hops::HopReport;
 use verify::state_oracle::Report;
@@ -76,6 +77,8 @@ pub struct Figures {
     pub stress_hops: u64,
     /// The number of these runs that a limit ended.
     pub stressed_exhausted: u64,
+    /// The figures of speculative versions.
+    pub speculation: SpeculationFigures,
     /// The figures of native code.
     pub native: NativeFigures,
     /// The number of programs with findings, by oracle.
@@ -84,23 +87,36 @@ pub struct Figures {
 
 impl Figures {
     /// The number of compared transitions in both directions, by the interpreter and in native
-    /// code.
+    /// code, those of speculative versions included.
     pub fn transitions(&self) -> u64 {
         let native = self.native.transitions;
-        self.state.total().transitions + native
+        let speculation = self.speculation.state.total().transitions;
+        self.state.total().transitions + speculation + native
     }
 
-    /// Whether an oracle ran. [`FuzzOracle::Panic`] and [`FuzzOracle::Ssa`] always run; of the
-    /// others a campaign runs either the native oracle or all the rest. Reports name oracles that
+    /// Whether an oracle ran. [`FuzzOracle::Panic`] always runs. Of the others a campaign runs the
+    /// speculation oracle alone, or [`FuzzOracle::Ssa`] with either the native oracle or all the
+    /// rest. Reports name oracles that
     /// did not run, so that their silence is not mistaken for a verdict.
     pub fn asked(&self, oracle: FuzzOracle) -> bool {
         let native = self.native.runs > 0;
+        let speculation = self.speculation.wanted > 0;
         let found = |oracle: FuzzOracle| self.findings.contains_key(&oracle);
         match oracle {
-            FuzzOracle::Panic | FuzzOracle::Ssa => true,
+            FuzzOracle::Panic => true,
+            FuzzOracle::Speculation => speculation || found(oracle),
             FuzzOracle::Native => native || found(FuzzOracle::Native),
-            _ => !native && !found(FuzzOracle::Native),
+            FuzzOracle::Ssa if native => true,
+            _ => {
+                found(oracle)
+                    || !(native || found(FuzzOracle::Native) || self.is_only_speculation())
+            }
         }
+    }
+
+    /// Whether the speculation oracle alone judged the programs.
+    fn is_only_speculation(&self) -> bool {
+        self.speculation.wanted > 0 && self.passes.is_empty()
     }
 
     /// The number of entries that the checker drops.
@@ -149,6 +165,7 @@ impl Figures {
         self.stressed += other.stressed;
         self.stress_hops += other.stress_hops;
         self.stressed_exhausted += other.stressed_exhausted;
+        self.speculation.add(&other.speculation);
         self.native.add(&other.native);
         other
             .findings
@@ -178,9 +195,14 @@ impl Figures {
                 below.push(format!("{what}: {found:.3}, the floor is {least}"));
             }
         };
-        floor("transitions that run code", share(total.with_code, total.transitions), 0.30);
-        floor("transitions inside loops", share(total.in_loops, total.transitions), 0.50);
-        floor("values compared in a transition", share(total.compared, total.transitions), 6.0);
+        if !self.is_only_speculation() {
+            floor("transitions that run code", share(total.with_code, total.transitions), 0.30);
+            floor("transitions inside loops", share(total.in_loops, total.transitions), 0.50);
+            floor("values compared in a transition", share(total.compared, total.transitions), 6.0);
+        }
+        let made = self.speculation.made;
+        let failing = if made == 0 { 1.0 } else { share(self.speculation.failing, made) };
+        floor("assumptions seen failing", failing, 0.30);
         for (name, pass) in &self.passes {
             floor(&format!("programs that {name} acts on"), share(pass.acted, pass.programs), 0.50);
         }

@@ -5,6 +5,7 @@ use super::certificates;
 use super::composition;
 use super::figures::Figures;
 use super::oracle::{FuzzFinding, FuzzOracle};
+use super::speculation;
 use super::stress;
 use super::versions::{EdgeDamage, FunctionVersions, Mapped, derive, map};
 use interp::Limits;
@@ -80,6 +81,21 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 
 /// Runs the oracles in the order of [`FuzzOracle::ALL`], except the native one.
 fn run_oracles(
+    case: &Case,
+    damage: Option<EdgeDamage>,
+    figures: &mut Figures,
+) -> Result<(), Vec<FuzzFinding>> {
+    if !case.only_speculation {
+        judge_versions(case, damage, figures)?;
+    }
+    match case.assumptions {
+        0 => Ok(()),
+        _ => speculation::run(case, &mut figures.speculation),
+    }
+}
+
+/// Runs the oracles of versions that assume nothing.
+fn judge_versions(
     case: &Case,
     damage: Option<EdgeDamage>,
     figures: &mut Figures,
@@ -173,7 +189,7 @@ pub(super) fn compare_states(
     let found = std::mem::take(&mut report.divergences);
     figures.state.add(&report);
     let finding = |d: &state_oracle::Divergence| FuzzFinding {
-        oracle: FuzzOracle::of(&d.difference),
+        oracle: FuzzOracle::of(d),
         versions,
         message: d.to_string(),
     };

@@ -19,6 +19,9 @@ const RANDOM_PASSES: std::ops::Range<u32> = 2..11;
 /// One program in this many has more than two versions.
 const CHAIN_ONE_IN: u32 = 12;
 
+/// One generated program in this many has facts that hold at first and then break.
+const FACTS_ONE_IN: u64 = 3;
+
 /// The settings of a campaign. Under the same settings a seed always denotes the same case,
 /// regardless of other cases.
 #[derive(Clone)]
@@ -46,6 +49,10 @@ pub struct CampaignOptions {
     pub chains: u32,
     /// Transitions that extra runs make in addition.
     pub stress: Stress,
+    /// The most assumptions that a speculative version of a function makes; 0 for no such versions.
+    pub assumptions: u32,
+    /// Whether the speculation oracle alone judges the programs.
+    pub only_speculation: bool,
 }
 
 impl Default for CampaignOptions {
@@ -62,6 +69,8 @@ impl Default for CampaignOptions {
             certificates: true,
             chains: 1,
             stress: Stress::default(),
+            assumptions: 8,
+            only_speculation: false,
         }
     }
 }
@@ -76,10 +85,17 @@ struct CasePlan {
 impl CampaignOptions {
     /// The case of a generated program. Cost: that of [`generate`].
     pub fn generated(&self, seed: u64) -> Case {
-        let program = generate(seed, self.size, &Weights::default());
+        let program = generate(seed, self.size, &self.weights(seed));
         let params = program.module.signature(program.main).params.clone();
         let arguments = arguments(seed, &params, self.inputs as usize);
         self.case(seed, program.module, program.main, arguments, 2 * program.steps + 1000)
+    }
+
+    /// Facts that break serve the speculation oracle. The others judge such programs, too, but
+    /// mostly programs without.
+    fn weights(&self, seed: u64) -> Weights {
+        let breaks = self.only_speculation || seed % FACTS_ONE_IN == FACTS_ONE_IN - 1;
+        if self.assumptions > 0 && breaks { Weights::with_facts() } else { Weights::default() }
     }
 
     /// The case of a given program, which must import nothing.
@@ -105,6 +121,8 @@ impl CampaignOptions {
             certificates: self.certificates,
             chains: self.chains,
             stress: self.stress,
+            assumptions: self.assumptions,
+            only_speculation: self.only_speculation,
             seed,
         }
     }
@@ -201,6 +219,13 @@ impl fmt::Display for CampaignOptions {
         }
         if let Some(versions) = self.versions {
             write!(f, " --versions {versions}")?;
+        }
+        let usual = CampaignOptions::default().assumptions;
+        if self.assumptions != usual {
+            write!(f, " --assumptions {}", self.assumptions)?;
+        }
+        if self.only_speculation {
+            f.write_str(" --only-speculation")?;
         }
         write!(f, "{}", self.stress)
     }

@@ -1,7 +1,7 @@
 //! The oracles in the order in which they judge a program, and their findings.
 
 use std::fmt;
-use verify::state_oracle::Difference;
+use verify::state_oracle::{Difference, Divergence};
 
 /// A judge of one program and its versions. Cheap oracles with precise findings come first: the
 /// first oracle that finds something ends the judgment of a program.
@@ -26,11 +26,14 @@ pub enum FuzzOracle {
     Native,
     /// Composed, rebuilt and direct mappings agree.
     Composition,
+    /// Speculative versions make right transitions, leave where assumptions fail, and then end like
+    /// the base.
+    Speculation,
 }
 
 impl FuzzOracle {
     /// All oracles, in order.
-    pub const ALL: [FuzzOracle; 9] = [
+    pub const ALL: [FuzzOracle; 10] = [
         FuzzOracle::Panic,
         FuzzOracle::Ssa,
         FuzzOracle::Certificates,
@@ -40,6 +43,7 @@ impl FuzzOracle {
         FuzzOracle::Hops,
         FuzzOracle::Native,
         FuzzOracle::Composition,
+        FuzzOracle::Speculation,
     ];
 
     /// The name of the oracle in reports.
@@ -54,12 +58,13 @@ impl FuzzOracle {
             FuzzOracle::Hops => "hops",
             FuzzOracle::Native => "native",
             FuzzOracle::Composition => "composition",
+            FuzzOracle::Speculation => "speculation",
         }
     }
 
-    /// The oracle to which a difference found by the state oracle belongs.
-    pub(super) fn of(difference: &Difference) -> FuzzOracle {
-        match difference {
+    /// The oracle to which a divergence found by the state oracle belongs.
+    pub(super) fn of(divergence: &Divergence) -> FuzzOracle {
+        match &divergence.difference {
             Difference::Stops { .. } | Difference::LockstepEffects | Difference::FinalMemory => {
                 FuzzOracle::Lockstep
             }

@@ -142,8 +142,60 @@ pub struct FuzzFigures {
     pub stressed_exhausted: u64,
     /// The number of programs with findings.
     pub divergences: u64,
+    /// The figures of speculative versions. `null` if there were none.
+    pub speculation: Option<FuzzSpeculation>,
     /// The figures of native code (`--engine jit`). `null` if none ran.
     pub native: Option<FuzzNative>,
+}
+
+/// Figures of versions that make assumptions. Each has exits to the version that makes none.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
+pub struct FuzzSpeculation {
+    /// The number of versions that make assumptions.
+    pub versions: u64,
+    /// The number of assumptions chosen from profiles.
+    pub wanted: u64,
+    /// The number of those that optimized versions make, each with an exit.
+    pub made: u64,
+    /// The number of those that a pass proved or removed.
+    pub settled: u64,
+    /// The number of those that were left out, for lack of an exit.
+    pub dropped: u64,
+    /// The number of assumptions made that a run came to.
+    pub visited: u64,
+    /// The number of assumptions made that failed in a run.
+    pub failing: u64,
+    /// The number of exits fired and compared where the assumption holds.
+    pub exits_holding: u64,
+    /// The number of exits fired and compared where the assumption fails. If the run could leave
+    /// there, it did.
+    pub exits_failing: u64,
+    /// The number of transitions whose states were compared, exits included.
+    pub transitions: u64,
+    /// The number of transitions in chains of random transitions.
+    pub hops: u64,
+    /// The number of programs in which the speculation oracle found something.
+    pub findings: u64,
+}
+
+fn speculation(figures: &Figures) -> Option<FuzzSpeculation> {
+    let all = &figures.speculation;
+    let (exits_holding, exits_failing) = all.exits();
+    let findings = figures.findings.get(&FuzzOracle::Speculation).copied().unwrap_or(0);
+    (all.wanted > 0 || findings > 0).then(|| FuzzSpeculation {
+        versions: all.versions,
+        wanted: all.wanted,
+        made: all.made,
+        settled: all.settled,
+        dropped: all.dropped,
+        visited: all.visited,
+        failing: all.failing,
+        exits_holding,
+        exits_failing,
+        transitions: all.state.total().transitions,
+        hops: all.hops.hops,
+        findings,
+    })
 }
 
 /// Figures of native code. Each transition is compared with that of the interpreter at its source
@@ -264,6 +316,7 @@ impl From<&Figures> for FuzzFigures {
             stress_hops: figures.stress_hops,
             stressed_exhausted: figures.stressed_exhausted,
             divergences: figures.divergences(),
+            speculation: speculation(figures),
             native: native(figures),
         }
     }

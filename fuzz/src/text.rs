@@ -2,6 +2,7 @@
 
 use super::figures::Figures;
 use super::oracle::FuzzOracle;
+use super::speculation::SpeculationFigures;
 use std::fmt::Write;
 
 /// The figures of one source of programs, under a title. The text depends on neither times nor the
@@ -25,6 +26,10 @@ pub fn text(title: &str, figures: &Figures) -> String {
     if figures.native.runs > 0 {
         native_text(&mut line, figures);
         passes(&mut out, figures);
+        return out;
+    }
+    if figures.pairs == 0 && figures.speculation.wanted > 0 {
+        speculation(&mut line, figures);
         return out;
     }
     line("  runs", {
@@ -92,8 +97,27 @@ pub fn text(title: &str, figures: &Figures) -> String {
             figures.composed, figures.same_point
         )
     });
+    speculation(&mut line, figures);
     passes(&mut out, figures);
     out
+}
+
+/// Adds the lines about speculative versions, if there are any.
+fn speculation(line: &mut dyn FnMut(&str, String), figures: &Figures) {
+    let all = &figures.speculation;
+    if all.wanted == 0 {
+        return;
+    }
+    line("  assumed", {
+        let share = percent(all.failing, all.made);
+        let SpeculationFigures { wanted, made, settled, dropped, .. } = all;
+        format!(
+            "{wanted}: {made} with an exit, {settled} settled, {dropped} dropped; {share} seen failing"
+        )
+    });
+    let (holding, failing) = all.exits();
+    let transitions = all.state.total().transitions;
+    line("  exits", format!("{holding} holding, {failing} failing, of {transitions} transitions"));
 }
 
 /// Adds the lines about native code. Times are omitted.

@@ -36,6 +36,7 @@ pub fn reduce(
     // Each kind of step can enable the others, so repeat them until the case stops shrinking.
     loop {
         let before = size(&reducer.case);
+        reducer.fewer_assumptions();
         reducer.fewer_steps();
         reducer.fewer_passes();
         reducer.fewer_inputs();
@@ -50,13 +51,15 @@ pub fn reduce(
     }
 }
 
-/// The measure that shrinks, compared lexicographically: passes and steps, lists of arguments,
-/// bytes of text, and the sum of all arguments.
+/// The measure that shrinks, compared lexicographically: passes, steps and assumptions, lists of
+/// arguments, bytes of text, and the sum of all arguments.
 fn size(case: &Case) -> (usize, usize, usize, u64) {
     let text = print_module(&case.module).len();
     let bits = case.arguments.iter().flatten().fold(0u64, |sum, bits| sum.saturating_add(*bits));
     (
-        case.steps.iter().map(Vec::len).sum::<usize>() + case.steps.len(),
+        case.steps.iter().map(Vec::len).sum::<usize>()
+            + case.steps.len()
+            + case.assumptions as usize,
         case.arguments.len(),
         text,
         bits,
@@ -93,6 +96,15 @@ impl Reducer<'_> {
             && let Some(entry) = module.func_named(&name)
         {
             self.take(Case { module, entry, ..self.case.clone() });
+        }
+    }
+
+    /// Makes fewer assumptions in each function. None at all, if the oracle does not need them.
+    fn fewer_assumptions(&mut self) {
+        for assumptions in 0..self.case.assumptions {
+            if self.take(Case { assumptions, ..self.case.clone() }) {
+                return;
+            }
         }
     }
 

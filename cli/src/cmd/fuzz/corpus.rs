@@ -102,6 +102,8 @@ fn program(command: &str, stdin: &Arc<[u8]>) -> Result<CorpusProgram, CommandFai
         certificates: true,
         chains: 0,
         stress: Stress::default(),
+        assumptions: 0,
+        only_speculation: false,
         seed: 0,
     };
     Ok(CorpusProgram { command: command.to_owned(), case })

@@ -78,6 +78,13 @@ pub(super) struct Args {
     /// Chains of random transitions among all versions, for each argument list (--engine interp)
     #[arg(long, value_name = "N", default_value_t = CampaignOptions::default().chains)]
     chains: u32,
+    /// Most assumptions of a speculative version of a function; 0 for no such versions
+    /// (--engine interp)
+    #[arg(long, value_name = "N", default_value_t = CampaignOptions::default().assumptions)]
+    assumptions: u32,
+    /// Judge speculative versions alone (--engine interp)
+    #[arg(long)]
+    only_speculation: bool,
     #[command(flatten)]
     stress: StressArgs,
     /// WebAssembly programs: a file, a file and its arguments in quotes, or a folder of files
@@ -173,6 +180,8 @@ impl Args {
             going_on: self.going_on,
             certificates: !self.no_certificates,
             chains: self.chains,
+            assumptions: self.assumptions,
+            only_speculation: self.only_speculation,
             stress: Stress {
                 every: osr_every,
                 at_static: osr_at_static,

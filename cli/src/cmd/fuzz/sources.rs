@@ -72,6 +72,8 @@ impl CaseSource for CorpusPrograms {
             certificates: self.options.certificates,
             chains: self.options.chains,
             stress: self.options.stress,
+            assumptions: self.options.assumptions,
+            only_speculation: self.options.only_speculation,
             seed: self.options.seed,
             ..program.case.clone()
         };
