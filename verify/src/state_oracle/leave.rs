@@ -72,11 +72,11 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         };
         let (func, _, index) = key;
         let plan = self.plan(func, side);
-        let (point, fault) = (
-            plan.point_at(self.machines[side].view().expect("a paused run").inst()),
-            plan.entries[index as usize].fault.clone(),
-        );
-        let seen = point.and_then(|p| self.oracle.recordings[side].visit_of(func, p));
+        let view = self.machines[side].view().expect("a paused run");
+        let (point, activation) = (plan.point_at(view.inst()), view.activation());
+        let fault = plan.entries[index as usize].fault.clone();
+        let recording = &self.oracle.recordings[side];
+        let seen = point.and_then(|point| recording.visit_of(func, point, activation));
         let blamed = (key, seen.map_or(0, |visit| visit.number));
         let fired = match fault {
             Some(fault) => Err(Difference::Entry(fault)),

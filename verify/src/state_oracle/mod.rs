@@ -27,7 +27,7 @@
 //! other: this entry is the *exit*. Where the assumption fails, the run then leaves by the exit. It
 //! goes on in the version before until this activation returns, in step with the other run. So each
 //! failing exit is followed to the end of the run, and all later anchors and the end are compared.
-//! `AssumptionCoverage` counts the assumptions that failed in a run.
+//! [`Oracle::assumptions`] lists the assumptions that failed in a run.
 //!
 //! Memory may differ where an assumption fails, for a store may be deleted on the way to it: the
 //! exit replays the store. So memory is compared after replays. A run that an assumption ends makes
@@ -51,7 +51,7 @@ mod report;
 pub(crate) use plan::{Analyses, entry_fault};
 pub(crate) use provided::find_missing;
 pub use report::{
-    AssumptionCoverage, Blamed, Counts, Difference, Divergence, EntryFault, Report, StopText,
+    Blamed, Counts, Difference, Divergence, EntryFault, Report, SeenAssumption, StopText,
 };
 
 use crate::prng::Prng;
@@ -351,20 +351,26 @@ impl<'a> Oracle<'a> {
         (fired, all)
     }
 
-    /// The assumptions with an exit: how many there are, and how many of them runs came to, and saw
-    /// failing.
-    pub fn assumptions(&self) -> AssumptionCoverage {
-        let mut coverage = AssumptionCoverage::default();
-        for (number, plan) in self.plans.iter().enumerate() {
-            for (side, plan) in plan.iter().flat_map(Pair::sides) {
-                for (index, _) in plan.entries.iter().enumerate().filter(|(_, e)| e.is_exit) {
-                    coverage.made += 1;
-                    coverage.visited += u64::from(self.fired[number][side].contains(index));
-                    coverage.failing += u64::from(self.failing[number][side].contains(index));
-                }
+    /// The assumptions with an exit, by function and direction, and by point. Cost: linear in the
+    /// entries.
+    pub fn assumptions(&self) -> Vec<SeenAssumption> {
+        let mut all = Vec::new();
+        for pair in &self.pairs {
+            let number = pair.func.as_u32() as usize;
+            for (side, mapping) in pair.mappings().sides() {
+                let plan = &self.plans[number].as_ref().expect("every pair was planned")[side];
+                let exits = mapping.entries().zip(&plan.entries).enumerate();
+                all.extend(exits.filter(|(_, (_, entry))| entry.is_exit).map(
+                    |(index, ((point, _), _))| SeenAssumption {
+                        func: pair.func,
+                        point,
+                        visited: self.fired[number][side].contains(index),
+                        failing: self.failing[number][side].contains(index),
+                    },
+                ));
             }
         }
-        coverage
+        all
     }
 }
 

@@ -19,6 +19,7 @@ pub(super) struct Visit {
     pub(super) func: Func,
     /// The point, as an index of the points of the side.
     pub(super) point: u32,
+    pub(super) activation: u64,
     /// The start of its values in [`Recording::values`].
     start: usize,
     /// The number of this visit among those of the point in this run, from 1.
@@ -66,8 +67,9 @@ struct Seen {
     count: u64,
 }
 
-/// The records of one run since the last anchor. A point has at most one record, since a second
-/// visit in one gap is an error. So the size is bounded by that of the functions.
+/// The records of one run since the last anchor. A point has at most one record in an activation,
+/// since a second visit in one gap is an error. A gap has several activations of a function only
+/// behind an exit: the version that the run has left for may pass no anchor to its end.
 #[derive(Debug)]
 pub(super) struct Recording {
     pub(super) visits: Vec<Visit>,
@@ -78,8 +80,8 @@ pub(super) struct Recording {
     gap: u64,
     /// Whether this gap is recorded; `None` until its first watched point.
     pub(super) on: Option<bool>,
-    /// A point with two visits in this gap.
-    pub(super) ambiguous: Option<(Func, u32)>,
+    /// A point with two visits in this gap, in one activation, and the number of the first.
+    pub(super) ambiguous: Option<(Func, u32, u64)>,
     pub(super) stop: Option<AnchorStop>,
     /// The visit at which the run paused to be copied.
     pub(super) sampled: Option<usize>,
@@ -122,11 +124,19 @@ impl Recording {
         self.sampled = None;
     }
 
-    /// The visit of a point in this gap; `None` if there is none.
+    /// The first visit of a point by an activation in this gap; `None` if there is none.
     #[inline]
-    pub(super) fn visit_of(&self, func: Func, point: u32) -> Option<&Visit> {
+    pub(super) fn visit_of(&self, func: Func, point: u32, activation: u64) -> Option<&Visit> {
         let seen = &self.seen[func.as_u32() as usize][point as usize];
-        (seen.gap == self.gap).then(|| &self.visits[seen.visit as usize])
+        if seen.gap != self.gap {
+            return None;
+        }
+        let latest = &self.visits[seen.visit as usize];
+        if latest.activation == activation {
+            return Some(latest);
+        }
+        let is_same = |v: &&Visit| (v.func, v.point, v.activation) == (func, point, activation);
+        self.visits.iter().find(is_same)
     }
 
     /// The values recorded at a visit, followed by those of later visits.
@@ -146,14 +156,19 @@ impl Recording {
             return false;
         }
         // `gap` is the number of the gap, so no table has to be cleared between gaps.
+        let activation = view.activation();
         if seen.gap == self.gap {
-            self.ambiguous.get_or_insert((func, index));
-            return false;
+            let latest = &self.visits[seen.visit as usize];
+            if latest.activation == activation {
+                self.ambiguous.get_or_insert((func, index, latest.number));
+                return false;
+            }
         }
         (seen.gap, seen.visit) = (self.gap, self.visits.len() as u32);
         let visit = Visit {
             func,
             point: index,
+            activation,
             start: self.values.len(),
             number: seen.count,
             memory: view.memory_digest(),

@@ -1,6 +1,6 @@
 //! The report of the oracle: counts, and divergences.
 
-use ir::{Point, TrapKind, Value};
+use ir::{Func, Point, TrapKind, Value};
 use std::fmt;
 use transition::Side;
 
@@ -299,15 +299,17 @@ impl fmt::Display for Divergence {
     }
 }
 
-/// Counts of the assumptions with an exit, over all pairs of an oracle.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct AssumptionCoverage {
-    /// The number of assumptions with an exit.
-    pub made: u64,
-    /// The number of those that a run came to, holding or failing, so that the exit fired.
-    pub visited: u64,
-    /// The number of those that failed in a run.
-    pub failing: u64,
+/// An assumption with an exit, and the visits of it in all runs of an oracle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SeenAssumption {
+    /// The function.
+    pub func: Func,
+    /// The point before the assumption.
+    pub point: Point,
+    /// Whether the exit fired, at a visit where the assumption holds or fails.
+    pub visited: bool,
+    /// Whether the exit fired at a visit where the assumption fails.
+    pub failing: bool,
 }
 
 /// Counts and divergences of an oracle, summed over any number of runs.

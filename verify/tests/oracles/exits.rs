@@ -4,9 +4,7 @@ use crate::oracles::case::{Case, copies, copy, edited, sorted};
 use interp::NoHost;
 use ir::{Inst, InstSpec, Opcode, Point, Type, Value};
 use osier_verify::hops::{Edge, FunctionGraph, HopOptions, Hopper};
-use osier_verify::state_oracle::{
-    AssumptionCoverage, Difference, FunctionPair, Oracle, OracleOptions,
-};
+use osier_verify::state_oracle::{Difference, FunctionPair, Oracle, OracleOptions, SeenAssumption};
 use smallvec::smallvec;
 use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 
@@ -89,14 +87,15 @@ fn right_exits_are_followed_to_the_end() {
     };
     let mut oracle = Oracle::new(&case.module, &[pair], OracleOptions::default()).expect("fits");
     oracle.run(func, &[5, 9], &NoHost);
-    assert_eq!(oracle.assumptions(), AssumptionCoverage { made: 1, visited: 1, failing: 0 });
+    let seen = |failing| SeenAssumption { func, point: exit(&case), visited: true, failing };
+    assert_eq!(oracle.assumptions(), [seen(false)]);
     INPUTS[1..].iter().for_each(|args| oracle.run(func, args, &NoHost));
     let report = oracle.report();
     assert_eq!(report.divergence_count, 0, "{report:#?}");
     // Rounds 0 to 4 of the first run, rounds 0 and 1 of the third; one failing exit in each of the
     // last two.
     assert_eq!((report.backward.holding, report.backward.failing), (7, 2));
-    assert_eq!(oracle.assumptions(), AssumptionCoverage { made: 1, visited: 1, failing: 1 });
+    assert_eq!(oracle.assumptions(), [seen(true)]);
 }
 
 /// Case 1 of the design: right whenever the assumption holds.
@@ -198,6 +197,50 @@ fn an_entry_that_lands_behind_an_assumption_is_found() {
         "{report:#?}"
     );
     assert!(report.divergences.iter().all(|d| d.entry.is_some()), "{report:#?}");
+}
+
+/// Counts up in a loop, of which only the branch is an anchor.
+const UNTIL: &str = "func @f(%n: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  jump head(%zero)
+head(%i: i32):
+  %j = add.i32 %i, %one
+  %more = ult.i32 %j, %n
+  br_if %more, head(%j), done
+done:
+  return %j
+}
+";
+
+/// The version after assumes that there is one round, and has no loop. Behind the exit, the version
+/// before goes around without an anchor that both share.
+#[test]
+fn a_loop_that_is_cut_goes_on_behind_an_exit() {
+    let base = Case::new(UNTIL);
+    let [more, i, zero] = ["more", "i", "zero"].map(|name| base.value(name));
+    let mut case = edited(base, |editor| {
+        let head = editor.func().value_block(more);
+        let branch = editor.func().terminator(head);
+        editor.add(InstSpec::assume(Type::I32, more, 0, 7), branch);
+        editor.fold_branch(branch, 1);
+        editor.replace_all(i, zero);
+        editor.remove_block_param(head, 0);
+        editor.merge_blocks(head);
+        editor.merge_blocks(editor.func().entry());
+    });
+    let at = exit(&case);
+    let entry = copies(case.point_before(Opcode::BrIf), &values(&case, &["n", "one", "j", "more"]));
+    case.backward.insert(at, entry);
+    let entry = copies(case.before_definition("j"), &values(&case, &["n", "zero", "one"]));
+    let first = Assign { value: i, from: Operand::Source(zero) };
+    let first = Entry { assigns: sorted([&entry.assigns[..], &[first]].concat()), ..entry };
+    let source = Point::before(case.after.defining_inst(case.value("j")).expect("the addition"));
+    case.backward.insert(source, first);
+    let report = case.run(&[&[1], &[0], &[2], &[7]]);
+    assert_eq!(report.divergence_count, 0, "{report:#?}");
+    assert!(report.backward.failing == 2 && report.backward.holding == 2, "{report:#?}");
 }
 
 /// A store that another covers behind the assumption is deleted, and the exit executes it.
