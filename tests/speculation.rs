@@ -300,6 +300,28 @@ entry:
 }
 
 #[test]
+fn the_operands_of_a_write_in_one_arm_are_not_pinned_behind_it() {
+    // An exit in the second round of a loop would have to execute a write of the first round, whose
+    // operands an arm of the loop computes.
+    let generated = generate(285, 150, &Weights::with_facts());
+    let module = &generated.module;
+    let base = module.body(generated.main).expect("a body");
+    let assume = [(14, 2, 3), (18, 12, 0), (32, 18, 2)].map(|(inst, value, bits)| Assumption {
+        at: Point::before(Inst::from_u32(inst)),
+        value: Value::from_u32(value),
+        expected: Expected::Is(bits),
+        reason: inst,
+    });
+    let pipeline = parse("O2").expect("it is a pipeline");
+    let made = Made::new(module, base, &assume, &pipeline).expect("it is legal");
+    for version in made.tree.versions() {
+        let findings = ir::verifier::verify_function(module, made.tree.function(version));
+        assert!(findings.is_empty(), "{version}: {}", findings[0]);
+    }
+    assert!(!made.last().dropped.is_empty(), "{:?}", counts(&made));
+}
+
+#[test]
 fn no_entry_lands_in_the_next_round_of_a_loop_that_assumes() {
     // Case 2 of the design: from the second round on, a run in the base may have come by the slow
     // side. Behind the assumption is the whole loop, but not the code before it.

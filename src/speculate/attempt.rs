@@ -4,6 +4,7 @@ use super::{Exit, Lost, MAX_PINS, Plan, Speculative};
 use crate::driver::{CertifiedGraph, NoObserver, Vigilance, certify_graph, derive};
 use check::Checked;
 use ir::cfg::Cfg;
+use ir::dom::DomTree;
 use ir::edit::{ActionKind, ActionLog, Fuel, apply};
 use ir::{Function, Imm, Inst, Module, Opcode, Point, Value};
 use osr::{Level, Version, VersionGraph, VersionTree};
@@ -234,6 +235,8 @@ impl<'t> Ways<'t> {
             certify_graph(module, &mut self.graph, &mut NoObserver);
         let [from, assuming, optimized] = self.row;
         let tree = self.graph.tree();
+        let f = tree.function(assuming);
+        let dom = DomTree::new(f, &Cfg::new(f));
         let lacks = |made: &MadeExit| {
             let inst = made.exit.inst;
             let to = made.exit.to;
@@ -241,7 +244,10 @@ impl<'t> Ways<'t> {
                 return None;
             }
             let lost = Lost::find(&self.graph, &tree.path(optimized, to), inst);
-            let to_keep = lost.to_keep(tree.function(from), tree.function(assuming));
+            // The operands of a write that one arm executes are not available behind the join
+            // (`the_operands_of_a_write_in_one_arm_are_not_pinned_behind_it`).
+            let mut to_keep = lost.to_keep(tree.function(from), f);
+            to_keep.retain(|value| dom.available_at(f, *value, Point::before(inst)));
             Some(Lacking { inst, index: made.index, lost, to_keep })
         };
         let lacking = exits.iter().filter_map(lacks).collect();
