@@ -161,6 +161,8 @@ pub struct FuzzSpeculation {
     pub settled: u64,
     /// The number of those that were left out, for lack of an exit.
     pub dropped: u64,
+    /// The number of assumptions that keep values for their exits.
+    pub pinned: u64,
     /// The number of assumptions made that a run came to.
     pub visited: u64,
     /// The number of assumptions made that failed in a run.
@@ -188,6 +190,7 @@ fn speculation(figures: &Figures) -> Option<FuzzSpeculation> {
         made: all.made,
         settled: all.settled,
         dropped: all.dropped,
+        pinned: all.pinned,
         visited: all.visited,
         failing: all.failing,
         exits_holding,

@@ -6,24 +6,29 @@
 //! ([`verify::generate::Weights::with_facts`]). [`speculate()`] makes a version of each function
 //! under these assumptions.
 //!
-//! The state oracle compares every entry between base and optimized version, and so every exit at
-//! every visit of its assumption, holding and failing. Chains of random transitions leave where
+//! In a third of the programs, half of the assumptions are made of the optimized version of the other
+//! half. The state oracle compares every entry between each two of base and optimized versions, and
+//! so every exit at every visit of its assumption, holding and failing. Chains of random transitions leave where
 //! assumptions fail, and must end like runs of the base.
 
 use super::case::Case;
 use super::judge::{MAX_FINDINGS, hop_limits};
 use super::oracle::{FuzzFinding, FuzzOracle};
+use check::compose;
 use interp::{Control, Limits, Machine, NoObserver, Observer, Scope, View};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
-use ir::{Func, Function, Inst, Point, Value};
-use osier::speculate::{Assumption, Speculative, speculate};
+use ir::{Func, Function, Inst, Module, Point, Type, Value};
+use osier::speculate::{
+    Assumption, Exit, Expected, Pins, Plan, SpeculateError, Speculative, speculate,
+};
 use osr::{VersionPair, VersionTree};
 use passes::{Pipeline, parse};
 use std::collections::{BTreeMap, BTreeSet};
+use transition::mapping::Mapping;
 use verify::hops::{self, FunctionGraph, HopOptions, HopReport, Hopper};
 use verify::prng::Prng;
-use verify::state_oracle::{FunctionPair, Oracle, OracleOptions, Report};
+use verify::state_oracle::{FunctionPair, Oracle, OracleOptions, Report, SeenAssumption};
 
 /// Counts of the speculation oracle.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -38,6 +43,8 @@ pub struct SpeculationFigures {
     pub settled: u64,
     /// The number of those that were left out, for lack of an exit.
     pub dropped: u64,
+    /// The number of assumptions that keep values for their exits.
+    pub pinned: u64,
     /// The number of assumptions made that a run came to.
     pub visited: u64,
     /// The number of assumptions made that failed in a run.
@@ -62,6 +69,7 @@ impl SpeculationFigures {
         self.made += other.made;
         self.settled += other.settled;
         self.dropped += other.dropped;
+        self.pinned += other.pinned;
         self.visited += other.visited;
         self.failing += other.failing;
         self.state.add(&other.state);
@@ -69,14 +77,32 @@ impl SpeculationFigures {
     }
 }
 
+/// The assumptions of a function, at most, about values that never change in the profile, beside one
+/// for each two about values that do: mostly those would never fail.
+const HELD: usize = 2;
+
 /// The places at which contents are recorded, for each assumption wanted.
 const PLACES: u32 = 3;
 
-/// A speculative version of a function, with the bounding anchors that it shares with the base.
+/// The base of a function, and one or two versions that make assumptions, each derived from the one
+/// before.
 struct Speculated {
     func: Func,
-    made: Speculative,
+    tree: VersionTree,
+    all: Vec<Speculative>,
+    /// The pairs of versions whose transitions are compared, each in a run of its own: the base and
+    /// the first version, the first and the second, the base and the second.
+    pairs: [Option<Compared>; 3],
+}
+
+/// Two versions to run side by side.
+struct Compared {
+    before: osr::Version,
+    after: osr::Version,
+    /// The bounding anchors that both share with all versions between them.
     anchors: BTreeSet<Inst>,
+    forward: Mapping,
+    backward: Mapping,
 }
 
 /// Judges speculative versions of the functions of a case.
@@ -86,27 +112,182 @@ struct Speculated {
 pub(super) fn run(case: &Case, figures: &mut SpeculationFigures) -> Result<(), Vec<FuzzFinding>> {
     let prng = Prng::new(case.seed).fork(0x61_73_73_75);
     let assumptions = chosen(case, prng.fork(0)).map_err(|e| vec![finding(case, e)])?;
-    let pipeline = pipeline(case, &mut prng.fork(1));
+    let mut prng = prng.fork(1);
+    let pipeline = pipeline(case, &mut prng);
+    let pins =
+        prng.pick(&[Pins::OnDemand, Pins::OnDemand, Pins::OnDemand, Pins::Never, Pins::Live]);
+    let is_twice = prng.chance(30);
     let mut all = Vec::new();
     for (func, base) in case.module.defined() {
         let Some(assumptions) = assumptions.get(&func) else { continue };
-        let made = speculate(&case.module, base, assumptions, &pipeline)
+        let count = if is_twice { assumptions.len().div_ceil(2) } else { assumptions.len() };
+        let (first, later) = assumptions.split_at(count);
+        let mut made = Speculated::new(func, base);
+        let plan = Plan { assume: first, pipeline: &pipeline, pins };
+        made.speculate(&case.module, &plan, figures)
             .map_err(|e| vec![finding(case, format!("@{}: {e}", base.name()))])?;
-        figures.wanted += assumptions.len() as u64;
-        figures.made += made.exits.len() as u64;
-        figures.settled += made.settled.len() as u64;
-        figures.dropped += made.dropped.len() as u64;
-        if !made.exits.is_empty() {
-            let anchors = anchors(&made.tree);
-            all.push(Speculated { func, made, anchors });
+        let later = possible(made.last(), later);
+        if !later.is_empty() {
+            let plan = Plan { assume: &later, ..plan };
+            match made.speculate(&case.module, &plan, figures) {
+                // The exit of an earlier assumption comes first, so the plan is refused as a whole.
+                Err(SpeculateError::LosesExit { .. }) => figures.dropped += later.len() as u64,
+                made => made.map_err(|e| vec![finding(case, format!("@{}: {e}", base.name()))])?,
+            }
+        }
+        if made.all.iter().any(|one| !one.exits.is_empty()) {
+            made.pair_up();
+            all.push(made);
         }
     }
-    figures.versions += all.len() as u64;
+    figures.versions += all.iter().map(|made| made.all.len() as u64).sum::<u64>();
     if all.is_empty() {
         return Ok(());
     }
-    compare_states(case, &all, figures)?;
+    let mut seen = Seen::new();
+    for number in 0..3 {
+        let pairs: Vec<FunctionPair<'_>> =
+            all.iter().filter_map(|made| made.compared(number)).collect();
+        if !pairs.is_empty() {
+            compare_states(case, &pairs, &mut seen, figures)?;
+        }
+    }
+    figures.visited += seen.values().filter(|(visited, _)| *visited).count() as u64;
+    figures.failing += seen.values().filter(|(_, failing)| *failing).count() as u64;
     run_chains(case, &all, figures)
+}
+
+/// By function and assumption: whether a run came to it, and whether it failed in one. Two pairs may
+/// have one assumption.
+type Seen = BTreeMap<(Func, Inst), (bool, bool)>;
+
+/// The assumptions that a version can make: it has the place, and the value is available there.
+fn possible(f: &Function, assumptions: &[Assumption]) -> Vec<Assumption> {
+    let cfg = Cfg::new(f);
+    let dom = DomTree::new(f, &cfg);
+    let can = |a: &&Assumption| {
+        f.has_inst(a.at.inst())
+            && f.has_value(a.value)
+            && cfg.is_reachable(f.inst_block(a.at.inst()))
+            && dom.available_at(f, a.value, a.at)
+            && f.constant(a.value).is_none_or(|bits| a.expected.holds(bits))
+    };
+    assumptions.iter().filter(can).copied().collect()
+}
+
+impl Speculated {
+    fn new(func: Func, base: &Function) -> Speculated {
+        Speculated {
+            func,
+            tree: VersionTree::new(base.clone()),
+            all: Vec::new(),
+            pairs: [None, None, None],
+        }
+    }
+
+    fn last_version(&self) -> osr::Version {
+        self.all.last().map_or(VersionTree::BASE, |last| last.optimized)
+    }
+
+    fn last(&self) -> &Function {
+        self.tree.function(self.last_version())
+    }
+
+    /// Speculates on the last version, and counts the assumptions.
+    fn speculate(
+        &mut self,
+        module: &Module,
+        plan: &Plan<'_>,
+        figures: &mut SpeculationFigures,
+    ) -> Result<(), SpeculateError> {
+        let from = self.last_version();
+        let made = speculate(module, &mut self.tree, from, plan)?;
+        let own = |exit: &&Exit| exit.assumption.is_some();
+        figures.wanted += plan.assume.len() as u64;
+        figures.made += made.exits.iter().filter(own).count() as u64;
+        figures.settled += made.settled.len() as u64;
+        figures.dropped += made.dropped.len() as u64;
+        figures.pinned += made.exits.iter().filter(|exit| !exit.pins.is_empty()).count() as u64;
+        self.all.push(made);
+        Ok(())
+    }
+
+    /// Finds the pairs of versions to compare.
+    fn pair_up(&mut self) {
+        let pair = |made: &Speculative| Compared {
+            before: made.from,
+            after: made.optimized,
+            anchors: anchors(&self.tree, made.from, made.optimized),
+            forward: (*made.forward).clone(),
+            backward: (*made.backward[&made.from]).clone(),
+        };
+        let joined = || match &self.all[..] {
+            [first, second] => self.joined(first, second),
+            _ => None,
+        };
+        self.pairs = [self.all.first().map(pair), self.all.get(1).map(pair), joined()];
+    }
+
+    /// The base and the second version. An exit that leads to the first one is followed by the entry
+    /// from there to the base. `None` if an exit lands where the first has no such entry: the run
+    /// then goes on in a third version.
+    fn joined(&self, first: &Speculative, second: &Speculative) -> Option<Compared> {
+        let chain = "each mapping leads on from the one before";
+        let forward = compose(&first.forward, &second.forward).expect(chain).mapping;
+        let to_base = &first.backward[&VersionTree::BASE];
+        let backward = compose(&second.backward[&second.from], to_base).expect(chain).mapping;
+        let mut backward = (*backward).clone();
+        let direct = second.backward.get(&VersionTree::BASE);
+        for (point, entry) in direct.iter().flat_map(|mapping| mapping.entries()) {
+            backward.insert(point, entry.clone());
+        }
+        let leads_to_base = |exit: &Exit| backward.entry(Point::before(exit.inst)).is_some();
+        second.exits.iter().all(leads_to_base).then(|| Compared {
+            before: VersionTree::BASE,
+            after: second.optimized,
+            anchors: anchors(&self.tree, VersionTree::BASE, second.optimized),
+            forward: (*forward).clone(),
+            backward,
+        })
+    }
+
+    fn compared(&self, number: usize) -> Option<FunctionPair<'_>> {
+        let pair = self.pairs[number].as_ref()?;
+        Some(FunctionPair {
+            func: self.func,
+            before: self.tree.function(pair.before),
+            after: self.tree.function(pair.after),
+            anchors: &pair.anchors,
+            forward: &pair.forward,
+            backward: &pair.backward,
+        })
+    }
+
+    /// The base and the optimized versions, and mappings between them that may be used together. The
+    /// way into a version is that of the last speculation, since mappings accepted apart must not be
+    /// mixed. Earlier ones lend their exits.
+    fn graph(&self) -> (Vec<&Function>, Vec<hops::Edge<'_>>) {
+        let mut versions = vec![VersionTree::BASE];
+        versions.extend(self.all.iter().map(|made| made.optimized));
+        let place =
+            |version| versions.iter().position(|v| *v == version).expect("an optimized version");
+        let mut edges = Vec::new();
+        for made in &self.all {
+            edges.extend(made.backward.iter().map(|(back, mapping)| hops::Edge {
+                from: place(made.optimized),
+                to: place(*back),
+                mapping,
+            }));
+        }
+        let into =
+            self.pairs[2].as_ref().or(self.pairs[0].as_ref().filter(|_| self.all.len() == 1));
+        edges.extend(into.map(|pair| hops::Edge {
+            from: place(pair.before),
+            to: place(pair.after),
+            mapping: &pair.forward,
+        }));
+        (versions.into_iter().map(|version| self.tree.function(version)).collect(), edges)
+    }
 }
 
 fn finding(case: &Case, message: String) -> FuzzFinding {
@@ -121,9 +302,9 @@ fn pipeline(case: &Case, prng: &mut Prng) -> Pipeline {
     }
 }
 
-/// The anchors that a base, the version that assumes, and the optimized version share.
-fn anchors(tree: &VersionTree) -> BTreeSet<Inst> {
-    let versions: Vec<osr::Version> = tree.versions().collect();
+/// The anchors that a version and one derived from it share with all versions on the way.
+fn anchors(tree: &VersionTree, first: osr::Version, last: osr::Version) -> BTreeSet<Inst> {
+    let versions = tree.path(first, last);
     let mut shared: Option<BTreeSet<Inst>> = None;
     for ends in versions.windows(2) {
         let log = tree.log(ends[0], ends[1]).expect("each version is derived from the one before");
@@ -138,13 +319,13 @@ fn anchors(tree: &VersionTree) -> BTreeSet<Inst> {
     shared.unwrap_or_default()
 }
 
-/// Compares the states at all transitions between bases and optimized versions.
+/// Compares the states at all transitions between two versions of each function.
 fn compare_states(
     case: &Case,
-    all: &[Speculated],
+    pairs: &[FunctionPair<'_>],
+    seen: &mut Seen,
     figures: &mut SpeculationFigures,
 ) -> Result<(), Vec<FuzzFinding>> {
-    let pairs: Vec<FunctionPair<'_>> = all.iter().map(Speculated::pair).collect();
     let options = OracleOptions {
         policy: case.policy,
         // A run that leaves executes the code between landing point and assumption again.
@@ -154,14 +335,15 @@ fn compare_states(
         seed: case.seed,
         ..OracleOptions::default()
     };
-    let mut oracle = Oracle::new(&case.module, &pairs, options)
+    let mut oracle = Oracle::new(&case.module, pairs, options)
         .map_err(|e| vec![finding(case, e.to_string())])?;
     for args in &case.arguments {
         oracle.run(case.entry, args, &case.world);
     }
-    let coverage = oracle.assumptions();
-    figures.visited += coverage.visited;
-    figures.failing += coverage.failing;
+    for SeenAssumption { func, point, visited, failing } in oracle.assumptions() {
+        let seen = seen.entry((func, point.inst())).or_default();
+        *seen = (seen.0 | visited, seen.1 | failing);
+    }
     let mut report = oracle.report().clone();
     let found = std::mem::take(&mut report.divergences);
     figures.state.add(&report);
@@ -180,14 +362,7 @@ fn run_chains(
     if case.chains == 0 {
         return Ok(());
     }
-    let parts: Vec<_> = all
-        .iter()
-        .map(|one| {
-            let edge = |from, to, mapping| hops::Edge { from, to, mapping };
-            let pair = one.pair();
-            ([pair.before, pair.after], [edge(0, 1, pair.forward), edge(1, 0, pair.backward)])
-        })
-        .collect();
+    let parts: Vec<_> = all.iter().map(Speculated::graph).collect();
     let graphs: Vec<FunctionGraph<'_>> = all
         .iter()
         .zip(&parts)
@@ -214,19 +389,6 @@ fn run_chains(
     }
 }
 
-impl Speculated {
-    fn pair(&self) -> FunctionPair<'_> {
-        FunctionPair {
-            func: self.func,
-            before: self.made.tree.function(VersionTree::BASE),
-            after: self.made.function(),
-            anchors: &self.anchors,
-            forward: &self.made.forward,
-            backward: &self.made.backward,
-        }
-    }
-}
-
 /// The places of a function at which contents are recorded, each with its value.
 type Places = BTreeMap<(Func, Inst), Value>;
 
@@ -246,7 +408,11 @@ fn chosen(case: &Case, mut prng: Prng) -> Result<BTreeMap<Func, Vec<Assumption>>
     for ((func, inst), seen) in seen.iter().filter(|(_, seen)| seen.held >= held) {
         let at = Point::before(*inst);
         let value = places[&(*func, *inst)];
-        let assumption = Assumption { at, value, bits: seen.bits, reason: inst.as_u32() };
+        // An integer may also be assumed to differ from what it was not.
+        let ty = case.module.body(*func).map(|f| f.value_type(value));
+        let excludes = prng.chance(15) && seen.bits != 0 && ty.is_some_and(Type::is_int);
+        let expected = if excludes { Expected::IsNot(0) } else { Expected::Is(seen.bits) };
+        let assumption = Assumption { at, value, expected, reason: inst.as_u32() };
         chosen.entry(*func).or_default()[usize::from(seen.broken)].push(assumption);
     }
     // Three in four of them break later in the same run, as far as there are such: a profile that
@@ -254,7 +420,7 @@ fn chosen(case: &Case, mut prng: Prng) -> Result<BTreeMap<Func, Vec<Assumption>>
     let most = case.assumptions as usize;
     let some = |[held, mut broken]: [Vec<Assumption>; 2]| {
         broken.truncate(most.saturating_mul(3).div_ceil(4));
-        let rest = most - broken.len();
+        let rest = (most - broken.len()).min(HELD + broken.len() / 2);
         broken.extend(held.into_iter().take(rest));
         broken.sort_unstable();
         broken

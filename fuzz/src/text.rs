@@ -112,7 +112,7 @@ fn speculation(line: &mut dyn FnMut(&str, String), figures: &Figures) {
         let share = percent(all.failing, all.made);
         let SpeculationFigures { wanted, made, settled, dropped, .. } = all;
         format!(
-            "{wanted}: {made} with an exit, {settled} settled, {dropped} dropped; {share} seen failing"
+            "{wanted}: {made} exits, {settled} settled, {dropped} dropped; {share} seen failing"
         )
     });
     let (holding, failing) = all.exits();
