@@ -2,6 +2,7 @@
 //! form.
 
 use crate::driver::{Certified, CertifiedMapping, Derived};
+use crate::speculate::{Assumption, Expected};
 use cranelift_entity::SecondaryMap;
 use ir::edit::ActionLog;
 use ir::text::{FunctionText, print_literal};
@@ -28,6 +29,23 @@ pub fn actions(name: &str, log: &ActionLog) -> String {
 pub fn place(module: &Module, function: &Function, point: Point) -> String {
     let version = NamedVersion::new(module, function);
     format!("{}: {}", version.place(point), version.text.inst_up_to(point.inst(), INST))
+}
+
+/// An assumption about a function: its place and the fact, as in `head:2: %far is 0`. Cost: linear
+/// in the function.
+pub fn assumption(module: &Module, function: &Function, assumption: &Assumption) -> String {
+    let version = NamedVersion::new(module, function);
+    let (place, value) = (version.place(assumption.at), version.text.value(assumption.value));
+    format!("{place}: {value} {}", fact(function, assumption))
+}
+
+/// The fact that an assumption claims, as in `is 0`.
+pub(crate) fn fact(function: &Function, assumption: &Assumption) -> String {
+    let literal = print_literal(function.value_type(assumption.value), assumption.expected.bits());
+    match assumption.expected {
+        Expected::Is(_) => format!("is {literal}"),
+        Expected::IsNot(_) => format!("is not {literal}"),
+    }
 }
 
 /// Lists the mappings in both directions between a base and a version derived from it: every point

@@ -5,6 +5,7 @@
 //! measured" from "none". `cli/tests/cli/report.rs` holds the keys to this contract.
 
 mod explain;
+mod run;
 mod speculation;
 
 pub use explain::{
@@ -12,6 +13,9 @@ pub use explain::{
     Replayed, SetValue, UnprovedPlace, Why,
 };
 
+pub use run::{
+    CompiledCode, FailingAssumption, MadeTransition, RunSeconds, RunSpeculation, RunStats,
+};
 pub use speculation::{
     DropReason, ExitPrice, ExplainedAssumption, ReportedAssumption, SpeculatedFunction,
     SpeculationExplanation, SpeculationFigures, SpeculationReport, SpeculationTime,
@@ -484,71 +488,4 @@ pub struct CheckedFunction {
     /// The verdicts if no rewrite were given up. `null` with `--no-retry`, and for the mappings of
     /// a file.
     pub without_retry: Option<CheckCounts>,
-}
-
-/// The document that `osier run --stats` writes.
-#[derive(Clone, Debug, Default, serde::Serialize)]
-pub struct RunStats {
-    /// [`SCHEMA`].
-    pub schema: u32,
-    /// The compiled pieces of code, in order. `null` if the interpreter ran the program.
-    pub compiled: Option<Vec<CompiledCode>>,
-    /// The transitions made. `null` if the interpreter ran the program.
-    pub transitions: Option<Vec<MadeTransition>>,
-    /// The number of executed instructions, terminators included. `null` if native code ran: it
-    /// counts instructions only with `--fuel`.
-    pub instructions: Option<u64>,
-    /// The times of the run.
-    pub seconds: RunSeconds,
-}
-
-/// A compiled piece of native code.
-#[derive(Clone, PartialEq, Debug, serde::Serialize)]
-pub struct CompiledCode {
-    /// The name of the function.
-    pub function: String,
-    /// `version`, or `continuation` for code that a transition enters.
-    pub kind: &'static str,
-    /// The number of instructions of the compiled function.
-    pub instructions: usize,
-    /// The size of the machine code in bytes.
-    pub bytes: usize,
-    /// The time at which compiling began, in seconds after the start of the run.
-    pub at: f64,
-    /// The duration of compiling, in seconds.
-    pub seconds: f64,
-}
-
-/// A transition that a run made, with its count.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct MadeTransition {
-    /// The name of the function.
-    pub function: String,
-    /// The source point, in the notation of listings.
-    pub point: String,
-    /// The executor of the source version: `interpreter` or `native`.
-    pub from: &'static str,
-    /// The executor of the target version: `interpreter`, `native` or `embedder`.
-    pub to: &'static str,
-    /// The number of times that the run made the transition.
-    pub count: u64,
-}
-
-/// The times of a run, in seconds.
-#[derive(Clone, Copy, PartialEq, Debug, Default, serde::Serialize)]
-pub struct RunSeconds {
-    /// The time to read the file and build the module.
-    pub import: f64,
-    /// The time to run the passes before the run. In the tiered engine it also includes the time
-    /// within `execute` to optimize hot functions and to make and check the mappings to them.
-    /// `null` in other engines without a pipeline.
-    pub optimize: Option<f64>,
-    /// The time to verify each version and replay each log before the run. `null` without a
-    /// pipeline.
-    pub replay: Option<f64>,
-    /// The time to compile native code, part of `execute`. `null` if the interpreter ran the
-    /// program.
-    pub compile: Option<f64>,
-    /// The time to run the program.
-    pub execute: f64,
 }

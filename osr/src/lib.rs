@@ -28,6 +28,7 @@ mod pair;
 mod partial;
 mod paths;
 mod reason;
+mod run_graph;
 mod scratch;
 mod search;
 mod source;

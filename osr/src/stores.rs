@@ -50,6 +50,7 @@ pub(crate) struct LoneWrites {
 /// The knowledge of a version and the log about writes.
 #[derive(Clone, Copy)]
 struct Writes<'a> {
+    version: &'a Analyzed<'a>,
     f: &'a Function,
     side: Side,
     facts: &'a Facts,
@@ -62,7 +63,7 @@ impl LoneWrites {
     pub(crate) fn new(version: &Analyzed<'_>, anchors: &FixedBitSet, facts: &Facts) -> LoneWrites {
         let mut lone = LoneWrites::default();
         let (f, mut followed) = (version.f, FixedBitSet::with_capacity(version.f.block_bound()));
-        let writes = Writes { f, side: version.side, facts, anchors };
+        let writes = Writes { version, f, side: version.side, facts, anchors };
         for &block in version.cfg.rpo().iter().filter(|b| !facts.control.is_removed(**b)) {
             for inst in f.block_insts(block) {
                 let is_write = f.inst(inst).opcode.effects().has(Effects::WRITES);
@@ -71,7 +72,7 @@ impl LoneWrites {
                     // `follow` may have marked a part of the window as open by then. `lost` takes
                     // precedence, and covers all of that.
                     if lone.follow(&writes, inst).is_none() {
-                        lone.lose(f, inst, &mut followed);
+                        lone.lose(&writes, inst, &mut followed);
                     }
                 }
             }
@@ -96,7 +97,8 @@ impl LoneWrites {
     }
 
     /// Marks every point that a write reaches. `followed` are the blocks marked as a whole.
-    fn lose(&mut self, f: &Function, write: Inst, followed: &mut FixedBitSet) {
+    fn lose(&mut self, writes: &Writes<'_>, write: Inst, followed: &mut FixedBitSet) {
+        let f = writes.f;
         let mut work: SmallVec<[Block; 4]> = SmallVec::new();
         let mut next = f.next_inst(write);
         loop {
@@ -107,8 +109,10 @@ impl LoneWrites {
                     break;
                 }
                 self.lost.insert(inst, write);
-                work.extend(f.inst(inst).targets.iter().map(|t| t.block));
                 next = f.next_inst(inst);
+                if next.is_none() {
+                    work.extend(writes.version.entered_from(writes.facts, f.inst_block(inst)));
+                }
             }
             let Some(block) = work.pop() else { return };
             next = (!followed.put(block.as_u32() as usize)).then(|| f.first_inst(block));
@@ -145,15 +149,17 @@ impl LoneWrites {
                 is_late |= writes.may_overlap(inst, write, &place);
                 at = f.next_inst(inst);
                 if at.is_none() {
-                    let targets = &f.inst(inst).targets;
+                    let (version, facts) = (writes.version, writes.facts);
+                    let targets: SmallVec<[Block; 2]> =
+                        version.entered_from(facts, f.inst_block(inst)).collect();
                     // A return shows all of memory, so the window cannot end there. Behind a join,
                     // the write may or may not have been executed, and an entry cannot know.
                     if targets.is_empty()
-                        || targets.iter().any(|t| f.predecessors(t.block).len() != 1)
+                        || targets.iter().any(|t| version.entries_into(facts, *t) != 1)
                     {
                         return None;
                     }
-                    work.extend(targets.iter().map(|t| (f.first_inst(t.block), is_late)));
+                    work.extend(targets.iter().map(|t| (f.first_inst(*t), is_late)));
                 }
             }
         }

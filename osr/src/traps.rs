@@ -16,6 +16,7 @@
 
 use crate::facts::Facts;
 use crate::pair::{Analyzed, members};
+use crate::run_graph::RunGraph;
 use cranelift_entity::SecondaryMap;
 use fixedbitset::FixedBitSet;
 use ir::place::Place;
@@ -60,7 +61,12 @@ struct Passed {
 impl Passed {
     /// Whether an access cannot trap, because one before it at the same address has not. Any run
     /// that passes this access has passed that one. Cost: bounded.
-    fn vouches_for(&mut self, q: &Analyzed<'_>, facts: &Facts, inst: Inst) -> bool {
+    fn vouches_for(
+        &mut self,
+        (q, runs): (&Analyzed<'_>, &RunGraph),
+        facts: &Facts,
+        inst: Inst,
+    ) -> bool {
         let data = q.f.inst(inst);
         let place = Place::read(data.opcode, data.ty, &data.imm).or(Place::written(
             data.opcode,
@@ -78,7 +84,9 @@ impl Passed {
         let address = equal.filter(|a| q.available(*a, Point::before(inst))).unwrap_or(*address);
         let before = &mut self.accesses[address];
         let mut last = before.iter().rev().take(MAX_ACCESSES);
-        if last.any(|(other, p)| p.vouches_for(&place) && q.dom.inst_dominates(q.f, *other, inst)) {
+        if last
+            .any(|(other, p)| p.vouches_for(&place) && runs.dom.inst_dominates(q.f, *other, inst))
+        {
             return true;
         }
         // A harmless access is not recorded: the one that makes it harmless covers all that it
@@ -106,21 +114,22 @@ impl Traps {
         let mut passed = Passed::default();
         // In reverse postorder, dominators come first: `passed` has seen every access that may make
         // this one harmless.
-        for &block in q.cfg.rpo().iter().filter(|b| !facts.control.is_removed(**b)) {
+        let runs = &RunGraph::new(q, facts);
+        for &block in runs.cfg.rpo() {
             for inst in q.f.block_insts(block) {
                 // Asked of anchors too: an anchor makes later accesses harmless.
-                let is_vouched = passed.vouches_for(q, facts, inst);
+                let is_vouched = passed.vouches_for((q, runs), facts, inst);
                 let is_anchor = anchors.contains(inst.as_u32() as usize);
                 let may_trap = facts.may_trap(q.f, inst) && !is_vouched;
                 if is_anchor || !may_trap || !q.f.inst(inst).opcode.is_effect_free() {
                     continue;
                 }
-                traps.enter(p, q, facts, block, inst);
+                traps.enter(p, (q, runs), facts, block, inst);
             }
         }
         // In preorder, the parent's link is final when its children read it.
-        for &block in q.dom.preorder() {
-            let parent = q.dom.idom(block).filter(|b| *b != block);
+        for &block in runs.dom.preorder() {
+            let parent = runs.dom.idom(block).filter(|b| *b != block);
             traps.above[block] =
                 parent.and_then(|b| if traps.own[b].is_empty() { traps.above[b] } else { Some(b) });
         }
@@ -130,7 +139,7 @@ impl Traps {
     fn enter(
         &mut self,
         p: &Analyzed<'_>,
-        q: &Analyzed<'_>,
+        (q, runs): (&Analyzed<'_>, &RunGraph),
         facts: &Facts,
         block: Block,
         inst: Inst,
@@ -151,9 +160,9 @@ impl Traps {
         // An anchor before the instruction proves that the source version has passed it: there is
         // no window.
         let passed_before =
-            closing.iter().any(|c| q.f.has_inst(*c) && q.dom.inst_dominates(q.f, *c, inst));
+            closing.iter().any(|c| q.f.has_inst(*c) && runs.dom.inst_dominates(q.f, *c, inst));
         if !passed_before {
-            self.open_window(q, block, inst, id, &closing);
+            self.open_window((q, runs, facts), (block, inst), id, &closing);
         }
         self.traps.push(Trap { inst, witnesses, closing });
     }
@@ -162,9 +171,8 @@ impl Traps {
     /// anchor.
     fn open_window(
         &mut self,
-        q: &Analyzed<'_>,
-        block: Block,
-        inst: Inst,
+        (q, runs, facts): (&Analyzed<'_>, &RunGraph, &Facts),
+        (block, inst): (Block, Inst),
         id: u32,
         closing: &BTreeSet<Inst>,
     ) {
@@ -180,18 +188,18 @@ impl Traps {
         // Through all edges, back edges included: in the next iteration the target version has
         // executed the instruction, and the source version perhaps not yet.
         let mut seen = FixedBitSet::with_capacity(q.f.block_bound());
-        let mut work: Vec<Block> = q.f.successors(block).iter().map(|t| t.block).collect();
+        let mut work: Vec<Block> = q.entered_from(facts, block).collect();
         while let Some(b) = work.pop() {
             if seen.put(b.as_u32() as usize) {
                 continue;
             }
             // Landings in dominated blocks are found through `above`; entering the block here would
             // list the instruction twice.
-            if !q.dom.dominates(block, b) {
+            if !runs.dom.dominates(block, b) {
                 self.window[b].push(id);
             }
             if !closes(b, None) {
-                work.extend(q.f.successors(b).iter().map(|t| t.block));
+                work.extend(q.entered_from(facts, b));
             }
         }
     }

@@ -2,12 +2,15 @@
 //! fail.
 
 use super::{Compiled, CompiledKind, Observer};
-use crate::speculate::{Assumption, Exit, Plan, Speculative, speculate};
+use crate::profile::{FunctionProfile, Profile};
+use crate::speculate::{
+    Assumption, Exit, Pins, Plan, Speculative, SuggestOptions, Suggester, speculate,
+};
 use ir::{Func, Function};
 use jit::{Action, FailedPoint, RunError, Tier, Version};
 use osr::VersionTree;
 use passes::Pipeline;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How often an assumption may fail before a version without it takes over.
@@ -32,12 +35,42 @@ pub(super) struct SpeculativeVersion {
 #[derive(Debug, Default)]
 pub(super) struct Speculations {
     assume: BTreeMap<Func, Vec<Assumption>>,
+    /// How to choose the assumptions of other functions, from the counters of the machine.
+    options: Option<SuggestOptions>,
+    pins: Pins,
+    /// The functions whose assumptions were chosen.
+    asked: BTreeSet<Func>,
     versions: BTreeMap<Func, SpeculativeVersion>,
 }
 
 impl Speculations {
-    pub(super) fn new(assume: BTreeMap<Func, Vec<Assumption>>) -> Speculations {
-        Speculations { assume, versions: BTreeMap::new() }
+    /// Makes the assumptions of a list.
+    pub(super) fn listed(assume: BTreeMap<Func, Vec<Assumption>>) -> Speculations {
+        Speculations { assume, ..Speculations::default() }
+    }
+
+    /// Makes the assumptions that the counters of the machine suggest.
+    pub(super) fn counted(options: SuggestOptions) -> Speculations {
+        Speculations { options: Some(options), ..Speculations::default() }
+    }
+
+    pub(super) fn pin(&mut self, pins: Pins) {
+        self.pins = pins;
+    }
+
+    /// Chooses the assumptions of a function, if the counters decide. Without counters there are
+    /// none.
+    fn choose(&mut self, tier: &Tier<'_>, func: Func) {
+        let Some(options) = self.options.filter(|_| self.asked.insert(func)) else { return };
+        let module = tier.module();
+        let Some(base) = module.body(func) else { return };
+        let Some(profile) = FunctionProfile::of(base, tier.machine(), func) else { return };
+        let profile = Profile { functions: BTreeMap::from([(func, profile)]) };
+        let suggested = Suggester::new(module, &profile, options).of(func);
+        if !suggested.is_empty() {
+            let assume = suggested.into_iter().map(|suggestion| suggestion.assumption).collect();
+            self.assume.insert(func, assume);
+        }
     }
 
     /// The version that calls of a function run, if one assumes. Makes and installs it at the first
@@ -52,6 +85,7 @@ impl Speculations {
         pipeline: &Pipeline,
         observer: &mut impl Observer,
     ) -> Result<Option<&SpeculativeVersion>, RunError> {
+        self.choose(tier, func);
         if !self.versions.contains_key(&func) && self.assume.contains_key(&func) {
             self.make(tier, func, (pipeline, 1), observer)?;
         }
@@ -76,7 +110,7 @@ impl Speculations {
             return Ok(false);
         };
         let mut tree = VersionTree::new(base.clone());
-        let plan = Plan::new(assume, pipeline);
+        let plan = Plan { assume, pipeline, pins: self.pins };
         // Assumptions come from a profile of another run, and may not fit this module.
         let Ok(made) = speculate(&module, &mut tree, VersionTree::BASE, &plan) else {
             self.assume.remove(&func);

@@ -6,7 +6,7 @@ use crate::driver::{
     self, Derived, Recipe, Retry, SecuredPoint, Step, Vigilance, certify_at, derive,
     derive_certified_at,
 };
-use crate::speculate::Assumption;
+use crate::speculate::{Assumption, Pins, SuggestOptions};
 use check::{Checked, CheckedEntry};
 use ir::{Func, Function, Module, Point};
 use jit::{AfterFailure, Continuation, FailedPoint, HotLoop, RunError, Tier, Tiering, Version};
@@ -112,7 +112,19 @@ impl<O: Observer> Tiered<O> {
     /// that fails [`super::MAX_FAILURES`] times is given up; the last of [`super::MAX_VERSIONS`]
     /// versions assumes nothing. Assumptions that do not fit the function are left out.
     pub fn speculating(self, assume: BTreeMap<Func, Vec<Assumption>>) -> Tiered<O> {
-        Tiered { speculations: Speculations::new(assume), ..self }
+        Tiered { speculations: Speculations::listed(assume), ..self }
+    }
+
+    /// Which values assumptions keep as operands. Those that exits lack, without this choice.
+    pub fn pinning(mut self, pins: Pins) -> Tiered<O> {
+        self.speculations.pin(pins);
+        self
+    }
+
+    /// As [`Tiered::speculating`], with the assumptions that the run so far suggests when a function
+    /// becomes hot. The machine has to count ([`interp::Machine::count`]); otherwise none are made.
+    pub fn profiling(self, options: SuggestOptions) -> Tiered<O> {
+        Tiered { speculations: Speculations::counted(options), ..self }
     }
 
     /// Optimizes and compiles a function, once. `calls` says whether its calls run the version.

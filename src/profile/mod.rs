@@ -46,8 +46,7 @@ impl Profile {
     /// Cost: linear in the module.
     pub fn collect(module: &Module, machine: &Machine) -> Profile {
         let profile = |(func, base): (Func, &Function)| {
-            let counts = machine.counts(machine.current(func)?)?;
-            let profile = FunctionProfile::collect(base, counts);
+            let profile = FunctionProfile::of(base, machine, func)?;
             (profile != FunctionProfile::default()).then_some((func, profile))
         };
         Profile { functions: module.defined().filter_map(profile).collect() }
@@ -55,6 +54,12 @@ impl Profile {
 }
 
 impl FunctionProfile {
+    /// The profile of one function, as [`Profile::collect`] makes it. `None` if the machine does not
+    /// count. Cost: linear in the function.
+    pub fn of(base: &Function, machine: &Machine, func: Func) -> Option<FunctionProfile> {
+        Some(FunctionProfile::collect(base, machine.counts(machine.current(func)?)?))
+    }
+
     fn collect(base: &Function, counts: interp::RunCounts<'_>) -> FunctionProfile {
         let mut profile = FunctionProfile {
             calls: counts.calls(),

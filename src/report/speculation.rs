@@ -11,11 +11,9 @@ use crate::schema::{
     SpeculationReport, Spread,
 };
 use crate::speculate::{
-    Assumption, Dropped, Exit, Expected, Lost, Observed, Pins, Plan, Speculative, Suggestion,
-    speculate,
+    Assumption, Dropped, Exit, Lost, Observed, Pins, Plan, Speculative, Suggestion, speculate,
 };
 use crate::table::{TextTable, grouped, shortened};
-use ir::text::print_literal;
 use ir::{Func, Function, Module, Value};
 use osr::VersionTree;
 use passes::Pipeline;
@@ -87,12 +85,7 @@ impl<'a> Fates<'a> {
         let Suggestion { assumption, observed, visits, worth } = *suggestion;
         let exit = self.exits.get(&assumption).copied();
         let why = self.dropped.get(&assumption).map(reason);
-        let ty = self.base.value_type(assumption.value);
-        let literal = print_literal(ty, assumption.expected.bits());
-        let fact = match assumption.expected {
-            Expected::Is(_) => format!("is {literal}"),
-            Expected::IsNot(_) => format!("is not {literal}"),
-        };
+        let fact = crate::listing::fact(self.base, &assumption);
         ReportedAssumption {
             at: named.place(assumption.at),
             value: named.text.value(assumption.value),

@@ -21,8 +21,7 @@ use cranelift_entity::EntityRef;
 use interp::CallTarget;
 use ir::cfg::Cfg;
 use ir::eval::is_evaluated;
-use ir::module::External;
-use ir::{Block, Func, Function, Imm, Inst, Module, Opcode, Point, Shape, Table, Value};
+use ir::{Block, Func, Function, Imm, Inst, Module, Opcode, Point, Shape, Value};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -150,14 +149,12 @@ pub struct Suggester<'a> {
     module: &'a Module,
     profile: &'a Profile,
     options: SuggestOptions,
-    /// The tables that nothing can write.
-    fixed: BTreeSet<Table>,
 }
 
 impl<'a> Suggester<'a> {
-    /// Cost: linear in the module.
+    /// Cost: constant.
     pub fn new(module: &'a Module, profile: &'a Profile, options: SuggestOptions) -> Suggester<'a> {
-        Suggester { module, profile, options, fixed: fixed_tables(module) }
+        Suggester { module, profile, options }
     }
 
     /// The assumptions for a function: those of the highest worth first, of equal worth in the
@@ -171,8 +168,8 @@ impl<'a> Suggester<'a> {
         let base = self.module.body(func).expect("the module has the function");
         let Some(profile) = self.profile.functions.get(&func) else { return Vec::new() };
         let (visits, cfg) = (profile.visits(base), Cfg::new(base));
-        let (fixed, least) = (&self.fixed, self.options.visits);
-        let search = PlaceSearch { base, profile, fixed, visits, cfg, least };
+        let (module, least) = (self.module, self.options.visits);
+        let search = PlaceSearch { module, base, profile, visits, cfg, least };
         let mut all = search.branches_and_calls();
         if self.options.by_worth {
             all.extend(search.arguments());
@@ -188,9 +185,9 @@ impl<'a> Suggester<'a> {
 
 /// The search for suggestions in one function.
 struct PlaceSearch<'a> {
+    module: &'a Module,
     base: &'a Function,
     profile: &'a FunctionProfile,
-    fixed: &'a BTreeSet<Table>,
     /// By index of a block.
     visits: Vec<u64>,
     cfg: Cfg,
@@ -247,7 +244,8 @@ impl PlaceSearch<'_> {
     fn one_target(&self, call: Inst, target: CallTarget) -> Option<Suggestion> {
         let data = self.base.inst(call);
         let index = *data.args.last().expect("an indirect call has an index");
-        let fixed = matches!(data.imm, Imm::Indirect(_, table) if self.fixed.contains(&table));
+        let is_fixed = |table| self.module.tables[table].fixed;
+        let fixed = matches!(data.imm, Imm::Indirect(_, table) if is_fixed(table));
         let visits = self.visits(self.base.inst_block(call));
         let saved = Self::saved(visits, if fixed { DIRECT } else { 1 });
         let observed = Observed::OneTarget { func: target.func, fixed };
@@ -392,29 +390,4 @@ impl PlaceSearch<'_> {
         }
         saved
     }
-}
-
-/// The tables that nothing can write. No function of the module writes them. The host does not see
-/// them, because they are neither imported nor exported.
-fn fixed_tables(module: &Module) -> BTreeSet<Table> {
-    let mut fixed: BTreeSet<Table> =
-        module.tables.keys().filter(|table| module.tables[*table].import.is_none()).collect();
-    for export in &module.exports {
-        if let External::Table(table) = export.item {
-            fixed.remove(&table);
-        }
-    }
-    for (_, function) in module.defined() {
-        for inst in function.all_insts() {
-            let data = function.inst(inst);
-            match data.imm {
-                _ if matches!(data.opcode.shape(), Shape::TableGet | Shape::TableSize) => false,
-                Imm::Table(table) | Imm::Tables(table, _) | Imm::TableElem(table, _) => {
-                    fixed.remove(&table)
-                }
-                _ => false,
-            };
-        }
-    }
-    fixed
 }

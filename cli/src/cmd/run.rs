@@ -1,6 +1,7 @@
 //! `osier run`: runs a program in the interpreter, in native code, or in both by tiers.
 
 mod native;
+mod speculation;
 mod surroundings;
 
 use super::failure::{CommandFailure, print};
@@ -8,6 +9,7 @@ use super::input;
 use super::limits::{InputLimits, RunLimits};
 use super::output::Output;
 use super::stopwatch::Stopwatch;
+use super::suggestions::SuggestionOptions;
 use clap::ValueEnum;
 use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::text::{parse_literal, print_literal};
@@ -58,6 +60,13 @@ pub(super) struct Args {
     /// [default: 1000]
     #[arg(long, value_name = "N")]
     hot: Option<u32>,
+    /// Make hot functions assume what this profile suggests (osier run --profile), or without a file
+    /// what the run has shown when they become hot; only with --engine tiered. The pipeline then
+    /// optimizes hot functions alone
+    #[arg(long, value_name = "PROFILE", num_args = 0..=1, require_equals = true)]
+    speculate: Option<Option<PathBuf>>,
+    #[command(flatten)]
+    suggestions: SuggestionOptions,
     #[command(flatten)]
     surroundings: HostOptions,
     /// The arguments of the program
@@ -88,6 +97,9 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     if args.hot.is_some() && args.engine != RunEngine::Tiered {
         return Err(CommandFailure::input("--hot requires --engine tiered"));
     }
+    if args.speculate.is_some() && args.engine != RunEngine::Tiered {
+        return Err(CommandFailure::input("--speculate requires --engine tiered"));
+    }
     if args.profile.is_some() && args.engine != RunEngine::Interp {
         return Err(CommandFailure::input("--profile requires --engine interp"));
     }
@@ -115,7 +127,10 @@ fn loaded(args: &Args, seconds: &mut RunSeconds) -> Result<Module, CommandFailur
     let started = Instant::now();
     let module = input::load(&args.file, &args.limits.limits())?.module;
     seconds.import = started.elapsed().as_secs_f64();
-    let Some(pipeline) = &args.pipeline else { return Ok(module) };
+    // Profiles are in terms of the base.
+    let Some(pipeline) = args.pipeline.as_ref().filter(|_| args.speculate.is_none()) else {
+        return Ok(module);
+    };
     let mut stopwatch = Stopwatch::new();
     let optimized = optimize(&module, pipeline, Vigilance::On, &mut stopwatch);
     seconds.optimize = Some(stopwatch.seconds(Step::Optimize));

@@ -1,16 +1,18 @@
 //! `osier run --engine jit` and `--engine tiered`: runs a program in native code and collects
 //! figures about its compilation and transitions.
 
+use super::speculation::{self, AssumptionRecord};
 use super::{Args, Call, HOT, ProgramEnd, RunEngine};
 use crate::cmd::failure::CommandFailure;
 use crate::cmd::stopwatch::Stopwatch;
 use interp::{Options, Outcome, TraceLevel};
-use ir::Module;
-use jit::{Bounds, Config, Interruption, RunError, TransitionKind, Vm, VmError};
+use ir::{Func, Module};
+use jit::{Bounds, Config, FailedPoint, Interruption, RunError, TransitionKind, Vm, VmError};
 use osier::driver::{Observer as _, Step};
 use osier::listing;
 use osier::native::{self, Compiled, CompiledKind, Eager, Observer, Tiered};
 use osier::schema::{CompiledCode, MadeTransition, RunStats};
+use osier::speculate::{Assumption, Speculative};
 use passes::Pipeline;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -19,7 +21,7 @@ use std::time::Instant;
 /// use.
 const STACK: usize = 512 << 20;
 
-/// Records each compiled piece of code and the times of compiling it.
+/// Records each compiled piece of code, the times of compiling it, and what becomes of assumptions.
 #[derive(Clone)]
 struct Log {
     started: Instant,
@@ -28,10 +30,11 @@ struct Log {
     made: Arc<Mutex<CompileRecord>>,
 }
 
-/// The compiled code so far, and the time of optimizing it.
+/// The compiled code so far, the time of optimizing it, and the assumptions made.
 struct CompileRecord {
     code: Vec<CompiledCode>,
     optimizing: Stopwatch,
+    assumptions: AssumptionRecord,
 }
 
 impl Log {
@@ -47,6 +50,18 @@ impl Observer for Log {
 
     fn begin(&mut self) {
         self.begun = Some(Instant::now());
+    }
+
+    fn speculated(&mut self, func: Func, made: &Speculative) {
+        self.made().assumptions.speculated(func, made);
+    }
+
+    fn failed(&mut self, at: FailedPoint<'_>) {
+        self.made().assumptions.failed(&self.module, at);
+    }
+
+    fn abandoned(&mut self, func: Func, assumption: &Assumption) {
+        self.made().assumptions.abandoned(&self.module, func, assumption);
     }
 
     fn compiled(&mut self, made: Compiled) {
@@ -101,13 +116,16 @@ fn run(
 ) -> Result<ProgramEnd, CommandFailure> {
     let started = Instant::now();
     let mut vm = instance(args, module)?;
-    let made =
-        Arc::new(Mutex::new(CompileRecord { code: Vec::new(), optimizing: Stopwatch::new() }));
+    let assumptions = AssumptionRecord::default();
+    let record = CompileRecord { code: Vec::new(), optimizing: Stopwatch::new(), assumptions };
+    let made = Arc::new(Mutex::new(record));
     let log = Log { started, module: Arc::clone(module), begun: None, made: Arc::clone(&made) };
     match engine {
         RunEngine::Tiered => {
             let pipeline = args.pipeline.as_ref().map_or_else(Pipeline::default, Clone::clone);
-            vm.set_tiering(Box::new(Tiered::new(args.hot.unwrap_or(HOT), pipeline, log)));
+            let tiered = Tiered::new(args.hot.unwrap_or(HOT), pipeline, log);
+            let tiered = speculation::speculating(args, module, &mut vm, tiered)?;
+            vm.set_tiering(Box::new(tiered));
         }
         RunEngine::Jit | RunEngine::Interp => vm.set_tiering(Box::new(Eager::new(log))),
     }
@@ -139,6 +157,8 @@ fn run(
     stats.seconds.compile = Some(made.code.iter().map(|code| code.seconds).sum());
     stats.compiled = Some(std::mem::take(&mut made.code));
     stats.transitions = Some(transitions(module, &mut vm));
+    stats.speculation =
+        args.speculate.as_ref().map(|_| std::mem::take(&mut made.assumptions).figures);
     Ok(outcome.map_err(|error: RunError| error.to_string()))
 }
 
