@@ -184,6 +184,43 @@ fn kernel(name: &str) -> Module {
         .expect("it is imported")
 }
 
+/// The fast loop hands a run over to the exact loop at a call of a function without fast code.
+#[test]
+fn calls_of_functions_without_fast_code_count_once() {
+    let text = LOOP.replace(
+        "  return %x\n}\nfunc @two",
+        "  %y = assume.i32 %one, 1, 0\n  return %x\n}\nfunc @two",
+    );
+    let text = text.replacen("entry:\n", "entry:\n  %one = const.i32 1\n", 1);
+    assert_eq!(text.matches("assume").count(), 1);
+    let module = parsed(&text);
+    let func = module.lookup("f").expect("the text has it");
+    let [exact, fast] = both(&module, &Program::new(&module), func, &[150], FUEL);
+    let calls: Vec<u64> =
+        fast.functions[&func].targets.values().map(|t| t.targets[0].calls).collect();
+    assert_eq!(calls, [150]);
+    assert_eq!(exact, fast);
+}
+
+/// A version that is added later counts, too, and apart from the others.
+#[test]
+fn versions_count_apart() {
+    let module = parsed(LOOP);
+    let func = module.lookup("f").expect("the text has it");
+    let body = module.body(func).expect("it has a body");
+    let mut machine = machine(&Program::new(&module), FUEL, TraceLevel::Off);
+    machine.invoke(func, &[3], &mut NoHost, &mut NoObserver);
+    let base = machine.current(func).expect("it has a body");
+    let other = machine.add_version(&module, func, body);
+    machine.set_current(func, other);
+    machine.invoke(func, &[4], &mut NoHost, &mut NoObserver);
+    let last = body.all_insts().find(|inst| body.inst(*inst).opcode == Opcode::BrIf);
+    let sides = [base, other].map(|version| {
+        machine.counts(version).and_then(|counts| counts.sides(last.expect("a branch")))
+    });
+    assert_eq!(sides, [Some(vec![0, 3]), Some(vec![0, 4])]);
+}
+
 #[test]
 fn a_machine_that_does_not_count_has_no_profile() {
     let module = parsed(LOOP);

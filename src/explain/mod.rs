@@ -3,7 +3,8 @@
 //! If the point has an entry, the explanation shows the landing point, the compensation code and
 //! the kept values. If not, it shows the reason and the action to blame.
 //!
-//! All answers about points come from the certified mappings and the log. Nothing is synthesized again.
+//! All answers about points come from the certified mappings and the log. Nothing is synthesized
+//! again.
 
 mod assumption;
 mod difference;

@@ -272,11 +272,23 @@ fn run_loop<const COUNTED: bool>(machine: &mut Machine, host: &mut dyn Host) -> 
                 }
             };
         }
+        // Calls a function; `$index` is the table index of an indirect call. The counter of that
+        // call comes behind the exit to the exact loop, which executes the call again and counts it
+        // (test `calls_of_functions_without_fast_code_count_once`).
         macro_rules! call {
-            ($func:expr) => {{
+            ($func:expr, $index:expr) => {{
                 let func: Func = $func;
+                let index: Option<u64> = $index;
+                macro_rules! count {
+                    () => {
+                        if COUNTED && let Some(index) = index {
+                            counts[version as usize].call(last!(), index, func);
+                        }
+                    };
+                }
                 let entered = entered[func.as_u32() as usize];
                 let Some(callee) = versions.get(entered as usize) else {
+                    count!();
                     let args = &fast.pool[op.y as usize..][..usize::from(op.b)];
                     stop!(
                         calls::arguments(activations, base, args)
@@ -284,6 +296,7 @@ fn run_loop<const COUNTED: bool>(machine: &mut Machine, host: &mut dyn Host) -> 
                     )
                 };
                 let Some(code) = &callee.code.fast else { leave!(FastStop::Exact) };
+                count!();
                 activations.top_mut().pc = last!() as u32;
                 let args = &fast.pool[op.y as usize..][..usize::from(op.b)];
                 let Some(start) = enter(activations, entered, callee, code, base, args) else {
@@ -384,19 +397,19 @@ fn run_loop<const COUNTED: bool>(machine: &mut Machine, host: &mut dyn Host) -> 
                     FastOpCode::Store8At => store!(sum!(op.a, op.y), u64),
                     FastOpCode::GlobalGet => loaded!(globals.get(op.x as usize)),
                     FastOpCode::GlobalSet => globals.set_raw(op.x as usize, get!(op.a)),
-                    FastOpCode::Call => call!(Func::from_u32(op.x)),
+                    FastOpCode::Call => call!(Func::from_u32(op.x), None),
                     FastOpCode::CallHost => call_host!(Func::from_u32(op.x)),
                     FastOpCode::CallIndirect => {
                         let (sig, table) = fast.indirect[op.x as usize];
                         let index = get!(op.a);
-                        let callee =
-                            calls::indirect_callee(program, &globals.tables, sig, table, index);
-                        if COUNTED && let Ok(func) = callee {
-                            counts[version as usize].call(last!(), index, func);
-                        }
-                        match callee {
-                            Ok(func) if program.code(func).is_some() => call!(func),
-                            Ok(func) => call_host!(func),
+                        match calls::indirect_callee(program, &globals.tables, sig, table, index) {
+                            Ok(func) if program.code(func).is_some() => call!(func, Some(index)),
+                            Ok(func) => {
+                                if COUNTED {
+                                    counts[version as usize].call(last!(), index, func);
+                                }
+                                call_host!(func)
+                            }
                             Err(kind) => stop!(LoopStop::Trap(kind)),
                         }
                     }
