@@ -17,8 +17,8 @@ pub use run::{
     CompiledCode, FailingAssumption, MadeTransition, RunSeconds, RunSpeculation, RunStats,
 };
 pub use speculation::{
-    DropReason, ExitPrice, ExplainedAssumption, ReportedAssumption, SpeculatedFunction,
-    SpeculationExplanation, SpeculationFigures, SpeculationReport, SpeculationTime,
+    AssumptionFigures, DropReason, ExitPrice, ExplainedAssumption, ReportedAssumption,
+    SpeculatedFunction, SpeculationExplanation, SpeculationReport, SpeculationTime,
 };
 
 use crate::driver::{CheckCounts, GivenUp};

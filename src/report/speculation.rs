@@ -7,7 +7,7 @@ use crate::driver::{NoObserver, Vigilance, derive};
 use crate::listing::NamedVersion;
 use crate::profile::Profile;
 use crate::schema::{
-    DropReason, ExitPrice, ReportedAssumption, Size, SpeculatedFunction, SpeculationFigures,
+    AssumptionFigures, DropReason, ExitPrice, ReportedAssumption, Size, SpeculatedFunction,
     SpeculationReport, Spread,
 };
 use crate::speculate::{
@@ -129,7 +129,7 @@ fn reason(dropped: &Dropped) -> DropReason {
 impl SpeculationReport {
     /// Sets the sums from the functions.
     pub fn sum(&mut self) {
-        self.totals = SpeculationFigures::default();
+        self.totals = AssumptionFigures::default();
         self.observed.clear();
         for assumption in self.functions.iter().flat_map(|function| &function.assumptions) {
             self.totals.add(assumption);
@@ -191,7 +191,7 @@ fn heading(report: &SpeculationReport) -> Vec<(String, String)> {
 fn fates(report: &SpeculationReport) -> TextTable {
     let mut table = TextTable::new(LABEL, &[10; 5]);
     table.row("assumptions", ["suggested", "with exit", "settled", "dropped", "exits, %"]);
-    let row = |label: &str, figures: &SpeculationFigures, table: &mut TextTable| {
+    let row = |label: &str, figures: &AssumptionFigures, table: &mut TextTable| {
         let counts =
             [figures.suggested, figures.exits, figures.settled, figures.all_dropped()].map(grouped);
         table.row(label, counts.into_iter().chain([super::text::percent(figures.share)]));
@@ -206,7 +206,7 @@ fn fates(report: &SpeculationReport) -> TextTable {
 }
 
 /// A table of the assumptions dropped, by reason with the passes to blame below it.
-fn dropped(totals: &SpeculationFigures) -> Option<TextTable> {
+fn dropped(totals: &AssumptionFigures) -> Option<TextTable> {
     let mut table = TextTable::new(LABEL, &[10]);
     table.row("dropped, and pass to blame", [grouped(totals.all_dropped())]);
     for (reason, passes) in &totals.dropped {
@@ -219,7 +219,7 @@ fn dropped(totals: &SpeculationFigures) -> Option<TextTable> {
     (!totals.dropped.is_empty()).then_some(table)
 }
 
-fn prices(totals: &SpeculationFigures) -> TextTable {
+fn prices(totals: &AssumptionFigures) -> TextTable {
     let mut table = TextTable::new(LABEL, &[10; 2]);
     table.row("price of an exit", ["mean", "most"]);
     let rows: [(&str, &Spread); 4] = [

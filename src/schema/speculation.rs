@@ -21,9 +21,9 @@ pub struct SpeculationReport {
     /// The functions for which the profile suggests assumptions, in module order.
     pub functions: Vec<SpeculatedFunction>,
     /// Sums over these functions, by observation; those without a suggestion are absent.
-    pub observed: BTreeMap<String, SpeculationFigures>,
+    pub observed: BTreeMap<String, AssumptionFigures>,
     /// Sums over these functions.
-    pub totals: SpeculationFigures,
+    pub totals: AssumptionFigures,
     /// Whether the command was interrupted. The report then covers the functions that were complete
     /// by then.
     pub interrupted: bool,
@@ -112,7 +112,7 @@ pub struct ExitPrice {
 
 /// Figures about assumptions.
 #[derive(Clone, PartialEq, Debug, Default, serde::Serialize)]
-pub struct SpeculationFigures {
+pub struct AssumptionFigures {
     /// The assumptions suggested.
     pub suggested: u64,
     /// Those that the optimized version makes, each with a proved exit.
@@ -136,7 +136,7 @@ pub struct SpeculationFigures {
     pub replays: Spread,
 }
 
-impl SpeculationFigures {
+impl AssumptionFigures {
     /// Adds an assumption.
     pub fn add(&mut self, assumption: &ReportedAssumption) {
         self.suggested += 1;

@@ -18,7 +18,7 @@ use osier::driver::{Recipe, Step, derive_certified};
 use osier::profile::Profile;
 use osier::report;
 use osier::schema::{
-    ReportedProgram, SCHEMA, Size, SpeculationFigures, SpeculationReport, SpeculationTime, Time,
+    AssumptionFigures, ReportedProgram, SCHEMA, Size, SpeculationReport, SpeculationTime, Time,
 };
 use osier::speculate::{Suggester, Suggestion};
 use osr::Level;
@@ -147,7 +147,7 @@ fn speculation(
             visits: args.suggestions.options().visits,
             functions: worked.results,
             observed: BTreeMap::new(),
-            totals: SpeculationFigures::default(),
+            totals: AssumptionFigures::default(),
             interrupted: worked.interrupted,
             time,
         };
