@@ -5,6 +5,7 @@
 //! cargo run --release --example osr_cost -- never       # hot loops with a point that never fires
 //! cargo run --release --example osr_cost -- programs    # real programs, a point at each header
 //! cargo run --release --example osr_cost -- transition  # from version to version and back
+//! cargo run --release --example osr_cost -- exit        # assumptions that fail
 //! cargo run --release --example osr_cost -- build       # continuations, in IR and by Cranelift
 //! cargo run --release --example osr_cost -- size        # bytes of code with points
 //! ```
@@ -15,6 +16,7 @@
 //! time. Differences up to that ratio mean nothing.
 
 mod build;
+mod exit;
 mod kernels;
 mod measure;
 mod never;
@@ -82,6 +84,8 @@ enum What {
     Transition,
     /// Building continuations
     Build,
+    /// Assumptions that fail
+    Exit,
     /// Code size
     Size,
 }
@@ -93,6 +97,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         What::Programs => programs::run(&arguments)?,
         What::Transition => transition::run(&arguments)?,
         What::Build => build::run(&arguments)?,
+        What::Exit => exit::run(&arguments)?,
         What::Size => size::run(&arguments)?,
     };
     let text =

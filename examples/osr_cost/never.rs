@@ -5,9 +5,12 @@ use super::measure::{Times, geometric_mean, highest, timed};
 use super::points::{Live, headers};
 use super::{Arguments, Report};
 use interp::{Limits, NoHost, Options, Outcome, TraceLevel};
-use ir::{Func, Memory, Point};
+use ir::{Func, Memory, Module, Point, Value};
 use jit::{Action, Engine, Quiet, Vm};
 use osier::driver::{Format, load};
+use osier::speculate::{Assumption, Expected, Plan, speculate};
+use osr::VersionTree;
+use passes::Pipeline;
 use resume::{Condition, Truth};
 use serde_json::json;
 use std::error::Error;
@@ -21,8 +24,14 @@ const ITERATIONS: u64 = 300_000;
 const LONG: f64 = 2.0;
 
 /// The variants; each is compared with the version without a point.
-const VARIANTS: [Variant; 5] =
-    [Variant::Plain, Variant::Again, Variant::Flag, Variant::Countdown, Variant::Guard];
+const VARIANTS: [Variant; 6] = [
+    Variant::Plain,
+    Variant::Again,
+    Variant::Flag,
+    Variant::Countdown,
+    Variant::Guard,
+    Variant::Assume,
+];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Variant {
@@ -31,6 +40,8 @@ enum Variant {
     Flag,
     Countdown,
     Guard,
+    /// The version assumes the guard to be 0, and no pass makes use of it.
+    Assume,
 }
 
 /// A variant at one place, ready to run.
@@ -72,6 +83,10 @@ impl Compiled {
             Variant::Flag => (header, Condition::Flag),
             Variant::Countdown => (header, Condition::Countdown(ITERATIONS + 1)),
             Variant::Guard => (behind, Condition::Guard { value: guard, when: Truth::NonZero }),
+            Variant::Assume => {
+                let version = assuming(engine, &module, func, (behind, guard), &mut vm)?;
+                return Ok(Compiled { vm, func, version: Some(version) });
+            }
         };
         let live = Live::new(function);
         let target = engine.version(&module, func, function, &[])?;
@@ -98,7 +113,8 @@ impl Compiled {
         if variant == Variant::Flag {
             self.vm.arm(&version, 0);
         }
-        let stop = if variant == Variant::Guard { ITERATIONS } else { u64::MAX };
+        let guards = matches!(variant, Variant::Guard | Variant::Assume);
+        let stop = if guards { ITERATIONS } else { u64::MAX };
         fill(&mut self.vm)?;
         let result = self.call(2 * ITERATIONS + 1, stop)?;
         if result != expected {
@@ -109,6 +125,27 @@ impl Compiled {
         }
         Ok(self.vm.transitions().iter().map(|made| made.count).sum())
     }
+}
+
+/// Installs a version that assumes a value to be 0, and does nothing else.
+fn assuming(
+    engine: &Engine,
+    module: &Arc<Module>,
+    func: Func,
+    (at, value): (Point, Value),
+    vm: &mut Vm,
+) -> Result<Arc<jit::Version>, Box<dyn Error>> {
+    let base = module.body(func).ok_or("it is defined")?;
+    let never = Assumption { at, value, expected: Expected::Is(0), reason: 0 };
+    let mut tree = VersionTree::new(base.clone());
+    let pipeline = Pipeline::of(Vec::new());
+    let plan = Plan::new(std::slice::from_ref(&never), &pipeline);
+    let made = speculate(module, &mut tree, VersionTree::BASE, &plan)?;
+    let back = Arc::new(made.backward[&VersionTree::BASE].clone());
+    let optimized = tree.function(made.optimized);
+    let version = engine.speculative(module, func, optimized, |_| Some(&**back))?;
+    vm.install(&version, vec![Action::Interpret(back); made.exits.len()])?;
+    Ok(version)
 }
 
 /// Fills the memory with numbers: words at 0, floats between 1 and 2 at 16384.
@@ -192,8 +229,8 @@ fn measure(engine: &Engine, kernel: &Kernel, rounds: usize) -> Result<Row, Box<d
 
 fn report(rows: &[Row]) -> Report {
     let mut table = format!(
-        "{:<12}{:>8}{:>8}{:>20}{:>20}{:>20}{:>10}\n",
-        "loop", "ns", "again", "flag: ns, ratio", "countdown", "guard", "fired"
+        "{:<12}{:>8}{:>8}{:>20}{:>20}{:>20}{:>20}{:>10}\n",
+        "loop", "ns", "again", "flag: ns, ratio", "countdown", "guard", "assume", "fired"
     );
     for row in rows {
         table += &format!("{:<12}{:>8.3}{:>8.3}", row.name, row.nanoseconds(0), row.ratio(1));
