@@ -248,6 +248,49 @@ fn a_value_never_zero_decides_its_branch() {
     assert_eq!(error, SpeculateError::NotComparable { assumption: 0, ty: Type::F32 });
 }
 
+/// A side that an assumption excludes has effects that would keep windows open: the load behind the
+/// join may trap there, and the store before the branch may be seen. In the versions that assume, no
+/// run takes that side.
+#[test]
+fn a_side_that_an_assumption_excludes_opens_no_window() {
+    let text = "
+memory @mem 1
+import func @see \"host\" \"see\" (i32) -> i32
+export \"main\" @f
+func @f(%n: i32, %rare: i32, %p: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  jump head(%zero, %zero)
+head(%i: i32, %sum: i32):
+  %j = add.i32 %i, %one
+  %c = eq.i32 %j, %rare
+  br_if %c, slow, fast
+slow:
+  %seen = call @see(%j)
+  jump join
+fast:
+  store.i32 @mem[%p], %j
+  jump join
+join:
+  %b = load.i32 @mem[%p]
+  %s = add.i32 %sum, %b
+  store.i32 @mem[%p], %s
+  %more = ult.i32 %j, %n
+  br_if %more, head(%j, %s), done
+done:
+  return %s
+}";
+    let module = parsed(text);
+    let (_, base) = first(&module);
+    let never = at(base, "c", "c", 0);
+    let made = Made::new(&module, base, &[never], &Pipeline::default()).expect("it is legal");
+    assert_eq!(counts(&made), (1, 0, 0), "{:?}", made.last().dropped);
+    assert!(made.last().exits[0].pins.is_empty(), "nothing is missing");
+    let loads = |f: &Function| f.all_insts().filter(|i| f.inst(*i).opcode == Opcode::Load).count();
+    assert_eq!((loads(base), loads(made.function())), (1, 0));
+}
+
 /// Calls through a fixed table whose index is assumed become calls of the function there.
 #[test]
 fn an_assumed_index_resolves_the_call() {

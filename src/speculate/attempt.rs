@@ -6,9 +6,11 @@ use check::Checked;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{ActionKind, ActionLog, Fuel, apply};
+use ir::liveness::Liveness;
 use ir::{Function, Imm, Inst, Module, Opcode, Point, Value};
 use osr::{Level, Version, VersionGraph, VersionTree};
 use passes::{Assumption, Expected, PinnedAssumption, Pipeline, Refine, ResolveCalls, Speculate};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use transition::Demand;
 use transition::mapping::Mapping;
@@ -42,8 +44,11 @@ pub(super) struct Lacking {
     /// Its index among the assumptions tried; `None` for one of an earlier speculation.
     pub(super) index: Option<usize>,
     pub(super) lost: Lost,
-    /// The values to keep for the exit, if some are missing.
+    /// The values to keep for the exit, if some are missing: those that the reason names.
     pub(super) to_keep: Vec<Value>,
+    /// All values that are live there in the version speculated on, and that the optimized version
+    /// lacks. A reason names one at a time.
+    pub(super) gone: Vec<Value>,
 }
 
 impl SpeculationAttempt {
@@ -237,6 +242,7 @@ impl<'t> Ways<'t> {
         let tree = self.graph.tree();
         let f = tree.function(assuming);
         let dom = DomTree::new(f, &Cfg::new(f));
+        let live = OnceCell::new();
         let lacks = |made: &MadeExit| {
             let inst = made.exit.inst;
             let to = made.exit.to;
@@ -248,7 +254,8 @@ impl<'t> Ways<'t> {
             // (`the_operands_of_a_write_in_one_arm_are_not_pinned_behind_it`).
             let mut to_keep = lost.to_keep(tree.function(from), f);
             to_keep.retain(|value| dom.available_at(f, *value, Point::before(inst)));
-            Some(Lacking { inst, index: made.index, lost, to_keep })
+            let gone = live.get_or_init(|| LiveThere::new(tree, self.row)).gone(inst);
+            Some(Lacking { inst, index: made.index, lost, to_keep, gone })
         };
         let lacking = exits.iter().filter_map(lacks).collect();
         // From the last edge to the first, so that indices stay right.
@@ -265,5 +272,40 @@ impl<'t> Ways<'t> {
             }
         }
         (forward.expect("the edge was added"), backward, lacking)
+    }
+}
+
+/// The values live at the places of assumptions, and those that the optimized version has there.
+struct LiveThere<'t> {
+    from: &'t Function,
+    assuming: &'t Function,
+    optimized: &'t Function,
+    live: Liveness,
+    dom: DomTree,
+}
+
+impl<'t> LiveThere<'t> {
+    fn new(tree: &'t VersionTree, row: [Version; 3]) -> LiveThere<'t> {
+        let [from, assuming, optimized] = row.map(|version| tree.function(version));
+        let live = Liveness::new(from, &Cfg::new(from));
+        let dom = DomTree::new(optimized, &Cfg::new(optimized));
+        LiveThere { from, assuming, optimized, live, dom }
+    }
+
+    /// The values live in the version speculated on where an assumption stands, without those that
+    /// are available there in the optimized version.
+    fn gone(&self, assumption: Inst) -> Vec<Value> {
+        // The place of the assumption: before the first instruction behind it that was there.
+        let behind = std::iter::successors(self.assuming.next_inst(assumption), |inst| {
+            self.assuming.next_inst(*inst)
+        });
+        let Some(at) = behind.into_iter().find(|inst| self.from.has_inst(*inst)) else {
+            return Vec::new();
+        };
+        let (at, here) = (Point::before(at), Point::before(assumption));
+        let f = self.optimized;
+        let is_there = |v: Value| f.has_value(v) && self.dom.available_at(f, v, here);
+        let live = self.live.live_before(self.from, at);
+        live.iter().filter(|value| !is_there(*value)).collect()
     }
 }

@@ -50,7 +50,7 @@ pub const MAX_ASSUMPTIONS: usize = 4096;
 pub const PIN_TURNS: usize = 3;
 
 /// Values pinned for one assumption on demand.
-pub const MAX_PINS: usize = 8;
+pub const MAX_PINS: usize = 64;
 
 /// Turns in which assumptions without an exit are left out. Leaving some out changes what the
 /// passes do, and so may take the exit of another; after the last turn none is left.
@@ -250,7 +250,16 @@ impl SpeculationSearch {
         let is_last = turn >= PIN_TURNS + DROP_TURNS || repeated.len() < earlier.len();
         for (index, mut kept) in std::mem::take(&mut self.made).into_iter().enumerate() {
             let lost = lacking.get(&index);
-            if may_pin && lost.is_some_and(|lacks| pin(&mut kept.pins, &lacks.to_keep)) {
+            // A reason names one value, and others may be missing. The last turn pins all of them.
+            let is_last_pin = turn + 1 == PIN_TURNS;
+            let missing = |lacks: &Lacking| {
+                if is_last_pin && !lacks.to_keep.is_empty() {
+                    lacks.gone.clone()
+                } else {
+                    lacks.to_keep.clone()
+                }
+            };
+            if may_pin && lost.is_some_and(|lacks| pin(&mut kept.pins, &missing(lacks))) {
                 self.made.push(kept);
             } else if let Some(lacks) = lost {
                 self.dropped.push((kept.assumption, Dropped::NoExit(lacks.lost)));
