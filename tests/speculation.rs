@@ -23,13 +23,13 @@ const STEPS: u64 = 200_000;
 /// Poison: a value that no entry provides has other contents in each activation.
 const OPTIONS: Options = Options { trace: TraceLevel::Digest, track_memory: true, poison: true };
 
-fn machine(program: &Program) -> Machine {
+pub(crate) fn machine(program: &Program) -> Machine {
     let limits = Limits { fuel: STEPS, ..Limits::default() };
     Machine::with_options(program, limits, OPTIONS).expect("it is instantiated")
 }
 
 /// The end of a run, without the place of a trap, which passes move.
-fn end(machine: &Machine, outcome: &Outcome) -> (String, u64, u64) {
+pub(crate) fn end(machine: &Machine, outcome: &Outcome) -> (String, u64, u64) {
     let how = match outcome {
         Outcome::Returned(values) => format!("{values:x?}"),
         Outcome::Trapped { kind, .. } => kind.to_string(),
@@ -39,14 +39,14 @@ fn end(machine: &Machine, outcome: &Outcome) -> (String, u64, u64) {
 }
 
 /// A tree of versions, and the speculations in it.
-struct Made {
-    tree: VersionTree,
-    all: Vec<Speculative>,
+pub(crate) struct Made {
+    pub(crate) tree: VersionTree,
+    pub(crate) all: Vec<Speculative>,
 }
 
 impl Made {
     /// Speculates on a base, and pins values on demand.
-    fn new(
+    pub(crate) fn new(
         module: &Module,
         base: &Function,
         assume: &[Assumption],
@@ -64,11 +64,11 @@ impl Made {
         Ok(())
     }
 
-    fn last(&self) -> &Speculative {
+    pub(crate) fn last(&self) -> &Speculative {
         self.all.last().expect("there is one")
     }
 
-    fn function(&self) -> &Function {
+    pub(crate) fn function(&self) -> &Function {
         self.tree.function(self.last().optimized)
     }
 }
@@ -81,7 +81,7 @@ fn counts(made: &Made) -> (usize, usize, usize) {
 
 /// Runs a function whose version makes assumptions. Returns the end of the run and the number of
 /// exits taken.
-fn run(
+pub(crate) fn run(
     module: &Module,
     program: &Program,
     (func, made): (Func, &Made),
@@ -139,22 +139,22 @@ fn run_natively(
     (outcome, vm, failed)
 }
 
-fn value(f: &Function, name: &str) -> Value {
+pub(crate) fn value(f: &Function, name: &str) -> Value {
     let named = |v: &Value| f.value_name(*v) == Some(name);
     let insts = f.all_insts().flat_map(|i| f.inst(i).results.to_vec());
     let params = f.blocks().flat_map(|b| f.block_params(b).to_vec());
     params.chain(insts).find(named).unwrap_or_else(|| panic!("no {name}"))
 }
 
-fn inst(f: &Function, name: &str) -> Inst {
+pub(crate) fn inst(f: &Function, name: &str) -> Inst {
     f.defining_inst(value(f, name)).expect("a result")
 }
 
-fn first(module: &Module) -> (Func, &Function) {
+pub(crate) fn first(module: &Module) -> (Func, &Function) {
     module.defined().next().expect("the module has a function")
 }
 
-fn parsed(text: &str) -> Module {
+pub(crate) fn parsed(text: &str) -> Module {
     parse_module(text).unwrap_or_else(|errors| panic!("{errors:?}"))
 }
 

@@ -132,3 +132,34 @@ fn another_test_of_the_value_is_another_branch() {
     draft.term(After, "t");
     stops(&at_start(draft, Check::AnchorOperands, "a call with a test of its operand"));
 }
+
+/// Case 3 of the design: the source version has the operand, which has the class of the result. It
+/// is no witness that the assumption has held.
+#[test]
+fn the_operand_is_no_witness_of_its_assumption() {
+    let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%w = OP\n%s = add.i32 %y, %x\nreturn %s\n}\n";
+    let [plain, assuming] =
+        ["add.i32 %x, %y", "assume.i32 %x, 7, 1"].map(|op| text.replace("OP", op));
+    let mut draft = Draft::new(&plain, &assuming);
+    draft.term(After, "w");
+    let points = [draft.at(Before, "entry", 1), draft.at(After, "entry", 1)];
+    let assigns = [("x", draft.from(Before, "x")), ("y", draft.from(Before, "y"))];
+    draft.entry(Before, points, Vec::new(), &assigns);
+    stops(&draft.done(Check::AssumePassed, "a landing point behind an assumption of one version"));
+}
+
+/// Case 7: of two equal assumptions, each was deleted because of the other.
+#[test]
+fn equal_assumptions_do_not_replace_each_other() {
+    let text = "(%x: i32, %y: i32) -> i32 {\nentry:\nA\nB\nreturn %x\n}\n";
+    let assuming =
+        text.replace('A', "%w = assume.i32 %x, 7, 1").replace('B', "%z = assume.i32 %x, 7, 1");
+    let plain = text.replace('A', "%w = add.i32 %x, %x").replace('B', "%z = add.i32 %x, %x");
+    // The version after the log has none of the two, and the version before has both.
+    let mut draft = Draft::new(&assuming, &plain);
+    draft.term(Before, "w");
+    draft.term(Before, "z");
+    let points = [draft.at(After, "entry", 2), draft.at(Before, "entry", 2)];
+    draft.entry(After, points, Vec::new(), &[("x", draft.from(After, "x"))]);
+    stops(&draft.done(Check::AssumePassed, "a landing point behind two deleted assumptions"));
+}
