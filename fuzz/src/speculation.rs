@@ -6,10 +6,10 @@
 //! ([`verify::generate::Weights::with_facts`]). [`speculate()`] makes a version of each function
 //! under these assumptions.
 //!
-//! In a third of the programs, half of the assumptions are made of the optimized version of the other
-//! half. The state oracle compares every entry between each two of base and optimized versions, and
-//! so every exit at every visit of its assumption, holding and failing. Chains of random transitions leave where
-//! assumptions fail, and must end like runs of the base.
+//! In a third of the programs, half of the assumptions are made of the optimized version of the
+//! other half. The state oracle compares every entry between each two of base and optimized
+//! versions, and so every exit at every visit of its assumption, holding and failing. Chains of
+//! random transitions leave where assumptions fail, and must end like runs of the base.
 
 use super::case::Case;
 use super::judge::{MAX_FINDINGS, hop_limits};
@@ -32,7 +32,7 @@ use verify::state_oracle::{FunctionPair, Oracle, OracleOptions, Report, SeenAssu
 
 /// Counts of the speculation oracle.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct SpeculationFigures {
+pub struct AssumptionFigures {
     /// The number of versions that make assumptions.
     pub versions: u64,
     /// The number of assumptions chosen from profiles.
@@ -55,7 +55,7 @@ pub struct SpeculationFigures {
     pub hops: HopReport,
 }
 
-impl SpeculationFigures {
+impl AssumptionFigures {
     /// Exits fired and compared at visits of assumptions that hold, and of assumptions that fail.
     pub fn exits(&self) -> (u64, u64) {
         let total = self.state.total();
@@ -63,7 +63,7 @@ impl SpeculationFigures {
     }
 
     /// Adds other figures.
-    pub fn add(&mut self, other: &SpeculationFigures) {
+    pub fn add(&mut self, other: &AssumptionFigures) {
         self.versions += other.versions;
         self.wanted += other.wanted;
         self.made += other.made;
@@ -77,8 +77,8 @@ impl SpeculationFigures {
     }
 }
 
-/// The assumptions of a function, at most, about values that never change in the profile, beside one
-/// for each two about values that do: mostly those would never fail.
+/// The assumptions of a function, at most, about values that never change in the profile, beside
+/// one for each two about values that do: mostly those would never fail.
 const HELD: usize = 2;
 
 /// The places at which contents are recorded, for each assumption wanted.
@@ -109,7 +109,7 @@ struct Compared {
 ///
 /// # Errors
 /// A transition to a wrong state, or a run with transitions that ends otherwise than the base.
-pub(super) fn run(case: &Case, figures: &mut SpeculationFigures) -> Result<(), Vec<FuzzFinding>> {
+pub(super) fn run(case: &Case, figures: &mut AssumptionFigures) -> Result<(), Vec<FuzzFinding>> {
     let prng = Prng::new(case.seed).fork(0x61_73_73_75);
     let assumptions = chosen(case, prng.fork(0)).map_err(|e| vec![finding(case, e)])?;
     let mut prng = prng.fork(1);
@@ -157,8 +157,8 @@ pub(super) fn run(case: &Case, figures: &mut SpeculationFigures) -> Result<(), V
     run_chains(case, &all, figures)
 }
 
-/// By function and assumption: whether a run came to it, and whether it failed in one. Two pairs may
-/// have one assumption.
+/// By function and assumption: whether a run came to it, and whether it failed in one. Two pairs
+/// may have one assumption.
 type Seen = BTreeMap<(Func, Inst), (bool, bool)>;
 
 /// The assumptions that a version can make: it has the place, and the value is available there.
@@ -198,7 +198,7 @@ impl Speculated {
         &mut self,
         module: &Module,
         plan: &Plan<'_>,
-        figures: &mut SpeculationFigures,
+        figures: &mut AssumptionFigures,
     ) -> Result<(), SpeculateError> {
         let from = self.last_version();
         let made = speculate(module, &mut self.tree, from, plan)?;
@@ -228,9 +228,9 @@ impl Speculated {
         self.pairs = [self.all.first().map(pair), self.all.get(1).map(pair), joined()];
     }
 
-    /// The base and the second version. An exit that leads to the first one is followed by the entry
-    /// from there to the base. `None` if an exit lands where the first has no such entry: the run
-    /// then goes on in a third version.
+    /// The base and the second version. An exit that leads to the first one is followed by the
+    /// entry from there to the base. `None` if an exit lands where the first has no such entry:
+    /// the run then goes on in a third version.
     fn joined(&self, first: &Speculative, second: &Speculative) -> Option<Compared> {
         let chain = "each mapping leads on from the one before";
         let forward = compose(&first.forward, &second.forward).expect(chain).mapping;
@@ -263,9 +263,9 @@ impl Speculated {
         })
     }
 
-    /// The base and the optimized versions, and mappings between them that may be used together. The
-    /// way into a version is that of the last speculation, since mappings accepted apart must not be
-    /// mixed. Earlier ones lend their exits.
+    /// The base and the optimized versions, and mappings between them that may be used together.
+    /// The way into a version is that of the last speculation, since mappings accepted apart must
+    /// not be mixed. Earlier ones lend their exits.
     fn graph(&self) -> (Vec<&Function>, Vec<hops::Edge<'_>>) {
         let mut versions = vec![VersionTree::BASE];
         versions.extend(self.all.iter().map(|made| made.optimized));
@@ -324,7 +324,7 @@ fn compare_states(
     case: &Case,
     pairs: &[FunctionPair<'_>],
     seen: &mut Seen,
-    figures: &mut SpeculationFigures,
+    figures: &mut AssumptionFigures,
 ) -> Result<(), Vec<FuzzFinding>> {
     let options = OracleOptions {
         policy: case.policy,
@@ -357,7 +357,7 @@ fn compare_states(
 fn run_chains(
     case: &Case,
     all: &[Speculated],
-    figures: &mut SpeculationFigures,
+    figures: &mut AssumptionFigures,
 ) -> Result<(), Vec<FuzzFinding>> {
     if case.chains == 0 {
         return Ok(());
@@ -391,6 +391,15 @@ fn run_chains(
 
 /// The places of a function at which contents are recorded, each with its value.
 type Places = BTreeMap<(Func, Inst), Value>;
+
+/// The assumptions that the profile of a case suggests for each function, at most
+/// [`Case::assumptions`] of them. Cost: that of a run.
+///
+/// # Errors
+/// If the module cannot be instantiated.
+pub fn suggested(case: &Case) -> Result<BTreeMap<Func, Vec<Assumption>>, String> {
+    chosen(case, Prng::new(case.seed).fork(0x61_73_73_75).fork(0))
+}
 
 /// The assumptions of each function, from the profile of the first list of arguments.
 ///

@@ -325,8 +325,8 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
     fn ambiguous(&self) -> Option<(Side, (Func, u32, u64))> {
         let at = |side: Side| self.oracle.recordings[side].ambiguous.map(|visit| (side, visit));
         // A run that has left may go around a loop of the version before that the version after has
-        // cut, so that no anchor is in it. The other run left, or will leave, in the first round, and
-        // its entries mean the first visit (`a_loop_that_is_cut_goes_on_behind_an_exit`).
+        // cut, so that no anchor is in it. The other run left, or will leave, in the first round,
+        // and its entries mean the first visit (`a_loop_that_is_cut_goes_on_behind_an_exit`).
         at(Side::Before).filter(|_| self.left.is_none()).or(at(Side::After))
     }
 
