@@ -4,7 +4,8 @@
 use super::cases::{self, Case};
 use check::CheckedEntry;
 use interp::{
-    Control, Machine, NoHost, NoObserver, Observer, Options, Outcome, Program, Run, Scope, View,
+    Control, Machine, NoHost, NoObserver, Observer, Options, Outcome, Program, Run, Scope,
+    VersionId, View,
 };
 use ir::{Inst, Point};
 use std::collections::BTreeSet;
@@ -42,7 +43,8 @@ pub(crate) fn killed(
             case.versions.as_ref().map(|v| machine.add_version(&program.module, case.func, v));
         machine.set_current(case.func, ids[side]);
         let mut plain = machine.clone();
-        let expected = plain.invoke(program.main, args, &mut NoHost, &mut NoObserver);
+        plain.start(program.main, args);
+        let expected = finish(&mut plain, ids, &case.mappings.after);
         let expected = (shown(&expected), plain.memory_digest());
         machine.mark(ids[side], mapping.entries().map(|(point, _)| point.inst()));
         machine.start(program.main, args);
@@ -60,13 +62,37 @@ pub(crate) fn killed(
                 killed.insert(point);
                 continue;
             }
-            let ended = other.finish(&mut NoHost, &mut NoObserver);
+            let ended = finish(&mut other, ids, &case.mappings.after);
             if (shown(&ended), other.memory_digest()) != expected {
                 killed.insert(point);
             }
         }
     }
     killed
+}
+
+/// Runs to the end. Where an assumption of the version after fails, the run leaves by its entry to
+/// the version before.
+pub(crate) fn finish(machine: &mut Machine, ids: Pair<VersionId>, exits: &Mapping) -> Outcome {
+    loop {
+        match machine.run(&mut NoHost, &mut NoObserver) {
+            Run::Done(outcome) => return outcome,
+            Run::Paused | Run::Called { .. } => {}
+            Run::Failed { reason } => {
+                let view = machine.view().expect("a failed run is paused");
+                let (version, point) = (view.version(), Point::before(view.inst()));
+                let entry = exits.entry(point).filter(|_| version == ids.after);
+                let keys = (exits.source(), exits.target());
+                let left = entry.is_some_and(|entry| {
+                    let entry = CheckedEntry::unproved(keys, point, entry);
+                    machine.fire(ids.before, entry).is_ok()
+                });
+                if !left {
+                    return machine.fail(reason);
+                }
+            }
+        }
+    }
 }
 
 /// The end of a run, without its place.

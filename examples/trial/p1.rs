@@ -29,9 +29,9 @@ pub(crate) struct Args {
     /// Threads
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Only the bugs whose name contains this
+    /// Only the bugs whose name or area contains this; several are joined
     #[arg(long)]
-    bug: Option<String>,
+    bug: Vec<String>,
 }
 
 /// The least number of programs for every bug, even if a layer kills it earlier, so that editor and
@@ -47,7 +47,8 @@ pub(crate) fn run(args: &Args) -> bool {
     // The editor and the makers panic thousands of times here. The trial counts the panics, so
     // their messages would be noise.
     std::panic::set_hook(Box::new(|_| {}));
-    let wanted = |b: &&Mutant| args.bug.as_ref().is_none_or(|part| b.name.contains(part.as_str()));
+    let contains = |b: &Mutant, part: &str| b.name.contains(part) || b.area.contains(part);
+    let wanted = |b: &&Mutant| args.bug.is_empty() || args.bug.iter().any(|part| contains(b, part));
     let bugs: Vec<&Mutant> = table.mutants.iter().filter(wanted).collect();
     let next = AtomicUsize::new(0);
     let rows: Mutex<BTreeMap<usize, Row<'_>>> = Mutex::new(BTreeMap::new());

@@ -2,13 +2,14 @@
 
 use super::programs::Subject;
 use crate::cases::Case;
-use ir::edit::{ActionLog, Fuel, apply, check_replay};
+use ir::edit::{ActionLog, Fuel, Pass, apply, check_replay};
 use ir::verifier::verify_function;
-use ir::{Func, Function, Inst, Module};
+use ir::{Func, Function, Inst, Module, Opcode};
 use mutants::switch::with;
 use mutants::table::Mutant;
 use osier::transition::compose;
 use osr::{Level, Version, VersionGraph, VersionPair, VersionTree, synthesize};
+use passes::{PinnedAssumption, Refine, Speculate};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use transition::Demand;
@@ -33,6 +34,9 @@ pub(crate) struct Made {
 /// The versions of one function.
 pub(crate) struct Family {
     pub(crate) func: Func,
+    /// Whether the second version makes assumptions. The pair of the first and the last version
+    /// then has composed mappings, and no certificate.
+    pub(crate) is_speculative: bool,
     pub(crate) versions: Vec<Function>,
     /// All mappings between them that were synthesized together, with the indices of the versions.
     pub(crate) edges: Vec<(usize, usize, Mapping)>,
@@ -64,7 +68,7 @@ impl Made {
     pub(crate) fn new(subject: &Subject, bug: Option<&Mutant>) -> Made {
         let mut made = Made::default();
         for (func, base) in subject.program.module.defined() {
-            let make = || made.function(&subject.program.module, func, base, &subject.steps);
+            let make = || made.function(subject, func, base);
             with(bug.map(|bug| bug.id), make);
         }
         made
@@ -86,16 +90,23 @@ impl Made {
             && self.families.iter().zip(&other.families).all(|(a, b)| alike(a, b))
     }
 
-    fn function(
-        &mut self,
-        module: &Module,
-        func: Func,
-        base: &Function,
-        steps: &[passes::Pipeline],
-    ) {
+    fn function(&mut self, subject: &Subject, func: Func, base: &Function) {
+        let module = &subject.program.module;
         let mut tree = VersionTree::new(base.clone());
         let mut last = VersionTree::BASE;
-        for pipeline in steps {
+        let assumptions = subject.assume.get(&func);
+        let is_speculative = assumptions.is_some();
+        if let Some(assumptions) = assumptions {
+            let Some((function, log)) = self.assume(module, base, assumptions) else { return };
+            match tree.add(last, function, log) {
+                Ok(version) => last = version,
+                Err(_) => {
+                    self.refused = true;
+                    return;
+                }
+            }
+        }
+        for pipeline in &subject.steps {
             let parent = tree.function(last).clone();
             let Some((function, log)) = self.derive(module, &parent, pipeline) else { return };
             if log.is_empty() {
@@ -113,12 +124,54 @@ impl Made {
             self.families.extend(Family::without_mappings(func, &tree));
             return;
         }
-        let family = catch_unwind(AssertUnwindSafe(|| Family::new(func, &tree)));
+        let family = catch_unwind(AssertUnwindSafe(|| Family::new(func, &tree, is_speculative)));
         match family {
             Ok(family) if !family.pairs.is_empty() => self.families.push(family),
             Ok(_) => {}
             Err(_) => self.refused = true,
         }
+    }
+
+    /// Adds assumptions, and makes uses behind them read their results; `None` as for a pipeline.
+    fn assume(
+        &mut self,
+        module: &Module,
+        base: &Function,
+        assumptions: &[PinnedAssumption],
+    ) -> Option<(Function, ActionLog)> {
+        let mut log = ActionLog::empty_for(base);
+        let assuming = self.pass(module, base, &Speculate { assumptions }, &mut log)?;
+        let is_added =
+            |inst: &Inst| assuming.inst(*inst).opcode == Opcode::Assume && !base.has_inst(*inst);
+        let added: Vec<Inst> = assuming.all_insts().filter(is_added).collect();
+        if self.ill_formed {
+            return Some((assuming, log));
+        }
+        let refined = self.pass(module, &assuming, &Refine { added: &added }, &mut log)?;
+        Some((refined, log))
+    }
+
+    /// Runs one pass, and adds its actions to a log.
+    fn pass(
+        &mut self,
+        module: &Module,
+        version: &Function,
+        pass: &dyn Pass,
+        log: &mut ActionLog,
+    ) -> Option<Function> {
+        let run = || apply(version, pass, &mut Fuel::rewrites(MOST_REWRITES)).into_parts();
+        let Ok((function, actions)) = catch_unwind(AssertUnwindSafe(run)) else {
+            self.refused = true;
+            return None;
+        };
+        if check_replay(version, &actions, &function).is_err() {
+            // A log that does not replay describes no version, so there is no mapping from it.
+            self.refused = true;
+            return None;
+        }
+        self.ill_formed |= !verify_function(module, &function).is_empty();
+        log.extend(actions);
+        Some(function)
     }
 
     /// Runs a pipeline; `None` if the editor rejects an edit or a log does not replay.
@@ -130,19 +183,7 @@ impl Made {
     ) -> Option<(Function, ActionLog)> {
         let (mut version, mut log) = (base.clone(), ActionLog::empty_for(base));
         for pass in pipeline.passes() {
-            let run = || apply(&version, *pass, &mut Fuel::rewrites(MOST_REWRITES)).into_parts();
-            let Ok((function, actions)) = catch_unwind(AssertUnwindSafe(run)) else {
-                self.refused = true;
-                return None;
-            };
-            if check_replay(&version, &actions, &function).is_err() {
-                // A log that does not replay describes no version, so there is no mapping from it.
-                self.refused = true;
-                return None;
-            }
-            self.ill_formed |= !verify_function(module, &function).is_empty();
-            version = function;
-            log.extend(actions);
+            version = self.pass(module, &version, *pass, &mut log)?;
             if self.ill_formed {
                 // Passes and makers require well-formed versions; some would loop forever on
                 // others.
@@ -154,13 +195,18 @@ impl Made {
 }
 
 impl Family {
-    fn new(func: Func, tree: &VersionTree) -> Family {
+    fn new(func: Func, tree: &VersionTree, is_speculative: bool) -> Family {
         let versions: Vec<Function> = tree.versions().map(|v| tree.function(v).clone()).collect();
-        let mut family = Family { func, versions, edges: Vec::new(), pairs: Vec::new() };
+        let (edges, pairs) = (Vec::new(), Vec::new());
+        let mut family = Family { func, is_speculative, versions, edges, pairs };
         let ids: Vec<Version> = tree.versions().collect();
         let later = |first: usize| ids[first + 1..].iter().map(move |last| (first, *last));
-        let ends: Vec<(Version, Version)> =
+        let mut ends: Vec<(Version, Version)> =
             (0..ids.len()).flat_map(later).map(|(first, last)| (ids[first], last)).collect();
+        if is_speculative {
+            // One certificate cannot explain the versions around an assumption together.
+            ends.retain(|(first, last)| tree.path(*first, *last).len() == 2);
+        }
         let mut graph = VersionGraph::build(tree, &ends, Level::Avail, Demand::Needed)
             .expect("the logs were replayed");
         if ids.len() > 2 {
@@ -177,7 +223,7 @@ impl Family {
             let mappings = Pair::new(there.mapping.clone(), back.mapping.clone());
             family.add(tree, (there.from, there.to, how), mappings, there.anchors.clone());
         }
-        if let [first, middle, last] = ids.as_slice() {
+        if let ([first, middle, last], false) = (ids.as_slice(), is_speculative) {
             family.add_apart(tree, [*first, *middle, *last]);
         }
         family
@@ -187,8 +233,13 @@ impl Family {
     /// only one version.
     fn without_mappings(func: Func, tree: &VersionTree) -> Option<Family> {
         let [first, .., last] = tree.versions().collect::<Vec<_>>()[..] else { return None };
-        let mut family =
-            Family { func, versions: Vec::new(), edges: Vec::new(), pairs: Vec::new() };
+        let mut family = Family {
+            func,
+            is_speculative: false,
+            versions: Vec::new(),
+            edges: Vec::new(),
+            pairs: Vec::new(),
+        };
         let versions = Pair::new(first, last).map(|v| tree.function(v).clone());
         let Pair { before, after } = versions.as_ref();
         let mappings = Pair::new(Mapping::new(before, after), Mapping::new(after, before));
@@ -243,8 +294,10 @@ impl Family {
         };
         let armed = Pair::new(leaving(from), leaving(to));
         let case = Case { func: self.func, versions, log, anchors, mappings };
+        let is_explained = !(self.is_speculative && how == How::Composed);
+        let explain = || case.certificate(case.mappings.as_ref());
         let certificate =
-            catch_unwind(AssertUnwindSafe(|| case.certificate(case.mappings.as_ref()))).ok();
+            is_explained.then(|| catch_unwind(AssertUnwindSafe(explain)).ok()).flatten();
         let key = (from.as_u32() as usize, to.as_u32() as usize, how);
         self.pairs.push(Judged { key, case, armed, certificate });
     }

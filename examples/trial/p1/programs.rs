@@ -1,8 +1,10 @@
 //! The programs for the trial of bugs: the `.oir` tests with `run` lines, then generated programs.
 
+use fuzz::CampaignOptions;
+use ir::Func;
 use osier::driver::{Format, load};
 use osier::passes;
-use passes::Pipeline;
+use passes::{Assumption, PinnedAssumption, Pipeline};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use verify::generate::{Planted, Program, Weights, generate};
@@ -11,6 +13,8 @@ use verify::generate::{Planted, Program, Weights, generate};
 pub(crate) struct Subject {
     pub(crate) program: Program,
     pub(crate) steps: Vec<Pipeline>,
+    /// The assumptions of a version before these steps, by function. Every second keeps values.
+    pub(crate) assume: BTreeMap<Func, Vec<PinnedAssumption>>,
 }
 
 /// A function of an `.oir` test, with the arguments of its runs.
@@ -52,13 +56,48 @@ impl Programs {
             let second = if area == "Compose" { Some("O1") } else { None };
             let steps =
                 [Some(made.pipeline.as_str()), second].into_iter().flatten().map(parse).collect();
-            return Subject { program: made.program(), steps };
+            return Subject::new(made.program(), steps, number, area);
         }
         let seed = number - self.hand_made.len();
         let plans = plans(area);
         let steps = plans[seed % plans.len()].split('|').map(parse).collect();
-        Subject { program: generate(seed as u64, self.size, &Weights::default()), steps }
+        let weights = if is_speculative(area) { Weights::with_facts() } else { Weights::default() };
+        Subject::new(generate(seed as u64, self.size, &weights), steps, number, area)
     }
+}
+
+impl Subject {
+    fn new(program: Program, steps: Vec<Pipeline>, number: usize, area: &str) -> Subject {
+        let mut assume = BTreeMap::new();
+        if is_speculative(area) {
+            let (module, arguments) = (program.module.clone(), program.arguments.clone());
+            let fuel = 2 * program.steps + 1000;
+            let options = CampaignOptions::default();
+            let case = options.case(number as u64, module, program.main, arguments, fuel);
+            let suggested = fuzz::suggested(&case).expect("the program can be instantiated");
+            assume = suggested
+                .into_iter()
+                .map(|(func, list)| (func, kept(&program, func, list)))
+                .collect();
+        }
+        Subject { program, steps, assume }
+    }
+}
+
+/// The assumptions of a function, of which every second keeps the arguments.
+fn kept(program: &Program, func: Func, assumptions: Vec<Assumption>) -> Vec<PinnedAssumption> {
+    let arguments = program.module.body(func).map(|f| f.arguments().to_vec()).unwrap_or_default();
+    let pins = |number: usize| match number % 2 {
+        0 => arguments.clone(),
+        _ => Vec::new(),
+    };
+    let all = assumptions.into_iter().enumerate();
+    all.map(|(number, assumption)| PinnedAssumption { assumption, pins: pins(number) }).collect()
+}
+
+/// Whether the programs of an area make assumptions.
+fn is_speculative(area: &str) -> bool {
+    matches!(area, "Speculate" | "Refine" | "Exits")
 }
 
 impl HandMade {
@@ -94,7 +133,13 @@ fn plans(area: &str) -> &'static [&'static str] {
             "sccp,cfg_clean,simplify,cse|preheaders,licm,cse,adce,cfg_clean",
             "O1|canonical",
             "cse,simplify|loop_canon,licm,adce",
+            "dse,adce|cse,licm",
+            "cse,adce|load_elim,dse,adce",
+            "dse|load_elim,dse,licm",
         ],
+        "Speculate" | "Refine" | "Exits" => {
+            &["O1", "sccp,adce", "O2", "sccp,cfg_clean,load_elim,dse,adce", "canonical"]
+        }
         // The judge of native code draws passes itself.
         NATIVE => &[],
         "Osr" => &[
