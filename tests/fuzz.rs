@@ -89,7 +89,7 @@ fn a_campaign_judges_speculation_unless_told_not_to() {
     let figures = run(options(usual), 2, 30, u64::MAX).figures;
     assert!(figures.speculation.made > 50 && figures.state.runs > 0, "{figures:#?}");
     let (with, without) = (figures.state, run(options(0), 2, 30, u64::MAX).figures);
-    assert_eq!(without.speculation, fuzz::AssumptionFigures::default());
+    assert_eq!(without.speculation, fuzz::JudgedAssumptions::default());
     assert!(without.state.runs > 0 && with != without.state, "a third of the programs has facts");
 }
 

@@ -249,8 +249,8 @@ fn a_value_never_zero_decides_its_branch() {
 }
 
 /// A side that an assumption excludes has effects that would keep windows open: the load behind the
-/// join may trap there, and the store before the branch may be seen. In the versions that assume, no
-/// run takes that side.
+/// join may trap there, and the store before the branch may be seen. In the versions that assume,
+/// no run takes that side.
 #[test]
 fn a_side_that_an_assumption_excludes_opens_no_window() {
     let text = "
@@ -344,24 +344,32 @@ entry:
 
 #[test]
 fn the_operands_of_a_write_in_one_arm_are_not_pinned_behind_it() {
-    // An exit in the second round of a loop would have to execute a write of the first round, whose
-    // operands an arm of the loop computes.
-    let generated = generate(285, 150, &Weights::with_facts());
-    let module = &generated.module;
-    let base = module.body(generated.main).expect("a body");
-    let assume = [(14, 2, 3), (18, 12, 0), (32, 18, 2)].map(|(inst, value, bits)| Assumption {
-        at: Point::before(Inst::from_u32(inst)),
-        value: Value::from_u32(value),
-        expected: Expected::Is(bits),
-        reason: inst,
-    });
+    // An exit in the second round of a loop may have to execute a write of the first round, whose
+    // operands an arm of the loop computes. Seed 688 does. Nobody has to know whether the
+    // assumptions hold.
     let pipeline = parse("O2").expect("it is a pipeline");
-    let made = Made::new(module, base, &assume, &pipeline).expect("it is legal");
-    for version in made.tree.versions() {
-        let findings = ir::verifier::verify_function(module, made.tree.function(version));
-        assert!(findings.is_empty(), "{version}: {}", findings[0]);
+    for seed in 660..700 {
+        let random = &mut Prng::new(seed);
+        let generated = generate(seed, 100, &Weights::with_facts());
+        for (_, base) in generated.module.defined() {
+            let places = random_places(base, random, 6);
+            let mut assume: Vec<Assumption> = places
+                .into_iter()
+                .map(|(inst, value)| {
+                    let expected = Expected::Is(u64::from(random.below(3)));
+                    Assumption { at: Point::before(inst), value, expected, reason: 0 }
+                })
+                .collect();
+            assume.sort_unstable();
+            let made = Made::new(&generated.module, base, &assume, &pipeline);
+            let made = made.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            for version in made.tree.versions() {
+                let f = made.tree.function(version);
+                let findings = ir::verifier::verify_function(&generated.module, f);
+                assert!(findings.is_empty(), "seed {seed}, {version}: {}", findings[0]);
+            }
+        }
     }
-    assert!(!made.last().dropped.is_empty(), "{:?}", counts(&made));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Executed instructions with assumptions that keep values on demand, and with assumptions that keep
-//! all live values.
+//! Executed instructions with assumptions that keep values on demand, and with assumptions that
+//! keep all live values.
 
 use super::{host, program};
 use interp::{Limits, Machine, NoObserver, Options, Outcome, Program, Run, TraceLevel, VersionId};
@@ -29,7 +29,7 @@ pub(super) struct Args {
 
 /// The version that calls of a function run.
 enum Chosen {
-    Plain(Function),
+    Plain(Box<Function>),
     Assuming(VersionTree, Box<Speculative>),
 }
 
@@ -135,7 +135,7 @@ impl Subject<'_> {
     ) -> Result<Chosen, Box<dyn Error>> {
         let Some(pins) = pins.filter(|_| !assume.is_empty()) else {
             let made = derive(self.module, base, self.pipeline, Vigilance::Off, &mut Unobserved);
-            return Ok(Chosen::Plain(made.function));
+            return Ok(Chosen::Plain(Box::new(made.function)));
         };
         let mut tree = VersionTree::new(base.clone());
         let plan = Plan { assume: &assume, pipeline: self.pipeline, pins };
@@ -150,7 +150,8 @@ fn machine(module: &Module) -> Result<Machine, Box<dyn Error>> {
     Ok(Machine::with_options(&Program::new(module), limits, options)?)
 }
 
-/// Runs a program with these versions, and leaves failed assumptions. Returns how often they failed.
+/// Runs a program with these versions, and leaves failed assumptions. Returns how often they
+/// failed.
 fn drive(
     machine: &mut Machine,
     module: &Module,

@@ -2,7 +2,7 @@
 
 use super::native::NativeFigures;
 use super::oracle::FuzzOracle;
-use super::speculation::AssumptionFigures;
+use super::speculation::JudgedAssumptions;
 use std::collections::BTreeMap;
 use verify::hops::HopReport;
 use verify::state_oracle::Report;
@@ -78,7 +78,7 @@ pub struct Figures {
     /// The number of these runs that a limit ended.
     pub stressed_exhausted: u64,
     /// The figures of speculative versions.
-    pub speculation: AssumptionFigures,
+    pub speculation: JudgedAssumptions,
     /// The figures of native code.
     pub native: NativeFigures,
     /// The number of programs with findings, by oracle.

@@ -38,7 +38,7 @@ pub use options::{CampaignOptions, MAX_VERSIONS};
 pub use oracle::{FuzzFinding, FuzzOracle};
 pub use reduce::{ATTEMPTS, reduce};
 pub use schema::{FuzzFailure, FuzzFigures, FuzzPass, FuzzReport, FuzzSpeculation, by_oracle};
-pub use speculation::{AssumptionFigures, suggested};
+pub use speculation::{JudgedAssumptions, suggested};
 pub use stress::Stress;
 pub use test_text::as_test;
 pub use text::{oracles_text, text};

@@ -32,7 +32,7 @@ use verify::state_oracle::{FunctionPair, Oracle, OracleOptions, Report, SeenAssu
 
 /// Counts of the speculation oracle.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct AssumptionFigures {
+pub struct JudgedAssumptions {
     /// The number of versions that make assumptions.
     pub versions: u64,
     /// The number of assumptions chosen from profiles.
@@ -55,7 +55,7 @@ pub struct AssumptionFigures {
     pub hops: HopReport,
 }
 
-impl AssumptionFigures {
+impl JudgedAssumptions {
     /// Exits fired and compared at visits of assumptions that hold, and of assumptions that fail.
     pub fn exits(&self) -> (u64, u64) {
         let total = self.state.total();
@@ -63,7 +63,7 @@ impl AssumptionFigures {
     }
 
     /// Adds other figures.
-    pub fn add(&mut self, other: &AssumptionFigures) {
+    pub fn add(&mut self, other: &JudgedAssumptions) {
         self.versions += other.versions;
         self.wanted += other.wanted;
         self.made += other.made;
@@ -109,7 +109,7 @@ struct Compared {
 ///
 /// # Errors
 /// A transition to a wrong state, or a run with transitions that ends otherwise than the base.
-pub(super) fn run(case: &Case, figures: &mut AssumptionFigures) -> Result<(), Vec<FuzzFinding>> {
+pub(super) fn run(case: &Case, figures: &mut JudgedAssumptions) -> Result<(), Vec<FuzzFinding>> {
     let prng = Prng::new(case.seed).fork(0x61_73_73_75);
     let assumptions = chosen(case, prng.fork(0)).map_err(|e| vec![finding(case, e)])?;
     let mut prng = prng.fork(1);
@@ -198,7 +198,7 @@ impl Speculated {
         &mut self,
         module: &Module,
         plan: &Plan<'_>,
-        figures: &mut AssumptionFigures,
+        figures: &mut JudgedAssumptions,
     ) -> Result<(), SpeculateError> {
         let from = self.last_version();
         let made = speculate(module, &mut self.tree, from, plan)?;
@@ -324,7 +324,7 @@ fn compare_states(
     case: &Case,
     pairs: &[FunctionPair<'_>],
     seen: &mut Seen,
-    figures: &mut AssumptionFigures,
+    figures: &mut JudgedAssumptions,
 ) -> Result<(), Vec<FuzzFinding>> {
     let options = OracleOptions {
         policy: case.policy,
@@ -357,7 +357,7 @@ fn compare_states(
 fn run_chains(
     case: &Case,
     all: &[Speculated],
-    figures: &mut AssumptionFigures,
+    figures: &mut JudgedAssumptions,
 ) -> Result<(), Vec<FuzzFinding>> {
     if case.chains == 0 {
         return Ok(());

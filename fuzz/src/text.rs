@@ -2,7 +2,7 @@
 
 use super::figures::Figures;
 use super::oracle::FuzzOracle;
-use super::speculation::AssumptionFigures;
+use super::speculation::JudgedAssumptions;
 use std::fmt::Write;
 
 /// The figures of one source of programs, under a title. The text depends on neither times nor the
@@ -110,7 +110,7 @@ fn speculation(line: &mut dyn FnMut(&str, String), figures: &Figures) {
     }
     line("  assumed", {
         let share = percent(all.failing, all.made);
-        let AssumptionFigures { wanted, made, settled, dropped, .. } = all;
+        let JudgedAssumptions { wanted, made, settled, dropped, .. } = all;
         format!(
             "{wanted}: {made} exits, {settled} settled, {dropped} dropped; {share} seen failing"
         )

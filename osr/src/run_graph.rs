@@ -55,6 +55,7 @@ impl Analyzed<'_> {
     /// The edges into a block that a run may take.
     pub(crate) fn entries_into(&self, facts: &Facts, block: Block) -> usize {
         let edges = self.f.predecessors(block).iter();
-        edges.filter(|edge| self.may_take(facts, **edge)).count()
+        let leaves = |edge: &&Edge| !facts.control.is_removed(self.f.inst_block(edge.inst));
+        edges.filter(leaves).filter(|edge| self.may_take(facts, **edge)).count()
     }
 }

@@ -121,8 +121,9 @@ impl<O: Observer> Tiered<O> {
         self
     }
 
-    /// As [`Tiered::speculating`], with the assumptions that the run so far suggests when a function
-    /// becomes hot. The machine has to count ([`interp::Machine::count`]); otherwise none are made.
+    /// As [`Tiered::speculating`], with the assumptions that the run so far suggests when a
+    /// function becomes hot. The machine has to count ([`interp::Machine::count`]); otherwise none
+    /// are made.
     pub fn profiling(self, options: SuggestOptions) -> Tiered<O> {
         Tiered { speculations: Speculations::counted(options), ..self }
     }

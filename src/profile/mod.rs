@@ -54,8 +54,8 @@ impl Profile {
 }
 
 impl FunctionProfile {
-    /// The profile of one function, as [`Profile::collect`] makes it. `None` if the machine does not
-    /// count. Cost: linear in the function.
+    /// The profile of one function, as [`Profile::collect`] makes it. `None` if the machine does
+    /// not count. Cost: linear in the function.
     pub fn of(base: &Function, machine: &Machine, func: Func) -> Option<FunctionProfile> {
         Some(FunctionProfile::collect(base, machine.counts(machine.current(func)?)?))
     }

@@ -252,7 +252,7 @@ impl<'t> Ways<'t> {
             let lost = Lost::find(&self.graph, &tree.path(optimized, to), inst);
             // The operands of a write that one arm executes are not available behind the join
             // (`the_operands_of_a_write_in_one_arm_are_not_pinned_behind_it`).
-            let mut to_keep = lost.to_keep(tree.function(from), f);
+            let mut to_keep = lost.missing(tree.function(from), f);
             to_keep.retain(|value| dom.available_at(f, *value, Point::before(inst)));
             let gone = live.get_or_init(|| LiveThere::new(tree, self.row)).gone(inst);
             Some(Lacking { inst, index: made.index, lost, to_keep, gone })

@@ -83,7 +83,7 @@ impl Lost {
     /// The values of `assuming` that an assumption has to keep for its exit, as values of the
     /// version before: the one that cannot be provided, or the operands of a write that cannot be
     /// replayed. Empty if no value is missing, or only values that the version before lacks.
-    pub(super) fn to_keep(&self, before: &Function, assuming: &Function) -> Vec<Value> {
+    pub(super) fn missing(&self, before: &Function, assuming: &Function) -> Vec<Value> {
         let Lost::NoEntry { reason, value, inst, .. } = self else { return Vec::new() };
         let write = inst.filter(|inst| *reason == Reason::MemoryBehind && assuming.has_inst(*inst));
         let operands = write.into_iter().flat_map(|inst| assuming.inst(inst).args.to_vec());

@@ -60,9 +60,9 @@ pub(super) struct Args {
     /// [default: 1000]
     #[arg(long, value_name = "N")]
     hot: Option<u32>,
-    /// Make hot functions assume what this profile suggests (osier run --profile), or without a file
-    /// what the run has shown when they become hot; only with --engine tiered. The pipeline then
-    /// optimizes hot functions alone
+    /// Make hot functions assume what this profile suggests (osier run --profile), or without a
+    /// file what the run has shown when they become hot; only with --engine tiered. The pipeline
+    /// then optimizes hot functions alone
     #[arg(long, value_name = "PROFILE", num_args = 0..=1, require_equals = true)]
     speculate: Option<Option<PathBuf>>,
     #[command(flatten)]
