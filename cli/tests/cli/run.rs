@@ -198,6 +198,73 @@ fn stats_are_written_for_a_program_that_native_code_fails_to_run() {
     assert!(stats["seconds"]["execute"].is_number(), "{stats}");
 }
 
+/// `@count` is called twice: the profile says that `%far` is always 0, and then it is 1.
+const CHANGES: &str = "
+func @count(%n: i32, %far: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  br_if %far, twice, once
+twice:
+  %two = add.i32 %n, %n
+  return %two
+once:
+  %next = add.i32 %n, %one
+  return %next
+}
+func @main(%change: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  %end = const.i32 5000
+  jump head(%zero, %zero)
+head(%i: i32, %sum: i32):
+  %far = uge.i32 %i, %change
+  %r = call @count(%i, %far)
+  %s = add.i32 %sum, %r
+  %j = add.i32 %i, %one
+  %more = ult.i32 %j, %end
+  br_if %more, head(%j, %s), done
+done:
+  return %s
+}
+";
+
+/// Assumptions that hold at first and then fail end with the result of the interpreter, and one
+/// that fails too often is given up.
+#[test]
+fn tiered_runs_speculate_and_count_failures() {
+    let folder = scratch();
+    let path = file(&folder, "changes.oir", CHANGES);
+    let profile = folder.path().join("changes.profile").display().to_string();
+    osier(&["run", &path, "--profile", &profile, "--invoke", "main", "5000"]).with_status(0);
+    let stats = folder.path().join("stats.json").display().to_string();
+    let speculate = |source: &str, change: &str| {
+        let plain = osier(&["run", &path, "--invoke", "main", change]).with_status(0);
+        let stats_option = format!("--stats={stats}");
+        let options =
+            ["run", &path, "--engine", "tiered", "--hot", "100", source, "--every", &stats_option];
+        let ended = osier(&[&options[..], &["--invoke", "main", change]].concat()).with_status(0);
+        assert_eq!(ended.stdout, plain.stdout, "{source} {change}");
+        let json = fs::read_to_string(&stats).expect("it was written");
+        let stats: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        stats["speculation"].clone()
+    };
+    for source in [format!("--speculate={profile}"), "--speculate".to_owned()] {
+        let held = speculate(&source, "5000");
+        assert!(held["assumptions"].as_u64() > Some(0), "{held}");
+        assert_eq!((&held["failures"], &held["failed"]), (&0.into(), &serde_json::json!([])));
+        let broken = speculate(&source, "4000");
+        let failed = &broken["failed"][0];
+        assert_eq!(failed["function"], "count", "{broken}");
+        assert_eq!((&failed["failures"], &failed["given_up"]), (&16.into(), &true.into()));
+        assert_eq!(failed["assumption"], "entry:2: %far is 0", "{broken}");
+    }
+    let bad = ["run", &path, "--speculate", "--invoke", "main", "1"];
+    let refused = osier(&bad).with_status(2);
+    assert!(refused.stderr.contains("--speculate requires --engine tiered"), "{}", refused.stderr);
+}
+
 #[test]
 fn stats_include_the_time_of_optimizing_hot_code() {
     let seconds = |engine: &[&str]| {
