@@ -395,11 +395,17 @@ impl Machine {
     }
 
     /// Sets an entry of a table. Returns false, and changes nothing, when the index is out of
-    /// bounds.
+    /// bounds, or the entry is an initial one of a fixed table ([`ir::module::TableDecl::fixed`]).
     ///
     /// # Panics
     /// When the module declares no such table.
     pub fn set_table_entry(&mut self, table: Table, index: u64, bits: u64) -> bool {
+        // Versions may call the function of such an entry without reading the table
+        // (`no_embedder_writes_a_fixed_table`).
+        let decl = &self.declarations().tables[table];
+        if decl.fixed && index < u64::from(decl.size) {
+            return false;
+        }
         self.globals.tables.fill(table, index, bits, 1).is_ok()
     }
 

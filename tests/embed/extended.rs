@@ -4,9 +4,9 @@
 use super::support::{Pair, SUM, engine, in_a_process_of_its_own, invoke, sum, vm};
 use osier::interp::{InstantiateError, Limits, Options, Outcome};
 use osier::ir::module::{
-    DataSegment, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl, TableDecl,
+    DataSegment, ElementSegment, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl, TableDecl,
 };
-use osier::ir::{Func, Memory, Module, Signature, TrapKind, Type};
+use osier::ir::{Func, Memory, Module, Signature, Table, TrapKind, Type};
 use osier::jit::{
     Action, Bounds, Condition, Config, Engine, Interruption, LinkError, RunError, TransitionKind,
     Version, Vm, VmError,
@@ -305,6 +305,40 @@ fn another_beginning_is_refused() {
     vm.extend(&other_start).expect("it begins alike");
     assert_eq!(invoke(&mut vm, call, &[1, 5]), returned(12));
     assert_eq!(vm.machine().globals(), [1]);
+}
+
+/// Calls through a fixed table may have become calls of the functions there.
+#[test]
+fn a_module_that_changes_a_fixed_table_is_refused() {
+    let engine = engine(Config::default());
+    let text = "table @t 2 fixed\nelem @t 0 [@one]\n\
+        func @one() -> i32 {\nentry:\n  %r = const.i32 1\n  return %r\n}\n";
+    let first = super::support::module(text);
+    let one = first.func_named("one").expect("the text has it");
+    let table = Table::from_u32(0);
+    let mut vm = vm(&engine, &first);
+    type Change<'c> = Box<dyn Fn(&mut Module) + 'c>;
+    let changes: Vec<(Change<'_>, &str)> = vec![
+        (Box::new(|module| module.tables[table].fixed = false), "table @t"),
+        (Box::new(|module| module.tables[table].size = 3), "table @t"),
+        (
+            Box::new(|module| {
+                module.elements.push(ElementSegment::of_funcs(table, 1, &[Some(one)]))
+            }),
+            "element segment 1",
+        ),
+    ];
+    for (change, named) in changes {
+        match vm.extend(&changed(&first, change)) {
+            Err(VmError::OtherBeginning { what }) => assert_eq!(what, named),
+            other => panic!("{named}: {other:?}"),
+        }
+    }
+    let own = changed(&first, |module| {
+        let own = module.tables.push(TableDecl { fixed: true, ..TableDecl::of_funcs("own", 1) });
+        module.elements.push(ElementSegment::of_funcs(own, 0, &[Some(one)]));
+    });
+    vm.extend(&own).expect("a further table may be fixed");
 }
 
 #[test]

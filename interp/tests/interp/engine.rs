@@ -162,6 +162,20 @@ entry:
 }
 "#;
 
+#[test]
+fn no_embedder_writes_a_fixed_table() {
+    let text = "table @t 2 fixed\nelem @t 0 [@f]\n\
+        func @f() -> i32 {\nentry:\n  %by = const.i32 1\n  %none = const.funcref null\n  \
+        %size = table_grow.funcref @t, %none, %by\n  return %size\n}\n";
+    let (module, table) = (parse(text), Table::from_u32(0));
+    let mut machine = Machine::new(&module, Limits::default()).expect("instantiates");
+    let before = machine.invoke(func(&module, "f"), &[], &mut NoHost, &mut NoObserver);
+    assert_eq!(before, returned(&[2]));
+    let set = [0, 1, 2, 3].map(|index| machine.set_table_entry(table, index, 1));
+    assert_eq!(set, [false, false, true, false], "an entry by growth alone");
+    assert_eq!(machine.table(table), [1, 0, 1]);
+}
+
 /// The interpreter reads the writes of native code, and recomputed digests cover them.
 #[test]
 fn raw_access_reaches_everything() {

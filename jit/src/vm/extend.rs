@@ -6,7 +6,7 @@ use super::state::{VmState, lazy_stubs};
 use crate::config::Bounds;
 use crate::engine::Engine;
 use interp::Region;
-use ir::Module;
+use ir::{Module, Table};
 use std::sync::Arc;
 use transition::VersionKey;
 
@@ -80,8 +80,8 @@ impl VmState {
 ///
 /// Code for the earlier module runs beside code for the later one, and relies on all that this
 /// function compares (`another_beginning_is_refused`). Names do not matter. Nor do the initial
-/// sizes of memories and tables, or the initial bits of globals: the existing ones are initialized
-/// already. Linear in declarations and segments.
+/// sizes of memories and of tables that are not fixed, or the initial bits of globals: the existing
+/// ones are initialized already. Linear in declarations and segments.
 fn other_beginning(earlier: &Module, later: &Module) -> Option<String> {
     let func = first_other(earlier.funcs.iter(), later.funcs.iter(), |(func, was), (_, is)| {
         let same_body = match (earlier.body(func), later.body(func)) {
@@ -100,7 +100,9 @@ fn other_beginning(earlier: &Module, later: &Module) -> Option<String> {
         was.max_pages == is.max_pages
     });
     let table = first_other(earlier.tables.values(), later.tables.values(), |was, is| {
-        was.ty == is.ty && was.max_size == is.max_size
+        // Code relies on the entries of a fixed table, and on its size.
+        let is_as_fixed = was.fixed == is.fixed && (!was.fixed || was.size == is.size);
+        was.ty == is.ty && was.max_size == is.max_size && is_as_fixed
     });
     let data =
         first_other(earlier.data.iter().enumerate(), later.data.iter().enumerate(), |was, is| {
@@ -111,6 +113,11 @@ fn other_beginning(earlier: &Module, later: &Module) -> Option<String> {
         later.elements.iter().enumerate(),
         |was, is| was == is,
     );
+    // A new segment would overwrite entries that code of the earlier module takes for constant.
+    let is_fixed = |table: Table| earlier.tables.get(table).is_some_and(|decl| decl.fixed);
+    let overwrites = later.elements.iter().enumerate().skip(earlier.elements.len());
+    let mut overwrites =
+        overwrites.filter(|(_, segment)| segment.active.is_some_and(|(table, _)| is_fixed(table)));
     let found = [
         sig.map(|(sig, _)| format!("signature {sig}")),
         func.map(|(_, decl)| format!("function @{}", decl.name)),
@@ -118,7 +125,7 @@ fn other_beginning(earlier: &Module, later: &Module) -> Option<String> {
         memory.map(|decl| format!("memory @{}", decl.name)),
         table.map(|decl| format!("table @{}", decl.name)),
         data.map(|(at, _)| format!("data segment {at}")),
-        elements.map(|(at, _)| format!("element segment {at}")),
+        elements.or_else(|| overwrites.next()).map(|(at, _)| format!("element segment {at}")),
     ];
     found.into_iter().flatten().next()
 }
