@@ -316,6 +316,22 @@ fn sides_never_taken_and_single_targets_are_suggested() {
 }
 
 #[test]
+fn a_reference_of_the_host_is_not_suggested() {
+    let text = "func @f(%x: externref) -> i32 {\nentry:\n  %a = ref_is_null.externref %x\n  \
+        %b = ref_is_null.externref %x\n  %c = ref_is_null.externref %x\n  \
+        %d = add.i32 %a, %b\n  %e = add.i32 %d, %c\n  return %e\n}\n";
+    let module = parsed(text);
+    let func = module.lookup("f").expect("the text has it");
+    let suggestions = |bits: u64| {
+        let arguments = vec![Some(bits)];
+        let one = FunctionProfile { calls: 5000, arguments, ..FunctionProfile::default() };
+        let profile = Profile { functions: BTreeMap::from([(func, one)]) };
+        suggest(&module, func, &profile, &SuggestOptions::default()).len()
+    };
+    assert_eq!([suggestions(0), suggestions(5)], [1, 0]);
+}
+
+#[test]
 fn an_index_decides_nothing_where_the_table_may_change() {
     let setter = "func @set(%i: i32) {\nentry:\n  %f = const.funcref @two\n  table_set.funcref @calls, %i, %f\n  return\n}\n";
     let open = LOOP.replace(" fixed", "");

@@ -406,6 +406,24 @@ fn wrong_assumptions_are_refused_by_name() {
     let nowhere = Assumption { at: Point::before(lost), ..fine };
     let error = SpeculateError::NoSuchPoint { assumption: 1, inst: lost };
     assert_eq!(refused(nowhere), error);
+    let module = parsed("func @f(%r: funcref, %x: externref) {\nentry:\n  return\n}");
+    let (_, base) = first(&module);
+    let at = Point::before(base.first_inst(base.entry()));
+    let of_ref = |index: usize, bits| {
+        let value = base.arguments()[index];
+        let assumption = Assumption { at, value, expected: Expected::Is(bits), reason: 0 };
+        Made::new(&module, base, &[assumption], &Pipeline::default()).map(|_| ())
+    };
+    // Function 0 is the only one, and references of the host are no constants.
+    for (index, bits, ty) in
+        [(0, 2, Type::FuncRef), (0, u64::MAX, Type::FuncRef), (1, 1, Type::ExternRef)]
+    {
+        let error = SpeculateError::DoesNotFit { assumption: 0, bits, ty };
+        assert_eq!(of_ref(index, bits), Err(error));
+    }
+    assert_eq!([of_ref(0, 0), of_ref(0, 1), of_ref(1, 0)], [Ok(()), Ok(()), Ok(())]);
+    let module = parsed(RARE);
+    let (_, base) = first(&module);
     let many = vec![fine; 5000];
     let error = Made::new(&module, base, &many, &Pipeline::default())
         .map(|_| ())

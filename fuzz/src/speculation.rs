@@ -18,7 +18,7 @@ use check::compose;
 use interp::{Control, Limits, Machine, NoObserver, Observer, Scope, View};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
-use ir::{Func, Function, Inst, Module, Point, Type, Value};
+use ir::{Func, Function, Inst, Module, Point, Type, Value, reference};
 use osier::speculate::{
     Assumption, Exit, Expected, Pins, Plan, SpeculateError, Speculative, speculate,
 };
@@ -419,6 +419,11 @@ fn chosen(case: &Case, mut prng: Prng) -> Result<BTreeMap<Func, Vec<Assumption>>
         let value = places[&(*func, *inst)];
         // An integer may also be assumed to differ from what it was not.
         let ty = case.module.body(*func).map(|f| f.value_type(value));
+        // A reference to an entity of the host is no constant.
+        let may_be = |ty: Type| !ty.is_ref() || reference::is_constant(&case.module, ty, seen.bits);
+        if !ty.is_some_and(may_be) {
+            continue;
+        }
         let excludes = prng.chance(15) && seen.bits != 0 && ty.is_some_and(Type::is_int);
         let expected = if excludes { Expected::IsNot(0) } else { Expected::Is(seen.bits) };
         let assumption = Assumption { at, value, expected, reason: inst.as_u32() };

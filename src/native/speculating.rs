@@ -6,7 +6,7 @@ use crate::profile::{FunctionProfile, Profile};
 use crate::speculate::{
     Assumption, Exit, Pins, Plan, Speculative, SuggestOptions, Suggester, speculate,
 };
-use ir::{Func, Function};
+use ir::{Func, Function, reference};
 use jit::{Action, FailedPoint, RunError, Tier, Version};
 use osr::VersionTree;
 use passes::Pipeline;
@@ -106,9 +106,13 @@ impl Speculations {
         observer: &mut impl Observer,
     ) -> Result<bool, RunError> {
         let module = Arc::clone(tier.module());
-        let (Some(base), Some(assume)) = (module.body(func), self.assume.get(&func)) else {
+        let (Some(base), Some(assume)) = (module.body(func), self.assume.get_mut(&func)) else {
             return Ok(false);
         };
+        assume.retain(|assumption| is_testable(base, assumption));
+        if assume.is_empty() {
+            return Ok(false);
+        }
         let mut tree = VersionTree::new(base.clone());
         let plan = Plan { assume, pipeline, pins: self.pins };
         // Assumptions come from a profile of another run, and may not fit this module.
@@ -159,6 +163,13 @@ impl Speculations {
         }
         Ok(assume.is_empty() || !self.make(tier, func, (pipeline, count), observer)?)
     }
+}
+
+/// Whether native code can test an assumption: references can only be compared with null
+/// (`an_argument_that_native_code_cannot_compare_is_not_assumed`).
+fn is_testable(base: &Function, assumption: &Assumption) -> bool {
+    let is_ref = base.has_value(assumption.value) && base.value_type(assumption.value).is_ref();
+    !is_ref || assumption.expected.bits() == reference::NULL
 }
 
 /// Compiles a version that assumes, and makes calls run it. Where an assumption fails, the

@@ -3,7 +3,7 @@
 use super::{Assumption, Expected, MAX_ASSUMPTIONS};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
-use ir::{Function, Inst, Type, Value};
+use ir::{Function, Inst, Module, Type, Value, reference};
 use std::fmt;
 
 /// Why a list of assumptions is refused. Fields name an assumption by its index.
@@ -23,7 +23,8 @@ pub enum SpeculateError {
         /// The value.
         value: Value,
     },
-    /// The bits do not fit the type of the value.
+    /// The bits do not fit the type of the value, or are a reference that is no constant of the
+    /// module.
     DoesNotFit {
         /// The assumption.
         assumption: usize,
@@ -93,6 +94,7 @@ impl std::error::Error for SpeculateError {}
 
 /// Checks that a version can make the assumptions.
 pub(super) fn check_all(
+    module: &Module,
     version: &Function,
     assumptions: &[Assumption],
 ) -> Result<(), SpeculateError> {
@@ -112,7 +114,8 @@ pub(super) fn check_all(
             return Err(SpeculateError::NotAvailable { assumption, value });
         }
         let ty = version.value_type(value);
-        if bits & !ty.mask() != 0 {
+        let may_be_bits = !ty.is_ref() || reference::is_constant(module, ty, bits);
+        if bits & !ty.mask() != 0 || !may_be_bits {
             return Err(SpeculateError::DoesNotFit { assumption, bits, ty });
         }
         if matches!(expected, Expected::IsNot(_)) && !ty.is_int() {

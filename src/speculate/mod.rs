@@ -183,7 +183,7 @@ pub fn speculate(
     from: Version,
     plan: &Plan<'_>,
 ) -> Result<Speculative, SpeculateError> {
-    error::check_all(tree.function(from), plan.assume)?;
+    error::check_all(module, tree.function(from), plan.assume)?;
     let mut search = SpeculationSearch::new(tree.function(from), plan);
     for turn in 0.. {
         let attempt = SpeculationAttempt::new(module, (tree, from), &search.made, plan);

@@ -21,7 +21,7 @@ use cranelift_entity::EntityRef;
 use interp::CallTarget;
 use ir::cfg::Cfg;
 use ir::eval::is_evaluated;
-use ir::{Block, Func, Function, Imm, Inst, Module, Opcode, Point, Shape, Value};
+use ir::{Block, Func, Function, Imm, Inst, Module, Opcode, Point, Shape, Value, reference};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -324,6 +324,13 @@ impl PlaceSearch<'_> {
         }
     }
 
+    /// Whether a value may be assumed to have these bits. References to entities of the host are no
+    /// constants (`a_reference_of_the_host_is_not_suggested`).
+    fn may_be(&self, value: Value, bits: u64) -> bool {
+        let ty = self.base.value_type(value);
+        !ty.is_ref() || reference::is_constant(self.module, ty, bits)
+    }
+
     fn arguments(&self) -> Vec<Suggestion> {
         let (base, profile) = (self.base, self.profile);
         if profile.calls < self.least {
@@ -332,6 +339,7 @@ impl PlaceSearch<'_> {
         let first = base.first_inst(base.entry());
         let all = base.arguments().iter().zip(&profile.arguments);
         let constant = all.filter_map(|(value, bits)| Some((*value, (*bits)?)));
+        let constant = constant.filter(|(value, bits)| self.may_be(*value, *bits));
         let suggestion = |(value, bits)| {
             self.suggestion(
                 first,
@@ -357,6 +365,7 @@ impl PlaceSearch<'_> {
                 _ => Observed::Load,
             };
             let (value, next) = (data.result()?, base.next_inst(*load)?);
+            self.may_be(value, *bits).then_some(())?;
             Some(self.suggestion(next, value, Expected::Is(*bits), observed, self.folded(value)))
         };
         hot.filter_map(suggestion).collect()

@@ -114,3 +114,41 @@ fn the_last_version_assumes_nothing() {
     assert_eq!(seen.failed.len() as u64, 2 * MAX_FAILURES);
     assert!(seen.made.len() <= MAX_VERSIONS);
 }
+
+/// The profile of a run suggests a reference that is not null. Native code has no test for it, and
+/// the run goes on without the assumption.
+#[test]
+fn an_argument_that_native_code_cannot_compare_is_not_assumed() {
+    let text = "
+func @f(%r: funcref, %x: i32) -> i32 {
+entry:
+  %n = ref_is_null.funcref %r
+  %m = ref_is_null.funcref %r
+  %k = ref_is_null.funcref %r
+  %a = add.i32 %n, %m
+  %b = add.i32 %a, %k
+  %c = add.i32 %b, %x
+  return %c
+}";
+    let module = module(text);
+    let func = module.func_named("f").expect("it is there");
+    let base = module.body(func).expect("it has a body");
+    let bits = osier::ir::reference::of_func(Some(func));
+    let at = Point::before(base.first_inst(base.entry()));
+    let [value, x] = [0, 1].map(|index| base.arguments()[index]);
+    let same = Assumption { at, value, expected: Expected::Is(bits), reason: 0 };
+    let seven = Assumption { at, value: x, expected: Expected::Is(7), reason: 1 };
+    let engine = engine(Config::default());
+    for (assume, made) in [(vec![same, seven], vec![1]), (vec![same], vec![])] {
+        let options = Options::default();
+        let mut vm = Vm::new(&engine, &module, Limits::default(), options).expect("instantiated");
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let policy = Tiered::new(2, Pipeline::default(), Watch(Arc::clone(&seen)));
+        vm.set_tiering(Box::new(policy.speculating(BTreeMap::from([(func, assume)]))));
+        for _ in 0..10 {
+            let outcome = vm.invoke(func, &[bits, 7], &mut NoHost).expect("the run ends");
+            assert_eq!(outcome.returned(), Some([7].as_slice()));
+        }
+        assert_eq!(seen.lock().expect("no panic").made, made);
+    }
+}
