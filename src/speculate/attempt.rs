@@ -1,5 +1,6 @@
 //! One try to make a version with all of a list of assumptions.
 
+use super::lost::EdgeLogs;
 use super::{Exit, Lost, MAX_PINS, Plan, Speculative};
 use crate::driver::{CertifiedGraph, NoObserver, Vigilance, certify_graph, derive};
 use check::Checked;
@@ -243,13 +244,14 @@ impl<'t> Ways<'t> {
         let f = tree.function(assuming);
         let dom = DomTree::new(f, &Cfg::new(f));
         let live = OnceCell::new();
+        let mut logs = EdgeLogs::new();
         let lacks = |made: &MadeExit| {
             let inst = made.exit.inst;
             let to = made.exit.to;
             if mappings[self.back[&to]].entry(Point::before(inst)).is_some() {
                 return None;
             }
-            let lost = Lost::find(&self.graph, &tree.path(optimized, to), inst);
+            let lost = Lost::find(&self.graph, &tree.path(optimized, to), inst, &mut logs);
             // The operands of a write that one arm executes are not available behind the join
             // (`the_operands_of_a_write_in_one_arm_are_not_pinned_behind_it`).
             let mut to_keep = lost.missing(tree.function(from), f);

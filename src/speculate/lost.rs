@@ -3,8 +3,13 @@
 use ir::edit::ActionLog;
 use ir::{Function, Inst, Opcode, Point, Value};
 use osr::{Edge, EdgeOrigin, Reason, Unmapped, Version, VersionGraph};
+use std::collections::BTreeMap;
 use std::fmt;
 use transition::Refusal;
+
+/// The logs of edges, by their ends. The tree makes each anew, and thousands of assumptions may
+/// lose their exits on one edge.
+pub(super) type EdgeLogs = BTreeMap<(Version, Version), Option<ActionLog>>;
 
 /// Why an assumption has no exit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,12 +65,20 @@ impl Lost {
     }
 
     /// Why no entry leads along a path of versions from the point before an instruction. `graph`
-    /// has the accepted entries alone. Cost: linear in the points without entries, and in the logs.
-    pub(super) fn find(graph: &VersionGraph<'_>, path: &[Version], inst: Inst) -> Lost {
+    /// has the accepted entries alone. Cost: linear in the points without entries; for the first
+    /// question about an edge, also in its log.
+    pub(super) fn find(
+        graph: &VersionGraph<'_>,
+        path: &[Version],
+        inst: Inst,
+        logs: &mut EdgeLogs,
+    ) -> Lost {
         let mut point = Point::before(inst);
         for ends in path.windows(2) {
             let Some(edge) = graph.edge(ends[0], ends[1]) else { return Lost::Unproved };
-            let Some(entry) = edge.mapping.entry(point) else { return of_edge(graph, edge, point) };
+            let Some(entry) = edge.mapping.entry(point) else {
+                return of_edge(graph, edge, point, logs);
+            };
             point = entry.target;
         }
         // Each step has an entry, so two of them do not compose. The edge names the point where the
@@ -103,12 +116,13 @@ fn of_before(mut value: Value, before: &Function, assuming: &Function) -> Option
 }
 
 /// Why an edge has no entry at a point.
-fn of_edge(graph: &VersionGraph<'_>, edge: &Edge, point: Point) -> Lost {
+fn of_edge(graph: &VersionGraph<'_>, edge: &Edge, point: Point, logs: &mut EdgeLogs) -> Lost {
     let EdgeOrigin::Built { unmapped, .. } = &edge.origin else { return Lost::Unproved };
     let Some(found) = unmapped.iter().find(|u| u.point == point) else { return Lost::Unproved };
     let tree = graph.tree();
-    let log = tree.log(edge.to, edge.from).or_else(|| tree.log(edge.from, edge.to));
-    let blame = log.and_then(|log| blamed(&log, found));
+    let log = || tree.log(edge.to, edge.from).or_else(|| tree.log(edge.from, edge.to));
+    let log = logs.entry((edge.from, edge.to)).or_insert_with(log);
+    let blame = log.as_ref().and_then(|log| blamed(log, found));
     Lost::NoEntry { reason: found.reason, value: found.value, inst: found.inst, blame }
 }
 
