@@ -11,7 +11,7 @@ use ir::text::parse_module;
 use ir::{Func, Function, Inst, Module, Opcode, Point, Type, Value, ValueDef};
 use osier::jit::{Action, Config, Engine, Vm};
 use osier::osr::VersionTree;
-use osier::speculate::{Assumption, Expected, Plan, SpeculateError, Speculative, speculate};
+use osier::speculate::{Assumption, Expected, Pins, Plan, SpeculateError, Speculative, speculate};
 use passes::{Pipeline, parse};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -429,6 +429,42 @@ fn wrong_assumptions_are_refused_by_name() {
         .map(|_| ())
         .expect_err("it is refused");
     assert_eq!(error, SpeculateError::TooMany { count: 5000 });
+}
+
+/// A pass takes the exit of an assumption that the base itself makes, and nothing may be pinned.
+/// The version then assumes no more than the base.
+#[test]
+fn a_base_that_assumes_keeps_its_exits() {
+    let text = "
+global @g: mut i32 = 3
+func @f(%x: i32, %q: i32) -> i32 {
+entry:
+  %a = global_get.i32 @g
+  global_set.i32 @g, %x
+  %seven = const.i32 7
+  %y = assume.i32 %x, 7, 1
+  %c = eq.i32 %y, %seven
+  br_if %c, one, two
+one:
+  %d = eq.i32 %q, %seven
+  return %d
+two:
+  return %a
+}";
+    let module = parsed(text);
+    let (_, base) = first(&module);
+    let pipeline = parse("O1").expect("it is a pipeline");
+    for pins in [Pins::Never, Pins::OnDemand, Pins::Live] {
+        for assume in [&[at(base, "d", "d", 0)][..], &[]] {
+            let mut tree = VersionTree::new(base.clone());
+            let plan = Plan { assume, pipeline: &pipeline, pins };
+            let made = speculate(&module, &mut tree, VersionTree::BASE, &plan);
+            let made = made.unwrap_or_else(|error| panic!("{pins:?}: {error}"));
+            let f = tree.function(made.optimized);
+            let mut makes = f.all_insts().filter(|i| f.inst(*i).opcode == Opcode::Assume);
+            assert!(makes.all(|inst| made.exit(inst).is_some()), "{pins:?}: each has an exit");
+        }
+    }
 }
 
 /// Records the first contents of a value at each place where it is wanted.

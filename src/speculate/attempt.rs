@@ -64,8 +64,10 @@ impl SpeculationAttempt {
         // Without an assumption of its own, the version would be optimized for nothing, and might
         // lose exits of earlier ones (`runs_that_leave_at_any_assumption_end_as_the_base_does`).
         let nothing = Pipeline::of(Vec::new());
-        let pipeline =
-            if made.is_empty() && from != VersionTree::BASE { &nothing } else { plan.pipeline };
+        // A base may assume, too (`a_base_that_assumes_keeps_its_exits`).
+        let is_assume = |inst| assuming.inst(inst).opcode == Opcode::Assume;
+        let has_earlier = || from != VersionTree::BASE || assuming.all_insts().any(is_assume);
+        let pipeline = if made.is_empty() && has_earlier() { &nothing } else { plan.pipeline };
         let derived = optimize(module, &assuming, pipeline);
         let own = "the log leads to the version derived";
         let assuming = tree.add(from, assuming, log).expect(own);
