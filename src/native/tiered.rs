@@ -15,7 +15,7 @@ use passes::Pipeline;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::mapping::Mapping;
-use transition::{Pair, Side};
+use transition::{Pair, Side, VersionKey};
 
 /// Forwards steps of the driver to an observer of this module.
 struct Steps<'o, O>(&'o mut O);
@@ -97,6 +97,9 @@ pub struct Tiered<O> {
     observer: O,
     optimized: BTreeMap<Func, OptimizedVersion>,
     speculations: Speculations,
+    /// By source point and target version: the continuations made. A loop may ask again after a run
+    /// has left native code.
+    continuations: BTreeMap<(Func, Point, VersionKey), Arc<Continuation>>,
 }
 
 impl<O: Observer> Tiered<O> {
@@ -105,7 +108,8 @@ impl<O: Observer> Tiered<O> {
     pub fn new(threshold: u32, pipeline: Pipeline, observer: O) -> Tiered<O> {
         let (threshold, optimized) = (threshold.max(1), BTreeMap::new());
         let speculations = Speculations::default();
-        Tiered { threshold, pipeline, observer, optimized, speculations }
+        let continuations = BTreeMap::new();
+        Tiered { threshold, pipeline, observer, optimized, speculations, continuations }
     }
 
     /// Makes the first versions of these functions assume, as the list says for each. An assumption
@@ -170,11 +174,11 @@ impl<O: Observer> Tiered<O> {
         at: HotLoop,
         base: &Function,
     ) -> Result<Option<Arc<Continuation>>, RunError> {
-        let Tiered { speculations, pipeline, observer, .. } = self;
+        let Tiered { speculations, pipeline, observer, continuations, .. } = self;
         let one = speculations.version(tier, at.func, pipeline, observer)?;
         let entry = one.and_then(|one| Some((one.made.forward.checked_entry(at.at)?, one)));
         let Some((entry, one)) = entry else { return Ok(None) };
-        continuation(tier, base, (entry, &one.version), observer).map(Some)
+        continuation(tier, base, (entry, &one.version), (continuations, observer)).map(Some)
     }
 
     /// The calls that run the version of a function without assumptions.
@@ -254,7 +258,8 @@ impl<O: Observer> Tiering for Tiered<O> {
         // function runs native code.
         let Some(entry) = entries.checked_entry(at.at) else { return Ok(None) };
         let version = Arc::clone(&self.optimized[&at.func].version);
-        continuation(tier, base, (entry, &version), &mut self.observer).map(Some)
+        let made = (&mut self.continuations, &mut self.observer);
+        continuation(tier, base, (entry, &version), made).map(Some)
     }
 
     fn failed(
@@ -274,7 +279,7 @@ impl<O: Observer> Tiering for Tiered<O> {
     }
 }
 
-/// Compiles the continuation of an entry.
+/// The continuation of an entry, compiled at the first question.
 ///
 /// # Errors
 /// If it cannot be compiled.
@@ -282,8 +287,16 @@ fn continuation(
     tier: &Tier<'_>,
     base: &Function,
     (entry, version): (CheckedEntry<'_>, &Arc<Version>),
-    observer: &mut impl Observer,
+    (known, observer): (
+        &mut BTreeMap<(Func, Point, VersionKey), Arc<Continuation>>,
+        &mut impl Observer,
+    ),
 ) -> Result<Arc<Continuation>, RunError> {
+    let key = (version.func(), entry.point(), version.key());
+    // Another version may have the same key, made anew after assumptions had failed.
+    if let Some(made) = known.get(&key).filter(|made| Arc::ptr_eq(made.target(), version)) {
+        return Ok(Arc::clone(made));
+    }
     observer.begin();
     let made = tier.engine().continuation(base, entry, version).map_err(RunError::Continue)?;
     observer.compiled(Compiled {
@@ -293,5 +306,6 @@ fn continuation(
         instructions: made.instructions(),
         bytes: made.code_size(),
     });
+    known.insert(key, Arc::clone(&made));
     Ok(made)
 }

@@ -3,7 +3,7 @@
 use super::support::{engine, module};
 use osier::interp::{Limits, NoHost, Options};
 use osier::ir::{Func, Point};
-use osier::jit::{Config, FailedPoint, Vm};
+use osier::jit::{Config, FailedPoint, TransitionKind, Vm};
 use osier::native::{self, Compiled, MAX_FAILURES, MAX_VERSIONS, Tiered};
 use osier::passes::Pipeline;
 use osier::speculate::{Assumption, Expected, Speculative};
@@ -151,4 +151,48 @@ entry:
         }
         assert_eq!(seen.lock().expect("no panic").made, made);
     }
+}
+
+/// A loop that runs long after the assumption before it has failed.
+const LONG: &str = "
+func @long(%n: i32, %k: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  %start = mul.i32 %k, %k
+  jump head(%zero, %start)
+head(%i: i32, %sum: i32):
+  %s = add.i32 %sum, %i
+  %j = add.i32 %i, %one
+  %more = ult.i32 %j, %n
+  br_if %more, head(%j, %s), done
+done:
+  return %s
+}";
+
+/// After an exit the run is in the interpreter, and its loops may turn hot again. The first call
+/// has made them hot before.
+#[test]
+fn a_loop_is_entered_again_after_an_exit() {
+    let module = module(LONG);
+    let func = module.func_named("long").expect("it is there");
+    let base = module.body(func).expect("it has a body");
+    let at = Point::before(base.first_inst(base.entry()));
+    let (value, expected) = (base.arguments()[1], Expected::Is(3));
+    let three = Assumption { at, value, expected, reason: 0 };
+    let engine = engine(Config::default());
+    let options = Options::default();
+    let mut vm = Vm::new(&engine, &module, Limits::default(), options).expect("it is instantiated");
+    let policy = Tiered::new(2, Pipeline::default(), native::NoObserver);
+    vm.set_tiering(Box::new(policy.speculating(BTreeMap::from([(func, vec![three])]))));
+    for k in [3, 3, 3, 4, 4] {
+        let outcome = vm.invoke(func, &[100, k], &mut NoHost).expect("the run ends");
+        let expected = k * k + 99 * 100 / 2;
+        assert_eq!(outcome.returned(), Some([expected].as_slice()), "{k}");
+    }
+    let made = vm.transitions();
+    let count =
+        |kind| -> u64 { made.iter().filter(|made| made.kind == kind).map(|made| made.count).sum() };
+    // The loop of the first call, and those of the two calls that fail.
+    assert_eq!((count(TransitionKind::Down), count(TransitionKind::Up)), (2, 3));
 }

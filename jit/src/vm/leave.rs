@@ -36,6 +36,9 @@ pub(super) fn leave(access: &mut RunAccess<'_>, cell: usize) -> Result<u64, RunS
         if let Some(link) = state.table.link(cell) {
             action = link.action.clone();
         }
+        if let Some(base) = state.modules.base(version.func) {
+            state.policy.profile.ask_again(base);
+        }
     }
     match action {
         Action::Continue(continuation) => Ok(state.table.keep(&continuation.code).addr() as u64),

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::error::ContinueError;
 use crate::version::{Continuation, Version};
 use cranelift_entity::EntityRef;
-use interp::{Control, Machine, Observer, Scope, View};
+use interp::{Control, Machine, Observer, Scope, VersionId, View};
 use ir::cfg::Cfg;
 use ir::loops::LoopForest;
 use ir::{Func, Function, Inst, Module, Point, Value};
@@ -84,8 +84,9 @@ pub trait Tiering {
         Ok(())
     }
 
-    /// Called once for each loop, when it turns hot in the interpreter. Returns the continuation in
-    /// which the run continues, or `None` to stay in the interpreter.
+    /// Called for each loop, when it turns hot in the interpreter: once, and again when it has been
+    /// visited as often after an assumption of native code of the function has failed. Returns the
+    /// continuation in which the run continues, or `None` to stay in the interpreter.
     ///
     /// # Errors
     /// If the run is to end.
@@ -222,11 +223,26 @@ pub(super) struct Profile {
     heeds: Option<Arc<ContextBlock>>,
     /// The counts by version and instruction. The lists grow on demand.
     visits: Vec<Vec<u32>>,
+    /// By version: the instructions that have reached the threshold.
+    asked: Vec<Vec<u32>>,
 }
 
 impl Profile {
     pub(super) fn new(tiering: &dyn Tiering, heeds: Option<Arc<ContextBlock>>) -> Profile {
-        Profile { threshold: tiering.threshold(), heeds, visits: Vec::new() }
+        Profile { threshold: tiering.threshold(), heeds, visits: Vec::new(), asked: Vec::new() }
+    }
+
+    /// Forgets that loops of a version were hot, so that they ask again: an assumption has failed,
+    /// and the run is back in the version. Without this, it would stay in the interpreter for good
+    /// (`a_loop_is_entered_again_after_an_exit`). Cost: linear in the loops that have asked.
+    pub(super) fn ask_again(&mut self, version: VersionId) {
+        let version = version.as_u32() as usize;
+        let (Some(asked), Some(visits)) =
+            (self.asked.get_mut(version), self.visits.get_mut(version))
+        else {
+            return;
+        };
+        asked.drain(..).for_each(|inst| visits[inst as usize] = 0);
     }
 
     /// Sets the block whose signals end runs.
@@ -241,6 +257,13 @@ impl Profile {
     /// Whether an interrupt was requested.
     pub(super) fn is_interrupted(&self) -> bool {
         self.heeds.as_ref().is_some_and(|block| block.is_signalled(SIGNAL_INTERRUPT))
+    }
+
+    fn note_asked(&mut self, version: usize, inst: Inst) {
+        if self.asked.len() <= version {
+            self.asked.resize_with(version + 1, Vec::new);
+        }
+        self.asked[version].push(inst.as_u32());
     }
 
     fn count(&mut self, version: usize, inst: Inst) -> u32 {
@@ -261,13 +284,14 @@ impl Observer for Profile {
     const SCOPE: Scope = Scope::Marked;
 
     fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
-        let visits = self.count(view.version().as_u32() as usize, inst);
+        let version = view.version().as_u32() as usize;
+        let visits = self.count(version, inst);
         // Equality, so that each loop asks once. The interpreter notices interrupts here alone.
-        if Some(visits) == self.threshold || self.is_interrupted() {
-            Control::Pause
-        } else {
-            Control::Continue
+        let is_hot = Some(visits) == self.threshold;
+        if is_hot {
+            self.note_asked(version, inst);
         }
+        if is_hot || self.is_interrupted() { Control::Pause } else { Control::Continue }
     }
 }
 
