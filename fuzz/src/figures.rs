@@ -106,7 +106,7 @@ impl Figures {
             FuzzOracle::Panic => true,
             FuzzOracle::Speculation => speculation || found(oracle),
             FuzzOracle::Native => native || found(FuzzOracle::Native),
-            FuzzOracle::Ssa if native => true,
+            FuzzOracle::Ssa if native => !self.passes.is_empty(),
             _ => {
                 found(oracle)
                     || !(native || found(FuzzOracle::Native) || self.is_only_speculation())

@@ -227,6 +227,20 @@ pub struct FuzzNative {
     pub trapped: u64,
     /// The number of runs that a limit ended.
     pub exhausted: u64,
+    /// The number of compiled versions that make assumptions.
+    pub speculative: u64,
+    /// The number of assumptions in compiled code, each with an exit.
+    pub assumptions: u64,
+    /// The number of these that failed at least once.
+    pub assumptions_failing: u64,
+    /// The number of visits of these assumptions that held.
+    pub held: u64,
+    /// The number of visits of these assumptions that failed, each of which left the version.
+    pub exits: u64,
+    /// The number of these exits that continued in the interpreter.
+    pub exits_interpreted: u64,
+    /// The number of these exits that continued in native code without a question.
+    pub exits_linked: u64,
     /// The number of compiled pieces of code: versions, probes and continuations.
     pub compiled_functions: u64,
     /// The time of compiling them in seconds, summed over all processes.
@@ -249,6 +263,13 @@ fn native(figures: &Figures) -> Option<FuzzNative> {
         runs: native.runs,
         trapped: native.trapped,
         exhausted: native.exhausted,
+        speculative: native.speculative,
+        assumptions: native.assumptions,
+        assumptions_failing: native.failing,
+        held: native.held,
+        exits: native.exits,
+        exits_interpreted: native.interpreted,
+        exits_linked: native.linked,
         compiled_functions: native.compiled_functions,
         compile_seconds: native.compile_time.as_secs_f64(),
         findings: figures.findings.get(&FuzzOracle::Native).copied().unwrap_or(0),

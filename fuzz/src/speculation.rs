@@ -86,7 +86,7 @@ const PLACES: u32 = 3;
 
 /// The base of a function, and one or two versions that make assumptions, each derived from the one
 /// before.
-struct Speculated {
+pub(super) struct Speculated {
     func: Func,
     tree: VersionTree,
     all: Vec<Speculative>,
@@ -105,11 +105,39 @@ struct Compared {
     backward: Mapping,
 }
 
+/// The pairs of [`Speculated`] whose first version is the base.
+pub(super) const TO_BASE: [usize; 2] = [0, 2];
+
 /// Judges speculative versions of the functions of a case.
 ///
 /// # Errors
 /// A transition to a wrong state, or a run with transitions that ends otherwise than the base.
 pub(super) fn run(case: &Case, figures: &mut JudgedAssumptions) -> Result<(), Vec<FuzzFinding>> {
+    let all = versions(case, figures)?;
+    if all.is_empty() {
+        return Ok(());
+    }
+    let mut seen = Seen::new();
+    for number in 0..3 {
+        let pairs: Vec<FunctionPair<'_>> =
+            all.iter().filter_map(|made| made.compared(number)).collect();
+        if !pairs.is_empty() {
+            compare_states(case, &pairs, &mut seen, figures)?;
+        }
+    }
+    figures.visited += seen.values().filter(|(visited, _)| *visited).count() as u64;
+    figures.failing += seen.values().filter(|(_, failing)| *failing).count() as u64;
+    run_chains(case, &all, figures)
+}
+
+/// Makes the speculative versions of the functions of a case. Functions without any are left out.
+///
+/// # Errors
+/// If assumptions that the profile suggests are refused.
+pub(super) fn versions(
+    case: &Case,
+    figures: &mut JudgedAssumptions,
+) -> Result<Vec<Speculated>, Vec<FuzzFinding>> {
     let prng = Prng::new(case.seed).fork(0x61_73_73_75);
     let assumptions = chosen(case, prng.fork(0)).map_err(|e| vec![finding(case, e)])?;
     let mut prng = prng.fork(1);
@@ -141,20 +169,7 @@ pub(super) fn run(case: &Case, figures: &mut JudgedAssumptions) -> Result<(), Ve
         }
     }
     figures.versions += all.iter().map(|made| made.all.len() as u64).sum::<u64>();
-    if all.is_empty() {
-        return Ok(());
-    }
-    let mut seen = Seen::new();
-    for number in 0..3 {
-        let pairs: Vec<FunctionPair<'_>> =
-            all.iter().filter_map(|made| made.compared(number)).collect();
-        if !pairs.is_empty() {
-            compare_states(case, &pairs, &mut seen, figures)?;
-        }
-    }
-    figures.visited += seen.values().filter(|(visited, _)| *visited).count() as u64;
-    figures.failing += seen.values().filter(|(_, failing)| *failing).count() as u64;
-    run_chains(case, &all, figures)
+    Ok(all)
 }
 
 /// By function and assumption: whether a run came to it, and whether it failed in one. Two pairs
@@ -251,7 +266,7 @@ impl Speculated {
         })
     }
 
-    fn compared(&self, number: usize) -> Option<FunctionPair<'_>> {
+    pub(super) fn compared(&self, number: usize) -> Option<FunctionPair<'_>> {
         let pair = self.pairs[number].as_ref()?;
         Some(FunctionPair {
             func: self.func,

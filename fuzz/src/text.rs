@@ -155,6 +155,20 @@ fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
     if native.stays > 0 {
         line("  stays", native.stays.to_string());
     }
+    if native.assumptions > 0 {
+        line("  assumed", {
+            let failing = percent(native.failing, native.assumptions);
+            let (all, versions) = (native.assumptions, native.speculative);
+            format!("{all} assumptions in {versions} versions, {failing} failed")
+        });
+        line("  exits", {
+            let (down, linked) = (native.interpreted, native.linked);
+            format!(
+                "{} taken, {down} to the interpreter, {linked} without a question; {} visits held",
+                native.exits, native.held
+            )
+        });
+    }
     let unguarded = match native.unguarded {
         0 => String::new(),
         pairs => format!("; {pairs} pairs of versions without guards, for lack of address space"),

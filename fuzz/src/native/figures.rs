@@ -30,6 +30,20 @@ pub struct NativeFigures {
     /// The number of pairs of versions compiled with bounds checks, because the address space did
     /// not suffice to guard their memories.
     pub unguarded: u64,
+    /// The number of compiled versions that make assumptions.
+    pub speculative: u64,
+    /// The number of assumptions in compiled code, each with an exit.
+    pub assumptions: u64,
+    /// The number of these that failed at least once.
+    pub failing: u64,
+    /// The number of visits of these assumptions that held.
+    pub held: u64,
+    /// The number of visits of these assumptions that failed, each of which left the version.
+    pub exits: u64,
+    /// The number of these exits that continued in the interpreter.
+    pub interpreted: u64,
+    /// The number of these exits that continued in native code without a question.
+    pub linked: u64,
     /// The number of compiled pieces of code: versions, probes and continuations.
     pub compiled_functions: u64,
     /// The time of compiling them.
@@ -50,6 +64,13 @@ impl NativeFigures {
         self.trapped += other.trapped;
         self.exhausted += other.exhausted;
         self.unguarded += other.unguarded;
+        self.speculative += other.speculative;
+        self.assumptions += other.assumptions;
+        self.failing += other.failing;
+        self.held += other.held;
+        self.exits += other.exits;
+        self.interpreted += other.interpreted;
+        self.linked += other.linked;
         self.compiled_functions += other.compiled_functions;
         self.compile_time += other.compile_time;
     }

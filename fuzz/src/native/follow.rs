@@ -1,14 +1,17 @@
 //! Follows a native run from transition to transition and compares it with the shadow.
 
 use super::figures::NativeFigures;
-use super::plan::{Half, NativePlan};
+use super::plan::{Half, NativePlan, Way};
 use super::shadow::{PlannedPoint, Shadow};
 use super::{Clock, ENDED, Stayed};
 use crate::stress::Stress;
 use check::CheckedEntry;
-use interp::{Machine, Outcome, VersionId};
+use interp::{Machine, Outcome};
 use ir::Value;
-use jit::{Action, Condition, Continuation, OpenPoint, RunError, Tier, Tiering, Version, Vm};
+use jit::{
+    Action, AfterFailure, Condition, Continuation, FailedPoint, OpenPoint, RunError, Tier, Tiering,
+    Version, Vm,
+};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use transition::VersionKey;
@@ -32,6 +35,15 @@ pub(super) enum FollowEnd {
     Limit,
 }
 
+impl FollowEnd {
+    pub(super) fn into_text(self) -> String {
+        match self {
+            FollowEnd::Finding(text) => text,
+            FollowEnd::Limit => "a limit of the oracle".to_owned(),
+        }
+    }
+}
+
 /// The compiled code of a transition.
 enum CompiledTransition {
     /// One continuation, which runs the compensation code and then the target version.
@@ -43,10 +55,10 @@ enum CompiledTransition {
 
 /// The state that follows the runs of one instance.
 pub(super) struct Following {
-    plan: NativePlan,
+    pub(super) plan: NativePlan,
     pub(super) shadow: Shadow,
     pub(super) stopped: Option<FollowEnd>,
-    figures: NativeFigures,
+    pub(super) figures: NativeFigures,
     clock: Clock,
     prng: Prng,
     stress: Stress,
@@ -54,6 +66,9 @@ pub(super) struct Following {
     made: HashMap<(usize, usize, usize), CompiledTransition>,
     /// The continuation in the same version, by function, side and point. Never iterated.
     stays: HashMap<(usize, usize, usize), Arc<Continuation>>,
+    /// The continuation at each failed assumption of [`Way::Enter`], by function, side and point.
+    /// Never iterated.
+    pub(super) entered: HashMap<(usize, usize, usize), Arc<Continuation>>,
     /// The source point of each probe, by the address of the probe's target version. Never
     /// iterated.
     probes: HashMap<usize, PlannedPoint>,
@@ -86,13 +101,25 @@ impl Tiering for Follower {
             ENDED
         })
     }
+
+    fn failed(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: FailedPoint<'_>,
+    ) -> Result<AfterFailure, RunError> {
+        let mut following = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        following.failed(tier, at).map_err(|stop| {
+            following.stopped = Some(stop);
+            ENDED
+        })
+    }
 }
 
 fn address(version: &Arc<Version>) -> usize {
     Arc::as_ptr(version).addr()
 }
 
-fn finding<T>(text: String) -> Result<T, FollowEnd> {
+pub(super) fn finding<T>(text: String) -> Result<T, FollowEnd> {
     Err(FollowEnd::Finding(text))
 }
 
@@ -114,6 +141,7 @@ impl Following {
             stress,
             made: HashMap::new(),
             stays: HashMap::new(),
+            entered: HashMap::new(),
             probes: HashMap::new(),
             continuations: 0,
             spent: false,
@@ -182,11 +210,11 @@ impl Following {
         }
     }
 
-    fn half(&self, place: PlannedPoint) -> &Half {
+    pub(super) fn half(&self, place: PlannedPoint) -> &Half {
         &self.plan.functions[place.function].sides[place.side]
     }
 
-    fn version(&self, function: usize, side: usize) -> &Arc<Version> {
+    pub(super) fn version(&self, function: usize, side: usize) -> &Arc<Version> {
         self.plan.functions[function].sides[side].version.as_ref().expect("the plan was compiled")
     }
 
@@ -200,8 +228,30 @@ impl Following {
         tier: &mut Tier<'_>,
         at: OpenPoint<'_>,
     ) -> Result<Arc<Continuation>, FollowEnd> {
-        let place = self.place_of(at);
-        let due = self.shadow.advance(&self.plan);
+        let place = self.place_of(at.version, at.number);
+        self.advance_to(tier, place)?;
+        // Compare before the transition: it replaces the frame of the source version.
+        let leaves = || format!("{} fires", self.text(place));
+        self.compare_values(&self.half(place).points[place.point].values, at.values, &leaves)?;
+        self.figures.compared += at.values.len() as u64;
+        self.visits += 1;
+        if self.stays(place) {
+            return self.stay(tier, place);
+        }
+        self.cross(tier, place)
+    }
+
+    /// Advances the shadow to the point that native code has come to, and compares the state
+    /// besides values there.
+    ///
+    /// # Errors
+    /// If another point is due or the shadow ends, or if memory or effects differ.
+    pub(super) fn advance_to(
+        &mut self,
+        tier: &Tier<'_>,
+        place: PlannedPoint,
+    ) -> Result<(), FollowEnd> {
+        let due = self.advance()?;
         if due != Ok(place) {
             let due = match due {
                 Ok(due) => format!("{} is due", self.text(due)),
@@ -212,30 +262,51 @@ impl Following {
                 self.text(place)
             ));
         }
-        // Compare before the transition: it replaces the frame of the source version.
-        let leaves = || format!("{} fires", self.text(place));
-        self.compare_values(&self.half(place).points[place.point].values, at.values, &leaves)?;
-        compare_state(tier.machine(), &self.shadow.machine, &leaves)?;
-        self.figures.compared += at.values.len() as u64;
-        self.visits += 1;
-        let half = &mut self.plan.functions[place.function].sides[place.side];
-        self.figures.fired += u64::from(!std::mem::replace(&mut half.fired[place.point], true));
-        if self.stays(place) {
-            return self.stay(tier, place);
+        compare_state(tier.machine(), &self.shadow.machine, &|| {
+            format!("{} fires", self.text(place))
+        })?;
+        self.note_fired(place);
+        Ok(())
+    }
+
+    /// Runs the shadow to the next point at which native code asks. Exits that native code takes
+    /// without a question are taken on the way.
+    ///
+    /// # Errors
+    /// If the interpreter rejects such an exit.
+    fn advance(&mut self) -> Result<Result<PlannedPoint, Outcome>, FollowEnd> {
+        loop {
+            match self.shadow.advance(&self.plan) {
+                Ok(place) if self.half(place).ways[place.point] == Way::Link => {
+                    self.take_link(place)?;
+                }
+                due => return Ok(due),
+            }
         }
-        self.cross(tier, place)
+    }
+
+    /// Counts a point that has fired.
+    pub(super) fn note_fired(&mut self, place: PlannedPoint) {
+        let half = &mut self.plan.functions[place.function].sides[place.side];
+        let is_first = !std::mem::replace(&mut half.fired[place.point], true);
+        self.figures.fired += u64::from(is_first);
+        if half.points[place.point].condition == Condition::Failing {
+            half.left[place.point] += 1;
+            self.figures.exits += 1;
+            self.figures.failing += u64::from(is_first);
+        }
     }
 
     /// The place of a fired point in the plan.
-    fn place_of(&self, at: OpenPoint<'_>) -> PlannedPoint {
+    pub(super) fn place_of(&self, version: &Arc<Version>, number: usize) -> PlannedPoint {
         let function = self
             .plan
-            .place(at.version.func())
+            .place(version.func())
             .expect("points are compiled into planned functions alone");
-        let is = |side: &usize| address(self.version(function, *side)) == address(at.version);
+        let is = |side: &usize| address(self.version(function, *side)) == address(version);
         let side =
             [0, 1].into_iter().find(is).expect("points are compiled into planned versions alone");
-        PlannedPoint { function, side, point: at.number }
+        PlannedPoint { function, side, point: number }
     }
 
     /// Whether the stress switches demand no transition here. After a transition, an anchor must
@@ -274,17 +345,10 @@ impl Following {
         tier: &mut Tier<'_>,
         place: PlannedPoint,
     ) -> Result<Arc<Continuation>, FollowEnd> {
-        let to = self.plan.functions[place.function].ids[1 - place.side];
-        self.fire_shadow(place, to)?;
-        self.hops += 1;
+        self.fire_shadow(place)?;
         self.figures.transitions += 1;
         self.figures.backward += u64::from(place.side == 1);
-        if self.hops >= HARD_LIMIT {
-            return Err(FollowEnd::Limit);
-        }
-        if self.hops == SOFT_LIMIT {
-            self.disarm(tier, true);
-        }
+        self.count_hop(tier)?;
         let key = (place.function, place.side, place.point);
         if !self.made.contains_key(&key) {
             let made = self.make(tier, place)?;
@@ -301,8 +365,25 @@ impl Following {
         })
     }
 
-    fn fire_shadow(&mut self, place: PlannedPoint, to: VersionId) -> Result<(), FollowEnd> {
+    /// Counts a transition of which native code tells, and clears all flags at a limit.
+    ///
+    /// # Errors
+    /// [`FollowEnd::Limit`] at the other limit.
+    pub(super) fn count_hop(&mut self, tier: &mut Tier<'_>) -> Result<(), FollowEnd> {
+        self.hops += 1;
+        if self.hops >= HARD_LIMIT {
+            return Err(FollowEnd::Limit);
+        }
+        if self.hops == SOFT_LIMIT {
+            self.disarm(tier, true);
+        }
+        Ok(())
+    }
+
+    /// Makes the transition of a point in the shadow.
+    pub(super) fn fire_shadow(&mut self, place: PlannedPoint) -> Result<(), FollowEnd> {
         let function = &self.plan.functions[place.function];
+        let to = function.ids[1 - place.side];
         let entry = function.sides[place.side].entry(place.point);
         if let Err(error) = self.shadow.machine.fire(to, entry) {
             return finding(format!(
@@ -433,14 +514,15 @@ impl Following {
         native: &Outcome,
         stayed: &Stayed,
     ) -> Option<FollowEnd> {
-        let end = match self.shadow.advance(&self.plan) {
-            Ok(place) => {
+        let end = match self.advance() {
+            Err(stop) => return Some(stop),
+            Ok(Ok(place)) => {
                 let due = self.text(place);
                 return Some(FollowEnd::Finding(format!(
                     "the native run ends ({native}) where {due} is due"
                 )));
             }
-            Err(end) => end,
+            Ok(Err(end)) => end,
         };
         let at_end = || format!("the native run ends ({native})");
         if !ended_alike(native, &end) {
@@ -459,7 +541,7 @@ impl Following {
         compare_state(machine, &stayed.machine, &without).err()
     }
 
-    fn text(&self, place: PlannedPoint) -> String {
+    pub(super) fn text(&self, place: PlannedPoint) -> String {
         let function = &self.plan.functions[place.function];
         let half = &function.sides[place.side];
         let spec = &half.points[place.point];
@@ -480,7 +562,7 @@ impl Following {
 
     /// The figures so far.
     pub(super) fn figures(&self) -> NativeFigures {
-        self.figures
+        NativeFigures { held: self.shadow.held, ..self.figures }
     }
 }
 

@@ -22,6 +22,7 @@
 //! The oracle trusts the parts that the state oracle trusts, and it trusts the mappings. Both sides
 //! follow a wrong mapping alike; only the comparison of the ends can reveal it.
 
+mod failing;
 mod figures;
 mod follow;
 mod plan;
@@ -30,13 +31,15 @@ mod shadow;
 pub use figures::NativeFigures;
 
 use super::case::Case;
+use super::figures::Figures;
 use super::judge::{Judged, hop_limits, judged_by, module_of, pairs_of};
 use super::oracle::{FuzzFinding, FuzzOracle};
+use super::speculation::{self, JudgedAssumptions};
 use super::versions::{derive, map};
 use follow::{FollowEnd, Follower, Following};
 use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
-use ir::{Func, Module};
-use jit::{Action, Bounds, Config, Engine, Interruption, RunError, Vm, VmError};
+use ir::{Func, Module, Value};
+use jit::{Bounds, Condition, Config, Engine, Interruption, RunError, Vm, VmError};
 use plan::NativePlan;
 use shadow::Shadow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,39 +62,103 @@ pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 /// this in a child process.
 pub fn judge_native(case: &Case, clock: &Clock) -> Judged {
     judged_by(case, |figures| {
-        let families = derive(case, figures).map_err(|finding| vec![finding])?;
-        let mapped = map(&families, case.level, None, figures).map_err(|finding| vec![finding])?;
-        for versions in pairs_of(case.versions()) {
-            let pairs: Vec<FunctionPair<'_>> =
-                mapped.iter().filter_map(|m| m.pair(versions)).collect();
-            if !pairs.is_empty() {
-                let module = module_of(&case.module, &families, versions.0);
-                let mut trial = Trial { case, versions, clock, figures: NativeFigures::default() };
-                let ended = trial.judge(&Arc::new(module), &pairs);
-                figures.armed += trial.figures.points;
-                figures.fired += trial.figures.fired;
-                figures.native.add(&trial.figures);
-                ended.map_err(|message| {
-                    vec![FuzzFinding { oracle: FuzzOracle::Native, versions, message }]
-                })?;
-            }
+        if !case.only_speculation {
+            judge_versions(case, clock, figures)?;
         }
-        Ok(())
+        judge_assumptions(case, clock, figures)
     })
+}
+
+/// Judges each pair of versions that assume nothing.
+fn judge_versions(
+    case: &Case,
+    clock: &Clock,
+    figures: &mut Figures,
+) -> Result<(), Vec<FuzzFinding>> {
+    let families = derive(case, figures).map_err(|finding| vec![finding])?;
+    let mapped = map(&families, case.level, None, figures).map_err(|finding| vec![finding])?;
+    for versions in pairs_of(case.versions()) {
+        let pairs: Vec<FunctionPair<'_>> = mapped.iter().filter_map(|m| m.pair(versions)).collect();
+        if !pairs.is_empty() {
+            let module = module_of(&case.module, &families, versions.0);
+            Trial::new(case, versions, clock).judge(&Arc::new(module), &pairs, figures)?;
+        }
+    }
+    Ok(())
+}
+
+/// Judges versions that make assumptions: the first version of each function, and the second where
+/// there is one, each against the base. A stress switch names points of versions that assume
+/// nothing, so it leaves these out.
+fn judge_assumptions(
+    case: &Case,
+    clock: &Clock,
+    figures: &mut Figures,
+) -> Result<(), Vec<FuzzFinding>> {
+    if case.assumptions == 0 || case.stress.is_on() {
+        return Ok(());
+    }
+    // These counts are the interpreter's; native code has its own.
+    let all = speculation::versions(case, &mut JudgedAssumptions::default())?;
+    let module = Arc::new(case.module.clone());
+    for number in speculation::TO_BASE {
+        let pairs: Vec<FunctionPair<'_>> =
+            all.iter().filter_map(|made| made.compared(number)).filter(can_test).collect();
+        if !pairs.is_empty() {
+            let versions = (0, case.steps.len());
+            let tag = 0x6173_7375 + number as u64;
+            Trial { tag, ..Trial::new(case, versions, clock) }.judge(&module, &pairs, figures)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether native code can test all assumptions of a version: of references, it compares null
+/// alone.
+fn can_test(pair: &FunctionPair<'_>) -> bool {
+    let assumed = pair.after.all_insts().filter_map(|inst| pair.after.inst(inst).assumed());
+    let is_other = |(value, bits): (Value, u64)| {
+        pair.after.value_type(value).is_ref() && bits != ir::reference::NULL
+    };
+    !assumed.into_iter().any(is_other)
 }
 
 /// The trial of two versions of a program.
 struct Trial<'c> {
     case: &'c Case,
     versions: (usize, usize),
+    /// Sets the samples of this trial apart from those of others.
+    tag: u64,
     clock: &'c Clock,
     figures: NativeFigures,
 }
 
-impl Trial<'_> {
-    fn judge(&mut self, module: &Arc<Module>, pairs: &[FunctionPair<'_>]) -> Result<(), String> {
-        let tag = 0x6e61_7469 + ((self.versions.0 as u64) << 32) + ((self.versions.1 as u64) << 40);
-        let mut prng = Prng::new(self.case.seed).fork(tag);
+impl<'c> Trial<'c> {
+    fn new(case: &'c Case, versions: (usize, usize), clock: &'c Clock) -> Trial<'c> {
+        let tag = 0x6e61_7469 + ((versions.0 as u64) << 32) + ((versions.1 as u64) << 40);
+        Trial { case, versions, tag, clock, figures: NativeFigures::default() }
+    }
+
+    /// Judges the pairs of versions, and adds the counts.
+    ///
+    /// # Errors
+    /// A difference between native code and the interpreter.
+    fn judge(
+        mut self,
+        module: &Arc<Module>,
+        pairs: &[FunctionPair<'_>],
+        figures: &mut Figures,
+    ) -> Result<(), Vec<FuzzFinding>> {
+        let ended = self.follow(module, pairs);
+        figures.armed += self.figures.points;
+        figures.fired += self.figures.fired;
+        figures.native.add(&self.figures);
+        let versions = self.versions;
+        ended.map_err(|message| vec![FuzzFinding { oracle: FuzzOracle::Native, versions, message }])
+    }
+
+    fn follow(&mut self, module: &Arc<Module>, pairs: &[FunctionPair<'_>]) -> Result<(), String> {
+        let mut prng = Prng::new(self.case.seed).fork(self.tag);
         let config = plan::config(&mut prng);
         let (mut machine, ids) = self.machine(module, pairs)?;
         let mut plan = NativePlan::new(pairs, &ids, self.case.stress.is_on(), &mut prng);
@@ -100,8 +167,9 @@ impl Trial<'_> {
         let engine = vm.engine().clone();
         self.compile(&mut vm, &engine, module, &mut plan, &mut prng)?;
         let shadow = Shadow::new(machine, self.case.world.clone());
-        let following =
+        let mut following =
             Following::new(plan, shadow, Arc::clone(self.clock), prng.fork(7), self.case.stress);
+        following.link(&mut vm).map_err(FollowEnd::into_text)?;
         let following = Arc::new(Mutex::new(following));
         vm.set_tiering(Box::new(Follower(Arc::clone(&following))));
         let ended = self.runs(&mut vm, &following, &mut prng);
@@ -160,14 +228,25 @@ impl Trial<'_> {
     ) -> Result<(), String> {
         let begun = (self.clock)();
         for function in &mut plan.functions {
-            let start = usize::from(prng.chance(50));
+            // Calls mostly run the version that makes assumptions, if one does.
+            let start = usize::from(prng.chance(if function.sides[1].assumes() { 85 } else { 50 }));
             function.start = start;
             // Adopt the other version first: the installed version is the one that calls run.
             for side in [1 - start, start] {
                 let half = &mut function.sides[side];
-                let version = engine.version(module, function.func, &half.function, &half.points);
+                let version = match half.is_of_assumptions {
+                    true => engine.speculative(module, function.func, &half.function, |_| {
+                        Some(&half.mapping)
+                    }),
+                    false => engine.version(module, function.func, &half.function, &half.points),
+                };
                 let version = version.map_err(|e| e.to_string())?;
-                let actions = vec![Action::Ask; half.points.len()];
+                let mapping = Arc::new(half.mapping.clone());
+                let actions = Following::actions(&half.ways, &mapping);
+                let assumed = half.points.iter().filter(|p| p.condition == Condition::Failing);
+                let assumed = assumed.count() as u64;
+                self.figures.speculative += u64::from(assumed > 0);
+                self.figures.assumptions += assumed;
                 let taken = if side == start {
                     vm.install(&version, actions)
                 } else {
@@ -211,6 +290,7 @@ impl Trial<'_> {
                 return Ok(());
             }
         }
+        lock().compare_counts(vm)?;
         self.starve(vm, following)
     }
 
@@ -227,7 +307,7 @@ impl Trial<'_> {
             .filter(|_| vm.engine().config().interruption == Interruption::Fuel);
         let Some(args) = args else { return Ok(()) };
         following.disarm_all(vm);
-        let stayed = following.shadow.stayed(self.case.entry, args, self.case.fuel);
+        let stayed = following.stayed(self.case.entry, args, self.case.fuel);
         let Some(needed) = stayed.map(|stayed| self.case.fuel - stayed.machine.fuel()) else {
             return Ok(());
         };
@@ -260,7 +340,7 @@ impl Trial<'_> {
         let stress = self.case.stress;
         // The interpreter runs first, without transitions and with a limit on fuel. Native code may
         // have no limit, so a program that does not end must not reach it.
-        let Some(stayed) = lock().shadow.stayed(func, args, self.case.fuel) else {
+        let Some(stayed) = lock().stayed(func, args, self.case.fuel) else {
             self.figures.exhausted += 1;
             return Ok(true);
         };

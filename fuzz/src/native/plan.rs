@@ -5,7 +5,7 @@ use cranelift_entity::EntityRef;
 use interp::{Machine, VersionId};
 use ir::decided::Decided;
 use ir::liveness::Liveness;
-use ir::{Func, Function, Inst, Point};
+use ir::{Func, Function, Inst, Opcode, Point};
 use jit::{Bounds, Condition, Config, Effort, Exits, Interruption, PointSpec, Version};
 use resume::Truth;
 use std::collections::BTreeSet;
@@ -51,17 +51,36 @@ pub(super) struct Half {
     pub(super) armed: Vec<bool>,
     /// Whether each point has fired.
     pub(super) fired: Vec<bool>,
+    /// The way out of each point.
+    pub(super) ways: Vec<Way>,
+    /// How often the run left by each point that fires when an assumption fails.
+    pub(super) left: Vec<u64>,
     /// The number of each point for `--osr-at-static`.
     pub(super) numbers: Vec<u64>,
     /// The point before each instruction, or [`NONE`].
     by_inst: Vec<u32>,
     /// Whether each instruction is an anchor.
     is_anchor: Vec<bool>,
+    /// Whether the points are those of [`jit::Engine::speculative`].
+    pub(super) is_of_assumptions: bool,
     /// The compiled version. `None` until it is compiled.
     pub(super) version: Option<Arc<Version>>,
 }
 
 const NONE: u32 = u32::MAX;
+
+/// The way by which native code leaves at a point.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    /// It asks for a continuation, and shows the values of the point.
+    Ask,
+    /// The interpreter runs the activation to its end in the base.
+    Interpret,
+    /// It asks the policy for failed assumptions, which names a continuation.
+    Enter,
+    /// It goes to a continuation without a question.
+    Link,
+}
 
 impl Half {
     fn new(function: &Function, mapping: &Mapping, all: &BTreeSet<Inst>) -> Half {
@@ -72,9 +91,10 @@ impl Half {
             entry.target == *point && is_anchor[point.inst().index()]
         };
         let anchors = entries.iter().map(anchor).collect();
+        let is_assumption = |at: &Point| function.inst(at.inst()).opcode == Opcode::Assume;
         let points = entries.iter().map(|(at, entry)| PointSpec {
             at: *at,
-            condition: Condition::Flag,
+            condition: if is_assumption(at) { Condition::Failing } else { Condition::Flag },
             values: entry.requires.clone(),
         });
         let points: Vec<PointSpec> = points.collect();
@@ -86,6 +106,9 @@ impl Half {
             anchors,
             armed: vec![false; count],
             fired: vec![false; count],
+            ways: vec![Way::Ask; count],
+            left: vec![0; count],
+            is_of_assumptions: false,
             numbers: vec![0; count],
             by_inst: Vec::new(),
             is_anchor,
@@ -135,11 +158,20 @@ impl Half {
 
     /// Draws the conditions of the points that may fire. Most wait for their flags; points with
     /// other conditions fire in every run.
-    fn draw(&mut self, active: bool, prng: &mut Prng) {
+    fn draw(&mut self, active: bool, has_always: bool, prng: &mut Prng) {
         // At most one point fires always: every visit makes a transition there, so the code after
         // it never runs in this version.
-        let mut always = prng.chance(12);
+        let mut always = prng.chance(12) && has_always;
         for point in 0..self.points.len() {
+            if self.points[point].condition == Condition::Failing {
+                self.ways[point] = match prng.below(8) {
+                    0..4 => Way::Interpret,
+                    4 => Way::Enter,
+                    5 => Way::Link,
+                    _ => Way::Ask,
+                };
+                continue;
+            }
             if !active && !self.anchors[point] {
                 continue;
             }
@@ -182,14 +214,36 @@ impl Half {
         self.retain(&kept.collect::<Vec<bool>>());
     }
 
-    /// Removes random points until at most `most` remain.
+    /// Removes random points until at most `most` remain, besides those of assumptions, each of
+    /// which must have one.
     fn thin(&mut self, most: usize, prng: &mut Prng) {
-        let mut kept: Vec<bool> = (0..self.points.len()).map(|at| at < most).collect();
+        let of_assumption = |spec: &PointSpec| spec.condition == Condition::Failing;
+        let others = self.points.iter().filter(|spec| !of_assumption(spec)).count();
+        let mut drawn: Vec<bool> = (0..others).map(|at| at < most).collect();
         // Fisher and Yates: every choice of points is equally likely.
-        for last in (1..kept.len()).rev() {
-            kept.swap(last, prng.index(last + 1));
+        for last in (1..drawn.len()).rev() {
+            drawn.swap(last, prng.index(last + 1));
         }
+        let mut drawn = drawn.into_iter();
+        let mut keep = |spec| of_assumption(spec) || drawn.next().expect("one for each");
+        let kept: Vec<bool> = self.points.iter().map(&mut keep).collect();
         self.retain(&kept);
+    }
+
+    /// Leaves the points that [`jit::Engine::speculative`] makes, in their order.
+    fn only_assumptions(&mut self) {
+        let exits = |_| Some(&*self.mapping);
+        // An assumption without an entry is the compiler's to report.
+        let Ok(points) = PointSpec::of_assumptions(&self.function, exits) else { return };
+        self.anchors = vec![false; points.len()];
+        self.points = points;
+        self.is_of_assumptions = true;
+        self.resize();
+    }
+
+    /// Whether the version makes assumptions.
+    pub(super) fn assumes(&self) -> bool {
+        self.points.iter().any(|point| point.condition == Condition::Failing)
     }
 
     fn retain(&mut self, kept: &[bool]) {
@@ -197,8 +251,13 @@ impl Half {
         self.points.retain(|_| *keep.next().expect("one for each"));
         let mut keep = kept.iter();
         self.anchors.retain(|_| *keep.next().expect("one for each"));
+        self.resize();
+    }
+
+    fn resize(&mut self) {
         let count = self.points.len();
         (self.armed, self.fired) = (vec![false; count], vec![false; count]);
+        (self.ways, self.left) = (vec![Way::Ask; count], vec![0; count]);
         self.number();
     }
 
@@ -242,7 +301,13 @@ impl NativePlan {
             let sides = [(pair.before, pair.forward), (pair.after, pair.backward)];
             let mut sides =
                 sides.map(|(function, mapping)| Half::new(function, mapping, pair.anchors));
-            let active = usize::from(prng.chance(50));
+            // A run that leaves where an assumption fails lands before code that it has executed. If
+            // points other than anchors led it back from there, it could leave forever.
+            let assumes = sides[1].assumes();
+            let active = usize::from(prng.chance(50) || assumes);
+            if assumes && prng.chance(30) {
+                sides[1].only_assumptions();
+            }
             if stressed {
                 sides.iter_mut().for_each(Half::keep_live);
             } else {
@@ -252,7 +317,7 @@ impl NativePlan {
                 sides
                     .iter_mut()
                     .enumerate()
-                    .for_each(|(side, half)| half.draw(side == active, prng));
+                    .for_each(|(side, half)| half.draw(side == active, !assumes, prng));
             }
             // A point that always fires cuts off the code after it. `resume::instrument` computes
             // the remaining code.
@@ -298,6 +363,11 @@ impl NativePlan {
                 machine.mark(id, anchors.map(|(inst, _)| inst));
             }
         }
+    }
+
+    /// The functions whose version after makes assumptions.
+    pub(super) fn assuming(&self) -> impl Iterator<Item = &Functions> {
+        self.functions.iter().filter(|function| function.sides[1].assumes())
     }
 
     /// The index of a function in the plan.

@@ -3,11 +3,11 @@
 use super::Stayed;
 use super::plan::NativePlan;
 use crate::case::World;
-use interp::{Control, Machine, Observer, Outcome, Run, Scope, View};
+use interp::{Control, Machine, Observer, Outcome, Run, Scope, VersionId, View};
 use ir::{Func, Inst};
 use jit::Condition;
 use resume::Truth;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A point in the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,18 +25,37 @@ pub(super) struct Shadow {
     /// The visits of each countdown point since its activation entered its current code, by
     /// activation. A call or a transition enters code. Never iterated.
     visits: HashMap<u64, Vec<(usize, u64)>>,
+    /// The activations that native code has left for the interpreter, which has no points. Never
+    /// iterated.
+    interpreted: HashSet<u64>,
+    /// The number of visits of assumptions that held.
+    pub(super) held: u64,
     /// Whether the run has executed an anchor since the last transition, for the stress switches.
     pub(super) passed: bool,
 }
 
 impl Shadow {
     pub(super) fn new(machine: Machine, world: World) -> Shadow {
-        Shadow { machine, world, visits: HashMap::new(), passed: true }
+        Shadow {
+            machine,
+            world,
+            visits: HashMap::new(),
+            interpreted: HashSet::new(),
+            held: 0,
+            passed: true,
+        }
     }
 
-    /// The end of a run from here without transitions. `None` if a limit ends it.
-    pub(super) fn stayed(&self, func: Func, args: &[u64], fuel: u64) -> Option<Stayed> {
+    /// The end of a run from here without transitions, with calls that run `current`. `None` if a
+    /// limit ends it.
+    pub(super) fn stayed(
+        &self,
+        current: impl Iterator<Item = (Func, VersionId)>,
+        (func, args): (Func, &[u64]),
+        fuel: u64,
+    ) -> Option<Stayed> {
         let mut machine = self.machine.clone();
+        current.for_each(|(func, version)| machine.set_current(func, version));
         machine.set_fuel(fuel);
         let stayed = Stayed::of(machine, self.world.clone(), func, args);
         (!matches!(stayed.outcome, Outcome::OutOfFuel(_) | Outcome::StackOverflow(_)))
@@ -45,6 +64,7 @@ impl Shadow {
 
     pub(super) fn start(&mut self, func: Func, args: &[u64]) {
         self.visits.clear();
+        self.interpreted.clear();
         self.passed = true;
         self.machine.set_fuel(u64::MAX / 4);
         self.machine.start(func, args);
@@ -55,8 +75,14 @@ impl Shadow {
     /// # Errors
     /// The outcome, if the run ends first.
     pub(super) fn advance(&mut self, plan: &NativePlan) -> Result<PlannedPoint, Outcome> {
-        let mut watcher =
-            ShadowWatcher { plan, visits: &mut self.visits, passed: &mut self.passed, fires: None };
+        let mut watcher = ShadowWatcher {
+            plan,
+            visits: &mut self.visits,
+            interpreted: &self.interpreted,
+            held: &mut self.held,
+            passed: &mut self.passed,
+            fires: None,
+        };
         match self.machine.run(&mut self.world, &mut watcher) {
             Run::Done(outcome) => Err(outcome),
             Run::Paused => Ok(watcher.fires.expect("the watcher pauses where a point fires")),
@@ -72,12 +98,20 @@ impl Shadow {
         let view = self.machine.view().expect("a transition is made in an activation");
         self.visits.remove(&view.activation());
     }
+
+    /// Lets the innermost activation run to its end without points, as the interpreter runs it.
+    pub(super) fn interprets(&mut self) {
+        let view = self.machine.view().expect("a transition is made in an activation");
+        self.interpreted.insert(view.activation());
+    }
 }
 
 /// An observer that pauses the run where a point fires.
 struct ShadowWatcher<'s> {
     plan: &'s NativePlan,
     visits: &'s mut HashMap<u64, Vec<(usize, u64)>>,
+    interpreted: &'s HashSet<u64>,
+    held: &'s mut u64,
     passed: &'s mut bool,
     fires: Option<PlannedPoint>,
 }
@@ -95,7 +129,9 @@ impl ShadowWatcher<'_> {
             Condition::Failing => {
                 let inst = half.points[point].at.inst();
                 let assumed = half.function.inst(inst).assumed();
-                assumed.is_some_and(|(value, bits)| view.value(value) != bits)
+                let fails = assumed.is_some_and(|(value, bits)| view.value(value) != bits);
+                *self.held += u64::from(!fails);
+                fails
             }
             Condition::Guard { value, when } => (view.value(value) == 0) == (when == Truth::Zero),
             Condition::Countdown(most) => {
@@ -116,6 +152,9 @@ impl Observer for ShadowWatcher<'_> {
 
     fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
         let Some((function, side)) = self.plan.of(view.version()) else { return Control::Continue };
+        if self.interpreted.contains(&view.activation()) {
+            return Control::Continue;
+        }
         let half = &self.plan.functions[function].sides[side];
         let place = half.point_at(inst).map(|point| PlannedPoint { function, side, point });
         let fires = place.filter(|place| self.fires(view, *place));

@@ -79,10 +79,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = CampaignOptions::default().chains)]
     chains: u32,
     /// Most assumptions of a speculative version of a function; 0 for no such versions
-    /// (--engine interp)
     #[arg(long, value_name = "N", default_value_t = CampaignOptions::default().assumptions)]
     assumptions: u32,
-    /// Judge speculative versions alone (--engine interp)
+    /// Judge speculative versions alone
     #[arg(long)]
     only_speculation: bool,
     #[command(flatten)]

@@ -99,7 +99,7 @@ struct CaseResult {
 
 /// References to the counts of native figures, in a fixed order that parent and child share. The
 /// pattern names every field, so a new field fails to compile here.
-fn counts(native: &mut NativeFigures) -> [&mut u64; 12] {
+fn counts(native: &mut NativeFigures) -> [&mut u64; 19] {
     let NativeFigures {
         transitions,
         backward,
@@ -112,6 +112,13 @@ fn counts(native: &mut NativeFigures) -> [&mut u64; 12] {
         trapped,
         exhausted,
         unguarded,
+        speculative,
+        assumptions,
+        failing,
+        held,
+        exits,
+        interpreted,
+        linked,
         compiled_functions,
         compile_time: _,
     } = native;
@@ -127,6 +134,13 @@ fn counts(native: &mut NativeFigures) -> [&mut u64; 12] {
         trapped,
         exhausted,
         unguarded,
+        speculative,
+        assumptions,
+        failing,
+        held,
+        exits,
+        interpreted,
+        linked,
         compiled_functions,
     ]
 }
