@@ -1,17 +1,19 @@
 //! Pool P1: seeded bugs, each judged by every layer independently of the others.
 
+mod directed;
 mod layers;
 mod made;
 mod matrix;
 pub(crate) mod native;
 mod programs;
 
+use fuzz::CampaignOptions;
 use layers::{Layer, Rejected};
 use made::Made;
 use matrix::Row;
-use mutants::switch::IS_COPY;
+use mutants::switch::{IS_COPY, with};
 use mutants::table::{Mutant, Table};
-use programs::{NATIVE, Programs, Subject};
+use programs::{NATIVE, Programs, SPECULATING, Subject};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::Command;
@@ -87,6 +89,18 @@ fn run_in_copy() -> bool {
     }
 }
 
+/// Whether the oracle of speculation detects a bug by the program of a seed.
+///
+/// # Panics
+/// If it finds something without the bug.
+fn is_seen_by_speculation(bug: &Mutant, seed: usize) -> bool {
+    let options = CampaignOptions { only_speculation: true, ..CampaignOptions::default() };
+    let case = options.generated(seed as u64);
+    let clean = fuzz::judge(&case);
+    assert!(clean.findings.is_empty(), "without the bug: {}", clean.findings[0]);
+    !with(Some(bug.id), || fuzz::judge(&case)).findings.is_empty()
+}
+
 /// The state of one thread.
 struct Trial<'a> {
     args: &'a Args,
@@ -118,6 +132,13 @@ impl<'a> Trial<'a> {
             row.programs = noticed.map_or(self.args.programs, |number| number + 1);
             row.reached = row.programs;
             row.note(Layer::Native, noticed.unwrap_or(0), noticed.is_some());
+            return row;
+        }
+        if bug.area == SPECULATING {
+            let found = (0..self.args.programs).find(|seed| is_seen_by_speculation(bug, *seed));
+            row.programs = found.map_or(self.args.programs, |number| number + 1);
+            row.reached = row.programs;
+            row.note(Layer::Speculation, found.unwrap_or(0), found.is_some());
             return row;
         }
         for number in 0..self.args.programs {

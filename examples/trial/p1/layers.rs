@@ -32,19 +32,23 @@ pub(crate) enum Layer {
     Hops,
     /// A run has another outcome.
     Output,
+    /// The oracle of speculation of `osier fuzz` sees a difference. It judges the bugs of the search
+    /// for exits, and no other layer does.
+    Speculation,
     /// The state oracle of native code sees a difference, or its process dies. It judges the bugs
     /// of native code, and no other layer does.
     Native,
 }
 
 impl Layer {
-    pub(crate) const ALL: [Layer; 7] = [
+    pub(crate) const ALL: [Layer; 8] = [
         Layer::Editor,
         Layer::Verifier,
         Layer::Checker,
         Layer::State,
         Layer::Hops,
         Layer::Output,
+        Layer::Speculation,
         Layer::Native,
     ];
     /// The layers that judge further programs until they kill a bug.
@@ -58,6 +62,7 @@ impl Layer {
             Layer::State => "state",
             Layer::Hops => "hops",
             Layer::Output => "output",
+            Layer::Speculation => "spec",
             Layer::Native => "native",
         }
     }

@@ -9,7 +9,7 @@ use mutants::switch::with;
 use mutants::table::Mutant;
 use osier::transition::compose;
 use osr::{Level, Version, VersionGraph, VersionPair, VersionTree, synthesize};
-use passes::{PinnedAssumption, Refine, Speculate};
+use passes::{PinnedAssumption, Refine, ResolveCalls, Speculate};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use transition::Demand;
@@ -132,7 +132,7 @@ impl Made {
         }
     }
 
-    /// Adds assumptions, and makes uses behind them read their results; `None` as for a pipeline.
+    /// Adds assumptions, makes uses behind them read their results, and resolves calls; `None` as for a pipeline.
     fn assume(
         &mut self,
         module: &Module,
@@ -148,7 +148,11 @@ impl Made {
             return Some((assuming, log));
         }
         let refined = self.pass(module, &assuming, &Refine { added: &added }, &mut log)?;
-        Some((refined, log))
+        if self.ill_formed {
+            return Some((refined, log));
+        }
+        let resolved = self.pass(module, &refined, &ResolveCalls { module }, &mut log)?;
+        Some((resolved, log))
     }
 
     /// Runs one pass, and adds its actions to a log.

@@ -1,7 +1,7 @@
 //! The kill matrix: for each bug, the layers that detect it.
 
 use super::layers::Layer;
-use super::programs::NATIVE;
+use super::programs::{NATIVE, SPECULATING};
 use mutants::table::Mutant;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -44,6 +44,7 @@ impl<'t> Row<'t> {
 /// The reason why the checker cannot see a bug. `None` if it can.
 fn hidden(bug: &Mutant) -> Option<&'static str> {
     match bug.name.as_str() {
+        _ if bug.area == SPECULATING => Some("it judges each mapping that the search asks it for"),
         _ if bug.area == NATIVE => Some("versions and mappings are right"),
         "AdceForgetsBranches"
         | "AdceCountsOneUseLess"

@@ -1,5 +1,6 @@
 //! The programs for the trial of bugs: the `.oir` tests with `run` lines, then generated programs.
 
+use super::directed;
 use fuzz::CampaignOptions;
 use ir::Func;
 use osier::driver::{Format, load};
@@ -52,6 +53,11 @@ impl Programs {
     /// A program, built again for each call, so that its versions have the same ids each time.
     pub(crate) fn subject(&self, number: usize, area: &str) -> Subject {
         let parse = |names: &str| passes::parse(names).expect("a pipeline");
+        let number = match number.checked_sub(directed::COUNT) {
+            _ if !is_speculative(area) => number,
+            Some(number) => number,
+            None => return directed::subject(number),
+        };
         if let Some(made) = self.hand_made.get(number) {
             let second = if area == "Compose" { Some("O1") } else { None };
             let steps =
@@ -109,6 +115,8 @@ impl HandMade {
     }
 }
 
+/// The area of the search for exits, which has a judge of its own.
+pub(crate) const SPECULATING: &str = "Speculating";
 /// The area of native code, which has a judge of its own.
 pub(crate) const NATIVE: &str = "Native";
 
@@ -140,8 +148,8 @@ fn plans(area: &str) -> &'static [&'static str] {
         "Speculate" | "Refine" | "Exits" => {
             &["O1", "sccp,adce", "O2", "sccp,cfg_clean,load_elim,dse,adce", "canonical"]
         }
-        // The judge of native code draws passes itself.
-        NATIVE => &[],
+        // These judges draw passes themselves.
+        SPECULATING | NATIVE => &[],
         "Osr" => &[
             "O1",
             "canonical",
