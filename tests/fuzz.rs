@@ -436,6 +436,40 @@ fn transitions_of_native_code_are_the_interpreters() {
 }
 
 #[test]
+fn exits_of_native_code_are_the_interpreters() {
+    let figures = native(
+        &CampaignOptions {
+            size: 40,
+            inputs: 40,
+            only_speculation: true,
+            ..CampaignOptions::default()
+        },
+        0..16,
+    );
+    let native = figures.native;
+    assert!(native.speculative >= 20 && native.assumptions >= 50, "{native:?}");
+    assert!(native.failing * 4 > native.assumptions, "{native:?}");
+    assert!(native.exits >= 3000 && native.held >= 3000, "{native:?}");
+    assert!(
+        native.interpreted * 8 > native.exits && native.linked * 8 > native.exits,
+        "{native:?}"
+    );
+    let asked = native.exits - native.interpreted - native.linked;
+    assert!(asked * 8 > native.exits, "{native:?}");
+    assert!(native.transitions >= 1000 && native.probed > 0, "{native:?}");
+}
+
+/// Other versions than those of the passes are judged only if the case has assumptions.
+#[test]
+fn native_code_without_assumptions_has_no_exits() {
+    let options =
+        CampaignOptions { size: 40, inputs: 2, assumptions: 0, ..CampaignOptions::default() };
+    let native = native(&options, 0..2).native;
+    assert_eq!((native.speculative, native.assumptions, native.exits), (0, 0, 0));
+    assert!(native.transitions > 0);
+}
+
+#[test]
 fn stress_switches_work_in_native_code() {
     let stress = Stress { every: Some(3), ..Stress::default() };
     let figures = native(

@@ -32,8 +32,8 @@ pub(crate) enum Layer {
     Hops,
     /// A run has another outcome.
     Output,
-    /// The oracle of speculation of `osier fuzz` sees a difference. It judges the bugs of the search
-    /// for exits, and no other layer does.
+    /// The oracle of speculation of `osier fuzz` sees a difference. It judges the bugs of the
+    /// search for exits, and no other layer does.
     Speculation,
     /// The state oracle of native code sees a difference, or its process dies. It judges the bugs
     /// of native code, and no other layer does.

@@ -132,7 +132,8 @@ impl Made {
         }
     }
 
-    /// Adds assumptions, makes uses behind them read their results, and resolves calls; `None` as for a pipeline.
+    /// Adds assumptions, makes uses behind them read their results, and resolves calls; `None` as
+    /// for a pipeline.
     fn assume(
         &mut self,
         module: &Module,

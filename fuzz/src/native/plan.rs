@@ -301,8 +301,8 @@ impl NativePlan {
             let sides = [(pair.before, pair.forward), (pair.after, pair.backward)];
             let mut sides =
                 sides.map(|(function, mapping)| Half::new(function, mapping, pair.anchors));
-            // A run that leaves where an assumption fails lands before code that it has executed. If
-            // points other than anchors led it back from there, it could leave forever.
+            // A run that leaves where an assumption fails lands before code that it has executed.
+            // If points other than anchors led it back from there, it could leave forever.
             let assumes = sides[1].assumes();
             let active = usize::from(prng.chance(50) || assumes);
             if assumes && prng.chance(30) {

@@ -1,0 +1,42 @@
+//! Compares the state of native code with that of the interpreter.
+
+use super::follow::{FollowEnd, finding};
+use interp::{Machine, Outcome};
+
+/// Whether two runs ended the same way in the same function. The instruction may differ: optimized
+/// code may attribute a trap to an equal one at the end of another block. A comparison of
+/// instructions would report that as a finding (`osier fuzz --engine jit --seed 4 --smith 1`).
+pub(super) fn ended_alike(native: &Outcome, shadow: &Outcome) -> bool {
+    match (native, shadow) {
+        (Outcome::Trapped { kind: a, site: x }, Outcome::Trapped { kind: b, site: y }) => {
+            a == b && x.func == y.func
+        }
+        (Outcome::HostFailed { message: a, .. }, Outcome::HostFailed { message: b, .. }) => a == b,
+        (native, shadow) => native == shadow,
+    }
+}
+
+/// Compares the state besides values: effects so far, memories, globals, tables, and dropped
+/// segments.
+pub(super) fn compare_state(
+    native: &Machine,
+    shadow: &Machine,
+    place: &dyn Fn() -> String,
+) -> Result<(), FollowEnd> {
+    let effects = |machine: &Machine| (machine.trace().count(), machine.trace().digest());
+    let (found, expected) = (effects(native), effects(shadow));
+    if found != expected {
+        return finding(
+            format!(
+                "{}: {} effects in native code, {} in the interpreter",
+                place(),
+                found.0,
+                expected.0
+            ) + if found.0 == expected.0 { ", with other values" } else { "" },
+        );
+    }
+    match native.same_memory(shadow) {
+        true => Ok(()),
+        false => finding(format!("{}: memory or globals differ", place())),
+    }
+}
