@@ -108,7 +108,8 @@ impl Made {
         }
         for pipeline in &subject.steps {
             let parent = tree.function(last).clone();
-            let Some((function, log)) = self.derive(module, &parent, pipeline) else { return };
+            let made = self.derive(module, &parent, pipeline, is_speculative);
+            let Some((function, log)) = made else { return };
             if log.is_empty() {
                 continue;
             }
@@ -132,8 +133,7 @@ impl Made {
         }
     }
 
-    /// Adds assumptions, makes uses behind them read their results, and resolves calls; `None` as
-    /// for a pipeline.
+    /// Adds assumptions, and makes uses behind them read their results; `None` as for a pipeline.
     fn assume(
         &mut self,
         module: &Module,
@@ -149,11 +149,7 @@ impl Made {
             return Some((assuming, log));
         }
         let refined = self.pass(module, &assuming, &Refine { added: &added }, &mut log)?;
-        if self.ill_formed {
-            return Some((refined, log));
-        }
-        let resolved = self.pass(module, &refined, &ResolveCalls { module }, &mut log)?;
-        Some((resolved, log))
+        Some((refined, log))
     }
 
     /// Runs one pass, and adds its actions to a log.
@@ -179,16 +175,20 @@ impl Made {
         Some(function)
     }
 
-    /// Runs a pipeline; `None` if the editor rejects an edit or a log does not replay.
+    /// Runs a pipeline, where `resolves` behind the pass that resolves calls; `None` if the editor rejects an edit or a log does not replay.
     fn derive(
         &mut self,
         module: &Module,
         base: &Function,
         pipeline: &passes::Pipeline,
+        resolves: bool,
     ) -> Option<(Function, ActionLog)> {
         let (mut version, mut log) = (base.clone(), ActionLog::empty_for(base));
-        for pass in pipeline.passes() {
-            version = self.pass(module, &version, *pass, &mut log)?;
+        let resolve = ResolveCalls { module };
+        let first = resolves.then_some(&resolve as &dyn Pass);
+        let passes = pipeline.passes().iter().map(|pass| *pass as &dyn Pass);
+        for pass in first.into_iter().chain(passes) {
+            version = self.pass(module, &version, pass, &mut log)?;
             if self.ill_formed {
                 // Passes and makers require well-formed versions; some would loop forever on
                 // others.
