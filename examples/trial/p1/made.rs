@@ -175,7 +175,8 @@ impl Made {
         Some(function)
     }
 
-    /// Runs a pipeline, where `resolves` behind the pass that resolves calls; `None` if the editor rejects an edit or a log does not replay.
+    /// Runs a pipeline, behind the pass that resolves calls where `resolves` says so. `None` if the
+    /// editor rejects an edit or a log does not replay.
     fn derive(
         &mut self,
         module: &Module,

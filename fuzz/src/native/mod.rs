@@ -91,8 +91,7 @@ fn judge_versions(
     Ok(())
 }
 
-/// Judges versions that make assumptions: the first version of each function, and the second where
-/// there is one, each against the base. A stress switch names points of versions that assume
+/// Judges versions that make assumptions. Each is compared with the base of its function. A stress switch names points of versions that assume
 /// nothing, so it leaves these out.
 fn judge_assumptions(
     case: &Case,
