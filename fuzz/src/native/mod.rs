@@ -20,7 +20,7 @@
 //! One instance runs all inputs one after another, and so does the shadow.
 //!
 //! Versions that make assumptions are compared with their base ([`failing`]). Each assumption has a
-//! point that fires when it fails; the run leaves there to the interpreter or to other native code.
+//! point that fires when it fails. The run continues in the interpreter or in other native code.
 //!
 //! The oracle trusts the parts that the state oracle trusts, and it trusts the mappings. Both sides
 //! follow a wrong mapping alike; only the comparison of the ends can reveal it.
