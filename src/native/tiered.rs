@@ -87,6 +87,9 @@ impl OptimizedVersion {
     }
 }
 
+/// By function, source point and target version.
+type MadeContinuations = BTreeMap<(Func, Point, VersionKey), Arc<Continuation>>;
+
 /// Starts in the interpreter. A function or loop that runs as often as the threshold says is
 /// optimized and compiled. The next call enters the function; a loop is entered in the middle,
 /// through an entry that the checker accepted.
@@ -99,7 +102,7 @@ pub struct Tiered<O> {
     speculations: Speculations,
     /// By source point and target version: the continuations made. A loop may ask again after a run
     /// has left native code.
-    continuations: BTreeMap<(Func, Point, VersionKey), Arc<Continuation>>,
+    continuations: MadeContinuations,
 }
 
 impl<O: Observer> Tiered<O> {
@@ -287,10 +290,7 @@ fn continuation(
     tier: &Tier<'_>,
     base: &Function,
     (entry, version): (CheckedEntry<'_>, &Arc<Version>),
-    (known, observer): (
-        &mut BTreeMap<(Func, Point, VersionKey), Arc<Continuation>>,
-        &mut impl Observer,
-    ),
+    (known, observer): (&mut MadeContinuations, &mut impl Observer),
 ) -> Result<Arc<Continuation>, RunError> {
     let key = (version.func(), entry.point(), version.key());
     // Another version may have the same key, made anew after assumptions had failed.

@@ -91,8 +91,8 @@ fn judge_versions(
     Ok(())
 }
 
-/// Judges versions that make assumptions. Each is compared with the base of its function. A stress switch names points of versions that assume
-/// nothing, so it leaves these out.
+/// Judges versions that make assumptions. Each is compared with the base of its function. A stress
+/// switch names points of versions that assume nothing, so it leaves these out.
 fn judge_assumptions(
     case: &Case,
     clock: &Clock,
