@@ -3,7 +3,6 @@
 //! `cargo test --test suite versions::` runs the tests of one file or folder. A file that is not
 //! named here fails `every_test_file_has_a_suite`.
 
-mod assumptions;
 mod bad_inputs;
 mod certified;
 mod continuations;

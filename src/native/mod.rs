@@ -11,7 +11,7 @@ pub use speculating::{MAX_FAILURES, MAX_VERSIONS};
 pub use tiered::Tiered;
 
 use crate::driver::{GivenUp, Step};
-use crate::speculate::{Assumption, Speculative};
+use crate::speculate::{Assumption, SpeculateError, Speculative};
 use interp::{Host, Outcome};
 use ir::{Func, Function};
 use jit::{FailedPoint, RunError, Tier, Tiering, Vm};
@@ -61,6 +61,11 @@ pub trait Observer {
     /// A version of a function that assumes was made.
     fn speculated(&mut self, func: Func, made: &Speculative) {
         let _ = (func, made);
+    }
+
+    /// The list of assumptions of a function was refused, so its versions assume nothing.
+    fn refused(&mut self, func: Func, error: &SpeculateError) {
+        let _ = (func, error);
     }
 
     /// An assumption has failed.

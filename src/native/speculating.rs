@@ -115,10 +115,14 @@ impl Speculations {
         }
         let mut tree = VersionTree::new(base.clone());
         let plan = Plan { assume, pipeline, pins: self.pins };
-        // Assumptions come from a profile of another run, and may not fit this module.
-        let Ok(made) = speculate(&module, &mut tree, VersionTree::BASE, &plan) else {
-            self.assume.remove(&func);
-            return Ok(false);
+        // Lists come from embedders, and may not fit the function.
+        let made = match speculate(&module, &mut tree, VersionTree::BASE, &plan) {
+            Ok(made) => made,
+            Err(error) => {
+                observer.refused(func, &error);
+                self.assume.remove(&func);
+                return Ok(false);
+            }
         };
         observer.speculated(func, &made);
         if made.exits.is_empty() {

@@ -117,7 +117,8 @@ impl<O: Observer> Tiered<O> {
 
     /// Makes the first versions of these functions assume, as the list says for each. An assumption
     /// that fails [`super::MAX_FAILURES`] times is given up; the last of [`super::MAX_VERSIONS`]
-    /// versions assumes nothing. Assumptions that do not fit the function are left out.
+    /// versions assumes nothing. A list that does not fit its function is refused
+    /// as a whole ([`Observer::refused`]).
     pub fn speculating(self, assume: BTreeMap<Func, Vec<Assumption>>) -> Tiered<O> {
         Tiered { speculations: Speculations::listed(assume), ..self }
     }

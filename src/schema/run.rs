@@ -82,6 +82,8 @@ pub struct RunSpeculation {
     pub settled: u64,
     /// The assumptions that were left out, for lack of an exit.
     pub dropped: u64,
+    /// The functions whose list of assumptions was refused as a whole, each with the reason.
+    pub refused: Vec<String>,
     /// How often an assumption failed.
     pub failures: u64,
     /// The assumptions that failed, by function and in the order of their first failure.

@@ -6,7 +6,7 @@ use osier::ir::{Func, Point};
 use osier::jit::{Config, FailedPoint, TransitionKind, Vm};
 use osier::native::{self, Compiled, MAX_FAILURES, MAX_VERSIONS, Tiered};
 use osier::passes::Pipeline;
-use osier::speculate::{Assumption, Expected, Speculative};
+use osier::speculate::{Assumption, Expected, SpeculateError, Speculative};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -28,6 +28,7 @@ struct Seen {
     made: Vec<usize>,
     failed: Vec<u64>,
     abandoned: usize,
+    refused: Vec<SpeculateError>,
 }
 
 struct Watch(Arc<Mutex<Seen>>);
@@ -43,6 +44,10 @@ impl native::Observer for Watch {
         self.0.lock().expect("no panic").made.push(made.exits.len());
     }
 
+    fn refused(&mut self, _: Func, error: &SpeculateError) {
+        self.0.lock().expect("no panic").refused.push(*error);
+    }
+
     fn failed(&mut self, at: FailedPoint<'_>) {
         self.0.lock().expect("no panic").failed.push(at.count);
     }
@@ -52,14 +57,19 @@ impl native::Observer for Watch {
     }
 }
 
-/// Calls the function with these arguments under a policy that assumes `%k` to be 3 and `%m` to be
-/// 5, and checks the results.
+/// As [`run_assuming`], with `%k` assumed to be 3 and `%m` to be 5.
 fn run(calls: impl Iterator<Item = [u64; 3]>) -> (Arc<Mutex<Seen>>, Vm) {
+    run_assuming([3, 5], calls)
+}
+
+/// Calls the function with these arguments under a policy that assumes `%k` and `%m` to have these
+/// bits, and checks the results.
+fn run_assuming([k, m]: [u64; 2], calls: impl Iterator<Item = [u64; 3]>) -> (Arc<Mutex<Seen>>, Vm) {
     let module = module(SCALE);
     let func = module.func_named("scale").expect("it is there");
     let base = module.body(func).expect("it has a body");
     let at = Point::before(base.first_inst(base.entry()));
-    let assume = [(1, 3), (2, 5)].map(|(index, bits)| Assumption {
+    let assume = [(1, k), (2, m)].map(|(index, bits)| Assumption {
         at,
         value: base.arguments()[index],
         expected: Expected::Is(bits),
@@ -151,6 +161,16 @@ entry:
         }
         assert_eq!(seen.lock().expect("no panic").made, made);
     }
+}
+
+#[test]
+fn a_list_that_is_refused_is_told() {
+    let (seen, _) = run_assuming([3, 1 << 40], (0..10).map(|x| [x, 3, 5]));
+    let seen = seen.lock().expect("no panic");
+    let [SpeculateError::DoesNotFit { assumption: 1, .. }] = seen.refused[..] else {
+        panic!("{:?}", seen.refused)
+    };
+    assert!(seen.made.is_empty() && seen.failed.is_empty());
 }
 
 /// A loop that runs long after the assumption before it has failed.

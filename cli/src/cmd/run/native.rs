@@ -12,7 +12,7 @@ use osier::driver::{Observer as _, Step};
 use osier::listing;
 use osier::native::{self, Compiled, CompiledKind, Eager, Observer, Tiered};
 use osier::schema::{CompiledCode, MadeTransition, RunStats};
-use osier::speculate::{Assumption, Speculative};
+use osier::speculate::{Assumption, SpeculateError, Speculative};
 use passes::Pipeline;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -54,6 +54,11 @@ impl Observer for Log {
 
     fn speculated(&mut self, func: Func, made: &Speculative) {
         self.made().assumptions.speculated(func, made);
+    }
+
+    fn refused(&mut self, func: Func, error: &SpeculateError) {
+        let what = format!("{}: {error}", self.module.funcs[func].name);
+        self.made().assumptions.figures.refused.push(what);
     }
 
     fn failed(&mut self, at: FailedPoint<'_>) {

@@ -1,7 +1,7 @@
 //! Cases in which speculation is easily wrong, one in each test: runs on which an assumption holds,
 //! and runs on which it fails, end as the base does.
 
-use crate::speculation::{Made, end, first, inst, machine, parsed, run, value};
+use super::support::{Made, exits, first, inst, machine, parsed, value};
 use interp::{Machine, NoHost, NoObserver, Program, Run};
 use ir::{Function, Module, Opcode, Point};
 use osier::osr::VersionTree;
@@ -22,20 +22,6 @@ fn made(module: &Module, assume: &[Assumption], pipeline: &str) -> Made {
     let made = Made::new(module, base, assume, &pipeline).expect("it is legal");
     assert_eq!(made.last().exits.len(), assume.len(), "{:?}", made.last().dropped);
     made
-}
-
-/// Compares runs of the version with runs of the base. Returns the exits that each takes.
-fn exits(module: &Module, made: &Made, inputs: &[&[u64]]) -> Vec<u64> {
-    let program = Program::new(module);
-    let (func, _) = first(module);
-    let one = |args: &&[u64]| {
-        let mut plain = machine(&program);
-        let expected = plain.invoke(func, args, &mut NoHost, &mut NoObserver);
-        let (outcome, after, taken) = run(module, &program, (func, made), (func, args));
-        assert_eq!(end(&after, &outcome), end(&plain, &expected), "{args:x?}");
-        taken
-    };
-    inputs.iter().map(one).collect()
 }
 
 /// Case 1: right whenever the assumption holds.
