@@ -4,7 +4,7 @@ use super::globals::Globals;
 use super::memory::Memories;
 use super::region::Region;
 use super::tables::{SegmentKind, Tables};
-use ir::module::{MemoryDecl, Module};
+use ir::module::{ElementSegment, MemoryDecl, Module};
 use std::fmt;
 
 /// Why a module could not be instantiated.
@@ -162,7 +162,15 @@ pub(super) fn write_segments(
     memories: &mut Memories,
     tables: &mut Tables,
 ) -> Result<(), InstantiateError> {
-    for (segment, elements) in module.elements.iter().enumerate().skip(has.elements) {
+    // Those of fixed tables come first. They fit, and versions rely on them, so a faulty segment of
+    // an imported table must not keep them away
+    // (`a_faulty_segment_keeps_none_of_a_fixed_table_away`).
+    let new = || module.elements.iter().enumerate().skip(has.elements);
+    let is_fixed = |(_, elements): &(usize, &ElementSegment)| {
+        elements.active.is_some_and(|(t, _)| module.tables[t].fixed)
+    };
+    let rest = new().filter(|segment| !is_fixed(segment));
+    for (segment, elements) in new().filter(is_fixed).chain(rest) {
         let Some((table, offset)) = elements.active else { continue };
         let count = elements.entries.len() as u64;
         tables.write(table, offset, 0, count, &elements.entries).map_err(|_| {

@@ -341,6 +341,29 @@ fn a_module_that_changes_a_fixed_table_is_refused() {
     vm.extend(&own).expect("a further table may be fixed");
 }
 
+/// Versions call the functions of a fixed table without reading it. So its segments are written
+/// even if a segment before them does not fit its table.
+#[test]
+fn a_faulty_segment_keeps_none_of_a_fixed_table_away() {
+    let engine = engine(Config::default());
+    let first = super::support::module(
+        "func @one() -> i32 {\nentry:\n  %r = const.i32 1\n  return %r\n}\n",
+    );
+    let one = first.func_named("one").expect("the text has it");
+    let mut vm = vm(&engine, &first);
+    let tables = [Table::from_u32(0), Table::from_u32(1)];
+    let more = changed(&first, |module| {
+        let import = Some(ImportName { module: "m".to_owned(), field: "t".to_owned() });
+        module.tables.push(TableDecl { import, ..TableDecl::of_funcs("imported", 1) });
+        module.tables.push(TableDecl { fixed: true, ..TableDecl::of_funcs("own", 1) });
+        module.elements.push(ElementSegment::of_funcs(tables[0], 5, &[Some(one)]));
+        module.elements.push(ElementSegment::of_funcs(tables[1], 0, &[Some(one)]));
+    });
+    assert!(vm.extend(&more).is_err(), "the first segment does not fit");
+    let target = more.fixed_target(tables[1], 0);
+    assert_eq!(vm.machine().table(tables[1]), [osier::ir::reference::of_func(target)]);
+}
+
 #[test]
 fn a_module_beyond_the_limits_changes_nothing() {
     for bounds in [Bounds::Guarded, Bounds::Checked] {
