@@ -18,7 +18,7 @@ use check::compose;
 use interp::{Control, Limits, Machine, NoObserver, Observer, Scope, View};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
-use ir::{Func, Function, Inst, Module, Point, Type, Value, reference};
+use ir::{Func, Function, Inst, Module, Opcode, Point, Type, Value, reference};
 use osier::speculate::{
     Assumption, Exit, Expected, Pins, Plan, SpeculateError, Speculative, speculate,
 };
@@ -152,16 +152,18 @@ pub(super) fn versions(
         let (first, later) = assumptions.split_at(count);
         let mut made = Speculated::new(func, base);
         let plan = Plan { assume: first, pipeline: &pipeline, pins };
-        made.speculate(&case.module, &plan, figures)
-            .map_err(|e| vec![finding(case, format!("@{}: {e}", base.name()))])?;
+        let refused = |why: String| vec![finding(case, format!("@{}: {why}", base.name()))];
+        made.speculate(&case.module, &plan, figures).map_err(|e| refused(e.to_string()))?;
+        made.require_exits().map_err(refused)?;
         let later = possible(made.last(), later);
         if !later.is_empty() {
             let plan = Plan { assume: &later, ..plan };
             match made.speculate(&case.module, &plan, figures) {
                 // The exit of an earlier assumption comes first, so the plan is refused as a whole.
                 Err(SpeculateError::LosesExit { .. }) => figures.dropped += later.len() as u64,
-                made => made.map_err(|e| vec![finding(case, format!("@{}: {e}", base.name()))])?,
+                made => made.map_err(|e| refused(e.to_string()))?,
             }
+            made.require_exits().map_err(refused)?;
         }
         if made.all.iter().any(|one| !one.exits.is_empty()) {
             made.pair_up();
@@ -225,6 +227,22 @@ impl Speculated {
         figures.pinned += made.exits.iter().filter(|exit| !exit.pins.is_empty()).count() as u64;
         self.all.push(made);
         Ok(())
+    }
+
+    /// Checks that each assumption that a run of the last version can come to has an exit.
+    ///
+    /// # Errors
+    /// The assumption without one.
+    fn require_exits(&self) -> Result<(), String> {
+        let Some(last) = self.all.last() else { return Ok(()) };
+        let f = self.last();
+        let cfg = Cfg::new(f);
+        let made = cfg.rpo().iter().flat_map(|block| f.block_insts(*block));
+        let mut assumptions = made.filter(|inst| f.inst(*inst).opcode == Opcode::Assume);
+        match assumptions.find(|inst| last.exit(*inst).is_none()) {
+            Some(inst) => Err(format!("the assumption at {inst} has no exit")),
+            None => Ok(()),
+        }
     }
 
     /// Finds the pairs of versions to compare.

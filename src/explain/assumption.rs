@@ -6,7 +6,7 @@ use super::{INST, SHOWN, Shown, point, shown_entry};
 use crate::listing::NamedVersion;
 use crate::report::speculated_version;
 use crate::schema::{ExplainedAssumption, SpeculationExplanation};
-use crate::speculate::{Pins, Suggestion};
+use crate::speculate::{Pins, SpeculateError, Suggestion};
 use crate::table::{grouped, shortened};
 use ir::{Func, Module, Point};
 use osr::Level;
@@ -17,20 +17,30 @@ use std::fmt;
 /// The most places that an error names.
 const PLACES: usize = 5;
 
-/// The error for a place at which nothing is suggested.
+/// Why the assumptions at a place are not explained.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NoAssumption {
-    asked: String,
-    /// The first places with suggestions.
-    places: Vec<String>,
-    /// The number of further ones.
-    more: usize,
+pub enum AssumptionError {
+    /// The profile suggests none there.
+    NoneThere {
+        /// The place asked for.
+        asked: String,
+        /// The first places with suggestions.
+        places: Vec<String>,
+        /// The number of further ones.
+        more: usize,
+    },
+    /// The function cannot make the assumptions suggested.
+    Refused(SpeculateError),
 }
 
-impl fmt::Display for NoAssumption {
+impl fmt::Display for AssumptionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the profile suggests no assumption at {:?}", self.asked)?;
-        match (self.places.as_slice(), self.more) {
+        let (asked, places, more) = match self {
+            AssumptionError::NoneThere { asked, places, more } => (asked, places, *more),
+            AssumptionError::Refused(why) => return why.fmt(f),
+        };
+        write!(f, "the profile suggests no assumption at {asked:?}")?;
+        match (places.as_slice(), more) {
             ([], _) => write!(f, ", nor elsewhere in the function"),
             (places, 0) => write!(f, "; it does at {}", places.join(", ")),
             (places, more) => write!(f, "; it does at {} and {more} more", places.join(", ")),
@@ -38,7 +48,7 @@ impl fmt::Display for NoAssumption {
     }
 }
 
-impl std::error::Error for NoAssumption {}
+impl std::error::Error for AssumptionError {}
 
 /// The question about a place.
 #[derive(Clone, Copy, Debug)]
@@ -58,15 +68,16 @@ pub struct AssumptionQuestion<'a> {
 /// [`crate::speculate::speculate`].
 ///
 /// # Errors
-/// If there is no suggestion at the place. The message names places with suggestions.
+/// If there is no suggestion at the place; the message names places with suggestions. If the
+/// function cannot make the assumptions.
 ///
 /// # Panics
-/// If the module lacks the function, or the suggestions are of another one.
+/// If the module lacks the function.
 pub fn explain_assumption(
     module: &Module,
     func: Func,
     question: AssumptionQuestion<'_>,
-) -> Result<Vec<ExplainedAssumption>, NoAssumption> {
+) -> Result<Vec<ExplainedAssumption>, AssumptionError> {
     let base = module.body(func).expect("the module has the function");
     let named = NamedVersion::new(module, base);
     let found = point::find(&named, question.point);
@@ -79,14 +90,15 @@ pub fn explain_assumption(
         let places: BTreeSet<Point> =
             question.suggestions.iter().map(|s| s.assumption.at).collect();
         let shown: Vec<String> = places.iter().take(PLACES).map(|at| named.place(*at)).collect();
-        return Err(NoAssumption {
+        return Err(AssumptionError::NoneThere {
             asked: shortened(question.point, SHOWN),
             more: places.len() - shown.len(),
             places: shown,
         });
     }
     let choice = (question.pipeline, question.pins);
-    let (tree, made, reported) = speculated_version(module, base, question.suggestions, choice);
+    let (tree, made, reported) = speculated_version(module, base, question.suggestions, choice)
+        .map_err(AssumptionError::Refused)?;
     let optimized = NamedVersion::new(module, tree.function(made.optimized));
     let from = Shown { name: "opt", version: &optimized };
     let to = Shown { name: "base", version: &named };

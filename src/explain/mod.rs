@@ -12,7 +12,7 @@ mod point;
 mod text;
 mod words;
 
-pub use assumption::{AssumptionQuestion, NoAssumption, assumption_text, explain_assumption};
+pub use assumption::{AssumptionError, AssumptionQuestion, assumption_text, explain_assumption};
 pub use difference::unproved;
 pub use text::text;
 pub(crate) use text::unproved_text;

@@ -11,7 +11,8 @@ use crate::schema::{
     SpeculationReport, Spread,
 };
 use crate::speculate::{
-    Assumption, Dropped, Exit, Lost, Observed, Pins, Plan, Speculative, Suggestion, speculate,
+    Assumption, Dropped, Exit, Lost, Observed, Pins, Plan, SpeculateError, Speculative, Suggestion,
+    speculate,
 };
 use crate::table::{TextTable, grouped, shortened};
 use ir::{Func, Function, Module, Value};
@@ -25,44 +26,50 @@ use unicode_width::UnicodeWidthStr;
 /// The figures of one function: the version that makes these assumptions is made by a pipeline, and
 /// each assumption looked up in it. Cost: that of [`speculate()`], and of the pipeline once more.
 ///
+/// # Errors
+/// As [`speculate()`].
+///
 /// # Panics
-/// If the module lacks the function, or the suggestions are of another one.
+/// If the module lacks the function.
 pub fn speculated(
     module: &Module,
     func: Func,
     profile: &Profile,
     suggestions: &[Suggestion],
     (pipeline, pins): (&Pipeline, Pins),
-) -> SpeculatedFunction {
+) -> Result<SpeculatedFunction, SpeculateError> {
     let base = module.body(func).expect("the module has the function");
-    let (tree, made, assumptions) = speculated_version(module, base, suggestions, (pipeline, pins));
+    let (tree, made, assumptions) =
+        speculated_version(module, base, suggestions, (pipeline, pins))?;
     let plain = derive(module, base, pipeline, Vigilance::Off, &mut NoObserver);
-    SpeculatedFunction {
+    Ok(SpeculatedFunction {
         name: base.name().to_owned(),
         calls: profile.functions.get(&func).map_or(0, |profile| profile.calls),
         base: Size::of(base),
         opt: Size::of(&plain.function),
         speculative: Size::of(tree.function(made.optimized)),
         assumptions,
-    }
+    })
 }
 
 /// The version that makes the assumptions, and the fate of each suggestion, in their order.
+///
+/// # Errors
+/// As [`speculate()`].
 pub(crate) fn speculated_version(
     module: &Module,
     base: &Function,
     suggestions: &[Suggestion],
     (pipeline, pins): (&Pipeline, Pins),
-) -> (VersionTree, Speculative, Vec<ReportedAssumption>) {
+) -> Result<(VersionTree, Speculative, Vec<ReportedAssumption>), SpeculateError> {
     let assumptions: Vec<Assumption> = suggestions.iter().map(|s| s.assumption).collect();
     let plan = Plan { assume: &assumptions, pipeline, pins };
     let mut tree = VersionTree::new(base.clone());
-    let made = speculate(module, &mut tree, VersionTree::BASE, &plan)
-        .unwrap_or_else(|error| panic!("a suggestion fits its function: {error}"));
+    let made = speculate(module, &mut tree, VersionTree::BASE, &plan)?;
     let fates = Fates::new(base, &made);
     let named = NamedVersion::new(module, base);
     let reported = suggestions.iter().map(|s| fates.reported(&named, s)).collect();
-    (tree, made, reported)
+    Ok((tree, made, reported))
 }
 
 /// The fate of each assumption. Equal assumptions share one.

@@ -35,8 +35,18 @@ pub(super) struct SpeculationAttempt {
 /// An assumption of the optimized version.
 struct MadeExit {
     exit: Exit,
-    /// Its index among the assumptions tried; `None` for one of an earlier speculation.
+    /// Its index among the assumptions tried; `None` for one that the optimized version has of an
+    /// earlier speculation.
     index: Option<usize>,
+}
+
+/// An assumption to try.
+pub(super) struct TriedAssumption {
+    pub(super) pinned: PinnedAssumption,
+    /// Whether the version speculated on makes it already. It is made once more because it pins
+    /// values now, and is none of the plan
+    /// (`an_assumption_repeated_for_its_pins_is_none_of_the_plan`).
+    pub(super) is_repeated: bool,
 }
 
 /// An assumption without an exit.
@@ -56,7 +66,7 @@ impl SpeculationAttempt {
     pub(super) fn new(
         module: &Module,
         (tree, from): (&VersionTree, Version),
-        made: &[PinnedAssumption],
+        made: &[TriedAssumption],
         plan: &Plan<'_>,
     ) -> SpeculationAttempt {
         let mut tree = tree.clone();
@@ -96,14 +106,15 @@ impl SpeculationAttempt {
     /// An assumption of an earlier speculation, made once more, so that it pins values. A pass then
     /// removes the earlier one, whose operand has become the constant. The run that leaves comes to
     /// the version before the earlier one, and leaves that, too. `None` without values.
-    pub(super) fn repeated(&self, inst: Inst, values: &[Value]) -> Option<PinnedAssumption> {
+    pub(super) fn repeated(&self, inst: Inst, values: &[Value]) -> Option<TriedAssumption> {
         let data = self.tree.function(self.from).inst(inst);
         let (value, bits) = data.assumed()?;
         let Imm::Assumed(_, reason) = data.imm else { return None };
         let (expected, at) = (Expected::Is(bits), Point::before(inst));
         let assumption = Assumption { at, value, expected, reason };
         let pins: Vec<Value> = values.iter().copied().take(MAX_PINS).collect();
-        (!pins.is_empty()).then_some(PinnedAssumption { assumption, pins })
+        let pinned = PinnedAssumption { assumption, pins };
+        (!pinned.pins.is_empty()).then_some(TriedAssumption { pinned, is_repeated: true })
     }
 
     /// Adds the versions to the tree that the try began with.
@@ -127,10 +138,11 @@ impl SpeculationAttempt {
 }
 
 /// The version that makes the assumptions, the log to it, and their instructions, in order.
-fn assume(from: &Function, made: &[PinnedAssumption]) -> (Function, ActionLog, Vec<Inst>) {
+fn assume(from: &Function, made: &[TriedAssumption]) -> (Function, ActionLog, Vec<Inst>) {
     let unlimited = || Fuel::UNLIMITED.clone();
-    let (assuming, mut log) =
-        apply(from, &Speculate { assumptions: made }, &mut unlimited()).into_parts();
+    let assumptions: Vec<PinnedAssumption> = made.iter().map(|a| a.pinned.clone()).collect();
+    let pass = Speculate { assumptions: &assumptions };
+    let (assuming, mut log) = apply(from, &pass, &mut unlimited()).into_parts();
     let insts = added(&log);
     let refine = Refine { added: &insts };
     let (assuming, refined) = apply(&assuming, &refine, &mut unlimited()).into_parts();
@@ -161,7 +173,7 @@ fn added(log: &ActionLog) -> Vec<Inst> {
 fn sort(
     tree: &VersionTree,
     (from, optimized): (Version, Version),
-    made: &[PinnedAssumption],
+    made: &[TriedAssumption],
     insts: &[Inst],
 ) -> (Vec<MadeExit>, Vec<Assumption>) {
     let f = tree.function(optimized);
@@ -177,16 +189,19 @@ fn sort(
     });
     let mut exits: Vec<MadeExit> = inherited.collect();
     let mut settled = Vec::new();
-    for (index, (PinnedAssumption { assumption, pins }, inst)) in made.iter().zip(insts).enumerate()
+    for (index, (TriedAssumption { pinned, is_repeated }, inst)) in
+        made.iter().zip(insts).enumerate()
     {
+        let assumption = (!is_repeated).then_some(pinned.assumption);
         if makes(*inst) {
-            let assumption = Some(*assumption);
-            let exit = Exit { inst: *inst, assumption, to: from, pins: pins.clone() };
+            let exit = Exit { inst: *inst, assumption, to: from, pins: pinned.pins.clone() };
             exits.push(MadeExit { exit, index: Some(index) });
         } else {
-            settled.push(*assumption);
+            settled.extend(assumption);
         }
     }
+    // Those of the plan come last.
+    exits.sort_by_key(|made| made.exit.assumption.is_some());
     (exits, settled)
 }
 

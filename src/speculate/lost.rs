@@ -65,8 +65,8 @@ impl Lost {
     }
 
     /// Why no entry leads along a path of versions from the point before an instruction. `graph`
-    /// has the accepted entries alone. Cost: linear in the points without entries; for the first
-    /// question about an edge, also in its log.
+    /// has the accepted entries alone. Cost: logarithmic in the points without entries; for the
+    /// first question about an edge, linear in its log.
     pub(super) fn find(
         graph: &VersionGraph<'_>,
         path: &[Version],
@@ -86,9 +86,8 @@ impl Lost {
         let composed = path.first().zip(path.last()).and_then(|(a, b)| graph.edge(*a, *b));
         match composed.map(|edge| &edge.origin) {
             Some(EdgeOrigin::Composed { refused, .. }) => refused
-                .iter()
-                .find(|(at, _)| *at == Point::before(inst))
-                .map_or(Lost::Unproved, |(_, refusal)| Lost::Refused(*refusal)),
+                .binary_search_by_key(&Point::before(inst), |(at, _)| *at)
+                .map_or(Lost::Unproved, |found| Lost::Refused(refused[found].1)),
             _ => Lost::Unproved,
         }
     }
@@ -118,7 +117,11 @@ fn of_before(mut value: Value, before: &Function, assuming: &Function) -> Option
 /// Why an edge has no entry at a point.
 fn of_edge(graph: &VersionGraph<'_>, edge: &Edge, point: Point, logs: &mut EdgeLogs) -> Lost {
     let EdgeOrigin::Built { unmapped, .. } = &edge.origin else { return Lost::Unproved };
-    let Some(found) = unmapped.iter().find(|u| u.point == point) else { return Lost::Unproved };
+    // Both lists of points ascend. A search of the whole list for each lost exit would be quadratic.
+    let Ok(found) = unmapped.binary_search_by_key(&point, |u| u.point) else {
+        return Lost::Unproved;
+    };
+    let found = &unmapped[found];
     let tree = graph.tree();
     let log = || tree.log(edge.to, edge.from).or_else(|| tree.log(edge.from, edge.to));
     let log = logs.entry((edge.from, edge.to)).or_insert_with(log);

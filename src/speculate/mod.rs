@@ -26,7 +26,7 @@ mod error;
 mod lost;
 mod suggest;
 
-use attempt::{Lacking, SpeculationAttempt};
+use attempt::{Lacking, SpeculationAttempt, TriedAssumption};
 use check::{Checked, CheckedEntry};
 pub use error::SpeculateError;
 use ir::cfg::Cfg;
@@ -116,7 +116,9 @@ pub struct Speculative {
 pub struct Exit {
     /// The instruction, in the assuming version and behind.
     pub inst: Inst,
-    /// The assumption of the plan; `None` if an earlier speculation has made it.
+    /// The assumption of the plan; `None` if an earlier speculation has made it. An assumption made
+    /// earlier may have been made once more, to pin values: then `to` is the version speculated on,
+    /// which makes it, too, so that the run leaves that version in turn.
     pub assumption: Option<Assumption>,
     /// The nearest version without the assumption, where the run goes on.
     pub to: Version,
@@ -198,7 +200,7 @@ pub fn speculate(
 /// The assumptions to try, each with the values to pin for it, and those left out so far.
 struct SpeculationSearch {
     pins: Pins,
-    made: Vec<PinnedAssumption>,
+    made: Vec<TriedAssumption>,
     dropped: Vec<(Assumption, Dropped)>,
 }
 
@@ -218,6 +220,7 @@ impl SpeculationSearch {
             made: reached
                 .into_iter()
                 .map(|a| PinnedAssumption { assumption: a, pins: pins(&a) })
+                .map(|pinned| TriedAssumption { pinned, is_repeated: false })
                 .collect(),
             dropped: unreached.into_iter().map(|a| (a, Dropped::NeverReached)).collect(),
         }
@@ -241,7 +244,7 @@ impl SpeculationSearch {
         if let Some(lacks) = earlier.first().filter(|_| self.made.is_empty() && !may_pin) {
             return Err(SpeculateError::LosesExit { inst: lacks.inst });
         }
-        let repeated: Vec<PinnedAssumption> = earlier
+        let repeated: Vec<TriedAssumption> = earlier
             .iter()
             .filter(|_| may_pin)
             .filter_map(|lacks| attempt.repeated(lacks.inst, &lacks.to_keep))
@@ -259,14 +262,20 @@ impl SpeculationSearch {
                     lacks.to_keep.clone()
                 }
             };
-            if may_pin && lost.is_some_and(|lacks| pin(&mut kept.pins, &missing(lacks))) {
+            if may_pin && lost.is_some_and(|lacks| pin(&mut kept.pinned.pins, &missing(lacks))) {
                 self.made.push(kept);
-            } else if let Some(lacks) = lost {
-                self.dropped.push((kept.assumption, Dropped::NoExit(lacks.lost)));
-            } else if is_last {
-                self.dropped.push((kept.assumption, Dropped::NoTurnLeft));
-            } else {
-                self.made.push(kept);
+                continue;
+            }
+            let why = match lost {
+                Some(lacks) => Dropped::NoExit(lacks.lost),
+                None if is_last => Dropped::NoTurnLeft,
+                None => {
+                    self.made.push(kept);
+                    continue;
+                }
+            };
+            if !kept.is_repeated {
+                self.dropped.push((kept.pinned.assumption, why));
             }
         }
         self.made.extend(repeated);

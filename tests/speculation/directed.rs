@@ -267,3 +267,53 @@ two:
         }
     }
 }
+
+/// The second speculation takes the only use of `%a`, which the exit of the first one needs. The
+/// first assumption is made once more, with `%a` to keep.
+#[test]
+fn an_assumption_repeated_for_its_pins_is_none_of_the_plan() {
+    let module = parsed(
+        "export \"main\" @f
+func @f(%x: i32, %y: i32, %c: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  jump head(%zero, %one)
+head(%i: i32, %a: i32):
+  %more = ult.i32 %i, %x
+  br_if %more, body, done
+body:
+  %j = add.i32 %i, %one
+  %b = mul.i32 %a, %y
+  jump head(%j, %b)
+done:
+  %p = add.i32 %y, %x
+  br_if %c, some, none
+some:
+  %r = add.i32 %a, %p
+  return %r
+none:
+  return %p
+}",
+    );
+    let (_, base) = first(&module);
+    let pipeline = parse("O1").expect("it is a pipeline");
+    let fact = |before: Inst, name: &str, bits: u64| Assumption {
+        at: Point::before(before),
+        value: value(base, name),
+        expected: Expected::Is(bits),
+        reason: 0,
+    };
+    let branch = base.next_inst(inst(base, "p")).expect("a terminator follows");
+    let is_seven = fact(inst(base, "p"), "y", 7);
+    let mut made = Made::new(&module, base, &[is_seven], &pipeline).expect("it is legal");
+    assert_eq!(counts(&made), (1, 0, 0), "the plain exit needs no pin");
+    let is_zero = fact(branch, "c", 0);
+    made.again(&module, &Plan::new(&[is_zero], &pipeline)).expect("it is legal");
+    let assumptions: Vec<_> = made.last().exits.iter().map(|exit| exit.assumption).collect();
+    assert_eq!(assumptions, [None, Some(is_zero)]);
+    assert_eq!(made.last().exits[0].pins, [value(base, "a")]);
+    assert_eq!((&made.last().dropped, &made.last().settled), (&Vec::new(), &Vec::new()));
+    let inputs: [&[u64]; 4] = [&[3, 7, 0], &[3, 7, 1], &[3, 8, 0], &[3, 8, 1]];
+    assert_eq!(exits(&module, &made, &inputs), [0, 1, 2, 2]);
+}

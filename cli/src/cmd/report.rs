@@ -136,8 +136,10 @@ fn speculation(
     let figures = |base: &Function, _: &mut Stopwatch| {
         let (func, suggestions) = &suggested[base.name()];
         report::speculated(module, *func, profile, suggestions, (&args.pipeline, pins))
+            .map_err(|error| CommandFailure::input(format!("@{}: {error}", base.name())))
     };
     each_function(args.jobs.count(), &functions, figures, |worked| {
+        let figures: Result<Vec<_>, CommandFailure> = worked.results.into_iter().collect();
         let mut report = SpeculationReport {
             schema: SCHEMA,
             program: program(loaded),
@@ -145,7 +147,7 @@ fn speculation(
             pipeline: args.pipeline.names().into_iter().map(str::to_owned).collect(),
             pins: pins_name,
             visits: args.suggestions.options().visits,
-            functions: worked.results,
+            functions: figures?,
             observed: BTreeMap::new(),
             totals: AssumptionFigures::default(),
             interrupted: worked.interrupted,
