@@ -2,15 +2,13 @@
 
 use super::kernels::{Kernel, kernels};
 use super::measure::{Times, geometric_mean, highest, timed};
-use super::points::{Live, headers};
+use super::points::{Live, assuming, headers};
 use super::{Arguments, Report};
 use interp::{Limits, NoHost, Options, Outcome, TraceLevel};
-use ir::{Func, Memory, Module, Point, Value};
+use ir::{Func, Memory, Point};
 use jit::{Action, Engine, Quiet, Vm};
 use osier::driver::{Format, load};
-use osier::speculate::{Assumption, Expected, Plan, speculate};
-use osr::VersionTree;
-use passes::Pipeline;
+use osier::speculate::{Assumption, Expected};
 use resume::{Condition, Truth};
 use serde_json::json;
 use std::error::Error;
@@ -84,7 +82,10 @@ impl Compiled {
             Variant::Countdown => (header, Condition::Countdown(ITERATIONS + 1)),
             Variant::Guard => (behind, Condition::Guard { value: guard, when: Truth::NonZero }),
             Variant::Assume => {
-                let version = assuming(engine, &module, func, (behind, guard), &mut vm)?;
+                let expected = Expected::Is(0);
+                let never = Assumption { at: behind, value: guard, expected, reason: 0 };
+                let (version, actions) = assuming(engine, &module, func, &[never])?;
+                vm.install(&version, actions)?;
                 return Ok(Compiled { vm, func, version: Some(version) });
             }
         };
@@ -125,27 +126,6 @@ impl Compiled {
         }
         Ok(self.vm.transitions().iter().map(|made| made.count).sum())
     }
-}
-
-/// Installs a version that assumes a value to be 0, and does nothing else.
-fn assuming(
-    engine: &Engine,
-    module: &Arc<Module>,
-    func: Func,
-    (at, value): (Point, Value),
-    vm: &mut Vm,
-) -> Result<Arc<jit::Version>, Box<dyn Error>> {
-    let base = module.body(func).ok_or("it is defined")?;
-    let never = Assumption { at, value, expected: Expected::Is(0), reason: 0 };
-    let mut tree = VersionTree::new(base.clone());
-    let pipeline = Pipeline::of(Vec::new());
-    let plan = Plan::new(std::slice::from_ref(&never), &pipeline);
-    let made = speculate(module, &mut tree, VersionTree::BASE, &plan)?;
-    let back = Arc::new(made.backward[&VersionTree::BASE].clone());
-    let optimized = tree.function(made.optimized);
-    let version = engine.speculative(module, func, optimized, |_| Some(&**back))?;
-    vm.install(&version, vec![Action::Interpret(back); made.exits.len()])?;
-    Ok(version)
 }
 
 /// Fills the memory with numbers: words at 0, floats between 1 and 2 at 16384.

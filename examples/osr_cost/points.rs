@@ -5,9 +5,15 @@ use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::liveness::Liveness;
 use ir::loops::LoopForest;
-use ir::{Function, Point, Value};
+use ir::{Func, Function, Module, Point, Value};
+use jit::{Action, Engine};
+use osier::speculate::{Assumption, Plan, speculate};
+use osr::VersionTree;
+use passes::Pipeline;
 use resume::{Condition, PointSpec};
 use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::Arc;
 use transition::mapping::{Assign, Entry, Mapping, Operand};
 
 /// The first points of loop headers.
@@ -15,6 +21,27 @@ pub(crate) fn headers(function: &Function) -> Vec<Point> {
     let cfg = Cfg::new(function);
     let forest = LoopForest::new(function, &cfg);
     forest.loops().map(|l| Point::before(function.first_inst(forest.header(l)))).collect()
+}
+
+/// A version that makes assumptions, of which no pass makes use, and the actions of its exits: the
+/// run goes on in the interpreter.
+pub(crate) fn assuming(
+    engine: &Engine,
+    module: &Arc<Module>,
+    func: Func,
+    assume: &[Assumption],
+) -> Result<(Arc<jit::Version>, Vec<Action>), Box<dyn Error>> {
+    let base = module.body(func).ok_or("it is defined")?;
+    let mut tree = VersionTree::new(base.clone());
+    let nothing = Pipeline::of(Vec::new());
+    let made = speculate(module, &mut tree, VersionTree::BASE, &Plan::new(assume, &nothing))?;
+    if made.exits.len() < assume.len() {
+        return Err("each assumption has an exit where nothing is optimized".into());
+    }
+    let back = Arc::new(made.backward[&VersionTree::BASE].clone());
+    let optimized = tree.function(made.optimized);
+    let version = engine.speculative(module, func, optimized, |_| Some(&**back))?;
+    Ok((version, vec![Action::Interpret(back); made.exits.len()]))
 }
 
 /// Every reachable point. An unreachable point has no live values, so no run could continue there.

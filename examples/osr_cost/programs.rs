@@ -1,15 +1,16 @@
 //! The cost of points that never fire, at the loop headers of real programs.
 
 use super::measure::{Times, timed};
-use super::points::{Live, headers};
+use super::points::{Live, assuming, headers};
 use super::{Arguments, Report};
 use interp::{
     Control, Limits, Machine, Observer, Options, Outcome, Program, Scope, TraceLevel, View,
 };
 use ir::edit::{Editor, Fuel, Pass, apply};
-use ir::{Func, Function, Global, Imm, InstSpec, Module, Opcode, Type};
+use ir::{Func, Function, Global, Imm, InstSpec, Module, Opcode, Type, Value};
 use jit::{Action, Quiet, Vm};
 use osier::driver::{Format, load};
+use osier::speculate::{Assumption, Expected};
 use resume::{Condition, PointSpec, Truth};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,10 +74,18 @@ enum Variant {
     /// A guard at every loop header of the hottest functions: the first argument, a pointer, is not
     /// null.
     Guards,
+    /// An assumption of the same in the place of each guard, of which no pass makes use.
+    Assumptions,
 }
 
-const VARIANTS: [Variant; 5] =
-    [Variant::Plain, Variant::Again, Variant::Flags, Variant::Countdowns, Variant::Guards];
+const VARIANTS: [Variant; 6] = [
+    Variant::Plain,
+    Variant::Again,
+    Variant::Flags,
+    Variant::Countdowns,
+    Variant::Guards,
+    Variant::Assumptions,
+];
 
 /// The numbers of visits of loop headers, by function.
 struct Visits(BTreeMap<Func, u64>);
@@ -135,6 +144,27 @@ impl Pass for Pad {
     }
 }
 
+/// The first argument, if it may be a pointer: an integer that was never 0.
+fn pointer(function: &Function, dropped: &BTreeSet<String>) -> Option<Value> {
+    let first = function.arguments().first().copied()?;
+    let may_be = function.value_type(first).is_int() && !dropped.contains(function.name());
+    may_be.then_some(first)
+}
+
+/// The assumptions of a function in a variant.
+fn assumptions(
+    function: &Function,
+    variant: Variant,
+    hot: bool,
+    dropped: &BTreeSet<String>,
+) -> Vec<Assumption> {
+    let is_assuming = hot && variant == Variant::Assumptions;
+    let Some(value) = pointer(function, dropped).filter(|_| is_assuming) else { return Vec::new() };
+    let expected = Expected::IsNot(0);
+    let of = |at| Assumption { at, value, expected, reason: 0 };
+    headers(function).into_iter().map(of).collect()
+}
+
 /// The points of a function in a variant.
 fn points(
     function: &Function,
@@ -143,16 +173,13 @@ fn points(
     dropped: &BTreeSet<String>,
 ) -> Vec<PointSpec> {
     let condition = match variant {
-        Variant::Plain | Variant::Again => return Vec::new(),
+        Variant::Plain | Variant::Again | Variant::Assumptions => return Vec::new(),
         Variant::Flags => Condition::Flag,
         Variant::Countdowns if hot => Condition::Countdown(u64::MAX),
-        Variant::Guards if hot && !dropped.contains(function.name()) => {
-            match function.arguments().first().filter(|value| function.value_type(**value).is_int())
-            {
-                Some(value) => Condition::Guard { value: *value, when: Truth::Zero },
-                None => return Vec::new(),
-            }
-        }
+        Variant::Guards if hot => match pointer(function, dropped) {
+            Some(value) => Condition::Guard { value, when: Truth::Zero },
+            None => return Vec::new(),
+        },
         Variant::Countdowns | Variant::Guards => return Vec::new(),
     };
     let live = Live::new(function);
@@ -163,7 +190,8 @@ struct Run {
     seconds: f64,
     printed: Vec<u8>,
     points: usize,
-    bytes: usize,
+    /// Bytes of code, by function.
+    bytes: BTreeMap<Func, usize>,
     fired: u64,
 }
 
@@ -188,9 +216,19 @@ fn execute(module: &Arc<Module>, setup: Setup<'_>) -> Result<Run, jit::RunError>
     let mut vm =
         Vm::new(&engine, module, Limits::default(), options).expect("it was instantiated before");
     vm.set_tiering(Box::new(Quiet));
-    let (mut count, mut bytes) = (0, 0);
+    let (mut count, mut bytes) = (0, BTreeMap::new());
     for (func, function) in module.defined() {
-        let points = points(function, setup.variant, setup.hot.contains(&func), setup.dropped);
+        let hot = setup.hot.contains(&func);
+        let assumptions = assumptions(function, setup.variant, hot, setup.dropped);
+        if !assumptions.is_empty() {
+            let made = assuming(&engine, module, func, &assumptions);
+            let (version, actions) = made.expect("the values are available");
+            count += actions.len();
+            bytes.insert(func, version.code_size());
+            vm.install(&version, actions).map_err(jit::RunError::Link)?;
+            continue;
+        }
+        let points = points(function, setup.variant, hot, setup.dropped);
         let version =
             engine.version(module, func, function, &points).map_err(jit::RunError::Compile)?;
         let mut actions = Vec::new();
@@ -208,7 +246,7 @@ fn execute(module: &Arc<Module>, setup: Setup<'_>) -> Result<Run, jit::RunError>
             actions.resize(points.len(), Action::Ask);
         }
         count += points.len();
-        bytes += version.code_size();
+        bytes.insert(func, version.code_size());
         vm.install(&version, actions).map_err(jit::RunError::Link)?;
         if setup.armed {
             (0..points.len()).for_each(|number| vm.arm(&version, number));
@@ -231,7 +269,7 @@ fn execute(module: &Arc<Module>, setup: Setup<'_>) -> Result<Run, jit::RunError>
 pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     let rounds = arguments.rounds.unwrap_or(2);
     let mut table = format!(
-        "{:<12}{:>10}{:>14}{:>8}{:>20}{:>20}{:>20}{:>14}\n",
+        "{:<12}{:>10}{:>14}{:>8}{:>26}{:>26}{:>26}{:>26}{:>14}\n",
         "program",
         "plain, s",
         "visits*",
@@ -239,6 +277,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
         "flags: n, ratio",
         "countdowns",
         "guards",
+        "assumptions",
         "fired armed"
     );
     let mut rows = Vec::new();
@@ -253,10 +292,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
         );
         for index in 2..VARIANTS.len() {
             table += &format!(
-                "{:>8}{:>6.3}{:>6.3}",
+                "{:>8}{:>6.3}{:>6.3}{:>6.2}",
                 row.points[index],
                 row.ratio(index),
-                row.mean_ratio(index)
+                row.mean_ratio(index),
+                row.growth(index)
             );
         }
         table += &format!("{:>14}\n", row.fired);
@@ -265,13 +305,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
             .enumerate()
             .map(|(index, variant)| {
                 let row = json!({ "points": row.points[index], "seconds": row.times[index].best(), "ratio": row.ratio(index),
-                    "mean_ratio": row.mean_ratio(index), "bytes": row.bytes[index] });
+                    "mean_ratio": row.mean_ratio(index), "bytes": row.bytes[index].values().sum::<usize>(),
+                    "growth": row.growth(index) });
                 (format!("{variant:?}"), row)
             })
             .collect();
         rows.push(json!({ "program": name, "visits_of_small_run": row.visits, "fired_armed": row.fired, "variants": variants }));
     }
-    table += "* of loop headers, in a small run in the interpreter; ratios: of the fastest at the best place, of the means over places\n";
+    table += "* of loop headers, in a small run in the interpreter; ratios: of the fastest at the best place, of the means over places, of the code of the functions changed\n";
     if rows.is_empty() {
         return Err(no_program(arguments));
     }
@@ -281,7 +322,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
 struct Row {
     times: Vec<Times>,
     points: Vec<usize>,
-    bytes: Vec<usize>,
+    bytes: Vec<BTreeMap<Func, usize>>,
     visits: u64,
     fired: u64,
 }
@@ -289,6 +330,14 @@ struct Row {
 impl Row {
     fn ratio(&self, variant: usize) -> f64 {
         self.times[variant].best() / self.times[0].best()
+    }
+
+    /// The size of the functions whose code a variant changes, as a ratio.
+    fn growth(&self, variant: usize) -> f64 {
+        let (plain, other) = (&self.bytes[0], &self.bytes[variant]);
+        let changed = || plain.keys().filter(|func| plain[*func] != other[*func]);
+        let sum = |of: &BTreeMap<Func, usize>| changed().map(|func| of[func]).sum::<usize>();
+        if changed().next().is_none() { 1.0 } else { sum(other) as f64 / sum(plain) as f64 }
     }
 
     fn mean_ratio(&self, variant: usize) -> f64 {
@@ -356,7 +405,7 @@ fn measure(
     let mut row = Row {
         times: vec![Times::new(PLACES); VARIANTS.len()],
         points: vec![0; VARIANTS.len()],
-        bytes: vec![0; VARIANTS.len()],
+        bytes: vec![BTreeMap::new(); VARIANTS.len()],
         visits: visits.values().sum(),
         fired: armed.fired,
     };

@@ -1,7 +1,9 @@
-//! Profiles: the cost of counting, and the worth of keeping no state in assumptions.
+//! Profiles: the cost of counting, the worth of keeping no state in assumptions, and the rate of
+//! the checker on versions that assume.
 //!
 //!     cargo run --release --example profile -- cost tests/corpus/vm.wasm CORPUS/lua.m2r.wasm:20
 //!     cargo run --release --example profile -- pins CORPUS/lua.m2r.wasm:20
+//!     cargo run --release --example profile -- check CORPUS/lua.m2r.wasm:20
 //!
 //! `cost` runs programs in the interpreter, with counting and without, in one process. The two
 //! kinds of run alternate, each in a new machine, and the fastest of several rounds counts. A colon
@@ -13,7 +15,12 @@
 //! assumptions, with those whose exits keep values on demand, and with those that keep all live
 //! values as operands, as compilers do that carry frame states. It prints the executed instructions
 //! and the sizes of the functions that assume.
+//!
+//! `check` assumes the same. The checker judges the mappings between each two neighboring versions
+//! of the functions with assumptions, and those of the same functions optimized without. It prints
+//! entries, processor time, and entries a second of both.
 
+mod check;
 mod cost;
 mod pins;
 
@@ -36,6 +43,8 @@ struct Args {
 enum Command {
     /// Times runs with counting against runs without
     Cost(cost::Args),
+    /// Times the checker on versions that assume, and on those of the same functions that do not
+    Check(check::Args),
     /// Counts the instructions of programs whose assumptions keep what exits lack, and of programs
     /// whose assumptions keep all live values
     Pins(pins::Args),
@@ -44,6 +53,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Cost(args) => cost::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Pins(args) => pins::run(&args),
     };
     match done {

@@ -27,6 +27,10 @@ pub(super) struct Args {
     pipeline: Option<Pipeline>,
 }
 
+/// Every assumption at a place visited 1,000 times.
+pub(super) const EVERY: SuggestOptions =
+    SuggestOptions { visits: 1000, most: 4096, by_worth: false };
+
 /// The version that calls of a function run.
 enum Chosen {
     Plain(Box<Function>),
@@ -74,12 +78,8 @@ pub(super) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     )?;
     for text in &args.programs {
         let (module, arguments) = program(text)?;
-        let mut counted = machine(&module)?;
-        counted.count();
-        drive(&mut counted, &module, &BTreeMap::new(), (&arguments, &input))?;
-        let profile = Profile::collect(&module, &counted);
-        let options = SuggestOptions { visits: 1000, most: 4096, by_worth: false };
-        let suggester = Suggester::new(&module, &profile, options);
+        let profile = profile(&module, (&arguments, &input))?;
+        let suggester = Suggester::new(&module, &profile, EVERY);
         let (module, arguments, pipeline) = (&module, &arguments[..], &pipeline);
         let subject = Subject { module, suggester, pipeline, arguments, input: &input };
         let plain = subject.measure(None)?;
@@ -142,6 +142,17 @@ impl Subject<'_> {
         let made = speculate(self.module, &mut tree, VersionTree::BASE, &plan)?;
         Ok(Chosen::Assuming(tree, Box::new(made)))
     }
+}
+
+/// What a run of the program shows.
+pub(super) fn profile(
+    module: &Module,
+    (arguments, input): (&[String], &[u8]),
+) -> Result<Profile, Box<dyn Error>> {
+    let mut counted = machine(module)?;
+    counted.count();
+    drive(&mut counted, module, &BTreeMap::new(), (arguments, input))?;
+    Ok(Profile::collect(module, &counted))
 }
 
 fn machine(module: &Module) -> Result<Machine, Box<dyn Error>> {

@@ -70,7 +70,7 @@ pub(crate) fn text(rows: &[Row<'_>]) -> String {
     let mut out = format!("{:>4} {:<28}", "id", "bug");
     Layer::ALL
         .iter()
-        .for_each(|l| write!(out, " {:>7}", l.name()).expect("writing to a string cannot fail"));
+        .for_each(|l| write!(out, " {:>6}", l.name()).expect("writing to a string cannot fail"));
     writeln!(out, " {:>9}", "reached").expect("writing to a string cannot fail");
     let mut area = "";
     for row in rows {
@@ -82,7 +82,8 @@ pub(crate) fn text(rows: &[Row<'_>]) -> String {
             .expect("writing to a string cannot fail");
         for layer in Layer::ALL {
             let number = row.kills.get(&layer).map_or_else(|| "-".to_owned(), usize::to_string);
-            write!(out, " {number:>7}").expect("writing to a string cannot fail");
+            let width = layer.name().len().max(6);
+            write!(out, " {number:>width$}").expect("writing to a string cannot fail");
         }
         let reached = format!("{}/{}", row.reached, row.programs);
         writeln!(out, " {reached:>9}").expect("writing to a string cannot fail");
