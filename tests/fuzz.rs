@@ -82,6 +82,22 @@ fn speculation_is_judged_at_failing_assumptions_too() {
     assert!(transitions > holding + failing, "other entries fire, too");
 }
 
+/// The second speculation resolves the branches of a loop whose jump back the first one has added.
+/// No anchor of the base is left in the loop.
+#[test]
+fn a_loop_without_a_shared_anchor_is_left_to_chains() {
+    let options = CampaignOptions {
+        seed: 900_012_523,
+        size: 60,
+        inputs: 300,
+        only_speculation: true,
+        ..CampaignOptions::default()
+    };
+    let results = run(options, 1, 1, u64::MAX);
+    let figures = clean(&results);
+    assert!(figures.speculation.hops.hops > 0, "{figures:#?}");
+}
+
 #[test]
 fn a_campaign_judges_speculation_unless_told_not_to() {
     let options = |assumptions| CampaignOptions { inputs: 2, assumptions, ..Default::default() };

@@ -18,12 +18,14 @@ use check::compose;
 use interp::{Control, Limits, Machine, NoObserver, Observer, Scope, View};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
-use ir::{Func, Function, Inst, Module, Opcode, Point, Type, Value, reference};
+use ir::{Block, Func, Function, Inst, Module, Opcode, Point, Type, Value, reference};
 use osier::speculate::{
     Assumption, Exit, Expected, Pins, Plan, SpeculateError, Speculative, speculate,
 };
 use osr::{VersionPair, VersionTree};
 use passes::{Pipeline, parse};
+use petgraph::algo::is_cyclic_directed;
+use petgraph::graph::DiGraph;
 use std::collections::{BTreeMap, BTreeSet};
 use transition::mapping::Mapping;
 use verify::hops::{self, FunctionGraph, HopOptions, HopReport, Hopper};
@@ -263,8 +265,16 @@ impl Speculated {
 
     /// The base and the second version. An exit that leads to the first one is followed by the
     /// entry from there to the base. `None` if an exit lands where the first has no such entry:
-    /// the run then goes on in a third version.
+    /// the run then goes on in a third version. `None`, too, if a loop of the second version has no
+    /// anchor: the anchors that cut it in each of the two pairs may differ, so none may be shared
+    /// by all versions. A gap then has several visits of a point, and the state oracle does not
+    /// know which one an entry means (`a_loop_without_a_shared_anchor_is_left_to_chains`). The
+    /// chains take these entries, too.
     fn joined(&self, first: &Speculative, second: &Speculative) -> Option<Compared> {
+        let shared = anchors(&self.tree, VersionTree::BASE, second.optimized);
+        if has_loop_without(self.tree.function(second.optimized), &shared) {
+            return None;
+        }
         let chain = "each mapping leads on from the one before";
         let forward = compose(&first.forward, &second.forward).expect(chain).mapping;
         let to_base = &first.backward[&VersionTree::BASE];
@@ -278,7 +288,7 @@ impl Speculated {
         second.exits.iter().all(leads_to_base).then(|| Compared {
             before: VersionTree::BASE,
             after: second.optimized,
-            anchors: anchors(&self.tree, VersionTree::BASE, second.optimized),
+            anchors: shared,
             forward: (*forward).clone(),
             backward,
         })
@@ -350,6 +360,19 @@ fn anchors(tree: &VersionTree, first: osr::Version, last: osr::Version) -> BTree
         });
     }
     shared.unwrap_or_default()
+}
+
+/// Whether a run of a version may go around a loop without coming to an anchor.
+fn has_loop_without(f: &Function, anchors: &BTreeSet<Inst>) -> bool {
+    let cfg = Cfg::new(f);
+    let is_cut = |block: Block| f.block_insts(block).any(|inst| anchors.contains(&inst));
+    let uncut: BTreeSet<Block> = cfg.rpo().iter().copied().filter(|b| !is_cut(*b)).collect();
+    let edges = uncut.iter().flat_map(|block| {
+        let next = f.successors(*block).iter().map(|target| target.block);
+        let next = next.filter(|next| uncut.contains(next));
+        next.map(|next| (block.as_u32(), next.as_u32()))
+    });
+    is_cyclic_directed(&DiGraph::<(), ()>::from_edges(edges))
 }
 
 /// Compares the states at all transitions between two versions of each function.
