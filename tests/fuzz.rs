@@ -82,6 +82,22 @@ fn speculation_is_judged_at_failing_assumptions_too() {
     assert!(transitions > holding + failing, "other entries fire, too");
 }
 
+/// Among the transitions are then none into versions that assume.
+#[test]
+fn exits_can_be_compared_alone() {
+    let options = CampaignOptions {
+        only_speculation: true,
+        only_exits: true,
+        inputs: 3,
+        chains: 0,
+        ..CampaignOptions::default()
+    };
+    let results = run(options, 2, 30, u64::MAX);
+    let state = &clean(&results).speculation.state;
+    assert_eq!(state.forward.transitions, 0);
+    assert!(state.backward.failing > 50 && state.backward.holding > 100, "{state:#?}");
+}
+
 /// The second speculation resolves the branches of a loop whose jump back the first one has added.
 /// No anchor of the base is left in the loop.
 #[test]

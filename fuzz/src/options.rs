@@ -53,6 +53,9 @@ pub struct CampaignOptions {
     pub assumptions: u32,
     /// Whether the speculation oracle alone judges the programs.
     pub only_speculation: bool,
+    /// Whether the speculation oracle compares states at assumptions alone. Chains then have no way
+    /// into a version that assumes.
+    pub only_exits: bool,
 }
 
 impl Default for CampaignOptions {
@@ -71,6 +74,7 @@ impl Default for CampaignOptions {
             stress: Stress::default(),
             assumptions: 8,
             only_speculation: false,
+            only_exits: false,
         }
     }
 }
@@ -123,6 +127,7 @@ impl CampaignOptions {
             stress: self.stress,
             assumptions: self.assumptions,
             only_speculation: self.only_speculation,
+            only_exits: self.only_exits,
             seed,
         }
     }
@@ -226,6 +231,9 @@ impl fmt::Display for CampaignOptions {
         }
         if self.only_speculation {
             f.write_str(" --only-speculation")?;
+        }
+        if self.only_exits {
+            f.write_str(" --only-exits")?;
         }
         write!(f, "{}", self.stress)
     }

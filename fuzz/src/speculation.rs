@@ -169,6 +169,9 @@ pub(super) fn versions(
         }
         if made.all.iter().any(|one| !one.exits.is_empty()) {
             made.pair_up();
+            if case.only_exits {
+                made.keep_exits();
+            }
             all.push(made);
         }
     }
@@ -261,6 +264,20 @@ impl Speculated {
             _ => None,
         };
         self.pairs = [self.all.first().map(pair), self.all.get(1).map(pair), joined()];
+    }
+
+    /// Leaves the entries at assumptions alone.
+    fn keep_exits(&mut self) {
+        for pair in self.pairs.iter_mut().flatten() {
+            let [before, after] = [pair.before, pair.after].map(|v| self.tree.function(v));
+            pair.forward = Mapping::new(before, after);
+            let all = std::mem::replace(&mut pair.backward, Mapping::new(after, before));
+            for (point, entry) in all.entries() {
+                if after.inst(point.inst()).opcode == Opcode::Assume {
+                    pair.backward.insert(point, entry.clone());
+                }
+            }
+        }
     }
 
     /// The base and the second version. An exit that leads to the first one is followed by the

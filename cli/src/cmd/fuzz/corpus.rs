@@ -104,6 +104,7 @@ fn program(command: &str, stdin: &Arc<[u8]>) -> Result<CorpusProgram, CommandFai
         stress: Stress::default(),
         assumptions: 0,
         only_speculation: false,
+        only_exits: false,
         seed: 0,
     };
     Ok(CorpusProgram { command: command.to_owned(), case })

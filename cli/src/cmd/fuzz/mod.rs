@@ -84,6 +84,9 @@ pub(super) struct Args {
     /// Judge speculative versions alone
     #[arg(long)]
     only_speculation: bool,
+    /// Compare states at assumptions alone, without chains
+    #[arg(long, requires = "only_speculation", conflicts_with_all = ["chains", "engine"])]
+    only_exits: bool,
     #[command(flatten)]
     stress: StressArgs,
     /// WebAssembly programs: a file, a file and its arguments in quotes, or a folder of files
@@ -178,9 +181,10 @@ impl Args {
             versions: self.versions,
             going_on: self.going_on,
             certificates: !self.no_certificates,
-            chains: self.chains,
+            chains: if self.only_exits { 0 } else { self.chains },
             assumptions: self.assumptions,
             only_speculation: self.only_speculation,
+            only_exits: self.only_exits,
             stress: Stress {
                 every: osr_every,
                 at_static: osr_at_static,

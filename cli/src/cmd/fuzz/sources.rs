@@ -74,6 +74,7 @@ impl CaseSource for CorpusPrograms {
             stress: self.options.stress,
             assumptions: self.options.assumptions,
             only_speculation: self.options.only_speculation,
+            only_exits: self.options.only_exits,
             seed: self.options.seed,
             ..program.case.clone()
         };
