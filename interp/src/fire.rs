@@ -60,8 +60,9 @@ pub enum FireError {
     /// The entry reads a value that the transition into the paused version did not provide: the two
     /// mappings were not accepted together.
     NotProvided(Value),
-    /// The entry reads kept values, and the fast tier, which does not keep dead values, has
-    /// executed the activation. A run that may fire such entries needs an observer from its start.
+    /// The entry reads kept values, and the fast tier has executed the activation. This tier keeps
+    /// dead values for assumptions that fail, and for no other points. A run that may fire such
+    /// entries elsewhere needs an observer from its start.
     NotKept,
     /// The compensation code fails.
     Code(CompensationFault),
@@ -214,7 +215,7 @@ impl Machine {
             return Err(FireError::OtherPoint(point));
         }
         let entry = entry.entry();
-        if view.is_settled() && !entry.kept.is_empty() {
+        if view.is_settled() && !view.is_at_assumption() && !entry.kept.is_empty() {
             return Err(FireError::NotKept);
         }
         let (mut missing, mut undefined) = (None, None);

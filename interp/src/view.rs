@@ -3,6 +3,7 @@
 use super::activations::Activations;
 use super::globals::{Globals, execute};
 use super::memory::{Memories, OutOfBounds};
+use super::op::ExactOpCode;
 use super::trace::Trace;
 use super::version::{MachineVersion, VersionId};
 use crate::limits::poison;
@@ -128,6 +129,13 @@ impl<'a> View<'a> {
     /// Whether the fast loop has executed the innermost activation, which loses dead values.
     pub(crate) fn is_settled(&self) -> bool {
         self.activations.top().settled
+    }
+
+    /// Whether the next instruction is an assumption.
+    pub(crate) fn is_at_assumption(&self) -> bool {
+        let frame = self.activations.top();
+        let code = &self.versions[frame.version as usize].code;
+        code.ops.get(frame.pc as usize).is_some_and(|op| op.code == ExactOpCode::Assume)
     }
 
     /// Whether a transition began the innermost activation without assigning a value, and no

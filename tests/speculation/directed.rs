@@ -317,3 +317,44 @@ none:
     let inputs: [&[u64]; 4] = [&[3, 7, 0], &[3, 7, 1], &[3, 8, 0], &[3, 8, 1]];
     assert_eq!(exits(&module, &made, &inputs), [0, 1, 2, 2]);
 }
+
+/// The loop carries `%i` to `%j`, which the fast tier would compute in the slot of `%i`. The exit
+/// reads `%i` behind its last use. The sum that is a kept address would not be stored.
+#[test]
+fn runs_that_leave_keep_values_in_both_tiers() {
+    let module = parsed(
+        "memory @mem 1
+export \"main\" @f
+func @f(%n: i32, %rare: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  jump head(%zero, %zero)
+head(%i: i32, %sum: i32):
+  %at = add.i32 %i, %rare
+  %a = uload8.i32 @mem[%at + 64]
+  %j = add.i32 %i, %one
+  %c = eq.i32 %j, %rare
+  br_if %c, slow, next(%sum)
+slow:
+  %far = mul.i32 %i, %at
+  jump next(%far)
+next(%s: i32):
+  %t = add.i32 %s, %a
+  %more = ult.i32 %j, %n
+  br_if %more, head(%j, %t), done
+done:
+  return %t
+}",
+    );
+    let (_, base) = first(&module);
+    let never = at(base, "c", "c", 0);
+    for pipeline in ["O1", "canonical"] {
+        let pipeline = parse(pipeline).expect("it is a pipeline");
+        let made = Made::new(&module, base, &[never], &pipeline).expect("it is legal");
+        assert_eq!(counts(&made), (1, 0, 0));
+        let kept = made.last().exit(made.last().exits[0].inst).expect("it has an exit").1;
+        let inputs: [&[u64]; 4] = [&[9, 100], &[9, 7], &[9, 1], &[1, 1]];
+        assert_eq!(exits(&module, &made, &inputs), [0, 1, 1, 1], "{:?}", kept.entry());
+    }
+}

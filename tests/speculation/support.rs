@@ -16,8 +16,12 @@ const STEPS: u64 = 200_000;
 const OPTIONS: Options = Options { trace: TraceLevel::Digest, track_memory: true, poison: true };
 
 pub(crate) fn machine(program: &Program) -> Machine {
+    machine_with(program, OPTIONS)
+}
+
+fn machine_with(program: &Program, options: Options) -> Machine {
     let limits = Limits { fuel: STEPS, ..Limits::default() };
-    Machine::with_options(program, limits, OPTIONS).expect("it is instantiated")
+    Machine::with_options(program, limits, options).expect("it is instantiated")
 }
 
 /// The end of a run, without the place of a trap, which passes move.
@@ -71,15 +75,29 @@ pub(crate) fn counts(made: &Made) -> (usize, usize, usize) {
     (exits.len(), dropped.len(), settled.len())
 }
 
-/// Runs a function whose version makes assumptions. Returns the end of the run and the number of
-/// exits taken.
+/// Runs a function whose version makes assumptions, in both tiers of the interpreter. Returns the
+/// end of the exact run and the number of exits taken
+/// (`runs_that_leave_keep_values_in_both_tiers`).
 pub(crate) fn run(
     module: &Module,
     program: &Program,
+    versions: (Func, &Made),
+    call: (Func, &[u64]),
+) -> (Outcome, Machine, u64) {
+    let fast = Options { trace: TraceLevel::Off, track_memory: false, poison: false };
+    let (outcome, exact, exits) = run_in(machine(program), module, versions, call);
+    let fast = run_in(machine_with(program, fast), module, versions, call);
+    let state = |machine: &Machine| (machine.fuel(), machine.computed_memory_digest());
+    assert_eq!((&fast.0, state(&fast.1), fast.2), (&outcome, state(&exact), exits), "{call:x?}");
+    (outcome, exact, exits)
+}
+
+fn run_in(
+    mut machine: Machine,
+    module: &Module,
     (func, made): (Func, &Made),
     (entry, args): (Func, &[u64]),
 ) -> (Outcome, Machine, u64) {
-    let mut machine = machine(program);
     let base = machine.current(func).expect("it is not imported");
     let mut versions = vec![(VersionTree::BASE, base)];
     for made_one in &made.all {

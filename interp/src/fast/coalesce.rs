@@ -30,9 +30,17 @@ const LARGEST: usize = 16;
 /// The entry of `Coalescer::group_of` for a value without a group.
 const ALONE: u32 = u32::MAX;
 
+/// The values whose slots are not chosen freely.
+pub(super) struct SlotChoice<P, A> {
+    /// Whether a value keeps its own slot. Others may share it.
+    pub(super) pinned: P,
+    /// Whether a value shares no slot, since a run may read it after its last use.
+    pub(super) apart: A,
+}
+
 /// Lists the values that lose their own slot, in order of ids. Each comes with the root of its
-/// group, the value whose slot it uses from now on. Values that are `pinned` and the arguments of
-/// the function keep their own slots.
+/// group, the value whose slot it uses from now on. Pinned values and the arguments of the function
+/// keep their own slots.
 ///
 /// Cost: a look at each branch in a function without loops that pass arguments. Otherwise the cost
 /// of [`Cfg`] and [`LoopForest`], plus the uses and live blocks of the values passed within loops.
@@ -41,7 +49,7 @@ const ALONE: u32 = u32::MAX;
 pub(super) fn coalesce(
     function: &Function,
     exact: &Code,
-    pinned: impl Fn(Value) -> bool,
+    choice: SlotChoice<impl Fn(Value) -> bool, impl Fn(Value) -> bool>,
 ) -> Vec<(Value, Value)> {
     if !has_loop_with_arguments(function, exact) {
         return Vec::new();
@@ -49,12 +57,15 @@ pub(super) fn coalesce(
     let cfg = Cfg::new(function);
     let copies = copies(function, exact, &cfg);
     let group_of = vec![ALONE; function.value_bound()];
+    let SlotChoice { pinned, apart } = choice;
     let pinned = |value: Value| pinned(value) || function.arguments().contains(&value);
     let seen = vec![None; cfg.rpo().len()];
     let (groups, ranges) = (Vec::new(), BTreeMap::new());
     let mut coalescer = Coalescer { function, exact, cfg, pinned, group_of, groups, ranges, seen };
     for (param, arg) in copies {
-        coalescer.try_merge(param, arg);
+        if !apart(param) && !apart(arg) {
+            coalescer.try_merge(param, arg);
+        }
     }
     coalescer.finish()
 }
@@ -262,7 +273,8 @@ mod tests {
             module.body(module.lookup("f").expect("the text has it")).expect("it has a body");
         let exact = Code::new(&module, function);
         let name = |value: Value| function.value_name(value).expect("the text names every value");
-        let pairs = coalesce(function, &exact, |value| pinned.contains(&name(value)));
+        let choice = SlotChoice { pinned: |value| pinned.contains(&name(value)), apart: |_| false };
+        let pairs = coalesce(function, &exact, choice);
         pairs.iter().map(|(value, root)| format!("{} in {}", name(*value), name(*root))).collect()
     }
 

@@ -1,19 +1,21 @@
 //! Decodes a function and its exact code into fast code.
 
-use super::coalesce::coalesce;
+use super::coalesce::{SlotChoice, coalesce};
 use super::data::{Fast, WINDOW};
 use super::op::{FastOp, FastOpCode, branch_code, step_codes, value_code};
 
 use crate::code::Code;
 use crate::moves::sequentialize;
 use cranelift_entity::EntityRef;
+use ir::cfg::Cfg;
+use ir::dom::DomTree;
 use ir::entity::{Block, Inst, Point, Value};
 use ir::function::Function;
 use ir::inst::{Imm, InstData, Target};
 use ir::module::Module;
 use ir::opcode::{Opcode, Shape};
 use ir::types::Type;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Up to this many distinct constants, all of them get slots, even those outside of loops.
 const FEW: usize = 24;
@@ -27,6 +29,9 @@ struct Uses {
     count: u32,
     /// Whether some instruction that uses or defines the value is left to the exact loop.
     rare: bool,
+    /// Whether the value is available at an assumption. The exit may read it, even if the version
+    /// does not (`runs_that_leave_keep_values_in_both_tiers`).
+    kept: bool,
 }
 
 struct FastDecoder<'a> {
@@ -43,11 +48,10 @@ struct FastDecoder<'a> {
 }
 
 /// Decodes fast code, with operations at the pcs of the exact code. Returns `None` when the
-/// frame does not fit the window, or when the function has an assumption: a run that leaves at one
-/// may need values that fast code does not keep. Cost: linear in the function, plus the cost of
-/// [`coalesce`].
+/// frame does not fit the window. Cost: linear in the function, plus the cost of [`coalesce`]; the
+/// dominator tree for a function with assumptions.
 pub(crate) fn decode(module: &Module, function: &Function, exact: &Code) -> Option<Fast> {
-    if exact.frame_size() as usize + MANY > WINDOW || !exact.assumptions.is_empty() {
+    if exact.frame_size() as usize + MANY > WINDOW {
         return None;
     }
     let fast = Fast {
@@ -67,6 +71,9 @@ pub(crate) fn decode(module: &Module, function: &Function, exact: &Code) -> Opti
     let mut decoder =
         FastDecoder { module, function, exact, insts, uses, slots, fast, edges: Vec::new() };
     decoder.count_uses();
+    if !exact.assumptions.is_empty() {
+        decoder.keep_available();
+    }
     decoder.share_slots();
     decoder.pool_constants();
     decoder.translate();
@@ -98,7 +105,8 @@ fn is_known(module: &Module, function: &Function, data: &InstData) -> bool {
         | Shape::Switch
         | Shape::Return
         | Shape::OsrTest
-        | Shape::OsrExit => true,
+        | Shape::OsrExit
+        | Shape::Assume => true,
         _ => is_value_op(function, data),
     }
 }
@@ -142,10 +150,47 @@ impl FastDecoder<'_> {
         }
     }
 
+    /// Marks the values that are available at some assumption.
+    fn keep_available(&mut self) {
+        let f = self.function;
+        let dom = DomTree::new(f, &Cfg::new(f));
+        let is_assumption = |inst: &Inst| f.inst(*inst).opcode == Opcode::Assume;
+        // The last assumption of each block, and the blocks above: all values of those are
+        // available.
+        let mut last: BTreeMap<Block, Inst> = BTreeMap::new();
+        for inst in self.insts.iter().copied().filter(is_assumption) {
+            last.insert(f.inst_block(inst), inst);
+        }
+        let mut above: BTreeSet<Block> = BTreeSet::new();
+        for block in last.keys() {
+            let mut at = dom.idom(*block);
+            while let Some(block) = at.filter(|block| above.insert(*block)) {
+                at = dom.idom(block);
+            }
+        }
+        for block in f.blocks() {
+            let end = last.get(&block);
+            if end.is_none() && !above.contains(&block) {
+                continue;
+            }
+            let keeps = |inst: &Inst| above.contains(&block) || Some(inst) != end;
+            let results = f.block_insts(block).take_while(keeps);
+            let results = results.flat_map(|inst| f.inst(inst).results.iter());
+            for value in f.block_params(block).iter().chain(results) {
+                self.uses[value.index()].kept = true;
+            }
+        }
+    }
+
     /// Coalesces values into shared slots. Values that a rare instruction reads or writes are
     /// pinned: the exact loop executes that instruction and uses the slots of the exact code.
     fn share_slots(&mut self) {
-        let shared = coalesce(self.function, self.exact, |value| self.uses[value.index()].rare);
+        let uses = |value: Value| self.uses[value.index()];
+        let choice = SlotChoice {
+            pinned: |value: Value| uses(value).rare,
+            apart: |value: Value| uses(value).kept,
+        };
+        let shared = coalesce(self.function, self.exact, choice);
         for (value, root) in shared {
             let (own, slot) = (self.slot(value), self.slot(root));
             self.fast.shared.push((own, slot));
@@ -271,6 +316,11 @@ impl FastDecoder<'_> {
             (Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return | Shape::OsrExit, _) => {
                 self.terminator(data)
             }
+            (Shape::Assume, Imm::Assumed(bits, _)) => FastOp::new(
+                FastOpCode::Assume,
+                [result, arg(self, 0)],
+                [bits as u32, (bits >> 32) as u32],
+            ),
             (Shape::OsrTest, _) => FastOp::new(FastOpCode::Const, [result, 0], [0, 0]),
             _ => match (data.opcode, data.imm) {
                 (Opcode::Const, Imm::Bits(bits)) => {
@@ -417,7 +467,8 @@ impl FastDecoder<'_> {
         // `next` reads the slot of `result` at once, so that slot still holds `result` even if it
         // is shared.
         let is_sum = (data.opcode, data.ty) == (Opcode::Add, Type::I32);
-        if self.uses[result.index()].count == 1 {
+        let uses = self.uses[result.index()];
+        if uses.count == 1 && !uses.kept {
             let fused = if is_sum {
                 summed(both, to, operands[0], operands[1])
             } else if next.code == FastOpCode::BrIf && next.a == to {

@@ -480,6 +480,14 @@ fn run_loop<const COUNTED: bool>(machine: &mut Machine, host: &mut dyn Host) -> 
                         let exact = &versions[activations.top().version as usize].code;
                         stop!(LoopStop::Left(OsrPoint::from_u32(exact.ops[last!()].a), values))
                     }
+                    FastOpCode::Assume => {
+                        let bits = u64::from(op.x) | u64::from(op.y) << 32;
+                        // The exact loop looks again, and ends the run.
+                        if get!(op.b) != bits {
+                            leave!(FastStop::Exact)
+                        }
+                        set!(op.a, bits)
+                    }
                     FastOpCode::Rare => leave!(FastStop::Rare),
                 }
             };

@@ -145,6 +145,9 @@ macro_rules! define_both {
             /// Ends the run at an OSR point with the values of the `y` slots at pool `x`. The exact
             /// code names the point.
             Leave,
+            /// The bits `x | y << 32` to slot `a` if slot `b` holds them. Else the exact loop
+            /// executes the instruction, and the run leaves.
+            Assume,
             /// The exact loop executes this instruction.
             Rare,
         }
