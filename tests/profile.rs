@@ -5,12 +5,17 @@ use interp::{
     Options, Outcome, Program, Scope, TraceLevel, View,
 };
 use ir::text::parse_module;
-use ir::{Func, Inst, Module, Opcode, Shape};
-use osier::driver::{Format, load};
+use ir::{Func, Inst, Module, Opcode, Point, Shape};
+use jit::{Action, Condition, Config, Engine, Interruption, LinkError, PointSpec, Vm};
+use osier::driver::{self, Format, Vigilance, certify, derive, load};
+use osier::native::{self, Eager};
+use osier::osr::Level;
 use osier::profile::{FORMAT, FunctionProfile, Profile};
 use osier::speculate::{Expected, Observed, SuggestOptions, Suggestion, suggest};
+use passes::Pipeline;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 use verify::generate::{Weights, generate};
 use verify::prng::Prng;
 use wasm::wasi::Wasi;
@@ -184,15 +189,132 @@ fn kernel(name: &str) -> Module {
         .expect("it is imported")
 }
 
+/// Native code counts what the interpreter does, in all its calls and loops.
+#[test]
+fn native_code_counts_as_the_interpreter_does() {
+    let engine = Engine::new(Config { interruption: Interruption::Fuel, ..Config::default() })
+        .expect("the tests run where native code does");
+    let (mut runs, mut sides, mut values, mut targets) = (0, 0, 0, 0);
+    let kernels = ["vm", "calls", "sort", "scan", "words.o2", "mixed"].map(|name| {
+        let module = kernel(name);
+        let entry = module.lookup("_start").expect("it is exported");
+        (name.to_owned(), module, entry, vec![Vec::new()])
+    });
+    let generated = programs().map(|(seed, module, entry, arguments)| {
+        (format!("program {seed}"), module, entry, arguments)
+    });
+    for (name, module, entry, arguments) in generated.chain(kernels) {
+        let module = Arc::new(module);
+        let program = Program::new(&module);
+        for args in arguments {
+            let [_, expected] = both(&module, &program, entry, &args, u64::MAX >> 1);
+            let counted = natively(&engine, &module, entry, &args);
+            assert_eq!(counted, expected, "{name} with {args:x?}");
+            runs += 1;
+            for profile in expected.functions.values() {
+                sides += profile.branches.len();
+                values += profile.values.len();
+                targets += profile.targets.len();
+            }
+        }
+    }
+    assert!(
+        runs > 300 && sides > 2_000 && values > 500 && targets > 60,
+        "{runs} {sides} {values} {targets}"
+    );
+}
+
+fn natively(engine: &Engine, module: &Arc<Module>, func: Func, args: &[u64]) -> Profile {
+    let limits = Limits { fuel: u64::MAX >> 1, ..Limits::default() };
+    let options = Options { trace: TraceLevel::Off, ..Options::default() };
+    let mut vm = Vm::new(engine, module, limits, options).expect("it is instantiated");
+    vm.set_tiering(Box::new(Eager::new(native::NoObserver).counting()));
+    let arguments = vec!["program".to_owned(), "3".to_owned()];
+    let mut wasi = Wasi::new(arguments, &[][..], std::io::sink(), std::io::sink());
+    native::invoke(&mut vm, func, args, &mut wasi).expect("native code can run it");
+    Profile::collect_native(module, &vm)
+}
+
+/// A continuation into a version that counts counts there, and is no call.
+#[test]
+fn continuations_count_in_their_version() {
+    let module = Arc::new(parsed(LOOP));
+    let func = module.lookup("f").expect("the text has it");
+    let body = module.body(func).expect("it has a body");
+    let engine = Engine::new(Config::default()).expect("the tests run where native code does");
+    let target = engine.counting(&module, func, body).expect("it is compiled");
+    let branch = body.all_insts().find(|inst| body.inst(*inst).opcode == Opcode::BrIf);
+    let branch = branch.expect("a branch");
+    let nothing = Pipeline::of(Vec::new());
+    let derived = derive(&module, body, &nothing, Vigilance::On, &mut driver::NoObserver);
+    let made = certify(&module, body, &derived, &[Level::Avail], &mut driver::NoObserver);
+    let at = Point::before(branch);
+    let entry = made.levels[0].forward.mapping.checked_entry(at).expect("it is the same point");
+    let continuation = engine.continuation(body, entry, &target).expect("it is compiled");
+    let values = continuation.requires().to_vec();
+    let point = PointSpec { at, condition: Condition::Countdown(10), values };
+    let source = engine.version(&module, func, body, &[point]).expect("it is compiled");
+    let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default())
+        .expect("it is instantiated");
+    vm.adopt(&target, Vec::new()).expect("it fits");
+    vm.install(&source, vec![Action::Continue(continuation)]).expect("it fits");
+    vm.invoke(func, &[25], &mut NoHost).expect("it runs");
+    let counters = target.counters().expect("it counts");
+    assert_eq!((counters.calls(), counters.arguments()), (0, Vec::new()));
+    assert_eq!(counters.sides(branch).map(|sides| sides.iter().sum()), Some(16));
+    assert!(source.counters().is_none());
+}
+
+/// Two machines would add to the same words.
+#[test]
+fn one_machine_runs_a_version_that_counts() {
+    let module = Arc::new(parsed(LOOP));
+    let func = module.lookup("f").expect("the text has it");
+    let body = module.body(func).expect("it has a body");
+    let engine = Engine::new(Config::default()).expect("the tests run where native code does");
+    let version = engine.counting(&module, func, body).expect("it is compiled");
+    let adopt = || {
+        let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default())
+            .expect("it is instantiated");
+        vm.adopt(&version, Vec::new())
+    };
+    assert_eq!(adopt(), Ok(()));
+    assert_eq!(adopt(), Err(LinkError::Claimed));
+}
+
+#[test]
+fn profiles_of_several_runs_add_up() {
+    let module = parsed(LOOP);
+    let program = Program::new(&module);
+    let func = module.lookup("f").expect("the text has it");
+    let run = |rounds: &[u64]| {
+        let mut machine = machine(&program, FUEL, TraceLevel::Off);
+        for rounds in rounds {
+            machine.invoke(func, &[*rounds], &mut NoHost, &mut NoObserver);
+        }
+        Profile::collect(&module, &machine)
+    };
+    let mut sum = run(&[5]);
+    sum.add(&run(&[7, 5]));
+    assert_eq!(sum, run(&[5, 7, 5]));
+    let mut none = Profile::default();
+    none.add(&sum);
+    none.add(&Profile::default());
+    assert_eq!(none, sum);
+    let mut huge = sum.clone();
+    huge.functions.values_mut().for_each(|profile| profile.calls = u64::MAX);
+    huge.add(&sum);
+    assert_eq!(huge.functions[&func].calls, u64::MAX);
+}
+
 /// The fast loop hands a run over to the exact loop at a call of a function without fast code.
 #[test]
 fn calls_of_functions_without_fast_code_count_once() {
-    let text = LOOP.replace(
-        "  return %x\n}\nfunc @two",
-        "  %y = assume.i32 %one, 1, 0\n  return %x\n}\nfunc @two",
-    );
-    let text = text.replacen("entry:\n", "entry:\n  %one = const.i32 1\n", 1);
-    assert_eq!(text.matches("assume").count(), 1);
+    // More values than the window of a frame.
+    let many: String = (0..65_200).map(|n| format!("  %c{n} = const.i32 {n}\n")).collect();
+    let branch = "  %always = const.i32 1\n  br_if %always, out, many\nmany:\n";
+    let code = format!("entry:\n{branch}{many}  jump out\nout:\n");
+    let text = LOOP.replacen("entry:\n", &code, 1);
     let module = parsed(&text);
     let func = module.lookup("f").expect("the text has it");
     let [exact, fast] = both(&module, &Program::new(&module), func, &[150], FUEL);

@@ -4,6 +4,7 @@
 //! separately. Code is reference-counted. The handles of the embedder, the [`crate::Vm`] that has
 //! installed it, and a run that may have a frame in it each hold a count.
 
+use crate::counters::NativeCounts;
 use crate::error::CompileError;
 use crate::exits::StackMaps;
 use crate::lower::{Lowered, inst_of};
@@ -64,9 +65,10 @@ pub struct MachineCode {
     exits: StackMaps,
     /// The bytes of this code, counted against the engine's limit.
     _share: BudgetShare,
-    /// Data whose addresses are part of the code; `_cells` likewise.
+    /// Data whose addresses are part of the code; `_cells` and `_counters` likewise.
     _kept: Lowered,
     _cells: Arc<[Cell]>,
+    _counters: Option<Arc<NativeCounts>>,
     pub(crate) func: Func,
     pub(crate) name: String,
     /// Maps each compiled instruction to the instruction of the version it is a copy of. `None` is
@@ -128,6 +130,7 @@ pub(crate) struct About {
     pub(crate) origins: Option<Box<[Option<Inst>]>>,
     pub(crate) lowered: Lowered,
     pub(crate) cells: Arc<[Cell]>,
+    pub(crate) counters: Option<Arc<NativeCounts>>,
 }
 
 impl MachineCode {
@@ -196,6 +199,7 @@ impl MachineCode {
             _share: share,
             _kept: about.lowered,
             _cells: about.cells,
+            _counters: about.counters,
             func: about.func,
             name: about.name,
             origins: about.origins,

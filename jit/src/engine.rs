@@ -3,7 +3,9 @@
 use crate::abi;
 use crate::code::{About, CodeBudget, MachineCode};
 use crate::config::{Config, Effort};
+use crate::counters::NativeCounts;
 use crate::error::CompileError;
+use crate::lower::counting::Counting;
 use crate::lower::{CodeKind, Lowered, Unit, lower};
 use crate::points::Cell;
 use crate::stubs::Stub;
@@ -50,6 +52,8 @@ pub(crate) struct Request<'a> {
     pub(crate) function: &'a Function,
     pub(crate) kind: CodeKind,
     pub(crate) cells: Arc<[Cell]>,
+    /// The counters of the version, if it counts.
+    pub(crate) counters: Option<Arc<NativeCounts>>,
     /// Maps each instruction of `function` to the instruction of the version it is a copy of.
     /// `None` is the identity.
     pub(crate) origins: Option<Box<[Option<Inst>]>>,
@@ -94,7 +98,7 @@ impl Engine {
     pub(crate) fn compile(&self, request: Request<'_>) -> Result<MachineCode, CompileError> {
         let name = request.function.name().to_owned();
         let mut compilation = Compilation::new();
-        let Request { module, func, function, kind, cells, origins } = request;
+        let Request { module, func, function, kind, cells, counters, origins } = request;
         // The three limits come before `check` and the lowering: Cranelift panics on functions
         // beyond them.
         let needed = most_values(function);
@@ -114,7 +118,10 @@ impl Engine {
             });
         }
         check(module, func, function, kind)?;
-        let unit = Unit { module, function, kind, config: &self.inner.config, cells: &cells };
+        let counting =
+            counters.as_deref().map(|counters| Counting { counters, origins: origins.as_deref() });
+        let config = &self.inner.config;
+        let unit = Unit { module, function, kind, config, cells: &cells, counting };
         let target = self.inner.isa.frontend_config();
         let lowered =
             lower(unit, &mut compilation.func, &mut FunctionBuilderContext::new(), target);
@@ -129,7 +136,7 @@ impl Engine {
             &self.inner.isa,
             &self.inner.budget,
             &mut compilation,
-            About { func, name, origins, lowered, cells },
+            About { func, name, origins, lowered, cells, counters },
         )
     }
 
@@ -146,6 +153,7 @@ impl Engine {
             kind: CodeKind::Called,
             config: &self.inner.config,
             cells: &[],
+            counting: None,
         };
         lower(
             unit,
@@ -191,6 +199,7 @@ impl Engine {
             origins: None,
             lowered: Lowered::default(),
             cells: Arc::from([]),
+            counters: None,
         };
         let code = Arc::new(MachineCode::compile(
             &self.inner.isa,

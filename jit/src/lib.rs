@@ -35,6 +35,7 @@ mod abi;
 mod code;
 mod config;
 mod context;
+mod counters;
 mod engine;
 mod error;
 mod exits;
@@ -50,6 +51,7 @@ mod vm;
 
 pub use code::{MachineCode, live_code};
 pub use config::{Bounds, Config, Effort, Exits, Interruption};
+pub use counters::NativeCounts;
 pub use engine::Engine;
 pub use error::{CompileError, ContinueError};
 pub use resume::{Condition, PointSpec};

@@ -59,6 +59,7 @@ impl Engine {
             function: body,
             kind: CodeKind::Resumed,
             cells: Arc::clone(&cells),
+            counters: None,
             origins: Some(origins),
         };
         let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
@@ -100,6 +101,7 @@ impl Engine {
             code,
             points,
             cells,
+            counters: None,
             instrumented: None,
             stubs,
             claimed: AtomicBool::new(false),

@@ -2,6 +2,7 @@
 //! them.
 
 use crate::code::MachineCode;
+use crate::counters::NativeCounts;
 use crate::engine::{Engine, Request};
 use crate::error::{CompileError, ContinueError};
 use crate::lower::CodeKind;
@@ -29,11 +30,14 @@ pub struct Version {
     pub(crate) code: Arc<MachineCode>,
     pub(crate) points: Vec<PointSpec>,
     pub(crate) cells: Arc<[Cell]>,
+    /// The counters of a version that counts.
+    pub(crate) counters: Option<Arc<NativeCounts>>,
     /// The function with its OSR points inserted; `None` without points.
     pub(crate) instrumented: Option<Instrumented>,
     /// The stubs of the points; `None` without points.
     pub(crate) stubs: Option<PointStubs>,
-    /// Set once a machine has adopted the version. Only versions with points are claimed.
+    /// Set once a machine has adopted the version. Only versions with points or counters are
+    /// claimed.
     pub(crate) claimed: AtomicBool,
     /// Whether `code` is the code of the whole function. [`Engine::probe`] makes versions that
     /// stand for a landing point alone, and calls must not reach these.
@@ -79,6 +83,12 @@ impl Version {
     /// ([`crate::Exits::Described`]).
     pub fn described_size(&self) -> usize {
         self.code.described()
+    }
+
+    /// The counters, if the version counts ([`Engine::counting`]). They hold what has happened so
+    /// far in the version and in continuations into it.
+    pub fn counters(&self) -> Option<&NativeCounts> {
+        self.counters.as_deref()
     }
 
     /// Arms or disarms a point that waits for its flag. An armed point fires at each visit, in this
@@ -195,6 +205,32 @@ impl Engine {
         function: &Function,
         points: &[PointSpec],
     ) -> Result<Arc<Version>, CompileError> {
+        self.make_version(module, (func, function), points, None)
+    }
+
+    /// Compiles a version without OSR points that counts its calls and arguments, the sides of its
+    /// branches, the targets of its indirect calls, and the results of loads and of reads of
+    /// globals. One machine may run it. Cost: as [`Engine::version`].
+    ///
+    /// # Errors
+    /// As [`Engine::version`].
+    pub fn counting(
+        &self,
+        module: &Arc<Module>,
+        func: Func,
+        function: &Function,
+    ) -> Result<Arc<Version>, CompileError> {
+        let counters = Arc::new(NativeCounts::new(function));
+        self.make_version(module, (func, function), &[], Some(counters))
+    }
+
+    fn make_version(
+        &self,
+        module: &Arc<Module>,
+        (func, function): (Func, &Function),
+        points: &[PointSpec],
+        counters: Option<Arc<NativeCounts>>,
+    ) -> Result<Arc<Version>, CompileError> {
         if !points.is_empty() && has_points(function) {
             return Err(CompileError::Point {
                 function: function.name().to_owned(),
@@ -224,6 +260,7 @@ impl Engine {
             function: instrumented.as_ref().map_or(function, |made| &made.function),
             kind: CodeKind::Called,
             cells: Arc::clone(&cells),
+            counters: counters.clone(),
             origins,
         })?;
         if let Some(stubs) = &stubs {
@@ -240,6 +277,7 @@ impl Engine {
             code: Arc::new(code),
             points: points.to_vec(),
             cells,
+            counters,
             instrumented,
             stubs,
             claimed: AtomicBool::new(false),
@@ -312,6 +350,7 @@ impl Engine {
                 function: &function,
                 kind: CodeKind::Resumed,
                 cells: Arc::clone(&target.cells),
+                counters: target.counters.clone(),
                 origins: Some(origins),
             })
             .map_err(ContinueError::Compile)?;

@@ -98,12 +98,19 @@ impl Observer for NoObserver {
 #[derive(Clone, Debug, Default)]
 pub struct Eager<O> {
     observer: O,
+    counts: bool,
 }
 
 impl<O: Observer> Eager<O> {
     /// Creates the policy with an observer.
     pub fn new(observer: O) -> Eager<O> {
-        Eager { observer }
+        Eager { observer, counts: false }
+    }
+
+    /// Compiles code that counts, for a profile
+    /// ([`Profile::collect_native`](crate::profile::Profile::collect_native)).
+    pub fn counting(self) -> Eager<O> {
+        Eager { counts: true, ..self }
     }
 }
 
@@ -116,6 +123,15 @@ enum Calls {
     Pass,
 }
 
+/// Whether code counts, for a profile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum CountingMode {
+    /// It does not.
+    Off,
+    /// It does.
+    On,
+}
+
 /// Compiles a version without OSR points.
 ///
 /// # Errors
@@ -123,12 +139,15 @@ enum Calls {
 fn install(
     tier: &mut Tier<'_>,
     func: Func,
-    (function, calls): (&Function, Calls),
+    (function, calls, code): (&Function, Calls, CountingMode),
     observer: &mut impl Observer,
 ) -> Result<Arc<jit::Version>, RunError> {
     observer.begin();
-    let version =
-        tier.engine().version(tier.module(), func, function, &[]).map_err(RunError::Compile)?;
+    let version = match code {
+        CountingMode::Off => tier.engine().version(tier.module(), func, function, &[]),
+        CountingMode::On => tier.engine().counting(tier.module(), func, function),
+    };
+    let version = version.map_err(RunError::Compile)?;
     let (instructions, bytes) = (function.inst_count(), version.code_size());
     observer.compiled(Compiled {
         func,
@@ -149,7 +168,8 @@ impl<O: Observer> Tiering for Eager<O> {
     fn called(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
         let module = Arc::clone(tier.module());
         let Some(body) = module.body(func) else { return Ok(()) };
-        install(tier, func, (body, Calls::Run), &mut self.observer).map(|_| ())
+        let code = if self.counts { CountingMode::On } else { CountingMode::Off };
+        install(tier, func, (body, Calls::Run, code), &mut self.observer).map(|_| ())
     }
 }
 

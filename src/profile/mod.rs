@@ -1,9 +1,10 @@
 //! Profiles: the decisions that the runs of a program made.
 //!
 //! A machine that counts ([`interp::Machine::count`]) keeps counters in both tiers of the
-//! interpreter. [`Profile::collect`] makes a profile of them: for each function its calls and
-//! arguments, the sides of its branches, the targets of its indirect calls, and the loads that gave
-//! one value. [`crate::speculate::suggest`] makes assumptions from it.
+//! interpreter, and native code that counts (`jit::Engine::counting`) keeps its own.
+//! [`Profile::collect`] and `Profile::collect_native` make a profile of them: for each function its
+//! calls and arguments, the sides of its branches, the targets of its indirect calls, and the loads
+//! that gave one value. [`crate::speculate::suggest`] makes assumptions from it.
 //!
 //! [`Profile::write`] and [`Profile::read`] are its file format (`docs/profile.md`).
 
@@ -12,7 +13,7 @@ mod visits;
 
 pub use file::{FORMAT, MAX_FUNCTIONS, ProfileError};
 
-use interp::{CallTargets, Machine};
+use interp::{CallTarget, CallTargets, MAX_TARGETS, Machine, RunCounts};
 use ir::{Func, Function, Inst, Module, Opcode};
 use std::collections::BTreeMap;
 use visits::visits;
@@ -51,19 +52,99 @@ impl Profile {
         };
         Profile { functions: module.defined().filter_map(profile).collect() }
     }
+
+    /// The profile of the native code that a machine has run: of the version installed for each
+    /// function, if it counts and is the base. Empty without such versions. Cost: linear in the
+    /// module.
+    #[cfg(feature = "native")]
+    pub fn collect_native(module: &Module, vm: &jit::Vm) -> Profile {
+        let profile = |(func, base): (Func, &Function)| {
+            let version = vm.installed(func)?;
+            let counters = version.counters()?;
+            let is_base = version.key() == transition::VersionKey::of(base);
+            let profile = is_base.then(|| FunctionProfile::collect(base, counters))?;
+            (profile != FunctionProfile::default()).then_some((func, profile))
+        };
+        Profile { functions: module.defined().filter_map(profile).collect() }
+    }
+
+    /// Adds the profile of other runs of the same module. The result is the profile of all runs,
+    /// but for two things: of a function that ran in both, it has the loads alone that both name,
+    /// because a profile does not say whether another load varied or was not executed; and a target
+    /// of an indirect call counts among the others if four are known without it. Sums saturate.
+    /// Cost: linear in both.
+    pub fn add(&mut self, other: &Profile) {
+        for (func, profile) in &other.functions {
+            self.functions.entry(*func).or_default().add(profile);
+        }
+    }
+}
+
+/// The counters of one version, of the interpreter or of native code.
+trait Counted {
+    fn calls(&self) -> u64;
+    fn arguments(&self) -> Vec<Option<u64>>;
+    fn sides(&self, inst: Inst) -> Option<Vec<u64>>;
+    fn targets(&self, inst: Inst) -> Option<CallTargets>;
+    fn steady_value(&self, inst: Inst) -> Option<u64>;
+}
+
+impl Counted for RunCounts<'_> {
+    fn calls(&self) -> u64 {
+        RunCounts::calls(self)
+    }
+
+    fn arguments(&self) -> Vec<Option<u64>> {
+        RunCounts::arguments(self).to_vec()
+    }
+
+    fn sides(&self, inst: Inst) -> Option<Vec<u64>> {
+        RunCounts::sides(self, inst)
+    }
+
+    fn targets(&self, inst: Inst) -> Option<CallTargets> {
+        RunCounts::targets(self, inst).cloned()
+    }
+
+    fn steady_value(&self, inst: Inst) -> Option<u64> {
+        RunCounts::steady_value(self, inst)
+    }
+}
+
+#[cfg(feature = "native")]
+impl Counted for jit::NativeCounts {
+    fn calls(&self) -> u64 {
+        jit::NativeCounts::calls(self)
+    }
+
+    fn arguments(&self) -> Vec<Option<u64>> {
+        jit::NativeCounts::arguments(self)
+    }
+
+    fn sides(&self, inst: Inst) -> Option<Vec<u64>> {
+        jit::NativeCounts::sides(self, inst)
+    }
+
+    fn targets(&self, inst: Inst) -> Option<CallTargets> {
+        jit::NativeCounts::targets(self, inst)
+    }
+
+    fn steady_value(&self, inst: Inst) -> Option<u64> {
+        jit::NativeCounts::steady_value(self, inst)
+    }
 }
 
 impl FunctionProfile {
     /// The profile of one function, as [`Profile::collect`] makes it. `None` if the machine does
     /// not count. Cost: linear in the function.
     pub fn of(base: &Function, machine: &Machine, func: Func) -> Option<FunctionProfile> {
-        Some(FunctionProfile::collect(base, machine.counts(machine.current(func)?)?))
+        Some(FunctionProfile::collect(base, &machine.counts(machine.current(func)?)?))
     }
 
-    fn collect(base: &Function, counts: interp::RunCounts<'_>) -> FunctionProfile {
+    fn collect(base: &Function, counts: &impl Counted) -> FunctionProfile {
         let mut profile = FunctionProfile {
             calls: counts.calls(),
-            arguments: counts.arguments().to_vec(),
+            arguments: counts.arguments(),
             ..FunctionProfile::default()
         };
         for inst in base.all_insts() {
@@ -73,7 +154,7 @@ impl FunctionProfile {
                 }
             } else if let Some(targets) = counts.targets(inst) {
                 if !targets.targets.is_empty() {
-                    profile.targets.insert(inst, targets.clone());
+                    profile.targets.insert(inst, targets);
                 }
             } else if let Some(bits) = counts.steady_value(inst) {
                 profile.values.insert(inst, bits);
@@ -82,12 +163,63 @@ impl FunctionProfile {
         profile
     }
 
+    fn add(&mut self, other: &FunctionProfile) {
+        if self.calls == 0 {
+            self.arguments.clone_from(&other.arguments);
+        } else if other.calls > 0 {
+            for (known, bits) in self.arguments.iter_mut().zip(&other.arguments) {
+                *known = known.filter(|known| *bits == Some(*known));
+            }
+        }
+        self.add_values(other);
+        self.calls = self.calls.saturating_add(other.calls);
+        for (inst, sides) in &other.branches {
+            let mine = self.branches.entry(*inst).or_insert_with(|| vec![0; sides.len()]);
+            for (sum, visits) in mine.iter_mut().zip(sides) {
+                *sum = sum.saturating_add(*visits);
+            }
+        }
+        for (inst, targets) in &other.targets {
+            add_targets(self.targets.entry(*inst).or_default(), targets);
+        }
+    }
+
+    /// Keeps the values that both runs gave. A value that one run alone names may have varied in
+    /// the other, or not been read: it is kept if that run did not come to the function.
+    fn add_values(&mut self, other: &FunctionProfile) {
+        let (ran, other_ran) = (self.has_run(), other.has_run());
+        if !ran {
+            self.values.clone_from(&other.values);
+        } else if other_ran {
+            self.values.retain(|inst, bits| other.values.get(inst) == Some(bits));
+        }
+    }
+
+    fn has_run(&self) -> bool {
+        self.calls > 0 || !self.branches.is_empty() || !self.values.is_empty()
+    }
+
     /// The visits of each block of the base, by index: those of the entry block are the calls,
     /// those of another block the sum over the edges into it. A run that ends inside of a block
     /// counts as if it had gone on along `jump`s. A cycle of `jump`s alone counts its visits from
     /// outside once. Sums saturate. Cost: linear in the blocks and edges.
     pub fn visits(&self, base: &Function) -> Vec<u64> {
         visits(self, base)
+    }
+}
+
+fn add_targets(mine: &mut CallTargets, other: &CallTargets) {
+    mine.others = mine.others.saturating_add(other.others);
+    for target in &other.targets {
+        let is_same =
+            |known: &&mut CallTarget| (known.index, known.func) == (target.index, target.func);
+        if let Some(known) = mine.targets.iter_mut().find(is_same) {
+            known.calls = known.calls.saturating_add(target.calls);
+        } else if mine.targets.len() < MAX_TARGETS {
+            mine.targets.push(*target);
+        } else {
+            mine.others = mine.others.saturating_add(target.calls);
+        }
     }
 }
 

@@ -117,7 +117,8 @@ fn of_before(mut value: Value, before: &Function, assuming: &Function) -> Option
 /// Why an edge has no entry at a point.
 fn of_edge(graph: &VersionGraph<'_>, edge: &Edge, point: Point, logs: &mut EdgeLogs) -> Lost {
     let EdgeOrigin::Built { unmapped, .. } = &edge.origin else { return Lost::Unproved };
-    // Both lists of points ascend. A search of the whole list for each lost exit would be quadratic.
+    // Both lists of points ascend. A search of the whole list for each lost exit would be
+    // quadratic.
     let Ok(found) = unmapped.binary_search_by_key(&point, |u| u.point) else {
         return Lost::Unproved;
     };

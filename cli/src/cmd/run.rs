@@ -53,7 +53,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "OUT", num_args = 0..=1, require_equals = true)]
     stats: Option<Option<PathBuf>>,
     /// Write a profile of the run to a file: branch sides, targets of indirect calls, arguments and
-    /// loads that are constant; only with --engine interp, and without --pipeline
+    /// loads that are constant; not with --engine tiered or --pipeline
     #[arg(long, value_name = "OUT", conflicts_with = "pipeline")]
     profile: Option<PathBuf>,
     /// Calls of a function, or visits of a loop header, that make it hot; only with --engine tiered
@@ -100,8 +100,8 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     if args.speculate.is_some() && args.engine != RunEngine::Tiered {
         return Err(CommandFailure::input("--speculate requires --engine tiered"));
     }
-    if args.profile.is_some() && args.engine != RunEngine::Interp {
-        return Err(CommandFailure::input("--profile requires --engine interp"));
+    if args.profile.is_some() && args.engine == RunEngine::Tiered {
+        return Err(CommandFailure::input("--profile requires --engine interp or jit"));
     }
     let mut stats = RunStats { schema: SCHEMA, ..RunStats::default() };
     let module = loaded(&args, &mut stats.seconds)?;

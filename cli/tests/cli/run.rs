@@ -296,10 +296,15 @@ fn a_profile_is_written() {
     let folder = scratch();
     let profile = file(&folder, "old.profile", "an older file");
     let module = "cli/tests/cli/golden/hot.oir";
-    let run = ["run", "--profile", &profile, module, "--invoke", "count", "2000", "0"];
-    assert_eq!(osier(&run).with_status(0).stdout, "2001000\n");
     let expected = fs::read_to_string(root().join("cli/tests/cli/golden/hot.profile"));
-    assert_eq!(fs::read_to_string(&profile).expect("readable"), expected.expect("readable"));
+    let expected = expected.expect("readable");
+    for engine in ["interp", "jit"] {
+        let options = ["run", "--engine", engine, "--profile", &profile, module];
+        let run = [&options[..], &["--invoke", "count", "2000", "0"]].concat();
+        assert_eq!(osier(&run).with_status(0).stdout, "2001000\n");
+        let written = fs::read_to_string(&profile).expect("readable");
+        assert_eq!(written, expected, "{engine}");
+    }
 }
 
 /// A program that fails has a profile up to there, and the status of its failure.

@@ -7,7 +7,7 @@ use crate::stubs::to_word;
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, SigRef, types};
-use ir::{Func, Imm, InstData, Opcode, Shape, Sig, Signature, Type};
+use ir::{Func, Imm, Inst, InstData, Opcode, Shape, Sig, Signature, Type};
 use std::collections::BTreeMap;
 
 /// Whether a helper performs the operation.
@@ -65,7 +65,7 @@ impl Lowering<'_, '_> {
         self.call_code(data, code, number, &signature, &args);
     }
 
-    pub(super) fn call_indirect(&mut self, data: &InstData) {
+    pub(super) fn call_indirect(&mut self, inst: Inst, data: &InstData) {
         let Imm::Indirect(sig, table) = data.imm else {
             unreachable!("jit: an indirect call names signature and table")
         };
@@ -75,6 +75,7 @@ impl Lowering<'_, '_> {
         let index = self.builder.ins().uextend(types::I64, index);
         let func = self.table_function(table, index);
         self.check_signature(func, sig);
+        self.count_target(inst, index, func);
         let place = self.builder.ins().ishl_imm_u(func, 3);
         let place = self.builder.ins().iadd(self.context, place);
         let flags = self.context_flags();

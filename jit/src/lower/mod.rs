@@ -9,6 +9,7 @@
 //! that trapped.
 
 pub(crate) mod call;
+pub(crate) mod counting;
 mod memory;
 mod nan;
 mod osr;
@@ -19,6 +20,7 @@ use crate::config::{Bounds, Config, Interruption};
 use crate::context::{SIGNAL_INTERRUPT, SIGNALS, offset};
 use crate::points::Cell;
 use crate::traps;
+use counting::Counting;
 use cranelift_codegen::ir::{
     self as clif, AliasRegion, AliasRegionData, BlockArg, InstBuilder, JumpTableData, MemFlagsData,
     SigRef, SourceLoc, condcodes::IntCC, types,
@@ -52,6 +54,8 @@ pub(crate) struct Unit<'a> {
     /// The cells of the function's OSR points. They must outlive the code, which holds their
     /// addresses.
     pub(crate) cells: &'a [Cell],
+    /// The counters of a version that counts. They must outlive the code, too.
+    pub(crate) counting: Option<Counting<'a>>,
 }
 
 /// The values of one exit, before code generation.
@@ -209,6 +213,7 @@ impl<'a> Lowering<'a, '_> {
                 for (argument, value) in function.arguments().iter().zip(&given[1..]) {
                     self.values[*argument] = (*value).into();
                 }
+                self.count_call();
             }
             CodeKind::Resumed => {
                 let types: Vec<Type> = function.signature().params.to_vec();
@@ -306,16 +311,22 @@ impl<'a> Lowering<'a, '_> {
     fn inst(&mut self, inst: Inst, data: &'a InstData) {
         match data.opcode {
             Opcode::Call => self.call(data),
-            Opcode::CallIndirect => self.call_indirect(data),
+            Opcode::CallIndirect => self.call_indirect(inst, data),
             Opcode::Jump | Opcode::BrIf | Opcode::Switch | Opcode::Return | Opcode::Trap => {
-                self.terminator(data)
+                self.terminator(inst, data)
             }
             Opcode::OsrTest => self.osr_test(data),
             Opcode::OsrExit => self.osr_exit(inst, data),
             Opcode::Assume => self.assume(data),
-            Opcode::GlobalGet | Opcode::GlobalSet => self.global(data),
+            Opcode::GlobalGet | Opcode::GlobalSet => {
+                self.global(data);
+                self.count_result(inst, data);
+            }
             Opcode::MemorySize => self.memory_size(data),
-            opcode if memory::is_access(opcode) => self.access(data),
+            opcode if memory::is_access(opcode) => {
+                self.access(data);
+                self.count_result(inst, data);
+            }
             opcode if call::is_performed(opcode) => self.perform(data),
             _ => {
                 let result = self.value_op(data);
@@ -324,7 +335,7 @@ impl<'a> Lowering<'a, '_> {
         }
     }
 
-    fn terminator(&mut self, data: &InstData) {
+    fn terminator(&mut self, inst: Inst, data: &InstData) {
         match data.opcode {
             Opcode::Jump => {
                 let (to, args) = self.target(data, 0);
@@ -332,9 +343,10 @@ impl<'a> Lowering<'a, '_> {
             }
             Opcode::BrIf => {
                 let condition = self.value(data.args[0]);
+                self.count_side(inst, condition);
                 self.branch(condition, data);
             }
-            Opcode::Switch => self.switch(data),
+            Opcode::Switch => self.switch(inst, data),
             Opcode::Return => self.return_(data),
             Opcode::Trap => {
                 let ir::Imm::Trap(kind) = data.imm else { unreachable!("jit: a trap has a kind") };
@@ -360,8 +372,9 @@ impl<'a> Lowering<'a, '_> {
         self.builder.ins().brif(condition, then, &then_args, otherwise, &other_args);
     }
 
-    fn switch(&mut self, data: &InstData) {
+    fn switch(&mut self, inst: Inst, data: &InstData) {
         let index = self.value(data.args[0]);
+        self.count_choice(inst, index, data.targets.len());
         let mut calls = Vec::with_capacity(data.targets.len());
         for at in 0..data.targets.len() {
             let (to, args) = self.target(data, at);

@@ -181,7 +181,7 @@ impl VmState {
         for (number, action) in actions.iter().enumerate() {
             self.check(version, number, action)?;
         }
-        if points > 0 && !version.claim() {
+        if (points > 0 || version.counters.is_some()) && !version.claim() {
             return Err(LinkError::Claimed);
         }
         for (number, action) in actions.into_iter().enumerate() {

@@ -285,6 +285,11 @@ impl Vm {
         self.state.relink(version, number, action)
     }
 
+    /// The installed version of a function.
+    pub fn installed(&self, func: Func) -> Option<&Arc<Version>> {
+        self.state.table.installed(func)
+    }
+
     /// Makes calls of a function run in the interpreter again, and releases the code of the version
     /// that was installed for it.
     pub fn uninstall(&mut self, func: Func) {

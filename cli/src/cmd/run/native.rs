@@ -4,6 +4,7 @@
 use super::speculation::{self, AssumptionRecord};
 use super::{Args, Call, HOT, ProgramEnd, RunEngine};
 use crate::cmd::failure::CommandFailure;
+use crate::cmd::output::Output;
 use crate::cmd::stopwatch::Stopwatch;
 use interp::{Options, Outcome, TraceLevel};
 use ir::{Func, Module};
@@ -11,6 +12,7 @@ use jit::{Bounds, Config, FailedPoint, Interruption, RunError, TransitionKind, V
 use osier::driver::{Observer as _, Step};
 use osier::listing;
 use osier::native::{self, Compiled, CompiledKind, Eager, Observer, Tiered};
+use osier::profile::Profile;
 use osier::schema::{CompiledCode, MadeTransition, RunStats};
 use osier::speculate::{Assumption, SpeculateError, Speculative};
 use passes::Pipeline;
@@ -132,7 +134,11 @@ fn run(
             let tiered = speculation::speculating(args, module, &mut vm, tiered)?;
             vm.set_tiering(Box::new(tiered));
         }
-        RunEngine::Jit | RunEngine::Interp => vm.set_tiering(Box::new(Eager::new(log))),
+        RunEngine::Jit | RunEngine::Interp => {
+            let eager = Eager::new(log);
+            let eager = if args.profile.is_some() { eager.counting() } else { eager };
+            vm.set_tiering(Box::new(eager));
+        }
     }
     let mut host = args.surroundings.host(&args.file, &args.program_args)?;
     let mut outcome = Ok(Outcome::Returned(Vec::new()));
@@ -152,6 +158,11 @@ fn run(
         };
     }
     stats.seconds.execute = started.elapsed().as_secs_f64();
+    // A program that failed has a profile up to there.
+    if let Some(out) = &args.profile {
+        let profile = Profile::collect_native(module, &vm).write(module);
+        Output::File(out.clone()).write(&profile)?;
+    }
     let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
     // Only tiered runs optimize during execution. With `--pipeline` the times before the run count
     // too.
