@@ -297,6 +297,12 @@ fn profiles_of_several_runs_add_up() {
     let mut sum = run(&[5]);
     sum.add(&run(&[7, 5]));
     assert_eq!(sum, run(&[5, 7, 5]));
+    // A function that an exit alone entered, and that called through a table.
+    let mut entered = sum.clone();
+    let profile = entered.functions.get_mut(&func).expect("it ran");
+    *profile = FunctionProfile { targets: profile.targets.clone(), ..FunctionProfile::default() };
+    entered.add(&sum);
+    assert!(entered.functions[&func].values.is_empty(), "a load may have varied there");
     let mut none = Profile::default();
     none.add(&sum);
     none.add(&Profile::default());

@@ -401,3 +401,21 @@ leaves(%a: i32, %b: i32):
         both(&program, func, &[6, 1], fuel, text);
     }
 }
+
+/// A call may list one value more often than a frame has slots. The fast tier has no number for so
+/// many.
+#[test]
+fn a_call_may_have_more_arguments_than_a_frame() {
+    let (params, args) = (vec!["i32"; 70_000], vec!["%z"; 70_000]);
+    let text = format!(
+        "import func @many \"host\" \"many\" ({})\nexport \"main\" @f\nfunc @f(%z: i32) -> i32 {{\n\
+         entry:\n  %c = eqz.i32 %z\n  br_if %c, none, some\nsome:\n  call @many({})\n  \
+         jump none\nnone:\n  return %c\n}}",
+        params.join(", "),
+        args.join(", ")
+    );
+    let module = parse_module(&text).unwrap_or_else(|errors| panic!("{}", errors[0]));
+    let func = module.lookup("main").expect("the text has it");
+    let end = both(&Program::new(&module), func, &[0], 100, "many arguments");
+    assert_eq!(end.outcome, Outcome::Returned(vec![1]));
+}

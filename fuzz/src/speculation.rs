@@ -285,8 +285,8 @@ impl Speculated {
     /// the run then goes on in a third version. `None`, too, if a loop of the second version has no
     /// anchor: the anchors that cut it in each of the two pairs may differ, so none may be shared
     /// by all versions. A gap then has several visits of a point, and the state oracle does not
-    /// know which one an entry means (`a_loop_without_a_shared_anchor_is_left_to_chains`). The
-    /// chains take these entries, too.
+    /// know which one an entry means (`a_loop_without_a_shared_anchor_is_left_to_chains`).
+    /// Chains take these entries, too, if there are any.
     fn joined(&self, first: &Speculative, second: &Speculative) -> Option<Compared> {
         let shared = anchors(&self.tree, VersionTree::BASE, second.optimized);
         if has_loop_without(self.tree.function(second.optimized), &shared) {

@@ -8,7 +8,7 @@
 //! Loads, reads of globals and arguments are *watched*: the first value is kept, and a value that
 //! differs ends the watch. A load that varied thus costs one test from then on.
 //!
-//! Counters stick to versions. Native code has none.
+//! Counters stick to versions. Native code has its own (`jit::NativeCounts`).
 
 use super::code::Code;
 use super::fast::counted::{self, CountedOp};

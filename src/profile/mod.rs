@@ -71,7 +71,9 @@ impl Profile {
     /// Adds the profile of other runs of the same module. The result is the profile of all runs,
     /// but for two things: of a function that ran in both, it has the loads alone that both name,
     /// because a profile does not say whether another load varied or was not executed; and a target
-    /// of an indirect call counts among the others if four are known without it. Sums saturate.
+    /// of an indirect call counts among the others if four are known without it. A function that
+    /// transitions alone entered, and that only executed loads that varied, counts as one that has
+    /// not run. Sums saturate.
     /// Cost: linear in both.
     pub fn add(&mut self, other: &Profile) {
         for (func, profile) in &other.functions {
@@ -196,7 +198,8 @@ impl FunctionProfile {
     }
 
     fn has_run(&self) -> bool {
-        self.calls > 0 || !self.branches.is_empty() || !self.values.is_empty()
+        self.calls > 0
+            || !(self.branches.is_empty() && self.targets.is_empty() && self.values.is_empty())
     }
 
     /// The visits of each block of the base, by index: those of the entry block are the calls,

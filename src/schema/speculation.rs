@@ -66,7 +66,7 @@ pub struct ReportedAssumption {
     pub at: String,
     /// The value.
     pub value: String,
-    /// The claim, such as `is 0x7`.
+    /// The claim, such as `is 7` or `is not 0`.
     pub fact: String,
     /// The observation behind it.
     pub observed: &'static str,

@@ -239,7 +239,8 @@ impl<'t> Ways<'t> {
             graph.edges().len() - 1
         };
         let forward = add(&row);
-        let targets = exits.iter().map(|made| made.exit.to).chain([from]);
+        // Native code continues in the base wherever the interpreter takes over.
+        let targets = exits.iter().map(|made| made.exit.to).chain([from, VersionTree::BASE]);
         let mut back = BTreeMap::new();
         for to in targets {
             back.entry(to).or_insert_with(|| add(&tree.path(optimized, to)));

@@ -106,8 +106,8 @@ pub struct Speculative {
     pub dropped: Vec<(Assumption, Dropped)>,
     /// From [`Speculative::from`] to the optimized version: no entry lands behind an assumption.
     pub forward: Checked<Mapping>,
-    /// From the optimized version to each version that an exit leads to, and to
-    /// [`Speculative::from`].
+    /// From the optimized version to each version that an exit leads to, to [`Speculative::from`],
+    /// and to the base. An exit to another version may have no entry to the base.
     pub backward: BTreeMap<Version, Checked<Mapping>>,
 }
 

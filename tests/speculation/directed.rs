@@ -319,7 +319,8 @@ none:
 }
 
 /// The loop carries `%i` to `%j`, which the fast tier would compute in the slot of `%i`. The exit
-/// reads `%i` behind its last use. The sum that is a kept address would not be stored.
+/// reads `%i` behind its last use. (`runs_that_leave_at_any_assumption_end_as_the_base_does` has
+/// sums and comparisons that the fast tier would not store.)
 #[test]
 fn runs_that_leave_keep_values_in_both_tiers() {
     let module = parsed(

@@ -1,9 +1,13 @@
 //! Versions that assume, and runs of them. Wherever an assumption fails, the run goes on by the
 //! exit.
 
-use interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, Run, TraceLevel};
+use interp::{
+    Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, Run, TraceLevel, View,
+};
+use ir::cfg::Cfg;
+use ir::dom::DomTree;
 use ir::text::parse_module;
-use ir::{Func, Function, Inst, Module, Value};
+use ir::{Func, Function, Inst, Module, Point, Value};
 use osier::jit::{Action, Engine, Vm};
 use osier::osr::VersionTree;
 use osier::speculate::{Assumption, Plan, SpeculateError, Speculative, speculate};
@@ -88,8 +92,29 @@ pub(crate) fn run(
     let (outcome, exact, exits) = run_in(machine(program), module, versions, call);
     let fast = run_in(machine_with(program, fast), module, versions, call);
     let state = |machine: &Machine| (machine.fuel(), machine.computed_memory_digest());
-    assert_eq!((&fast.0, state(&fast.1), fast.2), (&outcome, state(&exact), exits), "{call:x?}");
-    (outcome, exact, exits)
+    assert_eq!((&fast.0, state(&fast.1), &fast.2), (&outcome, state(&exact), &exits), "{call:x?}");
+    (outcome, exact, exits.len() as u64)
+}
+
+/// A run at an assumption that fails.
+#[derive(PartialEq, Debug)]
+struct FailedRun {
+    inst: Inst,
+    /// The contents of all values that are available there, dead ones included. Empty behind an
+    /// exit, which provides no dead values.
+    available: Vec<(Value, u64)>,
+}
+
+impl FailedRun {
+    fn new(view: &View<'_>, f: &Function, is_first: bool) -> FailedRun {
+        let at = Point::before(view.inst());
+        let dom = DomTree::new(f, &Cfg::new(f));
+        let params = f.blocks().flat_map(|block| f.block_params(block));
+        let results = f.all_insts().flat_map(|inst| &f.inst(inst).results);
+        let available = params.chain(results).filter(|v| is_first && dom.available_at(f, **v, at));
+        let available = available.map(|value| (*value, view.value(*value))).collect();
+        FailedRun { inst: view.inst(), available }
+    }
 }
 
 fn run_in(
@@ -97,7 +122,7 @@ fn run_in(
     module: &Module,
     (func, made): (Func, &Made),
     (entry, args): (Func, &[u64]),
-) -> (Outcome, Machine, u64) {
+) -> (Outcome, Machine, Vec<FailedRun>) {
     let base = machine.current(func).expect("it is not imported");
     let mut versions = vec![(VersionTree::BASE, base)];
     for made_one in &made.all {
@@ -106,18 +131,19 @@ fn run_in(
     }
     machine.set_current(func, versions.last().expect("there is one").1);
     machine.start(entry, args);
-    let mut exits = 0;
+    let mut exits: Vec<FailedRun> = Vec::new();
     let outcome = loop {
         match machine.run(&mut NoHost, &mut NoObserver) {
             Run::Done(outcome) => break outcome,
             Run::Failed { .. } => {
-                exits += 1;
                 let view = machine.view().expect("a failed run is paused");
                 let (at, inst) = (view.version(), view.inst());
                 // A run that has left may be in an earlier speculation, and leave that one, too.
                 let (current, _) = versions.iter().find(|(_, id)| *id == at).expect("it is known");
                 let of = made.all.iter().find(|one| one.optimized == *current);
                 let of = of.expect("the base assumes nothing");
+                let f = made.tree.function(of.optimized);
+                exits.push(FailedRun::new(&view, f, exits.is_empty()));
                 let (to, exit) = of.exit(inst).expect("each assumption has an exit");
                 let (_, to) = versions.iter().find(|(v, _)| *v == to).expect("it is known");
                 machine.fire(*to, exit).expect("an exit fires");

@@ -15,9 +15,10 @@ pub(super) enum Output {
 }
 
 impl Output {
-    /// A file if a path is given, else standard output.
+    /// A file if a path is given, else standard output. `-` is standard output, as it is standard
+    /// input where a command reads a file.
     pub(super) fn to(path: Option<PathBuf>) -> Output {
-        path.map_or(Output::Stdout, Output::File)
+        path.filter(|path| path != Path::new("-")).map_or(Output::Stdout, Output::File)
     }
 
     /// Writes a whole result.

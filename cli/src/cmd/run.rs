@@ -106,7 +106,7 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     let mut stats = RunStats { schema: SCHEMA, ..RunStats::default() };
     let module = loaded(&args, &mut stats.seconds)?;
     let call = called(&module, args.invoke.as_deref())?;
-    let ended = match args.engine {
+    let Executed { ended, profile } = match args.engine {
         RunEngine::Interp => execute(&args, &module, &call, &mut stats)?,
         engine => native::execute(&args, engine, &module, &call, &mut stats)?,
     };
@@ -118,6 +118,10 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     // (`stats_are_written_for_a_program_that_native_code_fails_to_run`).
     if let Some(out) = &args.stats {
         write_stats(out.clone(), &stats)?;
+    }
+    // A program that failed has a profile up to there.
+    if let (Some(out), Some(profile)) = (&args.profile, profile) {
+        Output::to(Some(out.clone())).write(&profile.write(&module))?;
     }
     printed
 }
@@ -191,6 +195,12 @@ fn no_function(what: &str, module: &Module) -> CommandFailure {
 /// The outcome of a run, or the reason why an engine could not continue it.
 type ProgramEnd = Result<Outcome, String>;
 
+/// A run, and its profile if one was asked for.
+struct Executed {
+    ended: ProgramEnd,
+    profile: Option<Profile>,
+}
+
 /// Instantiates the module in the interpreter and calls its start function, then the function of
 /// `call`.
 ///
@@ -201,7 +211,7 @@ fn execute(
     module: &Module,
     call: &Call,
     stats: &mut RunStats,
-) -> Result<ProgramEnd, CommandFailure> {
+) -> Result<Executed, CommandFailure> {
     let started = Instant::now();
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
     let machine = Machine::with_options(&Program::new(module), args.run_limits.limits(), options);
@@ -220,12 +230,8 @@ fn execute(
     }
     stats.instructions = Some(args.run_limits.limits().fuel - machine.fuel());
     stats.seconds.execute = started.elapsed().as_secs_f64();
-    // A program that failed has a profile up to there.
-    if let Some(out) = &args.profile {
-        let profile = Profile::collect(module, &machine).write(module);
-        Output::File(out.clone()).write(&profile)?;
-    }
-    Ok(Ok(outcome))
+    let profile = args.profile.is_some().then(|| Profile::collect(module, &machine));
+    Ok(Executed { ended: Ok(outcome), profile })
 }
 
 /// Prints the results, or turns the outcome into a failure.
@@ -259,7 +265,7 @@ fn place(module: &Module, outcome: &Outcome) -> Option<String> {
 fn write_stats(out: Option<PathBuf>, stats: &RunStats) -> Result<(), CommandFailure> {
     let json = serde_json::to_string_pretty(stats).expect("figures have a JSON form");
     match out {
-        Some(path) => Output::File(path).write(&(json + "\n")),
+        Some(path) => Output::to(Some(path)).write(&(json + "\n")),
         None => {
             print(&json);
             Ok(())

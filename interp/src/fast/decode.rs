@@ -48,10 +48,15 @@ struct FastDecoder<'a> {
 }
 
 /// Decodes fast code, with operations at the pcs of the exact code. Returns `None` when the
-/// frame does not fit the window. Cost: linear in the function, plus the cost of [`coalesce`]; the
+/// frame does not fit the window, or a call has more arguments than operations can number. Cost: linear in the function, plus the cost of [`coalesce`]; the
 /// dominator tree for a function with assumptions.
 pub(crate) fn decode(module: &Module, function: &Function, exact: &Code) -> Option<Fast> {
     if exact.frame_size() as usize + MANY > WINDOW {
+        return None;
+    }
+    // A call may list one value many times (`a_call_may_have_more_arguments_than_a_frame`).
+    let most = function.all_insts().map(|inst| function.inst(inst).args.len()).max();
+    if most >= Some(WINDOW) {
         return None;
     }
     let fast = Fast {

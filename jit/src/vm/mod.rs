@@ -254,7 +254,7 @@ impl Vm {
     ///
     /// # Errors
     /// The [`LinkError`] that names the misfit. It is [`LinkError::Claimed`] if the version has
-    /// points and a machine has adopted it before.
+    /// points or counters and a machine has adopted it before.
     pub fn install(
         &mut self,
         version: &Arc<Version>,

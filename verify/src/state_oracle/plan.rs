@@ -7,7 +7,7 @@ use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::loops::LoopForest;
-use ir::{Function, Imm, Inst, Opcode, Point, Shape, Type, Value, eval};
+use ir::{Function, Inst, Opcode, Point, Shape, Type, Value, eval};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use transition::mapping::{Entry, Mapping, Operand, Step};
@@ -326,11 +326,7 @@ fn plan_points(
 /// The operand of an assumption and the bits assumed; `None` for another instruction, and for one
 /// that the version lacks.
 fn assumption(version: &Function, inst: Inst) -> Option<(Value, u64)> {
-    let data = version.has_inst(inst).then(|| version.inst(inst))?;
-    match (data.imm, &data.args[..]) {
-        (Imm::Assumed(bits, _), [operand]) => Some((*operand, bits)),
-        _ => None,
-    }
+    version.has_inst(inst).then(|| version.inst(inst).assumed())?
 }
 
 fn index_points(version: &Function, points: &[PointPlan]) -> Vec<u32> {

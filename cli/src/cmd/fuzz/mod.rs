@@ -84,8 +84,8 @@ pub(super) struct Args {
     /// Judge speculative versions alone
     #[arg(long)]
     only_speculation: bool,
-    /// Compare states at assumptions alone, without chains
-    #[arg(long, requires = "only_speculation", conflicts_with_all = ["chains", "engine"])]
+    /// Compare states at assumptions alone (--engine interp)
+    #[arg(long, requires = "only_speculation")]
     only_exits: bool,
     #[command(flatten)]
     stress: StressArgs,
@@ -181,7 +181,7 @@ impl Args {
             versions: self.versions,
             going_on: self.going_on,
             certificates: !self.no_certificates,
-            chains: if self.only_exits { 0 } else { self.chains },
+            chains: self.chains,
             assumptions: self.assumptions,
             only_speculation: self.only_speculation,
             only_exits: self.only_exits,
@@ -219,6 +219,9 @@ pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
     }
     if args.floors && args.engine == FuzzEngine::Jit {
         return Err(CommandFailure::input("--floors applies to --engine interp only"));
+    }
+    if args.only_exits && args.engine == FuzzEngine::Jit {
+        return Err(CommandFailure::input("--only-exits applies to --engine interp only"));
     }
     if args.smith.is_some() && !smith::IS_BUILT {
         return Err(CommandFailure::input(

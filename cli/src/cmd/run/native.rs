@@ -2,9 +2,8 @@
 //! figures about its compilation and transitions.
 
 use super::speculation::{self, AssumptionRecord};
-use super::{Args, Call, HOT, ProgramEnd, RunEngine};
+use super::{Args, Call, Executed, HOT, RunEngine};
 use crate::cmd::failure::CommandFailure;
-use crate::cmd::output::Output;
 use crate::cmd::stopwatch::Stopwatch;
 use interp::{Options, Outcome, TraceLevel};
 use ir::{Func, Module};
@@ -99,7 +98,7 @@ pub(super) fn execute(
     module: &Module,
     call: &Call,
     stats: &mut RunStats,
-) -> Result<ProgramEnd, CommandFailure> {
+) -> Result<Executed, CommandFailure> {
     let module = Arc::new(module.clone());
     std::thread::scope(|scope| {
         let run = || run(args, engine, &module, call, stats);
@@ -120,7 +119,7 @@ fn run(
     module: &Arc<Module>,
     call: &Call,
     stats: &mut RunStats,
-) -> Result<ProgramEnd, CommandFailure> {
+) -> Result<Executed, CommandFailure> {
     let started = Instant::now();
     let mut vm = instance(args, module)?;
     let assumptions = AssumptionRecord::default();
@@ -158,11 +157,7 @@ fn run(
         };
     }
     stats.seconds.execute = started.elapsed().as_secs_f64();
-    // A program that failed has a profile up to there.
-    if let Some(out) = &args.profile {
-        let profile = Profile::collect_native(module, &vm).write(module);
-        Output::File(out.clone()).write(&profile)?;
-    }
+    let profile = args.profile.is_some().then(|| Profile::collect_native(module, &vm));
     let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
     // Only tiered runs optimize during execution. With `--pipeline` the times before the run count
     // too.
@@ -175,7 +170,7 @@ fn run(
     stats.transitions = Some(transitions(module, &mut vm));
     stats.speculation =
         args.speculate.as_ref().map(|_| std::mem::take(&mut made.assumptions).figures);
-    Ok(outcome.map_err(|error: RunError| error.to_string()))
+    Ok(Executed { ended: outcome.map_err(|error: RunError| error.to_string()), profile })
 }
 
 /// A machine with guarded memories. If the address space does not suffice for guards, a machine
