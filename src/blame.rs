@@ -119,6 +119,7 @@ fn mentions_inst(kind: &ActionKind, inst: Inst) -> bool {
         | ActionKind::ReplaceOperand { inst: i, .. }
         | ActionKind::FoldBranch { inst: i, .. }
         | ActionKind::ResolveCall { inst: i, .. }
+        | ActionKind::Inline { call: i, .. }
         | ActionKind::MergeBlocks { jump: i, .. } => *i == inst,
         ActionKind::SplitEdge { edge, jump, .. } => edge.inst == inst || *jump == inst,
         ActionKind::JoinEdges { edges, jump, .. } => {
@@ -148,6 +149,7 @@ fn mentions_value(kind: &ActionKind, value: Value) -> bool {
         | ActionKind::Sink { .. }
         | ActionKind::FoldBranch { .. }
         | ActionKind::ResolveCall { .. }
+        | ActionKind::Inline { .. }
         | ActionKind::SplitEdge { .. }
         | ActionKind::Redirect { .. }
         | ActionKind::MergeBlocks { .. }

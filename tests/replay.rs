@@ -90,6 +90,7 @@ fn an_edited_action_is_noticed() {
             }
             ActionKind::FoldBranch { keep, .. } => *keep += 1,
             ActionKind::ResolveCall { inst, .. } => *inst = first,
+            ActionKind::Inline { call, .. } => *call = first,
             ActionKind::RemoveBlockParam { index, .. } | ActionKind::Redirect { index, .. } => {
                 *index += 1
             }

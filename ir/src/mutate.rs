@@ -184,6 +184,29 @@ impl Function {
         self.add_user(value, edge.inst);
     }
 
+    /// Moves the instructions behind a call to a new block, removes the call, and makes its results
+    /// the parameters of that block. The block of the call then lacks a terminator. Cost: linear in
+    /// the instructions moved.
+    pub(crate) fn split_behind(&mut self, call: Inst, rest: Block) {
+        let block = self.inst_block(call);
+        match self.layout.after(block) {
+            Some(next) => self.insert_block_before(rest, next),
+            None => self.append_block(rest),
+        }
+        let behind: Vec<Inst> =
+            std::iter::successors(self.next_inst(call), |inst| self.next_inst(*inst)).collect();
+        for inst in behind {
+            self.unlink(inst);
+            self.link(inst, InsertPosition::End(rest));
+        }
+        let results = std::mem::take(&mut self.inst_mut(call).results);
+        for (index, value) in results.iter().enumerate() {
+            self.value_mut(*value).def = ValueDef::Param(rest, index as u32);
+        }
+        self.block_mut(rest).params.extend(results);
+        self.remove_inst(call);
+    }
+
     /// Removes one argument of an edge.
     pub(crate) fn remove_edge_arg(&mut self, edge: Edge, index: usize) {
         let value = self.inst_mut(edge.inst).targets[edge.index as usize].args.remove(index);

@@ -128,6 +128,10 @@ impl Told<'_> {
                     self.inst_before(*inst)
                 )
             }
+            ActionKind::Inline { call, body } => {
+                let callee = body.callee.function().name();
+                format!("put the code of @{callee} in the place of {}", self.inst_before(*call))
+            }
             ActionKind::SplitEdge { edge, block, .. } => {
                 format!(
                     "split an edge of {1} with the new block {0}",

@@ -1,5 +1,6 @@
 //! The primitive actions that an action log consists of.
 
+use super::inline::InlinedBody;
 use crate::entity::{Block, Func, Inst, Value};
 use crate::inst::{Edge, InstData};
 use crate::types::Type;
@@ -85,6 +86,13 @@ pub enum ActionKind {
         inst: Inst,
         /// The function.
         func: Func,
+    },
+    /// Puts the code of a function in the place of a call of it ([`InlinedBody`]).
+    Inline {
+        /// The call.
+        call: Inst,
+        /// The callee and its copy.
+        body: Box<InlinedBody>,
     },
     /// Inserts a new block without parameters on one edge. The jump of the new block passes on the
     /// arguments of the edge.
@@ -179,6 +187,7 @@ impl ActionKind {
             ActionKind::ReplaceAll { .. } => "replace_all",
             ActionKind::FoldBranch { .. } => "fold_branch",
             ActionKind::ResolveCall { .. } => "resolve_call",
+            ActionKind::Inline { .. } => "inline",
             ActionKind::SplitEdge { .. } => "split_edge",
             ActionKind::JoinEdges { .. } => "join_edges",
             ActionKind::Redirect { .. } => "redirect",
@@ -216,6 +225,10 @@ impl fmt::Display for ActionKind {
             ActionKind::ReplaceAll { before, after } => write!(f, " {before} -> {after}"),
             ActionKind::FoldBranch { inst, keep } => write!(f, " {inst} to target {keep}"),
             ActionKind::ResolveCall { inst, func } => write!(f, " {inst} to {func}"),
+            ActionKind::Inline { call, body } => {
+                let callee = body.callee.function();
+                write!(f, " @{} for {call} with {} before {}", callee.name(), body.jump, body.rest)
+            }
             ActionKind::SplitEdge { edge, block, jump } => {
                 write!(f, " {} target {} by {block} with {jump}", edge.inst, edge.index)
             }

@@ -1,6 +1,7 @@
 //! The editor: the only way to change a function.
 
 use super::action::{Action, ActionKind, Origin};
+use super::inline::InlinedBody;
 use super::log::ActionLog;
 use super::perform::{carry_out, leave_history, perform};
 use crate::entity::{Block, Func, Inst, Value};
@@ -297,6 +298,19 @@ impl Editor<'_> {
     #[track_caller]
     pub fn resolve_call(&mut self, inst: Inst, func: Func) {
         self.act(ActionKind::ResolveCall { inst, func });
+    }
+
+    /// Puts a copy of a version of another function in the place of a call of that function.
+    /// Returns the copy. Cost: linear in the callee.
+    ///
+    /// # Panics
+    /// When the instruction is no direct call with the signature of the callee, or the callee has
+    /// OSR points.
+    #[track_caller]
+    pub fn inline(&mut self, call: Inst, callee: &Function) -> InlinedBody {
+        let body = InlinedBody::new(self.function, callee);
+        self.act(ActionKind::Inline { call, body: Box::new(body.clone()) });
+        body
     }
 
     /// Inserts a new block on an edge and returns it.

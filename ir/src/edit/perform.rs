@@ -9,6 +9,7 @@
 
 use super::action::ActionKind;
 use super::fault::Fault;
+use super::inline::inline;
 use super::redirect::{onward, way_past};
 use crate::entity::{Block, Func, Inst, Value};
 use crate::function::Function;
@@ -20,9 +21,9 @@ use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-type Check = Result<(), Fault>;
+pub(super) type Check = Result<(), Fault>;
 
-fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Check {
+pub(super) fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Check {
     if holds { Ok(()) } else { Err(Fault(otherwise())) }
 }
 
@@ -50,6 +51,7 @@ pub(super) fn carry_out(f: &mut Function, action: &ActionKind) -> Check {
         ActionKind::ReplaceAll { before, after } => replace_all(f, *before, *after)?,
         ActionKind::FoldBranch { inst, keep } => fold_branch(f, *inst, *keep)?,
         ActionKind::ResolveCall { inst, func } => resolve_call(f, *inst, *func)?,
+        ActionKind::Inline { call, body } => inline(f, *call, body)?,
         ActionKind::SplitEdge { edge, block, jump } => split_edge(f, *edge, *block, *jump)?,
         ActionKind::JoinEdges { edges, block, params, jump } => {
             join_edges(f, edges, *block, params, *jump)?
@@ -88,7 +90,7 @@ pub(super) fn leave_history(f: &mut Function) {
     f.history = hasher.finish();
 }
 
-fn has_inst(f: &Function, inst: Inst) -> Check {
+pub(super) fn has_inst(f: &Function, inst: Inst) -> Check {
     require(f.has_inst(inst), || format!("{inst} does not exist"))
 }
 
@@ -108,15 +110,15 @@ fn has_edge(f: &Function, edge: Edge) -> Check {
     })
 }
 
-fn no_inst(f: &Function, inst: Inst) -> Check {
+pub(super) fn no_inst(f: &Function, inst: Inst) -> Check {
     require(!f.has_inst(inst), || format!("{inst} exists already"))
 }
 
-fn no_block(f: &Function, block: Block) -> Check {
+pub(super) fn no_block(f: &Function, block: Block) -> Check {
     require(!f.has_block(block), || format!("{block} exists already"))
 }
 
-fn no_value(f: &Function, value: Value) -> Check {
+pub(super) fn no_value(f: &Function, value: Value) -> Check {
     require(!f.has_value(value), || format!("{value} exists already"))
 }
 
@@ -239,7 +241,7 @@ fn split_edge(f: &mut Function, edge: Edge, block: Block, jump: Inst) -> Check {
     Ok(())
 }
 
-fn jump_data(target: Target) -> InstData {
+pub(super) fn jump_data(target: Target) -> InstData {
     InstData {
         opcode: Opcode::Jump,
         ty: Type::I32,

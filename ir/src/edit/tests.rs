@@ -179,6 +179,12 @@ fn edits(kind: &ActionKind, function: &Function) -> Vec<ActionKind> {
             let func = Func::from_u32(func.as_u32() + 1);
             edits.push(ActionKind::ResolveCall { inst, func });
         }
+        ActionKind::Inline { call, body } => {
+            let mut other = body.clone();
+            other.blocks.swap(0, 1);
+            edits.push(ActionKind::Inline { call, body: other });
+            edits.push(ActionKind::Inline { call: inst, body });
+        }
         ActionKind::SplitEdge { edge, block, .. } => {
             edits.push(ActionKind::SplitEdge { edge, block, jump: inst })
         }

@@ -55,6 +55,8 @@ impl FirstActions {
             ActionKind::FoldBranch { inst, .. } | ActionKind::ResolveCall { inst, .. } => {
                 self.mention(index, &[*inst], &[])
             }
+            // The effects of the callee take the place of the call.
+            ActionKind::Inline { call, .. } => self.mention_whole(index, *call, f.inst(*call)),
             ActionKind::SplitEdge { edge, jump, .. } => {
                 self.mention(index, &[edge.inst, *jump], &[]);
             }

@@ -116,10 +116,11 @@ impl<'l> LogReader<'l> {
             ActionKind::Redirect { past, index, .. } => self.control.redirect(f, *past, *index),
             ActionKind::RemoveUnreachable { blocks } => self.control.remove(blocks),
             // Neither equal values nor other paths: the uses of one instruction, a call that calls
-            // what it called, an edge that still
-            // leads where it led, two blocks that always ran together, a parameter.
+            // what it called, the code that a call ran, an edge that still leads where it led, two
+            // blocks that always ran together, a parameter.
             ActionKind::ReplaceOperand { .. }
             | ActionKind::ResolveCall { .. }
+            | ActionKind::Inline { .. }
             | ActionKind::SplitEdge { .. }
             | ActionKind::MergeBlocks { .. }
             | ActionKind::AddBlockParam { .. }
@@ -136,10 +137,13 @@ fn note_harmless(harmless: &mut BTreeSet<Inst>, f: &Function, inst: Inst) {
 }
 
 fn changes_control_flow(action: &ActionKind) -> bool {
-    use ActionKind::{FoldBranch, JoinEdges, MergeBlocks, Redirect, RemoveUnreachable, SplitEdge};
+    use ActionKind::{
+        FoldBranch, Inline, JoinEdges, MergeBlocks, Redirect, RemoveUnreachable, SplitEdge,
+    };
     matches!(
         action,
         FoldBranch { .. }
+            | Inline { .. }
             | SplitEdge { .. }
             | JoinEdges { .. }
             | Redirect { .. }
