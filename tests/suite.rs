@@ -11,6 +11,7 @@ mod explain;
 mod external;
 mod figures;
 mod fuzz;
+mod inlining;
 mod levels;
 mod limits;
 mod on_demand;

@@ -56,5 +56,7 @@ pub mod verdict;
 #[cfg(feature = "unproved")]
 pub use accept::compose_without;
 pub use accept::unproved::UnprovedAnchor;
-pub use accept::{Checked, CheckedComposition, CheckedEntry, Relation, Unproved, compose};
+pub use accept::{
+    Checked, CheckedComposition, CheckedEntry, Copies, CopyError, Relation, Unproved, compose, copy,
+};
 pub use judge::{Accepted, accept, accept_armed, relate};

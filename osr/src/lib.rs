@@ -15,6 +15,7 @@
 mod assumed;
 mod blame;
 mod carry;
+mod copies;
 mod derive;
 mod entry;
 mod explain;
@@ -37,6 +38,7 @@ mod synthesize;
 mod traps;
 mod tree;
 
+pub use copies::copy_claim;
 pub use graph::{Edge, EdgeError, EdgeOrigin, VersionGraph};
 pub use level::Level;
 pub use pair::VersionPair;

@@ -7,6 +7,7 @@
 
 pub mod certificate;
 mod compose;
+pub mod copy;
 mod correspondence;
 mod demand;
 pub mod mapping;

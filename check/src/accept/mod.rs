@@ -10,6 +10,7 @@ mod assume;
 mod calls;
 pub(crate) mod checks;
 mod compose;
+mod copy;
 mod entry;
 pub(crate) mod graph;
 mod live;
@@ -27,6 +28,7 @@ use checks::{Check, Finding, Options, Place};
 #[cfg(feature = "unproved")]
 pub use compose::compose_without;
 pub use compose::{CheckedComposition, compose};
+pub use copy::{Copies, CopyError, copy};
 use entry::Judge;
 use fixedbitset::FixedBitSet;
 use ir::verifier::{Rule, verify_function};

@@ -1,0 +1,245 @@
+//! Copies: checks the claim that a version consists of the code of others
+//! ([`transition::copy`]).
+//!
+//! Every reachable block of the copy is walked once, beside the code of its instance from the
+//! claimed instruction on:
+//!
+//! - An instruction has the opcode, type, immediate, operands and results of the original, under
+//!   the names of the instance.
+//! - A branch leads to blocks that the claim puts at the starts of the original's targets, in the
+//!   same instance, with the same arguments.
+//! - In the place of a direct call stands a jump to a block at the start of the callee's original,
+//!   in an instance for this call, with the arguments of the call.
+//! - In the place of a `return` of such an instance stands a jump to a block behind the call, in the
+//!   instance of the caller, with the results as arguments.
+//! - The parameters of a block at the start of an original block are those of the original under
+//!   the names of the instance, and behind a call the results of the call.
+//!
+//! *Why this suffices.* By induction over a run of the copy: at each step there is a stack of
+//! activations of originals, one for each instance from the first to that of the block, each at its
+//! place, and every value that is available there has the contents of its name in the copy. A
+//! definition of an original and its copy execute together, so a name holds the contents of the
+//! latest execution; and by the dominance of the verified original, this is the execution of the
+//! current activation. A later activation of an instance overwrites names of an earlier one only
+//! after that has returned.
+//!
+//! Cost: linear in the copy, but for lookups.
+
+use super::Checked;
+use cranelift_entity::EntityRef;
+use ir::{Block, Func, Function, Imm, Inst, InstData, Opcode, Target, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+use transition::copy::{CopyClaim, Instance, InstanceId};
+
+/// A version that is a copy, as the checker has accepted it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Copies {
+    claim: CopyClaim,
+    origins: BTreeMap<Inst, (InstanceId, Inst)>,
+}
+
+impl Copies {
+    /// The instances.
+    pub fn instances(&self) -> &[Instance] {
+        &self.claim.instances
+    }
+
+    /// The instance of a reachable instruction of the copy, and the instruction of the original
+    /// that it stands for.
+    pub fn origin(&self, inst: Inst) -> Option<(InstanceId, Inst)> {
+        self.origins.get(&inst).copied()
+    }
+}
+
+/// Why a version is no copy as claimed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CopyError {
+    /// A function without a body, an instance that names a later one as its caller, or a first
+    /// instance that is not the function itself.
+    Instances,
+    /// A reachable block has no claim, or one about an instruction that does not exist.
+    Unclaimed(Block),
+    /// A block has other parameters than its place.
+    Params(Block),
+    /// An instruction differs from the original.
+    Differs(Inst),
+    /// An edge leads elsewhere than the original's.
+    Leads(Inst),
+}
+
+impl fmt::Display for CopyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CopyError::Instances => f.write_str("the instances are not those of a copy"),
+            CopyError::Unclaimed(block) => write!(f, "nothing is claimed of {block}"),
+            CopyError::Params(block) => write!(f, "{block} has other parameters"),
+            CopyError::Differs(inst) => write!(f, "{inst} differs from the original"),
+            CopyError::Leads(inst) => write!(f, "{inst} leads elsewhere than the original"),
+        }
+    }
+}
+
+impl std::error::Error for CopyError {}
+
+/// Checks that a version of a function is a copy as claimed. `original` gives the base of each
+/// function; the verifier has accepted these and the version.
+///
+/// # Errors
+/// The first difference.
+pub fn copy<'f>(
+    version: &Function,
+    func: Func,
+    original: impl Fn(Func) -> Option<&'f Function>,
+    claim: CopyClaim,
+) -> Result<Checked<Copies>, CopyError> {
+    let bodies: Option<Vec<&Function>> =
+        claim.instances.iter().map(|instance| original(instance.func)).collect();
+    let bodies = bodies.ok_or(CopyError::Instances)?;
+    for (id, instance) in claim.instances.iter().enumerate() {
+        let is_right = match instance.caller {
+            None => id == 0 && instance.func == func,
+            Some((caller, call)) => id > 0 && caller < id && bodies[caller].has_inst(call),
+        };
+        if !is_right {
+            return Err(CopyError::Instances);
+        }
+    }
+    if claim.instances.is_empty() {
+        return Err(CopyError::Instances);
+    }
+    let mut walk = CopyWalk { version, claim: &claim, bodies, origins: BTreeMap::new() };
+    walk.run()?;
+    let origins = walk.origins;
+    Ok(Checked::accepted(Copies { claim, origins }))
+}
+
+struct CopyWalk<'a> {
+    version: &'a Function,
+    claim: &'a CopyClaim,
+    /// By instance.
+    bodies: Vec<&'a Function>,
+    origins: BTreeMap<Inst, (InstanceId, Inst)>,
+}
+
+impl CopyWalk<'_> {
+    fn run(&mut self) -> Result<(), CopyError> {
+        let entry = self.version.entry();
+        let body = self.bodies[0];
+        if self.claim.blocks.get(&entry) != Some(&(0, body.first_inst(body.entry()))) {
+            return Err(CopyError::Unclaimed(entry));
+        }
+        let mut seen = vec![false; self.version.block_bound()];
+        let mut open = vec![entry];
+        while let Some(block) = open.pop() {
+            if !std::mem::replace(&mut seen[block.index()], true) {
+                self.block(block)?;
+                open.extend(self.version.successors(block).iter().map(|target| target.block));
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self, id: InstanceId, value: Value) -> Option<Value> {
+        self.claim.instances[id].values.get(&value).copied()
+    }
+
+    /// Whether values of the copy are the names of values of an original, of the same types.
+    fn are(&self, id: InstanceId, copies: &[Value], originals: &[Value]) -> bool {
+        let is = |copy: &Value, of: &Value| {
+            let same_type = self.version.value_type(*copy) == self.bodies[id].value_type(*of);
+            same_type && self.name(id, *of) == Some(*copy)
+        };
+        copies.len() == originals.len() && copies.iter().zip(originals).all(|(c, o)| is(c, o))
+    }
+
+    fn block(&mut self, block: Block) -> Result<(), CopyError> {
+        let (id, mut at) = *self.claim.blocks.get(&block).ok_or(CopyError::Unclaimed(block))?;
+        let body = *self.bodies.get(id).ok_or(CopyError::Unclaimed(block))?;
+        if !body.has_inst(at) {
+            return Err(CopyError::Unclaimed(block));
+        }
+        if !self.are(id, self.version.block_params(block), params(body, at)) {
+            return Err(CopyError::Params(block));
+        }
+        for inst in self.version.block_insts(block) {
+            self.origins.insert(inst, (id, at));
+            let (copy, of) = (self.version.inst(inst), body.inst(at));
+            if copy.opcode.is_terminator() {
+                return self.end(id, (inst, copy), (at, of));
+            }
+            let is_same = (copy.opcode, copy.ty, copy.imm) == (of.opcode, of.ty, of.imm)
+                && self.are(id, &copy.args, &of.args)
+                && self.are(id, &copy.results, &of.results);
+            at = body.next_inst(at).filter(|_| is_same).ok_or(CopyError::Differs(inst))?;
+        }
+        Ok(())
+    }
+
+    /// Checks the terminator of a block of the copy.
+    fn end(
+        &self,
+        id: InstanceId,
+        (inst, copy): (Inst, &InstData),
+        (at, of): (Inst, &InstData),
+    ) -> Result<(), CopyError> {
+        let body = self.bodies[id];
+        if let (Opcode::Call, Imm::Func(func)) = (of.opcode, of.imm) {
+            let [target] = &copy.targets[..] else { return Err(CopyError::Differs(inst)) };
+            let is_start = |(callee, first): &(InstanceId, Inst)| {
+                let instance = &self.claim.instances.get(*callee);
+                let stands_for_it =
+                    instance.is_some_and(|one| one.func == func && one.caller == Some((id, at)));
+                stands_for_it && {
+                    let body = self.bodies[*callee];
+                    *first == body.first_inst(body.entry())
+                }
+            };
+            let leads = self.claim.blocks.get(&target.block).is_some_and(is_start);
+            return self.require(inst, copy, leads, id, (target, &of.args));
+        }
+        if let (Opcode::Return, Some((caller, call))) = (of.opcode, self.claim.instances[id].caller)
+        {
+            let [target] = &copy.targets[..] else { return Err(CopyError::Differs(inst)) };
+            let behind = self.bodies[caller].next_inst(call).map(|next| (caller, next));
+            let leads = behind.is_some() && self.claim.blocks.get(&target.block) == behind.as_ref();
+            return self.require(inst, copy, leads, id, (target, &of.args));
+        }
+        let is_same = (copy.opcode, copy.ty, copy.imm) == (of.opcode, of.ty, of.imm)
+            && self.are(id, &copy.args, &of.args)
+            && copy.targets.len() == of.targets.len();
+        if !is_same {
+            return Err(CopyError::Differs(inst));
+        }
+        let leads = |(copy, of): (&Target, &Target)| {
+            let start = (id, body.first_inst(of.block));
+            self.claim.blocks.get(&copy.block) == Some(&start) && self.are(id, &copy.args, &of.args)
+        };
+        match copy.targets.iter().zip(&of.targets).all(leads) {
+            true => Ok(()),
+            false => Err(CopyError::Leads(inst)),
+        }
+    }
+
+    /// A jump in the place of a call or `return` hands over its operands.
+    fn require(
+        &self,
+        inst: Inst,
+        copy: &InstData,
+        leads: bool,
+        id: InstanceId,
+        (target, args): (&Target, &[Value]),
+    ) -> Result<(), CopyError> {
+        let is_jump = copy.opcode == Opcode::Jump && leads && self.are(id, &target.args, args);
+        if is_jump { Ok(()) } else { Err(CopyError::Leads(inst)) }
+    }
+}
+
+/// The values that a block of a copy gets at a place: the parameters of the block that begins there,
+/// or the results of the call in front of it.
+fn params(body: &Function, at: Inst) -> &[Value] {
+    match body.prev_inst(at) {
+        None => body.block_params(body.inst_block(at)),
+        Some(before) => &body.inst(before).results,
+    }
+}

@@ -1,0 +1,141 @@
+//! Claims about copies that the checker rejects, one for each of its demands.
+
+use super::{ALL, inlined, parsed};
+use ir::{Block, Func, Function, Module, Value};
+use osier::check::{self, CopyError};
+use osier::osr::copy_claim;
+use osier::transition::copy::CopyClaim;
+
+const TEXT: &str = "export \"main\" @main
+func @twice(%a: i32, %b: i32) -> i32 {
+entry:
+  br_if %a, some(%a), some(%b)
+some(%x: i32):
+  %y = add.i32 %x, %b
+  return %y
+}
+func @other(%a: i32, %b: i32) -> i32 {
+entry:
+  return %a
+}
+func @main(%n: i32, %m: i32) -> i32 {
+entry:
+  %u = call @twice(%n, %m)
+  %v = call @twice(%m, %u)
+  %w = add.i32 %u, %v
+  return %w
+}";
+
+struct Forged {
+    module: Module,
+    main: Func,
+    version: Function,
+    claim: CopyClaim,
+}
+
+impl Forged {
+    fn new() -> Forged {
+        let module = parsed(TEXT);
+        let main = module.lookup("main").expect("the text has it");
+        let (version, log) = inlined(&module, main, ALL);
+        let claim = copy_claim(main, module.body(main).expect("a body"), &log).expect("a claim");
+        let forged = Forged { module, main, version, claim };
+        assert_eq!(forged.judged(), None, "before the forgery");
+        forged
+    }
+
+    fn judged(&self) -> Option<CopyError> {
+        let original = |func| self.module.body(func);
+        check::copy(&self.version, self.main, original, self.claim.clone()).err()
+    }
+
+    /// The blocks of an instance, ascending.
+    fn blocks(&self, id: usize) -> Vec<Block> {
+        self.claim.blocks.iter().filter(|(_, (of, _))| *of == id).map(|(b, _)| *b).collect()
+    }
+
+    fn text(&self, of: &str, by: &str) -> Option<CopyError> {
+        let text = TEXT.replacen(of, by, 1);
+        assert_ne!(text, TEXT);
+        let module = parsed(&text);
+        let original = |func| module.body(func);
+        check::copy(&self.version, self.main, original, self.claim.clone()).err()
+    }
+}
+
+#[test]
+fn names_are_those_of_the_instance() {
+    let mut forged = Forged::new();
+    let [first, second] = [1, 2].map(|id| forged.claim.instances[id].values.clone());
+    forged.claim.instances[1].values = second.clone();
+    assert!(matches!(forged.judged(), Some(CopyError::Leads(_) | CopyError::Params(_))));
+    forged.claim.instances[1].values = first;
+    let of: Value = *second.keys().next().expect("it has values");
+    forged.claim.instances[2].values.remove(&of);
+    assert!(forged.judged().is_some());
+}
+
+#[test]
+fn instances_stand_for_calls_of_their_function() {
+    let mut forged = Forged::new();
+    let other = forged.module.func_named("other").expect("the text has it");
+    forged.claim.instances[1].func = other;
+    assert!(forged.judged().is_some());
+    let mut forged = Forged::new();
+    forged.claim.instances[1].caller = forged.claim.instances[2].caller;
+    assert!(matches!(forged.judged(), Some(CopyError::Leads(_))));
+    let mut forged = Forged::new();
+    forged.claim.instances[1].caller = Some((1, forged.claim.instances[1].caller.expect("one").1));
+    assert_eq!(forged.judged(), Some(CopyError::Instances));
+    let mut forged = Forged::new();
+    forged.claim.instances[0].func = other;
+    assert_eq!(forged.judged(), Some(CopyError::Instances));
+    let mut forged = Forged::new();
+    forged.claim.instances.clear();
+    assert_eq!(forged.judged(), Some(CopyError::Instances));
+    // A call that the caller lacks.
+    let mut forged = Forged::new();
+    forged.claim.instances[1].caller = Some((0, ir::Inst::from_u32(9999)));
+    assert_eq!(forged.judged(), Some(CopyError::Instances));
+}
+
+#[test]
+fn blocks_are_where_edges_lead() {
+    let mut forged = Forged::new();
+    let rest: Vec<Block> = forged.blocks(0);
+    let last = *rest.last().expect("the rest behind the second call");
+    let place = forged.claim.blocks[&rest[0]];
+    forged.claim.blocks.insert(last, place);
+    assert!(matches!(forged.judged(), Some(CopyError::Leads(_))));
+    forged.claim.blocks.remove(&last);
+    assert!(forged.judged().is_some());
+    let mut forged = Forged::new();
+    let nowhere = ir::Inst::from_u32(9999);
+    let inner = forged.blocks(1);
+    forged.claim.blocks.insert(inner[1], (1, nowhere));
+    assert!(forged.judged().is_some());
+    forged.claim.blocks.insert(inner[1], (99, nowhere));
+    assert!(forged.judged().is_some());
+    let mut forged = Forged::new();
+    forged.claim.blocks.clear();
+    assert!(matches!(forged.judged(), Some(CopyError::Unclaimed(_))));
+}
+
+/// Not the claim is forged, but the originals are others.
+#[test]
+fn code_is_that_of_the_original() {
+    let forged = Forged::new();
+    let cases = [
+        ("%y = add.i32 %x, %b", "%y = sub.i32 %x, %b"),
+        ("%y = add.i32 %x, %b", "%y = add.i32 %b, %x"),
+        ("some(%a), some(%b)", "some(%b), some(%a)"),
+        ("return %y", "return %x"),
+        ("call @twice(%m, %u)", "call @twice(%u, %m)"),
+        ("call @twice(%m, %u)", "call @other(%m, %u)"),
+        ("return %w", "return %v"),
+        ("%w = add.i32 %u, %v", "%w = add.i32 %u, %v\n  %z = add.i32 %u, %v"),
+    ];
+    for (of, by) in cases {
+        assert!(forged.text(of, by).is_some(), "{of} became {by}");
+    }
+}

@@ -1,0 +1,38 @@
+//! Copies: versions made of the code of others, as inlining makes them.
+//!
+//! Example: `@f` calls `@g` twice, and its version has both bodies in the place of the calls. That
+//! version consists of three *instances*: `@f` itself, and two of `@g`, each with the call of `@f`
+//! that it stands for. Each block of the version belongs to one instance and begins where a point
+//! of the original is. Each value of the original has its copy in the instance.
+//!
+//! A run of the copy executes the instructions that runs of the originals would, one by one. At a
+//! point of an inlined body, the originals have several *frames*: the callee before an instruction,
+//! and its callers within their calls.
+
+use ir::{Block, Func, Inst, Value};
+use std::collections::BTreeMap;
+
+/// The number of an instance in its claim.
+pub type InstanceId = usize;
+
+/// The claim that a version is a copy of others. `check::copy` decides it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CopyClaim {
+    /// The instances. The first is that of the function itself.
+    pub instances: Vec<Instance>,
+    /// For each reachable block of the copy, its instance, and the instruction of the original that
+    /// its first one stands for.
+    pub blocks: BTreeMap<Block, (InstanceId, Inst)>,
+}
+
+/// The code of one function in a copy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Instance {
+    /// The function. Its original is its base.
+    pub func: Func,
+    /// The instance and the call there, in terms of its original, that this one stands for. `None`
+    /// for the first instance.
+    pub caller: Option<(InstanceId, Inst)>,
+    /// For each value of the original that the copy needs, the value of the copy.
+    pub values: BTreeMap<Value, Value>,
+}
