@@ -183,7 +183,7 @@ pub(super) fn merges() -> [Wrong; 2] {
     [
         edge.done(
             Check::MemoryMerge,
-            "a read after a loop with writes, in the class of a read before it",
+            "a read after a loop with writes, in the class of one before",
         ),
         address.done(Check::MemoryMerge, "a merged read at an address that each round binds anew"),
     ]

@@ -122,7 +122,7 @@ fn terms() -> [Wrong; 3] {
     [
         order.done(
             Check::TermOrder,
-            "a rewritten term that is its own right side, in a class of its choice",
+            "a rewritten term that is its own right side, in another class",
         ),
         shape.done(Check::TermShape, "an addition of one operand, of another type"),
         class.done(Check::TermClass, "an argument in the class of another, by itself"),
@@ -250,7 +250,7 @@ fn parameters() -> [Wrong; 3] {
         ),
         leaf.done(
             Check::LeafAgrees,
-            "a parameter that receives something else in each version, with one leaf",
+            "a parameter with other contents in each version, and one leaf",
         ),
     ]
 }
