@@ -3,7 +3,7 @@
 use ir::edit::{ActionKind, ActionLog, InlinedBody};
 use ir::{Func, Function, Imm, Inst};
 use std::collections::BTreeMap;
-use transition::copy::{CopyClaim, Instance, InstanceId};
+use transition::copy::{CopyClaim, CopyInstance, InstanceId};
 
 /// The claim about the version that a log leads to from the base of a function. `None` if the log
 /// has an action other than `inline`. Cost: linear in the base and the log.
@@ -30,7 +30,7 @@ impl<'a> Claims<'a> {
         let results = base.all_insts().flat_map(|inst| &base.inst(inst).results);
         let values = params.chain(results).map(|value| (*value, *value)).collect();
         let blocks = base.blocks().map(|block| (block, (0, base.first_inst(block)))).collect();
-        let instances = vec![Instance { func, caller: None, values }];
+        let instances = vec![CopyInstance { func, caller: None, values }];
         Claims {
             claim: CopyClaim { instances, blocks },
             bodies: vec![base],
@@ -48,7 +48,7 @@ impl<'a> Claims<'a> {
         self.claim.blocks.extend(starts);
         self.claim.blocks.insert(body.rest, (caller, original.next_inst(at)?));
         self.origins.extend(body.insts.iter().map(|(of, copy)| (*copy, (id, *of))));
-        self.claim.instances.push(Instance {
+        self.claim.instances.push(CopyInstance {
             func,
             caller: Some((caller, at)),
             values: body.values.iter().copied().collect(),

@@ -69,11 +69,10 @@ impl Profile {
     }
 
     /// Adds the profile of other runs of the same module. The result is the profile of all runs,
-    /// but for two things: of a function that ran in both, it has the loads alone that both name,
-    /// because a profile does not say whether another load varied or was not executed; and a target
-    /// of an indirect call counts among the others if four are known without it. A function that
-    /// transitions alone entered, and that only executed loads that varied, counts as one that has
-    /// not run. Sums saturate.
+    /// with three exceptions. A load of a function that ran in both is kept if both name it: a
+    /// profile does not say whether another load varied, or was not executed. A target of an
+    /// indirect call counts among the others if four are known without it. Runs that
+    /// enter a function by transitions alone may leave no trace in it. Sums saturate.
     /// Cost: linear in both.
     pub fn add(&mut self, other: &Profile) {
         for (func, profile) in &other.functions {
@@ -186,8 +185,8 @@ impl FunctionProfile {
         }
     }
 
-    /// Keeps the values that both runs gave. A value that one run alone names may have varied in
-    /// the other, or not been read: it is kept if that run did not come to the function.
+    /// Keeps the values that both runs gave. Another value may have varied in the run that does
+    /// not name it. A function without any trace of a run has no such values.
     fn add_values(&mut self, other: &FunctionProfile) {
         let (ran, other_ran) = (self.has_run(), other.has_run());
         if !ran {

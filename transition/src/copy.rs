@@ -19,7 +19,7 @@ pub type InstanceId = usize;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CopyClaim {
     /// The instances. The first is that of the function itself.
-    pub instances: Vec<Instance>,
+    pub instances: Vec<CopyInstance>,
     /// For each reachable block of the copy, its instance, and the instruction of the original that
     /// its first one stands for.
     pub blocks: BTreeMap<Block, (InstanceId, Inst)>,
@@ -27,7 +27,7 @@ pub struct CopyClaim {
 
 /// The code of one function in a copy.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Instance {
+pub struct CopyInstance {
     /// The function. Its original is its base.
     pub func: Func,
     /// The instance and the call there, in terms of its original, that this one stands for. `None`

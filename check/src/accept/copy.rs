@@ -10,8 +10,8 @@
 //!   same instance, with the same arguments.
 //! - In the place of a direct call stands a jump to a block at the start of the callee's original,
 //!   in an instance for this call, with the arguments of the call.
-//! - In the place of a `return` of such an instance stands a jump to a block behind the call, in the
-//!   instance of the caller, with the results as arguments.
+//! - In the place of a `return` of such an instance stands a jump to a block behind the call, in
+//!   the instance of the caller, with the results as arguments.
 //! - The parameters of a block at the start of an original block are those of the original under
 //!   the names of the instance, and behind a call the results of the call.
 //!
@@ -30,7 +30,7 @@ use cranelift_entity::EntityRef;
 use ir::{Block, Func, Function, Imm, Inst, InstData, Opcode, Target, Value};
 use std::collections::BTreeMap;
 use std::fmt;
-use transition::copy::{CopyClaim, Instance, InstanceId};
+use transition::copy::{CopyClaim, CopyInstance, InstanceId};
 
 /// A version that is a copy, as the checker has accepted it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,7 +41,7 @@ pub struct Copies {
 
 impl Copies {
     /// The instances.
-    pub fn instances(&self) -> &[Instance] {
+    pub fn instances(&self) -> &[CopyInstance] {
         &self.claim.instances
     }
 
@@ -235,8 +235,8 @@ impl CopyWalk<'_> {
     }
 }
 
-/// The values that a block of a copy gets at a place: the parameters of the block that begins there,
-/// or the results of the call in front of it.
+/// The values that a block of a copy gets at a place: the parameters of the block that begins
+/// there, or the results of the call in front of it.
 fn params(body: &Function, at: Inst) -> &[Value] {
     match body.prev_inst(at) {
         None => body.block_params(body.inst_block(at)),

@@ -70,8 +70,8 @@ pub(super) struct Args {
     /// The level of the mappings
     #[arg(long, value_name = "L", default_value = level::DEFAULT, value_parser = level::parser())]
     level: Level,
-    /// Format of the explanation; the keys of JSON are those of osier::schema::Explanation, and with
-    /// --speculate those of osier::schema::SpeculationExplanation
+    /// Format of the explanation; the keys of JSON are those of osier::schema::Explanation, or with
+    /// --speculate of osier::schema::SpeculationExplanation
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     format: OutputFormat,
     /// Write to this file instead of standard output

@@ -47,9 +47,10 @@ struct FastDecoder<'a> {
     edges: Vec<FastOp>,
 }
 
-/// Decodes fast code, with operations at the pcs of the exact code. Returns `None` when the
-/// frame does not fit the window, or a call has more arguments than operations can number. Cost: linear in the function, plus the cost of [`coalesce`]; the
-/// dominator tree for a function with assumptions.
+/// Decodes fast code, with operations at the pcs of the exact code. Returns `None` when the frame
+/// does not fit the window, or a call has more arguments than operations can number. Cost: linear
+/// in the function, plus the cost of [`coalesce`]; the dominator tree for a function with
+/// assumptions.
 pub(crate) fn decode(module: &Module, function: &Function, exact: &Code) -> Option<Fast> {
     if exact.frame_size() as usize + MANY > WINDOW {
         return None;

@@ -114,7 +114,7 @@ pub(super) fn inline(f: &mut Function, call: Inst, body: &InlinedBody) -> Check 
     let args: Vec<Value> = f.inst(call).args.to_vec();
     let before = f.inst_block(call);
     f.split_behind(call, body.rest);
-    let copier = Copier {
+    let copier = BodyCopier {
         callee,
         blocks: body.blocks.iter().copied().collect(),
         values: body.values.iter().copied().collect(),
@@ -166,7 +166,7 @@ fn are_new<T: Ord + Copy + std::fmt::Display>(
     Ok(())
 }
 
-struct Copier<'a> {
+struct BodyCopier<'a> {
     callee: &'a Function,
     blocks: BTreeMap<Block, Block>,
     values: BTreeMap<Value, Value>,
@@ -174,7 +174,7 @@ struct Copier<'a> {
     rest: Block,
 }
 
-impl Copier<'_> {
+impl BodyCopier<'_> {
     fn copy(&self, f: &mut Function, body: &InlinedBody) {
         for (block, copy) in &body.blocks {
             f.insert_block_before(*copy, self.rest);
