@@ -309,6 +309,7 @@ pub(crate) const ACTIONS: &[&str] = &[
     "replace_all",
     "fold_branch",
     "resolve_call",
+    "inline",
     "split_edge",
     "join_edges",
     "redirect",
