@@ -101,6 +101,10 @@ fn is_seen_by_speculation(bug: &Mutant, seed: usize) -> bool {
     !with(Some(bug.id), || fuzz::judge(&case)).findings.is_empty()
 }
 
+/// How many times as many programs are tried for a bug of native code: an entry that lands at an
+/// assumption is rare (`NativeLandsBehindTest` needs about 900 programs).
+const NATIVE_TIMES: usize = 3;
+
 /// The state of one thread.
 struct Trial<'a> {
     args: &'a Args,
@@ -128,8 +132,9 @@ impl<'a> Trial<'a> {
         }
         let mut row = Row::new(bug);
         if bug.area == NATIVE {
-            let noticed = native::noticed(bug, self.args.programs);
-            row.programs = noticed.map_or(self.args.programs, |number| number + 1);
+            let most = self.args.programs * NATIVE_TIMES;
+            let noticed = native::noticed(bug, most);
+            row.programs = noticed.map_or(most, |number| number + 1);
             row.reached = row.programs;
             row.note(Layer::Native, noticed.unwrap_or(0), noticed.is_some());
             return row;
