@@ -1,7 +1,8 @@
 //! Claims about copies that the checker rejects, one for each of its demands.
 
 use super::{ALL, inlined, parsed};
-use ir::{Block, Func, Function, Module, Value};
+use ir::edit::{ActionKind, ClaimedLog, InlinedBody};
+use ir::{Block, Func, Function, Inst, Module, Value};
 use osier::check::{self, CopyError};
 use osier::osr::copy_claim;
 use osier::transition::copy::CopyClaim;
@@ -95,7 +96,7 @@ fn instances_stand_for_calls_of_their_function() {
     assert_eq!(forged.judged(), Some(CopyError::Instances));
     // A call that the caller lacks.
     let mut forged = Forged::new();
-    forged.claim.instances[1].caller = Some((0, ir::Inst::from_u32(9999)));
+    forged.claim.instances[1].caller = Some((0, Inst::from_u32(9999)));
     assert_eq!(forged.judged(), Some(CopyError::Instances));
 }
 
@@ -110,7 +111,7 @@ fn blocks_are_where_edges_lead() {
     forged.claim.blocks.remove(&last);
     assert!(forged.judged().is_some());
     let mut forged = Forged::new();
-    let nowhere = ir::Inst::from_u32(9999);
+    let nowhere = Inst::from_u32(9999);
     let inner = forged.blocks(1);
     forged.claim.blocks.insert(inner[1], (1, nowhere));
     assert!(forged.judged().is_some());
@@ -138,4 +139,51 @@ fn code_is_that_of_the_original() {
     for (of, by) in cases {
         assert!(forged.text(of, by).is_some(), "{of} became {by}");
     }
+}
+
+/// Replay leads to the version by the one log alone: each part of an action counts.
+#[test]
+fn an_edited_inlining_is_noticed() {
+    let module = parsed(TEXT);
+    let main = module.lookup("main").expect("the text has it");
+    let base = module.body(main).expect("a body");
+    let (version, log) = inlined(&module, main, ALL);
+    let other = module.func_named("other").and_then(|func| module.body(func)).expect("a body");
+    let (_, of_other) = inlined(&parsed(&TEXT.replace("@twice(%n", "@other(%n")), main, ALL);
+    let claim = ClaimedLog::from(&log);
+    assert_eq!(claim.check(base, &version), Ok(()));
+    let edits: [fn(&mut ActionKind, &ActionKind); 8] = [
+        |one, two| with(one, two, |call, _, other, _| *call = other),
+        |one, two| with(one, two, |_, body, _, _| body.blocks.swap(0, 1)),
+        |one, two| with(one, two, |_, body, _, _| body.blocks.truncate(1)),
+        |one, two| with(one, two, |_, body, _, _| body.values[0].1 = body.values[1].1),
+        |one, two| with(one, two, |_, body, _, _| body.insts[0].1 = body.jump),
+        |one, two| with(one, two, |_, body, _, other| body.rest = other.rest),
+        |one, two| with(one, two, |call, body, _, _| body.jump = *call),
+        |one, two| with(one, two, |_, body, _, other| body.callee = other.callee.clone()),
+    ];
+    for (number, edit) in edits.into_iter().enumerate() {
+        let mut damaged = claim.clone();
+        let second = match number {
+            7 => of_other.actions()[0].kind().clone(),
+            _ => damaged.actions[1].1.clone(),
+        };
+        edit(&mut damaged.actions[0].1, &second);
+        assert!(damaged.check(base, &version).is_err(), "edit {number}");
+    }
+    assert_eq!(other.inst_count(), 1, "the other callee is a smaller one");
+}
+
+/// Edits one inlining, with the call and the body of another at hand.
+fn with(
+    one: &mut ActionKind,
+    two: &ActionKind,
+    edit: impl FnOnce(&mut Inst, &mut InlinedBody, Inst, &InlinedBody),
+) {
+    let (ActionKind::Inline { call, body }, ActionKind::Inline { call: of, body: other }) =
+        (one, two)
+    else {
+        panic!("the log inlines alone");
+    };
+    edit(call, body, *of, other);
 }

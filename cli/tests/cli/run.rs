@@ -307,6 +307,17 @@ fn a_profile_is_written() {
     }
 }
 
+/// `-` is standard output, as elsewhere standard input.
+#[test]
+fn a_profile_can_go_to_standard_output() {
+    let module = "cli/tests/cli/golden/hot.oir";
+    let run = ["run", "--profile", "-", module, "--invoke", "count", "2000", "0"];
+    let expected = fs::read_to_string(root().join("cli/tests/cli/golden/hot.profile"));
+    let expected = format!("2001000\n{}", expected.expect("readable"));
+    assert_eq!(osier(&run).with_status(0).stdout, expected);
+    assert!(!root().join("-").exists());
+}
+
 /// A program that fails has a profile up to there, and the status of its failure.
 #[test]
 fn a_program_that_fails_leaves_a_profile() {
