@@ -1,7 +1,7 @@
 //! The rate at which the checker judges the entries of versions with assumptions.
 
 use super::pins::{EVERY, profile};
-use super::program;
+use super::{ProfiledPrograms, program};
 use ir::{Function, Module};
 use osier::driver::{NoObserver as Unobserved, Observer, Step, Vigilance, certify_graph, derive};
 use osier::speculate::{Assumption, Plan, Suggester, speculate};
@@ -9,21 +9,13 @@ use osr::{Level, Version, VersionGraph, VersionTree};
 use passes::Pipeline;
 use std::error::Error;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use transition::Demand;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Programs: FILE or FILE:ARGUMENT
-    #[arg(required = true)]
-    programs: Vec<String>,
-    /// The standard input of the programs
-    #[arg(long, value_name = "FILE")]
-    input: Option<PathBuf>,
-    /// The pipeline
-    #[arg(long, value_name = "P", value_parser = passes::parse)]
-    pipeline: Option<Pipeline>,
+    #[command(flatten)]
+    profiled: ProfiledPrograms,
     /// Rounds, of which the fastest counts
     #[arg(long, value_name = "N", default_value_t = 3)]
     rounds: u32,
@@ -64,13 +56,12 @@ impl Judged {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    let input = args.input.as_ref().map(std::fs::read).transpose()?.unwrap_or_default();
-    let pipeline = args.pipeline.clone().unwrap_or_default();
+    let (input, pipeline) = (args.profiled.input()?, args.profiled.pipeline());
     let mut out = io::stdout().lock();
     writeln!(out, "{:>30}   {:>30}", "without assumptions", "with assumptions")?;
     let columns = format!("{:>9} {:>8} {:>11}", "entries", "seconds", "a second");
     writeln!(out, "{columns}   {columns}  program")?;
-    for text in &args.programs {
+    for text in &args.profiled.programs {
         let (module, arguments) = program(text)?;
         let profile = profile(&module, (&arguments, &input))?;
         let suggester = Suggester::new(&module, &profile, EVERY);

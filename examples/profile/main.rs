@@ -27,9 +27,10 @@ mod pins;
 use clap::{Parser, Subcommand};
 use ir::Module;
 use osier::driver::{Format, load};
+use passes::Pipeline;
 use std::error::Error;
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Measures profiles
@@ -62,6 +63,31 @@ fn main() -> ExitCode {
             writeln!(io::stderr(), "profile: {error}").ok();
             ExitCode::from(2)
         }
+    }
+}
+
+/// Programs whose profile is taken before they are measured.
+#[derive(Debug, clap::Args)]
+struct ProfiledPrograms {
+    /// Programs: FILE or FILE:ARGUMENT
+    #[arg(required = true)]
+    programs: Vec<String>,
+    /// The standard input of the programs
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// The pipeline
+    #[arg(long, value_name = "P", value_parser = passes::parse)]
+    pipeline: Option<Pipeline>,
+}
+
+impl ProfiledPrograms {
+    /// The bytes of standard input; none without a file.
+    fn input(&self) -> io::Result<Vec<u8>> {
+        self.input.as_ref().map_or(Ok(Vec::new()), std::fs::read)
+    }
+
+    fn pipeline(&self) -> Pipeline {
+        self.pipeline.clone().unwrap_or_default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Executed instructions with assumptions that keep values on demand, and with assumptions that
 //! keep all live values.
 
-use super::{host, program};
+use super::{ProfiledPrograms, host, program};
 use interp::{Limits, Machine, NoObserver, Options, Outcome, Program, Run, TraceLevel, VersionId};
 use ir::{Func, Function, Module};
 use osier::driver::{NoObserver as Unobserved, Vigilance, derive};
@@ -12,19 +12,11 @@ use passes::Pipeline;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Programs: FILE or FILE:ARGUMENT
-    #[arg(required = true)]
-    programs: Vec<String>,
-    /// The standard input of the programs
-    #[arg(long, value_name = "FILE")]
-    input: Option<PathBuf>,
-    /// The pipeline
-    #[arg(long, value_name = "P", value_parser = passes::parse)]
-    pipeline: Option<Pipeline>,
+    #[command(flatten)]
+    profiled: ProfiledPrograms,
 }
 
 /// Every assumption at a place visited 1,000 times.
@@ -67,8 +59,7 @@ struct Figures {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    let input = args.input.as_ref().map(std::fs::read).transpose()?.unwrap_or_default();
-    let pipeline = args.pipeline.clone().unwrap_or_default();
+    let (input, pipeline) = (args.profiled.input()?, args.profiled.pipeline());
     let mut out = io::stdout().lock();
     writeln!(out, "{:>44}   {:>23}", "executed instructions", "size of assuming code")?;
     writeln!(
@@ -76,7 +67,7 @@ pub(super) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         "{:>14} {:>14} {:>14}   {:>7} {:>7} {:>7} {:>6} {:>6} {:>6}  program",
         "plain", "on demand", "all live", "plain", "demand", "live", "exits", "pinned", "failed"
     )?;
-    for text in &args.programs {
+    for text in &args.profiled.programs {
         let (module, arguments) = program(text)?;
         let profile = profile(&module, (&arguments, &input))?;
         let suggester = Suggester::new(&module, &profile, EVERY);
