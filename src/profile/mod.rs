@@ -71,9 +71,8 @@ impl Profile {
     /// Adds the profile of other runs of the same module. The result is the profile of all runs,
     /// with three exceptions. A load of a function that ran in both is kept if both name it: a
     /// profile does not say whether another load varied, or was not executed. A target of an
-    /// indirect call counts among the others if four are known without it. Runs that
-    /// enter a function by transitions alone may leave no trace in it. Sums saturate.
-    /// Cost: linear in both.
+    /// indirect call counts among the others if four are known without it. Runs that enter a
+    /// function by transitions alone may leave no trace in it. Sums saturate. Cost: linear in both.
     pub fn add(&mut self, other: &Profile) {
         for (func, profile) in &other.functions {
             self.functions.entry(*func).or_default().add(profile);
