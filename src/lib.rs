@@ -10,6 +10,7 @@ mod blame;
 pub mod driver;
 pub mod explain;
 pub mod export;
+pub mod inlining;
 mod limits;
 pub mod listing;
 #[cfg(feature = "native")]

@@ -1,12 +1,26 @@
-//! The claim that a version with inlined code is a copy, from the log of the inlining.
+//! Copies: the claim that a version with inlined code is a copy, from the log of the inlining, and
+//! the values that transitions across a copy need.
+//!
+//! Let I be a copy of p1 with inlined code, and q an optimized version of I. Entries from q land in
+//! I, and go on from there to the frames that the copy stands for. Entries into I come from p1, and
+//! go on to q. No search makes the steps across the copy, since names say it all. Both sides have
+//! to provide for them, though:
+//!
+//! - An entry from q provides at a point of I the values of all frames there.
+//! - An entry into p1 provides at a point the values that the entry from the copy of this point to
+//!   q requires. That entry must not read values of inlined code, which p1 lacks.
 
+use crate::live::{ExtraUses, LiveTable};
+use crate::tree::Version;
 use ir::edit::{ActionKind, ActionLog, InlinedBody};
-use ir::{Func, Function, Imm, Inst};
-use std::collections::BTreeMap;
+use ir::{Func, Function, Imm, Inst, Point, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use transition::VersionKey;
 use transition::copy::{CopyClaim, CopyInstance, InstanceId};
+use transition::mapping::Mapping;
 
-/// The claim about the version that a log leads to from the base of a function. `None` if the log
-/// has an action other than `inline`. Cost: linear in the base and the log.
+/// The claim about the version that a log leads to from another version of a function. `None` if
+/// the log has an action other than `inline`. Cost: linear in that version and the log.
 pub fn copy_claim(func: Func, base: &Function, log: &ActionLog) -> Option<CopyClaim> {
     let mut claims = Claims::new(func, base);
     for action in log.actions() {
@@ -30,7 +44,8 @@ impl<'a> Claims<'a> {
         let results = base.all_insts().flat_map(|inst| &base.inst(inst).results);
         let values = params.chain(results).map(|value| (*value, *value)).collect();
         let blocks = base.blocks().map(|block| (block, (0, base.first_inst(block)))).collect();
-        let instances = vec![CopyInstance { func, caller: None, values }];
+        let version = VersionKey::of(base);
+        let instances = vec![CopyInstance { func, version, caller: None, values }];
         Claims {
             claim: CopyClaim { instances, blocks },
             bodies: vec![base],
@@ -50,10 +65,185 @@ impl<'a> Claims<'a> {
         self.origins.extend(body.insts.iter().map(|(of, copy)| (*copy, (id, *of))));
         self.claim.instances.push(CopyInstance {
             func,
+            version: VersionKey::of(callee),
             caller: Some((caller, at)),
             values: body.values.iter().copied().collect(),
         });
         self.bodies.push(callee);
         Some(())
     }
+}
+
+/// A copy with inlined code between two versions of a graph: transitions go across it.
+#[derive(Clone, Copy, Debug)]
+pub struct CopyLink<'c> {
+    /// The original of the function itself.
+    pub before: Version,
+    /// The copy.
+    pub after: Version,
+    /// The version in which frames of that original land, by the edge to it; `None` if they land in
+    /// the original.
+    pub lands_in: Option<Version>,
+    /// The claim.
+    pub claim: &'c CopyClaim,
+    /// By instance but the first: the original of inlined code.
+    pub callees: &'c [&'c Function],
+}
+
+/// The places of a copy: by instruction, its instance and the instruction that it stands for.
+/// Instructions whose block has no claim are left out. Cost: near linear in the copy.
+pub(crate) fn places(
+    copy: &Function,
+    claim: &CopyClaim,
+    originals: &[&Function],
+) -> BTreeMap<Inst, (InstanceId, Inst)> {
+    let mut places = BTreeMap::new();
+    for (block, (id, start)) in &claim.blocks {
+        let Some(original) = originals.get(*id).filter(|f| f.has_inst(*start)) else { continue };
+        if !copy.has_block(*block) {
+            continue;
+        }
+        let of = std::iter::successors(Some(*start), |inst| original.next_inst(*inst));
+        places.extend(copy.block_insts(*block).zip(of.map(|inst| (*id, inst))));
+    }
+    places
+}
+
+/// The uses that a link adds to the versions on both sides of the copy.
+pub(crate) struct LinkedUses<'c> {
+    /// The indices of the versions: that of the original, of the copy, and the one where frames of
+    /// the original land.
+    pub(crate) versions: [usize; 3],
+    /// The arrow over which frames of the original go on, if they do.
+    pub(crate) on: Option<usize>,
+    /// The arrows that leave the copy for versions derived from it.
+    pub(crate) ahead: Vec<usize>,
+    pub(crate) claim: &'c CopyClaim,
+    pub(crate) places: BTreeMap<Inst, (InstanceId, Inst)>,
+    pub(crate) callees: &'c [&'c Function],
+    /// By instance but the first: what is live in the original.
+    pub(crate) live: Vec<LiveTable>,
+    /// The version where frames of the first instance land.
+    pub(crate) landing: &'c Function,
+}
+
+impl LinkedUses<'_> {
+    /// Adds uses to the original and to the copy. Returns the indices of the versions that have new
+    /// ones.
+    pub(crate) fn add<'m, 'l>(
+        &self,
+        mapping: impl Fn(usize) -> &'m Mapping,
+        live: impl Fn(usize) -> Option<&'l LiveTable>,
+        uses: &mut [ExtraUses],
+    ) -> BTreeSet<usize> {
+        let [original, copy, landing] = self.versions;
+        let (Some(in_original), Some(in_copy), Some(in_landing)) =
+            (live(original), live(copy), live(landing))
+        else {
+            return BTreeSet::new();
+        };
+        let mut grown = BTreeSet::new();
+        for arrow in &self.ahead {
+            if self.add_entered(mapping(*arrow), in_original, &mut uses[original]) {
+                grown.insert(original);
+            }
+        }
+        let on = self.on.map(mapping);
+        if self.add_left((on, in_landing), in_copy, &mut uses[copy]) {
+            grown.insert(copy);
+        }
+        grown
+    }
+
+    /// Adds the values that entries from the copy require, at the originals of their points.
+    fn add_entered(&self, ahead: &Mapping, live: &LiveTable, uses: &mut ExtraUses) -> bool {
+        // The first instance has one name for each value.
+        let names = &self.claim.instances[0].values;
+        let of: BTreeMap<Value, Value> = names.iter().map(|(of, name)| (*name, *of)).collect();
+        let mut grew = false;
+        for (point, entry) in ahead.entries() {
+            if let Some((0, at)) = self.places.get(&point.inst()) {
+                let values = entry.requires.iter().filter_map(|name| of.get(name).copied());
+                grew |= add_unlive(values, Point::before(*at), live, uses);
+            }
+        }
+        grew
+    }
+
+    /// Adds the values of all frames, at the points of the copy.
+    fn add_left(
+        &self,
+        (on, landing): (Option<&Mapping>, &LiveTable),
+        live: &LiveTable,
+        uses: &mut ExtraUses,
+    ) -> bool {
+        // By instance: what the frames need that wait for it.
+        let mut waiting: Vec<Vec<Value>> = Vec::new();
+        for instance in &self.claim.instances {
+            let mut needs = Vec::new();
+            if let Some((caller, call)) = instance.caller {
+                needs.extend(self.named(caller, self.behind(caller, call, (on, landing))));
+                needs.extend_from_slice(&waiting[caller]);
+            }
+            waiting.push(needs);
+        }
+        let mut grew = false;
+        for (inst, (id, at)) in &self.places {
+            let at = Point::before(*at);
+            let needs = match (id, on) {
+                (0, Some(on)) => on.entry(at).map(|e| e.requires.clone()).unwrap_or_default(),
+                (0, None) => landing.live(at).to_vec(),
+                _ => self.live[*id - 1].live(at).to_vec(),
+            };
+            let values = self.named(*id, needs).chain(waiting[*id].iter().copied());
+            grew |= add_unlive(values, Point::before(*inst), live, uses);
+        }
+        grew
+    }
+
+    /// The values that an activation needs which waits for the results of a call.
+    fn behind(
+        &self,
+        id: InstanceId,
+        call: Inst,
+        (on, landing): (Option<&Mapping>, &LiveTable),
+    ) -> Vec<Value> {
+        let (f, live) = match id {
+            0 => (self.landing, landing),
+            _ => (self.callees[id - 1], &self.live[id - 1]),
+        };
+        let Some(next) = f.has_inst(call).then(|| f.next_inst(call)).flatten() else {
+            return Vec::new();
+        };
+        let results = &f.inst(call).results;
+        let live = live.live(Point::before(next)).iter().copied();
+        let live: Vec<Value> = live.filter(|value| !results.contains(value)).collect();
+        let Some(on) = on.filter(|_| id == 0) else { return live };
+        let entry = on.entry(Point::before(call)).and_then(|entry| entry.only(&live));
+        entry.map(|entry| entry.requires).unwrap_or_default()
+    }
+
+    fn named(&self, id: InstanceId, values: Vec<Value>) -> impl Iterator<Item = Value> {
+        let names = &self.claim.instances[id].values;
+        values.into_iter().filter_map(|value| names.get(&value).copied())
+    }
+}
+
+/// Adds values to the uses at a point, unless they are live there anyway. Returns whether one is
+/// new.
+fn add_unlive(
+    values: impl Iterator<Item = Value>,
+    at: Point,
+    live: &LiveTable,
+    uses: &mut ExtraUses,
+) -> bool {
+    let mut grew = false;
+    for value in values.filter(|value| live.live(at).binary_search(value).is_err()) {
+        let here = uses.entry(at.inst()).or_default();
+        if !here.contains(&value) {
+            here.push(value);
+            grew = true;
+        }
+    }
+    grew
 }

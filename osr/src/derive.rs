@@ -536,7 +536,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     }
 
     fn has_itself(&self, here: &SourcePoint, value: Value) -> bool {
-        here.look_up(self.p, value) == Here::Value(value)
+        here.readable(self.p, value) == Here::Value(value)
     }
 
     /// Rule 2: executes the operation that defines the value again. The operation dominates the

@@ -19,6 +19,7 @@
 //! For the same reason, edges of a graph compose wherever the second has an entry: the values which
 //! that entry requires are live+, and the first one provides them.
 
+use crate::copies::{CopyLink, LinkedUses, places};
 use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_required};
 use crate::pair::{Analyzed, VersionPair};
@@ -29,11 +30,11 @@ use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::edit::ReplayError;
-use ir::{Inst, Point};
-use std::collections::BTreeSet;
+use ir::{Function, Inst, Point, Value};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use transition::mapping::{Entry, Mapping};
-use transition::{Demand, Pair, Refusal, VersionKey, compose};
+use transition::{Demand, Pair, Refusal, Side, VersionKey, compose};
 
 /// The origin of an edge's entries.
 #[derive(Clone, Debug)]
@@ -141,12 +142,41 @@ impl<'v> VersionGraph<'v> {
         level: Level,
         demand: Demand,
     ) -> Result<VersionGraph<'v>, EdgeError> {
+        VersionGraph::build_across(tree, pairs, &[], (level, demand))
+    }
+
+    /// As [`VersionGraph::build`], with copies that transitions go across. Entries provide for
+    /// these steps, too. From a copy, entries to versions derived from it leave outside inlined
+    /// code alone, and read no value of inlined code. The graph has no edges across copies:
+    /// `check::enter_copy` and `check::leave_copy` make these steps.
+    ///
+    /// # Errors
+    /// As for [`VersionGraph::build`].
+    ///
+    /// # Panics
+    /// As [`VersionGraph::build`], and when no pair has a version of a link.
+    pub fn build_across(
+        tree: &'v VersionTree,
+        pairs: &[(Version, Version)],
+        copies: &[CopyLink<'_>],
+        (level, demand): (Level, Demand),
+    ) -> Result<VersionGraph<'v>, EdgeError> {
         let mut prepared = Vec::new();
         for &(before, after) in pairs {
             let log = tree.log(before, after).ok_or(EdgeError::NotDerived { before, after })?;
             let pair = VersionPair::new(tree.function(before), tree.function(after), &log);
-            prepared.push(pair.map_err(EdgeError::Replay)?.providing(demand));
+            let mut pair = pair.map_err(EdgeError::Replay)?.providing(demand);
+            if let Some(link) = copies.iter().find(|link| link.after == before) {
+                pair.versions.before.hidden = inlined_values(link);
+            }
+            prepared.push(pair);
         }
+        let outside: BTreeMap<Version, BTreeSet<Point>> =
+            copies.iter().map(|link| (link.after, own_points(tree, link))).collect();
+        let waiting: BTreeMap<Version, (Version, BTreeSet<Point>)> = copies
+            .iter()
+            .filter_map(|link| Some((link.before, (link.lands_in?, inlined_calls(link)))))
+            .collect();
         // Versions of no pair have no edges, and no index in this list.
         let mut versions: Vec<Version> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
         versions.sort_unstable();
@@ -161,13 +191,19 @@ impl<'v> VersionGraph<'v> {
             for (side, version) in pair.versions.sides() {
                 analyzed[places[side]] = Some(version);
             }
-            arrows.extend(Arrow::both_ways(pair, places));
+            let mut both = Arrow::both_ways(pair, places);
+            both.before.asked = outside.get(before);
+            both.after.staying =
+                waiting.get(after).filter(|(to, _)| to == before).map(|(_, calls)| calls);
+            arrows.extend(both);
         }
         let analyzed = analyzed.into_iter();
         let analyzed: Vec<&Analyzed<'_>> =
             analyzed.map(|a| a.expect("every version in the list belongs to a pair")).collect();
         let plain = PlainLiveness::of_all(&analyzed, demand);
-        let made = make(&analyzed, &arrows, &plain, (demand, level));
+        let links = copies.iter().map(|link| linked(tree, link, &place, &arrows, demand));
+        let links: Vec<LinkedUses<'_>> = links.collect();
+        let made = make(&analyzed, &arrows, &links, &plain, (demand, level));
         let edges = arrows.iter().zip(made).map(|(arrow, made)| {
             let (from, to) = (versions[arrow.source], versions[arrow.target]);
             built(from, to, arrow.pair, made.synthesized)
@@ -347,6 +383,61 @@ impl<'v> VersionGraph<'v> {
         }
         lacking.sort_unstable();
         lacking
+    }
+}
+
+/// The values of inlined code.
+fn inlined_values(link: &CopyLink<'_>) -> BTreeSet<Value> {
+    let inlined = &link.claim.instances[1..];
+    inlined.iter().flat_map(|instance| instance.values.values().copied()).collect()
+}
+
+/// The points before the calls of the first original within which frames wait.
+fn inlined_calls(link: &CopyLink<'_>) -> BTreeSet<Point> {
+    let callers = link.claim.instances.iter().filter_map(|instance| instance.caller);
+    callers.filter(|(id, _)| *id == 0).map(|(_, call)| Point::before(call)).collect()
+}
+
+/// The points of a copy outside inlined code.
+fn own_points(tree: &VersionTree, link: &CopyLink<'_>) -> BTreeSet<Point> {
+    let copy = tree.function(link.after);
+    let blocks = link.claim.blocks.iter().filter(|(_, (id, _))| *id == 0);
+    let blocks = blocks.map(|(block, _)| *block).filter(|block| copy.has_block(*block));
+    blocks.flat_map(|block| copy.block_insts(block).map(Point::before)).collect()
+}
+
+/// The uses of a link, with versions and arrows by index.
+fn linked<'c>(
+    tree: &'c VersionTree,
+    link: &CopyLink<'c>,
+    place: impl Fn(Version) -> usize,
+    arrows: &[Arrow<'_, '_>],
+    demand: Demand,
+) -> LinkedUses<'c> {
+    let CopyLink { before, after, lands_in, claim, callees } = *link;
+    let landing = lands_in.unwrap_or(before);
+    let versions = [before, after, landing].map(place);
+    let leads = |arrow: &Arrow<'_, '_>| {
+        lands_in.is_some() && [arrow.source, arrow.target] == [versions[0], versions[2]]
+    };
+    let is_ahead =
+        |arrow: &Arrow<'_, '_>| arrow.source == versions[1] && arrow.from == Side::Before;
+    let originals: Vec<&Function> =
+        std::iter::once(tree.function(before)).chain(callees.iter().copied()).collect();
+    // Inlined functions are small.
+    let none = ExtraUses::new();
+    let live = |f: &&Function| {
+        LiveTable::of_run(f, &Decided::new(f), demand, &none).unwrap_or_else(|| LiveTable::empty(f))
+    };
+    LinkedUses {
+        versions,
+        on: arrows.iter().position(leads),
+        ahead: (0..arrows.len()).filter(|at| is_ahead(&arrows[*at])).collect(),
+        claim,
+        places: places(tree.function(after), claim, &originals),
+        callees,
+        live: callees.iter().map(live).collect(),
+        landing: tree.function(landing),
     }
 }
 

@@ -38,7 +38,7 @@ mod synthesize;
 mod traps;
 mod tree;
 
-pub use copies::copy_claim;
+pub use copies::{CopyLink, copy_claim};
 pub use graph::{Edge, EdgeError, EdgeOrigin, VersionGraph};
 pub use level::Level;
 pub use pair::VersionPair;

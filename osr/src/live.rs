@@ -191,7 +191,8 @@ impl LiveTable {
         table.within_limit()
     }
 
-    fn empty(f: &Function) -> LiveTable {
+    /// A table without live values.
+    pub(crate) fn empty(f: &Function) -> LiveTable {
         LiveTable { at: vec![Box::default(); f.inst_bound()], total: 0 }
     }
 

@@ -11,7 +11,7 @@ use crate::partial::points_of;
 use crate::paths::{PathEnd, Paths};
 use crate::reason::{Obstacle, Reason, Unmapped};
 use crate::source::{Here, SourcePoint};
-use crate::synthesize::SynthesizedMapping;
+use crate::synthesize::{Arrow, SynthesizedMapping};
 use ir::place::Place;
 use ir::{Block, Inst, Point};
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,6 +49,8 @@ struct Planner<'a, 'v> {
     pair: &'a VersionPair<'v>,
     p: &'a Analyzed<'v>,
     q: &'a Analyzed<'v>,
+    /// The source points whose entries land before the same instruction.
+    staying: Option<&'a BTreeSet<Point>>,
     here: SourcePoint,
 }
 
@@ -76,7 +78,8 @@ pub(crate) fn first_round(searches: &mut [Search<'_, '_>], live: &LiveTable, nee
     // Each search counts its points.
     let points = searches.iter_mut().map(Search::source_points).last().unwrap_or_default();
     let Some(first) = searches.first() else { return };
-    let mut planner = Planner::new(first.planner.pair, first.planner.from);
+    let first = &first.planner;
+    let mut planner = Planner::new(first.pair, first.from, first.staying);
     for point in points {
         match planner.plan(point, live, needed) {
             Err(why) => searches.iter_mut().for_each(|s| s.unmapped.push((point, why))),
@@ -126,13 +129,10 @@ fn first_round_at(
 }
 
 impl<'a, 'v> Search<'a, 'v> {
-    /// A search without entries, at the points asked for.
-    pub(crate) fn new(
-        (pair, from): (&'a VersionPair<'v>, Side),
-        asked: Option<&'a BTreeSet<Point>>,
-        level: Level,
-    ) -> Search<'a, 'v> {
-        let planner = Planner::new(pair, from);
+    /// A search without entries, at the points that an arrow asks for.
+    pub(crate) fn new(arrow: &Arrow<'a, 'v>, level: Level) -> Search<'a, 'v> {
+        let Arrow { pair, from, asked, staying, .. } = *arrow;
+        let planner = Planner::new(pair, from, staying);
         let (p, q) = (planner.p, planner.q);
         Search {
             asked,
@@ -344,9 +344,13 @@ impl<'a, 'v> Search<'a, 'v> {
 }
 
 impl<'a, 'v> Planner<'a, 'v> {
-    fn new(pair: &'a VersionPair<'v>, from: Side) -> Planner<'a, 'v> {
+    fn new(
+        pair: &'a VersionPair<'v>,
+        from: Side,
+        staying: Option<&'a BTreeSet<Point>>,
+    ) -> Planner<'a, 'v> {
         let (p, q) = (pair.source(from), pair.target(from));
-        Planner { from, pair, p, q, here: SourcePoint::default() }
+        Planner { from, pair, p, q, staying, here: SourcePoint::default() }
     }
 
     /// The landing points to try from a point, unless the empty entry does. Enters the point.
@@ -369,7 +373,11 @@ impl<'a, 'v> Planner<'a, 'v> {
         self.here.enter((p, &self.pair.facts), point, live.live(point), &end.jumps);
         let mut barred = None;
         let mut goals: Vec<EntryGoal<'g>> = Vec::new();
-        for target in landings_to_try(&q.paths, end.anchor, point, |at| needed.live(at).len()) {
+        let mut targets = landings_to_try(&q.paths, end.anchor, point, |at| needed.live(at).len());
+        if self.staying.is_some_and(|staying| staying.contains(&point)) {
+            targets.retain(|target| *target == point);
+        }
+        for target in targets {
             if let Some(why) = self.bar(point, target, !end.jumps.is_empty()) {
                 barred = barred.or(Some(why));
                 continue;

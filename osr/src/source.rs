@@ -109,7 +109,8 @@ impl SourcePoint {
         let mut at = Some(near_end(p, from, jump.edges[0].inst));
         while let Some(inst) = at.filter(|i| *i != jump.edges[0].inst) {
             let data = p.f.inst(inst);
-            let args: SmallVec<[Here; 3]> = data.args.iter().map(|v| self.look_up(p, *v)).collect();
+            let args: SmallVec<[Here; 3]> =
+                data.args.iter().map(|v| self.readable(p, *v)).collect();
             // One result and all operands, or no expression can stand for the operation. Values of
             // the block that depend on an absent one are absent in turn.
             let runs =
@@ -134,7 +135,7 @@ impl SourcePoint {
         // (`from_a_block_on_a_back_edge_parameters_are_bound_by_the_jump_first`). Where several
         // edges may be taken, their arguments have to agree.
         let received = |index: usize| {
-            let mut args = jump.edges.iter().map(|e| self.look_up(p, p.f.target(*e).args[index]));
+            let mut args = jump.edges.iter().map(|e| self.readable(p, p.f.target(*e).args[index]));
             let first = args.next().unwrap_or(Here::Absent);
             if args.all(|other| other == first) { first } else { Here::Absent }
         };
@@ -157,7 +158,7 @@ impl SourcePoint {
     fn member(&self, (p, facts): (&Analyzed<'_>, &Facts), value: Value) -> Here {
         let chain = facts.chain(value, p.side);
         let has = |member: &Value| {
-            p.f.has_value(*member) && self.look_up(p, *member) == Here::Value(*member)
+            p.f.has_value(*member) && self.readable(p, *member) == Here::Value(*member)
         };
         chain.into_iter().find(has).map_or(Here::Absent, Here::Member)
     }
@@ -182,6 +183,14 @@ impl SourcePoint {
         }
     }
 
+    /// As [`SourcePoint::look_up`], without the values that entries must not read.
+    pub(crate) fn readable(&self, p: &Analyzed<'_>, value: Value) -> Here {
+        match self.look_up(p, value) {
+            Here::Value(value) if p.hidden.contains(&value) => Here::Absent,
+            here => here,
+        }
+    }
+
     /// Whether a value is live at the source point under its own id.
     pub(crate) fn reads_itself(&self, p: &Analyzed<'_>, value: Value) -> bool {
         // A live value is available. Most paths bind nothing and need no more than that.
@@ -195,7 +204,7 @@ impl SourcePoint {
         p: &Analyzed<'_>,
         value: Value,
     ) -> Option<(Alternative, Level)> {
-        let here = self.look_up(p, value);
+        let here = self.readable(p, value);
         let alternative = match here {
             Here::Value(value) | Here::Member(value) => Alternative::Read(value),
             Here::Rest(number) => Alternative::Same(SearchNode::Rest(number)),

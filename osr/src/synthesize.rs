@@ -16,6 +16,7 @@
 //! The rounds repeat these steps until no use is new. Uses only grow and dropped entries stay
 //! dropped, so the rounds end.
 
+use crate::copies::LinkedUses;
 use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_unlive};
 use crate::pair::{Analyzed, VersionPair};
@@ -110,7 +111,7 @@ fn levels_at(
         PlainLiveness::at(pair.source(side), pair.demand, &asked[side], landings)
     });
     let arrows: Vec<Arrow<'_, '_>> = arrows.into_iter().collect();
-    make_levels(&versions, &arrows, &plain, (pair.demand, levels))
+    make_levels(&versions, (&arrows, &[]), &plain, (pair.demand, levels))
 }
 
 /// The mappings of both directions, and their level.
@@ -129,7 +130,7 @@ pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level
     let plain = PlainLiveness::of_all(&versions, pair.demand);
     let levels: Vec<Level> =
         Level::ALL.into_iter().filter(|level| levels.contains(level)).collect();
-    let mut made = make_levels(&versions, &arrows, &plain, (pair.demand, &levels));
+    let mut made = make_levels(&versions, (&arrows, &[]), &plain, (pair.demand, &levels));
     drop(plain);
     if made.iter().any(|result| result.is_too_long) {
         choose_points(pair, &levels, &mut made);
@@ -171,6 +172,9 @@ pub(crate) struct Arrow<'a, 'v> {
     pub(crate) target: usize,
     /// The source points of its entries; `None` for all.
     pub(crate) asked: Option<&'a BTreeSet<Point>>,
+    /// Source points whose entries land before the same instruction: the calls within which frames
+    /// wait.
+    pub(crate) staying: Option<&'a BTreeSet<Point>>,
 }
 
 impl<'a, 'v> Arrow<'a, 'v> {
@@ -186,6 +190,7 @@ impl<'a, 'v> Arrow<'a, 'v> {
             source: indices[from],
             target: indices[from.other()],
             asked: None,
+            staying: None,
         })
     }
 
@@ -199,17 +204,18 @@ impl<'a, 'v> Arrow<'a, 'v> {
 pub(crate) fn make<'p, 'v>(
     versions: &[&Analyzed<'v>],
     arrows: &[Arrow<'p, 'v>],
+    links: &[LinkedUses<'_>],
     plain: &[Option<PlainLiveness>],
     (demand, level): (Demand, Level),
 ) -> Vec<SearchResult> {
-    let mut made = make_levels(versions, arrows, plain, (demand, &[level]));
+    let mut made = make_levels(versions, (arrows, links), plain, (demand, &[level]));
     made.pop().expect("one level was made").mappings
 }
 
 /// As [`make`], at several levels, the lowest first.
 fn make_levels<'p, 'v>(
     versions: &[&Analyzed<'v>],
-    arrows: &[Arrow<'p, 'v>],
+    (arrows, links): (&[Arrow<'p, 'v>], &[LinkedUses<'_>]),
     plain: &[Option<PlainLiveness>],
     (demand, levels): (Demand, &[Level]),
 ) -> Vec<LevelResult> {
@@ -225,7 +231,7 @@ fn make_levels<'p, 'v>(
         let mut too_long = without_liveness.clone();
         // Each turn starts over without the versions in `too_long`. A version can be added to it at
         // most once, so there are at most as many turns as versions, and almost always one.
-        while let Err(version) = meet(arrows, &mut searches, &too_long, plain, live) {
+        while let Err(version) = meet((arrows, links), &mut searches, &too_long, plain, live) {
             // Armed entries made so much live that the table of this version exceeds its limit. Its
             // entries must go, and with them the uses they added elsewhere: hence a new start.
             too_long.insert(version);
@@ -249,7 +255,7 @@ fn started<'p, 'v>(
 ) -> Vec<Vec<Search<'p, 'v>>> {
     let mut started: Vec<Vec<Search<'p, 'v>>> = levels.iter().map(|_| Vec::new()).collect();
     for arrow in arrows {
-        let new = |level: &Level| Search::new((arrow.pair, arrow.from), arrow.asked, *level);
+        let new = |level: &Level| Search::new(arrow, *level);
         let mut searches: Vec<Search<'p, 'v>> = levels.iter().map(new).collect();
         match (&plain[arrow.source], &plain[arrow.target]) {
             // Entries may read, without keeping it, any value that the *text* of the source version
@@ -325,7 +331,7 @@ impl PlainLiveness {
 /// Brings all searches to their common fixpoint. `Err` names the index of a version that now has
 /// too many live values.
 fn meet(
-    arrows: &[Arrow<'_, '_>],
+    (arrows, links): (&[Arrow<'_, '_>], &[LinkedUses<'_>]),
     searches: &mut [Search<'_, '_>],
     too_long: &BTreeSet<usize>,
     plain: &[Option<PlainLiveness>],
@@ -358,6 +364,13 @@ fn meet(
             {
                 grown.insert(arrow.source);
             }
+        }
+        for link in links {
+            let mapping = |arrow: usize| &searches[arrow].mapping;
+            let live = |version: usize| {
+                plus[version].as_ref().or(plain[version].as_ref().map(PlainLiveness::in_run))
+            };
+            grown.extend(link.add(mapping, live, &mut uses));
         }
         if grown.is_empty() {
             return Ok(());

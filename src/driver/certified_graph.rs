@@ -3,7 +3,7 @@
 use super::{CheckCounts, Observer, Step};
 use certify::Certifier;
 use check::verdict::Options;
-use check::{Accepted, Checked, accept_armed, compose, relate};
+use check::{Accepted, Checked, LivePoints, accept_armed, compose, relate};
 use ir::{Module, Point};
 use osr::{Edge, EdgeOrigin, Version, VersionGraph, VersionPair};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,12 +25,26 @@ pub struct CertifiedGraph {
     /// the edge is left with. Each mapping was accepted with all mappings of the graph armed, so a
     /// run may take any of these edges one after the other ([`Checked`]).
     pub mappings: Vec<Checked<Mapping>>,
+    /// By version: the live values that [`certify_graph_at`] was asked for, with all mappings of
+    /// the graph armed. None for a version whose pairs are not proved.
+    pub live: BTreeMap<Version, Checked<LivePoints>>,
 }
+
+/// Points of versions.
+pub type VersionPoints = BTreeMap<Version, BTreeSet<Point>>;
 
 /// By index of the edge: the accepted mapping of a built or inserted edge. Two edges may join the
 /// same versions, so versions are no key
 /// (`an_edge_is_not_vouched_for_by_another_between_its_versions`).
 type Own = BTreeMap<usize, Checked<Mapping>>;
+
+/// What the checker has accepted of a graph so far.
+#[derive(Default)]
+struct JudgedEdges {
+    own: Own,
+    counts: CheckCounts,
+    live: BTreeMap<Version, Checked<LivePoints>>,
+}
 
 /// Drops the entries of a graph that the checker does not accept, then composes the composed edges
 /// again from the accepted entries. A composed entry is correct if its parts are, and if the second
@@ -44,14 +58,28 @@ pub fn certify_graph(
     graph: &mut VersionGraph<'_>,
     observer: &mut dyn Observer,
 ) -> CertifiedGraph {
-    let mut counts = CheckCounts::default();
-    let mut own = Own::new();
+    certify_graph_at(module, graph, &VersionPoints::new(), observer)
+}
+
+/// As [`certify_graph`], and finds the live values at some points: what frames need that land there
+/// ([`check::leave_copy`]).
+///
+/// # Panics
+/// As [`certify_graph`].
+pub fn certify_graph_at(
+    module: &Module,
+    graph: &mut VersionGraph<'_>,
+    asked: &VersionPoints,
+    observer: &mut dyn Observer,
+) -> CertifiedGraph {
+    let mut judged = JudgedEdges::default();
     let is_own = |e: &&Edge| !matches!(e.origin, EdgeOrigin::Composed { .. });
     let ends: BTreeSet<(Version, Version)> =
         graph.edges().iter().filter(is_own).map(|e| (e.from.min(e.to), e.from.max(e.to))).collect();
     for ends in ends {
-        judge_pair(module, graph, ends, &mut own, &mut counts, observer);
+        judge_pair(module, graph, ends, &mut judged, asked, observer);
     }
+    let JudgedEdges { mut own, counts, live } = judged;
     graph.retain(|(index, _), point, _| {
         own.get(&index).is_some_and(|mapping| mapping.entry(point).is_some())
     });
@@ -66,7 +94,7 @@ pub fn certify_graph(
         mappings.push(sealed.unwrap_or_else(nothing));
     }
     observer.begin(None);
-    CertifiedGraph { counts, mappings }
+    CertifiedGraph { counts, mappings, live }
 }
 
 /// The accepted mapping along a path of versions, over the first edge between each two, as
@@ -94,8 +122,8 @@ fn judge_pair(
     module: &Module,
     graph: &VersionGraph<'_>,
     (before, after): (Version, Version),
-    sealed: &mut Own,
-    checked: &mut CheckCounts,
+    judged: &mut JudgedEdges,
+    asked: &VersionPoints,
     observer: &mut dyn Observer,
 ) {
     observer.begin(Some(Step::Map));
@@ -115,6 +143,7 @@ fn judge_pair(
             .flat_map(|(_, ends)| own(*ends))
             .map(|(_, e)| e.mapping.len() as u64)
             .sum::<u64>();
+        let checked = &mut judged.counts;
         if entries > 0 {
             checked.points += entries;
             *checked.dropped.entry(NO_LOG.to_owned()).or_default() += entries;
@@ -132,16 +161,26 @@ fn judge_pair(
     let certificate = certifier.into_certificate();
     observer.begin(Some(Step::Check));
     let relation = relate(module, versions, &certificate, Options::default());
+    let armed_in = |version: Version| -> Vec<&Mapping> {
+        graph.edges().iter().filter(|e| e.from == version).map(|e| &e.mapping).collect()
+    };
+    for (side, version) in [(Side::Before, before), (Side::After, after)] {
+        if let (Some(points), Ok(relation)) = (asked.get(&version), &relation)
+            && let Ok(live) = relation.live_at(side, points.iter().copied(), &armed_in(version))
+        {
+            judged.live.insert(version, live);
+        }
+    }
     for (side, (index, edge), facts) in made {
         // The next transition of a run may use any edge from the target version, so the entry must
         // provide live+ with respect to all of them.
-        let armed: Vec<&Mapping> =
-            graph.edges().iter().filter(|e| e.from == edge.to).map(|e| &e.mapping).collect();
+        let armed = armed_in(edge.to);
         let Accepted { mapping, rejected, .. } =
             accept_armed(&relation, side, edge.mapping.clone(), facts, &armed);
+        let checked = &mut judged.counts;
         checked.points += edge.mapping.len() as u64;
         checked.held += mapping.len() as u64;
         rejected.iter().for_each(|(_, verdict): &(Point, _)| checked.count(verdict));
-        sealed.insert(index, mapping);
+        judged.own.insert(index, mapping);
     }
 }

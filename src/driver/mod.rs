@@ -14,7 +14,7 @@ pub use certified::{
     Certified, CertifiedLevel, CertifiedMapping, CertifiedPoints, CheckCounts, certify, certify_at,
     recheck,
 };
-pub use certified_graph::{CertifiedGraph, NO_LOG, certify_graph};
+pub use certified_graph::{CertifiedGraph, NO_LOG, VersionPoints, certify_graph, certify_graph_at};
 pub use load::{Format, LoadError, load, load_within};
 pub use retry::{
     GivenUp, Recipe, Retried, Retry, Secured, SecuredPoint, derive_certified, derive_certified_at,

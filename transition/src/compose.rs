@@ -147,54 +147,53 @@ pub fn compose_without(
     Ok(composition)
 }
 
-/// The entry that runs `first` and then `second`.
+/// The entry that runs `first` and then `second`. Cost: near linear in both.
 ///
 /// # Errors
 /// The reason why there is none.
+pub fn compose_two(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
+    compose_entries(first, second, None)
+}
+
+impl Entry {
+    /// The entry with the assignments of these values alone, which are ascending. `None` if it
+    /// provides not all of them, or reads what it must not. Cost: near linear in the entry.
+    pub fn only(&self, values: &[Value]) -> Option<Entry> {
+        let mut code = ComposedCode::default();
+        let all = code.append_first(self).ok()?;
+        let assign = |value: &Value| {
+            all.binary_search_by_key(value, |assign| assign.value).ok().map(|at| all[at])
+        };
+        let mut assigns = values.iter().map(assign).collect::<Option<Vec<Assign>>>()?;
+        let (steps, replays) = code.needed_for(vec![&mut assigns]);
+        let (requires, kept) = (Vec::new(), Vec::new());
+        let made = Entry { target: self.target, steps, replays, assigns, requires, kept };
+        let requires = made.reads();
+        let is_kept = |value: &Value| self.kept.binary_search(value).is_ok();
+        let kept = requires.iter().copied().filter(is_kept).collect();
+        Some(Entry { requires, kept, ..made })
+    }
+}
+
+/// As [`compose_two`], with one condition left out.
 fn compose_entries(
     first: &Entry,
     second: &Entry,
     left_out: Option<ComposeCondition>,
 ) -> Result<Entry, Refusal> {
-    let asks = |condition: ComposeCondition| left_out != Some(condition);
-    // Every required value counts, whether a step reads it or not
-    // (`the_second_entry_may_require_only_provided_values`).
-    let is_missing = |v: &&Value| !first.provides_value(**v);
-    if let Some(value) = second.requires.iter().find(is_missing)
-        && asks(ComposeCondition::Provides)
-    {
-        return Err(Refusal::NotProvided { value: *value });
-    }
     // The order matters: `second` reads operands in terms of `first`, so the steps of `first` come
     // first, and its replays write what those of `second` may overwrite
     // (`a_composed_entry_computes_as_both_entries_in_a_row`). Equal steps of the two are shared on
     // the way.
-    let mut code = ComposedCode::default();
-    let between = code.append(first, |value| {
-        let is_required = first.requires.binary_search(&value).is_ok();
-        (is_required || !asks(ComposeCondition::Steps)).then_some(Operand::Source(value))
-    });
-    let between = between.ok_or(Refusal::Malformed)?;
-    let given = |value: Value| {
-        // Mappings from other makers reach this code too. A read of a value that is not required is
-        // therefore refused, even where the first entry happens to provide the value.
-        let is_required = second.requires.binary_search(&value).is_ok();
-        if !is_required && asks(ComposeCondition::Steps) {
-            return None;
-        }
-        // A value that is required is provided, unless a condition is left out.
-        match between.binary_search_by_key(&value, |a| a.value) {
-            Ok(at) => Some(between[at].from),
-            Err(_) => left_out.map(|_| Operand::Source(value)),
-        }
-    };
-    let assigns = code.append(second, given).ok_or(Refusal::Malformed)?;
-    if !asks(ComposeCondition::Replays) {
+    let mut code = ComposedCode { left_out, ..ComposedCode::default() };
+    let between = code.append_first(first)?;
+    let mut assigns = code.append_second(second, &between)?;
+    if left_out == Some(ComposeCondition::Replays) {
         code.replays.clear();
     }
     // The second entry may read fewer values than the first provides. Steps and values for the
     // others are removed. Otherwise, composed entries would grow with each hop of a chain.
-    let (steps, replays, assigns) = code.needed_for(assigns);
+    let (steps, replays) = code.needed_for(vec![&mut assigns]);
     let (requires, kept) = (Vec::new(), Vec::new());
     let made = Entry { target: second.target, steps, replays, assigns, requires, kept };
     let requires = made.reads();
@@ -206,14 +205,66 @@ fn compose_entries(
 
 /// Compensation code under construction. Equal steps are shared.
 #[derive(Default)]
-struct ComposedCode {
+pub(crate) struct ComposedCode {
     steps: Vec<Step>,
     replays: Vec<Replay>,
     /// Never iterated, so hash order reaches no output.
     known: HashMap<Step, u32>,
+    left_out: Option<ComposeCondition>,
 }
 
 impl ComposedCode {
+    fn asks(&self, condition: ComposeCondition) -> bool {
+        self.left_out != Some(condition)
+    }
+
+    /// Appends the first entry and returns its assignments.
+    ///
+    /// # Errors
+    /// [`Refusal::Malformed`].
+    pub(crate) fn append_first(&mut self, first: &Entry) -> Result<Vec<Assign>, Refusal> {
+        let asks_steps = self.asks(ComposeCondition::Steps);
+        let source = |value: Value| {
+            let is_required = first.requires.binary_search(&value).is_ok();
+            (is_required || !asks_steps).then_some(Operand::Source(value))
+        };
+        self.append(first, source).ok_or(Refusal::Malformed)
+    }
+
+    /// Appends an entry that reads assigned values, which are ascending, and returns its
+    /// assignments.
+    ///
+    /// # Errors
+    /// [`Refusal::NotProvided`] and [`Refusal::Malformed`].
+    pub(crate) fn append_second(
+        &mut self,
+        second: &Entry,
+        between: &[Assign],
+    ) -> Result<Vec<Assign>, Refusal> {
+        let provided = |value: Value| {
+            let at = between.binary_search_by_key(&value, |a| a.value);
+            at.ok().map(|at| between[at].from)
+        };
+        // Every required value counts, whether a step reads it or not
+        // (`the_second_entry_may_require_only_provided_values`).
+        let is_missing = |v: &&Value| provided(**v).is_none();
+        if let Some(value) = second.requires.iter().find(is_missing)
+            && self.asks(ComposeCondition::Provides)
+        {
+            return Err(Refusal::NotProvided { value: *value });
+        }
+        let (asks_steps, left_out) = (self.asks(ComposeCondition::Steps), self.left_out);
+        let given = |value: Value| {
+            // Mappings from other makers reach this code too. A read of a value that is not
+            // required is therefore refused, even where the first entry happens to provide it.
+            let is_required = second.requires.binary_search(&value).is_ok();
+            // A value that is required is provided, unless a condition is left out.
+            let found = || provided(value).or(left_out.map(|_| Operand::Source(value)));
+            if is_required || !asks_steps { found() } else { None }
+        };
+        self.append(second, given).ok_or(Refusal::Malformed)
+    }
+
     /// Appends the steps and replays of an entry and returns its assignments in terms of this code.
     /// `given` supplies the values that the entry reads. `None` when the entry reads a value or a
     /// step that it must not read.
@@ -250,15 +301,19 @@ impl ComposedCode {
         })
     }
 
-    /// The steps that the replays and the assignments read, in order, and both in terms of those.
-    fn needed_for(mut self, mut assigns: Vec<Assign>) -> (Vec<Step>, Vec<Replay>, Vec<Assign>) {
+    /// The steps that the replays and the assignments read, in order, and the replays in terms of
+    /// those. The assignments then are, too.
+    pub(crate) fn needed_for(
+        mut self,
+        mut assigns: Vec<&mut [Assign]>,
+    ) -> (Vec<Step>, Vec<Replay>) {
         let mut needed = vec![false; self.steps.len()];
         let mark = |needed: &mut Vec<bool>, operand: Operand| {
             if let Operand::Step(index) = operand {
                 needed[index as usize] = true;
             }
         };
-        assigns.iter().for_each(|a| mark(&mut needed, a.from));
+        assigns.iter().flat_map(|list| list.iter()).for_each(|a| mark(&mut needed, a.from));
         self.replays.iter().flat_map(|r| &r.args).for_each(|arg| mark(&mut needed, *arg));
         // Steps read only earlier ones, so one walk from the last to the first finds all.
         for index in (0..self.steps.len()).rev() {
@@ -282,8 +337,8 @@ impl ComposedCode {
             self.steps.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(s, _)| s).collect();
         steps.iter_mut().flat_map(|s| &mut s.args).for_each(renumber);
         self.replays.iter_mut().flat_map(|r| &mut r.args).for_each(renumber);
-        assigns.iter_mut().for_each(|a| renumber(&mut a.from));
-        (steps, self.replays, assigns)
+        assigns.iter_mut().flat_map(|a| a.iter_mut()).for_each(|a| renumber(&mut a.from));
+        (steps, self.replays)
     }
 }
 

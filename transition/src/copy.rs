@@ -9,6 +9,7 @@
 //! point of an inlined body, the originals have several *frames*: the callee before an instruction,
 //! and its callers within their calls.
 
+use crate::VersionKey;
 use ir::{Block, Func, Inst, Value};
 use std::collections::BTreeMap;
 
@@ -28,8 +29,10 @@ pub struct CopyClaim {
 /// The code of one function in a copy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CopyInstance {
-    /// The function. Its original is its base.
+    /// The function.
     pub func: Func,
+    /// The version of it that is the original.
+    pub version: VersionKey,
     /// The instance and the call there, in terms of its original, that this one stands for. `None`
     /// for the first instance.
     pub caller: Option<(InstanceId, Inst)>,

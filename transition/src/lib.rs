@@ -10,11 +10,14 @@ mod compose;
 pub mod copy;
 mod correspondence;
 mod demand;
+pub mod frames;
 pub mod mapping;
 mod side;
 mod version;
 
-pub use compose::{ComposeCondition, Composition, NotAChain, Refusal, compose, compose_without};
+pub use compose::{
+    ComposeCondition, Composition, NotAChain, Refusal, compose, compose_two, compose_without,
+};
 pub use correspondence::Correspondence;
 pub use demand::Demand;
 pub use side::{Pair, Side};

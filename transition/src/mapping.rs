@@ -226,31 +226,44 @@ impl Entry {
         mut read: impl FnMut(Value) -> u64,
         mut assign: impl FnMut(Value, u64),
     ) -> Result<SmallVec<[Write; 1]>, CompensationFault> {
-        let mut results: SmallVec<[u64; 16]> = SmallVec::new();
-        let mut args: SmallVec<[u64; 4]> = SmallVec::new();
-        for (index, step) in self.steps.iter().enumerate() {
-            args.clear();
-            for arg in &step.args {
-                args.push(fetch(*arg, &results, &mut read)?);
-            }
-            results.push(
-                evaluate(step, &args)
-                    .map_err(|kind| CompensationFault::Trap { step: index, kind })?,
-            );
-        }
-        let mut writes = SmallVec::new();
-        for Replay { opcode, ty, imm, args, .. } in &self.replays {
-            let args: SmallVec<[u64; 2]> = args
-                .iter()
-                .map(|arg| fetch(*arg, &results, &mut read))
-                .collect::<Result<_, _>>()?;
-            writes.push(Write { opcode: *opcode, ty: *ty, imm: *imm, args });
-        }
-        for to in &self.assigns {
-            assign(to.value, fetch(to.from, &results, &mut read)?);
-        }
-        Ok(writes)
+        let code = (&self.steps[..], &self.replays[..]);
+        let assigns = self.assigns.iter().map(|to| ((), to));
+        run_code(code, assigns, &mut read, |((), to), bits| assign(to.value, bits))
     }
+}
+
+/// Runs steps, evaluates replays and then calls `assign` for each assignment.
+///
+/// # Errors
+/// As for [`Entry::run`].
+pub(crate) fn run_code<'e, T>(
+    (steps, replays): (&[Step], &[Replay]),
+    assigns: impl Iterator<Item = (T, &'e Assign)>,
+    read: &mut impl FnMut(Value) -> u64,
+    mut assign: impl FnMut((T, &'e Assign), u64),
+) -> Result<SmallVec<[Write; 1]>, CompensationFault> {
+    let mut results: SmallVec<[u64; 16]> = SmallVec::new();
+    let mut args: SmallVec<[u64; 4]> = SmallVec::new();
+    for (index, step) in steps.iter().enumerate() {
+        args.clear();
+        for arg in &step.args {
+            args.push(fetch(*arg, &results, read)?);
+        }
+        results.push(
+            evaluate(step, &args).map_err(|kind| CompensationFault::Trap { step: index, kind })?,
+        );
+    }
+    let mut writes = SmallVec::new();
+    for Replay { opcode, ty, imm, args, .. } in replays {
+        let args: SmallVec<[u64; 2]> =
+            args.iter().map(|arg| fetch(*arg, &results, read)).collect::<Result<_, _>>()?;
+        writes.push(Write { opcode: *opcode, ty: *ty, imm: *imm, args });
+    }
+    for (place, to) in assigns {
+        let bits = fetch(to.from, &results, read)?;
+        assign((place, to), bits);
+    }
+    Ok(writes)
 }
 
 fn fetch(

@@ -30,16 +30,27 @@ use cranelift_entity::EntityRef;
 use ir::{Block, Func, Function, Imm, Inst, InstData, Opcode, Target, Value};
 use std::collections::BTreeMap;
 use std::fmt;
+use transition::VersionKey;
 use transition::copy::{CopyClaim, CopyInstance, InstanceId};
 
 /// A version that is a copy, as the checker has accepted it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Copies {
+    version: VersionKey,
     claim: CopyClaim,
     origins: BTreeMap<Inst, (InstanceId, Inst)>,
+    /// By instruction of the first instance's original: its copy there; `None` if it has several.
+    places: BTreeMap<Inst, Option<Inst>>,
+    /// The names: values of the copy, each with an instance and a value of its original. Ascending.
+    names: Vec<(Value, InstanceId, Value)>,
 }
 
 impl Copies {
+    /// The version that is the copy.
+    pub fn version(&self) -> VersionKey {
+        self.version
+    }
+
     /// The instances.
     pub fn instances(&self) -> &[CopyInstance] {
         &self.claim.instances
@@ -50,13 +61,32 @@ impl Copies {
     pub fn origin(&self, inst: Inst) -> Option<(InstanceId, Inst)> {
         self.origins.get(&inst).copied()
     }
+
+    /// The instruction that stands for one of the function's own original, outside inlined code.
+    /// `None` if there is none, or if there are several.
+    pub fn place(&self, inst: Inst) -> Option<Inst> {
+        self.places.get(&inst).copied().flatten()
+    }
+
+    /// The values that a value of the copy is the name of, each with its instance.
+    pub fn named(&self, value: Value) -> impl Iterator<Item = (InstanceId, Value)> {
+        let from = self.names.partition_point(|(name, ..)| *name < value);
+        let same = self.names[from..].iter().take_while(move |(name, ..)| *name == value);
+        same.map(|(_, id, of)| (*id, *of))
+    }
+
+    /// An instance and those that it is called from, the innermost first, each with the place in
+    /// its original: the given one, then calls.
+    pub fn stack(&self, at: (InstanceId, Inst)) -> impl Iterator<Item = (InstanceId, Inst)> {
+        std::iter::successors(Some(at), |(id, _)| self.claim.instances[*id].caller)
+    }
 }
 
 /// Why a version is no copy as claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CopyError {
-    /// A function without a body, an instance that names a later one as its caller, or a first
-    /// instance that is not the function itself.
+    /// An original that is missing or another version, an instance that names a later one as its
+    /// caller, or a first instance that is not the function itself.
     Instances,
     /// A reachable block has no claim, or one about an instruction that does not exist.
     Unclaimed(Block),
@@ -82,19 +112,22 @@ impl fmt::Display for CopyError {
 
 impl std::error::Error for CopyError {}
 
-/// Checks that a version of a function is a copy as claimed. `original` gives the base of each
-/// function; the verifier has accepted these and the version.
+/// Checks that a version of a function is a copy as claimed. `original` gives the version of each
+/// instance; the verifier has accepted these and the copy.
 ///
 /// # Errors
 /// The first difference.
 pub fn copy<'f>(
     version: &Function,
     func: Func,
-    original: impl Fn(Func) -> Option<&'f Function>,
+    original: impl Fn(Func, VersionKey) -> Option<&'f Function>,
     claim: CopyClaim,
 ) -> Result<Checked<Copies>, CopyError> {
-    let bodies: Option<Vec<&Function>> =
-        claim.instances.iter().map(|instance| original(instance.func)).collect();
+    let body = |instance: &CopyInstance| {
+        let body = original(instance.func, instance.version);
+        body.filter(|body| VersionKey::of(body) == instance.version)
+    };
+    let bodies: Option<Vec<&Function>> = claim.instances.iter().map(body).collect();
     let bodies = bodies.ok_or(CopyError::Instances)?;
     for (id, instance) in claim.instances.iter().enumerate() {
         let is_right = match instance.caller {
@@ -111,7 +144,18 @@ pub fn copy<'f>(
     let mut walk = CopyWalk { version, claim: &claim, bodies, origins: BTreeMap::new() };
     walk.run()?;
     let origins = walk.origins;
-    Ok(Checked::accepted(Copies { claim, origins }))
+    let mut places = BTreeMap::new();
+    for (inst, (_, at)) in origins.iter().filter(|(_, (id, _))| *id == 0) {
+        places.entry(*at).and_modify(|place| *place = None).or_insert(Some(*inst));
+    }
+    let of = |(id, instance): (InstanceId, &CopyInstance)| {
+        let names = instance.values.iter().map(move |(of, name)| (*name, id, *of));
+        names.collect::<Vec<_>>()
+    };
+    let mut names: Vec<_> = claim.instances.iter().enumerate().flat_map(of).collect();
+    names.sort_unstable();
+    let version = VersionKey::of(version);
+    Ok(Checked::accepted(Copies { version, claim, origins, places, names }))
 }
 
 struct CopyWalk<'a> {

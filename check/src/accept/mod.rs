@@ -12,6 +12,7 @@ pub(crate) mod checks;
 mod compose;
 mod copy;
 mod entry;
+mod frames;
 pub(crate) mod graph;
 mod live;
 mod memory;
@@ -31,14 +32,15 @@ pub use compose::{CheckedComposition, compose};
 pub use copy::{Copies, CopyError, copy};
 use entry::Judge;
 use fixedbitset::FixedBitSet;
+pub use frames::{CheckedFrames, FrameLanding, FrameRefusal, LivePoints, enter_copy, leave_copy};
 use ir::verifier::{Rule, verify_function};
-use ir::{Block, Function, Inst, Module, Point};
+use ir::{Block, Function, Inst, Module, Point, Value};
 use live::{Extra, KnownSets, LiveSets, LiveValues};
 use product::CrossProduct;
 pub(crate) use seal::Sealed;
 pub use seal::{Checked, CheckedEntry, Unproved};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use terms::TermTable;
@@ -280,6 +282,44 @@ impl<'a, 'c> Relation<'a, 'c> {
             )?;
         }
         Ok(extra)
+    }
+
+    /// The values that are live+ at points of a version, when these mappings from it are armed. A
+    /// point that the version lacks is left out. Cost: near linear in the version, the mappings and
+    /// the answer.
+    ///
+    /// # Errors
+    /// [`Check::Versions`], when a mapping leaves from another version, and [`Check::Size`], when
+    /// too many values are live.
+    pub fn live_at(
+        &self,
+        side: Side,
+        points: impl IntoIterator<Item = Point>,
+        armed: &[&Mapping],
+    ) -> Result<Checked<LivePoints>, Finding> {
+        let version = &self.product.versions[side];
+        let key = VersionKey::of(version.f);
+        let belongs = armed.iter().all(|mapping| mapping.source() == key);
+        self.options.require(Check::Versions, belongs, Place::Whole)?;
+        let exists = |point: &Point| version.f.has_inst(point.inst());
+        let insts: BTreeSet<Inst> =
+            points.into_iter().filter(exists).map(|point| point.inst()).collect();
+        let blocks: BTreeSet<Block> =
+            insts.iter().map(|inst| version.f.inst_block(*inst)).collect();
+        let blocks: Vec<Block> = blocks.into_iter().collect();
+        let extra = self.armed_uses(side, armed)?;
+        let known = (&self.options, &self.live[side]);
+        let liveness = LiveSets::new(version, true, &extra, known, &blocks)?;
+        let (mut at, mut live) = (BTreeMap::new(), liveness.none());
+        for block in blocks {
+            liveness.walk(block, &extra, &mut live, |inst, live| {
+                if insts.contains(&inst) {
+                    let values: BTreeSet<Value> = live.iter().collect();
+                    at.insert(Point::before(inst), values.into_iter().collect());
+                }
+            });
+        }
+        Ok(Checked::accepted(LivePoints { version: key, at }))
     }
 }
 

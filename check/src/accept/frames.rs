@@ -1,0 +1,307 @@
+//! Frames: entries out of a version with inlined code, and entries into it, both across the copy
+//! that it was optimized from ([`super::copy`]).
+//!
+//! Let p1 be a version, I a copy of it with inlined code, and q an optimized version of I. The
+//! mappings between I and q are accepted as all others. What this module adds is the step across
+//! the copy, in two directions.
+//!
+//! *Out* ([`leave_copy`]). An accepted entry leads from q to a point y of I and provides values of
+//! I there. By the claim of copies, a run of the originals on the same input then has a stack of
+//! activations: one for the instance of y, before the instruction that y stands for, and one for
+//! each caller, within its call. Every value of an activation has the contents of its name in I.
+//! So the entry gives each activation the values whose names it provides. That is a frame entry.
+//! Each frame may go on to another version of its function, by an accepted entry there:
+//!
+//! - The innermost frame goes on as in [`super::compose`].
+//! - A waiting frame goes on by the entry at its call, if that lands before the same call, without
+//!   replays. Both versions have the call as an anchor that they execute alike (`AnchorsProved`),
+//!   so the callee is the same, and the results come back to either.
+//!
+//! In the end each frame has all values that are live+ there, behind the call less its results for
+//! a waiting one. An entry at the frame's own point provides them by its acceptance. In all other
+//! cases [`LiveValues`](LivePoints) say which they are, and a frame that lacks one is refused.
+//!
+//! *In* ([`enter_copy`]). An accepted entry leads from p to a point x of p1, and provides values of
+//! p1. By the claim of copies, I is then at the copy of x, if there is one alone, and the names of
+//! these values have their contents. An accepted entry from there to q composes with it.
+//!
+//! No run enters inlined code this way: an activation of the callee is no part of a run of p.
+
+use super::copy::Copies;
+use super::seal::Checked;
+use ir::{Func, Function, Inst, Opcode, Point, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+use transition::copy::InstanceId;
+use transition::frames::{Frame, FrameComposer, FrameEntry, FrameMapping, FramePlace};
+use transition::mapping::{Assign, Entry, Mapping};
+use transition::{NotAChain, Refusal, VersionKey, compose_two};
+
+/// The values that are live+ at points of a version, with respect to the mappings that
+/// [`super::Relation::live_at`] was given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LivePoints {
+    pub(super) version: VersionKey,
+    /// Ascending.
+    pub(super) at: BTreeMap<Point, Box<[Value]>>,
+}
+
+impl LivePoints {
+    /// The version.
+    pub fn version(&self) -> VersionKey {
+        self.version
+    }
+
+    /// The values at a point, ascending. `None` for a point that was not asked for.
+    pub fn live(&self, point: Point) -> Option<&[Value]> {
+        self.at.get(&point).map(|values| &values[..])
+    }
+}
+
+/// Where the frames of an original land.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameLanding<'a> {
+    /// An accepted mapping from the original to the version where they land; `None` if they land in
+    /// the original itself.
+    pub on: Option<&'a Checked<Mapping>>,
+    /// The version where they land.
+    pub version: &'a Function,
+    /// Its live values.
+    pub live: &'a Checked<LivePoints>,
+}
+
+/// Why a point has no frame entry.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum FrameRefusal {
+    /// The entry lands in code that no run of the copy reaches.
+    NoCopy,
+    /// Nothing is known of the version where a frame lands, or of another version.
+    NoLanding {
+        /// The function of the frame.
+        func: Func,
+    },
+    /// The entries of a frame do not compose.
+    Composition {
+        /// The index of the frame.
+        frame: usize,
+        /// The reason.
+        refusal: Refusal,
+    },
+    /// The entry at the call of a waiting frame lands elsewhere than before this call, or replays
+    /// writes.
+    Elsewhere {
+        /// The index of the frame.
+        frame: usize,
+    },
+    /// The live values where a frame lands were not asked for.
+    NotAsked {
+        /// The index of the frame.
+        frame: usize,
+    },
+}
+
+impl FrameRefusal {
+    /// The name in reports.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            FrameRefusal::NoCopy => "no_copy",
+            FrameRefusal::NoLanding { .. } => "no_landing_version",
+            FrameRefusal::Composition { refusal, .. } => refusal.name(),
+            FrameRefusal::Elsewhere { .. } => "lands_elsewhere",
+            FrameRefusal::NotAsked { .. } => "not_asked",
+        }
+    }
+}
+
+impl fmt::Display for FrameRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FrameRefusal::NoCopy => f.write_str("the entry lands in code that no run reaches"),
+            FrameRefusal::NoLanding { func } => {
+                write!(f, "no version is known in which frames of {func} land")
+            }
+            FrameRefusal::Composition { frame, refusal } => write!(f, "frame {frame}: {refusal}"),
+            FrameRefusal::Elsewhere { frame } => {
+                write!(f, "frame {frame}: the entry at its call does not land before the call")
+            }
+            FrameRefusal::NotAsked { frame } => {
+                write!(f, "frame {frame}: the live values where it lands are not known")
+            }
+        }
+    }
+}
+
+/// The frame entries of an accepted mapping into a copy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CheckedFrames {
+    /// The entries.
+    pub mapping: Checked<FrameMapping>,
+    /// The points at which the mapping has an entry and no frame entry follows, ascending.
+    pub refused: Vec<(Point, FrameRefusal)>,
+}
+
+/// Carries the entries of a mapping into a copy on to the activations that the copy stands for.
+/// `landing` gives the version in which frames of an original land. Cost: near linear in the
+/// entries and the frames.
+///
+/// # Errors
+/// When the mapping leads to another version than the copy.
+pub fn leave_copy<'a>(
+    first: &Checked<Mapping>,
+    copies: &Checked<Copies>,
+    landing: impl Fn(Func, VersionKey) -> Option<FrameLanding<'a>>,
+) -> Result<CheckedFrames, NotAChain> {
+    if first.target() != copies.version() {
+        return Err(NotAChain { target: first.target(), source: copies.version() });
+    }
+    let landings: Vec<Option<FrameLanding<'a>>> =
+        copies.instances().iter().map(|one| landing(one.func, one.version)).collect();
+    let leaving = Leaving { copies, landings };
+    let mut mapping = FrameMapping::new(first.source());
+    let mut refused = Vec::new();
+    for (point, entry) in first.entries() {
+        match leaving.entry(entry) {
+            Ok(entry) => mapping.insert(point, entry),
+            Err(refusal) => refused.push((point, refusal)),
+        }
+    }
+    Ok(CheckedFrames { mapping: Checked::accepted(mapping), refused })
+}
+
+struct Leaving<'a> {
+    copies: &'a Copies,
+    /// By instance.
+    landings: Vec<Option<FrameLanding<'a>>>,
+}
+
+impl Leaving<'_> {
+    fn entry(&self, first: &Entry) -> Result<FrameEntry, FrameRefusal> {
+        let at = self.copies.origin(first.target.inst()).ok_or(FrameRefusal::NoCopy)?;
+        let stack: Vec<(InstanceId, Inst)> = self.copies.stack(at).collect();
+        let frames = stack.iter().zip(0..).map(|((id, inst), index)| self.frame(*id, *inst, index));
+        // An instance is on the stack once at most.
+        let named = |value| {
+            let of = self.copies.named(value);
+            let frame = |id: InstanceId| stack.iter().position(|(other, _)| *other == id);
+            of.filter_map(|(id, of)| Some((frame(id)?, of))).collect::<Vec<_>>()
+        };
+        let refused = |frame| move |refusal| FrameRefusal::Composition { frame, refusal };
+        let composer = FrameComposer::new(first, frames.collect(), named);
+        let mut composer = composer.map_err(refused(0))?;
+        for (index, (id, _)) in stack.iter().enumerate() {
+            self.land(&mut composer, index, *id)?;
+        }
+        Ok(composer.finish())
+    }
+
+    /// A frame of an original, without values.
+    fn frame(&self, id: InstanceId, inst: Inst, index: usize) -> Frame {
+        let instance = &self.copies.instances()[id];
+        let at = match index {
+            0 => FramePlace::Before(Point::before(inst)),
+            _ => FramePlace::Within(inst),
+        };
+        Frame { func: instance.func, version: instance.version, at, assigns: Vec::new() }
+    }
+
+    /// Makes a frame of an original land in its version.
+    fn land(
+        &self,
+        composer: &mut FrameComposer<'_>,
+        index: usize,
+        id: InstanceId,
+    ) -> Result<(), FrameRefusal> {
+        let Frame { func, version, at, .. } = composer.frames()[index];
+        let landing = self.landings[id].ok_or(FrameRefusal::NoLanding { func })?;
+        let to = VersionKey::of(landing.version);
+        let leads = match landing.on {
+            Some(on) => (on.source(), on.target()) == (version, to),
+            None => version == to,
+        };
+        if !leads || landing.live.version() != to {
+            return Err(FrameRefusal::NoLanding { func });
+        }
+        let refused = |refusal| FrameRefusal::Composition { frame: index, refusal };
+        let live = |at| live_values(at, &landing).ok_or(FrameRefusal::NotAsked { frame: index });
+        let Some(on) = landing.on else {
+            return composer.restrict(index, live(at)?).map_err(refused);
+        };
+        let second = on.entry(Point::before(at.inst()));
+        let second = second.ok_or(refused(Refusal::NoSecondEntry))?;
+        if let FramePlace::Before(_) = at {
+            // An accepted entry provides live+ where it lands.
+            let place = FramePlace::Before(second.target);
+            return composer.go_on(index, second, (to, place)).map_err(refused);
+        }
+        let place = waiting(at, second, landing.version);
+        let place = place.ok_or(FrameRefusal::Elsewhere { frame: index })?;
+        // Behind the call, its operands may be dead, and the source version may lack them.
+        let second = second.only(&live(place)?).ok_or(refused(Refusal::Malformed))?;
+        composer.go_on(index, &second, (to, place)).map_err(refused)
+    }
+}
+
+/// The place of a waiting frame that goes on by the entry at its call.
+fn waiting(at: FramePlace, second: &Entry, version: &Function) -> Option<FramePlace> {
+    let call = second.target.inst();
+    let is_call = |f: &Function| matches!(f.inst(call).opcode, Opcode::Call | Opcode::CallIndirect);
+    let stays = call == at.inst() && second.replays.is_empty();
+    (stays && version.has_inst(call) && is_call(version)).then_some(FramePlace::Within(call))
+}
+
+/// The values that a frame needs, ascending.
+fn live_values(at: FramePlace, landing: &FrameLanding<'_>) -> Option<Vec<Value>> {
+    match at {
+        FramePlace::Before(point) => landing.live.live(point).map(<[Value]>::to_vec),
+        FramePlace::Within(call) => {
+            let f = landing.version;
+            let behind = f.has_inst(call).then(|| f.next_inst(call)).flatten()?;
+            let live = landing.live.live(Point::before(behind))?;
+            let results = &f.inst(call).results;
+            Some(live.iter().copied().filter(|value| !results.contains(value)).collect())
+        }
+    }
+}
+
+/// Composes a mapping into the original of a copy with one that leaves the copy, outside inlined
+/// code. Returns the points at which the first mapping has an entry and the composition has none,
+/// too. Cost: near linear in the entries.
+///
+/// # Errors
+/// When the first mapping leads to another version than the original, or the second leaves from
+/// another than the copy.
+pub fn enter_copy(
+    first: &Checked<Mapping>,
+    copies: &Checked<Copies>,
+    second: &Checked<Mapping>,
+) -> Result<super::CheckedComposition, NotAChain> {
+    let original = copies.instances()[0].version;
+    if first.target() != original {
+        return Err(NotAChain { target: first.target(), source: original });
+    }
+    if copies.version() != second.source() {
+        return Err(NotAChain { target: copies.version(), source: second.source() });
+    }
+    let mut mapping = Mapping::between(first.source(), second.target());
+    let mut refused = Vec::new();
+    for (point, entry) in first.entries() {
+        match entered(entry, copies, second) {
+            Ok(entry) => mapping.insert(point, entry),
+            Err(refusal) => refused.push((point, refusal)),
+        }
+    }
+    Ok(super::CheckedComposition { mapping: Checked::accepted(mapping), refused })
+}
+
+fn entered(first: &Entry, copies: &Copies, second: &Mapping) -> Result<Entry, Refusal> {
+    let place = copies.place(first.target.inst()).map(Point::before);
+    let next = place.and_then(|place| second.entry(place)).ok_or(Refusal::NoSecondEntry)?;
+    let names = &copies.instances()[0].values;
+    let named = |assign: &Assign| {
+        names.get(&assign.value).map(|name| Assign { value: *name, from: assign.from })
+    };
+    let mut assigns: Vec<Assign> = first.assigns.iter().filter_map(named).collect();
+    assigns.sort_unstable();
+    assigns.dedup_by_key(|assign| assign.value);
+    compose_two(&Entry { assigns, ..first.clone() }, next)
+}
