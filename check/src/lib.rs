@@ -57,7 +57,8 @@ pub mod verdict;
 pub use accept::compose_without;
 pub use accept::unproved::UnprovedAnchor;
 pub use accept::{
-    Checked, CheckedComposition, CheckedEntry, CheckedFrames, Copies, CopyError, FrameLanding,
-    FrameRefusal, LivePoints, Relation, Unproved, compose, copy, enter_copy, leave_copy,
+    Checked, CheckedComposition, CheckedEntry, CheckedFrameEntry, CheckedFrames, Copies, CopyError,
+    FrameLanding, FrameRefusal, LivePoints, Relation, Unproved, compose, copy, enter_copy,
+    leave_copy,
 };
 pub use judge::{Accepted, accept, accept_armed, relate};

@@ -142,6 +142,15 @@ impl Activations {
         Some(base)
     }
 
+    /// Whether activations of these codes fit in the place of the top activation.
+    pub(super) fn have_room_for<'c>(&self, codes: impl ExactSizeIterator<Item = &'c Code>) -> bool {
+        let top = self.top();
+        let fits_depth = self.frames.len() - 1 + codes.len() <= self.depth_limit;
+        let below = top.base - (self.consts - top.consts as usize);
+        let values: usize = codes.map(|code| code.frame_size as usize).sum();
+        fits_depth && below + values <= self.value_limit
+    }
+
     /// Reserves the slots of an activation at `base` and counts its constants. Returns false, and
     /// changes nothing, when the frame exceeds the value limit.
     #[inline]

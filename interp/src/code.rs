@@ -120,6 +120,12 @@ impl Code {
         self.ops.iter().filter(constant).map(|op| (op.a, u64::from(op.b) | u64::from(op.c) << 32))
     }
 
+    /// Whether the operation at a pc calls a function with a body, so that an activation may wait
+    /// there.
+    pub(super) fn is_call(&self, pc: u32) -> bool {
+        matches!(self.ops[pc as usize].code, ExactOpCode::Call | ExactOpCode::CallIndirect)
+    }
+
     /// Index into the pool at which the slots of the results of the call at `pc` are listed.
     pub(super) fn results_at(&self, pc: u32) -> u32 {
         let op = self.ops[pc as usize];

@@ -118,10 +118,13 @@ impl Machine {
         host: &mut dyn Host,
         results: &mut [u64],
     ) -> Result<(), HostError> {
-        self.trace_call(func, args);
+        if self.is_tracing() {
+            self.take_back();
+        }
         let Machine { program, memories, globals, trace, .. } = self;
+        trace.call_host(func, args, observed_digest(memories, globals));
         let returned = calls::call_host(program, func, args, host, memories)?;
-        trace.ret(&returned, observed_digest(memories, globals));
+        trace.ret_host(&returned, observed_digest(memories, globals));
         results.copy_from_slice(&returned);
         Ok(())
     }

@@ -277,7 +277,7 @@ fn run_loop<const SCOPE: u8, const COUNTED: bool>(
                 let func: Func = $func;
                 let (args, results) = code.pool[$args_at as usize..].split_at(op.c as usize);
                 let args: ValueList = args.iter().map(|slot| get!(*slot)).collect();
-                trace.call(func, &args, observed_digest(memories, globals));
+                trace.call_host(func, &args, observed_digest(memories, globals));
                 let returned = match calls::call_host(program, func, &args, host, memories) {
                     Ok(returned) => returned,
                     Err(error) => break 'run LoopStop::Host(error),
@@ -285,7 +285,7 @@ fn run_loop<const SCOPE: u8, const COUNTED: bool>(
                 for (slot, value) in results.iter().zip(&returned) {
                     set!(*slot, *value);
                 }
-                trace.ret(&returned, observed_digest(memories, globals));
+                trace.ret_host(&returned, observed_digest(memories, globals));
                 bytes = memories.first_mut();
             }};
         }

@@ -6,9 +6,10 @@ use super::memory::OutOfBounds;
 use super::version::VersionId;
 use check::{CheckedEntry, Unproved};
 use cranelift_entity::EntityRef;
-use ir::entity::{Point, Value};
+use ir::entity::{Inst, Point, Value};
 use smallvec::SmallVec;
 use std::fmt;
+use transition::VersionKey;
 use transition::mapping::CompensationFault;
 
 /// Why a transfer failed. The machine is unchanged then.
@@ -22,6 +23,8 @@ pub enum TransferError {
     NoSuchPoint(Point),
     /// The version lacks the value.
     NoSuchValue(Value),
+    /// A frame would wait within this instruction, and it is no call.
+    NotACall(Inst),
     /// The frame of the version exceeds the limits.
     StackOverflow,
 }
@@ -35,6 +38,9 @@ impl fmt::Display for TransferError {
                 write!(f, "the target version lacks {}", point.inst())
             }
             TransferError::NoSuchValue(value) => write!(f, "the target version lacks {value}"),
+            TransferError::NotACall(inst) => {
+                write!(f, "no activation can wait within {inst}, which is no call")
+            }
             TransferError::StackOverflow => {
                 f.write_str("the frame of the target version exceeds the limits")
             }
@@ -139,8 +145,16 @@ impl Machine {
         if self.versions[from.version as usize].func != self.versions[to.index()].func {
             return Err(TransferError::OtherFunction);
         }
-        let (base, replaced) = (from.base, from.consts);
         let pc = self.landing(to, point, assign)?;
+        self.take_place(to)?;
+        self.land(to, pc, assign);
+        Ok(())
+    }
+
+    /// Makes the innermost activation one of another version, without values yet.
+    pub(super) fn take_place(&mut self, to: VersionId) -> Result<(), TransferError> {
+        let from = self.activations.top();
+        let (base, replaced) = (from.base, from.consts);
         let code = &self.versions[to.index()].code;
         // The frame of the target replaces this activation, so its constants do not count.
         self.activations.consts -= replaced as usize;
@@ -151,7 +165,6 @@ impl Machine {
         let consts = code.consts();
         let top = self.activations.top_mut();
         (top.version, top.consts) = (to.as_u32(), consts);
-        self.land(to, pc, assign);
         Ok(())
     }
 
@@ -203,23 +216,56 @@ impl Machine {
     /// # Panics
     /// When the machine has no such version.
     pub fn fire(&mut self, to: VersionId, entry: CheckedEntry<'_>) -> Result<Point, FireError> {
-        let view = self.view().filter(|_| self.state.asked).ok_or(FireError::NotPaused)?;
-        if entry.source() != self.code(view.version()).key() {
-            return Err(FireError::OtherSource);
-        }
+        self.leaves(entry.source(), entry.point(), !entry.entry().kept.is_empty())?;
         if entry.target() != self.code(to).key() {
             return Err(FireError::OtherTarget);
         }
+        let entry = entry.entry();
+        let mut assigned: SmallVec<[(Value, u64); 16]> = SmallVec::new();
+        let writes =
+            self.compensated(|read| entry.run(read, |value, bits| assigned.push((value, bits))))?;
+        // The transfer precedes the stores, because a failed transfer must leave memory unchanged.
+        self.go_on(to, entry.target, &assigned).map_err(FireError::Transfer)?;
+        writes.iter().try_for_each(|write| self.write(write)).map_err(FireError::Store)?;
+        Ok(entry.target)
+    }
+
+    /// Checks that the paused run may fire an entry that leaves a version at a point.
+    ///
+    /// # Errors
+    /// See [`FireError`].
+    pub(super) fn leaves(
+        &self,
+        source: VersionKey,
+        from: Point,
+        keeps: bool,
+    ) -> Result<(), FireError> {
+        let view = self.view().filter(|_| self.state.asked).ok_or(FireError::NotPaused)?;
+        if source != self.code(view.version()).key() {
+            return Err(FireError::OtherSource);
+        }
         let point = Point::before(view.inst());
-        if entry.point() != point {
+        if from != point {
             return Err(FireError::OtherPoint(point));
         }
-        let entry = entry.entry();
-        if view.is_settled() && !view.is_at_assumption() && !entry.kept.is_empty() {
+        if view.is_settled() && !view.is_at_assumption() && keeps {
             return Err(FireError::NotKept);
         }
+        Ok(())
+    }
+
+    /// Runs compensation code on the paused activation: `run` gets a function that reads its
+    /// values.
+    ///
+    /// # Errors
+    /// See [`FireError`].
+    pub(super) fn compensated<T>(
+        &self,
+        run: impl FnOnce(&mut dyn FnMut(Value) -> u64) -> Result<T, CompensationFault>,
+    ) -> Result<T, FireError> {
+        let view = self.view().ok_or(FireError::NotPaused)?;
         let (mut missing, mut undefined) = (None, None);
-        let read = |value| {
+        let ran = run(&mut |value| {
             let Some(bits) = view.try_value(value) else {
                 missing = Some(value);
                 return 0;
@@ -228,9 +274,7 @@ impl Machine {
                 undefined = Some(value);
             }
             bits
-        };
-        let mut assigned: SmallVec<[(Value, u64); 16]> = SmallVec::new();
-        let ran = entry.run(read, |value, bits| assigned.push((value, bits)));
+        });
         // Test this first: compensation code that read a missing value as 0 may fail for that
         // reason.
         if let Some(value) = missing {
@@ -239,10 +283,6 @@ impl Machine {
         if let Some(value) = undefined {
             return Err(FireError::NotProvided(value));
         }
-        let writes = ran.map_err(FireError::Code)?;
-        // The transfer precedes the stores, because a failed transfer must leave memory unchanged.
-        self.go_on(to, entry.target, &assigned).map_err(FireError::Transfer)?;
-        writes.iter().try_for_each(|write| self.write(write)).map_err(FireError::Store)?;
-        Ok(entry.target)
+        ran.map_err(FireError::Code)
     }
 }

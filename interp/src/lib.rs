@@ -31,6 +31,7 @@ mod engine;
 mod exec;
 mod fast;
 mod fire;
+mod frames;
 mod globals;
 mod host;
 mod instantiate;
@@ -65,7 +66,7 @@ pub use region::Region;
 pub use run::Run;
 pub use trace::{Effect, Trace};
 pub use version::VersionId;
-pub use view::{Control, NoObserver, Observer, PauseAlways, PauseAtMarks, Scope, View};
+pub use view::{Control, FrameView, NoObserver, Observer, PauseAlways, PauseAtMarks, Scope, View};
 
 use ir::module::Module;
 

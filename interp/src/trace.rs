@@ -57,12 +57,13 @@ pub struct Trace {
     level: TraceLevel,
     count: u64,
     digest: u64,
+    outer: u64,
     effects: Vec<(Effect, u64)>,
 }
 
 impl Trace {
     pub(super) fn new(level: TraceLevel) -> Trace {
-        Trace { level, count: 0, digest: 0, effects: Vec::new() }
+        Trace { level, count: 0, digest: 0, outer: 0, effects: Vec::new() }
     }
 
     /// The number of effects; 0 when the level is [`TraceLevel::Off`].
@@ -77,6 +78,12 @@ impl Trace {
         self.digest
     }
 
+    /// As [`Trace::digest`], of *outer* effects alone: all but calls and returns of functions with
+    /// a body. A version with inlined code has the outer effects of its base, and fewer calls.
+    pub fn outer_digest(&self) -> u64 {
+        self.outer
+    }
+
     /// Every effect with the digest of memory at that moment, or 0 where memory is not tracked.
     /// Empty unless the level is [`TraceLevel::Full`].
     pub fn effects(&self) -> &[(Effect, u64)] {
@@ -88,6 +95,19 @@ impl Trace {
         self.level == TraceLevel::Off
     }
 
+    /// A call of an imported function.
+    pub(super) fn call_host(&mut self, func: Func, args: &[u64], memory: u64) {
+        self.fold_outer(&[1, u64::from(func.as_u32())], args, memory);
+        self.keep(memory, || Effect::Call { func, args: args.to_vec() });
+    }
+
+    /// A return of an imported function.
+    pub(super) fn ret_host(&mut self, results: &[u64], memory: u64) {
+        self.fold_outer(&[2], results, memory);
+        self.keep(memory, || Effect::Return { results: results.to_vec() });
+    }
+
+    /// A call of a function with a body.
     pub(super) fn call(&mut self, func: Func, args: &[u64], memory: u64) {
         self.fold(&[1, u64::from(func.as_u32())], args, memory);
         self.keep(memory, || Effect::Call { func, args: args.to_vec() });
@@ -99,7 +119,7 @@ impl Trace {
     }
 
     pub(super) fn grow(&mut self, grown: Memory, pages: u32, result: u32, memory: u64) {
-        self.fold(&[3, u64::from(grown.as_u32())], &[pages.into(), result.into()], memory);
+        self.fold_outer(&[3, u64::from(grown.as_u32())], &[pages.into(), result.into()], memory);
         self.keep(memory, || Effect::Grow { memory: grown, pages, result });
     }
 
@@ -111,7 +131,11 @@ impl Trace {
         result: u32,
         memory: u64,
     ) {
-        self.fold(&[6, u64::from(table.as_u32())], &[entry, by.into(), result.into()], memory);
+        self.fold_outer(
+            &[6, u64::from(table.as_u32())],
+            &[entry, by.into(), result.into()],
+            memory,
+        );
         self.keep(memory, || Effect::GrowTable { table, entry, by, result });
     }
 
@@ -127,13 +151,23 @@ impl Trace {
             TrapKind::SignatureMismatch => 7,
             TrapKind::User(number) => 8 + u64::from(number),
         };
-        self.fold(&[4, number], &[], memory);
+        self.fold_outer(&[4, number], &[], memory);
         self.keep(memory, || Effect::Trap(kind));
     }
 
     pub(super) fn exit(&mut self, status: i32, memory: u64) {
-        self.fold(&[5, u64::from(status as u32)], &[], memory);
+        self.fold_outer(&[5, u64::from(status as u32)], &[], memory);
         self.keep(memory, || Effect::Exit(status));
+    }
+
+    /// Folds an outer effect into both digests.
+    fn fold_outer(&mut self, head: &[u64], values: &[u64], memory: u64) {
+        if self.is_off() {
+            return;
+        }
+        let start = scramble(self.outer, memory);
+        self.outer = head.iter().chain(values).fold(start, |digest, word| scramble(digest, *word));
+        self.fold(head, values, memory);
     }
 
     /// Folds one effect into the digest. The head of an effect and the signature of its function

@@ -1,6 +1,6 @@
 //! Observers of runs, and the state they see.
 
-use super::activations::Activations;
+use super::activations::{ActivationFrame, Activations};
 use super::globals::{Globals, execute};
 use super::memory::{Memories, OutOfBounds};
 use super::op::ExactOpCode;
@@ -157,6 +157,12 @@ impl<'a> View<'a> {
         Some(self.activations.stack[frame.base + slot as usize])
     }
 
+    /// The activations of the current run, the innermost first.
+    pub fn frames(&self) -> impl ExactSizeIterator<Item = FrameView<'a>> + use<'a> {
+        let View { versions, activations, .. } = *self;
+        activations.of_run().iter().rev().map(|frame| FrameView { versions, activations, frame })
+    }
+
     /// The memories.
     pub fn memories(&self) -> &'a Memories {
         self.memories
@@ -193,5 +199,42 @@ impl<'a> View<'a> {
     /// The fuel left.
     pub fn fuel(&self) -> u64 {
         self.fuel
+    }
+}
+
+/// One activation of a run. See [`View::frames`].
+#[derive(Clone, Copy)]
+pub struct FrameView<'a> {
+    versions: &'a [MachineVersion],
+    activations: &'a Activations,
+    frame: &'a ActivationFrame,
+}
+
+impl FrameView<'_> {
+    /// The function.
+    pub fn func(&self) -> Func {
+        self.versions[self.frame.version as usize].func
+    }
+
+    /// The version.
+    pub fn version(&self) -> VersionId {
+        VersionId::from_u32(self.frame.version)
+    }
+
+    /// As [`View::activation`].
+    pub fn activation(&self) -> u64 {
+        self.frame.activation
+    }
+
+    /// The instruction about to be executed; for an activation that waits, its call.
+    pub fn inst(&self) -> Inst {
+        let code = &self.versions[self.frame.version as usize].code;
+        code.inst_near(self.frame.pc).expect("interp: the pc of an activation is at an instruction")
+    }
+
+    /// As [`View::try_value`].
+    pub fn try_value(&self, value: Value) -> Option<u64> {
+        let slot = self.versions[self.frame.version as usize].code.slot_of(value)?;
+        Some(self.activations.stack[self.frame.base + slot as usize])
     }
 }

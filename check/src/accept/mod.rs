@@ -38,7 +38,7 @@ use ir::{Block, Function, Inst, Module, Point, Value};
 use live::{Extra, KnownSets, LiveSets, LiveValues};
 use product::CrossProduct;
 pub(crate) use seal::Sealed;
-pub use seal::{Checked, CheckedEntry, Unproved};
+pub use seal::{Checked, CheckedEntry, CheckedFrameEntry, Unproved};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

@@ -11,6 +11,7 @@ use super::checks::Finding;
 use ir::{Function, Point};
 use std::ops::Deref;
 use transition::certificate::MappingFacts;
+use transition::frames::{FrameEntry, FrameMapping};
 use transition::mapping::{Entry, Mapping};
 use transition::{Pair, Side, VersionKey};
 
@@ -116,6 +117,50 @@ impl Checked<Mapping> {
         for point in dropped {
             self.0.remove(point);
         }
+    }
+}
+
+impl Checked<FrameMapping> {
+    /// The entry at a point of the source version, under seal. Cost: logarithmic.
+    pub fn checked_entry(&self, point: Point) -> Option<CheckedFrameEntry<'_>> {
+        let entry = self.0.entry(point)?;
+        Some(CheckedFrameEntry { source: self.source(), point, entry })
+    }
+}
+
+/// An entry of an accepted frame mapping, with the version and the source point that it was
+/// accepted for. Its frames name the versions that it leads to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CheckedFrameEntry<'m> {
+    source: VersionKey,
+    point: Point,
+    entry: &'m FrameEntry,
+}
+
+impl<'m> CheckedFrameEntry<'m> {
+    /// An entry that nobody has proved. See [`Checked::unproved`].
+    #[cfg(feature = "unproved")]
+    pub fn unproved(
+        source: VersionKey,
+        point: Point,
+        entry: &'m FrameEntry,
+    ) -> CheckedFrameEntry<'m> {
+        CheckedFrameEntry { source, point, entry }
+    }
+
+    /// The version that the transition leaves from.
+    pub fn source(&self) -> VersionKey {
+        self.source
+    }
+
+    /// The point of the source version at which the entry may be fired.
+    pub fn point(&self) -> Point {
+        self.point
+    }
+
+    /// The entry itself.
+    pub fn entry(&self) -> &'m FrameEntry {
+        self.entry
     }
 }
 
