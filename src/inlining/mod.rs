@@ -67,6 +67,9 @@ pub struct Inlined {
     pub lost: [Vec<(Point, &'static str)>; 2],
     /// The reachable points of both.
     pub points: [Vec<Point>; 2],
+    /// The instructions of the optimized version that its run and that of the bases execute one for
+    /// one.
+    pub events: BTreeSet<Inst>,
     /// Counts of the verdicts on the entries of the two pairs.
     pub checked: CheckCounts,
 }
@@ -199,9 +202,10 @@ impl InlinedVersions {
         let down_lost =
             lost(of, |p| left.mapping.entry(p).is_some(), &graph, (3, &left.refused), why);
         let lost = [up_lost, down_lost];
+        let events = events(&graph, &copies);
         let (up, down, checked) = (entered.mapping, left.mapping, certified.counts);
         drop(graph);
-        Inlined { tree, cleaned, copy, optimized, copies, up, down, lost, points, checked }
+        Inlined { tree, cleaned, copy, optimized, copies, up, down, lost, points, events, checked }
     }
 }
 
@@ -211,6 +215,17 @@ fn behind_calls(tree: &VersionTree, claim: &CopyClaim) -> BTreeSet<Point> {
     let calls = claim.instances.iter().filter_map(|one| one.caller);
     let calls = calls.filter(|(id, call)| *id == 0 && base.has_inst(*call));
     calls.filter_map(|(_, call)| base.next_inst(call)).map(Point::before).collect()
+}
+
+/// The anchors that the copy shares with the optimized version, and outside inlined code the
+/// original with the base.
+fn events(graph: &VersionGraph<'_>, copies: &Copies) -> BTreeSet<Inst> {
+    let [own, behind] = [0, 2].map(|edge| &graph.edges()[edge].anchors);
+    let is_event = |inst: &Inst| match copies.origin(*inst) {
+        Some((0, at)) => own.contains(&at),
+        origin => origin.is_some(),
+    };
+    behind.iter().copied().filter(is_event).collect()
 }
 
 /// The reachable points of a version.

@@ -30,7 +30,7 @@ fn copied(module: &Module, policy: InlinePolicy, what: &str) -> (Machine, usize)
         assert!(faults.is_empty(), "{what}, {func}: {}", faults[0]);
         check_replay(base, &log, &version).unwrap_or_else(|e| panic!("{what}, {func}: {e}"));
         let claim = copy_claim(func, base, &log).expect("the log inlines alone");
-        let original = |func| module.body(func);
+        let original = |func, _| module.body(func);
         let copies = check::copy(&version, func, original, claim)
             .unwrap_or_else(|e| panic!("{what}, {func}: {e}"));
         assert_eq!(copies.instances().len(), 1 + log.actions().len());
@@ -137,7 +137,7 @@ done:
     assert_eq!(calls.count(), 1);
     let claim = copy_claim(main, module.body(main).expect("a body"), &log).expect("a claim");
     let copies =
-        check::copy(&version, main, |func| module.body(func), claim).expect("it is a copy");
+        check::copy(&version, main, |func, _| module.body(func), claim).expect("it is a copy");
     let depths: Vec<usize> = (0..copies.instances().len())
         .map(|id| {
             let caller = |id: &usize| Some(copies.instances()[*id].caller?.0);

@@ -46,7 +46,7 @@ impl Forged {
     }
 
     fn judged(&self) -> Option<CopyError> {
-        let original = |func| self.module.body(func);
+        let original = |func, _| self.module.body(func);
         check::copy(&self.version, self.main, original, self.claim.clone()).err()
     }
 
@@ -59,7 +59,7 @@ impl Forged {
         let text = TEXT.replacen(of, by, 1);
         assert_ne!(text, TEXT);
         let module = parsed(&text);
-        let original = |func| module.body(func);
+        let original = |func, _| module.body(func);
         check::copy(&self.version, self.main, original, self.claim.clone()).err()
     }
 }

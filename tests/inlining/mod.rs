@@ -2,6 +2,7 @@
 //! copies of those alone.
 
 mod copies;
+mod frames;
 mod forgeries;
 
 use ir::edit::{ActionLog, Fuel, apply};

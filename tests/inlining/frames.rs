@@ -1,0 +1,74 @@
+//! Entries into versions with inlined code and out of them, compared with runs of the bases.
+
+use super::{ALL, parsed};
+use interp::{Limits, NoHost};
+use ir::Module;
+use osier::driver::NoObserver;
+use osier::inlining::{CalleeLandings, InlinePlan, Inlined, NotInlined, inline};
+use passes::InlinePolicy;
+use verify::frame_oracle::{FrameOptions, FrameOracle, FrameReport, InlinedPair};
+use verify::generate::{Weights, generate};
+
+/// The versions with inlined code of all functions of a module that have calls to inline.
+fn all_inlined(module: &Module, policy: InlinePolicy) -> Vec<(ir::Func, Inlined)> {
+    let passes = passes::parse("O2").expect("a pipeline");
+    let plan = InlinePlan { first: &passes, policy, last: &passes };
+    let landings = CalleeLandings::new(module);
+    let made = |(func, _)| match inline(module, func, &plan, &landings, &mut NoObserver) {
+        Ok(inlined) => Some((func, inlined)),
+        Err(NotInlined::NoCall) => None,
+        Err(NotInlined::NoCopy(error)) => panic!("{func}: {error}"),
+    };
+    module.defined().filter_map(made).collect()
+}
+
+fn judged(
+    module: &Module,
+    inlined: &[(ir::Func, Inlined)],
+    runs: &[(ir::Func, Vec<u64>)],
+    seed: u64,
+) -> FrameReport {
+    let pairs: Vec<InlinedPair<'_>> = inlined
+        .iter()
+        .map(|(func, made)| InlinedPair {
+            func: *func,
+            optimized: made.tree.function(made.optimized),
+            copies: &made.copies,
+            events: &made.events,
+            up: &made.up,
+            down: &made.down,
+        })
+        .collect();
+    let limits = Limits { fuel: 200_000, ..Limits::default() };
+    let options = FrameOptions { seed, limits, ..FrameOptions::default() };
+    let mut oracle = FrameOracle::new(module, &pairs, options).expect("it can be instantiated");
+    for (func, args) in runs {
+        oracle.run(*func, args, &NoHost);
+    }
+    oracle.report().clone()
+}
+
+#[test]
+fn entries_lead_to_the_activations_of_the_bases() {
+    let mut sum = FrameReport::default();
+    let count: u64 = std::env::var("FRAMES").map_or(150, |n| n.parse().unwrap());
+    let from: u64 = std::env::var("SEED").map_or(0, |n| n.parse().unwrap());
+    let (mut points, mut lost) = (0, 0);
+    for seed in from..from + count {
+        let made = generate(seed, 60, &Weights::default());
+        let policy = if seed % 2 == 0 { ALL } else { InlinePolicy::default() };
+        let inlined = all_inlined(&made.module, policy);
+        for (_, one) in &inlined {
+            points += one.points[1].len();
+            lost += one.lost[1].len();
+        }
+        let runs: Vec<_> = made.arguments.iter().map(|args| (made.main, args.clone())).collect();
+        let report = judged(&made.module, &inlined, &runs, seed);
+        if let Some(first) = report.divergences.first() {
+            panic!("program {seed}: {first:?}\n of {} {report:?}", report.divergence_count);
+        }
+        sum.add(&report);
+    }
+    println!("{sum:?} {points} {lost}");
+    assert!(sum.with_frames() > 10_000 && sum.up > 10_000 && sum.going_on > 100, "{sum:?}");
+}

@@ -1,0 +1,243 @@
+//! What both runs show between two events, and the comparison.
+
+use super::watch::{Context, EventStop};
+use super::{DEPTHS, FrameEnd, FrameOptions, FrameReport};
+use crate::prng::Prng;
+use interp::{Control, View};
+use ir::{Func, Inst, Point, Value};
+use smallvec::SmallVec;
+use std::marker::PhantomData;
+
+/// The activations that an entry out of inlined code leads to.
+pub(super) struct ComputedFrames {
+    pub(super) entry: (Func, Point),
+    /// The virtual depth of the innermost.
+    pub(super) depth: usize,
+    /// The innermost first.
+    pub(super) frames: SmallVec<[ComputedFrame; 4]>,
+    pub(super) memory: Option<u64>,
+    pub(super) outer: u64,
+    pub(super) fault: Option<String>,
+    /// How often the base run came to them.
+    pub(super) met: u32,
+    pub(super) wrong: Option<String>,
+}
+
+pub(super) struct ComputedFrame {
+    pub(super) func: Func,
+    pub(super) inst: Inst,
+    pub(super) waits: bool,
+    pub(super) values: SmallVec<[(Value, u64); 8]>,
+}
+
+/// The values that an entry into the version with inlined code computes.
+pub(super) struct ComputedValues {
+    pub(super) entry: (Func, Point),
+    /// Where it lands.
+    pub(super) target: Inst,
+    /// The depth below its activation.
+    pub(super) below: usize,
+    pub(super) values: SmallVec<[(Value, u64); 8]>,
+    pub(super) memory: Option<u64>,
+    pub(super) outer: u64,
+    pub(super) fault: Option<String>,
+}
+
+/// A point of the version with inlined code at which its run was.
+pub(super) struct SeenLanding {
+    pub(super) func: Func,
+    pub(super) inst: Inst,
+    /// The virtual depth below its activation.
+    pub(super) below: usize,
+    pub(super) values: SmallVec<[(Value, u64); 8]>,
+    pub(super) memory: u64,
+    pub(super) outer: u64,
+}
+
+/// A run that went on behind a transition, and its end.
+pub(super) struct WentOn {
+    pub(super) entry: (Func, Point),
+    pub(super) end: FrameEnd,
+}
+
+/// The part of both runs between two events.
+pub(super) struct Gap<H> {
+    pub(super) frames: Vec<ComputedFrames>,
+    pub(super) computed: Vec<ComputedValues>,
+    pub(super) landings: Vec<SeenLanding>,
+    pub(super) stop: Option<EventStop>,
+    /// Whether the optimized run paused at a visit that is to go on.
+    pub(super) sampled: Option<()>,
+    pub(super) went_on: Vec<WentOn>,
+    /// What the innermost activations stand for: of the bases, and of the versions with inlined
+    /// code.
+    pub(super) contexts: [Context; 2],
+    prng: Prng,
+    options: FrameOptions,
+    /// Visits of this run that may still go on, and transitions that may still be compared.
+    left: (u32, u64),
+    host: PhantomData<H>,
+}
+
+impl<H> Gap<H> {
+    pub(super) fn new(prng: Prng, options: FrameOptions) -> Gap<H> {
+        Gap {
+            frames: Vec::new(),
+            computed: Vec::new(),
+            landings: Vec::new(),
+            stop: None,
+            sampled: None,
+            went_on: Vec::new(),
+            contexts: Default::default(),
+            prng,
+            options,
+            left: (options.going_on, options.transitions),
+            host: PhantomData,
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.frames.clear();
+        self.computed.clear();
+        self.landings.clear();
+        (self.stop, self.sampled) = (None, None);
+    }
+
+    /// Whether another transition may be compared.
+    pub(super) fn may_compare(&self) -> bool {
+        self.left.1 > 0
+    }
+
+    /// Whether this visit is to go on.
+    pub(super) fn samples(&mut self) -> bool {
+        let one_in = self.options.going_on_one_in;
+        let takes = one_in > 0 && self.left.0 > 0 && self.prng.below(one_in) == 0;
+        if takes {
+            self.left.0 -= 1;
+            self.sampled = Some(());
+        }
+        takes
+    }
+
+    pub(super) fn stop_if(
+        &mut self,
+        is_event: bool,
+        (depth, func, inst): (usize, Func, Inst),
+        view: &View<'_>,
+    ) -> Control {
+        if !is_event {
+            return Control::Continue;
+        }
+        self.stop = Some(EventStop { depth, func, inst, outer: view.trace().outer_digest() });
+        Control::Pause
+    }
+
+    /// Compares the frames that lead here with the activations of the base run.
+    pub(super) fn meet(&mut self, view: &View<'_>, (depth, func, inst): (usize, Func, Inst)) {
+        for computed in &mut self.frames {
+            let Some(first) = computed.frames.first() else { continue };
+            if (computed.depth, first.func, first.inst) == (depth, func, inst) {
+                computed.met += 1;
+                computed.wrong = difference(computed, view);
+            }
+        }
+    }
+
+    /// Compares the entries of the gap. Returns those that differ.
+    pub(super) fn compare(
+        &mut self,
+        [base_trapped, inlined_trapped]: [bool; 2],
+        report: &mut FrameReport,
+    ) -> Vec<((Func, Point), String)> {
+        let mut wrong = Vec::new();
+        for computed in self.frames.drain(..) {
+            let why = match computed.met {
+                _ if computed.fault.is_some() => computed.fault,
+                0 if base_trapped => continue,
+                0 => Some("the base run does not come to the activations".to_owned()),
+                1 => computed.wrong,
+                _ => {
+                    report.ambiguous += 1;
+                    continue;
+                }
+            };
+            report.down[(computed.frames.len() - 1).min(DEPTHS - 1)] += 1;
+            report.values += computed.frames.iter().map(|one| one.values.len() as u64).sum::<u64>();
+            self.left.1 = self.left.1.saturating_sub(1);
+            wrong.extend(why.map(|why| (computed.entry, why)));
+        }
+        for computed in std::mem::take(&mut self.computed) {
+            let is_it = |seen: &&SeenLanding| {
+                (seen.func, seen.inst, seen.below)
+                    == (computed.entry.0, computed.target, computed.below)
+            };
+            let mut seen = self.landings.iter().filter(is_it);
+            let (first, second) = (seen.next(), seen.next());
+            if second.is_some() {
+                report.ambiguous += 1;
+                continue;
+            }
+            // The optimized version may trap early.
+            let Some(landing) = first else {
+                if !inlined_trapped {
+                    let why = "the optimized run does not come to the landing point".to_owned();
+                    wrong.push((computed.entry, why));
+                }
+                continue;
+            };
+            report.up += 1;
+            report.values += computed.values.len() as u64;
+            self.left.1 = self.left.1.saturating_sub(1);
+            wrong.extend(value_difference(&computed, landing).map(|why| (computed.entry, why)));
+        }
+        wrong
+    }
+}
+
+/// How the activations of the base run differ from computed ones.
+fn difference(computed: &ComputedFrames, view: &View<'_>) -> Option<String> {
+    let mut frames = view.frames();
+    for (at, frame) in computed.frames.iter().enumerate() {
+        let Some(real) = frames.next() else {
+            return Some(format!("frame {at}: the base run has no such activation"));
+        };
+        if (frame.func, frame.inst) != (real.func(), real.inst()) || frame.waits != (at > 0) {
+            return Some(format!(
+                "frame {at} is in {} at {}, the activation in {} at {}",
+                frame.func,
+                frame.inst,
+                real.func(),
+                real.inst()
+            ));
+        }
+        for (value, bits) in &frame.values {
+            let expected = real.try_value(*value);
+            if expected != Some(*bits) {
+                let expected = expected.unwrap_or_default();
+                return Some(format!("frame {at}: {value} is {expected:#x}, not {bits:#x}"));
+            }
+        }
+    }
+    if computed.outer != view.trace().outer_digest() {
+        return Some("the outer effects differ".to_owned());
+    }
+    (computed.memory != Some(view.memory_digest())).then(|| "memory differs".to_owned())
+}
+
+/// How the optimized run differs from computed values where they land.
+fn value_difference(computed: &ComputedValues, landing: &SeenLanding) -> Option<String> {
+    if computed.fault.is_some() {
+        return computed.fault.clone();
+    }
+    for (value, bits) in &computed.values {
+        let seen = landing.values.iter().find(|(other, _)| other == value);
+        if seen.map(|(_, bits)| bits) != Some(bits) {
+            let seen = seen.map(|(_, bits)| *bits).unwrap_or_default();
+            return Some(format!("{value} is {seen:#x}, not {bits:#x}"));
+        }
+    }
+    if computed.outer != landing.outer {
+        return Some("the outer effects differ".to_owned());
+    }
+    (computed.memory != Some(landing.memory)).then(|| "memory differs".to_owned())
+}

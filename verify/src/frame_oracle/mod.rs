@@ -1,0 +1,377 @@
+//! The frame oracle: runs a program with and without inlined code, and compares every transition
+//! between the two with the activations that it claims to reach.
+//!
+//! Two machines run the same program on the same input. On one, every function is in its base; on
+//! the other, functions are in versions with inlined code. An activation of such a version stands
+//! for several of the first machine: its *stack* at an instruction, by the copy that it was
+//! optimized from ([`check::Copies`]). Depths are therefore *virtual*: the activations that the
+//! activations of a run stand for.
+//!
+//! Both runs advance to the next *event*: an instruction that both execute one for one, however
+//! optimized. Between two events, each run comes to points at which entries start or land:
+//!
+//! - An entry out of inlined code computes the frames that it leads to, from the state of the
+//!   optimized run. The base run has to come to these activations, at this virtual depth, and each
+//!   assigned value has to have the same contents there, in the frames that wait, too.
+//! - An entry into the version computes values of the optimized version from the state of the base
+//!   run, and is compared with the optimized run where it lands.
+//!
+//! Compared besides: memory after replays, and the digest of outer effects. For a sample of visits,
+//! a copy of the optimized machine makes the transition and goes on to the end of the run, which
+//! must be that of the base.
+//!
+//! Fuel and the depth of the stack are no observables: a run that exhausts them proves nothing.
+
+mod gap;
+mod plan;
+mod watch;
+
+use crate::end::{ended_alike, is_exhausted};
+use crate::prng::Prng;
+use check::Copies;
+use gap::{Gap, WentOn};
+use interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program, Run, TraceLevel};
+use ir::{Func, Function, Inst, Module, Point};
+use plan::FramePlans;
+use std::collections::BTreeSet;
+use transition::frames::FrameMapping;
+use transition::mapping::Mapping;
+use watch::{BaseWatcher, EventStop, InlinedWatcher};
+
+/// A function, its version with inlined code, and the mappings between its base and that version.
+#[derive(Clone, Copy, Debug)]
+pub struct InlinedPair<'a> {
+    /// The function.
+    pub func: Func,
+    /// The optimized version with inlined code.
+    pub optimized: &'a Function,
+    /// What its copy consists of.
+    pub copies: &'a Copies,
+    /// The instructions of the optimized version that its run and that of the bases execute one for
+    /// one.
+    pub events: &'a BTreeSet<Inst>,
+    /// From the base into the version.
+    pub up: &'a Mapping,
+    /// From the version into frames of bases.
+    pub down: &'a FrameMapping,
+}
+
+/// The settings of a [`FrameOracle`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FrameOptions {
+    /// The limits of each machine.
+    pub limits: Limits,
+    /// The largest number of transitions compared, over all runs.
+    pub transitions: u64,
+    /// One visit in this many goes on behind its transition; 0 for none.
+    pub going_on_one_in: u32,
+    /// The largest number of visits of a run that go on.
+    pub going_on: u32,
+    /// The largest number of divergences kept. All are counted.
+    pub divergences: usize,
+    /// Seed of all samples.
+    pub seed: u64,
+}
+
+impl Default for FrameOptions {
+    /// 10^7 instructions a run; 8 visits of a run that go on, one in 50; 16 divergences.
+    fn default() -> FrameOptions {
+        FrameOptions {
+            limits: Limits { fuel: 10_000_000, ..Limits::default() },
+            transitions: u64::MAX,
+            going_on_one_in: 50,
+            going_on: 8,
+            divergences: 16,
+            seed: 0,
+        }
+    }
+}
+
+/// The most frames that are counted apart.
+pub const DEPTHS: usize = 5;
+
+/// The comparisons of a [`FrameOracle`].
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FrameReport {
+    /// The runs.
+    pub runs: u64,
+    /// The runs that a limit ended.
+    pub exhausted: u64,
+    /// The runs that trapped.
+    pub trapped: u64,
+    /// The transitions out of inlined versions, by the number of their frames less one; the last
+    /// counts all with more.
+    pub down: [u64; DEPTHS],
+    /// The transitions into inlined versions.
+    pub up: u64,
+    /// The values compared.
+    pub values: u64,
+    /// The runs that went on behind a transition, to their end.
+    pub going_on: u64,
+    /// The transitions that found no room for their frames.
+    pub without_room: u64,
+    /// The visits whose landing point the other run came to more than once between two events, so
+    /// that the oracle cannot tell which one is meant.
+    pub ambiguous: u64,
+    /// The number of divergences.
+    pub divergence_count: u64,
+    /// The first divergences.
+    pub divergences: Vec<FrameDivergence>,
+}
+
+impl FrameReport {
+    /// The transitions with several frames.
+    pub fn with_frames(&self) -> u64 {
+        self.down[1..].iter().sum()
+    }
+
+    /// All transitions.
+    pub fn transitions(&self) -> u64 {
+        self.up + self.down.iter().sum::<u64>()
+    }
+
+    /// Adds the figures of another report, without its divergences.
+    pub fn add(&mut self, other: &FrameReport) {
+        self.runs += other.runs;
+        self.exhausted += other.exhausted;
+        self.trapped += other.trapped;
+        self.down.iter_mut().zip(other.down).for_each(|(sum, more)| *sum += more);
+        self.up += other.up;
+        self.values += other.values;
+        self.going_on += other.going_on;
+        self.without_room += other.without_room;
+        self.ambiguous += other.ambiguous;
+        self.divergence_count += other.divergence_count;
+    }
+}
+
+/// A transition that led elsewhere than it claims, or runs that differ without one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FrameDivergence {
+    /// The arguments of the run.
+    pub args: Vec<u64>,
+    /// The function and the source point of the entry; `None` if the versions themselves differ.
+    pub entry: Option<(Func, Point)>,
+    /// The difference, for people.
+    pub difference: String,
+}
+
+/// Compares versions with inlined code with the bases that they are made of.
+pub struct FrameOracle<'a> {
+    plans: FramePlans<'a>,
+    /// Machines that have run nothing: in the bases, and in the versions with inlined code.
+    pristine: [Machine; 2],
+    options: FrameOptions,
+    report: FrameReport,
+}
+
+impl<'a> FrameOracle<'a> {
+    /// An oracle for a verified module and verified versions. Cost: near linear in the module, the
+    /// versions and the mappings.
+    ///
+    /// # Errors
+    /// When the module cannot be instantiated.
+    pub fn new(
+        module: &'a Module,
+        pairs: &[InlinedPair<'a>],
+        options: FrameOptions,
+    ) -> Result<FrameOracle<'a>, InstantiateError> {
+        let program = Program::new(module);
+        let settings = Options { trace: TraceLevel::Digest, poison: true, track_memory: true };
+        let machine = || Machine::with_options(&program, options.limits, settings);
+        let mut pristine = [machine()?, machine()?];
+        let plans = FramePlans::new(module, pairs, &mut pristine);
+        Ok(FrameOracle { plans, pristine, options, report: FrameReport::default() })
+    }
+
+    /// Runs the start function of the module, if there is one, then a function, with and without
+    /// inlined code, and compares them. Each machine gets a clone of the host. Cost: both runs, and
+    /// for each transition the values that it assigns.
+    ///
+    /// # Panics
+    /// If the function is imported or takes another number of arguments.
+    pub fn run<H: Host + Clone>(&mut self, func: Func, args: &[u64], host: &H) {
+        let prng = Prng::new(self.options.seed).fork(self.report.runs);
+        self.report.runs += 1;
+        let machines = self.pristine.clone();
+        let start = machines[0].start_function();
+        let hosts = [host.clone(), host.clone()];
+        let gap = Gap::new(prng, self.options);
+        let mut run = FrameRun { oracle: self, machines, hosts, args: args.to_vec(), gap };
+        if start.is_none_or(|start| run.call(start, &[])) {
+            run.call(func, args);
+        }
+    }
+
+    /// The comparisons so far.
+    pub fn report(&self) -> &FrameReport {
+        &self.report
+    }
+}
+
+/// How an advance of one run ended.
+enum FrameAdvance {
+    Stopped(EventStop),
+    Ended(Outcome),
+}
+
+/// The run of one input on both machines: bases first.
+struct FrameRun<'o, 'a, H> {
+    oracle: &'o mut FrameOracle<'a>,
+    machines: [Machine; 2],
+    hosts: [H; 2],
+    args: Vec<u64>,
+    gap: Gap<H>,
+}
+
+impl<H: Host + Clone> FrameRun<'_, '_, H> {
+    /// Runs a function on both machines. Returns whether both returned.
+    fn call(&mut self, func: Func, args: &[u64]) -> bool {
+        self.gap.went_on.clear();
+        self.machines.iter_mut().for_each(|machine| machine.start(func, args));
+        loop {
+            self.gap.clear();
+            // The optimized run first: it says where the base run is to be looked at.
+            let inlined = self.advance_inlined();
+            let base = self.advance_base();
+            for end in [&base, &inlined] {
+                if matches!(end, FrameAdvance::Ended(outcome) if is_exhausted(outcome)) {
+                    self.oracle.report.exhausted += 1;
+                    return false;
+                }
+            }
+            // Where one run has trapped, the other may still come to points, and traps later.
+            let trapped = [&base, &inlined]
+                .map(|one| matches!(one, FrameAdvance::Ended(end) if end.trap().is_some()));
+            for (entry, difference) in self.gap.compare(trapped, &mut self.oracle.report) {
+                self.diverge(Some(entry), difference);
+            }
+            match (base, inlined) {
+                (FrameAdvance::Stopped(a), FrameAdvance::Stopped(b)) if a == b => {}
+                (FrameAdvance::Ended(a), FrameAdvance::Ended(b)) => return self.ended(&a, &b),
+                (FrameAdvance::Ended(end), FrameAdvance::Stopped(_)) if end.trap().is_some() => {
+                    return self.trapped_early(end, 1);
+                }
+                (FrameAdvance::Stopped(_), FrameAdvance::Ended(end)) if end.trap().is_some() => {
+                    return self.trapped_early(end, 0);
+                }
+                (base, inlined) => {
+                    let text = |advance| match advance {
+                        FrameAdvance::Stopped(stop) => format!("{stop:?}"),
+                        FrameAdvance::Ended(outcome) => outcome.to_string(),
+                    };
+                    let what = format!("bases: {}; inlined: {}", text(base), text(inlined));
+                    self.diverge(None, what);
+                    return false;
+                }
+            }
+        }
+    }
+
+    fn advance_inlined(&mut self) -> FrameAdvance {
+        loop {
+            let mut watcher = InlinedWatcher { plans: &self.oracle.plans, gap: &mut self.gap };
+            match self.machines[1].run(&mut self.hosts[1], &mut watcher) {
+                Run::Paused => {}
+                Run::Failed { reason } => {
+                    return FrameAdvance::Ended(self.machines[1].fail(reason));
+                }
+                Run::Done(outcome) => return FrameAdvance::Ended(outcome),
+                Run::Called { .. } => unreachable!("no function is external"),
+            }
+            // The machine pauses at a sampled visit, too.
+            if self.gap.sampled.take().is_some() {
+                self.go_on();
+            }
+            if let Some(stop) = self.gap.stop.take() {
+                return FrameAdvance::Stopped(stop);
+            }
+        }
+    }
+
+    fn advance_base(&mut self) -> FrameAdvance {
+        let mut watcher = BaseWatcher { plans: &self.oracle.plans, gap: &mut self.gap };
+        match self.machines[0].run(&mut self.hosts[0], &mut watcher) {
+            Run::Failed { reason } => FrameAdvance::Ended(self.machines[0].fail(reason)),
+            Run::Done(outcome) => FrameAdvance::Ended(outcome),
+            _ => FrameAdvance::Stopped(self.gap.stop.take().expect("it paused at an event")),
+        }
+    }
+
+    /// Makes the transition on a copy of the paused machine, and runs the copy to its end.
+    fn go_on(&mut self) {
+        let (mut machine, mut host) = (self.machines[1].clone(), self.hosts[1].clone());
+        match self.oracle.plans.fire(&mut machine) {
+            Ok(entry) => {
+                let outcome = machine.finish(&mut host, &mut interp::NoObserver);
+                let end = FrameEnd::of(&machine, outcome);
+                self.gap.went_on.push(WentOn { entry, end });
+            }
+            Err(plan::NotFired::NoRoom) => self.oracle.report.without_room += 1,
+            Err(plan::NotFired::Wrong(entry, why)) => self.diverge(Some(entry), why),
+        }
+    }
+
+    /// One run has trapped where the other has not yet: that one must end in the same trap.
+    fn trapped_early(&mut self, end: Outcome, late: usize) -> bool {
+        let other = self.machines[late].finish(&mut self.hosts[late], &mut interp::NoObserver);
+        if is_exhausted(&other) {
+            self.oracle.report.exhausted += 1;
+            return false;
+        }
+        match late {
+            0 => self.ended(&other, &end),
+            _ => self.ended(&end, &other),
+        }
+    }
+
+    /// Compares the ends of both runs and of those that went on. Returns whether the runs returned.
+    fn ended(&mut self, base: &Outcome, inlined: &Outcome) -> bool {
+        self.oracle.report.trapped += u64::from(base.trap().is_some());
+        let expected = FrameEnd::of(&self.machines[0], base.clone());
+        let found = FrameEnd::of(&self.machines[1], inlined.clone());
+        if !found.same(&expected) {
+            self.diverge(None, format!("bases {expected:?}; inlined {found:?}"));
+            return false;
+        }
+        for WentOn { entry, end } in std::mem::take(&mut self.gap.went_on) {
+            if is_exhausted(&end.outcome) {
+                continue;
+            }
+            self.oracle.report.going_on += 1;
+            if !end.same(&expected) {
+                self.diverge(Some(entry), format!("bases {expected:?}; went on {end:?}"));
+            }
+        }
+        base.returned().is_some()
+    }
+
+    fn diverge(&mut self, entry: Option<(Func, Point)>, difference: String) {
+        let report = &mut self.oracle.report;
+        report.divergence_count += 1;
+        if report.divergences.len() < self.oracle.options.divergences {
+            let args = self.args.clone();
+            report.divergences.push(FrameDivergence { args, entry, difference });
+        }
+    }
+}
+
+/// The end of a run, without the calls that inlining takes away.
+#[derive(Clone, Debug)]
+pub(super) struct FrameEnd {
+    outcome: Outcome,
+    memory: u64,
+    outer: u64,
+}
+
+impl FrameEnd {
+    fn of(machine: &Machine, outcome: Outcome) -> FrameEnd {
+        let (memory, outer) = (machine.memory_digest(), machine.trace().outer_digest());
+        FrameEnd { outcome, memory, outer }
+    }
+
+    fn same(&self, other: &FrameEnd) -> bool {
+        (self.memory, self.outer) == (other.memory, other.outer)
+            && ended_alike(&self.outcome, &other.outcome)
+    }
+}

@@ -1,0 +1,212 @@
+//! Looks at both runs: which activations stand for which, and what entries compute there.
+
+use super::gap::{ComputedFrame, ComputedFrames, ComputedValues, Gap, SeenLanding};
+use super::plan::{FramePlans, FunctionPlan};
+use interp::{Control, FrameView, Observer, Scope, View};
+use ir::{Func, Inst, Point};
+use smallvec::SmallVec;
+use transition::copy::InstanceId;
+use transition::frames::FramePlace;
+
+/// The event before which a run stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct EventStop {
+    /// The virtual depth.
+    pub(super) depth: usize,
+    pub(super) func: Func,
+    pub(super) inst: Inst,
+    /// The digest of outer effects.
+    pub(super) outer: u64,
+}
+
+/// What the innermost activation stands for. It holds as long as the activation is the innermost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Context {
+    /// The number of the activation and the depth; `None` before the first.
+    of: Option<(u64, usize)>,
+    /// On the optimized machine: the virtual depth below. On the other: the depth below the
+    /// activation of the function that has the code inlined.
+    below: usize,
+    /// The function that has the code inlined. The function itself, if it is none.
+    root: Option<Func>,
+    instance: InstanceId,
+}
+
+/// Looks at the run of the version with inlined code.
+pub(super) struct InlinedWatcher<'w, 'a, H> {
+    pub(super) plans: &'w FramePlans<'a>,
+    pub(super) gap: &'w mut Gap<H>,
+}
+
+impl<H> Observer for InlinedWatcher<'_, '_, H> {
+    const SCOPE: Scope = Scope::Marked;
+
+    fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
+        let (func, depth) = (view.func(), view.depth());
+        let context = &mut self.gap.contexts[1];
+        if context.of != Some((view.activation(), depth)) {
+            let waiting = |frame: FrameView<'_>| match self.plans.by_func.get(&frame.func()) {
+                Some(plan) => plan.waiting(frame.inst()),
+                None => 1,
+            };
+            let below = view.frames().skip(1).map(waiting).sum();
+            let of = Some((view.activation(), depth));
+            *context = Context { of, below, root: None, instance: 0 };
+        }
+        let below = context.below;
+        let Some(plan) = self.plans.by_func.get(&func) else {
+            return self.gap.stop_if(
+                self.plans.is_plain_event(func, inst),
+                (below + 1, func, inst),
+                view,
+            );
+        };
+        let Some(here) = plan.insts.get(&inst) else { return Control::Continue };
+        if here.is_landing {
+            self.gap.landings.push(SeenLanding {
+                func,
+                inst,
+                below,
+                values: here.provided.iter().map(|v| (*v, view.value(*v))).collect(),
+                memory: view.memory_digest(),
+                outer: view.trace().outer_digest(),
+            });
+        }
+        let mut control = Control::Continue;
+        if here.leaves && self.gap.may_compare() {
+            let computed = computed_frames(plan, view, inst, below);
+            self.gap.frames.push(computed);
+            if self.gap.samples() {
+                control = Control::Pause;
+            }
+        }
+        if let (true, Some((count, of, at))) = (here.is_event, here.origin) {
+            control = self.gap.stop_if(true, (below + count, of, at), view);
+        }
+        control
+    }
+}
+
+/// What the entry out of inlined code computes at a point.
+fn computed_frames(
+    plan: &FunctionPlan<'_>,
+    view: &View<'_>,
+    inst: Inst,
+    below: usize,
+) -> ComputedFrames {
+    let point = Point::before(inst);
+    let entry = plan.pair.down.entry(point).expect("the plan says so");
+    let frame = |of: &transition::frames::Frame| ComputedFrame {
+        func: of.func,
+        inst: of.at.inst(),
+        waits: matches!(of.at, FramePlace::Within(_)),
+        values: SmallVec::new(),
+    };
+    let mut frames: SmallVec<[ComputedFrame; 4]> = entry.frames.iter().map(frame).collect();
+    let mut lacks = None;
+    let read = |value| {
+        view.try_value(value).unwrap_or_else(|| {
+            lacks = Some(value);
+            0
+        })
+    };
+    let ran = entry.run(read, |at, value, bits| frames[at].values.push((value, bits)));
+    let mut fault = lacks.map(|value| format!("the entry reads {value}, which its version lacks"));
+    let memory = match &ran {
+        Ok(writes) if writes.is_empty() => Some(view.memory_digest()),
+        Ok(writes) => match view.memory_digest_after(writes) {
+            Ok(digest) => Some(digest),
+            Err(error) => {
+                fault = Some(error.to_string());
+                None
+            }
+        },
+        Err(error) => {
+            fault = Some(error.to_string());
+            None
+        }
+    };
+    let depth = below + frames.len();
+    let entry = (plan.pair.func, point);
+    let outer = view.trace().outer_digest();
+    ComputedFrames { entry, depth, frames, memory, outer, fault, met: 0, wrong: None }
+}
+
+/// Looks at the run of the bases.
+pub(super) struct BaseWatcher<'w, 'a, H> {
+    pub(super) plans: &'w FramePlans<'a>,
+    pub(super) gap: &'w mut Gap<H>,
+}
+
+impl<H> Observer for BaseWatcher<'_, '_, H> {
+    const SCOPE: Scope = Scope::Marked;
+
+    fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
+        let (func, depth) = (view.func(), view.depth());
+        if self.gap.contexts[0].of != Some((view.activation(), depth)) {
+            self.gap.contexts[0] = self.context(view);
+        }
+        self.gap.meet(view, (depth, func, inst));
+        let Context { below, root, instance, .. } = self.gap.contexts[0];
+        let plan = root.and_then(|root| self.plans.by_func.get(&root));
+        let Some(plan) = plan else {
+            return self.gap.stop_if(
+                self.plans.is_plain_event(func, inst),
+                (depth, func, inst),
+                view,
+            );
+        };
+        if instance == 0 && self.gap.may_compare() {
+            self.gap.computed.extend(computed_values(plan, view, inst, below));
+        }
+        self.gap.stop_if(plan.events.contains(&(instance, inst)), (depth, func, inst), view)
+    }
+}
+
+impl<H> BaseWatcher<'_, '_, H> {
+    /// What the innermost activation stands for, from the outermost inward.
+    fn context(&self, view: &View<'_>) -> Context {
+        let mut frames: SmallVec<[FrameView<'_>; 8]> = view.frames().collect();
+        frames.reverse();
+        let (mut context, mut call) = (Context::default(), None);
+        for (at, frame) in frames.iter().enumerate() {
+            let plan = context.root.and_then(|root| self.plans.by_func.get(&root));
+            let within = plan
+                .zip(call)
+                .and_then(|(plan, call)| plan.inlined.get(&(context.instance, call)).copied());
+            match within {
+                Some(instance) => context.instance = instance,
+                None => {
+                    let root = Some(frame.func());
+                    context = Context { of: None, below: at, root, instance: 0 };
+                }
+            }
+            call = Some(frame.inst());
+        }
+        Context { of: Some((view.activation(), view.depth())), ..context }
+    }
+}
+
+/// What the entry into the version with inlined code computes at a point of the base.
+fn computed_values(
+    plan: &FunctionPlan<'_>,
+    view: &View<'_>,
+    inst: Inst,
+    below: usize,
+) -> Option<ComputedValues> {
+    let point = Point::before(inst);
+    let entry = plan.pair.up.entry(point)?;
+    let mut values = SmallVec::new();
+    let ran = entry.run(|value| view.value(value), |value, bits| values.push((value, bits)));
+    let (memory, fault) = match ran {
+        Ok(writes) if writes.is_empty() => (Some(view.memory_digest()), None),
+        Ok(writes) => match view.memory_digest_after(&writes) {
+            Ok(digest) => (Some(digest), None),
+            Err(error) => (None, Some(error.to_string())),
+        },
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let outer = view.trace().outer_digest();
+    let (entry, target) = ((plan.pair.func, point), entry.target.inst());
+    Some(ComputedValues { entry, target, below, values, memory, outer, fault })
+}
