@@ -42,6 +42,10 @@ pub struct Case {
     pub assumptions: u32,
     /// Whether the speculation oracle alone judges the case.
     pub only_speculation: bool,
+    /// Whether the inlining oracle judges versions with inlined code.
+    pub inlining: bool,
+    /// Whether it alone judges the case.
+    pub only_inlining: bool,
     /// Whether the speculation oracle compares states at assumptions alone. Chains then have no way
     /// into a version that assumes.
     pub only_exits: bool,

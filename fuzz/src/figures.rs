@@ -1,5 +1,6 @@
 //! Counts the work of a campaign, with floors that the counts of generated programs must reach.
 
+use super::inlining::JudgedInlining;
 use super::native::NativeFigures;
 use super::oracle::FuzzOracle;
 use super::speculation::JudgedAssumptions;
@@ -79,6 +80,8 @@ pub struct Figures {
     pub stressed_exhausted: u64,
     /// The figures of speculative versions.
     pub speculation: JudgedAssumptions,
+    /// The figures of versions with inlined code.
+    pub inlining: JudgedInlining,
     /// The figures of native code.
     pub native: NativeFigures,
     /// The number of programs with findings, by oracle.
@@ -91,13 +94,14 @@ impl Figures {
     pub fn transitions(&self) -> u64 {
         let native = self.native.transitions;
         let speculation = self.speculation.state.total().transitions;
-        self.state.total().transitions + speculation + native
+        let inlining = self.inlining.frames.transitions();
+        self.state.total().transitions + speculation + inlining + native
     }
 
     /// Whether an oracle ran. [`FuzzOracle::Panic`] always runs. Of the others a campaign runs the
-    /// speculation oracle alone, or [`FuzzOracle::Ssa`] with either the native oracle or all the
-    /// rest. Reports name oracles that
-    /// did not run, so that their silence is not mistaken for a verdict.
+    /// speculation oracle or the inlining oracle alone, or [`FuzzOracle::Ssa`] with either the
+    /// native oracle or all the rest. Reports name oracles that did not run, so that their silence
+    /// is not mistaken for a verdict.
     pub fn asked(&self, oracle: FuzzOracle) -> bool {
         let native = self.native.runs > 0;
         let speculation = self.speculation.wanted > 0;
@@ -105,18 +109,17 @@ impl Figures {
         match oracle {
             FuzzOracle::Panic => true,
             FuzzOracle::Speculation => speculation || found(oracle),
+            FuzzOracle::Inlining => self.inlining.versions > 0 || found(oracle),
             FuzzOracle::Native => native || found(FuzzOracle::Native),
             FuzzOracle::Ssa if native => !self.passes.is_empty(),
-            _ => {
-                found(oracle)
-                    || !(native || found(FuzzOracle::Native) || self.is_only_speculation())
-            }
+            _ => found(oracle) || !(native || found(FuzzOracle::Native) || self.is_only_one()),
         }
     }
 
-    /// Whether the speculation oracle alone judged the programs.
-    fn is_only_speculation(&self) -> bool {
-        self.speculation.wanted > 0 && self.passes.is_empty()
+    /// Whether the speculation oracle or the inlining oracle alone judged the programs.
+    pub(super) fn is_only_one(&self) -> bool {
+        let judged = self.speculation.wanted + self.inlining.versions;
+        judged > 0 && self.passes.is_empty()
     }
 
     /// The number of entries that the checker drops.
@@ -166,6 +169,7 @@ impl Figures {
         self.stress_hops += other.stress_hops;
         self.stressed_exhausted += other.stressed_exhausted;
         self.speculation.add(&other.speculation);
+        self.inlining.add(&other.inlining);
         self.native.add(&other.native);
         other
             .findings
@@ -195,7 +199,7 @@ impl Figures {
                 below.push(format!("{what}: {found:.3}, the floor is {least}"));
             }
         };
-        if !self.is_only_speculation() {
+        if !self.is_only_one() {
             floor("transitions that run code", share(total.with_code, total.transitions), 0.30);
             floor("transitions inside loops", share(total.in_loops, total.transitions), 0.50);
             floor("values compared in a transition", share(total.compared, total.transitions), 6.0);

@@ -4,6 +4,7 @@ use super::case::Case;
 use super::certificates;
 use super::composition;
 use super::figures::Figures;
+use super::inlining;
 use super::oracle::{FuzzFinding, FuzzOracle};
 use super::speculation;
 use super::stress;
@@ -85,11 +86,15 @@ fn run_oracles(
     damage: Option<EdgeDamage>,
     figures: &mut Figures,
 ) -> Result<(), Vec<FuzzFinding>> {
-    if !case.only_speculation {
+    if !case.only_speculation && !case.only_inlining {
         judge_versions(case, damage, figures)?;
+    }
+    if case.inlining && !case.only_speculation {
+        inlining::run(case, &mut figures.inlining)?;
     }
     match case.assumptions {
         0 => Ok(()),
+        _ if case.only_inlining => Ok(()),
         _ => speculation::run(case, &mut figures.speculation),
     }
 }

@@ -15,6 +15,7 @@ mod case;
 mod certificates;
 mod composition;
 mod figures;
+mod inlining;
 mod judge;
 mod native;
 mod options;
@@ -32,12 +33,15 @@ pub use campaign::{
 };
 pub use case::{Case, World};
 pub use figures::{Figures, PassFigures};
+pub use inlining::{JudgedInlining, pair as inlined_pair};
 pub use judge::{Judged, MAX_FINDINGS, judge, judge_with};
 pub use native::{Clock, NativeFigures, judge_native};
 pub use options::{CampaignOptions, MAX_VERSIONS};
 pub use oracle::{FuzzFinding, FuzzOracle};
 pub use reduce::{ATTEMPTS, reduce};
-pub use schema::{FuzzFailure, FuzzFigures, FuzzPass, FuzzReport, FuzzSpeculation, by_oracle};
+pub use schema::{
+    FuzzFailure, FuzzFigures, FuzzInlining, FuzzPass, FuzzReport, FuzzSpeculation, by_oracle,
+};
 pub use speculation::{JudgedAssumptions, suggested};
 pub use stress::Stress;
 pub use test_text::as_test;

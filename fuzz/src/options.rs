@@ -53,6 +53,10 @@ pub struct CampaignOptions {
     pub assumptions: u32,
     /// Whether the speculation oracle alone judges the programs.
     pub only_speculation: bool,
+    /// Whether the inlining oracle judges versions with inlined code.
+    pub inlining: bool,
+    /// Whether it alone judges the programs.
+    pub only_inlining: bool,
     /// Whether the speculation oracle compares states at assumptions alone. Chains then have no way
     /// into a version that assumes.
     pub only_exits: bool,
@@ -74,6 +78,8 @@ impl Default for CampaignOptions {
             stress: Stress::default(),
             assumptions: 8,
             only_speculation: false,
+            inlining: true,
+            only_inlining: false,
             only_exits: false,
         }
     }
@@ -127,6 +133,8 @@ impl CampaignOptions {
             stress: self.stress,
             assumptions: self.assumptions,
             only_speculation: self.only_speculation,
+            inlining: self.inlining,
+            only_inlining: self.only_inlining,
             only_exits: self.only_exits,
             seed,
         }
@@ -231,6 +239,12 @@ impl fmt::Display for CampaignOptions {
         }
         if self.only_speculation {
             f.write_str(" --only-speculation")?;
+        }
+        if !self.inlining {
+            f.write_str(" --no-inlining")?;
+        }
+        if self.only_inlining {
+            f.write_str(" --only-inlining")?;
         }
         if self.only_exits {
             f.write_str(" --only-exits")?;

@@ -29,11 +29,14 @@ pub enum FuzzOracle {
     /// Speculative versions make right transitions, leave where assumptions fail, and then end like
     /// the base.
     Speculation,
+    /// Versions with inlined code make right transitions, into several activations, too, and then
+    /// end like the base.
+    Inlining,
 }
 
 impl FuzzOracle {
     /// All oracles, in order.
-    pub const ALL: [FuzzOracle; 10] = [
+    pub const ALL: [FuzzOracle; 11] = [
         FuzzOracle::Panic,
         FuzzOracle::Ssa,
         FuzzOracle::Certificates,
@@ -44,6 +47,7 @@ impl FuzzOracle {
         FuzzOracle::Native,
         FuzzOracle::Composition,
         FuzzOracle::Speculation,
+        FuzzOracle::Inlining,
     ];
 
     /// The name of the oracle in reports.
@@ -59,6 +63,7 @@ impl FuzzOracle {
             FuzzOracle::Native => "native",
             FuzzOracle::Composition => "composition",
             FuzzOracle::Speculation => "speculation",
+            FuzzOracle::Inlining => "inlining",
         }
     }
 

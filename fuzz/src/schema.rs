@@ -144,6 +144,8 @@ pub struct FuzzFigures {
     pub divergences: u64,
     /// The figures of speculative versions. `null` if there were none.
     pub speculation: Option<FuzzSpeculation>,
+    /// The figures of versions with inlined code. `null` if there were none.
+    pub inlining: Option<FuzzInlining>,
     /// The figures of native code (`--engine jit`). `null` if none ran.
     pub native: Option<FuzzNative>,
 }
@@ -197,6 +199,51 @@ fn speculation(figures: &Figures) -> Option<FuzzSpeculation> {
         exits_failing,
         transitions: all.state.total().transitions,
         hops: all.hops.hops,
+        findings,
+    })
+}
+
+/// Figures of versions with inlined code. Transitions out of them lead to one or more activations.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
+pub struct FuzzInlining {
+    /// The number of versions with inlined code.
+    pub versions: u64,
+    /// The number of calls inlined.
+    pub calls: u64,
+    /// The number of points of bases and versions.
+    pub points: u64,
+    /// The number of those without an entry.
+    pub lost: u64,
+    /// The number of transitions out of versions, by their activations: 1, 2, 3, 4 and more.
+    pub down: [u64; 5],
+    /// The number of transitions into versions.
+    pub up: u64,
+    /// The number of values compared.
+    pub values: u64,
+    /// The number of runs that went on behind a transition.
+    pub going_on: u64,
+    /// The number of transitions that found no room for their activations.
+    pub without_room: u64,
+    /// The number of visits that the oracle could not tell apart.
+    pub ambiguous: u64,
+    /// The number of programs in which the inlining oracle found something.
+    pub findings: u64,
+}
+
+fn inlining(figures: &Figures) -> Option<FuzzInlining> {
+    let (all, frames) = (&figures.inlining, &figures.inlining.frames);
+    let findings = figures.findings.get(&FuzzOracle::Inlining).copied().unwrap_or(0);
+    (all.versions > 0 || findings > 0).then(|| FuzzInlining {
+        versions: all.versions,
+        calls: all.calls,
+        points: all.points,
+        lost: all.lost,
+        down: frames.down,
+        up: frames.up,
+        values: frames.values,
+        going_on: frames.going_on,
+        without_room: frames.without_room,
+        ambiguous: frames.ambiguous,
         findings,
     })
 }
@@ -341,6 +388,7 @@ impl From<&Figures> for FuzzFigures {
             stressed_exhausted: figures.stressed_exhausted,
             divergences: figures.divergences(),
             speculation: speculation(figures),
+            inlining: inlining(figures),
             native: native(figures),
         }
     }

@@ -4,6 +4,7 @@ use super::figures::Figures;
 use super::oracle::FuzzOracle;
 use super::speculation::JudgedAssumptions;
 use std::fmt::Write;
+use verify::frame_oracle::FrameReport;
 
 /// The figures of one source of programs, under a title. The text depends on neither times nor the
 /// number of threads.
@@ -28,7 +29,8 @@ pub fn text(title: &str, figures: &Figures) -> String {
         passes(&mut out, figures);
         return out;
     }
-    if figures.pairs == 0 && figures.speculation.wanted > 0 {
+    if figures.pairs == 0 && figures.is_only_one() {
+        inlining(&mut line, figures);
         speculation(&mut line, figures);
         return out;
     }
@@ -97,9 +99,31 @@ pub fn text(title: &str, figures: &Figures) -> String {
             figures.composed, figures.same_point
         )
     });
+    inlining(&mut line, figures);
     speculation(&mut line, figures);
     passes(&mut out, figures);
     out
+}
+
+/// Adds the lines about versions with inlined code, if there are any.
+fn inlining(line: &mut dyn FnMut(&str, String), figures: &Figures) {
+    let all = &figures.inlining;
+    if all.versions == 0 {
+        return;
+    }
+    line("  inlined", {
+        let lost = percent(all.lost, all.points);
+        format!("{} calls in {} versions; {lost} of points lost", all.calls, all.versions)
+    });
+    let frames = &all.frames;
+    line("  frames", {
+        let FrameReport { down: [one, two, three, four, more], up, .. } = frames;
+        format!("{one} with 1, {two} 2, {three} 3, {four} 4, {more} more; {up} up")
+    });
+    line("", {
+        let FrameReport { going_on, without_room, ambiguous, .. } = frames;
+        format!("{going_on} went on, {without_room} without room, {ambiguous} not told apart")
+    });
 }
 
 /// Adds the lines about speculative versions, if there are any.

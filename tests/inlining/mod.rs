@@ -2,8 +2,8 @@
 //! copies of those alone.
 
 mod copies;
-mod frames;
 mod forgeries;
+mod frames;
 
 use ir::edit::{ActionLog, Fuel, apply};
 use ir::text::parse_module;

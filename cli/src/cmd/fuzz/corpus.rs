@@ -104,6 +104,8 @@ fn program(command: &str, stdin: &Arc<[u8]>) -> Result<CorpusProgram, CommandFai
         stress: Stress::default(),
         assumptions: 0,
         only_speculation: false,
+        inlining: false,
+        only_inlining: false,
         only_exits: false,
         seed: 0,
     };

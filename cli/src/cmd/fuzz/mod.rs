@@ -84,6 +84,12 @@ pub(super) struct Args {
     /// Judge speculative versions alone
     #[arg(long)]
     only_speculation: bool,
+    /// Make and judge no versions with inlined code (--engine interp)
+    #[arg(long)]
+    no_inlining: bool,
+    /// Judge versions with inlined code alone (--engine interp)
+    #[arg(long, conflicts_with_all = ["only_speculation", "no_inlining"])]
+    only_inlining: bool,
     /// Compare states at assumptions alone (--engine interp)
     #[arg(long, requires = "only_speculation")]
     only_exits: bool,
@@ -184,6 +190,8 @@ impl Args {
             chains: self.chains,
             assumptions: self.assumptions,
             only_speculation: self.only_speculation,
+            inlining: !self.no_inlining,
+            only_inlining: self.only_inlining,
             only_exits: self.only_exits,
             stress: Stress {
                 every: osr_every,
@@ -222,6 +230,9 @@ pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
     }
     if args.only_exits && args.engine == FuzzEngine::Jit {
         return Err(CommandFailure::input("--only-exits applies to --engine interp only"));
+    }
+    if args.only_inlining && args.engine == FuzzEngine::Jit {
+        return Err(CommandFailure::input("--only-inlining applies to --engine interp only"));
     }
     if args.smith.is_some() && !smith::IS_BUILT {
         return Err(CommandFailure::input(

@@ -74,6 +74,8 @@ impl CaseSource for CorpusPrograms {
             stress: self.options.stress,
             assumptions: self.options.assumptions,
             only_speculation: self.options.only_speculation,
+            inlining: self.options.inlining,
+            only_inlining: self.options.only_inlining,
             only_exits: self.options.only_exits,
             seed: self.options.seed,
             ..program.case.clone()

@@ -1,0 +1,138 @@
+//! The inlining oracle: versions with inlined code, the ways into them, and the ways out into
+//! several activations.
+//!
+//! Each function with calls that a policy wants gets a version with the code of its callees, two
+//! pipelines by seed around the inlining. The checker has to accept the version as a copy. The
+//! frame oracle ([`verify::frame_oracle`]) then runs the program with and without inlined code, and
+//! compares every transition with the activations of the run without.
+
+use super::case::Case;
+use super::judge::{MAX_FINDINGS, hop_limits};
+use super::oracle::{FuzzFinding, FuzzOracle};
+use ir::Func;
+use osier::driver::NoObserver;
+use osier::inlining::{CalleeLandings, InlinePlan, Inlined, NotInlined, inline};
+use passes::{InlinePolicy, Pipeline, parse};
+use verify::frame_oracle::{FrameDivergence, FrameOptions, FrameOracle, FrameReport, InlinedPair};
+use verify::prng::Prng;
+
+/// Counts of the inlining oracle.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct JudgedInlining {
+    /// The number of versions with inlined code.
+    pub versions: u64,
+    /// The number of calls inlined.
+    pub calls: u64,
+    /// The number of points of the bases and of the versions.
+    pub points: u64,
+    /// The number of those without an entry.
+    pub lost: u64,
+    /// The figures of the frame oracle, without its findings.
+    pub frames: FrameReport,
+}
+
+impl JudgedInlining {
+    /// Adds other figures.
+    pub fn add(&mut self, other: &JudgedInlining) {
+        self.versions += other.versions;
+        self.calls += other.calls;
+        self.points += other.points;
+        self.lost += other.lost;
+        self.frames.add(&other.frames);
+    }
+}
+
+/// Judges the versions with inlined code of a program.
+///
+/// # Errors
+/// The findings.
+pub(super) fn run(case: &Case, figures: &mut JudgedInlining) -> Result<(), Vec<FuzzFinding>> {
+    let made = versions(case, figures)?;
+    if made.is_empty() {
+        return Ok(());
+    }
+    let pairs: Vec<InlinedPair<'_>> = made.iter().map(|(func, one)| pair(*func, one)).collect();
+    let options = FrameOptions {
+        limits: hop_limits(case),
+        going_on: case.going_on,
+        divergences: MAX_FINDINGS,
+        seed: case.seed,
+        ..FrameOptions::default()
+    };
+    let mut oracle = FrameOracle::new(&case.module, &pairs, options)
+        .map_err(|error| vec![finding(case, error.to_string())])?;
+    for args in &case.arguments {
+        oracle.run(case.entry, args, &case.world);
+    }
+    let mut report = oracle.report().clone();
+    let found = std::mem::take(&mut report.divergences);
+    figures.frames.add(&report);
+    let text = |one: &FrameDivergence| finding(case, described(case, one));
+    if found.is_empty() { Ok(()) } else { Err(found.iter().map(text).collect()) }
+}
+
+/// What the frame oracle compares of a function.
+pub fn pair(func: Func, made: &Inlined) -> InlinedPair<'_> {
+    InlinedPair {
+        func,
+        optimized: made.tree.function(made.optimized),
+        copies: &made.copies,
+        events: &made.events,
+        up: &made.up,
+        down: &made.down,
+    }
+}
+
+/// The versions with inlined code of a program, by a plan that its seed decides.
+///
+/// # Errors
+/// If the checker does not accept one as a copy.
+fn versions(
+    case: &Case,
+    figures: &mut JudgedInlining,
+) -> Result<Vec<(Func, Inlined)>, Vec<FuzzFinding>> {
+    let mut prng = Prng::new(case.seed).fork(0x69_6e_6c_69);
+    let policy = match prng.below(3) {
+        0 => InlinePolicy::default(),
+        _ => InlinePolicy { size: 400, depth: 4, growth: 400, allowance: 800 },
+    };
+    let [first, last] = [pipeline(case, &mut prng), pipeline(case, &mut prng)];
+    let plan = InlinePlan { first: &first, policy, last: &last };
+    let landings = CalleeLandings::new(&case.module);
+    let mut all = Vec::new();
+    for (func, base) in case.module.defined() {
+        match inline(&case.module, func, &plan, &landings, &mut NoObserver) {
+            Ok(made) => {
+                figures.versions += 1;
+                figures.calls += made.copies.instances().len() as u64 - 1;
+                figures.points += made.points.iter().map(|points| points.len() as u64).sum::<u64>();
+                figures.lost += made.lost.iter().map(|lost| lost.len() as u64).sum::<u64>();
+                all.push((func, made));
+            }
+            Err(NotInlined::NoCall) => {}
+            Err(NotInlined::NoCopy(error)) => {
+                return Err(vec![finding(case, format!("@{}: {error}", base.name()))]);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The passes of the case, or a usual pipeline.
+fn pipeline(case: &Case, prng: &mut Prng) -> Pipeline {
+    match prng.below(3) {
+        0 => Pipeline::of(case.steps.concat()),
+        _ => parse(prng.pick(&["O1", "O2", "canonical"])).expect("a pipeline of the registry"),
+    }
+}
+
+fn described(case: &Case, one: &FrameDivergence) -> String {
+    let at = one.entry.map(|(func, point)| {
+        format!("@{}, entry at {}: ", case.module.funcs[func].name, point.inst())
+    });
+    format!("{}{} (arguments {:x?})", at.unwrap_or_default(), one.difference, one.args)
+}
+
+fn finding(case: &Case, message: String) -> FuzzFinding {
+    FuzzFinding { oracle: FuzzOracle::Inlining, versions: (0, case.steps.len()), message }
+}
