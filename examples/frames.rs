@@ -9,7 +9,7 @@ fn main() {
     let format = if file.ends_with(".oir") { Format::Oir } else { Format::Wasm };
     let module = load(format, &bytes).unwrap();
     let o2 = passes::parse("O2").unwrap();
-    let plan = InlinePlan { first: &o2, policy: InlinePolicy::default(), last: &o2 };
+    let plan = InlinePlan { first: o2.clone(), policy: InlinePolicy::default(), last: o2 };
     let landings = CalleeLandings::new(&module);
     let mut tot: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let mut why: BTreeMap<(&str, &str), usize> = BTreeMap::new();

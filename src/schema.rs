@@ -5,6 +5,7 @@
 //! measured" from "none". `cli/tests/cli/report.rs` holds the keys to this contract.
 
 mod explain;
+mod inlining;
 mod run;
 mod speculation;
 
@@ -13,6 +14,7 @@ pub use explain::{
     Replayed, SetValue, UnprovedPlace, Why,
 };
 
+pub use inlining::{FramePrice, InlinedFunction, InliningFigures, InliningReport, PointCounts};
 pub use run::{
     CompiledCode, FailingAssumption, MadeTransition, RunSeconds, RunSpeculation, RunStats,
 };

@@ -97,7 +97,7 @@ fn versions(
         _ => InlinePolicy { size: 400, depth: 4, growth: 400, allowance: 800 },
     };
     let [first, last] = [pipeline(case, &mut prng), pipeline(case, &mut prng)];
-    let plan = InlinePlan { first: &first, policy, last: &last };
+    let plan = InlinePlan { first, policy, last };
     let landings = CalleeLandings::new(&case.module);
     let mut all = Vec::new();
     for (func, base) in case.module.defined() {

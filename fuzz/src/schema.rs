@@ -233,7 +233,7 @@ pub struct FuzzInlining {
 fn inlining(figures: &Figures) -> Option<FuzzInlining> {
     let (all, frames) = (&figures.inlining, &figures.inlining.frames);
     let findings = figures.findings.get(&FuzzOracle::Inlining).copied().unwrap_or(0);
-    (all.versions > 0 || findings > 0).then(|| FuzzInlining {
+    (all.versions > 0 || findings > 0).then_some(FuzzInlining {
         versions: all.versions,
         calls: all.calls,
         points: all.points,

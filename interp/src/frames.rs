@@ -11,11 +11,14 @@ use ir::entity::{Point, Value};
 use smallvec::SmallVec;
 use transition::frames::{FrameEntry, FramePlace};
 
+/// Values with their contents.
+type AssignedValues = SmallVec<[(Value, u64); 16]>;
+
 /// The assigned values of one frame, with its version and pc.
 struct LandingFrame {
     version: VersionId,
     pc: u32,
-    assigned: SmallVec<[(Value, u64); 16]>,
+    assigned: AssignedValues,
 }
 
 impl Machine {
@@ -56,7 +59,7 @@ impl Machine {
         &self,
         to: &[VersionId],
         entry: &FrameEntry,
-    ) -> Result<Vec<SmallVec<[(Value, u64); 16]>>, FireError> {
+    ) -> Result<Vec<AssignedValues>, FireError> {
         let is_of = |(version, frame): (&VersionId, &transition::frames::Frame)| {
             let of = &self.versions[version.as_u32() as usize];
             of.func == frame.func && of.code.key() == frame.version
@@ -70,7 +73,7 @@ impl Machine {
         &self,
         to: &[VersionId],
         entry: &FrameEntry,
-        assigned: Vec<SmallVec<[(Value, u64); 16]>>,
+        assigned: Vec<AssignedValues>,
     ) -> Result<Vec<LandingFrame>, TransferError> {
         let mut landings = Vec::with_capacity(to.len());
         for (index, (frame, assigned)) in entry.frames.iter().zip(assigned).enumerate() {

@@ -201,7 +201,7 @@ impl<'v> VersionGraph<'v> {
         let analyzed: Vec<&Analyzed<'_>> =
             analyzed.map(|a| a.expect("every version in the list belongs to a pair")).collect();
         let plain = PlainLiveness::of_all(&analyzed, demand);
-        let links = copies.iter().map(|link| linked(tree, link, &place, &arrows, demand));
+        let links = copies.iter().map(|link| linked(tree, link, place, &arrows, demand));
         let links: Vec<LinkedUses<'_>> = links.collect();
         let made = make(&analyzed, &arrows, &links, &plain, (demand, level));
         let edges = arrows.iter().zip(made).map(|(arrow, made)| {

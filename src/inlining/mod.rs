@@ -16,6 +16,7 @@
 //! ([`check::enter_copy`], [`check::leave_copy`]). `docs/osr.md` has a worked example.
 
 mod landings;
+mod plan;
 
 use crate::driver::{
     CheckCounts, Observer, Step, VersionPoints, Vigilance, certify_graph_at, derive,
@@ -27,23 +28,13 @@ use ir::edit::{ActionLog, Fuel, apply};
 use ir::{Func, Function, Inst, Module, Point};
 pub use landings::CalleeLandings;
 use osr::{CopyLink, EdgeOrigin, Level, Version, VersionGraph, VersionTree};
-use passes::{Inline, InlinePolicy, Pipeline};
+use passes::Inline;
+pub use plan::{InlinePlan, O3, PassPlan};
 use std::collections::{BTreeMap, BTreeSet};
 use transition::copy::{CopyClaim, InstanceId};
 use transition::frames::FrameMapping;
 use transition::mapping::Mapping;
 use transition::{Demand, Refusal};
-
-/// What to inline, and how to optimize before and after.
-#[derive(Clone, Copy, Debug)]
-pub struct InlinePlan<'a> {
-    /// The passes that run before.
-    pub first: &'a Pipeline,
-    /// Which calls are inlined.
-    pub policy: InlinePolicy,
-    /// The passes that run on the version with the inlined code.
-    pub last: &'a Pipeline,
-}
 
 /// A version with inlined code, and the mappings into it and out of it.
 #[derive(Clone, Debug)]
@@ -94,7 +85,7 @@ pub enum NotInlined {
 pub fn inline(
     module: &Module,
     func: Func,
-    plan: &InlinePlan<'_>,
+    plan: &InlinePlan,
     landings: &CalleeLandings<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Inlined, NotInlined> {
@@ -116,11 +107,11 @@ impl InlinedVersions {
     fn new(
         module: &Module,
         func: Func,
-        plan: &InlinePlan<'_>,
+        plan: &InlinePlan,
         observer: &mut dyn Observer,
     ) -> Result<InlinedVersions, NotInlined> {
         let base = module.body(func).expect("the function has a body");
-        let first = derive(module, base, plan.first, Vigilance::default(), observer);
+        let first = derive(module, base, &plan.first, Vigilance::default(), observer);
         observer.begin(Some(Step::Optimize));
         let pass = Inline { module, func, policy: plan.policy };
         let (copy, log) = apply(&first.function, &pass, &mut Fuel::UNLIMITED.clone()).into_parts();
@@ -129,7 +120,7 @@ impl InlinedVersions {
             return Err(NotInlined::NoCall);
         }
         let claim = osr::copy_claim(func, &first.function, &log).expect("the pass inlines alone");
-        let last = derive(module, &copy, plan.last, Vigilance::default(), observer);
+        let last = derive(module, &copy, &plan.last, Vigilance::default(), observer);
         let mut tree = VersionTree::new(base.clone());
         let mut add = |from: Version, function: Function, log: ActionLog| {
             tree.add(from, function, log).expect("the log leads to the version")

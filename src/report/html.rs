@@ -1,8 +1,8 @@
 //! Prints the report as one self-contained page without scripts, fonts or pictures.
 
-use super::speculation;
 use super::text::{Section, sections};
-use crate::schema::{Report, SpeculationReport};
+use super::{inlining, speculation};
+use crate::schema::{InliningReport, Report, SpeculationReport};
 use crate::table::{TableRow, TextTable};
 use std::fmt::Write;
 
@@ -34,6 +34,12 @@ pub fn html(report: &Report) -> String {
 pub fn speculation_html(report: &SpeculationReport) -> String {
     let title = format!("Speculation report on {}", report.program.path);
     page(&title, &speculation::sections(report))
+}
+
+/// The report on inlining as a page, with the tables of its text.
+pub fn inlining_html(report: &InliningReport) -> String {
+    let title = format!("Inlining report on {}", report.program.path);
+    page(&title, &inlining::sections(report))
 }
 
 /// A page with a title and sections.

@@ -2,13 +2,15 @@
 //! function, the cost of their transitions, and the reasons why other points have none.
 
 mod html;
+mod inlining;
 mod published;
 mod speculation;
 mod tally;
 mod text;
 mod totals;
 
-pub use html::{html, speculation_html};
+pub use html::{html, inlining_html, speculation_html};
+pub use inlining::{inlined_function, inlining_text};
 pub(crate) use speculation::speculated_version;
 pub use speculation::{speculated, speculation_text};
 pub use text::{WIDTH, check_text, text};

@@ -12,7 +12,7 @@ use verify::generate::{Weights, generate};
 /// The versions with inlined code of all functions of a module that have calls to inline.
 fn all_inlined(module: &Module, policy: InlinePolicy) -> Vec<(ir::Func, Inlined)> {
     let passes = passes::parse("O2").expect("a pipeline");
-    let plan = InlinePlan { first: &passes, policy, last: &passes };
+    let plan = InlinePlan { first: passes.clone(), policy, last: passes };
     let landings = CalleeLandings::new(module);
     let made = |(func, _)| match inline(module, func, &plan, &landings, &mut NoObserver) {
         Ok(inlined) => Some((func, inlined)),

@@ -11,9 +11,8 @@ use super::select::Selection;
 use clap::ValueEnum;
 use ir::text::{print_function, print_module};
 use ir::{Function, Module};
-use osier::driver::{
-    GivenUp, NoObserver, Recipe, Secured, Vigilance, derive, derive_certified, optimize,
-};
+use osier::driver::{GivenUp, NoObserver, Recipe, Secured, Vigilance, derive, derive_certified};
+use osier::inlining::PassPlan;
 use osier::{export, listing};
 use osr::Level;
 use passes::Pipeline;
@@ -36,9 +35,9 @@ enum Emit {
 pub(super) struct Args {
     /// The module
     file: PathBuf,
-    /// A pipeline, or passes separated by commas
-    #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = passes::parse)]
-    pipeline: Pipeline,
+    /// A pipeline, or passes separated by commas; O3, and inline among the passes, with --emit oir
+    #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = PassPlan::parse)]
+    pipeline: PassPlan,
     #[command(flatten)]
     selection: Selection,
     /// Output to print
@@ -63,11 +62,25 @@ pub(super) struct Args {
 pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
     let module = input::load(&args.file, &args.limits.limits())?.module;
     let text = if args.emit == Emit::Oir && args.selection.is_everything() {
-        print_module(&optimize(&module, &args.pipeline, Vigilance::On, &mut NoObserver).module)
+        print_module(&args.pipeline.optimize(&module, Vigilance::On, &mut NoObserver))
     } else {
         let selected = args.selection.of(&module)?;
         let count = selected.len();
-        let functions = selected.into_iter().map(|(_, base)| emitted(&args, &module, base));
+        let pipeline = match &args.pipeline {
+            PassPlan::Passes(pipeline) => pipeline,
+            PassPlan::Inlining(plan) if args.emit == Emit::Oir => {
+                let version = |one| plan.version(&module, one, Vigilance::On, &mut NoObserver);
+                let texts = selected.into_iter().map(|one| print_function(&module, &version(one)));
+                return Output::to(args.output).write(&texts.collect::<String>());
+            }
+            PassPlan::Inlining(_) => {
+                return Err(CommandFailure::input(
+                    "--pipeline with inline: --emit oir alone; `osier report` counts the entries",
+                ));
+            }
+        };
+        let functions =
+            selected.into_iter().map(|(_, base)| emitted(&args, pipeline, &module, base));
         let pipeline = args.pipeline.names().join(",");
         let header = (args.emit == Emit::Mapping)
             .then(|| export::header(&pipeline, args.level.name(), count));
@@ -78,13 +91,13 @@ pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
 
 /// The selected output for one function. A module is printed as the whole pipeline makes it. All
 /// other output is about the version with entries, as in `osier report` and `osier explain`.
-fn emitted(args: &Args, module: &Module, base: &Function) -> String {
+fn emitted(args: &Args, pipeline: &Pipeline, module: &Module, base: &Function) -> String {
     if args.emit == Emit::Oir {
-        let derived = derive(module, base, &args.pipeline, Vigilance::On, &mut NoObserver);
+        let derived = derive(module, base, pipeline, Vigilance::On, &mut NoObserver);
         return print_function(module, &derived.function);
     }
     let levels = [args.level];
-    let recipe = Recipe::new(&args.pipeline, &levels);
+    let recipe = Recipe::new(pipeline, &levels);
     let recipe = Recipe { retry: args.retry.bounds(), ..recipe };
     let Secured { derived, certified, retried } =
         derive_certified(module, base, &recipe, &mut NoObserver);

@@ -15,10 +15,12 @@ use super::suggestions::{SuggestionOptions, read_profile};
 use clap::ValueEnum;
 use ir::{Func, Function};
 use osier::driver::{Recipe, Step, derive_certified};
+use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, PassPlan, inline};
 use osier::profile::Profile;
 use osier::report;
 use osier::schema::{
-    AssumptionFigures, ReportedProgram, SCHEMA, Size, SpeculationReport, SpeculationTime, Time,
+    AssumptionFigures, InliningFigures, InliningReport, ReportedProgram, SCHEMA, Size,
+    SpeculationReport, SpeculationTime, Time,
 };
 use osier::speculate::{Suggester, Suggestion};
 use osr::Level;
@@ -42,9 +44,10 @@ enum ReportFormat {
 pub(super) struct Args {
     /// The module
     file: PathBuf,
-    /// A pipeline, or passes separated by commas
-    #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = passes::parse)]
-    pipeline: Pipeline,
+    /// A pipeline, or passes separated by commas; with O3, or with inline among the passes, reports
+    /// on functions with inlined code
+    #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = PassPlan::parse)]
+    pipeline: PassPlan,
     #[command(flatten)]
     selection: Selection,
     /// Count points without an entry, by reason and by pass to blame, at this level
@@ -81,15 +84,25 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
     let import = started.elapsed().as_secs_f64();
     let selected = args.selection.of(&loaded.module)?;
     let jobs = args.jobs.count();
+    let pipeline = match &args.pipeline {
+        PassPlan::Passes(pipeline) => pipeline,
+        PassPlan::Inlining(_) if args.speculate.is_some() => {
+            return Err(CommandFailure::input("--speculate: no pipeline with inline, as yet"));
+        }
+        PassPlan::Inlining(plan) => {
+            return inlining(&args, &loaded, &selected, plan, (started, import));
+        }
+    };
     if let Some(profile) = &args.speculate {
         let profiled = read_profile(profile, &loaded.module)?;
         let time = SpeculationTime { import, jobs: jobs as u64, ..SpeculationTime::default() };
-        return speculation(&args, &loaded, &selected, (profile, &profiled), (started, time));
+        let profile = (profile.as_path(), &profiled);
+        return speculation((&args, pipeline), &loaded, &selected, profile, (started, time));
     }
     // A thread drops versions and mappings of a function before it takes the next one. Memory thus
     // holds the module and one function per thread.
     let figures = |base: &Function, stopwatch: &mut Stopwatch| {
-        let recipe = Recipe::new(&args.pipeline, &Level::ALL);
+        let recipe = Recipe::new(pipeline, &Level::ALL);
         let recipe = Recipe { retry: args.retry.bounds(), ..recipe };
         let secured = derive_certified(&loaded.module, base, &recipe, stopwatch);
         report::function_report(base, &secured, args.level)
@@ -115,9 +128,55 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
     })
 }
 
+/// Writes the report on versions with inlined code, as [`report`] does.
+fn inlining(
+    args: &Args,
+    loaded: &Loaded,
+    selected: &[(Func, &Function)],
+    plan: &InlinePlan,
+    (started, import): (Instant, f64),
+) -> Result<(), CommandFailure> {
+    let module = &loaded.module;
+    let landings = CalleeLandings::new(module);
+    let funcs: BTreeMap<&str, Func> =
+        selected.iter().map(|(func, base)| (base.name(), *func)).collect();
+    let figures = |base: &Function, stopwatch: &mut Stopwatch| {
+        match inline(module, funcs[base.name()], plan, &landings, stopwatch) {
+            Ok(made) => Some(report::inlined_function(&made)),
+            Err(NotInlined::NoCall) => None,
+            // A copy that the checker refuses is a bug of ours, and no property of the program.
+            Err(NotInlined::NoCopy(error)) => panic!("@{} is no copy: {error}", base.name()),
+        }
+    };
+    let jobs = args.jobs.count();
+    each_function(jobs, selected, figures, |worked| {
+        let plain = worked.results.iter().filter(|function| function.is_none()).count() as u64;
+        let mut report = InliningReport {
+            schema: SCHEMA,
+            program: program(loaded),
+            pipeline: args.pipeline.names().into_iter().map(str::to_owned).collect(),
+            plain,
+            functions: worked.results.into_iter().flatten().collect(),
+            totals: InliningFigures::default(),
+            interrupted: worked.interrupted,
+            time: Time { import, jobs: jobs as u64, ..times(&worked.stopwatch) },
+        };
+        report.sum();
+        report.time.elapsed = started.elapsed().as_secs_f64();
+        tell_times(&report.time);
+        let text = match args.format {
+            ReportFormat::Text => report::inlining_text(&report),
+            ReportFormat::Html => report::inlining_html(&report),
+            ReportFormat::Json => json(&report),
+        };
+        let output = if report.interrupted { None } else { args.output.clone() };
+        Output::to(output).write(&text)
+    })
+}
+
 /// Writes the report on the assumptions that a profile suggests, as [`report`] does.
 fn speculation(
-    args: &Args,
+    (args, pipeline): (&Args, &Pipeline),
     loaded: &Loaded,
     selected: &[(Func, &Function)],
     (path, profile): (&Path, &Profile),
@@ -135,7 +194,7 @@ fn speculation(
     let (pins, pins_name) = args.suggestions.pins();
     let figures = |base: &Function, _: &mut Stopwatch| {
         let (func, suggestions) = &suggested[base.name()];
-        report::speculated(module, *func, profile, suggestions, (&args.pipeline, pins))
+        report::speculated(module, *func, profile, suggestions, (pipeline, pins))
             .map_err(|error| CommandFailure::input(format!("@{}: {error}", base.name())))
     };
     each_function(args.jobs.count(), &functions, figures, |worked| {

@@ -14,11 +14,11 @@ use clap::ValueEnum;
 use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::text::{parse_literal, print_literal};
 use ir::{Func, Module, Point};
-use osier::driver::{Step, Vigilance, optimize};
+use osier::driver::{Step, Vigilance};
+use osier::inlining::PassPlan;
 use osier::listing;
 use osier::profile::Profile;
 use osier::schema::{RunSeconds, RunStats, SCHEMA};
-use passes::Pipeline;
 use std::path::PathBuf;
 use std::time::Instant;
 use surroundings::HostOptions;
@@ -46,9 +46,9 @@ pub(super) struct Args {
     /// Engine that executes the program
     #[arg(long, value_enum, default_value_t = RunEngine::Interp)]
     engine: RunEngine,
-    /// Optimize first: a pipeline, or passes separated by commas
-    #[arg(long, value_name = "P", value_parser = passes::parse)]
-    pipeline: Option<Pipeline>,
+    /// Optimize first: a pipeline, or passes separated by commas; O3 inlines
+    #[arg(long, value_name = "P", value_parser = PassPlan::parse)]
+    pipeline: Option<PassPlan>,
     /// Write figures about the run as JSON to a file, or to standard error
     #[arg(long, value_name = "OUT", num_args = 0..=1, require_equals = true)]
     stats: Option<Option<PathBuf>>,
@@ -103,6 +103,9 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     if args.profile.is_some() && args.engine == RunEngine::Tiered {
         return Err(CommandFailure::input("--profile requires --engine interp or jit"));
     }
+    if args.engine == RunEngine::Tiered && matches!(args.pipeline, Some(PassPlan::Inlining(_))) {
+        return Err(CommandFailure::input("--engine tiered: no pipeline with inline, as yet"));
+    }
     let mut stats = RunStats { schema: SCHEMA, ..RunStats::default() };
     let module = loaded(&args, &mut stats.seconds)?;
     let call = called(&module, args.invoke.as_deref())?;
@@ -136,10 +139,10 @@ fn loaded(args: &Args, seconds: &mut RunSeconds) -> Result<Module, CommandFailur
         return Ok(module);
     };
     let mut stopwatch = Stopwatch::new();
-    let optimized = optimize(&module, pipeline, Vigilance::On, &mut stopwatch);
+    let optimized = pipeline.optimize(&module, Vigilance::On, &mut stopwatch);
     seconds.optimize = Some(stopwatch.seconds(Step::Optimize));
     seconds.replay = Some(stopwatch.seconds(Step::Replay));
-    Ok(optimized.module)
+    Ok(optimized)
 }
 
 /// The function to call and its arguments. Without `--invoke` it is `_start` or `main`.

@@ -9,6 +9,7 @@ use interp::{Options, Outcome, TraceLevel};
 use ir::{Func, Module};
 use jit::{Bounds, Config, FailedPoint, Interruption, RunError, TransitionKind, Vm, VmError};
 use osier::driver::{Observer as _, Step};
+use osier::inlining::PassPlan;
 use osier::listing;
 use osier::native::{self, Compiled, CompiledKind, Eager, Observer, Tiered};
 use osier::profile::Profile;
@@ -128,7 +129,10 @@ fn run(
     let log = Log { started, module: Arc::clone(module), begun: None, made: Arc::clone(&made) };
     match engine {
         RunEngine::Tiered => {
-            let pipeline = args.pipeline.as_ref().map_or_else(Pipeline::default, Clone::clone);
+            let pipeline = match &args.pipeline {
+                Some(PassPlan::Passes(pipeline)) => pipeline.clone(),
+                _ => Pipeline::default(),
+            };
             let tiered = Tiered::new(args.hot.unwrap_or(HOT), pipeline, log);
             let tiered = speculation::speculating(args, module, &mut vm, tiered)?;
             vm.set_tiering(Box::new(tiered));

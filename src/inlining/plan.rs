@@ -1,0 +1,127 @@
+//! Pipelines that inline.
+
+use crate::driver::{Observer, Step, Vigilance, derive};
+use ir::edit::{Fuel, apply};
+use ir::{Func, Function, Module};
+use passes::{Inline, InlinePolicy, Pipeline};
+
+/// The name of the pipeline of [`InlinePlan::o3`].
+pub const O3: &str = "O3";
+
+/// What to inline, and how to optimize before and after.
+#[derive(Clone, Debug)]
+pub struct InlinePlan {
+    /// The passes that run before.
+    pub first: Pipeline,
+    /// Which calls are inlined.
+    pub policy: InlinePolicy,
+    /// The passes that run on the version with the inlined code.
+    pub last: Pipeline,
+}
+
+impl InlinePlan {
+    /// `O2`, inlining by the default policy, and `O2` again.
+    pub fn o3() -> InlinePlan {
+        let passes = passes::parse("O2").expect("named pipelines are known");
+        let policy = InlinePolicy::default();
+        InlinePlan { first: passes.clone(), policy, last: passes }
+    }
+
+    /// The names of the passes, in order.
+    pub fn names(&self) -> Vec<&'static str> {
+        let inline = std::iter::once("inline");
+        self.first.names().into_iter().chain(inline).chain(self.last.names()).collect()
+    }
+}
+
+/// Passes over one function at a time, or passes around inlining.
+#[derive(Clone, Debug)]
+pub enum PassPlan {
+    /// Passes alone.
+    Passes(Pipeline),
+    /// Inlining, and the passes before and after.
+    Inlining(InlinePlan),
+}
+
+impl PassPlan {
+    /// Reads a list as [`passes::parse`] does. `inline` may stand in it once, and `O3` for the list
+    /// of [`InlinePlan::o3`].
+    ///
+    /// # Errors
+    /// A message about an unknown name, or about `inline` or `O3` when they stand there twice.
+    pub fn parse(text: &str) -> Result<PassPlan, String> {
+        let names = text.split([',', ' ']).filter(|name| !name.is_empty());
+        let names = names.flat_map(|name| match name {
+            O3 => vec!["O2", "inline", "O2"],
+            name => vec![name],
+        });
+        let names: Vec<&str> = names.collect();
+        let parsed = |names: &[&str]| passes::parse(&names.join(",")).map_err(|e| e.to_string());
+        let parts: Vec<&[&str]> = names.split(|name| *name == "inline").collect();
+        match parts[..] {
+            [all] => Ok(PassPlan::Passes(parsed(all)?)),
+            [first, last] => Ok(PassPlan::Inlining(InlinePlan {
+                first: parsed(first)?,
+                policy: InlinePolicy::default(),
+                last: parsed(last)?,
+            })),
+            _ => Err("a pipeline inlines once at most; `O3` inlines, too".to_owned()),
+        }
+    }
+
+    /// The names of the passes, in order.
+    pub fn names(&self) -> Vec<&'static str> {
+        match self {
+            PassPlan::Passes(pipeline) => pipeline.names(),
+            PassPlan::Inlining(plan) => plan.names(),
+        }
+    }
+
+    /// The module with each function as the passes make it. Inlined code is that of the given
+    /// module. Cost: that of the passes; no mapping is made.
+    ///
+    /// # Panics
+    /// As [`derive()`].
+    pub fn optimize(
+        &self,
+        module: &Module,
+        vigilance: Vigilance,
+        observer: &mut dyn Observer,
+    ) -> Module {
+        let plan = match self {
+            PassPlan::Passes(pipeline) => {
+                return crate::driver::optimize(module, pipeline, vigilance, observer).module;
+            }
+            PassPlan::Inlining(plan) => plan,
+        };
+        let mut optimized = module.clone();
+        for (func, base) in module.defined() {
+            optimized.bodies[func] = Some(plan.version(module, (func, base), vigilance, observer));
+        }
+        optimized
+    }
+}
+
+impl InlinePlan {
+    /// The version of a function that the plan makes, without mappings.
+    ///
+    /// # Panics
+    /// As [`derive()`].
+    pub fn version(
+        &self,
+        module: &Module,
+        (func, base): (Func, &Function),
+        vigilance: Vigilance,
+        observer: &mut dyn Observer,
+    ) -> Function {
+        let first = derive(module, base, &self.first, vigilance, observer).function;
+        observer.begin(Some(Step::Optimize));
+        let pass = Inline { module, func, policy: self.policy };
+        let (copy, log) = apply(&first, &pass, &mut Fuel::UNLIMITED.clone()).into_parts();
+        observer.begin(None);
+        match log.is_empty() {
+            true => first,
+            false => derive(module, &copy, &self.last, vigilance, observer).function,
+        }
+    }
+}
