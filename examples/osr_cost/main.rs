@@ -6,6 +6,7 @@
 //! cargo run --release --example osr_cost -- programs    # real programs, a point at each header
 //! cargo run --release --example osr_cost -- transition  # from version to version and back
 //! cargo run --release --example osr_cost -- exit        # assumptions that fail
+//! cargo run --release --example osr_cost -- inlining    # programs after O3, beside O2
 //! cargo run --release --example osr_cost -- build       # continuations, in IR and by Cranelift
 //! cargo run --release --example osr_cost -- size        # bytes of code with points
 //! ```
@@ -17,6 +18,7 @@
 
 mod build;
 mod exit;
+mod inlining;
 mod kernels;
 mod measure;
 mod never;
@@ -86,6 +88,8 @@ enum What {
     Build,
     /// Assumptions that fail
     Exit,
+    /// Inlined code in real programs
+    Inlining,
     /// Code size
     Size,
 }
@@ -98,6 +102,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         What::Transition => transition::run(&arguments)?,
         What::Build => build::run(&arguments)?,
         What::Exit => exit::run(&arguments)?,
+        What::Inlining => inlining::run(&arguments)?,
         What::Size => size::run(&arguments)?,
     };
     let text =

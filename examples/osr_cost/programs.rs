@@ -59,7 +59,12 @@ pub(crate) fn no_program(arguments: &Arguments) -> Box<dyn Error> {
     format!("{folder}: no such program; `tests/corpus/build programs` makes them").into()
 }
 
-fn size<'s>(sizes: &[(&str, &'s str)], name: &str) -> &'s str {
+/// The size of a native run of a program.
+pub(crate) fn size(name: &str) -> &'static str {
+    sized(&SIZES, name)
+}
+
+fn sized<'s>(sizes: &[(&str, &'s str)], name: &str) -> &'s str {
     sizes.iter().find(|(known, _)| name.starts_with(known)).map_or("1", |(_, size)| size)
 }
 
@@ -117,7 +122,8 @@ fn visits(module: &Arc<Module>, args: Vec<String>) -> Result<BTreeMap<Func, u64>
     }
 }
 
-fn start(module: &Arc<Module>) -> Result<Func, Box<dyn Error>> {
+/// The function that runs a program.
+pub(crate) fn start(module: &Arc<Module>) -> Result<Func, Box<dyn Error>> {
     module.lookup("_start").ok_or_else(|| "it exports no _start".into())
 }
 
@@ -253,7 +259,7 @@ fn execute(module: &Arc<Module>, setup: Setup<'_>) -> Result<Run, jit::RunError>
         }
     }
     let mut printed = Vec::new();
-    let args = vec![setup.name.to_owned(), size(&SIZES, setup.name).to_owned()];
+    let args = vec![setup.name.to_owned(), size(setup.name).to_owned()];
     let (seconds, outcome) = {
         let mut host = Wasi::new(args, std::io::empty(), &mut printed, std::io::sink());
         let start = start(module).expect("it was found before");
@@ -351,7 +357,7 @@ fn measure(
     name: &str,
     rounds: usize,
 ) -> Result<Row, Box<dyn Error>> {
-    let visits = visits(module, vec![name.to_owned(), size(&SMALL, name).to_owned()])?;
+    let visits = visits(module, vec![name.to_owned(), sized(&SMALL, name).to_owned()])?;
     let mut ranked: Vec<(u64, Func)> = visits.iter().map(|(func, count)| (*count, *func)).collect();
     ranked.sort_unstable_by(|a, b| b.cmp(a));
     let hot: BTreeSet<Func> = ranked.iter().take(HOT).map(|(_, func)| *func).collect();
@@ -428,7 +434,7 @@ fn measure(
 }
 
 /// The module with every function moved by some bytes.
-fn padded(module: &Arc<Module>, by: usize) -> Arc<Module> {
+pub(crate) fn padded(module: &Arc<Module>, by: usize) -> Arc<Module> {
     let mut made = Module::clone(module);
     for (func, function) in module.defined() {
         made.bodies[func] =

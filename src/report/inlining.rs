@@ -167,7 +167,7 @@ fn largest(report: &InliningReport) -> TextTable {
     const WIDE: usize = 32;
     let mut table = TextTable::new(WIDE, &[8, 9, 9, 9, 9]);
     let heads = ["calls", "cleaned", "inlined", "up, %", "down, %"];
-    table.row("functions with most calls inlined", heads);
+    table.row("most calls inlined", heads);
     let mut functions: Vec<&InlinedFunction> = report.functions.iter().collect();
     functions.sort_by_key(|function| Reverse(function.figures.calls));
     for function in functions.iter().take(MOST) {
@@ -194,7 +194,7 @@ fn legend() -> Vec<(String, String)> {
     const WORDS: [(&str, &str); 6] = [
         ("up", "entries from the base into the version with inlined code"),
         ("down", "entries out of that version, into activations of bases"),
-        ("activations", "the function in the middle of inlined code, and its callers"),
+        ("landed in", "the function in the middle of inlined code, and its callers"),
         ("steps", "operations executed and values copied by a transition, on average"),
         ("kept", "values kept for an entry alone, on average, and the most of one"),
         ("growth", "the instructions after inlining, of those before (cleaned)"),
