@@ -40,7 +40,7 @@ pub struct InlinePolicy {
 
 impl Default for InlinePolicy {
     fn default() -> InlinePolicy {
-        InlinePolicy { size: 60, depth: 3, growth: 30, allowance: 60 }
+        InlinePolicy { size: 30, depth: 3, growth: 30, allowance: 20 }
     }
 }
 
