@@ -12,10 +12,10 @@ use smallvec::SmallVec;
 use transition::frames::{FrameEntry, FramePlace};
 
 /// Values with their contents.
-type AssignedValues = SmallVec<[(Value, u64); 16]>;
+pub(super) type AssignedValues = SmallVec<[(Value, u64); 16]>;
 
 /// The assigned values of one frame, with its version and pc.
-struct LandingFrame {
+pub(super) struct LandingFrame {
     version: VersionId,
     pc: u32,
     assigned: AssignedValues,
@@ -69,7 +69,7 @@ impl Machine {
     }
 
     /// The frames with their pcs, if the versions have the places and the values.
-    fn landing_frames(
+    pub(super) fn landing_frames(
         &self,
         to: &[VersionId],
         entry: &FrameEntry,
@@ -91,7 +91,10 @@ impl Machine {
     }
 
     /// Replaces the innermost activation by frames, given the innermost first.
-    fn go_on_in(&mut self, mut landings: Vec<LandingFrame>) -> Result<(), TransferError> {
+    pub(super) fn go_on_in(
+        &mut self,
+        mut landings: Vec<LandingFrame>,
+    ) -> Result<(), TransferError> {
         let codes = landings.iter().map(|frame| self.code(frame.version));
         // Before anything changes: a run that finds no room goes on where it is.
         if !self.activations.have_room_for(codes) {

@@ -24,6 +24,7 @@ use ir::entity::{Func, Global, Inst, Table};
 use ir::function::Function;
 use ir::module::{MemoryDecl, Module};
 use std::sync::Arc;
+use transition::copy::InlinedSites;
 use transition::mapping::Write;
 
 /// The entry of `Machine::current` for a function without a body.
@@ -203,6 +204,15 @@ impl Machine {
         self.add_code(func, Arc::new(Code::new(module, function)))
     }
 
+    /// Tells where the inlined code of a version comes from: the site of a run that ends there is
+    /// that of the base, however inlined.
+    ///
+    /// # Panics
+    /// When the machine has no such version.
+    pub fn set_sites(&mut self, version: VersionId, sites: Arc<InlinedSites>) {
+        self.versions[version.index()].sites = Some(sites);
+    }
+
     /// Adds a pre-decoded version of a function. Cost: constant.
     ///
     /// # Panics
@@ -216,7 +226,7 @@ impl Machine {
         if self.counting {
             counts::add_version(&mut self.counts, &mut self.counted, &code);
         }
-        self.versions.push(MachineVersion { func, code });
+        self.versions.push(MachineVersion { func, code, sites: None });
         VersionId::from_u32(self.versions.len() as u32 - 1)
     }
 

@@ -24,7 +24,7 @@ use super::machine::Machine;
 use super::outcome::Site;
 use super::state::{AwaitedCall, RunState, Suspended};
 use super::version::VersionId;
-use check::CheckedEntry;
+use check::{CheckedEntry, CheckedFrameEntry};
 use ir::entity::{Func, Point, Value};
 use smallvec::SmallVec;
 use transition::VersionKey;
@@ -59,8 +59,8 @@ impl Machine {
     pub fn awaited(&self) -> Option<(Func, Site)> {
         let func = self.state.waiting.as_ref()?.func;
         let site = self.activations.of_run().last().map(|caller| {
-            let version = &self.versions[caller.version as usize];
-            self.site(version.func, version.code.inst_near(caller.pc))
+            let (func, inst) = self.versions[caller.version as usize].site(caller.pc);
+            self.site(func, inst)
         });
         Some((func, site.unwrap_or_else(|| self.site(func, None))))
     }
@@ -200,6 +200,52 @@ impl Machine {
             return Err(refused(TransferError::StackOverflow));
         }
         self.land(version, pc, &assigned);
+        self.state.asked = true;
+        Ok(nested)
+    }
+
+    /// As [`Machine::begin_nested_at`], for an entry into frames of these versions, the innermost
+    /// first. The outermost is the first activation of the nested run. The run is paused at the
+    /// landing point of the innermost.
+    ///
+    /// # Errors
+    /// As [`Machine::begin_nested_at`].
+    ///
+    /// # Panics
+    /// When the machine has no such version.
+    pub fn begin_nested_frames(
+        &mut self,
+        to: &[VersionId],
+        entry: CheckedFrameEntry<'_>,
+        from: (VersionKey, Point),
+        read: impl Fn(Value) -> u64,
+    ) -> Result<Nested, FireError> {
+        if entry.source() != from.0 {
+            return Err(FireError::OtherSource);
+        }
+        if entry.point() != from.1 {
+            return Err(FireError::OtherPoint(from.1));
+        }
+        let entry = entry.entry();
+        let mut assigned = self.empty_frames(to, entry)?;
+        let assign = |frame: usize, value, bits| assigned[frame].push((value, bits));
+        let writes = entry.run(read, assign).map_err(FireError::Code)?;
+        let refused = FireError::Transfer;
+        let landings = self.landing_frames(to, entry, assigned).map_err(refused)?;
+        let nested = self.suspend();
+        let outermost = *to.last().ok_or(FireError::OtherTarget)?;
+        // The frames take the place of the activation that begins here.
+        let entered = match self.begin(outermost, &[]) {
+            true => self.go_on_in(landings),
+            false => Err(TransferError::StackOverflow),
+        };
+        let written = entered.map_err(refused).and_then(|()| {
+            writes.iter().try_for_each(|write| self.write(write)).map_err(FireError::Store)
+        });
+        if let Err(error) = written {
+            self.end_nested(nested);
+            return Err(error);
+        }
         self.state.asked = true;
         Ok(nested)
     }

@@ -169,5 +169,6 @@ fn conclude(machine: &mut Machine, stop: LoopStop) -> Outcome {
 fn top_site(machine: &Machine) -> Site {
     let top = machine.activations.top();
     let version = &machine.versions[top.version as usize];
-    machine.site(version.func, version.code.inst_near(top.pc))
+    let (func, inst) = version.site(top.pc);
+    machine.site(func, inst)
 }

@@ -21,6 +21,7 @@ use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use transition::copy::InlinedSites;
 
 /// The number of pieces of code that exist in this process, over all virtual machines. Tests for
 /// leaks read it.
@@ -74,6 +75,8 @@ pub struct MachineCode {
     /// Maps each compiled instruction to the instruction of the version it is a copy of. `None` is
     /// the identity.
     pub(crate) origins: Option<Box<[Option<Inst>]>>,
+    /// The sites of inlined code, by instruction of the version.
+    pub(crate) sites: Option<Arc<InlinedSites>>,
 }
 
 // SAFETY: no thread changes the code after it was finished. `JITModule` is only moved, and freed
@@ -128,6 +131,7 @@ pub(crate) struct About {
     pub(crate) func: Func,
     pub(crate) name: String,
     pub(crate) origins: Option<Box<[Option<Inst>]>>,
+    pub(crate) sites: Option<Arc<InlinedSites>>,
     pub(crate) lowered: Lowered,
     pub(crate) cells: Arc<[Cell]>,
     pub(crate) counters: Option<Arc<NativeCounts>>,
@@ -203,6 +207,7 @@ impl MachineCode {
             func: about.func,
             name: about.name,
             origins: about.origins,
+            sites: about.sites,
         })
     }
 
@@ -248,6 +253,14 @@ impl MachineCode {
     /// The addresses of the code.
     pub(crate) fn range(&self) -> Range<usize> {
         self.range.clone()
+    }
+
+    /// The function and the instruction at an address of the code: those of its base, for inlined
+    /// code.
+    pub(crate) fn site_at(&self, pc: usize) -> (Func, Option<Inst>) {
+        let inst = self.inst_at(pc);
+        let inlined = inst.and_then(|inst| self.sites.as_ref()?.get(&inst));
+        inlined.map_or((self.func, inst), |(func, inst)| (*func, Some(*inst)))
     }
 
     /// The instruction of the version at an address of the code. `None` if the code there comes

@@ -18,6 +18,7 @@ use ir::verifier::verify_function;
 use ir::{Func, Function, Inst, Module, Opcode};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use transition::copy::InlinedSites;
 
 /// The length of the buffer in words. Arguments, results and the values of an OSR point cross
 /// between native code and Rust through the buffer. The number stays below the 2^16 values at which
@@ -57,6 +58,8 @@ pub(crate) struct Request<'a> {
     /// Maps each instruction of `function` to the instruction of the version it is a copy of.
     /// `None` is the identity.
     pub(crate) origins: Option<Box<[Option<Inst>]>>,
+    /// The sites of inlined code, by instruction of the version.
+    pub(crate) sites: Option<Arc<InlinedSites>>,
 }
 
 impl Engine {
@@ -98,7 +101,7 @@ impl Engine {
     pub(crate) fn compile(&self, request: Request<'_>) -> Result<MachineCode, CompileError> {
         let name = request.function.name().to_owned();
         let mut compilation = Compilation::new();
-        let Request { module, func, function, kind, cells, counters, origins } = request;
+        let Request { module, func, function, kind, cells, counters, origins, sites } = request;
         // The three limits come before `check` and the lowering: Cranelift panics on functions
         // beyond them.
         let needed = most_values(function);
@@ -136,7 +139,7 @@ impl Engine {
             &self.inner.isa,
             &self.inner.budget,
             &mut compilation,
-            About { func, name, origins, lowered, cells, counters },
+            About { func, name, origins, sites, lowered, cells, counters },
         )
     }
 
@@ -197,6 +200,7 @@ impl Engine {
             func: Func::from_u32(0),
             name,
             origins: None,
+            sites: None,
             lowered: Lowered::default(),
             cells: Arc::from([]),
             counters: None,

@@ -61,6 +61,7 @@ impl Engine {
             cells: Arc::clone(&cells),
             counters: None,
             origins: Some(origins),
+            sites: None,
         };
         let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
         let point = PointSpec {
@@ -102,6 +103,7 @@ impl Engine {
             points,
             cells,
             counters: None,
+            sites: None,
             instrumented: None,
             stubs,
             claimed: AtomicBool::new(false),

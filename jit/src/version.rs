@@ -8,13 +8,14 @@ use crate::error::{CompileError, ContinueError};
 use crate::lower::CodeKind;
 use crate::points::{Cell, Trigger};
 use crate::stubs::Stub;
-use check::CheckedEntry;
+use check::{CheckedEntry, CheckedFrameEntry};
 use cranelift_entity::EntityRef;
 use ir::{Func, Function, Inst, Module, Opcode, Point, Value};
 use resume::{Condition, InstrumentError, Instrumented, Origins, PointSpec, instrument};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use transition::VersionKey;
+use transition::copy::InlinedSites;
 use transition::mapping::Mapping;
 
 /// A compiled version of a function, with the OSR points through which a run may exit it.
@@ -32,6 +33,8 @@ pub struct Version {
     pub(crate) cells: Arc<[Cell]>,
     /// The counters of a version that counts.
     pub(crate) counters: Option<Arc<NativeCounts>>,
+    /// The sites of its inlined code, if it has any.
+    pub(crate) sites: Option<Arc<InlinedSites>>,
     /// The function with its OSR points inserted; `None` without points.
     pub(crate) instrumented: Option<Instrumented>,
     /// The stubs of the points; `None` without points.
@@ -188,6 +191,13 @@ impl Version {
     }
 }
 
+/// What some versions have besides.
+#[derive(Default)]
+struct Extras {
+    counters: Option<Arc<NativeCounts>>,
+    sites: Option<Arc<InlinedSites>>,
+}
+
 impl Engine {
     /// Compiles a version with OSR points. Point k of the list gets number k. Costs one compilation
     /// by Cranelift, about linear in the function.
@@ -205,7 +215,24 @@ impl Engine {
         function: &Function,
         points: &[PointSpec],
     ) -> Result<Arc<Version>, CompileError> {
-        self.make_version(module, (func, function), points, None)
+        self.make_version(module, (func, function), points, Extras::default())
+    }
+
+    /// As [`Engine::version`], for a version with inlined code. `sites` tells where that comes
+    /// from, so that a trap names the function and the instruction of the base, in continuations
+    /// into the version, too.
+    ///
+    /// # Errors
+    /// As [`Engine::version`].
+    pub fn inlined_version(
+        &self,
+        module: &Arc<Module>,
+        (func, function): (Func, &Function),
+        points: &[PointSpec],
+        sites: Arc<InlinedSites>,
+    ) -> Result<Arc<Version>, CompileError> {
+        let extras = Extras { sites: Some(sites), ..Extras::default() };
+        self.make_version(module, (func, function), points, extras)
     }
 
     /// Compiles a version without OSR points that counts its calls and arguments, the sides of its
@@ -221,7 +248,8 @@ impl Engine {
         function: &Function,
     ) -> Result<Arc<Version>, CompileError> {
         let counters = Arc::new(NativeCounts::new(function));
-        self.make_version(module, (func, function), &[], Some(counters))
+        let extras = Extras { counters: Some(counters), ..Extras::default() };
+        self.make_version(module, (func, function), &[], extras)
     }
 
     fn make_version(
@@ -229,7 +257,7 @@ impl Engine {
         module: &Arc<Module>,
         (func, function): (Func, &Function),
         points: &[PointSpec],
-        counters: Option<Arc<NativeCounts>>,
+        Extras { counters, sites }: Extras,
     ) -> Result<Arc<Version>, CompileError> {
         if !points.is_empty() && has_points(function) {
             return Err(CompileError::Point {
@@ -262,6 +290,7 @@ impl Engine {
             cells: Arc::clone(&cells),
             counters: counters.clone(),
             origins,
+            sites: sites.clone(),
         })?;
         if let Some(stubs) = &stubs {
             // A point may fire before an action is linked; until then its cell leads to the stub
@@ -278,6 +307,7 @@ impl Engine {
             points: points.to_vec(),
             cells,
             counters,
+            sites,
             instrumented,
             stubs,
             claimed: AtomicBool::new(false),
@@ -352,6 +382,7 @@ impl Engine {
                 cells: Arc::clone(&target.cells),
                 counters: target.counters.clone(),
                 origins: Some(origins),
+                sites: target.sites.clone(),
             })
             .map_err(ContinueError::Compile)?;
         Ok(Arc::new(Continuation {
@@ -362,6 +393,65 @@ impl Engine {
             target: Arc::clone(target),
             instructions,
         }))
+    }
+
+    /// Compiles an entry into several frames: the compensation code and the code behind all of
+    /// them, as one piece ([`resume::frame_continuation`]). `versions` are those of the frames, the
+    /// innermost first; no calls run them, and they have no points. Cost: as
+    /// [`Engine::continuation`].
+    ///
+    /// # Errors
+    /// [`ContinueError::NotBuilt`] if the entry does not lead from `source`, a version of `func`,
+    /// to these versions, and [`ContinueError::Compile`].
+    pub fn frame_continuation(
+        &self,
+        module: &Arc<Module>,
+        (func, source): (Func, &Function),
+        entry: CheckedFrameEntry<'_>,
+        versions: &[&Function],
+    ) -> Result<Arc<Continuation>, ContinueError> {
+        let at = entry.point();
+        let name = format!("{}.from.{}", source.name(), at.inst());
+        let not_built = |error: resume::ContinuationError| ContinueError::NotBuilt {
+            function: source.name().to_owned(),
+            what: error.to_string(),
+        };
+        let made = resume::frame_continuation(&name, source, versions, entry).map_err(not_built)?;
+        let frames = &entry.entry().frames;
+        let site =
+            |(inst, (frame, of)): (&Inst, &(usize, Inst))| (*inst, (frames[*frame].func, *of));
+        let sites: Arc<InlinedSites> = Arc::new(made.origins.iter().map(site).collect());
+        let function = made.function;
+        let request = Request {
+            module,
+            func,
+            function: &function,
+            kind: CodeKind::Resumed,
+            cells: Arc::from([]),
+            counters: None,
+            origins: None,
+            sites: Some(Arc::clone(&sites)),
+        };
+        let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
+        let instructions = function.inst_count();
+        let target = Arc::new(Version {
+            func,
+            key: VersionKey::of(&function),
+            engine: self.clone(),
+            module: Arc::clone(module),
+            function,
+            code: Arc::clone(&code),
+            points: Vec::new(),
+            cells: Arc::from([]),
+            counters: None,
+            sites: Some(sites),
+            instrumented: None,
+            stubs: None,
+            claimed: AtomicBool::new(false),
+            callable: false,
+        });
+        let (source, requires) = (VersionKey::of(source), entry.entry().requires.clone());
+        Ok(Arc::new(Continuation { code, source, at, requires, target, instructions }))
     }
 
     /// Rejects an entry between other versions, and a target of another engine.

@@ -13,6 +13,10 @@ use crate::VersionKey;
 use ir::{Block, Func, Inst, Value};
 use std::collections::BTreeMap;
 
+/// The sites of inlined code: by instruction of a version, the function and the instruction of its
+/// base that it stands for. Other instructions stand for themselves.
+pub type InlinedSites = BTreeMap<Inst, (Func, Inst)>;
+
 /// The number of an instance in its claim.
 pub type InstanceId = usize;
 

@@ -31,7 +31,7 @@ use ir::{Block, Func, Function, Imm, Inst, InstData, Opcode, Target, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use transition::VersionKey;
-use transition::copy::{CopyClaim, CopyInstance, InstanceId};
+use transition::copy::{CopyClaim, CopyInstance, InlinedSites, InstanceId};
 
 /// A version that is a copy, as the checker has accepted it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,6 +60,13 @@ impl Copies {
     /// that it stands for.
     pub fn origin(&self, inst: Inst) -> Option<(InstanceId, Inst)> {
         self.origins.get(&inst).copied()
+    }
+
+    /// The instructions of inlined code, each with the function and the instruction that it stands
+    /// for. Cost: linear in the copy.
+    pub fn sites(&self) -> InlinedSites {
+        let inlined = self.origins.iter().filter(|(_, (id, _))| *id != 0);
+        inlined.map(|(inst, (id, at))| (*inst, (self.claim.instances[*id].func, *at))).collect()
     }
 
     /// The instruction that stands for one of the function's own original, outside inlined code.

@@ -89,8 +89,8 @@ impl VmState {
             return RunStop::Failed(RunError::WildAccess { address });
         }
         let code = self.table.code_at(trap.pc).cloned();
-        let func = code.as_ref().map_or(Func::from_u32(0), |code| code.func());
-        let inst = code.and_then(|code| code.inst_at(trap.pc));
+        let place = code.map(|code| code.site_at(trap.pc));
+        let (func, inst) = place.unwrap_or((Func::from_u32(0), None));
         let site = self.machine.site(func, inst);
         let end = match cause {
             Cause::Trap(kind) => EarlyEnd::Trap(kind),
@@ -128,7 +128,8 @@ impl VmState {
     fn caller(&self, back: Option<usize>) -> Option<Site> {
         let pc = back? - 1;
         let code = self.table.code_at(pc)?;
-        Some(self.machine.site(code.func(), Some(code.inst_at(pc)?)))
+        let (func, inst) = code.site_at(pc);
+        Some(self.machine.site(func, Some(inst?)))
     }
 }
 

@@ -135,7 +135,16 @@ pub fn continuation(
     target: &Function,
     entry: CheckedEntry<'_>,
 ) -> Result<Continuation, ContinuationError> {
-    let entry = entry_between(source, target, entry)?;
+    rest_of(name, source, target, entry_between(source, target, entry)?)
+}
+
+/// As [`continuation`](fn@continuation), for an entry without a seal.
+pub(crate) fn rest_of(
+    name: &str,
+    source: &Function,
+    target: &Function,
+    entry: &Entry,
+) -> Result<Continuation, ContinuationError> {
     let plan = entry::PlannedEntry::new(source, target, entry)?;
     // The whole region first: deciding branches costs an analysis of the whole version, and most
     // entries provide all values that it needs.

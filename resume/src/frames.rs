@@ -1,0 +1,213 @@
+//! Continuations of several activations: the code behind all frames of an entry, as one function.
+//!
+//! Example: an entry lands in `@g` before `i5`, and in `@f` within `i7`, a call of `@g`. The
+//! function runs the compensation code, the rest of `@g` from `i5` on, and with its results the
+//! rest of `@f` behind `i7`. The rests are joined as inlining joins a callee: a `return` of the
+//! inner rest is a jump to the outer one. So a transition into native code needs no frame of the
+//! stack for each activation, and no call.
+
+use crate::continuation::{ContinuationError, rest_of};
+use check::CheckedFrameEntry;
+use ir::edit::{Editor, Fuel, Pass, apply};
+use ir::{Function, FunctionBuilder, Imm, Inst, InstSpec, Opcode, Point, Signature, Type, Value};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use transition::VersionKey;
+use transition::frames::{Frame, FrameEntry, FramePlace};
+use transition::mapping::{Assign, Entry, Operand, Replay, Step};
+
+/// The code behind all frames of an entry. See the module documentation.
+#[derive(Clone, Debug)]
+pub struct FrameContinuation {
+    /// The code. Its parameters are the values that the entry requires, in order; its results are
+    /// those of the outermost frame's function.
+    pub function: Function,
+    /// For each instruction that is a copy: the frame, by its index in the entry, and the
+    /// instruction of its version.
+    pub origins: BTreeMap<Inst, (usize, Inst)>,
+}
+
+/// Makes a function of the code behind the frames of an entry. `versions` are those of the frames,
+/// the innermost first. Cost: near linear in the code that is copied.
+///
+/// # Errors
+/// [`ContinuationError::OtherVersions`] if the entry does not lead from `source` to these versions,
+/// and as [`crate::continuation`].
+pub fn frame_continuation(
+    name: &str,
+    source: &Function,
+    versions: &[&Function],
+    entry: CheckedFrameEntry<'_>,
+) -> Result<FrameContinuation, ContinuationError> {
+    let frames = &entry.entry().frames;
+    let is_of = |(frame, version): (&Frame, &&Function)| frame.version == VersionKey::of(version);
+    let are_of = frames.len() == versions.len() && frames.iter().zip(versions).all(is_of);
+    if frames.is_empty() || !are_of || entry.source() != VersionKey::of(source) {
+        return Err(ContinuationError::OtherVersions);
+    }
+    let rests = frames.iter().zip(versions).map(|(frame, version)| Rest::new(frame, version));
+    let rests: Vec<Rest> = rests.collect::<Result<_, _>>()?;
+    let (joined, calls) = compensated(name, source, entry.entry(), &rests)?;
+    let pass = JoinRests { calls, rests: &rests, origins: RefCell::default() };
+    let (function, _) = apply(&joined, &pass, &mut Fuel::UNLIMITED.clone()).into_parts();
+    Ok(FrameContinuation { function, origins: pass.origins.into_inner() })
+}
+
+/// The code of one frame, as a function of the values assigned to it, and behind a call of the
+/// results.
+struct Rest {
+    code: crate::Continuation,
+}
+
+impl Rest {
+    fn new(frame: &Frame, version: &Function) -> Result<Rest, ContinuationError> {
+        let at = frame.at.inst();
+        if !version.has_inst(at) {
+            return Err(ContinuationError::NoSuchPoint(Point::before(at)));
+        }
+        let mut values: Vec<Value> = frame.assigns.iter().map(|assign| assign.value).collect();
+        let target = match frame.at {
+            FramePlace::Before(point) => point,
+            FramePlace::Within(call) => {
+                values.extend_from_slice(&version.inst(call).results);
+                let behind = version.next_inst(call);
+                Point::before(behind.ok_or(ContinuationError::NoSuchPoint(Point::before(call)))?)
+            }
+        };
+        let mut assigns: Vec<Assign> = values
+            .iter()
+            .map(|value| Assign { value: *value, from: Operand::Source(*value) })
+            .collect();
+        assigns.sort_unstable();
+        let entry = Entry {
+            target,
+            steps: Vec::new(),
+            replays: Vec::new(),
+            assigns,
+            requires: values,
+            kept: Vec::new(),
+        };
+        let name = format!("{}.at.{at}", version.name());
+        Ok(Rest { code: rest_of(&name, version, version, &entry)? })
+    }
+}
+
+/// The function that runs the compensation code and calls the rests, and these calls.
+fn compensated(
+    name: &str,
+    source: &Function,
+    entry: &FrameEntry,
+    rests: &[Rest],
+) -> Result<(Function, Vec<Inst>), ContinuationError> {
+    let ty = |value: &Value| match source.has_value(*value) {
+        true => Ok(source.value_type(*value)),
+        false => Err(ContinuationError::NotInSource(*value)),
+    };
+    let params: Vec<Type> = entry.requires.iter().map(ty).collect::<Result<_, _>>()?;
+    let results = rests.last().map(|rest| rest.code.function.signature().results.clone());
+    let signature = Signature {
+        params: params.iter().copied().collect(),
+        results: results.unwrap_or_default(),
+    };
+    let mut builder = FunctionBuilder::new(name, signature);
+    let block = builder.create_block();
+    let taken: Vec<Value> = params.iter().map(|ty| builder.append_param(block, *ty)).collect();
+    builder.switch_to(block);
+    let mut code = Compensation { entry, taken, steps: Vec::new() };
+    code.emit(&mut builder)?;
+    let mut given: SmallVec<[Value; 4]> = SmallVec::new();
+    for (frame, rest) in entry.frames.iter().zip(rests) {
+        let mut args: SmallVec<[Value; 8]> =
+            frame.assigns.iter().map(|a| code.value(a.from)).collect::<Result<_, _>>()?;
+        args.extend(given);
+        let wanted = rest.code.function.signature();
+        let values = frame.assigns.iter().map(|assign| assign.value);
+        for ((value, arg), ty) in values.zip(&args).zip(&wanted.params) {
+            let given = builder.function().value_type(*arg);
+            if given != *ty {
+                return Err(ContinuationError::WrongType { value, ty: *ty, given });
+            }
+        }
+        let call = builder.insert(InstSpec::call(frame.func, &args, &wanted.results));
+        given = builder.function().inst(call).results.iter().copied().collect();
+    }
+    builder.ret(&given);
+    let function = builder.finish().expect("its block ends in a return");
+    let is_call = |inst: &Inst| function.inst(*inst).opcode == Opcode::Call;
+    let calls = function.all_insts().filter(is_call).collect();
+    Ok((function, calls))
+}
+
+/// The compensation code of an entry.
+struct Compensation<'e> {
+    entry: &'e FrameEntry,
+    /// The parameters.
+    taken: Vec<Value>,
+    /// The results of the steps so far.
+    steps: Vec<Value>,
+}
+
+impl Compensation<'_> {
+    fn emit(&mut self, builder: &mut FunctionBuilder) -> Result<(), ContinuationError> {
+        for (index, step) in self.entry.steps.iter().enumerate() {
+            let args: SmallVec<[Value; 3]> =
+                step.args.iter().map(|arg| self.value(*arg)).collect::<Result<_, _>>()?;
+            let types: SmallVec<[Type; 3]> =
+                args.iter().map(|value| builder.function().value_type(*value)).collect();
+            let Step { opcode, ty, .. } = *step;
+            if !opcode.allows_type(ty) || !step.accepts(&types) {
+                return Err(ContinuationError::MalformedStep { index });
+            }
+            let imm = if opcode == Opcode::Const { Imm::Bits(step.bits) } else { Imm::None };
+            self.steps.push(builder.insert_value(InstSpec::new(opcode, ty, imm, &args)));
+        }
+        for Replay { opcode, ty, imm, args, .. } in &self.entry.replays {
+            let args: SmallVec<[Value; 3]> =
+                args.iter().map(|arg| self.value(*arg)).collect::<Result<_, _>>()?;
+            builder.insert(InstSpec::new(*opcode, *ty, *imm, &args));
+        }
+        Ok(())
+    }
+
+    fn value(&self, operand: Operand) -> Result<Value, ContinuationError> {
+        match operand {
+            Operand::Source(value) => {
+                let at = self.entry.requires.iter().position(|other| *other == value);
+                at.map(|at| self.taken[at]).ok_or(ContinuationError::NotRequired(value))
+            }
+            Operand::Step(index) => {
+                let known = self.steps.get(index as usize).copied();
+                known.ok_or(ContinuationError::NoSuchStep { index })
+            }
+        }
+    }
+}
+
+/// Puts the rests in the place of the calls.
+struct JoinRests<'r> {
+    calls: Vec<Inst>,
+    rests: &'r [Rest],
+    origins: RefCell<BTreeMap<Inst, (usize, Inst)>>,
+}
+
+impl Pass for JoinRests<'_> {
+    fn name(&self) -> &'static str {
+        "join_rests"
+    }
+
+    fn run(&self, ed: &mut Editor<'_>) {
+        if !ed.plan("rests") {
+            return;
+        }
+        let mut origins = self.origins.borrow_mut();
+        for (index, (call, rest)) in self.calls.iter().zip(self.rests).enumerate() {
+            let body = ed.inline(*call, &rest.code.function);
+            for (of, copy) in &body.insts {
+                if let Some(of) = rest.code.origins.inst(*of) {
+                    origins.insert(*copy, (index, of));
+                }
+            }
+        }
+    }
+}
