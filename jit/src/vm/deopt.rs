@@ -7,10 +7,11 @@ use super::stop::{RunError, RunStop};
 use crate::version::Version;
 use check::Checked;
 use interp::{HostError, Memories};
-use ir::{Func, Point, Type, Value};
+use ir::{Func, Function, Inst, Point, Type, Value};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use transition::frames::FrameMapping;
 use transition::mapping::Mapping;
 
 /// A value with its type.
@@ -63,7 +64,22 @@ pub struct DeoptFrame<'a> {
     pub point: Point,
     /// The slots of the layout. `None` where the entry assigns no value.
     pub slots: &'a [Option<Slot>],
+    /// The activations that wait for the function, the one that called it first. Empty unless the
+    /// run leaves inlined code ([`super::Action::HandFrames`]). The handler runs the function to
+    /// its end, then each of these behind its call, and returns the results of the last.
+    pub callers: &'a [CallerFrame],
     access: RunAccess<'a>,
+}
+
+/// An activation that waits for the results of a call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CallerFrame {
+    /// The function.
+    pub func: Func,
+    /// The call, in its base version. The handler goes on behind it, with its results.
+    pub call: Inst,
+    /// As [`DeoptFrame::slots`]. The results of the call have no value yet.
+    pub slots: Vec<Option<Slot>>,
 }
 
 impl DeoptFrame<'_> {
@@ -170,20 +186,68 @@ pub(super) fn hand(
     let assigned = state.compensate(func, entry, reader(version, number, values))?;
     let module = Arc::clone(&state.modules.current);
     let base = module.body(func).expect("jit: the base of a version has a body");
+    let slots = slots_of(layout, base, assigned);
+    let place = (func, entry.target, &slots[..]);
+    resumed(access, (func, number), place, &[])
+}
+
+/// As [`hand`], in the frames of an entry.
+pub(super) fn hand_frames(
+    access: &mut RunAccess<'_>,
+    (version, number): (&Arc<Version>, usize),
+    mapping: &Checked<FrameMapping>,
+    layouts: &BTreeMap<Func, SlotLayout>,
+    values: &[u64],
+) -> Result<Vec<u64>, RunStop> {
+    let entry = mapping
+        .entry(version.points[number].at)
+        .expect("jit: an action was checked when it was linked");
+    let state = access.state();
+    let assigned = state.compensate_frames(version.func, entry, reader(version, number, values))?;
+    let module = Arc::clone(&state.modules.current);
+    let mut frames = entry.frames.iter().zip(assigned).map(|(frame, assigned)| {
+        let base = module.body(frame.func).expect("jit: the base of a version has a body");
+        let slots = slots_of(&layouts[&frame.func], base, assigned);
+        CallerFrame { func: frame.func, call: frame.at.inst(), slots }
+    });
+    let innermost = frames.next().expect("jit: an entry has a frame");
+    let callers: Vec<CallerFrame> = frames.collect();
+    let place = (innermost.func, Point::before(innermost.call), &innermost.slots[..]);
+    resumed(access, (version.func, number), place, &callers)
+}
+
+/// The assigned values in slots.
+fn slots_of(
+    layout: &SlotLayout,
+    base: &Function,
+    assigned: Vec<(Value, u64)>,
+) -> Vec<Option<Slot>> {
     let mut slots = vec![None; layout.len()];
     for (value, bits) in assigned {
         let slot = layout.slot(value).expect("jit: a layout was checked when it was linked");
         slots[slot] = Some(Slot { ty: base.value_type(value), bits });
     }
-    let mut handler = state.handler.start(func, number).map_err(RunStop::Failed)?;
-    let point = entry.target;
-    let mut frame = DeoptFrame { func, point, slots: &slots, access: access.reborrow() };
+    slots
+}
+
+/// Runs the handler at a place, with the activations that wait for it. Returns the results of
+/// `left`, the function that has left native code.
+fn resumed(
+    access: &mut RunAccess<'_>,
+    (left, number): (Func, usize),
+    (func, point, slots): (Func, Point, &[Option<Slot>]),
+    callers: &[CallerFrame],
+) -> Result<Vec<u64>, RunStop> {
+    let state = access.state();
+    let module = Arc::clone(&state.modules.current);
+    let mut handler = state.handler.start(left, number).map_err(RunStop::Failed)?;
+    let mut frame = DeoptFrame { func, point, slots, callers, access: access.reborrow() };
     // A panic must not skip the line below, which puts the handler back.
     let ended = catch_unwind(AssertUnwindSafe(|| handler.resume(&mut frame)));
     let state = access.state();
     state.handler = HandlerSlot::Idle(handler);
     match ended {
-        Ok(Ok(given)) => checked(func, &given, &base.signature().results),
+        Ok(Ok(given)) => checked(left, &given, &module.signature(left).results),
         Ok(Err(HandlerEnd(HandlerCause::Stop(stop)))) => Err(stop),
         Ok(Err(HandlerEnd(HandlerCause::Host(error)))) => {
             let site = state.machine.site(func, Some(point.inst()));
@@ -194,7 +258,7 @@ pub(super) fn hand(
             let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
             let what =
                 text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
-            Err(RunStop::Failed(RunError::HandlerPanicked { func, what }))
+            Err(RunStop::Failed(RunError::HandlerPanicked { func: left, what }))
         }
     }
 }

@@ -7,11 +7,12 @@ use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use super::tiering::Ascent;
 use crate::error::ContinueError;
-use check::CheckedEntry;
-use interp::{EarlyEnd, FireError, Nested, Outcome, Resumed, Run, TransferError};
+use check::{CheckedEntry, CheckedFrameEntry};
+use interp::{EarlyEnd, FireError, Nested, Outcome, Resumed, Run, TransferError, VersionId};
 use ir::{Func, Point, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use transition::VersionKey;
+use transition::frames::FrameEntry;
 use transition::mapping::Entry;
 
 /// The end of a nested run of the interpreter.
@@ -126,6 +127,25 @@ impl VmState {
         Ok(assigned)
     }
 
+    /// As [`VmState::compensate`], for the frames of an entry. Returns the values of each frame.
+    pub(super) fn compensate_frames(
+        &mut self,
+        func: Func,
+        entry: &FrameEntry,
+        read: impl Fn(Value) -> u64,
+    ) -> Result<Vec<Vec<(Value, u64)>>, RunStop> {
+        let mut assigned = vec![Vec::new(); entry.frames.len()];
+        let writes = entry.run(read, |frame, value, bits| assigned[frame].push((value, bits)));
+        let writes = writes.map_err(|fault| self.refused(func, fault.to_string()))?;
+        for write in &writes {
+            let target = entry.frames.first().map(|frame| frame.at.inst());
+            let store = target.map(|target| RunError::Store { func, target });
+            let failed = || RunStop::Failed(store.unwrap_or(RunError::Lost));
+            self.machine.write(write).map_err(|_| failed())?;
+        }
+        Ok(assigned)
+    }
+
     /// Starts the base version of a function at the landing point of an entry.
     pub(super) fn descend(
         &mut self,
@@ -143,6 +163,31 @@ impl VmState {
             }
             FireError::Store(_) => {
                 RunStop::Failed(RunError::Store { func, target: entry.entry().target.inst() })
+            }
+            error => self.refused(func, error.to_string()),
+        })
+    }
+
+    /// Starts the bases of functions in the frames of an entry that leaves a version of `func`.
+    pub(super) fn descend_frames(
+        &mut self,
+        func: Func,
+        entry: CheckedFrameEntry<'_>,
+        from: (VersionKey, Point),
+        read: impl Fn(Value) -> u64,
+    ) -> Result<Nested, RunStop> {
+        let frames = &entry.entry().frames;
+        let bases = frames.iter().map(|frame| self.modules.base(frame.func));
+        let bases: Option<Vec<VersionId>> = bases.collect();
+        let bases = bases.ok_or_else(|| self.refused(func, "it is imported".to_owned()))?;
+        let nested = self.machine.begin_nested_frames(&bases, entry, from, read);
+        nested.map_err(|error| match error {
+            FireError::Transfer(TransferError::StackOverflow) => {
+                RunStop::Failed(RunError::StackOverflow { func })
+            }
+            FireError::Store(_) => {
+                let target = frames.first().map_or(from.1.inst(), |frame| frame.at.inst());
+                RunStop::Failed(RunError::Store { func, target })
             }
             error => self.refused(func, error.to_string()),
         })

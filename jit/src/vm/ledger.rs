@@ -61,7 +61,9 @@ impl TransitionCounts {
             }
             Action::Ask => (None, TransitionKind::Across),
             Action::Interpret(mapping) => (Some(mapping.target()), TransitionKind::Down),
+            Action::InterpretFrames(_) => (None, TransitionKind::Down),
             Action::Hand(mapping, _) => (Some(mapping.target()), TransitionKind::Out),
+            Action::HandFrames(..) => (None, TransitionKind::Out),
         };
         let at = version.points[number].at.inst();
         self.count(Transition { func: version.func, at, from: version.key, to, kind, count });

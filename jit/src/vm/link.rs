@@ -6,9 +6,11 @@ use crate::code::MachineCode;
 use crate::version::{Continuation, Version};
 use check::Checked;
 use ir::{Func, Value};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use transition::VersionKey;
+use transition::frames::FrameMapping;
 use transition::mapping::Mapping;
 
 /// The reaction to an OSR point that fires.
@@ -20,9 +22,15 @@ pub enum Action {
     Ask,
     /// The interpreter continues in the base version, by the entry of this mapping.
     Interpret(Arc<Checked<Mapping>>),
+    /// The interpreter continues in bases, in the activations that the entry of this mapping leads
+    /// to.
+    InterpretFrames(Arc<Checked<FrameMapping>>),
     /// The embedder's [`super::Handler`] continues at the landing point of this mapping's entry,
     /// with the values in slots.
     Hand(Arc<Checked<Mapping>>, Arc<SlotLayout>),
+    /// The embedder's [`super::Handler`] continues in the activations that the entry of this mapping
+    /// leads to, with the values of each in slots, by the layout of its function.
+    HandFrames(Arc<Checked<FrameMapping>>, Arc<BTreeMap<Func, SlotLayout>>),
 }
 
 /// The reason why a machine rejects a version or an action.
@@ -75,6 +83,13 @@ pub enum LinkError {
         /// The point.
         number: usize,
     },
+    /// A frame of the entry is in another version than the base of its function.
+    NotInBase {
+        /// The point.
+        number: usize,
+        /// The function of the frame.
+        func: Func,
+    },
     /// The layout has no slot for a value that the entry provides.
     NoSlot {
         /// The point.
@@ -115,6 +130,10 @@ impl fmt::Display for LinkError {
                 "OSR point {number} and its continuation differ in their values or the order \
                  of these"
             ),
+            LinkError::NotInBase { number, func } => write!(
+                f,
+                "the entry of OSR point {number} leads to {func}, not to its base version"
+            ),
             LinkError::NoSlot { number, value } => write!(
                 f,
                 "the layout has no slot for {value}, which the entry of OSR point {number} provides"
@@ -138,7 +157,11 @@ impl PointLink {
     pub(super) fn codes(&self) -> impl Iterator<Item = &Arc<MachineCode>> {
         let target = match &self.action {
             Action::Continue(continuation) => Some([&continuation.code, &continuation.target.code]),
-            Action::Ask | Action::Interpret(_) | Action::Hand(..) => None,
+            Action::Ask
+            | Action::Interpret(_)
+            | Action::InterpretFrames(_)
+            | Action::Hand(..)
+            | Action::HandFrames(..) => None,
         };
         let stubs = self.version.stubs.iter().flat_map(|stubs| [&stubs.leave, &stubs.back]);
         std::iter::once(&self.version.code).chain(target.into_iter().flatten()).chain(stubs)
@@ -238,7 +261,11 @@ impl VmState {
         let stub = &version.stubs.as_ref().expect("jit: a version with points has stubs").leave;
         let code = match &action {
             Action::Continue(continuation) => self.table.keep(&continuation.code),
-            Action::Ask | Action::Interpret(_) | Action::Hand(..) => self.table.keep(stub),
+            Action::Ask
+            | Action::Interpret(_)
+            | Action::InterpretFrames(_)
+            | Action::Hand(..)
+            | Action::HandFrames(..) => self.table.keep(stub),
         };
         let cell = &version.cells[number];
         cell.lead_to(code);
@@ -288,6 +315,15 @@ impl VmState {
                 }
                 if self.may_enter(continuation) { Ok(()) } else { Err(LinkError::NotAdopted) }
             }
+            Action::InterpretFrames(mapping) => {
+                self.check_frames((version, number), mapping, |_, _| true)
+            }
+            Action::HandFrames(mapping, layouts) => {
+                let has_slot = |func: Func, value| {
+                    layouts.get(&func).is_some_and(|layout| layout.slot(value).is_some())
+                };
+                self.check_frames((version, number), mapping, has_slot)
+            }
             Action::Interpret(mapping) | Action::Hand(mapping, _) => {
                 if mapping.source() != version.key {
                     return Err(LinkError::OtherVersion { number });
@@ -308,5 +344,34 @@ impl VmState {
                 Ok(())
             }
         }
+    }
+
+    /// Checks that the entry of a frame mapping fits a point, and that its frames are in bases.
+    /// `has_slot` tells whether a value of a function has room where it lands.
+    fn check_frames(
+        &self,
+        (version, number): (&Arc<Version>, usize),
+        mapping: &Checked<FrameMapping>,
+        has_slot: impl Fn(Func, Value) -> bool,
+    ) -> Result<(), LinkError> {
+        let point = &version.points[number];
+        if mapping.source() != version.key {
+            return Err(LinkError::OtherVersion { number });
+        }
+        let entry = mapping.entry(point.at).ok_or(LinkError::NoEntry { number })?;
+        if let Some(value) = entry.requires.iter().find(|value| !point.values.contains(value)) {
+            return Err(LinkError::Missing { number, value: *value });
+        }
+        for frame in &entry.frames {
+            let base = self.modules.current.body(frame.func).map(VersionKey::of);
+            if base != Some(frame.version) {
+                return Err(LinkError::NotInBase { number, func: frame.func });
+            }
+            let mut values = frame.assigns.iter().map(|assign| assign.value);
+            if let Some(value) = values.find(|value| !has_slot(frame.func, *value)) {
+                return Err(LinkError::NoSlot { number, value });
+            }
+        }
+        Ok(())
     }
 }

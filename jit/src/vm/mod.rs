@@ -51,7 +51,7 @@ mod table;
 mod tiering;
 mod view;
 
-pub use deopt::{DeoptFrame, Handler, HandlerEnd, Slot, SlotLayout};
+pub use deopt::{CallerFrame, DeoptFrame, Handler, HandlerEnd, Slot, SlotLayout};
 pub use ledger::{Transition, TransitionKind};
 pub use link::{Action, LinkError};
 pub use stop::RunError;
