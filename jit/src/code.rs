@@ -8,6 +8,7 @@ use crate::counters::NativeCounts;
 use crate::error::CompileError;
 use crate::exits::StackMaps;
 use crate::lower::{Lowered, inst_of};
+use crate::places::CodePlaces;
 use crate::points::Cell;
 use crate::sys::ExitFrame;
 use crate::sys::registry::{Registration, register};
@@ -90,16 +91,18 @@ impl std::fmt::Debug for MachineCode {
     }
 }
 
-/// The bytes of machine code that an engine has made and that still exist, and their limit.
+/// The bytes of machine code that an engine has made and that still exist, their limit, and the
+/// place of the next code.
 #[derive(Clone, Debug)]
 pub(crate) struct CodeBudget {
     used: Arc<AtomicUsize>,
     limit: usize,
+    places: CodePlaces,
 }
 
 impl CodeBudget {
     pub(crate) fn new(limit: usize) -> CodeBudget {
-        CodeBudget { used: Arc::default(), limit }
+        CodeBudget { used: Arc::default(), limit, places: CodePlaces::default() }
     }
 
     /// Takes `bytes` from the budget. Returns `None`, and takes nothing, if fewer are left.
@@ -147,7 +150,9 @@ impl MachineCode {
         about: About,
     ) -> Result<MachineCode, CompileError> {
         let failed = |what: String| CompileError::Codegen { function: about.name.clone(), what };
-        let mut module = JITModule::new(JITBuilder::with_isa(isa.clone(), default_libcall_names()));
+        let mut builder = JITBuilder::with_isa(isa.clone(), default_libcall_names());
+        builder.memory_provider(budget.places.memory());
+        let mut module = JITModule::new(builder);
         let id = match define(&mut module, compilation) {
             Ok(id) => id,
             Err(error) => {
