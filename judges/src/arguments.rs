@@ -108,8 +108,8 @@ pub struct NativeArguments {
 #[cfg(feature = "native")]
 #[derive(clap::Args, Debug, Clone)]
 pub struct CallArguments {
-    /// Rounds, each with fresh code in both engines
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Rounds, each with fresh code in both engines, at eight places in turn
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
     /// Calls of each kind in a round; the recursion always makes four million
     #[arg(

@@ -1,8 +1,8 @@
 //! The cost of calls in native code, beside wasmtime: one row for each kind of call.
 //!
 //! Each row is a loop that does little besides the call. Both engines compile the same module, and
-//! neither inlines. Every round compiles the code again, so that it lies at many addresses; the
-//! engines take turns in a round. wasmtime takes part twice, and the ratio of the two is the noise.
+//! neither inlines. Every round compiles the code again, at another place; the engines take turns in
+//! a round. wasmtime takes part twice, and the ratio of the two is the noise.
 
 use crate::arguments::CallArguments;
 use crate::speed::seconds_of_thread;
@@ -21,6 +21,9 @@ const TEXT: &str = include_str!("calls.wat");
 
 /// The number of functions that the export `many` calls.
 const MANY: u32 = 64;
+
+/// The number of places of the code. At each, other numbers of instructions stand before the loops.
+const PLACES: u32 = 8;
 
 /// The argument of `fib`, and the calls that it leads to.
 const FIB: (u32, u32) = (31, 4_356_617);
@@ -80,14 +83,14 @@ struct Seconds {
 /// # Errors
 /// If an engine rejects or ends a run.
 pub fn run(arguments: &CallArguments, out: &mut (dyn Write + Send)) -> Result<bool, String> {
-    let bytes = wat::parse_str(text()).map_err(|e| e.to_string())?;
     let kinds: Vec<&Kind> =
         KINDS.iter().filter(|kind| kind.name.contains(&arguments.only)).collect();
     if kinds.is_empty() {
         return Err(format!("no kind of call has {:?} in its name", arguments.only));
     }
     let mut seconds: Vec<Seconds> = kinds.iter().map(|_| Seconds::default()).collect();
-    for _ in 0..arguments.rounds {
+    for round in 0..arguments.rounds {
+        let bytes = wat::parse_str(text(round % PLACES)).map_err(|e| e.to_string())?;
         let mut theirs = Theirs::new(&bytes)?;
         let mut ours = Ours::new(&bytes)?;
         let mut again = Theirs::new(&bytes)?;
@@ -111,10 +114,14 @@ pub fn run(arguments: &CallArguments, out: &mut (dyn Write + Send)) -> Result<bo
     Ok(true)
 }
 
-/// The text of the module: [`TEXT`] with the functions of `many`.
-fn text() -> String {
+/// The text of the module: [`TEXT`] with the functions of `many`, at a place of the code.
+fn text(place: u32) -> String {
     let (body, _) = TEXT.trim_end().rsplit_once(')').expect("the text ends with the module");
-    let mut text = body.to_owned();
+    let pad: String = (0..place).fold(String::new(), |mut pad, at| {
+        let _ = writeln!(pad, "(global.set $pad (i32.const {at}))");
+        pad
+    });
+    let mut text = body.replace(";; pad\n", &pad);
     for at in 0..MANY {
         let _ = writeln!(
             text,

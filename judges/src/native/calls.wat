@@ -1,12 +1,17 @@
 ;; Kinds of calls. Every export takes the number of rounds of a loop, except `fib`, which takes the
-;; argument of the recursion, and returns a checksum.
+;; argument of the recursion, and returns a checksum. Stores to `$pad` replace the lines `;; pad`;
+;; they move the code behind them.
 (module
   (memory (export "memory") 1)
   (global $count (mut i32) (i32.const 0))
+  (global $pad (mut i32) (i32.const 0))
   (type $unary (func (param i32) (result i32)))
   (table 8 8 funcref)
   (elem (i32.const 0) $leaf $other $third $leaf $middle $other $leaf $third)
 
+  (func $first
+    ;; pad
+  )
   (func $leaf (type $unary)
     (i32.add (i32.mul (local.get 0) (i32.const 1664525)) (i32.const 1013904223)))
   (func $other (type $unary)
@@ -82,42 +87,50 @@
         (call $fib (i32.sub (local.get 0) (i32.const 2)))))))
 
   (func (export "loop") (param $n i32) (result i32) (local $v i32)
+    ;; pad
     (loop $again
       (local.set $v (i32.add (i32.mul (local.get $v) (i32.const 1664525))
         (i32.const 1013904223)))
       (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
     (local.get $v))
   (func (export "leaf") (param $n i32) (result i32) (local $v i32)
+    ;; pad
     (loop $again
       (local.set $v (call $leaf (local.get $v)))
       (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
     (local.get $v))
   (func (export "stores") (param $n i32) (result i32) (local $v i32)
+    ;; pad
     (loop $again
       (local.set $v (call $stores (local.get $v)))
       (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
     (local.get $v))
   (func (export "counts") (param $n i32) (result i32) (local $v i32)
+    ;; pad
     (loop $again
       (local.set $v (call $counts (local.get $v)))
       (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
     (local.get $v))
   (func (export "wide") (param $n i32) (result i32) (local $v i32)
+    ;; pad
     (loop $again
       (local.set $v (call $wide (local.get $v)))
       (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
     (local.get $v))
   (func (export "middle") (param $n i32) (result i32) (local $v i32)
+    ;; pad
     (loop $again
       (local.set $v (call $middle (local.get $v)))
       (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
     (local.get $v))
   (func (export "chain") (param $n i32) (result i32) (local $v i32)
+    ;; pad
     (loop $again
       (local.set $v (call $chain5 (local.get $v)))
       (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
     (local.get $v))
   (func (export "eight") (param $n i32) (result i32) (local $v i32)
+    ;; pad
     (loop $again
       (call $eight (local.get $v) (local.get $n) (i32.const 3) (local.get $v)
         (local.get $n) (i32.const 6) (local.get $v) (local.get $n))
@@ -125,6 +138,7 @@
       (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
     (local.get $v))
   (func (export "six") (param $n i32) (result i32) (local $v i32)
+    ;; pad
     (loop $again
       (call $six (local.get $v))
       (local.set $v (i32.add (i32.add (i32.add (i32.add (i32.add))))))
@@ -132,6 +146,7 @@
     (local.get $v))
   (func (export "floats") (param $n i32) (result i32) (local $v i32)
     (local $x f64)
+    ;; pad
     (loop $again
       (local.set $x (call $floats (local.get $x) (f64.const 0.5) (local.get $x)
         (f64.const 0.25)))
@@ -139,11 +154,13 @@
       (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
     (local.get $v))
   (func (export "indirect") (param $n i32) (result i32) (local $v i32)
+    ;; pad
     (loop $again
       (local.set $v (call_indirect (type $unary) (local.get $v) (i32.const 3)))
       (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
     (local.get $v))
   (func (export "turns") (param $n i32) (result i32) (local $v i32)
+    ;; pad
     (loop $again
       (local.set $v (call_indirect (type $unary) (local.get $v)
         (i32.and (local.get $n) (i32.const 3))))
