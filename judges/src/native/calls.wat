@@ -114,7 +114,7 @@
   (func (export "wide") (param $n i32) (result i32) (local $v i32)
     ;; pad
     (loop $again
-      (local.set $v (call $wide (local.get $v)))
+      (local.set $v (i32.xor (local.get $v) (call $wide (local.get $n))))
       (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
     (local.get $v))
   (func (export "middle") (param $n i32) (result i32) (local $v i32)
