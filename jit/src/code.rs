@@ -70,6 +70,10 @@ pub struct MachineCode {
     _kept: Lowered,
     _cells: Arc<[Cell]>,
     _counters: Option<Arc<NativeCounts>>,
+    /// The bytes of stack below the frame pointer.
+    frame: u32,
+    /// Whether the prologue compares the stack with its limit.
+    pub(crate) checks_stack: bool,
     pub(crate) func: Func,
     pub(crate) name: String,
     /// Maps each compiled instruction to the instruction of the version it is a copy of. `None` is
@@ -134,6 +138,7 @@ pub(crate) struct About {
     pub(crate) lowered: Lowered,
     pub(crate) cells: Arc<[Cell]>,
     pub(crate) counters: Option<Arc<NativeCounts>>,
+    pub(crate) checks_stack: bool,
 }
 
 impl MachineCode {
@@ -174,6 +179,7 @@ impl MachineCode {
             unsafe { module.free_memory() };
             return Err(CompileError::OutOfMemory);
         };
+        let frame = buffer.frame_layout().map_or(u32::MAX, |layout| layout.frame_to_fp_offset);
         let table = TrapTable::new(buffer.traps().iter().map(|trap| (trap.offset, trap.code)));
         let places = Places::of(compilation);
         let exits = match StackMaps::of(compiled_of(compilation), &about.lowered) {
@@ -205,6 +211,8 @@ impl MachineCode {
             _kept: about.lowered,
             _cells: about.cells,
             _counters: about.counters,
+            frame,
+            checks_stack: about.checks_stack,
             func: about.func,
             name: about.name,
             origins: about.origins,
@@ -214,6 +222,11 @@ impl MachineCode {
     /// The size of the machine code in bytes.
     pub fn size(&self) -> usize {
         self.range.len()
+    }
+
+    /// The bytes of stack below the frame pointer.
+    pub(crate) fn frame(&self) -> u32 {
+        self.frame
     }
 
     /// The size of the stack maps of its exits in bytes ([`crate::Exits::Described`]).
