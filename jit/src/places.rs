@@ -60,9 +60,13 @@ impl JITMemoryProvider for PlacedMemory {
         Ok(self.pages.allocate(offset + size, LINE as u64, kind)?.wrapping_add(offset))
     }
 
+    /// Frees all memory.
+    ///
+    /// # Safety
+    /// No thread executes code in the memory, now or later.
     unsafe fn free_memory(&mut self) {
-        // SAFETY: the caller guarantees that no thread executes the code, as it must for the
-        // memory of Cranelift that this value wraps.
+        // SAFETY: the caller guarantees that no thread executes code in the memory. The memory of
+        // Cranelift, which this value wraps, needs no more.
         unsafe { self.pages.free_memory() }
     }
 

@@ -1,8 +1,8 @@
 //! The cost of calls in native code, beside wasmtime: one row for each kind of call.
 //!
 //! Each row is a loop that does little besides the call. Both engines compile the same module, and
-//! neither inlines. Every round compiles the code again, at another place; the engines take turns in
-//! a round. wasmtime takes part twice, and the ratio of the two is the noise.
+//! neither inlines. Every round compiles the code again, at another place; the engines take turns
+//! in a round. wasmtime takes part twice, and the ratio of the two is the noise.
 
 use crate::arguments::CallArguments;
 use crate::speed::seconds_of_thread;
@@ -91,9 +91,9 @@ pub fn run(arguments: &CallArguments, out: &mut (dyn Write + Send)) -> Result<bo
     let mut seconds: Vec<Seconds> = kinds.iter().map(|_| Seconds::default()).collect();
     for round in 0..arguments.rounds {
         let bytes = wat::parse_str(text(round % PLACES)).map_err(|e| e.to_string())?;
-        let mut theirs = Theirs::new(&bytes)?;
-        let mut ours = Ours::new(&bytes)?;
-        let mut again = Theirs::new(&bytes)?;
+        let mut theirs = TheirCalls::new(&bytes)?;
+        let mut ours = OurCalls::new(&bytes)?;
+        let mut again = TheirCalls::new(&bytes)?;
         // Our engine compiles its trampolines at the first run.
         ours.run(kinds[0].export, 1, &mut Vec::new())?;
         for (kind, seconds) in kinds.iter().zip(&mut seconds) {
@@ -137,13 +137,13 @@ fn text(place: u32) -> String {
 }
 
 /// An instance in our engine, with all functions compiled.
-struct Ours {
+struct OurCalls {
     module: Arc<Module>,
     vm: Vm,
 }
 
-impl Ours {
-    fn new(bytes: &[u8]) -> Result<Ours, String> {
+impl OurCalls {
+    fn new(bytes: &[u8]) -> Result<OurCalls, String> {
         let module = Arc::new(load(Format::Wasm, bytes).map_err(|e| e.in_file("calls.wat"))?);
         let engine = Engine::new(Config::default()).map_err(|e| e.to_string())?;
         let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
@@ -153,7 +153,7 @@ impl Ours {
         for (func, _) in module.defined() {
             vm.demand(func).map_err(|e| e.to_string())?;
         }
-        Ok(Ours { module, vm })
+        Ok(OurCalls { module, vm })
     }
 
     fn run(&mut self, name: &str, argument: u32, seconds: &mut Vec<f64>) -> Result<u32, String> {
@@ -172,13 +172,13 @@ impl Ours {
 }
 
 /// An instance in wasmtime, which does not inline.
-struct Theirs {
+struct TheirCalls {
     store: Store<()>,
     instance: Instance,
 }
 
-impl Theirs {
-    fn new(bytes: &[u8]) -> Result<Theirs, String> {
+impl TheirCalls {
+    fn new(bytes: &[u8]) -> Result<TheirCalls, String> {
         let text = |error: wasmtime::Error| format!("wasmtime: {error:?}");
         let mut config = wasmtime::Config::new();
         config.parallel_compilation(false).compiler_inlining(Inlining::No);
@@ -186,7 +186,7 @@ impl Theirs {
         let module = wasmtime::Module::new(&engine, bytes).map_err(text)?;
         let mut store = Store::new(&engine, ());
         let instance = Instance::new(&mut store, &module, &[]).map_err(text)?;
-        Ok(Theirs { store, instance })
+        Ok(TheirCalls { store, instance })
     }
 
     fn run(&mut self, name: &str, argument: u32, seconds: &mut Vec<f64>) -> Result<u32, String> {
@@ -223,21 +223,29 @@ fn print(
 ) -> std::io::Result<()> {
     writeln!(
         out,
-        "{:<34}{:>11}{:>9}{:>8}{:>8}{:>10}",
-        "kind of call", "theirs, ns", "ours, ns", "ratio", "median", "again"
+        "{:<34}{:>11}{:>9}{:>8}{:>8}{:>8}",
+        "kind of call", "theirs, ns", "ours, ns", "ratio", "best", "again"
     )?;
     for (kind, Seconds { theirs, again, ours }) in kinds.iter().zip(seconds) {
         let made = f64::from(kind.made(arguments.calls));
         writeln!(
             out,
-            "{:<34}{:>11.3}{:>9.3}{:>8.3}{:>8.3}{:>10.3}",
+            "{:<34}{:>11.3}{:>9.3}{:>8.3}{:>8.3}{:>8.3}",
             kind.name,
-            best(theirs) / made * 1e9,
-            best(ours) / made * 1e9,
-            best(ours) / best(theirs),
+            median(theirs.clone()) / made * 1e9,
+            median(ours.clone()) / made * 1e9,
             median_ratio(ours, theirs),
-            best(again) / best(theirs),
+            best(ours) / best(theirs),
+            median_ratio(again, theirs),
         )?;
     }
-    writeln!(out, "ratio: of the fastest of {} rounds; again: wasmtime", arguments.rounds)
+    let all: Vec<f64> = seconds.iter().map(|s| median_ratio(&s.ours, &s.theirs)).collect();
+    let mean = (all.iter().map(|ratio| ratio.ln()).sum::<f64>() / all.len() as f64).exp();
+    writeln!(
+        out,
+        "medians of {} rounds; best: of the fastest rounds; again: wasmtime with itself\n\
+         geometric mean of the ratios {mean:.3}, highest {:.3}",
+        arguments.rounds,
+        all.iter().copied().fold(0.0, f64::max)
+    )
 }
