@@ -23,9 +23,9 @@ pub(crate) fn held(ty: Type) -> types::Type {
     }
 }
 
-/// The largest number of results that are returned in registers. A function with more results
-/// stores all of them to the buffer.
-const REGISTERS: usize = 4;
+/// The largest number of integers, and likewise of floats, that are returned in registers: those
+/// that `CallConv::Tail` has. A function with more results stores all of them to the buffer.
+const REGISTERS: usize = 8;
 
 /// The largest number of arguments of a call. A callee pops the arguments on the stack with an
 /// instruction that has a 16-bit immediate, so Cranelift panics beyond 8,191 arguments
@@ -36,7 +36,8 @@ pub(crate) const MOST_ARGUMENTS: usize = 4096;
 /// Whether results of these types are returned in registers. Otherwise the function leaves them in
 /// the buffer when it returns.
 pub(crate) fn in_registers(results: &[Type]) -> bool {
-    results.len() <= REGISTERS
+    let floats = results.iter().filter(|ty| ty.is_float()).count();
+    floats <= REGISTERS && results.len() - floats <= REGISTERS
 }
 
 /// The signature of a function that takes its arguments in registers and on the stack.

@@ -8,6 +8,7 @@ use crate::counters::NativeCounts;
 use crate::error::CompileError;
 use crate::exits::StackMaps;
 use crate::lower::{Lowered, inst_of};
+use crate::places::CodePlaces;
 use crate::points::Cell;
 use crate::sys::ExitFrame;
 use crate::sys::registry::{Registration, register};
@@ -70,6 +71,10 @@ pub struct MachineCode {
     _kept: Lowered,
     _cells: Arc<[Cell]>,
     _counters: Option<Arc<NativeCounts>>,
+    /// The bytes of stack below the frame pointer.
+    frame: u32,
+    /// Whether the prologue compares the stack with its limit.
+    pub(crate) checks_stack: bool,
     pub(crate) func: Func,
     pub(crate) name: String,
     /// Maps each compiled instruction to the instruction of the version it is a copy of. `None` is
@@ -93,16 +98,18 @@ impl std::fmt::Debug for MachineCode {
     }
 }
 
-/// The bytes of machine code that an engine has made and that still exist, and their limit.
+/// The bytes of machine code that an engine has made and that still exist, their limit, and the
+/// place of the next code.
 #[derive(Clone, Debug)]
 pub(crate) struct CodeBudget {
     used: Arc<AtomicUsize>,
     limit: usize,
+    places: CodePlaces,
 }
 
 impl CodeBudget {
     pub(crate) fn new(limit: usize) -> CodeBudget {
-        CodeBudget { used: Arc::default(), limit }
+        CodeBudget { used: Arc::default(), limit, places: CodePlaces::default() }
     }
 
     /// Takes `bytes` from the budget. Returns `None`, and takes nothing, if fewer are left.
@@ -135,6 +142,7 @@ pub(crate) struct About {
     pub(crate) lowered: Lowered,
     pub(crate) cells: Arc<[Cell]>,
     pub(crate) counters: Option<Arc<NativeCounts>>,
+    pub(crate) checks_stack: bool,
 }
 
 impl MachineCode {
@@ -151,7 +159,9 @@ impl MachineCode {
         about: About,
     ) -> Result<MachineCode, CompileError> {
         let failed = |what: String| CompileError::Codegen { function: about.name.clone(), what };
-        let mut module = JITModule::new(JITBuilder::with_isa(isa.clone(), default_libcall_names()));
+        let mut builder = JITBuilder::with_isa(isa.clone(), default_libcall_names());
+        builder.memory_provider(budget.places.memory());
+        let mut module = JITModule::new(builder);
         let id = match define(&mut module, compilation) {
             Ok(id) => id,
             Err(error) => {
@@ -173,6 +183,7 @@ impl MachineCode {
             unsafe { module.free_memory() };
             return Err(CompileError::OutOfMemory);
         };
+        let frame = buffer.frame_layout().map_or(u32::MAX, |layout| layout.frame_to_fp_offset);
         let table = TrapTable::new(buffer.traps().iter().map(|trap| (trap.offset, trap.code)));
         let places = Places::of(compilation);
         let exits = match StackMaps::of(compiled_of(compilation), &about.lowered) {
@@ -204,6 +215,8 @@ impl MachineCode {
             _kept: about.lowered,
             _cells: about.cells,
             _counters: about.counters,
+            frame,
+            checks_stack: about.checks_stack,
             func: about.func,
             name: about.name,
             origins: about.origins,
@@ -214,6 +227,11 @@ impl MachineCode {
     /// The size of the machine code in bytes.
     pub fn size(&self) -> usize {
         self.range.len()
+    }
+
+    /// The bytes of stack below the frame pointer.
+    pub(crate) fn frame(&self) -> u32 {
+        self.frame
     }
 
     /// The size of the stack maps of its exits in bytes ([`crate::Exits::Described`]).

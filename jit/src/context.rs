@@ -82,6 +82,8 @@ pub(crate) struct Context {
     pub(crate) globals: Cell<*mut u64>,
     pub(crate) tables: Cell<*const TableView>,
     pub(crate) memories: Cell<*const MemoryView>,
+    /// The first memory, which native code need not look up in `memories`.
+    pub(crate) memory: Cell<MemoryView>,
     /// For each function, the lowest number of a signature equal to its own.
     pub(crate) signatures: Cell<*const u32>,
     /// The number of functions. Code may have been compiled when the module had fewer.
@@ -112,6 +114,7 @@ impl Context {
             globals: Cell::new(ptr::null_mut()),
             tables: Cell::new(ptr::null()),
             memories: Cell::new(ptr::null()),
+            memory: Cell::new(MemoryView { base: ptr::null_mut(), bytes: 0 }),
             signatures: Cell::new(ptr::null()),
             functions: Cell::new(0),
             trap_number: Cell::new(0),

@@ -6,7 +6,7 @@ use crate::config::{Config, Effort};
 use crate::counters::NativeCounts;
 use crate::error::CompileError;
 use crate::lower::counting::Counting;
-use crate::lower::{CodeKind, Lowered, Unit, lower};
+use crate::lower::{CodeKind, LEAF_FRAME, Lowered, Unit, is_short_leaf, lower};
 use crate::points::Cell;
 use crate::stubs::Stub;
 use crate::sys::{self, Unsupported};
@@ -90,7 +90,8 @@ impl Engine {
         &self.inner.config
     }
 
-    /// Compiles one function. Costs one compilation by Cranelift, about linear in the function.
+    /// Compiles one function. Costs one compilation by Cranelift, about linear in the function; two
+    /// for a short leaf with a large frame.
     ///
     /// # Errors
     /// - [`CompileError::TooManyValues`] if the function passes more values at once than the buffer
@@ -99,15 +100,14 @@ impl Engine {
     ///   that of `func`.
     /// - [`CompileError::Codegen`] and [`CompileError::OutOfMemory`] from code generation.
     pub(crate) fn compile(&self, request: Request<'_>) -> Result<MachineCode, CompileError> {
-        let name = request.function.name().to_owned();
-        let mut compilation = Compilation::new();
-        let Request { module, func, function, kind, cells, counters, origins, sites } = request;
+        let name = || request.function.name().to_owned();
+        let Request { module, func, function, kind, .. } = request;
         // The three limits come before `check` and the lowering: Cranelift panics on functions
         // beyond them.
         let needed = most_values(function);
         if needed > BUFFER_WORDS {
             return Err(CompileError::TooManyValues {
-                function: name,
+                function: name(),
                 needed,
                 limit: BUFFER_WORDS,
             });
@@ -115,16 +115,37 @@ impl Engine {
         let passed = most_arguments(function, kind);
         if passed > abi::MOST_ARGUMENTS {
             return Err(CompileError::TooManyValues {
-                function: name,
+                function: name(),
                 needed: passed,
                 limit: abi::MOST_ARGUMENTS,
             });
         }
         check(module, func, function, kind)?;
+        if is_short_leaf(function) {
+            let code = self.generate(&request, false)?;
+            // The frame is known only now. A short function rarely has a large one.
+            if code.frame() <= LEAF_FRAME {
+                return Ok(code);
+            }
+        }
+        self.generate(&request, true)
+    }
+
+    /// Lowers a function that has passed all checks, and compiles it.
+    fn generate(
+        &self,
+        request: &Request<'_>,
+        checks_stack: bool,
+    ) -> Result<MachineCode, CompileError> {
+        let Request { module, func, function, kind, .. } = *request;
+        let name = function.name().to_owned();
+        let (cells, origins) = (Arc::clone(&request.cells), request.origins.clone());
+        let (counters, sites) = (request.counters.clone(), request.sites.clone());
         let counting =
             counters.as_deref().map(|counters| Counting { counters, origins: origins.as_deref() });
         let config = &self.inner.config;
-        let unit = Unit { module, function, kind, config, cells: &cells, counting };
+        let unit = Unit { module, function, kind, config, cells: &cells, counting, checks_stack };
+        let mut compilation = Compilation::new();
         let target = self.inner.isa.frontend_config();
         let lowered =
             lower(unit, &mut compilation.func, &mut FunctionBuilderContext::new(), target);
@@ -139,7 +160,7 @@ impl Engine {
             &self.inner.isa,
             &self.inner.budget,
             &mut compilation,
-            About { func, name, origins, sites, lowered, cells, counters },
+            About { func, name, origins, sites, lowered, cells, counters, checks_stack },
         )
     }
 
@@ -157,6 +178,7 @@ impl Engine {
             config: &self.inner.config,
             cells: &[],
             counting: None,
+            checks_stack: !is_short_leaf(function),
         };
         lower(
             unit,
@@ -204,6 +226,7 @@ impl Engine {
             lowered: Lowered::default(),
             cells: Arc::from([]),
             counters: None,
+            checks_stack: false,
         };
         let code = Arc::new(MachineCode::compile(
             &self.inner.isa,

@@ -40,6 +40,7 @@ mod engine;
 mod error;
 mod exits;
 mod lower;
+mod places;
 mod points;
 mod probe;
 pub mod process;

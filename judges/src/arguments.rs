@@ -22,6 +22,9 @@ pub enum Comparison {
     /// Speed of the corpus in native code, beside wasmtime
     #[cfg(feature = "native")]
     Native(NativeArguments),
+    /// The cost of each kind of call in native code, beside wasmtime
+    #[cfg(feature = "native")]
+    Calls(CallArguments),
 }
 
 /// Options of `smith`.
@@ -99,4 +102,22 @@ pub struct NativeArguments {
     /// Have wasmtime make NaNs canonical too, as ours always does where their bits are observable
     #[arg(long)]
     pub canonical: bool,
+}
+
+/// Options of `calls`.
+#[cfg(feature = "native")]
+#[derive(clap::Args, Debug, Clone)]
+pub struct CallArguments {
+    /// Rounds, each with fresh code in both engines, at eight places in turn
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// Calls of each kind in a round; the recursion always makes four million
+    #[arg(
+        long, default_value_t = 5_000_000,
+        value_parser = clap::value_parser!(u32).range(1000..=1_000_000_000)
+    )]
+    pub calls: u32,
+    /// Only kinds with this in their name
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub only: String,
 }

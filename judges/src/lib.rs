@@ -13,5 +13,5 @@ pub mod smith;
 pub mod speed;
 
 #[cfg(feature = "native")]
-pub use arguments::NativeArguments;
+pub use arguments::{CallArguments, NativeArguments};
 pub use arguments::{Comparison, CorpusArguments, JudgeArguments, SmithArguments, SpeedArguments};

@@ -16,6 +16,8 @@ fn main() -> ExitCode {
         Comparison::Speed(arguments) => speed::run(&arguments, &mut out),
         #[cfg(feature = "native")]
         Comparison::Native(arguments) => native::run(&arguments, &mut out),
+        #[cfg(feature = "native")]
+        Comparison::Calls(arguments) => native::calls::run(&arguments, &mut out),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

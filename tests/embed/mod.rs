@@ -8,6 +8,7 @@ mod lifetime;
 mod misuse;
 mod refused;
 mod speculating;
+mod stack;
 mod support;
 mod threads;
 mod transitions;

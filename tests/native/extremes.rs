@@ -153,6 +153,46 @@ fn many_parameters_and_results() {
     );
 }
 
+/// Results that just fit the registers, and one integer or one float more. Each function also
+/// returns from the interpreter and from the host.
+#[test]
+fn results_at_the_limit_of_the_registers() {
+    for (ints, floats) in [(8, 8), (9, 0), (0, 9), (9, 8), (8, 9), (5, 4)] {
+        let types: Vec<&str> = (0..ints.max(floats))
+            .flat_map(|at| {
+                let int = (at < ints).then_some(["i64", "i8", "i32"][at % 3]);
+                int.into_iter().chain((at < floats).then_some(["f32", "f64"][at % 2]))
+            })
+            .collect();
+        let list = |name: &str| {
+            (0..types.len()).map(|at| format!("%{name}{at}")).collect::<Vec<_>>().join(", ")
+        };
+        let params: Vec<String> =
+            types.iter().enumerate().map(|(at, ty)| format!("%p{at}: {ty}")).collect();
+        let (params, all) = (params.join(", "), types.join(", "));
+        let text = format!(
+            "table @t 1\nelem @t 0 [@g]\nimport func @h \"host\" \"h\" ({all}) -> ({all})\n\
+             func @g({params}) -> ({all}) {{\nentry:\n  return {}\n}}\n\
+             func @f({params}) -> ({all}) {{\nentry:\n  {} = call @g({})\n  %zero = const.i32 0\n  \
+             {} = call_indirect @t ({all}) -> ({all}) [%zero]({})\n  {} = call @h({})\n  \
+             return {}\n}}\n",
+            list("p"),
+            list("a"),
+            list("p"),
+            list("b"),
+            list("a"),
+            list("c"),
+            list("b"),
+            list("c"),
+        );
+        let args: Vec<u64> =
+            (1..=types.len() as u64).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        let outcomes = everywhere(&parsed(&text), Limits::default(), &[&args], patient);
+        let count = outcomes[0].returned().map(<[u64]>::len);
+        assert_eq!(count, Some(types.len()), "{ints} integers, {floats} floats: {outcomes:?}");
+    }
+}
+
 /// A switch with thousands of arms, each with a separate argument.
 #[test]
 fn a_wide_switch() {

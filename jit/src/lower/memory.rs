@@ -3,7 +3,6 @@
 use super::Lowering;
 use crate::abi::{self, POINTER};
 use crate::context::offset;
-use crate::stubs::to_word;
 use crate::sys::region::GUARD;
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -65,6 +64,15 @@ impl Lowering<'_, '_> {
         self.define(data, &[loaded]);
     }
 
+    /// The place of the view of a memory: an address and an offset. The first view lies in the
+    /// context.
+    fn view(&mut self, memory: Memory) -> (clif::Value, i32) {
+        match memory.as_u32() {
+            0 => (self.context, offset!(memory)),
+            index => (self.fixed(offset!(memories)), 16 * index as i32),
+        }
+    }
+
     /// Computes the base address and the constant offset of an access. Either emits a bounds check,
     /// or relies on the guard to fault.
     fn address(
@@ -76,8 +84,7 @@ impl Lowering<'_, '_> {
     ) -> (clif::Value, i32) {
         let index = self.value(index);
         let index = self.builder.ins().uextend(POINTER, index);
-        let views = self.fixed(offset!(memories));
-        let view = 16 * memory.as_u32() as i32;
+        let (views, view) = self.view(memory);
         let end = offset.saturating_add(bytes.into());
         if self.guards() && end <= GUARD_BYTES {
             let flags = self.fixed_flags();
@@ -104,10 +111,9 @@ impl Lowering<'_, '_> {
     /// Lowers the size of a memory in pages.
     pub(super) fn memory_size(&mut self, data: &InstData) {
         let Imm::Memory(memory) = data.imm else { unreachable!("jit: a memory is named") };
-        let views = self.fixed(offset!(memories));
+        let (views, view) = self.view(memory);
         let flags = self.context_flags();
-        let bytes =
-            self.builder.ins().load(types::I64, flags, views, 16 * memory.as_u32() as i32 + 8);
+        let bytes = self.builder.ins().load(types::I64, flags, views, view + 8);
         let pages = self.builder.ins().ushr_imm_u(bytes, i64::from(PAGE_BYTES.trailing_zeros()));
         let pages = self.builder.ins().ireduce(types::I32, pages);
         self.define(data, &[pages]);
@@ -125,7 +131,8 @@ impl Lowering<'_, '_> {
             return self.define(data, &[value]);
         }
         let value = self.observed(data.args[0]);
-        let word = to_word(&mut self.builder, value, data.ty);
-        self.builder.ins().store(flags, word, words, at);
+        // The store is as narrow as the type, and the upper bits stay zero. The next read, which is
+        // as narrow, waits shorter for it than for the store of a whole word.
+        self.builder.ins().store(flags, value, words, at);
     }
 }

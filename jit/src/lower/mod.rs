@@ -56,6 +56,29 @@ pub(crate) struct Unit<'a> {
     pub(crate) cells: &'a [Cell],
     /// The counters of a version that counts. They must outlive the code, too.
     pub(crate) counting: Option<Counting<'a>>,
+    /// Whether the prologue compares the stack with its limit. See [`LEAF_FRAME`].
+    pub(crate) checks_stack: bool,
+}
+
+/// The bytes of stack that code may use without a check of its own.
+///
+/// Where control enters the code of a function, the stack pointer is at the limit or above: every
+/// caller has checked that, a native caller in its prologue and Rust before it enters native code.
+/// Code that calls functions makes room for its own frame and checks again. A leaf calls helpers
+/// alone, so its frame is the last one above a helper or a signal handler. These use the bytes
+/// below the limit, of which `vm::native` reserves this number for the leaf
+/// (`recursion_ends_in_no_leaf`).
+pub(crate) const LEAF_FRAME: u32 = 1024;
+
+/// The most instructions of a leaf without a check. The frame of a longer one would often be too
+/// large, and the leaf compiled twice for that, while the check is a small part of its cost.
+const LEAF_LENGTH: usize = 128;
+
+/// Whether a function may go without a check if its frame has at most [`LEAF_FRAME`] bytes.
+pub(crate) fn is_short_leaf(function: &Function) -> bool {
+    let calls =
+        |inst: Inst| matches!(function.inst(inst).opcode, Opcode::Call | Opcode::CallIndirect);
+    function.inst_count() <= LEAF_LENGTH && !function.all_insts().any(calls)
 }
 
 /// The values of one exit, before code generation.
@@ -125,7 +148,9 @@ pub(crate) fn lower(
         CodeKind::Called => abi::called(unit.function.signature()),
         CodeKind::Resumed => abi::resumed(&unit.function.signature().results),
     };
-    limit_stack(to);
+    if unit.checks_stack {
+        limit_stack(to);
+    }
     // Cranelift stores source locations relative to the first one it meets. Without this line, the
     // code before the first instruction would get no location
     // (`a_trap_before_the_first_instruction_has_its_place`).

@@ -44,6 +44,12 @@ pub(crate) fn limit(reserve: usize) -> io::Result<usize> {
     Ok(stack.start.saturating_add(reserve).min(stack.end))
 }
 
+/// Whether the stack pointer of this thread is below a limit. Constant cost.
+pub(crate) fn is_below(limit: usize) -> bool {
+    let here = 0u8;
+    (&raw const here as usize) < limit
+}
+
 /// The bytes of stack that this thread has left.
 ///
 /// # Errors

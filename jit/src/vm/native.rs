@@ -8,6 +8,7 @@ use super::tiering::Ascent;
 use crate::abi;
 use crate::code::MachineCode;
 use crate::context::offset;
+use crate::lower::LEAF_FRAME;
 use crate::stubs::Stub;
 use crate::sys::enter::{self, NativeStop, Trampoline};
 use crate::sys::stack;
@@ -19,6 +20,11 @@ use std::sync::Arc;
 
 /// The bytes of stack reserved for Rust functions that native code calls. A compiler may run there.
 const HELPER_STACK: usize = 512 << 10;
+
+/// The bytes of stack below the limit that native code itself may use: the frame of a leaf without
+/// a check, and before it the arguments on the stack of a trampoline and the frames between
+/// [`enter`] and the trampoline.
+const LEAF_STACK: usize = LEAF_FRAME as usize + 8 * abi::MOST_ARGUMENTS + (15 << 10);
 
 /// The two kinds of entry.
 enum Entrance<'a> {
@@ -36,7 +42,7 @@ impl VmState {
         args: &[u64],
         host: &mut dyn Host,
     ) -> Result<Outcome, RunError> {
-        let limit = stack::limit(HELPER_STACK)
+        let limit = stack::limit(HELPER_STACK + LEAF_STACK)
             .map_err(|error| RunError::NoStack { what: error.to_string() })?;
         self.modules.require_own(&self.machine)?;
         self.view.context().stack_limit.set(limit as u64);
@@ -236,6 +242,11 @@ unsafe fn enter(
     let mut values = given.to_vec();
     values.resize(given.len().max(results.len()), 0);
     let state = access.state();
+    if !code.checks_stack && stack::is_below(state.view.context().stack_limit.get() as usize) {
+        let site = state.machine.site(code.func(), None);
+        let end = state.machine.end_in_native(EarlyEnd::StackOverflow, site);
+        return Err(RunStop::Outcome(end));
+    }
     state.table.keep(trampoline);
     state.table.keep(code);
     state.view.share(&mut state.machine, &state.modules).map_err(RunStop::Failed)?;

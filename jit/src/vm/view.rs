@@ -113,6 +113,9 @@ impl NativeView {
             let entries = machine.table_entries_mut(Table::new(index));
             *view = TableView { entries: entries.as_ptr(), count: entries.len() as u64 };
         }
+        if let Some(memory) = self.memories.first() {
+            self.context().memory.set(*memory);
+        }
         self.context().globals.set(machine.globals_mut().as_mut_ptr());
         self.give_fuel(machine);
         self.publish();

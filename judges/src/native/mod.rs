@@ -6,6 +6,7 @@
 //! the code again, so that it does not lie at one address only. Differences below a few percent
 //! mean nothing.
 
+pub mod calls;
 mod peer;
 
 use crate::arguments::NativeArguments;
