@@ -92,7 +92,7 @@ impl Figures {
     /// The number of compared transitions in both directions, by the interpreter and in native
     /// code, those of speculative versions included.
     pub fn transitions(&self) -> u64 {
-        let native = self.native.transitions;
+        let native = self.native.transitions + self.native.left_inlined;
         let speculation = self.speculation.state.total().transitions;
         let inlining = self.inlining.frames.transitions();
         self.state.total().transitions + speculation + inlining + native

@@ -87,7 +87,7 @@ pub fn pair(func: Func, made: &Inlined) -> InlinedPair<'_> {
 ///
 /// # Errors
 /// If the checker does not accept one as a copy.
-fn versions(
+pub(super) fn versions(
     case: &Case,
     figures: &mut JudgedInlining,
 ) -> Result<Vec<(Func, Inlined)>, Vec<FuzzFinding>> {

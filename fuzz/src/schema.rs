@@ -288,6 +288,10 @@ pub struct FuzzNative {
     pub exits_interpreted: u64,
     /// The number of these exits that continued in native code without a question.
     pub exits_linked: u64,
+    /// The number of exits out of versions with inlined code.
+    pub left_inlined: u64,
+    /// The number of these exits that led to several activations.
+    pub framed: u64,
     /// The number of compiled pieces of code: versions, probes and continuations.
     pub compiled_functions: u64,
     /// The time of compiling them in seconds, summed over all processes.
@@ -317,6 +321,8 @@ fn native(figures: &Figures) -> Option<FuzzNative> {
         exits: native.exits,
         exits_interpreted: native.interpreted,
         exits_linked: native.linked,
+        left_inlined: native.left_inlined,
+        framed: native.framed,
         compiled_functions: native.compiled_functions,
         compile_seconds: native.compile_time.as_secs_f64(),
         findings: figures.findings.get(&FuzzOracle::Native).copied().unwrap_or(0),

@@ -179,6 +179,10 @@ fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
     if native.stays > 0 {
         line("  stays", native.stays.to_string());
     }
+    if native.left_inlined > 0 {
+        let (all, framed) = (native.left_inlined, native.framed);
+        line("  inlined", format!("{all} exits, {framed} of them into several activations"));
+    }
     if native.assumptions > 0 {
         line("  assumed", {
             let failing = percent(native.failing, native.assumptions);

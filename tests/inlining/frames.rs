@@ -1,6 +1,6 @@
 //! Entries into versions with inlined code and out of them, compared with runs of the bases.
 
-use super::{ALL, parsed};
+use super::ALL;
 use interp::{Limits, NoHost};
 use ir::Module;
 use osier::driver::NoObserver;

@@ -44,6 +44,11 @@ pub struct NativeFigures {
     pub interpreted: u64,
     /// The number of these exits that continued in native code without a question.
     pub linked: u64,
+    /// The number of exits out of versions with inlined code. The end of each run with such exits is
+    /// compared with the interpreter's run of the bases.
+    pub left_inlined: u64,
+    /// The number of these exits that led to several activations.
+    pub framed: u64,
     /// The number of compiled pieces of code: versions, probes and continuations.
     pub compiled_functions: u64,
     /// The time of compiling them.
@@ -71,6 +76,8 @@ impl NativeFigures {
         self.exits += other.exits;
         self.interpreted += other.interpreted;
         self.linked += other.linked;
+        self.left_inlined += other.left_inlined;
+        self.framed += other.framed;
         self.compiled_functions += other.compiled_functions;
         self.compile_time += other.compile_time;
     }

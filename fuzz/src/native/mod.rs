@@ -29,6 +29,7 @@ mod compare;
 mod failing;
 mod figures;
 mod follow;
+mod inlining;
 mod plan;
 mod shadow;
 
@@ -66,8 +67,14 @@ pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 /// this in a child process.
 pub fn judge_native(case: &Case, clock: &Clock) -> Judged {
     judged_by(case, |figures| {
-        if !case.only_speculation {
+        if !case.only_speculation && !case.only_inlining {
             judge_versions(case, clock, figures)?;
+        }
+        if case.inlining && !case.only_speculation && !case.stress.is_on() {
+            inlining::judge(case, clock, figures)?;
+        }
+        if case.only_inlining {
+            return Ok(());
         }
         judge_assumptions(case, clock, figures)
     })
@@ -377,6 +384,11 @@ impl<'c> Trial<'c> {
             vm.engine().config()
         )
     }
+}
+
+/// Whether a limit of the machine ended a run.
+fn is_exhausted(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::OutOfFuel(_) | Outcome::StackOverflow(_))
 }
 
 /// The error that ends a run when the oracle stops it. The reason is in [`Following`].

@@ -84,10 +84,10 @@ pub(super) struct Args {
     /// Judge speculative versions alone
     #[arg(long)]
     only_speculation: bool,
-    /// Make and judge no versions with inlined code (--engine interp)
+    /// Make and judge no versions with inlined code
     #[arg(long)]
     no_inlining: bool,
-    /// Judge versions with inlined code alone (--engine interp)
+    /// Judge versions with inlined code alone
     #[arg(long, conflicts_with_all = ["only_speculation", "no_inlining"])]
     only_inlining: bool,
     /// Compare states at assumptions alone (--engine interp)
@@ -230,9 +230,6 @@ pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
     }
     if args.only_exits && args.engine == FuzzEngine::Jit {
         return Err(CommandFailure::input("--only-exits applies to --engine interp only"));
-    }
-    if args.only_inlining && args.engine == FuzzEngine::Jit {
-        return Err(CommandFailure::input("--only-inlining applies to --engine interp only"));
     }
     if args.smith.is_some() && !smith::IS_BUILT {
         return Err(CommandFailure::input(

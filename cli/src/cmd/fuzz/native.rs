@@ -99,7 +99,7 @@ struct CaseResult {
 
 /// References to the counts of native figures, in a fixed order that parent and child share. The
 /// pattern names every field, so a new field fails to compile here.
-fn counts(native: &mut NativeFigures) -> [&mut u64; 19] {
+fn counts(native: &mut NativeFigures) -> [&mut u64; 21] {
     let NativeFigures {
         transitions,
         backward,
@@ -119,6 +119,8 @@ fn counts(native: &mut NativeFigures) -> [&mut u64; 19] {
         exits,
         interpreted,
         linked,
+        left_inlined,
+        framed,
         compiled_functions,
         compile_time: _,
     } = native;
@@ -141,6 +143,8 @@ fn counts(native: &mut NativeFigures) -> [&mut u64; 19] {
         exits,
         interpreted,
         linked,
+        left_inlined,
+        framed,
         compiled_functions,
     ]
 }

@@ -1,0 +1,219 @@
+//! Native code that leaves inlined code: each exit goes on in several activations, in the
+//! interpreter or in one piece of native code. The run must end like the interpreter's run of the
+//! bases, in the same place if it traps behind an exit.
+
+use super::compare::ended_alike;
+use super::figures::NativeFigures;
+use super::plan::config;
+use super::{Clock, Trial};
+use crate::case::Case;
+use crate::figures::Figures;
+use crate::inlining::{JudgedInlining, versions};
+use crate::judge::hop_limits;
+use crate::oracle::{FuzzFinding, FuzzOracle};
+use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
+use ir::{Func, Inst, Module, Point};
+use jit::{Action, Condition, PointSpec, Version, Vm};
+use osier::inlining::Inlined;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use verify::prng::Prng;
+
+/// The most points in a version. Each costs a continuation.
+const POINTS: usize = 6;
+/// Passes over the inputs, with other points armed in each.
+const ROUNDS: usize = 6;
+/// The most continuations of a program; further exits go to the interpreter.
+const CONTINUATIONS: usize = 24;
+
+/// A compiled version with inlined code, and its points.
+struct Leaving {
+    func: Func,
+    version: Arc<Version>,
+    points: Vec<Inst>,
+    /// By point: the activations that its entry leads to.
+    frames: BTreeMap<Inst, usize>,
+}
+
+/// Judges exits out of the versions with inlined code of a program.
+///
+/// # Errors
+/// A difference between native code and the interpreter.
+pub(super) fn judge(
+    case: &Case,
+    clock: &Clock,
+    figures: &mut Figures,
+) -> Result<(), Vec<FuzzFinding>> {
+    // These counts are the interpreter's.
+    let made = versions(case, &mut JudgedInlining::default())?;
+    if made.is_empty() {
+        return Ok(());
+    }
+    let mut trial = Trial { tag: 0x696e_6c69, ..Trial::new(case, (0, case.steps.len()), clock) };
+    let ended = run(&mut trial, &made);
+    figures.native.add(&trial.figures);
+    let versions = trial.versions;
+    ended.map_err(|message| vec![FuzzFinding { oracle: FuzzOracle::Native, versions, message }])
+}
+
+fn run(trial: &mut Trial<'_>, made: &[(Func, Inlined)]) -> Result<(), String> {
+    let case = trial.case;
+    let mut prng = Prng::new(case.seed).fork(trial.tag);
+    let module = Arc::new(case.module.clone());
+    let mut vm = trial.instance(&module, config(&mut prng))?;
+    let begun = (trial.clock)();
+    let leaving = compiled(&mut vm, &module, made, (&mut prng, &mut trial.figures))?;
+    trial.figures.compile_time += (trial.clock)().saturating_sub(begun);
+    let options = Options { poison: true, track_memory: false, trace: TraceLevel::Digest };
+    let mut base = Machine::with_options(&Program::new(&module), hop_limits(case), options)
+        .map_err(|error| error.to_string())?;
+    let ended = runs(trial, (&mut vm, &mut base), &leaving, &mut prng);
+    count(&mut vm, &leaving, &mut trial.figures);
+    ended
+}
+
+/// Compiles the versions with inlined code, and most other functions.
+fn compiled(
+    vm: &mut Vm,
+    module: &Arc<Module>,
+    made: &[(Func, Inlined)],
+    (prng, figures): (&mut Prng, &mut NativeFigures),
+) -> Result<Vec<Leaving>, String> {
+    let mut leaving: Vec<Leaving> = Vec::new();
+    let mut continuations = 0;
+    for (func, one) in made {
+        let optimized = one.tree.function(one.optimized);
+        let mut points: Vec<Point> = one.down.entries().map(|(point, _)| point).collect();
+        while points.len() > POINTS {
+            // Entries into several activations stay rather than others.
+            let at = prng.index(points.len());
+            let is_plain = one.down.entry(points[at]).is_some_and(|e| e.frames.len() == 1);
+            if is_plain || prng.chance(20) {
+                points.swap_remove(at);
+            }
+        }
+        points.sort_unstable();
+        let mapping = Arc::new(one.down.clone());
+        let (mut specs, mut actions) = (Vec::new(), Vec::new());
+        for point in &points {
+            let entry = mapping.checked_entry(*point).expect("it was listed");
+            let values = entry.entry().requires.clone();
+            specs.push(PointSpec { at: *point, condition: Condition::Flag, values });
+            let goes_on = continuations < CONTINUATIONS && prng.chance(60);
+            actions.push(if goes_on {
+                continuations += 1;
+                let frames = entry.entry().frames.iter().map(|frame| module.body(frame.func));
+                let bases: Option<Vec<&ir::Function>> = frames.collect();
+                let bases = bases.expect("frames are in bases");
+                let made =
+                    vm.engine().frame_continuation(module, (*func, optimized), entry, &bases);
+                Action::Continue(made.map_err(|error| error.to_string())?)
+            } else {
+                Action::InterpretFrames(Arc::clone(&mapping))
+            });
+        }
+        let sites = Arc::new(one.copies.sites());
+        let version = vm.engine().inlined_version(module, (*func, optimized), &specs, sites);
+        let version = version.map_err(|error| error.to_string())?;
+        vm.install(&version, actions).map_err(|error| error.to_string())?;
+        figures.compiled_functions += 1;
+        figures.points += points.len() as u64;
+        let frames = points.iter().map(|point| {
+            (point.inst(), mapping.entry(*point).map_or(0, |entry| entry.frames.len()))
+        });
+        let frames = frames.collect();
+        let points = points.iter().map(|point| point.inst()).collect();
+        leaving.push(Leaving { func: *func, version, points, frames });
+    }
+    for (func, body) in module.defined() {
+        if leaving.iter().all(|one| one.func != func) && prng.chance(70) {
+            let version = vm.engine().version(module, func, body, &[]);
+            let version = version.map_err(|error| error.to_string())?;
+            vm.install(&version, Vec::new()).map_err(|error| error.to_string())?;
+            figures.compiled_functions += 1;
+        }
+    }
+    Ok(leaving)
+}
+
+/// Runs the start function, then the entry function on every input, and compares each run with that
+/// of the bases.
+fn runs(
+    trial: &mut Trial<'_>,
+    (vm, base): (&mut Vm, &mut Machine),
+    leaving: &[Leaving],
+    prng: &mut Prng,
+) -> Result<(), String> {
+    let case = trial.case;
+    let start = base.start_function().map(|start| (start, &[][..]));
+    let inputs = std::iter::repeat_n(&case.arguments, ROUNDS).flatten();
+    let calls = start.into_iter().chain(inputs.map(|args| (case.entry, &args[..])));
+    for (func, args) in calls {
+        for one in leaving {
+            for number in 0..one.points.len() {
+                match prng.chance(35) {
+                    true => vm.arm(&one.version, number),
+                    false => vm.disarm(&one.version, number),
+                }
+            }
+        }
+        trial.figures.runs += 1;
+        base.set_fuel(case.fuel);
+        let expected = base.invoke(func, args, &mut case.world.clone(), &mut NoObserver);
+        if crate::native::is_exhausted(&expected) {
+            trial.figures.exhausted += 1;
+            return Ok(());
+        }
+        vm.machine_mut().set_fuel(u64::MAX / 4);
+        let found = match vm.invoke(func, args, &mut case.world.clone()) {
+            Ok(found) => found,
+            // Frames need more room than inlined code.
+            Err(jit::RunError::StackOverflow { .. }) => {
+                trial.figures.exhausted += 1;
+                return Ok(());
+            }
+            Err(error) => return Err(trial.described(vm, args, &error.to_string())),
+        };
+        if crate::native::is_exhausted(&found) {
+            trial.figures.exhausted += 1;
+            return Ok(());
+        }
+        trial.figures.trapped += u64::from(expected.trap().is_some());
+        if let Some(why) = difference((vm.machine(), &found), (base, &expected)) {
+            return Err(trial.described(vm, args, &why));
+        }
+        if !matches!(expected, Outcome::Returned(_)) {
+            // A run that trapped has left the state that it had.
+            continue;
+        }
+    }
+    Ok(())
+}
+
+fn difference(
+    (native, found): (&Machine, &Outcome),
+    (base, expected): (&Machine, &Outcome),
+) -> Option<String> {
+    if !ended_alike(found, expected) {
+        return Some(format!(
+            "native code with exits ends with {found}, the bases with {expected}"
+        ));
+    }
+    if native.trace().outer_digest() != base.trace().outer_digest() {
+        return Some("the outer effects differ".to_owned());
+    }
+    (!native.same_memory(base)).then(|| "memory or globals differ".to_owned())
+}
+
+/// Counts the exits, by the activations that they led to.
+fn count(vm: &mut Vm, leaving: &[Leaving], figures: &mut NativeFigures) {
+    let mut fired = 0;
+    for made in vm.transitions() {
+        let of = leaving.iter().find(|one| one.func == made.func && one.version.key() == made.from);
+        let Some(frames) = of.and_then(|one| one.frames.get(&made.at)) else { continue };
+        fired += u64::from(made.count > 0);
+        figures.left_inlined += made.count;
+        figures.framed += if *frames > 1 { made.count } else { 0 };
+    }
+    figures.fired += fired;
+}
