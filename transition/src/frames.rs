@@ -210,22 +210,49 @@ impl<'e> FrameComposer<'e> {
         Ok(())
     }
 
-    /// Leaves these values to a frame, which are ascending, and no others.
+    /// As [`FrameComposer::go_on`], with the assignments of the entry whose operands the frame has.
+    /// Behind a call its operands may be dead, and the source version may lack them.
     ///
     /// # Errors
-    /// [`Refusal::NotProvided`], if the frame lacks one.
-    pub fn restrict(
+    /// [`Refusal::Malformed`].
+    pub fn go_on_partly(
         &mut self,
         index: usize,
-        values: impl IntoIterator<Item = Value>,
+        second: &Entry,
+        to: (VersionKey, FramePlace),
     ) -> Result<(), Refusal> {
-        let assigns = &mut self.frames[index].assigns;
-        let kept = values.into_iter().map(|value| {
-            let at = assigns.binary_search_by_key(&value, |a| a.value);
-            at.map(|at| assigns[at]).map_err(|_| Refusal::NotProvided { value })
-        });
-        *assigns = kept.collect::<Result<_, _>>()?;
-        Ok(())
+        let given = &self.frames[index].assigns;
+        let has = |steps: &[bool], operand: &Operand| match operand {
+            Operand::Source(value) => given.binary_search_by_key(value, |a| a.value).is_ok(),
+            Operand::Step(step) => steps.get(*step as usize) == Some(&true),
+        };
+        let mut steps = Vec::with_capacity(second.steps.len());
+        for step in &second.steps {
+            let is_had = step.args.iter().all(|arg| has(&steps, arg));
+            steps.push(is_had);
+        }
+        let had = second.assigns.iter().filter(|assign| has(&steps, &assign.from));
+        let had: Vec<Value> = had.map(|assign| assign.value).collect();
+        let second = second.only(&had).ok_or(Refusal::Malformed)?;
+        self.go_on(index, &second, to)
+    }
+
+    /// Takes values away from a frame: the results of the call that it waits for.
+    pub fn forget(&mut self, index: usize, values: &[Value]) {
+        self.frames[index].assigns.retain(|assign| !values.contains(&assign.value));
+    }
+
+    /// Checks that a frame has these values.
+    ///
+    /// # Errors
+    /// [`Refusal::NotProvided`], if it lacks one.
+    pub fn require(&self, index: usize, values: &[Value]) -> Result<(), Refusal> {
+        let assigns = &self.frames[index].assigns;
+        let has = |value: &&Value| assigns.binary_search_by_key(*value, |a| a.value).is_ok();
+        match values.iter().find(|value| !has(value)) {
+            Some(value) => Err(Refusal::NotProvided { value: *value }),
+            None => Ok(()),
+        }
     }
 
     /// The entry. Steps that nothing reads are left out.

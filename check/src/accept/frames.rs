@@ -19,7 +19,8 @@
 //!
 //! In the end each frame has all values that are live+ there, behind the call less its results for
 //! a waiting one. An entry at the frame's own point provides them by its acceptance. In all other
-//! cases [`LiveValues`](LivePoints) say which they are, and a frame that lacks one is refused.
+//! cases [`LivePoints`] say which they are, and a frame that lacks one is refused. It may have
+//! more.
 //!
 //! *In* ([`enter_copy`]). An accepted entry leads from p to a point x of p1, and provides values of
 //! p1. By the claim of copies, I is then at the copy of x, if there is one alone, and the names of
@@ -222,9 +223,8 @@ impl Leaving<'_> {
             return Err(FrameRefusal::NoLanding { func });
         }
         let refused = |refusal| FrameRefusal::Composition { frame: index, refusal };
-        let live = |at| live_values(at, &landing).ok_or(FrameRefusal::NotAsked { frame: index });
         let Some(on) = landing.on else {
-            return composer.restrict(index, live(at)?).map_err(refused);
+            return require(composer, index, &landing);
         };
         let second = on.entry(Point::before(at.inst()));
         let second = second.ok_or(refused(Refusal::NoSecondEntry))?;
@@ -235,9 +235,33 @@ impl Leaving<'_> {
         }
         let place = waiting(at, second, landing.version);
         let place = place.ok_or(FrameRefusal::Elsewhere { frame: index })?;
-        // Behind the call, its operands may be dead, and the source version may lack them.
-        let second = second.only(&live(place)?).ok_or(refused(Refusal::Malformed))?;
-        composer.go_on(index, &second, (to, place)).map_err(refused)
+        composer.go_on_partly(index, second, (to, place)).map_err(refused)?;
+        require(composer, index, &landing)
+    }
+}
+
+/// Checks that a frame has all live values where it is, and none that its call will give.
+fn require(
+    composer: &mut FrameComposer<'_>,
+    index: usize,
+    landing: &FrameLanding<'_>,
+) -> Result<(), FrameRefusal> {
+    let (f, at) = (landing.version, composer.frames()[index].at);
+    let live = |inst: Option<Inst>| landing.live.live(Point::before(inst?));
+    let missing = FrameRefusal::NotAsked { frame: index };
+    let refused = |refusal| FrameRefusal::Composition { frame: index, refusal };
+    match at {
+        FramePlace::Before(point) => {
+            composer.require(index, live(Some(point.inst())).ok_or(missing)?).map_err(refused)
+        }
+        FramePlace::Within(call) => {
+            let behind = f.has_inst(call).then(|| f.next_inst(call)).flatten();
+            let live = live(behind).ok_or(missing)?;
+            let results = &f.inst(call).results;
+            composer.forget(index, results);
+            let live = live.iter().copied().filter(|value| !results.contains(value));
+            composer.require(index, &live.collect::<Vec<Value>>()).map_err(refused)
+        }
     }
 }
 
@@ -247,20 +271,6 @@ fn waiting(at: FramePlace, second: &Entry, version: &Function) -> Option<FramePl
     let is_call = |f: &Function| matches!(f.inst(call).opcode, Opcode::Call | Opcode::CallIndirect);
     let stays = call == at.inst() && second.replays.is_empty();
     (stays && version.has_inst(call) && is_call(version)).then_some(FramePlace::Within(call))
-}
-
-/// The values that a frame needs, ascending.
-fn live_values(at: FramePlace, landing: &FrameLanding<'_>) -> Option<Vec<Value>> {
-    match at {
-        FramePlace::Before(point) => landing.live.live(point).map(<[Value]>::to_vec),
-        FramePlace::Within(call) => {
-            let f = landing.version;
-            let behind = f.has_inst(call).then(|| f.next_inst(call)).flatten()?;
-            let live = landing.live.live(Point::before(behind))?;
-            let results = &f.inst(call).results;
-            Some(live.iter().copied().filter(|value| !results.contains(value)).collect())
-        }
-    }
 }
 
 /// Composes a mapping into the original of a copy with one that leaves the copy, outside inlined
