@@ -31,6 +31,7 @@ use osr::{CopyLink, EdgeOrigin, Level, Version, VersionGraph, VersionTree};
 use passes::Inline;
 pub use plan::{InlinePlan, O3, PassPlan};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use transition::copy::{CopyClaim, InstanceId};
 use transition::frames::FrameMapping;
 use transition::mapping::Mapping;
@@ -73,6 +74,17 @@ pub enum NotInlined {
     /// The checker does not accept the version as a copy. A bug of ours.
     NoCopy(check::CopyError),
 }
+
+impl fmt::Display for NotInlined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotInlined::NoCall => f.write_str("the policy inlines no call of the function"),
+            NotInlined::NoCopy(error) => write!(f, "the version is no copy: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for NotInlined {}
 
 /// Inlines calls of a function and optimizes it, and proves the ways into the version and out of
 /// it. Cost: that of two pairs of versions.

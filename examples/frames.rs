@@ -1,0 +1,150 @@
+//! Leaving inlined code into a foreign interpreter, in two frames at once.
+//!
+//!     cargo run --release --example frames
+//!
+//! A toy language has functions, and frames of its own. `sums` calls `cube`, and native code of
+//! `sums` has `cube` inlined. After some visits of the loop of `cube`, the run leaves: the toy gets
+//! a frame of `cube`, and a frame of `sums` that waits for the result.
+
+use osier::driver::{Format, NoObserver, load};
+use osier::inlining::{CalleeLandings, InlinePlan, inline};
+use osier::interp::{Limits, NoHost, Options};
+use osier::ir::{Func, Function, Inst, Opcode, Point, Type, Value};
+use osier::jit::{
+    Action, Condition, Config, DeoptFrame, Engine, Handler, HandlerEnd, PointSpec, Slot,
+    SlotLayout, Vm,
+};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::{self, Write as _};
+use std::sync::Arc;
+
+/// An instruction of the toy; operands are registers of the frame.
+#[derive(Clone, Copy)]
+enum Op {
+    UnlessLess(usize, usize, usize),
+    UnlessThree(usize, usize),
+    Product(usize, usize, usize),
+    Sum(usize, usize, usize),
+    AddOne(usize),
+    /// Calls `cube` with the second register, and puts the result into the first.
+    Cube(usize, usize),
+    Goto(usize),
+    Return(usize),
+}
+use Op::*;
+
+/// `y = 1; for j in 0..3 { y *= x } return y`; the registers are x, y, j.
+const CUBE: &[Op] = &[UnlessThree(4, 2), Product(1, 1, 0), AddOne(2), Goto(0), Return(1)];
+/// `for i in 0..n { sum += cube(i) } return sum`; the registers are n, sum, i, result.
+const SUMS: &[Op] = &[UnlessLess(5, 2, 0), Cube(3, 2), Sum(1, 1, 3), AddOne(2), Goto(0), Return(1)];
+
+/// Runs code of the toy from an instruction on. Returns its result.
+fn interpret(code: &[Op], mut pc: usize, mut at: [u128; 4]) -> u128 {
+    loop {
+        pc += 1;
+        match code[pc - 1] {
+            UnlessLess(to, a, b) if at[a] >= at[b] => pc = to,
+            UnlessThree(to, a) if at[a] >= 3 => pc = to,
+            UnlessLess(..) | UnlessThree(..) => {}
+            Product(to, a, b) => at[to] = at[a] * at[b],
+            Sum(to, a, b) => at[to] = at[a] + at[b],
+            AddOne(a) => at[a] += 1,
+            Cube(to, a) => at[to] = interpret(CUBE, 0, [at[a], 1, 0, 0]),
+            Goto(to) => pc = to,
+            Return(a) => return at[a],
+        }
+    }
+}
+
+/// The output of the toy's compiler.
+const TRANSLATED: &[u8] = br#"
+func @cube(%x: i64) -> i64 {
+entry:
+  %zero = const.i64 0
+  %one = const.i64 1
+  jump head(%one, %zero)
+head(%y: i64, %j: i64):
+  %three = const.i64 3
+  %less = ult.i64 %j, %three
+  br_if %less, body, done
+body:
+  %product = mul.i64 %y, %x
+  %next = add.i64 %j, %one
+  jump head(%product, %next)
+done:
+  return %y
+}
+func @sums(%n: i64) -> i64 {
+entry:
+  %zero = const.i64 0
+  jump head(%zero, %zero)
+head(%sum: i64, %i: i64):
+  %less = ult.i64 %i, %n
+  br_if %less, body, done
+body:
+  %c = call @cube(%i)
+  %next = add.i64 %sum, %c
+  %one = const.i64 1
+  %j = add.i64 %i, %one
+  jump head(%next, %j)
+done:
+  return %sum
+}
+"#;
+
+/// Continues in the toy's interpreter: at the loop of `cube`, then behind the call.
+struct Toy;
+
+impl Handler for Toy {
+    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd> {
+        let of = |slots: &[Option<Slot>]| {
+            [0, 1, 2, 3].map(|at| slots[at].map_or(0, |slot| u128::from(slot.bits)))
+        };
+        let (cube, mut sums) = (of(frame.slots), of(&frame.callers[0].slots));
+        let _ = writeln!(io::stderr(), "cube goes on with {cube:?}, in sums with {sums:?}");
+        sums[3] = interpret(CUBE, 0, cube);
+        Ok(vec![Slot { ty: Type::I64, bits: interpret(SUMS, 2, sums) as u64 }])
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let module = Arc::new(load(Format::Oir, TRANSLATED).map_err(|e| e.in_file("sums.oir"))?);
+    let [(cube, f), (sums, g)] = [0, 1].map(|n| module.defined().nth(n).expect("two functions"));
+    let landings = CalleeLandings::new(&module);
+    let made = inline(&module, sums, &InlinePlan::o3(), &landings, &mut NoObserver)?;
+    // The test of the inlined loop, and the entry there.
+    let version = made.tree.function(made.optimized);
+    let is_test = |inst: &Inst| {
+        let inlined = made.copies.origin(*inst).is_some_and(|(instance, _)| instance > 0);
+        inlined && version.inst(*inst).opcode == Opcode::BrIf
+    };
+    let test = version.all_insts().find(is_test).ok_or("the branch is inlined")?;
+    let at = Point::before(test);
+    let entry = made.down.entry(at).ok_or("an entry starts there")?;
+    let condition = Condition::Countdown(5_000);
+    let point = PointSpec { at, condition, values: entry.requires.clone() };
+    // Registers of the toy; other values of the IR share the last one.
+    let layout = |func: Func, base: &Function| {
+        let params = base.blocks().flat_map(|block| base.block_params(block).to_vec());
+        let named: BTreeMap<Value, usize> = params.zip(0..).collect();
+        let frame = entry.frames.iter().find(|frame| frame.func == func);
+        let values = frame.into_iter().flat_map(|frame| &frame.assigns);
+        let slots = values.map(|a| (a.value, named.get(&a.value).copied().unwrap_or(3)));
+        (func, SlotLayout::new(slots.chain([(Value::from_u32(0xffff), 3)])))
+    };
+    let layouts = Arc::new(BTreeMap::from([layout(cube, f), layout(sums, g)]));
+
+    let engine = Engine::new(Config::default())?;
+    let sites = Arc::new(made.copies.sites());
+    let code = engine.inlined_version(&module, (sums, version), &[point], sites)?;
+    let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default())?;
+    vm.set_handler(Box::new(Toy));
+    vm.install(&code, vec![Action::HandFrames(Arc::new(made.down.clone()), layouts)])?;
+    for n in [1_000, 20_000] {
+        let outcome = vm.invoke(sums, &[n], &mut NoHost)?;
+        assert_eq!(outcome.returned(), Some(&[interpret(SUMS, 0, [n.into(), 0, 0, 0]) as u64][..]));
+        writeln!(io::stdout(), "the sum of {n} cubes: {outcome}")?;
+    }
+    Ok(())
+}
