@@ -6,6 +6,7 @@
 //! cargo run --release --example osr_cost -- programs    # real programs, a point at each header
 //! cargo run --release --example osr_cost -- transition  # from version to version and back
 //! cargo run --release --example osr_cost -- exit        # assumptions that fail
+//! cargo run --release --example osr_cost -- frames      # out of inlined code, into three frames
 //! cargo run --release --example osr_cost -- inlining    # programs after O3, beside O2
 //! cargo run --release --example osr_cost -- build       # continuations, in IR and by Cranelift
 //! cargo run --release --example osr_cost -- size        # bytes of code with points
@@ -18,6 +19,7 @@
 
 mod build;
 mod exit;
+mod frames;
 mod inlining;
 mod kernels;
 mod measure;
@@ -88,6 +90,8 @@ enum What {
     Build,
     /// Assumptions that fail
     Exit,
+    /// Exits out of inlined code, into three activations
+    Frames,
     /// Inlined code in real programs
     Inlining,
     /// Code size
@@ -102,6 +106,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         What::Transition => transition::run(&arguments)?,
         What::Build => build::run(&arguments)?,
         What::Exit => exit::run(&arguments)?,
+        What::Frames => frames::run(&arguments)?,
         What::Inlining => inlining::run(&arguments)?,
         What::Size => size::run(&arguments)?,
     };
