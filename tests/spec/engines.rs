@@ -1,12 +1,16 @@
-//! The engines that run the modules of a script: both tiers of the interpreter, and native code.
+//! The engines that run the modules of a script: both tiers of the interpreter, and native code;
+//! and both again with all functions after `O3`.
 
 use interp::{
     Host, HostError, InstantiateError, Limits, Machine, Memories, NoObserver, Options, Outcome,
     Program,
 };
 use ir::module::ImportName;
-use ir::{Func, Module, TrapKind};
+use ir::{Func, Function, Module, TrapKind};
 use jit::{Bounds, Config, Effort, Vm, VmError};
+use osier::driver::{NoObserver as NoDriverObserver, Vigilance};
+use osier::inlining::InlinePlan;
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 /// The host for the functions of `spectest`, which do nothing.
@@ -32,27 +36,43 @@ pub(crate) struct Engine {
     options: Options,
     /// The native compiler; without one, the interpreter runs everything.
     native: Option<jit::Engine>,
+    /// Functions run after this plan, with code inlined.
+    plan: Option<InlinePlan>,
 }
 
 /// All engines. The outcomes of the first are the expected ones of the others.
-pub(crate) static ENGINES: LazyLock<[Engine; 4]> = LazyLock::new(|| {
+pub(crate) static ENGINES: LazyLock<[Engine; 6]> = LazyLock::new(|| {
     let exactly = Options { poison: true, track_memory: true, ..Options::default() };
     let native = |bounds, effort| {
         let config = Config { bounds, effort, ..Config::default() };
         Some(jit::Engine::new(config).expect("native code is supported where it is tested"))
     };
     [
-        Engine { name: "exactly", options: exactly, native: None },
-        Engine { name: "fast", options: Options::default(), native: None },
+        Engine { name: "exactly", options: exactly, native: None, plan: None },
+        Engine { name: "fast", options: Options::default(), native: None, plan: None },
+        Engine {
+            name: "fast, inlined",
+            options: Options::default(),
+            native: None,
+            plan: Some(InlinePlan::o3()),
+        },
         Engine {
             name: "natively, guarded",
             options: exactly,
             native: native(Bounds::Guarded, Effort::Least),
+            plan: None,
         },
         Engine {
             name: "natively, checked",
             options: Options::default(),
             native: native(Bounds::Checked, Effort::Most),
+            plan: None,
+        },
+        Engine {
+            name: "natively, inlined",
+            options: exactly,
+            native: native(Bounds::Guarded, Effort::Least),
+            plan: Some(InlinePlan::o3()),
         },
     ]
 });
@@ -99,12 +119,23 @@ impl Instance {
     ///
     /// # Panics
     /// If compilation fails.
-    pub(crate) fn extend(&mut self, module: &Arc<Module>) -> Result<(), InstantiateError> {
+    pub(crate) fn extend(
+        &mut self,
+        module: &Arc<Module>,
+        engine: &Engine,
+    ) -> Result<(), InstantiateError> {
         let known = self.machine().declarations().funcs.len();
         let vm = match self {
             Instance::Interpreted(machine) => {
                 let program = machine.program().extended(module);
-                return machine.extend(&program);
+                machine.extend(&program)?;
+                let new = module.defined().filter(|(func, _)| func.as_u32() as usize >= known);
+                for (func, body) in new.filter(|_| engine.plan.is_some()) {
+                    let version = engine.version(module, func, body);
+                    let id = machine.add_version(module, func, &version);
+                    machine.set_current(func, id);
+                }
+                return Ok(());
             }
             Instance::Native(vm) => vm,
         };
@@ -115,7 +146,8 @@ impl Instance {
         if Arc::ptr_eq(vm.module(), module) {
             for (func, body) in module.defined().filter(|(func, _)| func.as_u32() as usize >= known)
             {
-                let version = vm.engine().version(module, func, body, &[]);
+                let version = engine.version(module, func, body);
+                let version = vm.engine().version(module, func, &version, &[]);
                 let version =
                     version.unwrap_or_else(|error| panic!("{func} is not compiled: {error}"));
                 vm.install(&version, Vec::new())
@@ -142,10 +174,20 @@ impl Instance {
 }
 
 impl Engine {
+    /// The version of a function that runs.
+    fn version<'f>(&self, module: &Module, func: Func, body: &'f Function) -> Cow<'f, Function> {
+        match &self.plan {
+            None => Cow::Borrowed(body),
+            Some(plan) => {
+                Cow::Owned(plan.version(module, (func, body), Vigilance::On, &mut NoDriverObserver))
+            }
+        }
+    }
+
     /// Whether an action may end like this instead of as wanted. The two must be equal, with two
     /// exceptions of native code that the documentation of [`jit::Vm`] lists. The stack may
     /// overflow at another depth, and an out-of-bounds trap may be attributed to another access of
-    /// the function.
+    /// the function. After passes, a trap may be attributed to an equal one elsewhere.
     pub(crate) fn may_end(&self, found: &Outcome, wanted: &Outcome) -> bool {
         let limit = |outcome: &Outcome| matches!(outcome, Outcome::StackOverflow(_));
         let outside = |outcome: &Outcome| {
@@ -156,6 +198,9 @@ impl Engine {
             (limit(found) && limit(wanted))
                 || (outside(found).is_some() && outside(found) == outside(wanted))
         };
-        found == wanted || (self.native.is_some() && alike())
+        let same_trap = || found.trap().is_some() && found.trap() == wanted.trap();
+        found == wanted
+            || (self.native.is_some() && alike())
+            || (self.plan.is_some() && (same_trap() || (limit(found) && limit(wanted))))
     }
 }

@@ -96,6 +96,7 @@ type Exports = BTreeMap<String, External>;
 pub(crate) struct Script {
     /// All modules so far, as one.
     modules: Arc<Module>,
+    engine: &'static Engine,
     instance: Instance,
     /// The outcomes of all actions.
     ends: Vec<Outcome>,
@@ -136,7 +137,7 @@ impl Script {
         Ok((wanted.tally, wrong))
     }
 
-    fn run_by(engine: &Engine, text: &str, skipped: &[usize]) -> Result<Ran, String> {
+    fn run_by(engine: &'static Engine, text: &str, skipped: &[usize]) -> Result<Ran, String> {
         let mut lexer = Lexer::new(text);
         lexer.allow_confusing_unicode(true);
         let buffer = ParseBuffer::new_with_lexer(lexer).map_err(|e| e.to_string())?;
@@ -176,9 +177,10 @@ impl Script {
         Ok(Ran { tally, wrong, ends, digest })
     }
 
-    fn new(engine: &Engine) -> Result<Script, String> {
+    fn new(engine: &'static Engine) -> Result<Script, String> {
         let mut script = Script {
             modules: Arc::new(Module::new()),
+            engine,
             instance: Instance::new(engine)?,
             ends: Vec::new(),
             registered: BTreeMap::new(),
@@ -367,7 +369,7 @@ impl Script {
             assert!(findings.is_empty(), "the importer made {func} ill-formed: {}", findings[0]);
         }
         let module = Arc::new(module);
-        let extended = self.instance.extend(&module);
+        let extended = self.instance.extend(&module, self.engine);
         if extended.as_ref().is_err_and(|error| !error.is_of_segment()) {
             return extended.map_err(Absent::NotInstantiated);
         }
@@ -385,7 +387,7 @@ impl Script {
 
 impl Ran {
     /// The differences between this engine's results and the expected ones.
-    fn differences(&self, wanted: &Ran, engine: &Engine) -> Vec<String> {
+    fn differences(&self, wanted: &Ran, engine: &'static Engine) -> Vec<String> {
         let pairs = self.ends.iter().zip(&wanted.ends);
         let other = pairs.filter(|((_, found), (_, wanted))| !engine.may_end(found, wanted));
         let mut all: Vec<String> = other
