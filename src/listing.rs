@@ -1,9 +1,12 @@
 //! Prints action logs and mappings as text for people. Values and blocks have the names of the text
 //! form.
 
+mod frames;
+
 use crate::driver::{Certified, CertifiedMapping, Derived};
 use crate::speculate::{Assumption, Expected};
 use cranelift_entity::SecondaryMap;
+pub use frames::frames;
 use ir::edit::ActionLog;
 use ir::text::{FunctionText, print_literal};
 use ir::{Function, Inst, Module, Opcode, Point, Value};
@@ -184,12 +187,7 @@ impl Listing<'_> {
     fn entry(&mut self, point: Point, entry: &Entry) {
         let (from, to) = (self.source.point(point), self.target.point(entry.target));
         self.line(2, &format!("{from} -> {to}{}", self.source.comment(point)));
-        if !entry.kept.is_empty() {
-            self.line(4, &format!("keep{}", self.source.values(entry.kept.iter().copied())));
-        }
-        for (index, step) in entry.steps.iter().enumerate() {
-            self.line(4, &format!("${index} = {}", self.source.step(step)));
-        }
+        self.code(&entry.kept, &entry.steps);
         for replay in &entry.replays {
             let stands = Point::before(replay.inst);
             let (place, comment) = (self.target.point(stands), self.target.comment(stands));
@@ -205,6 +203,16 @@ impl Listing<'_> {
         }
         if !same.is_empty() {
             self.line(4, &format!("same{}", self.target.values(same)));
+        }
+    }
+
+    /// The kept values and the steps of an entry.
+    fn code(&mut self, kept: &[Value], steps: &[Step]) {
+        if !kept.is_empty() {
+            self.line(4, &format!("keep{}", self.source.values(kept.iter().copied())));
+        }
+        for (index, step) in steps.iter().enumerate() {
+            self.line(4, &format!("${index} = {}", self.source.step(step)));
         }
     }
 

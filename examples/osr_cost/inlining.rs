@@ -107,7 +107,7 @@ fn measure(
     let mut row = Row { times: vec![Times::new(PLACES); PIPELINES.len()], sizes: Vec::new() };
     for pipeline in PIPELINES {
         let plan = PassPlan::parse(pipeline)?;
-        let made = Arc::new(plan.optimize(module, Vigilance::Off, &mut NoObserver));
+        let made = Arc::new(plan.optimize(module, Vigilance::Off, &mut NoObserver).module);
         let instructions = made.defined().map(|(_, f)| f.inst_count()).sum();
         row.sizes.push((instructions, 0));
         variants.push((0..PLACES).map(|by| padded(&made, by)).collect::<Vec<_>>());

@@ -29,7 +29,7 @@ use ir::{Func, Function, Inst, Module, Point};
 pub use landings::CalleeLandings;
 use osr::{CopyLink, EdgeOrigin, Level, Version, VersionGraph, VersionTree};
 use passes::Inline;
-pub use plan::{InlinePlan, O3, PassPlan};
+pub use plan::{InlinePlan, InlinedModule, ModuleSites, O3, PassPlan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use transition::copy::{CopyClaim, InstanceId};

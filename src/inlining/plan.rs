@@ -1,9 +1,12 @@
 //! Pipelines that inline.
 
 use crate::driver::{Observer, Step, Vigilance, derive};
-use ir::edit::{Fuel, apply};
-use ir::{Func, Function, Module};
+use ir::edit::{ActionKind, ActionLog, Fuel, apply};
+use ir::{Func, Function, Imm, Inst, Module};
 use passes::{Inline, InlinePolicy, Pipeline};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use transition::copy::InlinedSites;
 
 /// The name of the pipeline of [`InlinePlan::o3`].
 pub const O3: &str = "O3";
@@ -77,8 +80,8 @@ impl PassPlan {
         }
     }
 
-    /// The module with each function as the passes make it. Inlined code is that of the given
-    /// module. Cost: that of the passes; no mapping is made.
+    /// The module with each function as the passes make it, and the sites of inlined code. Inlined
+    /// code is that of the given module. Cost: that of the passes; no mapping is made.
     ///
     /// # Panics
     /// As [`derive()`].
@@ -87,23 +90,64 @@ impl PassPlan {
         module: &Module,
         vigilance: Vigilance,
         observer: &mut dyn Observer,
-    ) -> Module {
+    ) -> InlinedModule {
         let plan = match self {
             PassPlan::Passes(pipeline) => {
-                return crate::driver::optimize(module, pipeline, vigilance, observer).module;
+                let module = crate::driver::optimize(module, pipeline, vigilance, observer).module;
+                return InlinedModule { module, sites: ModuleSites::new() };
             }
             PassPlan::Inlining(plan) => plan,
         };
-        let mut optimized = module.clone();
+        let mut made = InlinedModule { module: module.clone(), sites: ModuleSites::new() };
         for (func, base) in module.defined() {
-            optimized.bodies[func] = Some(plan.version(module, (func, base), vigilance, observer));
+            let (version, sites) = plan.version(module, (func, base), vigilance, observer);
+            made.module.bodies[func] = Some(version);
+            if !sites.is_empty() {
+                made.sites.insert(func, Arc::new(sites));
+            }
         }
-        optimized
+        made
     }
 }
 
+/// The sites of inlined code, by function.
+pub type ModuleSites = BTreeMap<Func, Arc<InlinedSites>>;
+
+/// A module whose functions have inlined code.
+#[derive(Clone, Debug)]
+pub struct InlinedModule {
+    /// The module.
+    pub module: Module,
+    /// Where inlined code comes from. Functions without any are absent.
+    pub sites: ModuleSites,
+}
+
+/// The sites of the code that a log inlines into a version.
+fn sites(first: &Function, log: &ActionLog) -> InlinedSites {
+    let mut sites = InlinedSites::new();
+    // By copy of a call: the function that it calls. Calls outside inlined code name it themselves.
+    let mut callees: BTreeMap<Inst, Func> = BTreeMap::new();
+    for action in log.actions() {
+        let ActionKind::Inline { call, body } = action.kind() else { continue };
+        let own = || first.has_inst(*call).then(|| first.inst(*call).imm);
+        let callee = callees.get(call).copied().or_else(|| match own()? {
+            Imm::Func(func) => Some(func),
+            _ => None,
+        });
+        let Some(func) = callee else { continue };
+        for (of, copy) in &body.insts {
+            sites.insert(*copy, (func, *of));
+            if let Imm::Func(inner) = body.callee.function().inst(*of).imm {
+                callees.insert(*copy, inner);
+            }
+        }
+    }
+    sites
+}
+
 impl InlinePlan {
-    /// The version of a function that the plan makes, without mappings.
+    /// The version of a function that the plan makes, without mappings, and the sites of its
+    /// inlined code.
     ///
     /// # Panics
     /// As [`derive()`].
@@ -113,15 +157,18 @@ impl InlinePlan {
         (func, base): (Func, &Function),
         vigilance: Vigilance,
         observer: &mut dyn Observer,
-    ) -> Function {
+    ) -> (Function, InlinedSites) {
         let first = derive(module, base, &self.first, vigilance, observer).function;
         observer.begin(Some(Step::Optimize));
         let pass = Inline { module, func, policy: self.policy };
         let (copy, log) = apply(&first, &pass, &mut Fuel::UNLIMITED.clone()).into_parts();
         observer.begin(None);
         match log.is_empty() {
-            true => first,
-            false => derive(module, &copy, &self.last, vigilance, observer).function,
+            true => (first, InlinedSites::new()),
+            false => {
+                let last = derive(module, &copy, &self.last, vigilance, observer).function;
+                (last, sites(&first, &log))
+            }
         }
     }
 }

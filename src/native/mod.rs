@@ -11,12 +11,14 @@ pub use speculating::{MAX_FAILURES, MAX_VERSIONS};
 pub use tiered::Tiered;
 
 use crate::driver::{GivenUp, Step};
+use crate::inlining::ModuleSites;
 use crate::speculate::{Assumption, SpeculateError, Speculative};
 use interp::{Host, Outcome};
 use ir::{Func, Function};
 use jit::{FailedPoint, RunError, Tier, Tiering, Vm};
 use std::sync::Arc;
 use transition::VersionKey;
+use transition::copy::InlinedSites;
 
 /// A compiled piece of code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,18 +101,25 @@ impl Observer for NoObserver {
 pub struct Eager<O> {
     observer: O,
     counts: bool,
+    sites: ModuleSites,
 }
 
 impl<O: Observer> Eager<O> {
     /// Creates the policy with an observer.
     pub fn new(observer: O) -> Eager<O> {
-        Eager { observer, counts: false }
+        Eager { observer, counts: false, sites: ModuleSites::new() }
     }
 
     /// Compiles code that counts, for a profile
     /// ([`Profile::collect_native`](crate::profile::Profile::collect_native)).
     pub fn counting(self) -> Eager<O> {
         Eager { counts: true, ..self }
+    }
+
+    /// Tells where the inlined code of functions comes from: traps then name the functions of their
+    /// bases. Not for code that counts.
+    pub fn with_sites(self, sites: ModuleSites) -> Eager<O> {
+        Eager { sites, ..self }
     }
 }
 
@@ -123,13 +132,15 @@ enum Calls {
     Pass,
 }
 
-/// Whether code counts, for a profile.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum CountingMode {
-    /// It does not.
-    Off,
-    /// It does.
-    On,
+/// What code has besides.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum CodeMode {
+    /// Nothing.
+    Plain,
+    /// Counters, for a profile.
+    Counting,
+    /// The sites of inlined code.
+    Inlined(Arc<InlinedSites>),
 }
 
 /// Compiles a version without OSR points.
@@ -139,13 +150,16 @@ enum CountingMode {
 fn install(
     tier: &mut Tier<'_>,
     func: Func,
-    (function, calls, code): (&Function, Calls, CountingMode),
+    (function, calls, code): (&Function, Calls, CodeMode),
     observer: &mut impl Observer,
 ) -> Result<Arc<jit::Version>, RunError> {
     observer.begin();
     let version = match code {
-        CountingMode::Off => tier.engine().version(tier.module(), func, function, &[]),
-        CountingMode::On => tier.engine().counting(tier.module(), func, function),
+        CodeMode::Plain => tier.engine().version(tier.module(), func, function, &[]),
+        CodeMode::Counting => tier.engine().counting(tier.module(), func, function),
+        CodeMode::Inlined(sites) => {
+            tier.engine().inlined_version(tier.module(), (func, function), &[], sites)
+        }
     };
     let version = version.map_err(RunError::Compile)?;
     let (instructions, bytes) = (function.inst_count(), version.code_size());
@@ -168,7 +182,11 @@ impl<O: Observer> Tiering for Eager<O> {
     fn called(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
         let module = Arc::clone(tier.module());
         let Some(body) = module.body(func) else { return Ok(()) };
-        let code = if self.counts { CountingMode::On } else { CountingMode::Off };
+        let code = match self.sites.get(&func) {
+            _ if self.counts => CodeMode::Counting,
+            Some(sites) => CodeMode::Inlined(Arc::clone(sites)),
+            None => CodeMode::Plain,
+        };
         install(tier, func, (body, Calls::Run, code), &mut self.observer).map(|_| ())
     }
 }

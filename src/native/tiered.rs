@@ -1,7 +1,7 @@
 //! A tiering policy: a run starts in the interpreter and enters native code where it is hot.
 
 use super::speculating::Speculations;
-use super::{Calls, Compiled, CompiledKind, CountingMode, Observer, install};
+use super::{Calls, CodeMode, Compiled, CompiledKind, Observer, install};
 use crate::driver::{
     self, Derived, Recipe, Retry, SecuredPoint, Step, Vigilance, certify_at, derive,
     derive_certified_at,
@@ -157,7 +157,7 @@ impl<O: Observer> Tiered<O> {
                 Vigilance::Off,
                 &mut Steps(&mut self.observer),
             );
-            let code = (&derived.function, calls, CountingMode::Off);
+            let code = (&derived.function, calls, CodeMode::Plain);
             let version = install(tier, func, code, &mut self.observer)?;
             self.optimized.insert(func, OptimizedVersion::new(derived, version));
         } else if calls == Calls::Run {
@@ -217,7 +217,7 @@ impl<O: Observer> Tiered<O> {
         };
         let SecuredPoint { derived, made, given_up } = secured;
         self.observer.given_up(at.func, &given_up);
-        let code = (&derived.function, self.calls(at.func), CountingMode::Off);
+        let code = (&derived.function, self.calls(at.func), CodeMode::Plain);
         let version = install(tier, at.func, code, &mut self.observer)?;
         let better = OptimizedVersion::new(derived, version);
         let better = OptimizedVersion { is_entered: true, is_retried: true, ..better };

@@ -179,7 +179,8 @@ impl Engine {
         match &self.plan {
             None => Cow::Borrowed(body),
             Some(plan) => {
-                Cow::Owned(plan.version(module, (func, body), Vigilance::On, &mut NoDriverObserver))
+                let made = plan.version(module, (func, body), Vigilance::On, &mut NoDriverObserver);
+                Cow::Owned(made.0)
             }
         }
     }

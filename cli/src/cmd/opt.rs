@@ -10,9 +10,9 @@ use super::retry::RetryOption;
 use super::select::Selection;
 use clap::ValueEnum;
 use ir::text::{print_function, print_module};
-use ir::{Function, Module};
+use ir::{Func, Function, Module};
 use osier::driver::{GivenUp, NoObserver, Recipe, Secured, Vigilance, derive, derive_certified};
-use osier::inlining::PassPlan;
+use osier::inlining::{CalleeLandings, InlinePlan, PassPlan, inline};
 use osier::{export, listing};
 use osr::Level;
 use passes::Pipeline;
@@ -36,6 +36,7 @@ pub(super) struct Args {
     /// The module
     file: PathBuf,
     /// A pipeline, or passes separated by commas; O3, and inline among the passes, with --emit oir
+    /// and listing
     #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = PassPlan::parse)]
     pipeline: PassPlan,
     #[command(flatten)]
@@ -62,7 +63,7 @@ pub(super) struct Args {
 pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
     let module = input::load(&args.file, &args.limits.limits())?.module;
     let text = if args.emit == Emit::Oir && args.selection.is_everything() {
-        print_module(&args.pipeline.optimize(&module, Vigilance::On, &mut NoObserver))
+        print_module(&args.pipeline.optimize(&module, Vigilance::On, &mut NoObserver).module)
     } else {
         let selected = args.selection.of(&module)?;
         let count = selected.len();
@@ -70,12 +71,17 @@ pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
             PassPlan::Passes(pipeline) => pipeline,
             PassPlan::Inlining(plan) if args.emit == Emit::Oir => {
                 let version = |one| plan.version(&module, one, Vigilance::On, &mut NoObserver);
-                let texts = selected.into_iter().map(|one| print_function(&module, &version(one)));
+                let texts =
+                    selected.into_iter().map(|one| print_function(&module, &version(one).0));
                 return Output::to(args.output).write(&texts.collect::<String>());
+            }
+            PassPlan::Inlining(plan) if args.emit == Emit::Listing => {
+                let text = listed(&module, &selected, plan);
+                return Output::to(args.output).write(&text);
             }
             PassPlan::Inlining(_) => {
                 return Err(CommandFailure::input(
-                    "--pipeline with inline: --emit oir alone; `osier report` counts the entries",
+                    "--pipeline with inline: --emit oir or listing, as yet",
                 ));
             }
         };
@@ -87,6 +93,19 @@ pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
         header.into_iter().chain(functions).collect()
     };
     Output::to(args.output).write(&text)
+}
+
+/// The entries of each function with inlined code.
+fn listed(module: &Module, selected: &[(Func, &Function)], plan: &InlinePlan) -> String {
+    let landings = CalleeLandings::new(module);
+    let mut text = String::new();
+    for (func, base) in selected {
+        match inline(module, *func, plan, &landings, &mut NoObserver) {
+            Ok(made) => text += &listing::frames(module, &made),
+            Err(why) => text += &format!("func @{}: {why}\n", base.name()),
+        }
+    }
+    text
 }
 
 /// The selected output for one function. A module is printed as the whole pipeline makes it. All

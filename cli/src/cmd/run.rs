@@ -15,11 +15,12 @@ use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::text::{parse_literal, print_literal};
 use ir::{Func, Module, Point};
 use osier::driver::{Step, Vigilance};
-use osier::inlining::PassPlan;
+use osier::inlining::{InlinedModule, ModuleSites, PassPlan};
 use osier::listing;
 use osier::profile::Profile;
 use osier::schema::{RunSeconds, RunStats, SCHEMA};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 use surroundings::HostOptions;
 
@@ -107,11 +108,11 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
         return Err(CommandFailure::input("--engine tiered: no pipeline with inline, as yet"));
     }
     let mut stats = RunStats { schema: SCHEMA, ..RunStats::default() };
-    let module = loaded(&args, &mut stats.seconds)?;
+    let InlinedModule { module, sites } = loaded(&args, &mut stats.seconds)?;
     let call = called(&module, args.invoke.as_deref())?;
     let Executed { ended, profile } = match args.engine {
-        RunEngine::Interp => execute(&args, &module, &call, &mut stats)?,
-        engine => native::execute(&args, engine, &module, &call, &mut stats)?,
+        RunEngine::Interp => execute(&args, (&module, &sites), &call, &mut stats)?,
+        engine => native::execute(&args, engine, (&module, sites), &call, &mut stats)?,
     };
     let printed = match &ended {
         Ok(outcome) => print_outcome(&module, &call, outcome),
@@ -130,13 +131,13 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
 }
 
 /// The module, optimized if `--pipeline` is set. Stores the times in `seconds`.
-fn loaded(args: &Args, seconds: &mut RunSeconds) -> Result<Module, CommandFailure> {
+fn loaded(args: &Args, seconds: &mut RunSeconds) -> Result<InlinedModule, CommandFailure> {
     let started = Instant::now();
     let module = input::load(&args.file, &args.limits.limits())?.module;
     seconds.import = started.elapsed().as_secs_f64();
     // Profiles are in terms of the base.
     let Some(pipeline) = args.pipeline.as_ref().filter(|_| args.speculate.is_none()) else {
-        return Ok(module);
+        return Ok(InlinedModule { module, sites: ModuleSites::new() });
     };
     let mut stopwatch = Stopwatch::new();
     let optimized = pipeline.optimize(&module, Vigilance::On, &mut stopwatch);
@@ -211,7 +212,7 @@ struct Executed {
 /// If the module cannot be instantiated.
 fn execute(
     args: &Args,
-    module: &Module,
+    (module, sites): (&Module, &ModuleSites),
     call: &Call,
     stats: &mut RunStats,
 ) -> Result<Executed, CommandFailure> {
@@ -221,6 +222,11 @@ fn execute(
     let mut machine =
         machine.map_err(|e| CommandFailure::input(format!("{}: {e}", args.file.display())))?;
     let mut host = args.surroundings.host(&args.file, &args.program_args)?;
+    for (func, sites) in sites {
+        if let Some(version) = machine.current(*func) {
+            machine.set_sites(version, Arc::clone(sites));
+        }
+    }
     if args.profile.is_some() {
         machine.count();
     }

@@ -9,6 +9,7 @@
 //! | `osier ARGUMENTS` | the standard output of the command |
 //! | `oir NAME` | an example of `docs/examples/`, optimized |
 //! | `actions NAME`, `listing NAME`, `mapping NAME` | `osier opt --emit` of that for an example |
+//! | `inlined oir NAME`, `inlined listing NAME` | the same of an example after `O3` |
 //! | `refuted drain` | the verdicts of `osier check` on the mapping that `docs/certificates.md` damages |
 //! | `diverging drain` | the divergence that the state oracle finds in the same mapping |
 //! | `instrumented NAME POINT` | the base version of an example with a flag at one point |
@@ -155,6 +156,11 @@ fn output(command: &str) -> String {
         [emit @ ("oir" | "actions" | "listing" | "mapping"), name] => {
             let path = format!("docs/examples/{name}.oir");
             harness::osier(&["opt", &path, "--emit", emit]).with_status(0).stdout
+        }
+        ["inlined", emit, name] => {
+            let path = format!("docs/examples/{name}.oir");
+            let command = ["opt", &path, "--pipeline", "O3", "--emit", emit];
+            harness::osier(&command).with_status(0).stdout
         }
         ["speculated", name] => {
             let [module, profile] = profiled(name);

@@ -9,7 +9,7 @@ use interp::{Options, Outcome, TraceLevel};
 use ir::{Func, Module};
 use jit::{Bounds, Config, FailedPoint, Interruption, RunError, TransitionKind, Vm, VmError};
 use osier::driver::{Observer as _, Step};
-use osier::inlining::PassPlan;
+use osier::inlining::{ModuleSites, PassPlan};
 use osier::listing;
 use osier::native::{self, Compiled, CompiledKind, Eager, Observer, Tiered};
 use osier::profile::Profile;
@@ -96,13 +96,13 @@ impl Observer for Log {
 pub(super) fn execute(
     args: &Args,
     engine: RunEngine,
-    module: &Module,
+    (module, sites): (&Module, ModuleSites),
     call: &Call,
     stats: &mut RunStats,
 ) -> Result<Executed, CommandFailure> {
     let module = Arc::new(module.clone());
     std::thread::scope(|scope| {
-        let run = || run(args, engine, &module, call, stats);
+        let run = || run(args, engine, (&module, sites), call, stats);
         let thread = std::thread::Builder::new()
             .name("program".to_owned())
             .stack_size(STACK)
@@ -117,7 +117,7 @@ pub(super) fn execute(
 fn run(
     args: &Args,
     engine: RunEngine,
-    module: &Arc<Module>,
+    (module, sites): (&Arc<Module>, ModuleSites),
     call: &Call,
     stats: &mut RunStats,
 ) -> Result<Executed, CommandFailure> {
@@ -138,7 +138,7 @@ fn run(
             vm.set_tiering(Box::new(tiered));
         }
         RunEngine::Jit | RunEngine::Interp => {
-            let eager = Eager::new(log);
+            let eager = Eager::new(log).with_sites(sites);
             let eager = if args.profile.is_some() { eager.counting() } else { eager };
             vm.set_tiering(Box::new(eager));
         }
