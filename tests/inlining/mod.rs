@@ -4,6 +4,7 @@
 mod copies;
 mod forgeries;
 mod frames;
+mod running;
 
 use ir::edit::{ActionLog, Fuel, apply};
 use ir::text::parse_module;

@@ -1,0 +1,269 @@
+//! Running what inlining made: sites of traps, and entries fired into several activations.
+
+use super::parsed;
+use check::CheckedFrameEntry;
+use interp::{
+    FireError, Limits, Machine, NoHost, NoObserver, Options, Outcome, PauseAlways, Program, Run,
+    TraceLevel, TransferError, VersionId,
+};
+use ir::{Func, Module, Point};
+use jit::{Action, Condition, Config, Engine, LinkError, PointSpec, Quiet, Vm};
+use osier::driver::{NoObserver as NoDriverObserver, Vigilance};
+use osier::inlining::{CalleeLandings, InlinePlan, Inlined, inline};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use transition::copy::InlinedSites;
+use transition::frames::FrameMapping;
+
+/// `@main` calls `@inner` through `@outer`; `@inner` stores, and divides by its second argument.
+const TEXT: &str = "memory @m 1
+export \"main\" @main
+func @inner(%a: i32, %b: i32) -> (i32, i32) {
+entry:
+  store.i32 @m[%a], %b
+  %q = sdiv.i32 %a, %b
+  store.i32 @m[%a + 4], %q
+  return %q, %b
+}
+func @outer(%a: i32, %b: i32) -> i32 {
+entry:
+  %c = add.i32 %a, %b
+  %x, %y = call @inner(%a, %b)
+  %s = mul.i32 %x, %c
+  %t = sub.i32 %s, %y
+  return %t
+}
+func @main(%a: i32, %b: i32) -> i32 {
+entry:
+  %r = call @outer(%a, %b)
+  %d = xor.i32 %r, %a
+  return %d
+}";
+
+struct Made {
+    module: Arc<Module>,
+    main: Func,
+    inlined: Inlined,
+}
+
+impl Made {
+    fn new() -> Made {
+        let module = parsed(TEXT);
+        let main = module.lookup("main").expect("the text has it");
+        let landings = CalleeLandings::new(&module);
+        let made = inline(&module, main, &InlinePlan::o3(), &landings, &mut NoDriverObserver);
+        let inlined = made.expect("the calls are small");
+        Made { module: Arc::new(module), main, inlined }
+    }
+
+    /// A machine whose `@main` runs the version with inlined code, and the ids of the bases.
+    fn machine(&self, limits: Limits) -> (Machine, Vec<(Func, VersionId)>) {
+        let options = Options { trace: TraceLevel::Full, poison: true, track_memory: true };
+        let mut machine = Machine::with_options(&Program::new(&self.module), limits, options)
+            .expect("instantiated");
+        let bases = self.module.defined();
+        let bases = bases.map(|(func, _)| (func, machine.current(func).expect("a base")));
+        let bases = bases.collect();
+        let version = self.inlined.tree.function(self.inlined.optimized);
+        let id = machine.add_version(&self.module, self.main, version);
+        machine.set_current(self.main, id);
+        machine.set_sites(id, Arc::new(self.inlined.copies.sites()));
+        (machine, bases)
+    }
+
+    /// A point whose entry leads into three activations.
+    fn deep(&self) -> Point {
+        let mut entries = self.inlined.down.entries();
+        entries.find(|(_, entry)| entry.frames.len() == 3).expect("in `@inner`").0
+    }
+}
+
+/// Runs a machine up to a point.
+fn run_to(machine: &mut Machine, main: Func, args: &[u64], at: Point) {
+    machine.start(main, args);
+    loop {
+        assert_eq!(machine.run(&mut NoHost, &mut PauseAlways), Run::Paused);
+        if machine.view().expect("it is paused").inst() == at.inst() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_trap_in_inlined_code_is_that_of_the_base() {
+    let made = Made::new();
+    let end =
+        |machine: &mut Machine| machine.invoke(made.main, &[8, 0], &mut NoHost, &mut NoObserver);
+    let mut plain = Machine::new(&made.module, Limits::default()).expect("instantiated");
+    let expected = end(&mut plain);
+    let site = expected.site().expect("it traps").clone();
+    assert_eq!((expected.trap().is_some(), &*site.function), (true, "inner"));
+    assert_eq!(end(&mut made.machine(Limits::default()).0), expected);
+
+    let version = made.inlined.tree.function(made.inlined.optimized);
+    let engine = Engine::new(Config::default()).expect("native code runs here");
+    let sites = Arc::new(made.inlined.copies.sites());
+    let code = engine.inlined_version(&made.module, (made.main, version), &[], sites);
+    let mut vm = Vm::new(&engine, &made.module, Limits::default(), Options::default())
+        .expect("instantiated");
+    vm.set_tiering(Box::new(Quiet));
+    vm.install(&code.expect("compiled"), Vec::new()).expect("installed");
+    assert_eq!(vm.invoke(made.main, &[8, 0], &mut NoHost).expect("it ends"), expected);
+}
+
+/// The plan alone, without mappings, knows the same sites.
+#[test]
+fn plans_tell_the_sites_that_copies_tell() {
+    let made = Made::new();
+    let base = made.module.body(made.main).expect("a body");
+    let plan = InlinePlan::o3();
+    let (version, sites) =
+        plan.version(&made.module, (made.main, base), Vigilance::On, &mut NoDriverObserver);
+    assert_eq!(version.inst_count(), {
+        made.inlined.tree.function(made.inlined.optimized).inst_count()
+    });
+    // The ids are those of another family.
+    let of = |sites: InlinedSites| sites.into_values().collect::<BTreeSet<_>>();
+    assert_eq!(of(sites), of(made.inlined.copies.sites()));
+}
+
+#[test]
+fn a_run_goes_on_in_three_activations() {
+    let made = Made::new();
+    let (mut machine, bases) = made.machine(Limits::default());
+    let at = made.deep();
+    run_to(&mut machine, made.main, &[8, 3], at);
+    let entry = made.inlined.down.checked_entry(at).expect("an entry");
+    let base = |func| bases.iter().find(|(of, _)| *of == func).expect("a base").1;
+    let to: Vec<VersionId> = entry.entry().frames.iter().map(|frame| base(frame.func)).collect();
+    assert_eq!(machine.fire_frames(&to, entry), Ok(()));
+    let view = machine.view().expect("it is paused");
+    let functions: Vec<&str> =
+        view.frames().map(|frame| made.module.funcs[frame.func()].name.as_str()).collect();
+    assert_eq!(functions, ["inner", "outer", "main"]);
+    let calls: Vec<bool> = view
+        .frames()
+        .zip(&entry.entry().frames)
+        .map(|(real, frame)| real.inst() == frame.at.inst())
+        .collect();
+    assert_eq!(calls, [true; 3]);
+    let outcome = machine.finish(&mut NoHost, &mut NoObserver);
+    let mut plain = Machine::new(&made.module, Limits::default()).expect("instantiated");
+    assert_eq!(outcome, plain.invoke(made.main, &[8, 3], &mut NoHost, &mut NoObserver));
+}
+
+#[test]
+fn a_run_without_room_for_its_frames_is_unchanged() {
+    let made = Made::new();
+    let at = made.deep();
+    let entry = made.inlined.down.checked_entry(at).expect("an entry");
+    let values = |limits: Limits| {
+        let (mut machine, bases) = made.machine(limits);
+        run_to(&mut machine, made.main, &[8, 3], at);
+        let base = |func| bases.iter().find(|(of, _)| *of == func).expect("a base").1;
+        let frames = entry.entry().frames.iter();
+        let to: Vec<VersionId> = frames.map(|frame| base(frame.func)).collect();
+        let fired = machine.fire_frames(&to, entry);
+        let depth = machine.view().expect("it is paused").depth();
+        (fired, depth, machine.finish(&mut NoHost, &mut NoObserver))
+    };
+    let (fired, depth, whole) = values(Limits::default());
+    assert_eq!((fired, depth), (Ok(()), 3));
+    let no_room = Err(FireError::Transfer(TransferError::StackOverflow));
+    let tight = [
+        Limits { call_depth: 2, ..Limits::default() },
+        Limits { stack_values: 12, ..Limits::default() },
+    ];
+    for limits in tight {
+        let (fired, depth, outcome) = values(limits);
+        assert_eq!((fired, depth, &outcome), (no_room, 1, &whole), "{limits:?}");
+    }
+}
+
+#[test]
+fn frames_are_fired_into_their_versions_alone() {
+    let made = Made::new();
+    let (mut machine, bases) = made.machine(Limits::default());
+    let at = made.deep();
+    let entry = made.inlined.down.checked_entry(at).expect("an entry");
+    let to: Vec<VersionId> = {
+        let base = |func| bases.iter().find(|(of, _)| *of == func).expect("a base").1;
+        entry.entry().frames.iter().map(|frame| base(frame.func)).collect()
+    };
+    assert_eq!(machine.fire_frames(&to, entry), Err(FireError::NotPaused));
+    let elsewhere = made.inlined.points[1][0];
+    run_to(&mut machine, made.main, &[8, 3], elsewhere);
+    let wrong = FireError::OtherPoint(elsewhere);
+    assert_eq!(machine.fire_frames(&to, entry), Err(wrong));
+    run_to(&mut machine, made.main, &[8, 3], at);
+    let swapped: Vec<VersionId> = to.iter().rev().copied().collect();
+    assert_eq!(machine.fire_frames(&swapped, entry), Err(FireError::OtherTarget));
+    assert_eq!(machine.fire_frames(&to[..2], entry), Err(FireError::OtherTarget));
+    let source = entry.source();
+    let mut short = entry.entry().clone();
+    short.frames.pop();
+    let of_two = CheckedFrameEntry::unproved(source, at, &short);
+    let other = FireError::Transfer(TransferError::OtherFunction);
+    assert_eq!(machine.fire_frames(&to[..2], of_two), Err(other));
+    let mut astray = entry.entry().clone();
+    astray.frames[1].at = transition::frames::FramePlace::Within(
+        made.module.body(astray.frames[1].func).expect("a body").all_insts().next().expect("one"),
+    );
+    let not_a_call = astray.frames[1].at.inst();
+    let astray = CheckedFrameEntry::unproved(source, at, &astray);
+    let refused = FireError::Transfer(TransferError::NotACall(not_a_call));
+    assert_eq!(machine.fire_frames(&to, astray), Err(refused));
+    assert_eq!(machine.fire_frames(&to, entry), Ok(()));
+}
+
+/// A native exit into frames: what does not fit is refused when it is linked.
+#[test]
+fn actions_with_frames_have_to_fit() {
+    let made = Made::new();
+    let version = made.inlined.tree.function(made.inlined.optimized);
+    let engine = Engine::new(Config::default()).expect("native code runs here");
+    let at = made.deep();
+    let down = Arc::new(made.inlined.down.clone());
+    let requires = down.entry(at).expect("an entry").requires.clone();
+    let install = |values: Vec<ir::Value>, mapping: Arc<check::Checked<FrameMapping>>| {
+        let point = PointSpec { at, condition: Condition::Flag, values };
+        let sites = Arc::new(made.inlined.copies.sites());
+        let of = (made.main, version);
+        let code = engine.inlined_version(&made.module, of, &[point], sites).expect("compiled");
+        let mut vm = Vm::new(&engine, &made.module, Limits::default(), Options::default())
+            .expect("instantiated");
+        vm.set_tiering(Box::new(Quiet));
+        let linked = vm.install(&code, vec![Action::InterpretFrames(mapping)]);
+        linked.map(|()| {
+            vm.arm(&code, 0);
+            vm.invoke(made.main, &[8, 3], &mut NoHost).expect("it ends")
+        })
+    };
+    let mut plain = Machine::new(&made.module, Limits::default()).expect("instantiated");
+    let expected = plain.invoke(made.main, &[8, 3], &mut NoHost, &mut NoObserver);
+    assert_eq!(install(requires.clone(), Arc::clone(&down)), Ok(expected.clone()));
+    assert!(matches!(expected, Outcome::Returned(_)));
+
+    let missing = LinkError::Missing { number: 0, value: requires[0] };
+    assert_eq!(install(requires[1..].to_vec(), Arc::clone(&down)), Err(missing));
+    let changed = |change: &dyn Fn(&mut FrameMapping)| {
+        let mut mapping = FrameMapping::clone(&down);
+        change(&mut mapping);
+        install(requires.clone(), Arc::new(check::Checked::unproved(mapping)))
+    };
+    let empty = |mapping: &mut FrameMapping| mapping.remove(at);
+    assert_eq!(changed(&empty), Err(LinkError::NoEntry { number: 0 }));
+    let other = |mapping: &mut FrameMapping| *mapping = FrameMapping::new(plain_key(&made));
+    assert_eq!(changed(&other), Err(LinkError::OtherVersion { number: 0 }));
+    let elsewhere = |mapping: &mut FrameMapping| {
+        let mut entry = mapping.entry(at).expect("an entry").clone();
+        entry.frames[0].version = plain_key(&made);
+        mapping.insert(at, entry);
+    };
+    let func = down.entry(at).expect("an entry").frames[0].func;
+    assert_eq!(changed(&elsewhere), Err(LinkError::NotInBase { number: 0, func }));
+}
+
+fn plain_key(made: &Made) -> transition::VersionKey {
+    transition::VersionKey::of(made.module.body(made.main).expect("a body"))
+}
