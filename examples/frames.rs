@@ -33,7 +33,6 @@ enum Op {
     Return(usize),
 }
 use Op::*;
-
 /// `y = 1; for j in 0..3 { y *= x } return y`; the registers are x, y, j.
 const CUBE: &[Op] = &[UnlessThree(4, 2), Product(1, 1, 0), AddOne(2), Goto(0), Return(1)];
 /// `for i in 0..n { sum += cube(i) } return sum`; the registers are n, sum, i, result.
@@ -111,8 +110,9 @@ impl Handler for Toy {
 fn main() -> Result<(), Box<dyn Error>> {
     let module = Arc::new(load(Format::Oir, TRANSLATED).map_err(|e| e.in_file("sums.oir"))?);
     let [(cube, f), (sums, g)] = [0, 1].map(|n| module.defined().nth(n).expect("two functions"));
-    let landings = CalleeLandings::new(&module);
-    let made = inline(&module, sums, &InlinePlan::o3(), &landings, &mut NoObserver)?;
+    let plan = InlinePlan::o3();
+    let landings = CalleeLandings::new(&module, plan.policy.size);
+    let made = inline(&module, sums, &plan, &landings, &mut NoObserver)?;
     // The test of the inlined loop, and the entry there.
     let version = made.tree.function(made.optimized);
     let is_test = |inst: &Inst| {

@@ -98,7 +98,7 @@ pub(super) fn versions(
     };
     let [first, last] = [pipeline(case, &mut prng), pipeline(case, &mut prng)];
     let plan = InlinePlan { first, policy, last };
-    let landings = CalleeLandings::new(&case.module);
+    let landings = CalleeLandings::new(&case.module, policy.size);
     let mut all = Vec::new();
     for (func, base) in case.module.defined() {
         match inline(&case.module, func, &plan, &landings, &mut NoObserver) {

@@ -1,10 +1,10 @@
 //! Functions made of versions: versions with OSR points, and continuations behind landing points.
 //!
 //! [`instrument`] copies a version and puts OSR points into it. [`continuation()`] makes a function
-//! of the code of a version behind a landing point, and [`frame_continuation`] of the code behind
-//! several frames. Its entry block runs the compensation code and jumps to the landing point. Both build through [`ir::FunctionBuilder`], into families of their
-//! own. The results are ordinary functions: verified, optimized, interpreted and compiled like any
-//! other.
+//! of the code of a version behind a landing point, and [`frame_continuation`] one of the code
+//! behind several frames. The entry block of either runs the compensation code and jumps to the
+//! landing point. All build through [`ir::FunctionBuilder`], into families of their own. The
+//! results are ordinary functions: verified, optimized, interpreted and compiled like any other.
 
 mod continuation;
 mod copy;

@@ -13,7 +13,7 @@ use verify::generate::{Weights, generate};
 fn all_inlined(module: &Module, policy: InlinePolicy) -> Vec<(ir::Func, Inlined)> {
     let passes = passes::parse("O2").expect("a pipeline");
     let plan = InlinePlan { first: passes.clone(), policy, last: passes };
-    let landings = CalleeLandings::new(module);
+    let landings = CalleeLandings::new(module, plan.policy.size);
     let made = |(func, _)| match inline(module, func, &plan, &landings, &mut NoObserver) {
         Ok(inlined) => Some((func, inlined)),
         Err(NotInlined::NoCall) => None,

@@ -50,8 +50,9 @@ impl Made {
     fn new() -> Made {
         let module = parsed(TEXT);
         let main = module.lookup("main").expect("the text has it");
-        let landings = CalleeLandings::new(&module);
-        let made = inline(&module, main, &InlinePlan::o3(), &landings, &mut NoDriverObserver);
+        let plan = InlinePlan::o3();
+        let landings = CalleeLandings::new(&module, plan.policy.size);
+        let made = inline(&module, main, &plan, &landings, &mut NoDriverObserver);
         let inlined = made.expect("the calls are small");
         Made { module: Arc::new(module), main, inlined }
     }

@@ -157,7 +157,7 @@ pub fn leave_copy<'a>(
     }
     let landings: Vec<Option<FrameLanding<'a>>> =
         copies.instances().iter().map(|one| landing(one.func, one.version)).collect();
-    let leaving = Leaving { copies, landings };
+    let leaving = CopyExit { copies, landings };
     let mut mapping = FrameMapping::new(first.source());
     let mut refused = Vec::new();
     for (point, entry) in first.entries() {
@@ -169,13 +169,13 @@ pub fn leave_copy<'a>(
     Ok(CheckedFrames { mapping: Checked::accepted(mapping), refused })
 }
 
-struct Leaving<'a> {
+struct CopyExit<'a> {
     copies: &'a Copies,
     /// By instance.
     landings: Vec<Option<FrameLanding<'a>>>,
 }
 
-impl Leaving<'_> {
+impl CopyExit<'_> {
     fn entry(&self, first: &Entry) -> Result<FrameEntry, FrameRefusal> {
         let at = self.copies.origin(first.target.inst()).ok_or(FrameRefusal::NoCopy)?;
         let stack: Vec<(InstanceId, Inst)> = self.copies.stack(at).collect();

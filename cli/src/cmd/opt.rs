@@ -97,7 +97,7 @@ pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
 
 /// The entries of each function with inlined code.
 fn listed(module: &Module, selected: &[(Func, &Function)], plan: &InlinePlan) -> String {
-    let landings = CalleeLandings::new(module);
+    let landings = CalleeLandings::new(module, plan.policy.size);
     let mut text = String::new();
     for (func, base) in selected {
         match inline(module, *func, plan, &landings, &mut NoObserver) {

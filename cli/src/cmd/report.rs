@@ -137,7 +137,7 @@ fn inlining(
     (started, import): (Instant, f64),
 ) -> Result<(), CommandFailure> {
     let module = &loaded.module;
-    let landings = CalleeLandings::new(module);
+    let landings = CalleeLandings::new(module, plan.policy.size);
     let funcs: BTreeMap<&str, Func> =
         selected.iter().map(|(func, base)| (base.name(), *func)).collect();
     let figures = |base: &Function, stopwatch: &mut Stopwatch| {

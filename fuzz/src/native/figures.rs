@@ -44,8 +44,8 @@ pub struct NativeFigures {
     pub interpreted: u64,
     /// The number of these exits that continued in native code without a question.
     pub linked: u64,
-    /// The number of exits out of versions with inlined code. The end of each run with such exits is
-    /// compared with the interpreter's run of the bases.
+    /// The number of exits out of versions with inlined code. The end of each run with such exits
+    /// is compared with the interpreter's run of the bases.
     pub left_inlined: u64,
     /// The number of these exits that led to several activations.
     pub framed: u64,

@@ -27,7 +27,7 @@ const ROUNDS: usize = 6;
 const CONTINUATIONS: usize = 24;
 
 /// A compiled version with inlined code, and its points.
-struct Leaving {
+struct LeavingVersion {
     func: Func,
     version: Arc<Version>,
     points: Vec<Inst>,
@@ -78,8 +78,8 @@ fn compiled(
     module: &Arc<Module>,
     made: &[(Func, Inlined)],
     (prng, figures): (&mut Prng, &mut NativeFigures),
-) -> Result<Vec<Leaving>, String> {
-    let mut leaving: Vec<Leaving> = Vec::new();
+) -> Result<Vec<LeavingVersion>, String> {
+    let mut leaving: Vec<LeavingVersion> = Vec::new();
     let mut continuations = 0;
     for (func, one) in made {
         let optimized = one.tree.function(one.optimized);
@@ -123,7 +123,7 @@ fn compiled(
         });
         let frames = frames.collect();
         let points = points.iter().map(|point| point.inst()).collect();
-        leaving.push(Leaving { func: *func, version, points, frames });
+        leaving.push(LeavingVersion { func: *func, version, points, frames });
     }
     for (func, body) in module.defined() {
         if leaving.iter().all(|one| one.func != func) && prng.chance(70) {
@@ -141,7 +141,7 @@ fn compiled(
 fn runs(
     trial: &mut Trial<'_>,
     (vm, base): (&mut Vm, &mut Machine),
-    leaving: &[Leaving],
+    leaving: &[LeavingVersion],
     prng: &mut Prng,
 ) -> Result<(), String> {
     let case = trial.case;
@@ -206,7 +206,7 @@ fn difference(
 }
 
 /// Counts the exits, by the activations that they led to.
-fn count(vm: &mut Vm, leaving: &[Leaving], figures: &mut NativeFigures) {
+fn count(vm: &mut Vm, leaving: &[LeavingVersion], figures: &mut NativeFigures) {
     let mut fired = 0;
     for made in vm.transitions() {
         let of = leaving.iter().find(|one| one.func == made.func && one.version.key() == made.from);

@@ -1,6 +1,6 @@
 //! What both runs show between two events, and the comparison.
 
-use super::watch::{Context, EventStop};
+use super::watch::{EventStop, StandsFor};
 use super::{DEPTHS, FrameEnd, FrameOptions, FrameReport};
 use crate::prng::Prng;
 use interp::{Control, View};
@@ -55,23 +55,23 @@ pub(super) struct SeenLanding {
 }
 
 /// A run that went on behind a transition, and its end.
-pub(super) struct WentOn {
+pub(super) struct ContinuedRun {
     pub(super) entry: (Func, Point),
     pub(super) end: FrameEnd,
 }
 
 /// The part of both runs between two events.
-pub(super) struct Gap<H> {
+pub(super) struct EventGap<H> {
     pub(super) frames: Vec<ComputedFrames>,
     pub(super) computed: Vec<ComputedValues>,
     pub(super) landings: Vec<SeenLanding>,
     pub(super) stop: Option<EventStop>,
     /// Whether the optimized run paused at a visit that is to go on.
     pub(super) sampled: Option<()>,
-    pub(super) went_on: Vec<WentOn>,
+    pub(super) went_on: Vec<ContinuedRun>,
     /// What the innermost activations stand for: of the bases, and of the versions with inlined
     /// code.
-    pub(super) contexts: [Context; 2],
+    pub(super) contexts: [StandsFor; 2],
     prng: Prng,
     options: FrameOptions,
     /// Visits of this run that may still go on, and transitions that may still be compared.
@@ -79,9 +79,9 @@ pub(super) struct Gap<H> {
     host: PhantomData<H>,
 }
 
-impl<H> Gap<H> {
-    pub(super) fn new(prng: Prng, options: FrameOptions) -> Gap<H> {
-        Gap {
+impl<H> EventGap<H> {
+    pub(super) fn new(prng: Prng, options: FrameOptions) -> EventGap<H> {
+        EventGap {
             frames: Vec::new(),
             computed: Vec::new(),
             landings: Vec::new(),

@@ -29,7 +29,7 @@ mod watch;
 use crate::end::{ended_alike, is_exhausted};
 use crate::prng::Prng;
 use check::Copies;
-use gap::{Gap, WentOn};
+use gap::{ContinuedRun, EventGap};
 use interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program, Run, TraceLevel};
 use ir::{Func, Function, Inst, Module, Point};
 use plan::FramePlans;
@@ -196,7 +196,7 @@ impl<'a> FrameOracle<'a> {
         let machines = self.pristine.clone();
         let start = machines[0].start_function();
         let hosts = [host.clone(), host.clone()];
-        let gap = Gap::new(prng, self.options);
+        let gap = EventGap::new(prng, self.options);
         let mut run = FrameRun { oracle: self, machines, hosts, args: args.to_vec(), gap };
         if start.is_none_or(|start| run.call(start, &[])) {
             run.call(func, args);
@@ -221,7 +221,7 @@ struct FrameRun<'o, 'a, H> {
     machines: [Machine; 2],
     hosts: [H; 2],
     args: Vec<u64>,
-    gap: Gap<H>,
+    gap: EventGap<H>,
 }
 
 impl<H: Host + Clone> FrameRun<'_, '_, H> {
@@ -305,7 +305,7 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
             Ok(entry) => {
                 let outcome = machine.finish(&mut host, &mut interp::NoObserver);
                 let end = FrameEnd::of(&machine, outcome);
-                self.gap.went_on.push(WentOn { entry, end });
+                self.gap.went_on.push(ContinuedRun { entry, end });
             }
             Err(plan::NotFired::NoRoom) => self.oracle.report.without_room += 1,
             Err(plan::NotFired::Wrong(entry, why)) => self.diverge(Some(entry), why),
@@ -334,7 +334,7 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
             self.diverge(None, format!("bases {expected:?}; inlined {found:?}"));
             return false;
         }
-        for WentOn { entry, end } in std::mem::take(&mut self.gap.went_on) {
+        for ContinuedRun { entry, end } in std::mem::take(&mut self.gap.went_on) {
             if is_exhausted(&end.outcome) {
                 continue;
             }

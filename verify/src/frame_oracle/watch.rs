@@ -1,6 +1,6 @@
 //! Looks at both runs: which activations stand for which, and what entries compute there.
 
-use super::gap::{ComputedFrame, ComputedFrames, ComputedValues, Gap, SeenLanding};
+use super::gap::{ComputedFrame, ComputedFrames, ComputedValues, EventGap, SeenLanding};
 use super::plan::{FramePlans, FunctionPlan};
 use interp::{Control, FrameView, Observer, Scope, View};
 use ir::{Func, Inst, Point};
@@ -21,7 +21,7 @@ pub(super) struct EventStop {
 
 /// What the innermost activation stands for. It holds as long as the activation is the innermost.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Context {
+pub(super) struct StandsFor {
     /// The number of the activation and the depth; `None` before the first.
     of: Option<(u64, usize)>,
     /// On the optimized machine: the virtual depth below. On the other: the depth below the
@@ -35,7 +35,7 @@ pub(super) struct Context {
 /// Looks at the run of the version with inlined code.
 pub(super) struct InlinedWatcher<'w, 'a, H> {
     pub(super) plans: &'w FramePlans<'a>,
-    pub(super) gap: &'w mut Gap<H>,
+    pub(super) gap: &'w mut EventGap<H>,
 }
 
 impl<H> Observer for InlinedWatcher<'_, '_, H> {
@@ -51,7 +51,7 @@ impl<H> Observer for InlinedWatcher<'_, '_, H> {
             };
             let below = view.frames().skip(1).map(waiting).sum();
             let of = Some((view.activation(), depth));
-            *context = Context { of, below, root: None, instance: 0 };
+            *context = StandsFor { of, below, root: None, instance: 0 };
         }
         let below = context.below;
         let Some(plan) = self.plans.by_func.get(&func) else {
@@ -135,7 +135,7 @@ fn computed_frames(
 /// Looks at the run of the bases.
 pub(super) struct BaseWatcher<'w, 'a, H> {
     pub(super) plans: &'w FramePlans<'a>,
-    pub(super) gap: &'w mut Gap<H>,
+    pub(super) gap: &'w mut EventGap<H>,
 }
 
 impl<H> Observer for BaseWatcher<'_, '_, H> {
@@ -147,7 +147,7 @@ impl<H> Observer for BaseWatcher<'_, '_, H> {
             self.gap.contexts[0] = self.context(view);
         }
         self.gap.meet(view, (depth, func, inst));
-        let Context { below, root, instance, .. } = self.gap.contexts[0];
+        let StandsFor { below, root, instance, .. } = self.gap.contexts[0];
         let plan = root.and_then(|root| self.plans.by_func.get(&root));
         let Some(plan) = plan else {
             return self.gap.stop_if(
@@ -165,10 +165,10 @@ impl<H> Observer for BaseWatcher<'_, '_, H> {
 
 impl<H> BaseWatcher<'_, '_, H> {
     /// What the innermost activation stands for, from the outermost inward.
-    fn context(&self, view: &View<'_>) -> Context {
+    fn context(&self, view: &View<'_>) -> StandsFor {
         let mut frames: SmallVec<[FrameView<'_>; 8]> = view.frames().collect();
         frames.reverse();
-        let (mut context, mut call) = (Context::default(), None);
+        let (mut context, mut call) = (StandsFor::default(), None);
         for (at, frame) in frames.iter().enumerate() {
             let plan = context.root.and_then(|root| self.plans.by_func.get(&root));
             let within = plan
@@ -178,12 +178,12 @@ impl<H> BaseWatcher<'_, '_, H> {
                 Some(instance) => context.instance = instance,
                 None => {
                     let root = Some(frame.func());
-                    context = Context { of: None, below: at, root, instance: 0 };
+                    context = StandsFor { of: None, below: at, root, instance: 0 };
                 }
             }
             call = Some(frame.inst());
         }
-        Context { of: Some((view.activation(), view.depth())), ..context }
+        StandsFor { of: Some((view.activation(), view.depth())), ..context }
     }
 }
 

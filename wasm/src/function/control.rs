@@ -6,7 +6,7 @@
 //! code that follows simply continues that block. A second branch forces a block for the exit, and
 //! the open block then gets a jump to it.
 
-use super::{Frame, FrameExit, FrameKind, Result, Translator, value_type};
+use super::{ControlFrame, FrameExit, FrameKind, Result, Translator, value_type};
 use crate::budget::cost;
 use ir::{Block, Edge, Imm, Inst, InstSpec, Opcode, Target, TrapKind, Type, TypeList, Value};
 use std::collections::HashMap;
@@ -29,7 +29,14 @@ impl Translator<'_> {
         let below = self.stack.len() - params;
         let params = self.stack[below..].to_vec();
         let (exit, height) = (FrameExit::Unused, below as u32);
-        self.frames.push(Frame { kind, exit, height, params, results, variables: Vec::new() });
+        self.frames.push(ControlFrame {
+            kind,
+            exit,
+            height,
+            params,
+            results,
+            variables: Vec::new(),
+        });
         Ok(())
     }
 

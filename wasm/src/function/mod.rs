@@ -56,7 +56,7 @@ enum FrameKind {
 }
 
 #[derive(Debug)]
-struct Frame {
+struct ControlFrame {
     kind: FrameKind,
     exit: FrameExit,
     /// The height of the operand stack below the structure and its parameters.
@@ -84,7 +84,7 @@ pub(crate) struct Translator<'a> {
     builder: FunctionBuilder,
     locals: Locals,
     stack: Vec<Value>,
-    frames: Vec<Frame>,
+    frames: Vec<ControlFrame>,
     /// The headers of loops to which some branch returns.
     loop_heads: BTreeSet<Block>,
     /// In unreachable code, the number of structures opened within it.

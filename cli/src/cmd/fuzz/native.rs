@@ -5,9 +5,8 @@
 //! writes one [`ChildLine`] before each case and one after it with the results. If a child ends
 //! abnormally, the case it had begun is a finding, and another child continues with the next case.
 //!
-//! A child that exhausts its processor time may merely run on a slow machine. So another child
-//! starts again with the case at which the first one stopped. Only a case that exhausts the time
-//! alone becomes a finding ([`is_out_of_time`]).
+//! A child that exhausts its processor time may run on a slow machine. Another child starts again
+//! with its last case. Only a case that exhausts the time alone is a finding ([`is_out_of_time`]).
 
 use super::SourceKind;
 use crate::cmd::failure::CommandFailure;
@@ -97,8 +96,8 @@ struct CaseResult {
     findings: Vec<(String, usize, usize, String)>,
 }
 
-/// References to the counts of native figures, in a fixed order that parent and child share. The
-/// pattern names every field, so a new field fails to compile here.
+/// References to the counts, in an order that parent and child share. The pattern names every
+/// field, so a new field fails to compile here.
 fn counts(native: &mut NativeFigures) -> [&mut u64; 21] {
     let NativeFigures {
         transitions,
