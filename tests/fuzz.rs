@@ -82,6 +82,21 @@ fn speculation_is_judged_at_failing_assumptions_too() {
     assert!(transitions > holding + failing, "other entries fire, too");
 }
 
+/// Programs, versions with inlined code, and transitions into one activation and several.
+#[test]
+fn versions_with_inlined_code_can_be_judged_alone() {
+    let options = CampaignOptions { only_inlining: true, inputs: 6, ..CampaignOptions::default() };
+    let results = run(options, 2, 60, u64::MAX);
+    let figures = clean(&results);
+    assert_eq!(figures.below_floors(), Vec::<String>::new());
+    let all = &figures.inlining;
+    assert!(all.versions > 20 && all.calls > all.versions && 4 * all.lost < all.points, "{all:#?}");
+    let frames = &all.frames;
+    assert!(frames.with_frames() > 5_000 && frames.up > 5_000 && frames.going_on > 50, "{all:#?}");
+    assert_eq!(figures.transitions(), frames.transitions());
+    assert!(figures.passes.is_empty() && figures.speculation.wanted == 0);
+}
+
 /// Among the transitions are then none into versions that assume.
 #[test]
 fn exits_can_be_compared_alone() {

@@ -44,10 +44,11 @@ impl Row {
     }
 }
 
-/// The programs with their arguments.
-fn subjects(
-    arguments: &Arguments,
-) -> Result<Vec<(String, Arc<Module>, Vec<String>)>, Box<dyn Error>> {
+/// A program: its name, its module and its arguments.
+type Subject = (String, Arc<Module>, Vec<String>);
+
+/// The programs.
+fn subjects(arguments: &Arguments) -> Result<Vec<Subject>, Box<dyn Error>> {
     let mut subjects = Vec::new();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
     for (name, size) in KERNELS {
@@ -100,7 +101,7 @@ fn execute(
 
 fn measure(
     arguments: &Arguments,
-    (name, module, args): &(String, Arc<Module>, Vec<String>),
+    (name, module, args): &Subject,
     rounds: usize,
 ) -> Result<Row, Box<dyn Error>> {
     let mut variants = Vec::new();

@@ -51,10 +51,8 @@ fn judged(
 #[test]
 fn entries_lead_to_the_activations_of_the_bases() {
     let mut sum = FrameReport::default();
-    let count: u64 = std::env::var("FRAMES").map_or(150, |n| n.parse().unwrap());
-    let from: u64 = std::env::var("SEED").map_or(0, |n| n.parse().unwrap());
     let (mut points, mut lost) = (0, 0);
-    for seed in from..from + count {
+    for seed in 0..150 {
         let made = generate(seed, 60, &Weights::default());
         let policy = if seed % 2 == 0 { ALL } else { InlinePolicy::default() };
         let inlined = all_inlined(&made.module, policy);
@@ -69,6 +67,6 @@ fn entries_lead_to_the_activations_of_the_bases() {
         }
         sum.add(&report);
     }
-    println!("{sum:?} {points} {lost}");
+    assert!(8 * lost < points, "{lost} of {points} points have no way out");
     assert!(sum.with_frames() > 10_000 && sum.up > 10_000 && sum.going_on > 100, "{sum:?}");
 }
