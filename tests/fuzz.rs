@@ -479,7 +479,19 @@ fn transitions_of_native_code_are_the_interpreters() {
         native.probed * 3 > native.transitions && native.probed < native.transitions,
         "{native:?}"
     );
-    assert_eq!(figures.transitions(), native.transitions);
+    assert_eq!(figures.transitions(), native.transitions + native.left_inlined);
+}
+
+/// Exits lead into one activation and several, in the interpreter and in one piece of code.
+#[test]
+fn native_code_leaves_inlined_code() {
+    let options =
+        CampaignOptions { size: 60, inputs: 20, only_inlining: true, ..CampaignOptions::default() };
+    let figures = native(&options, 0..40);
+    let native = figures.native;
+    assert!(native.fired >= 40 && native.left_inlined >= 1500, "{native:?}");
+    assert!(native.framed * 2 > native.left_inlined, "{native:?}");
+    assert_eq!((native.transitions, figures.transitions()), (0, native.left_inlined));
 }
 
 #[test]
