@@ -43,6 +43,7 @@
 //! A *side* is one of the two versions of a pair. A *path* consists of the instructions and jumps
 //! from a point to the next anchor (`accept/paths.rs`). [`verdict::Check`] names every check, and
 //! `check/tests/checker/wrong` has, for each check, a forgery that this check alone stops.
+//! `tests/inlining/wrong` has them for copies and the steps across them.
 //!
 //! The checker is total: it never panics, for any input of these types, and its recursion is only a
 //! few levels deep. Every step is linear, except where its documentation gives another cost.

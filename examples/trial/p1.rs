@@ -1,11 +1,14 @@
 //! Pool P1: seeded bugs, each judged by every layer independently of the others.
 
 mod directed;
+mod inlining;
 mod layers;
 mod made;
 mod matrix;
 pub(crate) mod native;
 mod programs;
+#[path = "../../tests/inlining/wrong/mod.rs"]
+mod wrong;
 
 use fuzz::CampaignOptions;
 use layers::{Layer, Rejected};
@@ -13,7 +16,7 @@ use made::Made;
 use matrix::Row;
 use mutants::switch::{IS_COPY, with};
 use mutants::table::{Mutant, Table};
-use programs::{NATIVE, Programs, SPECULATING, Subject};
+use programs::{DEMANDS, INLINING, LANDING, NATIVE, Programs, SPECULATING, Subject};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::Command;
@@ -101,6 +104,22 @@ fn is_seen_by_speculation(bug: &Mutant, seed: usize) -> bool {
     !with(Some(bug.id), || fuzz::judge(&case)).findings.is_empty()
 }
 
+/// Whether each forgery that meets the demand which a bug leaves out gets through with it.
+///
+/// # Panics
+/// If one gets through without the bug.
+fn gets_through(bug: &Mutant) -> bool {
+    let all = wrong::all();
+    let own: Vec<_> = all.iter().filter(|forgery| forgery.demand == bug.name).collect();
+    for forgery in &own {
+        let said = (forgery.judge)();
+        let stops = said.as_deref().is_some_and(|said| said.starts_with(forgery.refusal));
+        assert!(stops, "without the bug, {}: {said:?}", forgery.what);
+    }
+    let passes = |forgery: &&wrong::Forgery| with(Some(bug.id), || (forgery.judge)()).is_none();
+    !own.is_empty() && own.iter().all(passes)
+}
+
 /// How many times as many programs are tried for a bug of native code: an entry that lands at an
 /// assumption is rare (`NativeLandsBehindTest` needs about 900 programs).
 const NATIVE_TIMES: usize = 3;
@@ -145,6 +164,23 @@ impl<'a> Trial<'a> {
             row.reached = row.programs;
             row.note(Layer::Speculation, found.unwrap_or(0), found.is_some());
             return row;
+        }
+        match bug.area.as_str() {
+            DEMANDS => {
+                row.programs = 1;
+                row.reached = 1;
+                row.note(Layer::Forgeries, 0, gets_through(bug));
+                return row;
+            }
+            INLINING => {
+                inlining::try_bug(bug, self.args, &mut row);
+                return row;
+            }
+            LANDING => {
+                inlining::try_landing(bug, self.args, &mut row);
+                return row;
+            }
+            _ => {}
         }
         for number in 0..self.args.programs {
             if number >= AT_LEAST && Layer::JUDGES.iter().all(|l| row.killed(*l)) {

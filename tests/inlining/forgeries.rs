@@ -1,11 +1,15 @@
 //! Claims about copies that the checker rejects, one for each of its demands.
 
+use super::wrong::hand::Hand;
+use super::wrong::{self, Forgery};
 use super::{ALL, inlined, parsed};
 use ir::edit::{ActionKind, ClaimedLog, InlinedBody};
 use ir::{Block, Func, Function, Inst, Module, Value};
+use mutants::table::Table;
 use osier::check::{self, CopyError};
 use osier::osr::copy_claim;
 use osier::transition::copy::CopyClaim;
+use std::collections::BTreeSet;
 
 const TEXT: &str = "export \"main\" @main
 func @twice(%a: i32, %b: i32) -> i32 {
@@ -122,6 +126,22 @@ fn blocks_are_where_edges_lead() {
     assert!(matches!(forged.judged(), Some(CopyError::Unclaimed(_))));
 }
 
+/// The trial (`p1 --bug CopyDemands`) shows that each of them gets through if its demand is left out.
+#[test]
+fn each_demand_stops_its_forgery() {
+    let mut seen = BTreeSet::new();
+    for Forgery { demand, what, judge, refusal } in wrong::all() {
+        let said = judge();
+        let stops = said.as_deref().is_some_and(|said| said.starts_with(refusal));
+        assert!(stops, "{demand}: {what}: {said:?}, and not {refusal:?}");
+        seen.insert(demand);
+    }
+    let table = Table::read().expect("the table of seeded bugs");
+    let bugs = table.mutants.iter().filter(|bug| bug.area == "CopyDemands");
+    let bugs: BTreeSet<&str> = bugs.map(|bug| bug.name.as_str()).collect();
+    assert_eq!(seen, bugs, "a seeded bug leaves out each demand");
+}
+
 /// Not the claim is forged, but the originals are others.
 #[test]
 fn code_is_that_of_the_original() {
@@ -138,6 +158,25 @@ fn code_is_that_of_the_original() {
     ];
     for (of, by) in cases {
         assert!(forged.text(of, by).is_some(), "{of} became {by}");
+    }
+}
+
+/// A callee that assumes is copied with its assumptions, or not at all.
+#[test]
+fn a_copy_keeps_assumptions() {
+    let main = "func @main(%n: i32) -> i32 {\nentry:\n";
+    let text = format!(
+        "func @f(%a: i32) -> i32 {{\nentry:\n  %w = assume.i32 %a, 7, 1\n  return %a\n}}\n\
+         {main}  %u = call @f(%n)\n  return %u\n}}\n"
+    );
+    let judged = |assumption: &str| {
+        let begin = format!("{main}  jump f_entry(%n)\nf_entry(%f_a: i32):\n{assumption}");
+        let copy = format!("{begin}  jump f_behind(%f_a)\nf_behind(%u: i32):\n  return %u\n}}\n");
+        Hand::new(&text, &copy, &[("f_", "f", 0, 0)]).judged()
+    };
+    assert_eq!(judged("  %f_w = assume.i32 %f_a, 7, 1\n"), None);
+    for other in ["", "  %f_w = assume.i32 %f_a, 8, 1\n", "  %f_w = const.i32 1\n"] {
+        assert!(judged(other).is_some(), "{other:?} in the place of the assumption");
     }
 }
 

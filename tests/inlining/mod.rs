@@ -5,6 +5,7 @@ mod copies;
 mod forgeries;
 mod frames;
 mod running;
+mod wrong;
 
 use ir::edit::{ActionLog, Fuel, apply};
 use ir::text::parse_module;

@@ -139,7 +139,7 @@ pub fn copy<'f>(
     for (id, instance) in claim.instances.iter().enumerate() {
         let is_right = match instance.caller {
             None => id == 0 && instance.func == func,
-            Some((caller, call)) => id > 0 && caller < id && bodies[caller].has_inst(call),
+            Some((caller, call)) => caller < id && bodies[caller].has_inst(call),
         };
         if !is_right {
             return Err(CopyError::Instances);

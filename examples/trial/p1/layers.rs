@@ -38,10 +38,16 @@ pub(crate) enum Layer {
     /// The state oracle of native code sees a difference, or its process dies. It judges the bugs
     /// of native code, and no other layer does.
     Native,
+    /// The frame oracle sees a difference. It judges the bugs of inlining, and of the interpreter's
+    /// transitions into several activations.
+    Frames,
+    /// A forgery gets through. These judge the bugs of the checker on copies, and no other layer
+    /// does.
+    Forgeries,
 }
 
 impl Layer {
-    pub(crate) const ALL: [Layer; 8] = [
+    pub(crate) const ALL: [Layer; 10] = [
         Layer::Editor,
         Layer::Verifier,
         Layer::Checker,
@@ -50,6 +56,8 @@ impl Layer {
         Layer::Output,
         Layer::Speculation,
         Layer::Native,
+        Layer::Frames,
+        Layer::Forgeries,
     ];
     /// The layers that judge further programs until they kill a bug.
     pub(crate) const JUDGES: [Layer; 3] = [Layer::Checker, Layer::State, Layer::Output];
@@ -64,6 +72,8 @@ impl Layer {
             Layer::Output => "output",
             Layer::Speculation => "spec",
             Layer::Native => "native",
+            Layer::Frames => "frames",
+            Layer::Forgeries => "forged",
         }
     }
 }

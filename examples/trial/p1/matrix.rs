@@ -1,7 +1,7 @@
 //! The kill matrix: for each bug, the layers that detect it.
 
 use super::layers::Layer;
-use super::programs::{NATIVE, SPECULATING};
+use super::programs::{DEMANDS, LANDING, NATIVE, SPECULATING};
 use mutants::table::Mutant;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -45,14 +45,23 @@ impl<'t> Row<'t> {
 fn hidden(bug: &Mutant) -> Option<&'static str> {
     match bug.name.as_str() {
         _ if bug.area == SPECULATING => Some("it judges each mapping that the search asks it for"),
-        _ if bug.area == NATIVE => Some("versions and mappings are right"),
-        "AdceForgetsBranches"
+        _ if bug.area == NATIVE || bug.area == LANDING => Some("versions and mappings are right"),
+        _ if bug.area == DEMANDS => Some("it is the checker that is wrong"),
+        "InlineForgetsEffects"
+        | "InlineSharesIds"
+        | "AdceForgetsBranches"
         | "AdceCountsOneUseLess"
         | "CfgMergesJoins"
         | "CfgForgetsUses"
         | "CfgSkipsFullBlocks" => {
             Some("the editor refuses each such edit, so there is no wrong version")
         }
+        "ClaimOriginsOfCaller" => Some("there is no claim about the copy"),
+        "FramesWithoutOutermost"
+        | "FramesSwapped"
+        | "FramesStayInVersion"
+        | "FramesRequireNothing"
+        | "OnlyTakesFirst" => Some("the checker composes frames with this code itself"),
         "LogOmitsReplacements"
         | "LogOmitsDeletions"
         | "LogWrongPlace"

@@ -119,6 +119,12 @@ impl HandMade {
 pub(crate) const SPECULATING: &str = "Speculating";
 /// The area of native code, which has a judge of its own.
 pub(crate) const NATIVE: &str = "Native";
+/// The area of versions with inlined code.
+pub(crate) const INLINING: &str = "Inlining";
+/// The area of the interpreter's transitions into several activations.
+pub(crate) const LANDING: &str = "Landing";
+/// The area of the checker's demands on copies.
+pub(crate) const DEMANDS: &str = "CopyDemands";
 
 /// The pipelines that run the code of an area. A `|` separates the pipelines of two versions.
 fn plans(area: &str) -> &'static [&'static str] {
@@ -149,7 +155,7 @@ fn plans(area: &str) -> &'static [&'static str] {
             &["O1", "sccp,adce", "O2", "sccp,cfg_clean,load_elim,dse,adce", "canonical"]
         }
         // These judges draw passes themselves.
-        SPECULATING | NATIVE => &[],
+        SPECULATING | NATIVE | INLINING | LANDING | DEMANDS => &[],
         "Osr" => &[
             "O1",
             "canonical",

@@ -194,12 +194,12 @@ impl<H> EventGap<H> {
     }
 }
 
-/// How the activations of the base run differ from computed ones.
-fn difference(computed: &ComputedFrames, view: &View<'_>) -> Option<String> {
+/// How the activations of a run differ from computed ones.
+pub(super) fn difference(computed: &ComputedFrames, view: &View<'_>) -> Option<String> {
     let mut frames = view.frames();
     for (at, frame) in computed.frames.iter().enumerate() {
         let Some(real) = frames.next() else {
-            return Some(format!("frame {at}: the base run has no such activation"));
+            return Some(format!("frame {at}: the run has no such activation"));
         };
         if (frame.func, frame.inst) != (real.func(), real.inst()) || frame.waits != (at > 0) {
             return Some(format!(

@@ -18,7 +18,8 @@
 //!
 //! Compared besides: memory after replays, and the digest of outer effects. For a sample of visits,
 //! a copy of the optimized machine makes the transition and goes on to the end of the run, which
-//! must be that of the base.
+//! must be that of the base. The activations that the transition made are compared with those that
+//! the entry computes, too. A transition that finds no room must leave the run as it was.
 //!
 //! Fuel and the depth of the stack are no observables: a run that exhausts them proves nothing.
 
@@ -29,7 +30,7 @@ mod watch;
 use crate::end::{ended_alike, is_exhausted};
 use crate::prng::Prng;
 use check::Copies;
-use gap::{ContinuedRun, EventGap};
+use gap::{ContinuedRun, EventGap, difference};
 use interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program, Run, TraceLevel};
 use ir::{Func, Function, Inst, Module, Point};
 use plan::FramePlans;
@@ -303,12 +304,34 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
         let (mut machine, mut host) = (self.machines[1].clone(), self.hosts[1].clone());
         match self.oracle.plans.fire(&mut machine) {
             Ok(entry) => {
+                let made = machine.view().zip(self.gap.frames.last());
+                let wrong = made.and_then(|(view, computed)| difference(computed, &view));
+                if let Some(what) = wrong {
+                    self.diverge(Some(entry), format!("activations made: {what}"));
+                }
                 let outcome = machine.finish(&mut host, &mut interp::NoObserver);
                 let end = FrameEnd::of(&machine, outcome);
                 self.gap.went_on.push(ContinuedRun { entry, end });
             }
-            Err(plan::NotFired::NoRoom) => self.oracle.report.without_room += 1,
+            Err(plan::NotFired::NoRoom(entry)) => self.stay(entry, machine, host),
             Err(plan::NotFired::Wrong(entry, why)) => self.diverge(Some(entry), why),
+        }
+    }
+
+    /// A run that found no room for its frames goes on where it is, as if nothing had happened. The
+    /// bases may need more room than there is, so its end is that of a run without a transition.
+    fn stay(&mut self, entry: (Func, Point), mut machine: Machine, mut host: H) {
+        self.oracle.report.without_room += 1;
+        let (mut other, mut other_host) = (self.machines[1].clone(), self.hosts[1].clone());
+        let ends = [(&mut machine, &mut host), (&mut other, &mut other_host)].map(|(one, host)| {
+            let outcome = one.finish(host, &mut interp::NoObserver);
+            FrameEnd::of(one, outcome)
+        });
+        let [found, expected] = ends;
+        let are_exhausted = is_exhausted(&found.outcome) && is_exhausted(&expected.outcome);
+        if !are_exhausted && !found.same(&expected) {
+            let what = format!("without room: {found:?}; without the transition: {expected:?}");
+            self.diverge(Some(entry), what);
         }
     }
 

@@ -46,7 +46,7 @@ pub(super) struct FramePlans<'a> {
 /// Why a machine made no transition.
 pub(super) enum NotFired {
     /// No room for the frames.
-    NoRoom,
+    NoRoom((Func, Point)),
     Wrong((Func, Point), String),
 }
 
@@ -102,7 +102,7 @@ impl<'a> FramePlans<'a> {
         let source: VersionKey = machine.code(view.version()).key();
         match machine.fire_frames(&to, CheckedFrameEntry::unproved(source, point, entry)) {
             Ok(()) => Ok(key),
-            Err(FireError::Transfer(TransferError::StackOverflow)) => Err(NotFired::NoRoom),
+            Err(FireError::Transfer(TransferError::StackOverflow)) => Err(NotFired::NoRoom(key)),
             Err(error) => Err(NotFired::Wrong(key, error.to_string())),
         }
     }

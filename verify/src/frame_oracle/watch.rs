@@ -104,7 +104,11 @@ fn computed_frames(
     };
     let mut frames: SmallVec<[ComputedFrame; 4]> = entry.frames.iter().map(frame).collect();
     let mut lacks = None;
+    let mut unlisted = None;
     let read = |value| {
+        if entry.requires.binary_search(&value).is_err() {
+            unlisted = Some(value);
+        }
         view.try_value(value).unwrap_or_else(|| {
             lacks = Some(value);
             0
@@ -112,6 +116,9 @@ fn computed_frames(
     };
     let ran = entry.run(read, |at, value, bits| frames[at].values.push((value, bits)));
     let mut fault = lacks.map(|value| format!("the entry reads {value}, which its version lacks"));
+    if let Some(value) = unlisted {
+        fault = Some(format!("the entry reads {value}, which it does not require"));
+    }
     let memory = match &ran {
         Ok(writes) if writes.is_empty() => Some(view.memory_digest()),
         Ok(writes) => match view.memory_digest_after(writes) {

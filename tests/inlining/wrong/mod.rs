@@ -1,0 +1,25 @@
+//! Forgeries: wrong claims about copies, wrong copies, and steps across copies that do not follow.
+//! Each meets one demand of the checker alone.
+//!
+//! The seeded bugs of `tests/mutants/copy_demands.mutants` leave out one demand each.
+//! The trial asks that the forgery of this name gets through then, and no test here can.
+
+mod copies;
+mod frames;
+pub(crate) mod hand;
+
+/// A forgery.
+pub(crate) struct Forgery {
+    /// The name of the demand: the seeded bug that leaves it out.
+    pub(crate) demand: &'static str,
+    pub(crate) what: &'static str,
+    /// The checker's word: `None` if it accepts the forgery.
+    pub(crate) judge: Box<dyn Fn() -> Option<String>>,
+    /// How that word begins.
+    pub(crate) refusal: &'static str,
+}
+
+/// All forgeries.
+pub(crate) fn all() -> Vec<Forgery> {
+    copies::all().into_iter().chain(frames::all()).collect()
+}
