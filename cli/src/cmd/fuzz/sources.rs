@@ -74,7 +74,8 @@ impl CaseSource for CorpusPrograms {
             stress: self.options.stress,
             assumptions: self.options.assumptions,
             only_speculation: self.options.only_speculation,
-            inlining: self.options.inlining,
+            // The inlining oracle looks at each instruction, and programs execute many.
+            inlining: self.options.only_inlining,
             only_inlining: self.options.only_inlining,
             only_exits: self.options.only_exits,
             seed: self.options.seed,
