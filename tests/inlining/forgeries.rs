@@ -126,7 +126,7 @@ fn blocks_are_where_edges_lead() {
     assert!(matches!(forged.judged(), Some(CopyError::Unclaimed(_))));
 }
 
-/// The trial (`p1 --bug CopyDemands`) shows that each of them gets through if its demand is left out.
+/// The trial (`p1 --bug CopyDemands`) shows that each gets through if its demand is left out.
 #[test]
 fn each_demand_stops_its_forgery() {
     let mut seen = BTreeSet::new();

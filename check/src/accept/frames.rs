@@ -17,10 +17,10 @@
 //!   replays. Both versions have the call as an anchor that they execute alike (`AnchorsProved`),
 //!   so the callee is the same, and the results come back to either.
 //!
-//! In the end each frame has all values that are live+ there, behind the call less its results for
-//! a waiting one. An entry at the frame's own point provides them by its acceptance. In all other
-//! cases [`LivePoints`] say which they are, and a frame that lacks one is refused. It may have
-//! more.
+//! In the end each frame has all values that are live+ where it is. A waiting frame has those that
+//! are live+ behind its call, less the results of the call. An entry at the frame's own point
+//! provides them by its acceptance. In all other cases [`LivePoints`] say which they are, and a
+//! frame that lacks one is refused. It may have more.
 //!
 //! *In* ([`enter_copy`]). An accepted entry leads from p to a point x of p1, and provides values of
 //! p1. By the claim of copies, I is then at the copy of x, if there is one alone, and the names of
@@ -264,9 +264,9 @@ fn require(
     }
 }
 
-/// The place of a waiting frame that goes on by the entry at its call, if the entry lands there. No
-/// test says that both versions have a call there: the original has one by the claim of copies, and
-/// an accepted entry at a call has found the same anchor in both.
+/// The place of a waiting frame that goes on by the entry at its call, if the entry lands there.
+/// Both versions have a call there, without a test here. The original has one by the claim of
+/// copies. An accepted entry at a call has found the same anchor in both versions.
 fn waiting(at: FramePlace, second: &Entry) -> Option<FramePlace> {
     let stays = second.target.inst() == at.inst() && second.replays.is_empty();
     stays.then_some(at)
