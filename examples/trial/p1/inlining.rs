@@ -129,7 +129,7 @@ fn program(number: usize) -> Program {
 }
 
 fn policy(number: usize) -> InlinePolicy {
-    if number % 2 == 0 || number < DIRECTED { ALL } else { InlinePolicy::default() }
+    if number.is_multiple_of(2) || number < DIRECTED { ALL } else { InlinePolicy::default() }
 }
 
 /// The versions of a program's functions, and the mappings into them and out of them.
