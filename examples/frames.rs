@@ -111,7 +111,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let module = Arc::new(load(Format::Oir, TRANSLATED).map_err(|e| e.in_file("sums.oir"))?);
     let [(cube, f), (sums, g)] = [0, 1].map(|n| module.defined().nth(n).expect("two functions"));
     let plan = InlinePlan::o3();
-    let landings = CalleeLandings::new(&module, plan.policy.size);
+    let landings = CalleeLandings::new(&module, &plan);
     let made = inline(&module, sums, &plan, &landings, &mut NoObserver)?;
     // The test of the inlined loop, and the entry there.
     let version = made.tree.function(made.optimized);

@@ -119,8 +119,10 @@ fn mentions_inst(kind: &ActionKind, inst: Inst) -> bool {
         | ActionKind::ReplaceOperand { inst: i, .. }
         | ActionKind::FoldBranch { inst: i, .. }
         | ActionKind::ResolveCall { inst: i, .. }
-        | ActionKind::Inline { call: i, .. }
         | ActionKind::MergeBlocks { jump: i, .. } => *i == inst,
+        ActionKind::Inline { call, body } => {
+            [*call, body.jump].contains(&inst) || body.insts.iter().any(|(_, copy)| *copy == inst)
+        }
         ActionKind::SplitEdge { edge, jump, .. } => edge.inst == inst || *jump == inst,
         ActionKind::JoinEdges { edges, jump, .. } => {
             *jump == inst || edges.iter().any(|e| e.inst == inst)
@@ -143,13 +145,13 @@ fn mentions_value(kind: &ActionKind, value: Value) -> bool {
         ActionKind::AddBlockParam { param, .. } | ActionKind::RemoveBlockParam { param, .. } => {
             *param == value
         }
+        ActionKind::Inline { body, .. } => body.values.iter().any(|(_, copy)| *copy == value),
         ActionKind::RemoveDead { params, .. } => params.iter().any(|(_, param)| *param == value),
         ActionKind::Delete { .. }
         | ActionKind::Hoist { .. }
         | ActionKind::Sink { .. }
         | ActionKind::FoldBranch { .. }
         | ActionKind::ResolveCall { .. }
-        | ActionKind::Inline { .. }
         | ActionKind::SplitEdge { .. }
         | ActionKind::Redirect { .. }
         | ActionKind::MergeBlocks { .. }

@@ -189,9 +189,14 @@ impl Listing<'_> {
         self.line(2, &format!("{from} -> {to}{}", self.source.comment(point)));
         self.code(&entry.kept, &entry.steps);
         for replay in &entry.replays {
-            let stands = Point::before(replay.inst);
+            let (code, stands) = (self.source.replay(replay), Point::before(replay.inst));
+            // The store of a composed entry may be one of a version on the way.
+            if !self.target.version.has_inst(replay.inst) {
+                self.line(4, &format!("replay {code}"));
+                continue;
+            }
             let (place, comment) = (self.target.point(stands), self.target.comment(stands));
-            self.line(4, &format!("replay {}, as at {place}{comment}", self.source.replay(replay)));
+            self.line(4, &format!("replay {code}, as at {place}{comment}"));
         }
         let same: Vec<Value> =
             entry.assigns.iter().filter(|a| a.is_identity()).map(|a| a.value).collect();

@@ -10,8 +10,9 @@ mod run;
 mod speculation;
 
 pub use explain::{
-    Computed, ExplainedEntry, Explanation, Kept, PassAction, PointAnswer, PointPlace, PointStatus,
-    Replayed, SetValue, UnprovedPlace, Why,
+    ActivationPlace, Computed, ExplainedEntry, ExplainedFrame, ExplainedFrames, Explanation,
+    FrameValue, FramesPrice, InlinedAnswer, InliningExplanation, Kept, PassAction, PointAnswer,
+    PointPlace, PointStatus, Replayed, SetValue, UnprovedPlace, Why,
 };
 
 pub use inlining::{FramePrice, InlinedFunction, InliningFigures, InliningReport, PointCounts};
@@ -482,6 +483,9 @@ pub struct CheckedFunction {
     pub checked: CheckCounts,
     /// The first places at which the versions are not proved alike. Empty for mappings of a file.
     pub unproved: Vec<UnprovedPlace>,
+    /// The first records of a file that the checker refuses: the claim about a copy with inlined
+    /// code, and entries across it. Empty for mappings that the command makes.
+    pub refused_records: Vec<RefusedRecord>,
     /// The rewrites that the version lacks, so that entries hold. Empty for the mapping of a file,
     /// which tells their numbers alone.
     pub given_up: Vec<GivenUp>,
@@ -490,4 +494,13 @@ pub struct CheckedFunction {
     /// The verdicts if no rewrite were given up. `null` with `--no-retry`, and for the mappings of
     /// a file.
     pub without_retry: Option<CheckCounts>,
+}
+
+/// A record of a file that the checker refuses.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct RefusedRecord {
+    /// The number of the line, from 1.
+    pub line: usize,
+    /// The record, and the cause.
+    pub what: String,
 }

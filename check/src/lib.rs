@@ -58,8 +58,8 @@ pub mod verdict;
 pub use accept::compose_without;
 pub use accept::unproved::UnprovedAnchor;
 pub use accept::{
-    Checked, CheckedComposition, CheckedEntry, CheckedFrameEntry, CheckedFrames, Copies, CopyError,
-    FrameLanding, FrameRefusal, LivePoints, Relation, Unproved, compose, copy, enter_copy,
-    leave_copy,
+    Checked, CheckedComposition, CheckedEntry, CheckedFrameEntry, CheckedFrames, ContinuationFault,
+    CopiedFrames, Copies, CopyError, FrameLanding, FrameRefusal, LandedEntry, LandedFrame,
+    LivePoints, Relation, Unproved, compose, continuation, copy, enter_copy, leave_copy,
 };
 pub use judge::{Accepted, accept, accept_armed, relate};

@@ -69,9 +69,15 @@ struct Cost {
 /// The version of `@outer` with both other functions inlined, and the last store of `@inner`.
 fn inlined(module: &Module) -> Result<(Func, Inlined, Point), Box<dyn Error>> {
     let outer = module.func_named("outer").ok_or("the text has it")?;
-    let policy = InlinePolicy { size: 400, depth: 4, growth: 900, allowance: 900 };
+    let policy = InlinePolicy {
+        size: 400,
+        depth: 4,
+        growth: 900,
+        allowance: 900,
+        ..InlinePolicy::default()
+    };
     let plan = InlinePlan { policy, ..InlinePlan::o3() };
-    let landings = CalleeLandings::new(module, plan.policy.size);
+    let landings = CalleeLandings::new(module, &plan);
     let made = inline(module, outer, &plan, &landings, &mut NoObserver)?;
     let version = made.tree.function(made.optimized);
     let is_store = |at: &Point| version.inst(at.inst()).opcode == Opcode::Store;

@@ -9,10 +9,13 @@
 use super::case::Case;
 use super::judge::{MAX_FINDINGS, hop_limits};
 use super::oracle::{FuzzFinding, FuzzOracle};
+use super::speculation;
 use ir::Func;
 use osier::driver::NoObserver;
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, NotInlined, inline};
+use osier::speculate::{Pins, SpeculateError};
 use passes::{InlinePolicy, Pipeline, parse};
+use std::collections::BTreeMap;
 use verify::frame_oracle::{FrameDivergence, FrameOptions, FrameOracle, FrameReport, InlinedPair};
 use verify::prng::Prng;
 
@@ -23,10 +26,15 @@ pub struct JudgedInlining {
     pub versions: u64,
     /// The number of calls inlined.
     pub calls: u64,
-    /// The number of points of the bases and of the versions.
-    pub points: u64,
-    /// The number of those without an entry.
-    pub lost: u64,
+    /// The number of assumptions made, each with an exit.
+    pub assumptions: u64,
+    /// The number of those left out.
+    pub dropped: u64,
+    /// The number of points of the bases, and of the versions.
+    pub points: [u64; 2],
+    /// The number of those without an entry. Few points of a base lead into a version that
+    /// assumes: an entry up needs the proof that the assumption holds.
+    pub lost: [u64; 2],
     /// The figures of the frame oracle, without its findings.
     pub frames: FrameReport,
 }
@@ -36,8 +44,12 @@ impl JudgedInlining {
     pub fn add(&mut self, other: &JudgedInlining) {
         self.versions += other.versions;
         self.calls += other.calls;
-        self.points += other.points;
-        self.lost += other.lost;
+        self.assumptions += other.assumptions;
+        self.dropped += other.dropped;
+        for way in 0..2 {
+            self.points[way] += other.points[way];
+            self.lost[way] += other.lost[way];
+        }
         self.frames.add(&other.frames);
     }
 }
@@ -55,6 +67,7 @@ pub(super) fn run(case: &Case, figures: &mut JudgedInlining) -> Result<(), Vec<F
     let options = FrameOptions {
         limits: hop_limits(case),
         going_on: case.going_on,
+        chains: case.chains,
         divergences: MAX_FINDINGS,
         seed: case.seed,
         ..FrameOptions::default()
@@ -92,30 +105,54 @@ pub(super) fn versions(
     figures: &mut JudgedInlining,
 ) -> Result<Vec<(Func, Inlined)>, Vec<FuzzFinding>> {
     let mut prng = Prng::new(case.seed).fork(0x69_6e_6c_69);
-    let policy = match prng.below(3) {
-        0 => InlinePolicy::default(),
-        _ => InlinePolicy { size: 400, depth: 4, growth: 400, allowance: 800 },
-    };
+    let policy = policy(&mut prng);
     let [first, last] = [pipeline(case, &mut prng), pipeline(case, &mut prng)];
-    let plan = InlinePlan { first, policy, last };
-    let landings = CalleeLandings::new(&case.module, policy.size);
+    let plan = InlinePlan::new(first, policy, last);
+    let assume = match prng.below(3) {
+        _ if case.assumptions == 0 => BTreeMap::new(),
+        0 | 1 => BTreeMap::new(),
+        _ => speculation::chosen(case, prng.fork(0)).map_err(|e| vec![finding(case, e)])?,
+    };
+    let pins = prng.pick(&[Pins::OnDemand, Pins::OnDemand, Pins::Never, Pins::Live]);
+    let plan = InlinePlan { pins, ..plan.assuming(assume) };
+    let landings = CalleeLandings::new(&case.module, &plan);
     let mut all = Vec::new();
     for (func, base) in case.module.defined() {
         match inline(&case.module, func, &plan, &landings, &mut NoObserver) {
             Ok(made) => {
                 figures.versions += 1;
+                figures.assumptions += made.assumptions.exits.len() as u64;
+                figures.dropped += made.assumptions.dropped.len() as u64;
                 figures.calls += made.copies.instances().len() as u64 - 1;
-                figures.points += made.points.iter().map(|points| points.len() as u64).sum::<u64>();
-                figures.lost += made.lost.iter().map(|lost| lost.len() as u64).sum::<u64>();
+                for way in 0..2 {
+                    figures.points[way] += made.points[way].len() as u64;
+                    figures.lost[way] += made.lost[way].len() as u64;
+                }
                 all.push((func, made));
             }
             Err(NotInlined::NoCall) => {}
-            Err(NotInlined::NoCopy(error)) => {
-                return Err(vec![finding(case, format!("@{}: {error}", base.name()))]);
-            }
+            // An assumption made before the inlining may lose its exit for good.
+            Err(NotInlined::Refused { error: SpeculateError::LosesExit { .. }, .. }) => {}
+            Err(error) => return Err(vec![finding(case, format!("@{}: {error}", base.name()))]),
         }
     }
     Ok(all)
+}
+
+/// The usual policy, or one that inlines more, and functions into themselves.
+fn policy(prng: &mut Prng) -> InlinePolicy {
+    if prng.below(4) == 0 {
+        return InlinePolicy::default();
+    }
+    InlinePolicy {
+        size: prng.pick(&[15, 60, 400, 400]),
+        single_size: prng.pick(&[0, 100, 400]),
+        depth: prng.pick(&[1, 2, 4, 4]),
+        recursion: prng.pick(&[0, 1, 2, 3]),
+        growth: 400,
+        allowance: 800,
+        ..InlinePolicy::default()
+    }
 }
 
 /// The passes of the case, or a usual pipeline.
@@ -135,4 +172,28 @@ fn described(case: &Case, one: &FrameDivergence) -> String {
 
 fn finding(case: &Case, message: String) -> FuzzFinding {
     FuzzFinding { oracle: FuzzOracle::Inlining, versions: (0, case.steps.len()), message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{JudgedInlining, run};
+    use crate::CampaignOptions;
+
+    /// Chains go in and out again, and each state is one of the bases.
+    #[test]
+    fn chains_leave_into_several_activations_more_than_once() {
+        let options = CampaignOptions { only_inlining: true, ..CampaignOptions::default() };
+        let options = CampaignOptions { size: 60, inputs: 3, ..options };
+        let mut figures = JudgedInlining::default();
+        for seed in 0..60 {
+            if let Err(found) = run(&options.generated(seed), &mut figures) {
+                panic!("seed {seed}: {}", found[0].message);
+            }
+        }
+        let chains = &figures.frames.chains;
+        assert!(chains.chains > 80 && chains.hops() > 5 * chains.chains, "{chains:?}");
+        assert!(3 * chains.several > chains.chains, "{chains:?}");
+        // Behind a trap of the bases there is no state.
+        assert!(20 * chains.states > 19 * chains.hops(), "{chains:?}");
+    }
 }

@@ -6,7 +6,7 @@ use ir::{Func, Module};
 use osr::Level;
 use passes::registry::{PASSES, StaticPass, parse};
 use std::fmt;
-use verify::generate::{Weights, arguments, generate};
+use verify::generate::{CountingHost, Weights, arguments, generate};
 use verify::prng::Prng;
 use verify::state_oracle::Policy;
 
@@ -21,6 +21,9 @@ const CHAIN_ONE_IN: u32 = 12;
 
 /// One generated program in this many has facts that hold at first and then break.
 const FACTS_ONE_IN: u64 = 3;
+
+/// Of the programs that the inlining oracle alone judges, one in this many has no trees of calls.
+const TREES_NOT_ONE_IN: u64 = 5;
 
 /// The settings of a campaign. Under the same settings a seed always denotes the same case,
 /// regardless of other cases.
@@ -102,13 +105,20 @@ impl CampaignOptions {
     }
 
     /// Facts that break serve the speculation oracle. The others judge such programs, too, but
-    /// mostly programs without.
+    /// mostly programs without. Trees of calls serve the inlining oracle.
     fn weights(&self, seed: u64) -> Weights {
-        let breaks = self.only_speculation || seed % FACTS_ONE_IN == FACTS_ONE_IN - 1;
-        if self.assumptions > 0 && breaks { Weights::with_facts() } else { Weights::default() }
+        let breaks = self.only_speculation
+            || (self.only_inlining && seed.is_multiple_of(2))
+            || seed % FACTS_ONE_IN == FACTS_ONE_IN - 1;
+        let weights = match self.assumptions > 0 && breaks {
+            true => Weights::with_facts(),
+            false => Weights::default(),
+        };
+        let has_trees = self.only_inlining && !seed.is_multiple_of(TREES_NOT_ONE_IN);
+        if has_trees { weights.and_trees() } else { weights }
     }
 
-    /// The case of a given program, which must import nothing.
+    /// The case of a given program. Its imported functions are those of [`CountingHost`].
     pub fn case(
         &self,
         seed: u64,
@@ -123,7 +133,7 @@ impl CampaignOptions {
             entry,
             arguments,
             fuel,
-            world: World::Nothing,
+            world: World::Counting(CountingHost::default()),
             steps,
             level,
             policy: Policy::Every,

@@ -210,10 +210,10 @@ pub struct FuzzInlining {
     pub versions: u64,
     /// The number of calls inlined.
     pub calls: u64,
-    /// The number of points of bases and versions.
-    pub points: u64,
-    /// The number of those without an entry.
-    pub lost: u64,
+    /// The number of points: of bases, of versions.
+    pub points: [u64; 2],
+    /// The number of those without an entry: up, down.
+    pub lost: [u64; 2],
     /// The number of transitions out of versions, by their activations: 1, 2, 3, 4 and more.
     pub down: [u64; 5],
     /// The number of transitions into versions.
@@ -222,16 +222,39 @@ pub struct FuzzInlining {
     pub values: u64,
     /// The number of runs that went on behind a transition.
     pub going_on: u64,
+    /// The number of assumptions that versions make, each with an exit.
+    pub assumptions: u64,
+    /// The number of assumptions left out.
+    pub dropped: u64,
+    /// The number of transitions at assumptions that held.
+    pub exits_holding: u64,
+    /// The number of transitions at assumptions that failed.
+    pub exits_failing: u64,
     /// The number of transitions that found no room for their activations.
     pub without_room: u64,
     /// The number of visits that the oracle could not tell apart.
     pub ambiguous: u64,
+    /// The number of hop chains through versions and frames.
+    pub chains: u64,
+    /// The number of transitions in these chains: into versions, out of them into one activation,
+    /// and out of them into several.
+    pub chain_hops: [u64; 3],
+    /// The number of chains with two transitions into several activations or more.
+    pub chains_several: u64,
+    /// The number of these transitions whose state a run of the bases came to.
+    pub chain_states: u64,
+    /// The number of ways in that chains did not take, because they need a value of entries
+    /// accepted apart.
+    pub chain_apart: u64,
+    /// The number of chains that a limit ended.
+    pub chains_exhausted: u64,
     /// The number of programs in which the inlining oracle found something.
     pub findings: u64,
 }
 
 fn inlining(figures: &Figures) -> Option<FuzzInlining> {
     let (all, frames) = (&figures.inlining, &figures.inlining.frames);
+    let chains = &frames.chains;
     let findings = figures.findings.get(&FuzzOracle::Inlining).copied().unwrap_or(0);
     (all.versions > 0 || findings > 0).then_some(FuzzInlining {
         versions: all.versions,
@@ -242,8 +265,18 @@ fn inlining(figures: &Figures) -> Option<FuzzInlining> {
         up: frames.up,
         values: frames.values,
         going_on: frames.going_on,
+        assumptions: all.assumptions,
+        dropped: all.dropped,
+        exits_holding: frames.at_assumptions[0],
+        exits_failing: frames.at_assumptions[1],
         without_room: frames.without_room,
         ambiguous: frames.ambiguous,
+        chains: chains.chains,
+        chain_hops: [chains.into, chains.out[0], chains.out[1]],
+        chains_several: chains.several,
+        chain_states: chains.states,
+        chain_apart: chains.apart,
+        chains_exhausted: chains.exhausted,
         findings,
     })
 }
@@ -292,6 +325,8 @@ pub struct FuzzNative {
     pub left_inlined: u64,
     /// The number of these exits that led to several activations.
     pub framed: u64,
+    /// The number of these exits at assumptions that failed.
+    pub failed_inlined: u64,
     /// The number of compiled pieces of code: versions, probes and continuations.
     pub compiled_functions: u64,
     /// The time of compiling them in seconds, summed over all processes.
@@ -323,6 +358,7 @@ fn native(figures: &Figures) -> Option<FuzzNative> {
         exits_linked: native.linked,
         left_inlined: native.left_inlined,
         framed: native.framed,
+        failed_inlined: native.failed_inlined,
         compiled_functions: native.compiled_functions,
         compile_seconds: native.compile_time.as_secs_f64(),
         findings: figures.findings.get(&FuzzOracle::Native).copied().unwrap_or(0),

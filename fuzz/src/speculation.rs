@@ -478,7 +478,10 @@ pub fn suggested(case: &Case) -> Result<BTreeMap<Func, Vec<Assumption>>, String>
 ///
 /// # Errors
 /// If the module cannot be instantiated.
-fn chosen(case: &Case, mut prng: Prng) -> Result<BTreeMap<Func, Vec<Assumption>>, String> {
+pub(super) fn chosen(
+    case: &Case,
+    mut prng: Prng,
+) -> Result<BTreeMap<Func, Vec<Assumption>>, String> {
     let mut places = Places::new();
     for (func, f) in case.module.defined() {
         let count = case.assumptions.saturating_mul(PLACES);

@@ -4,7 +4,7 @@ use super::figures::Figures;
 use super::oracle::FuzzOracle;
 use super::speculation::JudgedAssumptions;
 use std::fmt::Write;
-use verify::frame_oracle::FrameReport;
+use verify::frame_oracle::{FrameChains, FrameReport};
 
 /// The figures of one source of programs, under a title. The text depends on neither times nor the
 /// number of threads.
@@ -112,8 +112,8 @@ fn inlining(line: &mut dyn FnMut(&str, String), figures: &Figures) {
         return;
     }
     line("  inlined", {
-        let lost = percent(all.lost, all.points);
-        format!("{} calls in {} versions; {lost} of points lost", all.calls, all.versions)
+        let [up, down] = [0, 1].map(|way| percent(all.lost[way], all.points[way]));
+        format!("{} calls in {} versions; lost: {up} up, {down} down", all.calls, all.versions)
     });
     let frames = &all.frames;
     line("  frames", {
@@ -124,6 +124,17 @@ fn inlining(line: &mut dyn FnMut(&str, String), figures: &Figures) {
         let FrameReport { going_on, without_room, ambiguous, .. } = frames;
         format!("{going_on} went on, {without_room} without room, {ambiguous} not told apart")
     });
+    if frames.chains.chains > 0 {
+        let FrameChains { chains, several, states, exhausted, .. } = &frames.chains;
+        let hops = frames.chains.hops();
+        line("  chains", format!("{chains}, {hops} hops, {states} states compared"));
+        let text = format!("{several} left into several activations twice or more often");
+        line("", format!("{text}, {exhausted} limited"));
+    }
+    if all.assumptions > 0 {
+        let [holding, failing] = frames.at_assumptions;
+        line("", format!("{} assumptions: {holding} holding, {failing} failing", all.assumptions));
+    }
 }
 
 /// Adds the lines about speculative versions, if there are any.
@@ -182,6 +193,9 @@ fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
     if native.left_inlined > 0 {
         let (all, framed) = (native.left_inlined, native.framed);
         line("  inlined", format!("{all} exits, {framed} of them into several activations"));
+        if native.failed_inlined > 0 {
+            line("", format!("{} at assumptions that failed", native.failed_inlined));
+        }
     }
     if native.assumptions > 0 {
         line("  assumed", {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use transition::VersionKey;
 use transition::copy::InlinedSites;
+use transition::frames::FrameMapping;
 use transition::mapping::Mapping;
 
 /// A compiled version of a function, with the OSR points through which a run may exit it.
@@ -328,13 +329,30 @@ impl Engine {
         module: &Arc<Module>,
         func: Func,
         function: &Function,
-        exits: impl FnMut(Inst) -> Option<&'m Mapping>,
+        mut exits: impl FnMut(Inst) -> Option<&'m Mapping>,
     ) -> Result<Arc<Version>, CompileError> {
-        let points = PointSpec::of_assumptions(function, exits).map_err(|inst| {
-            let what = format!("the assumption {inst} has no exit");
-            CompileError::Point { function: function.name().to_owned(), what }
+        let points = points_of_assumptions(function, |inst| {
+            Some(&exits(inst)?.entry(Point::before(inst))?.requires[..])
         })?;
         self.version(module, func, function, &points)
+    }
+
+    /// As [`Engine::speculative`], for a version with inlined code: the run that leaves takes the
+    /// entry of `exits` into frames. `sites` as for [`Engine::inlined_version`].
+    ///
+    /// # Errors
+    /// As [`Engine::speculative`].
+    pub fn speculative_inlined(
+        &self,
+        module: &Arc<Module>,
+        (func, function): (Func, &Function),
+        exits: &FrameMapping,
+        sites: Arc<InlinedSites>,
+    ) -> Result<Arc<Version>, CompileError> {
+        let points = points_of_assumptions(function, |inst| {
+            Some(&exits.entry(Point::before(inst))?.requires[..])
+        })?;
+        self.inlined_version(module, (func, function), &points, sites)
     }
 
     pub(crate) fn point_stubs(
@@ -475,6 +493,20 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// Points before the assumptions of a version, by the values that their exits require.
+///
+/// # Errors
+/// [`CompileError::Point`] if an assumption has no exit.
+fn points_of_assumptions<'m>(
+    function: &Function,
+    exits: impl FnMut(Inst) -> Option<&'m [Value]>,
+) -> Result<Vec<PointSpec>, CompileError> {
+    PointSpec::of_assumptions(function, exits).map_err(|inst| {
+        let what = format!("the assumption {inst} has no exit");
+        CompileError::Point { function: function.name().to_owned(), what }
+    })
 }
 
 /// Whether the text of the function contains OSR points.

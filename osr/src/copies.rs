@@ -81,13 +81,21 @@ pub struct CopyLink<'c> {
     pub before: Version,
     /// The copy.
     pub after: Version,
-    /// The version in which frames of that original land, by the edge to it; `None` if they land in
-    /// the original.
-    pub lands_in: Option<Version>,
+    /// The versions through which frames of that original go on, by the edges between them, and
+    /// last the one where they land. Empty if they land in the original.
+    pub lands_by: &'c [Version],
     /// The claim.
     pub claim: &'c CopyClaim,
     /// By instance but the first: the original of inlined code.
     pub callees: &'c [&'c Function],
+}
+
+impl CopyLink<'_> {
+    /// The edges over which frames of the original go on.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (Version, Version)> {
+        let from = std::iter::once(self.before).chain(self.lands_by.iter().copied());
+        from.zip(self.lands_by.iter().copied())
+    }
 }
 
 /// The places of a copy: by instruction, its instance and the instruction that it stands for.
@@ -114,15 +122,16 @@ pub(crate) struct LinkedUses<'c> {
     /// The indices of the versions: that of the original, of the copy, and the one where frames of
     /// the original land.
     pub(crate) versions: [usize; 3],
-    /// The arrow over which frames of the original go on, if they do.
-    pub(crate) on: Option<usize>,
+    /// The arrows over which frames of the original go on, in order.
+    pub(crate) on: Vec<usize>,
     /// The arrows that leave the copy for versions derived from it.
     pub(crate) ahead: Vec<usize>,
     pub(crate) claim: &'c CopyClaim,
     pub(crate) places: BTreeMap<Inst, (InstanceId, Inst)>,
     pub(crate) callees: &'c [&'c Function],
-    /// By instance but the first: what is live in the original.
-    pub(crate) live: Vec<LiveTable>,
+    /// By instance but the first: what is live in the original. `None` for the version where
+    /// frames of the first instance land: its live+ grows with the entries that leave it.
+    pub(crate) live: Vec<Option<LiveTable>>,
     /// The version where frames of the first instance land.
     pub(crate) landing: &'c Function,
 }
@@ -148,8 +157,8 @@ impl LinkedUses<'_> {
                 grown.insert(original);
             }
         }
-        let on = self.on.map(mapping);
-        if self.add_left((on, in_landing), in_copy, &mut uses[copy]) {
+        let on: Vec<&Mapping> = self.on.iter().map(|arrow| mapping(*arrow)).collect();
+        if self.add_left((&on, in_landing), in_copy, &mut uses[copy]) {
             grown.insert(copy);
         }
         grown
@@ -173,7 +182,7 @@ impl LinkedUses<'_> {
     /// Adds the values of all frames, at the points of the copy.
     fn add_left(
         &self,
-        (on, landing): (Option<&Mapping>, &LiveTable),
+        (on, landing): (&[&Mapping], &LiveTable),
         live: &LiveTable,
         uses: &mut ExtraUses,
     ) -> bool {
@@ -190,10 +199,11 @@ impl LinkedUses<'_> {
         let mut grew = false;
         for (inst, (id, at)) in &self.places {
             let at = Point::before(*at);
-            let needs = match (id, on) {
+            let needs = match (id, on.first()) {
+                // The entry provides the values that the next edge requires.
                 (0, Some(on)) => on.entry(at).map(|e| e.requires.clone()).unwrap_or_default(),
                 (0, None) => landing.live(at).to_vec(),
-                _ => self.live[*id - 1].live(at).to_vec(),
+                _ => self.live[*id - 1].as_ref().unwrap_or(landing).live(at).to_vec(),
             };
             let values = self.named(*id, needs).chain(waiting[*id].iter().copied());
             grew |= add_unlive(values, Point::before(*inst), live, uses);
@@ -206,11 +216,11 @@ impl LinkedUses<'_> {
         &self,
         id: InstanceId,
         call: Inst,
-        (on, landing): (Option<&Mapping>, &LiveTable),
+        (on, landing): (&[&Mapping], &LiveTable),
     ) -> Vec<Value> {
         let (f, live) = match id {
             0 => (self.landing, landing),
-            _ => (self.callees[id - 1], &self.live[id - 1]),
+            _ => (self.callees[id - 1], self.live[id - 1].as_ref().unwrap_or(landing)),
         };
         let Some(next) = f.has_inst(call).then(|| f.next_inst(call)).flatten() else {
             return Vec::new();
@@ -218,9 +228,11 @@ impl LinkedUses<'_> {
         let results = &f.inst(call).results;
         let live = live.live(Point::before(next)).iter().copied();
         let live: Vec<Value> = live.filter(|value| !results.contains(value)).collect();
-        let Some(on) = on.filter(|_| id == 0) else { return live };
-        let entry = on.entry(Point::before(call)).and_then(|entry| entry.only(&live));
-        entry.map(|entry| entry.requires).unwrap_or_default()
+        let ways = on.iter().rev().filter(|_| id == 0);
+        ways.fold(live, |live, on| {
+            let entry = on.entry(Point::before(call)).and_then(|entry| entry.only(&live));
+            entry.map(|entry| entry.requires).unwrap_or_default()
+        })
     }
 
     fn named(&self, id: InstanceId, values: Vec<Value>) -> impl Iterator<Item = Value> {

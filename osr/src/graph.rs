@@ -166,6 +166,7 @@ impl<'v> VersionGraph<'v> {
             let log = tree.log(before, after).ok_or(EdgeError::NotDerived { before, after })?;
             let pair = VersionPair::new(tree.function(before), tree.function(after), &log);
             let mut pair = pair.map_err(EdgeError::Replay)?.providing(demand);
+            // A run that enters the copy has no value of inlined code.
             if let Some(link) = copies.iter().find(|link| link.after == before) {
                 pair.versions.before.hidden = inlined_values(link);
             }
@@ -173,10 +174,8 @@ impl<'v> VersionGraph<'v> {
         }
         let outside: BTreeMap<Version, BTreeSet<Point>> =
             copies.iter().map(|link| (link.after, own_points(tree, link))).collect();
-        let waiting: BTreeMap<Version, (Version, BTreeSet<Point>)> = copies
-            .iter()
-            .filter_map(|link| Some((link.before, (link.lands_in?, inlined_calls(link)))))
-            .collect();
+        let waiting: Vec<(&CopyLink<'_>, BTreeSet<Point>)> =
+            copies.iter().map(|link| (link, inlined_calls(link))).collect();
         // Versions of no pair have no edges, and no index in this list.
         let mut versions: Vec<Version> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
         versions.sort_unstable();
@@ -193,8 +192,9 @@ impl<'v> VersionGraph<'v> {
             }
             let mut both = Arrow::both_ways(pair, places);
             both.before.asked = outside.get(before);
+            let waits = |link: &CopyLink<'_>| link.steps().any(|step| step == (*after, *before));
             both.after.staying =
-                waiting.get(after).filter(|(to, _)| to == before).map(|(_, calls)| calls);
+                waiting.iter().find(|(link, _)| waits(link)).map(|(_, calls)| calls);
             arrows.extend(both);
         }
         let analyzed = analyzed.into_iter();
@@ -414,11 +414,12 @@ fn linked<'c>(
     arrows: &[Arrow<'_, '_>],
     demand: Demand,
 ) -> LinkedUses<'c> {
-    let CopyLink { before, after, lands_in, claim, callees } = *link;
-    let landing = lands_in.unwrap_or(before);
-    let versions = [before, after, landing].map(place);
-    let leads = |arrow: &Arrow<'_, '_>| {
-        lands_in.is_some() && [arrow.source, arrow.target] == [versions[0], versions[2]]
+    let CopyLink { before, after, lands_by, claim, callees } = *link;
+    let landing = lands_by.last().copied().unwrap_or(before);
+    let versions = [before, after, landing].map(&place);
+    let leads = |(from, to): (Version, Version)| {
+        let ends = (place(from), place(to));
+        arrows.iter().position(|arrow| (arrow.source, arrow.target) == ends)
     };
     let is_ahead =
         |arrow: &Arrow<'_, '_>| arrow.source == versions[1] && arrow.from == Side::Before;
@@ -426,12 +427,15 @@ fn linked<'c>(
         std::iter::once(tree.function(before)).chain(callees.iter().copied()).collect();
     // Inlined functions are small.
     let none = ExtraUses::new();
+    let in_landing = VersionKey::of(tree.function(landing));
     let live = |f: &&Function| {
-        LiveTable::of_run(f, &Decided::new(f), demand, &none).unwrap_or_else(|| LiveTable::empty(f))
+        let table = || LiveTable::of_run(f, &Decided::new(f), demand, &none);
+        let is_landing = VersionKey::of(f) == in_landing;
+        (!is_landing).then(|| table().unwrap_or_else(|| LiveTable::empty(f)))
     };
     LinkedUses {
         versions,
-        on: arrows.iter().position(leads),
+        on: link.steps().filter_map(leads).collect(),
         ahead: (0..arrows.len()).filter(|at| is_ahead(&arrows[*at])).collect(),
         claim,
         places: places(tree.function(after), claim, &originals),

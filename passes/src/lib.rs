@@ -31,7 +31,7 @@ pub use cse::Cse;
 pub use dse::Dse;
 pub use gvn::Gvn;
 pub use hoist::Hoist;
-pub use inline::{Inline, InlinePolicy};
+pub use inline::{CallCounts, Callers, Inline, InlinePolicy};
 pub use licm::Licm;
 pub use load_elim::LoadElim;
 pub use loop_canon::LoopCanon;

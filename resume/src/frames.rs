@@ -6,14 +6,16 @@
 //! inner rest is a jump to the outer one. So a transition into native code needs no frame of the
 //! stack for each activation, and no call.
 
+use crate::claim::Draft;
 use crate::continuation::{ContinuationError, rest_of};
-use check::CheckedFrameEntry;
-use ir::edit::{Editor, Fuel, Pass, apply};
+use check::{CheckedFrameEntry, LandedEntry, LandedFrame};
+use ir::edit::{Editor, Fuel, InlinedBody, Pass, apply};
 use ir::{Function, FunctionBuilder, Imm, Inst, InstSpec, Opcode, Point, Signature, Type, Value};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use transition::VersionKey;
+use transition::copy::{ContinuationClaim, Environment};
 use transition::frames::{Frame, FrameEntry, FramePlace};
 use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 
@@ -26,6 +28,8 @@ pub struct FrameContinuation {
     /// For each instruction that is a copy: the frame, by its index in the entry, and the
     /// instruction of its version.
     pub origins: BTreeMap<Inst, (usize, Inst)>,
+    /// The claim that the function is the code behind the frames. The checker has accepted it.
+    pub claim: ContinuationClaim,
 }
 
 /// Makes a function of the code behind the frames of an entry. `versions` are those of the frames,
@@ -49,15 +53,54 @@ pub fn frame_continuation(
     let rests = frames.iter().zip(versions).map(|(frame, version)| Rest::new(frame, version));
     let rests: Vec<Rest> = rests.collect::<Result<_, _>>()?;
     let (joined, calls) = compensated(name, source, entry.entry(), &rests)?;
-    let pass = JoinRests { calls, rests: &rests, origins: RefCell::default() };
+    let start = behind_steps(&joined, entry.entry());
+    let pass = JoinRests { calls, rests: &rests, draft: RefCell::default() };
     let (function, _) = apply(&joined, &pass, &mut Fuel::UNLIMITED.clone()).into_parts();
-    Ok(FrameContinuation { function, origins: pass.origins.into_inner() })
+    let steps = (0..).take(entry.entry().steps.len()).collect();
+    let draft = Draft { steps, ..pass.draft.into_inner() };
+    let claim = draft.claim(&function, versions, start);
+    let landed: Vec<LandedFrame> = frames
+        .iter()
+        .zip(versions)
+        .map(|(frame, version)| LandedFrame {
+            version,
+            at: frame.at,
+            assigns: &frame.assigns,
+            without_points: None,
+        })
+        .collect();
+    let FrameEntry { steps, replays, requires, .. } = entry.entry();
+    let landed = LandedEntry { source, requires, steps, replays, frames: &landed };
+    let copied = check::continuation(&function, landed, &claim);
+    let origins = copied.map_err(ContinuationError::Refused)?.origins().clone();
+    Ok(FrameContinuation { function, origins, claim })
+}
+
+/// The environment behind the compensation code.
+fn behind_steps(joined: &Function, entry: &FrameEntry) -> Environment {
+    let start = joined.entry();
+    let params = joined.block_params(start);
+    let results = joined.block_insts(start).take(entry.steps.len());
+    let results: Vec<Value> = results.map(|inst| joined.inst(inst).results[0]).collect();
+    let required: BTreeMap<Value, Value> =
+        entry.requires.iter().copied().zip(params.iter().copied()).collect();
+    let held = |operand: Operand| match operand {
+        Operand::Source(value) => required[&value],
+        Operand::Step(index) => results[index as usize],
+    };
+    let frames = entry.frames.iter().enumerate();
+    let assigns = frames.flat_map(|(frame, of)| of.assigns.iter().map(move |a| (frame, a)));
+    assigns.map(|(frame, assign)| ((frame, assign.value), held(assign.from))).collect()
 }
 
 /// The code of one frame, as a function of the values assigned to it, and behind a call of the
 /// results.
 struct Rest {
     code: crate::Continuation,
+    /// The values that its parameters stand for.
+    values: Vec<Value>,
+    /// Where it begins.
+    at: Inst,
 }
 
 impl Rest {
@@ -85,11 +128,12 @@ impl Rest {
             steps: Vec::new(),
             replays: Vec::new(),
             assigns,
-            requires: values,
+            requires: values.clone(),
             kept: Vec::new(),
         };
         let name = format!("{}.at.{at}", version.name());
-        Ok(Rest { code: rest_of(&name, version, version, &entry)? })
+        let code = rest_of(&name, version, version, &entry)?;
+        Ok(Rest { code, values, at: target.inst() })
     }
 }
 
@@ -188,7 +232,7 @@ impl Compensation<'_> {
 struct JoinRests<'r> {
     calls: Vec<Inst>,
     rests: &'r [Rest],
-    origins: RefCell<BTreeMap<Inst, (usize, Inst)>>,
+    draft: RefCell<Draft>,
 }
 
 impl Pass for JoinRests<'_> {
@@ -200,13 +244,44 @@ impl Pass for JoinRests<'_> {
         if !ed.plan("rests") {
             return;
         }
-        let mut origins = self.origins.borrow_mut();
-        for (index, (call, rest)) in self.calls.iter().zip(self.rests).enumerate() {
+        let mut draft = self.draft.borrow_mut();
+        for (frame, (call, rest)) in self.calls.iter().zip(self.rests).enumerate() {
+            let results = ed.func().inst(*call).results.clone();
             let body = ed.inline(*call, &rest.code.function);
-            for (of, copy) in &body.insts {
-                if let Some(of) = rest.code.origins.inst(*of) {
-                    origins.insert(*copy, (index, of));
-                }
+            draft.add(frame, rest, &body);
+            let behind = self.rests.get(frame + 1).map_or(rest.at, |outer| outer.at);
+            draft.blocks.insert(body.rest, (frame + 1, behind));
+            // The results of a call are the last parameters of the rest behind it.
+            let outer = self.rests.get(frame + 1).into_iter();
+            let values =
+                outer.flat_map(|outer| &outer.values[outer.values.len() - results.len()..]);
+            let params = results.iter().zip(values);
+            draft.params.extend(params.map(|(param, of)| (*param, (frame + 1, *of))));
+        }
+    }
+}
+
+impl Draft {
+    /// Adds the copy of a rest.
+    fn add(&mut self, frame: usize, rest: &Rest, body: &InlinedBody) {
+        let draft = &rest.code.draft;
+        let function = &rest.code.function;
+        let start = function.entry();
+        let params = function.block_params(start).iter().zip(&rest.values);
+        let params: BTreeMap<Value, Value> = params.map(|(param, of)| (*param, *of)).collect();
+        for (of, copy) in &body.values {
+            let known = draft.params.get(of).map(|(_, value)| value).or_else(|| params.get(of));
+            if let Some(value) = known {
+                self.params.insert(*copy, (frame, *value));
+            }
+        }
+        for (of, copy) in &body.blocks {
+            let at = draft.blocks.get(of).map_or(rest.at, |(_, at)| *at);
+            self.blocks.insert(*copy, (frame, at));
+        }
+        for (of, copy) in &body.insts {
+            if let Some(inst) = draft.insts.get(of) {
+                self.insts.insert(*copy, *inst);
             }
         }
     }

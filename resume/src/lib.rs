@@ -6,6 +6,7 @@
 //! landing point. All build through [`ir::FunctionBuilder`], into families of their own. The
 //! results are ordinary functions: verified, optimized, interpreted and compiled like any other.
 
+mod claim;
 mod continuation;
 mod copy;
 mod frames;

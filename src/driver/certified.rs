@@ -63,7 +63,7 @@ pub struct CheckCounts {
 
 impl CheckCounts {
     /// Counts one verdict.
-    pub(super) fn count(&mut self, verdict: &Verdict) {
+    pub(crate) fn count(&mut self, verdict: &Verdict) {
         match verdict.finding() {
             None => self.held += 1,
             Some(finding) => *self.dropped.entry(finding.check.name().to_owned()).or_default() += 1,

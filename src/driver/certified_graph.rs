@@ -2,7 +2,7 @@
 
 use super::{CheckCounts, Observer, Step};
 use certify::Certifier;
-use check::verdict::Options;
+use check::verdict::{Options, Verdict};
 use check::{Accepted, Checked, LivePoints, accept_armed, compose, relate};
 use ir::{Module, Point};
 use osr::{Edge, EdgeOrigin, Version, VersionGraph, VersionPair};
@@ -25,6 +25,9 @@ pub struct CertifiedGraph {
     /// the edge is left with. Each mapping was accepted with all mappings of the graph armed, so a
     /// run may take any of these edges one after the other ([`Checked`]).
     pub mappings: Vec<Checked<Mapping>>,
+    /// By index of the edge, of built and inserted edges: the points whose entry the checker did
+    /// not accept, ascending, with its verdicts.
+    pub rejected: BTreeMap<usize, Vec<(Point, Verdict)>>,
     /// By version: the live values that [`certify_graph_at`] was asked for, with all mappings of
     /// the graph armed. None for a version whose pairs are not proved.
     pub live: BTreeMap<Version, Checked<LivePoints>>,
@@ -43,6 +46,7 @@ type Own = BTreeMap<usize, Checked<Mapping>>;
 struct JudgedEdges {
     own: Own,
     counts: CheckCounts,
+    rejected: BTreeMap<usize, Vec<(Point, Verdict)>>,
     live: BTreeMap<Version, Checked<LivePoints>>,
 }
 
@@ -79,7 +83,7 @@ pub fn certify_graph_at(
     for ends in ends {
         judge_pair(module, graph, ends, &mut judged, asked, observer);
     }
-    let JudgedEdges { mut own, counts, live } = judged;
+    let JudgedEdges { mut own, counts, rejected, live } = judged;
     graph.retain(|(index, _), point, _| {
         own.get(&index).is_some_and(|mapping| mapping.entry(point).is_some())
     });
@@ -94,7 +98,7 @@ pub fn certify_graph_at(
         mappings.push(sealed.unwrap_or_else(nothing));
     }
     observer.begin(None);
-    CertifiedGraph { counts, mappings, live }
+    CertifiedGraph { counts, mappings, rejected, live }
 }
 
 /// The accepted mapping along a path of versions, over the first edge between each two, as
@@ -182,5 +186,6 @@ fn judge_pair(
         checked.held += mapping.len() as u64;
         rejected.iter().for_each(|(_, verdict): &(Point, _)| checked.count(verdict));
         judged.own.insert(index, mapping);
+        judged.rejected.insert(index, rejected);
     }
 }

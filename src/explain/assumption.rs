@@ -113,8 +113,10 @@ pub fn explain_assumption(
             inst: exit.map(|exit| optimized.text.inst_up_to(exit.inst, INST)),
             point: exit.map(|exit| from.place(Point::before(exit.inst))),
             pins: exit.map_or(Vec::new(), |exit| to.values(exit.pins.iter().copied())),
-            entry: entry
-                .map(|(_, entry)| shown_entry([from, to], Level::Avail, entry.entry(), |_| None)),
+            entry: entry.map(|(_, entry)| {
+                let stands = |inst| to.place(Point::before(inst));
+                shown_entry([from, to], (Level::Avail, entry.entry()), |_| None, stands)
+            }),
         }
     };
     Ok(asked.iter().map(explained).collect())

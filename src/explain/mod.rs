@@ -8,12 +8,16 @@
 
 mod assumption;
 mod difference;
+mod inlined;
+mod inlined_text;
 mod point;
 mod text;
 mod words;
 
 pub use assumption::{AssumptionError, AssumptionQuestion, assumption_text, explain_assumption};
 pub use difference::unproved;
+pub use inlined::{InliningQuestion, explain_inlined};
+pub use inlined_text::inlined_text;
 pub use text::text;
 pub(crate) use text::unproved_text;
 
@@ -33,7 +37,7 @@ use ir::{Function, Inst, Module, Opcode, Point, Value, ValueDef};
 use osr::{Level, Unmapped};
 use std::fmt;
 use transition::Side;
-use transition::mapping::Entry;
+use transition::mapping::{Entry, Step};
 use words::Told;
 
 /// The most bytes of an instruction that an answer shows.
@@ -231,9 +235,9 @@ impl Teller<'_> {
     }
 
     fn moved(&self, level: Level, entry: &Entry) -> ExplainedEntry {
-        shown_entry([self.from, self.to], level, entry, |value| {
-            self.told.history.of_value(value).map(|number| self.told.done(number))
-        })
+        let since = |value| self.told.history.of_value(value).map(|n| self.told.done(n));
+        let stands = |inst| self.to.place(Point::before(inst));
+        shown_entry([self.from, self.to], (level, entry), since, stands)
     }
 
     /// The status of a point without an entry, and the reason.
@@ -241,7 +245,7 @@ impl Teller<'_> {
         let made = self.certified.levels.iter().find(|made| made.level == self.level);
         let made = self.mapping(made.expect("mappings were made at the level asked about"));
         if let Some(unmapped) = made.unmapped.iter().find(|u| u.point == point) {
-            return (PointStatus::None, self.unmapped(unmapped));
+            return (PointStatus::None, why_unmapped(self.told, [self.from, self.to], unmapped));
         }
         let rejected = made.rejected.iter().find(|(rejected, _)| *rejected == point);
         if let Some((_, verdict)) = rejected {
@@ -251,74 +255,20 @@ impl Teller<'_> {
             let differences = || Differences::new(self.told, &self.certified.certificate);
             let unproved = unproved.map(|unproved| differences().told(unproved));
             let blame = self.told.history.of_rejected(point, verdict);
-            let text = match finding.check {
-                Check::SourceReached => {
-                    "the certificate shows that the point is unreachable, so it has no entry".into()
-                }
-                check => format!(
-                    "the checker did not accept the entry that was found; failed check: {}",
-                    check.summary().trim()
-                ),
-            };
-            let mut why = self.because(UNPROVED, text, blame);
+            let text = rejected_text(finding.check);
+            let mut why = because(self.told, UNPROVED, text, blame);
             if let Some(unproved) = &unproved {
                 why.blame = unproved.blame.clone();
             }
             let verdict = Some(verdict.to_string());
             return (PointStatus::Unproved, Why { verdict, unproved, ..why });
         }
-        (PointStatus::Unreachable, self.unreachable(point))
-    }
-
-    fn because(&self, reason: &'static str, text: String, blame: Option<usize>) -> Why {
-        let blame = blame.map(|number| self.told.done(number));
-        let (value, defined, trap, verdict, unproved) = Default::default();
-        Why { reason, text, value, defined, trap, verdict, unproved, blame }
-    }
-
-    fn unmapped(&self, unmapped: &Unmapped) -> Why {
-        let (name, text) = (unmapped.reason.name(), unmapped.reason.to_string());
-        // The blocking instruction may be a store that only the source version has. Show it there
-        // (`explanations_of_all_points_match_the_report`).
-        let home =
-            |inst: Inst| if self.to.version.version.has_inst(inst) { &self.to } else { &self.from };
-        Why {
-            value: unmapped.value.map(|value| self.to.version.text.value(value)),
-            defined: unmapped.value.map(|value| self.to.defined(value)),
-            trap: unmapped.inst.map(|inst| home(inst).place(Point::before(inst))),
-            ..self.because(name, text, unmapped.blame)
-        }
-    }
-
-    fn unreachable(&self, point: Point) -> Why {
-        let function = self.from.version.version;
-        let block = function.inst_block(point.inst());
-        let name = self.from.version.text.block(block);
-        let text = match Cfg::new(function).is_reachable(block) {
-            false => format!("{name} is unreachable: no reachable block leads to it"),
-            true => format!("{name} is unreachable: the passes proved it"),
-        };
-        self.because("unreachable", text, self.told.history.of_unreachable(block))
+        (PointStatus::Unreachable, why_unreachable(self.told, self.from, point))
     }
 
     /// The answer for a point that the target version has and the source version lacks.
     fn absent(&self, asked: &str, elsewhere: Point) -> PointAnswer {
-        let place = self.to.place(elsewhere);
-        let (name, asked) = (asked.trim(), shortened(asked.trim(), SHOWN));
-        let text = format!(
-            "{} lacks {asked}; in {} it is at {} {}",
-            self.from.name, self.to.name, place.at, place.inst
-        );
-        let f = self.to.version.version;
-        let block = f.inst_block(elsewhere.inst());
-        let param =
-            f.block_params(block).iter().copied().find(|v| self.to.version.text.value(*v) == name);
-        let history = &self.told.history;
-        let blame = match param {
-            Some(param) => history.of_value(param),
-            None => history.of_inst(elsewhere.inst()).or_else(|| history.of_block(block)),
-        };
-        let why = self.because("absent", text, blame);
+        let why = why_absent(self.told, [self.from, self.to], asked, elsewhere);
         let levels = PerLevel::default();
         PointAnswer {
             direction: self.direction(),
@@ -331,14 +281,100 @@ impl Teller<'_> {
     }
 }
 
-/// An entry from one version to another. `since` finds the first action on a value.
+fn because(told: &Told<'_>, reason: &'static str, text: String, blame: Option<usize>) -> Why {
+    let blame = blame.map(|number| told.done(number));
+    let (value, defined, trap, verdict, unproved) = Default::default();
+    Why { reason, text, value, defined, trap, verdict, unproved, blame }
+}
+
+/// Why synthesis found no entry.
+fn why_unmapped(told: &Told<'_>, [from, to]: [Shown<'_>; 2], unmapped: &Unmapped) -> Why {
+    let (name, text) = (unmapped.reason.name(), unmapped.reason.to_string());
+    // The blocking instruction may be a store that only the source version has. Show it there
+    // (`explanations_of_all_points_match_the_report`).
+    let home = |inst: Inst| if to.version.version.has_inst(inst) { to } else { from };
+    Why {
+        value: unmapped.value.map(|value| to.version.text.value(value)),
+        defined: unmapped.value.map(|value| to.defined(value)),
+        trap: unmapped.inst.map(|inst| home(inst).place(Point::before(inst))),
+        ..because(told, name, text, unmapped.blame)
+    }
+}
+
+/// Why the checker did not accept an entry, in words.
+fn rejected_text(check: Check) -> String {
+    match check {
+        Check::SourceReached => {
+            "the certificate shows that the point is unreachable, so it has no entry".to_owned()
+        }
+        check => format!(
+            "the checker did not accept the entry that was found; failed check: {}",
+            check.summary().trim()
+        ),
+    }
+}
+
+fn why_unreachable(told: &Told<'_>, from: Shown<'_>, point: Point) -> Why {
+    let function = from.version.version;
+    let block = function.inst_block(point.inst());
+    let name = from.version.text.block(block);
+    let text = match Cfg::new(function).is_reachable(block) {
+        false => format!("{name} is unreachable: no reachable block leads to it"),
+        true => format!("{name} is unreachable: the passes proved it"),
+    };
+    because(told, "unreachable", text, told.history.of_unreachable(block))
+}
+
+/// Why the source version lacks a point that the target version has.
+fn why_absent(told: &Told<'_>, [from, to]: [Shown<'_>; 2], asked: &str, elsewhere: Point) -> Why {
+    let place = to.place(elsewhere);
+    let (name, asked) = (asked.trim(), shortened(asked.trim(), SHOWN));
+    let text =
+        format!("{} lacks {asked}; in {} it is at {} {}", from.name, to.name, place.at, place.inst);
+    let f = to.version.version;
+    let block = f.inst_block(elsewhere.inst());
+    let param = f.block_params(block).iter().copied().find(|v| to.version.text.value(*v) == name);
+    let history = &told.history;
+    let blame = match param {
+        Some(param) => history.of_value(param),
+        None => history.of_inst(elsewhere.inst()).or_else(|| history.of_block(block)),
+    };
+    because(told, "absent", text, blame)
+}
+
+/// An entry from one version to another. `since` finds the first action on a value, and `stands`
+/// the place of a replayed store.
 fn shown_entry(
     [from, to]: [Shown<'_>; 2],
-    level: Level,
-    entry: &Entry,
+    (level, entry): (Level, &Entry),
     since: impl Fn(Value) -> Option<PassAction>,
+    stands: impl Fn(Inst) -> PointPlace,
 ) -> ExplainedEntry {
-    let compute = entry.steps.iter().enumerate().map(|(index, step)| Computed {
+    let replay = entry
+        .replays
+        .iter()
+        .map(|replay| Replayed { code: from.version.replay(replay), stands: stands(replay.inst) });
+    let set = entry.assigns.iter().filter(|a| !a.is_identity()).map(|assign| SetValue {
+        value: to.version.text.value(assign.value),
+        from: from.version.operand(assign.from),
+        defined: to.defined(assign.value),
+        since: since(assign.value),
+    });
+    ExplainedEntry {
+        target: to.place(entry.target),
+        level: level.name().to_owned(),
+        compute: computed(from, &entry.steps),
+        replay: replay.collect(),
+        set: set.collect(),
+        same: to.values(entry.assigns.iter().filter(|a| a.is_identity()).map(|a| a.value)),
+        reads: from.values(entry.requires.iter().copied()),
+        kept: kept(from, &entry.kept),
+    }
+}
+
+/// Steps over values of a version.
+fn computed(from: Shown<'_>, steps: &[Step]) -> Vec<Computed> {
+    let step = |(index, step): (usize, &Step)| Computed {
         name: format!("${index}"),
         code: from.version.step(step),
         meaning: if step.opcode == Opcode::Const {
@@ -346,31 +382,17 @@ fn shown_entry(
         } else {
             step.opcode.summary().trim()
         },
-    });
-    let replay = entry.replays.iter().map(|replay| Replayed {
-        code: from.version.replay(replay),
-        stands: to.place(Point::before(replay.inst)),
-    });
-    let set = entry.assigns.iter().filter(|a| !a.is_identity()).map(|assign| SetValue {
-        value: to.version.text.value(assign.value),
-        from: from.version.operand(assign.from),
-        defined: to.defined(assign.value),
-        since: since(assign.value),
-    });
-    let is_argument = |value: Value| from.version.version.arguments().contains(&value);
-    let kept = entry.kept.iter().map(|value| Kept {
+    };
+    steps.iter().enumerate().map(step).collect()
+}
+
+/// Kept values of a version.
+fn kept(from: Shown<'_>, values: &[Value]) -> Vec<Kept> {
+    let arguments = from.version.version.arguments();
+    let one = |value: &Value| Kept {
         value: from.version.text.value(*value),
         defined: from.defined(*value),
-        argument: is_argument(*value),
-    });
-    ExplainedEntry {
-        target: to.place(entry.target),
-        level: level.name().to_owned(),
-        compute: compute.collect(),
-        replay: replay.collect(),
-        set: set.collect(),
-        same: to.values(entry.assigns.iter().filter(|a| a.is_identity()).map(|a| a.value)),
-        reads: from.values(entry.requires.iter().copied()),
-        kept: kept.collect(),
-    }
+        argument: arguments.contains(value),
+    };
+    values.iter().map(one).collect()
 }

@@ -2,8 +2,8 @@
 
 use crate::report::WIDTH;
 use crate::schema::{
-    ExplainedEntry, Explanation, LEVELS, PassAction, PointAnswer, PointPlace, PointStatus,
-    UnprovedPlace, Why,
+    Computed, ExplainedEntry, Explanation, Kept, LEVELS, PassAction, PointAnswer, PointPlace,
+    PointStatus, UnprovedPlace, Why,
 };
 use crate::table::{shortened, wrapped};
 
@@ -41,6 +41,11 @@ impl TextLines {
         self.0.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
     }
 
+    /// Adds a line as it is.
+    pub(super) fn heading(&mut self, text: &str) {
+        self.0.push(text.to_owned());
+    }
+
     pub(super) fn blank(&mut self) {
         self.0.push(String::new());
     }
@@ -61,7 +66,7 @@ impl TextLines {
     }
 
     /// Adds code and its meaning: side by side if both fit, else on separate lines.
-    fn code(&mut self, label: &str, code: &str, meaning: &str) {
+    pub(super) fn code(&mut self, label: &str, code: &str, meaning: &str) {
         const MEANING: usize = 38;
         let line = format!("{label:<LABEL$}{code:<width$}  ", width = MEANING - LABEL - 2);
         if line.chars().count() <= MEANING && MEANING + meaning.chars().count() <= WIDTH {
@@ -78,7 +83,7 @@ fn answer_lines(answer: &PointAnswer, lines: &mut TextLines) {
         "forward" => ("base to opt", "the optimized version"),
         _ => ("opt to base", "the base"),
     };
-    lines.0.push(heading.to_owned());
+    lines.heading(heading);
     if let Some(point) = &answer.point {
         place("from", point, lines);
     }
@@ -104,10 +109,7 @@ pub(super) fn place(label: &str, place: &PointPlace, lines: &mut TextLines) {
 
 pub(super) fn entry_lines(entry: &ExplainedEntry, lines: &mut TextLines) {
     place("to", &entry.target, lines);
-    for (number, step) in entry.compute.iter().enumerate() {
-        let label = if number == 0 { "compute" } else { "" };
-        lines.code(label, &format!("{} = {}", step.name, step.code), step.meaning);
-    }
+    steps_lines(&entry.compute, lines);
     for (number, replay) in entry.replay.iter().enumerate() {
         let label = if number == 0 { "replay" } else { "" };
         lines.code(
@@ -130,18 +132,31 @@ pub(super) fn entry_lines(entry: &ExplainedEntry, lines: &mut TextLines) {
     if !entry.same.is_empty() {
         lines.words("unchanged", &entry.same.join(" "));
     }
-    for (number, kept) in entry.kept.iter().enumerate() {
+    kept_lines(&entry.kept, lines);
+    lines.words("cost", &cost(entry));
+}
+
+pub(super) fn steps_lines(steps: &[Computed], lines: &mut TextLines) {
+    for (number, step) in steps.iter().enumerate() {
+        let label = if number == 0 { "compute" } else { "" };
+        lines.code(label, &format!("{} = {}", step.name, step.code), step.meaning);
+    }
+}
+
+pub(super) fn kept_lines(kept: &[Kept], lines: &mut TextLines) {
+    for (number, kept) in kept.iter().enumerate() {
         let label = if number == 0 { "keep" } else { "" };
         lines.code(label, &kept.value, &format!("here: {}", kept.defined));
     }
-    lines.words("cost", &cost(entry));
+}
+
+/// A count and what is counted.
+pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// The cost of an entry, in words.
 fn cost(entry: &ExplainedEntry) -> String {
-    let counted = |count: usize, one: &str, many: &str| {
-        format!("{count} {}", if count == 1 { one } else { many })
-    };
     let operations = counted(entry.compute.len(), "operation", "operations");
     let copies = counted(entry.set.len(), "copy", "copies");
     let arguments = entry.kept.iter().filter(|kept| kept.argument).count();
@@ -154,7 +169,12 @@ fn cost(entry: &ExplainedEntry) -> String {
         (0, _, _) => format!("{stores} and {copies} per transition"),
         _ => format!("{operations}, {stores} and {copies} per transition"),
     };
-    let kept = match (values, arguments) {
+    format!("{run}; {}", kept_words(values, arguments))
+}
+
+/// The kept values and arguments of an entry, in words.
+pub(super) fn kept_words(values: usize, arguments: usize) -> String {
+    match (values, arguments) {
         (0, 0) => "no kept values".to_owned(),
         (values, 0) => {
             format!(
@@ -173,11 +193,10 @@ fn cost(entry: &ExplainedEntry) -> String {
             counted(values, "value", "values"),
             counted(args, "argument", "arguments")
         ),
-    };
-    format!("{run}; {kept}")
+    }
 }
 
-fn why_lines(status: PointStatus, why: &Why, to: &str, lines: &mut TextLines) {
+pub(super) fn why_lines(status: PointStatus, why: &Why, to: &str, lines: &mut TextLines) {
     match status {
         PointStatus::None | PointStatus::Unproved => {
             lines.words("to", &format!("no entry: {}", why.text))

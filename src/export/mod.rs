@@ -1,20 +1,34 @@
 //! Writes and reads mappings with their certificates as text, for other processes and programs.
 //!
 //! `docs/certificates.md` describes the format: one record per line, the first word names its kind,
-//! and numbers are decimal. [`write()`] writes one function; [`read`] reads a file. A reader
-//! derives the versions again and compares them line by line with those in the file.
+//! and numbers are decimal. [`write()`] writes one function, and [`write_copy`] one with inlined
+//! code; [`read`] reads a file. A reader derives the versions again and compares them line by line
+//! with those in the file.
 
 mod read;
+mod read_copy;
+mod words;
 mod write;
+mod write_copy;
 
 pub use read::{Exported, ExportedFunction, ExportedParts, ReadError, read};
-pub use write::{escaped, header, write};
+pub use write::{escaped, header, landing, landings_header, write};
+pub use write_copy::{WrittenCopy, write_copy};
 
 /// The first line of a file. Its number is the version of the format.
-pub const MAGIC: &str = "osier-mapping 2";
+pub const MAGIC: &str = "osier-mapping 3";
 
 /// The words for the two versions.
 const SIDES: [&str; 2] = ["before", "after"];
 
 /// The words for the two directions.
 const DIRECTIONS: [&str; 2] = ["forward", "backward"];
+
+/// The words for the versions of a function with inlined code, each derived from the one before.
+const VERSIONS: [&str; 4] = ["base", "cleaned", "copy", "optimized"];
+
+/// The two pairs of these versions that have certificates.
+const PAIRS: [&str; 2] = ["base cleaned", "copy optimized"];
+
+/// The words for the places of frames.
+const PLACES: [&str; 2] = ["before", "within"];

@@ -1,17 +1,14 @@
 //! Reads exported mappings. Input is untrusted: errors name the line and the cause, and memory
 //! grows with the input only, never with a number that it claims.
 
+use super::words::{ExportWords, Read, shortened};
 use super::{DIRECTIONS, MAGIC, SIDES, write};
-use cranelift_entity::EntityRef;
-use ir::rules::RULES;
-use ir::{Block, Function, Global, Imm, Memory, Opcode, Point, Table, Type, Value};
+use ir::{Block, Function, Opcode, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use transition::VersionKey;
-use transition::certificate::{
-    By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind,
-};
+use transition::certificate::{Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermKind};
 use transition::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
 
 /// An error in a file.
@@ -38,7 +35,11 @@ pub struct Exported<'t> {
     pub pipeline: &'t str,
     /// The name of the level of the mappings.
     pub level: &'t str,
-    /// The functions. [`ExportedFunction::parts`] parses each with its versions.
+    /// The functions in whose bases frames land. [`ExportedFunction::landing`] parses the
+    /// certificate of each.
+    pub landings: Vec<ExportedFunction<'t>>,
+    /// The functions. Of one with inlined code, [`ExportedFunction::copy`] parses the records. Of
+    /// another, [`ExportedFunction::parts`] does.
     pub functions: Vec<ExportedFunction<'t>>,
 }
 
@@ -63,10 +64,10 @@ pub type ExportedParts = (Certificate, [(Mapping, MappingFacts); 2]);
 ///
 /// # Errors
 /// If the header is malformed, a function occurs twice or does not end, or the count of functions
-/// is wrong.
+/// or landings is wrong.
 pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
     let error = |line: usize, what: &str| ReadError { line, what: shortened(what) };
-    let mut lines = text.lines().zip(1..);
+    let mut lines = text.lines().zip(1..).peekable();
     let mut expect = |word: &'static str| match lines.next() {
         Some((line, _)) if line == word || (line.starts_with(word) && word.ends_with(' ')) => {
             Ok(&line[word.len()..])
@@ -79,49 +80,74 @@ pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
     expect(MAGIC)?;
     let (pipeline, level) = (expect("pipeline ")?, expect("level ")?);
     let announced = expect("functions ")?;
-    let mut functions: Vec<ExportedFunction<'_>> = Vec::new();
-    let mut open = false;
-    let mut names = BTreeSet::new();
+    let landings = lines.next_if(|(line, _)| line.starts_with("landings "));
+    let mut sections = FileSections::default();
     for (line, number) in lines {
-        match (line.strip_prefix("function "), open) {
-            (Some(name), false) if !names.insert(name) => {
-                return Err(error(number, "the file lists the function twice"));
-            }
-            (Some(name), false) => {
+        sections.line(line, number)?;
+    }
+    let FileSections { functions, landings: found, open, .. } = sections;
+    if let Some((last, _)) = open {
+        return Err(error(last.first + last.lines.len(), "the file ends within a function"));
+    }
+    let counts = |line: usize, announced: &str, count: usize, what: &str| {
+        let wrong = format!("the header announces {announced} {what}; the file has {count}");
+        if announced == count.to_string() { Ok(()) } else { Err(error(line, &wrong)) }
+    };
+    counts(4, announced, functions.len(), "functions")?;
+    let announced = landings.map_or("0", |(line, _)| &line["landings ".len()..]);
+    counts(5, announced, found.len(), "landings")?;
+    Ok(Exported { pipeline, level, landings: found, functions })
+}
+
+/// The parts of a file so far.
+#[derive(Default)]
+struct FileSections<'t> {
+    functions: Vec<ExportedFunction<'t>>,
+    landings: Vec<ExportedFunction<'t>>,
+    /// The one that has not ended, and whether it is a landing.
+    open: Option<(ExportedFunction<'t>, bool)>,
+    /// The functions, and the landings.
+    names: [BTreeSet<&'t str>; 2],
+}
+
+impl<'t> FileSections<'t> {
+    fn line(&mut self, line: &'t str, number: usize) -> Read<()> {
+        let error = |what: &str| Err(ReadError { line: number, what: what.to_owned() });
+        let landing = line.strip_prefix("landing ");
+        let begins = landing.or_else(|| line.strip_prefix("function "));
+        match (begins, &mut self.open) {
+            (Some(_), Some(_)) => error("a function begins before the previous one ends"),
+            (Some(name), None) => {
+                if !self.names[usize::from(landing.is_some())].insert(name) {
+                    return error("the file lists the function twice");
+                }
                 let (left_out, lines) = (Vec::new(), Vec::new());
-                functions.push(ExportedFunction { name, left_out, first: number, lines });
-                open = true;
+                let function = ExportedFunction { name, left_out, first: number, lines };
+                self.open = Some((function, landing.is_some()));
+                Ok(())
             }
-            (Some(_), true) => {
-                return Err(error(number, "a function begins before the previous one ends"));
+            (None, None) => error("expected `function NAME`"),
+            (None, open @ Some(_)) if line == "end" => {
+                match open.take() {
+                    Some((function, true)) => self.landings.push(function),
+                    ended => self.functions.extend(ended.map(|(function, _)| function)),
+                }
+                Ok(())
             }
-            (None, true) if line == "end" => open = false,
-            (None, true) => {
-                let function = functions.last_mut().expect("one is open");
+            (None, Some((function, _))) => {
                 match line.strip_prefix("left-out ") {
                     Some(rewrite) if function.lines.is_empty() => {
-                        let wrong = || error(number, "expected two numbers of rewrites");
-                        function.left_out.push(range(rewrite).ok_or_else(wrong)?);
+                        let Some(rewrite) = range(rewrite) else {
+                            return error("expected two numbers of rewrites");
+                        };
+                        function.left_out.push(rewrite);
                         function.first = number;
                     }
                     _ => function.lines.push(line),
                 }
+                Ok(())
             }
-            (None, false) => return Err(error(number, "expected `function NAME`")),
         }
-    }
-    match functions.last() {
-        Some(last) if open => {
-            Err(error(last.first + last.lines.len(), "the file ends within a function"))
-        }
-        _ if announced != functions.len().to_string() => Err(error(
-            4,
-            &format!(
-                "the header announces {announced} functions; the file has {}",
-                functions.len()
-            ),
-        )),
-        _ => Ok(Exported { pipeline, level, functions }),
     }
 }
 
@@ -137,30 +163,30 @@ impl ExportedFunction<'_> {
     /// # Errors
     /// If the lines describe other versions, or a record is malformed.
     pub fn parts(&self, versions: [&Function; 2]) -> Result<ExportedParts, ReadError> {
-        let mut reader = MappingReader {
-            opcodes: Opcode::ALL.iter().map(|o| (o.name(), *o)).collect(),
-            listed: 0,
-            at: 0,
-            function: self,
-        };
+        let mut reader = MappingReader::new(self);
         for (side, f) in SIDES.iter().zip(versions) {
             reader.version(side, f)?;
         }
-        let keys = versions.map(VersionKey::of);
-        let mut certificate = Certificate {
-            versions: keys,
-            terms: Vec::new(),
-            sides: Default::default(),
-            anchors: Vec::new(),
-            passed: Vec::new(),
-        };
-        reader.certificate(&mut certificate)?;
-        let forward = reader.mapping(DIRECTIONS[0], versions[0], versions[1])?;
-        let backward = reader.mapping(DIRECTIONS[1], versions[1], versions[0])?;
-        match reader.peek() {
-            None => Ok((certificate, [forward, backward])),
-            Some(_) => Err(reader.error("expected `end`")),
-        }
+        let parts = reader.pair(versions)?;
+        reader.end()?;
+        Ok(parts)
+    }
+
+    /// Parses the certificate that the base of a function corresponds to itself.
+    ///
+    /// # Errors
+    /// If the lines describe another base, or a record is malformed.
+    pub fn landing(&self, base: &Function) -> Result<Certificate, ReadError> {
+        let mut reader = MappingReader::new(self);
+        reader.version("base", base)?;
+        let certificate = reader.certificate([base, base])?;
+        reader.end()?;
+        Ok(certificate)
+    }
+
+    /// The number of the line of the record that names the function.
+    pub fn line(&self) -> usize {
+        self.first - self.left_out.len()
     }
 }
 
@@ -168,41 +194,51 @@ impl ExportedFunction<'_> {
 /// lists such values once for many entries, so a short one may stand for very many.
 const MAX_LISTED: usize = 1 << 25;
 
-struct MappingReader<'t> {
+pub(super) struct MappingReader<'t> {
     opcodes: BTreeMap<&'static str, Opcode>,
     /// The number of such values so far.
     listed: usize,
+    /// The lines of the entries of the last mapping.
+    pub(super) entry_lines: Vec<usize>,
     at: usize,
     function: &'t ExportedFunction<'t>,
 }
 
-type Read<T> = Result<T, ReadError>;
-
-/// The longest error message, in characters. Messages quote the input, which may have any length.
-const MAX_MESSAGE: usize = 200;
-
-/// A message, truncated at [`MAX_MESSAGE`] characters.
-fn shortened(what: impl fmt::Display) -> String {
-    let mut what = what.to_string();
-    if let Some((end, _)) = what.char_indices().nth(MAX_MESSAGE) {
-        what.truncate(end);
-        what.push_str("...");
-    }
-    what
-}
-
 impl<'t> MappingReader<'t> {
+    pub(super) fn new(function: &'t ExportedFunction<'t>) -> MappingReader<'t> {
+        let opcodes = Opcode::ALL.iter().map(|o| (o.name(), *o)).collect();
+        MappingReader { opcodes, listed: 0, entry_lines: Vec::new(), at: 0, function }
+    }
+
+    /// The number of the line that is read next.
+    pub(super) fn line(&self) -> usize {
+        self.function.first + 1 + self.at
+    }
+
+    /// Checks that no line is left.
+    pub(super) fn end(&self) -> Read<()> {
+        self.peek().map_or(Ok(()), |_| Err(self.error("expected `end`")))
+    }
+
+    /// Reads a certificate, and the mappings in both directions.
+    pub(super) fn pair(&mut self, versions: [&Function; 2]) -> Read<ExportedParts> {
+        let certificate = self.certificate(versions)?;
+        let forward = self.mapping(DIRECTIONS[0], versions[0], versions[1])?;
+        let backward = self.mapping(DIRECTIONS[1], versions[1], versions[0])?;
+        Ok((certificate, [forward, backward]))
+    }
+
     fn peek(&self) -> Option<&'t str> {
         self.function.lines.get(self.at).copied()
     }
 
-    fn error(&self, what: impl fmt::Display) -> ReadError {
-        ReadError { line: self.function.first + 1 + self.at, what: shortened(what) }
+    pub(super) fn error(&self, what: impl fmt::Display) -> ReadError {
+        ReadError { line: self.line(), what: shortened(what) }
     }
 
     /// The words of the line after its first word or words, if these are `kind`. Advances past the
     /// line on success only.
-    fn take(&mut self, kind: &str) -> Option<ExportWords<'t>> {
+    pub(super) fn take(&mut self, kind: &str) -> Option<ExportWords<'t>> {
         let rest = self.peek()?.strip_prefix(kind)?;
         if !rest.is_empty() && !rest.starts_with(' ') {
             return None;
@@ -212,7 +248,7 @@ impl<'t> MappingReader<'t> {
         Some(ExportWords { words: rest.trim_start(), line })
     }
 
-    fn expect(&mut self, kind: &str) -> Read<ExportWords<'t>> {
+    pub(super) fn expect(&mut self, kind: &str) -> Read<ExportWords<'t>> {
         self.take(kind).ok_or_else(|| match self.peek() {
             Some(_) => self.error(format_args!("expected `{kind}`")),
             None => self.error(format_args!("the function ends where `{kind}` is expected")),
@@ -220,7 +256,7 @@ impl<'t> MappingReader<'t> {
     }
 
     /// Compares the lines of a version with those of the derived version, written by the same code.
-    fn version(&mut self, side: &str, f: &Function) -> Read<()> {
+    pub(super) fn version(&mut self, side: &str, f: &Function) -> Read<()> {
         self.expect(&format!("version {side}"))?;
         for line in write::version(f).lines() {
             if self.peek() != Some(line) {
@@ -234,7 +270,14 @@ impl<'t> MappingReader<'t> {
         Ok(())
     }
 
-    fn certificate(&mut self, certificate: &mut Certificate) -> Read<()> {
+    fn certificate(&mut self, versions: [&Function; 2]) -> Read<Certificate> {
+        let mut certificate = Certificate {
+            versions: versions.map(VersionKey::of),
+            terms: Vec::new(),
+            sides: Default::default(),
+            anchors: Vec::new(),
+            passed: Vec::new(),
+        };
         while let Some(words) = self.take("term") {
             let term = self.term(words, certificate.terms.len())?;
             certificate.terms.push(term);
@@ -261,7 +304,7 @@ impl<'t> MappingReader<'t> {
             certificate.passed.push(words.entity()?);
             words.end()?;
         }
-        Ok(())
+        Ok(certificate)
     }
 
     fn term(&self, mut words: ExportWords<'t>, index: usize) -> Read<Term> {
@@ -292,7 +335,7 @@ impl<'t> MappingReader<'t> {
         Ok(Term { kind, ty, class, by })
     }
 
-    fn mapping(
+    pub(super) fn mapping(
         &mut self,
         direction: &str,
         source: &Function,
@@ -303,10 +346,12 @@ impl<'t> MappingReader<'t> {
         words.end()?;
         let (mut mapping, mut facts) = (Mapping::new(source, target), MappingFacts::new());
         let (mut last, mut same) = (None, BTreeSet::new());
+        self.entry_lines.clear();
         loop {
             self.same(&mut same)?;
             let Some(mut words) = self.take("entry") else { break };
             let point = Point::before(words.entity()?);
+            self.entry_lines.push(words.line);
             if last.replace(point).is_some_and(|l| l >= point) {
                 return Err(words.error("source points must ascend, each once"));
             }
@@ -327,7 +372,7 @@ impl<'t> MappingReader<'t> {
     }
 
     /// Reads the change to the values that entries assign to themselves, if there is one.
-    fn same(&mut self, same: &mut BTreeSet<Value>) -> Read<()> {
+    pub(super) fn same(&mut self, same: &mut BTreeSet<Value>) -> Read<()> {
         let Some(mut words) = self.take("same") else { return Ok(()) };
         for value in words.list(|w, item| w.parse_entity::<Value>(item))? {
             if !same.insert(value) {
@@ -343,7 +388,7 @@ impl<'t> MappingReader<'t> {
     }
 
     /// Reads the rest of an entry, which assigns the values `same` to themselves.
-    fn entry(
+    pub(super) fn entry(
         &mut self,
         target: Point,
         kept: Vec<Value>,
@@ -354,14 +399,7 @@ impl<'t> MappingReader<'t> {
             let what = format!("the entries assign more than {MAX_LISTED} values to themselves");
             return Err(self.error(what));
         }
-        let claimed = match self.take("requires") {
-            Some(mut words) => {
-                let values = words.list(|w, item| w.parse_entity(item))?;
-                words.end()?;
-                Some(values)
-            }
-            None => None,
-        };
+        let claimed = self.requires()?;
         let (steps, replays, requires) = (Vec::new(), Vec::new(), Vec::new());
         let assigns = same.iter().map(|v| Assign { value: *v, from: Operand::Source(*v) });
         let assigns = assigns.collect();
@@ -373,7 +411,16 @@ impl<'t> MappingReader<'t> {
         Ok((entry, facts))
     }
 
-    fn steps(&mut self, entry: &mut Entry) -> Read<EntryFacts> {
+    /// Reads the values that an entry requires, if they are not those that it reads.
+    pub(super) fn requires(&mut self) -> Read<Option<Vec<Value>>> {
+        let Some(mut words) = self.take("requires") else { return Ok(None) };
+        let values = words.list(|w, item| w.parse_entity(item))?;
+        words.end()?;
+        Ok(Some(values))
+    }
+
+    /// Reads steps, replays and assignments into an entry.
+    pub(super) fn steps(&mut self, entry: &mut Entry) -> Read<EntryFacts> {
         let (mut here, mut far) = (Vec::new(), Vec::new());
         while let Some(mut words) = self.take("step") {
             let opcode = words.opcode(&self.opcodes)?;
@@ -403,153 +450,5 @@ impl<'t> MappingReader<'t> {
             far.clear();
         }
         Ok(EntryFacts { here: here.into(), far: far.into(), replays: replays.into() })
-    }
-}
-
-/// The words of a line that are not read yet.
-struct ExportWords<'t> {
-    words: &'t str,
-    line: usize,
-}
-
-impl<'t> ExportWords<'t> {
-    fn error(&self, what: impl fmt::Display) -> ReadError {
-        ReadError { line: self.line, what: shortened(what) }
-    }
-
-    fn next(&mut self) -> Read<&'t str> {
-        let (word, rest) = self.words.split_once(' ').unwrap_or((self.words, ""));
-        self.words = rest;
-        if word.is_empty() { Err(self.error("the line ends too early")) } else { Ok(word) }
-    }
-
-    fn end(&self) -> Read<()> {
-        if self.words.is_empty() {
-            Ok(())
-        } else {
-            Err(self.error(format_args!("unexpected `{}` at the end of the line", self.words)))
-        }
-    }
-
-    fn parse<T: std::str::FromStr>(&self, word: &str) -> Read<T> {
-        word.parse().map_err(|_| self.error(format_args!("`{word}` is not a valid number here")))
-    }
-
-    fn number<T: std::str::FromStr>(&mut self) -> Read<T> {
-        let word = self.next()?;
-        self.parse(word)
-    }
-
-    fn parse_entity<T: EntityRef>(&self, word: &str) -> Read<T> {
-        let index: u32 = self.parse(word)?;
-        // The largest number is the reserved index of packed options; an entity must not have it.
-        if index == u32::MAX {
-            Err(self.error(format_args!("`{word}` is not an id")))
-        } else {
-            Ok(T::new(index as usize))
-        }
-    }
-
-    fn entity<T: EntityRef>(&mut self) -> Read<T> {
-        let word = self.next()?;
-        self.parse_entity(word)
-    }
-
-    fn list<T>(&mut self, item: impl Fn(&Self, &'t str) -> Read<T>) -> Read<Vec<T>> {
-        match self.next()? {
-            "-" => Ok(Vec::new()),
-            word => word.split(',').map(|i| item(self, i)).collect(),
-        }
-    }
-
-    fn opcode(&mut self, opcodes: &BTreeMap<&'static str, Opcode>) -> Read<Opcode> {
-        let word = self.next()?;
-        opcodes
-            .get(word)
-            .copied()
-            .ok_or_else(|| self.error(format_args!("unknown operation `{word}`")))
-    }
-
-    fn type_named(&self, name: &str) -> Read<Type> {
-        Type::from_name(name).ok_or_else(|| self.error(format_args!("unknown type `{name}`")))
-    }
-
-    fn ty(&mut self) -> Read<Type> {
-        let word = self.next()?;
-        self.type_named(word)
-    }
-
-    fn operand(&self, word: &str) -> Read<Operand> {
-        if let Some(value) = word.strip_prefix('v') {
-            return Ok(Operand::Source(self.parse_entity(value)?));
-        }
-        match word.strip_prefix('s') {
-            Some(step) => Ok(Operand::Step(self.parse(step)?)),
-            None => Err(self.error(format_args!("`{word}` is not an operand"))),
-        }
-    }
-
-    fn term_named(&mut self) -> Read<TermId> {
-        match self.next()? {
-            "-" => Ok(NO_TERM),
-            word => self.parse(word),
-        }
-    }
-
-    /// The words of a list inside one word of this line.
-    fn inside(&self, words: &'t str) -> ExportWords<'t> {
-        ExportWords { words, line: self.line }
-    }
-
-    fn by(&mut self) -> Read<By> {
-        let word = self.next()?;
-        let parts: Vec<&str> = word.split(':').collect();
-        match parts.as_slice() {
-            ["itself"] => Ok(By::Itself),
-            ["folding"] => Ok(By::Folding),
-            ["sum", result] => Ok(By::Sum { result: self.parse(result)? }),
-            ["rule", name, swapped, inner, result] => {
-                let rule = RULES.iter().position(|r| r.name == *name);
-                let rule =
-                    rule.ok_or_else(|| self.error(format_args!("unknown rule `{name}`")))? as u32;
-                let inner = self.inside(inner).list(|w, item| w.parse(item))?.into();
-                let result = self.inside(result).term_named()?;
-                Ok(By::Rule { rule, swapped: self.parse(swapped)?, inner, result })
-            }
-            ["apart", one, other, result] => {
-                let via = [self.inside(one).term_named()?, self.inside(other).term_named()?];
-                Ok(By::Apart { via, result: self.parse(result)? })
-            }
-            ["stored", one, other] => Ok(By::Stored {
-                via: [self.inside(one).term_named()?, self.inside(other).term_named()?],
-            }),
-            ["swaps", one, other, inner, result] => Ok(By::Swaps {
-                via: [self.inside(one).term_named()?, self.inside(other).term_named()?],
-                inner: self.parse(inner)?,
-                result: self.parse(result)?,
-            }),
-            ["covers", result] => Ok(By::Covers { result: self.parse(result)? }),
-            ["merged", reads] => {
-                Ok(By::Merged { reads: self.inside(reads).list(|w, item| w.parse(item))?.into() })
-            }
-            _ => Err(self.error(format_args!("`{word}` does not justify a class"))),
-        }
-    }
-
-    fn immediate(&mut self) -> Read<Imm> {
-        let word = self.next()?;
-        let parts: Vec<&str> = word.split(':').collect();
-        match parts.as_slice() {
-            ["-"] => Ok(Imm::None),
-            ["bits", bits] => Ok(Imm::Bits(self.parse(bits)?)),
-            ["address", memory, offset] => {
-                Ok(Imm::Address(self.parse_entity::<Memory>(memory)?, self.parse(offset)?))
-            }
-            ["memory", memory] => Ok(Imm::Memory(self.parse_entity(memory)?)),
-            ["global", global] => Ok(Imm::Global(self.parse_entity::<Global>(global)?)),
-            ["table", table] => Ok(Imm::Table(self.parse_entity::<Table>(table)?)),
-            // Calls and traps cannot be terms, so their immediates are errors.
-            _ => Err(self.error(format_args!("`{word}` is not an immediate of a term"))),
-        }
     }
 }

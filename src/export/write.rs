@@ -8,11 +8,27 @@ use std::ops::Range;
 use transition::certificate::{
     By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind,
 };
-use transition::mapping::{Entry, Mapping, Operand};
+use transition::mapping::{Entry, Mapping, Operand, Replay, Step};
 
-/// The lines before the first function. `functions` is the number of functions that follow.
+/// The lines before the first function. `functions` is the number of functions that follow. A file
+/// with [`landing`]s says how many with [`landings_header`], behind these lines.
 pub fn header(pipeline: &str, level: &str, functions: usize) -> String {
     format!("{MAGIC}\npipeline {pipeline}\nlevel {level}\nfunctions {functions}\n")
+}
+
+/// The line between the header and the first of some landings.
+pub fn landings_header(landings: usize) -> String {
+    format!("landings {landings}\n")
+}
+
+/// Writes that frames may land in the base of a function: the base, and the certificate that it
+/// corresponds to itself. Cost: linear in the output.
+pub fn landing(out: &mut String, base: &Function, certificate: &Certificate) {
+    let mut writer = MappingWriter { out };
+    writer.line(format_args!("landing {}", escaped(base.name())));
+    writer.version("base", base);
+    writer.certificate(certificate);
+    writer.line("end");
 }
 
 /// The name of a function on one line. Other characters than printable ASCII are escaped as in
@@ -38,37 +54,9 @@ pub fn write(
         writer.line(format_args!("left-out {start} {end}"));
     }
     for (side, f) in SIDES.iter().zip(versions) {
-        writer.line(format_args!("version {side}"));
-        writer.out.push_str(&version(f));
+        writer.version(side, f);
     }
-    for (id, term) in certificate.terms.iter().enumerate() {
-        writer.term(id, term);
-    }
-    for (side, terms) in SIDES.iter().zip(&certificate.sides) {
-        for (value, term) in &terms.values {
-            writer.line(format_args!("value {side} {} {term}", value.as_u32()));
-        }
-        for (block, term) in &terms.memory {
-            writer.line(format_args!("memory {side} {} {term}", block.as_u32()));
-        }
-        for (inst, term) in &terms.writes {
-            writer.line(format_args!("write {side} {} {term}", inst.as_u32()));
-        }
-    }
-    for anchor in &certificate.anchors {
-        writer.line(format_args!("anchor {}", anchor.as_u32()));
-    }
-    for inst in &certificate.passed {
-        writer.line(format_args!("passed {}", inst.as_u32()));
-    }
-    for (direction, (mapping, facts)) in DIRECTIONS.iter().zip(mappings) {
-        writer.line(format_args!("mapping {direction} {}", mapping.len()));
-        let mut same = Vec::new();
-        for ((point, entry), facts) in mapping.entries().zip(facts) {
-            writer.same(&mut same, entry);
-            writer.entry(point, entry, facts);
-        }
-    }
+    writer.pair(certificate, mappings);
     writer.line("end");
 }
 
@@ -98,7 +86,7 @@ pub(super) fn version(f: &Function) -> String {
 }
 
 /// Items separated by commas, or `-` for none, so that every field of a line is a word.
-fn list(items: impl Iterator<Item = impl Display>) -> String {
+pub(super) fn list(items: impl Iterator<Item = impl Display>) -> String {
     let items: Vec<String> = items.map(|item| item.to_string()).collect();
     if items.is_empty() { "-".to_owned() } else { items.join(",") }
 }
@@ -127,13 +115,63 @@ fn immediate(imm: &Imm) -> String {
     }
 }
 
-struct MappingWriter<'o> {
-    out: &'o mut String,
+pub(super) struct MappingWriter<'o> {
+    pub(super) out: &'o mut String,
 }
 
 impl MappingWriter<'_> {
-    fn line(&mut self, line: impl Display) {
+    pub(super) fn line(&mut self, line: impl Display) {
         writeln!(self.out, "{line}").expect("writing to a string cannot fail");
+    }
+
+    pub(super) fn version(&mut self, name: &str, f: &Function) {
+        self.line(format_args!("version {name}"));
+        self.out.push_str(&version(f));
+    }
+
+    /// Writes a certificate, and the mappings in both directions with their facts.
+    pub(super) fn pair(
+        &mut self,
+        certificate: &Certificate,
+        mappings: [(&Mapping, &MappingFacts); 2],
+    ) {
+        self.certificate(certificate);
+        for (direction, (mapping, facts)) in DIRECTIONS.iter().zip(mappings) {
+            self.mapping(direction, mapping, facts);
+        }
+    }
+
+    /// Writes the entries of a mapping. Entries without facts are written without terms.
+    pub(super) fn mapping(&mut self, name: &str, mapping: &Mapping, facts: &[EntryFacts]) {
+        self.line(format_args!("mapping {name} {}", mapping.len()));
+        let (mut same, none) = (Vec::new(), EntryFacts::default());
+        for (index, (point, entry)) in mapping.entries().enumerate() {
+            self.same(&mut same, entry);
+            self.entry(point, entry, facts.get(index).unwrap_or(&none));
+        }
+    }
+
+    fn certificate(&mut self, certificate: &Certificate) {
+        for (id, term) in certificate.terms.iter().enumerate() {
+            self.term(id, term);
+        }
+        for (side, terms) in SIDES.iter().zip(&certificate.sides) {
+            for (value, term) in &terms.values {
+                self.line(format_args!("value {side} {} {term}", value.as_u32()));
+            }
+            for (block, term) in &terms.memory {
+                self.line(format_args!("memory {side} {} {term}", block.as_u32()));
+            }
+            for (inst, term) in &terms.writes {
+                self.line(format_args!("write {side} {} {term}", inst.as_u32()));
+            }
+        }
+        for anchor in &certificate.anchors {
+            self.line(format_args!("anchor {}", anchor.as_u32()));
+        }
+        for inst in &certificate.passed {
+            self.line(format_args!("passed {}", inst.as_u32()));
+        }
     }
 
     fn term(&mut self, id: usize, term: &Term) {
@@ -190,11 +228,30 @@ impl MappingWriter<'_> {
         let kept = list(entry.kept.iter().map(|v| v.as_u32()));
         self.line(format_args!("entry {from} {to} {kept}"));
         // Any mapping can be written, forged ones included.
-        if entry.requires != entry.reads() {
-            let requires = list(entry.requires.iter().map(|v| v.as_u32()));
-            self.line(format_args!("requires {requires}"));
+        let requires = (entry.requires != entry.reads()).then_some(&entry.requires[..]);
+        self.code(requires, (&entry.steps, &entry.replays), facts);
+        let mut same = unchanged(entry).peekable();
+        for assign in &entry.assigns {
+            if assign.is_identity() && same.next_if_eq(&assign.value).is_some() {
+                continue;
+            }
+            self.line(format_args!("assign {} {}", assign.value.as_u32(), operand(assign.from)));
         }
-        for (index, step) in entry.steps.iter().enumerate() {
+    }
+}
+
+impl MappingWriter<'_> {
+    /// Writes steps and replays, and the values required if they are not those read.
+    pub(super) fn code(
+        &mut self,
+        requires: Option<&[Value]>,
+        (steps, replays): (&[Step], &[Replay]),
+        facts: &EntryFacts,
+    ) {
+        if let Some(requires) = requires {
+            self.line(format_args!("requires {}", list(requires.iter().map(|v| v.as_u32()))));
+        }
+        for (index, step) in steps.iter().enumerate() {
             let at = |facts: &[TermId]| named(facts.get(index).copied().unwrap_or(NO_TERM));
             let args = list(step.args.iter().map(|a| operand(*a)));
             let (opcode, ty, operand_ty, bits) =
@@ -202,7 +259,7 @@ impl MappingWriter<'_> {
             let (here, far) = (at(&facts.here), at(&facts.far));
             self.line(format_args!("step {opcode} {ty} {operand_ty} {bits} {args} {here} {far}"));
         }
-        for (index, replay) in entry.replays.iter().enumerate() {
+        for (index, replay) in replays.iter().enumerate() {
             let args = list(replay.args.iter().map(|a| operand(*a)));
             let (inst, opcode, ty) = (replay.inst.as_u32(), replay.opcode.name(), replay.ty);
             let (imm, term) = (
@@ -210,13 +267,6 @@ impl MappingWriter<'_> {
                 named(facts.replays.get(index).copied().unwrap_or(NO_TERM)),
             );
             self.line(format_args!("replay {inst} {opcode} {ty} {imm} {args} {term}"));
-        }
-        let mut same = unchanged(entry).peekable();
-        for assign in &entry.assigns {
-            if assign.is_identity() && same.next_if_eq(&assign.value).is_some() {
-                continue;
-            }
-            self.line(format_args!("assign {} {}", assign.value.as_u32(), operand(assign.from)));
         }
     }
 }
@@ -237,7 +287,7 @@ fn named(term: TermId) -> String {
     if term == NO_TERM { "-".to_owned() } else { term.to_string() }
 }
 
-fn operand(operand: Operand) -> String {
+pub(super) fn operand(operand: Operand) -> String {
     match operand {
         Operand::Source(value) => format!("v{}", value.as_u32()),
         Operand::Step(index) => format!("s{index}"),

@@ -1,47 +1,91 @@
 //! Where frames of inlined functions land: their bases, with the values live there.
 
+use super::InlinePlan;
 use certify::Certifier;
 use check::verdict::Options;
 use check::{Checked, FrameLanding, LivePoints, relate};
 use ir::edit::ActionLog;
 use ir::{Func, Function, Module, Point};
 use osr::VersionPair;
+use passes::Callers;
 use std::collections::BTreeMap;
-use transition::{Side, VersionKey};
+use transition::certificate::Certificate;
+use transition::{Pair, Side, VersionKey};
 
 /// The bases of the functions of a module as landing versions. Nothing is armed in them: a run that
 /// has landed there may take entries that require live values alone.
 #[derive(Debug)]
 pub struct CalleeLandings<'m> {
-    module: &'m Module,
+    callers: Callers<'m>,
     /// By function: the values live at all points of its base. Functions whose base is not proved
     /// to correspond to itself are absent.
     live: BTreeMap<Func, Checked<LivePoints>>,
 }
 
 impl<'m> CalleeLandings<'m> {
-    /// The landings of a module, for functions of at most this many instructions: those that a
-    /// policy inlines. Cost: for each of these, that of a pair of versions of its size.
-    pub fn new(module: &'m Module, most: usize) -> CalleeLandings<'m> {
-        let small = module.defined().filter(|(_, base)| base.inst_count() <= most);
-        let live = small.filter_map(|(func, base)| Some((func, found(module, base)?)));
-        CalleeLandings { module, live: live.collect() }
+    /// The landings of a module, for the functions that a plan may inline
+    /// ([`InlinePlan::may_inline`]). Cost: linear in the module, and for each of these functions
+    /// that of a pair of versions of its size. With the default policy these are functions of up to
+    /// 30 instructions, of 60 with one caller, and of 100 with a hot call.
+    pub fn new(module: &'m Module, plan: &InlinePlan) -> CalleeLandings<'m> {
+        let callers = Callers::new(module);
+        let wanted = module.defined().filter(|(func, _)| plan.may_inline(&callers, *func));
+        let live = wanted.filter_map(|(func, base)| {
+            Some((func, proved(module, base, &CalleeLandings::certificate(base)?)?))
+        });
+        let live = live.collect();
+        CalleeLandings { callers, live }
+    }
+
+    /// The landings that certificates prove ([`CalleeLandings::certificate`]), by the checker
+    /// alone. Functions without a body are left out. Cost: that of checking the certificates.
+    pub fn proved_by(
+        callers: Callers<'m>,
+        certificates: impl IntoIterator<Item = (Func, Certificate)>,
+    ) -> CalleeLandings<'m> {
+        let module = callers.module();
+        let live = certificates.into_iter().filter_map(|(func, certificate)| {
+            Some((func, proved(module, module.body(func)?, &certificate)?))
+        });
+        let live = live.collect();
+        CalleeLandings { callers, live }
+    }
+
+    /// The callers in the module.
+    pub fn callers(&self) -> &Callers<'m> {
+        &self.callers
+    }
+
+    /// The certificate that a base corresponds to itself. `None` if there is none: a bug of ours.
+    /// Cost: that of a certificate.
+    pub fn certificate(base: &Function) -> Option<Certificate> {
+        let pair = VersionPair::new(base, base, &ActionLog::empty_for(base)).ok()?;
+        let common = pair.correspondence();
+        Some(Certifier::new(&common).into_certificate())
+    }
+
+    /// Whether frames of a function may land in its base. Cost: logarithmic.
+    pub fn has(&self, func: Func) -> bool {
+        self.live.contains_key(&func)
     }
 
     /// The landing of a function whose original is its base; `None` for another original, and for a
-    /// function that is larger. Cost: constant.
+    /// function that the plan does not inline. Cost: logarithmic.
     pub fn of(&self, func: Func, key: VersionKey) -> Option<FrameLanding<'_>> {
-        let version = self.module.body(func).filter(|base| VersionKey::of(base) == key)?;
+        let version =
+            self.callers.module().body(func).filter(|base| VersionKey::of(base) == key)?;
         Some(FrameLanding { on: None, version, live: self.live.get(&func)? })
     }
 }
 
-/// The values live at all points of a base, from its pair with itself.
-fn found(module: &Module, base: &Function) -> Option<Checked<LivePoints>> {
-    let pair = VersionPair::new(base, base, &ActionLog::empty_for(base)).ok()?;
-    let common = pair.correspondence();
-    let certificate = Certifier::new(&common).into_certificate();
-    let relation = relate(module, common.versions, &certificate, Options::default());
+/// The values live at all points of a base, if its certificate proves the pair of the base with
+/// itself.
+fn proved(
+    module: &Module,
+    base: &Function,
+    certificate: &Certificate,
+) -> Option<Checked<LivePoints>> {
+    let relation = relate(module, Pair::new(base, base), certificate, Options::default());
     let points = base.all_insts().map(Point::before);
     relation.ok()?.live_at(Side::Before, points, &[]).ok()
 }

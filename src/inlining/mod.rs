@@ -14,35 +14,59 @@
 //! Two of the steps are ordinary pairs, proved like all others. The one between is a copy, which
 //! the checker judges as such ([`check::copy`]). The ways in and out are composed of the three
 //! ([`check::enter_copy`], [`check::leave_copy`]). `docs/osr.md` has a worked example.
+//!
+//! A plan may assume. Assumptions about the function itself come before the first passes: a call
+//! whose target is assumed may then be inlined. Assumptions about an inlined function come behind
+//! the inlining, in each of its instances:
+//!
+//! ```text
+//! base --assume, first passes--> cleaned --inline--> copy --assume, last passes--> optimized
+//! ```
+//!
+//! Where one fails, the run leaves as at any other point, into frames of bases.
+//!
+//! A function may be inlined into itself. Frames of its base then land with all values that are
+//! live+ there, the inner ones too: the run may go up again from any of them, by the mapping that
+//! was accepted together with the exits. Frames of other functions land with the live values alone
+//! ([`CalleeLandings`]).
 
+mod assumed;
+mod attempt;
+mod judge;
 mod landings;
 mod plan;
+mod row;
+mod steps;
+mod ways;
 
-use crate::driver::{
-    CheckCounts, Observer, Step, VersionPoints, Vigilance, certify_graph_at, derive,
-};
-use crate::report::UNPROVED;
-use check::{Checked, Copies, FrameLanding, FrameRefusal};
+use crate::driver::{CheckCounts, Observer, Vigilance, derive};
+use crate::speculate::{SpeculateError, SpeculationSearch};
+use assumed::CopiedAssumptions;
+pub use assumed::{InlinedAssumptions, InlinedExit, PlacedAssumption};
+use attempt::InliningAttempt;
+use check::{Checked, CheckedFrameEntry, Copies, FrameLanding, LivePoints};
 use ir::cfg::Cfg;
-use ir::edit::{ActionLog, Fuel, apply};
 use ir::{Func, Function, Inst, Module, Point};
+pub use judge::{ExportedCopy, InlinedVerdicts, Listed, recheck_copy};
 pub use landings::CalleeLandings;
-use osr::{CopyLink, EdgeOrigin, Level, Version, VersionGraph, VersionTree};
-use passes::Inline;
+use osr::{Version, VersionTree};
+use passes::Callers;
 pub use plan::{InlinePlan, InlinedModule, ModuleSites, O3, PassPlan};
+use row::InliningRow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use transition::copy::{CopyClaim, InstanceId};
+pub use steps::{InlinedSteps, MappedStep, RefusedPoints};
+use transition::VersionKey;
+use transition::copy::{CopyInstance, InstanceId};
 use transition::frames::FrameMapping;
 use transition::mapping::Mapping;
-use transition::{Demand, Refusal};
 
 /// A version with inlined code, and the mappings into it and out of it.
 #[derive(Clone, Debug)]
 pub struct Inlined {
     /// The versions: the base, then each derived from the one before it.
     pub tree: VersionTree,
-    /// The version after the first passes.
+    /// The version after the first passes, which was inlined into.
     pub cleaned: Version,
     /// The copy with the inlined code.
     pub copy: Version,
@@ -62,7 +86,10 @@ pub struct Inlined {
     /// The instructions of the optimized version that its run and that of the bases execute one for
     /// one.
     pub events: BTreeSet<Inst>,
-    /// Counts of the verdicts on the entries of the two pairs.
+    /// The assumptions of the plan. Each that the optimized version makes has an entry in
+    /// [`Inlined::down`].
+    pub assumptions: InlinedAssumptions,
+    /// Counts of the verdicts on the entries of the pairs.
     pub checked: CheckCounts,
 }
 
@@ -73,6 +100,13 @@ pub enum NotInlined {
     NoCall,
     /// The checker does not accept the version as a copy. A bug of ours.
     NoCopy(check::CopyError),
+    /// The assumptions of the plan about a function do not fit it.
+    Refused {
+        /// The function.
+        func: Func,
+        /// The reason.
+        error: SpeculateError,
+    },
 }
 
 impl fmt::Display for NotInlined {
@@ -80,6 +114,7 @@ impl fmt::Display for NotInlined {
         match self {
             NotInlined::NoCall => f.write_str("the policy inlines no call of the function"),
             NotInlined::NoCopy(error) => write!(f, "the version is no copy: {error}"),
+            NotInlined::Refused { func, error } => write!(f, "the plan about {func}: {error}"),
         }
     }
 }
@@ -87,13 +122,15 @@ impl fmt::Display for NotInlined {
 impl std::error::Error for NotInlined {}
 
 /// Inlines calls of a function and optimizes it, and proves the ways into the version and out of
-/// it. Cost: that of two pairs of versions.
+/// it. An assumption without an exit pins the values that the exit lacks, or is left out, as by
+/// [`crate::speculate::speculate()`]. Cost: that of the pairs of versions; with assumptions, times
+/// the turns, of which there are at most nine.
 ///
 /// # Errors
 /// [`NotInlined`].
 ///
 /// # Panics
-/// As [`derive()`], and if the function has no body.
+/// As [`crate::driver::derive`], and if the function has no body.
 pub fn inline(
     module: &Module,
     func: Func,
@@ -101,161 +138,98 @@ pub fn inline(
     landings: &CalleeLandings<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Inlined, NotInlined> {
-    let made = InlinedVersions::new(module, func, plan, observer)?;
-    let copies = made.judged(module, func)?;
-    Ok(made.with_mappings(module, (func, copies), landings, observer))
+    inline_in_steps(module, func, plan, landings, observer).map(|(made, _)| made)
 }
 
-/// The versions of an inlining.
-struct InlinedVersions {
-    tree: VersionTree,
-    cleaned: Version,
-    copy: Version,
-    optimized: Version,
-    claim: CopyClaim,
-}
-
-impl InlinedVersions {
-    fn new(
-        module: &Module,
-        func: Func,
-        plan: &InlinePlan,
-        observer: &mut dyn Observer,
-    ) -> Result<InlinedVersions, NotInlined> {
-        let base = module.body(func).expect("the function has a body");
-        let first = derive(module, base, &plan.first, Vigilance::default(), observer);
-        observer.begin(Some(Step::Optimize));
-        let pass = Inline { module, func, policy: plan.policy };
-        let (copy, log) = apply(&first.function, &pass, &mut Fuel::UNLIMITED.clone()).into_parts();
-        observer.begin(None);
-        if log.is_empty() {
-            return Err(NotInlined::NoCall);
+/// As [`inline()`], and returns the steps that the ways in and out are composed of.
+///
+/// # Errors
+/// [`NotInlined`].
+///
+/// # Panics
+/// As [`inline()`].
+pub fn inline_in_steps(
+    module: &Module,
+    func: Func,
+    plan: &InlinePlan,
+    landings: &CalleeLandings<'_>,
+    observer: &mut dyn Observer,
+) -> Result<(Inlined, InlinedSteps), NotInlined> {
+    let row = InliningRow::new(landings.callers(), func, plan, observer)?;
+    let copies = row.judged(module)?;
+    let copied = CopiedAssumptions::new(module, [row.inlined_into(), row.copy()], &copies, plan)?;
+    let refused = |error| NotInlined::Refused { func, error };
+    let mut search = SpeculationSearch::new(row.copy(), &copied.list(), plan.pins);
+    let mut passes = &plan.last;
+    let nothing = passes::Pipeline::of(Vec::new());
+    for turn in 0.. {
+        let attempt = InliningAttempt::new(
+            module,
+            (&row, &copies),
+            (&search.made, passes),
+            landings,
+            observer,
+        );
+        if attempt.lacking().is_empty() {
+            return Ok(attempt.publish(&row, copies, &copied, search));
         }
-        let claim = osr::copy_claim(func, &first.function, &log).expect("the pass inlines alone");
-        let last = derive(module, &copy, &plan.last, Vigilance::default(), observer);
-        let mut tree = VersionTree::new(base.clone());
-        let mut add = |from: Version, function: Function, log: ActionLog| {
-            tree.add(from, function, log).expect("the log leads to the version")
-        };
-        let cleaned = add(VersionTree::BASE, first.function, first.log);
-        let copy = add(cleaned, copy, log);
-        let optimized = add(copy, last.function, last.log);
-        Ok(InlinedVersions { tree, cleaned, copy, optimized, claim })
+        match search.amend(row.copy(), attempt.lacking(), turn) {
+            Ok(()) => {}
+            // An assumption made before the inlining has lost its exit for good. It keeps the exit
+            // if nothing behind is optimized.
+            Err(_) if !std::ptr::eq(passes, &nothing) => passes = &nothing,
+            Err(error) => return Err(refused(error)),
+        }
     }
+    unreachable!("a version without assumptions of its own lacks no exit of them")
+}
 
-    /// The checker's word on the copy.
-    fn judged(&self, module: &Module, func: Func) -> Result<Checked<Copies>, NotInlined> {
-        let cleaned = self.tree.function(self.cleaned);
-        let is_cleaned = |key| transition::VersionKey::of(cleaned) == key;
-        let original = |func, key| match is_cleaned(key) {
-            true => Some(cleaned),
-            false => module.body(func),
-        };
-        check::copy(self.tree.function(self.copy), func, original, self.claim.clone())
-            .map_err(NotInlined::NoCopy)
-    }
-
-    fn with_mappings(
-        self,
-        module: &Module,
-        (func, copies): (Func, Checked<Copies>),
-        landings: &CalleeLandings<'_>,
+impl InlinePlan {
+    /// The versions of a function that [`inline()`] proves mappings between, without any proof and
+    /// thus without assumptions: the base, the cleaned version, the copy and the optimized one.
+    /// `None` if the plan inlines no call of it. Cost: that of the passes.
+    ///
+    /// # Panics
+    /// As [`inline()`].
+    pub fn versions(
+        &self,
+        callers: &Callers<'_>,
+        func: Func,
         observer: &mut dyn Observer,
-    ) -> Inlined {
-        let InlinedVersions { tree, cleaned, copy, optimized, claim } = self;
-        observer.begin(Some(Step::Map));
-        let callees: Vec<&Function> =
-            claim.instances[1..].iter().filter_map(|one| module.body(one.func)).collect();
-        let link = CopyLink {
-            before: cleaned,
-            after: copy,
-            lands_in: Some(VersionTree::BASE),
-            claim: &claim,
-            callees: &callees,
-        };
-        let pairs = [(VersionTree::BASE, cleaned), (copy, optimized)];
-        let depth = (Level::Avail, Demand::default());
-        let mut graph = VersionGraph::build_across(&tree, &pairs, &[link], depth)
-            .expect("each version is derived from the one before");
-        let asked = VersionPoints::from([(VersionTree::BASE, behind_calls(&tree, &claim))]);
-        let certified = certify_graph_at(module, &mut graph, &asked, observer);
-        // The order of the edges is that of the pairs, forward before backward.
-        let [to_cleaned, to_base, ahead, back] = &certified.mappings[..] else {
-            unreachable!("two pairs have four edges")
-        };
-        observer.begin(Some(Step::Check));
-        let own = "the versions are those of the tree";
-        let entered = check::enter_copy(to_cleaned, &copies, ahead).expect(own);
-        let base = certified.live.get(&VersionTree::BASE);
-        let left = check::leave_copy(back, &copies, |of, key| {
-            if of == func && key == copies.instances()[0].version {
-                let version = tree.function(VersionTree::BASE);
-                return Some(FrameLanding { on: Some(to_base), version, live: base? });
-            }
-            landings.of(of, key)
-        });
-        let left = left.expect(own);
-        observer.begin(None);
-        let points = [VersionTree::BASE, optimized].map(|version| reachable(&tree, version));
-        let [own, of] = &points;
-        let why = |refusal: &Refusal| refusal.name();
-        let up_lost =
-            lost(own, |p| entered.mapping.entry(p).is_some(), &graph, (0, &entered.refused), why);
-        let why = |refusal: &FrameRefusal| refusal.name();
-        let down_lost =
-            lost(of, |p| left.mapping.entry(p).is_some(), &graph, (3, &left.refused), why);
-        let lost = [up_lost, down_lost];
-        let events = events(&graph, &copies);
-        let (up, down, checked) = (entered.mapping, left.mapping, certified.counts);
-        drop(graph);
-        Inlined { tree, cleaned, copy, optimized, copies, up, down, lost, points, events, checked }
+    ) -> Option<[Function; 4]> {
+        let plan = InlinePlan { assume: BTreeMap::new(), ..self.clone() };
+        let row = InliningRow::new(callers, func, &plan, observer).ok()?;
+        let last = derive(callers.module(), row.copy(), &plan.last, Vigilance::default(), observer);
+        let base = row.tree.function(VersionTree::BASE);
+        let [base, cleaned, copy] = [base, row.inlined_into(), row.copy()].map(Function::clone);
+        Some([base, cleaned, copy, last.function])
     }
 }
 
-/// The points of the base behind the inlined calls.
-fn behind_calls(tree: &VersionTree, claim: &CopyClaim) -> BTreeSet<Point> {
-    let base = tree.function(VersionTree::BASE);
-    let calls = claim.instances.iter().filter_map(|one| one.caller);
+/// The points of the base where frames may wait or land: those behind the inlined calls, and all
+/// points if the function is inlined into itself.
+fn landing_points(base: &Function, instances: &[CopyInstance]) -> BTreeSet<Point> {
+    let func = instances.first().map(|own| own.func);
+    if instances.iter().skip(1).any(|one| Some(one.func) == func) {
+        return base.all_insts().map(Point::before).collect();
+    }
+    let calls = instances.iter().filter_map(|one| one.caller);
     let calls = calls.filter(|(id, call)| *id == 0 && base.has_inst(*call));
     calls.filter_map(|(_, call)| base.next_inst(call)).map(Point::before).collect()
 }
 
-/// The anchors that the copy shares with the optimized version, and outside inlined code the
-/// original with the base.
-fn events(graph: &VersionGraph<'_>, copies: &Copies) -> BTreeSet<Inst> {
-    let [own, behind] = [0, 2].map(|edge| &graph.edges()[edge].anchors);
-    let is_event = |inst: &Inst| match copies.origin(*inst) {
-        Some((0, at)) => own.contains(&at),
-        origin => origin.is_some(),
-    };
-    behind.iter().copied().filter(is_event).collect()
-}
-
-/// The reachable points of a version.
-fn reachable(tree: &VersionTree, version: Version) -> Vec<Point> {
-    let f = tree.function(version);
-    let decided = ir::decided::Decided::new(f);
-    let blocks = decided.cfg().rpo();
-    blocks.iter().flat_map(|block| f.block_insts(*block)).map(Point::before).collect()
-}
-
-/// The points without an entry, each with the reason: that of the edge that leaves the version, by
-/// its index in the graph, or that of the steps across the copy. The checker has dropped the entry
-/// of any other.
-fn lost<R>(
-    points: &[Point],
-    has_entry: impl Fn(Point) -> bool,
-    graph: &VersionGraph<'_>,
-    (edge, refused): (usize, &[(Point, R)]),
-    name: impl Fn(&R) -> &'static str,
-) -> Vec<(Point, &'static str)> {
-    let mut reasons: BTreeMap<Point, &'static str> =
-        refused.iter().map(|(point, refusal)| (*point, name(refusal))).collect();
-    if let EdgeOrigin::Built { unmapped, .. } = &graph.edges()[edge].origin {
-        reasons.extend(unmapped.iter().map(|one| (one.point, one.reason.name())));
-    }
-    let lost = points.iter().copied().filter(|point| !has_entry(*point));
-    lost.map(|point| (point, reasons.get(&point).copied().unwrap_or(UNPROVED))).collect()
+/// Where frames of the function itself land: in its base. `on` leads there from the version that
+/// was inlined into. A frame of the function inlined into itself is in its base already. Both have
+/// all values that are live+ there, since the run may go up again from either.
+fn own_landing<'a>(
+    base: &'a Function,
+    live: &'a Checked<LivePoints>,
+    on: &'a Checked<Mapping>,
+    key: VersionKey,
+) -> Option<FrameLanding<'a>> {
+    let leads = on.source() == key;
+    let is_base = VersionKey::of(base) == key;
+    (leads || is_base).then_some(FrameLanding { on: leads.then_some(on), version: base, live })
 }
 
 impl Inlined {
@@ -265,6 +239,22 @@ impl Inlined {
         let f = self.tree.function(self.optimized);
         let mut from = std::iter::successors(Some(point.inst()), |inst| f.next_inst(*inst));
         from.find_map(|inst| self.copies.origin(inst))
+    }
+
+    /// The frames that a run leaves to when the assumption of this instruction fails. `None` if the
+    /// optimized version makes no such assumption.
+    pub fn exit(&self, inst: Inst) -> Option<CheckedFrameEntry<'_>> {
+        let exit = self.assumptions.exits.iter().find(|exit| exit.inst == inst)?;
+        self.down.checked_entry(Point::before(exit.inst))
+    }
+
+    /// Counts of the verdicts on the entries of the two pairs, and of the entries across the copy,
+    /// which the checker has composed.
+    pub fn all_checked(&self) -> CheckCounts {
+        let mut counts = self.checked.clone();
+        counts.points += self.points.iter().map(|points| points.len() as u64).sum::<u64>();
+        counts.held += (self.up.len() + self.down.len()) as u64;
+        counts
     }
 
     /// The code that the version gained, in instructions: its own, and those of the version that

@@ -1,9 +1,11 @@
 //! Pipelines that inline.
 
 use crate::driver::{Observer, Step, Vigilance, derive};
+use crate::profile::Profile;
+use crate::speculate::{Assumption, Pins};
 use ir::edit::{ActionKind, ActionLog, Fuel, apply};
 use ir::{Func, Function, Imm, Inst, Module};
-use passes::{Inline, InlinePolicy, Pipeline};
+use passes::{CallCounts, Callers, Inline, InlinePolicy, Pipeline};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use transition::copy::InlinedSites;
@@ -20,14 +22,52 @@ pub struct InlinePlan {
     pub policy: InlinePolicy,
     /// The passes that run on the version with the inlined code.
     pub last: Pipeline,
+    /// By function: what to assume, in terms of its base. Of the function itself before the first
+    /// passes, of an inlined one behind the inlining, in each instance.
+    pub assume: BTreeMap<Func, Vec<Assumption>>,
+    /// The values that assumptions keep.
+    pub pins: Pins,
+    /// How often calls were executed, if there is a profile. The policy then prefers hot calls, and
+    /// inlines none that was never executed.
+    pub counts: Option<Arc<CallCounts>>,
 }
 
 impl InlinePlan {
+    /// A plan that assumes nothing and has no profile.
+    pub fn new(first: Pipeline, policy: InlinePolicy, last: Pipeline) -> InlinePlan {
+        let (assume, pins) = (BTreeMap::new(), Pins::default());
+        InlinePlan { first, policy, last, assume, pins, counts: None }
+    }
+
     /// `O2`, inlining by the default policy, and `O2` again.
     pub fn o3() -> InlinePlan {
         let passes = passes::parse("O2").expect("named pipelines are known");
-        let policy = InlinePolicy::default();
-        InlinePlan { first: passes.clone(), policy, last: passes }
+        InlinePlan::new(passes.clone(), InlinePolicy::default(), passes)
+    }
+
+    /// The plan with assumptions, by function.
+    pub fn assuming(self, assume: BTreeMap<Func, Vec<Assumption>>) -> InlinePlan {
+        InlinePlan { assume, ..self }
+    }
+
+    /// The plan with the calls that a profile of the module counts. Cost: linear in the functions
+    /// of the profile.
+    ///
+    /// # Panics
+    /// If the profile is of another module ([`Profile::read`] rejects one).
+    pub fn profiled(self, module: &Module, profile: &Profile) -> InlinePlan {
+        InlinePlan { counts: Some(Arc::new(profile.call_counts(module))), ..self }
+    }
+
+    /// Whether a function is small enough for the plan to inline some call of it. Cost:
+    /// logarithmic.
+    pub fn may_inline(&self, callers: &Callers<'_>, callee: Func) -> bool {
+        self.policy.may_inline(callers, self.counts.as_deref(), callee)
+    }
+
+    /// The pass that inlines in a function.
+    pub(super) fn pass<'a>(&'a self, callers: &'a Callers<'a>, func: Func) -> Inline<'a> {
+        Inline { callers, func, policy: self.policy, counts: self.counts.as_deref() }
     }
 
     /// The names of the passes, in order.
@@ -63,11 +103,11 @@ impl PassPlan {
         let parts: Vec<&[&str]> = names.split(|name| *name == "inline").collect();
         match parts[..] {
             [all] => Ok(PassPlan::Passes(parsed(all)?)),
-            [first, last] => Ok(PassPlan::Inlining(InlinePlan {
-                first: parsed(first)?,
-                policy: InlinePolicy::default(),
-                last: parsed(last)?,
-            })),
+            [first, last] => Ok(PassPlan::Inlining(InlinePlan::new(
+                parsed(first)?,
+                InlinePolicy::default(),
+                parsed(last)?,
+            ))),
             _ => Err("a pipeline inlines once at most; `O3` inlines, too".to_owned()),
         }
     }
@@ -98,9 +138,10 @@ impl PassPlan {
             }
             PassPlan::Inlining(plan) => plan,
         };
+        let callers = Callers::new(module);
         let mut made = InlinedModule { module: module.clone(), sites: ModuleSites::new() };
         for (func, base) in module.defined() {
-            let (version, sites) = plan.version(module, (func, base), vigilance, observer);
+            let (version, sites) = plan.version(&callers, (func, base), vigilance, observer);
             made.module.bodies[func] = Some(version);
             if !sites.is_empty() {
                 made.sites.insert(func, Arc::new(sites));
@@ -146,21 +187,38 @@ fn sites(first: &Function, log: &ActionLog) -> InlinedSites {
 }
 
 impl InlinePlan {
-    /// The version of a function that the plan makes, without mappings, and the sites of its
-    /// inlined code.
+    /// Whether the plan inlines a call of a function. The ids that versions draw later do not
+    /// depend on whether this was asked. Cost: that of the passes before.
+    ///
+    /// # Panics
+    /// As [`derive()`], and if the function has no body.
+    pub fn inlines(&self, callers: &Callers<'_>, func: Func, observer: &mut dyn Observer) -> bool {
+        let module = callers.module();
+        let base = module.body(func).expect("the function has a body").fork();
+        let first = derive(module, &base, &self.first, Vigilance::Off, observer).function;
+        observer.begin(Some(Step::Optimize));
+        let pass = self.pass(callers, func);
+        let (_, log) = apply(&first, &pass, &mut Fuel::UNLIMITED.clone()).into_parts();
+        observer.begin(None);
+        !log.is_empty()
+    }
+
+    /// The version of a function that the plan makes, without mappings and thus without
+    /// assumptions, and the sites of its inlined code.
     ///
     /// # Panics
     /// As [`derive()`].
     pub fn version(
         &self,
-        module: &Module,
+        callers: &Callers<'_>,
         (func, base): (Func, &Function),
         vigilance: Vigilance,
         observer: &mut dyn Observer,
     ) -> (Function, InlinedSites) {
+        let module = callers.module();
         let first = derive(module, base, &self.first, vigilance, observer).function;
         observer.begin(Some(Step::Optimize));
-        let pass = Inline { module, func, policy: self.policy };
+        let pass = self.pass(callers, func);
         let (copy, log) = apply(&first, &pass, &mut Fuel::UNLIMITED.clone()).into_parts();
         observer.begin(None);
         match log.is_empty() {

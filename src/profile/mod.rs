@@ -13,8 +13,10 @@ mod visits;
 
 pub use file::{FORMAT, MAX_FUNCTIONS, ProfileError};
 
+use cranelift_entity::EntityRef;
 use interp::{CallTarget, CallTargets, MAX_TARGETS, Machine, RunCounts};
-use ir::{Func, Function, Inst, Module, Opcode};
+use ir::{Func, Function, Imm, Inst, Module, Opcode};
+use passes::CallCounts;
 use std::collections::BTreeMap;
 use visits::visits;
 
@@ -66,6 +68,34 @@ impl Profile {
             (profile != FunctionProfile::default()).then_some((func, profile))
         };
         Profile { functions: module.defined().filter_map(profile).collect() }
+    }
+
+    /// How often calls were executed, for [`passes::Inline`]. An indirect call counts for each of
+    /// its known targets. Cost: linear in the functions of the profile.
+    ///
+    /// # Panics
+    /// If the module lacks the body of a function of the profile.
+    pub fn call_counts(&self, module: &Module) -> CallCounts {
+        let mut counts = CallCounts::default();
+        for (func, profile) in &self.functions {
+            let base = module.body(*func).expect("the profile is one of the module");
+            counts.set_function(*func, profile.calls);
+            let visits = profile.visits(base);
+            for call in base.all_insts() {
+                let count = visits[base.inst_block(call).index()];
+                let data = base.inst(call);
+                let callees = match (data.opcode, data.imm) {
+                    (Opcode::Call, Imm::Func(callee)) => vec![(callee, count)],
+                    (Opcode::CallIndirect, _) => {
+                        let targets = profile.targets.get(&call).into_iter();
+                        targets.flat_map(|t| &t.targets).map(|t| (t.func, t.calls)).collect()
+                    }
+                    _ => continue,
+                };
+                counts.set_call(*func, call, count, &callees);
+            }
+        }
+        counts
     }
 
     /// Adds the profile of other runs of the same module. The result is the profile of all runs,

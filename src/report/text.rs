@@ -5,8 +5,8 @@ use super::published::{self, Published, PublishedShare};
 use super::totals::largest;
 use crate::driver::{CheckCounts, GivenUp};
 use crate::schema::{
-    Actions, CheckReport, DirectionTotals, FeasibleShare, FunctionReport, LEVELS, PerLevel, Report,
-    Size, Spread,
+    Actions, CheckReport, CheckedFunction, DirectionTotals, FeasibleShare, FunctionReport, LEVELS,
+    PerLevel, Report, Size, Spread,
 };
 use crate::table::{TextTable, grouped, shortened, wrapped};
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,13 +125,19 @@ pub fn check_text(check: &CheckReport) -> String {
     if check.interrupted {
         lines.insert(0, "interrupted: covers the functions complete by then".to_owned());
     }
-    let failed = check.functions.iter().filter(|f| !f.checked.dropped.is_empty());
+    let is_wrong =
+        |f: &&CheckedFunction| !f.checked.dropped.is_empty() || !f.refused_records.is_empty();
+    let failed = check.functions.iter().filter(is_wrong);
     for function in failed {
         lines.push(String::new());
         let name = format!("@{}", function.name);
         let without = function.without_retry.as_ref();
         lines.extend(checked_table(&name, &function.checked, without).lines());
         lines.extend(function.unproved.iter().flat_map(crate::explain::unproved_text));
+        for record in &function.refused_records {
+            let label = format!("  line {}: ", record.line);
+            lines.extend(wrapped(&label, record.what.split(' '), WIDTH));
+        }
     }
     let given_up = check.functions.iter().map(|f| (f.name.as_str(), f.given_up.as_slice()));
     let refused = check.functions.iter().map(|f| f.refused).sum();

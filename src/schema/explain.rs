@@ -59,10 +59,126 @@ pub enum PointStatus {
     Absent,
 }
 
+/// The explanation of one point of a version with inlined code, or of its base.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct InliningExplanation {
+    /// [`super::SCHEMA`].
+    pub schema: u32,
+    /// The path of the program in the form in which the user gave it.
+    pub path: String,
+    /// The name of the function.
+    pub function: String,
+    /// The passes, in order.
+    pub pipeline: Vec<String>,
+    /// The level of the mappings.
+    pub level: String,
+    /// The point in the form in which the user asked for it.
+    pub asked: String,
+    /// The number of calls in the place of which inlined code stands.
+    pub calls: u64,
+    /// The answers, one per requested direction, forward first.
+    pub answers: Vec<InlinedAnswer>,
+}
+
+/// The answer for one direction.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct InlinedAnswer {
+    /// `forward`, from the base to the optimized version, or `backward`, out of it.
+    pub direction: &'static str,
+    /// The status of the point.
+    pub status: PointStatus,
+    /// The point. `null` if the source version lacks it.
+    pub point: Option<PointPlace>,
+    /// The code that the point belongs to: the function inlined there before an instruction, and
+    /// its callers within their calls, outermost last. Empty for a point of the base, and if no
+    /// code of the copy follows in the block of the point.
+    pub code_of: Vec<ActivationPlace>,
+    /// The entry forward. `null` if there is none, or backward.
+    pub entry: Option<ExplainedEntry>,
+    /// The entry backward. `null` if there is none, or forward.
+    pub frames: Option<ExplainedFrames>,
+    /// The reason why the point has no entry. `null` if it has one.
+    pub why: Option<Why>,
+    /// The versions between which the transition is lost: `base to cleaned`, `cleaned to base`,
+    /// `copy to opt`, `opt to copy`, or `cleaned to copy` and `copy to frames` for the steps across
+    /// the copy. `null` if the point has an entry or the source version lacks it.
+    pub step: Option<&'static str>,
+}
+
+/// A place in the base of a function.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct ActivationPlace {
+    /// The name of the function.
+    pub function: String,
+    /// Whether the activation waits within the instruction, a call. It stands before it otherwise.
+    pub waits: bool,
+    /// The place, in the base. In `code_of` it may be one of the cleaned version of the function
+    /// itself, which the passes before the inlining have added.
+    pub place: PointPlace,
+}
+
+/// An entry into activations.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct ExplainedFrames {
+    /// The activations, the innermost first.
+    pub frames: Vec<ExplainedFrame>,
+    /// The steps of the compensation code, in order.
+    pub compute: Vec<Computed>,
+    /// The replayed stores, in order: the operation with its operands.
+    pub replay: Vec<String>,
+    /// The values of the optimized version that the entry requires.
+    pub reads: Vec<String>,
+    /// The kept values: required values that are not live at the point.
+    pub kept: Vec<Kept>,
+    /// The price of the transition: the steps, the replayed stores and the values given to
+    /// activations.
+    pub price: FramesPrice,
+}
+
+/// The parts of the price of an entry into activations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct FramesPrice {
+    /// The activations.
+    pub activations: u64,
+    /// The steps.
+    pub operations: u64,
+    /// The replayed stores.
+    pub writes: u64,
+    /// The values given to all activations.
+    pub values: u64,
+    /// The values kept for the entry alone, without arguments.
+    pub kept: u64,
+    /// The arguments of the function that are kept.
+    pub kept_args: u64,
+}
+
+/// One activation and the values that it gets.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct ExplainedFrame {
+    /// The activation.
+    #[serde(flatten)]
+    pub at: ActivationPlace,
+    /// The values that it gets, all at once.
+    pub set: Vec<FrameValue>,
+    /// The values that it will get from the call that it waits for.
+    pub awaits: Vec<String>,
+}
+
+/// A value of an activation and its assignment.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct FrameValue {
+    /// The name of the value, in its function.
+    pub value: String,
+    /// The assigned operand: a value of the optimized version or the result of a step.
+    pub from: String,
+    /// The definition of the value in its function.
+    pub defined: String,
+}
+
 /// A point of one version.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct PointPlace {
-    /// `base` or `opt`.
+    /// `base` or `opt`; where code is inlined also `cleaned` or `copy`, the versions between.
     pub version: &'static str,
     /// The place in the notation of listings: block and index, `body:4`.
     pub at: String,

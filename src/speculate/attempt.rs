@@ -33,33 +33,33 @@ pub(super) struct SpeculationAttempt {
 }
 
 /// An assumption of the optimized version.
-struct MadeExit {
-    exit: Exit,
+pub(crate) struct MadeExit {
+    pub(crate) exit: Exit,
     /// Its index among the assumptions tried; `None` for one that the optimized version has of an
     /// earlier speculation.
-    index: Option<usize>,
+    pub(crate) index: Option<usize>,
 }
 
 /// An assumption to try.
-pub(super) struct TriedAssumption {
-    pub(super) pinned: PinnedAssumption,
+pub(crate) struct TriedAssumption {
+    pub(crate) pinned: PinnedAssumption,
     /// Whether the version speculated on makes it already. It is made once more because it pins
     /// values now, and is none of the plan
     /// (`an_assumption_repeated_for_its_pins_is_none_of_the_plan`).
-    pub(super) is_repeated: bool,
+    pub(crate) is_repeated: bool,
 }
 
 /// An assumption without an exit.
-pub(super) struct Lacking {
-    pub(super) inst: Inst,
+pub(crate) struct Lacking {
+    pub(crate) inst: Inst,
     /// Its index among the assumptions tried; `None` for one of an earlier speculation.
-    pub(super) index: Option<usize>,
-    pub(super) lost: Lost,
+    pub(crate) index: Option<usize>,
+    pub(crate) lost: Lost,
     /// The values to keep for the exit, if some are missing: those that the reason names.
-    pub(super) to_keep: Vec<Value>,
+    pub(crate) to_keep: Vec<Value>,
     /// All values that are live there in the version speculated on, and that the optimized version
     /// lacks. A reason names one at a time.
-    pub(super) gone: Vec<Value>,
+    pub(crate) gone: Vec<Value>,
 }
 
 impl SpeculationAttempt {
@@ -103,18 +103,9 @@ impl SpeculationAttempt {
         &self.lacking
     }
 
-    /// An assumption of an earlier speculation, made once more, so that it pins values. A pass then
-    /// removes the earlier one, whose operand has become the constant. The run that leaves comes to
-    /// the version before the earlier one, and leaves that, too. `None` without values.
-    pub(super) fn repeated(&self, inst: Inst, values: &[Value]) -> Option<TriedAssumption> {
-        let data = self.tree.function(self.from).inst(inst);
-        let (value, bits) = data.assumed()?;
-        let Imm::Assumed(_, reason) = data.imm else { return None };
-        let (expected, at) = (Expected::Is(bits), Point::before(inst));
-        let assumption = Assumption { at, value, expected, reason };
-        let pins: Vec<Value> = values.iter().copied().take(MAX_PINS).collect();
-        let pinned = PinnedAssumption { assumption, pins };
-        (!pinned.pins.is_empty()).then_some(TriedAssumption { pinned, is_repeated: true })
+    /// The version speculated on.
+    pub(super) fn from(&self) -> &Function {
+        self.tree.function(self.from)
     }
 
     /// Adds the versions to the tree that the try began with.
@@ -137,8 +128,25 @@ impl SpeculationAttempt {
     }
 }
 
+/// An assumption of an earlier speculation on a version, made once more, so that it pins values. A
+/// pass then removes the earlier one, whose operand has become the constant. The run that leaves
+/// comes to the version before the earlier one, and leaves that, too. `None` without values.
+pub(crate) fn repeated(from: &Function, inst: Inst, values: &[Value]) -> Option<TriedAssumption> {
+    let data = from.inst(inst);
+    let (value, bits) = data.assumed()?;
+    let Imm::Assumed(_, reason) = data.imm else { return None };
+    let (expected, at) = (Expected::Is(bits), Point::before(inst));
+    let assumption = Assumption { at, value, expected, reason };
+    let pins: Vec<Value> = values.iter().copied().take(MAX_PINS).collect();
+    let pinned = PinnedAssumption { assumption, pins };
+    (!pinned.pins.is_empty()).then_some(TriedAssumption { pinned, is_repeated: true })
+}
+
 /// The version that makes the assumptions, the log to it, and their instructions, in order.
-fn assume(from: &Function, made: &[TriedAssumption]) -> (Function, ActionLog, Vec<Inst>) {
+pub(crate) fn assume(
+    from: &Function,
+    made: &[TriedAssumption],
+) -> (Function, ActionLog, Vec<Inst>) {
     let unlimited = || Fuel::UNLIMITED.clone();
     let assumptions: Vec<PinnedAssumption> = made.iter().map(|a| a.pinned.clone()).collect();
     let pass = Speculate { assumptions: &assumptions };
@@ -152,7 +160,11 @@ fn assume(from: &Function, made: &[TriedAssumption]) -> (Function, ActionLog, Ve
 
 /// The optimized version and the log to it. Calls whose index is assumed are resolved first: the
 /// pipeline then has to do with fewer indices.
-fn optimize(module: &Module, assuming: &Function, pipeline: &Pipeline) -> (Function, ActionLog) {
+pub(crate) fn optimize(
+    module: &Module,
+    assuming: &Function,
+    pipeline: &Pipeline,
+) -> (Function, ActionLog) {
     let resolve = ResolveCalls { module };
     let (resolved, mut log) = apply(assuming, &resolve, &mut Fuel::UNLIMITED.clone()).into_parts();
     let derived = derive(module, &resolved, pipeline, Vigilance::Off, &mut NoObserver);
@@ -170,7 +182,7 @@ fn added(log: &ActionLog) -> Vec<Inst> {
 }
 
 /// The assumptions that the optimized version makes, and those tried that it does not make.
-fn sort(
+pub(crate) fn sort(
     tree: &VersionTree,
     (from, optimized): (Version, Version),
     made: &[TriedAssumption],
@@ -296,7 +308,7 @@ impl<'t> Ways<'t> {
 }
 
 /// The values live at the places of assumptions, and those that the optimized version has there.
-struct LiveThere<'t> {
+pub(crate) struct LiveThere<'t> {
     from: &'t Function,
     assuming: &'t Function,
     optimized: &'t Function,
@@ -305,7 +317,7 @@ struct LiveThere<'t> {
 }
 
 impl<'t> LiveThere<'t> {
-    fn new(tree: &'t VersionTree, row: [Version; 3]) -> LiveThere<'t> {
+    pub(crate) fn new(tree: &'t VersionTree, row: [Version; 3]) -> LiveThere<'t> {
         let [from, assuming, optimized] = row.map(|version| tree.function(version));
         let live = Liveness::new(from, &Cfg::new(from));
         let dom = DomTree::new(optimized, &Cfg::new(optimized));
@@ -314,7 +326,7 @@ impl<'t> LiveThere<'t> {
 
     /// The values live in the version speculated on where an assumption stands, without those that
     /// are available there in the optimized version.
-    fn gone(&self, assumption: Inst) -> Vec<Value> {
+    pub(crate) fn gone(&self, assumption: Inst) -> Vec<Value> {
         // The place of the assumption: before the first instruction behind it that was there.
         let behind = std::iter::successors(self.assuming.next_inst(assumption), |inst| {
             self.assuming.next_inst(*inst)

@@ -93,7 +93,7 @@ impl fmt::Display for SpeculateError {
 impl std::error::Error for SpeculateError {}
 
 /// Checks that a version can make the assumptions.
-pub(super) fn check_all(
+pub(crate) fn check_all(
     module: &Module,
     version: &Function,
     assumptions: &[Assumption],

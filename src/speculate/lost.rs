@@ -1,5 +1,6 @@
 //! Exits that are lost: why no entry leads back from an assumption, and the value to keep for one.
 
+use check::FrameRefusal;
 use ir::edit::ActionLog;
 use ir::{Function, Inst, Opcode, Point, Value};
 use osr::{Edge, EdgeOrigin, Reason, Unmapped, Version, VersionGraph};
@@ -9,7 +10,7 @@ use transition::Refusal;
 
 /// The logs of edges, by their ends. The tree makes each anew, and thousands of assumptions may
 /// lose their exits on one edge.
-pub(super) type EdgeLogs = BTreeMap<(Version, Version), Option<ActionLog>>;
+pub(crate) type EdgeLogs = BTreeMap<(Version, Version), Option<ActionLog>>;
 
 /// Why an assumption has no exit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +30,8 @@ pub enum Lost {
     Unproved,
     /// Two steps do not compose.
     Refused(Refusal),
+    /// The frames that it leads to cannot be made.
+    Frames(FrameRefusal),
 }
 
 impl fmt::Display for Lost {
@@ -50,6 +53,7 @@ impl fmt::Display for Lost {
             }
             Lost::Unproved => f.write_str("the checker did not accept the entry"),
             Lost::Refused(refusal) => write!(f, "{refusal}"),
+            Lost::Frames(refusal) => write!(f, "{refusal}"),
         }
     }
 }
@@ -61,13 +65,14 @@ impl Lost {
             Lost::NoEntry { reason, .. } => reason.name(),
             Lost::Unproved => "unproved",
             Lost::Refused(refusal) => refusal.name(),
+            Lost::Frames(refusal) => refusal.name(),
         }
     }
 
     /// Why no entry leads along a path of versions from the point before an instruction. `graph`
     /// has the accepted entries alone. Cost: logarithmic in the points without entries; for the
     /// first question about an edge, linear in its log.
-    pub(super) fn find(
+    pub(crate) fn find(
         graph: &VersionGraph<'_>,
         path: &[Version],
         inst: Inst,
@@ -95,7 +100,7 @@ impl Lost {
     /// The values of `assuming` that an assumption has to keep for its exit, as values of the
     /// version before: the one that cannot be provided, or the operands of a write that cannot be
     /// replayed. Empty if no value is missing, or only values that the version before lacks.
-    pub(super) fn missing(&self, before: &Function, assuming: &Function) -> Vec<Value> {
+    pub(crate) fn missing(&self, before: &Function, assuming: &Function) -> Vec<Value> {
         let Lost::NoEntry { reason, value, inst, .. } = self else { return Vec::new() };
         let write = inst.filter(|inst| *reason == Reason::MemoryBehind && assuming.has_inst(*inst));
         let operands = write.into_iter().flat_map(|inst| assuming.inst(inst).args.to_vec());

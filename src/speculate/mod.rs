@@ -22,16 +22,18 @@
 //! first to the base.
 
 mod attempt;
-mod error;
-mod lost;
+pub(crate) mod error;
+pub(crate) mod lost;
 mod suggest;
 
-use attempt::{Lacking, SpeculationAttempt, TriedAssumption};
+pub(crate) use attempt::{Lacking, LiveThere, MadeExit, TriedAssumption, assume, optimize, sort};
+use attempt::{SpeculationAttempt, repeated};
 use check::{Checked, CheckedEntry};
 pub use error::SpeculateError;
 use ir::cfg::Cfg;
 use ir::liveness::Liveness;
 use ir::{Function, Inst, Module, Point, Value};
+pub(crate) use lost::EdgeLogs;
 pub use lost::Lost;
 use osr::{Version, VersionTree};
 pub use passes::{Assumption, Expected};
@@ -133,6 +135,8 @@ pub enum Dropped {
     NoExit(Lost),
     /// The place is in code that no run reaches.
     NeverReached,
+    /// In inlined code, the value is a constant with other bits.
+    NeverHolds,
     /// In each turn, leaving out some assumptions took the exits of others.
     NoTurnLeft,
 }
@@ -143,6 +147,7 @@ impl Dropped {
         match self {
             Dropped::NoExit(lost) => lost.name(),
             Dropped::NeverReached => "never_reached",
+            Dropped::NeverHolds => "never_holds",
             Dropped::NoTurnLeft => "no_turn_left",
         }
     }
@@ -153,6 +158,7 @@ impl fmt::Display for Dropped {
         match self {
             Dropped::NoExit(lost) => write!(f, "no entry leads back from it: {lost}"),
             Dropped::NeverReached => f.write_str("no run reaches it"),
+            Dropped::NeverHolds => f.write_str("the value is a constant with other bits there"),
             Dropped::NoTurnLeft => {
                 f.write_str("assumptions still lost their exits after the last turn")
             }
@@ -186,68 +192,69 @@ pub fn speculate(
     plan: &Plan<'_>,
 ) -> Result<Speculative, SpeculateError> {
     error::check_all(module, tree.function(from), plan.assume)?;
-    let mut search = SpeculationSearch::new(tree.function(from), plan);
+    let mut search = SpeculationSearch::new(tree.function(from), plan.assume, plan.pins);
     for turn in 0.. {
         let attempt = SpeculationAttempt::new(module, (tree, from), &search.made, plan);
         if attempt.lacking().is_empty() {
             return Ok(attempt.publish(tree, search.dropped));
         }
-        search.amend(&attempt, turn)?;
+        search.amend(attempt.from(), attempt.lacking(), turn)?;
     }
     unreachable!("a version without assumptions of its own lacks no exit of them")
 }
 
 /// The assumptions to try, each with the values to pin for it, and those left out so far.
-struct SpeculationSearch {
+pub(crate) struct SpeculationSearch {
     pins: Pins,
-    made: Vec<TriedAssumption>,
-    dropped: Vec<(Assumption, Dropped)>,
+    pub(crate) made: Vec<TriedAssumption>,
+    pub(crate) dropped: Vec<(Assumption, Dropped)>,
 }
 
 impl SpeculationSearch {
-    fn new(from: &Function, plan: &Plan<'_>) -> SpeculationSearch {
+    pub(crate) fn new(from: &Function, assume: &[Assumption], pins: Pins) -> SpeculationSearch {
         let cfg = Cfg::new(from);
         let is_reached = |a: &Assumption| cfg.is_reachable(from.inst_block(a.at.inst()));
         let (reached, unreached): (Vec<Assumption>, Vec<Assumption>) =
-            plan.assume.iter().partition(|a| is_reached(a));
-        let live = (plan.pins == Pins::Live).then(|| Liveness::new(from, &cfg));
-        let pins = |a: &Assumption| match &live {
+            assume.iter().partition(|a| is_reached(a));
+        let live = (pins == Pins::Live).then(|| Liveness::new(from, &cfg));
+        let pinned = |a: &Assumption| match &live {
             Some(live) => live.live_before(from, a.at).iter().collect(),
             None => Vec::new(),
         };
         SpeculationSearch {
-            pins: plan.pins,
+            pins,
             made: reached
                 .into_iter()
-                .map(|a| PinnedAssumption { assumption: a, pins: pins(&a) })
+                .map(|a| PinnedAssumption { assumption: a, pins: pinned(&a) })
                 .map(|pinned| TriedAssumption { pinned, is_repeated: false })
                 .collect(),
             dropped: unreached.into_iter().map(|a| (a, Dropped::NeverReached)).collect(),
         }
     }
 
-    /// Pins a value for each assumption without an exit, or leaves the assumption out.
+    /// Pins a value for each assumption without an exit, or leaves the assumption out. `from` is
+    /// the version speculated on.
     ///
     /// # Errors
     /// If an assumption of an earlier speculation has lost its exit, and none of this one is left
     /// to blame.
-    fn amend<'a>(
+    pub(crate) fn amend<'a>(
         &mut self,
-        attempt: &'a SpeculationAttempt,
+        from: &Function,
+        lacking: &'a [Lacking],
         turn: usize,
     ) -> Result<(), SpeculateError> {
         let may_pin = self.pins == Pins::OnDemand && turn < PIN_TURNS;
         let own = |lacks: &'a Lacking| lacks.index.map(|index| (index, lacks));
-        let lacking: BTreeMap<usize, &Lacking> = attempt.lacking().iter().filter_map(own).collect();
-        let earlier: Vec<&Lacking> =
-            attempt.lacking().iter().filter(|lacks| lacks.index.is_none()).collect();
+        let earlier: Vec<&Lacking> = lacking.iter().filter(|lacks| lacks.index.is_none()).collect();
+        let lacking: BTreeMap<usize, &Lacking> = lacking.iter().filter_map(own).collect();
         if let Some(lacks) = earlier.first().filter(|_| self.made.is_empty() && !may_pin) {
             return Err(SpeculateError::LosesExit { inst: lacks.inst });
         }
         let repeated: Vec<TriedAssumption> = earlier
             .iter()
             .filter(|_| may_pin)
-            .filter_map(|lacks| attempt.repeated(lacks.inst, &lacks.to_keep))
+            .filter_map(|lacks| repeated(from, lacks.inst, &lacks.to_keep))
             .collect();
         // An assumption made earlier cannot be left out, so all of this plan are.
         let is_last = turn >= PIN_TURNS + DROP_TURNS || repeated.len() < earlier.len();

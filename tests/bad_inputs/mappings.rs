@@ -84,8 +84,8 @@ fn unreadable_mappings_are_refused_with_their_line() {
     let same = sample.line("same ", |_| true);
     let cases = [
         (
-            sample.text.replacen("osier-mapping 2", "osier-mapping 1", 1),
-            "1: expected `osier-mapping 2`",
+            sample.text.replacen("osier-mapping 3", "osier-mapping 2", 1),
+            "1: expected `osier-mapping 3`",
         ),
         (sample.with(&anchor, "anchor 4294967295"), "4294967295"),
         (sample.with(&anchor, "anchor 99999999999999999999"), "99999999999999999999"),
@@ -100,7 +100,7 @@ fn unreadable_mappings_are_refused_with_their_line() {
         (sample.with(&same, "same 1"), "the line ends too early"),
         (sample.with(&entry, &format!("{entry} x")), "unexpected `x`"),
         (format!("{}end\n", sample.text), "expected `function NAME`"),
-        (String::new(), "the file ends where `osier-mapping 2` is expected"),
+        (String::new(), "the file ends where `osier-mapping 3` is expected"),
         ("\0".repeat(100), "1: expected"),
     ];
     for (text, cause) in cases {

@@ -10,23 +10,27 @@ use verify::frame_oracle::{FrameOptions, FrameOracle, FrameReport, InlinedPair};
 use verify::generate::{Weights, generate};
 
 /// The versions with inlined code of all functions of a module that have calls to inline.
-fn all_inlined(module: &Module, policy: InlinePolicy) -> Vec<(ir::Func, Inlined)> {
-    let passes = passes::parse("O2").expect("a pipeline");
-    let plan = InlinePlan { first: passes.clone(), policy, last: passes };
-    let landings = CalleeLandings::new(module, plan.policy.size);
+pub(super) fn all_inlined(
+    module: &Module,
+    policy: InlinePolicy,
+    pipeline: &str,
+) -> Vec<(ir::Func, Inlined)> {
+    let passes = passes::parse(pipeline).expect("a pipeline");
+    let plan = InlinePlan::new(passes.clone(), policy, passes);
+    let landings = CalleeLandings::new(module, &plan);
     let made = |(func, _)| match inline(module, func, &plan, &landings, &mut NoObserver) {
         Ok(inlined) => Some((func, inlined)),
         Err(NotInlined::NoCall) => None,
-        Err(NotInlined::NoCopy(error)) => panic!("{func}: {error}"),
+        Err(error) => panic!("{func}: {error}"),
     };
     module.defined().filter_map(made).collect()
 }
 
-fn judged(
+pub(super) fn judged(
     module: &Module,
     inlined: &[(ir::Func, Inlined)],
     runs: &[(ir::Func, Vec<u64>)],
-    seed: u64,
+    options: FrameOptions,
 ) -> FrameReport {
     let pairs: Vec<InlinedPair<'_>> = inlined
         .iter()
@@ -40,7 +44,7 @@ fn judged(
         })
         .collect();
     let limits = Limits { fuel: 200_000, ..Limits::default() };
-    let options = FrameOptions { seed, limits, ..FrameOptions::default() };
+    let options = FrameOptions { limits, ..options };
     let mut oracle = FrameOracle::new(module, &pairs, options).expect("it can be instantiated");
     for (func, args) in runs {
         oracle.run(*func, args, &NoHost);
@@ -55,13 +59,14 @@ fn entries_lead_to_the_activations_of_the_bases() {
     for seed in 0..150 {
         let made = generate(seed, 60, &Weights::default());
         let policy = if seed % 2 == 0 { ALL } else { InlinePolicy::default() };
-        let inlined = all_inlined(&made.module, policy);
+        let inlined = all_inlined(&made.module, policy, "O2");
         for (_, one) in &inlined {
             points += one.points[1].len();
             lost += one.lost[1].len();
         }
+        let options = FrameOptions { seed, ..FrameOptions::default() };
         let runs: Vec<_> = made.arguments.iter().map(|args| (made.main, args.clone())).collect();
-        let report = judged(&made.module, &inlined, &runs, seed);
+        let report = judged(&made.module, &inlined, &runs, options);
         if let Some(first) = report.divergences.first() {
             panic!("program {seed}: {first:?}\n of {} {report:?}", report.divergence_count);
         }

@@ -1,21 +1,28 @@
 //! Versions with inlined code: they run as their originals do, and the checker accepts them as
 //! copies of those alone.
 
+mod assuming;
+mod cases;
 mod copies;
+mod explained;
+mod files;
 mod forgeries;
 mod frames;
+mod policy;
+mod recursion;
 mod running;
 mod wrong;
 
 use ir::edit::{ActionLog, Fuel, apply};
 use ir::text::parse_module;
 use ir::{Func, Function, Module};
-use passes::{Inline, InlinePolicy};
+use passes::{Callers, Inline, InlinePolicy};
 
 /// Inlines what a policy permits.
 fn inlined(module: &Module, func: Func, policy: InlinePolicy) -> (Function, ActionLog) {
     let base = module.body(func).expect("it has a body");
-    let pass = Inline { module, func, policy };
+    let callers = Callers::new(module);
+    let pass = Inline { callers: &callers, func, policy, counts: None };
     apply(base, &pass, &mut Fuel::UNLIMITED.clone()).into_parts()
 }
 
@@ -24,4 +31,13 @@ fn parsed(text: &str) -> Module {
 }
 
 /// Everything that is no recursion.
-const ALL: InlinePolicy = InlinePolicy { size: 1000, depth: 4, growth: 1000, allowance: 2000 };
+const ALL: InlinePolicy = InlinePolicy {
+    size: 1000,
+    single_size: 1000,
+    hot_size: 1000,
+    hot: 1,
+    depth: 4,
+    recursion: 0,
+    growth: 1000,
+    allowance: 2000,
+};

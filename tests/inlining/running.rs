@@ -10,6 +10,7 @@ use ir::{Func, Module, Point};
 use jit::{Action, Condition, Config, Engine, LinkError, PointSpec, Quiet, Vm};
 use osier::driver::{NoObserver as NoDriverObserver, Vigilance};
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, inline};
+use passes::Callers;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use transition::copy::InlinedSites;
@@ -51,7 +52,7 @@ impl Made {
         let module = parsed(TEXT);
         let main = module.lookup("main").expect("the text has it");
         let plan = InlinePlan::o3();
-        let landings = CalleeLandings::new(&module, plan.policy.size);
+        let landings = CalleeLandings::new(&module, &plan);
         let made = inline(&module, main, &plan, &landings, &mut NoDriverObserver);
         let inlined = made.expect("the calls are small");
         Made { module: Arc::new(module), main, inlined }
@@ -117,9 +118,9 @@ fn a_trap_in_inlined_code_is_that_of_the_base() {
 fn plans_tell_the_sites_that_copies_tell() {
     let made = Made::new();
     let base = made.module.body(made.main).expect("a body");
-    let plan = InlinePlan::o3();
+    let (plan, callers) = (InlinePlan::o3(), Callers::new(&made.module));
     let (version, sites) =
-        plan.version(&made.module, (made.main, base), Vigilance::On, &mut NoDriverObserver);
+        plan.version(&callers, (made.main, base), Vigilance::On, &mut NoDriverObserver);
     assert_eq!(version.inst_count(), {
         made.inlined.tree.function(made.inlined.optimized).inst_count()
     });

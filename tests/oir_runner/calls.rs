@@ -2,41 +2,19 @@
 
 use crate::both::{self, Share, Twins};
 use crate::file::{Ending, RunLine};
-use interp::{Effect, Host, HostError, Limits, Memories, Options, Outcome};
+use interp::{Effect, Limits, Options, Outcome};
 use ir::entity::Func;
-use ir::module::ImportName;
 use ir::text::parse_module;
 use ir::{Module, TrapKind, Type};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use verify::generate::CountingHost;
 
 /// The number of native runs compared with the interpreter, over all files.
 pub(crate) static NATIVE_RUNS: AtomicUsize = AtomicUsize::new(0);
 
 /// Enough for every file, so that running out of fuel fails a test.
 const FUEL: u64 = 1 << 22;
-
-/// A host whose functions return the sum of the arguments plus the number of earlier calls.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CountingHost {
-    calls: u64,
-}
-
-impl Host for CountingHost {
-    fn call(
-        &mut self,
-        _import: &ImportName,
-        _func: Func,
-        args: &[u64],
-        _memories: &mut Memories,
-        results: &mut [u64],
-    ) -> Result<(), HostError> {
-        let sum = args.iter().fold(self.calls, |sum, arg| sum.wrapping_add(*arg));
-        results.fill(sum);
-        self.calls += 1;
-        Ok(())
-    }
-}
 
 /// The call of a `run` line, with names and literals resolved.
 #[derive(Clone, Debug)]

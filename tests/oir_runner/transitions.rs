@@ -1,7 +1,7 @@
 //! `osr` directives: the checker judges every entry, and the state oracle fires every transition in
 //! the calls of `run` lines, at every level.
 
-use super::calls::{Call, CountingHost};
+use super::calls::Call;
 use super::names::Names;
 use super::optimize::Optimized;
 use crate::file::Directions;
@@ -9,6 +9,7 @@ use ir::{Function, Inst, Module};
 use osier::driver::{Derived, NoObserver, certify};
 use osr::{Level, Synthesis, VersionPair, synthesize};
 use std::collections::BTreeSet;
+use verify::generate::CountingHost;
 use verify::state_oracle::{FunctionPair, Oracle, OracleOptions, Report};
 
 /// The version pair of a changed function, with its common anchors.

@@ -10,6 +10,7 @@ use ir::{Func, Function, Module, TrapKind};
 use jit::{Bounds, Config, Effort, Vm, VmError};
 use osier::driver::{NoObserver as NoDriverObserver, Vigilance};
 use osier::inlining::InlinePlan;
+use osier::passes::Callers;
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
@@ -179,7 +180,9 @@ impl Engine {
         match &self.plan {
             None => Cow::Borrowed(body),
             Some(plan) => {
-                let made = plan.version(module, (func, body), Vigilance::On, &mut NoDriverObserver);
+                let callers = Callers::new(module);
+                let one = (func, body);
+                let made = plan.version(&callers, one, Vigilance::On, &mut NoDriverObserver);
                 Cow::Owned(made.0)
             }
         }

@@ -81,26 +81,30 @@ fn is_link(line: &str) -> bool {
 /// The most lines of code, without comments, blank lines and tests, of the modules of the checker
 /// that decide acceptance. A reader must go through these lines to trust the checker. The other
 /// modules of the crate word verdicts and tell refuted entries from undecided ones.
-const ACCEPTANCE_LINES: usize = 3495;
+const ACCEPTANCE_LINES: usize = 3887;
 
 /// Where those modules are.
 const ACCEPTANCE: &str = "check/src/accept/";
 
 /// The most lines of code of the files below the checker that acceptance rests on too.
-const FOUNDATION_LINES: usize = 4224;
+const FOUNDATION_LINES: usize = 4617;
 
-/// The files of `transition` and `ir` that the modules of acceptance use: composition and typing;
+/// The files of `transition` and `ir` that the modules of acceptance use: composition, with and
+/// without frames, and typing;
 /// versions and their parts; the table and the meaning of operations; the rewrite rules; and the
 /// verifier, with the graph and the dominators that it uses. Where a path ends with `/`, all files
 /// of the folder count.
 const FOUNDATION: &[&str] = &[
     "transition/src/certificate.rs",
     "transition/src/compose.rs",
+    "transition/src/copy.rs",
     "transition/src/demand.rs",
+    "transition/src/frames.rs",
     "transition/src/mapping.rs",
     "transition/src/side.rs",
     "transition/src/version.rs",
     "ir/src/cfg.rs",
+    "ir/src/decided.rs",
     "ir/src/dom.rs",
     "ir/src/entity.rs",
     "ir/src/eval/",

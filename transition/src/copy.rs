@@ -43,3 +43,39 @@ pub struct CopyInstance {
     /// For each value of the original that the copy needs, the value of the copy.
     pub values: BTreeMap<Value, Value>,
 }
+
+/// The claim that a function is the code of versions behind the frames that an entry lands in: a
+/// *continuation*. `check::continuation` decides it.
+///
+/// Example: an entry lands in the middle of a loop and provides `x`, which the upper part of the
+/// loop defines. The continuation has a block parameter in which the two definitions meet. At the
+/// start of the loop header, `x` is in another value than behind the definition. So the environment
+/// belongs to the block.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ContinuationClaim {
+    /// The steps of the entry that the entry block executes, by index, ascending. It leaves out the
+    /// others.
+    pub steps: Vec<u32>,
+    /// For each instruction that stands for one of a frame's version: that instruction. The frame
+    /// is that of its block, and for the entry block the innermost.
+    pub insts: BTreeMap<Inst, Inst>,
+    /// For each reachable block but the entry block: where it begins.
+    pub blocks: BTreeMap<Block, FrameBlock>,
+}
+
+/// Where a block of a continuation begins.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FrameBlock {
+    /// The frame whose code it is, by its index in the entry. The number of frames for a block
+    /// behind the last `return`.
+    pub frame: usize,
+    /// The instruction of the frame's version that control is about to execute. Any, behind the
+    /// last `return`.
+    pub at: Inst,
+    /// The environment: values of the frames' versions, each with the value of the continuation
+    /// that holds it at the start of the block.
+    pub values: Environment,
+}
+
+/// Values of the versions of frames, each with the frame, and the values that hold them.
+pub type Environment = BTreeMap<(usize, Value), Value>;

@@ -87,6 +87,22 @@ impl FrameEntry {
         self.steps.len() + self.replays.len() + copies.filter(|a| !a.is_identity()).count()
     }
 
+    /// The values of the source version that the entry reads, as [`Entry::reads`]. Cost: near
+    /// linear in the entry.
+    pub fn reads(&self) -> Vec<Value> {
+        let mut read: Vec<Value> = (self.steps.iter().flat_map(|step| &step.args))
+            .chain(self.replays.iter().flat_map(|replay| &replay.args))
+            .chain(self.frames.iter().flat_map(|frame| &frame.assigns).map(|assign| &assign.from))
+            .filter_map(|operand| match operand {
+                Operand::Source(value) => Some(*value),
+                Operand::Step(_) => None,
+            })
+            .collect();
+        read.sort_unstable();
+        read.dedup();
+        read
+    }
+
     /// Runs the compensation code, as [`Entry::run`] does. `assign` gets the index of the frame,
     /// too.
     ///
@@ -260,19 +276,12 @@ impl<'e> FrameComposer<'e> {
         let FrameComposer { first, code, mut frames } = self;
         let lists = frames.iter_mut().map(|frame| &mut frame.assigns[..]).collect();
         let (steps, replays) = code.needed_for(lists);
-        let mut requires: Vec<Value> = (steps.iter().flat_map(|step| &step.args))
-            .chain(replays.iter().flat_map(|replay| &replay.args))
-            .chain(frames.iter().flat_map(|frame| &frame.assigns).map(|assign| &assign.from))
-            .filter_map(|operand| match operand {
-                Operand::Source(value) => Some(*value),
-                Operand::Step(_) => None,
-            })
-            .collect();
-        requires.sort_unstable();
-        requires.dedup();
+        let (requires, kept) = (Vec::new(), Vec::new());
+        let mut entry = FrameEntry { frames, steps, replays, requires, kept };
+        entry.requires = entry.reads();
         // Only the first entry knows which values are not live at the source point.
         let is_kept = |value: &Value| first.kept.binary_search(value).is_ok();
-        let kept = requires.iter().copied().filter(is_kept).collect();
-        FrameEntry { frames, steps, replays, requires, kept }
+        entry.kept = entry.requires.iter().copied().filter(is_kept).collect();
+        entry
     }
 }

@@ -3,8 +3,9 @@
 use interp::{Limits, Machine, NoHost, NoObserver, Outcome};
 use ir::text::{parse_module, print_module};
 use ir::verifier::verify_module;
-use ir::{Opcode, Type};
-use osier_verify::generate::{Feature, MAIN, Statistics, Weights, generate};
+use ir::{Func, Imm, Module, Opcode, TrapKind, Type};
+use osier_verify::generate::{CountingHost, Feature, MAIN, Statistics, Weights, generate};
+use std::collections::BTreeMap;
 
 const SEEDS: u64 = 3000;
 
@@ -175,7 +176,7 @@ fn assert_program_shares(total: &Statistics) {
         _ => 5,
     };
     // Facts have tests of their own, and no weight in other programs.
-    for feature in Feature::ALL.iter().filter(|f| **f != Feature::Fact) {
+    for feature in Feature::ALL.iter().filter(|f| Weights::default().of(**f) > 0) {
         let share = 100 * total.programs_with[feature] / total.programs;
         assert!(share >= least(*feature), "{feature}: in {share} % of programs");
         assert!(total.planted.of(*feature) >= total.programs_with[feature]);
@@ -201,4 +202,120 @@ fn assert_loop_shares(total: &Statistics) {
         "with several latches: {} %",
         share(total.multi_latch_loops)
     );
+}
+
+/// What the bodies of a program call and return.
+#[derive(Debug, Default)]
+struct TreeShape {
+    /// The longest chain of calls, `main` counted. Calls back are not followed.
+    levels: usize,
+    /// A function that another one calls twice.
+    twice: bool,
+    /// A function with several returns, and with two results of one type.
+    permutable: bool,
+    /// A function that calls itself, and two that call each other.
+    recursive: [bool; 2],
+}
+
+impl TreeShape {
+    fn of(module: &Module) -> TreeShape {
+        let mut calls: BTreeMap<Func, Vec<Func>> = BTreeMap::new();
+        let mut shape = TreeShape::default();
+        for (func, f) in module.defined() {
+            let list = calls.entry(func).or_default();
+            let callees = f.all_insts().filter_map(|inst| match f.inst(inst).imm {
+                Imm::Func(callee) => Some(callee),
+                _ => None,
+            });
+            list.extend(callees.filter(|callee| module.body(*callee).is_some()));
+            let returns = f.all_insts().filter(|i| f.inst(*i).opcode == Opcode::Return).count();
+            let results = &f.signature().results;
+            let alike = results.iter().skip(1).any(|ty| results.first() == Some(ty));
+            shape.permutable |= returns > 2 && alike;
+        }
+        for (func, list) in &calls {
+            shape.twice |= list.iter().any(|one| list.iter().filter(|l| *l == one).count() > 1);
+            shape.recursive[0] |= list.contains(func);
+            let calls_back = |one: &Func| one != func && calls[one].contains(func);
+            shape.recursive[1] |= list.iter().any(calls_back);
+        }
+        let mut levels: BTreeMap<Func, usize> = BTreeMap::new();
+        for (func, list) in &calls {
+            let below = list.iter().filter(|l| *l < func).map(|l| levels[l]).max();
+            levels.insert(*func, 1 + below.unwrap_or(0));
+        }
+        shape.levels = levels.values().copied().max().unwrap_or(0);
+        shape
+    }
+}
+
+/// The shares of 200 programs, in percent.
+fn tree_shares(weights: &Weights) -> BTreeMap<&'static str, u64> {
+    const PROGRAMS: u64 = 200;
+    let mut shares = BTreeMap::new();
+    for seed in 0..PROGRAMS {
+        let program = generate(seed, 60, weights);
+        let findings = verify_module(&program.module);
+        assert!(findings.is_empty(), "seed {seed}: {}", findings[0]);
+        let shape = TreeShape::of(&program.module);
+        let (mut in_callee, mut host_calls, mut trapped, mut kinds) = (false, false, 0, 0);
+        for arguments in &program.arguments {
+            let limits = Limits { fuel: program.steps, ..Limits::default() };
+            let mut machine =
+                Machine::new(&program.module, limits).expect("the module can be instantiated");
+            let mut host = CountingHost::default();
+            let outcome = machine.invoke(program.main, arguments, &mut host, &mut NoObserver);
+            assert!(!matches!(outcome, Outcome::OutOfFuel(_)), "seed {seed}: {outcome}");
+            trapped += u64::from(outcome.trap().is_some());
+            kinds |= match outcome.trap() {
+                Some(TrapKind::DivisionByZero) => 1,
+                Some(TrapKind::MemoryOutOfBounds) => 2,
+                Some(TrapKind::Unreachable | TrapKind::User(_)) => 4,
+                _ => 0,
+            };
+            in_callee |= outcome.trap().is_some()
+                && outcome.site().is_some_and(|site| &*site.function != MAIN);
+            host_calls |= host.calls() > 0;
+        }
+        let mut count = |name, holds: bool| *shares.entry(name).or_default() += u64::from(holds);
+        count("3 levels", shape.levels >= 3);
+        count("4 levels", shape.levels >= 4);
+        count("called twice", shape.twice);
+        count("returns that can be permuted", shape.permutable);
+        count("calls itself", shape.recursive[0]);
+        count("call each other", shape.recursive[1]);
+        count("host called", host_calls);
+        count("traps in a callee", in_callee);
+        count("trapped mostly", trapped * 2 > program.arguments.len() as u64);
+        count("division by zero", kinds & 1 > 0);
+        count("out of bounds", kinds & 2 > 0);
+        count("trap instruction", kinds & 4 > 0);
+    }
+    shares.values_mut().for_each(|share| *share = 100 * *share / PROGRAMS);
+    shares
+}
+
+/// Inlining meets few trees in other programs: this is what [`Weights::and_trees`] adds.
+#[test]
+fn call_trees_are_planted_on_demand() {
+    let shares = tree_shares(&Weights::default().and_trees());
+    let floors = [
+        ("3 levels", 75),
+        ("4 levels", 40),
+        ("called twice", 80),
+        ("returns that can be permuted", 35),
+        ("calls itself", 35),
+        ("call each other", 12),
+        ("host called", 45),
+        ("traps in a callee", 15),
+        ("division by zero", 8),
+        ("out of bounds", 8),
+        ("trap instruction", 2),
+    ];
+    for (name, floor) in floors {
+        assert!(shares[name] >= floor, "{name}: {shares:#?}");
+    }
+    assert!(shares["trapped mostly"] <= 35, "{shares:#?}");
+    let others = tree_shares(&Weights::default());
+    assert!(others["3 levels"] < 30 && others["returns that can be permuted"] < 5, "{others:#?}");
 }

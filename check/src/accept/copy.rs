@@ -56,6 +56,11 @@ impl Copies {
         &self.claim.instances
     }
 
+    /// The claim that the checker has accepted.
+    pub fn claim(&self) -> &CopyClaim {
+        &self.claim
+    }
+
     /// The instance of a reachable instruction of the copy, and the instruction of the original
     /// that it stands for.
     pub fn origin(&self, inst: Inst) -> Option<(InstanceId, Inst)> {

@@ -10,6 +10,7 @@ mod assume;
 mod calls;
 pub(crate) mod checks;
 mod compose;
+mod continuation;
 mod copy;
 mod entry;
 mod frames;
@@ -29,6 +30,7 @@ use checks::{Check, Finding, Options, Place};
 #[cfg(feature = "unproved")]
 pub use compose::compose_without;
 pub use compose::{CheckedComposition, compose};
+pub use continuation::{ContinuationFault, CopiedFrames, LandedEntry, LandedFrame, continuation};
 pub use copy::{Copies, CopyError, copy};
 use entry::Judge;
 use fixedbitset::FixedBitSet;

@@ -15,10 +15,13 @@ use ir::{Func, Function, Module};
 use osier::driver::{
     CheckCounts, Recipe, Secured, Step, derive_certified, derive_without, recheck,
 };
-use osier::export::{self, Exported, ExportedFunction};
+use osier::export::{self, Exported, ExportedFunction, ReadError};
+use osier::inlining::{
+    CalleeLandings, InlinedVerdicts, NotInlined, PassPlan, inline, recheck_copy,
+};
 use osier::schema::{CheckReport, CheckedFunction, SCHEMA};
 use osr::Level;
-use passes::Pipeline;
+use passes::{Callers, Pipeline};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -32,9 +35,9 @@ pub(super) struct Args {
     /// Check this mapping, written by `osier opt --emit mapping`, instead of making one
     #[arg(long, value_name = "M", conflicts_with_all = ["pipeline", "level", "no_retry"])]
     mapping: Option<PathBuf>,
-    /// A pipeline, or passes separated by commas
-    #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = passes::parse)]
-    pipeline: Pipeline,
+    /// A pipeline, or passes separated by commas; O3 inlines, and so does inline among the passes
+    #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = PassPlan::parse)]
+    pipeline: PassPlan,
     /// The level of the mappings
     #[arg(long, value_name = "L", default_value = level::DEFAULT, value_parser = level::parser())]
     level: Level,
@@ -81,6 +84,8 @@ fn write_verdicts(args: &Args, worked: Worked<CheckedFunction>) -> Result<(), Co
             without_retry.get_or_insert_default().merge(without);
         }
     }
+    let refused_record =
+        functions.iter().find_map(|f| Some((f.name.clone(), f.refused_records.first()?.clone())));
     let dropped = total.all_dropped();
     let (refuted, entries) = (total.refuted, total.held + dropped);
     let seconds = stopwatch.seconds(Step::Check);
@@ -101,7 +106,11 @@ fn write_verdicts(args: &Args, worked: Worked<CheckedFunction>) -> Result<(), Co
     Output::to(output).write(&text)?;
     super::failure::tell(&format!("{entries} entries checked in {seconds:.2} s"));
     match (refuted, args.mapping.is_some() && dropped > 0) {
-        (0, false) => Ok(()),
+        // A claim may be wrong that no entry depends on.
+        (0, false) => refused_record.map_or(Ok(()), |(name, record)| {
+            let what = format!("@{name}, line {}: {}", record.line, record.what);
+            Err(CommandFailure::Program(what))
+        }),
         (0, true) => {
             Err(CommandFailure::Program(format!("{dropped} entries of the mapping do not hold")))
         }
@@ -113,9 +122,10 @@ type Selected<'m> = [(Func, &'m Function)];
 
 /// Makes the mappings of the selected functions and judges them.
 fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<(), CommandFailure> {
-    let work = |base: &Function, stopwatch: &mut Stopwatch| {
+    let jobs = args.jobs.count();
+    let own = |pipeline: &Pipeline, base: &Function, stopwatch: &mut Stopwatch| {
         let levels = [args.level];
-        let recipe = Recipe::new(&args.pipeline, &levels);
+        let recipe = Recipe::new(pipeline, &levels);
         let recipe = Recipe { retry: args.retry.bounds(), ..recipe };
         let Secured { derived, certified, retried } =
             derive_certified(module, base, &recipe, stopwatch);
@@ -126,9 +136,37 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
             given_up: retried.given_up,
             refused: retried.refused,
             without_retry: retried.without,
+            refused_records: Vec::new(),
         }
     };
-    each_function(args.jobs.count(), selected, work, |worked| write_verdicts(args, worked))
+    let plan = match &args.pipeline {
+        PassPlan::Passes(pipeline) => {
+            let work = |base: &Function, stopwatch: &mut Stopwatch| own(pipeline, base, stopwatch);
+            return each_function(jobs, selected, work, |worked| write_verdicts(args, worked));
+        }
+        PassPlan::Inlining(plan) => plan,
+    };
+    level::of_inlined(args.level)?;
+    let landings = CalleeLandings::new(module, plan);
+    let funcs = funcs(selected);
+    let work = |base: &Function, stopwatch: &mut Stopwatch| {
+        match inline(module, funcs[base.name()], plan, &landings, stopwatch) {
+            Ok(made) => CheckedFunction {
+                name: base.name().to_owned(),
+                checked: made.all_checked(),
+                ..CheckedFunction::default()
+            },
+            Err(NotInlined::NoCall) => own(&plan.first, base, stopwatch),
+            // A copy that the checker refuses is a bug of ours, and no property of the program.
+            Err(error) => panic!("@{}: {error}", base.name()),
+        }
+    };
+    each_function(jobs, selected, work, |worked| write_verdicts(args, worked))
+}
+
+/// By name: the functions.
+fn funcs<'m>(selected: &Selected<'m>) -> BTreeMap<&'m str, Func> {
+    selected.iter().map(|(func, base)| (base.name(), *func)).collect()
 }
 
 /// Judges the mappings of a file. The file names the pipeline, which is run again to make the
@@ -144,7 +182,7 @@ fn check_exported(
         CommandFailure::input(format!("{}:{}: {}", path.display(), error.line, error.what))
     };
     let file = export::read(&text).map_err(wrong)?;
-    let pipeline = passes::parse(file.pipeline)
+    let plan = PassPlan::parse(file.pipeline)
         .map_err(|e| CommandFailure::input(format!("{}: {e}", path.display())))?;
     if !Level::ALL.iter().any(|level| level.name() == file.level) {
         return Err(CommandFailure::input(format!(
@@ -160,12 +198,11 @@ fn check_exported(
     // file that lists a function twice.
     let by_name: BTreeMap<&str, &ExportedFunction<'_>> =
         exported.values().map(|(at, function)| (selected[*at].1.name(), *function)).collect();
+    let landings = landings(&file, module, &plan).map_err(wrong)?;
+    let (of, funcs) = (FileOf { module, plan: &plan, landings }, funcs(selected));
     let work = |base: &Function, stopwatch: &mut Stopwatch| {
-        let exported = by_name[base.name()];
-        let derived = derive_without(module, base, &pipeline, &exported.left_out, stopwatch);
-        let parts = exported.parts([base, &derived.function]).map_err(wrong)?;
-        let checked = recheck(module, base, &derived.function, &parts, stopwatch);
-        Ok(CheckedFunction { name: base.name().to_owned(), checked, ..CheckedFunction::default() })
+        let one = (funcs[base.name()], base);
+        of.verdicts(by_name[base.name()], one, stopwatch).map_err(wrong)
     };
     each_function(args.jobs.count(), &functions, work, |worked| {
         let Worked { results, stopwatch, interrupted } = worked;
@@ -174,6 +211,88 @@ fn check_exported(
         let results = results.into_iter().collect::<Result<Vec<_>, CommandFailure>>()?;
         write_verdicts(args, Worked { results, stopwatch, interrupted })
     })
+}
+
+/// Where frames land, as the file proves it.
+///
+/// # Errors
+/// If the file lists a function that the module lacks, or that no pipeline inlines, or a record is
+/// malformed.
+fn landings<'m>(
+    file: &Exported<'_>,
+    module: &'m Module,
+    plan: &PassPlan,
+) -> Result<CalleeLandings<'m>, ReadError> {
+    let callers = Callers::new(module);
+    let may_inline = |func: Func| match plan {
+        PassPlan::Passes(_) => false,
+        PassPlan::Inlining(plan) => plan.may_inline(&callers, func),
+    };
+    let known = names(module);
+    let mut certificates = Vec::new();
+    for landing in &file.landings {
+        let func = known.get(landing.name).copied();
+        // The values live at all points of a large function could take the square of its size.
+        let func = func.filter(|func| may_inline(*func));
+        let base = func.and_then(|func| module.body(func));
+        let (Some(func), Some(base)) = (func, base) else {
+            let what = format!("the passes of the file inline no function {}", landing.name);
+            return Err(ReadError { line: landing.line(), what });
+        };
+        certificates.push((func, landing.landing(base)?));
+    }
+    Ok(CalleeLandings::proved_by(callers, certificates))
+}
+
+/// The functions of a module by their escaped names.
+fn names(module: &Module) -> BTreeMap<String, Func> {
+    module.defined().map(|(func, body)| (export::escaped(body.name()), func)).collect()
+}
+
+/// A file of mappings.
+struct FileOf<'a> {
+    module: &'a Module,
+    plan: &'a PassPlan,
+    landings: CalleeLandings<'a>,
+}
+
+impl FileOf<'_> {
+    /// The verdicts on the records of one function.
+    ///
+    /// # Errors
+    /// As [`ExportedFunction::parts`] and [`ExportedFunction::copy`].
+    fn verdicts(
+        &self,
+        exported: &ExportedFunction<'_>,
+        (func, base): (Func, &Function),
+        stopwatch: &mut Stopwatch,
+    ) -> Result<CheckedFunction, ReadError> {
+        let module = self.module;
+        let named = CheckedFunction { name: base.name().to_owned(), ..CheckedFunction::default() };
+        let pipeline = match self.plan {
+            PassPlan::Passes(pipeline) => pipeline,
+            PassPlan::Inlining(plan) => {
+                // Asked first, so that both forms have the ids of the file.
+                let callers = self.landings.callers();
+                let is_inlined = plan.inlines(callers, func, stopwatch);
+                let versions = is_inlined.then(|| plan.versions(callers, func, stopwatch));
+                if let Some(versions) = versions.flatten() {
+                    let versions = versions.each_ref();
+                    let copy = exported.copy(module, func, versions)?;
+                    let found =
+                        recheck_copy(module, func, versions, copy, &self.landings, stopwatch);
+                    let InlinedVerdicts { counts: checked, refused: refused_records } = found;
+                    return Ok(CheckedFunction { checked, refused_records, ..named });
+                }
+                // Where nothing is inlined, the version is that of the passes before.
+                &plan.first
+            }
+        };
+        let derived = derive_without(module, base, pipeline, &exported.left_out, stopwatch);
+        let parts = exported.parts([base, &derived.function])?;
+        let checked = recheck(module, base, &derived.function, &parts, stopwatch);
+        Ok(CheckedFunction { checked, ..named })
+    }
 }
 
 /// The functions of a file that are also selected, in module order. Each comes with its index among
@@ -187,8 +306,7 @@ fn to_check<'f>(
     module: &Module,
     selected: &Selected<'_>,
 ) -> Result<BTreeMap<Func, (usize, &'f ExportedFunction<'f>)>, CommandFailure> {
-    let names = module.defined().map(|(func, body)| (export::escaped(body.name()), func));
-    let known: BTreeMap<String, Func> = names.collect();
+    let known = names(module);
     let mut exported = BTreeMap::new();
     for function in &file.functions {
         let Some(func) = known.get(function.name) else {

@@ -1,6 +1,6 @@
 //! `osier explain`: explains one point of a function, in one or both directions.
 
-use super::failure::CommandFailure;
+use super::failure::{CommandFailure, tell};
 use super::format::{OutputFormat, json};
 use super::input::{self, Loaded};
 use super::level;
@@ -13,12 +13,14 @@ use clap::ValueEnum;
 use ir::Func;
 use osier::driver::{NoObserver, Recipe, derive_certified};
 use osier::explain::{
-    AssumptionQuestion, Question, assumption_text, explain as answer, explain_assumption, text,
+    AssumptionQuestion, InliningQuestion, Question, assumption_text, explain as answer,
+    explain_assumption, explain_inlined, inlined_text, text,
 };
-use osier::schema::{Explanation, SCHEMA, SpeculationExplanation};
+use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, PassPlan, inline_in_steps};
+use osier::schema::{Explanation, InliningExplanation, SCHEMA, SpeculationExplanation};
 use osier::speculate::suggest;
 use osr::Level;
-use passes::Pipeline;
+use passes::{Callers, Pipeline};
 use std::path::{Path, PathBuf};
 use transition::Side;
 
@@ -64,14 +66,16 @@ pub(super) struct Args {
     /// Direction of the transition
     #[arg(long, value_enum, default_value_t = DirectionOption::Both)]
     direction: DirectionOption,
-    /// A pipeline, or passes separated by commas
-    #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = passes::parse)]
-    pipeline: Pipeline,
+    /// A pipeline, or passes separated by commas; with O3, or with inline among the passes, the
+    /// entry out of the optimized version leads to several activations
+    #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = PassPlan::parse)]
+    pipeline: PassPlan,
     /// The level of the mappings
     #[arg(long, value_name = "L", default_value = level::DEFAULT, value_parser = level::parser())]
     level: Level,
-    /// Format of the explanation; the keys of JSON are those of osier::schema::Explanation, or with
-    /// --speculate of osier::schema::SpeculationExplanation
+    /// Format of the explanation; the keys of JSON are those of osier::schema::Explanation, with
+    /// --speculate of osier::schema::SpeculationExplanation, and where code is inlined of
+    /// osier::schema::InliningExplanation
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     format: OutputFormat,
     /// Write to this file instead of standard output
@@ -91,11 +95,30 @@ pub(super) struct Args {
 pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
     let loaded = input::load(&args.file, &args.limits.limits())?;
     let (func, base) = select::named(&loaded.module, &args.func)?;
-    if let Some(profile) = &args.speculate {
-        return speculation(&args, &loaded, func, profile);
-    }
+    let inlines =
+        |plan: &InlinePlan| plan.inlines(&Callers::new(&loaded.module), func, &mut NoObserver);
+    let pipeline = match (&args.pipeline, &args.speculate) {
+        (PassPlan::Passes(pipeline), Some(profile)) => {
+            return speculation((&args, pipeline), &loaded, func, profile);
+        }
+        (PassPlan::Inlining(_), Some(_)) => {
+            return Err(CommandFailure::input("--speculate: no pipeline with inline, as yet"));
+        }
+        (PassPlan::Passes(pipeline), None) => pipeline,
+        (PassPlan::Inlining(plan), None) if inlines(plan) => {
+            return inlining(&args, &loaded, func, plan);
+        }
+        (PassPlan::Inlining(plan), None) => {
+            tell(&format!(
+                "@{}: {}; the passes before are explained",
+                args.func,
+                NotInlined::NoCall
+            ));
+            &plan.first
+        }
+    };
     let Loaded { name, module } = &loaded;
-    let recipe = Recipe::new(&args.pipeline, &Level::ALL);
+    let recipe = Recipe::new(pipeline, &Level::ALL);
     let recipe = Recipe { retry: args.retry.bounds(), ..recipe };
     let made = derive_certified(module, base, &recipe, &mut NoObserver);
     let question =
@@ -106,7 +129,7 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
         schema: SCHEMA,
         path: name.clone(),
         function: base.name().to_owned(),
-        pipeline: args.pipeline.names().into_iter().map(str::to_owned).collect(),
+        pipeline: pipeline.names().into_iter().map(str::to_owned).collect(),
         level: args.level.name().to_owned(),
         asked: args.point,
         given_up: made.retried.given_up,
@@ -119,12 +142,49 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
     Output::to(args.output).write(&text)
 }
 
+/// Explains one point of a function with inlined code and writes the explanation.
+///
+/// # Errors
+/// If another level is asked about than such versions have mappings at, neither version has the
+/// point, or the output cannot be written.
+fn inlining(
+    args: &Args,
+    loaded: &Loaded,
+    func: Func,
+    plan: &InlinePlan,
+) -> Result<(), CommandFailure> {
+    level::of_inlined(args.level)?;
+    let module = &loaded.module;
+    let landings = CalleeLandings::new(module, plan);
+    let made = inline_in_steps(module, func, plan, &landings, &mut NoObserver);
+    // The plan inlines calls, and a copy that the checker refuses is a bug of ours.
+    let (made, steps) = made.unwrap_or_else(|why| panic!("@{}: {why}", args.func));
+    let question = InliningQuestion { point: &args.point, headings: args.direction.headings() };
+    let answers = explain_inlined(module, &made, &steps, question)
+        .map_err(|error| CommandFailure::input(format!("@{}: {error}", args.func)))?;
+    let explanation = InliningExplanation {
+        schema: SCHEMA,
+        path: loaded.name.clone(),
+        function: args.func.clone(),
+        pipeline: plan.names().into_iter().map(str::to_owned).collect(),
+        level: args.level.name().to_owned(),
+        asked: args.point.clone(),
+        calls: made.copies.instances().len() as u64 - 1,
+        answers,
+    };
+    let text = match args.format {
+        OutputFormat::Text => inlined_text(&explanation),
+        OutputFormat::Json => json(&explanation),
+    };
+    Output::to(args.output.clone()).write(&text)
+}
+
 /// Explains the assumptions at one point and writes the explanation.
 ///
 /// # Errors
 /// If the profile cannot be read, it suggests no assumption there, or the output cannot be written.
 fn speculation(
-    args: &Args,
+    (args, pipeline): (&Args, &Pipeline),
     loaded: &Loaded,
     func: Func,
     path: &Path,
@@ -135,7 +195,7 @@ fn speculation(
     let question = AssumptionQuestion {
         point: &args.point,
         suggestions: &suggestions,
-        pipeline: &args.pipeline,
+        pipeline,
         pins: args.suggestions.pins().0,
     };
     let assumptions = explain_assumption(module, func, question)
@@ -145,7 +205,7 @@ fn speculation(
         path: loaded.name.clone(),
         profile: path.display().to_string(),
         function: args.func.clone(),
-        pipeline: args.pipeline.names().into_iter().map(str::to_owned).collect(),
+        pipeline: pipeline.names().into_iter().map(str::to_owned).collect(),
         asked: args.point.clone(),
         assumptions,
     };

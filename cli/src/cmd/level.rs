@@ -1,5 +1,6 @@
 //! Parses reconstruction levels on the command line.
 
+use super::failure::CommandFailure;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use osr::Level;
 
@@ -15,4 +16,18 @@ pub(super) fn parser() -> impl TypedValueParser<Value = Level> {
             .find(|level| level.name() == name)
             .expect("one of the possible values")
     })
+}
+
+/// Checks that a level is that of versions with inlined code.
+///
+/// # Errors
+/// If it is another one.
+pub(super) fn of_inlined(level: Level) -> Result<(), CommandFailure> {
+    match level {
+        Level::Avail => Ok(()),
+        other => Err(CommandFailure::input(format!(
+            "--level {}: a pipeline with inline has mappings at {DEFAULT} alone",
+            other.name()
+        ))),
+    }
 }

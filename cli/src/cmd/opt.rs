@@ -12,11 +12,14 @@ use clap::ValueEnum;
 use ir::text::{print_function, print_module};
 use ir::{Func, Function, Module};
 use osier::driver::{GivenUp, NoObserver, Recipe, Secured, Vigilance, derive, derive_certified};
-use osier::inlining::{CalleeLandings, InlinePlan, PassPlan, inline};
-use osier::{export, listing};
-use osr::Level;
-use passes::Pipeline;
+use osier::export::{self, WrittenCopy};
+use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, PassPlan, inline_in_steps};
+use osier::listing;
+use osr::{Level, VersionTree};
+use passes::{Callers, Pipeline};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use transition::certificate::Certificate;
 
 /// Output to print
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -35,8 +38,7 @@ enum Emit {
 pub(super) struct Args {
     /// The module
     file: PathBuf,
-    /// A pipeline, or passes separated by commas; O3, and inline among the passes, with --emit oir
-    /// and listing
+    /// A pipeline, or passes separated by commas; O3 inlines, and so does inline among the passes
     #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = PassPlan::parse)]
     pipeline: PassPlan,
     #[command(flatten)]
@@ -69,20 +71,9 @@ pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
         let count = selected.len();
         let pipeline = match &args.pipeline {
             PassPlan::Passes(pipeline) => pipeline,
-            PassPlan::Inlining(plan) if args.emit == Emit::Oir => {
-                let version = |one| plan.version(&module, one, Vigilance::On, &mut NoObserver);
-                let texts =
-                    selected.into_iter().map(|one| print_function(&module, &version(one).0));
-                return Output::to(args.output).write(&texts.collect::<String>());
-            }
-            PassPlan::Inlining(plan) if args.emit == Emit::Listing => {
-                let text = listed(&module, &selected, plan);
+            PassPlan::Inlining(plan) => {
+                let text = inlined(&args, &module, &selected, plan)?;
                 return Output::to(args.output).write(&text);
-            }
-            PassPlan::Inlining(_) => {
-                return Err(CommandFailure::input(
-                    "--pipeline with inline: --emit oir or listing, as yet",
-                ));
             }
         };
         let functions =
@@ -95,17 +86,84 @@ pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
     Output::to(args.output).write(&text)
 }
 
-/// The entries of each function with inlined code.
-fn listed(module: &Module, selected: &[(Func, &Function)], plan: &InlinePlan) -> String {
-    let landings = CalleeLandings::new(module, plan.policy.size);
-    let mut text = String::new();
+/// The selected output of a pipeline that inlines.
+///
+/// # Errors
+/// If the mappings of another level are selected than such versions have.
+fn inlined(
+    args: &Args,
+    module: &Module,
+    selected: &[(Func, &Function)],
+    plan: &InlinePlan,
+) -> Result<String, CommandFailure> {
+    if args.emit == Emit::Oir {
+        let callers = Callers::new(module);
+        let version = |one| plan.version(&callers, one, Vigilance::On, &mut NoObserver).0;
+        return Ok(selected.iter().map(|one| print_function(module, &version(*one))).collect());
+    }
+    level::of_inlined(args.level)?;
+    let landings = CalleeLandings::new(module, plan);
+    let (mut text, mut landed) = (String::new(), BTreeSet::new());
     for (func, base) in selected {
-        match inline(module, *func, plan, &landings, &mut NoObserver) {
-            Ok(made) => text += &listing::frames(module, &made),
-            Err(why) => text += &format!("func @{}: {why}\n", base.name()),
+        // Asked first, so that a file has the ids that `osier check` draws.
+        let is_plain = !plan.inlines(landings.callers(), *func, &mut NoObserver);
+        if is_plain && args.emit != Emit::Listing {
+            // The version is that of the passes before the inlining.
+            text += &emitted(args, &plan.first, module, base);
+            continue;
+        }
+        let made = inline_in_steps(module, *func, plan, &landings, &mut NoObserver);
+        let (made, steps) = match made {
+            Ok(made) => made,
+            Err(why @ NotInlined::NoCall) => {
+                text += &format!("func @{}: {why}\n", base.name());
+                continue;
+            }
+            // A copy that the checker refuses is a bug of ours, and no property of the program.
+            Err(error) => panic!("@{}: {error}", base.name()),
+        };
+        match args.emit {
+            Emit::Oir | Emit::Listing => text += &listing::frames(module, &made),
+            Emit::Actions => {
+                let log = made.tree.log(VersionTree::BASE, made.optimized);
+                text += &listing::actions(base.name(), &log.expect("derived from the base"));
+            }
+            Emit::Mapping => {
+                // Frames of the function itself have the proof of its own pair.
+                let inlined = made.copies.instances()[1..].iter().map(|one| one.func);
+                landed.extend(inlined.filter(|callee| callee != func));
+                export::write_copy(&mut text, module, &WrittenCopy::of(*func, &made, &steps));
+            }
         }
     }
-    text
+    match args.emit {
+        Emit::Mapping => {
+            Ok(with_landings(args, module, selected.len(), (&landings, &landed), &text))
+        }
+        Emit::Oir | Emit::Listing | Emit::Actions => Ok(text),
+    }
+}
+
+/// The file of some functions: its header, the landings of frames, and the functions.
+fn with_landings(
+    args: &Args,
+    module: &Module,
+    count: usize,
+    (landings, landed): (&CalleeLandings<'_>, &BTreeSet<Func>),
+    functions: &str,
+) -> String {
+    let mut file = export::header(&args.pipeline.names().join(","), args.level.name(), count);
+    let bases = landed.iter().filter(|func| landings.has(**func));
+    let bases = bases.filter_map(|func| {
+        let base = module.body(*func)?;
+        Some((base, CalleeLandings::certificate(base)?))
+    });
+    let bases: Vec<(&Function, Certificate)> = bases.collect();
+    file += &export::landings_header(bases.len());
+    for (base, certificate) in &bases {
+        export::landing(&mut file, base, certificate);
+    }
+    file + functions
 }
 
 /// The selected output for one function. A module is printed as the whole pipeline makes it. All

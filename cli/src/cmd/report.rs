@@ -137,7 +137,7 @@ fn inlining(
     (started, import): (Instant, f64),
 ) -> Result<(), CommandFailure> {
     let module = &loaded.module;
-    let landings = CalleeLandings::new(module, plan.policy.size);
+    let landings = CalleeLandings::new(module, plan);
     let funcs: BTreeMap<&str, Func> =
         selected.iter().map(|(func, base)| (base.name(), *func)).collect();
     let figures = |base: &Function, stopwatch: &mut Stopwatch| {
@@ -145,7 +145,7 @@ fn inlining(
             Ok(made) => Some(report::inlined_function(&made)),
             Err(NotInlined::NoCall) => None,
             // A copy that the checker refuses is a bug of ours, and no property of the program.
-            Err(NotInlined::NoCopy(error)) => panic!("@{} is no copy: {error}", base.name()),
+            Err(error) => panic!("@{}: {error}", base.name()),
         }
     };
     let jobs = args.jobs.count();

@@ -134,3 +134,76 @@ fn a_listing_has_every_point() {
         "{forward}"
     );
 }
+
+#[test]
+fn json_of_inlined_code_has_every_key_and_agrees_with_the_listing() {
+    let path = "docs/examples/called.oir";
+    let command = |args: &[&str]| {
+        let command = ["--func", "total", "--pipeline", "O3"];
+        osier(&[args, &command[..]].concat()).with_status(0).stdout
+    };
+    let explained = |point: &str| -> Value {
+        let told = command(&["explain", path, "--point", point, "--format", "json"]);
+        serde_json::from_str(&told).expect("JSON")
+    };
+    let told = explained("block4:4");
+    assert_eq!(
+        (&told["schema"], &told["function"], &told["calls"], &told["level"]),
+        (&1.into(), &"total".into(), &1.into(), &"avail".into())
+    );
+    let [up, down] = [0, 1].map(|at| &told["answers"][at]);
+    assert_eq!((&up["status"], &up["why"]["reason"]), (&"absent".into(), &"absent".into()));
+    assert_eq!(up["why"]["blame"]["pass"], "inline");
+    assert_eq!((&up["entry"], &up["frames"]), (&Value::Null, &Value::Null));
+    assert_eq!((&down["status"], &down["why"]), (&"entry".into(), &Value::Null));
+    assert_eq!((&down["entry"], &down["step"]), (&Value::Null, &Value::Null));
+    let path_of = |list: &Value| -> Vec<(String, bool)> {
+        let list = list.as_array().expect("a list").iter();
+        let one = |at: &Value| Some((at["function"].as_str()?.to_owned(), at["waits"].as_bool()?));
+        list.map(|at| one(at).expect("an activation")).collect()
+    };
+    let expected = [("scaled".to_owned(), false), ("total".to_owned(), true)];
+    assert_eq!(path_of(&down["code_of"]), expected);
+    assert_eq!(path_of(&down["frames"]["frames"]), expected);
+    let [inner, outer] = [0, 1].map(|at| &down["frames"]["frames"][at]);
+    assert_eq!(
+        (&inner["set"][0]["value"], &inner["set"][0]["from"]),
+        (&"%at".into(), &"%v13".into())
+    );
+    assert_eq!(inner["set"][0]["defined"], "start:1 %at = shl.i32 %i, %two");
+    assert_eq!((&inner["awaits"][0], &outer["awaits"][0]), (&Value::Null, &"%y".into()));
+    assert_eq!(down["frames"]["price"]["values"], 6);
+    assert_eq!(down["frames"]["price"]["kept_args"], 1);
+    // Every entry of the listing, in both directions.
+    let listing = command(&["opt", path, "--emit", "listing"]);
+    let (forward, backward) = listing.split_at(listing.find("opt to frames").expect("both"));
+    for (text, at) in [(forward, 0), (backward, 1)] {
+        let entries: Vec<(&str, &str)> =
+            text.lines().filter_map(|line| line.split_once(" -> ")).collect();
+        assert!(entries.len() >= 10, "{text}");
+        for (from, to) in entries {
+            let told = explained(from.trim())["answers"][at].take();
+            let frames = told["frames"]["frames"].as_array();
+            let shown = match frames {
+                None => vec![format!(
+                    "{} {}",
+                    word(&told["entry"]["target"], "at"),
+                    word(&told["entry"]["target"], "inst")
+                )],
+                Some(frames) => frames.iter().map(frame).collect(),
+            };
+            assert_eq!(shown.join(" in "), to.split("  ;").next().expect("a place"), "{from}");
+        }
+    }
+}
+
+fn word(of: &Value, key: &str) -> String {
+    of[key].as_str().expect("a word").to_owned()
+}
+
+/// An activation as listings print it.
+fn frame(frame: &Value) -> String {
+    let waits = if frame["waits"] == true { "within " } else { "" };
+    let (at, inst) = (word(&frame["place"], "at"), word(&frame["place"], "inst"));
+    format!("@{} {waits}{at} {inst}", word(frame, "function"))
+}

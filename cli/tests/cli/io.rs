@@ -3,6 +3,7 @@
 use crate::harness::{
     command, corpus, file, kernel, osier, osier_with_input, output, root, scratch,
 };
+use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
 
@@ -98,6 +99,66 @@ fn a_mapping_is_judged_for_the_functions_asked_for() {
     let long = check(&whole.replace("anchor ", &format!("anchor {}", "9".repeat(100_000))), &[])
         .with_status(2);
     assert!(long.stderr.len() < 400, "quotations are truncated");
+}
+
+/// The kernel inlines calls two deep, in some of its functions.
+#[test]
+fn mappings_with_inlined_code_are_judged_again_and_forgeries_are_refused() {
+    let folder = scratch();
+    let path = kernel("calls", "");
+    let whole = osier(&["opt", &path, "--pipeline", "O3", "--emit", "mapping"]);
+    let whole = whole.with_status(0).stdout;
+    let check = |text: &str| {
+        let mapping = file(&folder, "m.map", text);
+        osier(&["check", &path, "--mapping", &mapping, "--format", "json"])
+    };
+    let judged = |text: &str, status: i32| {
+        let ended = check(text).with_status(status);
+        let report: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        (report, ended.stderr)
+    };
+    let (report, _) = judged(&whole, 0);
+    let own = osier(&["check", &path, "--pipeline", "O3", "--format", "json"]).with_status(0);
+    let own: Value = serde_json::from_str(&own.stdout).expect("JSON");
+    assert_eq!((&report["held"], &report["dropped"]), (&own["held"], &own["dropped"]));
+    let functions = report["functions"].as_array().expect("a list");
+    assert!(functions.len() > 3 && whole.contains("\nversion after\n"), "{functions:?}");
+    // A waiting frame is taken away: the entry is dropped, and its line and the cause are told.
+    let lines: Vec<&str> = whole.lines().collect();
+    let waiting = lines.iter().position(|l| l.starts_with("frame ") && l.contains(" within "));
+    let waiting = waiting.expect("two frames");
+    let entry = lines[..waiting].iter().rposition(|l| l.starts_with("frames ")).expect("its entry");
+    let without = [&lines[..waiting], &lines[waiting + 1..], &[""]].concat().join("\n");
+    let (report, message) = judged(&without, 1);
+    assert_eq!(report["dropped"]["frame-count"], 1);
+    let functions = report["functions"].as_array().expect("a list");
+    let told = functions.iter().find_map(|f| f["refused_records"].get(0)).expect("a record");
+    assert_eq!(told["line"], entry + 1);
+    assert!(told["what"].as_str().is_some_and(|what| what.contains("frames; composed are 2")));
+    assert!(message.contains("1 entries of the mapping do not hold"), "{message}");
+    // The copy is claimed to come about in another way.
+    let begins = lines.iter().position(|l| l.starts_with("begins 1 ")).expect("a claim");
+    let wrong = whole.replacen(&format!("\n{}\n", lines[begins]), "\n", 1);
+    let (report, _) = judged(&wrong, 1);
+    assert!(report["dropped"]["copy"].as_u64() > Some(10), "{}", report["dropped"]);
+    // A wrong claim is told without any entry that depends on it.
+    let begin = wrong.find("mapping into ").expect("entries");
+    let end = begin + wrong[begin..].find("\nend\n").expect("its end");
+    let bare = format!("{}mapping into 0\nmapping out 0{}", &wrong[..begin], &wrong[end..]);
+    let (report, message) = judged(&bare, 1);
+    assert_eq!(report["dropped"].as_object().map(|d| d.len()), Some(0));
+    assert!(message.contains("the copy: inst"), "{message}");
+    // A landing is proved for functions that may be inlined, and for no others.
+    let landing = lines.iter().find(|l| l.starts_with("landing ")).expect("a landing");
+    for (text, cause) in [
+        (whole.replacen(landing, "landing nobody", 1), "inline no function nobody"),
+        (whole.replacen(",inline,", ",", 1), "the passes of the file inline no function"),
+        (whole.replacen("version cleaned", "version before", 1), "expected `version cleaned`"),
+        (whole.replacen("osier-mapping 3", "osier-mapping 2", 1), "expected `osier-mapping 3`"),
+    ] {
+        let ended = check(&text).with_status(2);
+        assert!(ended.stderr.contains(cause), "{cause}: {}", ended.stderr);
+    }
 }
 
 #[test]

@@ -9,8 +9,10 @@
 //! | `osier ARGUMENTS` | the standard output of the command |
 //! | `oir NAME` | an example of `docs/examples/`, optimized |
 //! | `actions NAME`, `listing NAME`, `mapping NAME` | `osier opt --emit` of that for an example |
-//! | `inlined oir NAME`, `inlined listing NAME` | the same of an example after `O3` |
+//! | `inlined oir NAME`, and so on | the same of an example after `O3` |
+//! | `explained NAME FUNC POINT DIRECTION` | `osier explain` of a point of an example after `O3` |
 //! | `refuted drain` | the verdicts of `osier check` on the mapping that `docs/certificates.md` damages |
+//! | `forged called` | the same for the entry into frames that the page damages |
 //! | `diverging drain` | the divergence that the state oracle finds in the same mapping |
 //! | `instrumented NAME POINT` | the base version of an example with a flag at one point |
 //! | `continuation NAME POINT` | the transition from that point into the optimized version |
@@ -142,6 +144,19 @@ fn refuted(name: &str) -> String {
     harness::osier(&["check", &path, "--mapping", &mapping]).with_status(1).stdout
 }
 
+/// The output of `osier check` on the mapping of an example after `O3` in which a waiting frame
+/// gets two values the wrong way round.
+fn forged(name: &str) -> String {
+    let path = format!("docs/examples/{name}.oir");
+    let right = output(&format!("inlined mapping {name}"));
+    let (before, entry) = right.split_once("\nframes 15 1\n").expect("the entry at the store");
+    let wrong = entry.replacen("2=v2,3=v3", "2=v3,3=v2", 1);
+    assert_ne!(entry, wrong, "the frame that the manual damages");
+    let folder = scratch();
+    let mapping = file(&folder, "wrong.txt", format!("{before}\nframes 15 1\n{wrong}"));
+    harness::osier(&["check", &path, "--mapping", &mapping]).with_status(1).stdout
+}
+
 /// A module of the sessions and its profile.
 fn profiled(name: &str) -> [String; 2] {
     ["oir", "profile"].map(|kind| format!("cli/tests/cli/golden/{name}.{kind}"))
@@ -173,6 +188,13 @@ fn output(command: &str) -> String {
             harness::osier(&[&command[..], &place[..]].concat()).with_status(0).stdout
         }
         ["refuted", name] => refuted(name),
+        ["forged", name] => forged(name),
+        ["explained", name, func, point, direction] => {
+            let path = format!("docs/examples/{name}.oir");
+            let point = ["--func", func, "--point", point, "--direction", direction];
+            let command = ["explain", &path, "--pipeline", "O3"];
+            harness::osier(&[&command[..], &point[..]].concat()).with_status(0).stdout
+        }
         ["diverging", name] => Example::new(name).diverging(),
         ["instrumented", name, place] => Example::new(name).instrumented(place),
         ["continuation", name, place] => Example::new(name).continuation(place),

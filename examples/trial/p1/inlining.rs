@@ -3,7 +3,8 @@
 use super::layers::Layer;
 use super::matrix::Row;
 use super::{Args, with};
-use interp::{Limits, Machine, NoHost};
+use fuzz::CampaignOptions;
+use interp::{Limits, Machine};
 use ir::edit::{ActionLog, Fuel, apply, check_replay};
 use ir::text::parse_module;
 use ir::verifier::verify_function;
@@ -12,10 +13,12 @@ use mutants::table::Mutant;
 use osier::driver::NoObserver;
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, NotInlined, inline};
 use osier::passes;
-use passes::{Inline, InlinePolicy};
+use osier::speculate::{Assumption, SpeculateError};
+use passes::{Callers, Inline, InlinePolicy};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use verify::frame_oracle::{FrameOptions, FrameOracle, FrameReport, InlinedPair};
-use verify::generate::{Planted, Program, Weights, generate};
+use verify::generate::{CountingHost, Planted, Program, Weights, generate};
 
 /// The most programs for one bug.
 const MOST: usize = 400;
@@ -23,10 +26,20 @@ const MOST: usize = 400;
 const SIZE: u32 = 60;
 /// The pipelines before and after inlining, which programs take in turn.
 const PIPELINES: [&str; 4] = ["O2", "cfg_clean,cse,load_elim,dse,adce", "O1", "canonical"];
-/// The number of programs with calls in one another: under both of the first pipelines.
-const DIRECTED: usize = 2;
-/// Everything that is no recursion.
-const ALL: InlinePolicy = InlinePolicy { size: 1000, depth: 4, growth: 1000, allowance: 2000 };
+/// The number of programs with calls in one another, and of functions that call themselves. Each
+/// has two pipelines.
+const DIRECTED: usize = 4;
+/// Everything, and recursion twice.
+const ALL: InlinePolicy = InlinePolicy {
+    size: 1000,
+    single_size: 1000,
+    hot_size: 1000,
+    hot: 1,
+    depth: 4,
+    recursion: 2,
+    growth: 1000,
+    allowance: 2000,
+};
 
 /// Calls in one another, several results and returns, a switch, writes, a function that never
 /// returns, and an external one, which no run calls. Generated programs have few of these.
@@ -118,14 +131,68 @@ inside:
 }
 ";
 
+/// A function that calls itself between loads of one place. Passes replace the later loads by the
+/// first. Entries up then require a value that is dead in the base.
+const RECURSIVE: &str = "\
+memory @m 1
+memory @k 1
+data @m 0 \"\\07\\01\\03\\09\\05\\02\\08\\01\\04\\06\\03\\02\\09\\01\\05\\07\\02\\03\"
+export \"main\" @main
+func @main(%n: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  br_if %n, more, done
+done:
+  return %zero
+more:
+  %a = load.i32 @m[%n]
+  store.i32 @k[%n], %a
+  store.i32 @k[%n + 4], %n
+  %b = load.i32 @m[%n]
+  %p = sub.i32 %n, %one
+  %x = call @main(%p)
+  store.i32 @k[%n + 8], %x
+  store.i32 @k[%n + 12], %b
+  %c = load.i32 @m[%n]
+  %s = add.i32 %b, %x
+  %t = mul.i32 %s, %c
+  return %t
+}
+";
+
 fn program(number: usize) -> Program {
     if number >= DIRECTED {
-        return generate(number as u64, SIZE, &Weights::default());
+        let weights = if assumes(number) { Weights::with_facts() } else { Weights::default() };
+        let weights = if has_trees(number) { weights.and_trees() } else { weights };
+        return generate(number as u64, SIZE, &weights);
     }
-    let module = parse_module(NESTED).expect("the text is right");
+    let text = if number < DIRECTED / 2 { NESTED } else { RECURSIVE };
+    let module = parse_module(text).expect("the text is right");
     let main = module.func_named("main").expect("the function");
     let arguments = [0, 1, 3, 9].map(|n| vec![n]).to_vec();
     Program { module, main, arguments, steps: 2000, planted: Planted::default() }
+}
+
+/// Whether the functions of a program make assumptions.
+fn assumes(number: usize) -> bool {
+    number >= DIRECTED && number % 3 == 2
+}
+
+/// Whether the functions of a program are a tree of calls.
+fn has_trees(number: usize) -> bool {
+    number.is_multiple_of(2)
+}
+
+/// What to assume of the functions of a program. Cost: that of a run.
+fn assumptions(number: usize, program: &Program) -> BTreeMap<Func, Vec<Assumption>> {
+    if !assumes(number) {
+        return BTreeMap::new();
+    }
+    let (module, arguments) = (program.module.clone(), program.arguments.clone());
+    let (options, fuel) = (CampaignOptions::default(), 2 * program.steps + 1000);
+    let case = options.case(number as u64, module, program.main, arguments, fuel);
+    fuzz::suggested(&case).expect("the program can be instantiated")
 }
 
 fn policy(number: usize) -> InlinePolicy {
@@ -145,16 +212,21 @@ impl Made {
     fn new(number: usize, program: &Program) -> Made {
         let pipeline = passes::parse(PIPELINES[number % PIPELINES.len()]).expect("a pipeline");
         let policy = policy(number);
-        let plan = InlinePlan { first: pipeline.clone(), policy, last: pipeline };
+        let plan = InlinePlan::new(pipeline.clone(), policy, pipeline);
+        let plan = plan.assuming(assumptions(number, program));
         let module = &program.module;
         let made = catch_unwind(AssertUnwindSafe(|| {
-            let landings = CalleeLandings::new(module, policy.size);
+            let landings = CalleeLandings::new(module, &plan);
             let inlined = |(func, _)| {
                 let made = inline(module, func, &plan, &landings, &mut NoObserver);
                 match made {
                     Ok(made) => Some(Ok((func, made))),
                     Err(NotInlined::NoCall) => None,
-                    Err(NotInlined::NoCopy(error)) => Some(Err(error)),
+                    // One made before the inlining has lost its exit for good.
+                    Err(NotInlined::Refused {
+                        error: SpeculateError::LosesExit { .. }, ..
+                    }) => None,
+                    Err(error) => Some(Err(error)),
                 }
             };
             module.defined().filter_map(inlined).collect::<Result<Vec<_>, _>>()
@@ -213,7 +285,8 @@ impl Made {
         let options =
             FrameOptions { limits, seed, going_on_one_in, going_on: 20, ..FrameOptions::default() };
         let mut oracle = FrameOracle::new(&program.module, &pairs, options).expect("instantiated");
-        program.arguments.iter().for_each(|args| oracle.run(program.main, args, &NoHost));
+        let host = CountingHost::default();
+        program.arguments.iter().for_each(|args| oracle.run(program.main, args, &host));
         oracle.report().clone()
     }
 
@@ -228,8 +301,9 @@ impl Made {
 fn copies(number: usize, program: &Program) -> Option<Vec<(Func, Function, ActionLog)>> {
     let module = &program.module;
     let made = catch_unwind(AssertUnwindSafe(|| {
+        let callers = Callers::new(module);
         let copy = |(func, base): (Func, &Function)| {
-            let pass = Inline { module, func, policy: policy(number) };
+            let pass = Inline { callers: &callers, func, policy: policy(number), counts: None };
             let (copy, log) = apply(base, &pass, &mut Fuel::UNLIMITED.clone()).into_parts();
             (func, copy, log)
         };
@@ -249,7 +323,12 @@ fn ends(program: &Program, versions: &[(Func, Function, ActionLog)]) -> Vec<Opti
             let id = machine.add_version(&program.module, *func, version);
             machine.set_current(*func, id);
         }
-        let outcome = machine.invoke(program.main, args, &mut NoHost, &mut interp::NoObserver);
+        let outcome = machine.invoke(
+            program.main,
+            args,
+            &mut CountingHost::default(),
+            &mut interp::NoObserver,
+        );
         // Inlined code takes other fuel and less room.
         let text = match outcome {
             interp::Outcome::Returned(values) => format!("{values:x?}"),

@@ -49,6 +49,8 @@ pub struct NativeFigures {
     pub left_inlined: u64,
     /// The number of these exits that led to several activations.
     pub framed: u64,
+    /// The number of these exits at assumptions that failed.
+    pub failed_inlined: u64,
     /// The number of compiled pieces of code: versions, probes and continuations.
     pub compiled_functions: u64,
     /// The time of compiling them.
@@ -56,6 +58,60 @@ pub struct NativeFigures {
 }
 
 impl NativeFigures {
+    /// References to the counts, in an order that two processes share. The pattern names every
+    /// field, so a new field fails to compile here.
+    pub fn counts(&mut self) -> [&mut u64; 22] {
+        let NativeFigures {
+            transitions,
+            backward,
+            probed,
+            stays,
+            compared,
+            points,
+            fired,
+            runs,
+            trapped,
+            exhausted,
+            unguarded,
+            speculative,
+            assumptions,
+            failing,
+            held,
+            exits,
+            interpreted,
+            linked,
+            left_inlined,
+            framed,
+            failed_inlined,
+            compiled_functions,
+            compile_time: _,
+        } = self;
+        [
+            transitions,
+            backward,
+            probed,
+            stays,
+            compared,
+            points,
+            fired,
+            runs,
+            trapped,
+            exhausted,
+            unguarded,
+            speculative,
+            assumptions,
+            failing,
+            held,
+            exits,
+            interpreted,
+            linked,
+            left_inlined,
+            framed,
+            failed_inlined,
+            compiled_functions,
+        ]
+    }
+
     /// Adds the figures of other programs.
     pub fn add(&mut self, other: &NativeFigures) {
         self.transitions += other.transitions;
@@ -78,6 +134,7 @@ impl NativeFigures {
         self.linked += other.linked;
         self.left_inlined += other.left_inlined;
         self.framed += other.framed;
+        self.failed_inlined += other.failed_inlined;
         self.compiled_functions += other.compiled_functions;
         self.compile_time += other.compile_time;
     }

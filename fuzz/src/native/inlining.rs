@@ -12,7 +12,7 @@ use crate::inlining::{JudgedInlining, versions};
 use crate::judge::hop_limits;
 use crate::oracle::{FuzzFinding, FuzzOracle};
 use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
-use ir::{Func, Inst, Module, Point};
+use ir::{Func, Inst, Module, Opcode, Point};
 use jit::{Action, Condition, PointSpec, Version, Vm};
 use osier::inlining::Inlined;
 use std::collections::BTreeMap;
@@ -84,11 +84,14 @@ fn compiled(
     for (func, one) in made {
         let optimized = one.tree.function(one.optimized);
         let mut points: Vec<Point> = one.down.entries().map(|(point, _)| point).collect();
-        while points.len() > POINTS {
-            // Entries into several activations stay rather than others.
+        let is_assumption = |point: &Point| optimized.inst(point.inst()).opcode == Opcode::Assume;
+        let most = POINTS + points.iter().filter(|point| is_assumption(point)).count();
+        while points.len() > most {
+            // Entries into several activations stay rather than others, and all exits of
+            // assumptions.
             let at = prng.index(points.len());
             let is_plain = one.down.entry(points[at]).is_some_and(|e| e.frames.len() == 1);
-            if is_plain || prng.chance(20) {
+            if !is_assumption(&points[at]) && (is_plain || prng.chance(20)) {
                 points.swap_remove(at);
             }
         }
@@ -98,7 +101,8 @@ fn compiled(
         for point in &points {
             let entry = mapping.checked_entry(*point).expect("it was listed");
             let values = entry.entry().requires.clone();
-            specs.push(PointSpec { at: *point, condition: Condition::Flag, values });
+            let condition = if is_assumption(point) { Condition::Failing } else { Condition::Flag };
+            specs.push(PointSpec { at: *point, condition, values });
             let goes_on = continuations < CONTINUATIONS && prng.chance(60);
             actions.push(if goes_on {
                 continuations += 1;
@@ -214,6 +218,9 @@ fn count(vm: &mut Vm, leaving: &[LeavingVersion], figures: &mut NativeFigures) {
         fired += u64::from(made.count > 0);
         figures.left_inlined += made.count;
         figures.framed += if *frames > 1 { made.count } else { 0 };
+        let optimized = of.map(|one| one.version.function());
+        let is_exit = optimized.is_some_and(|f| f.inst(made.at).opcode == Opcode::Assume);
+        figures.failed_inlined += if is_exit { made.count } else { 0 };
     }
     figures.fired += fired;
 }

@@ -232,7 +232,7 @@ impl Half {
 
     /// Leaves the points that [`jit::Engine::speculative`] makes, in their order.
     fn only_assumptions(&mut self) {
-        let exits = |_| Some(&*self.mapping);
+        let exits = |inst| Some(&self.mapping.entry(Point::before(inst))?.requires[..]);
         // An assumption without an entry is the compiler's to report.
         let Ok(points) = PointSpec::of_assumptions(&self.function, exits) else { return };
         self.anchors = vec![false; points.len()];

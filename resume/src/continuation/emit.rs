@@ -3,6 +3,7 @@
 use super::entry::PlannedEntry;
 use super::region::CopiedRegion;
 use super::{Continuation, ContinuationError};
+use crate::claim::Draft;
 use crate::copy::Origins;
 use cranelift_entity::EntityRef;
 use cranelift_entity::packed_option::PackedOption;
@@ -340,25 +341,38 @@ impl<'r> ContinuationEmitter<'r> {
         let computed: Vec<Value> =
             function.block_params(entry).iter().copied().chain(results).collect();
         let mut origins = Origins::default();
+        let mut draft = Draft::default();
+        draft.steps = (0..).zip(&self.steps).filter(|(_, s)| s.is_some()).map(|(i, _)| i).collect();
         for (copy, of) in function.all_insts().zip(&self.insts) {
             if let Some(of) = of.expand() {
                 origins.set(&function, copy, (self.target, of));
+                draft.insts.insert(copy, of);
             }
         }
-        let blocks = function.blocks().skip(1 + usize::from(self.rest.is_some()));
+        let mut blocks = function.blocks().skip(1);
+        if self.rest.is_some() {
+            let rest = blocks.next().expect("it was laid out");
+            draft.blocks.insert(rest, (0, self.region.landing));
+        }
         for (copy, block) in blocks.zip(&self.region.order) {
+            draft.blocks.insert(copy, (0, self.target.first_inst(*block)));
             let params =
                 self.target.block_params(*block).iter().filter(|p| self.region.is_needed(**p));
             // Parameters made for variables come behind the others.
             for (copy, of) in function.block_params(copy).iter().zip(params) {
                 origins.set_value(*copy, *of);
+                draft.params.insert(*copy, (0, *of));
             }
         }
         for (param, variable) in made {
-            origins.set_value(param, self.variable_of[variable.index()]);
+            let of = self.variable_of[variable.index()];
+            origins.set_value(param, of);
+            draft.params.insert(param, (0, of));
         }
         let provided: Vec<(Value, Value)> =
             self.provided.iter().map(|(of, place)| (*of, computed[*place])).collect();
-        Continuation { function, origins, provided }
+        let start = provided.iter().map(|(of, value)| ((0, *of), *value)).collect();
+        let claim = draft.clone().claim(&function, &[self.target], start);
+        Continuation { function, origins, claim, draft, provided }
     }
 }

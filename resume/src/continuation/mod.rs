@@ -14,14 +14,17 @@ mod emit;
 mod entry;
 mod region;
 
+use crate::claim::Draft;
 use crate::copy::Origins;
 use crate::instrument::Instrumented;
-use check::CheckedEntry;
+use check::{CheckedEntry, ContinuationFault, LandedEntry, LandedFrame};
 use ir::decided::Decided;
 use ir::{Function, Inst, Opcode, Point, Type, Value};
 use region::{CopiedRegion, DecidedBranches};
 use std::fmt;
 use transition::VersionKey;
+use transition::copy::ContinuationClaim;
+use transition::frames::FramePlace;
 use transition::mapping::Entry;
 
 /// The code of a version behind a landing point. See the module documentation.
@@ -31,6 +34,11 @@ pub struct Continuation {
     pub function: Function,
     /// The source instructions and values in the version. Compensation code has none.
     pub origins: Origins,
+    /// The claim that the function is the code behind the landing point. The checker has accepted
+    /// it.
+    pub claim: ContinuationClaim,
+    /// What the parts of the function stand for.
+    pub(crate) draft: Draft,
     /// For each value provided that the code reads, ascending: the value of the entry block that
     /// holds it when the run lands.
     pub provided: Vec<(Value, Value)>,
@@ -77,6 +85,8 @@ pub enum ContinuationError {
     /// The entry does not provide a value, and the code behind the landing point reads it on a path
     /// without a definition.
     NotProvided(Value),
+    /// The checker does not accept the function. A bug of ours, or of the entry.
+    Refused(ContinuationFault),
 }
 
 impl fmt::Display for ContinuationError {
@@ -108,6 +118,7 @@ impl fmt::Display for ContinuationError {
             ContinuationError::NotProvided(value) => {
                 write!(f, "{value} is read behind the landing point and not provided")
             }
+            ContinuationError::Refused(fault) => write!(f, "the function is no copy: {fault}"),
         }
     }
 }
@@ -150,13 +161,36 @@ pub(crate) fn rest_of(
     // entries provide all values that it needs.
     let whole = made(name, &plan, None);
     let has_points = || target.all_insts().any(|inst| target.inst(inst).opcode == Opcode::OsrExit);
-    match whole {
+    let made = match whole {
         Err(ContinuationError::NotProvided(_)) if !has_points() => made(
             name,
             &plan,
             Some(DecidedBranches { decided: &Decided::new(target), origins: None }),
         ),
         whole => whole,
+    }?;
+    judged(made, (source, target), entry, None)
+}
+
+/// The continuation, if the checker accepts it.
+fn judged(
+    made: Continuation,
+    (source, version): (&Function, &Function),
+    entry: &Entry,
+    without_points: Option<(&Function, &dyn Fn(Inst) -> Option<Inst>)>,
+) -> Result<Continuation, ContinuationError> {
+    let at = FramePlace::Before(entry.target);
+    let frame = LandedFrame { version, at, assigns: &entry.assigns, without_points };
+    let landed = LandedEntry {
+        source,
+        requires: &entry.requires,
+        steps: &entry.steps,
+        replays: &entry.replays,
+        frames: &[frame],
+    };
+    match check::continuation(&made.function, landed, &made.claim) {
+        Ok(_) => Ok(made),
+        Err(fault) => Err(ContinuationError::Refused(fault)),
     }
 }
 
@@ -214,6 +248,9 @@ pub fn continuation_with_points(
             whole => whole,
         },
     );
+    let of = |inst| origins.inst(inst);
+    let versions = (source, &instrumented.function);
+    let result = result.and_then(|made| judged(made, versions, &moved, Some((version, &of))));
     result.map_err(|error| match error {
         ContinuationError::NotProvided(value) => ContinuationError::NotProvided(named(value)),
         ContinuationError::WrongType { value, ty, given } => {

@@ -70,20 +70,22 @@ impl PointSpec {
     }
 
     /// Points before all assumptions of a version that a run may reach, each handing over the
-    /// values that the exit requires: the entry of the mapping that `exits` names for the
-    /// instruction. Cost: linear in the version.
+    /// values that the exit requires, which `exits` gives for the instruction. Cost: linear in the
+    /// version.
     ///
     /// # Errors
-    /// The first assumption without such an entry.
+    /// The first assumption without an exit.
     pub fn of_assumptions<'m>(
         version: &Function,
-        mut exits: impl FnMut(Inst) -> Option<&'m Mapping>,
+        mut exits: impl FnMut(Inst) -> Option<&'m [Value]>,
     ) -> Result<Vec<PointSpec>, Inst> {
         let cfg = Cfg::new(version);
         let all = cfg.rpo().iter().flat_map(|block| version.block_insts(*block));
         let assumptions = all.filter(|inst| version.inst(*inst).opcode == Opcode::Assume);
-        let mut point =
-            |inst: Inst| PointSpec::of_entry(exits(inst)?, Point::before(inst), Condition::Failing);
+        let mut point = |inst: Inst| {
+            let (at, condition) = (Point::before(inst), Condition::Failing);
+            exits(inst).map(|values| PointSpec { at, condition, values: values.to_vec() })
+        };
         assumptions.map(|inst| point(inst).ok_or(inst)).collect()
     }
 

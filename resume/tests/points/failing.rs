@@ -6,8 +6,7 @@ use ir::text::parse_module;
 use ir::verifier::verify_module;
 use ir::{Function, Module, Opcode, Point, Value};
 use osier_resume::{Condition, InstrumentError, Instrumented, PointSpec, instrument};
-use transition::VersionKey;
-use transition::mapping::{Entry, Mapping};
+use transition::mapping::Entry;
 
 /// A function that assumes about its argument and returns the result of the assumption.
 fn text(ty: &str, literal: &str) -> String {
@@ -104,21 +103,12 @@ fn an_entry_that_lands_at_an_assumption_is_tested() {
 fn each_assumption_gets_a_point() {
     let text = text("i32", "7");
     let f = function(&text);
-    let mut mapping = Mapping::between(VersionKey::of(&f), VersionKey::of(&f));
     let y = inst(&f, "y");
-    assert_eq!(PointSpec::of_assumptions(&f, |_| Some(&mapping)), Err(y));
-    let entry = Entry {
-        target: Point::before(y),
-        steps: Vec::new(),
-        replays: Vec::new(),
-        assigns: Vec::new(),
-        requires: vec![f.arguments()[0]],
-        kept: Vec::new(),
-    };
-    mapping.insert(Point::before(y), entry);
-    let points = PointSpec::of_assumptions(&f, |_| Some(&mapping)).expect("it has an entry");
+    assert_eq!(PointSpec::of_assumptions(&f, |_| None), Err(y));
+    let points = PointSpec::of_assumptions(&f, |inst| (inst == y).then_some(f.arguments()));
+    let points = points.expect("it has an exit");
     let at = Point::before(y);
-    let values = vec![f.arguments()[0]];
+    let values = f.arguments().to_vec();
     assert_eq!(points, [PointSpec { at, condition: Condition::Failing, values }]);
 }
 

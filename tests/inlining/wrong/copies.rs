@@ -1,13 +1,13 @@
 //! Forgeries of copies.
 
 use super::Forgery;
-use super::hand::{Hand, Inlined, block};
+use super::hand::{Hand, Inlined, block, value};
 use osier::ir::Inst;
 use osier::transition::VersionKey;
 use osier::transition::copy::CopyInstance;
 
 /// `@main` calls `@f` once. `@same` is as `@f`, and `@again` as `@main`, but for the name.
-pub(super) const ORIGINALS: &str = "\
+pub(crate) const ORIGINALS: &str = "\
 global @g: mut i32 = 0
 func @f(%a: i32, %b: i32) -> (i32, i32) {
 entry:
@@ -60,7 +60,7 @@ more(%g: i32, %h: i32):
 ";
 
 /// The copy of `@main` with the code of `@f`.
-pub(super) const COPY: &str = "\
+pub(crate) const COPY: &str = "\
 func @main(%n: i32, %m: i32) -> i32 {
 entry:
   %z = const.i32 1
@@ -86,7 +86,7 @@ more(%g: i32, %h: i32):
 }
 ";
 
-pub(super) const ONE_CALL: &[Inlined] = &[("f_", "f", 0, 0)];
+pub(crate) const ONE_CALL: &[Inlined] = &[("f_", "f", 0, 0)];
 
 fn hand(version: &str) -> Hand {
     Hand::new(ORIGINALS, version, ONE_CALL)
@@ -299,6 +299,35 @@ fn others() -> Vec<Forgery> {
             let version = VersionKey::of(hand.body("same"));
             let callee = &mut hand.claim.instances[1];
             (callee.func, callee.version) = (same, version);
+            hand.judged()
+        }),
+        forgery("CopyForgetsAssumes", "a callee without what it assumes", "inst", || {
+            let originals = "\
+func @f(%a: i32) -> i32 {
+entry:
+  %w = assume.i32 %a, 7, 1
+  return %w
+}
+func @main(%n: i32) -> i32 {
+entry:
+  %u = call @f(%n)
+  return %u
+}
+";
+            let copy = "\
+func @main(%n: i32) -> i32 {
+entry:
+  jump f_entry(%n)
+f_entry(%f_a: i32):
+  jump f_behind(%f_a)
+f_behind(%u: i32):
+  return %u
+}
+";
+            let mut hand = Hand::new(originals, copy, ONE_CALL);
+            let [w, a] = ["w", "a"].map(|name| value(hand.body("f"), name).expect("a value"));
+            let values = &mut hand.claim.instances[1].values;
+            values.insert(w, values[&a]);
             hand.judged()
         }),
         forgery("CopyCallsForAnother", "a call that returns behind a later one", "inst", || {

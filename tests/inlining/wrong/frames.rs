@@ -15,12 +15,12 @@ use osier::transition::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
 use osier::transition::{NotAChain, Side};
 
 /// The accepted mapping from a version to itself, and its live values.
-struct Own {
-    mapping: Checked<Mapping>,
-    live: Checked<LivePoints>,
+pub(crate) struct Own {
+    pub(crate) mapping: Checked<Mapping>,
+    pub(crate) live: Checked<LivePoints>,
 }
 
-fn own(module: &Module, f: &Function) -> Own {
+pub(crate) fn own(module: &Module, f: &Function) -> Own {
     own_edited(module, f, |_| {})
 }
 

@@ -4,9 +4,11 @@
 //! The seeded bugs of `tests/mutants/copy_demands.mutants` leave out one demand each.
 //! The trial asks that the forgery of this name gets through then, and no test here can.
 
-mod copies;
-mod frames;
+mod continuations;
+pub(crate) mod copies;
+pub(crate) mod frames;
 pub(crate) mod hand;
+mod records;
 
 /// A forgery.
 pub(crate) struct Forgery {
@@ -21,5 +23,8 @@ pub(crate) struct Forgery {
 
 /// All forgeries.
 pub(crate) fn all() -> Vec<Forgery> {
-    copies::all().into_iter().chain(frames::all()).collect()
+    [copies::all(), frames::all(), continuations::all(), records::all()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

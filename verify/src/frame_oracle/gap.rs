@@ -18,6 +18,8 @@ pub(super) struct ComputedFrames {
     pub(super) memory: Option<u64>,
     pub(super) outer: u64,
     pub(super) fault: Option<String>,
+    /// Whether an assumption stands there, and holds.
+    pub(super) holds: Option<bool>,
     /// How often the base run came to them.
     pub(super) met: u32,
     pub(super) wrong: Option<String>,
@@ -69,13 +71,15 @@ pub(super) struct EventGap<H> {
     /// Whether the optimized run paused at a visit that is to go on.
     pub(super) sampled: Option<()>,
     pub(super) went_on: Vec<ContinuedRun>,
+    /// The entry over which the optimized run has left.
+    pub(super) left: Option<(Func, Point)>,
     /// What the innermost activations stand for: of the bases, and of the versions with inlined
     /// code.
     pub(super) contexts: [StandsFor; 2],
     prng: Prng,
     options: FrameOptions,
     /// Visits of this run that may still go on, and transitions that may still be compared.
-    left: (u32, u64),
+    allowed: (u32, u64),
     host: PhantomData<H>,
 }
 
@@ -91,7 +95,8 @@ impl<H> EventGap<H> {
             contexts: Default::default(),
             prng,
             options,
-            left: (options.going_on, options.transitions),
+            left: None,
+            allowed: (options.going_on, options.transitions),
             host: PhantomData,
         }
     }
@@ -105,18 +110,25 @@ impl<H> EventGap<H> {
 
     /// Whether another transition may be compared.
     pub(super) fn may_compare(&self) -> bool {
-        self.left.1 > 0
+        self.allowed.1 > 0
     }
 
     /// Whether this visit is to go on.
     pub(super) fn samples(&mut self) -> bool {
         let one_in = self.options.going_on_one_in;
-        let takes = one_in > 0 && self.left.0 > 0 && self.prng.below(one_in) == 0;
+        let takes = one_in > 0 && self.allowed.0 > 0 && self.prng.below(one_in) == 0;
         if takes {
-            self.left.0 -= 1;
+            self.allowed.0 -= 1;
             self.sampled = Some(());
         }
         takes
+    }
+
+    /// The visits of entries up that a run that goes on passes before it takes one; `None` if it
+    /// takes none.
+    pub(super) fn visits_before_up(&mut self) -> Option<u32> {
+        let goes_up = self.prng.below(2) == 0;
+        goes_up.then(|| if self.prng.below(2) == 0 { 0 } else { self.prng.below(6) })
     }
 
     pub(super) fn stop_if(
@@ -162,8 +174,11 @@ impl<H> EventGap<H> {
                 }
             };
             report.down[(computed.frames.len() - 1).min(DEPTHS - 1)] += 1;
+            if let Some(holds) = computed.holds {
+                report.at_assumptions[usize::from(!holds)] += 1;
+            }
             report.values += computed.frames.iter().map(|one| one.values.len() as u64).sum::<u64>();
-            self.left.1 = self.left.1.saturating_sub(1);
+            self.allowed.1 = self.allowed.1.saturating_sub(1);
             wrong.extend(why.map(|why| (computed.entry, why)));
         }
         for computed in std::mem::take(&mut self.computed) {
@@ -187,7 +202,7 @@ impl<H> EventGap<H> {
             };
             report.up += 1;
             report.values += computed.values.len() as u64;
-            self.left.1 = self.left.1.saturating_sub(1);
+            self.allowed.1 = self.allowed.1.saturating_sub(1);
             wrong.extend(value_difference(&computed, landing).map(|why| (computed.entry, why)));
         }
         wrong

@@ -18,22 +18,32 @@
 //!
 //! Compared besides: memory after replays, and the digest of outer effects. For a sample of visits,
 //! a copy of the optimized machine makes the transition and goes on to the end of the run, which
-//! must be that of the base. The activations that the transition made are compared with those that
-//! the entry computes, too. A transition that finds no room must leave the run as it was.
+//! must be that of the base. Half of these runs go up again on their way, from an activation of
+//! the function that they left. The activations that the transition made are compared with those
+//! that the entry computes, too. A transition that finds no room must leave the run as it was.
+//!
+//! Where an assumption of the version fails, the optimized run leaves over the entry there, and its
+//! activations are compared with what the entry computes. From there on both machines run bases
+//! below, so the runs go on to their ends, which are compared.
+//!
+//! Besides, hop chains go through versions and frames in turn ([`FrameChains`]).
 //!
 //! Fuel and the depth of the stack are no observables: a run that exhausts them proves nothing.
 
+mod chains;
 mod gap;
 mod plan;
 mod watch;
 
 use crate::end::{ended_alike, is_exhausted};
 use crate::prng::Prng;
+pub use chains::FrameChains;
+
 use check::Copies;
 use gap::{ContinuedRun, EventGap, difference};
 use interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program, Run, TraceLevel};
 use ir::{Func, Function, Inst, Module, Point};
-use plan::FramePlans;
+use plan::{FramePlans, GoneUp};
 use std::collections::BTreeSet;
 use transition::frames::FrameMapping;
 use transition::mapping::Mapping;
@@ -68,6 +78,8 @@ pub struct FrameOptions {
     pub going_on_one_in: u32,
     /// The largest number of visits of a run that go on.
     pub going_on: u32,
+    /// The number of hop chains for each input.
+    pub chains: u32,
     /// The largest number of divergences kept. All are counted.
     pub divergences: usize,
     /// Seed of all samples.
@@ -75,13 +87,15 @@ pub struct FrameOptions {
 }
 
 impl Default for FrameOptions {
-    /// 10^7 instructions a run; 8 visits of a run that go on, one in 50; 16 divergences.
+    /// 10^7 instructions a run; 8 visits of a run that go on, one in 50; a chain for each input; 16
+    /// divergences.
     fn default() -> FrameOptions {
         FrameOptions {
             limits: Limits { fuel: 10_000_000, ..Limits::default() },
             transitions: u64::MAX,
             going_on_one_in: 50,
             going_on: 8,
+            chains: 1,
             divergences: 16,
             seed: 0,
         }
@@ -109,11 +123,17 @@ pub struct FrameReport {
     pub values: u64,
     /// The runs that went on behind a transition, to their end.
     pub going_on: u64,
+    /// The transitions of such runs up again, from an activation that the first one made.
+    pub up_again: u64,
+    /// The transitions at assumptions that held, and at assumptions that failed.
+    pub at_assumptions: [u64; 2],
     /// The transitions that found no room for their frames.
     pub without_room: u64,
     /// The visits whose landing point the other run came to more than once between two events, so
     /// that the oracle cannot tell which one is meant.
     pub ambiguous: u64,
+    /// The figures of hop chains.
+    pub chains: FrameChains,
     /// The number of divergences.
     pub divergence_count: u64,
     /// The first divergences.
@@ -140,8 +160,11 @@ impl FrameReport {
         self.up += other.up;
         self.values += other.values;
         self.going_on += other.going_on;
+        self.up_again += other.up_again;
+        self.at_assumptions.iter_mut().zip(other.at_assumptions).for_each(|(a, b)| *a += b);
         self.without_room += other.without_room;
         self.ambiguous += other.ambiguous;
+        self.chains.add(&other.chains);
         self.divergence_count += other.divergence_count;
     }
 }
@@ -162,6 +185,8 @@ pub struct FrameOracle<'a> {
     plans: FramePlans<'a>,
     /// Machines that have run nothing: in the bases, and in the versions with inlined code.
     pristine: [Machine; 2],
+    /// The second of them, with the ways into versions marked.
+    hopper: Machine,
     options: FrameOptions,
     report: FrameReport,
 }
@@ -182,12 +207,13 @@ impl<'a> FrameOracle<'a> {
         let machine = || Machine::with_options(&program, options.limits, settings);
         let mut pristine = [machine()?, machine()?];
         let plans = FramePlans::new(module, pairs, &mut pristine);
-        Ok(FrameOracle { plans, pristine, options, report: FrameReport::default() })
+        let hopper = pristine[1].clone();
+        Ok(FrameOracle { plans, pristine, hopper, options, report: FrameReport::default() })
     }
 
     /// Runs the start function of the module, if there is one, then a function, with and without
-    /// inlined code, and compares them. Each machine gets a clone of the host. Cost: both runs, and
-    /// for each transition the values that it assigns.
+    /// inlined code, and compares them; then the same in hop chains. Each machine gets a clone of
+    /// the host. Cost: both runs, and for each transition the values that it assigns.
     ///
     /// # Panics
     /// If the function is imported or takes another number of arguments.
@@ -202,6 +228,15 @@ impl<'a> FrameOracle<'a> {
         if start.is_none_or(|start| run.call(start, &[])) {
             run.call(func, args);
         }
+        self.chains(func, args, host);
+    }
+
+    fn diverge(&mut self, args: &[u64], entry: Option<(Func, Point)>, difference: String) {
+        let report = &mut self.report;
+        report.divergence_count += 1;
+        if report.divergences.len() < self.options.divergences {
+            report.divergences.push(FrameDivergence { args: args.to_vec(), entry, difference });
+        }
     }
 
     /// The comparisons so far.
@@ -214,6 +249,10 @@ impl<'a> FrameOracle<'a> {
 enum FrameAdvance {
     Stopped(EventStop),
     Ended(Outcome),
+    /// The run left where an assumption failed.
+    Left((Func, Point)),
+    /// The run may not go on: no room for the frames, or no exit, which is reported already.
+    Lost,
 }
 
 /// The run of one input on both machines: bases first.
@@ -241,15 +280,21 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
                     return false;
                 }
             }
-            // Where one run has trapped, the other may still come to points, and traps later.
-            let trapped = [&base, &inlined]
-                .map(|one| matches!(one, FrameAdvance::Ended(end) if end.trap().is_some()));
+            // Where one run has trapped, the other may still come to points, and traps later. Where
+            // the optimized run has left, it comes to no point of its version any more.
+            let trapped = [&base, &inlined].map(|one| match one {
+                FrameAdvance::Ended(end) => end.trap().is_some(),
+                FrameAdvance::Left(_) | FrameAdvance::Lost => true,
+                FrameAdvance::Stopped(_) => false,
+            });
             for (entry, difference) in self.gap.compare(trapped, &mut self.oracle.report) {
                 self.diverge(Some(entry), difference);
             }
             match (base, inlined) {
                 (FrameAdvance::Stopped(a), FrameAdvance::Stopped(b)) if a == b => {}
                 (FrameAdvance::Ended(a), FrameAdvance::Ended(b)) => return self.ended(&a, &b),
+                (base, FrameAdvance::Left(entry)) => return self.left(base, entry),
+                (_, FrameAdvance::Lost) => return false,
                 (FrameAdvance::Ended(end), FrameAdvance::Stopped(_)) if end.trap().is_some() => {
                     return self.trapped_early(end, 1);
                 }
@@ -260,6 +305,7 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
                     let text = |advance| match advance {
                         FrameAdvance::Stopped(stop) => format!("{stop:?}"),
                         FrameAdvance::Ended(outcome) => outcome.to_string(),
+                        FrameAdvance::Left(_) | FrameAdvance::Lost => "left".to_owned(),
                     };
                     let what = format!("bases: {}; inlined: {}", text(base), text(inlined));
                     self.diverge(None, what);
@@ -274,9 +320,7 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
             let mut watcher = InlinedWatcher { plans: &self.oracle.plans, gap: &mut self.gap };
             match self.machines[1].run(&mut self.hosts[1], &mut watcher) {
                 Run::Paused => {}
-                Run::Failed { reason } => {
-                    return FrameAdvance::Ended(self.machines[1].fail(reason));
-                }
+                Run::Failed { .. } => return self.leave(),
                 Run::Done(outcome) => return FrameAdvance::Ended(outcome),
                 Run::Called { .. } => unreachable!("no function is external"),
             }
@@ -299,6 +343,47 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
         }
     }
 
+    /// Makes the transition at a failing assumption, and compares the activations made with those
+    /// that the entry computes.
+    fn leave(&mut self) -> FrameAdvance {
+        match self.oracle.plans.fire(&mut self.machines[1]) {
+            Ok(entry) => {
+                let made = self.machines[1].view().zip(self.gap.frames.last());
+                if let Some(what) = made.and_then(|(view, computed)| difference(computed, &view)) {
+                    self.diverge(Some(entry), format!("activations made: {what}"));
+                }
+                FrameAdvance::Left(entry)
+            }
+            Err(plan::NotFired::NoRoom(_)) => {
+                self.oracle.report.without_room += 1;
+                FrameAdvance::Lost
+            }
+            Err(plan::NotFired::Wrong(entry, why)) => {
+                self.diverge(Some(entry), why);
+                FrameAdvance::Lost
+            }
+        }
+    }
+
+    /// The optimized run has left where an assumption failed: both runs go on to their ends.
+    fn left(&mut self, base: FrameAdvance, entry: (Func, Point)) -> bool {
+        let base = match base {
+            FrameAdvance::Ended(outcome) => Some(outcome),
+            _ => self.oracle.plans.finish(&mut self.machines[0], &mut self.hosts[0]),
+        };
+        let inlined = self.oracle.plans.finish(&mut self.machines[1], &mut self.hosts[1]);
+        match base.zip(inlined) {
+            Some((base, inlined)) if !is_exhausted(&base) && !is_exhausted(&inlined) => {
+                self.gap.left = Some(entry);
+                self.ended(&base, &inlined)
+            }
+            _ => {
+                self.oracle.report.exhausted += 1;
+                false
+            }
+        }
+    }
+
     /// Makes the transition on a copy of the paused machine, and runs the copy to its end.
     fn go_on(&mut self) {
         let (mut machine, mut host) = (self.machines[1].clone(), self.hosts[1].clone());
@@ -309,13 +394,34 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
                 if let Some(what) = wrong {
                     self.diverge(Some(entry), format!("activations made: {what}"));
                 }
-                let outcome = machine.finish(&mut host, &mut interp::NoObserver);
-                let end = FrameEnd::of(&machine, outcome);
-                self.gap.went_on.push(ContinuedRun { entry, end });
+                // Without room for frames at an assumption that fails later, there is no end.
+                if let Some(outcome) = self.end_of(&mut machine, &mut host, entry.0) {
+                    let end = FrameEnd::of(&machine, outcome);
+                    self.gap.went_on.push(ContinuedRun { entry, end });
+                }
             }
             Err(plan::NotFired::NoRoom(entry)) => self.stay(entry, machine, host),
             Err(plan::NotFired::Wrong(entry, why)) => self.diverge(Some(entry), why),
         }
+    }
+
+    /// The end of a run that has just left the version of a function. Half of these runs go up
+    /// again from an activation of the base, whichever frame it landed as: the mappings of a
+    /// version were accepted together.
+    fn end_of(&mut self, machine: &mut Machine, host: &mut H, func: Func) -> Option<Outcome> {
+        if let Some(skip) = self.gap.visits_before_up() {
+            match self.oracle.plans.go_up(machine, host, (func, skip)) {
+                Ok(GoneUp::Up) => self.oracle.report.up_again += 1,
+                Ok(GoneUp::Stayed) => {}
+                Ok(GoneUp::Ended(outcome)) => return Some(outcome),
+                Err(plan::NotFired::NoRoom(_)) => return None,
+                Err(plan::NotFired::Wrong(entry, why)) => {
+                    self.diverge(Some(entry), why);
+                    return None;
+                }
+            }
+        }
+        self.oracle.plans.finish(machine, host)
     }
 
     /// A run that found no room for its frames goes on where it is, as if nothing had happened. The
@@ -324,10 +430,10 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
         self.oracle.report.without_room += 1;
         let (mut other, mut other_host) = (self.machines[1].clone(), self.hosts[1].clone());
         let ends = [(&mut machine, &mut host), (&mut other, &mut other_host)].map(|(one, host)| {
-            let outcome = one.finish(host, &mut interp::NoObserver);
-            FrameEnd::of(one, outcome)
+            let outcome = self.oracle.plans.finish(one, host)?;
+            Some(FrameEnd::of(one, outcome))
         });
-        let [found, expected] = ends;
+        let [Some(found), Some(expected)] = ends else { return };
         let are_exhausted = is_exhausted(&found.outcome) && is_exhausted(&expected.outcome);
         if !are_exhausted && !found.same(&expected) {
             let what = format!("without room: {found:?}; without the transition: {expected:?}");
@@ -337,11 +443,11 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
 
     /// One run has trapped where the other has not yet: that one must end in the same trap.
     fn trapped_early(&mut self, end: Outcome, late: usize) -> bool {
-        let other = self.machines[late].finish(&mut self.hosts[late], &mut interp::NoObserver);
-        if is_exhausted(&other) {
+        let other = self.oracle.plans.finish(&mut self.machines[late], &mut self.hosts[late]);
+        let Some(other) = other.filter(|end| !is_exhausted(end)) else {
             self.oracle.report.exhausted += 1;
             return false;
-        }
+        };
         match late {
             0 => self.ended(&other, &end),
             _ => self.ended(&end, &other),
@@ -354,7 +460,8 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
         let expected = FrameEnd::of(&self.machines[0], base.clone());
         let found = FrameEnd::of(&self.machines[1], inlined.clone());
         if !found.same(&expected) {
-            self.diverge(None, format!("bases {expected:?}; inlined {found:?}"));
+            let left = self.gap.left.take();
+            self.diverge(left, format!("bases {expected:?}; inlined {found:?}"));
             return false;
         }
         for ContinuedRun { entry, end } in std::mem::take(&mut self.gap.went_on) {
@@ -370,16 +477,12 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
     }
 
     fn diverge(&mut self, entry: Option<(Func, Point)>, difference: String) {
-        let report = &mut self.oracle.report;
-        report.divergence_count += 1;
-        if report.divergences.len() < self.oracle.options.divergences {
-            let args = self.args.clone();
-            report.divergences.push(FrameDivergence { args, entry, difference });
-        }
+        self.oracle.diverge(&self.args, entry, difference);
     }
 }
 
-/// The end of a run, without the calls that inlining takes away.
+/// The end of a run, without the calls that inlining takes away. A trap counts with the function in
+/// whose code it stands.
 #[derive(Clone, Debug)]
 pub(super) struct FrameEnd {
     outcome: Outcome,
@@ -394,7 +497,12 @@ impl FrameEnd {
     }
 
     fn same(&self, other: &FrameEnd) -> bool {
-        (self.memory, self.outer) == (other.memory, other.outer)
+        // Passes move instructions that trap, but not from one function to another.
+        let place = |end: &FrameEnd| match &end.outcome {
+            Outcome::Trapped { site, .. } => Some(site.func),
+            _ => None,
+        };
+        (self.memory, self.outer, place(self)) == (other.memory, other.outer, place(other))
             && ended_alike(&self.outcome, &other.outcome)
     }
 }

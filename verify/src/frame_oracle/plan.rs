@@ -2,10 +2,14 @@
 //! which runs are looked at.
 
 use super::InlinedPair;
-use check::CheckedFrameEntry;
-use interp::{FireError, Machine, TransferError, VersionId};
+use super::watch::UpWatcher;
+use check::{CheckedEntry, CheckedFrameEntry};
+use interp::{
+    FireError, FrameView, Host, Machine, NoObserver, Outcome, Run, TransferError, VersionId, View,
+};
 use ir::{Func, Inst, Module, Point, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use transition::VersionKey;
 use transition::copy::InstanceId;
 
@@ -18,6 +22,8 @@ pub(super) struct InstPlan {
     pub(super) is_event: bool,
     /// Whether an entry leads out from here.
     pub(super) leaves: bool,
+    /// The operand and the bits, for an assumption.
+    pub(super) assumed: Option<(Value, u64)>,
     /// The values that entries into the version provide here.
     pub(super) provided: Vec<Value>,
     /// Whether one lands here.
@@ -39,6 +45,8 @@ pub(super) struct FramePlans<'a> {
     pub(super) by_func: BTreeMap<Func, FunctionPlan<'a>>,
     /// The bases, by function.
     bases: BTreeMap<Func, VersionId>,
+    /// The versions with inlined code, by function, on the second machine.
+    pub(super) optimized: BTreeMap<Func, VersionId>,
     /// By function that both machines run in its base: its terminators, where the runs meet.
     plain: BTreeMap<Func, BTreeSet<Inst>>,
 }
@@ -48,6 +56,14 @@ pub(super) enum NotFired {
     /// No room for the frames.
     NoRoom((Func, Point)),
     Wrong((Func, Point), String),
+}
+
+/// What became of a run that was to go up again.
+pub(super) enum GoneUp {
+    Up,
+    /// It found no room, or left again before.
+    Stayed,
+    Ended(Outcome),
 }
 
 impl<'a> FramePlans<'a> {
@@ -62,13 +78,18 @@ impl<'a> FramePlans<'a> {
             .defined()
             .filter_map(|(func, _)| Some((func, machines[0].current(func)?)))
             .collect();
-        let mut by_func = BTreeMap::new();
+        let (mut by_func, mut optimized) = (BTreeMap::new(), BTreeMap::new());
         for pair in pairs {
             let plan = FunctionPlan::new(module, *pair);
             let version = machines[1].add_version(module, pair.func, pair.optimized);
             machines[1].set_current(pair.func, version);
+            machines[1].set_sites(version, Arc::new(pair.copies.sites()));
             machines[1].mark(version, plan.insts.keys().copied());
+            // Runs that have left go up from here.
+            let up = pair.up.entries().map(|(point, _)| point.inst());
+            machines[1].mark(bases[&pair.func], up.collect::<Vec<_>>());
             by_func.insert(pair.func, plan);
+            optimized.insert(pair.func, version);
         }
         let mut plain = BTreeMap::new();
         for (func, body) in module.defined() {
@@ -81,7 +102,38 @@ impl<'a> FramePlans<'a> {
                 plain.insert(func, ends);
             }
         }
-        FramePlans { by_func, bases, plain }
+        FramePlans { by_func, bases, optimized, plain }
+    }
+
+    /// Each function with inlined code, with its base and its version.
+    pub(super) fn versions(&self) -> impl Iterator<Item = (Func, VersionId, VersionId)> {
+        self.optimized.iter().map(|(func, version)| (*func, self.bases[func], *version))
+    }
+
+    /// The activations that an entry at a point leads to; 0 for one into the version with inlined
+    /// code. `None` for a point without an entry.
+    pub(super) fn way_at(&self, view: &View<'_>, inst: Inst) -> Option<usize> {
+        let (func, point) = (view.func(), Point::before(inst));
+        let pair = &self.by_func.get(&func)?.pair;
+        match view.version() == self.optimized[&func] {
+            true => pair.down.entry(point).map(|entry| entry.frames.len()),
+            false => pair.up.entry(point).map(|_| 0),
+        }
+    }
+
+    /// The same where a machine is paused.
+    pub(super) fn way(&self, machine: &Machine) -> Option<usize> {
+        let view = machine.view().expect("the machine is paused");
+        self.way_at(&view, view.inst())
+    }
+
+    /// The activations that a waiting activation stands for.
+    pub(super) fn stands_for(&self, frame: &FrameView<'_>) -> usize {
+        let (func, version) = (frame.func(), frame.version());
+        match self.optimized.get(&func) {
+            Some(optimized) if *optimized == version => self.by_func[&func].waiting(frame.inst()),
+            _ => 1,
+        }
     }
 
     /// Whether runs meet at an instruction of a function that both run in its base.
@@ -95,7 +147,9 @@ impl<'a> FramePlans<'a> {
         let (func, point) = (view.func(), Point::before(view.inst()));
         let key = (func, point);
         let entry = self.by_func.get(&func).and_then(|plan| plan.pair.down.entry(point));
-        let entry = entry.expect("an entry starts at a sampled visit");
+        let Some(entry) = entry else {
+            return Err(NotFired::Wrong(key, "the assumption has no exit".to_owned()));
+        };
         let to: Vec<VersionId> = (entry.frames.iter())
             .filter_map(|frame| self.bases.get(&frame.func).copied())
             .collect();
@@ -104,6 +158,54 @@ impl<'a> FramePlans<'a> {
             Ok(()) => Ok(key),
             Err(FireError::Transfer(TransferError::StackOverflow)) => Err(NotFired::NoRoom(key)),
             Err(error) => Err(NotFired::Wrong(key, error.to_string())),
+        }
+    }
+
+    /// Runs a machine, which has just left the version of a function, to a later visit of an entry
+    /// up from an activation of its base, and makes that transition.
+    pub(super) fn go_up(
+        &self,
+        machine: &mut Machine,
+        host: &mut dyn Host,
+        (func, skip): (Func, u32),
+    ) -> Result<GoneUp, NotFired> {
+        let (up, base) = (self.by_func[&func].pair.up, self.bases[&func]);
+        let mut watcher = UpWatcher { base, up, skip };
+        match machine.run(host, &mut watcher) {
+            Run::Paused => {}
+            Run::Done(outcome) => return Ok(GoneUp::Ended(outcome)),
+            // Frames of another function's version have the values of other mappings.
+            Run::Failed { .. } => return self.fire(machine).map(|_| GoneUp::Stayed),
+            Run::Called { .. } => unreachable!("no function is external"),
+        }
+        let view = machine.view().expect("it is paused");
+        let (point, source) = (Point::before(view.inst()), machine.code(base).key());
+        let entry = up.entry(point).expect("the watcher pauses at entries");
+        let to = self.optimized[&func];
+        let target = machine.code(to).key();
+        match machine.fire(to, CheckedEntry::unproved((source, target), point, entry)) {
+            Ok(_) => Ok(GoneUp::Up),
+            Err(FireError::Transfer(TransferError::StackOverflow)) => Ok(GoneUp::Stayed),
+            Err(error) => Err(NotFired::Wrong((func, point), format!("up again: {error}"))),
+        }
+    }
+
+    /// Runs a machine to the end of its run, and leaves where assumptions fail. `None` if a
+    /// transition finds no room for its frames.
+    pub(super) fn finish(&self, machine: &mut Machine, host: &mut dyn Host) -> Option<Outcome> {
+        loop {
+            match machine.run(host, &mut NoObserver) {
+                Run::Done(outcome) => return Some(outcome),
+                Run::Failed { reason } => match self.fire(machine) {
+                    Ok(_) => {}
+                    Err(NotFired::NoRoom(_)) => return None,
+                    // An end that no base run has.
+                    Err(NotFired::Wrong(..)) => return Some(machine.fail(reason)),
+                },
+                Run::Paused | Run::Called { .. } => {
+                    unreachable!("nothing pauses the run, and no function is external")
+                }
+            }
         }
     }
 }
@@ -117,6 +219,7 @@ impl<'a> FunctionPlan<'a> {
         for inst in optimized.all_insts() {
             let plan = insts.entry(inst).or_default();
             plan.leaves = down.entry(Point::before(inst)).is_some();
+            plan.assumed = optimized.inst(inst).assumed();
             let Some((id, at)) = copies.origin(inst) else { continue };
             let count = copies.stack((id, at)).count();
             plan.origin = Some((count, copies.instances()[id].func, at));

@@ -2,11 +2,12 @@
 
 use super::gap::{ComputedFrame, ComputedFrames, ComputedValues, EventGap, SeenLanding};
 use super::plan::{FramePlans, FunctionPlan};
-use interp::{Control, FrameView, Observer, Scope, View};
+use interp::{Control, FrameView, Observer, Scope, VersionId, View};
 use ir::{Func, Inst, Point};
 use smallvec::SmallVec;
 use transition::copy::InstanceId;
 use transition::frames::FramePlace;
+use transition::mapping::Mapping;
 
 /// The event before which a run stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,6 +88,31 @@ impl<H> Observer for InlinedWatcher<'_, '_, H> {
     }
 }
 
+/// Pauses at an entry up from a base, behind some others.
+pub(super) struct UpWatcher<'a> {
+    pub(super) base: VersionId,
+    pub(super) up: &'a Mapping,
+    /// The visits to pass.
+    pub(super) skip: u32,
+}
+
+impl Observer for UpWatcher<'_> {
+    const SCOPE: Scope = Scope::Marked;
+
+    fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
+        if view.version() != self.base || self.up.entry(Point::before(inst)).is_none() {
+            return Control::Continue;
+        }
+        match self.skip.checked_sub(1) {
+            Some(left) => {
+                self.skip = left;
+                Control::Continue
+            }
+            None => Control::Pause,
+        }
+    }
+}
+
 /// What the entry out of inlined code computes at a point.
 fn computed_frames(
     plan: &FunctionPlan<'_>,
@@ -136,7 +162,9 @@ fn computed_frames(
     let depth = below + frames.len();
     let entry = (plan.pair.func, point);
     let outer = view.trace().outer_digest();
-    ComputedFrames { entry, depth, frames, memory, outer, fault, met: 0, wrong: None }
+    let assumed = plan.insts.get(&inst).and_then(|plan| plan.assumed);
+    let holds = assumed.map(|(value, bits)| view.value(value) == bits);
+    ComputedFrames { entry, depth, frames, memory, outer, fault, holds, met: 0, wrong: None }
 }
 
 /// Looks at the run of the bases.

@@ -32,8 +32,10 @@ pub(super) struct Surroundings {
     /// Segments that are not active, so that operations may use and drop them.
     pub(super) segments: (Data, Elem),
     pub(super) globals: Vec<(Global, Type, bool)>,
-    /// The functions made before. A body calls only these, so no call recurses.
+    /// The functions made before. A body calls only these, so no call recurses by chance.
     pub(super) callees: Vec<Callee>,
+    /// A function of the host.
+    pub(super) host: Option<(Func, Signature)>,
     /// Whether the body may call through the table. A function in the table may not, because it
     /// could reach itself.
     pub(super) may_call_indirect: bool,
@@ -113,6 +115,9 @@ pub(super) struct GeneratedBody<'a> {
 pub(super) const MAX_ROUNDS: u64 = 150;
 /// A call is added only if the steps of the caller stay below this number.
 const MAX_STEPS_WITH_CALLS: u64 = 20_000;
+/// The steps of a function that no code made now may call: those of a recursive one whose other
+/// half is being made.
+pub(super) const TOO_MANY_STEPS: u64 = u32::MAX as u64;
 
 impl<'a> GeneratedBody<'a> {
     /// A body with an open entry block and its arguments in scope.

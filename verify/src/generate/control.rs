@@ -9,7 +9,7 @@ use ir::{Block, Imm, InstSpec, Opcode, Target, TrapKind, Type, Value};
 const MAX_DEPTH: u32 = 4;
 
 /// The features that are regions.
-const REGIONS: [Feature; 9] = [
+const REGIONS: [Feature; 11] = [
     Feature::Branch,
     Feature::Switch,
     Feature::Loop,
@@ -19,6 +19,8 @@ const REGIONS: [Feature; 9] = [
     Feature::EarlyExit,
     Feature::GuardedDivision,
     Feature::Overwrite,
+    Feature::Returns,
+    Feature::CalleeTrap,
 ];
 
 /// A block where several edges meet, with the arguments they pass.
@@ -83,7 +85,11 @@ impl GeneratedBody<'_> {
             |f: Feature| if f == Feature::EarlyExit && !self.loops.is_empty() { 3 } else { 1 };
         let weights = REGIONS.map(|f| self.weight(f) * pressed(f));
         let Some(choice) = self.prng.weighted(&weights) else { return };
-        match REGIONS[choice] {
+        self.region_of(REGIONS[choice], depth);
+    }
+
+    pub(super) fn region_of(&mut self, feature: Feature, depth: u32) {
+        match feature {
             Feature::Branch => self.branch(depth),
             Feature::Switch => self.switch(depth),
             Feature::Loop => self.counted_loop(depth),
@@ -92,6 +98,8 @@ impl GeneratedBody<'_> {
             Feature::Irreducible => self.irreducible(),
             Feature::EarlyExit => self.early_exit(),
             Feature::Overwrite => self.overwrite(depth),
+            Feature::Returns => self.returns(),
+            Feature::CalleeTrap => self.callee_trap(),
             _ => self.guarded_division(depth),
         }
     }

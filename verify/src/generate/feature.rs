@@ -105,6 +105,18 @@ features! {
     /// A fact that holds in the first rounds or calls, and then breaks. The default weight is zero:
     /// [`Weights::with_facts`].
     Fact "fact" 0;
+    /// Calls of functions that call others, and several calls of one. The default weights of this
+    /// feature and of those below are zero: [`Weights::and_trees`].
+    CallTree "call_tree" 0;
+    /// Returns that hand over the same values in other orders.
+    Returns "returns" 0;
+    /// A function that calls itself, or two that call each other, to a bounded depth.
+    Recursion "recursion" 0;
+    /// A call of the host.
+    HostCall "host_call" 0;
+    /// A trap, a division by zero or an access out of bounds, for few values, in a function that
+    /// others call.
+    CalleeTrap "callee_trap" 0;
 }
 
 impl std::fmt::Display for Feature {
@@ -141,6 +153,21 @@ impl Weights {
         Weights::default().with(Feature::Fact, 20)
     }
 
+    /// The same weights, with trees of calls: what inlining meets. Such programs may import
+    /// functions of the host: [`super::CountingHost`].
+    #[must_use]
+    pub fn and_trees(self) -> Weights {
+        let tree = [
+            (Feature::Call, 9),
+            (Feature::CallTree, 20),
+            (Feature::Returns, 10),
+            (Feature::Recursion, 6),
+            (Feature::HostCall, 3),
+            (Feature::CalleeTrap, 8),
+        ];
+        tree.into_iter().fold(self, |all, (feature, weight)| all.with(feature, weight))
+    }
+
     /// The weight of a feature.
     pub fn of(&self, feature: Feature) -> u32 {
         self.by_feature[feature as usize]
@@ -156,10 +183,15 @@ impl Weights {
     /// The weights of one program: each feature is left out, kept as it is, or tripled. A program
     /// with few features finds bugs that other features would hide (Groce et al., "Swarm Testing",
     /// ISSTA 2012). Loops are never left out, because most passes have little to do without one.
+    /// Where trees of calls are wanted, calls are not left out either.
     pub fn swarm(&self, prng: &mut Prng) -> Weights {
         let mut by_feature = self.by_feature.map(|w| w * prng.pick(&[0, 1, 1, 1, 3]));
         let loops = &mut by_feature[Feature::Loop as usize];
         *loops = (*loops).max(self.of(Feature::Loop));
+        if self.of(Feature::CallTree) > 0 {
+            let calls = &mut by_feature[Feature::Call as usize];
+            *calls = (*calls).max(self.of(Feature::Call));
+        }
         Weights { by_feature }
     }
 }

@@ -1,7 +1,8 @@
 //! Random programs: valid by construction, always terminating, and rich in the patterns that passes
 //! look for.
 //!
-//! A program is a module of a few functions without recursion. A body is built region by region,
+//! A program is a module of a few functions, without recursion unless [`Weights::and_trees`] asks
+//! for trees of calls. A body is built region by region,
 //! and [`Feature`] lists the kinds of regions. A region has one entry and one way on, so the values
 //! in scope are those whose definitions dominate. Cross edges, early exits, and cycles with two
 //! entries stay inside such regions.
@@ -13,6 +14,7 @@
 //! crate.
 
 mod body;
+mod calls;
 mod control;
 mod facts;
 mod feature;
@@ -23,13 +25,16 @@ mod scope;
 mod statistics;
 mod straight;
 
+pub use calls::CountingHost;
 pub use feature::{FEATURES, Feature, Weights};
 pub use statistics::{Planted, Statistics};
 
 use crate::prng::Prng;
-use body::{Callee, GeneratedBody, Surroundings, edge_bits};
+use body::{Callee, GeneratedBody, Surroundings, TOO_MANY_STEPS, edge_bits};
+use calls::RECURSIVE_ACTIVATIONS;
 use ir::module::{
-    DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, MemoryDecl, TableDecl,
+    DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
+    TableDecl,
 };
 use ir::{Data, Elem, Func, Module, Signature, Type, reference};
 
@@ -61,8 +66,8 @@ const TABLE_SIZE: u32 = 4;
 /// Makes a program.
 ///
 /// `size` is roughly the number of instructions of the main function; each other function has a
-/// third of it. The features of the program, and their weights, are drawn from the seed around
-/// `weights` ([`Weights::swarm`]). Cost: near linear in `size`.
+/// third of it, or half of it in a tree of calls. The features of the program, and their weights,
+/// are drawn from the seed around `weights` ([`Weights::swarm`]). Cost: near linear in `size`.
 pub fn generate(seed: u64, size: u32, weights: &Weights) -> Program {
     let prng = Prng::new(seed);
     // Each part has a stream of its own, so that a change in one part leaves the others as they
@@ -70,11 +75,17 @@ pub fn generate(seed: u64, size: u32, weights: &Weights) -> Program {
     let weights = weights.swarm(&mut prng.fork(1));
     let mut module = Module::new();
     let mut planted = Planted::default();
-    let mut around = declare(&mut module, &mut prng.fork(2));
+    let mut around = declare(&mut module, &weights, &mut prng.fork(2));
     let mut shapes = prng.fork(3);
     // Helpers only where calls are allowed: an uncalled function never runs.
     let calls = weights.of(Feature::Call) > 0;
-    let helpers = if calls { shapes.between(0, 3) } else { 0 };
+    let trees = weights.of(Feature::CallTree) > 0;
+    let helpers = match trees {
+        true => shapes.between(2, 5),
+        false if calls => shapes.between(0, 3),
+        false => 0,
+    };
+    let mut recursive = Recursive::default();
     for index in 0..=helpers {
         let is_main = index == helpers;
         let name = if is_main { MAIN.to_owned() } else { format!("helper{index}") };
@@ -84,10 +95,20 @@ pub fn generate(seed: u64, size: u32, weights: &Weights) -> Program {
         if is_main {
             fill_table(&mut module, &mut around, &mut prng.fork(4));
         }
-        let signature = random_signature(&mut shapes, is_main);
-        let wanted = if is_main { size } else { size / 3 };
+        let mut signature = random_signature(&mut shapes, is_main);
+        if trees && !is_main {
+            signature = signature_in_tree(&mut shapes, signature);
+        }
+        let wanted = if is_main { size } else { size / if trees { 2 } else { 3 } };
         let streams = (prng.fork(16 + u64::from(index)), weights.clone());
-        add_function(&mut module, &mut around, &mut planted, (&name, &signature), streams, wanted);
+        let calls = if is_main || weights.of(Feature::Recursion) == 0 {
+            None
+        } else {
+            recursive.next(&module, &mut signature, (index + 1 < helpers, &mut shapes))
+        };
+        let shape = (&name[..], &signature);
+        add_function(&mut module, &mut around, &mut planted, (shape, calls), streams, wanted);
+        recursive.made(&mut around.callees);
     }
     let main = around.callees.last().expect("the main function was added last").clone();
     module.exports.push(Export { name: MAIN.to_owned(), item: External::Func(main.func) });
@@ -102,8 +123,62 @@ impl Program {
     }
 }
 
+/// Recursive functions: one that calls itself, or two in a row that call each other.
+#[derive(Default)]
+struct Recursive {
+    /// The signature of both functions, while the second is to be made.
+    second: Option<Signature>,
+    /// The number of functions that call each other here; 0 for a function that does not.
+    members: usize,
+    /// The steps of the longest activation of these.
+    steps: u64,
+}
+
+impl Recursive {
+    /// The function that the next one calls, which is itself, the one before or the one behind.
+    /// `None` if the next one is not recursive.
+    fn next(
+        &mut self,
+        module: &Module,
+        signature: &mut Signature,
+        (has_next, prng): (bool, &mut Prng),
+    ) -> Option<Func> {
+        let func = module.funcs.next_key();
+        if let Some(of_both) = self.second.take() {
+            (*signature, self.members) = (of_both, 2);
+            return Some(Func::from_u32(func.as_u32() - 1));
+        }
+        self.members = 0;
+        if !prng.chance(40) {
+            return None;
+        }
+        let params: Vec<Type> = [Type::I32].iter().chain(&signature.params).copied().collect();
+        *signature = Signature::new(&params, &signature.results);
+        self.members = 1;
+        if has_next && prng.chance(40) {
+            self.second = Some(signature.clone());
+            return Some(Func::from_u32(func.as_u32() + 1));
+        }
+        Some(func)
+    }
+
+    /// Counts the steps of all activations within one call of the functions made last.
+    fn made(&mut self, callees: &mut [Callee]) {
+        let Some(last) = callees.last_mut().filter(|_| self.members > 0) else { return };
+        self.steps = self.steps.max(last.steps);
+        if self.second.is_some() {
+            // A call from the other function would not count down to an end.
+            last.steps = TOO_MANY_STEPS;
+            return;
+        }
+        let first = callees.len() - self.members;
+        let steps = RECURSIVE_ACTIVATIONS * std::mem::take(&mut self.steps);
+        callees[first..].iter_mut().for_each(|one| one.steps = steps);
+    }
+}
+
 /// Declares memory, table, globals and data, and returns their ids for the bodies.
-fn declare(module: &mut Module, prng: &mut Prng) -> Surroundings {
+fn declare(module: &mut Module, weights: &Weights, prng: &mut Prng) -> Surroundings {
     let memory = module.memories.push(MemoryDecl {
         name: "memory".to_owned(),
         min_pages: PAGES.0,
@@ -139,6 +214,7 @@ fn declare(module: &mut Module, prng: &mut Prng) -> Surroundings {
     module.elements.push(ElementSegment { ty: Type::FuncRef, active: None, entries: vec![0; 3] });
     let segments = (Data::from_u32(1), Elem::from_u32(0));
     let (entries, callees) = (Vec::new(), Vec::new());
+    let host = (weights.of(Feature::HostCall) > 0).then(|| declare_host(module, prng));
     Surroundings {
         memory,
         table,
@@ -147,8 +223,18 @@ fn declare(module: &mut Module, prng: &mut Prng) -> Surroundings {
         segments,
         globals,
         callees,
+        host,
         may_call_indirect: false,
     }
+}
+
+/// Imports a function.
+fn declare_host(module: &mut Module, prng: &mut Prng) -> (Func, Signature) {
+    let results: &[Type] = if prng.chance(70) { &[Type::I32] } else { &[] };
+    let signature = Signature::new(&[Type::I32, Type::I64], results);
+    let sig = module.sig(&signature);
+    let import = Some(ImportName { module: "env".to_owned(), field: "host".to_owned() });
+    (module.funcs.push(FuncDecl { name: "host".to_owned(), sig, import }), signature)
 }
 
 /// Fills the table with the functions made so far, and with null entries.
@@ -173,11 +259,22 @@ fn random_signature(prng: &mut Prng, is_main: bool) -> Signature {
     Signature::new(&params, &results)
 }
 
+/// A signature with two or three results, mostly of one type: a permutation of them shows.
+fn signature_in_tree(prng: &mut Prng, signature: Signature) -> Signature {
+    let mut results = signature.results.to_vec();
+    if prng.chance(70) {
+        let first = results.first().copied().unwrap_or(Type::I32);
+        let second = if prng.chance(75) { first } else { Type::I64 };
+        results = [first, second, first][..prng.between(2, 3) as usize].to_vec();
+    }
+    Signature::new(&signature.params, &results)
+}
+
 fn add_function(
     module: &mut Module,
     around: &mut Surroundings,
     planted: &mut Planted,
-    shape: (&str, &Signature),
+    (shape, calls): ((&str, &Signature), Option<Func>),
     streams: (Prng, Weights),
     size: u32,
 ) {
@@ -186,6 +283,17 @@ fn add_function(
         body.call_helpers();
         if body.plants_facts() {
             body.breaking_calls();
+        }
+    }
+    if let Some(func) = calls {
+        body.recurse(func, shape.1);
+    }
+    if !body.around.may_call_indirect && body.weight(Feature::CallTree) > 0 {
+        body.call_tree();
+        for feature in [Feature::Returns, Feature::CalleeTrap] {
+            if body.wants(feature) {
+                body.region_of(feature, 1);
+            }
         }
     }
     body.generate();

@@ -9,7 +9,7 @@ use ir::{Imm, InstSpec, Opcode, Shape, Type, Value};
 const ARITHMETIC: u32 = 12;
 
 /// The features that are one or a few instructions in a row.
-const LINEAR: [Feature; 19] = [
+const LINEAR: [Feature; 20] = [
     Feature::Repeat,
     Feature::Dead,
     Feature::Load,
@@ -29,6 +29,7 @@ const LINEAR: [Feature; 19] = [
     Feature::Range,
     Feature::Table,
     Feature::Float,
+    Feature::HostCall,
 ];
 
 impl GeneratedBody<'_> {
@@ -74,6 +75,7 @@ impl GeneratedBody<'_> {
             Feature::MemorySize | Feature::MemoryGrow => self.memory_size(feature),
             Feature::Range => self.range(),
             Feature::Table => self.table(),
+            Feature::HostCall => self.host_call(),
             _ => self.float_arithmetic(),
         }
     }
@@ -290,7 +292,7 @@ impl GeneratedBody<'_> {
         self.call_one(callee);
     }
 
-    fn call_one(&mut self, callee: usize) {
+    pub(super) fn call_one(&mut self, callee: usize) {
         let callee = self.around.callees[callee].clone();
         let args: Vec<Value> = callee.signature.params.iter().map(|ty| self.pick(*ty)).collect();
         self.finish_call(

@@ -27,6 +27,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use verify::generate::CountingHost;
 
 /// Address space of a child in bytes: 256 GiB, since each guarded memory reserves 6 GiB.
 const ADDRESS_SPACE: u64 = 256 << 30;
@@ -90,62 +91,11 @@ struct CaseResult {
     not_composed: u64,
     armed: u64,
     fired: u64,
-    /// The counts in the order of [`counts`], followed by the compile time in nanoseconds.
+    /// The counts in the order of [`NativeFigures::counts`], followed by the compile time in
+    /// nanoseconds.
     native: Vec<u64>,
     /// The name of the oracle, the two versions, and the message of each finding.
     findings: Vec<(String, usize, usize, String)>,
-}
-
-/// References to the counts, in an order that parent and child share. The pattern names every
-/// field, so a new field fails to compile here.
-fn counts(native: &mut NativeFigures) -> [&mut u64; 21] {
-    let NativeFigures {
-        transitions,
-        backward,
-        probed,
-        stays,
-        compared,
-        points,
-        fired,
-        runs,
-        trapped,
-        exhausted,
-        unguarded,
-        speculative,
-        assumptions,
-        failing,
-        held,
-        exits,
-        interpreted,
-        linked,
-        left_inlined,
-        framed,
-        compiled_functions,
-        compile_time: _,
-    } = native;
-    [
-        transitions,
-        backward,
-        probed,
-        stays,
-        compared,
-        points,
-        fired,
-        runs,
-        trapped,
-        exhausted,
-        unguarded,
-        speculative,
-        assumptions,
-        failing,
-        held,
-        exits,
-        interpreted,
-        linked,
-        left_inlined,
-        framed,
-        compiled_functions,
-    ]
 }
 
 impl CaseResult {
@@ -153,7 +103,7 @@ impl CaseResult {
         let figures = &judged.figures;
         // `counts` needs mutable references, so it gets a copy.
         let mut native = figures.native;
-        let mut numbers: Vec<u64> = counts(&mut native).map(|count| *count).to_vec();
+        let mut numbers: Vec<u64> = native.counts().map(|count| *count).to_vec();
         numbers.push(native.compile_time.as_nanos() as u64);
         let passes = figures
             .passes
@@ -180,10 +130,7 @@ impl CaseResult {
 
     fn figures(&self) -> Figures {
         let mut native = NativeFigures::default();
-        counts(&mut native)
-            .into_iter()
-            .zip(&self.native)
-            .for_each(|(count, found)| *count = *found);
+        native.counts().into_iter().zip(&self.native).for_each(|(count, found)| *count = *found);
         native.compile_time = Duration::from_nanos(self.native.last().copied().unwrap_or(0));
         let named = |name: &String| {
             passes::registry::PASSES.iter().map(|p| p.name()).find(|known| known == name)
@@ -487,7 +434,7 @@ impl Sent {
             entry,
             arguments,
             fuel,
-            world: World::Nothing,
+            world: World::Counting(CountingHost::default()),
             steps,
             level,
             seed,

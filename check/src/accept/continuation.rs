@@ -1,0 +1,509 @@
+//! Continuations: checks the claim that a function is the code of versions behind the frames that
+//! an entry lands in ([`ContinuationClaim`]). The relation is that of [`super::copy`], with one
+//! environment for each block.
+//!
+//! The entry block executes claimed steps and all replays of the entry, and nothing in front of
+//! them. Behind them, the environment is the assignments of the frames. Every reachable block is
+//! walked once, beside the code of the version of its frame:
+//!
+//! - An instruction that stands for one of the version has its opcode, type and immediate, and its
+//!   operands and results under the environment. From then on, the results hold those of the
+//!   version.
+//! - An instruction of the version without a copy has no effect and cannot trap. Its results leave
+//!   the environment.
+//! - A terminator leads to blocks at the starts of the original's targets. A jump may stand for a
+//!   branch that constants decide ([`Decided`]). In the place of a `return` of a frame that
+//!   another one waits for, a jump leads behind the call of that one; in the place of a `return` of
+//!   the outermost frame may be a jump to a block that returns its parameters.
+//! - Where several frames are, no instruction is an assumption or an OSR point.
+//! - A jump that stands for nothing leads to a block at the same place. These jumps form no cycle.
+//! - On each edge, the environment of the block that it leads to follows: what holds a value there
+//!   is an argument, or held it before. The arguments of the original bind the parameters of its
+//!   block, and the operands of a `return` the results of the call.
+//!
+//! *Why this suffices.* By induction over a run of the function: the frames that have not returned
+//! are at the place of the block, or wait within their calls, and each value of the environment has
+//! the contents that its version gives the other one. A value of the function changes where it is
+//! defined alone. A parameter is defined on an edge, which the check of the edge reads. What an
+//! instruction defines comes into the environment there, and is in no environment at the start of
+//! its own block: the first path to the block has not defined it, and the checks of the edges of
+//! that path hand on what is defined alone. Types need no check: operations of one opcode and type
+//! on operands of the same types have results of the same types. The run makes progress, since
+//! between two jumps that stand for nothing, some instruction of the versions is executed or passed
+//! over. It takes no edge that `Decided` rules out, since it is the rest of a run of the version.
+//!
+//! Cost: linear in the claim, but for lookups; an environment counts once for each edge to its
+//! block.
+
+use super::Checked;
+use cranelift_entity::EntityRef;
+use ir::decided::Decided;
+use ir::{Block, Edge, Function, Imm, Inst, InstData, Opcode, Target, Value, ValueDef};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use transition::copy::{ContinuationClaim, Environment, FrameBlock};
+use transition::frames::FramePlace;
+use transition::mapping::{Assign, Operand, Replay, Step};
+
+/// A frame that an entry lands in.
+#[derive(Clone, Copy)]
+pub struct LandedFrame<'e> {
+    /// The version.
+    pub version: &'e Function,
+    /// Where the activation stands.
+    pub at: FramePlace,
+    /// Its part of the assignment.
+    pub assigns: &'e [Assign],
+    /// If `version` is another one with OSR points: that one, and the instructions of it that those
+    /// of `version` are copies of. Constants decide the branches of that one. The caller answers
+    /// for this.
+    pub without_points: Option<(&'e Function, &'e dyn Fn(Inst) -> Option<Inst>)>,
+}
+
+/// An entry and the versions that it leads between.
+#[derive(Clone, Copy)]
+pub struct LandedEntry<'e> {
+    /// The version that it leaves.
+    pub source: &'e Function,
+    /// The values of that version that it requires.
+    pub requires: &'e [Value],
+    /// The steps.
+    pub steps: &'e [Step],
+    /// The replays.
+    pub replays: &'e [Replay],
+    /// The frames, the innermost first.
+    pub frames: &'e [LandedFrame<'e>],
+}
+
+/// A continuation, as the checker has accepted it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CopiedFrames {
+    origins: BTreeMap<Inst, (usize, Inst)>,
+}
+
+impl CopiedFrames {
+    /// The instructions that stand for others, each with the frame and the instruction of its
+    /// version.
+    pub fn origins(&self) -> &BTreeMap<Inst, (usize, Inst)> {
+        &self.origins
+    }
+}
+
+/// Why a function is no continuation as claimed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ContinuationFault {
+    /// The parameters of the function are not those of the entry, or the frames are not those of an
+    /// entry.
+    Signature,
+    /// An instruction of the entry block is not the next step or replay of the entry.
+    Compensation(Inst),
+    /// A reachable block has no claim, or one about a place or values that do not exist.
+    Unclaimed(Block),
+    /// An instruction differs from what it stands for, or instructions in front of it are missing.
+    Differs(Inst),
+    /// An edge leads elsewhere than the original's, or hands over other values.
+    Leads(Inst),
+    /// Jumps form a cycle in which nothing is executed.
+    Stuck(Block),
+}
+
+impl fmt::Display for ContinuationFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ContinuationFault::Signature => f.write_str("it has another signature than the entry"),
+            ContinuationFault::Compensation(inst) => write!(f, "{inst} is no part of the entry"),
+            ContinuationFault::Unclaimed(block) => write!(f, "nothing is claimed of {block}"),
+            ContinuationFault::Differs(inst) => write!(f, "{inst} differs from the original"),
+            ContinuationFault::Leads(inst) => write!(f, "{inst} leads elsewhere than the original"),
+            ContinuationFault::Stuck(block) => write!(f, "jumps lead from {block} back to it"),
+        }
+    }
+}
+
+impl std::error::Error for ContinuationFault {}
+
+/// Checks that a function is the code behind the frames of an entry, as claimed. The verifier has
+/// accepted the function and the versions of the entry; the checker has accepted the entry.
+///
+/// # Errors
+/// The first difference.
+pub fn continuation(
+    function: &Function,
+    entry: LandedEntry<'_>,
+    claim: &ContinuationClaim,
+) -> Result<Checked<CopiedFrames>, ContinuationFault> {
+    let mut walk = ContinuationWalk {
+        function,
+        entry,
+        claim,
+        decided: entry.frames.iter().map(|_| OnceCell::new()).collect(),
+        origins: BTreeMap::new(),
+        idle: BTreeMap::new(),
+    };
+    walk.signature()?;
+    walk.run()?;
+    walk.progress()?;
+    Ok(Checked::accepted(CopiedFrames { origins: walk.origins }))
+}
+
+/// A place in the code of a frame's version.
+type Place = (usize, Inst);
+
+struct ContinuationWalk<'a> {
+    function: &'a Function,
+    entry: LandedEntry<'a>,
+    claim: &'a ContinuationClaim,
+    /// By frame: the edges of its version that runs take, once they are known.
+    decided: Vec<OnceCell<Decided>>,
+    origins: BTreeMap<Inst, Place>,
+    /// Blocks that execute nothing, each with the block that it jumps to.
+    idle: BTreeMap<Block, Block>,
+}
+
+impl<'a> ContinuationWalk<'a> {
+    fn version(&self, frame: usize) -> &'a Function {
+        self.entry.frames[frame].version
+    }
+
+    fn claimed(&self, block: Block) -> Result<&'a FrameBlock, ContinuationFault> {
+        self.claim.blocks.get(&block).ok_or(ContinuationFault::Unclaimed(block))
+    }
+
+    /// Checks the parameters, and that the frames stand somewhere.
+    fn signature(&self) -> Result<(), ContinuationFault> {
+        let LandedEntry { source, requires, frames, .. } = self.entry;
+        let stands = |(index, frame): (usize, &LandedFrame<'_>)| {
+            let waits = matches!(frame.at, FramePlace::Within(_));
+            frame.version.has_inst(frame.at.inst()) && waits == (index > 0)
+        };
+        let params = self.function.block_params(self.function.entry());
+        let is_of = |(param, of): (&Value, &Value)| {
+            source.has_value(*of) && self.function.value_type(*param) == source.value_type(*of)
+        };
+        let are_right = !frames.is_empty()
+            && frames.iter().enumerate().all(stands)
+            && params.len() == requires.len()
+            && params.iter().zip(requires).all(is_of);
+        if are_right { Ok(()) } else { Err(ContinuationFault::Signature) }
+    }
+
+    fn run(&mut self) -> Result<(), ContinuationFault> {
+        let start = self.function.entry();
+        let mut insts = self.function.block_insts(start);
+        let values = self.compensation(&mut insts)?;
+        self.code(start, insts, (0, self.entry.frames[0].at.inst()), values)?;
+        let mut seen = BTreeSet::from([start]);
+        let mut open = vec![start];
+        while let Some(block) = open.pop() {
+            for target in self.function.successors(block) {
+                if seen.insert(target.block) {
+                    self.block(target.block)?;
+                    open.push(target.block);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the compensation code, and returns the environment behind it.
+    fn compensation(
+        &self,
+        insts: &mut impl Iterator<Item = Inst>,
+    ) -> Result<Environment, ContinuationFault> {
+        let last = self.function.terminator(self.function.entry());
+        let params = self.function.block_params(self.function.entry());
+        let mut held: BTreeMap<Operand, Value> = self
+            .entry
+            .requires
+            .iter()
+            .zip(params)
+            .map(|(of, param)| (Operand::Source(*of), *param))
+            .collect();
+        let mut next = || insts.next().ok_or(ContinuationFault::Compensation(last));
+        for index in &self.claim.steps {
+            let inst = next()?;
+            let fault = ContinuationFault::Compensation(inst);
+            let step = self.entry.steps.get(*index as usize).ok_or(fault)?;
+            let imm = if step.opcode == Opcode::Const { Imm::Bits(step.bits) } else { Imm::None };
+            let data = self.function.inst(inst);
+            let is_it = (data.opcode, data.ty, data.imm) == (step.opcode, step.ty, imm)
+                && are_held(&held, &step.args, &data.args);
+            let [result] = data.results[..] else { return Err(fault) };
+            if !is_it {
+                return Err(fault);
+            }
+            held.insert(Operand::Step(*index), result);
+        }
+        for Replay { opcode, ty, imm, args, .. } in self.entry.replays {
+            let inst = next()?;
+            let data = self.function.inst(inst);
+            let is_it = (data.opcode, data.ty, data.imm) == (*opcode, *ty, *imm)
+                && are_held(&held, args, &data.args);
+            if !is_it {
+                return Err(ContinuationFault::Compensation(inst));
+            }
+        }
+        let of = |(frame, landed): (usize, &LandedFrame<'_>)| {
+            let held = &held;
+            let given = landed
+                .assigns
+                .iter()
+                .filter_map(move |assign| Some(((frame, assign.value), *held.get(&assign.from)?)));
+            given.collect::<Vec<_>>()
+        };
+        Ok(self.entry.frames.iter().enumerate().flat_map(of).collect())
+    }
+
+    fn block(&mut self, block: Block) -> Result<(), ContinuationFault> {
+        let FrameBlock { frame, at, values } = self.claimed(block)?;
+        if *frame == self.entry.frames.len() {
+            return self.returns(block);
+        }
+        let landed = self.entry.frames.get(*frame);
+        let exist = values.values().all(|value| self.function.has_value(*value));
+        if !exist || !landed.is_some_and(|landed| landed.version.has_inst(*at)) {
+            return Err(ContinuationFault::Unclaimed(block));
+        }
+        self.code(block, self.function.block_insts(block), (*frame, *at), values.clone())
+    }
+
+    /// Checks a block behind the `return` of the outermost frame: it returns its parameters.
+    fn returns(&self, block: Block) -> Result<(), ContinuationFault> {
+        let last = self.function.terminator(block);
+        let data = self.function.inst(last);
+        let is_alone = self.function.first_inst(block) == last
+            && data.opcode == Opcode::Return
+            && data.args[..] == *self.function.block_params(block);
+        if is_alone { Ok(()) } else { Err(ContinuationFault::Unclaimed(block)) }
+    }
+
+    /// Checks the instructions of a block from a place on.
+    fn code(
+        &mut self,
+        block: Block,
+        insts: impl Iterator<Item = Inst>,
+        (frame, start): Place,
+        mut values: Environment,
+    ) -> Result<(), ContinuationFault> {
+        let version = self.version(frame);
+        let mut at = start;
+        for inst in insts {
+            let copy = self.function.inst(inst);
+            let Some(of) = self.claim.insts.get(&inst).copied() else {
+                return self.idle_jump(block, inst, (frame, start, at), values);
+            };
+            self.pass((inst, frame), (at, of), &mut values)?;
+            self.origins.insert(inst, (frame, of));
+            let data = version.inst(of);
+            if self.entry.frames.len() > 1 && leaves(data.opcode) {
+                return Err(ContinuationFault::Differs(inst));
+            }
+            if copy.opcode.is_terminator() {
+                return self.end((inst, copy), ((frame, of), data), &values);
+            }
+            let is_same = (copy.opcode, copy.ty, copy.imm) == (data.opcode, data.ty, data.imm)
+                && are_values(frame, &values, &data.args, &copy.args);
+            let results = data.results.iter().map(|of| (frame, *of));
+            values.extend(results.zip(copy.results.iter().copied()));
+            at = version
+                .next_inst(of)
+                .filter(|_| is_same)
+                .ok_or(ContinuationFault::Differs(inst))?;
+        }
+        Err(ContinuationFault::Unclaimed(block))
+    }
+
+    /// Passes over the instructions of a version from one to another of the same block, which the
+    /// function leaves out.
+    fn pass(
+        &self,
+        (inst, frame): (Inst, usize),
+        (mut at, to): (Inst, Inst),
+        values: &mut Environment,
+    ) -> Result<(), ContinuationFault> {
+        let version = self.version(frame);
+        while at != to {
+            let data = version.inst(at);
+            let may_go =
+                data.opcode.is_effect_free() && !(data.opcode.can_trap() && version.may_trap(at));
+            for result in &data.results {
+                values.remove(&(frame, *result));
+            }
+            let next = version.next_inst(at).filter(|_| may_go);
+            at = next.ok_or(ContinuationFault::Differs(inst))?;
+        }
+        Ok(())
+    }
+
+    /// Checks a jump that stands for nothing, in a block that began at `start` and is at `at` now.
+    fn idle_jump(
+        &mut self,
+        block: Block,
+        inst: Inst,
+        (frame, start, at): (usize, Inst, Inst),
+        mut values: Environment,
+    ) -> Result<(), ContinuationFault> {
+        let copy = self.function.inst(inst);
+        let [target] = &copy.targets[..] else { return Err(ContinuationFault::Differs(inst)) };
+        let claimed = self.claimed(target.block)?;
+        if copy.opcode != Opcode::Jump || claimed.frame != frame {
+            return Err(ContinuationFault::Differs(inst));
+        }
+        self.pass((inst, frame), (at, claimed.at), &mut values)?;
+        if claimed.at == start {
+            self.idle.insert(block, target.block);
+        }
+        self.edge(inst, target, &values, &BTreeMap::new())
+    }
+
+    /// Checks a terminator that stands for another.
+    fn end(
+        &self,
+        (inst, copy): (Inst, &InstData),
+        ((frame, at), of): (Place, &InstData),
+        values: &Environment,
+    ) -> Result<(), ContinuationFault> {
+        let outer = self.entry.frames.get(frame + 1);
+        if let (Opcode::Return, Some(outer)) = (of.opcode, outer) {
+            let call = outer.at.inst();
+            let behind = outer.version.next_inst(call).map(|next| (frame + 1, next));
+            let results = outer.version.inst(call).results.iter();
+            let bound = results.map(|r| (frame + 1, *r)).zip(of.args.iter().map(|v| (frame, *v)));
+            return self.jumps(inst, copy, (behind, bound.collect()), values);
+        }
+        if (copy.opcode, of.opcode) == (Opcode::Jump, Opcode::Return) {
+            let [target] = &copy.targets[..] else { return Err(ContinuationFault::Differs(inst)) };
+            let is_end = self.claimed(target.block)?.frame == self.entry.frames.len();
+            let is_same = is_end && are_values(frame, values, &of.args, &target.args);
+            return if is_same { Ok(()) } else { Err(ContinuationFault::Leads(inst)) };
+        }
+        if copy.opcode == Opcode::Jump && of.targets.len() > 1 {
+            let index = self.only_edge(frame, at).ok_or(ContinuationFault::Differs(inst))?;
+            return self.jumps(inst, copy, self.bound(frame, &of.targets[index]), values);
+        }
+        let is_same = (copy.opcode, copy.ty, copy.imm) == (of.opcode, of.ty, of.imm)
+            && are_values(frame, values, &of.args, &copy.args)
+            && copy.targets.len() == of.targets.len();
+        if !is_same {
+            return Err(ContinuationFault::Differs(inst));
+        }
+        for (index, target) in of.targets.iter().enumerate() {
+            self.leads(inst, &copy.targets[index], self.bound(frame, target), values)?;
+        }
+        Ok(())
+    }
+
+    /// Where a target of a version leads, and what it binds there.
+    fn bound(&self, frame: usize, target: &Target) -> (Option<Place>, Bound) {
+        let version = self.version(frame);
+        let params = version.block_params(target.block).iter().map(|param| (frame, *param));
+        let bound = params.zip(target.args.iter().map(|arg| (frame, *arg))).collect();
+        (Some((frame, version.first_inst(target.block))), bound)
+    }
+
+    /// The index of the only edge of a branch that runs take.
+    fn only_edge(&self, frame: usize, at: Inst) -> Option<usize> {
+        let landed = &self.entry.frames[frame];
+        let (version, inst) = match landed.without_points {
+            None => (landed.version, at),
+            Some((version, of)) => (version, of(at)?),
+        };
+        let decided = self.decided[frame].get_or_init(|| Decided::new(version));
+        let count = landed.version.inst(at).targets.len();
+        let mut ways =
+            (0..count).filter(|index| decided.may_take(Edge { inst, index: *index as u32 }));
+        ways.next().filter(|_| ways.next().is_none())
+    }
+
+    /// Checks a jump that stands for an edge to a place, which binds values there.
+    fn jumps(
+        &self,
+        inst: Inst,
+        copy: &InstData,
+        edge: (Option<Place>, Bound),
+        values: &Environment,
+    ) -> Result<(), ContinuationFault> {
+        match &copy.targets[..] {
+            [target] if copy.opcode == Opcode::Jump => self.leads(inst, target, edge, values),
+            _ => Err(ContinuationFault::Differs(inst)),
+        }
+    }
+
+    /// Checks an edge that stands for one to a place, which binds values there.
+    fn leads(
+        &self,
+        inst: Inst,
+        target: &Target,
+        (place, bound): (Option<Place>, Bound),
+        values: &Environment,
+    ) -> Result<(), ContinuationFault> {
+        let claimed = self.claimed(target.block)?;
+        match place == Some((claimed.frame, claimed.at)) {
+            true => self.edge(inst, target, values, &bound),
+            false => Err(ContinuationFault::Leads(inst)),
+        }
+    }
+
+    /// Checks that the environment behind an edge follows from that in front of it.
+    fn edge(
+        &self,
+        inst: Inst,
+        target: &Target,
+        values: &Environment,
+        bound: &Bound,
+    ) -> Result<(), ContinuationFault> {
+        let follows = |(of, held): (&(usize, Value), &Value)| {
+            let before = bound.get(of).unwrap_or(of);
+            let now = match self.function.value_def(*held) {
+                ValueDef::Param(block, index) if block == target.block => {
+                    target.args.get(index as usize)
+                }
+                _ => Some(held),
+            };
+            now.is_some() && values.get(before) == now
+        };
+        match self.claimed(target.block)?.values.iter().all(follows) {
+            true => Ok(()),
+            false => Err(ContinuationFault::Leads(inst)),
+        }
+    }
+
+    /// Checks that jumps that stand for nothing form no cycle.
+    fn progress(&self) -> Result<(), ContinuationFault> {
+        let mut done = vec![false; self.function.block_bound()];
+        for start in self.idle.keys() {
+            let mut way = BTreeSet::new();
+            let mut at = Some(start);
+            while let Some(block) = at.filter(|block| !done[block.index()]) {
+                if !way.insert(*block) {
+                    return Err(ContinuationFault::Stuck(*block));
+                }
+                at = self.idle.get(block);
+            }
+            way.iter().for_each(|block| done[block.index()] = true);
+        }
+        Ok(())
+    }
+}
+
+/// Whether an instruction may leave the version. It says for one activation where to, so it has no
+/// place where others wait.
+fn leaves(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Assume | Opcode::OsrTest | Opcode::OsrExit)
+}
+
+/// What an edge binds: values behind it, each with the value in front of it.
+type Bound = BTreeMap<(usize, Value), (usize, Value)>;
+
+/// Whether values hold operands of compensation code.
+fn are_held(held: &BTreeMap<Operand, Value>, operands: &[Operand], values: &[Value]) -> bool {
+    let is = |(operand, value): (&Operand, &Value)| held.get(operand) == Some(value);
+    operands.len() == values.len() && operands.iter().zip(values).all(is)
+}
+
+/// Whether values hold those of a frame's version.
+fn are_values(frame: usize, held: &Environment, of: &[Value], values: &[Value]) -> bool {
+    let is = |(of, value): (&Value, &Value)| held.get(&(frame, *of)) == Some(value);
+    of.len() == values.len() && of.iter().zip(values).all(is)
+}

@@ -1,0 +1,61 @@
+//! Which functions have one call alone.
+
+use super::callee;
+use ir::{Func, Module, Type, reference};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A module, and the functions in it that are called at one place alone.
+#[derive(Clone, Debug)]
+pub struct Callers<'m> {
+    module: &'m Module,
+    single: BTreeSet<Func>,
+}
+
+impl<'m> Callers<'m> {
+    /// The callers in a module. Cost: linear in the module.
+    pub fn new(module: &'m Module) -> Callers<'m> {
+        // By callee: the function of its first call, and the number of its calls.
+        let mut calls: BTreeMap<Func, (Func, usize)> = BTreeMap::new();
+        for (func, body) in module.defined() {
+            for callee in body.all_insts().filter_map(|call| callee(body, call)) {
+                calls.entry(callee).or_insert((func, 0)).1 += 1;
+            }
+        }
+        let exposed = exposed(module);
+        // A function that calls itself alone is never called.
+        let is_single = |(callee, (caller, count)): &(Func, (Func, usize))| {
+            *count == 1 && caller != callee && !exposed.contains(callee)
+        };
+        let single = calls.into_iter().filter(is_single).map(|(callee, _)| callee);
+        Callers { module, single: single.collect() }
+    }
+
+    /// The module.
+    pub fn module(&self) -> &'m Module {
+        self.module
+    }
+
+    /// Whether a function is called at one place alone: by one direct call of another function. It
+    /// is not exported, it is not the start function, and no reference to it exists. Cost:
+    /// logarithmic.
+    pub fn is_single(&self, func: Func) -> bool {
+        self.single.contains(&func)
+    }
+}
+
+/// The functions that a run may call otherwise than by a direct call: exported ones, the start
+/// function, and those that the module makes references to.
+fn exposed(module: &Module) -> BTreeSet<Func> {
+    let mut exposed: BTreeSet<Func> = module.exports.iter().filter_map(|e| e.func()).collect();
+    exposed.extend(module.start);
+    let entries = module.elements.iter().flat_map(|segment| segment.entries.iter().copied());
+    let globals = module.globals.values().filter(|global| global.ty == Type::FuncRef);
+    exposed.extend(entries.chain(globals.map(|global| global.init)).filter_map(reference::func));
+    for (_, body) in module.defined() {
+        for inst in body.all_insts().map(|inst| body.inst(inst)) {
+            let bits = inst.constant().filter(|_| inst.ty == Type::FuncRef);
+            exposed.extend(bits.and_then(reference::func));
+        }
+    }
+    exposed
+}

@@ -1,0 +1,126 @@
+//! One try to optimize a copy with all of a list of assumptions, and to prove the ways into the
+//! version and out of it.
+
+use super::assumed::{CopiedAssumptions, InlinedAssumptions, InlinedExit, PlacedAssumption};
+use super::row::InliningRow;
+use super::ways::{InliningWays, ProvedWays};
+use super::{CalleeLandings, Inlined, InlinedSteps};
+use crate::driver::{Observer, Vigilance, derive};
+use crate::speculate::{
+    Assumption, Lacking, MadeExit, SpeculationSearch, TriedAssumption, assume, optimize, sort,
+};
+use check::{Checked, Copies};
+use ir::{Inst, Module};
+use osr::{Version, VersionTree};
+use passes::Pipeline;
+
+/// The versions of one try, and the ways between them and the bases that the checker accepted.
+pub(super) struct InliningAttempt {
+    tree: VersionTree,
+    optimized: Version,
+    made: Vec<MadeExit>,
+    settled: Vec<Assumption>,
+    proved: ProvedWays,
+}
+
+impl InliningAttempt {
+    pub(super) fn new(
+        module: &Module,
+        (row, copies): (&InliningRow, &Checked<Copies>),
+        (made, passes): (&[TriedAssumption], &Pipeline),
+        landings: &CalleeLandings<'_>,
+        observer: &mut dyn Observer,
+    ) -> InliningAttempt {
+        let mut tree = row.tree.clone();
+        let own = "the log leads to the version derived";
+        let (assuming, insts, last) = if made.is_empty() {
+            let last = derive(module, row.copy(), passes, Vigilance::default(), observer);
+            (row.copy, Vec::new(), (last.function, last.log))
+        } else {
+            let (assuming, log, insts) = assume(row.copy(), made);
+            let last = optimize(module, &assuming, passes);
+            (tree.add(row.copy, assuming, log).expect(own), insts, last)
+        };
+        let optimized = tree.add(assuming, last.0, last.1).expect(own);
+        let (exits, settled) = sort(&tree, (row.copy, optimized), made, &insts);
+        let ways = InliningWays::new(module, row, &tree, [assuming, optimized], observer);
+        let proved = ways.prove(module, copies, &exits, landings, observer);
+        InliningAttempt { tree, optimized, made: exits, settled, proved }
+    }
+
+    /// The assumptions that the optimized version makes and that have no exit.
+    pub(super) fn lacking(&self) -> &[Lacking] {
+        &self.proved.lacking
+    }
+
+    pub(super) fn publish(
+        self,
+        row: &InliningRow,
+        copies: Checked<Copies>,
+        copied: &CopiedAssumptions,
+        search: SpeculationSearch,
+    ) -> (Inlined, InlinedSteps) {
+        let assumptions = assumptions(row, copied, &search, (self.made, self.settled));
+        let ProvedWays { up, down, steps, lost, points, events, counts, .. } = self.proved;
+        let made = Inlined {
+            tree: self.tree,
+            cleaned: row.cleaned,
+            copy: row.copy,
+            optimized: self.optimized,
+            copies,
+            up,
+            down,
+            lost,
+            points,
+            events,
+            assumptions,
+            checked: counts,
+        };
+        (made, steps)
+    }
+}
+
+/// What became of the assumptions, in terms of the bases.
+fn assumptions(
+    row: &InliningRow,
+    copied: &CopiedAssumptions,
+    search: &SpeculationSearch,
+    (made, settled): (Vec<MadeExit>, Vec<Assumption>),
+) -> InlinedAssumptions {
+    let own = |assumption| PlacedAssumption { instance: 0, assumption };
+    let first = row.assumed.as_ref();
+    // The assumption made before the inlining by an instruction.
+    let earlier = |inst: Inst| {
+        let exit = first?.exits.iter().find(|exit| exit.inst == inst)?;
+        Some((exit.assumption.map(own), exit.pins.clone()))
+    };
+    let exit = |MadeExit { exit, index }: MadeExit| {
+        let tried = index.map(|index| &search.made[index]);
+        let repeated = tried.filter(|tried| tried.is_repeated);
+        // One made once more stands before the one that it repeats.
+        let of = repeated.map_or(exit.inst, |tried| tried.pinned.assumption.at.inst());
+        let (mut assumption, mut pins) = earlier(of).unwrap_or_default();
+        if let Some(made) = &exit.assumption {
+            assumption = copied.placed(made);
+        }
+        pins.extend(exit.pins);
+        (of, InlinedExit { inst: exit.inst, assumption, pins })
+    };
+    let exits: Vec<(Inst, InlinedExit)> = made.into_iter().map(exit).collect();
+    let is_made = |inst: Inst| exits.iter().any(|(of, _)| *of == inst);
+    let gone = first.into_iter().flat_map(|first| &first.exits);
+    let gone = gone.filter(|exit| !is_made(exit.inst)).filter_map(|exit| exit.assumption);
+    let settled_first = first.into_iter().flat_map(|first| first.settled.iter().copied());
+    let settled = settled.iter().filter_map(|one| copied.placed(one));
+    let dropped_first = first.into_iter().flat_map(|first| first.dropped.iter().copied());
+    let dropped = search.dropped.iter().filter_map(|(one, why)| Some((copied.placed(one)?, *why)));
+    InlinedAssumptions {
+        settled: settled_first.chain(gone).map(own).chain(settled).collect(),
+        dropped: dropped_first
+            .map(|(one, why)| (own(one), why))
+            .chain(copied.dropped.iter().copied())
+            .chain(dropped)
+            .collect(),
+        exits: exits.into_iter().map(|(_, exit)| exit).collect(),
+    }
+}

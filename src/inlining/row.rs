@@ -1,0 +1,89 @@
+//! The versions up to the copy.
+
+use super::{InlinePlan, NotInlined};
+use crate::driver::{Observer, Step, Vigilance, derive};
+use crate::speculate::{Plan, Speculative, speculate};
+use check::{Checked, Copies};
+use ir::edit::{Fuel, apply};
+use ir::{Func, Function, Module};
+use osr::{Version, VersionTree};
+use passes::Callers;
+use transition::VersionKey;
+use transition::copy::CopyClaim;
+
+/// The versions from the base to the copy.
+pub(super) struct InliningRow {
+    pub(super) func: Func,
+    pub(super) tree: VersionTree,
+    /// The version that was inlined into.
+    pub(super) cleaned: Version,
+    pub(super) copy: Version,
+    pub(super) claim: CopyClaim,
+    /// The assumptions made before the inlining, if there are any.
+    pub(super) assumed: Option<Speculative>,
+}
+
+impl InliningRow {
+    pub(super) fn new(
+        callers: &Callers<'_>,
+        func: Func,
+        plan: &InlinePlan,
+        observer: &mut dyn Observer,
+    ) -> Result<InliningRow, NotInlined> {
+        let module = callers.module();
+        let base = module.body(func).expect("the function has a body");
+        let mut tree = VersionTree::new(base.clone());
+        let (cleaned, assumed) = cleaned(module, func, &mut tree, plan, observer)?;
+        observer.begin(Some(Step::Optimize));
+        let original = tree.function(cleaned);
+        let pass = plan.pass(callers, func);
+        let (copy, log) = apply(original, &pass, &mut Fuel::UNLIMITED.clone()).into_parts();
+        observer.begin(None);
+        if log.is_empty() {
+            return Err(NotInlined::NoCall);
+        }
+        let claim = osr::copy_claim(func, original, &log).expect("the pass inlines alone");
+        let copy = tree.add(cleaned, copy, log).expect("the log leads to the version");
+        Ok(InliningRow { func, tree, cleaned, copy, claim, assumed })
+    }
+
+    /// The version that was inlined into.
+    pub(super) fn inlined_into(&self) -> &Function {
+        self.tree.function(self.cleaned)
+    }
+
+    /// The copy.
+    pub(super) fn copy(&self) -> &Function {
+        self.tree.function(self.copy)
+    }
+
+    /// The checker's word on the copy.
+    pub(super) fn judged(&self, module: &Module) -> Result<Checked<Copies>, NotInlined> {
+        let cleaned = self.inlined_into();
+        let own = VersionKey::of(cleaned);
+        let original = |func, key| if key == own { Some(cleaned) } else { module.body(func) };
+        check::copy(self.copy(), self.func, original, self.claim.clone())
+            .map_err(NotInlined::NoCopy)
+    }
+}
+
+/// The version to inline into, and the assumptions that it makes.
+fn cleaned(
+    module: &Module,
+    func: Func,
+    tree: &mut VersionTree,
+    plan: &InlinePlan,
+    observer: &mut dyn Observer,
+) -> Result<(Version, Option<Speculative>), NotInlined> {
+    let assume = plan.assume.get(&func).filter(|own| !own.is_empty());
+    if let Some(assume) = assume {
+        let speculation = Plan { assume, pipeline: &plan.first, pins: plan.pins };
+        let made = speculate(module, tree, VersionTree::BASE, &speculation);
+        let made = made.map_err(|error| NotInlined::Refused { func, error })?;
+        return Ok((made.optimized, Some(made)));
+    }
+    let base = tree.function(VersionTree::BASE);
+    let first = derive(module, base, &plan.first, Vigilance::default(), observer);
+    let added = tree.add(VersionTree::BASE, first.function, first.log);
+    Ok((added.expect("the log leads to the version"), None))
+}

@@ -1,0 +1,150 @@
+//! Forgeries of files: entries across a copy that differ from those that the checker composes.
+
+use super::Forgery;
+use super::copies::ORIGINALS;
+use super::hand::parsed;
+use osier::driver::NoObserver;
+use osier::export::{self, WrittenCopy};
+use osier::inlining::{CalleeLandings, ExportedCopy, InlinePlan, inline_in_steps, recheck_copy};
+use osier::ir::{Func, Function, Inst, Module, Opcode, Point, Type};
+use osier::passes::Callers;
+use osier::transition::VersionKey;
+use osier::transition::frames::FrameEntry;
+use osier::transition::frames::FramePlace;
+use osier::transition::mapping::{Assign, Entry, Operand, Replay, Step};
+
+/// `@main` with the code of `@f`, as a file says.
+struct Records {
+    module: Module,
+    func: Func,
+    versions: [Function; 4],
+    copy: ExportedCopy,
+}
+
+impl Records {
+    fn new() -> Records {
+        let module = parsed(ORIGINALS);
+        let func = module.func_named("main").expect("it is declared");
+        let plan = InlinePlan::o3();
+        let landings = CalleeLandings::new(&module, &plan);
+        let made = inline_in_steps(&module, func, &plan, &landings, &mut NoObserver);
+        let (made, steps) = made.expect("the call is inlined");
+        let mut text = export::header(&plan.names().join(","), "avail", 1);
+        text += &export::landings_header(0);
+        export::write_copy(&mut text, &module, &WrittenCopy::of(func, &made, &steps));
+        // The file names entities of versions that are made again.
+        let module = parsed(ORIGINALS);
+        let callers = Callers::new(&module);
+        let versions = plan.versions(&callers, func, &mut NoObserver).expect("inlined again");
+        let file = export::read(&text).expect("a written file");
+        let copy = file.functions[0].copy(&module, func, versions.each_ref());
+        Records { copy: copy.expect("of these versions"), module, func, versions }
+    }
+
+    /// The first reason for which an entry is refused. `None` if all hold.
+    fn judged(self) -> Option<String> {
+        let Records { module, func, versions, copy } = self;
+        let landings = CalleeLandings::new(&module, &InlinePlan::o3());
+        let versions = versions.each_ref();
+        let found = recheck_copy(&module, func, versions, copy, &landings, &mut NoObserver);
+        found.counts.dropped.into_keys().next()
+    }
+}
+
+/// The word on a file with an edited entry into the version.
+fn into(edit: fn(&mut Entry)) -> Option<String> {
+    let mut records = Records::new();
+    let entries = &mut records.copy.into;
+    let entry = entries.iter_mut().find(|one| !one.entry.assigns.is_empty());
+    edit(&mut entry.expect("an entry with values").entry);
+    records.judged()
+}
+
+/// The word on a file with an edited entry into two activations.
+fn out(edit: fn(&mut FrameEntry, &Module)) -> Option<String> {
+    let mut records = Records::new();
+    let entries = &mut records.copy.out;
+    let framed = |entry: &FrameEntry| {
+        entry.frames.len() == 2 && entry.frames.iter().all(|frame| !frame.assigns.is_empty())
+    };
+    let entry = entries.iter_mut().find(|one| framed(&one.entry));
+    edit(&mut entry.expect("an entry into both functions").entry, &records.module);
+    records.judged()
+}
+
+/// A value is said to come from a constant that no step computes, or that one does.
+fn from_nowhere(assigns: &mut [Assign]) {
+    assigns[0].from = Operand::Step(9);
+}
+
+/// An entry where the checker composes none.
+fn not_composed() -> Option<String> {
+    let mut records = Records::new();
+    let last = records.copy.into.last_mut().expect("an entry");
+    last.point = Point::before(Inst::from_u32(4_000_000));
+    records.judged()
+}
+
+fn one() -> Step {
+    let (opcode, ty) = (Opcode::Const, Type::I32);
+    Step { opcode, ty, operand_ty: ty, bits: 1, args: Default::default() }
+}
+
+fn replay(inst: Inst) -> Replay {
+    let (opcode, ty) = (Opcode::GlobalSet, Type::I32);
+    let imm = osier::ir::Imm::Global(osier::ir::Global::from_u32(0));
+    Replay { inst, opcode, ty, imm, args: [Operand::Step(0)].into_iter().collect() }
+}
+
+type Row = (&'static str, &'static str, &'static str, fn() -> Option<String>);
+
+const ROWS: [Row; 12] = [
+    ("RecordAnyTarget", "an entry that lands elsewhere", "composed-target", || {
+        into(|entry| entry.target = Point::before(Inst::from_u32(4_000_000)))
+    }),
+    ("RecordAnyAssigns", "an entry with a value from elsewhere", "composed-assigns", || {
+        into(|entry| from_nowhere(&mut entry.assigns))
+    }),
+    ("RecordNotComposed", "an entry where none is composed", "not-composed", not_composed),
+    ("RecordFewerFrames", "no outermost frame", "frame-count", || {
+        out(|entry, _| drop(entry.frames.pop()))
+    }),
+    ("RecordAnyFunction", "a frame of a function alike", "frame-function", || {
+        out(|entry, module| entry.frames[0].func = module.func_named("same").expect("declared"))
+    }),
+    ("RecordAnyVersion", "a frame in another version", "frame-version", || {
+        out(|entry, module| {
+            let again = module.func_named("again").and_then(|func| module.body(func));
+            entry.frames[1].version = VersionKey::of(again.expect("a body"));
+        })
+    }),
+    ("RecordAnyPlace", "a frame that is before its call again", "frame-place", || {
+        out(|entry, _| {
+            let call = entry.frames[1].at.inst();
+            entry.frames[1].at = FramePlace::Before(Point::before(call));
+        })
+    }),
+    ("RecordAnyFrameAssigns", "a frame with a value from elsewhere", "frame-assigns", || {
+        out(|entry, _| from_nowhere(&mut entry.frames[0].assigns))
+    }),
+    ("RecordAnyFrameAssigns", "a waiting frame without values", "frame-assigns", || {
+        out(|entry, _| entry.frames[1].assigns.clear())
+    }),
+    ("RecordAnySteps", "a step more", "composed-steps", || out(|entry, _| entry.steps.push(one()))),
+    ("RecordAnyReplays", "a write more", "composed-replays", || {
+        out(|entry, _| entry.replays.push(replay(entry.frames[1].at.inst())))
+    }),
+    ("RecordAnyRequires", "a required value less", "composed-requires", || {
+        out(|entry, _| entry.requires.clear())
+    }),
+];
+
+pub(super) fn all() -> Vec<Forgery> {
+    let of = |(demand, what, refusal, judge): Row| Forgery {
+        demand,
+        what,
+        judge: Box::new(judge),
+        refusal,
+    };
+    ROWS.into_iter().map(of).collect()
+}
