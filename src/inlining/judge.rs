@@ -83,8 +83,9 @@ pub fn recheck_copy(
     observer.begin(Some(Step::Check));
     let ExportedCopy { pairs: [first, last], line, claim, into, out } = exported;
     let mut verdicts = InlinedVerdicts::default();
-    let is_cleaned = |key| VersionKey::of(cleaned) == key;
-    let original = |of, key| if is_cleaned(key) { Some(cleaned) } else { module.body(of) };
+    // A claim may name the key of the cleaned version beside another function.
+    let is_cleaned = |of, key| of == func && VersionKey::of(cleaned) == key;
+    let original = |of, key| if is_cleaned(of, key) { Some(cleaned) } else { module.body(of) };
     let copies = check::copy(copy, func, original, claim);
     let instances = copies.as_ref().map_or(&[][..], |copies| copies.instances());
     let landed = landing_points(base, instances);

@@ -61,7 +61,8 @@ impl InliningRow {
     pub(super) fn judged(&self, module: &Module) -> Result<Checked<Copies>, NotInlined> {
         let cleaned = self.inlined_into();
         let own = VersionKey::of(cleaned);
-        let original = |func, key| if key == own { Some(cleaned) } else { module.body(func) };
+        let is_own = |of, key| of == self.func && key == own;
+        let original = |of, key| if is_own(of, key) { Some(cleaned) } else { module.body(of) };
         check::copy(self.copy(), self.func, original, self.claim.clone())
             .map_err(NotInlined::NoCopy)
     }

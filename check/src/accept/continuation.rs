@@ -93,8 +93,8 @@ impl CopiedFrames {
 /// Why a function is no continuation as claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ContinuationFault {
-    /// The parameters of the function are not those of the entry, or the frames are not those of an
-    /// entry.
+    /// The parameters of the function are not those of the entry, its results are not those of the
+    /// outermost frame, or the frames are not those of an entry.
     Signature,
     /// An instruction of the entry block is not the next step or replay of the entry.
     Compensation(Inst),
@@ -142,6 +142,7 @@ pub fn continuation(
         idle: BTreeMap::new(),
     };
     walk.signature()?;
+    walk.claims()?;
     walk.run()?;
     walk.progress()?;
     Ok(Checked::accepted(CopiedFrames { origins: walk.origins }))
@@ -170,7 +171,7 @@ impl<'a> ContinuationWalk<'a> {
         self.claim.blocks.get(&block).ok_or(ContinuationFault::Unclaimed(block))
     }
 
-    /// Checks the parameters, and that the frames stand somewhere.
+    /// Checks the parameters, the results, and that the frames stand somewhere.
     fn signature(&self) -> Result<(), ContinuationFault> {
         let LandedEntry { source, requires, frames, .. } = self.entry;
         let stands = |(index, frame): (usize, &LandedFrame<'_>)| {
@@ -181,11 +182,27 @@ impl<'a> ContinuationWalk<'a> {
         let is_of = |(param, of): (&Value, &Value)| {
             source.has_value(*of) && self.function.value_type(*param) == source.value_type(*of)
         };
-        let are_right = !frames.is_empty()
-            && frames.iter().enumerate().all(stands)
-            && params.len() == requires.len()
-            && params.iter().zip(requires).all(is_of);
+        let results = |version: &'a Function| &version.signature().results;
+        let are_right =
+            frames.last().is_some_and(|outer| results(outer.version) == results(self.function))
+                && frames.iter().enumerate().all(stands)
+                && params.len() == requires.len()
+                && params.iter().zip(requires).all(is_of);
         if are_right { Ok(()) } else { Err(ContinuationFault::Signature) }
+    }
+
+    /// Checks that places and values of the claim exist, those of unreachable blocks included.
+    fn claims(&self) -> Result<(), ContinuationFault> {
+        let frames = self.entry.frames;
+        for (block, FrameBlock { frame, at, values }) in &self.claim.blocks {
+            let is_end = *frame == frames.len();
+            let is_place = frames.get(*frame).is_some_and(|landed| landed.version.has_inst(*at));
+            let exist = values.values().all(|value| self.function.has_value(*value));
+            if !exist || !(is_end || is_place) {
+                return Err(ContinuationFault::Unclaimed(*block));
+            }
+        }
+        Ok(())
     }
 
     fn run(&mut self) -> Result<(), ContinuationFault> {
@@ -259,11 +276,6 @@ impl<'a> ContinuationWalk<'a> {
         let FrameBlock { frame, at, values } = self.claimed(block)?;
         if *frame == self.entry.frames.len() {
             return self.returns(block);
-        }
-        let landed = self.entry.frames.get(*frame);
-        let exist = values.values().all(|value| self.function.has_value(*value));
-        if !exist || !landed.is_some_and(|landed| landed.version.has_inst(*at)) {
-            return Err(ContinuationFault::Unclaimed(block));
         }
         self.code(block, self.function.block_insts(block), (*frame, *at), values.clone())
     }

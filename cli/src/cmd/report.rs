@@ -90,6 +90,7 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
             return Err(CommandFailure::input("--speculate: no pipeline with inline, as yet"));
         }
         PassPlan::Inlining(plan) => {
+            level::of_inlined(args.level)?;
             return inlining(&args, &loaded, &selected, plan, (started, import));
         }
     };

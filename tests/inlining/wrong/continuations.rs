@@ -349,6 +349,11 @@ fn compensation() -> Vec<Forgery> {
                 rest.judged()
             },
         ),
+        forgery("RestOtherTypes", "a parameter of another type", "it has another", || {
+            let mut rest = edited_loop("%b: i32, %m: i32)", "%b: i32, %m: i32, %wide: i64)");
+            rest.requires.push(rest.requires[0]);
+            rest.judged()
+        }),
         forgery("RestOtherStep", "a step with another constant", "inst0 is no part", || {
             edited_loop("%c0 = const.i32 1", "%c0 = const.i32 2").judged()
         }),
@@ -460,6 +465,13 @@ fn frames() -> Vec<Forgery> {
             right_call();
             let blocks = [CALL_BLOCKS[0], CALL_BLOCKS[1], ("end", 1, "entry", 2, "1.w=z")];
             Rest::calling(CALL, CALL_REST, &blocks).judged()
+        }),
+        forgery("RestOtherResults", "other results, and no return", "it has another", || {
+            right_call();
+            let version = replaced(CALL, "  return %w", "  trap unreachable");
+            let (text, _) = CALL_REST.split_once("  jump end").expect("the jump to the end");
+            let text = replaced(text, "-> i32", "-> i64") + "  trap unreachable\n}\n";
+            Rest::calling(&version, &text, &CALL_BLOCKS[..2]).judged()
         }),
         forgery("RestReturnsOther", "another result", "inst2 leads", || {
             edited_call("jump end(%w1)", "jump end(%u1)").judged()

@@ -5,7 +5,8 @@ use super::copies::ORIGINALS;
 use super::hand::parsed;
 use osier::driver::NoObserver;
 use osier::export::{self, WrittenCopy};
-use osier::inlining::{CalleeLandings, ExportedCopy, InlinePlan, inline_in_steps, recheck_copy};
+use osier::inlining::{CalleeLandings, ExportedCopy, InlinePlan, InlinedVerdicts};
+use osier::inlining::{inline_in_steps, recheck_copy};
 use osier::ir::{Func, Function, Inst, Module, Opcode, Point, Type};
 use osier::passes::Callers;
 use osier::transition::VersionKey;
@@ -21,33 +22,67 @@ struct Records {
     copy: ExportedCopy,
 }
 
+/// `@main` calls itself.
+const RECURSIVE: &str = "\
+func @first(%n: i32) -> i32 {
+entry:
+  return %n
+}
+func @main(%n: i32) -> i32 {
+entry:
+  br_if %n, more, done
+more:
+  %one = const.i32 1
+  %m = sub.i32 %n, %one
+  %u = call @main(%m)
+  %d = mul.i32 %u, %n
+  return %d
+done:
+  return %n
+}
+";
+
 impl Records {
     fn new() -> Records {
-        let module = parsed(ORIGINALS);
+        Records::of(ORIGINALS)
+    }
+
+    /// A file about `@main`.
+    fn of(text: &str) -> Records {
+        let module = parsed(text);
         let func = module.func_named("main").expect("it is declared");
         let plan = InlinePlan::o3();
         let landings = CalleeLandings::new(&module, &plan);
         let made = inline_in_steps(&module, func, &plan, &landings, &mut NoObserver);
         let (made, steps) = made.expect("the call is inlined");
-        let mut text = export::header(&plan.names().join(","), "avail", 1);
-        text += &export::landings_header(0);
-        export::write_copy(&mut text, &module, &WrittenCopy::of(func, &made, &steps));
+        let mut file = export::header(&plan.names().join(","), "avail", 1);
+        file += &export::landings_header(0);
+        export::write_copy(&mut file, &module, &WrittenCopy::of(func, &made, &steps));
         // The file names entities of versions that are made again.
-        let module = parsed(ORIGINALS);
+        let module = parsed(text);
         let callers = Callers::new(&module);
         let versions = plan.versions(&callers, func, &mut NoObserver).expect("inlined again");
-        let file = export::read(&text).expect("a written file");
+        let file = export::read(&file).expect("a written file");
         let copy = file.functions[0].copy(&module, func, versions.each_ref());
         Records { copy: copy.expect("of these versions"), module, func, versions }
     }
 
-    /// The first reason for which an entry is refused. `None` if all hold.
-    fn judged(self) -> Option<String> {
+    fn verdicts(self) -> InlinedVerdicts {
         let Records { module, func, versions, copy } = self;
         let landings = CalleeLandings::new(&module, &InlinePlan::o3());
         let versions = versions.each_ref();
-        let found = recheck_copy(&module, func, versions, copy, &landings, &mut NoObserver);
-        found.counts.dropped.into_keys().next()
+        recheck_copy(&module, func, versions, copy, &landings, &mut NoObserver)
+    }
+
+    /// The first reason for which an entry is refused. `None` if all hold.
+    fn judged(self) -> Option<String> {
+        self.verdicts().counts.dropped.into_keys().next()
+    }
+
+    /// The word on the claim about the copy. `None` if it holds.
+    fn judged_copy(self) -> Option<String> {
+        let records = self.verdicts().refused.into_iter().map(|record| record.what);
+        records.into_iter().find(|what| what.starts_with("the copy"))
     }
 }
 
@@ -85,6 +120,23 @@ fn not_composed() -> Option<String> {
     records.judged()
 }
 
+/// `@first` calls `@main`, and the code of `@first` is said to be that of `@main`: the copy is the
+/// one for recursive calls, in a module with another `@main`.
+fn other_original() -> Option<String> {
+    assert_eq!(Records::of(RECURSIVE).judged_copy(), None, "before the forgery");
+    let mut records = Records::of(RECURSIVE);
+    let func = records.func;
+    let (_, main) = RECURSIVE.split_once("func @main").expect("it is declared");
+    let text = format!("func @first{main}func @main(%n: i32) -> i32 {{\nentry:\n  return %n\n}}\n");
+    records.module = parsed(&text);
+    records.func = records.module.func_named("first").expect("it is declared");
+    let instances = &mut records.copy.claim.instances;
+    assert_eq!((instances[0].func, instances[1].func), (func, func));
+    assert_eq!(instances[0].version, instances[1].version);
+    instances[0].func = records.func;
+    records.judged_copy()
+}
+
 fn one() -> Step {
     let (opcode, ty) = (Opcode::Const, Type::I32);
     Step { opcode, ty, operand_ty: ty, bits: 1, args: Default::default() }
@@ -98,7 +150,8 @@ fn replay(inst: Inst) -> Replay {
 
 type Row = (&'static str, &'static str, &'static str, fn() -> Option<String>);
 
-const ROWS: [Row; 12] = [
+const ROWS: [Row; 13] = [
+    ("RecordOtherOriginal", "the code of another function", "the copy: the inst", other_original),
     ("RecordAnyTarget", "an entry that lands elsewhere", "composed-target", || {
         into(|entry| entry.target = Point::before(Inst::from_u32(4_000_000)))
     }),
