@@ -64,8 +64,8 @@ pub struct InlinePolicy {
 
 impl Default for InlinePolicy {
     /// Measured after `O3` beside `O2`. Of bzip2, Lua, SQLite and zlib, Lua as `mem2reg` leaves it
-    /// grows most: with callees of 30, 45, 60 and 80 instructions that have one caller by 22, 25, 29
-    /// and 31 %, at the same speed but for noise. The bar is 30 %. On the 15 kernels of
+    /// grows most: with callees of 30, 45, 60 and 80 instructions that have one caller by 22, 25,
+    /// 29 and 31 %, at the same speed but for noise. The bar is 30 %. On the 15 kernels of
     /// `tests/corpus/`, moving such callees shrinks the code that runs can reach. A second level of
     /// recursion found no room.
     fn default() -> InlinePolicy {
