@@ -61,5 +61,5 @@ pub use version::{Continuation, Version};
 pub use vm::{
     Action, AfterFailure, CallerFrame, DeoptFrame, FailedPoint, Handler, HandlerEnd, HotLoop,
     Interrupt, LinkError, OpenPoint, Quiet, RunError, Slot, SlotLayout, Tier, Tiering, Transition,
-    TransitionKind, Vm, VmError,
+    TransitionKind, Vm, VmError, Wake,
 };

@@ -2,21 +2,24 @@
 //!
 //! [`Eager`] compiles every function at its first call from native code. [`Tiered`] starts in the
 //! interpreter. It optimizes and compiles functions that are called often and functions with a hot
-//! loop; a run enters such a loop in the middle.
+//! loop; a run enters such a loop in the middle. The run waits for the compiler, or goes on while
+//! another thread compiles.
 
+mod compiler;
 mod speculating;
 mod tiered;
+mod worker;
 
 pub use speculating::{MAX_FAILURES, MAX_VERSIONS};
 pub use tiered::Tiered;
 
-use crate::driver::{GivenUp, Step};
+use crate::driver::{self, GivenUp, Step};
 use crate::inlining::ModuleSites;
 use crate::speculate::{Assumption, SpeculateError, Speculative};
 use interp::{Host, Outcome};
-use ir::{Func, Function};
-use jit::{FailedPoint, RunError, Tier, Tiering, Vm};
-use std::sync::Arc;
+use ir::{Func, Function, Module};
+use jit::{Engine, FailedPoint, RunError, Tier, Tiering, Vm};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transition::VersionKey;
 use transition::copy::InlinedSites;
 
@@ -96,6 +99,74 @@ impl Observer for NoObserver {
     fn compiled(&mut self, _made: Compiled) {}
 }
 
+/// An observer that several threads tell, one at a time.
+#[derive(Debug)]
+struct SharedObserver<O>(Arc<Mutex<O>>);
+
+impl<O> Clone for SharedObserver<O> {
+    fn clone(&self) -> Self {
+        SharedObserver(Arc::clone(&self.0))
+    }
+}
+
+impl<O: Observer> SharedObserver<O> {
+    fn new(observer: O) -> SharedObserver<O> {
+        SharedObserver(Arc::new(Mutex::new(observer)))
+    }
+
+    fn get(&self) -> MutexGuard<'_, O> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As an observer of the driver.
+    fn steps(&self) -> Steps<O> {
+        Steps(self.clone())
+    }
+}
+
+impl<O: Observer> Observer for SharedObserver<O> {
+    fn step(&mut self, step: Option<Step>) {
+        self.get().step(step);
+    }
+
+    fn begin(&mut self) {
+        self.get().begin();
+    }
+
+    fn given_up(&mut self, func: Func, rewrites: &[GivenUp]) {
+        self.get().given_up(func, rewrites);
+    }
+
+    fn speculated(&mut self, func: Func, made: &Speculative) {
+        self.get().speculated(func, made);
+    }
+
+    fn refused(&mut self, func: Func, error: &SpeculateError) {
+        self.get().refused(func, error);
+    }
+
+    fn failed(&mut self, at: FailedPoint<'_>) {
+        self.get().failed(at);
+    }
+
+    fn abandoned(&mut self, func: Func, assumption: &Assumption) {
+        self.get().abandoned(func, assumption);
+    }
+
+    fn compiled(&mut self, made: Compiled) {
+        self.get().compiled(made);
+    }
+}
+
+/// Forwards steps of the driver to an observer of this module.
+struct Steps<O>(SharedObserver<O>);
+
+impl<O: Observer> driver::Observer for Steps<O> {
+    fn begin(&mut self, step: Option<Step>) {
+        self.0.step(step);
+    }
+}
+
 /// Compiles every function without optimizing it, at its first call.
 #[derive(Clone, Debug, Default)]
 pub struct Eager<O> {
@@ -123,15 +194,6 @@ impl<O: Observer> Eager<O> {
     }
 }
 
-/// Which calls run a version.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Calls {
-    /// Those of its function.
-    Run,
-    /// None: only transitions lead into the version.
-    Pass,
-}
-
 /// What code has besides.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum CodeMode {
@@ -146,35 +208,28 @@ enum CodeMode {
 /// Compiles a version without OSR points.
 ///
 /// # Errors
-/// If the version cannot be compiled or linked.
-fn install(
-    tier: &mut Tier<'_>,
+/// If the version cannot be compiled.
+fn compile(
+    engine: &Engine,
+    module: &Arc<Module>,
     func: Func,
-    (function, calls, code): (&Function, Calls, CodeMode),
+    (function, code): (&Function, CodeMode),
     observer: &mut impl Observer,
 ) -> Result<Arc<jit::Version>, RunError> {
     observer.begin();
     let version = match code {
-        CodeMode::Plain => tier.engine().version(tier.module(), func, function, &[]),
-        CodeMode::Counting => tier.engine().counting(tier.module(), func, function),
-        CodeMode::Inlined(sites) => {
-            tier.engine().inlined_version(tier.module(), (func, function), &[], sites)
-        }
+        CodeMode::Plain => engine.version(module, func, function, &[]),
+        CodeMode::Counting => engine.counting(module, func, function),
+        CodeMode::Inlined(sites) => engine.inlined_version(module, (func, function), &[], sites),
     };
     let version = version.map_err(RunError::Compile)?;
-    let (instructions, bytes) = (function.inst_count(), version.code_size());
     observer.compiled(Compiled {
         func,
         version: version.key(),
         kind: CompiledKind::Version,
-        instructions,
-        bytes,
+        instructions: function.inst_count(),
+        bytes: version.code_size(),
     });
-    match calls {
-        Calls::Run => tier.install(&version, Vec::new()),
-        Calls::Pass => tier.adopt(&version, Vec::new()),
-    }
-    .map_err(RunError::Link)?;
     Ok(version)
 }
 
@@ -187,7 +242,8 @@ impl<O: Observer> Tiering for Eager<O> {
             Some(sites) => CodeMode::Inlined(Arc::clone(sites)),
             None => CodeMode::Plain,
         };
-        install(tier, func, (body, Calls::Run, code), &mut self.observer).map(|_| ())
+        let version = compile(tier.engine(), &module, func, (body, code), &mut self.observer)?;
+        tier.install(&version, Vec::new()).map_err(RunError::Link)
     }
 }
 

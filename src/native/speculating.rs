@@ -54,6 +54,11 @@ impl Speculations {
         Speculations { options: Some(options), ..Speculations::default() }
     }
 
+    /// Whether any functions may assume.
+    pub(super) fn is_any(&self) -> bool {
+        !self.assume.is_empty() || self.options.is_some()
+    }
+
     pub(super) fn pin(&mut self, pins: Pins) {
         self.pins = pins;
     }

@@ -1,118 +1,55 @@
 //! A tiering policy: a run starts in the interpreter and enters native code where it is hot.
 
+use super::compiler::{Compiler, Goal, Made};
 use super::speculating::Speculations;
-use super::{Calls, CodeMode, Compiled, CompiledKind, Observer, install};
-use crate::driver::{
-    self, Derived, Recipe, Retry, SecuredPoint, Step, Vigilance, certify_at, derive,
-    derive_certified_at,
-};
+use super::worker::Worker;
+use super::{Observer, SharedObserver};
 use crate::speculate::{Assumption, Pins, SuggestOptions};
-use check::{Checked, CheckedEntry};
-use ir::{Func, Function, Module, Point};
-use jit::{AfterFailure, Continuation, FailedPoint, HotLoop, RunError, Tier, Tiering, Version};
-use osr::{Level, VersionPair};
+use ir::{Func, Function};
+use jit::{
+    AfterFailure, Continuation, FailedPoint, HotLoop, RunError, Tier, Tiering, Version, Wake,
+};
 use passes::Pipeline;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use transition::mapping::Mapping;
-use transition::{Pair, Side, VersionKey};
 
-/// Forwards steps of the driver to an observer of this module.
-struct Steps<'o, O>(&'o mut O);
-
-impl<O: Observer> driver::Observer for Steps<'_, O> {
-    fn begin(&mut self, step: Option<Step>) {
-        self.0.step(step);
-    }
-}
-
-/// The optimized version of a function, and the entries to it.
+/// Where code is made.
 #[derive(Debug)]
-struct OptimizedVersion {
-    derived: Derived,
-    version: Arc<Version>,
-    /// Whether a run has entered a loop in the middle.
-    is_entered: bool,
-    /// The accepted entries at the loop headers of the base. `None` until a run enters a second
-    /// loop in the middle, since many functions have one hot loop.
-    headers: Option<Arc<Checked<Mapping>>>,
-    /// The points of which the checker dropped the entry.
-    dropped: BTreeSet<Point>,
-    /// Whether a search has looked for a version with an entry that was dropped.
-    is_retried: bool,
+enum Workplace<O> {
+    /// In the thread of the run, which waits.
+    Here(Compiler<O>),
+    /// In a thread beside it.
+    Beside {
+        worker: Worker,
+        /// The continuations of loops that are done. `None` for a loop without an entry.
+        loops: BTreeMap<Goal, Option<Arc<Continuation>>>,
+    },
 }
-
-impl OptimizedVersion {
-    fn new(derived: Derived, version: Arc<Version>) -> OptimizedVersion {
-        OptimizedVersion {
-            derived,
-            version,
-            is_entered: false,
-            headers: None,
-            dropped: BTreeSet::new(),
-            is_retried: false,
-        }
-    }
-
-    /// The accepted entry at the header of a loop, if there is one, in a mapping with others.
-    ///
-    /// The first loop pays for its own entry, the second for those of all loops, and later ones for
-    /// nothing. So a function pays for two certificates at most, however many hot loops it has. No
-    /// entry leaves the optimized version, so answers to several questions fit together.
-    fn entries(
-        &mut self,
-        module: &Module,
-        base: &Function,
-        at: Point,
-        observer: &mut dyn driver::Observer,
-    ) -> Arc<Checked<Mapping>> {
-        if let Some(known) = &self.headers {
-            return Arc::clone(known);
-        }
-        let is_first = !std::mem::replace(&mut self.is_entered, true);
-        let asked = |pair: &VersionPair<'_>| {
-            let mut points = BTreeSet::from([at]);
-            if !is_first {
-                points.extend(pair.loop_headers(Side::Before));
-            }
-            Pair::new(points, BTreeSet::new())
-        };
-        let made = certify_at(module, base, &self.derived, Level::Avail, asked, observer);
-        self.dropped.extend(made.entries.forward.rejected.iter().map(|(point, _)| *point));
-        let mapping = Arc::new(made.entries.forward.mapping);
-        if !is_first {
-            self.headers = Some(Arc::clone(&mapping));
-        }
-        mapping
-    }
-}
-
-/// By function, source point and target version.
-type MadeContinuations = BTreeMap<(Func, Point, VersionKey), Arc<Continuation>>;
 
 /// Starts in the interpreter. A function or loop that runs as often as the threshold says is
 /// optimized and compiled. The next call enters the function; a loop is entered in the middle,
 /// through an entry that the checker accepted.
+///
+/// The run waits for the compiler ([`Tiered::new`]), or goes on and takes the code up at the next
+/// function entry or loop header ([`Tiered::in_background`]).
 #[derive(Debug)]
 pub struct Tiered<O> {
     threshold: u32,
     pipeline: Pipeline,
-    observer: O,
-    optimized: BTreeMap<Func, OptimizedVersion>,
+    observer: SharedObserver<O>,
+    workplace: Workplace<O>,
     speculations: Speculations,
-    /// By source point and target version: the continuations made. A loop may ask again after a run
-    /// has left native code.
-    continuations: MadeContinuations,
 }
 
 impl<O: Observer> Tiered<O> {
     /// Creates the policy. A function is hot after `threshold` calls (at least 1), a loop after as
-    /// many visits of its header. `pipeline` optimizes hot functions.
+    /// many visits of its header. `pipeline` optimizes hot functions. The run waits for the code,
+    /// so what is compiled when depends on the program alone.
     pub fn new(threshold: u32, pipeline: Pipeline, observer: O) -> Tiered<O> {
-        let (threshold, optimized) = (threshold.max(1), BTreeMap::new());
-        let speculations = Speculations::default();
-        let continuations = BTreeMap::new();
-        Tiered { threshold, pipeline, observer, optimized, speculations, continuations }
+        let observer = SharedObserver::new(observer);
+        let compiler = Compiler::new(pipeline.clone(), observer.clone());
+        let (workplace, speculations) = (Workplace::Here(compiler), Speculations::default());
+        Tiered { threshold: threshold.max(1), pipeline, observer, workplace, speculations }
     }
 
     /// Makes the first versions of these functions assume, as the list says for each. An assumption
@@ -120,7 +57,7 @@ impl<O: Observer> Tiered<O> {
     /// versions assumes nothing. A list that does not fit its function is refused
     /// as a whole ([`Observer::refused`]).
     pub fn speculating(self, assume: BTreeMap<Func, Vec<Assumption>>) -> Tiered<O> {
-        Tiered { speculations: Speculations::listed(assume), ..self }
+        Tiered { speculations: Speculations::listed(assume), ..self.here() }
     }
 
     /// Which values assumptions keep as operands. Those that exits lack, without this choice.
@@ -133,36 +70,70 @@ impl<O: Observer> Tiered<O> {
     /// function becomes hot. The machine has to count ([`interp::Machine::count`]); otherwise none
     /// are made.
     pub fn profiling(self, options: SuggestOptions) -> Tiered<O> {
-        Tiered { speculations: Speculations::counted(options), ..self }
+        Tiered { speculations: Speculations::counted(options), ..self.here() }
     }
 
-    /// Optimizes and compiles a function, once. `calls` says whether its calls run the version.
-    ///
-    /// # Errors
-    /// If the version cannot be compiled or linked.
-    fn optimize(
+    /// Lets the run wait for code.
+    fn here(self) -> Tiered<O> {
+        let compiler = Compiler::new(self.pipeline.clone(), self.observer.clone());
+        Tiered { workplace: Workplace::Here(compiler), ..self }
+    }
+
+    /// Makes calls of the function run a version, or only transitions.
+    fn install(&self, tier: &mut Tier<'_>, version: &Arc<Version>) -> Result<(), RunError> {
+        if self.speculations.assumes(version.func()) {
+            return tier.adopt(version, Vec::new()).map_err(RunError::Link);
+        }
+        let is_there = |has: &Arc<Version>| Arc::ptr_eq(has, version);
+        if tier.installed(version.func()).is_some_and(is_there) {
+            return Ok(());
+        }
+        tier.install(version, Vec::new()).map_err(RunError::Link)
+    }
+
+    /// Wants code, and installs what is there.
+    fn want(
         &mut self,
         tier: &mut Tier<'_>,
-        func: Func,
-        (base, calls): (&Function, Calls),
-    ) -> Result<(), RunError> {
-        if !self.optimized.contains_key(&func) {
-            let module = Arc::clone(tier.module());
-            // The program waits for this code, so passes are not verified here. `hot` still lets
-            // the checker judge every entry before a run uses one.
-            let derived = derive(
-                &module,
-                base,
-                &self.pipeline,
-                Vigilance::Off,
-                &mut Steps(&mut self.observer),
-            );
-            let code = (&derived.function, calls, CodeMode::Plain);
-            let version = install(tier, func, code, &mut self.observer)?;
-            self.optimized.insert(func, OptimizedVersion::new(derived, version));
-        } else if calls == Calls::Run {
-            let version = &self.optimized[&func].version;
-            tier.install(version, Vec::new()).map_err(RunError::Link)?;
+        goal: Goal,
+    ) -> Result<Option<Arc<Continuation>>, RunError> {
+        let module = Arc::clone(tier.module());
+        self.collect(tier)?;
+        let made = match &mut self.workplace {
+            Workplace::Here(compiler) => compiler.make(tier.engine(), &module, goal)?,
+            Workplace::Beside { worker, loops } => match (goal, loops.get(&goal)) {
+                (Goal::Loop(func, at), Some(entry)) => {
+                    // Another activation of the function may still be in the interpreter.
+                    if entry.is_some() {
+                        tier.ask_again(HotLoop { func, at });
+                    }
+                    return Ok(entry.clone());
+                }
+                (Goal::Version(func), _) if tier.installed(func).is_some() => return Ok(None),
+                _ => {
+                    worker.order(tier.engine(), &module, goal);
+                    return Ok(None);
+                }
+            },
+        };
+        let Some(Made { version, entry }) = made else { return Ok(None) };
+        self.install(tier, &version)?;
+        Ok(entry)
+    }
+
+    /// Installs what the worker has made. Loops ask again, since the run may be in one of them.
+    fn collect(&mut self, tier: &mut Tier<'_>) -> Result<(), RunError> {
+        let Workplace::Beside { worker, .. } = &self.workplace else { return Ok(()) };
+        for (goal, made) in worker.collect()? {
+            let Some(Made { version, entry }) = made else { continue };
+            self.install(tier, &version)?;
+            let Workplace::Beside { loops, .. } = &mut self.workplace else { continue };
+            if let Goal::Loop(func, at) = goal {
+                if entry.is_some() {
+                    tier.ask_again(HotLoop { func, at });
+                }
+                loops.insert(goal, entry);
+            }
         }
         Ok(())
     }
@@ -178,51 +149,30 @@ impl<O: Observer> Tiered<O> {
         at: HotLoop,
         base: &Function,
     ) -> Result<Option<Arc<Continuation>>, RunError> {
-        let Tiered { speculations, pipeline, observer, continuations, .. } = self;
+        let Tiered { speculations, pipeline, observer, workplace, .. } = self;
+        let Workplace::Here(compiler) = workplace else { return Ok(None) };
         let one = speculations.version(tier, at.func, pipeline, observer)?;
         let entry = one.and_then(|one| Some((one.made.forward.checked_entry(at.at)?, one)));
         let Some((entry, one)) = entry else { return Ok(None) };
-        continuation(tier, base, (entry, &one.version), (continuations, observer)).map(Some)
+        compiler.continuation(tier.engine(), base, (entry, &one.version)).map(Some)
     }
+}
 
-    /// The calls that run the version of a function without assumptions.
-    fn calls(&self, func: Func) -> Calls {
-        if self.speculations.assumes(func) { Calls::Pass } else { Calls::Run }
-    }
-
-    /// Looks for a version with an entry at a point whose entry the checker has dropped, once for
-    /// each function, and installs it. The search is brief, because the program waits. Without a
-    /// better version the loop stays in the interpreter.
+impl<O: Observer + Send + 'static> Tiered<O> {
+    /// Makes code in a thread beside the run, which goes on meanwhile. Loops come first, then
+    /// functions by the number of calls for each of their instructions. Results of the program do
+    /// not depend on the times; which code ran does.
     ///
-    /// # Errors
-    /// If the version cannot be compiled or linked.
-    fn retry(
-        &mut self,
-        tier: &mut Tier<'_>,
-        at: HotLoop,
-        base: &Function,
-    ) -> Result<Option<Arc<Checked<Mapping>>>, RunError> {
-        let optimized = self.optimized.get_mut(&at.func).expect("the function is optimized");
-        let is_worth_it = optimized.dropped.contains(&at.at) && !optimized.is_retried;
-        if !is_worth_it {
-            return Ok(None);
+    /// A policy that assumes compiles in the thread of the run, since it reads the counters of the
+    /// machine. The thread ends by itself after the policy is dropped.
+    pub fn in_background(self) -> Tiered<O> {
+        if self.speculations.is_any() {
+            return self;
         }
-        optimized.is_retried = true;
-        let module = Arc::clone(tier.module());
-        let (vigilance, levels, retry) = (Vigilance::Off, &[Level::Avail], Retry::BRIEF);
-        let recipe = Recipe { pipeline: &self.pipeline, vigilance, levels, retry };
-        let steps = &mut Steps(&mut self.observer);
-        let Some(secured) = derive_certified_at(&module, base, &recipe, at.at, steps) else {
-            return Ok(None);
-        };
-        let SecuredPoint { derived, made, given_up } = secured;
-        self.observer.given_up(at.func, &given_up);
-        let code = (&derived.function, self.calls(at.func), CodeMode::Plain);
-        let version = install(tier, at.func, code, &mut self.observer)?;
-        let better = OptimizedVersion::new(derived, version);
-        let better = OptimizedVersion { is_entered: true, is_retried: true, ..better };
-        self.optimized.insert(at.func, better);
-        Ok(Some(Arc::new(made.entries.forward.mapping)))
+        let mut compiler = Compiler::new(self.pipeline.clone(), self.observer.clone());
+        let make = move |engine: &_, module: &_, goal| compiler.make(engine, module, goal);
+        let worker = Worker::new(Box::new(make));
+        Tiered { workplace: Workplace::Beside { worker, loops: BTreeMap::new() }, ..self }
     }
 }
 
@@ -231,12 +181,21 @@ impl<O: Observer> Tiering for Tiered<O> {
         Some(self.threshold)
     }
 
+    fn wake(&self) -> Option<Wake> {
+        match &self.workplace {
+            Workplace::Here(_) => None,
+            Workplace::Beside { worker, .. } => Some(worker.wake()),
+        }
+    }
+
+    fn woken(&mut self, tier: &mut Tier<'_>) -> Result<(), RunError> {
+        self.collect(tier)
+    }
+
     fn called(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
-        let module = Arc::clone(tier.module());
-        let Some(base) = module.body(func) else { return Ok(()) };
         let Tiered { speculations, pipeline, observer, .. } = self;
         if speculations.version(tier, func, pipeline, observer)?.is_none() {
-            self.optimize(tier, func, (base, Calls::Run))?;
+            self.want(tier, Goal::Version(func))?;
         }
         Ok(())
     }
@@ -251,19 +210,7 @@ impl<O: Observer> Tiering for Tiered<O> {
         if let Some(made) = self.enter_speculative(tier, at, base)? {
             return Ok(Some(made));
         }
-        let calls = self.calls(at.func);
-        self.optimize(tier, at.func, (base, calls))?;
-        let optimized = self.optimized.get_mut(&at.func).expect("it was put there");
-        let mut entries = optimized.entries(&module, base, at.at, &mut Steps(&mut self.observer));
-        if let Some(won) = self.retry(tier, at, base)? {
-            entries = won;
-        }
-        // Without an accepted entry the loop stays in the interpreter. The next call of the
-        // function runs native code.
-        let Some(entry) = entries.checked_entry(at.at) else { return Ok(None) };
-        let version = Arc::clone(&self.optimized[&at.func].version);
-        let made = (&mut self.continuations, &mut self.observer);
-        continuation(tier, base, (entry, &version), made).map(Some)
+        self.want(tier, at.into())
     }
 
     fn failed(
@@ -274,39 +221,8 @@ impl<O: Observer> Tiering for Tiered<O> {
         let Tiered { speculations, pipeline, observer, .. } = self;
         observer.failed(at);
         if speculations.failed(tier, at, pipeline, observer)? {
-            let (module, func) = (Arc::clone(tier.module()), at.version.func());
-            if let Some(base) = module.body(func) {
-                self.optimize(tier, func, (base, Calls::Run))?;
-            }
+            self.want(tier, Goal::Version(at.version.func()))?;
         }
         Ok(AfterFailure::Linked)
     }
-}
-
-/// The continuation of an entry, compiled at the first question.
-///
-/// # Errors
-/// If it cannot be compiled.
-fn continuation(
-    tier: &Tier<'_>,
-    base: &Function,
-    (entry, version): (CheckedEntry<'_>, &Arc<Version>),
-    (known, observer): (&mut MadeContinuations, &mut impl Observer),
-) -> Result<Arc<Continuation>, RunError> {
-    let key = (version.func(), entry.point(), version.key());
-    // Another version may have the same key, made anew after assumptions had failed.
-    if let Some(made) = known.get(&key).filter(|made| Arc::ptr_eq(made.target(), version)) {
-        return Ok(Arc::clone(made));
-    }
-    observer.begin();
-    let made = tier.engine().continuation(base, entry, version).map_err(RunError::Continue)?;
-    observer.compiled(Compiled {
-        func: version.func(),
-        version: version.key(),
-        kind: CompiledKind::Continuation,
-        instructions: made.instructions(),
-        bytes: made.code_size(),
-    });
-    known.insert(key, Arc::clone(&made));
-    Ok(made)
 }

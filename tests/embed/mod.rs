@@ -1,6 +1,7 @@
 //! The embedding interface of native code: rejected inputs, lifetimes, ends of runs, extended
 //! machines and threads.
 
+mod background;
 mod ends;
 mod exits;
 mod extended;

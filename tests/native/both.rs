@@ -7,8 +7,7 @@ use ir::{Func, Module, TrapKind};
 use jit::{
     Bounds, Config, Effort, Engine, Interruption, RunError, Tier, Tiering, TransitionKind, Vm,
 };
-use osier::native::{self, Tiered};
-use passes::Pipeline;
+use osier::native;
 use std::sync::{Arc, LazyLock};
 
 /// A configuration of the compiler, with all checks of Cranelift and with the trace.
@@ -115,17 +114,15 @@ impl<'a> Twins<'a> {
     }
 
     /// Creates both instances. The native one starts in the interpreter, and optimizes and compiles
-    /// a function after `threshold` calls or iterations.
+    /// a function after `threshold` calls or iterations, by a policy.
     pub(crate) fn tiered(
         module: &'a Arc<Module>,
         (limits, options): (Limits, Options),
         setting: &Setting,
-        (threshold, pipeline): (u32, &Pipeline),
-        observer: impl native::Observer + Send + 'static,
+        (threshold, tiering): (u32, Box<dyn Tiering + Send>),
     ) -> Result<Twins<'a>, String> {
         let name = format!("tiered ({}, from {threshold} on)", setting.name);
-        let tiering = Tiered::new(threshold, pipeline.clone(), observer);
-        let twins = Twins::made(module, (limits, options), setting, name, Box::new(tiering))?;
+        let twins = Twins::made(module, (limits, options), setting, name, tiering)?;
         Ok(Twins { optimized: true, ..twins })
     }
 

@@ -2,12 +2,14 @@
 
 use crate::both::{Twins, on_a_large_stack, settings};
 use interp::{Limits, Machine, NoHost, Options, TraceLevel};
-use jit::{TransitionKind, Vm};
+use ir::Func;
+use jit::{Continuation, HotLoop, RunError, Tier, Tiering, TransitionKind, Vm};
 use osier::driver::{Format, Step, load};
 use osier::native::{Compiled, CompiledKind, Observer, Tiered};
 use passes::Pipeline;
 use std::sync::{Arc, Mutex, PoisonError};
 use verify::generate::{Weights, generate};
+use verify::prng::Prng;
 
 /// The number of programs compared at each threshold.
 const PROGRAMS: u64 = 40;
@@ -57,25 +59,85 @@ impl Observer for Count {
     }
 }
 
+/// When code is made, and when the run takes it up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    /// At once.
+    OnTheSpot,
+    /// Made at once. A loop takes it up some visits later.
+    Delayed,
+    /// In another thread.
+    InBackground,
+}
+
+impl Mode {
+    fn policy(self, threshold: u32, seed: u64, count: &Count) -> Box<dyn Tiering + Send> {
+        let policy = Tiered::new(threshold, Pipeline::default(), count.clone());
+        match self {
+            Mode::OnTheSpot => Box::new(policy),
+            Mode::Delayed => Box::new(Delaying { policy, prng: Prng::new(seed), held: Vec::new() }),
+            Mode::InBackground => Box::new(policy.in_background()),
+        }
+    }
+}
+
+/// A policy that holds continuations back for a random number of visits.
+struct Delaying {
+    policy: Tiered<Count>,
+    prng: Prng,
+    /// The loops, each with the visits left and the continuation.
+    held: Vec<(HotLoop, u32, Arc<Continuation>)>,
+}
+
+impl Tiering for Delaying {
+    fn threshold(&self) -> Option<u32> {
+        self.policy.threshold()
+    }
+
+    fn called(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
+        self.policy.called(tier, func)
+    }
+
+    fn hot(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: HotLoop,
+    ) -> Result<Option<Arc<Continuation>>, RunError> {
+        let index = match self.held.iter().position(|(held, ..)| *held == at) {
+            Some(index) => index,
+            None => {
+                let Some(made) = self.policy.hot(tier, at)? else { return Ok(None) };
+                self.held.push((at, self.prng.below(4), made));
+                self.held.len() - 1
+            }
+        };
+        if self.held[index].1 == 0 {
+            return Ok(Some(self.held.swap_remove(index).2));
+        }
+        self.held[index].1 -= 1;
+        tier.ask_again(at);
+        Ok(None)
+    }
+}
+
 /// Runs programs with this threshold for calls and iterations. Returns the work done, and the
 /// number of loops entered in the middle.
-fn run(threshold: u32) -> (Work, u64) {
+fn run(threshold: u32, mode: Mode) -> (Work, u64) {
     let options = Options { trace: TraceLevel::Full, ..Options::default() };
-    let pipeline = passes::parse("O2").expect("there is one");
     let (count, mut entered, mut wrong) = (Count::default(), 0, Vec::new());
     on_a_large_stack(|| {
         for seed in 0..PROGRAMS {
             let made = generate(seed, 100, &Weights::default());
-            let (module, tier) = (Arc::new(made.module), (threshold, &pipeline));
+            let module = Arc::new(made.module);
             for setting in settings() {
                 let limits = (Limits::default(), options);
-                let mut twins = Twins::tiered(&module, limits, setting, tier, count.clone())
-                    .expect("an instance");
+                let tier = (threshold, mode.policy(threshold, seed, &count));
+                let mut twins = Twins::tiered(&module, limits, setting, tier).expect("an instance");
                 // All on one instance: functions that one run makes hot are compiled in the next.
-                let runs = made
-                    .arguments
-                    .iter()
-                    .map(|args| twins.call(made.main, args, [&mut NoHost, &mut NoHost]));
+                let rounds = if mode == Mode::InBackground { 4 } else { 1 };
+                let arguments = (0..rounds).flat_map(|_| &made.arguments);
+                let runs =
+                    arguments.map(|args| twins.call(made.main, args, [&mut NoHost, &mut NoHost]));
                 let ended = runs.collect::<Result<Vec<_>, _>>();
                 if let Err(what) = ended.map(|_| ()).and_then(|()| twins.compare()) {
                     wrong.push(format!("program {seed}: {what}"));
@@ -86,7 +148,7 @@ fn run(threshold: u32) -> (Work, u64) {
     });
     assert!(
         wrong.is_empty(),
-        "from {threshold} on, {} of {PROGRAMS} programs: {wrong:#?}",
+        "{mode:?} from {threshold} on, {} of {PROGRAMS} programs: {wrong:#?}",
         wrong.len()
     );
     (count.work(), entered)
@@ -95,7 +157,7 @@ fn run(threshold: u32) -> (Work, u64) {
 #[test]
 fn generated_programs_run_alike_where_they_turn_hot() {
     for threshold in [1, 5] {
-        let (work, entered) = run(threshold);
+        let (work, entered) = run(threshold, Mode::OnTheSpot);
         let told = format!("from {threshold} on: {work:?}, {entered} loops entered");
         assert!(
             work.versions > PROGRAMS && work.continuations > PROGRAMS && entered > PROGRAMS,
@@ -106,6 +168,18 @@ fn generated_programs_run_alike_where_they_turn_hot() {
         let steps = |step: Step| work.steps[step as usize];
         assert!(steps(Step::Optimize) > work.versions && steps(Step::Replay) == 0, "{told}");
         assert!(steps(Step::Map) > 0 && steps(Step::Map) == steps(Step::Check), "{told}");
+    }
+}
+
+/// The run goes on in the interpreter, and takes the code up later.
+#[test]
+fn generated_programs_run_alike_where_code_comes_later() {
+    for threshold in [1, 5] {
+        let (_, at_once) = run(threshold, Mode::OnTheSpot);
+        let (_, later) = run(threshold, Mode::Delayed);
+        assert!(later * 4 > at_once, "from {threshold} on: {later} later, {at_once} at once");
+        let (work, _) = run(threshold, Mode::InBackground);
+        assert!(work.versions > PROGRAMS, "from {threshold} on: {work:?}");
     }
 }
 

@@ -61,6 +61,10 @@ pub(super) struct Args {
     /// [default: 1000]
     #[arg(long, value_name = "N")]
     hot: Option<u32>,
+    /// Let the run wait for code, so that equal runs compile equal code; otherwise a second thread
+    /// compiles while the run goes on; only with --engine tiered, and implied by --speculate
+    #[arg(long)]
+    on_the_spot: bool,
     /// Make hot functions assume what this profile suggests (osier run --profile), or without a
     /// file what the run has shown when they become hot; only with --engine tiered. The pipeline
     /// then optimizes hot functions alone
@@ -97,6 +101,9 @@ struct Call {
 pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     if args.hot.is_some() && args.engine != RunEngine::Tiered {
         return Err(CommandFailure::input("--hot requires --engine tiered"));
+    }
+    if args.on_the_spot && args.engine != RunEngine::Tiered {
+        return Err(CommandFailure::input("--on-the-spot requires --engine tiered"));
     }
     if args.speculate.is_some() && args.engine != RunEngine::Tiered {
         return Err(CommandFailure::input("--speculate requires --engine tiered"));

@@ -55,7 +55,7 @@ pub use deopt::{CallerFrame, DeoptFrame, Handler, HandlerEnd, Slot, SlotLayout};
 pub use ledger::{Transition, TransitionKind};
 pub use link::{Action, LinkError};
 pub use stop::RunError;
-pub use tiering::{AfterFailure, FailedPoint, HotLoop, OpenPoint, Quiet, Tier, Tiering};
+pub use tiering::{AfterFailure, FailedPoint, HotLoop, OpenPoint, Quiet, Tier, Tiering, Wake};
 
 use crate::context::SIGNAL_INTERRUPT;
 use crate::engine::Engine;

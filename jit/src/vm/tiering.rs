@@ -16,6 +16,7 @@ use ir::loops::LoopForest;
 use ir::{Func, Function, Inst, Module, Point, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A loop that has turned hot in the interpreter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,6 +66,36 @@ pub enum AfterFailure {
     Enter(Arc<Continuation>),
 }
 
+/// Tells a run that its [`Tiering`] has news, from any thread: code that another thread has
+/// compiled, for example. Clones tell the same run.
+#[derive(Clone, Debug, Default)]
+pub struct Wake {
+    is_called: Arc<AtomicBool>,
+}
+
+impl Wake {
+    /// A wake that nobody has called.
+    pub fn new() -> Wake {
+        Wake::default()
+    }
+
+    /// Asks the run for a pause at the next function entry or loop header of the interpreter, where
+    /// [`Tiering::woken`] is called. Calls before that pause count as one. Constant cost; takes no
+    /// lock.
+    pub fn call(&self) {
+        self.is_called.store(true, Ordering::Release);
+    }
+
+    fn is_called(&self) -> bool {
+        self.is_called.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was called since the last question.
+    fn take(&self) -> bool {
+        self.is_called.swap(false, Ordering::Acquire)
+    }
+}
+
 /// The policy that decides which code exists. A run asks it, and compiles nothing by itself. The
 /// defaults of `called` and `hot` keep the run in the interpreter; that of `open` ends the run.
 pub trait Tiering {
@@ -72,6 +103,20 @@ pub trait Tiering {
     /// turns counting off.
     fn threshold(&self) -> Option<u32> {
         None
+    }
+
+    /// Where another thread tells of news. `None` if none does.
+    fn wake(&self) -> Option<Wake> {
+        None
+    }
+
+    /// Called after [`Wake::call`], while the run has paused in the interpreter. The implementation
+    /// may install code, and may ask to be asked again about loops ([`Tier::ask_again`]).
+    ///
+    /// # Errors
+    /// If the run is to end.
+    fn woken(&mut self, _tier: &mut Tier<'_>) -> Result<(), RunError> {
+        Ok(())
     }
 
     /// Called when native code calls a function without code, or when the interpreter has called a
@@ -85,8 +130,9 @@ pub trait Tiering {
     }
 
     /// Called for each loop, when it turns hot in the interpreter: once, and again when it has been
-    /// visited as often after an assumption of native code of the function has failed. Returns the
-    /// continuation in which the run continues, or `None` to stay in the interpreter.
+    /// visited as often after an assumption of native code of the function has failed, or at its
+    /// next visit after [`Tier::ask_again`]. Returns the continuation in which the run continues,
+    /// or `None` to stay in the interpreter.
     ///
     /// # Errors
     /// If the run is to end.
@@ -209,6 +255,14 @@ impl Tier<'_> {
         self.state.release(version);
     }
 
+    /// Calls [`Tiering::hot`] at the next visit of a loop of a base, though it has been called for
+    /// this loop. No effect without a threshold, and on functions without a body. Constant cost.
+    pub fn ask_again(&mut self, at: HotLoop) {
+        if let Some(base) = self.state.modules.base(at.func) {
+            self.state.policy.profile.rewind(base, at.at.inst());
+        }
+    }
+
     /// The installed version of a function.
     pub fn installed(&self, func: Func) -> Option<&Arc<Version>> {
         self.state.table.installed(func)
@@ -219,6 +273,10 @@ impl Tier<'_> {
 #[derive(Debug)]
 pub(super) struct Profile {
     threshold: Option<u32>,
+    /// Where another thread tells of news.
+    wake: Option<Wake>,
+    /// Whether the run has paused because an instruction has reached the threshold.
+    is_hot: bool,
     /// The block whose signals end the run.
     heeds: Option<Arc<ContextBlock>>,
     /// The counts by version and instruction. The lists grow on demand.
@@ -229,7 +287,14 @@ pub(super) struct Profile {
 
 impl Profile {
     pub(super) fn new(tiering: &dyn Tiering, heeds: Option<Arc<ContextBlock>>) -> Profile {
-        Profile { threshold: tiering.threshold(), heeds, visits: Vec::new(), asked: Vec::new() }
+        Profile {
+            threshold: tiering.threshold(),
+            wake: tiering.wake(),
+            is_hot: false,
+            heeds,
+            visits: Vec::new(),
+            asked: Vec::new(),
+        }
     }
 
     /// Forgets that loops of a version were hot, so that they ask again: an assumption has failed,
@@ -251,12 +316,24 @@ impl Profile {
     }
 
     pub(super) fn watches(&self) -> bool {
-        self.threshold.is_some() || self.heeds.is_some()
+        self.threshold.is_some() || self.wake.is_some() || self.heeds.is_some()
     }
 
     /// Whether an interrupt was requested.
     pub(super) fn is_interrupted(&self) -> bool {
         self.heeds.as_ref().is_some_and(|block| block.is_signalled(SIGNAL_INTERRUPT))
+    }
+
+    /// Whether news have come since the last question.
+    fn take_news(&self) -> bool {
+        self.wake.as_ref().is_some_and(Wake::take)
+    }
+
+    /// Sets the count of an instruction so that its next visit reaches the threshold.
+    fn rewind(&mut self, version: VersionId, inst: Inst) {
+        if let Some(threshold) = self.threshold {
+            *self.visits_of(version.as_u32() as usize, inst) = threshold.saturating_sub(1);
+        }
     }
 
     fn note_asked(&mut self, version: usize, inst: Inst) {
@@ -266,7 +343,7 @@ impl Profile {
         self.asked[version].push(inst.as_u32());
     }
 
-    fn count(&mut self, version: usize, inst: Inst) -> u32 {
+    fn visits_of(&mut self, version: usize, inst: Inst) -> &mut u32 {
         let inst = inst.as_u32() as usize;
         if self.visits.len() <= version {
             self.visits.resize_with(version + 1, Vec::new);
@@ -275,8 +352,7 @@ impl Profile {
         if visits.len() <= inst {
             visits.resize(inst + 1, 0);
         }
-        visits[inst] = visits[inst].saturating_add(1);
-        visits[inst]
+        &mut visits[inst]
     }
 }
 
@@ -285,13 +361,19 @@ impl Observer for Profile {
 
     fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
         let version = view.version().as_u32() as usize;
-        let visits = self.count(version, inst);
-        // Equality, so that each loop asks once. The interpreter notices interrupts here alone.
-        let is_hot = Some(visits) == self.threshold;
-        if is_hot {
+        let visits = self.visits_of(version, inst);
+        *visits = visits.saturating_add(1);
+        // Equality, so that each loop asks once. The interpreter notices interrupts and news here
+        // alone.
+        self.is_hot = Some(*visits) == self.threshold;
+        if self.is_hot {
             self.note_asked(version, inst);
         }
-        if is_hot || self.is_interrupted() { Control::Pause } else { Control::Continue }
+        let has_news = self.wake.as_ref().is_some_and(Wake::is_called);
+        match self.is_hot || has_news || self.is_interrupted() {
+            true => Control::Pause,
+            false => Control::Continue,
+        }
     }
 }
 
@@ -370,6 +452,12 @@ impl VmState {
     pub(super) fn ascent(&mut self) -> Result<Option<Ascent>, RunStop> {
         if self.policy.profile.is_interrupted() {
             return Err(RunStop::Failed(RunError::Interrupted));
+        }
+        if self.policy.profile.take_news() {
+            self.ask(|tiering, tier| tiering.woken(tier))?;
+        }
+        if !self.policy.profile.is_hot {
+            return Ok(None);
         }
         let view = self.machine.view().expect("jit: a paused run has an activation");
         let (func, inst) = (view.func(), view.inst());

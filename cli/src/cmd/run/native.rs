@@ -135,6 +135,7 @@ fn run(
             };
             let tiered = Tiered::new(args.hot.unwrap_or(HOT), pipeline, log);
             let tiered = speculation::speculating(args, module, &mut vm, tiered)?;
+            let tiered = if args.on_the_spot { tiered } else { tiered.in_background() };
             vm.set_tiering(Box::new(tiered));
         }
         RunEngine::Jit | RunEngine::Interp => {
