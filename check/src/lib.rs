@@ -60,6 +60,7 @@ pub use accept::unproved::UnprovedAnchor;
 pub use accept::{
     Checked, CheckedComposition, CheckedEntry, CheckedFrameEntry, CheckedFrames, ContinuationFault,
     CopiedFrames, Copies, CopyError, FrameLanding, FrameRefusal, LandedEntry, LandedFrame,
-    LivePoints, Relation, Unproved, compose, continuation, copy, enter_copy, leave_copy,
+    LivePoints, Relation, Unproved, WithoutPoints, compose, continuation, copy, enter_copy,
+    leave_copy,
 };
 pub use judge::{Accepted, accept, accept_armed, relate};

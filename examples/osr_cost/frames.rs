@@ -124,10 +124,10 @@ fn measure(arguments: &Arguments, width: usize, place: usize) -> Result<Cost, Bo
         vm.install(&engine.version(&module, main, body, &[])?, Vec::new())?;
         let (mut staying, mut leaving) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..arguments.rounds.unwrap_or(5) {
-            vm.disarm(&left, 0);
+            left.disarm(0);
             let (seconds, expected) = call(&mut vm, main, calls)?;
             staying = staying.min(seconds);
-            vm.arm(&left, 0);
+            left.arm(0);
             let (seconds, found) = call(&mut vm, main, calls)?;
             leaving = leaving.min(seconds);
             if found != expected {

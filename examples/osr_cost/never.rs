@@ -112,7 +112,7 @@ impl Compiled {
     fn fires(&mut self, variant: Variant, expected: u64) -> Result<u64, Box<dyn Error>> {
         let Some(version) = self.version.clone() else { return Ok(0) };
         if variant == Variant::Flag {
-            self.vm.arm(&version, 0);
+            version.arm(0);
         }
         let guards = matches!(variant, Variant::Guard | Variant::Assume);
         let stop = if guards { ITERATIONS } else { u64::MAX };

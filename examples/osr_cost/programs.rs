@@ -255,7 +255,7 @@ fn execute(module: &Arc<Module>, setup: Setup<'_>) -> Result<Run, jit::RunError>
         bytes.insert(func, version.code_size());
         vm.install(&version, actions).map_err(jit::RunError::Link)?;
         if setup.armed {
-            (0..points.len()).for_each(|number| vm.arm(&version, number));
+            (0..points.len()).for_each(|number| version.arm(number));
         }
     }
     let mut printed = Vec::new();

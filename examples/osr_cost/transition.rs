@@ -191,10 +191,10 @@ fn alternate(subject: &Subject, rounds: usize) -> Result<(f64, f64, u64), Box<dy
     for _ in 0..rounds {
         let (seconds, expected) = subject.call(&mut vm, ITERATIONS)?;
         without = without.min(seconds);
-        [&first, &second].into_iter().for_each(|version| vm.arm(version, 0));
+        [&first, &second].into_iter().for_each(|version| version.arm(0));
         let (seconds, result) = subject.call(&mut vm, ITERATIONS)?;
         with = with.min(seconds);
-        [&first, &second].into_iter().for_each(|version| vm.disarm(version, 0));
+        [&first, &second].into_iter().for_each(|version| version.disarm(0));
         if result != expected {
             return Err(
                 format!("with transitions the result is {result}, and {expected} without").into()
@@ -215,9 +215,9 @@ fn open(subject: &Subject, rounds: usize) -> Result<f64, Box<dyn Error>> {
     let (mut without, mut with) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..rounds {
         without = without.min(subject.call(&mut vm, ASKED)?.0);
-        vm.arm(&version, 0);
+        version.arm(0);
         with = with.min(subject.call(&mut vm, ASKED)?.0);
-        vm.disarm(&version, 0);
+        version.disarm(0);
     }
     made(&mut vm)?;
     Ok((with - without) * 1e9 / ASKED as f64)
@@ -233,9 +233,9 @@ fn down(subject: &Subject, rounds: usize) -> Result<f64, Box<dyn Error>> {
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for _ in 0..rounds * 500 {
         without.push(subject.call(&mut vm, 1)?.0);
-        vm.arm(&version, 0);
+        version.arm(0);
         with.push(subject.call(&mut vm, 1)?.0);
-        vm.disarm(&version, 0);
+        version.disarm(0);
     }
     made(&mut vm)?;
     Ok((quantile(&mut with, 0.1) - quantile(&mut without, 0.1)) * 1e9)

@@ -95,13 +95,22 @@ impl Version {
         self.counters.as_deref()
     }
 
-    /// Arms or disarms a point that waits for its flag. An armed point fires at each visit, in this
-    /// version and in continuations into it. Constant cost.
+    /// Sets the flag of a point with [`crate::Condition::Flag`], from any thread. The point fires at
+    /// its next visit, in this version and in continuations into it, and at every visit until it is
+    /// disarmed. No effect on points with another condition. Constant cost.
     ///
     /// # Panics
     /// If the version has no point of this number.
-    pub(crate) fn set_armed(&self, number: usize, armed: bool) {
-        self.cells[number].armed.store(u32::from(armed), Ordering::SeqCst);
+    pub fn arm(&self, number: usize) {
+        self.cells[number].armed.store(1, Ordering::SeqCst);
+    }
+
+    /// Clears the flag of a point. See [`Version::arm`].
+    ///
+    /// # Panics
+    /// If the version has no point of this number.
+    pub fn disarm(&self, number: usize) {
+        self.cells[number].armed.store(0, Ordering::SeqCst);
     }
 
     /// Claims the version for one machine. Returns false if a machine has claimed it before.

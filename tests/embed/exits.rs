@@ -110,7 +110,7 @@ fn armed(
     let stay = engine.continuation(&pair.base, entry, &version).expect("it fits");
     let action = lead(&stay, &mut vm);
     vm.relink(&version, 0, action).expect("it fits");
-    vm.arm(&version, 0);
+    version.arm(0);
     vm
 }
 

@@ -121,7 +121,7 @@ fn extending_keeps_the_targets_and_flags_of_points() {
     let fast = pair.at_head(&engine, true, Condition::Flag);
     vm.adopt(&fast, vec![Action::Ask]).expect("it fits");
     vm.install(&slow, vec![pair.leading(&engine, true, &fast)]).expect("it fits");
-    vm.arm(&slow, 0);
+    slow.arm(0);
     assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), returned(sum(10, 7)));
     let later = changed(&pair.module, |module| _ = module.memories.push(a_memory(1)));
     vm.extend(&later).expect("it begins alike");
@@ -132,7 +132,7 @@ fn extending_keeps_the_targets_and_flags_of_points() {
         [(TransitionKind::Across, 2)]
     );
     // The version compiled for the earlier module still fits, and so does one for this module.
-    vm.arm(&fast, 0);
+    fast.arm(0);
     vm.relink(&fast, 0, Action::Interpret(Arc::clone(&pair.backward))).expect("it fits");
     assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), returned(sum(10, 7)));
     assert!(
@@ -140,7 +140,7 @@ fn extending_keeps_the_targets_and_flags_of_points() {
         "{:?}",
         vm.transitions()
     );
-    vm.disarm(&slow, 0);
+    slow.disarm(0);
     let newer = engine.version(&later, pair.func, &pair.opt, &[]).expect("compiled");
     let older = engine.version(&pair.module, pair.func, &pair.base, &[]).expect("compiled");
     for version in [newer, older] {

@@ -8,6 +8,7 @@ use osier::jit::{
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 #[test]
 fn handles_are_send_and_sync() {
@@ -126,6 +127,28 @@ fn code_is_compiled_in_the_background_while_the_loop_runs() {
     compiles.join().expect("it was compiled");
     assert!(arrived.load(Ordering::Relaxed), "the run entered the compiled code");
     assert!(vm.transitions().iter().map(|made| made.count).sum::<u64>() >= 1);
+}
+
+/// Nothing else ends this loop.
+#[test]
+fn a_flag_that_another_thread_sets_ends_a_loop() {
+    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
+    let mut vm = vm(&engine, &pair.module);
+    let slow = pair.at_head(&engine, false, Condition::Flag);
+    vm.install(&slow, vec![Action::Ask]).expect("it fits");
+    let ended = std::thread::scope(|scope| {
+        let (begins, begun) = mpsc::channel();
+        let slow = &slow;
+        scope.spawn(move || {
+            begun.recv().expect("the run begins");
+            // Most likely, the loop runs by now.
+            std::thread::sleep(Duration::from_millis(5));
+            slow.arm(0);
+        });
+        begins.send(()).expect("somebody waits");
+        invoke(&mut vm, pair.func, &[u64::MAX, 7])
+    });
+    assert_eq!(ended, Err(RunError::Stuck { func: pair.func, point: 0 }));
 }
 
 /// The result of [`sum`] in closed form.

@@ -41,9 +41,9 @@ fn a_flag_fires_while_it_is_set() {
     vm.install(&slow, vec![pair.leading(&engine, true, &fast)]).expect("it fits");
     for (armed, count) in [(false, 0), (true, 1), (false, 1), (true, 2)] {
         if armed {
-            vm.arm(&slow, 0);
+            slow.arm(0);
         } else {
-            vm.disarm(&slow, 0);
+            slow.disarm(0);
         }
         assert_eq!(invoke(&mut vm, pair.func, &[1000, 7]), returned(sum(1000, 7)));
         assert_eq!(vm.transitions().iter().map(|made| made.count).sum::<u64>(), count);

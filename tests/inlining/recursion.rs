@@ -292,10 +292,10 @@ fn native_exits_land_in_the_right_activation() {
         let actions = vec![Action::InterpretFrames(Arc::clone(&down)); points.len()];
         vm.install(&code, actions).expect("installed");
         for number in 0..points.len() {
-            vm.arm(&code, number);
+            code.arm(number);
             let found = vm.invoke(one.func, &args, &mut NoHost).expect("it ends");
             assert_eq!(found, expected, "point {number}, {args:?}");
-            vm.disarm(&code, number);
+            code.disarm(number);
         }
         exits += vm.transitions().iter().map(|made| made.count).sum::<u64>();
     }

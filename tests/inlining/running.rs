@@ -237,7 +237,7 @@ fn actions_with_frames_have_to_fit() {
         vm.set_tiering(Box::new(Quiet));
         let linked = vm.install(&code, vec![Action::InterpretFrames(mapping)]);
         linked.map(|()| {
-            vm.arm(&code, 0);
+            code.arm(0);
             vm.invoke(made.main, &[8, 3], &mut NoHost).expect("it ends")
         })
     };

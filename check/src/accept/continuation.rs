@@ -58,8 +58,12 @@ pub struct LandedFrame<'e> {
     /// If `version` is another one with OSR points: that one, and the instructions of it that those
     /// of `version` are copies of. Constants decide the branches of that one. The caller answers
     /// for this.
-    pub without_points: Option<(&'e Function, &'e dyn Fn(Inst) -> Option<Inst>)>,
+    pub without_points: Option<WithoutPoints<'e>>,
 }
+
+/// A version without the OSR points of another, and the instructions of it that those of the other
+/// one are copies of.
+pub type WithoutPoints<'e> = (&'e Function, &'e dyn Fn(Inst) -> Option<Inst>);
 
 /// An entry and the versions that it leads between.
 #[derive(Clone, Copy)]

@@ -30,7 +30,9 @@ use checks::{Check, Finding, Options, Place};
 #[cfg(feature = "unproved")]
 pub use compose::compose_without;
 pub use compose::{CheckedComposition, compose};
-pub use continuation::{ContinuationFault, CopiedFrames, LandedEntry, LandedFrame, continuation};
+pub use continuation::{
+    ContinuationFault, CopiedFrames, LandedEntry, LandedFrame, WithoutPoints, continuation,
+};
 pub use copy::{Copies, CopyError, copy};
 use entry::Judge;
 use fixedbitset::FixedBitSet;

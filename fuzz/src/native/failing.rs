@@ -54,7 +54,7 @@ impl Following {
         }
         self.advance_to(tier, place)?;
         self.fire_shadow(place)?;
-        self.count_hop(tier)?;
+        self.count_hop()?;
         match way {
             Way::Ask | Way::Link => {
                 finding(format!("{} asks, although it is linked", self.text(place)))

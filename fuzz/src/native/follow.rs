@@ -11,7 +11,7 @@ use interp::{Machine, Outcome};
 use ir::Value;
 use jit::{
     Action, AfterFailure, Condition, Continuation, FailedPoint, OpenPoint, RunError, Tier, Tiering,
-    Version, Vm,
+    Version,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -161,7 +161,7 @@ impl Following {
 
     /// Sets the flags for a run. The density cycles from run to run between all flags and few;
     /// under a stress switch all flags are set.
-    pub(super) fn arm(&mut self, vm: &mut Vm, run: u64, stress: Stress, prng: &mut Prng) {
+    pub(super) fn arm(&mut self, run: u64, stress: Stress, prng: &mut Prng) {
         (self.hops, self.visits, self.offset) = (0, 0, stress.offset(run));
         let densities = if self.plan.whole { [1, 2, 8, 24] } else { [1, 1, 2, 4] };
         let one_in = if stress.is_on() { 1 } else { densities[run as usize % densities.len()] };
@@ -175,7 +175,7 @@ impl Following {
                     let wanted =
                         wanted && (!self.spent || self.made.contains_key(&(place, side, point)));
                     if wanted != std::mem::replace(&mut half.armed[point], wanted) {
-                        if wanted { vm.arm(&version, point) } else { vm.disarm(&version, point) }
+                        if wanted { version.arm(point) } else { version.disarm(point) }
                     }
                 }
             }
@@ -183,19 +183,19 @@ impl Following {
     }
 
     /// Clears all flags between runs.
-    pub(super) fn disarm_all(&mut self, vm: &mut Vm) {
+    pub(super) fn disarm_all(&mut self) {
         for half in self.plan.functions.iter_mut().flat_map(|function| &mut function.sides) {
             let version = half.version.as_ref().expect("the plan was compiled");
             for (point, armed) in half.armed.iter_mut().enumerate() {
                 if std::mem::take(armed) {
-                    vm.disarm(version, point);
+                    version.disarm(point);
                 }
             }
         }
     }
 
     /// Clears flags during a run: all, or only those of points without a transition.
-    fn disarm(&mut self, tier: &mut Tier<'_>, all: bool) {
+    fn disarm(&mut self, all: bool) {
         for (place, function) in self.plan.functions.iter_mut().enumerate() {
             for (side, half) in function.sides.iter_mut().enumerate() {
                 let version = half.version.as_ref().expect("the plan was compiled");
@@ -204,7 +204,7 @@ impl Following {
                         && (all || !self.made.contains_key(&(place, side, point)));
                     if down {
                         half.armed[point] = false;
-                        tier.disarm(version, point);
+                        version.disarm(point);
                     }
                 }
             }
@@ -349,7 +349,7 @@ impl Following {
         self.fire_shadow(place)?;
         self.figures.transitions += 1;
         self.figures.backward += u64::from(place.side == 1);
-        self.count_hop(tier)?;
+        self.count_hop()?;
         let key = (place.function, place.side, place.point);
         if !self.made.contains_key(&key) {
             let made = self.make(tier, place)?;
@@ -357,7 +357,7 @@ impl Following {
             // A stress switch names its points, so it may not lose any to the budget.
             if !self.spent && self.continuations >= CONTINUATIONS && !self.stress.is_on() {
                 self.spent = true;
-                self.disarm(tier, false);
+                self.disarm(false);
             }
         }
         Ok(match &self.made[&key] {
@@ -370,13 +370,13 @@ impl Following {
     ///
     /// # Errors
     /// [`FollowEnd::Limit`] at the other limit.
-    pub(super) fn count_hop(&mut self, tier: &mut Tier<'_>) -> Result<(), FollowEnd> {
+    pub(super) fn count_hop(&mut self) -> Result<(), FollowEnd> {
         self.hops += 1;
         if self.hops >= HARD_LIMIT {
             return Err(FollowEnd::Limit);
         }
         if self.hops == SOFT_LIMIT {
-            self.disarm(tier, true);
+            self.disarm(true);
         }
         Ok(())
     }

@@ -156,8 +156,8 @@ fn runs(
         for one in leaving {
             for number in 0..one.points.len() {
                 match prng.chance(35) {
-                    true => vm.arm(&one.version, number),
-                    false => vm.disarm(&one.version, number),
+                    true => one.version.arm(number),
+                    false => one.version.disarm(number),
                 }
             }
         }

@@ -316,7 +316,7 @@ impl<'c> Trial<'c> {
             .first()
             .filter(|_| vm.engine().config().interruption == Interruption::Fuel);
         let Some(args) = args else { return Ok(()) };
-        following.disarm_all(vm);
+        following.disarm_all();
         let stayed = following.stayed(self.case.entry, args, self.case.fuel);
         let Some(needed) = stayed.map(|stayed| self.case.fuel - stayed.machine.fuel()) else {
             return Ok(());
@@ -354,7 +354,7 @@ impl<'c> Trial<'c> {
             self.figures.exhausted += 1;
             return Ok(true);
         };
-        lock().arm(vm, number, stress, prng);
+        lock().arm(number, stress, prng);
         lock().shadow.start(func, args);
         self.figures.runs += 1;
         // The oracle's limits on transitions end a run, so fuel must not end it first.

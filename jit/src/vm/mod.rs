@@ -26,7 +26,8 @@
 //! # Threads
 //! One thread at a time runs a `Vm`; between runs, the `Vm` may move to another thread. Any thread
 //! may compile code ([`Engine`] is `Send + Sync`). The owner installs code between runs, and the
-//! [`Tiering`] installs code during a run. Any thread may use an [`Interrupt`].
+//! [`Tiering`] installs code during a run. Any thread may use an [`Interrupt`], set the flags of OSR
+//! points ([`Version::arm`]), and tell the [`Tiering`] of news ([`Wake`]).
 //!
 //! # Lifetime of code
 //! A `Vm` holds a reference to all code that it may execute. A frame may be in code that is
@@ -300,23 +301,6 @@ impl Vm {
     /// and no handle needs it.
     pub fn release(&mut self, version: &Arc<Version>) {
         self.state.release(version);
-    }
-
-    /// Arms a point with [`crate::Condition::Flag`]: it fires at its next visit, and at every visit
-    /// until it is disarmed. Has no effect on points with another condition.
-    ///
-    /// # Panics
-    /// If the version has no such point.
-    pub fn arm(&mut self, version: &Arc<Version>, number: usize) {
-        version.set_armed(number, true);
-    }
-
-    /// Disarms a point. See [`Vm::arm`].
-    ///
-    /// # Panics
-    /// If the version has no such point.
-    pub fn disarm(&mut self, version: &Arc<Version>, number: usize) {
-        version.set_armed(number, false);
     }
 
     /// A handle that ends runs from outside.

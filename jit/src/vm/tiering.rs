@@ -233,23 +233,6 @@ impl Tier<'_> {
         self.state.relink(version, number, action)
     }
 
-    /// Arms a point as [`super::Vm::arm`] does. The run that waits sees the flag at its next visit
-    /// of the point.
-    ///
-    /// # Panics
-    /// If the version has no such point.
-    pub fn arm(&mut self, version: &Arc<Version>, number: usize) {
-        version.set_armed(number, true);
-    }
-
-    /// Disarms a point as [`super::Vm::disarm`] does.
-    ///
-    /// # Panics
-    /// If the version has no such point.
-    pub fn disarm(&mut self, version: &Arc<Version>, number: usize) {
-        version.set_armed(number, false);
-    }
-
     /// Releases a version as [`super::Vm::release`] does.
     pub fn release(&mut self, version: &Arc<Version>) {
         self.state.release(version);

@@ -341,8 +341,8 @@ impl<'r> ContinuationEmitter<'r> {
         let computed: Vec<Value> =
             function.block_params(entry).iter().copied().chain(results).collect();
         let mut origins = Origins::default();
-        let mut draft = Draft::default();
-        draft.steps = (0..).zip(&self.steps).filter(|(_, s)| s.is_some()).map(|(i, _)| i).collect();
+        let steps = (0..).zip(&self.steps).filter(|(_, s)| s.is_some()).map(|(i, _)| i);
+        let mut draft = Draft { steps: steps.collect(), ..Draft::default() };
         for (copy, of) in function.all_insts().zip(&self.insts) {
             if let Some(of) = of.expand() {
                 origins.set(&function, copy, (self.target, of));

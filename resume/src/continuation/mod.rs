@@ -17,7 +17,7 @@ mod region;
 use crate::claim::Draft;
 use crate::copy::Origins;
 use crate::instrument::Instrumented;
-use check::{CheckedEntry, ContinuationFault, LandedEntry, LandedFrame};
+use check::{CheckedEntry, ContinuationFault, LandedEntry, LandedFrame, WithoutPoints};
 use ir::decided::Decided;
 use ir::{Function, Inst, Opcode, Point, Type, Value};
 use region::{CopiedRegion, DecidedBranches};
@@ -177,7 +177,7 @@ fn judged(
     made: Continuation,
     (source, version): (&Function, &Function),
     entry: &Entry,
-    without_points: Option<(&Function, &dyn Fn(Inst) -> Option<Inst>)>,
+    without_points: Option<WithoutPoints<'_>>,
 ) -> Result<Continuation, ContinuationError> {
     let at = FramePlace::Before(entry.target);
     let frame = LandedFrame { version, at, assigns: &entry.assigns, without_points };

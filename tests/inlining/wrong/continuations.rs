@@ -350,8 +350,12 @@ fn compensation() -> Vec<Forgery> {
             },
         ),
         forgery("RestOtherTypes", "a parameter of another type", "it has another", || {
-            let mut rest = edited_loop("%b: i32, %m: i32)", "%b: i32, %m: i32, %wide: i64)");
-            rest.requires.push(rest.requires[0]);
+            right_loop();
+            let more = |text, param| replaced(text, "(%a: i32, %b: i32, %m: i32", param);
+            let version = more(LOOP, "(%a: i32, %b: i32, %m: i32, %e: i32");
+            let text = more(LOOP_REST, "(%a: i32, %b: i32, %m: i32, %e: i64");
+            let mut rest = Rest::looping(&version, &text, LOOP_BLOCKS).idle("entry").idle("head");
+            rest.requires.extend(value(&rest.source, "e"));
             rest.judged()
         }),
         forgery("RestOtherStep", "a step with another constant", "inst0 is no part", || {

@@ -15,9 +15,10 @@
 //! instructions before the place that the run of the bases has come to. At the end of the chain,
 //! results, memory and outer effects are compared.
 //!
-//! An activation of a callee lands in a base whose own ways in were accepted apart from the entry
-//! that made it. Such a way in may read a value that is dead where the callee landed. A chain does
-//! not take it then, as no embedder may. In all other activations such a value is a divergence.
+//! An activation of another function lands in a base whose own ways in were accepted apart from
+//! the entry that made it. Such a way in may read a value that is dead where the activation landed.
+//! A chain does not take it then, as no embedder may. In all other activations, the inner ones of
+//! a function inlined into itself included, such a value is a divergence.
 
 use super::gap::{ComputedFrame, ComputedFrames, difference};
 use super::plan::{FramePlans, NotFired};
@@ -276,7 +277,7 @@ impl<H: Host + Clone> FrameChain<'_, '_, H> {
                 waits: matches!(frame.at, FramePlace::Within(_)),
                 values: frame.assigns.iter().map(|one| (one.value, bits(one.value))).collect(),
             });
-            if at + 1 < entry.frames.len() {
+            if at + 1 < entry.frames.len() && frame.func != func {
                 self.apart.insert(real.activation());
             }
         }
