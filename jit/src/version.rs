@@ -95,9 +95,9 @@ impl Version {
         self.counters.as_deref()
     }
 
-    /// Sets the flag of a point with [`crate::Condition::Flag`], from any thread. The point fires at
-    /// its next visit, in this version and in continuations into it, and at every visit until it is
-    /// disarmed. No effect on points with another condition. Constant cost.
+    /// Sets the flag of a point with [`crate::Condition::Flag`], from any thread. The point fires
+    /// at its next visit, in this version and in continuations into it, and at every visit until it
+    /// is disarmed. No effect on points with another condition. Constant cost.
     ///
     /// # Panics
     /// If the version has no point of this number.

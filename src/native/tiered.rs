@@ -161,7 +161,7 @@ impl<O: Observer> Tiered<O> {
 impl<O: Observer + Send + 'static> Tiered<O> {
     /// Makes code in a thread beside the run, which goes on meanwhile. Loops come first, then
     /// functions by the number of calls for each of their instructions. Results of the program do
-    /// not depend on the times; which code ran does.
+    /// not depend on the times. Which code ran does, and thus where fuel ends.
     ///
     /// A policy that assumes compiles in the thread of the run, since it reads the counters of the
     /// machine. The thread ends by itself after the policy is dropped.

@@ -63,6 +63,7 @@ pub(super) struct Args {
     hot: Option<u32>,
     /// Let the run wait for code, so that equal runs compile equal code; otherwise a second thread
     /// compiles while the run goes on; only with --engine tiered, and implied by --speculate
+    /// and --fuel
     #[arg(long)]
     on_the_spot: bool,
     /// Make hot functions assume what this profile suggests (osier run --profile), or without a

@@ -277,7 +277,7 @@ fn stats_include_the_time_of_optimizing_hot_code() {
         let stats: serde_json::Value = serde_json::from_str(&ended.stderr).expect("JSON");
         stats["seconds"].clone()
     };
-    let optimizing = seconds(&["tiered", "--hot", "2"])["optimize"].as_f64();
+    let optimizing = seconds(&["tiered", "--hot", "2", "--on-the-spot"])["optimize"].as_f64();
     assert!(
         optimizing.is_some_and(|seconds| seconds > 0.0),
         "a part of the run, however small: {optimizing:?}"

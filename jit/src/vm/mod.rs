@@ -26,7 +26,7 @@
 //! # Threads
 //! One thread at a time runs a `Vm`; between runs, the `Vm` may move to another thread. Any thread
 //! may compile code ([`Engine`] is `Send + Sync`). The owner installs code between runs, and the
-//! [`Tiering`] installs code during a run. Any thread may use an [`Interrupt`], set the flags of OSR
+//! [`Tiering`] installs code during a run. Any thread may use an [`Interrupt`], set flags of OSR
 //! points ([`Version::arm`]), and tell the [`Tiering`] of news ([`Wake`]).
 //!
 //! # Lifetime of code

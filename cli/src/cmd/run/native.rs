@@ -135,7 +135,9 @@ fn run(
             };
             let tiered = Tiered::new(args.hot.unwrap_or(HOT), pipeline, log);
             let tiered = speculation::speculating(args, module, &mut vm, tiered)?;
-            let tiered = if args.on_the_spot { tiered } else { tiered.in_background() };
+            // Where fuel ends depends on the instructions that each version pays for.
+            let waits = args.on_the_spot || args.run_limits.limits().fuel != u64::MAX;
+            let tiered = if waits { tiered } else { tiered.in_background() };
             vm.set_tiering(Box::new(tiered));
         }
         RunEngine::Jit | RunEngine::Interp => {
