@@ -22,6 +22,7 @@ use std::io::Write as _;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use verify::prng::Prng;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -37,6 +38,29 @@ pub(crate) struct Args {
     /// Only the bugs whose name or area contains this; several are joined
     #[arg(long)]
     bug: Vec<String>,
+    /// Only so many of these bugs, drawn by --seed
+    #[arg(long, value_name = "N")]
+    sample: Option<usize>,
+    /// Decides which bugs --sample draws
+    #[arg(long, default_value_t = 1, requires = "sample")]
+    seed: u64,
+}
+
+impl Args {
+    /// The bugs to try, in the order of the table.
+    fn chosen<'t>(&self, table: &'t Table) -> Vec<&'t Mutant> {
+        let contains = |b: &Mutant, part: &str| b.name.contains(part) || b.area.contains(part);
+        let is_wanted =
+            |b: &&Mutant| self.bug.is_empty() || self.bug.iter().any(|part| contains(b, part));
+        let mut bugs: Vec<&Mutant> = table.mutants.iter().filter(is_wanted).collect();
+        if let Some(sample) = self.sample {
+            let mut prng = Prng::new(self.seed);
+            while bugs.len() > sample {
+                bugs.remove(prng.index(bugs.len()));
+            }
+        }
+        bugs
+    }
 }
 
 /// The least number of programs for every bug, even if a layer kills it earlier, so that editor and
@@ -52,9 +76,7 @@ pub(crate) fn run(args: &Args) -> bool {
     // The editor and the makers panic thousands of times here. The trial counts the panics, so
     // their messages would be noise.
     std::panic::set_hook(Box::new(|_| {}));
-    let contains = |b: &Mutant, part: &str| b.name.contains(part) || b.area.contains(part);
-    let wanted = |b: &&Mutant| args.bug.is_empty() || args.bug.iter().any(|part| contains(b, part));
-    let bugs: Vec<&Mutant> = table.mutants.iter().filter(wanted).collect();
+    let bugs = args.chosen(&table);
     let next = AtomicUsize::new(0);
     let rows: Mutex<BTreeMap<usize, Row<'_>>> = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {

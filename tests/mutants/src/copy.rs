@@ -15,10 +15,16 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a crate in tests/mutants")
 }
 
-/// The folder that holds copy and build: `target/mutants`.
-pub fn folder() -> PathBuf {
+/// The build folder of the workspace. The copy is built there too: crates of the copy have other
+/// paths, and so other names of artifacts, and both share the dependencies.
+fn target() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    target.unwrap_or_else(|| root().join("target")).join("mutants")
+    target.unwrap_or_else(|| root().join("target"))
+}
+
+/// The folder that holds the copy and its programs: `target/mutants`.
+pub fn folder() -> PathBuf {
+    target().join("mutants")
 }
 
 /// Makes the copy of the workspace, builds one of its examples there, and returns its path. Files
@@ -31,23 +37,39 @@ pub fn build(example: &str) -> Result<PathBuf, String> {
         return Err("this is the copy already".to_owned());
     }
     let folder = folder();
-    let (workspace, target) = (folder.join("workspace"), folder.join("build"));
+    let workspace = folder.join("workspace");
     let table = Table::read().map_err(|malformed| malformed.to_string())?;
     let files = mutated(&table)?;
     write(&files, &workspace).map_err(|e| format!("{}: {e}", workspace.display()))?;
-    // Conditions make some code unreachable and some imports unused: the warnings say nothing.
-    let mut flags = std::env::var_os("RUSTFLAGS").unwrap_or_default();
-    flags.push(" -A warnings");
+    let name = format!("{example}{}", std::env::consts::EXE_SUFFIX);
+    let (program, own) = (target().join("release/examples").join(&name), folder.join(name));
+    let in_place = |e: io::Error| format!("{}: {e}", program.display());
+    let kept = program.exists().then(|| own.with_extension("kept"));
+    if let Some(kept) = &kept {
+        fs::copy(&program, kept).map_err(in_place)?;
+    }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut build = Command::new(cargo);
     build.args(["build", "--release", "--offline", "--example", example]);
-    build.current_dir(&workspace).env("CARGO_TARGET_DIR", &target).env("RUSTFLAGS", flags);
+    build.args(["--features", SHARED_FEATURES]);
+    build.current_dir(&workspace).env("CARGO_TARGET_DIR", target());
     let status = build.status().map_err(|e| format!("cargo does not start: {e}"))?;
     if !status.success() {
         return Err(format!("the mutated copy in {} does not build", workspace.display()));
     }
-    let name = format!("{example}{}", std::env::consts::EXE_SUFFIX);
-    Ok(target.join("release/examples").join(name))
+    take_out(&program, kept, &own).map_err(in_place)?;
+    Ok(own)
+}
+
+/// The features with which `.ci/run` builds examples. Equal features make equal dependencies, which
+/// cargo then does not compile again for the copy.
+const SHARED_FEATURES: &str = "osier-cli/smith";
+
+/// A program out of the copy takes the place of the workspace's in the shared build folder. This
+/// moves it to a place of its own, and puts the other back.
+fn take_out(program: &Path, kept: Option<PathBuf>, own: &Path) -> io::Result<()> {
+    fs::rename(program, own)?;
+    kept.map_or(Ok(()), |kept| fs::rename(kept, program))
 }
 
 /// The files of the copy, by path from the root.
@@ -78,6 +100,11 @@ fn mutated(table: &Table) -> Result<Files, String> {
         );
         replace(&mut files, &home.join("Cargo.toml"), "[dependencies]\n", &row)?;
     }
+    // Conditions make some code unreachable and some imports unused: the warnings say nothing.
+    for (path, table) in LINTS {
+        let quiet = format!("{table}warnings = {{ level = \"allow\", priority = 100 }}\n");
+        replace(&mut files, Path::new(path), table, &quiet)?;
+    }
     let switch = Path::new("tests/mutants/src/switch.rs");
     replace(
         &mut files,
@@ -87,6 +114,10 @@ fn mutated(table: &Table) -> Result<Files, String> {
     )?;
     Ok(files)
 }
+
+/// The manifests with tables of lints, and the heading of the table.
+const LINTS: [(&str, &str); 2] =
+    [("Cargo.toml", "[workspace.lints.rust]\n"), ("jit/Cargo.toml", "[lints.rust]\n")];
 
 fn replace(files: &mut Files, path: &Path, before: &str, after: &str) -> Result<(), String> {
     let text = files.get(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
