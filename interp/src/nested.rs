@@ -35,6 +35,16 @@ use transition::VersionKey;
 pub struct Nested {
     /// The number of runs suspended below it.
     level: usize,
+    /// As [`Nested::first_depth`].
+    first_depth: usize,
+}
+
+impl Nested {
+    /// The depth of its first activation ([`View::depth`](super::View::depth)). A run that began in
+    /// frames ([`Machine::begin_nested_frames`]) is deeper from the start.
+    pub fn first_depth(&self) -> usize {
+        self.first_depth
+    }
 }
 
 /// The state of a run after [`Machine::return_from_call`].
@@ -254,8 +264,9 @@ impl Machine {
         self.take_back();
         let (state, floor) = (std::mem::take(&mut self.state), self.activations.floor());
         self.suspended.push(Suspended { state, floor });
-        self.activations.set_floor(self.activations.depth());
-        Nested { level: self.suspended.len() }
+        let below = self.activations.depth();
+        self.activations.set_floor(below);
+        Nested { level: self.suspended.len(), first_depth: below + 1 }
     }
 
     /// Ends a nested run and returns to the run suspended below. A nested run that has not ended is

@@ -1,6 +1,5 @@
 //! The errors of compilation: of versions, and of transitions between them.
 
-use ir::Value;
 use std::fmt;
 
 /// The reason why a version could not be compiled. A failed compilation leaves no code behind.
@@ -85,14 +84,6 @@ pub enum ContinueError {
         /// The name of the function.
         function: String,
     },
-    /// The continuation reads a value that the transition into the paused version did not provide:
-    /// the two mappings were not accepted together.
-    NotProvided {
-        /// The name of the function.
-        function: String,
-        /// The value.
-        value: Value,
-    },
     /// The entry does not fit the versions, or its compensation code cannot run.
     NotBuilt {
         /// The name of the function.
@@ -112,13 +103,6 @@ impl fmt::Display for ContinueError {
                     f,
                     "the transition has another source version of @{function} than the version \
                      that runs"
-                )
-            }
-            ContinueError::NotProvided { function, value } => {
-                write!(
-                    f,
-                    "the continuation of @{function} reads {value}, which the last transition did \
-                     not provide"
                 )
             }
             ContinueError::OtherTarget { function } => {

@@ -1,8 +1,8 @@
 //! A tiering policy that speculates: assumptions that hold, fail, and fail again and again.
 
-use super::support::{engine, module};
-use osier::interp::{Limits, NoHost, Options};
-use osier::ir::{Func, Point};
+use super::support::{engine, module, vm};
+use osier::interp::{Limits, Machine, NoHost, NoObserver, Options};
+use osier::ir::{self, Func, Point};
 use osier::jit::{Config, FailedPoint, TransitionKind, Vm};
 use osier::native::{self, Compiled, MAX_FAILURES, MAX_VERSIONS, Tiered};
 use osier::passes::Pipeline;
@@ -215,4 +215,58 @@ fn a_loop_is_entered_again_after_an_exit() {
         |kind| -> u64 { made.iter().filter(|made| made.kind == kind).map(|made| made.count).sum() };
     // The loop of the first call, and those of the two calls that fail.
     assert_eq!((count(TransitionKind::Down), count(TransitionKind::Up)), (2, 3));
+}
+
+/// The slow side loads again what was loaded above the loop. A version without the slow side has no
+/// use of the value above. One with both sides reuses it.
+const LOADS_AGAIN: &str = "memory @m 1
+func @f(%n: i32, %p: i32, %most: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  %l = load.i32 @m[%p]
+  %s0 = add.i32 %l, %one
+  jump head(%zero, %s0)
+head(%i: i32, %s: i32):
+  %c = ult.i32 %i, %most
+  br_if %c, fast, slow
+slow:
+  %l2 = load.i32 @m[%p]
+  %s2 = add.i32 %s, %l2
+  jump next(%s2)
+fast:
+  %s3 = xor.i32 %s, %i
+  jump next(%s3)
+next(%t: i32):
+  %j = add.i32 %i, %one
+  %d = ult.i32 %j, %n
+  br_if %d, head(%j, %t), done
+done:
+  return %t
+}";
+
+/// An exit leaves out what the continuation of the loop reads: the two were accepted apart. The
+/// loop stays in the interpreter, and later calls are native.
+#[test]
+fn a_loop_that_lacks_a_value_stays() {
+    let module = module(LOADS_AGAIN);
+    let func = module.func_named("f").expect("it is there");
+    let base = module.body(func).expect("it has a body");
+    let is_branch = |inst: &ir::Inst| base.inst(*inst).opcode == ir::Opcode::BrIf;
+    let branch = base.all_insts().find(is_branch).expect("it has one");
+    let value = base.inst(branch).args[0];
+    let (at, expected) = (Point::before(branch), Expected::Is(1));
+    let assume = vec![Assumption { at, value, expected, reason: 1 }];
+    let mut vm = vm(&engine(Config::default()), &module);
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let policy = Tiered::new(20, Pipeline::default(), Watch(Arc::clone(&seen)));
+    vm.set_tiering(Box::new(policy.speculating(BTreeMap::from([(func, assume)]))));
+    let mut plain = Machine::new(&module, Limits::default()).expect("it is instantiated");
+    for n in std::iter::repeat_n(10, 40).chain([200; 40]) {
+        let args = [n, 8, 60];
+        let expected = plain.invoke(func, &args, &mut NoHost, &mut NoObserver);
+        assert_eq!(vm.invoke(func, &args, &mut NoHost), Ok(expected), "{n} rounds");
+    }
+    let seen = seen.lock().expect("no panic");
+    assert!(!seen.failed.is_empty() && seen.made.contains(&1), "the assumption has failed");
 }

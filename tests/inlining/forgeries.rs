@@ -80,6 +80,21 @@ fn names_are_those_of_the_instance() {
     assert!(forged.judged().is_some());
 }
 
+/// A claim may give names to values that no code defines: frames must not be assigned these, and an
+/// entry must not cost the product of its values and of the names of each.
+#[test]
+fn names_that_no_code_defines_are_no_names() {
+    let mut forged = Forged::new();
+    let (of, name) = forged.claim.instances[1].values.first_key_value().expect("it has values");
+    let (of, name) = (*of, *name);
+    let nowhere = (9_000..9_100).map(|value| (Value::from_u32(value), name));
+    forged.claim.instances[1].values.extend(nowhere);
+    let original = |func, _| forged.module.body(func);
+    let copies = check::copy(&forged.version, forged.main, original, forged.claim.clone());
+    let copies = copies.expect("no code reads them");
+    assert_eq!(copies.named(name).collect::<Vec<_>>(), [(1, of)]);
+}
+
 #[test]
 fn instances_stand_for_calls_of_their_function() {
     let mut forged = Forged::new();

@@ -6,15 +6,19 @@ use interp::{
     FireError, Limits, Machine, NoHost, NoObserver, Options, Outcome, PauseAlways, Program, Run,
     TraceLevel, TransferError, VersionId,
 };
-use ir::{Func, Module, Point};
-use jit::{Action, Condition, Config, Engine, LinkError, PointSpec, Quiet, Vm};
+use ir::{Func, Module, Point, Type};
+use jit::{
+    Action, Condition, Config, DeoptFrame, Engine, Handler, HandlerEnd, LinkError, PointSpec,
+    Quiet, Slot, SlotLayout, TransitionKind, Vm,
+};
 use osier::driver::{NoObserver as NoDriverObserver, Vigilance};
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, inline};
-use passes::Callers;
-use std::collections::BTreeSet;
+use osier::native::{NoObserver as NoNativeObserver, Tiered};
+use passes::{Callers, InlinePolicy, Pipeline};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::copy::InlinedSites;
-use transition::frames::FrameMapping;
+use transition::frames::{FrameEntry, FrameMapping};
 
 /// `@main` calls `@inner` through `@outer`; `@inner` stores, and divides by its second argument.
 const TEXT: &str = "memory @m 1
@@ -268,4 +272,104 @@ fn actions_with_frames_have_to_fit() {
 
 fn plain_key(made: &Made) -> transition::VersionKey {
     transition::VersionKey::of(made.module.body(made.main).expect("a body"))
+}
+
+/// `@main` calls `@count`, whose loop goes round until its argument is used up. The two have
+/// results of different types.
+const LOOPING: &str = "export \"main\" @main
+func @count(%n: i32) -> i64 {
+entry:
+  %zero = const.i64 0
+  %one = const.i32 1
+  jump head(%n, %zero)
+head(%i: i32, %s: i64):
+  %w = uextend.i64 %i
+  %t = add.i64 %s, %w
+  %j = sub.i32 %i, %one
+  br_if %j, head(%j, %t), done
+done:
+  return %t
+}
+func @main(%n: i32) -> (i32, i64) {
+entry:
+  %r = call @count(%n)
+  %k = add.i32 %n, %n
+  return %k, %r
+}";
+
+/// Native code leaves into two activations, and the loop of the inner one turns hot. Native code
+/// goes on in the inner activation alone: the outer one still waits for its results.
+#[test]
+fn a_hot_loop_of_an_inner_frame_ends_no_outer_frame() {
+    let module = Arc::new(parsed(LOOPING));
+    let main = module.func_named("main").expect("the text has it");
+    let plan = InlinePlan::o3();
+    let landings = CalleeLandings::new(&module, &plan);
+    let made = inline(&module, main, &plan, &landings, &mut NoDriverObserver).expect("it is small");
+    let version = made.tree.function(made.optimized);
+    let down = Arc::new(made.down.clone());
+    let (at, entry) =
+        down.entries().find(|(_, entry)| entry.frames.len() == 2).expect("a point in `@count`");
+    let point = PointSpec { at, condition: Condition::Flag, values: entry.requires.clone() };
+    let engine = Engine::new(Config::default()).expect("native code runs here");
+    let sites = Arc::new(made.copies.sites());
+    let code = engine.inlined_version(&module, (main, version), &[point], sites).expect("compiled");
+    let mut vm =
+        Vm::new(&engine, &module, Limits::default(), Options::default()).expect("instantiated");
+    vm.set_tiering(Box::new(Tiered::new(5, Pipeline::default(), NoNativeObserver)));
+    vm.install(&code, vec![Action::InterpretFrames(Arc::clone(&down))]).expect("installed");
+    code.arm(0);
+    let found = vm.invoke(main, &[100], &mut NoHost).expect("it ends");
+    assert_eq!(found, Outcome::Returned(vec![200, 5050]));
+    let made: Vec<TransitionKind> = vm.transitions().iter().map(|made| made.kind).collect();
+    assert_eq!(made, [TransitionKind::Down, TransitionKind::Up]);
+}
+
+/// Results that do not come from the program.
+struct Answer;
+
+impl Handler for Answer {
+    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd> {
+        assert!(frame.slots.is_empty(), "{:?}", frame.slots);
+        assert_eq!(frame.callers.iter().map(|caller| caller.slots.len()).collect::<Vec<_>>(), [1]);
+        Ok(vec![Slot { ty: Type::I32, bits: 99 }])
+    }
+}
+
+/// A layout is needed for each value that a frame gets. `@five` has none where the run leaves.
+#[test]
+fn a_frame_without_values_is_handed() {
+    let text = "func @five() -> i32 {\nentry:\n  %c = const.i32 5\n  return %c\n}\n\
+        func @main(%n: i32) -> i32 {\nentry:\n  %r = call @five()\n  %s = add.i32 %r, %n\n  \
+        return %s\n}\n";
+    let module = Arc::new(parsed(text));
+    let main = module.func_named("main").expect("the text has it");
+    let nothing = || Pipeline::of(Vec::new());
+    let plan = InlinePlan::new(nothing(), InlinePolicy::default(), nothing());
+    let landings = CalleeLandings::new(&module, &plan);
+    let made = inline(&module, main, &plan, &landings, &mut NoDriverObserver).expect("it is small");
+    let down = Arc::new(made.down.clone());
+    let is_bare =
+        |entry: &FrameEntry| entry.frames.len() == 2 && entry.frames[0].assigns.is_empty();
+    let (at, entry) = down.entries().find(|(_, entry)| is_bare(entry)).expect("in `@five`");
+    let engine = Engine::new(Config::default()).expect("native code runs here");
+    let point = PointSpec { at, condition: Condition::Flag, values: entry.requires.clone() };
+    let install = |layouts: BTreeMap<Func, SlotLayout>| {
+        let (version, sites) = (made.tree.function(made.optimized), Arc::new(made.copies.sites()));
+        let point = [point.clone()];
+        let code = engine.inlined_version(&module, (main, version), &point, sites);
+        let code = code.expect("compiled");
+        let mut vm =
+            Vm::new(&engine, &module, Limits::default(), Options::default()).expect("instantiated");
+        vm.set_handler(Box::new(Answer));
+        let action = Action::HandFrames(Arc::clone(&down), Arc::new(layouts));
+        vm.install(&code, vec![action]).map(|()| {
+            code.arm(0);
+            vm.invoke(main, &[7], &mut NoHost).expect("it ends")
+        })
+    };
+    let value = entry.frames[1].assigns[0].value;
+    let layout = BTreeMap::from([(main, SlotLayout::new([(value, 0)]))]);
+    assert_eq!(install(layout), Ok(Outcome::Returned(vec![99])));
+    assert_eq!(install(BTreeMap::new()), Err(LinkError::NoSlot { number: 0, value }));
 }

@@ -41,7 +41,8 @@ pub struct Copies {
     origins: BTreeMap<Inst, (InstanceId, Inst)>,
     /// By instruction of the first instance's original: its copy there; `None` if it has several.
     places: BTreeMap<Inst, Option<Inst>>,
-    /// The names: values of the copy, each with an instance and a value of its original. Ascending.
+    /// The names: values that reachable code of the copy defines, each with its instance and the
+    /// value of the original. Ascending.
     names: Vec<(Value, InstanceId, Value)>,
 }
 
@@ -153,18 +154,14 @@ pub fn copy<'f>(
     if claim.instances.is_empty() {
         return Err(CopyError::Instances);
     }
-    let mut walk = CopyWalk { version, claim: &claim, bodies, origins: BTreeMap::new() };
+    let (origins, names) = (BTreeMap::new(), Vec::new());
+    let mut walk = CopyWalk { version, claim: &claim, bodies, origins, names };
     walk.run()?;
-    let origins = walk.origins;
+    let CopyWalk { origins, mut names, .. } = walk;
     let mut places = BTreeMap::new();
     for (inst, (_, at)) in origins.iter().filter(|(_, (id, _))| *id == 0) {
         places.entry(*at).and_modify(|place| *place = None).or_insert(Some(*inst));
     }
-    let of = |(id, instance): (InstanceId, &CopyInstance)| {
-        let names = instance.values.iter().map(move |(of, name)| (*name, id, *of));
-        names.collect::<Vec<_>>()
-    };
-    let mut names: Vec<_> = claim.instances.iter().enumerate().flat_map(of).collect();
     names.sort_unstable();
     let version = VersionKey::of(version);
     Ok(Checked::accepted(Copies { version, claim, origins, places, names }))
@@ -176,6 +173,10 @@ struct CopyWalk<'a> {
     /// By instance.
     bodies: Vec<&'a Function>,
     origins: BTreeMap<Inst, (InstanceId, Inst)>,
+    /// The names that the walk has met. The claim may give others: to values that no original has,
+    /// or of another type, or many to one. Frames must not be assigned them
+    /// (`names_that_no_code_defines_are_no_names`).
+    names: Vec<(Value, InstanceId, Value)>,
 }
 
 impl CopyWalk<'_> {
@@ -209,6 +210,10 @@ impl CopyWalk<'_> {
         copies.len() == originals.len() && copies.iter().zip(originals).all(|(c, o)| is(c, o))
     }
 
+    fn note_names(&mut self, id: InstanceId, copies: &[Value], originals: &[Value]) {
+        self.names.extend(copies.iter().zip(originals).map(|(name, of)| (*name, id, *of)));
+    }
+
     fn block(&mut self, block: Block) -> Result<(), CopyError> {
         let (id, mut at) = *self.claim.blocks.get(&block).ok_or(CopyError::Unclaimed(block))?;
         let body = *self.bodies.get(id).ok_or(CopyError::Unclaimed(block))?;
@@ -218,6 +223,7 @@ impl CopyWalk<'_> {
         if !self.are(id, self.version.block_params(block), params(body, at)) {
             return Err(CopyError::Params(block));
         }
+        self.note_names(id, self.version.block_params(block), params(body, at));
         for inst in self.version.block_insts(block) {
             self.origins.insert(inst, (id, at));
             let (copy, of) = (self.version.inst(inst), body.inst(at));
@@ -227,6 +233,7 @@ impl CopyWalk<'_> {
             let is_same = (copy.opcode, copy.ty, copy.imm) == (of.opcode, of.ty, of.imm)
                 && self.are(id, &copy.args, &of.args)
                 && self.are(id, &copy.results, &of.results);
+            self.note_names(id, &copy.results, &of.results);
             at = body.next_inst(at).filter(|_| is_same).ok_or(CopyError::Differs(inst))?;
         }
         Ok(())

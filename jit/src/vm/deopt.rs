@@ -31,8 +31,9 @@ pub struct SlotLayout {
 }
 
 impl SlotLayout {
-    /// A layout that gives each value one slot. Values that are never live at the same time may
-    /// share a slot.
+    /// A layout that gives each value one slot. Values that no entry provides together may share a
+    /// slot. That they are never live at the same time is not enough: an entry also provides values
+    /// that are live nowhere but in entries which a run may take next.
     pub fn new(slots: impl IntoIterator<Item = (Value, usize)>) -> SlotLayout {
         let slots: BTreeMap<Value, usize> = slots.into_iter().collect();
         let length = slots.values().max().map_or(0, |last| last + 1);
@@ -207,7 +208,9 @@ pub(super) fn hand_frames(
     let module = Arc::clone(&state.modules.current);
     let mut frames = entry.frames.iter().zip(assigned).map(|(frame, assigned)| {
         let base = module.body(frame.func).expect("jit: the base of a version has a body");
-        let slots = slots_of(&layouts[&frame.func], base, assigned);
+        // Frames without values need no layout (`a_frame_without_values_is_handed`).
+        let slots = layouts.get(&frame.func).map(|layout| slots_of(layout, base, assigned));
+        let slots = slots.unwrap_or_default();
         CallerFrame { func: frame.func, call: frame.at.inst(), slots }
     });
     let innermost = frames.next().expect("jit: an entry has a frame");

@@ -43,7 +43,9 @@ pub(super) fn invoke(
 
 /// Continues a nested run until its function ends or continues in native code.
 pub(super) fn go_on(access: &mut RunAccess<'_>, nested: Nested) -> Result<NestedEnd, RunStop> {
-    let outermost = access.state().machine.view().map_or(0, |view| view.depth());
+    // Not the depth of now: a run that began in frames has outer ones that wait for results
+    // (`a_hot_loop_of_an_inner_frame_ends_no_outer_frame`).
+    let outermost = nested.first_depth();
     // A panic of the host passes on. It must not skip the lines below, since a handler further up
     // may catch it and leave the machine in use (`a_panic_below_a_handler_leaves_nothing_behind`).
     let ended = catch_unwind(AssertUnwindSafe(|| until_end(access, outermost)));

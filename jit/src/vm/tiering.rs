@@ -132,7 +132,8 @@ pub trait Tiering {
     /// Called for each loop, when it turns hot in the interpreter: once, and again when it has been
     /// visited as often after an assumption of native code of the function has failed, or at its
     /// next visit after [`Tier::ask_again`]. Returns the continuation in which the run continues,
-    /// or `None` to stay in the interpreter.
+    /// or `None` to stay in the interpreter. The run also stays there if the last transition, such
+    /// as an exit of native code, has left out a value that the continuation requires.
     ///
     /// # Errors
     /// If the run is to end.
@@ -469,12 +470,10 @@ impl VmState {
             return Err(RunStop::Failed(RunError::Link(LinkError::NotAdopted)));
         }
         let view = self.machine.view().expect("jit: the run is still paused");
-        // As `Machine::fire` does: the run may have come by a mapping accepted apart from this one.
-        if let Some(value) = continuation.requires().iter().find(|v| view.is_undefined(**v)) {
-            return Err(RunStop::Failed(RunError::Continue(ContinueError::NotProvided {
-                function: body.name().to_owned(),
-                value: *value,
-            })));
+        // The run may have come by a mapping accepted apart from this one, and lack a value. That is
+        // no fault of the program (`a_loop_that_lacks_a_value_stays`).
+        if continuation.requires().iter().any(|value| view.is_undefined(*value)) {
+            return Ok(None);
         }
         for (word, value) in self.view.buffer.iter_mut().zip(continuation.requires()) {
             *word = view.value(*value);
