@@ -233,8 +233,8 @@ const FEW_STEPS: usize = 16;
 pub(crate) struct ComposedCode {
     steps: Vec<Step>,
     replays: Vec<Replay>,
-    /// The numbers of the steps, if there are more than [`FEW_STEPS`]. Never iterated, so hash order
-    /// reaches no output.
+    /// The numbers of the steps, if there are more than [`FEW_STEPS`]. Never iterated, so hash
+    /// order reaches no output.
     known: HashMap<Step, u32>,
     left_out: Option<ComposeCondition>,
 }
