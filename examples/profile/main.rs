@@ -1,9 +1,10 @@
 //! Profiles: the cost of counting, the worth of keeping no state in assumptions, and the rate of
-//! the checker on versions that assume.
+//! the checker on versions that assume. Also the time to prove versions with inlined code.
 //!
 //!     cargo run --release --example profile -- cost tests/corpus/vm.wasm CORPUS/lua.m2r.wasm:20
 //!     cargo run --release --example profile -- pins CORPUS/lua.m2r.wasm:20
 //!     cargo run --release --example profile -- check CORPUS/lua.m2r.wasm:20
+//!     cargo run --release --example profile -- inlining CORPUS/lua.m2r.wasm
 //!
 //! `cost` runs programs in the interpreter, with counting and without, in one process. The two
 //! kinds of run alternate, each in a new machine, and the fastest of several rounds counts. A colon
@@ -19,9 +20,16 @@
 //! `check` assumes the same. The checker judges the mappings between each two neighboring versions
 //! of the functions with assumptions, and those of the same functions optimized without. It prints
 //! entries, processor time, and entries a second of both.
+//!
+//! `inlining` takes the functions in which `O3` inlines a call. It optimizes and certifies each by
+//! `O2` and by `O3`, both at level `avail`, and by `O2` at all levels. It prints the instructions of
+//! their bases and of the bodies inlined, and the processor time for an instruction: of the bases by
+//! `O2`, of the bases and the inlined bodies by `O3`. The time by `O3` has that of the landings of
+//! all inlined functions. Entries a second are those that hold, by the time in the checker.
 
 mod check;
 mod cost;
+mod inlining;
 mod pins;
 
 use clap::{Parser, Subcommand};
@@ -46,6 +54,8 @@ enum Command {
     Cost(cost::Args),
     /// Times the checker on versions that assume, and on those of the same functions that do not
     Check(check::Args),
+    /// Times optimization and proof with inlined code and without
+    Inlining(inlining::Args),
     /// Counts the instructions of programs whose assumptions keep what exits lack, and of programs
     /// whose assumptions keep all live values
     Pins(pins::Args),
@@ -55,6 +65,7 @@ fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Cost(args) => cost::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Inlining(args) => inlining::run(&args),
         Command::Pins(args) => pins::run(&args),
     };
     match done {

@@ -12,9 +12,11 @@
 
 use crate::live::{ExtraUses, LiveTable};
 use crate::tree::Version;
+use cranelift_entity::SecondaryMap;
 use ir::edit::{ActionKind, ActionLog, InlinedBody};
 use ir::{Func, Function, Imm, Inst, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use transition::VersionKey;
 use transition::copy::{CopyClaim, CopyInstance, InstanceId};
 use transition::mapping::Mapping;
@@ -127,13 +129,35 @@ pub(crate) struct LinkedUses<'c> {
     /// The arrows that leave the copy for versions derived from it.
     pub(crate) ahead: Vec<usize>,
     pub(crate) claim: &'c CopyClaim,
+    /// By instance: the names of the values of its original.
+    pub(crate) names: Vec<NameTable>,
+    /// The values of the first instance by their names.
+    pub(crate) own: NameTable,
     pub(crate) places: BTreeMap<Inst, (InstanceId, Inst)>,
     pub(crate) callees: &'c [&'c Function],
     /// By instance but the first: what is live in the original. `None` for the version where
     /// frames of the first instance land: its live+ grows with the entries that leave it.
-    pub(crate) live: Vec<Option<LiveTable>>,
+    pub(crate) live: Vec<Option<Arc<LiveTable>>>,
     /// The version where frames of the first instance land.
     pub(crate) landing: &'c Function,
+}
+
+/// Values, each with another that it has in a copy or in an original.
+pub(crate) type NameTable = SecondaryMap<Value, Option<Value>>;
+
+/// The names of the values of each instance, and the values of the first instance by their names.
+/// Cost: linear in the claim, and for each instance in the ids of its original.
+pub(crate) fn name_tables(claim: &CopyClaim) -> (Vec<NameTable>, NameTable) {
+    let names = |instance: &CopyInstance| {
+        let mut table = NameTable::new();
+        // The last one first, so that the table grows once.
+        instance.values.iter().rev().for_each(|(of, name)| table[*of] = Some(*name));
+        table
+    };
+    let mut own = NameTable::new();
+    let first = claim.instances.iter().take(1).flat_map(|instance| &instance.values);
+    first.for_each(|(of, name)| own[*name] = Some(*of));
+    (claim.instances.iter().map(names).collect(), own)
 }
 
 impl LinkedUses<'_> {
@@ -166,13 +190,10 @@ impl LinkedUses<'_> {
 
     /// Adds the values that entries from the copy require, at the originals of their points.
     fn add_entered(&self, ahead: &Mapping, live: &LiveTable, uses: &mut ExtraUses) -> bool {
-        // The first instance has one name for each value.
-        let names = &self.claim.instances[0].values;
-        let of: BTreeMap<Value, Value> = names.iter().map(|(of, name)| (*name, *of)).collect();
         let mut grew = false;
         for (point, entry) in ahead.entries() {
             if let Some((0, at)) = self.places.get(&point.inst()) {
-                let values = entry.requires.iter().filter_map(|name| of.get(name).copied());
+                let values = entry.requires.iter().filter_map(|name| self.own[*name]);
                 grew |= add_unlive(values, Point::before(*at), live, uses);
             }
         }
@@ -191,7 +212,7 @@ impl LinkedUses<'_> {
         for instance in &self.claim.instances {
             let mut needs = Vec::new();
             if let Some((caller, call)) = instance.caller {
-                needs.extend(self.named(caller, self.behind(caller, call, (on, landing))));
+                needs.extend(self.named(caller, &self.behind(caller, call, (on, landing))));
                 needs.extend_from_slice(&waiting[caller]);
             }
             waiting.push(needs);
@@ -199,11 +220,11 @@ impl LinkedUses<'_> {
         let mut grew = false;
         for (inst, (id, at)) in &self.places {
             let at = Point::before(*at);
-            let needs = match (id, on.first()) {
+            let needs: &[Value] = match (id, on.first()) {
                 // The entry provides the values that the next edge requires.
-                (0, Some(on)) => on.entry(at).map(|e| e.requires.clone()).unwrap_or_default(),
-                (0, None) => landing.live(at).to_vec(),
-                _ => self.live[*id - 1].as_ref().unwrap_or(landing).live(at).to_vec(),
+                (0, Some(on)) => on.entry(at).map_or(&[], |entry| &entry.requires),
+                (0, None) => landing.live(at),
+                _ => self.live[*id - 1].as_deref().unwrap_or(landing).live(at),
             };
             let values = self.named(*id, needs).chain(waiting[*id].iter().copied());
             grew |= add_unlive(values, Point::before(*inst), live, uses);
@@ -220,7 +241,7 @@ impl LinkedUses<'_> {
     ) -> Vec<Value> {
         let (f, live) = match id {
             0 => (self.landing, landing),
-            _ => (self.callees[id - 1], self.live[id - 1].as_ref().unwrap_or(landing)),
+            _ => (self.callees[id - 1], self.live[id - 1].as_deref().unwrap_or(landing)),
         };
         let Some(next) = f.has_inst(call).then(|| f.next_inst(call)).flatten() else {
             return Vec::new();
@@ -235,9 +256,9 @@ impl LinkedUses<'_> {
         })
     }
 
-    fn named(&self, id: InstanceId, values: Vec<Value>) -> impl Iterator<Item = Value> {
-        let names = &self.claim.instances[id].values;
-        values.into_iter().filter_map(|value| names.get(&value).copied())
+    fn named(&self, id: InstanceId, values: &[Value]) -> impl Iterator<Item = Value> {
+        let names = &self.names[id];
+        values.iter().filter_map(|value| names[*value])
     }
 }
 

@@ -19,13 +19,14 @@
 //! For the same reason, edges of a graph compose wherever the second has an entry: the values which
 //! that entry requires are live+, and the first one provides them.
 
-use crate::copies::{CopyLink, LinkedUses, places};
+use crate::copies::{CopyLink, LinkedUses, name_tables, places};
 use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_required};
 use crate::pair::{Analyzed, VersionPair};
 use crate::reason::Unmapped;
 use crate::synthesize::{Arrow, PlainLiveness, SynthesizedMapping, make};
 use crate::tree::{Version, VersionTree};
+use cranelift_entity::EntityRef;
 use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::dom::DomTree;
@@ -33,8 +34,9 @@ use ir::edit::ReplayError;
 use ir::{Function, Inst, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 use transition::mapping::{Entry, Mapping};
-use transition::{Demand, Pair, Refusal, Side, VersionKey, compose};
+use transition::{Correspondence, Demand, Pair, Refusal, Side, VersionKey, compose};
 
 /// The origin of an edge's entries.
 #[derive(Clone, Debug)]
@@ -123,6 +125,8 @@ pub struct VersionGraph<'v> {
     tree: &'v VersionTree,
     demand: Demand,
     edges: Vec<Edge>,
+    /// By the versions of a pair with built edges.
+    correspondences: BTreeMap<(Version, Version), Arc<Correspondence<'v>>>,
 }
 
 impl<'v> VersionGraph<'v> {
@@ -168,7 +172,7 @@ impl<'v> VersionGraph<'v> {
             let mut pair = pair.map_err(EdgeError::Replay)?.providing(demand);
             // A run that enters the copy has no value of inlined code.
             if let Some(link) = copies.iter().find(|link| link.after == before) {
-                pair.versions.before.hidden = inlined_values(link);
+                pair.versions.before.hidden.extend(inlined_values(link));
             }
             prepared.push(pair);
         }
@@ -208,7 +212,21 @@ impl<'v> VersionGraph<'v> {
             let (from, to) = (versions[arrow.source], versions[arrow.target]);
             built(from, to, arrow.pair, made.synthesized)
         });
-        Ok(VersionGraph { tree, demand, edges: edges.collect() })
+        let edges = edges.collect();
+        let correspondence = |pair: &VersionPair<'v>| Arc::new(pair.correspondence());
+        let correspondences =
+            pairs.iter().copied().zip(prepared.iter().map(correspondence)).collect();
+        Ok(VersionGraph { tree, demand, edges, correspondences })
+    }
+
+    /// The hints of the log between two versions with built edges, for a certifier to start from.
+    /// `None` for other versions. Cost: logarithmic.
+    pub fn correspondence(
+        &self,
+        before: Version,
+        after: Version,
+    ) -> Option<Arc<Correspondence<'v>>> {
+        self.correspondences.get(&(before, after)).map(Arc::clone)
     }
 
     /// The versions.
@@ -386,10 +404,10 @@ impl<'v> VersionGraph<'v> {
     }
 }
 
-/// The values of inlined code.
-fn inlined_values(link: &CopyLink<'_>) -> BTreeSet<Value> {
+/// The values of inlined code, by index.
+fn inlined_values(link: &CopyLink<'_>) -> impl Iterator<Item = usize> {
     let inlined = &link.claim.instances[1..];
-    inlined.iter().flat_map(|instance| instance.values.values().copied()).collect()
+    inlined.iter().flat_map(|instance| instance.values.values().map(|value| value.index()))
 }
 
 /// The points before the calls of the first original within which frames wait.
@@ -428,16 +446,23 @@ fn linked<'c>(
     // Inlined functions are small.
     let none = ExtraUses::new();
     let in_landing = VersionKey::of(tree.function(landing));
+    // One function may be inlined at many calls.
+    let mut known: BTreeMap<VersionKey, Arc<LiveTable>> = BTreeMap::new();
     let live = |f: &&Function| {
         let table = || LiveTable::of_run(f, &Decided::new(f), demand, &none);
-        let is_landing = VersionKey::of(f) == in_landing;
-        (!is_landing).then(|| table().unwrap_or_else(|| LiveTable::empty(f)))
+        let of = VersionKey::of(f);
+        let is_landing = of == in_landing;
+        let table = || Arc::new(table().unwrap_or_else(|| LiveTable::empty(f)));
+        (!is_landing).then(|| Arc::clone(known.entry(of).or_insert_with(table)))
     };
+    let (names, own) = name_tables(claim);
     LinkedUses {
         versions,
         on: link.steps().filter_map(leads).collect(),
         ahead: (0..arrows.len()).filter(|at| is_ahead(&arrows[*at])).collect(),
         claim,
+        names,
+        own,
         places: places(tree.function(after), claim, &originals),
         callees,
         live: callees.iter().map(live).collect(),

@@ -37,9 +37,9 @@ pub(crate) struct Analyzed<'v> {
     accesses: SecondaryMap<Value, SmallVec<[Inst; 2]>>,
     pub(crate) lone_writes: LoneWrites,
     pub(crate) lone_assumptions: LoneAssumptions,
-    /// Values that no entry from this version may read: those of inlined code, which a run that
-    /// comes from the original of the copy lacks ([`crate::CopyLink`]).
-    pub(crate) hidden: BTreeSet<Value>,
+    /// Values that no entry from this version may read, by index: those of inlined code, which a
+    /// run that comes from the original of the copy lacks ([`crate::CopyLink`]).
+    pub(crate) hidden: FixedBitSet,
 }
 
 impl<'v> Analyzed<'v> {
@@ -66,7 +66,7 @@ impl<'v> Analyzed<'v> {
             accesses: SecondaryMap::new(),
             lone_writes: LoneWrites::default(),
             lone_assumptions: LoneAssumptions::new(f, side, facts, anchors),
-            hidden: BTreeSet::new(),
+            hidden: FixedBitSet::new(),
         };
         // Last, since windows need the other analyses of this version.
         version.lone_writes = LoneWrites::new(&version, anchors, facts);

@@ -13,6 +13,7 @@ use crate::level::Level;
 use crate::pair::Analyzed;
 use crate::paths::TakenJump;
 use crate::scratch::Scratch;
+use cranelift_entity::EntityRef;
 use ir::{Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -186,7 +187,7 @@ impl SourcePoint {
     /// As [`SourcePoint::look_up`], without the values that entries must not read.
     pub(crate) fn readable(&self, p: &Analyzed<'_>, value: Value) -> Here {
         match self.look_up(p, value) {
-            Here::Value(value) if p.hidden.contains(&value) => Here::Absent,
+            Here::Value(value) if p.hidden.contains(value.index()) => Here::Absent,
             here => here,
         }
     }

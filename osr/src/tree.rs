@@ -3,6 +3,7 @@
 use cranelift_entity::{PrimaryMap, entity_impl};
 use ir::Function;
 use ir::edit::{ActionLog, ReplayError, check_replay};
+use std::sync::Arc;
 
 /// A version of a function, in its [`VersionTree`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,9 +12,10 @@ entity_impl!(Version, "version");
 
 #[derive(Clone, Debug)]
 struct TreeNode {
-    function: Function,
+    /// Shared by copies of the tree, as the log is.
+    function: Arc<Function>,
     /// The parent and the log that leads from it to this version; `None` for the base.
-    parent: Option<(Version, ActionLog)>,
+    parent: Option<(Version, Arc<ActionLog>)>,
     /// The number of derivations from the base.
     depth: u32,
 }
@@ -32,7 +34,7 @@ impl VersionTree {
     /// A tree of the base alone.
     pub fn new(base: Function) -> VersionTree {
         let mut nodes = PrimaryMap::new();
-        nodes.push(TreeNode { function: base, parent: None, depth: 0 });
+        nodes.push(TreeNode { function: Arc::new(base), parent: None, depth: 0 });
         VersionTree { nodes }
     }
 
@@ -50,8 +52,19 @@ impl VersionTree {
         log: ActionLog,
     ) -> Result<Version, ReplayError> {
         check_replay(&self.nodes[parent].function, &log, &function)?;
+        Ok(self.add_replayed(parent, function, log))
+    }
+
+    /// As [`VersionTree::add`], without a replay: for a version whose log was replayed when it was
+    /// made. With a log that leads elsewhere, mappings are wrong, and the checker refuses them.
+    /// Cost: constant.
+    ///
+    /// # Panics
+    /// When the tree has no such parent.
+    pub fn add_replayed(&mut self, parent: Version, function: Function, log: ActionLog) -> Version {
         let depth = self.nodes[parent].depth + 1;
-        Ok(self.nodes.push(TreeNode { function, parent: Some((parent, log)), depth }))
+        let parent = Some((parent, Arc::new(log)));
+        self.nodes.push(TreeNode { function: Arc::new(function), parent, depth })
     }
 
     /// Every version, in the order of addition.
@@ -72,6 +85,12 @@ impl VersionTree {
         self.nodes[version].parent.as_ref().map(|(parent, _)| *parent)
     }
 
+    /// Whether a version is another, or was derived from it, over any number of steps. Cost: linear
+    /// in the steps.
+    pub fn is_derived(&self, before: Version, after: Version) -> bool {
+        std::iter::successors(Some(after), |at| self.parent(*at)).any(|at| at == before)
+    }
+
     /// The log that leads from a version to one derived from it, over any number of steps: the logs
     /// of the steps, one after the other. `None` when `after` was not derived from `before`. Cost:
     /// linear in the log.
@@ -84,7 +103,7 @@ impl VersionTree {
             at = *parent;
         }
         let mut whole = ActionLog::empty_for(self.function(before));
-        steps.into_iter().rev().for_each(|log| whole.extend(log.clone()));
+        steps.into_iter().rev().for_each(|log| whole.extend(ActionLog::clone(log)));
         Some(whole)
     }
 

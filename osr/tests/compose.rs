@@ -282,6 +282,35 @@ fn run(entry: &Entry, state: &BTreeMap<Value, u64>) -> Option<(BTreeMap<Value, u
     Some((after, writes.iter().flat_map(|write| write.args.to_vec()).collect()))
 }
 
+/// A sum of as many constants as given, step by step.
+fn long_sum(constants: u32) -> Vec<Step> {
+    let constants = || (0..constants).map(|bits| constant(u64::from(bits)));
+    let first = constants().len() as u32;
+    let add = |at: u32| {
+        let before = if at == 1 { 0 } else { first + at - 2 };
+        step(Opcode::Add, Operand::Step(before), Operand::Step(at))
+    };
+    constants().chain((1..first).map(add)).collect()
+}
+
+#[test]
+fn equal_steps_are_shared_however_many_there_are() {
+    for constants in 2..24 {
+        let mut case = Case::new();
+        let [x, y, z] = case.values(["x", "y", "z"]);
+        let (at, middle, end) = (case.point("x"), case.point("y"), case.point("z"));
+        let steps = long_sum(constants);
+        let last = Operand::Step(steps.len() as u32 - 1);
+        case.first.insert(at, entry(middle, steps.clone(), vec![assign(x, last)], vec![]));
+        let both = vec![assign(y, last), assign(z, Operand::Source(x))];
+        case.second.insert(middle, entry(end, steps.clone(), both, vec![x]));
+        let composed = compose(&case.first, &case.second).expect("a chain");
+        let composed = composed.mapping.entry(at).expect("the first provides all");
+        assert_eq!(composed.steps, steps, "{constants} constants");
+        assert_eq!(composed.assigns, [assign(y, last), assign(z, last)], "{constants} constants");
+    }
+}
+
 #[test]
 fn a_composed_entry_computes_as_both_entries_in_a_row() {
     let case = Case::new();
@@ -386,6 +415,8 @@ fn siblings_compose_through_their_common_ancestor() {
     let (tree, [base, keeps, same]) = siblings();
     assert_eq!(tree.path(same, keeps), [same, base, keeps]);
     assert!(tree.log(same, keeps).is_none());
+    assert!(tree.is_derived(base, keeps) && tree.is_derived(keeps, keeps));
+    assert!(!tree.is_derived(same, keeps) && !tree.is_derived(keeps, base));
     let pairs = [(base, keeps), (base, same)];
     let mut graph =
         VersionGraph::build(&tree, &pairs, Level::Avail, Demand::Needed).expect("derived versions");

@@ -7,6 +7,7 @@ use check::{Accepted, Checked, LivePoints, accept_armed, compose, relate};
 use ir::{Module, Point};
 use osr::{Edge, EdgeOrigin, Version, VersionGraph, VersionPair};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use transition::certificate::MappingFacts;
 use transition::mapping::Mapping;
 use transition::{Pair, Side};
@@ -141,7 +142,7 @@ fn judge_pair(
         let edges = graph.edges().iter().enumerate().filter(move |(_, e)| (e.from, e.to) == ends);
         edges.filter(|(_, e)| !matches!(e.origin, EdgeOrigin::Composed { .. }))
     };
-    let Some(log) = tree.log(before, after) else {
+    if !tree.is_derived(before, after) {
         let entries = ways
             .iter()
             .flat_map(|(_, ends)| own(*ends))
@@ -153,10 +154,13 @@ fn judge_pair(
             *checked.dropped.entry(NO_LOG.to_owned()).or_default() += entries;
         }
         return;
-    };
-    let pair = VersionPair::new(versions.before, versions.after, &log)
-        .expect("the tree has replayed its logs");
-    let common = pair.correspondence();
+    }
+    // Synthesis has read the log of a built edge.
+    let common = graph.correspondence(before, after).unwrap_or_else(|| {
+        let log = tree.log(before, after).expect("one version was derived from the other");
+        let pair = VersionPair::new(versions.before, versions.after, &log);
+        Arc::new(pair.expect("the tree has replayed its logs").correspondence())
+    });
     let mut certifier = Certifier::new(&common);
     let mut made: Vec<(Side, (usize, &Edge), MappingFacts)> = Vec::new();
     for &(side, ends) in ways {

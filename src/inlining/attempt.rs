@@ -33,15 +33,16 @@ impl InliningAttempt {
     ) -> InliningAttempt {
         let mut tree = row.tree.clone();
         let own = "the log leads to the version derived";
-        let (assuming, insts, last) = if made.is_empty() {
-            let last = derive(module, row.copy(), passes, Vigilance::default(), observer);
-            (row.copy, Vec::new(), (last.function, last.log))
+        let (assuming, insts, optimized) = if made.is_empty() {
+            let last = derive(module, row.copy(), passes, Vigilance::On, observer);
+            let optimized = tree.add_replayed(row.copy, last.function, last.log);
+            (row.copy, Vec::new(), optimized)
         } else {
             let (assuming, log, insts) = assume(row.copy(), made);
-            let last = optimize(module, &assuming, passes);
-            (tree.add(row.copy, assuming, log).expect(own), insts, last)
+            let (last, to_last) = optimize(module, &assuming, passes);
+            let assuming = tree.add(row.copy, assuming, log).expect(own);
+            (assuming, insts, tree.add(assuming, last, to_last).expect(own))
         };
-        let optimized = tree.add(assuming, last.0, last.1).expect(own);
         let (exits, settled) = sort(&tree, (row.copy, optimized), made, &insts);
         let ways = InliningWays::new(module, row, &tree, [assuming, optimized], observer);
         let proved = ways.prove(module, copies, &exits, landings, observer);

@@ -4,7 +4,7 @@ use crate::driver::{Observer, Step, Vigilance, derive};
 use crate::profile::Profile;
 use crate::speculate::{Assumption, Pins};
 use ir::edit::{ActionKind, ActionLog, Fuel, apply};
-use ir::{Func, Function, Imm, Inst, Module};
+use ir::{Func, Function, Imm, Inst, Module, Opcode};
 use passes::{CallCounts, Callers, Inline, InlinePolicy, Pipeline};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,6 +63,16 @@ impl InlinePlan {
     /// logarithmic.
     pub fn may_inline(&self, callers: &Callers<'_>, callee: Func) -> bool {
         self.policy.may_inline(callers, self.counts.as_deref(), callee)
+    }
+
+    /// Whether a function has a call that the plan may inline, or one that passes may turn into
+    /// such a call. The assumptions of a plan are always looked at. Cost: linear in the function.
+    pub(super) fn may_inline_in(&self, callers: &Callers<'_>, func: Func, base: &Function) -> bool {
+        let may = |inst: Inst| match base.inst(inst).imm {
+            Imm::Func(callee) => self.may_inline(callers, callee),
+            _ => base.inst(inst).opcode == Opcode::CallIndirect,
+        };
+        self.assume.contains_key(&func) || base.all_insts().any(may)
     }
 
     /// The pass that inlines in a function.
@@ -194,7 +204,11 @@ impl InlinePlan {
     /// As [`derive()`], and if the function has no body.
     pub fn inlines(&self, callers: &Callers<'_>, func: Func, observer: &mut dyn Observer) -> bool {
         let module = callers.module();
-        let base = module.body(func).expect("the function has a body").fork();
+        let base = module.body(func).expect("the function has a body");
+        if !self.may_inline_in(callers, func, base) {
+            return false;
+        }
+        let base = base.fork();
         let first = derive(module, &base, &self.first, Vigilance::Off, observer).function;
         observer.begin(Some(Step::Optimize));
         let pass = self.pass(callers, func);

@@ -32,6 +32,9 @@ impl InliningRow {
     ) -> Result<InliningRow, NotInlined> {
         let module = callers.module();
         let base = module.body(func).expect("the function has a body");
+        if !plan.may_inline_in(callers, func, base) {
+            return Err(NotInlined::NoCall);
+        }
         let mut tree = VersionTree::new(base.clone());
         let (cleaned, assumed) = cleaned(module, func, &mut tree, plan, observer)?;
         observer.begin(Some(Step::Optimize));
@@ -84,7 +87,6 @@ fn cleaned(
         return Ok((made.optimized, Some(made)));
     }
     let base = tree.function(VersionTree::BASE);
-    let first = derive(module, base, &plan.first, Vigilance::default(), observer);
-    let added = tree.add(VersionTree::BASE, first.function, first.log);
-    Ok((added.expect("the log leads to the version"), None))
+    let first = derive(module, base, &plan.first, Vigilance::On, observer);
+    Ok((tree.add_replayed(VersionTree::BASE, first.function, first.log), None))
 }

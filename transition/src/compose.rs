@@ -147,12 +147,25 @@ pub fn compose_without(
     Ok(composition)
 }
 
-/// The entry that runs `first` and then `second`. Cost: near linear in both.
+/// The entry that runs `first` and then `second`, where values that the first entry provides have
+/// other names in the version that the second leaves from. `name` gives them; `None` for a value
+/// that this version lacks. Of several values with one name, the one with the least operand counts.
+/// Cost: near linear in both.
 ///
 /// # Errors
 /// The reason why there is none.
-pub fn compose_two(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
-    compose_entries(first, second, None)
+pub fn compose_renamed(
+    first: &Entry,
+    name: impl Fn(Value) -> Option<Value>,
+    second: &Entry,
+) -> Result<Entry, Refusal> {
+    let mut code = ComposedCode::default();
+    let between = code.append_first(first)?;
+    let named = |assign: Assign| Some(Assign { value: name(assign.value)?, from: assign.from });
+    let mut between: Vec<Assign> = between.into_iter().filter_map(named).collect();
+    between.sort_unstable();
+    between.dedup_by_key(|assign| assign.value);
+    finish(code, &between, (first, second))
 }
 
 impl Entry {
@@ -175,7 +188,7 @@ impl Entry {
     }
 }
 
-/// As [`compose_two`], with one condition left out.
+/// The entry that runs `first` and then `second`, with one condition left out.
 fn compose_entries(
     first: &Entry,
     second: &Entry,
@@ -187,8 +200,17 @@ fn compose_entries(
     // the way.
     let mut code = ComposedCode { left_out, ..ComposedCode::default() };
     let between = code.append_first(first)?;
-    let mut assigns = code.append_second(second, &between)?;
-    if left_out == Some(ComposeCondition::Replays) {
+    finish(code, &between, (first, second))
+}
+
+/// Appends the second entry to the code of the first, which gives it these values.
+fn finish(
+    mut code: ComposedCode,
+    between: &[Assign],
+    (first, second): (&Entry, &Entry),
+) -> Result<Entry, Refusal> {
+    let mut assigns = code.append_second(second, between)?;
+    if !code.asks(ComposeCondition::Replays) {
         code.replays.clear();
     }
     // The second entry may read fewer values than the first provides. Steps and values for the
@@ -203,12 +225,16 @@ fn compose_entries(
     Ok(Entry { requires, kept, ..made })
 }
 
+/// Up to so many steps, a search through all is faster than a hash. Most entries have fewer.
+const FEW_STEPS: usize = 16;
+
 /// Compensation code under construction. Equal steps are shared.
 #[derive(Default)]
 pub(crate) struct ComposedCode {
     steps: Vec<Step>,
     replays: Vec<Replay>,
-    /// Never iterated, so hash order reaches no output.
+    /// The numbers of the steps, if there are more than [`FEW_STEPS`]. Never iterated, so hash
+    /// order reaches no output.
     known: HashMap<Step, u32>,
     left_out: Option<ComposeCondition>,
 }
@@ -293,11 +319,22 @@ impl ComposedCode {
 
     /// The number of a step. An equal step has the same number.
     fn step(&mut self, step: Step) -> u32 {
+        // Equality includes the bits: two constants of one type differ in nothing else.
         let ComposedCode { steps, known, .. } = self;
-        // The key includes the bits: two constants of one type differ in nothing else.
+        let next = steps.len() as u32;
+        if steps.len() <= FEW_STEPS {
+            if let Some(number) = steps.iter().position(|one| *one == step) {
+                return number as u32;
+            }
+            if steps.len() == FEW_STEPS {
+                known.extend(steps.iter().cloned().zip(0..).chain([(step.clone(), next)]));
+            }
+            steps.push(step);
+            return next;
+        }
         *known.entry(step).or_insert_with_key(|step| {
             steps.push(step.clone());
-            steps.len() as u32 - 1
+            next
         })
     }
 
@@ -307,6 +344,9 @@ impl ComposedCode {
         mut self,
         mut assigns: Vec<&mut [Assign]>,
     ) -> (Vec<Step>, Vec<Replay>) {
+        if self.steps.is_empty() {
+            return (self.steps, self.replays);
+        }
         let mut needed = vec![false; self.steps.len()];
         let mark = |needed: &mut Vec<bool>, operand: Operand| {
             if let Operand::Step(index) = operand {

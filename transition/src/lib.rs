@@ -16,7 +16,7 @@ mod side;
 mod version;
 
 pub use compose::{
-    ComposeCondition, Composition, NotAChain, Refusal, compose, compose_two, compose_without,
+    ComposeCondition, Composition, NotAChain, Refusal, compose, compose_renamed, compose_without,
 };
 pub use correspondence::Correspondence;
 pub use demand::Demand;

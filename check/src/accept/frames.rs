@@ -35,8 +35,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use transition::copy::InstanceId;
 use transition::frames::{Frame, FrameComposer, FrameEntry, FrameMapping, FramePlace};
-use transition::mapping::{Assign, Entry, Mapping};
-use transition::{NotAChain, Refusal, VersionKey, compose_two};
+use transition::mapping::{Entry, Mapping};
+use transition::{NotAChain, Refusal, VersionKey, compose_renamed};
 
 /// The values that are live+ at points of a version, with respect to the mappings that
 /// [`super::Relation::live_at`] was given.
@@ -181,10 +181,10 @@ impl CopyExit<'_> {
         let stack: Vec<(InstanceId, Inst)> = self.copies.stack(at).collect();
         let frames = stack.iter().zip(0..).map(|((id, inst), index)| self.frame(*id, *inst, index));
         // An instance is on the stack once at most.
+        let frame = |id: InstanceId| stack.iter().position(|(other, _)| *other == id);
         let named = |value| {
             let of = self.copies.named(value);
-            let frame = |id: InstanceId| stack.iter().position(|(other, _)| *other == id);
-            of.filter_map(|(id, of)| Some((frame(id)?, of))).collect::<Vec<_>>()
+            of.filter_map(move |(id, of)| Some((frame(id)?, of)))
         };
         let refused = |frame| move |refusal| FrameRefusal::Composition { frame, refusal };
         let composer = FrameComposer::new(first, frames.collect(), named);
@@ -306,11 +306,6 @@ fn entered(first: &Entry, copies: &Copies, second: &Mapping) -> Result<Entry, Re
     let place = copies.place(first.target.inst()).map(Point::before);
     let next = place.and_then(|place| second.entry(place)).ok_or(Refusal::NoSecondEntry)?;
     let names = &copies.instances()[0].values;
-    let named = |assign: &Assign| {
-        names.get(&assign.value).map(|name| Assign { value: *name, from: assign.from })
-    };
-    let mut assigns: Vec<Assign> = first.assigns.iter().filter_map(named).collect();
-    assigns.sort_unstable();
-    assigns.dedup_by_key(|assign| assign.value);
-    compose_two(&Entry { assigns, ..first.clone() }, next)
+    let named = |value: Value| names.get(&value).copied();
+    compose_renamed(first, named, next)
 }

@@ -318,8 +318,10 @@ impl<'a, 'c> Relation<'a, 'c> {
         for block in blocks {
             liveness.walk(block, &extra, &mut live, |inst, live| {
                 if insts.contains(&inst) {
-                    let values: BTreeSet<Value> = live.iter().collect();
-                    at.insert(Point::before(inst), values.into_iter().collect());
+                    let mut values: Vec<Value> = live.iter().collect();
+                    values.sort_unstable();
+                    values.dedup();
+                    at.insert(Point::before(inst), values.into());
                 }
             });
         }
