@@ -12,9 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// One object file of the list.
 #[repr(C)]
 #[derive(Debug)]
-pub(super) struct ListedFile {
-    next: *mut ListedFile,
-    previous: *mut ListedFile,
+pub(super) struct DebuggerEntry {
+    next: *mut DebuggerEntry,
+    previous: *mut DebuggerEntry,
     file: *const u8,
     bytes: u64,
 }
@@ -25,8 +25,8 @@ pub(super) struct ListedFile {
 pub(super) struct DebuggerList {
     version: u32,
     change: u32,
-    changed: *mut ListedFile,
-    first: *mut ListedFile,
+    changed: *mut DebuggerEntry,
+    first: *mut DebuggerEntry,
 }
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
@@ -51,7 +51,7 @@ fn lock() -> MutexGuard<'static, ()> {
 #[derive(Debug)]
 pub(crate) struct DebuggerFile {
     /// Made by `Box::into_raw`.
-    entry: *mut ListedFile,
+    entry: *mut DebuggerEntry,
     /// The file, which the entry points to.
     _file: Box<[u8]>,
 }
@@ -66,13 +66,14 @@ impl DebuggerFile {
         let file = file.into_boxed_slice();
         let _lock = lock();
         let descriptor = host::debugger_list();
-        // SAFETY: the lock keeps other threads of this crate from the list. Every entry in it is
-        // owned by a `DebuggerFile`, whose `drop` takes it out first, so `first` is null or valid. A
-        // debugger accesses the list only while the process is stopped.
+        // SAFETY: the lock keeps other threads of this crate from the list. Every entry in it
+        // belongs to a `DebuggerFile`, whose `drop` takes it out first, so `first` is null or
+        // valid. A debugger accesses the list only while the process is stopped.
         unsafe {
             let next = (*descriptor).first;
             let bytes = file.len() as u64;
-            let entry = ListedFile { next, previous: ptr::null_mut(), file: file.as_ptr(), bytes };
+            let entry =
+                DebuggerEntry { next, previous: ptr::null_mut(), file: file.as_ptr(), bytes };
             let entry = Box::into_raw(Box::new(entry));
             if let Some(next) = next.as_mut() {
                 next.previous = entry;
@@ -112,7 +113,7 @@ impl Drop for DebuggerFile {
 /// # Safety
 ///
 /// The caller holds the lock, and the entry is valid.
-unsafe fn tell(descriptor: *mut DebuggerList, change: u32, entry: *mut ListedFile) {
+unsafe fn tell(descriptor: *mut DebuggerList, change: u32, entry: *mut DebuggerEntry) {
     // SAFETY: the caller guarantees the lock. The descriptor is a static, and the function above
     // does nothing.
     unsafe {

@@ -48,7 +48,7 @@ pub(super) fn debugger_list() -> *mut DebuggerList {
 
 /// # Safety
 ///
-/// None: the function does nothing.
+/// None: it returns at once, and no debugger has a breakpoint there.
 pub(super) unsafe fn debugger_stops_here() {}
 
 pub(super) fn install_handlers() -> io::Result<()> {
