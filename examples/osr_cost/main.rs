@@ -10,6 +10,7 @@
 //! cargo run --release --example osr_cost -- inlining    # programs after O3, beside O2
 //! cargo run --release --example osr_cost -- build       # continuations, in IR and by Cranelift
 //! cargo run --release --example osr_cost -- size        # bytes of code with points
+//! cargo run --release --example osr_cost -- code        # many functions: made, installed, freed
 //! ```
 //!
 //! A ratio compares the fastest of many runs, which alternate in one process. The place of a short
@@ -18,6 +19,7 @@
 //! time. Differences up to that ratio mean nothing.
 
 mod build;
+mod code;
 mod exit;
 mod frames;
 mod inlining;
@@ -96,6 +98,8 @@ enum What {
     Inlining,
     /// Code size
     Size,
+    /// Code of many functions: making, installing, replacing and freeing it
+    Code,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -109,6 +113,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         What::Frames => frames::run(&arguments)?,
         What::Inlining => inlining::run(&arguments)?,
         What::Size => size::run(&arguments)?,
+        What::Code => code::run(&arguments)?,
     };
     let text =
         if arguments.json { serde_json::to_string_pretty(&report.json)? } else { report.table };

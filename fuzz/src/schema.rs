@@ -327,6 +327,8 @@ pub struct FuzzNative {
     pub framed: u64,
     /// The number of these exits at assumptions that failed.
     pub failed_inlined: u64,
+    /// The number of versions that were released while a run went on.
+    pub released: u64,
     /// The number of compiled pieces of code: versions, probes and continuations.
     pub compiled_functions: u64,
     /// The time of compiling them in seconds, summed over all processes.
@@ -359,6 +361,7 @@ fn native(figures: &Figures) -> Option<FuzzNative> {
         left_inlined: native.left_inlined,
         framed: native.framed,
         failed_inlined: native.failed_inlined,
+        released: native.released,
         compiled_functions: native.compiled_functions,
         compile_seconds: native.compile_time.as_secs_f64(),
         findings: figures.findings.get(&FuzzOracle::Native).copied().unwrap_or(0),

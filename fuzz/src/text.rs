@@ -197,6 +197,9 @@ fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
             line("", format!("{} at assumptions that failed", native.failed_inlined));
         }
     }
+    if native.released > 0 {
+        line("  released", format!("{} versions in the middle of runs", native.released));
+    }
     if native.assumptions > 0 {
         line("  assumed", {
             let failing = percent(native.failing, native.assumptions);

@@ -8,6 +8,7 @@ use crate::counters::NativeCounts;
 use crate::error::CompileError;
 use crate::exits::StackMaps;
 use crate::lower::{Lowered, inst_of};
+use crate::observe::{CodeObserver, Piece, PieceKind};
 use crate::places::CodePlaces;
 use crate::points::Cell;
 use crate::sys::ExitFrame;
@@ -65,6 +66,8 @@ pub struct MachineCode {
     registration: ManuallyDrop<Registration>,
     places: Places,
     exits: StackMaps,
+    /// Told when the code is freed.
+    observers: Arc<[Arc<dyn CodeObserver>]>,
     /// The bytes of this code, counted against the engine's limit.
     _share: BudgetShare,
     /// Data whose addresses are part of the code; `_cells` and `_counters` likewise.
@@ -137,6 +140,9 @@ impl Drop for BudgetShare {
 pub(crate) struct About {
     pub(crate) func: Func,
     pub(crate) name: String,
+    /// The name of the function or stub, and the kind of the code, for observers.
+    pub(crate) piece: (String, PieceKind),
+    pub(crate) observers: Arc<[Arc<dyn CodeObserver>]>,
     pub(crate) origins: Option<Box<[Option<Inst>]>>,
     pub(crate) sites: Option<Arc<InlinedSites>>,
     pub(crate) lowered: Lowered,
@@ -205,9 +211,10 @@ impl MachineCode {
             }
         };
         LIVE.fetch_add(1, Ordering::Relaxed);
-        Ok(MachineCode {
+        let code = MachineCode {
             module: ManuallyDrop::new(module),
             range,
+            observers: about.observers,
             registration: ManuallyDrop::new(registration),
             places,
             exits,
@@ -221,7 +228,21 @@ impl MachineCode {
             name: about.name,
             origins: about.origins,
             sites: about.sites,
-        })
+        };
+        code.announce(&about.piece);
+        Ok(code)
+    }
+
+    /// Tells the observers of this code.
+    fn announce(&self, (name, kind): &(String, PieceKind)) {
+        if self.observers.is_empty() {
+            return;
+        }
+        // SAFETY: the range is that of finished code, which is readable, and which nobody changes.
+        // The slice ends before the code can be freed, since `self` is borrowed.
+        let bytes = unsafe { std::slice::from_raw_parts(self.entry(), self.range.len()) };
+        let piece = Piece { name, kind: *kind, address: self.range.start, bytes };
+        self.observers.iter().for_each(|observer| observer.added(&piece));
     }
 
     /// The size of the machine code in bytes.
@@ -309,10 +330,12 @@ fn define(
 
 impl Drop for MachineCode {
     fn drop(&mut self) {
+        // Before the address can be that of other code.
+        self.observers.iter().for_each(|observer| observer.freed(self.range.start));
         // SAFETY: both fields are taken once, here, and nothing uses them afterwards. No thread
-        // executes the code: each run that may have a frame in it holds a reference, so the last
-        // one is gone (`code_outlives_the_run_that_is_in_it`). The registration goes first, so that
-        // no signal handler finds freed code in the list.
+        // executes the code: each machine whose run may reach it or return to it holds a
+        // reference (`vm::frames`), so the last such run is gone. The registration goes first, so
+        // that no signal handler finds freed code in the list.
         unsafe {
             ManuallyDrop::drop(&mut self.registration);
             ManuallyDrop::take(&mut self.module).free_memory();

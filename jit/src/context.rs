@@ -93,6 +93,9 @@ pub(crate) struct Context {
     /// One of three numbers: the function being called, for the stub of functions without code; the
     /// cell of the OSR point that fires; or the count of values of a run that ends at an OSR point.
     pub(crate) pending: Cell<u64>,
+    /// The frame pointer of the stub that asks, which it stores before it calls
+    /// [`Helpers::call_lazy`] or [`Helpers::leave`].
+    pub(crate) frame: Cell<u64>,
     /// The state of the `Vm` whose run executes this code; null between runs.
     pub(crate) vm: Cell<*mut ()>,
     pub(crate) helpers: Helpers,
@@ -119,6 +122,7 @@ impl Context {
             functions: Cell::new(0),
             trap_number: Cell::new(0),
             pending: Cell::new(0),
+            frame: Cell::new(0),
             vm: Cell::new(ptr::null_mut()),
             helpers,
             signals: [const { AtomicU32::new(0) }; SIGNALS],

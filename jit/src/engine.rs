@@ -7,6 +7,7 @@ use crate::counters::NativeCounts;
 use crate::error::CompileError;
 use crate::lower::counting::Counting;
 use crate::lower::{CodeKind, LEAF_FRAME, Lowered, Unit, is_short_leaf, lower};
+use crate::observe::{CodeObserver, PieceKind};
 use crate::points::Cell;
 use crate::stubs::Stub;
 use crate::sys::{self, Unsupported};
@@ -36,6 +37,7 @@ struct EngineInner {
     config: Config,
     isa: OwnedTargetIsa,
     budget: CodeBudget,
+    observers: Arc<[Arc<dyn CodeObserver>]>,
     /// The stubs made so far, one for each kind and signature. Each is compiled at its first use.
     stubs: Mutex<HashMap<Stub, Arc<MachineCode>>>,
 }
@@ -52,6 +54,8 @@ pub(crate) struct Request<'a> {
     pub(crate) func: Func,
     pub(crate) function: &'a Function,
     pub(crate) kind: CodeKind,
+    /// What the code is, for observers.
+    pub(crate) piece: PieceKind,
     pub(crate) cells: Arc<[Cell]>,
     /// The counters of the version, if it counts.
     pub(crate) counters: Option<Arc<NativeCounts>>,
@@ -68,6 +72,18 @@ impl Engine {
     /// # Errors
     /// [`Unsupported`] if native code cannot run on this host.
     pub fn new(config: Config) -> Result<Engine, Unsupported> {
+        Engine::observed(config, Vec::new())
+    }
+
+    /// As [`Engine::new`], and tells the observers of each piece of code that the engine makes and
+    /// frees.
+    ///
+    /// # Errors
+    /// As [`Engine::new`].
+    pub fn observed(
+        config: Config,
+        observers: Vec<Arc<dyn CodeObserver>>,
+    ) -> Result<Engine, Unsupported> {
         sys::supported()?;
         let isa = isa(&config)?;
         Ok(Engine {
@@ -75,6 +91,7 @@ impl Engine {
                 config,
                 isa,
                 budget: CodeBudget::new(config.code_bytes),
+                observers: observers.into(),
                 stubs: Mutex::default(),
             }),
         })
@@ -160,7 +177,18 @@ impl Engine {
             &self.inner.isa,
             &self.inner.budget,
             &mut compilation,
-            About { func, name, origins, sites, lowered, cells, counters, checks_stack },
+            About {
+                func,
+                name,
+                piece: (module.funcs[func].name.clone(), request.piece),
+                observers: Arc::clone(&self.inner.observers),
+                origins,
+                sites,
+                lowered,
+                cells,
+                counters,
+                checks_stack,
+            },
         )
     }
 
@@ -220,7 +248,9 @@ impl Engine {
         );
         let about = About {
             func: Func::from_u32(0),
+            piece: (name.clone(), PieceKind::Stub),
             name,
+            observers: Arc::clone(&self.inner.observers),
             origins: None,
             sites: None,
             lowered: Lowered::default(),

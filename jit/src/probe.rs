@@ -5,6 +5,7 @@ use crate::code::MachineCode;
 use crate::engine::{Engine, Request};
 use crate::error::ContinueError;
 use crate::lower::CodeKind;
+use crate::observe::PieceKind;
 use crate::points::{Cell, Trigger};
 use crate::version::{Continuation, Version, listed};
 use check::CheckedEntry;
@@ -58,6 +59,7 @@ impl Engine {
             func,
             function: body,
             kind: CodeKind::Resumed,
+            piece: PieceKind::Probe { at },
             cells: Arc::clone(&cells),
             counters: None,
             origins: Some(origins),

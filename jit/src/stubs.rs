@@ -140,8 +140,11 @@ fn return_(builder: &mut FunctionBuilder<'_>, results: &[Type], context: clif::V
     builder.ins().return_(&values);
 }
 
-/// Calls a helper that returns a code address. A result of 0 ends the run.
+/// Calls a helper that returns a code address. A result of 0 ends the run. The helper may free
+/// code, so it gets the frame at which the native frames begin ([`crate::sys::frames`]).
 fn ask(builder: &mut FunctionBuilder<'_>, context: clif::Value, helper: i32) -> clif::Value {
+    let frame = builder.ins().get_frame_pointer(POINTER);
+    builder.ins().store(flags(), frame, context, offset!(frame));
     let helper = builder.ins().load(POINTER, flags(), context, helper);
     let sig = builder.import_signature(abi::helper(0));
     let call = builder.ins().call_indirect(sig, helper, &[context]);

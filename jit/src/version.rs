@@ -6,6 +6,7 @@ use crate::counters::NativeCounts;
 use crate::engine::{Engine, Request};
 use crate::error::{CompileError, ContinueError};
 use crate::lower::CodeKind;
+use crate::observe::PieceKind;
 use crate::points::{Cell, Trigger};
 use crate::stubs::Stub;
 use check::{CheckedEntry, CheckedFrameEntry};
@@ -297,6 +298,7 @@ impl Engine {
             func,
             function: instrumented.as_ref().map_or(function, |made| &made.function),
             kind: CodeKind::Called,
+            piece: PieceKind::Version(VersionKey::of(function)),
             cells: Arc::clone(&cells),
             counters: counters.clone(),
             origins,
@@ -406,6 +408,7 @@ impl Engine {
                 func: target.func,
                 function: &function,
                 kind: CodeKind::Resumed,
+                piece: PieceKind::Continuation { at, target: target.key },
                 cells: Arc::clone(&target.cells),
                 counters: target.counters.clone(),
                 origins: Some(origins),
@@ -454,6 +457,7 @@ impl Engine {
             func,
             function: &function,
             kind: CodeKind::Resumed,
+            piece: PieceKind::Continuation { at, target: VersionKey::of(&function) },
             cells: Arc::from([]),
             counters: None,
             origins: None,

@@ -2,11 +2,13 @@
 //! machines and threads.
 
 mod background;
+mod churn;
 mod ends;
 mod exits;
 mod extended;
 mod lifetime;
 mod misuse;
+mod observed;
 mod refused;
 mod speculating;
 mod stack;

@@ -91,6 +91,18 @@ impl<'ast> Visit<'ast> for UnsafeCollector<'_> {
         visit::visit_item_impl(self, item);
     }
 
+    fn visit_item_foreign_mod(&mut self, item: &'ast syn::ItemForeignMod) {
+        if let Some(keyword) = &item.unsafety {
+            let names = item.items.iter().map(|item| match item {
+                syn::ForeignItem::Fn(item) => item.sig.ident.to_string(),
+                syn::ForeignItem::Static(item) => item.ident.to_string(),
+                _ => panic!("a foreign item that is neither a function nor a static"),
+            });
+            let names = names.collect::<Vec<_>>().join(", ");
+            self.add("declarations of", Some(names), keyword.span().start().line);
+        }
+    }
+
     fn visit_expr_unsafe(&mut self, block: &'ast syn::ExprUnsafe) {
         self.add("block", None, block.unsafe_token.span().start().line);
         visit::visit_expr_unsafe(self, block);

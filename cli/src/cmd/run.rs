@@ -3,6 +3,7 @@
 mod native;
 mod speculation;
 mod surroundings;
+mod tools;
 
 use super::failure::{CommandFailure, print};
 use super::input;
@@ -23,6 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use surroundings::HostOptions;
+use tools::ToolOptions;
 
 /// Engine that executes the program
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -74,6 +76,8 @@ pub(super) struct Args {
     #[command(flatten)]
     suggestions: SuggestionOptions,
     #[command(flatten)]
+    tools: ToolOptions,
+    #[command(flatten)]
     surroundings: HostOptions,
     /// The arguments of the program
     #[arg(last = true, value_name = "PROGRAM ARGS")]
@@ -108,6 +112,10 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     }
     if args.speculate.is_some() && args.engine != RunEngine::Tiered {
         return Err(CommandFailure::input("--speculate requires --engine tiered"));
+    }
+    let native = args.tools.needs_native_code().filter(|_| args.engine == RunEngine::Interp);
+    if let Some(option) = native {
+        return Err(CommandFailure::input(format!("{option} requires --engine jit or tiered")));
     }
     if args.profile.is_some() && args.engine == RunEngine::Tiered {
         return Err(CommandFailure::input("--profile requires --engine interp or jit"));

@@ -9,4 +9,5 @@ mod jobs;
 mod manual;
 mod report;
 mod run;
+mod tools;
 mod wasi;

@@ -51,6 +51,9 @@ pub struct NativeFigures {
     pub framed: u64,
     /// The number of these exits at assumptions that failed.
     pub failed_inlined: u64,
+    /// The number of versions that were released while a run went on, which may have had frames in
+    /// them.
+    pub released: u64,
     /// The number of compiled pieces of code: versions, probes and continuations.
     pub compiled_functions: u64,
     /// The time of compiling them.
@@ -60,7 +63,7 @@ pub struct NativeFigures {
 impl NativeFigures {
     /// References to the counts, in an order that two processes share. The pattern names every
     /// field, so a new field fails to compile here.
-    pub fn counts(&mut self) -> [&mut u64; 22] {
+    pub fn counts(&mut self) -> [&mut u64; 23] {
         let NativeFigures {
             transitions,
             backward,
@@ -83,6 +86,7 @@ impl NativeFigures {
             left_inlined,
             framed,
             failed_inlined,
+            released,
             compiled_functions,
             compile_time: _,
         } = self;
@@ -108,6 +112,7 @@ impl NativeFigures {
             left_inlined,
             framed,
             failed_inlined,
+            released,
             compiled_functions,
         ]
     }
@@ -135,6 +140,7 @@ impl NativeFigures {
         self.left_inlined += other.left_inlined;
         self.framed += other.framed;
         self.failed_inlined += other.failed_inlined;
+        self.released += other.released;
         self.compiled_functions += other.compiled_functions;
         self.compile_time += other.compile_time;
     }

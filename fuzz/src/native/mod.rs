@@ -19,12 +19,15 @@
 //!
 //! One instance runs all inputs one after another, and so does the shadow.
 //!
+//! A policy of its own replaces and frees code while the program runs ([`churn`]).
+//!
 //! Versions that make assumptions are compared with their base ([`failing`]). Each assumption has a
 //! point that fires when it fails. The run continues in the interpreter or in other native code.
 //!
 //! The oracle trusts the parts that the state oracle trusts, and it trusts the mappings. Both sides
 //! follow a wrong mapping alike; only the comparison of the ends can reveal it.
 
+mod churn;
 mod compare;
 mod failing;
 mod figures;
@@ -76,7 +79,11 @@ pub fn judge_native(case: &Case, clock: &Clock) -> Judged {
         if case.only_inlining {
             return Ok(());
         }
-        judge_assumptions(case, clock, figures)
+        judge_assumptions(case, clock, figures)?;
+        if case.only_speculation || case.stress.is_on() {
+            return Ok(());
+        }
+        churn::judge(case, clock, figures)
     })
 }
 

@@ -51,7 +51,7 @@ pub(crate) enum HelperStatus {
 /// - `code` is the address of a finished `CallConv::Tail` function with the signature that
 ///   `trampoline` was built for. The function accesses only memory that its context allows. Its
 ///   code, and all code that it may reach, stays mapped and registered
-///   ([`super::registry::register`]) until this function returns.
+///   ([`super::registry::register`]) as long as control may reach it or return to it.
 /// - `values` has at least as many words as the signature has parameters, and at least as many as
 ///   it has results.
 /// - Every Rust function that the native code calls returns without unwinding ([`guard`]), and

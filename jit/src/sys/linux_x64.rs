@@ -1,13 +1,17 @@
 //! The host x86-64 Linux: mappings, signals, stack bounds, and the jump to the exception edge.
 
+use std::arch::global_asm;
 use std::ffi::{c_int, c_void};
+use std::fs::File;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::{io, mem};
 
 use super::Unsupported;
 use super::activation::{ENTRY_FP, ENTRY_PC, ENTRY_SP};
+use super::debugger::DebuggerList;
 use super::traps::{self, CpuFault, FaultKind};
 use crate::context::Context;
 
@@ -62,6 +66,19 @@ pub(super) unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     assert_eq!(result, 0, "unmapping {bytes} bytes at {start:p}: {}", io::Error::last_os_error());
 }
 
+/// Maps the first page of a file, readable and executable.
+pub(super) fn map_file(file: &File) -> io::Result<NonNull<u8>> {
+    let (access, fd) = (libc::PROT_READ | libc::PROT_EXEC, file.as_raw_fd());
+    // SAFETY: the address is null, so the system chooses a free range and no mapping goes away. The
+    // descriptor is open as long as `file` is borrowed.
+    let start =
+        unsafe { libc::mmap(ptr::null_mut(), page_size(), access, libc::MAP_PRIVATE, fd, 0) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(NonNull::new(start.cast()).expect("the system maps nothing at zero"))
+}
+
 /// The address range of this thread's stack. glibc before 2.27 includes the guard page.
 pub(super) fn stack_bounds() -> io::Result<Range<usize>> {
     let mut attributes = mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
@@ -84,6 +101,53 @@ pub(super) fn stack_bounds() -> io::Result<Range<usize>> {
         0 => Ok(start as usize..start as usize + size),
         error => Err(io::Error::from_raw_os_error(error)),
     }
+}
+
+/// The frame pointer of the caller and the return address, given the frame pointer of a native
+/// function.
+///
+/// # Safety
+///
+/// The function waits for a call, and has the frame that `preserve_frame_pointers` gives it.
+pub(super) unsafe fn linkage(frame: usize) -> [usize; 2] {
+    // SAFETY: the caller guarantees the frame, whose prologue has pushed the frame pointer below
+    // the return address, at an address that is a multiple of 16.
+    unsafe { *std::ptr::with_exposed_provenance::<[usize; 2]>(frame) }
+}
+
+// The symbols that debuggers look for. The function does nothing, and the list begins empty, with
+// version 1 of the interface.
+global_asm!(
+    ".pushsection .text.__jit_debug_register_code, \"ax\", @progbits",
+    ".weak __jit_debug_register_code",
+    ".type __jit_debug_register_code, @function",
+    "__jit_debug_register_code:",
+    "ret",
+    ".size __jit_debug_register_code, . - __jit_debug_register_code",
+    ".popsection",
+    ".pushsection .data.__jit_debug_descriptor, \"aw\", @progbits",
+    ".balign 8",
+    ".weak __jit_debug_descriptor",
+    ".type __jit_debug_descriptor, @object",
+    "__jit_debug_descriptor:",
+    ".long 1, 0",
+    ".quad 0, 0",
+    ".size __jit_debug_descriptor, . - __jit_debug_descriptor",
+    ".popsection",
+);
+
+// SAFETY: the assembly above defines both symbols with these types, and so does every other program
+// that defines them, since debuggers rely on the interface.
+unsafe extern "C" {
+    #[link_name = "__jit_debug_descriptor"]
+    static mut DEBUGGER_LIST: DebuggerList;
+    #[link_name = "__jit_debug_register_code"]
+    pub(super) fn debugger_stops_here();
+}
+
+/// The list that a debugger reads.
+pub(super) fn debugger_list() -> *mut DebuggerList {
+    &raw mut DEBUGGER_LIST
 }
 
 /// Jumps to the exception edge of the entry trampoline that the context names.

@@ -26,7 +26,9 @@
     )
 )]
 
+pub(crate) mod debugger;
 pub(crate) mod enter;
+pub(crate) mod frames;
 #[cfg(test)]
 mod maps;
 pub(crate) mod region;
@@ -46,7 +48,9 @@ mod tests;
 
 pub(crate) use host::{exit, limit_process};
 
-use std::fmt;
+use std::fs::File;
+use std::ptr::NonNull;
+use std::{fmt, io};
 
 /// The callee-saved registers of native code at its call of [`exit`], followed by the return
 /// address of that call. The stack of the caller begins right behind this structure.
@@ -89,6 +93,27 @@ impl ExitFrame {
         // is that stack pointer. The caller of this function guarantees that the frame is live and
         // that the word lies inside the caller's frame.
         unsafe { frame.add(1).cast::<u8>().add(offset as usize).cast::<u64>().read_unaligned() }
+    }
+}
+
+/// The first page of a file, readable and executable. Nobody has its address.
+#[derive(Debug)]
+pub(crate) struct FileMapping(NonNull<u8>);
+
+// SAFETY: the value only unmaps the page, which any thread may do.
+unsafe impl Send for FileMapping {}
+
+impl FileMapping {
+    /// Maps the first page of a file that is open for reading.
+    pub(crate) fn new(file: &File) -> io::Result<FileMapping> {
+        host::map_file(file).map(FileMapping)
+    }
+}
+
+impl Drop for FileMapping {
+    fn drop(&mut self) {
+        // SAFETY: `new` mapped one page, of which nobody has the address.
+        unsafe { host::unmap(self.0, host::page_size()) }
     }
 }
 

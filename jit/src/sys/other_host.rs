@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 
 use super::Unsupported;
+use super::debugger::DebuggerList;
 
 const WHY: Unsupported = Unsupported { missing: "x86-64 Linux" };
 
@@ -34,12 +35,35 @@ pub(super) unsafe fn allow(_start: *mut u8, _bytes: usize) -> io::Result<()> {
 /// None: the function does nothing, and [`map_reserved`] never returns a mapping.
 pub(super) unsafe fn unmap(_start: NonNull<u8>, _bytes: usize) {}
 
+pub(super) fn map_file(_file: &std::fs::File) -> io::Result<NonNull<u8>> {
+    Err(WHY.into())
+}
+
+/// The list of a host without native code, which no debugger reads.
+static mut DEBUGGER_LIST: DebuggerList = DebuggerList::EMPTY;
+
+pub(super) fn debugger_list() -> *mut DebuggerList {
+    &raw mut DEBUGGER_LIST
+}
+
+/// # Safety
+///
+/// None: it returns at once, and no debugger has a breakpoint there.
+pub(super) unsafe fn debugger_stops_here() {}
+
 pub(super) fn install_handlers() -> io::Result<()> {
     Err(WHY.into())
 }
 
 pub(super) fn stack_bounds() -> io::Result<Range<usize>> {
     Err(WHY.into())
+}
+
+/// # Safety
+///
+/// None: this host has no native frames.
+pub(super) unsafe fn linkage(_frame: usize) -> [usize; 2] {
+    std::process::abort()
 }
 
 /// # Safety

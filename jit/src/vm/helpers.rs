@@ -12,6 +12,7 @@ use super::stop::RunStop;
 use super::{interpret, leave};
 use crate::context::{Context, Helpers, LAZY_DONE};
 use crate::sys::enter::{HelperStatus, guard};
+use crate::sys::frames::NativeFrames;
 use crate::sys::{ExitFrame, exit};
 use interp::{EarlyEnd, HostError};
 use ir::{Func, InstData};
@@ -89,12 +90,26 @@ fn status(context: *mut Context, body: impl FnOnce(&mut VmState) -> Result<(), R
     }
 }
 
-/// Runs the body of a helper that returns a code address, or 0 if the run ends.
+/// Runs the body of a helper that a stub calls, which has noted its frame. The body may ask the
+/// tiering. It returns a code address, or 0 if the run ends.
 fn address(
     context: *mut Context,
     body: impl FnOnce(&mut RunAccess<'_>) -> Result<u64, RunEnding>,
 ) -> u64 {
-    with_access(context, body).unwrap_or(0)
+    let with_frames = |access: &mut RunAccess<'_>| {
+        let state = access.state();
+        let context = state.view.context();
+        let [_, trampoline, _] = context.entry.get();
+        // SAFETY: the stub has stored its frame pointer, and waits for this helper. The trampoline
+        // of the innermost entry has stored its own. The record ends below; after an error or a
+        // panic, control leaves the entry, which drops the record.
+        let frames = unsafe { NativeFrames::new(context.frame.get(), trampoline) };
+        state.native.wait(frames);
+        let code = body(access)?;
+        access.state().native.go_on();
+        Ok(code)
+    };
+    with_access(context, with_frames).unwrap_or(0)
 }
 
 extern "C" fn perform(context: *mut Context, inst: *const InstData) -> u64 {

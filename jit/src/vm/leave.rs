@@ -131,7 +131,7 @@ impl VmState {
     fn give_back(&mut self, version: &Version, results: &[u64]) -> u64 {
         self.view.fill_buffer(results);
         let stubs = version.stubs.as_ref().expect("jit: a version with points has stubs");
-        self.table.keep(&stubs.back).addr() as u64
+        self.table.pin(&stubs.back).addr() as u64
     }
 
     /// Asks for a continuation from an open point, and enters it.

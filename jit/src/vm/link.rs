@@ -153,7 +153,7 @@ pub(super) struct PointLink {
 }
 
 impl PointLink {
-    /// The code that the link leads from and to, stubs included.
+    /// The code that the link leads from and to, without stubs, which the table pins.
     pub(super) fn codes(&self) -> impl Iterator<Item = &Arc<MachineCode>> {
         let target = match &self.action {
             Action::Continue(continuation) => Some([&continuation.code, &continuation.target.code]),
@@ -163,8 +163,7 @@ impl PointLink {
             | Action::Hand(..)
             | Action::HandFrames(..) => None,
         };
-        let stubs = self.version.stubs.iter().flat_map(|stubs| [&stubs.leave, &stubs.back]);
-        std::iter::once(&self.version.code).chain(target.into_iter().flatten()).chain(stubs)
+        std::iter::once(&self.version.code).chain(target.into_iter().flatten())
     }
 }
 
@@ -179,7 +178,6 @@ impl VmState {
         }
         self.adopt(version, actions)?;
         let func = version.func();
-        self.table.keep(&version.code);
         self.table.install(version);
         self.machine.set_external(func, true);
         self.point_at_current(func);
@@ -242,7 +240,6 @@ impl VmState {
         if installed.is_some_and(|installed| Arc::ptr_eq(installed, version)) {
             self.uninstall(version.func());
         }
-        self.table.outdate();
         let Some(stubs) = &version.stubs else { return self.sweep() };
         for (number, cell) in version.cells.iter().enumerate() {
             self.counts.note_fired(&self.table, version, number);
@@ -265,7 +262,7 @@ impl VmState {
             | Action::Interpret(_)
             | Action::InterpretFrames(_)
             | Action::Hand(..)
-            | Action::HandFrames(..) => self.table.keep(stub),
+            | Action::HandFrames(..) => self.table.pin(stub),
         };
         let cell = &version.cells[number];
         cell.lead_to(code);

@@ -31,12 +31,14 @@
 //!
 //! # Lifetime of code
 //! A `Vm` holds a reference to all code that it may execute. A frame may be in code that is
-//! replaced or released during a run, so the `Vm` frees this code only after the run has ended.
+//! replaced or released during a run. The `Vm` frees this code at the next question to the
+//! [`Tiering`] at which no frame returns to it, or after the run has ended.
 
 mod access;
 mod block;
 mod deopt;
 mod extend;
+mod frames;
 mod helpers;
 mod interpret;
 mod leave;

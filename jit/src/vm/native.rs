@@ -148,6 +148,7 @@ struct InProgress<'s> {
 impl Drop for InProgress<'_> {
     fn drop(&mut self) {
         self.state.run = None;
+        self.state.native.clear();
         self.state.view.context().vm.set(std::ptr::null_mut());
         if !self.has_ended {
             self.state.machine.give_up();
@@ -247,10 +248,11 @@ unsafe fn enter(
         let end = state.machine.end_in_native(EarlyEnd::StackOverflow, site);
         return Err(RunStop::Outcome(end));
     }
-    state.table.keep(trampoline);
+    state.table.pin(trampoline);
     state.table.keep(code);
     state.view.share(&mut state.machine, &state.modules).map_err(RunStop::Failed)?;
     let context = state.view.address();
+    state.native.enter();
     // SAFETY: `trampoline::build` gives every trampoline this signature. The caller holds a
     // reference to its code until this function returns.
     let trampoline: Trampoline =
@@ -258,11 +260,12 @@ unsafe fn enter(
     // SAFETY: the context begins with the entry state (asserted below) and lives as long as the
     // state, and its fields are cells. The last use of `state` comes before, so helpers alone have
     // the state. The caller guarantees that code and trampoline have one signature. The table keeps
-    // all code that may be reached during a run (`VmState::sweep`); the engine keeps all stubs.
+    // all code that may be reached or returned to (`super::frames`); the engine keeps all stubs.
     // `values` has as many words as there are parameters, and as many as there are results. Helpers
     // run inside `guard`, so they never unwind.
     let left = unsafe { enter::enter(trampoline, context.cast(), code.entry(), &mut values) };
     let state = access.state();
+    state.native.leave();
     state.view.take_back(&mut state.machine);
     match left {
         Ok(()) if abi::in_registers(results) => {

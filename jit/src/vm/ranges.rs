@@ -34,9 +34,14 @@ impl<T> RangeTable<T> {
         (address < *end).then_some(value)
     }
 
-    /// Removes the values for whose first address `keep` is false. Linear.
-    pub(super) fn retain(&mut self, keep: impl Fn(usize) -> bool) {
-        self.entries.retain(|start, _| keep(*start));
+    /// The value of the range with this first address. Logarithmic.
+    pub(super) fn get_mut(&mut self, start: usize) -> Option<&mut T> {
+        self.entries.get_mut(&start).map(|(_, value)| value)
+    }
+
+    /// Removes the range with this first address, and returns its value. Logarithmic.
+    pub(super) fn remove(&mut self, start: usize) -> Option<T> {
+        self.entries.remove(&start).map(|(_, value)| value)
     }
 }
 
@@ -64,8 +69,10 @@ mod tests {
             for (number, (slot, length, removes)) in steps.into_iter().enumerate() {
                 let range = range(slot, length);
                 if removes {
-                    table.retain(|start| start != range.start);
-                    list.retain(|(other, _)| other.start != range.start);
+                    let at = list.iter().position(|(other, _)| other.start == range.start);
+                    let mut removed = at.map(|at| list.remove(at).1);
+                    prop_assert_eq!(table.get_mut(range.start), removed.as_mut());
+                    prop_assert_eq!(table.remove(range.start), removed);
                     continue;
                 }
                 let is_new = list.iter().all(|(other, _)| other.start != range.start);

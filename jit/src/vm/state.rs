@@ -2,6 +2,7 @@
 
 use super::access::HostedRun;
 use super::deopt::HandlerSlot;
+use super::frames::NativeStack;
 use super::ledger::TransitionCounts;
 use super::modules::ModuleChain;
 use super::region::Addresses;
@@ -15,6 +16,7 @@ use crate::stubs::Stub;
 use cranelift_entity::EntityRef;
 use interp::Machine;
 use ir::{Func, Module};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The state behind a [`super::Vm`], by owner.
@@ -27,6 +29,8 @@ pub(super) struct VmState {
     /// All that native code reads and writes. No other part is known to native code.
     pub(super) view: NativeView,
     pub(super) table: CodeTable,
+    /// The native frames of the run in progress.
+    pub(super) native: NativeStack,
     pub(super) counts: TransitionCounts,
     pub(super) policy: TieringPolicy,
     pub(super) handler: HandlerSlot,
@@ -56,6 +60,7 @@ impl VmState {
             policy: TieringPolicy::new(view.heeded()),
             view,
             table: CodeTable::default(),
+            native: NativeStack::default(),
             counts: TransitionCounts::default(),
             handler: HandlerSlot::Empty,
             run: None,
@@ -92,11 +97,11 @@ impl VmState {
         self.view.point_at(func, code);
     }
 
-    /// Releases code that nothing needs any more. Does nothing during a run, which may have frames
-    /// in such code; the end of the run releases it.
+    /// Frees retired code. Does nothing during a run, which may have frames in such code: safe
+    /// points ([`super::frames`]) and the end of the run free it.
     pub(super) fn sweep(&mut self) {
         if self.run.is_none() {
-            self.table.sweep();
+            self.table.free_retired(&BTreeSet::new());
         }
     }
 }

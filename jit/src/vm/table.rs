@@ -1,12 +1,23 @@
 //! The code that a machine may execute, and the calls and OSR points that lead to it.
+//!
+//! Each piece of code has a number of *uses*: the function that it is installed for, and the links
+//! from it and to it. Code without a use is *retired*. It stays in the table until it is freed,
+//! since a frame may return to it ([`super::frames`]). Every change costs a logarithm of the pieces
+//! (`osr_cost code` measures it), so nothing ever looks at all of them.
 
 use super::link::PointLink;
 use super::ranges::RangeTable;
 use crate::code::MachineCode;
 use crate::version::{Continuation, Version};
 use ir::Func;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// A piece of code.
+struct KeptCode {
+    code: Arc<MachineCode>,
+    uses: usize,
+}
 
 /// All code that a machine may execute: installed versions, targets of OSR points, and stubs.
 #[derive(Default)]
@@ -16,9 +27,9 @@ pub(super) struct CodeTable {
     /// The links of all OSR points, by the address of the point's cell.
     links: BTreeMap<usize, PointLink>,
     /// All code that may be executed, by its addresses.
-    codes: RangeTable<Arc<MachineCode>>,
-    /// Whether `codes` may contain code that is not needed any more.
-    is_stale: bool,
+    codes: RangeTable<KeptCode>,
+    /// The retired code, by its first addresses.
+    retired: BTreeSet<usize>,
     /// The stubs of functions without code, by number of the function.
     lazy: Vec<Arc<MachineCode>>,
 }
@@ -36,14 +47,19 @@ impl CodeTable {
 
     /// Makes a version the installed one of its function.
     pub(super) fn install(&mut self, version: &Arc<Version>) {
-        self.installed.insert(version.func, Arc::clone(version));
+        self.hold(&version.code);
+        if let Some(replaced) = self.installed.insert(version.func, Arc::clone(version)) {
+            self.let_go(&replaced.code);
+        }
     }
 
     /// Removes the installed version of a function. Returns whether there was one.
     pub(super) fn uninstall(&mut self, func: Func) -> bool {
-        let removed = self.installed.remove(&func).is_some();
-        self.is_stale |= removed;
-        removed
+        let removed = self.installed.remove(&func);
+        if let Some(version) = &removed {
+            self.let_go(&version.code);
+        }
+        removed.is_some()
     }
 
     /// The number of functions that have a stub.
@@ -58,7 +74,7 @@ impl CodeTable {
 
     /// Adds the stub of the next function.
     pub(super) fn add_stub(&mut self, stub: Arc<MachineCode>) {
-        self.codes.insert(stub.range(), Arc::clone(&stub));
+        self.pin(&stub);
         self.lazy.push(stub);
     }
 
@@ -74,14 +90,20 @@ impl CodeTable {
 
     /// Sets the link of the OSR point with a cell at this address.
     pub(super) fn set_link(&mut self, cell: usize, link: PointLink) {
-        self.links.insert(cell, link);
-        self.is_stale = true;
+        // The new link counts first, so code that both links need is never retired.
+        link.codes().for_each(|code| self.hold(code));
+        if let Some(replaced) = self.links.insert(cell, link) {
+            replaced.codes().for_each(|code| self.let_go(code));
+        }
     }
 
     /// Removes a link. Returns whether there was one.
     pub(super) fn unlink(&mut self, cell: usize) -> bool {
-        self.is_stale = true;
-        self.links.remove(&cell).is_some()
+        let removed = self.links.remove(&cell);
+        if let Some(link) = &removed {
+            link.codes().for_each(|code| self.let_go(code));
+        }
+        removed.is_some()
     }
 
     /// Whether the points of the target version of a continuation are linked here.
@@ -92,36 +114,68 @@ impl CodeTable {
 
     /// The piece of code that contains an address.
     pub(super) fn code_at(&self, pc: usize) -> Option<&Arc<MachineCode>> {
-        self.codes.at(pc)
+        self.codes.at(pc).map(|kept| &kept.code)
     }
 
-    /// Keeps code as long as it may be executed, and returns its address.
+    /// Keeps code that is entered now, and returns its address. Without a use, the code is retired
+    /// at once: it stays as long as a frame is in it.
     pub(super) fn keep(&mut self, code: &Arc<MachineCode>) -> *const u8 {
-        self.is_stale |= self.codes.insert(code.range(), Arc::clone(code));
+        let start = code.range().start;
+        if self.codes.insert(code.range(), KeptCode { code: Arc::clone(code), uses: 0 }) {
+            self.retired.insert(start);
+        }
         code.entry()
     }
 
-    /// Notes that code may not be needed any more.
-    pub(super) fn outdate(&mut self) {
-        self.is_stale = true;
+    /// Keeps a stub for good, as its engine does, and returns its address. There is one stub for
+    /// each kind and signature.
+    pub(super) fn pin(&mut self, stub: &Arc<MachineCode>) -> *const u8 {
+        self.codes.insert(stub.range(), KeptCode { code: Arc::clone(stub), uses: 1 });
+        stub.entry()
     }
 
-    /// Releases code that no call and no OSR point leads to any more. Linear in functions and
-    /// points if a link or version has changed. No run may be in progress: it may have frames in
-    /// such code.
-    pub(super) fn sweep(&mut self) {
-        if !std::mem::take(&mut self.is_stale) {
-            return;
+    /// Counts a use of code.
+    fn hold(&mut self, code: &Arc<MachineCode>) {
+        self.keep(code);
+        let start = code.range().start;
+        let kept = self.codes.get_mut(start).expect("jit: code that was just kept");
+        kept.uses += 1;
+        if kept.uses == 1 {
+            self.retired.remove(&start);
         }
-        let installed = self.installed.values().map(|version| &version.code);
-        let linked = self.links.values().flat_map(PointLink::codes);
-        let needed: HashSet<usize> = self
-            .lazy
-            .iter()
-            .chain(installed)
-            .chain(linked)
-            .map(|code| code.range().start)
-            .collect();
-        self.codes.retain(|start| needed.contains(&start));
+    }
+
+    /// Ends a use of code.
+    fn let_go(&mut self, code: &MachineCode) {
+        let start = code.range().start;
+        let kept = self.codes.get_mut(start).expect("jit: code in use is kept");
+        kept.uses -= 1;
+        if kept.uses == 0 {
+            self.retired.insert(start);
+        }
+    }
+
+    /// The number of retired pieces of code.
+    pub(super) fn retired(&self) -> usize {
+        self.retired.len()
+    }
+
+    /// The first address of the retired code that contains an address. Logarithmic.
+    pub(super) fn retired_at(&self, pc: usize) -> Option<usize> {
+        let start = *self.retired.range(..=pc).next_back()?;
+        self.code_at(pc).filter(|code| code.range().start == start).map(|_| start)
+    }
+
+    /// Frees the retired code, except the pieces with these first addresses. Linear in the retired
+    /// pieces.
+    pub(super) fn free_retired(&mut self, except: &BTreeSet<usize>) {
+        let (codes, retired) = (&mut self.codes, &mut self.retired);
+        retired.retain(|start| {
+            let stays = except.contains(start);
+            if !stays {
+                codes.remove(*start);
+            }
+            stays
+        });
     }
 }

@@ -403,11 +403,13 @@ impl VmState {
     }
 
     /// Asks the tiering, which gets access to this state. A panic of the tiering passes, after the
-    /// tiering is back in its place.
+    /// tiering is back in its place. Each question is a safe point: the caller holds references to
+    /// the code that it needs afterwards ([`super::frames`]).
     pub(super) fn ask<R>(
         &mut self,
         question: impl FnOnce(&mut dyn Tiering, &mut Tier<'_>) -> Result<R, RunError>,
     ) -> Result<R, RunStop> {
+        self.safe_point();
         let mut tiering = self.policy.tiering.take();
         let answer = catch_unwind(AssertUnwindSafe(|| match &mut tiering {
             Some(tiering) => question(&mut **tiering, &mut Tier { state: self }),

@@ -2,6 +2,7 @@
 //! figures about its compilation and transitions.
 
 use super::speculation::{self, AssumptionRecord};
+use super::tools::Tools;
 use super::{Args, Call, Executed, HOT, RunEngine};
 use crate::cmd::failure::CommandFailure;
 use crate::cmd::stopwatch::Stopwatch;
@@ -122,7 +123,8 @@ fn run(
     stats: &mut RunStats,
 ) -> Result<Executed, CommandFailure> {
     let started = Instant::now();
-    let mut vm = instance(args, module)?;
+    let tools = args.tools.open()?;
+    let mut vm = instance(args, module, &tools)?;
     let assumptions = AssumptionRecord::default();
     let record = CompileRecord { code: Vec::new(), optimizing: Stopwatch::new(), assumptions };
     let made = Arc::new(Mutex::new(record));
@@ -177,6 +179,7 @@ fn run(
     stats.transitions = Some(transitions(module, &mut vm));
     stats.speculation =
         args.speculate.as_ref().map(|_| std::mem::take(&mut made.assumptions).figures);
+    tools.finish()?;
     Ok(Executed { ended: outcome.map_err(|error: RunError| error.to_string()), profile })
 }
 
@@ -185,14 +188,15 @@ fn run(
 ///
 /// # Errors
 /// If the module cannot be instantiated, or the address space does not suffice for its memories.
-fn instance(args: &Args, module: &Arc<Module>) -> Result<Vm, CommandFailure> {
+fn instance(args: &Args, module: &Arc<Module>, tools: &Tools) -> Result<Vm, CommandFailure> {
     let limits = args.run_limits.limits();
     let interruption =
         if limits.fuel == u64::MAX { Interruption::Never } else { Interruption::Fuel };
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
     let made = |bounds| {
-        let engine = jit::Engine::new(Config { bounds, interruption, ..Config::default() })
-            .map_err(CommandFailure::input)?;
+        let config = Config { bounds, interruption, ..Config::default() };
+        let engine = jit::Engine::observed(config, tools.observers());
+        let engine = engine.map_err(CommandFailure::input)?;
         match Vm::new(&engine, module, limits, options) {
             Err(VmError::NoAddressSpace { .. }) if bounds == Bounds::Guarded => Ok(None),
             Ok(vm) => Ok(Some(vm)),

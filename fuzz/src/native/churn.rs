@@ -1,0 +1,132 @@
+//! Native code that is replaced while it runs. A policy compiles the functions of a program anew
+//! and releases code that frames are in, so code is freed all the time. Each run must end like the
+//! interpreter's. A frame that returns to freed code ends the process.
+
+use super::compare::{compare_state, ended_alike};
+use super::follow::FollowEnd;
+use super::plan::config;
+use super::{Clock, Trial, is_exhausted};
+use crate::case::Case;
+use crate::figures::Figures;
+use crate::judge::hop_limits;
+use crate::oracle::{FuzzFinding, FuzzOracle};
+use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
+use ir::Func;
+use jit::{RunError, Tier, Tiering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use verify::prng::Prng;
+
+/// The most pieces of code of a program. Afterwards the policy releases nothing.
+const PIECES: u64 = 48;
+
+/// The policy: when a function without code is called, it mostly compiles the function, and
+/// releases the code of some others. Their next calls ask again.
+struct Churn {
+    prng: Prng,
+    /// The functions that had code at some time.
+    known: Vec<Func>,
+    compiled: Arc<AtomicU64>,
+    released: Arc<AtomicU64>,
+}
+
+impl Tiering for Churn {
+    fn called(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
+        let module = Arc::clone(tier.module());
+        if self.compiled.load(Ordering::Relaxed) < PIECES {
+            for other in &self.known {
+                let version = tier.installed(*other).filter(|_| self.prng.chance(60)).cloned();
+                if let Some(version) = version {
+                    tier.release(&version);
+                    self.released.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        let Some(body) = module.body(func).filter(|_| self.prng.chance(80)) else { return Ok(()) };
+        let version = tier.engine().version(&module, func, body, &[]).map_err(RunError::Compile)?;
+        self.compiled.fetch_add(1, Ordering::Relaxed);
+        if !self.known.contains(&func) {
+            self.known.push(func);
+        }
+        tier.install(&version, Vec::new()).map_err(RunError::Link)
+    }
+}
+
+/// Judges runs of the bases of a program whose code is replaced.
+///
+/// # Errors
+/// A difference between native code and the interpreter.
+pub(super) fn judge(
+    case: &Case,
+    clock: &Clock,
+    figures: &mut Figures,
+) -> Result<(), Vec<FuzzFinding>> {
+    let mut trial = Trial { tag: 0x6368_7572, ..Trial::new(case, (0, 0), clock) };
+    let ended = run(&mut trial);
+    figures.native.add(&trial.figures);
+    let versions = trial.versions;
+    ended.map_err(|message| vec![FuzzFinding { oracle: FuzzOracle::Native, versions, message }])
+}
+
+fn run(trial: &mut Trial<'_>) -> Result<(), String> {
+    let case = trial.case;
+    let mut prng = Prng::new(case.seed).fork(trial.tag);
+    let module = Arc::new(case.module.clone());
+    let mut vm = trial.instance(&module, config(&mut prng))?;
+    let options = Options { poison: true, track_memory: false, trace: TraceLevel::Digest };
+    let mut base = Machine::with_options(&Program::new(&module), hop_limits(case), options)
+        .map_err(|error| error.to_string())?;
+    let (compiled, released) = (Arc::default(), Arc::default());
+    let policy = Churn {
+        prng: prng.fork(1),
+        known: Vec::new(),
+        compiled: Arc::clone(&compiled),
+        released: Arc::clone(&released),
+    };
+    vm.set_tiering(Box::new(policy));
+    let start = base.start_function().map(|start| (start, &[][..]));
+    let calls = start.into_iter().chain(case.arguments.iter().map(|a| (case.entry, &a[..])));
+    let mut ended = Ok(());
+    for (func, args) in calls {
+        trial.figures.runs += 1;
+        base.set_fuel(case.fuel);
+        let expected = base.invoke(func, args, &mut case.world.clone(), &mut NoObserver);
+        if is_exhausted(&expected) {
+            trial.figures.exhausted += 1;
+            break;
+        }
+        vm.machine_mut().set_fuel(u64::MAX / 4);
+        vm.demand(func).map_err(|error| error.to_string())?;
+        let found = match vm.invoke(func, args, &mut case.world.clone()) {
+            Ok(found) => found,
+            Err(error) => return Err(trial.described(&vm, args, &error.to_string())),
+        };
+        if is_exhausted(&found) {
+            trial.figures.exhausted += 1;
+            break;
+        }
+        trial.figures.trapped += u64::from(expected.trap().is_some());
+        if let Some(why) = difference((vm.machine(), &found), (&base, &expected)) {
+            ended = Err(trial.described(&vm, args, &why));
+            break;
+        }
+    }
+    trial.figures.compiled_functions += compiled.load(Ordering::Relaxed);
+    trial.figures.released += released.load(Ordering::Relaxed);
+    ended
+}
+
+fn difference(
+    (native, found): (&Machine, &Outcome),
+    (base, expected): (&Machine, &Outcome),
+) -> Option<String> {
+    if !ended_alike(found, expected) {
+        return Some(format!("code that is replaced ends with {found}, the base with {expected}"));
+    }
+    let place = || "at the end of a run whose code is replaced".to_owned();
+    match compare_state(native, base, &place) {
+        Ok(()) => None,
+        Err(FollowEnd::Finding(text)) => Some(text),
+        Err(FollowEnd::Limit) => None,
+    }
+}

@@ -1,0 +1,108 @@
+//! What debuggers and profilers may know of native code: which pieces exist, and their names.
+//!
+//! An [`Engine`](crate::Engine) tells its observers of each piece that it makes
+//! ([`Engine::observed`](crate::Engine::observed)), and of each that is freed. [`crate::perf`] and
+//! [`crate::gdb`] have observers for tools.
+
+use ir::Point;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use transition::VersionKey;
+
+/// The kinds of pieces of native code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PieceKind {
+    /// A version of a function.
+    Version(VersionKey),
+    /// A continuation from a point.
+    Continuation {
+        /// The source point.
+        at: Point,
+        /// The version that the entry leads into. For several frames, the code behind them all.
+        target: VersionKey,
+    },
+    /// A continuation that stops at its landing point ([`Engine::probe`](crate::Engine::probe)).
+    Probe {
+        /// The source point.
+        at: Point,
+    },
+    /// Code between functions and the library. All functions with a signature share it.
+    Stub,
+}
+
+/// A piece of native code.
+///
+/// Its [`Display`](fmt::Display) is a symbol, which tells the pieces of a function apart:
+///
+/// | symbol | piece |
+/// |---|---|
+/// | `sum [version 5d1f09aa]` | a version, by a digest of its key |
+/// | `sum@inst5 [continuation 5d1f09aa]` | the continuation of a point, by its target version |
+/// | `sum@inst5 [probe]` | a probe |
+/// | `stub.lazy.1.1` | a stub, with the numbers of parameters and results |
+///
+/// A version has the same digest in every run of one build of the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    /// The name of the function, or of the stub.
+    pub name: &'a str,
+    /// The kind.
+    pub kind: PieceKind,
+    /// The address of the first instruction.
+    pub address: usize,
+    /// The machine code.
+    pub bytes: &'a [u8],
+}
+
+/// The digest of a version in symbols.
+fn digest(key: VersionKey) -> u32 {
+    // A hasher of the standard library without a random key.
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish() as u32
+}
+
+impl fmt::Display for Piece<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Names come from programs. A line break would end the symbol in a map of `perf`, and a
+        // zero byte in other formats.
+        for part in self.name.split(char::is_control).enumerate() {
+            f.write_str(if part.0 > 0 { "?" } else { "" })?;
+            f.write_str(part.1)?;
+        }
+        match self.kind {
+            PieceKind::Version(key) => write!(f, " [version {:08x}]", digest(key)),
+            PieceKind::Continuation { at, target } => {
+                write!(f, "@{} [continuation {:08x}]", at.inst(), digest(target))
+            }
+            PieceKind::Probe { at } => write!(f, "@{} [probe]", at.inst()),
+            PieceKind::Stub => Ok(()),
+        }
+    }
+}
+
+/// Gets to know each piece of native code of an engine.
+///
+/// The engine calls it on the thread that compiles or frees the code, and may hold a lock
+/// meanwhile: an observer must not compile.
+pub trait CodeObserver: Send + Sync {
+    /// Code was made. No thread has executed it yet.
+    fn added(&self, piece: &Piece<'_>);
+
+    /// The code at this address is freed when this call has returned. Other code may then get the
+    /// address.
+    fn freed(&self, address: usize) {
+        let _ = address;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Piece, PieceKind};
+
+    #[test]
+    fn symbols_are_one_line() {
+        let piece = Piece { name: "a\nb\0", kind: PieceKind::Stub, address: 16, bytes: &[] };
+        assert_eq!(piece.to_string(), "a?b?");
+    }
+}

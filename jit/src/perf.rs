@@ -1,0 +1,145 @@
+//! Files that the profiler `perf` of Linux reads. An embedder opens the files; see `osier run
+//! --perf` for an example.
+//!
+//! - [`PerfMap`]: a list of symbols, `/tmp/perf-PID.map`. `perf report` and `perf top` read it when
+//!   they print. It cannot tell that code was freed, so an address may have two symbols.
+//! - [`JitDump`]: a log with times and machine code, `jit-PID.dump`. `perf inject --jit` makes
+//!   symbols, and code to annotate, out of it. Each address has the symbol that it had at the time.
+//!   The format: `tools/perf/Documentation/jitdump-specification.txt` of Linux.
+
+use crate::observe::{CodeObserver, Piece};
+use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A place to write to. The first error ends the writing, and waits for somebody to ask.
+#[derive(Debug)]
+struct RecordSink<W> {
+    out: W,
+    error: Option<io::Error>,
+}
+
+impl<W: Write> RecordSink<W> {
+    fn new(out: W) -> Mutex<RecordSink<W>> {
+        Mutex::new(RecordSink { out, error: None })
+    }
+
+    /// Writes one record at once, so that the file is whole after each.
+    fn write(&mut self, record: &[u8]) {
+        if self.error.is_none() {
+            let written = self.out.write_all(record).and_then(|()| self.out.flush());
+            self.error = written.err();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic of the writer leaves nothing half done that later records rely on.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes the symbol of each piece of code as a line: address, size, name.
+#[derive(Debug)]
+pub struct PerfMap<W>(Mutex<RecordSink<W>>);
+
+impl<W: Write> PerfMap<W> {
+    /// A map that is written to `out`, which needs no buffer.
+    pub fn new(out: W) -> PerfMap<W> {
+        PerfMap(RecordSink::new(out))
+    }
+
+    /// Whether all lines were written.
+    ///
+    /// # Errors
+    /// The first error of writing. Later calls return no error again.
+    pub fn check(&self) -> io::Result<()> {
+        lock(&self.0).error.take().map_or(Ok(()), Err)
+    }
+}
+
+impl<W: Write + Send> CodeObserver for PerfMap<W> {
+    fn added(&self, piece: &Piece<'_>) {
+        let line = format!("{:x} {:x} {piece}\n", piece.address, piece.bytes.len());
+        lock(&self.0).write(line.as_bytes());
+    }
+}
+
+/// The record of a piece of code.
+const LOAD: u32 = 0;
+/// The record at the end.
+const CLOSE: u32 = 3;
+/// The bytes of a record's header: kind, size of the record, time.
+const RECORD_HEADER: usize = 16;
+
+/// Writes each piece of code as a record, with its time, its symbol and its bytes.
+pub struct JitDump<W> {
+    state: Mutex<DumpState<W>>,
+    /// Nanoseconds of the clock that `perf record` uses.
+    now: Box<dyn Fn() -> u64 + Send + Sync>,
+    process: u32,
+}
+
+#[derive(Debug)]
+struct DumpState<W> {
+    sink: RecordSink<W>,
+    /// The records of code so far. Each has another number.
+    count: u64,
+}
+
+impl<W> std::fmt::Debug for JitDump<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JitDump").field("process", &self.process).finish_non_exhaustive()
+    }
+}
+
+impl<W: Write> JitDump<W> {
+    /// Writes the header of the file. `process` is the number of this process. `now` returns
+    /// nanoseconds of the clock `CLOCK_MONOTONIC`, and the user gives `perf record` the option
+    /// `-k mono`. `perf` finds the file if it is mapped ([`crate::process::ExecutableView`]).
+    pub fn new(out: W, process: u32, now: impl Fn() -> u64 + Send + Sync + 'static) -> JitDump<W> {
+        // Magic, version, size of this header, architecture (EM_X86_64), padding.
+        let words = [0x4a69_5444, 1, 40, 62, 0, process];
+        let mut header: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+        // Time, flags.
+        header.extend([now(), 0].into_iter().flat_map(u64::to_le_bytes));
+        let mut sink = RecordSink { out, error: None };
+        sink.write(&header);
+        JitDump { state: Mutex::new(DumpState { sink, count: 0 }), now: Box::new(now), process }
+    }
+
+    /// Writes the record that ends the file.
+    ///
+    /// # Errors
+    /// The first error of writing. Later calls return no error again.
+    pub fn close(&self) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        let record = self.record(CLOSE, &[]);
+        state.sink.write(&record);
+        state.sink.error.take().map_or(Ok(()), Err)
+    }
+
+    /// A record that ends with these bytes.
+    fn record(&self, kind: u32, body: &[u8]) -> Vec<u8> {
+        let size = (RECORD_HEADER + body.len()) as u32;
+        let mut record: Vec<u8> = [kind, size].into_iter().flat_map(u32::to_le_bytes).collect();
+        record.extend((self.now)().to_le_bytes());
+        record.extend(body);
+        record
+    }
+}
+
+impl<W: Write + Send> CodeObserver for JitDump<W> {
+    fn added(&self, piece: &Piece<'_>) {
+        let mut state = lock(&self.state);
+        // The thread is for people alone, and stands for the process here.
+        let mut body: Vec<u8> = [self.process; 2].into_iter().flat_map(u32::to_le_bytes).collect();
+        let (address, size) = (piece.address as u64, piece.bytes.len() as u64);
+        body.extend([address, address, size, state.count].into_iter().flat_map(u64::to_le_bytes));
+        body.extend(piece.to_string().bytes());
+        body.push(0);
+        body.extend(piece.bytes);
+        // The time is taken under the lock, so times ascend.
+        let record = self.record(LOAD, &body);
+        state.sink.write(&record);
+        state.count += 1;
+    }
+}
