@@ -2,12 +2,12 @@
 //! figures about its compilation and transitions.
 
 use super::speculation::{self, AssumptionRecord};
-use super::{Args, Call, Executed, HOT, RunEngine};
+use super::{Args, Call, Executed, HOT, RunEngine, RunNans};
 use crate::cmd::failure::CommandFailure;
 use crate::cmd::stopwatch::Stopwatch;
 use interp::{Options, Outcome, TraceLevel};
 use ir::{Func, Module};
-use jit::{Bounds, Config, FailedPoint, Interruption, RunError, TransitionKind, Vm, VmError};
+use jit::{Bounds, Config, FailedPoint, Interruption, Nans, RunError, TransitionKind, Vm, VmError};
 use osier::driver::{Observer as _, Step};
 use osier::inlining::{ModuleSites, PassPlan};
 use osier::listing;
@@ -189,9 +189,13 @@ fn instance(args: &Args, module: &Arc<Module>) -> Result<Vm, CommandFailure> {
     let limits = args.run_limits.limits();
     let interruption =
         if limits.fuel == u64::MAX { Interruption::Never } else { Interruption::Fuel };
+    let nans = match args.nans {
+        Some(RunNans::Platform) => Nans::Platform,
+        Some(RunNans::Canonical) | None => Nans::Canonical,
+    };
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
     let made = |bounds| {
-        let engine = jit::Engine::new(Config { bounds, interruption, ..Config::default() })
+        let engine = jit::Engine::new(Config { bounds, interruption, nans, ..Config::default() })
             .map_err(CommandFailure::input)?;
         match Vm::new(&engine, module, limits, options) {
             Err(VmError::NoAddressSpace { .. }) if bounds == Bounds::Guarded => Ok(None),
