@@ -5,7 +5,7 @@
 
 use super::terms::ReasonedTerms;
 use super::version::NumberedVersion;
-use ir::eval::{eval, is_evaluated};
+use ir::eval::{fold, is_evaluated};
 use ir::{Block, Edge, Inst, Opcode};
 use number::{Dense, Home};
 use smallvec::SmallVec;
@@ -264,7 +264,7 @@ impl LivePaths {
             TermKind::Op { opcode, ty, args, .. } if is_evaluated(*opcode) => {
                 let bits = args.iter().map(|a| self.bits(version, table, entered, *a, left));
                 let bits: SmallVec<[u64; 3]> = bits.collect::<Option<_>>()?;
-                eval(*opcode, *ty, table.ty(*args.first()?)?, &bits).ok()
+                fold(*opcode, *ty, table.ty(*args.first()?)?, &bits)
             }
             _ => None,
         }

@@ -45,7 +45,7 @@ impl Row {
 }
 
 /// A program: its name, its module and its arguments.
-type Subject = (String, Arc<Module>, Vec<String>);
+pub(crate) type Subject = (String, Arc<Module>, Vec<String>);
 
 /// The programs.
 fn subjects(arguments: &Arguments) -> Result<Vec<Subject>, Box<dyn Error>> {
@@ -72,7 +72,7 @@ fn subjects(arguments: &Arguments) -> Result<Vec<Subject>, Box<dyn Error>> {
 
 /// Compiles everything and runs the program. Returns its time, what it printed, and the bytes of
 /// its code.
-fn execute(
+pub(crate) fn execute(
     arguments: &Arguments,
     module: &Arc<Module>,
     args: &[String],

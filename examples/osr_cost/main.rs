@@ -11,6 +11,7 @@
 //! cargo run --release --example osr_cost -- build       # continuations, in IR and by Cranelift
 //! cargo run --release --example osr_cost -- size        # bytes of code with points
 //! cargo run --release --example osr_cost -- code        # many functions: made, installed, freed
+//! cargo run --release --example osr_cost -- ablation    # O2 without each of its passes
 //! ```
 //!
 //! A ratio compares the fastest of many runs, which alternate in one process. The place of a short
@@ -18,6 +19,7 @@
 //! compiled at several places. Each table has the ratio of a variant to itself, compiled a second
 //! time. Differences up to that ratio mean nothing.
 
+mod ablation;
 mod build;
 mod code;
 mod exit;
@@ -49,9 +51,15 @@ struct Arguments {
     /// Rounds, of which the fastest counts; each table has a default
     #[arg(long, global = true)]
     rounds: Option<usize>,
-    /// Only items with this in their name
+    /// Only items with this in their name; `ablation` takes several, with commas between them
     #[arg(long, global = true, default_value = "")]
     only: String,
+    /// The pipelines that `ablation` compares with the base, with semicolons between them
+    #[arg(long, global = true, value_delimiter = ';')]
+    pipelines: Vec<String>,
+    /// The NaNs of arithmetic
+    #[arg(long, global = true, value_enum, default_value = "canonical")]
+    nans: Nans,
     /// The kind of side exits at OSR points
     #[arg(long, global = true, value_enum, default_value = "stored")]
     exits: Exits,
@@ -69,14 +77,32 @@ enum Exits {
     Described,
 }
 
+/// [`jit::Nans`], on the command line.
+#[derive(ValueEnum, Debug, Clone, Copy)]
+enum Nans {
+    /// The canonical one, where its bits can be seen
+    Canonical,
+    /// That of the processor
+    Platform,
+}
+
 impl Arguments {
+    /// Whether an item is among those of `--only`.
+    fn selects(&self, name: &str) -> bool {
+        self.only.split(',').any(|part| name.contains(part))
+    }
+
     /// The engine to measure.
     fn engine(&self) -> Result<Engine, Unsupported> {
         let exits = match self.exits {
             Exits::Stored => jit::Exits::Stored,
             Exits::Described => jit::Exits::Described,
         };
-        Engine::new(Config { exits, ..Config::default() })
+        let nans = match self.nans {
+            Nans::Canonical => jit::Nans::Canonical,
+            Nans::Platform => jit::Nans::Platform,
+        };
+        Engine::new(Config { exits, nans, ..Config::default() })
     }
 }
 
@@ -100,6 +126,8 @@ enum What {
     Size,
     /// Code of many functions: making, installing, replacing and freeing it
     Code,
+    /// `O2` without each of its passes
+    Ablation,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -114,6 +142,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         What::Inlining => inlining::run(&arguments)?,
         What::Size => size::run(&arguments)?,
         What::Code => code::run(&arguments)?,
+        What::Ablation => ablation::run(&arguments)?,
     };
     let text =
         if arguments.json { serde_json::to_string_pretty(&report.json)? } else { report.table };

@@ -10,7 +10,7 @@
 
 use crate::cfg::{Cfg, check_stamp};
 use crate::entity::{Block, Inst, Value};
-use crate::eval::{eval, is_evaluated};
+use crate::eval::{fold, is_evaluated};
 use crate::function::Function;
 use crate::inst::{Edge, InstData};
 use crate::opcode::Opcode;
@@ -181,7 +181,7 @@ impl DecidedSearch<'_> {
                 other => return other,
             }
         }
-        let result = eval(
+        let result = fold(
             data.opcode,
             data.ty,
             self.function.value_type(first),

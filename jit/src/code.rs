@@ -71,7 +71,7 @@ pub struct MachineCode {
     /// The bytes of this code, counted against the engine's limit.
     _share: BudgetShare,
     /// Data whose addresses are part of the code; `_cells` and `_counters` likewise.
-    _kept: Lowered,
+    kept: Lowered,
     _cells: Arc<[Cell]>,
     _counters: Option<Arc<NativeCounts>>,
     /// The bytes of stack below the frame pointer.
@@ -219,7 +219,7 @@ impl MachineCode {
             places,
             exits,
             _share: share,
-            _kept: about.lowered,
+            kept: about.lowered,
             _cells: about.cells,
             _counters: about.counters,
             frame,
@@ -300,6 +300,12 @@ impl MachineCode {
         let inst = self.inst_at(pc);
         let inlined = inst.and_then(|inst| self.sites.as_ref()?.get(&inst));
         inlined.map_or((self.func, inst), |(func, inst)| (*func, Some(*inst)))
+    }
+
+    /// The function of the direct call at an address of the code. `None` if there is none.
+    pub(crate) fn callee_at(&self, pc: usize) -> Option<Func> {
+        let inst = self.places.at((pc - self.range.start) as u32)?;
+        self.kept.callees.get(&inst).copied()
     }
 
     /// The instruction of the version at an address of the code. `None` if the code there comes

@@ -48,6 +48,19 @@ pub enum Exits {
     Described,
 }
 
+/// The bits of the NaNs that arithmetic on floats gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Nans {
+    /// The canonical NaN wherever the bits can be seen, so native code and the interpreter agree
+    /// bit by bit.
+    #[default]
+    Canonical,
+    /// The NaN that the processor gives, which the WebAssembly standard allows. Stores, calls and
+    /// returns of floats cost nothing extra. Results, memory and transitions then agree with the
+    /// interpreter but for the bits of NaNs; `docs/native.md` says what holds.
+    Platform,
+}
+
 /// The configuration of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
@@ -57,6 +70,8 @@ pub struct Config {
     pub interruption: Interruption,
     /// The effort that Cranelift spends.
     pub effort: Effort,
+    /// The bits of the NaNs that arithmetic gives.
+    pub nans: Nans,
     /// The code of side exits. The examples `osr_cost size` and `osr_cost transition` measure both
     /// kinds.
     pub exits: Exits,
@@ -71,12 +86,14 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// Guarded bounds, no interruption, most effort, exits that store, and 1 GiB of code.
+    /// Guarded bounds, no interruption, most effort, canonical NaNs, exits that store, and 1 GiB of
+    /// code.
     fn default() -> Config {
         Config {
             bounds: Bounds::default(),
             interruption: Interruption::default(),
             effort: Effort::default(),
+            nans: Nans::default(),
             exits: Exits::default(),
             trace: false,
             checked: false,

@@ -14,6 +14,14 @@ use std::sync::atomic::AtomicU32;
 /// The number of words in [`Context::signals`].
 pub(crate) const SIGNALS: usize = 64;
 
+/// The number of globals whose bits the context itself holds while native code runs.
+///
+/// Programs compiled from C keep the stack pointer in their first global, and nearly every function
+/// reads and writes it. A pointer to the globals would cost each of these functions a load, and a
+/// register or a spill across its calls. Rust copies the words in both directions whenever it takes
+/// over, so the number is small.
+pub(crate) const NEAR_GLOBALS: usize = 8;
+
 /// A linear memory as native code sees it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -40,9 +48,10 @@ pub(crate) struct Helpers {
     /// `(context, function) -> status`: calls a function of the host. The arguments and results are
     /// in the buffer.
     pub(crate) call_host: extern "C" fn(*mut Context, u64) -> u64,
-    /// `(context) -> code`: finds code for a call of a function without code, given in
+    /// `(context, return address) -> code`: finds code for a call of a function without code. The
+    /// calling code knows the function of a direct call; that of an indirect one is in
     /// [`Context::pending`]. The arguments are in the buffer. See [`LAZY_DONE`].
-    pub(crate) call_lazy: extern "C" fn(*mut Context) -> u64,
+    pub(crate) call_lazy: extern "C" fn(*mut Context, u64) -> u64,
     /// `(context, function) -> status`: records a call in the trace. The arguments are in the
     /// buffer.
     pub(crate) trace_call: extern "C" fn(*mut Context, u64) -> u64,
@@ -79,20 +88,25 @@ pub(crate) struct Context {
     pub(crate) buffer: Cell<*mut u64>,
     /// The number of instructions that may still be executed.
     pub(crate) fuel: Cell<i64>,
+    /// The bits of all globals. Those of [`Context::near`] are out of date there while native code
+    /// runs.
     pub(crate) globals: Cell<*mut u64>,
     pub(crate) tables: Cell<*const TableView>,
     pub(crate) memories: Cell<*const MemoryView>,
     /// The first memory, which native code need not look up in `memories`.
     pub(crate) memory: Cell<MemoryView>,
+    /// One of three numbers: the function being called through a table, for the stub of functions
+    /// without code; the cell of the OSR point that fires; or the count of values of a run that
+    /// ends at an OSR point.
+    pub(crate) pending: Cell<u64>,
+    /// The bits of the first globals. They and all fields above have short addresses in code.
+    pub(crate) near: [Cell<u64>; NEAR_GLOBALS],
     /// For each function, the lowest number of a signature equal to its own.
     pub(crate) signatures: Cell<*const u32>,
     /// The number of functions. Code may have been compiled when the module had fewer.
     pub(crate) functions: Cell<u64>,
     /// The number of a `userN` trap, or of the OSR point at which a run ends.
     pub(crate) trap_number: Cell<u64>,
-    /// One of three numbers: the function being called, for the stub of functions without code; the
-    /// cell of the OSR point that fires; or the count of values of a run that ends at an OSR point.
-    pub(crate) pending: Cell<u64>,
     /// The frame pointer of the stub that asks, which it stores before it calls
     /// [`Helpers::call_lazy`] or [`Helpers::leave`].
     pub(crate) frame: Cell<u64>,
@@ -118,6 +132,7 @@ impl Context {
             tables: Cell::new(ptr::null()),
             memories: Cell::new(ptr::null()),
             memory: Cell::new(MemoryView { base: ptr::null_mut(), bytes: 0 }),
+            near: [const { Cell::new(0) }; NEAR_GLOBALS],
             signatures: Cell::new(ptr::null()),
             functions: Cell::new(0),
             trap_number: Cell::new(0),

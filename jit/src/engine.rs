@@ -2,7 +2,7 @@
 
 use crate::abi;
 use crate::code::{About, CodeBudget, MachineCode};
-use crate::config::{Config, Effort};
+use crate::config::{Config, Effort, Nans};
 use crate::counters::NativeCounts;
 use crate::error::CompileError;
 use crate::lower::counting::Counting;
@@ -15,8 +15,9 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{Context as Compilation, ir as clif};
 use cranelift_frontend::FunctionBuilderContext;
+use ir::eval::is_nan;
 use ir::verifier::verify_function;
-use ir::{Func, Function, Inst, Module, Opcode};
+use ir::{Func, Function, Imm, Inst, Module, Opcode};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use transition::copy::InlinedSites;
@@ -138,6 +139,7 @@ impl Engine {
             });
         }
         check(module, func, function, kind)?;
+        self.check_assumptions(function)?;
         if is_short_leaf(function) {
             let code = self.generate(&request, false)?;
             // The frame is known only now. A short function rarely has a large one.
@@ -146,6 +148,28 @@ impl Engine {
             }
         }
         self.generate(&request, true)
+    }
+
+    /// Rejects an assumption about the bits of a NaN, which under [`Nans::Platform`] no code may
+    /// rely on: passes put the literal in place of the value
+    /// (`an_assumed_nan_needs_canonical_nans`).
+    fn check_assumptions(&self, function: &Function) -> Result<(), CompileError> {
+        if self.inner.config.nans == Nans::Canonical {
+            return Ok(());
+        }
+        let of_nan = |inst: &Inst| {
+            let data = function.inst(*inst);
+            matches!(data.imm, Imm::Assumed(bits, _) if is_nan(data.ty, bits))
+        };
+        match function.all_insts().find(of_nan) {
+            None => Ok(()),
+            Some(inst) => Err(CompileError::Invalid {
+                function: function.name().to_owned(),
+                what: format!(
+                    "{inst} assumes the bits of a NaN, which `Nans::Platform` leaves open"
+                ),
+            }),
+        }
     }
 
     /// Lowers a function that has passed all checks, and compiles it.

@@ -54,7 +54,7 @@ mod version;
 mod vm;
 
 pub use code::{MachineCode, live_code};
-pub use config::{Bounds, Config, Effort, Exits, Interruption};
+pub use config::{Bounds, Config, Effort, Exits, Interruption, Nans};
 pub use counters::NativeCounts;
 pub use engine::Engine;
 pub use error::{CompileError, ContinueError};

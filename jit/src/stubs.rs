@@ -107,7 +107,8 @@ fn lazy(builder: &mut FunctionBuilder<'_>, signature: &Signature, params: &[clif
         let word = to_word(builder, *value, *ty);
         builder.ins().store(flags(), word, buffer, 8 * at as i32);
     }
-    let code = ask(builder, context, offset!(helpers.call_lazy));
+    let caller = builder.ins().get_return_address(POINTER);
+    let code = ask(builder, &[context, caller], offset!(helpers.call_lazy));
     let [done, compiled] = [builder.create_block(), builder.create_block()];
     let is_done = builder.ins().icmp_imm_u(IntCC::Equal, code, LAZY_DONE as i64);
     builder.ins().brif(is_done, done, &[], compiled, &[]);
@@ -120,7 +121,7 @@ fn lazy(builder: &mut FunctionBuilder<'_>, signature: &Signature, params: &[clif
 
 /// Asks where control continues, and goes there in tail position. The values stay in the buffer.
 fn leave(builder: &mut FunctionBuilder<'_>, results: &[Type], context: clif::Value) {
-    let code = ask(builder, context, offset!(helpers.leave));
+    let code = ask(builder, &[context], offset!(helpers.leave));
     let sig = builder.import_signature(abi::resumed(results));
     builder.ins().return_call_indirect(sig, code, &[context]);
 }
@@ -140,14 +141,16 @@ fn return_(builder: &mut FunctionBuilder<'_>, results: &[Type], context: clif::V
     builder.ins().return_(&values);
 }
 
-/// Calls a helper that returns a code address. A result of 0 ends the run. The helper may free
-/// code, so it gets the frame at which the native frames begin ([`crate::sys::frames`]).
-fn ask(builder: &mut FunctionBuilder<'_>, context: clif::Value, helper: i32) -> clif::Value {
+/// Calls a helper that returns a code address, with the context and further words. A result of 0
+/// ends the run. The helper may free code, so it gets the frame at which the native frames begin
+/// ([`crate::sys::frames`]).
+fn ask(builder: &mut FunctionBuilder<'_>, words: &[clif::Value], helper: i32) -> clif::Value {
+    let context = words[0];
     let frame = builder.ins().get_frame_pointer(POINTER);
     builder.ins().store(flags(), frame, context, offset!(frame));
     let helper = builder.ins().load(POINTER, flags(), context, helper);
-    let sig = builder.import_signature(abi::helper(0));
-    let call = builder.ins().call_indirect(sig, helper, &[context]);
+    let sig = builder.import_signature(abi::helper(words.len() - 1));
+    let call = builder.ins().call_indirect(sig, helper, words);
     let code = builder.inst_results(call)[0];
     builder.ins().trapz(code, traps::HELPER);
     code

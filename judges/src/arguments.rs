@@ -99,7 +99,7 @@ pub struct NativeArguments {
     /// pages
     #[arg(long)]
     pub checked: bool,
-    /// Have wasmtime make NaNs canonical too, as ours always does where their bits are observable
+    /// Have both make NaNs canonical, ours where their bits are observable
     #[arg(long)]
     pub canonical: bool,
 }

@@ -5,7 +5,7 @@ use crate::matcher::{AppliedRule, Operands, RightSide, RuleIndex, apply};
 use crate::{MAX_MEMBERS, NO_TERM, TermIndex};
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};
-use ir::eval::{eval, is_evaluated};
+use ir::eval::{fold, is_evaluated};
 use ir::rules::{Operand, possible_bits};
 use ir::{Imm, Opcode, Type};
 use smallvec::SmallVec;
@@ -463,7 +463,8 @@ impl<F: TermForm> ClassTable<F> {
         }
     }
 
-    /// The constant that an operation on constants computes; `None` if it traps.
+    /// The constant that an operation on constants computes; `None` if
+    /// [`fold`] gives none.
     fn folded(&mut self, operation: &ClassOperation, result: Type) -> Option<TermIndex> {
         let ClassOperation { opcode, ty, args, .. } = operation;
         if !is_evaluated(*opcode) {
@@ -472,7 +473,7 @@ impl<F: TermForm> ClassTable<F> {
         let bits: SmallVec<[u64; 3]> =
             args.iter().map(|a| self.constant(*a)).collect::<Option<_>>()?;
         let source = self.ty(*args.first()?)?;
-        let bits = eval(*opcode, *ty, source, &bits).ok()?;
+        let bits = fold(*opcode, *ty, source, &bits)?;
         Some(self.make_constant(result, bits))
     }
 

@@ -8,11 +8,13 @@
 //!
 //! *Does not*: create preheaders (`preheaders` and `loop_canon` do); move constants for their own
 //! sake. A code generator materializes a constant at its use for less than the cost of a register
-//! across a loop. A constant moves along with an operation that needs it.
+//! across a loop, and likewise the sum, difference or bitwise operation of a value and a constant.
+//! Both move along with an operation that needs them.
 //!
 //! *Needs on entry*: a preheader for each loop out of which operations should move.
 //!
-//! *Holds on exit*: a loop with a preheader contains no operation that the pass could move.
+//! *Holds on exit*: a loop with a preheader contains no operation that the pass could move, but
+//! those that a code generator computes at each use.
 //!
 //! *Actions emitted*: `hoist`.
 //!
@@ -149,6 +151,15 @@ enum HoistTarget {
     NewBlock,
 }
 
+/// Whether a code generator computes the operation again at each use: its operands are one value
+/// and one constant, which becomes a part of the machine instruction.
+fn is_cheap(function: &Function, inst: Inst) -> bool {
+    let data = function.inst(inst);
+    let folds =
+        matches!(data.opcode, Opcode::Add | Opcode::Sub | Opcode::And | Opcode::Or | Opcode::Xor);
+    folds && data.args.iter().any(|arg| function.constant(*arg).is_some())
+}
+
 /// Decides which operations move out of which loops.
 struct InvariantSearch<'a> {
     function: &'a Function,
@@ -227,7 +238,33 @@ impl<'a> InvariantSearch<'a> {
                 self.harmless.insert(block);
             }
         }
-        moves
+        self.without_cheap(moves)
+    }
+
+    /// The moves but those of operations that a code generator computes again at each use, unless
+    /// another moved operation needs their result. Without this, loops get preheaders and values
+    /// that are live across them for nothing (`an_offset_stays.oir`).
+    fn without_cheap(
+        &self,
+        moves: Vec<(Inst, Loop, &'static str)>,
+    ) -> Vec<(Inst, Loop, &'static str)> {
+        let function = self.function;
+        let mut needed = BTreeSet::new();
+        let mut kept: Vec<_> = moves
+            .into_iter()
+            .rev()
+            .filter(|(inst, ..)| {
+                let data = function.inst(*inst);
+                let result = data.result().expect("a moved instruction has one result");
+                let moves = !is_cheap(function, *inst) || needed.contains(&result);
+                if moves {
+                    needed.extend(data.args.iter().copied());
+                }
+                moves
+            })
+            .collect();
+        kept.reverse();
+        kept
     }
 
     /// The outermost loop that an instruction can move out of, and the rule.

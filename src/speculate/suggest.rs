@@ -20,7 +20,7 @@ use crate::profile::{FunctionProfile, Profile};
 use cranelift_entity::EntityRef;
 use interp::CallTarget;
 use ir::cfg::Cfg;
-use ir::eval::is_evaluated;
+use ir::eval::{is_evaluated, is_nan};
 use ir::{Block, Func, Function, Imm, Inst, Module, Opcode, Point, Shape, Value, reference};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -325,10 +325,11 @@ impl PlaceSearch<'_> {
     }
 
     /// Whether a value may be assumed to have these bits. References to entities of the host are no
-    /// constants (`a_reference_of_the_host_is_not_suggested`).
+    /// constants (`a_reference_of_the_host_is_not_suggested`). NaNs are none either: native code
+    /// may hold one with other bits (`jit::Nans::Platform`).
     fn may_be(&self, value: Value, bits: u64) -> bool {
         let ty = self.base.value_type(value);
-        !ty.is_ref() || reference::is_constant(self.module, ty, bits)
+        !is_nan(ty, bits) && (!ty.is_ref() || reference::is_constant(self.module, ty, bits))
     }
 
     fn arguments(&self) -> Vec<Suggestion> {

@@ -368,3 +368,31 @@ fn fuel_used_below_a_helper_stays_used() {
         assert!(left == fuel || left + 1 == fuel, "{left}, not {fuel}, after {ended}");
     }
 }
+
+/// A native caller and an interpreted callee write the first and the last of ten globals. Native
+/// code holds the first ones apart from the machine, and the callee returns or ends the run.
+#[test]
+fn globals_set_below_a_helper_stay_set() {
+    let globals: String = (0..10).map(|n| format!("global @g{n}: mut i64 = {n}\n")).collect();
+    let module = module(&format!(
+        "{globals}func @caller(%n: i64, %ends: i32) -> i64 {{\nentry:\n  \
+         global_set.i64 @g0, %n\n  global_set.i64 @g9, %n\n  call @callee(%ends)\n  %a = global_get.i64 @g0\n  \
+         %b = global_get.i64 @g9\n  %s = add.i64 %a, %b\n  global_set.i64 @g1, %s\n  return %s\n}}\n\
+         func @callee(%ends: i32) -> () {{\nentry:\n  %x = global_get.i64 @g0\n  \
+         %y = mul.i64 %x, %x\n  global_set.i64 @g0, %y\n  global_set.i64 @g9, %y\n  \
+         br_if %ends, bad, good\nbad:\n  trap unreachable\ngood:\n  return\n}}\n"
+    ));
+    let caller = module.lookup("caller").expect("it is there");
+    let (engine, limits) = (engine(Config::default()), Limits::default());
+    let mut vm = Vm::new(&engine, &module, limits, Options::default()).expect("instantiated");
+    let body = module.body(caller).expect("a body");
+    let version = engine.version(&module, caller, body, &[]).expect("compiled");
+    vm.install(&version, vec![]).expect("it fits");
+    let mut interpreter = Machine::new(&module, limits).expect("instantiated");
+    for args in [[3, 0], [5, 1], [7, 0]] {
+        let expected = interpreter.invoke(caller, &args, &mut NoHost, &mut Unobserved);
+        let ended = invoke(&mut vm, caller, &args).expect("an outcome");
+        assert_eq!(discriminant(&ended), discriminant(&expected), "{ended}, not {expected}");
+        assert_eq!(vm.machine().globals(), interpreter.globals(), "after {args:?}");
+    }
+}

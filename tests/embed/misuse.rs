@@ -6,8 +6,8 @@ use osier::interp::{HostError, NoHost, Outcome};
 use osier::ir::{Func, Opcode, Point, Type};
 use osier::jit::{
     Action, Bounds, CompileError, Condition, Config, Continuation, ContinueError, DeoptFrame,
-    Handler, HandlerEnd, HotLoop, LinkError, PointSpec, RunError, Slot, SlotLayout, Tier, Tiering,
-    Version, Vm, live_code,
+    Handler, HandlerEnd, HotLoop, LinkError, Nans, PointSpec, RunError, Slot, SlotLayout, Tier,
+    Tiering, Version, Vm, live_code,
 };
 use osier::transition::mapping::{Assign, Entry, Mapping, Operand, Step};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,6 +42,25 @@ fn too_few_arguments_are_a_panic() {
         invoke(&mut vm, pair.func, &[10, 7]),
         Ok(Outcome::Returned(vec![sum(10, 7)])),
         "used again"
+    );
+}
+
+#[test]
+fn an_assumed_nan_needs_canonical_nans() {
+    let module = module(
+        "func @f(%x: f64) -> i64 {\nentry:\n  %y = assume.f64 %x, nan:0x7ff8000000000000, 0\n  \
+         %b = bitcast.i64 %y\n  return %b\n}\n",
+    );
+    let func = module.lookup("f").expect("it is there");
+    let version = |nans| {
+        let engine = engine(Config { nans, ..Config::default() });
+        engine.version(&module, func, module.body(func).expect("a body"), &[])
+    };
+    assert!(version(Nans::Canonical).is_ok(), "its bits are determined");
+    let made = version(Nans::Platform);
+    assert!(
+        matches!(&made, Err(CompileError::Invalid { what, .. }) if what.contains("of a NaN")),
+        "{made:?}"
     );
 }
 

@@ -3,9 +3,10 @@
 //! This module defines how the two may differ; [`jit::Vm`] documents the same for users.
 
 use interp::{Effect, Host, Limits, Machine, NoObserver, Options, Outcome, Program, Trace};
+use ir::eval::{canonical_nan, is_nan};
 use ir::{Func, Module, TrapKind};
 use jit::{
-    Bounds, Config, Effort, Engine, Interruption, RunError, Tier, Tiering, TransitionKind, Vm,
+    Bounds, Config, Effort, Engine, Interruption, Nans, RunError, Tier, Tiering, TransitionKind, Vm,
 };
 use osier::native;
 use std::sync::{Arc, LazyLock};
@@ -47,6 +48,13 @@ static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
 pub(crate) fn settings() -> &'static [Setting] {
     &SETTINGS
 }
+
+/// A setting with the NaNs of the processor. Calls compare results modulo the bits of NaNs.
+pub(crate) static PLATFORM: LazyLock<Setting> = LazyLock::new(|| {
+    let config = Config { nans: Nans::Platform, checked: true, ..Config::default() };
+    let engine = Engine::new(config).expect("native code is supported where it is tested");
+    Setting { name: "NaNs of the processor", engine }
+});
 
 /// The functions that have native code. The interpreter runs the others, so that a run mixes frames
 /// of both.
@@ -94,6 +102,8 @@ pub(crate) struct Twins<'a> {
     name: String,
     /// Whether native code pays fuel as the interpreter does.
     fueled: bool,
+    /// The NaNs of native code.
+    nans: Nans,
     /// Whether optimized versions take part. They pay less fuel, and may trap at other instructions
     /// of the function.
     optimized: bool,
@@ -139,7 +149,8 @@ impl<'a> Twins<'a> {
             .map_err(|error| format!("{name}: {error}"))?;
         vm.set_tiering(tiering);
         let fueled = setting.engine.config().interruption == Interruption::Fuel;
-        Ok(Twins { module, machine, vm, name, fueled, optimized: false, apart: false })
+        let nans = setting.engine.config().nans;
+        Ok(Twins { module, machine, vm, name, fueled, nans, optimized: false, apart: false })
     }
 
     /// The number of transitions of this kind between native code and the interpreter.
@@ -150,6 +161,11 @@ impl<'a> Twins<'a> {
     /// The machine of the interpreter.
     pub(crate) fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    /// The machine with native code.
+    pub(crate) fn native(&self) -> &Machine {
+        self.vm.machine()
     }
 
     /// Applies a change to both machines.
@@ -180,9 +196,23 @@ impl<'a> Twins<'a> {
         let differs = if self.apart {
             self.limit_difference(&wanted, &found)
         } else {
-            self.end_difference(&wanted, &found, before)
+            self.end_difference(&self.rounded(func, &wanted), &self.rounded(func, &found), before)
         };
         differs.map_or(Ok(wanted), |what| Err(self.tag(&what)))
+    }
+
+    /// The outcome; with the NaNs of the processor, each float result that is a NaN becomes the
+    /// canonical one.
+    fn rounded(&self, func: Func, outcome: &Outcome) -> Outcome {
+        let mut rounded = outcome.clone();
+        if let (Outcome::Returned(values), Nans::Platform) = (&mut rounded, self.nans) {
+            for (bits, ty) in values.iter_mut().zip(&self.module.signature(func).results) {
+                if is_nan(*ty, *bits) {
+                    *bits = canonical_nan(*ty);
+                }
+            }
+        }
+        rounded
     }
 
     /// The remaining fuel of both, the native machine's first.

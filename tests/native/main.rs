@@ -12,3 +12,4 @@ mod floats;
 mod operations;
 mod programs;
 mod tiered;
+mod ways;

@@ -5,9 +5,10 @@ use interp::{
     Host, HostError, InstantiateError, Limits, Machine, Memories, NoObserver, Options, Outcome,
     Program,
 };
+use ir::eval::is_nan;
 use ir::module::ImportName;
-use ir::{Func, Function, Module, TrapKind};
-use jit::{Bounds, Config, Effort, Vm, VmError};
+use ir::{Func, Function, Module, TrapKind, Type};
+use jit::{Bounds, Config, Effort, Nans, Vm, VmError};
 use osier::driver::{NoObserver as NoDriverObserver, Vigilance};
 use osier::inlining::InlinePlan;
 use osier::passes::Callers;
@@ -42,10 +43,10 @@ pub(crate) struct Engine {
 }
 
 /// All engines. The outcomes of the first are the expected ones of the others.
-pub(crate) static ENGINES: LazyLock<[Engine; 6]> = LazyLock::new(|| {
+pub(crate) static ENGINES: LazyLock<[Engine; 7]> = LazyLock::new(|| {
     let exactly = Options { poison: true, track_memory: true, ..Options::default() };
-    let native = |bounds, effort| {
-        let config = Config { bounds, effort, ..Config::default() };
+    let native = |bounds, effort, nans| {
+        let config = Config { bounds, effort, nans, ..Config::default() };
         Some(jit::Engine::new(config).expect("native code is supported where it is tested"))
     };
     [
@@ -60,19 +61,25 @@ pub(crate) static ENGINES: LazyLock<[Engine; 6]> = LazyLock::new(|| {
         Engine {
             name: "natively, guarded",
             options: exactly,
-            native: native(Bounds::Guarded, Effort::Least),
+            native: native(Bounds::Guarded, Effort::Least, Nans::Canonical),
             plan: None,
         },
         Engine {
             name: "natively, checked",
             options: Options::default(),
-            native: native(Bounds::Checked, Effort::Most),
+            native: native(Bounds::Checked, Effort::Most, Nans::Canonical),
             plan: None,
         },
         Engine {
             name: "natively, inlined",
             options: exactly,
-            native: native(Bounds::Guarded, Effort::Least),
+            native: native(Bounds::Guarded, Effort::Least, Nans::Canonical),
+            plan: Some(InlinePlan::o3()),
+        },
+        Engine {
+            name: "natively, NaNs of the processor",
+            options: Options::default(),
+            native: native(Bounds::Guarded, Effort::Most, Nans::Platform),
             plan: Some(InlinePlan::o3()),
         },
     ]
@@ -175,6 +182,12 @@ impl Instance {
 }
 
 impl Engine {
+    /// Whether native code leaves NaNs as the processor makes them. The assertions of the scripts
+    /// still say which NaNs the standard allows.
+    pub(crate) fn has_platform_nans(&self) -> bool {
+        self.native.as_ref().is_some_and(|engine| engine.config().nans == Nans::Platform)
+    }
+
     /// The version of a function that runs.
     fn version<'f>(&self, module: &Module, func: Func, body: &'f Function) -> Cow<'f, Function> {
         match &self.plan {
@@ -188,10 +201,11 @@ impl Engine {
         }
     }
 
-    /// Whether an action may end like this instead of as wanted. The two must be equal, with two
+    /// Whether an action may end like this instead of as wanted. The two must be equal, with three
     /// exceptions of native code that the documentation of [`jit::Vm`] lists. The stack may
     /// overflow at another depth, and an out-of-bounds trap may be attributed to another access of
-    /// the function. After passes, a trap may be attributed to an equal one elsewhere.
+    /// the function. NaNs may have other bits under [`Nans::Platform`]. After passes, a trap may be
+    /// attributed to an equal one elsewhere.
     pub(crate) fn may_end(&self, found: &Outcome, wanted: &Outcome) -> bool {
         let limit = |outcome: &Outcome| matches!(outcome, Outcome::StackOverflow(_));
         let outside = |outcome: &Outcome| {
@@ -202,9 +216,18 @@ impl Engine {
             (limit(found) && limit(wanted))
                 || (outside(found).is_some() && outside(found) == outside(wanted))
         };
+        let modulo_nans = || {
+            let [found, wanted] = [found, wanted].map(Outcome::returned);
+            let (Some(found), Some(wanted)) = (found, wanted) else { return false };
+            let alike = |(a, b): (&u64, &u64)| {
+                a == b || [Type::F32, Type::F64].iter().any(|ty| is_nan(*ty, *a) && is_nan(*ty, *b))
+            };
+            found.len() == wanted.len() && found.iter().zip(wanted).all(alike)
+        };
         let same_trap = || found.trap().is_some() && found.trap() == wanted.trap();
         found == wanted
             || (self.native.is_some() && alike())
+            || (self.has_platform_nans() && modulo_nans())
             || (self.plan.is_some() && (same_trap() || (limit(found) && limit(wanted))))
     }
 }

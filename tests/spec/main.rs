@@ -2,10 +2,10 @@
 //! file.
 //!
 //! `cargo test --test spec memory_copy` runs the files with `memory_copy` in their name. A script
-//! runs in both tiers of the interpreter and in two native configurations, and in both with all
-//! functions after `O3`. Each engine has one
-//! machine, and the modules of the script extend it in order, each linked to the earlier modules.
-//! Every action ends alike in all engines, bit for bit, with the exceptions in `engines.rs`. Every
+//! runs in both tiers of the interpreter and in two native configurations, in both with all
+//! functions after `O3`, and natively with the NaNs of the processor. Each engine has one machine,
+//! and the modules of the script extend it in order, each linked to the earlier modules. Every
+//! action ends alike in all engines, bit for bit, with the exceptions in `engines.rs`. Every
 //! assertion of a file must hold, with the exceptions in `skipped.rs`, which gives a reason for
 //! each. A listed directive must fail, so that the list cannot become stale. `OSIER_SPEC=1` prints
 //! the counts of passed directives by file.

@@ -24,7 +24,7 @@
 use super::checks::{Check, Finding, Place};
 use super::version::{ProvedVersion, Support};
 use fixedbitset::FixedBitSet;
-use ir::eval::{eval, is_evaluated};
+use ir::eval::{fold, is_evaluated};
 use ir::{Block, Edge, Inst};
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -319,7 +319,7 @@ impl BranchDecision<'_, '_, '_> {
             TermKind::Op { opcode, ty, args, .. } if is_evaluated(*opcode) => {
                 let bits: SmallVec<[u64; 3]> =
                     args.iter().map(|a| self.bits(path, *a)).collect::<Option<_>>()?;
-                eval(*opcode, *ty, table.ty(*args.first()?)?, &bits).ok()
+                fold(*opcode, *ty, table.ty(*args.first()?)?, &bits)
             }
             _ => None,
         }

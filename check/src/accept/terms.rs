@@ -9,7 +9,7 @@
 //! is [`By::Merged`], which each version has to confirm (`version`).
 
 use super::checks::{Check, Finding, Options, Place};
-use ir::eval::{accepts, eval};
+use ir::eval::{accepts, fold};
 use ir::rules::{self, Bound, Operand, RULES};
 use ir::{Imm, Inst, Opcode, Type};
 use smallvec::SmallVec;
@@ -295,7 +295,7 @@ impl<'c> TermTable<'c> {
         let types: SmallVec<[Type; 3]> = args.iter().map(|a| self.ty(*a)).collect::<Option<_>>()?;
         // Constants themselves have no operands, and need no folding.
         let source = types.first()?;
-        accepts(*opcode, *ty, &types).then(|| eval(*opcode, *ty, *source, &bits).ok()).flatten()
+        accepts(*opcode, *ty, &types).then(|| fold(*opcode, *ty, *source, &bits)).flatten()
     }
 }
 

@@ -38,6 +38,15 @@ enum RunEngine {
     Tiered,
 }
 
+/// [`jit::Nans`], on the command line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum RunNans {
+    /// The canonical NaN wherever its bits can be seen
+    Canonical,
+    /// The NaN of the processor, which costs nothing
+    Platform,
+}
+
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The program
@@ -49,6 +58,10 @@ pub(super) struct Args {
     /// Engine that executes the program
     #[arg(long, value_enum, default_value_t = RunEngine::Interp)]
     engine: RunEngine,
+    /// NaNs that arithmetic in native code gives: the canonical one, as in the interpreter, or that
+    /// of the processor; only with --engine jit or tiered [default: canonical]
+    #[arg(long, value_enum, value_name = "NANS")]
+    nans: Option<RunNans>,
     /// Optimize first: a pipeline, or passes separated by commas; O3 inlines
     #[arg(long, value_name = "P", value_parser = PassPlan::parse)]
     pipeline: Option<PassPlan>,
@@ -106,6 +119,9 @@ struct Call {
 pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     if args.hot.is_some() && args.engine != RunEngine::Tiered {
         return Err(CommandFailure::input("--hot requires --engine tiered"));
+    }
+    if args.nans.is_some() && args.engine == RunEngine::Interp {
+        return Err(CommandFailure::input("--nans requires --engine jit or tiered"));
     }
     if args.on_the_spot && args.engine != RunEngine::Tiered {
         return Err(CommandFailure::input("--on-the-spot requires --engine tiered"));

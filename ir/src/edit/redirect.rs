@@ -2,7 +2,7 @@
 
 use super::fault::Fault;
 use crate::entity::{Block, Value};
-use crate::eval::{eval, is_evaluated};
+use crate::eval::{fold, is_evaluated};
 use crate::function::Function;
 use crate::inst::{Edge, Target};
 use crate::opcode::Opcode;
@@ -97,7 +97,7 @@ fn decision(f: &Function, block: Block, args: &[Value]) -> Option<u32> {
         if let Some(result) = data.result().filter(|_| is_evaluated(data.opcode))
             && let Some(bits) = data.args.iter().map(operand).collect::<Option<Vec<u64>>>()
             && let Some(first) = data.args.first()
-            && let Ok(bits) = eval(data.opcode, data.ty, f.value_type(*first), &bits)
+            && let Some(bits) = fold(data.opcode, data.ty, f.value_type(*first), &bits)
         {
             known.insert(result, bits);
         }

@@ -100,6 +100,39 @@ pub fn eval(opcode: Opcode, ty: Type, source: Type, args: &[u64]) -> Result<u64,
     }
 }
 
+/// The result that compilers may put in place of an operation on constants. `None` if the operation
+/// traps, or if it is arithmetic that gives a NaN.
+///
+/// [`eval`] determines that NaN, but native code may compute another one (`jit::Nans::Platform`).
+/// Whatever is derived from constants must hold for both, so no fold, decided branch or certificate
+/// rests on the bits of such a NaN (`tests/oir/passes/sccp/a_nan_is_not_folded.oir`). Operations
+/// that move bits fold, NaNs included. Cost and panics: as [`eval`].
+pub fn fold(opcode: Opcode, ty: Type, source: Type, args: &[u64]) -> Option<u64> {
+    let bits = eval(opcode, ty, source, args).ok()?;
+    (!(makes_nans(opcode) && is_nan(ty, bits))).then_some(bits)
+}
+
+/// Whether the operation is arithmetic on floats: it gives the canonical NaN for every NaN operand.
+/// `fneg`, `fabs` and `fcopysign` only move bits.
+pub const fn makes_nans(opcode: Opcode) -> bool {
+    match opcode {
+        Opcode::Fcopysign | Opcode::Fabs | Opcode::Fneg => false,
+        _ => matches!(
+            opcode.shape(),
+            Shape::FloatUnary | Shape::FloatBinary | Shape::Promote | Shape::Demote
+        ),
+    }
+}
+
+/// Whether these are the bits of a NaN of a float type.
+pub fn is_nan(ty: Type, bits: u64) -> bool {
+    match ty {
+        Type::F32 => f32::from_bits(bits as u32).is_nan(),
+        Type::F64 => f64::from_bits(bits).is_nan(),
+        _ => false,
+    }
+}
+
 /// `sextend` and `uextend` from `source` to the wider `ty`.
 ///
 /// # Panics

@@ -52,17 +52,24 @@ pub(crate) fn canonical_signatures(module: &ir::Module) -> Box<[u32]> {
 }
 
 impl Lowering<'_, '_> {
-    pub(super) fn call(&mut self, data: &InstData) {
+    /// Lowers a call. The code keeps the function of each call by its instruction, for the stub of
+    /// functions without code. Storing the number instead would cost each call a store.
+    pub(super) fn call(&mut self, inst: Inst, data: &InstData) {
         let Imm::Func(func) = data.imm else { unreachable!("jit: a call names a function") };
         let signature = self.unit.module.signature(func).clone();
         let args = self.call_args(data, signature.params.len());
         if self.unit.module.funcs[func].import.is_some() {
             return self.call_host(data, func, &signature, &args);
         }
-        let number = self.builder.ins().iconst(types::I64, i64::from(func.as_u32()));
+        self.lowered.callees.insert(inst, func);
         let flags = self.context_flags();
         let code = self.builder.ins().load(POINTER, flags, self.context, function_offset(func));
-        self.call_code(data, code, number, &signature, &args);
+        if self.unit.config.trace {
+            let number = self.builder.ins().iconst(types::I64, i64::from(func.as_u32()));
+            return self.traced_call(data, code, number, &signature, &args);
+        }
+        let results = self.call_code(code, &signature, &args);
+        self.define(data, &results);
     }
 
     pub(super) fn call_indirect(&mut self, inst: Inst, data: &InstData) {
@@ -81,7 +88,12 @@ impl Lowering<'_, '_> {
         let flags = self.context_flags();
         let code =
             self.builder.ins().load(POINTER, flags, place, function_offset(Func::from_u32(0)));
-        self.call_code(data, code, func, &signature, &args);
+        self.builder.ins().store(flags, func, self.context, offset!(pending));
+        if self.unit.config.trace {
+            return self.traced_call(data, code, func, &signature, &args);
+        }
+        let results = self.call_code(code, &signature, &args);
+        self.define(data, &results);
     }
 
     /// Loads the table entry at `index`, and returns the number of its function. Emits the traps
@@ -125,9 +137,8 @@ impl Lowering<'_, '_> {
         data.args[..count].iter().map(|arg| self.observed(*arg)).collect()
     }
 
-    /// Calls code. `pending` gets the number of the function, which the stub of a function without
-    /// code reads.
-    fn call_code(
+    /// Calls code, and records the call and the return in the trace.
+    fn traced_call(
         &mut self,
         data: &InstData,
         code: clif::Value,
@@ -135,27 +146,31 @@ impl Lowering<'_, '_> {
         signature: &Signature,
         args: &[clif::Value],
     ) {
-        if self.unit.config.trace {
-            self.store_buffer(&signature.params, args);
-            self.helper(offset!(helpers.trace_call), &[number], true);
-        }
-        let flags = self.context_flags();
-        self.builder.ins().store(flags, number, self.context, offset!(pending));
+        self.store_buffer(&signature.params, args);
+        self.helper(offset!(helpers.trace_call), &[number], true);
+        let results = self.call_code(code, signature, args);
+        self.trace_return(number, &signature.results, &results);
+        self.define(data, &results);
+    }
+
+    /// Calls code, and returns its results.
+    fn call_code(
+        &mut self,
+        code: clif::Value,
+        signature: &Signature,
+        args: &[clif::Value],
+    ) -> Vec<clif::Value> {
         self.reserve_buffer(signature.params.len().max(signature.results.len()));
         let sig = self.called_signature(signature);
         let mut given = Vec::with_capacity(args.len() + 1);
         given.push(self.context);
         given.extend_from_slice(args);
         let call = self.builder.ins().call_indirect(sig, code, &given);
-        let results = if abi::in_registers(&signature.results) {
+        if abi::in_registers(&signature.results) {
             self.builder.inst_results(call).to_vec()
         } else {
             self.load_buffer(&signature.results)
-        };
-        if self.unit.config.trace {
-            self.trace_return(number, &signature.results, &results);
         }
-        self.define(data, &results);
     }
 
     fn call_host(

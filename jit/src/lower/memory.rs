@@ -2,7 +2,7 @@
 
 use super::Lowering;
 use crate::abi::{self, POINTER};
-use crate::context::offset;
+use crate::context::{NEAR_GLOBALS, offset};
 use crate::sys::region::GUARD;
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -119,13 +119,21 @@ impl Lowering<'_, '_> {
         self.define(data, &[pages]);
     }
 
+    /// The place of a global: an address and an offset. The first globals lie in the context.
+    fn global_place(&mut self, global: ir::Global) -> (clif::Value, i32) {
+        let at =
+            8 * i32::try_from(global.as_u32()).expect("jit: a module has fewer than 2^28 globals");
+        match (global.as_u32() as usize) < NEAR_GLOBALS {
+            true => (self.context, offset!(near) + at),
+            false => (self.fixed(offset!(globals)), at),
+        }
+    }
+
     /// Lowers a read or write of a global. A global is a word whose upper bits are zero.
     pub(super) fn global(&mut self, data: &InstData) {
         let Imm::Global(global) = data.imm else { unreachable!("jit: a global is named") };
-        let words = self.fixed(offset!(globals));
+        let (words, at) = self.global_place(global);
         let flags = MemFlagsData::trusted().with_alias_region(Some(self.regions.globals));
-        let at =
-            8 * i32::try_from(global.as_u32()).expect("jit: a module has fewer than 2^28 globals");
         if data.opcode == Opcode::GlobalGet {
             let value = self.builder.ins().load(abi::held(data.ty), flags, words, at);
             return self.define(data, &[value]);

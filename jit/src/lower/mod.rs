@@ -2,8 +2,8 @@
 //!
 //! Both IRs have blocks with parameters, so blocks and values translate one to one. Operations that
 //! need several instructions are in the modules below: [`value`] (operations on values), [`memory`]
-//! (accesses, globals), [`call`] (calls and helpers), [`osr`] (OSR points), and [`nan`] (floats
-//! that may hold a NaN that is not canonical).
+//! (accesses, globals), [`call`] (calls and helpers), [`osr`] (OSR points), [`ways`] (edges past
+//! blocks), and [`nan`] (floats that may hold a NaN that is not canonical).
 //!
 //! Every instruction carries its id as source location. A trap thereby identifies the instruction
 //! that trapped.
@@ -14,9 +14,10 @@ mod memory;
 mod nan;
 mod osr;
 mod value;
+mod ways;
 
 use crate::abi::{self, POINTER};
-use crate::config::{Bounds, Config, Interruption};
+use crate::config::{Bounds, Config, Interruption, Nans};
 use crate::context::{SIGNAL_INTERRUPT, SIGNALS, offset};
 use crate::points::Cell;
 use crate::traps;
@@ -32,7 +33,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::loops::LoopForest;
-use ir::{Block, Function, Inst, InstData, Module, Opcode, TrapKind, Type, Value};
+use ir::{Block, Edge, Func, Function, Inst, InstData, Module, Opcode, TrapKind, Type, Value};
 use std::collections::BTreeMap;
 
 /// The source of a function's arguments.
@@ -100,6 +101,8 @@ pub(crate) struct Lowered {
         reason = "the code has their addresses, which a longer list must not change"
     )]
     pub(crate) performed: Vec<Box<InstData>>,
+    /// The function of each direct call, by instruction.
+    pub(crate) callees: BTreeMap<Inst, Func>,
     /// The number of words of the buffer that the code uses.
     pub(crate) buffer: usize,
     /// The values of each described exit, by instruction.
@@ -132,6 +135,10 @@ struct Lowering<'a, 'b> {
     signals: usize,
     /// The counters of countdown points, by number of the point.
     counters: BTreeMap<u32, Variable>,
+    /// The blocks that edges may pass.
+    passable: FixedBitSet,
+    /// The instruction that is being lowered.
+    inst: PackedOption<Inst>,
     /// The block that all exits jump to, once an exit exists.
     way_out: PackedOption<clif::Block>,
     lowered: Lowered,
@@ -164,22 +171,28 @@ pub(crate) fn lower(
         tables: region(2, "tables"),
         context: region(3, "context"),
     };
+    let cfg = Cfg::new(unit.function);
     let mut lowering = Lowering {
         unit,
         builder: FunctionBuilder::new(to, scratch),
         values: SecondaryMap::new(),
         blocks: SecondaryMap::new(),
-        raw: nan::raw_floats(unit.function),
+        raw: match unit.config.nans {
+            Nans::Canonical => nan::raw_floats(unit.function),
+            // No value is replaced, wherever it goes.
+            Nans::Platform => FixedBitSet::new(),
+        },
         canonical: BTreeMap::new(),
         regions,
         signatures: BTreeMap::new(),
         context: clif::Value::from_u32(0),
         signals: 0,
         counters: BTreeMap::new(),
+        passable: ways::passable(unit, &cfg),
+        inst: None.into(),
         way_out: None.into(),
         lowered: Lowered::default(),
     };
-    let cfg = Cfg::new(unit.function);
     lowering.make_blocks(&cfg);
     lowering.enter();
     let headers = lowering.headers(&cfg);
@@ -281,6 +294,7 @@ impl<'a> Lowering<'a, '_> {
         let mut fused = None;
         for inst in function.block_insts(block) {
             self.builder.set_srcloc(SourceLoc::new(inst.as_u32()));
+            self.inst = inst.into();
             let data = function.inst(inst);
             // A test whose only user is the branch behind it becomes the condition of that branch:
             // no value is materialized.
@@ -335,7 +349,7 @@ impl<'a> Lowering<'a, '_> {
 
     fn inst(&mut self, inst: Inst, data: &'a InstData) {
         match data.opcode {
-            Opcode::Call => self.call(data),
+            Opcode::Call => self.call(inst, data),
             Opcode::CallIndirect => self.call_indirect(inst, data),
             Opcode::Jump | Opcode::BrIf | Opcode::Switch | Opcode::Return | Opcode::Trap => {
                 self.terminator(inst, data)
@@ -420,10 +434,12 @@ impl<'a> Lowering<'a, '_> {
         self.builder.ins().return_(&results);
     }
 
-    /// Translates a target with its arguments. An argument becomes canonical if its parameter may
-    /// hold only canonical NaNs.
+    /// Translates a target of the current instruction with its arguments, past the target if
+    /// possible. An argument becomes canonical if its parameter may hold only canonical NaNs.
     fn target(&mut self, data: &InstData, at: usize) -> (clif::Block, Vec<BlockArg>) {
-        let target = &data.targets[at];
+        let inst = self.inst.expect("an instruction is being lowered");
+        let past = ways::way(self.unit.function, &self.passable, Edge { inst, index: at as u32 });
+        let target = past.as_ref().unwrap_or(&data.targets[at]);
         let params = self.unit.function.block_params(target.block);
         let mut args = Vec::with_capacity(params.len());
         for (arg, param) in target.args.iter().zip(params) {

@@ -10,25 +10,19 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::FunctionBuilder;
 use fixedbitset::FixedBitSet;
-use ir::{Function, Opcode, Shape, Type, Value, ValueDef};
+use ir::eval::{is_nan, makes_nans};
+use ir::{Function, Opcode, Shape, Value, ValueDef};
 
-/// Whether an operation returns the canonical NaN for every NaN operand.
-pub(super) fn is_arithmetic(opcode: Opcode) -> bool {
-    match opcode {
-        Opcode::Fcopysign | Opcode::Fabs | Opcode::Fneg => false,
-        _ => matches!(
-            opcode.shape(),
-            Shape::FloatUnary | Shape::FloatBinary | Shape::Promote | Shape::Demote
-        ),
-    }
-}
-
-/// The *raw* floats: values that may hold any NaN where the interpreter has the canonical one. They
-/// are the results of arithmetic, and the parameters and selections whose inputs are all raw or
-/// never a NaN. Linear in the function and the arguments of its joins.
+/// The *raw* floats: values that may hold any NaN where the interpreter has another one. They are
+/// the results of arithmetic; the parameters and selections whose inputs are all raw or never a
+/// NaN, where the interpreter has the canonical NaN; and those whose bits nothing observes. A sum
+/// of the elements of an array that begins with the first element, for example, has an input from
+/// memory, and the loop makes no element of the sum canonical. Linear in the function and the
+/// arguments of its joins.
 pub(super) fn raw_floats(function: &Function) -> FixedBitSet {
     let mut raw = FixedBitSet::with_capacity(function.value_bound());
     let mut joins = Vec::new();
+    let seen = seen_floats(function);
     for block in function.blocks() {
         for &param in function.block_params(block) {
             if function.value_type(param).is_float() && block != function.entry() {
@@ -41,7 +35,7 @@ pub(super) fn raw_floats(function: &Function) -> FixedBitSet {
             let Some(result) = data.result().filter(|r| function.value_type(*r).is_float()) else {
                 continue;
             };
-            if is_arithmetic(data.opcode) {
+            if makes_nans(data.opcode) {
                 raw.insert(result.as_u32() as usize);
             } else if data.opcode == Opcode::Select {
                 raw.insert(result.as_u32() as usize);
@@ -55,12 +49,45 @@ pub(super) fn raw_floats(function: &Function) -> FixedBitSet {
     let mut exact: Vec<Value> =
         joins.iter().copied().filter(|join| reached_by_exact(function, *join, &raw)).collect();
     while let Some(value) = exact.pop() {
-        if raw.contains(value.as_u32() as usize) {
-            raw.remove(value.as_u32() as usize);
+        let index = value.as_u32() as usize;
+        if raw.contains(index) && seen.contains(index) {
+            raw.remove(index);
             exact.extend(joins_fed_by(function, value));
         }
     }
     raw
+}
+
+/// The floats whose bits an instruction observes, itself or through joins: every use observes them
+/// but arithmetic, comparisons, conversions, and joins that are not seen themselves.
+fn seen_floats(function: &Function) -> FixedBitSet {
+    let mut seen = FixedBitSet::with_capacity(function.value_bound());
+    let mut work: Vec<Value> = Vec::new();
+    for inst in function.all_insts() {
+        let data = function.inst(inst);
+        let joins = data.opcode == Opcode::Select;
+        let blind = makes_nans(data.opcode)
+            || matches!(data.opcode.shape(), Shape::FloatCompare | Shape::FloatToInt);
+        if !joins && !blind {
+            work.extend(data.args.iter().filter(|arg| function.value_type(**arg).is_float()));
+        }
+    }
+    while let Some(value) = work.pop() {
+        if seen.put(value.as_u32() as usize) {
+            continue;
+        }
+        match function.value_def(value) {
+            ValueDef::Result(inst, _) if function.inst(inst).opcode == Opcode::Select => {
+                work.extend(&function.inst(inst).args[1..]);
+            }
+            ValueDef::Result(..) => {}
+            ValueDef::Param(block, index) => {
+                let edges = function.predecessors(block).iter();
+                work.extend(edges.map(|edge| function.target(*edge).args[index as usize]));
+            }
+        }
+    }
+    seen
 }
 
 /// Whether the value may feed a raw join: it is raw in the current approximation, or never a NaN.
@@ -71,8 +98,7 @@ fn is_fine(function: &Function, value: Value, raw: &FixedBitSet) -> bool {
     let Some(inst) = function.defining_inst(value) else { return false };
     let data = function.inst(inst);
     match (data.opcode, data.constant()) {
-        (_, Some(bits)) if data.ty == Type::F32 => !f32::from_bits(bits as u32).is_nan(),
-        (_, Some(bits)) => !f64::from_bits(bits).is_nan(),
+        (_, Some(bits)) => !is_nan(data.ty, bits),
         (Opcode::FloatFromSint | Opcode::FloatFromUint, None) => true,
         _ => false,
     }

@@ -1,10 +1,11 @@
 //! Lowers operations on values.
 
-use super::{Lowering, nan};
+use super::Lowering;
 use crate::abi;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, types};
+use ir::eval::makes_nans;
 use ir::{InstData, Opcode, Type};
 
 impl Lowering<'_, '_> {
@@ -14,7 +15,7 @@ impl Lowering<'_, '_> {
             Opcode::Const => self.constant(data),
             Opcode::Select => self.select(data),
             Opcode::Fcopysign | Opcode::Fabs | Opcode::Fneg => self.on_bits(data),
-            opcode if nan::is_arithmetic(opcode) => self.arithmetic(data),
+            opcode if makes_nans(opcode) => self.arithmetic(data),
             Opcode::Feq | Opcode::Fne | Opcode::Flt | Opcode::Fle | Opcode::Fgt | Opcode::Fge => {
                 self.compare_floats(data)
             }

@@ -30,20 +30,21 @@ pub(super) const TABLE: Helpers = Helpers {
     leave: leave_through,
 };
 
-/// The fuel of a machine while a helper may use it. Gives the fuel back to native code at the end,
-/// also if the helper ends the run or panics: the entry into native code reads it from the context
-/// (`fuel_used_below_a_helper_stays_used`).
-struct FuelInRust<'a, 'r>(&'a mut RunAccess<'r>);
+/// The fuel and the globals of a machine while a helper may use them. Gives them back to native
+/// code at the end, also if the helper ends the run or panics: the entry into native code reads
+/// them from the context (`fuel_used_below_a_helper_stays_used`,
+/// `globals_set_below_a_helper_stay_set`).
+struct StateInRust<'a, 'r>(&'a mut RunAccess<'r>);
 
-impl Drop for FuelInRust<'_, '_> {
+impl Drop for StateInRust<'_, '_> {
     fn drop(&mut self) {
         let state = self.0.state();
-        state.view.give_fuel(&state.machine);
+        state.view.give(&state.machine);
     }
 }
 
-/// Runs the body of a helper. Reads the fuel back from the context before, and updates the context
-/// afterwards. Returns `None` if the run ends.
+/// Runs the body of a helper. Reads fuel and globals back from the context before, and updates the
+/// context afterwards. Returns `None` if the run ends.
 fn with_access<T>(
     context: *mut Context,
     body: impl FnOnce(&mut RunAccess<'_>) -> Result<T, RunEnding>,
@@ -56,8 +57,8 @@ fn with_access<T>(
         let state = access.state();
         state.view.take_back(&mut state.machine);
         let made = {
-            let fuel = FuelInRust(&mut access);
-            body(&mut *fuel.0)
+            let lent = StateInRust(&mut access);
+            body(&mut *lent.0)
         };
         let made = made.and_then(|value| {
             let state = access.state();
@@ -140,10 +141,10 @@ extern "C" fn call_host(context: *mut Context, func: u64) -> u64 {
     })
 }
 
-extern "C" fn call_lazy(context: *mut Context) -> u64 {
+extern "C" fn call_lazy(context: *mut Context, returns_to: u64) -> u64 {
     address(context, |access| {
         let state = access.state();
-        let func = Func::from_u32(state.view.context().pending.get() as u32);
+        let func = state.callee(returns_to as usize);
         if state.modules.is_imported(func) {
             let called = state.call_host(func).map(|()| LAZY_DONE);
             return called.map_err(|error| RunEnding::AtHelper(EarlyEnd::Host(error)));
@@ -215,6 +216,14 @@ extern "C" fn leave_through(context: *mut Context) -> u64 {
 }
 
 impl VmState {
+    /// The function that the call before an address calls.
+    fn callee(&self, returns_to: usize) -> Func {
+        // The return address may lie behind the code, so look up the last byte of the call.
+        let call = returns_to - 1;
+        let direct = self.table.code_at(call).and_then(|code| code.callee_at(call));
+        direct.unwrap_or_else(|| Func::from_u32(self.view.context().pending.get() as u32))
+    }
+
     /// Calls a function of the host with the arguments in the buffer, and stores the results there.
     ///
     /// # Errors

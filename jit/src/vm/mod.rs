@@ -6,7 +6,7 @@
 //!
 //! # Differences from the interpreter
 //! A run ends as it does in the interpreter: with the same effects in the same order, the same
-//! memories, tables and globals, and the same site. There are four exceptions.
+//! memories, tables and globals, and the same site. There are five exceptions.
 //!
 //! - The stack is that of the thread. [`Limits::call_depth`] and [`Limits::stack_values`] do not
 //!   apply, so recursion may get less or more deep. [`Outcome::StackOverflow`] is reported at the
@@ -17,6 +17,8 @@
 //!   interpreter.
 //! - The compiler removes redundant accesses. An out-of-bounds trap may be attributed to another
 //!   access of the function; kind, function and effects agree.
+//! - With [`crate::Nans::Platform`], a NaN that arithmetic gives may have other bits, and so has
+//!   what the program computes from these bits.
 //! - The option of [`Options`] that poisons the interpreter's frames has no effect.
 //!
 //! # Several modules

@@ -117,7 +117,7 @@ impl NativeView {
             self.context().memory.set(*memory);
         }
         self.context().globals.set(machine.globals_mut().as_mut_ptr());
-        self.give_fuel(machine);
+        self.give(machine);
         self.publish();
         Ok(())
     }
@@ -135,16 +135,23 @@ impl NativeView {
         context.functions.set(self.signatures.len() as u64);
     }
 
-    /// Writes the fuel of the machine to the context. Native code counts it down there.
-    pub(super) fn give_fuel(&self, machine: &Machine) {
+    /// Writes the fuel and the first globals of the machine to the context, where native code
+    /// changes them.
+    pub(super) fn give(&self, machine: &Machine) {
         self.context().fuel.set(i64::try_from(machine.fuel()).unwrap_or(i64::MAX));
+        for (near, bits) in self.context().near.iter().zip(machine.globals()) {
+            near.set(*bits);
+        }
     }
 
-    /// Reads the fuel back from the context, if code counts it. Native code writes memories and
-    /// globals in place.
+    /// Reads the first globals back from the context, and the fuel if code counts it. Native code
+    /// writes memories and all other globals in place.
     pub(super) fn take_back(&self, machine: &mut Machine) {
         if self.interruption == Interruption::Fuel {
             machine.set_fuel(self.context().fuel.get().max(0) as u64);
+        }
+        for (bits, near) in machine.globals_mut().iter_mut().zip(&self.context().near) {
+            *bits = near.get();
         }
     }
 

@@ -14,7 +14,7 @@ use crate::engine::{Printed, process};
 use crate::speed::{Measured, SpeedSubject, Timed, seconds_of_thread, start, subject, unlike};
 use interp::{Limits, Options, Outcome, TraceLevel};
 use ir::Module;
-use jit::{Bounds, Config, Engine, Vm};
+use jit::{Bounds, Config, Engine, Nans, Vm};
 use osier::driver::{Format, NoObserver as NoDriverObserver, Vigilance, load, optimize};
 use osier::native::{Eager, NoObserver};
 use std::io::Write;
@@ -187,9 +187,9 @@ fn measure(
     for _ in 0..arguments.corpus.runs {
         let runs = [
             peer::run(subject, arguments)?,
-            run_ours(&base, subject, arguments.checked)?,
+            run_ours(&base, subject, arguments)?,
             peer::run(subject, arguments)?,
-            run_ours(&optimized, subject, arguments.checked)?,
+            run_ours(&optimized, subject, arguments)?,
         ];
         for (best, (compile, timed)) in
             [&mut row.theirs, &mut row.base, &mut row.again, &mut row.optimized]
@@ -209,10 +209,12 @@ fn measure(
 fn run_ours(
     module: &Arc<Module>,
     subject: &SpeedSubject,
-    checked: bool,
+    arguments: &NativeArguments,
 ) -> Result<(f64, Timed), String> {
-    let bounds = if checked { Bounds::Checked } else { Bounds::Guarded };
-    let engine = Engine::new(Config { bounds, ..Config::default() }).map_err(|e| e.to_string())?;
+    let bounds = if arguments.checked { Bounds::Checked } else { Bounds::Guarded };
+    let nans = if arguments.canonical { Nans::Canonical } else { Nans::Platform };
+    let config = Config { bounds, nans, ..Config::default() };
+    let engine = Engine::new(config).map_err(|e| e.to_string())?;
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
     let mut vm = Vm::new(&engine, module, Limits::default(), options).map_err(|e| e.to_string())?;
     vm.set_tiering(Box::new(Eager::new(NoObserver)));

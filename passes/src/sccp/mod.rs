@@ -39,7 +39,7 @@ use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::edit::{Editor, Pass};
-use ir::eval::{eval, is_evaluated};
+use ir::eval::{fold, is_evaluated};
 use ir::{Block, Edge, Function, Imm, Inst, InstSpec, Opcode, Value, ValueDef};
 
 use crate::edges::EdgeIndex;
@@ -186,10 +186,8 @@ impl<'f> Analysis<'f> {
             }
         }
         let source = self.function.value_type(data.args[0]);
-        match eval(data.opcode, data.ty, source, &bits[..data.args.len()]) {
-            Ok(bits) => Fact::Constant(bits),
-            Err(_) => Fact::Varying,
-        }
+        fold(data.opcode, data.ty, source, &bits[..data.args.len()])
+            .map_or(Fact::Varying, Fact::Constant)
     }
 
     fn visit_terminator(&mut self, inst: Inst) {

@@ -3,12 +3,12 @@
 
 use super::speculation::{self, AssumptionRecord};
 use super::tools::Tools;
-use super::{Args, Call, Executed, HOT, RunEngine};
+use super::{Args, Call, Executed, HOT, RunEngine, RunNans};
 use crate::cmd::failure::CommandFailure;
 use crate::cmd::stopwatch::Stopwatch;
 use interp::{Options, Outcome, TraceLevel};
 use ir::{Func, Module};
-use jit::{Bounds, Config, FailedPoint, Interruption, RunError, TransitionKind, Vm, VmError};
+use jit::{Bounds, Config, FailedPoint, Interruption, Nans, RunError, TransitionKind, Vm, VmError};
 use osier::driver::{Observer as _, Step};
 use osier::inlining::{ModuleSites, PassPlan};
 use osier::listing;
@@ -192,9 +192,13 @@ fn instance(args: &Args, module: &Arc<Module>, tools: &Tools) -> Result<Vm, Comm
     let limits = args.run_limits.limits();
     let interruption =
         if limits.fuel == u64::MAX { Interruption::Never } else { Interruption::Fuel };
+    let nans = match args.nans {
+        Some(RunNans::Platform) => Nans::Platform,
+        Some(RunNans::Canonical) | None => Nans::Canonical,
+    };
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
     let made = |bounds| {
-        let config = Config { bounds, interruption, ..Config::default() };
+        let config = Config { bounds, interruption, nans, ..Config::default() };
         let engine = jit::Engine::observed(config, tools.observers());
         let engine = engine.map_err(CommandFailure::input)?;
         match Vm::new(&engine, module, limits, options) {
