@@ -8,7 +8,8 @@ use osier::wasm::ImportLimits;
 fn rows() -> Vec<(&'static str, &'static str, u64)> {
     // Destructured without `..`, so that a new limit fails to compile here until it has a row.
     let Limits { input_bytes, function_instructions, import, run } = Limits::default();
-    let ImportLimits { base_bytes, bytes_per_input_byte } = import;
+    let ImportLimits { base_bytes, bytes_per_input_byte, threads } = import;
+    assert_eq!(threads, 1, "a library starts no threads that nobody asked for");
     assert_eq!(bytes_per_input_byte, 64, "help and manual say so");
     let interp::Limits { fuel, memory_pages, table_entries, call_depth, stack_values } = run;
     vec![

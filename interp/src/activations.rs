@@ -1,6 +1,6 @@
 //! The activations of a run: one frame each, and one stack that holds the values of all frames.
 
-use super::code::Code;
+use super::code::Decoded;
 use super::limits::{Limits, poison};
 
 /// One activation. Its slots start at `base` and end where the next activation's start.
@@ -119,7 +119,7 @@ impl Activations {
     /// Pushes an activation at the start of a version and returns the base of its slots. Returns
     /// `None` when the depth limit or the value limit is reached.
     #[inline]
-    pub(super) fn push(&mut self, version: u32, code: &Code, results_at: u32) -> Option<usize> {
+    pub(super) fn push(&mut self, version: u32, code: &Decoded, results_at: u32) -> Option<usize> {
         let base = self.end;
         if self.are_full() || !self.reserve(base, code) {
             return None;
@@ -143,7 +143,10 @@ impl Activations {
     }
 
     /// Whether activations of these codes fit in the place of the top activation.
-    pub(super) fn have_room_for<'c>(&self, codes: impl ExactSizeIterator<Item = &'c Code>) -> bool {
+    pub(super) fn have_room_for<'c>(
+        &self,
+        codes: impl ExactSizeIterator<Item = &'c Decoded>,
+    ) -> bool {
         let top = self.top();
         let fits_depth = self.frames.len() - 1 + codes.len() <= self.depth_limit;
         let below = top.base - (self.consts - top.consts as usize);
@@ -154,7 +157,7 @@ impl Activations {
     /// Reserves the slots of an activation at `base` and counts its constants. Returns false, and
     /// changes nothing, when the frame exceeds the value limit.
     #[inline]
-    pub(super) fn reserve(&mut self, base: usize, code: &Code) -> bool {
+    pub(super) fn reserve(&mut self, base: usize, code: &Decoded) -> bool {
         let values = code.frame_size as usize;
         // `base` counts the constants of the activations below, and the limit does not.
         if base - self.consts + values > self.value_limit {

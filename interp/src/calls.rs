@@ -1,7 +1,7 @@
 //! Helpers of the dispatch loops for calls: entering and leaving activations, and calling the host.
 
 use super::activations::Activations;
-use super::code::Code;
+use super::code::Decoded;
 use super::host::{Host, HostError};
 use super::memory::Memories;
 use super::program::Program;
@@ -21,7 +21,7 @@ pub(super) type ValueList = SmallVec<[u64; 8]>;
 pub(super) fn enter(
     activations: &mut Activations,
     version: u32,
-    callee: &Code,
+    callee: &Decoded,
     arg_slots: &[u32],
     results_at: u32,
 ) -> Option<usize> {

@@ -9,12 +9,17 @@
 //! dominates, live or not. The arguments of the function have the first slots.
 
 use super::bulk::BulkOp;
+use super::decode::narrow;
 use super::fast::data::Fast;
 use super::op::{ExactOp, ExactOpCode};
 use cranelift_entity::EntityRef;
-use ir::entity::{Inst, Memory, Point, Value};
+use ir::entity::{Func, Inst, Memory, Point, Value};
+use ir::function::Function;
+use ir::module::Module;
 use ir::trap::TrapKind;
 use ir::types::Type;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 use transition::VersionKey;
 
 /// Table entry for an id that the version does not have.
@@ -40,17 +45,31 @@ pub(super) struct ExpectedBits {
     pub(super) reason: u32,
 }
 
-/// One version of a function, pre-decoded. See the module documentation.
+/// One version of a function, pre-decoded or to be decoded at its first use. See the module
+/// documentation.
 #[derive(Clone, Debug)]
 pub struct Code {
-    pub(super) key: VersionKey,
+    key: VersionKey,
+    pub(super) params: u32,
+    /// The module and the function that `decoded` will be made of, for base versions.
+    source: Option<(Arc<Module>, Func)>,
+    /// Chooses the instructions to mark when the code is decoded.
+    marks: Option<ChooseMarks>,
+    decoded: OnceLock<Decoded>,
+}
+
+/// Chooses instructions of a version to mark.
+pub type ChooseMarks = fn(&Function) -> Vec<Inst>;
+
+/// The decoded form of a [`Code`].
+#[derive(Clone, Debug)]
+pub struct Decoded {
     pub(super) ops: Vec<ExactOp>,
     pub(super) pool: Vec<u32>,
     pub(super) far: Vec<FarAccess>,
     pub(super) bulk: Vec<BulkOp>,
     pub(super) traps: Vec<TrapKind>,
     pub(super) assumptions: Vec<ExpectedBits>,
-    pub(super) params: u32,
     /// Slots of a frame: one per value, and a last one that breaks cycles of moves. The constants
     /// of `fast` follow after them.
     pub(super) frame_size: u32,
@@ -70,11 +89,89 @@ pub struct Code {
 }
 
 impl Code {
+    /// Pre-decodes one version of a function of `module`. The function must be verified.
+    ///
+    /// Cost: linear in the function and in its id bounds. Where loops pass arguments, the cost adds
+    /// the blocks in which these arguments are live.
+    ///
+    /// # Panics
+    /// When the verifier would reject the function for this module, or when the function has 2^32
+    /// operands or more.
+    pub fn new(module: &Module, function: &Function) -> Code {
+        let decoded = OnceLock::from(Decoded::new(module, function));
+        Code { source: None, decoded, ..Code::of(function) }
+    }
+
+    /// The base version of a function of a verified module, decoded at its first use. Most runs use
+    /// a part of the functions of a large module. `None` if the function has no body. Cost:
+    /// constant, and at the first use that of [`Code::new`].
+    ///
+    /// # Panics
+    /// At the first use, as [`Code::new`].
+    pub(super) fn later(module: &Arc<Module>, func: Func) -> Option<Code> {
+        let source = Some((Arc::clone(module), func));
+        Some(Code { source, ..Code::of(module.body(func)?) })
+    }
+
+    fn of(function: &Function) -> Code {
+        let params = narrow(function.arguments().len());
+        let (key, decoded) = (VersionKey::of(function), OnceLock::new());
+        Code { key, params, source: None, marks: None, decoded }
+    }
+
+    /// The decoded form.
+    #[inline]
+    pub(super) fn decoded(&self) -> &Decoded {
+        match self.decoded.get() {
+            Some(decoded) => decoded,
+            None => self.decode(),
+        }
+    }
+
+    #[cold]
+    fn decode(&self) -> &Decoded {
+        self.decoded.get_or_init(|| {
+            let (module, func) = self.source.as_ref().expect("code has a source or is decoded");
+            let body = module.body(*func).expect("the source has a body");
+            let mut decoded = Decoded::new(module, body);
+            if let Some(choose) = self.marks {
+                decoded.set_marks(choose(body), true);
+            }
+            decoded
+        })
+    }
+
+    /// Marks chosen instructions of a base version: when it is decoded, if that is still to come.
+    pub(super) fn mark_chosen(&mut self, function: &Function, choose: ChooseMarks) {
+        match self.decoded.get_mut() {
+            Some(decoded) => decoded.set_marks(choose(function), true),
+            None => self.marks = Some(choose),
+        }
+    }
+
     /// The key by which mappings name this version as their source or target.
     pub fn key(&self) -> VersionKey {
         self.key
     }
 
+    /// Sets or clears the mark of every instruction of `insts`. Instructions the version lacks are
+    /// skipped.
+    pub(super) fn set_marks(&mut self, insts: impl IntoIterator<Item = Inst>, marked: bool) {
+        self.decoded();
+        self.decoded.get_mut().expect("it is decoded").set_marks(insts, marked);
+    }
+}
+
+impl Deref for Code {
+    type Target = Decoded;
+
+    #[inline]
+    fn deref(&self) -> &Decoded {
+        self.decoded()
+    }
+}
+
+impl Decoded {
     /// The pc of a point, or `None` if the version lacks the instruction. Cost: constant.
     pub fn pc_of(&self, point: Point) -> Option<u32> {
         self.pcs.get(point.inst().index()).copied().filter(|pc| *pc != NONE)

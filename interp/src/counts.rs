@@ -10,7 +10,7 @@
 //!
 //! Counters stick to versions. Native code has its own (`jit::NativeCounts`).
 
-use super::code::Code;
+use super::code::Decoded;
 use super::fast::counted::{self, CountedOp};
 use super::machine::Machine;
 use super::op::ExactOpCode;
@@ -82,7 +82,7 @@ pub(super) struct VersionCounts {
 }
 
 impl VersionCounts {
-    pub(super) fn new(code: &Code) -> VersionCounts {
+    pub(super) fn new(code: &Decoded) -> VersionCounts {
         let mut counts =
             VersionCounts { cells: vec![[0; 2]; code.insts.len()], ..VersionCounts::default() };
         for (cell, op) in counts.cells.iter_mut().zip(&code.ops) {
@@ -142,7 +142,7 @@ impl VersionCounts {
 /// The counters of a version. See the module documentation of `counts`.
 #[derive(Clone, Copy, Debug)]
 pub struct RunCounts<'a> {
-    code: &'a Code,
+    code: &'a Decoded,
     counts: &'a VersionCounts,
     /// The counters of the fast loop.
     counted: &'a [CountedOp],
@@ -233,7 +233,7 @@ fn is_watched(code: ExactOpCode) -> bool {
 pub(super) fn add_version(
     counts: &mut Vec<VersionCounts>,
     counted: &mut Vec<Vec<CountedOp>>,
-    code: &Code,
+    code: &Decoded,
 ) {
     counts.push(VersionCounts::new(code));
     counted.push(code.fast.as_ref().map(counted::counted).unwrap_or_default());

@@ -1,7 +1,7 @@
 //! Pre-decodes one version of a function for the exact dispatch loop.
 
 use super::bulk::BulkOp;
-use super::code::{Code, ExpectedBits, FarAccess, NONE};
+use super::code::{Decoded, ExpectedBits, FarAccess, NONE};
 use super::fast;
 use super::fast::data::Fast;
 use super::moves::sequentialize;
@@ -13,18 +13,10 @@ use ir::inst::{Imm, InstData, Target};
 use ir::module::Module;
 use ir::opcode::{Opcode, Shape};
 use ir::types::Type;
-use transition::VersionKey;
 
-impl Code {
-    /// Pre-decodes one version of a function of `module`. The function must be verified.
-    ///
-    /// Cost: linear in the function and in its id bounds. Where loops pass arguments, the cost adds
-    /// the blocks in which these arguments are live.
-    ///
-    /// # Panics
-    /// When the verifier would reject the function for this module, or when the function has 2^32
-    /// operands or more.
-    pub fn new(module: &Module, function: &Function) -> Code {
+impl Decoded {
+    /// See [`super::code::Code::new`].
+    pub(super) fn new(module: &Module, function: &Function) -> Decoded {
         let mut decoder = ExactDecoder::new(module, function);
         decoder.number_values();
         decoder.number_insts();
@@ -42,7 +34,7 @@ impl Code {
 struct ExactDecoder<'a> {
     module: &'a Module,
     function: &'a Function,
-    code: Code,
+    code: Decoded,
     /// The pc of each block id.
     blocks: Vec<u32>,
     /// The moves on edges, which `finish` appends after the instructions.
@@ -50,21 +42,19 @@ struct ExactDecoder<'a> {
 }
 
 /// A length or index as a 32-bit field of an [`ExactOp`].
-fn narrow(length: usize) -> u32 {
+pub(super) fn narrow(length: usize) -> u32 {
     u32::try_from(length).expect("interp: a function has fewer than 2^32 operands")
 }
 
 impl<'a> ExactDecoder<'a> {
     fn new(module: &'a Module, function: &'a Function) -> ExactDecoder<'a> {
-        let code = Code {
-            key: VersionKey::of(function),
+        let code = Decoded {
             ops: Vec::new(),
             pool: Vec::new(),
             far: Vec::new(),
             bulk: Vec::new(),
             traps: Vec::new(),
             assumptions: Vec::new(),
-            params: narrow(function.arguments().len()),
             frame_size: 0,
             fast: None,
             consts: 0,
@@ -105,7 +95,7 @@ impl<'a> ExactDecoder<'a> {
         }
     }
 
-    fn finish(mut self) -> Code {
+    fn finish(mut self) -> Decoded {
         self.code.ops.append(&mut self.edges);
         self.code
     }

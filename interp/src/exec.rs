@@ -135,7 +135,7 @@ fn run_loop<const SCOPE: u8, const COUNTED: bool>(
     let mut fuel = machine.fuel;
     let frame = *activations.top();
     let (mut pc, mut base) = (frame.pc as usize, frame.base);
-    let mut code = &*versions[frame.version as usize].code;
+    let mut code = versions[frame.version as usize].code.decoded();
     let mut ops = code.ops.as_slice();
     let mut slots = &mut activations.stack[base..][..code.frame_size as usize];
     let tracked = memories.tracked();
@@ -252,7 +252,7 @@ fn run_loop<const SCOPE: u8, const COUNTED: bool>(
                     trace.call(func, &args, observed_digest(memories, globals));
                     break 'run LoopStop::Called(func, args);
                 };
-                let callee = &*callee.code;
+                let callee = callee.code.decoded();
                 let Some(start) =
                     calls::enter(activations, entered, callee, args, (at + count) as u32)
                 else {
@@ -404,7 +404,7 @@ fn run_loop<const SCOPE: u8, const COUNTED: bool>(
                         let caller = activations.top();
                         (pc, base) = (caller.pc as usize, caller.base);
                         version = caller.version as usize;
-                        code = &versions[version].code;
+                        code = versions[version].code.decoded();
                         ops = &code.ops;
                         slots = &mut activations.stack[base..][..code.frame_size as usize];
                     }

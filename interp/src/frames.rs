@@ -95,7 +95,7 @@ impl Machine {
         &mut self,
         mut landings: Vec<LandingFrame>,
     ) -> Result<(), TransferError> {
-        let codes = landings.iter().map(|frame| self.code(frame.version));
+        let codes = landings.iter().map(|frame| self.code(frame.version).decoded());
         // Before anything changes: a run that finds no room goes on where it is.
         if !self.activations.have_room_for(codes) {
             return Err(TransferError::StackOverflow);

@@ -51,7 +51,7 @@ mod trace;
 mod version;
 mod view;
 
-pub use code::Code;
+pub use code::{ChooseMarks, Code};
 pub use counts::{CallTarget, CallTargets, MAX_TARGETS, RunCounts};
 pub use fire::{FireError, TransferError};
 pub use host::{Host, HostError, NoHost};

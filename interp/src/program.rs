@@ -26,7 +26,17 @@ impl Program {
     /// # Panics
     /// As [`Code::new`].
     pub fn new(module: &Module) -> Program {
-        Program::decode(module, &[])
+        let code = |func| module.body(func).map(|body| Code::new(module, body));
+        Program::with_codes(module, &[], code)
+    }
+
+    /// The program of a module, which must be verified, with functions that are pre-decoded at
+    /// their first use. Cost: linear in the declarations, including data segments.
+    ///
+    /// # Panics
+    /// At the first use of a function, as [`Code::new`].
+    pub fn on_demand(module: &Arc<Module>) -> Program {
+        Program::with_codes(module, &[], |func| Code::later(module, func))
     }
 
     /// Whether one program is a clone of the other. Cost: constant.
@@ -34,21 +44,24 @@ impl Program {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Pre-decodes a larger module that starts with the declarations of this one. The two programs
-    /// share the code of the common functions. Cost: linear in the declarations and in the new
-    /// functions.
+    /// As [`Program::on_demand`], of a larger module that starts with the declarations of this one.
+    /// The two programs share the code of the common functions.
     ///
     /// # Panics
-    /// As [`Code::new`].
-    pub fn extended(&self, module: &Module) -> Program {
-        Program::decode(module, &self.inner.codes)
+    /// As [`Program::on_demand`].
+    pub fn extended(&self, module: &Arc<Module>) -> Program {
+        Program::with_codes(module, &self.inner.codes, |func| Code::later(module, func))
     }
 
-    /// Pre-decodes a module, and takes the code of its first functions from `known`.
-    fn decode(module: &Module, known: &[Option<Arc<Code>>]) -> Program {
+    /// The code of the first functions is taken from `known`, and `make` makes that of the others.
+    fn with_codes(
+        module: &Module,
+        known: &[Option<Arc<Code>>],
+        make: impl Fn(Func) -> Option<Code>,
+    ) -> Program {
         let code = |func: Func| match known.get(func.as_u32() as usize) {
             Some(code) => code.clone(),
-            None => module.body(func).map(|body| Arc::new(Code::new(module, body))),
+            None => make(func).map(Arc::new),
         };
         let codes = module.funcs.keys().map(code).collect();
         let declarations = Module {

@@ -1,6 +1,8 @@
 //! The arguments of the command.
 
-use clap::{Parser, Subcommand};
+#[cfg(feature = "native")]
+use crate::engines::{Contender, Measure};
+use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Runs programs in Osier's interpreter and in wasmi, and compares them.
@@ -25,6 +27,12 @@ pub enum Comparison {
     /// The cost of each kind of call in native code, beside wasmtime
     #[cfg(feature = "native")]
     Calls(CallArguments),
+    /// Whole processes beside those of wasmtime, Winch, node and wasmi; first calls; iterations
+    #[cfg(feature = "native")]
+    Engines(EnginesArguments),
+    /// Run one program in one engine, as `engines` does
+    #[cfg(feature = "native")]
+    Exec(ExecArguments),
 }
 
 /// Options of `smith`.
@@ -59,8 +67,8 @@ pub struct CorpusArguments {
     /// The folder of the kernels
     #[arg(long, value_name = "DIR", default_value = "tests/corpus")]
     pub kernels: PathBuf,
-    /// Runs of each program in each engine, of which the fastest counts
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Runs of each program in each engine, in turn; intervals need six
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
     /// Only programs with this in their name
     #[arg(long, value_name = "TEXT", default_value = "")]
@@ -71,6 +79,22 @@ impl CorpusArguments {
     /// Whether the options select the build of a program by a route.
     pub(crate) fn chosen(&self, name: &str, route: &str) -> bool {
         format!("{name}.{route}").contains(&self.only)
+    }
+
+    /// The file of a program by a route, built or not.
+    pub(crate) fn module(&self, name: &str, route: &str) -> PathBuf {
+        let is_kernel = self.kernels.join("kernels").join(format!("{name}.c")).exists();
+        match (is_kernel, route) {
+            (true, "m2r") => self.kernels.join(format!("{name}.wasm")),
+            (true, _) => self.kernels.join(format!("{name}.{route}.wasm")),
+            (false, _) => self.programs.join(format!("{name}.{route}.wasm")),
+        }
+    }
+
+    /// The file with the standard input of a program, if it reads any.
+    pub(crate) fn input(&self, name: &str) -> Option<PathBuf> {
+        let input = self.kernels.join("expected").join(format!("{name}.in"));
+        input.exists().then_some(input)
     }
 }
 
@@ -102,6 +126,9 @@ pub struct NativeArguments {
     /// Have both make NaNs canonical, ours where their bits are observable
     #[arg(long)]
     pub canonical: bool,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub format: OutputFormat,
 }
 
 /// Options of `calls`.
@@ -120,4 +147,95 @@ pub struct CallArguments {
     /// Only kinds with this in their name
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub only: String,
+}
+
+/// The form of a report
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum OutputFormat {
+    /// Tables
+    Text,
+    /// The same as data
+    Json,
+}
+
+/// Options of `engines`.
+#[cfg(feature = "native")]
+#[derive(clap::Args, Debug, Clone)]
+pub struct EnginesArguments {
+    /// What to measure
+    #[arg(
+        long, value_enum, value_delimiter = ',', value_name = "MEASURE",
+        default_values_t = [Measure::Process, Measure::First, Measure::Iterations]
+    )]
+    pub measures: Vec<Measure>,
+    /// Engines that take part
+    #[arg(
+        long, value_enum, value_delimiter = ',', value_name = "ENGINE",
+        default_values_t = Contender::ALL
+    )]
+    pub engines: Vec<Contender>,
+    /// Numbers of cores that each process may use
+    #[arg(long, value_delimiter = ',', value_name = "COUNT", default_values_t = [1, 2])]
+    pub cores: Vec<u32>,
+    /// Rounds in all, those in the file of samples included; intervals need six, and 0 only
+    /// prints what the file has
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub rounds: u32,
+    /// Only programs and functions with this in their name, and the empty program
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub only: String,
+    /// Take the samples in this file into account, and append those that it lacks. Use another
+    /// file after a change of any engine
+    #[arg(long, value_name = "FILE")]
+    pub samples: Option<PathBuf>,
+    /// Begin nothing that would probably end after this many seconds; with --samples, the next
+    /// run goes on
+    #[arg(long, value_name = "SECONDS")]
+    pub seconds: Option<u32>,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub format: OutputFormat,
+    /// The command osier [default: the one beside this command]
+    #[arg(long, value_name = "FILE")]
+    pub osier: Option<PathBuf>,
+    /// The folder `tests/corpus/build programs` and `large` have put their modules in
+    #[arg(long, value_name = "DIR", default_value = "target/corpus")]
+    pub programs: PathBuf,
+    /// The folder of the kernels
+    #[arg(long, value_name = "DIR", default_value = "tests/corpus")]
+    pub kernels: PathBuf,
+}
+
+#[cfg(feature = "native")]
+impl EnginesArguments {
+    /// The corpus that the options name.
+    pub(crate) fn corpus(&self) -> CorpusArguments {
+        CorpusArguments {
+            programs: self.programs.clone(),
+            kernels: self.kernels.clone(),
+            runs: 1,
+            only: String::new(),
+        }
+    }
+}
+
+/// Options of `exec`.
+#[cfg(feature = "native")]
+#[derive(clap::Args, Debug, Clone)]
+pub struct ExecArguments {
+    /// Engine that runs the program
+    #[arg(long, value_enum)]
+    pub engine: crate::exec::Engine,
+    /// Call this exported function instead of running the program, and print the result and the
+    /// seconds of each call
+    #[arg(long, value_name = "NAME")]
+    pub invoke: Option<String>,
+    /// How many calls
+    #[arg(long, default_value_t = 1, requires = "invoke")]
+    pub calls: u32,
+    /// The module
+    pub file: PathBuf,
+    /// The arguments of the program; those of a function as TYPE:VALUE
+    #[arg(last = true)]
+    pub args: Vec<String>,
 }

@@ -3,15 +3,23 @@
 //!
 //! [`smith`] runs random modules in Osier and wasmi and compares everything observable. [`speed`]
 //! runs the corpus in both and compares times. `native` compares native code with wasmtime in the
-//! same way. No other package depends on this one.
+//! same way. `engines` runs whole processes of Osier, wasmtime, node and wasmi; `exec` is the
+//! process of those that bring no command. No other package depends on this one.
 
 mod arguments;
 mod engine;
+#[cfg(feature = "native")]
+pub mod engines;
+#[cfg(feature = "native")]
+pub mod exec;
+pub mod figures;
 #[cfg(feature = "native")]
 pub mod native;
 pub mod smith;
 pub mod speed;
 
 #[cfg(feature = "native")]
-pub use arguments::{CallArguments, NativeArguments};
-pub use arguments::{Comparison, CorpusArguments, JudgeArguments, SmithArguments, SpeedArguments};
+pub use arguments::{CallArguments, EnginesArguments, ExecArguments, NativeArguments};
+pub use arguments::{
+    Comparison, CorpusArguments, JudgeArguments, OutputFormat, SmithArguments, SpeedArguments,
+};

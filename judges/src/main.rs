@@ -3,9 +3,9 @@
 //! The exit status is 0 if nothing differs, 1 if something does, and 2 if the comparison failed.
 
 use clap::Parser;
-#[cfg(feature = "native")]
-use osier_judges::native;
 use osier_judges::{Comparison, JudgeArguments, smith, speed};
+#[cfg(feature = "native")]
+use osier_judges::{engines, exec, native};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -18,6 +18,10 @@ fn main() -> ExitCode {
         Comparison::Native(arguments) => native::run(&arguments, &mut out),
         #[cfg(feature = "native")]
         Comparison::Calls(arguments) => native::calls::run(&arguments, &mut out),
+        #[cfg(feature = "native")]
+        Comparison::Engines(arguments) => engines::run(&arguments, &mut out),
+        #[cfg(feature = "native")]
+        Comparison::Exec(arguments) => exec::run(&arguments, &mut out),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -148,18 +148,12 @@ pub(crate) fn subject(
     if !corpus.chosen(name, route) {
         return Ok(None);
     }
-    let kernel = corpus.kernels.join("kernels").join(format!("{name}.c")).exists();
-    let file = match (kernel, route) {
-        (true, "m2r") => corpus.kernels.join(format!("{name}.wasm")),
-        (true, _) => corpus.kernels.join(format!("{label}.wasm")),
-        (false, _) => corpus.programs.join(format!("{label}.wasm")),
-    };
+    let file = corpus.module(name, route);
     if !file.exists() {
         return Ok(None);
     }
     let bytes = read(&file)?;
-    let input = corpus.kernels.join("expected").join(format!("{name}.in"));
-    let stdin = if input.exists() { read(&input)? } else { Vec::new() };
+    let stdin = corpus.input(name).map(|file| read(&file)).transpose()?.unwrap_or_default();
     Ok(Some(SpeedSubject {
         name: label,
         bytes,

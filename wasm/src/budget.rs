@@ -15,13 +15,16 @@ pub struct ImportLimits {
     pub bytes_per_input_byte: u64,
     /// Bytes of memory for every input, regardless of its size.
     pub base_bytes: u64,
+    /// Threads that translate functions; 1 if it is 0. They share the memory, and the result does
+    /// not depend on their number.
+    pub threads: usize,
 }
 
 impl Default for ImportLimits {
     /// 64 bytes for each byte of input, and 512 MiB: a function of a million instructions needs as
-    /// much while it is imported.
+    /// much while it is imported. One thread.
     fn default() -> ImportLimits {
-        ImportLimits { bytes_per_input_byte: 64, base_bytes: 512 << 20 }
+        ImportLimits { bytes_per_input_byte: 64, base_bytes: 512 << 20, threads: 1 }
     }
 }
 
@@ -85,6 +88,19 @@ impl ImportBudget {
     pub(crate) fn new(limits: &ImportLimits, input_bytes: usize) -> ImportBudget {
         let scaled = limits.bytes_per_input_byte.saturating_mul(input_bytes as u64);
         ImportBudget { left: limits.base_bytes.saturating_add(scaled) }
+    }
+
+    /// A budget of some bytes.
+    pub(crate) fn of(left: u64) -> ImportBudget {
+        ImportBudget { left }
+    }
+
+    /// Takes bytes that shares of this budget have been charged with.
+    ///
+    /// # Panics
+    /// If fewer are left, which the sum of the shares excludes.
+    pub(crate) fn take(&mut self, bytes: u64) {
+        self.left = self.left.checked_sub(bytes).expect("shares are parts of the budget");
     }
 
     pub(crate) fn left(&self) -> u64 {

@@ -10,6 +10,7 @@
 //! The input is untrusted. For every input, the importer returns a module or a located error. Its
 //! memory is bounded by [`ImportLimits`], and it does not recurse on the nesting of the input.
 
+mod bodies;
 mod budget;
 mod constant;
 mod error;

@@ -1,9 +1,10 @@
 //! Imports the sections of a module, in order.
 
+use crate::bodies::{Pending, translate_all};
 use crate::budget::{ImportBudget, ImportLimits, cost};
 use crate::constant;
 use crate::error::{ImportError, Location};
-use crate::function::{self, ModuleContext, value_type};
+use crate::function::{ModuleContext, value_type};
 use crate::index::Index;
 use crate::link::Linker;
 use crate::names::{NameSection, UniqueNames};
@@ -50,21 +51,13 @@ pub(crate) fn import(
         name_section: name_section(bytes),
         budget: ImportBudget::new(limits, bytes.len()),
         allocations: FuncValidatorAllocations::default(),
+        pending: Vec::new(),
+        threads: limits.threads,
     };
-    let mut validator = Validator::new_with_features(FEATURES);
-    let mut parser = Parser::new(0);
-    parser.set_features(FEATURES);
-    for payload in parser.parse_all(bytes) {
-        let payload = payload?;
-        importer.check_before(&payload)?;
-        match validator.payload(&payload)? {
-            ValidPayload::Func(func, body) => importer.body(func, &body)?,
-            ValidPayload::Ok | ValidPayload::End(_) => importer.section(payload)?,
-            ValidPayload::Parser(_) => {
-                unreachable!("importer: the validator rejects nested modules")
-            }
-        }
-    }
+    let imported = importer.all(bytes);
+    // An error of a body comes before one behind it.
+    importer.bodies()?;
+    imported?;
     let is_linked = importer.linker.is_some();
     let mut module = importer.module;
     // The code of a linked module comes later, and may write the tables of the modules before.
@@ -125,9 +118,34 @@ struct Importer<'a, 'l> {
     name_section: Option<NameSection<'a>>,
     budget: ImportBudget,
     allocations: FuncValidatorAllocations,
+    /// Bodies that were read, and not translated yet.
+    pending: Vec<Pending<'a>>,
+    threads: usize,
 }
 
 impl<'a> Importer<'a, '_> {
+    /// Imports the sections of a module, up to the first error. Bodies may be left for later.
+    fn all(&mut self, bytes: &'a [u8]) -> Result<()> {
+        let mut validator = Validator::new_with_features(FEATURES);
+        let mut parser = Parser::new(0);
+        parser.set_features(FEATURES);
+        for payload in parser.parse_all(bytes) {
+            let payload = payload?;
+            self.check_before(&payload)?;
+            match validator.payload(&payload)? {
+                ValidPayload::Func(func, body) => self.body(func, body)?,
+                ValidPayload::Ok | ValidPayload::End(_) => {
+                    self.bodies()?;
+                    self.section(payload)?;
+                }
+                ValidPayload::Parser(_) => {
+                    unreachable!("importer: the validator rejects nested modules")
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Checks a section before the validator sees it. No count may exceed the bytes of the section,
     /// because the validator allocates memory for all items at once. Constant expressions may not
     /// use unsupported operators, because the importer names these better.
@@ -490,18 +508,33 @@ impl<'a> Importer<'a, '_> {
         constant::bits(expr, &self.module, &self.index)
     }
 
+    /// Takes up a body. With one thread it is translated at once, so that none waits in memory.
     fn body(
         &mut self,
         func: FuncToValidate<ValidatorResources>,
-        body: &FunctionBody<'a>,
+        body: FunctionBody<'a>,
     ) -> Result<()> {
-        let id = self.index.func(func.index);
-        let mut validator = func.into_validator(std::mem::take(&mut self.allocations));
+        let one = Pending { id: self.index.func(func.index), func, body };
+        if self.threads > 1 {
+            self.pending.push(one);
+            return Ok(());
+        }
         let context =
             ModuleContext { module: &self.module, types: &self.types, index: &self.index };
-        let function = function::translate(context, id, body, &mut validator, &mut self.budget)?;
+        let (id, function) = one.translate(context, &mut self.allocations, &mut self.budget)?;
         self.module.bodies[id] = Some(function);
-        self.allocations = validator.into_allocations();
+        Ok(())
+    }
+
+    /// Translates the bodies that wait.
+    fn bodies(&mut self) -> Result<()> {
+        let pending = std::mem::take(&mut self.pending);
+        let context =
+            ModuleContext { module: &self.module, types: &self.types, index: &self.index };
+        let made = translate_all(context, &pending, self.threads, &mut self.budget)?;
+        for (id, function) in made {
+            self.module.bodies[id] = Some(function);
+        }
         Ok(())
     }
 }

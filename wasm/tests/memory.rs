@@ -23,7 +23,8 @@ mod damage;
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 /// The default has a higher base, which only the largest of these modules would exceed.
-const LIMITS: ImportLimits = ImportLimits { bytes_per_input_byte: 64, base_bytes: 64 << 20 };
+const LIMITS: ImportLimits =
+    ImportLimits { bytes_per_input_byte: 64, base_bytes: 64 << 20, threads: 1 };
 
 /// A program of the corpus.
 const CALLS: &[u8] = include_bytes!("../../tests/corpus/calls.wasm");

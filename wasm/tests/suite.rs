@@ -4,8 +4,10 @@
 extern crate osier_wasm as wasm;
 
 mod corpus;
+mod damage;
 mod features;
 mod programs;
 mod refusals;
+mod threads;
 mod translation;
 mod wasi;

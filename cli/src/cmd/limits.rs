@@ -26,6 +26,7 @@ impl InputLimits {
             ..Limits::default()
         };
         limits.import.base_bytes = self.max_import_bytes;
+        limits.import.threads = std::thread::available_parallelism().map_or(1, usize::from);
         limits
     }
 }

@@ -14,7 +14,7 @@
 //! Constants are never coalesced, because they have slots of their own. Functions without loops are
 //! skipped.
 
-use crate::code::Code;
+use crate::code::Decoded;
 use cranelift_entity::EntityRef;
 use ir::cfg::Cfg;
 use ir::entity::{Block, Point, Value};
@@ -48,7 +48,7 @@ pub(super) struct SlotChoice<P, A> {
 /// takes at most 256 tests, each logarithmic in the live range.
 pub(super) fn coalesce(
     function: &Function,
-    exact: &Code,
+    exact: &Decoded,
     choice: SlotChoice<impl Fn(Value) -> bool, impl Fn(Value) -> bool>,
 ) -> Vec<(Value, Value)> {
     if !has_loop_with_arguments(function, exact) {
@@ -71,18 +71,18 @@ pub(super) fn coalesce(
 }
 
 /// The pc of the first instruction of a block.
-fn start(function: &Function, exact: &Code, block: Block) -> u32 {
+fn start(function: &Function, exact: &Decoded, block: Block) -> u32 {
     pc(exact, Point::before(function.first_inst(block)))
 }
 
-fn pc(exact: &Code, point: Point) -> u32 {
+fn pc(exact: &Decoded, point: Point) -> u32 {
     exact.pc_of(point).expect("interp: the code has every instruction")
 }
 
 /// Whether some branch passes arguments to its own block or to an earlier block in the layout.
 /// Every loop has a backward branch. A loop that passes arguments only on forward branches is
 /// missed, which costs moves and nothing else.
-fn has_loop_with_arguments(function: &Function, exact: &Code) -> bool {
+fn has_loop_with_arguments(function: &Function, exact: &Decoded) -> bool {
     function.blocks().any(|block| {
         let at = pc(exact, Point::before(function.terminator(block)));
         let mut targets = function.successors(block).iter();
@@ -92,7 +92,7 @@ fn has_loop_with_arguments(function: &Function, exact: &Code) -> bool {
 
 /// The pairs of block parameter and argument on edges within loops, most profitable first. Inner
 /// loops precede outer loops; at one depth, back edges precede forward edges.
-fn copies(function: &Function, exact: &Code, cfg: &Cfg) -> Vec<(Value, Value)> {
+fn copies(function: &Function, exact: &Decoded, cfg: &Cfg) -> Vec<(Value, Value)> {
     let loops = LoopForest::new(function, cfg);
     let mut copies = Vec::new();
     for &block in cfg.rpo() {
@@ -129,7 +129,7 @@ struct Range {
 
 struct Coalescer<'a, P> {
     function: &'a Function,
-    exact: &'a Code,
+    exact: &'a Decoded,
     cfg: Cfg,
     pinned: P,
     /// For each value index, the group of the value, or `ALONE`.
@@ -271,7 +271,7 @@ mod tests {
         let module = parse_module(text).unwrap_or_else(|errors| panic!("{errors:?}"));
         let function =
             module.body(module.lookup("f").expect("the text has it")).expect("it has a body");
-        let exact = Code::new(&module, function);
+        let exact = Decoded::new(&module, function);
         let name = |value: Value| function.value_name(value).expect("the text names every value");
         let choice = SlotChoice { pinned: |value| pinned.contains(&name(value)), apart: |_| false };
         let pairs = coalesce(function, &exact, choice);

@@ -4,7 +4,7 @@ use super::coalesce::{SlotChoice, coalesce};
 use super::data::{Fast, WINDOW};
 use super::op::{FastOp, FastOpCode, branch_code, step_codes, value_code};
 
-use crate::code::Code;
+use crate::code::Decoded;
 use crate::moves::sequentialize;
 use cranelift_entity::EntityRef;
 use ir::cfg::Cfg;
@@ -37,7 +37,7 @@ struct Uses {
 struct FastDecoder<'a> {
     module: &'a Module,
     function: &'a Function,
-    exact: &'a Code,
+    exact: &'a Decoded,
     insts: Vec<Inst>,
     uses: Vec<Uses>,
     /// The slot of each value, by index: the slot of the exact code, a constant slot, or a slot
@@ -51,7 +51,7 @@ struct FastDecoder<'a> {
 /// does not fit the window, or a call has more arguments than operations can number. Cost: linear
 /// in the function, plus the cost of [`coalesce`]; the dominator tree for a function with
 /// assumptions.
-pub(crate) fn decode(module: &Module, function: &Function, exact: &Code) -> Option<Fast> {
+pub(crate) fn decode(module: &Module, function: &Function, exact: &Decoded) -> Option<Fast> {
     if exact.frame_size() as usize + MANY > WINDOW {
         return None;
     }

@@ -1,7 +1,7 @@
 //! Conversion of the frames of a run between the layouts of exact and of fast code.
 
 use crate::activations::Activations;
-use crate::code::Code;
+use crate::code::Decoded;
 use crate::version::MachineVersion;
 
 /// Prepares the frames of a run for the fast loop. Returns false when the fast loop cannot run all
@@ -26,11 +26,11 @@ pub(super) fn prepare(activations: &mut Activations, versions: &[MachineVersion]
 /// writes the others before it reads them. A transition may read dead values, so the frame says
 /// that they are lost.
 pub(super) fn settle(activations: &mut Activations, versions: &[MachineVersion]) {
-    let mut caller: Option<(&Code, u32)> = None;
+    let mut caller: Option<(&Decoded, u32)> = None;
     for index in activations.floor()..activations.frames.len() {
         let frame = &mut activations.frames[index];
         frame.settled = true;
-        let code = &*versions[frame.version as usize].code;
+        let code = versions[frame.version as usize].code.decoded();
         for (own, slot) in code.fast.iter().flat_map(|fast| &fast.shared) {
             activations.stack[frame.base + usize::from(*own)] =
                 activations.stack[frame.base + usize::from(*slot)];

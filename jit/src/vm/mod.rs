@@ -161,14 +161,14 @@ impl Vm {
     /// stub cannot be compiled.
     ///
     /// # Panics
-    /// As [`Program::new`] does.
+    /// As [`Program::on_demand`] does, in a run.
     pub fn new(
         engine: &Engine,
         module: &Arc<Module>,
         limits: Limits,
         options: Options,
     ) -> Result<Vm, VmError> {
-        let program = Program::new(module);
+        let program = Program::on_demand(module);
         let mut provided = Provided::new(engine, module, 0)?;
         let machine = Machine::with_regions(&program, limits, options, &mut |_| provided.next());
         let machine = machine.map_err(VmError::Instantiate)?;
@@ -211,7 +211,7 @@ impl Vm {
     /// Except for errors of segments, a failed call changes nothing.
     ///
     /// # Panics
-    /// As [`Program::new`] does.
+    /// As [`Program::on_demand`] does, in a run.
     pub fn extend(&mut self, module: &Arc<Module>) -> Result<(), VmError> {
         self.state.extend(module)
     }

@@ -421,7 +421,7 @@ impl VmState {
     }
 
     /// Marks the instructions at which visits are counted: entries and loop headers, in all
-    /// functions except the first `known`. Linear in these functions.
+    /// functions except the first `known`. Their loops are found at the first use of each.
     pub(super) fn mark_loops(&mut self, known: usize) {
         if !self.policy.profile.watches() {
             return;
@@ -429,7 +429,8 @@ impl VmState {
         let module = &self.modules.current;
         for (func, body) in module.defined().skip_while(|(func, _)| func.index() < known) {
             let base = self.modules.base(func).expect("jit: a function with a body has a base");
-            self.machine.mark(base, counted(body));
+            // Most functions of a large module never run, and need no loops.
+            self.machine.mark_chosen(base, body, counted);
         }
     }
 

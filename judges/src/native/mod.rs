@@ -2,15 +2,16 @@
 //! Cranelift behind another front end.
 //!
 //! Both compile every function before the clock starts, protect memory in the same way, and run
-//! alternately in fresh instances. The fastest run counts, in processor time. Every run compiles
-//! the code again, so that it does not lie at one address only. Differences below a few percent
-//! mean nothing.
+//! alternately in fresh instances. Times are of the processor, and ratios of one round. Every run
+//! compiles the code again, so that it does not lie at one address only.
 
 pub mod calls;
-mod peer;
+pub(crate) mod peer;
 
-use crate::arguments::NativeArguments;
+use crate::arguments::{NativeArguments, OutputFormat};
 use crate::engine::{Printed, process};
+use crate::figures::table::{Table, Unit};
+use crate::figures::{Series, ratios};
 use crate::speed::{Measured, SpeedSubject, Timed, seconds_of_thread, start, subject, unlike};
 use interp::{Limits, Options, Outcome, TraceLevel};
 use ir::Module;
@@ -47,30 +48,17 @@ const PROGRAMS: &[(&str, &str)] = &[
 /// Bytes of stack of the thread that runs programs. Pages are committed when used.
 const STACK: usize = 512 << 20;
 
-/// The best of several runs, in seconds.
-#[derive(Clone, Copy, Debug)]
-struct Best {
-    compile: f64,
-    run: f64,
+/// The seconds of one engine, by round.
+#[derive(Clone, Default, Debug)]
+struct Times {
+    compile: Series,
+    run: Series,
 }
 
-impl Best {
-    const NONE: Best = Best { compile: f64::INFINITY, run: f64::INFINITY };
-
-    fn take(&mut self, other: Best) {
-        self.compile = self.compile.min(other.compile);
-        self.run = self.run.min(other.run);
-    }
-}
-
-/// The measurements of one program: wasmtime, wasmtime again, our base versions, and our versions
-/// after the pipeline.
-struct NativeRow {
-    theirs: Best,
-    again: Best,
-    base: Best,
-    optimized: Best,
-}
+/// The measurements of one program: wasmtime, our base versions, wasmtime again, and our versions
+/// after the pipeline, in the order of a round.
+#[derive(Clone, Default, Debug)]
+struct NativeRow([Times; 4]);
 
 /// Runs every available program of the corpus and prints a line for each. Returns `false` if
 /// outputs differ or a program reports a mistake.
@@ -89,19 +77,6 @@ pub fn run(arguments: &NativeArguments, out: &mut (dyn Write + Send)) -> Result<
 
 fn compare(arguments: &NativeArguments, out: &mut dyn Write) -> Result<bool, String> {
     let mut say = |line: String| writeln!(out, "{line}").map_err(|e| e.to_string());
-    say(format!(
-        "{:<12}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>14}{:>10}{:>10}",
-        "program",
-        "theirs, s",
-        "again",
-        "base, s",
-        "ratio",
-        &arguments.pipeline,
-        "ratio",
-        "compile: they",
-        "base",
-        &arguments.pipeline
-    ))?;
     let (mut rows, mut alike) = (Vec::new(), true);
     for (name, size) in PROGRAMS {
         for route in ["m2r", "o2"] {
@@ -111,62 +86,59 @@ fn compare(arguments: &NativeArguments, out: &mut dyn Write) -> Result<bool, Str
                 }
                 continue;
             };
-            let row =
-                match measure(arguments, &subject).map_err(|e| format!("{}: {e}", subject.name))? {
-                    Measured::Alike(row) => row,
-                    Measured::Unlike(what) => {
-                        say(format!("{}: {what}", subject.name))?;
-                        alike = false;
-                        continue;
-                    }
-                };
-            let NativeRow { theirs, again, base, optimized } = &row;
-            say(format!(
-                "{:<12}{:>10.4}{:>8.3}{:>10.4}{:>8.3}{:>10.4}{:>8.3}{:>14.3}{:>10.3}{:>10.3}",
-                subject.name,
-                theirs.run,
-                again.run / theirs.run,
-                base.run,
-                base.run / theirs.run,
-                optimized.run,
-                optimized.run / theirs.run,
-                theirs.compile,
-                base.compile,
-                optimized.compile
-            ))?;
-            rows.push((route, row));
+            match measure(arguments, &subject).map_err(|e| format!("{}: {e}", subject.name))? {
+                Measured::Alike(row) => rows.push((subject.name, row)),
+                Measured::Unlike(what) => {
+                    say(format!("{}: {what}", subject.name))?;
+                    alike = false;
+                }
+            }
         }
     }
     if rows.is_empty() && alike {
         return Err("there is no program to run".to_owned());
     }
-    for route in ["m2r", "o2", ""] {
-        let chosen: Vec<&NativeRow> =
-            rows.iter().filter(|(r, _)| r.contains(route)).map(|(_, row)| row).collect();
-        if !chosen.is_empty() {
-            say(summary(
-                if route.is_empty() { "both routes" } else { route },
-                &chosen,
-                &arguments.pipeline,
-            ))?;
+    let tables = [runs(&rows, &arguments.pipeline), compilation(&rows, &arguments.pipeline)];
+    match arguments.format {
+        OutputFormat::Text => tables.iter().try_for_each(|table| say(table.to_string()))?,
+        OutputFormat::Json => {
+            say(serde_json::to_string_pretty(&tables).map_err(|error| error.to_string())?)?
         }
     }
     Ok(alike)
 }
 
-fn summary(route: &str, rows: &[&NativeRow], pipeline: &str) -> String {
-    let mean_and_worst = |of: fn(&NativeRow) -> f64| {
-        let ratios: Vec<f64> = rows.iter().map(|row| of(row) / row.theirs.run).collect();
-        let mean = (ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64).exp();
-        format!("{mean:.3}, highest {:.3}", ratios.iter().copied().fold(0.0, f64::max))
-    };
-    format!(
-        "{route}: {} programs, geometric mean of ratios: base {}; {pipeline} {}; wasmtime with itself {}",
-        rows.len(),
-        mean_and_worst(|row| row.base.run),
-        mean_and_worst(|row| row.optimized.run),
-        mean_and_worst(|row| row.again.run),
-    )
+/// The table of steady state: ratios to wasmtime, and of the optimized versions to the base.
+fn runs(rows: &[(String, NativeRow)], pipeline: &str) -> Table {
+    let ratio = |name: &str| (name.to_owned(), Unit::Ratio);
+    let versions = format!("{pipeline}/base");
+    let columns = [ratio("again"), ratio("base"), ratio(pipeline), ratio(&versions)];
+    let columns = std::iter::once(("wasmtime".to_owned(), Unit::Seconds)).chain(columns);
+    let title =
+        "Steady state: processor time by that of wasmtime, with wasmtime again as the noise";
+    let mut table = Table::new(title, columns.collect());
+    for (name, NativeRow([theirs, base, again, optimized])) in rows {
+        let [theirs, base, again, optimized] = [theirs, base, again, optimized].map(|t| &t.run);
+        let by_theirs = [again, base, optimized].map(|ours| ratios(ours, theirs));
+        let figures = std::iter::once(theirs.clone()).chain(by_theirs);
+        table.push(name, figures.chain([ratios(optimized, base)]).collect());
+    }
+    table.mean("geometric mean", |_| true);
+    for route in ["m2r", "o2"] {
+        table.mean(&format!("  of {route}"), |name| name.ends_with(route));
+    }
+    table.worst(1.0, |_| true);
+    table
+}
+
+fn compilation(rows: &[(String, NativeRow)], pipeline: &str) -> Table {
+    let columns = ["wasmtime", "base", pipeline].map(|name| (name.to_owned(), Unit::Seconds));
+    let mut table = Table::new("Compilation of all functions", columns.into());
+    for (name, NativeRow([theirs, base, _, optimized])) in rows {
+        let figures = [theirs, base, optimized].map(|times| times.compile.clone());
+        table.push(name, figures.into());
+    }
+    table
 }
 
 fn measure(
@@ -178,28 +150,20 @@ fn measure(
     let optimized =
         Arc::new(optimize(&base, &pipeline, Vigilance::Off, &mut NoDriverObserver).module);
     let base = Arc::new(base);
-    let mut row = NativeRow {
-        theirs: Best::NONE,
-        again: Best::NONE,
-        base: Best::NONE,
-        optimized: Best::NONE,
-    };
-    for _ in 0..arguments.corpus.runs {
+    let mut row = NativeRow::default();
+    for round in 0..arguments.corpus.runs {
         let runs = [
             peer::run(subject, arguments)?,
             run_ours(&base, subject, arguments)?,
             peer::run(subject, arguments)?,
             run_ours(&optimized, subject, arguments)?,
         ];
-        for (best, (compile, timed)) in
-            [&mut row.theirs, &mut row.base, &mut row.again, &mut row.optimized]
-                .into_iter()
-                .zip(&runs)
-        {
+        for (times, (compile, timed)) in row.0.iter_mut().zip(&runs) {
             if let Some(what) = unlike(&timed.printed, &runs[0].1.printed) {
                 return Ok(Measured::Unlike(what));
             }
-            best.take(Best { compile: *compile, run: timed.seconds });
+            times.compile.insert(round, *compile);
+            times.run.insert(round, timed.seconds);
         }
     }
     Ok(Measured::Alike(row))

@@ -40,11 +40,14 @@ pub(super) fn run(
     let outcome = entry.call(&mut store, &[], &mut []);
     let seconds = seconds_of_thread() - begun;
     match outcome {
-        Err(error) if error.downcast_ref::<WasiExit>().is_none_or(|exit| exit.0 != 0) => {
-            Err(text(error))
-        }
+        Err(error) if exit_status(&error) != Some(0) => Err(text(error)),
         _ => Ok((compile, Timed { seconds, printed: printed.take() })),
     }
+}
+
+/// The status of a program that asked to exit.
+pub(crate) fn exit_status(error: &Error) -> Option<i32> {
+    error.downcast_ref::<WasiExit>().map(|exit| exit.0)
 }
 
 /// The default configuration, with compilation on one thread. With checked accesses, memories have
@@ -59,7 +62,7 @@ fn config(arguments: &NativeArguments) -> Config {
 }
 
 /// Defines the imports of a module, all of them from WASI.
-fn link(linker: &mut Linker<Wasi<'static>>, module: &Module) -> Result<(), String> {
+pub(crate) fn link(linker: &mut Linker<Wasi<'static>>, module: &Module) -> Result<(), String> {
     for import in module.imports() {
         let ExternType::Func(ty) = import.ty() else {
             return Err(format!("{}.{} is not a function", import.module(), import.name()));

@@ -2,12 +2,18 @@
 //
 // usage: node --no-warnings run_node.mjs FILE -- ARGS...
 //        node --no-warnings run_node.mjs --invoke FUNCTION RESULT FILE -- TYPE:VALUE...   prints RESULT:VALUE, floats as bits
+//        node --no-warnings run_node.mjs --calls N FUNCTION RESULT FILE -- TYPE:VALUE...  the same N times, with seconds
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { WASI } from 'node:wasi';
 
 let args = process.argv.slice(2);
 let invoke = null;
+let calls = 0;
+if (args[0] === '--calls') {
+  calls = Number(args[1]);
+  args = ['--invoke', ...args.slice(2)];
+}
 if (args[0] === '--invoke') {
   invoke = args.slice(1, 3);
   args = args.slice(3);
@@ -36,7 +42,14 @@ function show(kind, value) {
 
 if (invoke) {
   // Kernels print through fd_write only in _start, so memory need not be made known to the WASI object.
-  console.log(show(invoke[1], instance.exports[invoke[0]](...args.map(scalar))));
+  const call = () => instance.exports[invoke[0]](...args.map(scalar));
+  for (let i = 0; i < calls; i++) {
+    const begun = performance.now();
+    const result = call();
+    const seconds = (performance.now() - begun) / 1000;
+    console.log(`${show(invoke[1], result)} ${seconds.toFixed(9)}`);
+  }
+  if (calls === 0) console.log(show(invoke[1], call()));
 } else {
   process.exitCode = wasi.start(instance);
 }

@@ -10,6 +10,7 @@
 //! several structures that end together creates one.
 
 mod control;
+mod locals;
 mod size;
 mod storage;
 
@@ -21,12 +22,13 @@ use ir::{
     Block, BuildError, Func, Function, FunctionBuilder, Imm, Inst, InstSpec, Module, Opcode, Sig,
     Signature, Table, Type, TypeList, Value, Variable, reference,
 };
+use locals::LocalMap;
 use size::TableSizes;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use wasmparser::{FuncValidator, FunctionBody, HeapType, Operator, ValidatorResources};
 
 /// The parts of a module that the translation of a body reads.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct ModuleContext<'a> {
     pub(crate) module: &'a Module,
     /// The signature for each type index. Several types may share one signature.
@@ -75,7 +77,7 @@ struct ControlFrame {
 struct Locals {
     /// For each sequence of locals of one type, the first index after it.
     runs: Vec<(u32, Type)>,
-    variables: HashMap<u32, Variable>,
+    variables: LocalMap<Variable>,
 }
 
 pub(crate) struct Translator<'a> {
@@ -141,7 +143,7 @@ pub(crate) fn translate(
     };
     translator.reserve(body)?;
     translator.start(&signature)?;
-    translator.declare_locals(body, validator)?;
+    translator.declare_locals(signature.params.len(), body, validator)?;
     let mut operators = body.get_operators_reader()?;
     while !operators.eof() {
         let (operator, offset) = operators.read_with_offset()?;
@@ -210,13 +212,15 @@ impl<'a> Translator<'a> {
         self.push_frame(FrameKind::Block, 0, signature.results.clone())
     }
 
+    /// Notes the types of the locals behind the `params` parameters.
     fn declare_locals(
         &mut self,
+        params: usize,
         body: &FunctionBody<'_>,
         validator: &mut FuncValidator<ValidatorResources>,
     ) -> Result<()> {
         let mut reader = body.get_locals_reader()?;
-        let mut end = self.locals.variables.len() as u32;
+        let mut end = params as u32; // at most 1,000, which the validator checked
         for _ in 0..reader.get_count() {
             let offset = reader.original_position();
             let (count, ty) = reader.read()?;
@@ -230,8 +234,8 @@ impl<'a> Translator<'a> {
     /// The variable of a local. A local that was never set is zero, and so is a variable of the
     /// builder.
     fn local(&mut self, index: u32) -> Variable {
-        if let Some(variable) = self.locals.variables.get(&index) {
-            return *variable;
+        if let Some(variable) = self.locals.variables.get(index) {
+            return variable;
         }
         let run = self.locals.runs.partition_point(|(end, _)| *end <= index);
         let variable = self.builder.declare_var(self.locals.runs[run].1);

@@ -4,9 +4,9 @@
 //! In a function of 200,000 instructions, that is more memory than all of its contents.
 
 use super::ModuleContext;
+use super::locals::LocalMap;
 use crate::operators;
 use ir::Shape;
-use std::collections::HashMap;
 use wasmparser::{BlockType, FunctionBody, Operator};
 
 /// Upper bounds on the entries of a function's tables, and the bytes for them.
@@ -28,7 +28,7 @@ impl TableSizes {
             sizes: TableSizes { insts: 8, values: 8 },
             dead: None,
             stretch: 0,
-            seen: HashMap::new(),
+            seen: LocalMap::default(),
         };
         let Ok(mut operators) = body.get_operators_reader() else { return counter.sizes };
         while !operators.eof() {
@@ -47,7 +47,7 @@ struct Counter<'c> {
     /// The number of control operators so far. Between two of them there is one block.
     stretch: u32,
     /// By local: the stretch that accessed it last.
-    seen: HashMap<u32, u32>,
+    seen: LocalMap<u32>,
 }
 
 impl Counter<'_> {

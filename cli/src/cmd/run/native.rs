@@ -97,13 +97,12 @@ impl Observer for Log {
 pub(super) fn execute(
     args: &Args,
     engine: RunEngine,
-    (module, sites): (&Module, ModuleSites),
+    (module, sites): (&Arc<Module>, ModuleSites),
     call: &Call,
     stats: &mut RunStats,
 ) -> Result<Executed, CommandFailure> {
-    let module = Arc::new(module.clone());
     std::thread::scope(|scope| {
-        let run = || run(args, engine, (&module, sites), call, stats);
+        let run = || run(args, engine, (module, sites), call, stats);
         let thread = std::thread::Builder::new()
             .name("program".to_owned())
             .stack_size(STACK)

@@ -1,0 +1,303 @@
+//! Takes samples: in each round every program, in each program every engine in turn.
+
+use super::contender::{Commands, Contender};
+use super::process::{Cores, Ended, run};
+use super::programs::{EMPTY, EMPTY_TEXT, FUNCTIONS, Function, PROGRAMS, Program};
+use super::samples::{Key, Measure, Sample, Samples};
+use crate::arguments::EnginesArguments;
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Seconds after which a process is ended. Interpreters take longer for the longest programs.
+const LIMIT: f64 = 10.0;
+
+/// Seconds after which a process of several long calls is ended.
+const CALLS_LIMIT: f64 = 60.0;
+
+/// Calls of a function under [`Measure::Iterations`].
+const ITERATIONS: u32 = 20;
+
+/// Calls of a function under [`Measure::First`]: the first, and those that show the steady state.
+const FIRST: u32 = 3;
+
+/// What a block measures.
+#[derive(Clone, Copy, Debug)]
+enum Subject {
+    Program(&'static Program),
+    Function(&'static Function, Measure),
+}
+
+impl Subject {
+    fn label(self) -> String {
+        match self {
+            Subject::Program(program) => program.label(),
+            Subject::Function(function, _) => function.label(),
+        }
+    }
+
+    fn measure(self) -> Measure {
+        match self {
+            Subject::Program(_) => Measure::Process,
+            Subject::Function(_, measure) => measure,
+        }
+    }
+
+    fn module(self) -> (&'static str, &'static str) {
+        match self {
+            Subject::Program(program) => (program.module, program.route),
+            Subject::Function(function, _) => (function.module, function.route),
+        }
+    }
+}
+
+/// One program in one round: every engine, one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    subject: Subject,
+    cores: u32,
+    round: u32,
+}
+
+/// What has been measured, and what has not.
+#[derive(Clone, Debug)]
+pub(super) struct Measured {
+    /// All samples, those of the file included.
+    pub(super) samples: Samples,
+    /// The blocks that the time did not suffice for.
+    pub(super) left: usize,
+    /// The differences between outputs of engines.
+    pub(super) unlike: Vec<String>,
+    /// The modules that are not built.
+    pub(super) missing: Vec<String>,
+}
+
+/// Measures what the samples lack, and appends it to the file.
+///
+/// # Errors
+/// If a process cannot be started or fails, or the file cannot be written.
+pub(super) fn measure(
+    arguments: &EnginesArguments,
+    commands: &Commands,
+    samples: Samples,
+) -> Result<Measured, String> {
+    let begun = Instant::now();
+    let empty = empty_module()?;
+    let measuring = Measuring { arguments, commands, empty: empty.path().to_owned() };
+    let (unlike, missing) = (Vec::new(), measuring.missing());
+    let mut measured = Measured { samples, left: 0, unlike, missing };
+    for block in measuring.blocks() {
+        let contenders = measuring.contenders(block);
+        let key = |contender| block.key(contender);
+        if contenders.iter().all(|one| measured.samples.get(&key(*one)).is_some()) {
+            continue;
+        }
+        let lasts = expected(&measured.samples, block, &contenders);
+        let until = arguments.seconds.map_or(f64::INFINITY, f64::from);
+        if measured.left > 0 || begun.elapsed().as_secs_f64() + lasts > until {
+            measured.left += 1;
+            continue;
+        }
+        let made = measuring.block(block, &contenders, &mut measured)?;
+        if let Some(file) = &arguments.samples {
+            Samples::append(file, &made)?;
+        }
+        made.into_iter().for_each(|sample| measured.samples.insert(sample));
+    }
+    Ok(measured)
+}
+
+impl Block {
+    fn key(self, contender: Contender) -> Key {
+        Key {
+            measure: self.subject.measure(),
+            program: self.subject.label(),
+            cores: self.cores,
+            contender,
+            round: self.round,
+        }
+    }
+}
+
+/// The module of [`EMPTY`], in a file that goes with the value.
+fn empty_module() -> Result<tempfile::NamedTempFile, String> {
+    let bytes = wat::parse_str(EMPTY_TEXT).map_err(|error| error.to_string())?;
+    let mut file =
+        tempfile::Builder::new().suffix(".wasm").tempfile().map_err(|e| e.to_string())?;
+    file.write_all(&bytes).map_err(|error| error.to_string())?;
+    Ok(file)
+}
+
+/// The seconds that a block probably takes: those of earlier rounds, or else a guess.
+fn expected(samples: &Samples, block: Block, contenders: &[Contender]) -> f64 {
+    const GUESS: f64 = 3.0;
+    let (measure, program) = (block.subject.measure(), block.subject.label());
+    let of = |contender: &Contender| {
+        let before = samples.of(measure, &program, block.cores, *contender).last();
+        before.map_or(GUESS, |sample| if sample.is_over { 0.0 } else { sample.wall })
+    };
+    contenders.iter().map(of).sum()
+}
+
+struct Measuring<'a> {
+    arguments: &'a EnginesArguments,
+    commands: &'a Commands,
+    empty: PathBuf,
+}
+
+impl Measuring<'_> {
+    /// All subjects of a measure whose names the options choose.
+    fn subjects(&self, measure: Measure) -> Vec<Subject> {
+        let all: Vec<Subject> = match measure {
+            Measure::Process => PROGRAMS.iter().map(Subject::Program).collect(),
+            _ => FUNCTIONS.iter().map(|one| Subject::Function(one, measure)).collect(),
+        };
+        let is_chosen = |subject: &Subject| {
+            // Differences need the empty program.
+            subject.label().contains(&self.arguments.only) || subject.module().0 == EMPTY.module
+        };
+        all.into_iter().filter(is_chosen).collect()
+    }
+
+    fn file(&self, (module, route): (&str, &str)) -> PathBuf {
+        match module == EMPTY.module {
+            true => self.empty.clone(),
+            false => self.arguments.corpus().module(module, route),
+        }
+    }
+
+    /// The chosen modules that are not built.
+    fn missing(&self) -> Vec<String> {
+        let subjects = self.arguments.measures.iter().flat_map(|one| self.subjects(*one));
+        let missing = subjects.filter(|subject| !self.file(subject.module()).exists());
+        let mut names: Vec<String> = missing
+            .map(|subject| subject.module())
+            .map(|(module, route)| format!("{module}.{route}"))
+            .collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The blocks in the order of measuring. Rounds are outermost, so that they spread over the
+    /// whole time.
+    fn blocks(&self) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        for round in 0..self.arguments.rounds {
+            for cores in &self.arguments.cores {
+                for measure in &self.arguments.measures {
+                    let subjects = self.subjects(*measure).into_iter();
+                    let built = subjects.filter(|subject| self.file(subject.module()).exists());
+                    blocks.extend(built.map(|subject| Block { subject, cores: *cores, round }));
+                }
+            }
+        }
+        blocks
+    }
+
+    /// The engines of a block, of those that the options choose, beginning with another one in
+    /// each round.
+    fn contenders(&self, block: Block) -> Vec<Contender> {
+        let takes_part = |one: &Contender| match (block.subject, one) {
+            // With a second core, code is made beside the run.
+            (_, Contender::Spot) => block.cores == 1,
+            (Subject::Function(..), one) => matches!(one, Contender::Tiered | Contender::Node),
+            _ => true,
+        };
+        let chosen = |one: &Contender| self.arguments.engines.contains(one);
+        let mut contenders: Vec<Contender> =
+            Contender::ALL.into_iter().filter(|one| takes_part(one) && chosen(one)).collect();
+        if !contenders.is_empty() {
+            let first = block.round as usize % contenders.len();
+            contenders.rotate_left(first);
+        }
+        contenders
+    }
+
+    fn block(
+        &self,
+        block: Block,
+        contenders: &[Contender],
+        measured: &mut Measured,
+    ) -> Result<Vec<Sample>, String> {
+        let _cores = Cores::restrict(block.cores)?;
+        let mut samples: Vec<Sample> = Vec::new();
+        let mut printed: Option<(Contender, Vec<u8>)> = None;
+        for contender in contenders {
+            let key = block.key(*contender);
+            // What took longer than the limit does so in each round.
+            let earlier = measured.samples.of(key.measure, &key.program, key.cores, *contender);
+            if let Some(over) = earlier.filter(|sample| sample.is_over).last() {
+                samples.push(Sample { key, ..over.clone() });
+                continue;
+            }
+            let ended = self.process(block, *contender)?;
+            let (calls, output) = match (&ended.output, block.subject) {
+                (Some(output), Subject::Function(..)) => calls(output)?,
+                (output, _) => (Vec::new(), output.clone().unwrap_or_default()),
+            };
+            let is_over = ended.output.is_none();
+            if !is_over {
+                match &printed {
+                    Some((other, theirs)) if *theirs != output => {
+                        measured.unlike.push(difference(&key, (*other, theirs), &output));
+                    }
+                    Some(_) => {}
+                    None => printed = Some((*contender, output)),
+                }
+            }
+            samples.push(Sample {
+                key,
+                wall: ended.wall,
+                processor: ended.processor,
+                is_over,
+                calls,
+            });
+        }
+        Ok(samples)
+    }
+
+    fn process(&self, block: Block, contender: Contender) -> Result<Ended, String> {
+        let (module, route) = block.subject.module();
+        let file = self.file((module, route));
+        let (command, limit) = match block.subject {
+            Subject::Program(program) => (self.commands.run(contender, program, &file), LIMIT),
+            Subject::Function(function, measure) => {
+                let (argument, calls) = match measure {
+                    Measure::Iterations => (function.short, ITERATIONS),
+                    _ => (function.long, FIRST),
+                };
+                let called = (function, argument);
+                (self.commands.call(contender, called, calls, &file), CALLS_LIMIT)
+            }
+        };
+        let input = self.arguments.corpus().input(module).map(File::open).transpose();
+        let input = input.map_err(|error| format!("input of {module}: {error}"))?;
+        run(command, input.as_ref(), limit)
+    }
+}
+
+/// The seconds of the calls that a process printed, and their results.
+fn calls(output: &[u8]) -> Result<(Vec<f64>, Vec<u8>), String> {
+    let (mut seconds, mut results) = (Vec::new(), Vec::new());
+    for line in String::from_utf8_lossy(output).lines() {
+        let parsed =
+            line.rsplit_once(' ').and_then(|(result, time)| Some((result, time.parse().ok()?)));
+        let (result, time) = parsed.ok_or_else(|| format!("no result and seconds: {line:?}"))?;
+        seconds.push(time);
+        results.extend_from_slice(result.as_bytes());
+        results.push(b'\n');
+    }
+    Ok((seconds, results))
+}
+
+fn difference(key: &Key, (other, theirs): (Contender, &[u8]), ours: &[u8]) -> String {
+    let [theirs, ours] = [theirs, ours].map(String::from_utf8_lossy);
+    format!(
+        "{}: {} and {} disagree:\n{theirs}---\n{ours}",
+        key.program,
+        other.name(),
+        key.contender.name()
+    )
+}

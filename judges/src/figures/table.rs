@@ -1,0 +1,248 @@
+//! Tables of estimates, as text and as data.
+
+use super::Series;
+use super::statistics::{Estimate, geometric_mean};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The unit of a figure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Seconds, shown as milliseconds.
+    Seconds,
+    /// A ratio of two times, shown with its interval.
+    Ratio,
+}
+
+/// A table: figures of programs, and a summary of them.
+#[derive(Clone, Debug, Serialize)]
+pub struct Table {
+    /// What the table shows. Times are in milliseconds as text, and in seconds as data.
+    pub title: String,
+    /// The columns behind the name.
+    pub columns: Vec<(String, Unit)>,
+    /// The figures of each program, by round.
+    #[serde(skip)]
+    pub series: Vec<(String, Vec<Series>)>,
+    /// The estimates of these figures.
+    pub rows: Vec<Row>,
+    /// Estimates over several programs.
+    pub summary: Vec<Row>,
+    /// The programs that are behind, for each column of ratios, from the worst on.
+    pub behind: Vec<(String, Vec<String>)>,
+}
+
+/// A row of a table.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The program, or what the row sums up.
+    pub name: String,
+    /// The estimates; none where nothing was measured.
+    pub cells: Vec<Option<Estimate>>,
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new(title: &str, columns: Vec<(String, Unit)>) -> Table {
+        let title = title.to_owned();
+        let (rows, summary, behind) = (Vec::new(), Vec::new(), Vec::new());
+        Table { title, columns, series: Vec::new(), rows, summary, behind }
+    }
+
+    /// Adds a program, if it has any figure.
+    pub fn push(&mut self, name: &str, figures: Vec<Series>) {
+        if figures.iter().all(Series::is_empty) {
+            return;
+        }
+        let cells = figures.iter().map(|series| Estimate::of(series.values().copied())).collect();
+        self.rows.push(Row { name: name.to_owned(), cells });
+        self.series.push((name.to_owned(), figures));
+    }
+
+    /// Adds the geometric mean over the programs that a condition chooses, for columns of ratios.
+    /// The estimate is that of the means of the single rounds.
+    pub fn mean(&mut self, name: &str, is_chosen: impl Fn(&str) -> bool) {
+        let rows: Vec<&Vec<Series>> = self
+            .series
+            .iter()
+            .filter(|(program, _)| is_chosen(program))
+            .map(|(_, figures)| figures)
+            .collect();
+        let cells = self.columns.iter().enumerate().map(|(at, (_, unit))| {
+            let column = rows.iter().map(|figures| &figures[at]);
+            (*unit == Unit::Ratio).then(|| mean_of_rounds(column)).flatten()
+        });
+        let cells: Vec<_> = cells.collect();
+        if cells.iter().any(Option::is_some) {
+            self.summary.push(Row { name: name.to_owned(), cells });
+        }
+    }
+
+    /// Adds the highest ratio of each column, and the programs whose ratio lies above a bound.
+    pub fn worst(&mut self, bound: f64, is_chosen: impl Fn(&str) -> bool) {
+        let rows: Vec<&Row> = self.rows.iter().filter(|row| is_chosen(&row.name)).collect();
+        let (mut cells, mut behind) = (Vec::new(), Vec::new());
+        for (at, (column, unit)) in self.columns.iter().enumerate() {
+            let mut found: Vec<(&str, Estimate)> =
+                rows.iter().filter_map(|row| Some((&*row.name, row.cells[at]?))).collect();
+            found.sort_by(|(_, a), (_, b)| b.median.total_cmp(&a.median));
+            let is_ratio = *unit == Unit::Ratio;
+            cells.push(found.first().filter(|_| is_ratio).map(|(_, worst)| *worst));
+            if is_ratio && !found.is_empty() {
+                let above = found.iter().filter(|(_, ratio)| ratio.is_above(bound));
+                let named = above.map(|(name, ratio)| format!("{name} ({:.2})", ratio.median));
+                behind.push((column.clone(), named.collect()));
+            }
+        }
+        if cells.iter().any(Option::is_some) {
+            self.summary.push(Row { name: "worst".to_owned(), cells });
+            self.behind = behind;
+        }
+    }
+
+    fn row(&self, row: &Row) -> String {
+        let mut line = format!("{:<NAME$}", row.name);
+        for (cell, (_, unit)) in row.cells.iter().zip(&self.columns) {
+            line += &match (cell, unit) {
+                (None, Unit::Seconds) => format!("{:>SECONDS$}", "-"),
+                (None, Unit::Ratio) => format!("{:>RATIO$}", "-"),
+                (Some(estimate), Unit::Seconds) => {
+                    format!("{:>SECONDS$.1}", estimate.median * 1e3)
+                }
+                (Some(estimate), Unit::Ratio) => format!("{:>RATIO$}", ratio(estimate)),
+            };
+        }
+        line.trim_end().to_owned()
+    }
+}
+
+/// The columns of a name, of seconds and of a ratio: 100 with four ratios.
+const NAME: usize = 19;
+const SECONDS: usize = 9;
+const RATIO: usize = 18;
+
+/// A ratio with its interval; `~` where the rounds are too few for one.
+fn ratio(estimate: &Estimate) -> String {
+    let digits = if estimate.median < 10.0 { 2 } else { 1 };
+    let median = format!("{:.digits$}", estimate.median);
+    match estimate.interval {
+        Some([low, high]) => format!("{median} {low:.digits$}-{high:.digits$}"),
+        None => format!("~{median}"),
+    }
+}
+
+/// The geometric means over the programs, of the rounds that all of them have. Without such a round
+/// it is that of their medians.
+fn mean_of_rounds<'a>(programs: impl Iterator<Item = &'a Series>) -> Option<Estimate> {
+    let programs: Vec<&Series> = programs.filter(|series| !series.is_empty()).collect();
+    let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for series in &programs {
+        for (round, value) in *series {
+            rounds.entry(*round).or_default().push(*value);
+        }
+    }
+    let whole = rounds.into_values().filter(|values| values.len() == programs.len());
+    Estimate::of(whole.filter_map(geometric_mean)).or_else(|| {
+        let medians = programs.iter().filter_map(|series| Estimate::of(series.values().copied()));
+        let median = geometric_mean(medians.map(|estimate| estimate.median))?;
+        Some(Estimate { median, interval: None })
+    })
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.title)?;
+        let mut head = format!("{:<NAME$}", "");
+        for (column, unit) in &self.columns {
+            let width = if *unit == Unit::Seconds { SECONDS } else { RATIO };
+            head += &format!("{column:>width$}");
+        }
+        writeln!(f, "{}", head.trim_end())?;
+        self.rows.iter().try_for_each(|row| writeln!(f, "{}", self.row(row)))?;
+        writeln!(f)?;
+        self.summary.iter().try_for_each(|row| writeln!(f, "{}", self.row(row)))?;
+        for (column, programs) in &self.behind {
+            let named = if programs.is_empty() { "none".to_owned() } else { programs.join(", ") };
+            writeln!(f, "{}", wrapped(&format!("behind in {column}: {named}")))?;
+        }
+        Ok(())
+    }
+}
+
+/// A text in lines of at most 100 columns.
+fn wrapped(text: &str) -> String {
+    let (mut lines, mut width) = (String::new(), 0);
+    for word in text.split(' ') {
+        if width > 0 && width + 1 + word.len() > 100 {
+            lines += "\n  ";
+            width = 2;
+        } else if width > 0 {
+            lines.push(' ');
+            width += 1;
+        }
+        lines += word;
+        width += word.len();
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Series, Table, Unit, wrapped};
+
+    fn series(values: &[f64]) -> Series {
+        (0..).zip(values.iter().copied()).collect()
+    }
+
+    #[test]
+    fn a_table_shows_medians_means_and_losers() {
+        let columns = vec![("a".to_owned(), Unit::Seconds), ("a/b".to_owned(), Unit::Ratio)];
+        let mut table = Table::new("times", columns);
+        table.push("start", vec![series(&[0.001]), series(&[9.0])]);
+        let slow = [2.0, 2.1, 1.9, 2.2, 2.0, 2.0];
+        table.push("one.o2 5", vec![series(&[0.5; 6]), series(&slow)]);
+        table.push("two.o2 5", vec![series(&[0.1; 6]), series(&[0.5; 6])]);
+        table.push("no ratio", vec![series(&[0.1]), Series::new()]);
+        table.push("not measured", vec![Series::new(), Series::new()]);
+        table.mean("geometric mean", |name| name != "start");
+        table.worst(1.0, |name| name != "start");
+        let text = table.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "times",
+                "                           a               a/b",
+                "start                    1.0             ~9.00",
+                "one.o2 5               500.0    2.00 1.90-2.20",
+                "two.o2 5               100.0    0.50 0.50-0.50",
+                "no ratio               100.0                 -",
+                "",
+                "geometric mean             -    1.00 0.97-1.05",
+                "worst                      -    2.00 1.90-2.20",
+                "behind in a/b: one.o2 5 (2.00)",
+            ]
+        );
+        let json = serde_json::to_value(&table).expect("data");
+        assert_eq!(json["rows"][1]["cells"][1]["median"], 2.0);
+        assert_eq!(json["behind"][0][1][0], "one.o2 5 (2.00)");
+    }
+
+    #[test]
+    fn the_mean_of_programs_without_a_common_round_has_no_interval() {
+        let mut table = Table::new("", vec![("r".to_owned(), Unit::Ratio)]);
+        table.push("one", vec![[(0, 0.5)].into()]);
+        table.push("two", vec![[(1, 2.0)].into()]);
+        table.mean("mean", |_| true);
+        let mean = table.summary[0].cells[0].expect("a mean");
+        assert_eq!((mean.median, mean.interval), (1.0, None));
+    }
+
+    #[test]
+    fn long_lines_are_wrapped() {
+        let text = wrapped(&["word"; 40].join(" "));
+        assert!(text.lines().all(|line| line.len() <= 100) && text.lines().count() == 2, "{text}");
+    }
+}
