@@ -131,13 +131,15 @@ impl<'a> Importer<'a, '_> {
         parser.set_features(FEATURES);
         for payload in parser.parse_all(bytes) {
             let payload = payload?;
+            // Sections behind the code take their share of the budget after the bodies
+            // (`several_threads_have_the_same_limit`).
+            if !matches!(payload, Payload::CodeSectionEntry(_)) {
+                self.bodies()?;
+            }
             self.check_before(&payload)?;
             match validator.payload(&payload)? {
                 ValidPayload::Func(func, body) => self.body(func, body)?,
-                ValidPayload::Ok | ValidPayload::End(_) => {
-                    self.bodies()?;
-                    self.section(payload)?;
-                }
+                ValidPayload::Ok | ValidPayload::End(_) => self.section(payload)?,
                 ValidPayload::Parser(_) => {
                     unreachable!("importer: the validator rejects nested modules")
                 }

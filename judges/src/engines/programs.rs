@@ -66,7 +66,7 @@ pub const PROGRAMS: &[Program] = &[
     program("stencil", "m2r", "20000", "400 ms, one loop nest of floats"),
     // A second, where steady state decides.
     program("bzip2", "o2", "2000000", "1 s, memory and branches"),
-    program("lua", "m2r", "1200", "1 s, an interpreter"),
+    program("lua", "m2r", "900", "0.6 s, an interpreter"),
     program("zlib", "o2", "10000000", "1.5 s, memory and branches"),
     // Modules above 500 kB, where loading matters.
     program("sqlite", "m2r", "500", "1.6 MB, hardly more than loading"),

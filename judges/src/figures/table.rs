@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn long_lines_are_wrapped() {
-        let text = wrapped(&["word"; 40].join(" "));
+        let text = wrapped(&["word"; 38].join(" "));
         assert!(text.lines().all(|line| line.len() <= 100) && text.lines().count() == 2, "{text}");
     }
 }
