@@ -31,7 +31,7 @@ use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::edit::ReplayError;
-use ir::{Function, Inst, Point, Value};
+use ir::{Function, Inst, Point};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
