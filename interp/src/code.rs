@@ -19,7 +19,7 @@ use ir::module::Module;
 use ir::trap::TrapKind;
 use ir::types::Type;
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use transition::VersionKey;
 
 /// Table entry for an id that the version does not have.
@@ -47,12 +47,12 @@ pub(super) struct ExpectedBits {
 
 /// One version of a function, pre-decoded or to be decoded at its first use. See the module
 /// documentation.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Code {
     key: VersionKey,
     pub(super) params: u32,
     /// The module and the function that `decoded` will be made of, for base versions.
-    source: Option<(Arc<Module>, Func)>,
+    source: Mutex<Option<(Arc<Module>, Func)>>,
     /// Chooses the instructions to mark when the code is decoded.
     marks: Option<ChooseMarks>,
     decoded: OnceLock<Decoded>,
@@ -99,7 +99,7 @@ impl Code {
     /// operands or more.
     pub fn new(module: &Module, function: &Function) -> Code {
         let decoded = OnceLock::from(Decoded::new(module, function));
-        Code { source: None, decoded, ..Code::of(function) }
+        Code { decoded, ..Code::of(function) }
     }
 
     /// The base version of a function of a verified module, decoded at its first use. Most runs use
@@ -109,14 +109,14 @@ impl Code {
     /// # Panics
     /// At the first use, as [`Code::new`].
     pub(super) fn later(module: &Arc<Module>, func: Func) -> Option<Code> {
-        let source = Some((Arc::clone(module), func));
+        let source = Mutex::new(Some((Arc::clone(module), func)));
         Some(Code { source, ..Code::of(module.body(func)?) })
     }
 
     fn of(function: &Function) -> Code {
         let params = narrow(function.arguments().len());
         let (key, decoded) = (VersionKey::of(function), OnceLock::new());
-        Code { key, params, source: None, marks: None, decoded }
+        Code { key, params, source: Mutex::new(None), marks: None, decoded }
     }
 
     /// The decoded form.
@@ -131,14 +131,26 @@ impl Code {
     #[cold]
     fn decode(&self) -> &Decoded {
         self.decoded.get_or_init(|| {
-            let (module, func) = self.source.as_ref().expect("code has a source or is decoded");
-            let body = module.body(*func).expect("the source has a body");
-            let mut decoded = Decoded::new(module, body);
+            let (module, func) = self.source().take().expect("code has a source or is decoded");
+            let body = module.body(func).expect("the source has a body");
+            let mut decoded = Decoded::new(&module, body);
             if let Some(choose) = self.marks {
                 decoded.set_marks(choose(body), true);
             }
             decoded
         })
+    }
+
+    fn source(&self) -> MutexGuard<'_, Option<(Arc<Module>, Func)>> {
+        self.source.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets code that is still to be decoded be made of a later module, which has the same function,
+    /// so that the earlier module can be freed (`earlier_modules_are_freed`).
+    pub(super) fn settle(&self, later: &Arc<Module>) {
+        if let Some((module, _)) = &mut *self.source() {
+            *module = Arc::clone(later);
+        }
     }
 
     /// Marks chosen instructions of a base version: when it is decoded, if that is still to come.
@@ -159,6 +171,15 @@ impl Code {
     pub(super) fn set_marks(&mut self, insts: impl IntoIterator<Item = Inst>, marked: bool) {
         self.decoded();
         self.decoded.get_mut().expect("it is decoded").set_marks(insts, marked);
+    }
+}
+
+impl Clone for Code {
+    fn clone(&self) -> Code {
+        // The source goes when the code is decoded, so it is read first.
+        let source = Mutex::new(self.source().clone());
+        let Code { key, params, marks, ref decoded, .. } = *self;
+        Code { key, params, source, marks, decoded: decoded.clone() }
     }
 }
 

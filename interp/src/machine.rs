@@ -169,6 +169,9 @@ impl Machine {
         add_storage(declared, has, &mut self.memories, &mut self.globals, &mut provide)?;
         self.give_up();
         self.program = program.clone();
+        if let Some(source) = program.source() {
+            self.versions.iter().for_each(|version| version.code.settle(source));
+        }
         for func in declared.funcs.keys().skip(self.current.len()) {
             self.current.push(NO_VERSION);
             self.entered.push(NO_VERSION);

@@ -17,6 +17,8 @@ struct ProgramData {
     declarations: Module,
     /// The base version of every function that has a body.
     codes: Vec<Option<Arc<Code>>>,
+    /// The module, if functions are pre-decoded at their first use.
+    source: Option<Arc<Module>>,
 }
 
 impl Program {
@@ -27,7 +29,7 @@ impl Program {
     /// As [`Code::new`].
     pub fn new(module: &Module) -> Program {
         let code = |func| module.body(func).map(|body| Code::new(module, body));
-        Program::with_codes(module, &[], code)
+        Program::with_codes(module, None, &[], code)
     }
 
     /// The program of a module, which must be verified, with functions that are pre-decoded at
@@ -36,7 +38,8 @@ impl Program {
     /// # Panics
     /// At the first use of a function, as [`Code::new`].
     pub fn on_demand(module: &Arc<Module>) -> Program {
-        Program::with_codes(module, &[], |func| Code::later(module, func))
+        let source = Some(Arc::clone(module));
+        Program::with_codes(module, source, &[], |func| Code::later(module, func))
     }
 
     /// Whether one program is a clone of the other. Cost: constant.
@@ -50,12 +53,15 @@ impl Program {
     /// # Panics
     /// As [`Program::on_demand`].
     pub fn extended(&self, module: &Arc<Module>) -> Program {
-        Program::with_codes(module, &self.inner.codes, |func| Code::later(module, func))
+        self.inner.codes.iter().flatten().for_each(|code| code.settle(module));
+        let source = Some(Arc::clone(module));
+        Program::with_codes(module, source, &self.inner.codes, |func| Code::later(module, func))
     }
 
     /// The code of the first functions is taken from `known`, and `make` makes that of the others.
     fn with_codes(
         module: &Module,
+        source: Option<Arc<Module>>,
         known: &[Option<Arc<Code>>],
         make: impl Fn(Func) -> Option<Code>,
     ) -> Program {
@@ -76,12 +82,17 @@ impl Program {
             start: module.start,
             bodies: cranelift_entity::SecondaryMap::new(),
         };
-        Program { inner: Arc::new(ProgramData { declarations, codes }) }
+        Program { inner: Arc::new(ProgramData { declarations, codes, source }) }
     }
 
     /// The module without its bodies.
     pub fn declarations(&self) -> &Module {
         &self.inner.declarations
+    }
+
+    /// The module of which functions are still to be pre-decoded.
+    pub(super) fn source(&self) -> Option<&Arc<Module>> {
+        self.inner.source.as_ref()
     }
 
     /// The base version of a function, if it has a body.

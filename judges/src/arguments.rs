@@ -127,8 +127,8 @@ pub struct NativeArguments {
     #[arg(long)]
     pub canonical: bool,
     /// Form of the report
-    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
-    pub format: OutputFormat,
+    #[arg(long, value_enum, default_value_t = TableFormat::Text)]
+    pub format: TableFormat,
 }
 
 /// Options of `calls`.
@@ -151,7 +151,7 @@ pub struct CallArguments {
 
 /// The form of a report
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum OutputFormat {
+pub enum TableFormat {
     /// Tables
     Text,
     /// The same as data
@@ -162,7 +162,7 @@ pub enum OutputFormat {
 #[cfg(feature = "native")]
 #[derive(clap::Args, Debug, Clone)]
 pub struct EnginesArguments {
-    /// What to measure
+    /// The measures to take
     #[arg(
         long, value_enum, value_delimiter = ',', value_name = "MEASURE",
         default_values_t = [Measure::Process, Measure::First, Measure::Iterations]
@@ -178,7 +178,7 @@ pub struct EnginesArguments {
     #[arg(long, value_delimiter = ',', value_name = "COUNT", default_values_t = [1, 2])]
     pub cores: Vec<u32>,
     /// Rounds in all, those in the file of samples included; intervals need six, and 0 only
-    /// prints what the file has
+    /// prints the samples of the file
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub rounds: u32,
     /// Only programs and functions with this in their name, and the empty program
@@ -193,8 +193,8 @@ pub struct EnginesArguments {
     #[arg(long, value_name = "SECONDS")]
     pub seconds: Option<u32>,
     /// Form of the report
-    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
-    pub format: OutputFormat,
+    #[arg(long, value_enum, default_value_t = TableFormat::Text)]
+    pub format: TableFormat,
     /// The command osier [default: the one beside this command]
     #[arg(long, value_name = "FILE")]
     pub osier: Option<PathBuf>,
@@ -225,7 +225,7 @@ impl EnginesArguments {
 pub struct ExecArguments {
     /// Engine that runs the program
     #[arg(long, value_enum)]
-    pub engine: crate::exec::Engine,
+    pub engine: crate::exec::ExecEngine,
     /// Call this exported function instead of running the program, and print the result and the
     /// seconds of each call
     #[arg(long, value_name = "NAME")]

@@ -48,6 +48,10 @@ const SOURCES: &[&str] = &[
     "  %N = float_from_sint.T %i",
 ];
 
+/// The source that takes its sign from another float. With the NaNs of the processor, a program that
+/// observes the sign of a NaN may compute another number.
+const SIGNED: usize = 4;
+
 /// Ways to join two floats `%x` and `%y` as `%v`. `%c` selects one, or is the number of iterations.
 const JOINS: &[&str] = &[
     "  %v = select.T %c, %x, %y",
@@ -223,7 +227,8 @@ fn compare_platform(ty: Type) -> (usize, usize) {
         Twins::new(&module, (Limits::default(), Options::default()), &PLATFORM, Share::All)
             .unwrap_or_else(|error| panic!("{error}"));
     let (mut calls, mut others) = (0, 0);
-    for (index, combination) in combinations().enumerate().step_by(SOME) {
+    let is_blind = |&(_, (x, y, _)): &(usize, (usize, usize, usize))| x != SIGNED && y != SIGNED;
+    for (index, combination) in combinations().enumerate().step_by(SOME).filter(is_blind) {
         let func = module.lookup(&format!("n{index}")).expect("it is there");
         for p in operands(ty) {
             for q in operands(ty) {

@@ -23,7 +23,9 @@ fn matmul(options: &[&str], folder: &Path) -> u32 {
 fn perf_maps_name_the_functions_of_a_program() {
     let folder = scratch();
     for engine in ["jit", "tiered"] {
-        let process = matmul(&["--engine", engine, "--perf", "map"], folder.path());
+        let hot: &[&str] = if engine == "tiered" { &["--on-the-spot", "--hot", "10"] } else { &[] };
+        let options = [&["--engine", engine, "--perf", "map"], hot].concat();
+        let process = matmul(&options, folder.path());
         let path = format!("/tmp/perf-{process}.map");
         let text = fs::read_to_string(&path).expect("perf looks for it there");
         fs::remove_file(&path).expect("it is ours");

@@ -473,8 +473,8 @@ impl VmState {
             return Err(RunStop::Failed(RunError::Link(LinkError::NotAdopted)));
         }
         let view = self.machine.view().expect("jit: the run is still paused");
-        // The run may have come by a mapping accepted apart from this one, and lack a value. That is
-        // no fault of the program (`a_loop_that_lacks_a_value_stays`).
+        // The run may have come by a mapping accepted apart from this one, and lack a value. That
+        // is no fault of the program (`a_loop_that_lacks_a_value_stays`).
         if continuation.requires().iter().any(|value| view.is_undefined(*value)) {
             return Ok(None);
         }

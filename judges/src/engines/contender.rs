@@ -1,6 +1,6 @@
 //! The engines, and how a process of each is started.
 
-use super::programs::{Function, Program};
+use super::programs::{KernelFunction, Program};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -99,7 +99,7 @@ impl Commands {
     pub(super) fn call(
         &self,
         contender: Contender,
-        (function, argument): (&Function, &str),
+        (function, argument): (&KernelFunction, &str),
         calls: u32,
         file: &PathBuf,
     ) -> Command {

@@ -2,8 +2,8 @@
 
 use super::contender::{Commands, Contender};
 use super::process::{Cores, Ended, run};
-use super::programs::{EMPTY, EMPTY_TEXT, FUNCTIONS, Function, PROGRAMS, Program};
-use super::samples::{Key, Measure, Sample, Samples};
+use super::programs::{EMPTY, EMPTY_TEXT, FUNCTIONS, KernelFunction, PROGRAMS, Program};
+use super::samples::{EngineSample, Key, Measure, Samples};
 use crate::arguments::EnginesArguments;
 use std::fs::File;
 use std::io::Write;
@@ -22,11 +22,11 @@ const ITERATIONS: u32 = 20;
 /// Calls of a function under [`Measure::First`]: the first, and those that show the steady state.
 const FIRST: u32 = 3;
 
-/// What a block measures.
+/// The subject of a block of samples.
 #[derive(Clone, Copy, Debug)]
 enum Subject {
     Program(&'static Program),
-    Function(&'static Function, Measure),
+    Function(&'static KernelFunction, Measure),
 }
 
 impl Subject {
@@ -54,15 +54,15 @@ impl Subject {
 
 /// One program in one round: every engine, one after the other.
 #[derive(Clone, Copy, Debug)]
-struct Block {
+struct RoundBlock {
     subject: Subject,
     cores: u32,
     round: u32,
 }
 
-/// What has been measured, and what has not.
+/// The samples taken, and the number of samples left.
 #[derive(Clone, Debug)]
-pub(super) struct Measured {
+pub(super) struct Campaign {
     /// All samples, those of the file included.
     pub(super) samples: Samples,
     /// The blocks that the time did not suffice for.
@@ -73,7 +73,7 @@ pub(super) struct Measured {
     pub(super) missing: Vec<String>,
 }
 
-/// Measures what the samples lack, and appends it to the file.
+/// Takes the samples that are missing, and appends it to the file.
 ///
 /// # Errors
 /// If a process cannot be started or fails, or the file cannot be written.
@@ -81,12 +81,12 @@ pub(super) fn measure(
     arguments: &EnginesArguments,
     commands: &Commands,
     samples: Samples,
-) -> Result<Measured, String> {
+) -> Result<Campaign, String> {
     let begun = Instant::now();
     let empty = empty_module()?;
     let measuring = Measuring { arguments, commands, empty: empty.path().to_owned() };
     let (unlike, missing) = (Vec::new(), measuring.missing());
-    let mut measured = Measured { samples, left: 0, unlike, missing };
+    let mut measured = Campaign { samples, left: 0, unlike, missing };
     for block in measuring.blocks() {
         let contenders = measuring.contenders(block);
         let key = |contender| block.key(contender);
@@ -108,7 +108,7 @@ pub(super) fn measure(
     Ok(measured)
 }
 
-impl Block {
+impl RoundBlock {
     fn key(self, contender: Contender) -> Key {
         Key {
             measure: self.subject.measure(),
@@ -130,7 +130,7 @@ fn empty_module() -> Result<tempfile::NamedTempFile, String> {
 }
 
 /// The seconds that a block probably takes: those of earlier rounds, or else a guess.
-fn expected(samples: &Samples, block: Block, contenders: &[Contender]) -> f64 {
+fn expected(samples: &Samples, block: RoundBlock, contenders: &[Contender]) -> f64 {
     const GUESS: f64 = 3.0;
     let (measure, program) = (block.subject.measure(), block.subject.label());
     let of = |contender: &Contender| {
@@ -182,14 +182,18 @@ impl Measuring<'_> {
 
     /// The blocks in the order of measuring. Rounds are outermost, so that they spread over the
     /// whole time.
-    fn blocks(&self) -> Vec<Block> {
+    fn blocks(&self) -> Vec<RoundBlock> {
         let mut blocks = Vec::new();
         for round in 0..self.arguments.rounds {
             for cores in &self.arguments.cores {
                 for measure in &self.arguments.measures {
                     let subjects = self.subjects(*measure).into_iter();
                     let built = subjects.filter(|subject| self.file(subject.module()).exists());
-                    blocks.extend(built.map(|subject| Block { subject, cores: *cores, round }));
+                    blocks.extend(built.map(|subject| RoundBlock {
+                        subject,
+                        cores: *cores,
+                        round,
+                    }));
                 }
             }
         }
@@ -198,7 +202,7 @@ impl Measuring<'_> {
 
     /// The engines of a block, of those that the options choose, beginning with another one in
     /// each round.
-    fn contenders(&self, block: Block) -> Vec<Contender> {
+    fn contenders(&self, block: RoundBlock) -> Vec<Contender> {
         let takes_part = |one: &Contender| match (block.subject, one) {
             // With a second core, code is made beside the run.
             (_, Contender::Spot) => block.cores == 1,
@@ -217,19 +221,19 @@ impl Measuring<'_> {
 
     fn block(
         &self,
-        block: Block,
+        block: RoundBlock,
         contenders: &[Contender],
-        measured: &mut Measured,
-    ) -> Result<Vec<Sample>, String> {
+        measured: &mut Campaign,
+    ) -> Result<Vec<EngineSample>, String> {
         let _cores = Cores::restrict(block.cores)?;
-        let mut samples: Vec<Sample> = Vec::new();
+        let mut samples: Vec<EngineSample> = Vec::new();
         let mut printed: Option<(Contender, Vec<u8>)> = None;
         for contender in contenders {
             let key = block.key(*contender);
-            // What took longer than the limit does so in each round.
+            // A process over the limit is over it in each round.
             let earlier = measured.samples.of(key.measure, &key.program, key.cores, *contender);
             if let Some(over) = earlier.filter(|sample| sample.is_over).last() {
-                samples.push(Sample { key, ..over.clone() });
+                samples.push(EngineSample { key, ..over.clone() });
                 continue;
             }
             let ended = self.process(block, *contender)?;
@@ -247,7 +251,7 @@ impl Measuring<'_> {
                     None => printed = Some((*contender, output)),
                 }
             }
-            samples.push(Sample {
+            samples.push(EngineSample {
                 key,
                 wall: ended.wall,
                 processor: ended.processor,
@@ -258,7 +262,7 @@ impl Measuring<'_> {
         Ok(samples)
     }
 
-    fn process(&self, block: Block, contender: Contender) -> Result<Ended, String> {
+    fn process(&self, block: RoundBlock, contender: Contender) -> Result<Ended, String> {
         let (module, route) = block.subject.module();
         let file = self.file((module, route));
         let (command, limit) = match block.subject {

@@ -3,7 +3,7 @@
 //! tiers.
 //!
 //! [`programs`] lists the programs. In each round the engines take turns at each program, and
-//! ratios are of one round. [`crate::figures::statistics`] says what the intervals mean. All
+//! ratios are of one round. [`crate::figures::statistics`] defines the intervals. All
 //! engines must print the same.
 
 mod contender;
@@ -16,16 +16,17 @@ mod samples;
 pub use contender::Contender;
 pub use samples::Measure;
 
-use crate::arguments::{EnginesArguments, OutputFormat};
+use crate::arguments::{EnginesArguments, TableFormat};
 use contender::Commands;
-use measuring::{Measured, measure};
+use measuring::{Campaign, measure};
 use programs::{LARGE, PROGRAMS};
 use samples::Samples;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Measures what is missing, and prints the tables. Returns `false` if outputs of engines differ.
+/// Takes the samples that are missing, and prints the tables. Returns `false` if outputs of engines
+/// differ.
 ///
 /// # Errors
 /// If a process cannot be run, or the file of samples cannot be read or written.
@@ -38,10 +39,10 @@ pub fn run(arguments: &EnginesArguments, out: &mut dyn Write) -> Result<bool, St
     let measured = measure(arguments, &commands, samples)?;
     let tables = report::tables(&measured.samples, &large(arguments));
     let text = match arguments.format {
-        OutputFormat::Json => {
+        TableFormat::Json => {
             serde_json::to_string_pretty(&tables).map_err(|error| error.to_string())? + "\n"
         }
-        OutputFormat::Text => {
+        TableFormat::Text => {
             let tables: Vec<String> = tables.iter().map(ToString::to_string).collect();
             tables.join("\n") + &remarks(&measured)
         }
@@ -50,8 +51,8 @@ pub fn run(arguments: &EnginesArguments, out: &mut dyn Write) -> Result<bool, St
     Ok(measured.unlike.is_empty())
 }
 
-/// What the tables do not show.
-fn remarks(measured: &Measured) -> String {
+/// The remarks below the tables.
+fn remarks(measured: &Campaign) -> String {
     let mut text = String::new();
     for name in &measured.missing {
         text += &format!("\n{name}: not built (tests/corpus/build programs, large)");

@@ -83,7 +83,7 @@ pub const LARGE: u64 = 500_000;
 
 /// An exported function that consists of one long loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Function {
+pub struct KernelFunction {
     /// The module.
     pub module: &'static str,
     /// The route by which the module was built.
@@ -98,7 +98,7 @@ pub struct Function {
     pub short: &'static str,
 }
 
-impl Function {
+impl KernelFunction {
     /// The name in tables.
     pub fn label(&self) -> String {
         format!("{}.{} {}", self.module, self.route, self.name)
@@ -110,13 +110,13 @@ const fn function(
     (name, result): (&'static str, &'static str),
     long: &'static str,
     short: &'static str,
-) -> Function {
-    Function { module, route, name, result, long, short }
+) -> KernelFunction {
+    KernelFunction { module, route, name, result, long, short }
 }
 
 /// Functions whose calls spend their time in one activation: no call but the first, and those to
 /// small functions in the loop, would reach better code. Half of them by each route.
-pub const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[KernelFunction] = &[
     function(("divide", "o2"), ("collatz", "i64"), "i32:10000000", "i32:150000"),
     function(("edit", "m2r"), ("edit", "i32"), "i32:24000 i32:3", "i32:3000 i32:3"),
     function(("hash", "o2"), ("hash", "i64"), "i32:240000000 i32:5", "i32:3000000 i32:5"),

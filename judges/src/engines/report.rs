@@ -3,9 +3,9 @@
 
 use super::contender::Contender;
 use super::programs::{EMPTY, FUNCTIONS, PROGRAMS};
-use super::samples::{Measure, Sample, Samples};
+use super::samples::{EngineSample, Measure, Samples};
 use crate::figures::statistics::{Estimate, Iterations};
-use crate::figures::table::{Table, Unit};
+use crate::figures::table::{FigureTable, FigureUnit};
 use crate::figures::{Series, lesser, ratios};
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ use std::collections::BTreeSet;
 /// program and the empty one can be nothing or less.
 const LEAST: f64 = 0.001;
 
-fn seconds(name: &str) -> (String, Unit) {
-    (name.to_owned(), Unit::Seconds)
+fn seconds(name: &str) -> (String, FigureUnit) {
+    (name.to_owned(), FigureUnit::Seconds)
 }
 
-fn ratio(name: &str) -> (String, Unit) {
-    (name.to_owned(), Unit::Ratio)
+fn ratio(name: &str) -> (String, FigureUnit) {
+    (name.to_owned(), FigureUnit::Ratio)
 }
 
 fn is_program(name: &str) -> bool {
@@ -26,7 +26,7 @@ fn is_program(name: &str) -> bool {
 }
 
 /// The tables of all samples. `large` has the labels of the programs whose modules are large.
-pub(super) fn tables(samples: &Samples, large: &BTreeSet<String>) -> Vec<Table> {
+pub(super) fn tables(samples: &Samples, large: &BTreeSet<String>) -> Vec<FigureTable> {
     let mut tables = Vec::new();
     for cores in samples.cores(Measure::Process) {
         tables.push(processes(samples, cores, large));
@@ -46,7 +46,7 @@ fn on(cores: u32) -> String {
 }
 
 /// `osier run --engine tiered` beside the engines of others.
-fn processes(samples: &Samples, cores: u32, large: &BTreeSet<String>) -> Table {
+fn processes(samples: &Samples, cores: u32, large: &BTreeSet<String>) -> FigureTable {
     let title = format!(
         "Whole processes, {}: osier tiered, and its time by that of each other engine",
         on(cores)
@@ -54,12 +54,12 @@ fn processes(samples: &Samples, cores: u32, large: &BTreeSet<String>) -> Table {
     let peers = Contender::PEERS;
     let columns = std::iter::once(seconds("tiered"));
     let columns = columns.chain(peers.iter().map(|peer| ratio(peer.name())));
-    let mut table = Table::new(&title, columns.collect());
-    let figure = |program: &str, contender, of: fn(&Sample) -> f64| {
+    let mut table = FigureTable::new(&title, columns.collect());
+    let figure = |program: &str, contender, of: fn(&EngineSample) -> f64| {
         samples.series((Measure::Process, program, cores, contender), |sample| Some(of(sample)))
     };
-    let wall: fn(&Sample) -> f64 = |sample| sample.wall;
-    let processor: fn(&Sample) -> f64 = |sample| sample.processor;
+    let wall: fn(&EngineSample) -> f64 = |sample| sample.wall;
+    let processor: fn(&EngineSample) -> f64 = |sample| sample.processor;
     let labels: Vec<String> = PROGRAMS.iter().map(|program| program.label()).collect();
     for label in &labels {
         let ours = figure(label, Contender::Tiered, wall);
@@ -71,7 +71,7 @@ fn processes(samples: &Samples, cores: u32, large: &BTreeSet<String>) -> Table {
     table.mean("other modules", |name| is_program(name) && !large.contains(name));
     // The same of other figures, with the same columns.
     let mut derived = |name: &str, of: &dyn Fn(&str, Contender) -> Series| {
-        let mut other = Table::new("", table.columns.clone());
+        let mut other = FigureTable::new("", table.columns.clone());
         for label in labels.iter().filter(|label| is_program(label)) {
             let ours = of(label, Contender::Tiered);
             let theirs = peers.iter().map(|peer| ratios(&ours, &of(label, *peer)));
@@ -92,13 +92,14 @@ fn processes(samples: &Samples, cores: u32, large: &BTreeSet<String>) -> Table {
 }
 
 /// `osier run --engine tiered` beside the better of `interp` and `jit`, for each program by itself.
-fn totals(samples: &Samples, cores: u32) -> Table {
+fn totals(samples: &Samples, cores: u32) -> FigureTable {
     let title = format!(
         "Total time, {}: osier tiered by the better of interp and jit of the same round",
         on(cores)
     );
     let columns = [seconds("interp"), seconds("jit"), seconds("tiered"), ratio("tiered")];
-    let mut table = Table::new(&title, columns.into_iter().chain([ratio("on the spot")]).collect());
+    let mut table =
+        FigureTable::new(&title, columns.into_iter().chain([ratio("on the spot")]).collect());
     for program in PROGRAMS {
         let label = program.label();
         let wall = |contender| {
@@ -117,24 +118,24 @@ fn totals(samples: &Samples, cores: u32) -> Table {
 }
 
 /// The first call of one long loop, by the median of the later calls.
-fn first_calls(samples: &Samples, cores: u32) -> Table {
+fn first_calls(samples: &Samples, cores: u32) -> FigureTable {
     let title = format!(
         "First call of one long loop, {}: by later calls in the process; osier tiered, and node",
         on(cores)
     );
     let names = ["osier", "later", "node", "later"].map(seconds);
     let columns = names.into_iter().chain(["osier/later", "node/later"].map(ratio));
-    let mut table = Table::new(&title, columns.collect());
-    let later = |sample: &Sample| {
+    let mut table = FigureTable::new(&title, columns.collect());
+    let later = |sample: &EngineSample| {
         let later = Estimate::of(sample.calls.get(1..)?.iter().copied())?;
         Some(later.median)
     };
     for function in FUNCTIONS {
         let label = function.label();
-        let of = |contender, figure: &dyn Fn(&Sample) -> Option<f64>| {
+        let of = |contender, figure: &dyn Fn(&EngineSample) -> Option<f64>| {
             samples.series((Measure::First, &label, cores, contender), figure)
         };
-        let first = |sample: &Sample| sample.calls.first().copied();
+        let first = |sample: &EngineSample| sample.calls.first().copied();
         let [ours, theirs] = [Contender::Tiered, Contender::Node]
             .map(|contender| (of(contender, &first), of(contender, &later)));
         let both = [ratios(&ours.0, &ours.1), ratios(&theirs.0, &theirs.1)];
@@ -146,14 +147,14 @@ fn first_calls(samples: &Samples, cores: u32) -> Table {
 }
 
 /// First, worst and average iteration beside node.
-fn iterations(samples: &Samples, cores: u32) -> Table {
+fn iterations(samples: &Samples, cores: u32) -> FigureTable {
     let title = format!(
         "Twenty calls, {}: the first, the worst four, all but the first; osier tiered by node",
         on(cores)
     );
     let columns = ["first", "worst", "average", "all three"].map(ratio);
     let columns = std::iter::once(seconds("first")).chain(columns);
-    let mut table = Table::new(&title, columns.collect());
+    let mut table = FigureTable::new(&title, columns.collect());
     let figures: [fn(&Iterations) -> f64; 4] =
         [|one| one.first, |one| one.worst, |one| one.average, Iterations::combined];
     for function in FUNCTIONS {

@@ -21,7 +21,7 @@ pub enum Measure {
     Iterations,
 }
 
-/// What was measured.
+/// The measure of a sample.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(super) struct Key {
     /// The measure.
@@ -38,8 +38,8 @@ pub(super) struct Key {
 
 /// One process.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) struct Sample {
-    /// What was measured.
+pub(super) struct EngineSample {
+    /// The measure of a sample.
     #[serde(flatten)]
     pub(super) key: Key,
     /// Seconds from start to end.
@@ -56,7 +56,7 @@ pub(super) struct Sample {
 
 /// All samples.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Samples(BTreeMap<Key, Sample>);
+pub(super) struct Samples(BTreeMap<Key, EngineSample>);
 
 impl Samples {
     /// Reads a file of samples; one that does not exist has none. Of two samples of the same key,
@@ -80,12 +80,12 @@ impl Samples {
     }
 
     /// Adds a sample.
-    pub(super) fn insert(&mut self, sample: Sample) {
+    pub(super) fn insert(&mut self, sample: EngineSample) {
         self.0.insert(sample.key.clone(), sample);
     }
 
     /// The sample of a key.
-    pub(super) fn get(&self, key: &Key) -> Option<&Sample> {
+    pub(super) fn get(&self, key: &Key) -> Option<&EngineSample> {
         self.0.get(key)
     }
 
@@ -96,7 +96,7 @@ impl Samples {
         program: &str,
         cores: u32,
         contender: Contender,
-    ) -> impl Iterator<Item = &Sample> {
+    ) -> impl Iterator<Item = &EngineSample> {
         let key = |round| Key { measure, program: program.to_owned(), cores, contender, round };
         self.0.range(key(0)..=key(u32::MAX)).map(|(_, sample)| sample)
     }
@@ -105,7 +105,7 @@ impl Samples {
     pub(super) fn series(
         &self,
         of: (Measure, &str, u32, Contender),
-        figure: impl Fn(&Sample) -> Option<f64>,
+        figure: impl Fn(&EngineSample) -> Option<f64>,
     ) -> Series {
         let (measure, program, cores, contender) = of;
         let samples = self.of(measure, program, cores, contender);
@@ -121,7 +121,7 @@ impl Samples {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(super) fn append(file: &Path, samples: &[Sample]) -> Result<(), String> {
+    pub(super) fn append(file: &Path, samples: &[EngineSample]) -> Result<(), String> {
         let text = |error: std::io::Error| format!("{}: {error}", file.display());
         let mut lines = String::new();
         for sample in samples {
@@ -136,10 +136,10 @@ impl Samples {
 
 #[cfg(test)]
 mod tests {
-    use super::{Key, Measure, Sample, Samples};
+    use super::{EngineSample, Key, Measure, Samples};
     use crate::engines::contender::Contender;
 
-    fn sample(contender: Contender, round: u32, wall: f64) -> Sample {
+    fn sample(contender: Contender, round: u32, wall: f64) -> EngineSample {
         let key = Key {
             measure: Measure::Process,
             program: "p.o2 1".to_owned(),
@@ -147,7 +147,7 @@ mod tests {
             contender,
             round,
         };
-        Sample { key, wall, processor: wall, is_over: false, calls: Vec::new() }
+        EngineSample { key, wall, processor: wall, is_over: false, calls: Vec::new() }
     }
 
     #[test]

@@ -15,10 +15,10 @@ use std::io::Write;
 use std::time::Instant;
 use wasm::wasi::{Process, Wasi};
 
-/// Engine that runs the program
+/// ExecEngine that runs the program
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 #[value(rename_all = "lowercase")]
-pub enum Engine {
+pub enum ExecEngine {
     /// Osier's interpreter; only with --invoke, since `osier run` runs programs
     Interp,
     /// Osier's native code, compiled at the first call; only with --invoke
@@ -36,7 +36,7 @@ pub enum Engine {
 }
 
 /// An instance of a module in an engine.
-trait Instance {
+trait ProgramInstance {
     /// Runs the program from its start. Returns its exit status.
     fn start(&mut self) -> Result<i32, String>;
 
@@ -81,13 +81,13 @@ fn execute(arguments: &ExecArguments, out: &mut dyn Write) -> Result<bool, Strin
     Ok(true)
 }
 
-fn instance(arguments: &ExecArguments, bytes: &[u8]) -> Result<Box<dyn Instance>, String> {
+fn instance(arguments: &ExecArguments, bytes: &[u8]) -> Result<Box<dyn ProgramInstance>, String> {
     Ok(match arguments.engine {
-        Engine::Wasmtime | Engine::Winch => {
-            let is_winch = arguments.engine == Engine::Winch;
+        ExecEngine::Wasmtime | ExecEngine::Winch => {
+            let is_winch = arguments.engine == ExecEngine::Winch;
             Box::new(wasmtime::WasmtimeInstance::new(bytes, is_winch, host(arguments))?)
         }
-        Engine::Wasmi => Box::new(wasmi::WasmiInstance::new(bytes, host(arguments))?),
+        ExecEngine::Wasmi => Box::new(wasmi::WasmiInstance::new(bytes, host(arguments))?),
         engine => {
             if arguments.invoke.is_none() {
                 return Err("osier run runs whole programs in engines of Osier".to_owned());

@@ -1,7 +1,7 @@
 //! Functions in the engines of Osier.
 
 use super::literal::Scalar;
-use super::{Engine, Instance};
+use super::{ExecEngine, ProgramInstance};
 use crate::speed::start;
 use interp::{Limits, Machine, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::{Func, Module, Type};
@@ -17,7 +17,7 @@ const HOT: u32 = 1000;
 
 enum Runner {
     Interpreter(Box<Machine>),
-    Native(Box<Vm>, Engine),
+    Native(Box<Vm>, ExecEngine),
 }
 
 pub(super) struct OsierInstance {
@@ -29,14 +29,14 @@ pub(super) struct OsierInstance {
 impl OsierInstance {
     pub(super) fn new(
         bytes: &[u8],
-        engine: Engine,
+        engine: ExecEngine,
         host: Wasi<'static>,
     ) -> Result<OsierInstance, String> {
         let module = load(Format::Wasm, bytes).map_err(|error| error.in_file("module"))?;
         let module = Arc::new(module);
         let limits = Limits { fuel: u64::MAX, ..Limits::default() };
         let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
-        if engine == Engine::Interp {
+        if engine == ExecEngine::Interp {
             let machine = Machine::with_options(&Program::new(&module), limits, options);
             let machine = machine.map_err(|error| error.to_string())?;
             let runner = Runner::Interpreter(Box::new(machine));
@@ -47,8 +47,8 @@ impl OsierInstance {
         let mut vm = vm.map_err(|error| error.to_string())?;
         let tiered = || Tiered::new(HOT, Pipeline::default(), NoNativeObserver);
         vm.set_tiering(match engine {
-            Engine::Tiered => Box::new(tiered().in_background()),
-            Engine::Spot => Box::new(tiered()),
+            ExecEngine::Tiered => Box::new(tiered().in_background()),
+            ExecEngine::Spot => Box::new(tiered()),
             _ => Box::new(Eager::new(NoNativeObserver)),
         });
         Ok(OsierInstance { module, runner: Runner::Native(Box::new(vm), engine), host })
@@ -58,7 +58,7 @@ impl OsierInstance {
         let host = &mut self.host;
         match &mut self.runner {
             Runner::Interpreter(machine) => Ok(machine.invoke(func, args, host, &mut NoObserver)),
-            Runner::Native(vm, Engine::Jit) => {
+            Runner::Native(vm, ExecEngine::Jit) => {
                 invoke(vm, func, args, host).map_err(|error| error.to_string())
             }
             Runner::Native(vm, _) => vm.invoke(func, args, host).map_err(|e| e.to_string()),
@@ -66,7 +66,7 @@ impl OsierInstance {
     }
 }
 
-impl Instance for OsierInstance {
+impl ProgramInstance for OsierInstance {
     fn start(&mut self) -> Result<i32, String> {
         let entry = start(&self.module)?;
         match self.invoke(entry, &[])? {

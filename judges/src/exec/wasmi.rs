@@ -1,6 +1,6 @@
 //! Programs in wasmi, in its default mode: functions are translated at their first call.
 
-use super::Instance;
+use super::ProgramInstance;
 use super::literal::Scalar;
 use crate::engine::link;
 use wasm::wasi::Wasi;
@@ -32,7 +32,7 @@ impl WasmiInstance {
     }
 }
 
-impl Instance for WasmiInstance {
+impl ProgramInstance for WasmiInstance {
     fn start(&mut self) -> Result<i32, String> {
         let entry = self.function("_start")?;
         match entry.call(&mut self.store, &[], &mut []) {

@@ -1,6 +1,6 @@
 //! Programs in wasmtime, with Cranelift or Winch.
 
-use super::Instance;
+use super::ProgramInstance;
 use super::literal::Scalar;
 use crate::native::peer::{exit_status, link};
 use wasm::wasi::Wasi;
@@ -40,7 +40,7 @@ impl WasmtimeInstance {
     }
 }
 
-impl Instance for WasmtimeInstance {
+impl ProgramInstance for WasmtimeInstance {
     fn start(&mut self) -> Result<i32, String> {
         let entry = self.function("_start")?;
         match entry.call(&mut self.store, &[], &mut []) {

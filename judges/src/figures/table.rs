@@ -9,7 +9,7 @@ use std::fmt;
 /// The unit of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Unit {
+pub enum FigureUnit {
     /// Seconds, shown as milliseconds.
     Seconds,
     /// A ratio of two times, shown with its interval.
@@ -18,11 +18,11 @@ pub enum Unit {
 
 /// A table: figures of programs, and a summary of them.
 #[derive(Clone, Debug, Serialize)]
-pub struct Table {
-    /// What the table shows. Times are in milliseconds as text, and in seconds as data.
+pub struct FigureTable {
+    /// The title of the table. Times are in milliseconds as text, and in seconds as data.
     pub title: String,
     /// The columns behind the name.
-    pub columns: Vec<(String, Unit)>,
+    pub columns: Vec<(String, FigureUnit)>,
     /// The figures of each program, by round.
     #[serde(skip)]
     pub series: Vec<(String, Vec<Series>)>,
@@ -37,18 +37,18 @@ pub struct Table {
 /// A row of a table.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The program, or what the row sums up.
+    /// The program, or the kind of mean.
     pub name: String,
     /// The estimates; none where nothing was measured.
     pub cells: Vec<Option<Estimate>>,
 }
 
-impl Table {
+impl FigureTable {
     /// An empty table.
-    pub fn new(title: &str, columns: Vec<(String, Unit)>) -> Table {
+    pub fn new(title: &str, columns: Vec<(String, FigureUnit)>) -> FigureTable {
         let title = title.to_owned();
         let (rows, summary, behind) = (Vec::new(), Vec::new(), Vec::new());
-        Table { title, columns, series: Vec::new(), rows, summary, behind }
+        FigureTable { title, columns, series: Vec::new(), rows, summary, behind }
     }
 
     /// Adds a program, if it has any figure.
@@ -72,7 +72,7 @@ impl Table {
             .collect();
         let cells = self.columns.iter().enumerate().map(|(at, (_, unit))| {
             let column = rows.iter().map(|figures| &figures[at]);
-            (*unit == Unit::Ratio).then(|| mean_of_rounds(column)).flatten()
+            (*unit == FigureUnit::Ratio).then(|| mean_of_rounds(column)).flatten()
         });
         let cells: Vec<_> = cells.collect();
         if cells.iter().any(Option::is_some) {
@@ -88,7 +88,7 @@ impl Table {
             let mut found: Vec<(&str, Estimate)> =
                 rows.iter().filter_map(|row| Some((&*row.name, row.cells[at]?))).collect();
             found.sort_by(|(_, a), (_, b)| b.median.total_cmp(&a.median));
-            let is_ratio = *unit == Unit::Ratio;
+            let is_ratio = *unit == FigureUnit::Ratio;
             cells.push(found.first().filter(|_| is_ratio).map(|(_, worst)| *worst));
             if is_ratio && !found.is_empty() {
                 let above = found.iter().filter(|(_, ratio)| ratio.is_above(bound));
@@ -106,12 +106,12 @@ impl Table {
         let mut line = format!("{:<NAME$}", row.name);
         for (cell, (_, unit)) in row.cells.iter().zip(&self.columns) {
             line += &match (cell, unit) {
-                (None, Unit::Seconds) => format!("{:>SECONDS$}", "-"),
-                (None, Unit::Ratio) => format!("{:>RATIO$}", "-"),
-                (Some(estimate), Unit::Seconds) => {
+                (None, FigureUnit::Seconds) => format!("{:>SECONDS$}", "-"),
+                (None, FigureUnit::Ratio) => format!("{:>RATIO$}", "-"),
+                (Some(estimate), FigureUnit::Seconds) => {
                     format!("{:>SECONDS$.1}", estimate.median * 1e3)
                 }
-                (Some(estimate), Unit::Ratio) => format!("{:>RATIO$}", ratio(estimate)),
+                (Some(estimate), FigureUnit::Ratio) => format!("{:>RATIO$}", ratio(estimate)),
             };
         }
         line.trim_end().to_owned()
@@ -151,12 +151,12 @@ fn mean_of_rounds<'a>(programs: impl Iterator<Item = &'a Series>) -> Option<Esti
     })
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for FigureTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.title)?;
         let mut head = format!("{:<NAME$}", "");
         for (column, unit) in &self.columns {
-            let width = if *unit == Unit::Seconds { SECONDS } else { RATIO };
+            let width = if *unit == FigureUnit::Seconds { SECONDS } else { RATIO };
             head += &format!("{column:>width$}");
         }
         writeln!(f, "{}", head.trim_end())?;
@@ -190,7 +190,7 @@ fn wrapped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Series, Table, Unit, wrapped};
+    use super::{FigureTable, FigureUnit, Series, wrapped};
 
     fn series(values: &[f64]) -> Series {
         (0..).zip(values.iter().copied()).collect()
@@ -198,8 +198,9 @@ mod tests {
 
     #[test]
     fn a_table_shows_medians_means_and_losers() {
-        let columns = vec![("a".to_owned(), Unit::Seconds), ("a/b".to_owned(), Unit::Ratio)];
-        let mut table = Table::new("times", columns);
+        let columns =
+            vec![("a".to_owned(), FigureUnit::Seconds), ("a/b".to_owned(), FigureUnit::Ratio)];
+        let mut table = FigureTable::new("times", columns);
         table.push("start", vec![series(&[0.001]), series(&[9.0])]);
         let slow = [2.0, 2.1, 1.9, 2.2, 2.0, 2.0];
         table.push("one.o2 5", vec![series(&[0.5; 6]), series(&slow)]);
@@ -232,7 +233,7 @@ mod tests {
 
     #[test]
     fn the_mean_of_programs_without_a_common_round_has_no_interval() {
-        let mut table = Table::new("", vec![("r".to_owned(), Unit::Ratio)]);
+        let mut table = FigureTable::new("", vec![("r".to_owned(), FigureUnit::Ratio)]);
         table.push("one", vec![[(0, 0.5)].into()]);
         table.push("two", vec![[(1, 2.0)].into()]);
         table.mean("mean", |_| true);

@@ -8,9 +8,9 @@
 pub mod calls;
 pub(crate) mod peer;
 
-use crate::arguments::{NativeArguments, OutputFormat};
+use crate::arguments::{NativeArguments, TableFormat};
 use crate::engine::{Printed, process};
-use crate::figures::table::{Table, Unit};
+use crate::figures::table::{FigureTable, FigureUnit};
 use crate::figures::{Series, ratios};
 use crate::speed::{Measured, SpeedSubject, Timed, seconds_of_thread, start, subject, unlike};
 use interp::{Limits, Options, Outcome, TraceLevel};
@@ -100,8 +100,8 @@ fn compare(arguments: &NativeArguments, out: &mut dyn Write) -> Result<bool, Str
     }
     let tables = [runs(&rows, &arguments.pipeline), compilation(&rows, &arguments.pipeline)];
     match arguments.format {
-        OutputFormat::Text => tables.iter().try_for_each(|table| say(table.to_string()))?,
-        OutputFormat::Json => {
+        TableFormat::Text => tables.iter().try_for_each(|table| say(table.to_string()))?,
+        TableFormat::Json => {
             say(serde_json::to_string_pretty(&tables).map_err(|error| error.to_string())?)?
         }
     }
@@ -109,14 +109,14 @@ fn compare(arguments: &NativeArguments, out: &mut dyn Write) -> Result<bool, Str
 }
 
 /// The table of steady state: ratios to wasmtime, and of the optimized versions to the base.
-fn runs(rows: &[(String, NativeRow)], pipeline: &str) -> Table {
-    let ratio = |name: &str| (name.to_owned(), Unit::Ratio);
+fn runs(rows: &[(String, NativeRow)], pipeline: &str) -> FigureTable {
+    let ratio = |name: &str| (name.to_owned(), FigureUnit::Ratio);
     let versions = format!("{pipeline}/base");
     let columns = [ratio("again"), ratio("base"), ratio(pipeline), ratio(&versions)];
-    let columns = std::iter::once(("wasmtime".to_owned(), Unit::Seconds)).chain(columns);
+    let columns = std::iter::once(("wasmtime".to_owned(), FigureUnit::Seconds)).chain(columns);
     let title =
         "Steady state: processor time by that of wasmtime, with wasmtime again as the noise";
-    let mut table = Table::new(title, columns.collect());
+    let mut table = FigureTable::new(title, columns.collect());
     for (name, NativeRow([theirs, base, again, optimized])) in rows {
         let [theirs, base, again, optimized] = [theirs, base, again, optimized].map(|t| &t.run);
         let by_theirs = [again, base, optimized].map(|ours| ratios(ours, theirs));
@@ -131,9 +131,9 @@ fn runs(rows: &[(String, NativeRow)], pipeline: &str) -> Table {
     table
 }
 
-fn compilation(rows: &[(String, NativeRow)], pipeline: &str) -> Table {
-    let columns = ["wasmtime", "base", pipeline].map(|name| (name.to_owned(), Unit::Seconds));
-    let mut table = Table::new("Compilation of all functions", columns.into());
+fn compilation(rows: &[(String, NativeRow)], pipeline: &str) -> FigureTable {
+    let columns = ["wasmtime", "base", pipeline].map(|name| (name.to_owned(), FigureUnit::Seconds));
+    let mut table = FigureTable::new("Compilation of all functions", columns.into());
     for (name, NativeRow([theirs, base, _, optimized])) in rows {
         let figures = [theirs, base, optimized].map(|times| times.compile.clone());
         table.push(name, figures.into());

@@ -105,8 +105,8 @@ fn mutated(table: &Table) -> Result<Files, String> {
         let quiet = format!("{table}warnings = {{ level = \"allow\", priority = 100 }}\n");
         replace(&mut files, Path::new(path), table, &quiet)?;
     }
-    // A build script of the copy depends on this crate. Its test dependencies would give features to
-    // all macros, and cargo would compile what depends on macros again.
+    // A build script of the copy depends on this crate. Its test dependencies would give features
+    // to all macros, and cargo would compile the dependents of macros again.
     replace(&mut files, Path::new("tests/mutants/Cargo.toml"), TEST_DEPENDENCIES, "")?;
     let switch = Path::new("tests/mutants/src/switch.rs");
     replace(
