@@ -231,15 +231,18 @@ fn deep(rounds: u64, depth: u64) -> u64 {
 fn frames_keep_their_code_in_all_entries() {
     let module = module(DEEP);
     let main = module.func_named("main").expect("there");
-    // One round fits twice. All 30 do not.
-    let mut vm = vm(&engine(config(200 << 10)), &module);
-    let policy = Replaces::new(&module);
-    let asked = Arc::clone(&policy.asked);
-    vm.set_tiering(Box::new(policy));
-    vm.demand(main).expect("compiled");
-    let ended = invoke(&mut vm, main, &[30, 150]);
-    assert_eq!(ended, Ok(Outcome::Returned(vec![deep(30, 150)])));
-    assert!(asked.load(Ordering::Relaxed) >= 30 * 150, "{asked:?}");
+    // The code of two rounds fits into the limit, that of all rounds does not. Both ways to
+    // allocate registers lay out frames of their own.
+    for (effort, rounds) in [(Effort::Least, 30), (Effort::Most, 12)] {
+        let mut vm = vm(&engine(Config { effort, ..config(200 << 10) }), &module);
+        let policy = Replaces::new(&module);
+        let asked = Arc::clone(&policy.asked);
+        vm.set_tiering(Box::new(policy));
+        vm.demand(main).expect("compiled");
+        let ended = invoke(&mut vm, main, &[rounds, 150]);
+        assert_eq!(ended, Ok(Outcome::Returned(vec![deep(rounds, 150)])));
+        assert!(asked.load(Ordering::Relaxed) as u64 >= rounds * 150, "{asked:?}");
+    }
 }
 
 #[test]
