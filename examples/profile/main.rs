@@ -23,9 +23,10 @@
 //!
 //! `inlining` takes the functions in which `O3` inlines a call. It optimizes and certifies each by
 //! `O2` and by `O3`, both at level `avail`, and by `O2` at all levels. It prints the instructions
-//! of their bases and of the bodies inlined, and the processor time for an instruction: of the bases
-//! by `O2`, of the bases and the inlined bodies by `O3`. The time by `O3` has that of the landings of
-//! all inlined functions. Entries a second are those that hold, by the time in the checker.
+//! of their bases and of the bodies inlined, and the processor time for an instruction: of the
+//! bases by `O2`, of the bases and the inlined bodies by `O3`. The time by `O3` has that of the
+//! landings of all inlined functions. Entries a second are those that hold, by the time in the
+//! checker.
 
 mod check;
 mod cost;

@@ -145,8 +145,8 @@ impl Code {
         self.source.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets code that is still to be decoded be made of a later module, which has the same function,
-    /// so that the earlier module can be freed (`earlier_modules_are_freed`).
+    /// Lets code that is still to be decoded be made of a later module, which has the same
+    /// function, so that the earlier module can be freed (`earlier_modules_are_freed`).
     pub(super) fn settle(&self, later: &Arc<Module>) {
         if let Some((module, _)) = &mut *self.source() {
             *module = Arc::clone(later);

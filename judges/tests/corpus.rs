@@ -44,14 +44,14 @@ fn a_wrong_program_is_reported_and_is_no_error() {
 #[cfg(feature = "native")]
 #[test]
 fn a_wrong_program_is_reported_natively_and_is_no_error() {
-    use osier_judges::{NativeArguments, OutputFormat, native};
+    use osier_judges::{NativeArguments, TableFormat, native};
     let corpus = silent(&folder("native"));
     let arguments = NativeArguments {
         corpus,
         pipeline: "O1".to_owned(),
         checked: false,
         canonical: false,
-        format: OutputFormat::Text,
+        format: TableFormat::Text,
     };
     let mut out = Vec::new();
     assert_eq!(native::run(&arguments, &mut out), Ok(false));

@@ -2,7 +2,7 @@
 #![cfg(feature = "native")]
 
 use clap::{Parser, ValueEnum};
-use osier_judges::exec::{self, Engine};
+use osier_judges::exec::{self, ExecEngine};
 use osier_judges::{Comparison, JudgeArguments, engines};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ fn parsed(line: &[&str]) -> Comparison {
     JudgeArguments::try_parse_from([&["osier-judges"], line].concat()).expect("a command").command
 }
 
-fn executed(engine: Engine, file: &Path, rest: &[&str]) -> Result<String, String> {
+fn executed(engine: ExecEngine, file: &Path, rest: &[&str]) -> Result<String, String> {
     let engine = engine.to_possible_value().expect("a name");
     let file = file.display().to_string();
     let line = [&["exec", "--engine", engine.get_name(), &file], rest].concat();
@@ -28,7 +28,7 @@ fn executed(engine: Engine, file: &Path, rest: &[&str]) -> Result<String, String
 #[test]
 fn every_engine_makes_the_calls_and_prints_their_seconds() {
     let file = corpus().join("matmul.wasm");
-    for engine in Engine::value_variants() {
+    for engine in ExecEngine::value_variants() {
         let printed =
             executed(*engine, &file, &["--invoke", "matmul", "--calls", "3", "--", "i32:17"]);
         let printed = printed.expect("it runs");
@@ -49,10 +49,10 @@ fn programs_run_in_the_engines_of_others() {
     let file = folder.path().join("empty.wasm");
     let bytes = wat::parse_str(engines::programs::EMPTY_TEXT).expect("a module");
     std::fs::write(&file, bytes).expect("writable");
-    for engine in [Engine::Wasmtime, Engine::Winch, Engine::Wasmi] {
+    for engine in [ExecEngine::Wasmtime, ExecEngine::Winch, ExecEngine::Wasmi] {
         assert_eq!(executed(engine, &file, &[]).as_deref(), Ok(""));
     }
-    let error = executed(Engine::Tiered, &file, &[]).expect_err("the command does that");
+    let error = executed(ExecEngine::Tiered, &file, &[]).expect_err("the command does that");
     assert!(error.ends_with("osier run runs whole programs in engines of Osier"), "{error}");
 }
 

@@ -100,8 +100,7 @@ fn symbols_are_those_of_another_run() {
     let symbols = || {
         let known = Arc::new(Known::default());
         up_in_the_middle(&observed(vec![known.clone()]));
-        let symbols = known.symbols.lock().expect("nobody panics with it").clone();
-        symbols
+        known.symbols.lock().expect("nobody panics with it").clone()
     };
     assert_eq!(symbols(), symbols());
 }

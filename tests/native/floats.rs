@@ -48,8 +48,8 @@ const SOURCES: &[&str] = &[
     "  %N = float_from_sint.T %i",
 ];
 
-/// The source that takes its sign from another float. With the NaNs of the processor, a program that
-/// observes the sign of a NaN may compute another number.
+/// The source that takes its sign from another float. With the NaNs of the processor, a program
+/// that observes the sign of a NaN may compute another number.
 const SIGNED: usize = 4;
 
 /// Ways to join two floats `%x` and `%y` as `%v`. `%c` selects one, or is the number of iterations.
