@@ -10,6 +10,8 @@
 //! cargo run --release --example osr_cost -- inlining    # programs after O3, beside O2
 //! cargo run --release --example osr_cost -- build       # continuations, in IR and by Cranelift
 //! cargo run --release --example osr_cost -- size        # bytes of code with points
+//! cargo run --release --example osr_cost -- tiers       # what the tiering policy counts on
+//! cargo run --release --example osr_cost -- schedule F  # the policy beside the best schedule
 //! ```
 //!
 //! A ratio compares the fastest of many runs, which alternate in one process. The place of a short
@@ -26,7 +28,9 @@ mod measure;
 mod never;
 mod points;
 mod programs;
+mod schedule;
 mod size;
+mod tiers;
 mod transition;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -78,7 +82,7 @@ impl Arguments {
     }
 }
 
-#[derive(Subcommand, Debug, Clone, Copy)]
+#[derive(Subcommand, Debug, Clone)]
 enum What {
     /// Points that never fire, in hot loops
     Never,
@@ -96,11 +100,18 @@ enum What {
     Inlining,
     /// Code size
     Size,
+    /// The costs of the tiers, by instruction
+    Tiers,
+    /// How far the tiering policy is from the best schedule
+    Schedule {
+        /// A document of `osier run --stats`
+        visits: PathBuf,
+    },
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
-    let report = match arguments.what {
+    let report = match &arguments.what {
         What::Never => never::run(&arguments)?,
         What::Programs => programs::run(&arguments)?,
         What::Transition => transition::run(&arguments)?,
@@ -109,6 +120,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         What::Frames => frames::run(&arguments)?,
         What::Inlining => inlining::run(&arguments)?,
         What::Size => size::run(&arguments)?,
+        What::Tiers => tiers::run(&arguments)?,
+        What::Schedule { visits } => schedule::run(visits)?,
     };
     let text =
         if arguments.json { serde_json::to_string_pretty(&report.json)? } else { report.table };

@@ -3,14 +3,15 @@
 
 use interp::{
     Host, HostError, InstantiateError, Limits, Machine, Memories, NoObserver, Options, Outcome,
-    Program,
+    Program, TraceLevel,
 };
 use ir::module::ImportName;
 use ir::{Func, Function, Module, TrapKind};
 use jit::{Bounds, Config, Effort, Vm, VmError};
 use osier::driver::{NoObserver as NoDriverObserver, Vigilance};
 use osier::inlining::InlinePlan;
-use osier::passes::Callers;
+use osier::native::Tiered;
+use osier::passes::{Callers, Pipeline};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
@@ -39,42 +40,59 @@ pub(crate) struct Engine {
     native: Option<jit::Engine>,
     /// Functions run after this plan, with code inlined.
     plan: Option<InlinePlan>,
+    /// Functions begin in the interpreter, and are optimized after this number of calls, or visits
+    /// of a loop.
+    tiers: Option<u32>,
 }
 
 /// All engines. The outcomes of the first are the expected ones of the others.
-pub(crate) static ENGINES: LazyLock<[Engine; 6]> = LazyLock::new(|| {
+pub(crate) static ENGINES: LazyLock<[Engine; 9]> = LazyLock::new(|| {
     let exactly = Options { poison: true, track_memory: true, ..Options::default() };
     let native = |bounds, effort| {
         let config = Config { bounds, effort, ..Config::default() };
         Some(jit::Engine::new(config).expect("native code is supported where it is tested"))
     };
+    let tiered = |name, threshold| Engine {
+        name,
+        options: Options { trace: TraceLevel::Off, ..Options::default() },
+        native: native(Bounds::Guarded, Effort::Least),
+        plan: None,
+        tiers: Some(threshold),
+    };
     [
-        Engine { name: "exactly", options: exactly, native: None, plan: None },
-        Engine { name: "fast", options: Options::default(), native: None, plan: None },
+        Engine { name: "exactly", options: exactly, native: None, plan: None, tiers: None },
+        Engine { name: "fast", options: Options::default(), native: None, plan: None, tiers: None },
         Engine {
             name: "fast, inlined",
             options: Options::default(),
             native: None,
             plan: Some(InlinePlan::o3()),
+            tiers: None,
         },
         Engine {
             name: "natively, guarded",
             options: exactly,
             native: native(Bounds::Guarded, Effort::Least),
             plan: None,
+            tiers: None,
         },
         Engine {
             name: "natively, checked",
             options: Options::default(),
             native: native(Bounds::Checked, Effort::Most),
             plan: None,
+            tiers: None,
         },
         Engine {
             name: "natively, inlined",
             options: exactly,
             native: native(Bounds::Guarded, Effort::Least),
             plan: Some(InlinePlan::o3()),
+            tiers: None,
         },
+        tiered("tiered, 1", 1),
+        tiered("tiered, 2", 2),
+        tiered("tiered, 1000", 1000),
     ]
 });
 
@@ -95,8 +113,13 @@ impl Instance {
                 Instance::Interpreted(Box::new(machine.map_err(|e| e.to_string())?))
             }
             Some(native) => {
-                let vm =
+                let mut vm =
                     Vm::new(native, &nothing, limits, engine.options).map_err(|e| e.to_string())?;
+                if let Some(threshold) = engine.tiers {
+                    let policy =
+                        Tiered::new(threshold, Pipeline::default(), osier::native::NoObserver);
+                    vm.set_tiering(Box::new(policy));
+                }
                 Instance::Native(Box::new(vm))
             }
         })
@@ -110,8 +133,11 @@ impl Instance {
     }
 
     /// A function that lacks native code although all functions should have it.
-    pub(crate) fn interpreted(&self) -> Option<Func> {
+    pub(crate) fn interpreted(&self, engine: &Engine) -> Option<Func> {
         let Instance::Native(vm) = self else { return None };
+        if engine.tiers.is_some() {
+            return None;
+        }
         vm.module().defined().map(|(func, _)| func).find(|func| !vm.machine().is_external(*func))
     }
 
@@ -144,7 +170,7 @@ impl Instance {
             VmError::Instantiate(error) => error,
             error => panic!("the machine is not extended: {error}"),
         });
-        if Arc::ptr_eq(vm.module(), module) {
+        if Arc::ptr_eq(vm.module(), module) && engine.tiers.is_none() {
             for (func, body) in module.defined().filter(|(func, _)| func.as_u32() as usize >= known)
             {
                 let version = engine.version(module, func, body);
@@ -205,6 +231,7 @@ impl Engine {
         let same_trap = || found.trap().is_some() && found.trap() == wanted.trap();
         found == wanted
             || (self.native.is_some() && alike())
-            || (self.plan.is_some() && (same_trap() || (limit(found) && limit(wanted))))
+            || ((self.plan.is_some() || self.tiers.is_some())
+                && (same_trap() || (limit(found) && limit(wanted))))
     }
 }
