@@ -53,6 +53,9 @@ struct Arguments {
     /// The kind of side exits at OSR points
     #[arg(long, global = true, value_enum, default_value = "stored")]
     exits: Exits,
+    /// Loop headers test for interrupts
+    #[arg(long, global = true)]
+    polls: bool,
     /// The folder where `tests/corpus/build programs` has put its modules
     #[arg(long, global = true, default_value = "target/corpus")]
     programs: PathBuf,
@@ -74,7 +77,9 @@ impl Arguments {
             Exits::Stored => jit::Exits::Stored,
             Exits::Described => jit::Exits::Described,
         };
-        Engine::new(Config { exits, ..Config::default() })
+        let interruption =
+            if self.polls { jit::Interruption::Signal } else { jit::Interruption::Never };
+        Engine::new(Config { exits, interruption, ..Config::default() })
     }
 }
 

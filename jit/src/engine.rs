@@ -7,7 +7,7 @@ use crate::counters::NativeCounts;
 use crate::error::CompileError;
 use crate::lower::counting::Counting;
 use crate::lower::{CodeKind, LEAF_FRAME, Lowered, Unit, is_short_leaf, lower};
-use crate::points::Cell;
+use crate::points::{Cell, FlagWords};
 use crate::stubs::Stub;
 use crate::sys::{self, Unsupported};
 use cranelift_codegen::isa::OwnedTargetIsa;
@@ -36,6 +36,7 @@ struct EngineInner {
     config: Config,
     isa: OwnedTargetIsa,
     budget: CodeBudget,
+    flag_words: Arc<FlagWords>,
     /// The stubs made so far, one for each kind and signature. Each is compiled at its first use.
     stubs: Mutex<HashMap<Stub, Arc<MachineCode>>>,
 }
@@ -75,6 +76,7 @@ impl Engine {
                 config,
                 isa,
                 budget: CodeBudget::new(config.code_bytes),
+                flag_words: Arc::default(),
                 stubs: Mutex::default(),
             }),
         })
@@ -83,6 +85,11 @@ impl Engine {
     /// Whether `other` is this engine or a clone of it.
     pub(crate) fn is(&self, other: &Engine) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// The words of contexts in which the flags of this engine's versions are tested.
+    pub(crate) fn flag_words(&self) -> &Arc<FlagWords> {
+        &self.inner.flag_words
     }
 
     /// The configuration of the engine.

@@ -5,6 +5,7 @@ mod background;
 mod ends;
 mod exits;
 mod extended;
+mod flags;
 mod lifetime;
 mod misuse;
 mod refused;
