@@ -101,15 +101,17 @@ pub(crate) struct Context {
     pub(crate) helpers: Helpers,
     /// Words for tests of an interrupt. A *quiet* word holds the lower half of the context's own
     /// address, whose lowest four bits are zero. Native code compares it with the address in one
-    /// instruction, without another register. [`SIGNAL_INTERRUPT`] is set in all words together.
+    /// instruction, without another register. [`SIGNAL_INTERRUPT`] is set in all of them together.
     ///
     /// Each test of an interrupt reads a word of its own, as far as there are enough. Cranelift
     /// would otherwise replace the load of an inner loop by the earlier load of its outer loop, and
     /// the inner loop would never see a change (`an_inner_loop_reads_the_signals_anew`).
     pub(crate) signals: [AtomicU32; SIGNALS],
-    /// Words for tests of a flag, one for each point. [`SIGNAL_FLAG`] is set in the word of a point
-    /// with a set flag, and [`SIGNAL_INTERRUPT`] as in [`Context::signals`]: one test of one word
-    /// covers both.
+    /// Words for tests of a flag, one for each point, with [`crate::Interruption::Signal`]; 0 if
+    /// quiet. [`SIGNAL_FLAG`] is set in the word
+    /// of a point with a set flag, and [`SIGNAL_INTERRUPT`] as in [`Context::signals`]: one test of
+    /// one word covers both. No addresses here: Cranelift makes no branch of a comparison with
+    /// memory, and would need the context in a register twice.
     pub(crate) flags: [AtomicU32; FLAGS],
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Cell {
     /// How often the point has fired since the machine last read the count.
     pub(crate) fired: AtomicU64,
     /// The word of the context that native code tests in the place of `armed`. `None` for points
-    /// without a flag, and for flags for which no word was left.
+    /// without a flag, for flags for which no word was left, and in code without polls.
     word: Option<FlagWord>,
 }
 

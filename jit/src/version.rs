@@ -2,6 +2,7 @@
 //! them.
 
 use crate::code::MachineCode;
+use crate::config::Interruption;
 use crate::counters::NativeCounts;
 use crate::engine::{Engine, Request};
 use crate::error::{CompileError, ContinueError};
@@ -394,8 +395,12 @@ impl Engine {
     fn cell(&self, condition: Condition) -> Cell {
         match condition {
             Condition::Countdown(visits) => Cell::new(Trigger::Countdown, visits),
-            Condition::Flag => Cell::with_flag(self.flag_words()),
-            Condition::Guard { .. } | Condition::Always | Condition::Failing => {
+            // Without polls, code tests the cell, whose address is a constant. The context would
+            // take a register of the loop.
+            Condition::Flag if self.config().interruption == Interruption::Signal => {
+                Cell::with_flag(self.flag_words())
+            }
+            Condition::Flag | Condition::Guard { .. } | Condition::Always | Condition::Failing => {
                 Cell::new(Trigger::Armed, 0)
             }
         }

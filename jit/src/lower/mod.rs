@@ -327,18 +327,14 @@ impl<'a> Lowering<'a, '_> {
         }
         let word = self.signals % SIGNALS;
         self.signals += 1;
-        let asked = self.is_signalled(offset!(signals) + 4 * word as i32);
-        self.builder.ins().trapnz(asked, traps::INTERRUPT);
-    }
-
-    /// Whether a word of the context is not quiet. Cranelift makes one instruction of it, which
-    /// compares the word in memory with the register of the context
-    /// (`a_test_of_a_flag_is_one_comparison`).
-    fn is_signalled(&mut self, word: i32) -> clif::Value {
+        // Cranelift makes one instruction of this, which compares the word in memory with the
+        // register of the context.
         let flags = self.context_flags();
         let quiet = self.builder.ins().ireduce(types::I32, self.context);
-        let found = self.builder.ins().load(types::I32, flags, self.context, word);
-        self.builder.ins().icmp(IntCC::NotEqual, quiet, found)
+        let at = offset!(signals) + 4 * word as i32;
+        let found = self.builder.ins().load(types::I32, flags, self.context, at);
+        let asked = self.builder.ins().icmp(IntCC::NotEqual, quiet, found);
+        self.builder.ins().trapnz(asked, traps::INTERRUPT);
     }
 
     fn inst(&mut self, inst: Inst, data: &'a InstData) {

@@ -1,6 +1,6 @@
 //! Lowers OSR points: their conditions and their exits.
 //!
-//! The hot path is as short as possible. A flag costs a comparison and a branch, a countdown a
+//! The hot path is as short as possible. A flag costs a load and a branch, a countdown a
 //! subtraction and a branch, and a guard a branch on a value of the program. A flag where the run
 //! would test for an interrupt anyway costs nothing more: one word of the context tells of both,
 //! and the side exit finds out which it was.
@@ -12,7 +12,7 @@
 use super::ExitShape;
 use super::Lowering;
 use crate::abi::{self, POINTER};
-use crate::config::{Exits, Interruption};
+use crate::config::Exits;
 use crate::context::{SIGNAL_INTERRUPT, offset};
 use crate::points::{Cell, Trigger};
 use crate::traps;
@@ -129,10 +129,9 @@ impl Lowering<'_, '_> {
         // and the exit that leads back into the loop would put a block that can leave the loop
         // above the rest of the loop in the dominator tree, and Cranelift hoists nothing out of a
         // loop from below such a block.
-        if self.unit.config.interruption == Interruption::Signal {
-            self.polling.insert(exit, word);
-        }
-        self.is_signalled(word)
+        self.polling.insert(exit, word);
+        let flags = self.context_flags();
+        self.builder.ins().load(types::I32, flags, self.context, word)
     }
 
     /// For the test of a flag that is fused with its branch: the block of its exit, and the word of
@@ -154,8 +153,8 @@ impl Lowering<'_, '_> {
     }
 
     /// Ends the run at the beginning of an exit if an interrupt was requested, and not only the
-    /// flag set. The load is atomic: as a plain load it would be the one of the test, which
-    /// Cranelift then could not make part of the comparison.
+    /// flag set. The load is another one than that of the test, whose value would hold a register
+    /// up to here.
     pub(super) fn heed_at_exit(&mut self, word: i32) {
         let flags = MemFlagsData::trusted();
         let address = self.builder.ins().iadd_imm_s(self.context, i64::from(word));

@@ -1,8 +1,7 @@
 //! The memory of a context. It is allocated once, written by native code, and never moved.
 
 use super::helpers;
-use crate::config::Interruption;
-use crate::context::{Context, FLAGS, SIGNAL_BITS, SIGNAL_FLAG, SIGNAL_INTERRUPT, SIGNALS};
+use crate::context::{Context, SIGNAL_BITS, SIGNAL_FLAG, SIGNAL_INTERRUPT};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -71,10 +70,10 @@ impl ContextBlock {
         context.signals.iter().chain(&context.flags)
     }
 
-    /// Makes all words quiet.
+    /// Makes the words for interrupts quiet.
     fn quiet(&self) {
         let address = self.address().addr() as u32;
-        self.words().for_each(|word| word.store(address, Ordering::SeqCst));
+        self.context().signals.iter().for_each(|word| word.store(address, Ordering::SeqCst));
     }
 
     /// Whether an interrupt was requested.
@@ -95,30 +94,22 @@ impl Drop for ContextBlock {
 /// The current block of a machine, for threads that signal from outside. Extending the machine
 /// replaces its block. Every change of a word holds the lock.
 #[derive(Clone, Debug)]
-pub(crate) struct Current {
-    block: Arc<Mutex<Arc<ContextBlock>>>,
-    /// Whether the words of flags tell of interrupts, too: with [`Interruption::Signal`].
-    flags_interrupt: bool,
-}
+pub(crate) struct Current(Arc<Mutex<Arc<ContextBlock>>>);
 
 impl Current {
-    pub(super) fn new(block: Arc<ContextBlock>, interruption: Interruption) -> Current {
-        let flags_interrupt = interruption == Interruption::Signal;
-        Current { block: Arc::new(Mutex::new(block)), flags_interrupt }
+    pub(super) fn new(block: Arc<ContextBlock>) -> Current {
+        Current(Arc::new(Mutex::new(block)))
     }
 
     fn lock(&self) -> MutexGuard<'_, Arc<ContextBlock>> {
-        self.block.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Requests an interrupt. Linear in the words.
     pub(super) fn interrupt(&self) {
-        let block = self.lock();
         // The first word comes first: a run that sees any word has its request dropped by
         // `forget_interrupts`, which looks at that word.
-        let words = if self.flags_interrupt { SIGNALS + FLAGS } else { SIGNALS };
-        let set = |word: &AtomicU32| _ = word.fetch_or(SIGNAL_INTERRUPT, Ordering::SeqCst);
-        block.words().take(words).for_each(set);
+        self.lock().words().for_each(|word| _ = word.fetch_or(SIGNAL_INTERRUPT, Ordering::SeqCst));
     }
 
     /// Drops a request for an interrupt. Constant cost without a request, else linear in the words.

@@ -43,7 +43,7 @@ impl NativeView {
     ) -> NativeView {
         let block = ContextBlock::new(module.funcs.len());
         NativeView {
-            interrupts: Current::new(Arc::clone(&block), interruption),
+            interrupts: Current::new(Arc::clone(&block)),
             block,
             buffer: vec![0; BUFFER_WORDS].into(),
             guarded,
