@@ -7,7 +7,7 @@ use crate::counters::NativeCounts;
 use crate::engine::{Engine, Request};
 use crate::error::{CompileError, ContinueError};
 use crate::lower::CodeKind;
-use crate::points::{Cell, Trigger};
+use crate::points::{Cell, FlagPlace, Trigger};
 use crate::stubs::Stub;
 use crate::vm::Current;
 use check::{CheckedEntry, CheckedFrameEntry};
@@ -123,7 +123,7 @@ impl Version {
     fn set_flag(&self, number: usize, is_set: bool) {
         let cell = &self.cells[number];
         let machine = self.machine();
-        cell.armed.store(u32::from(is_set), Ordering::SeqCst);
+        cell.flag().store(u32::from(is_set), Ordering::SeqCst);
         if let (Some(machine), Some(word)) = (&*machine, cell.word()) {
             machine.show_flag(word, is_set);
         }
@@ -139,7 +139,7 @@ impl Version {
         for cell in self.cells.iter() {
             if let Some(word) = cell.word() {
                 // Another version may have had the word before, and have left it set.
-                by.show_flag(word, cell.armed.load(Ordering::SeqCst) != 0);
+                by.show_flag(word, cell.flag().load(Ordering::SeqCst) != 0);
             }
         }
         *machine = Some(by);
@@ -395,12 +395,13 @@ impl Engine {
     fn cell(&self, condition: Condition) -> Cell {
         match condition {
             Condition::Countdown(visits) => Cell::new(Trigger::Countdown, visits),
-            // Without polls, code tests the cell, whose address is a constant. The context would
-            // take a register of the loop.
-            Condition::Flag if self.config().interruption == Interruption::Signal => {
-                Cell::with_flag(self.flag_words())
+            Condition::Flag => {
+                let polls = self.config().interruption == Interruption::Signal;
+                // Without polls, the context would take a register of the loop for the flag alone.
+                let place = if polls { FlagPlace::Context } else { FlagPlace::Low };
+                Cell::with_flag(self.flag_words(), place)
             }
-            Condition::Flag | Condition::Guard { .. } | Condition::Always | Condition::Failing => {
+            Condition::Guard { .. } | Condition::Always | Condition::Failing => {
                 Cell::new(Trigger::Armed, 0)
             }
         }

@@ -178,10 +178,12 @@ impl Lowering<'_, '_> {
         self.builder.ins().icmp_imm_s(IntCC::Equal, left, 0)
     }
 
+    /// Loads the flag of a point.
     fn load_armed(&mut self, number: u32) -> clif::Value {
-        let cell = self.cell_address(number);
+        let address = std::ptr::from_ref(self.cell(number).flag()).addr();
+        let address = self.builder.ins().iconst(POINTER, address as i64);
         let flags = self.context_flags();
-        self.builder.ins().load(types::I32, flags, cell, offset_of!(Cell, armed) as i32)
+        self.builder.ins().load(types::I32, flags, address, 0)
     }
 
     /// Marks the current block as cold, so that Cranelift places it behind the hot code.

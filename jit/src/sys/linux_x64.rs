@@ -34,6 +34,19 @@ pub(super) fn map_reserved(bytes: usize) -> io::Result<NonNull<u8>> {
     Ok(NonNull::new(start.cast()).expect("the system maps nothing at address zero"))
 }
 
+/// Maps memory below 2 GiB that may be read and written.
+pub(super) fn map_low(bytes: usize) -> io::Result<NonNull<u8>> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_32BIT;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the address is null, so the system chooses an unused range and the call replaces no
+    // existing mapping.
+    let start = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(NonNull::new(start.cast()).expect("the system maps nothing at address zero"))
+}
+
 /// Makes pages readable and writable.
 ///
 /// # Safety

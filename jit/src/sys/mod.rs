@@ -27,6 +27,7 @@
 )]
 
 pub(crate) mod enter;
+pub(crate) mod low;
 #[cfg(test)]
 mod maps;
 pub(crate) mod region;

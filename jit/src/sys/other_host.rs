@@ -22,6 +22,10 @@ pub(super) fn map_reserved(_bytes: usize) -> io::Result<NonNull<u8>> {
     Err(WHY.into())
 }
 
+pub(super) fn map_low(_bytes: usize) -> io::Result<NonNull<u8>> {
+    Err(WHY.into())
+}
+
 /// # Safety
 ///
 /// None: the function does nothing.
