@@ -534,7 +534,8 @@ pub(crate) fn listed(origins: &Origins, bound: usize) -> Box<[Option<Inst>]> {
     (0..bound).map(|index| origins.inst(Inst::new(index))).collect()
 }
 
-fn cell(condition: Condition) -> Cell {
+/// The cell of a point with this condition, which leads nowhere yet.
+pub(crate) fn cell(condition: Condition) -> Cell {
     match condition {
         Condition::Countdown(visits) => Cell::new(Trigger::Countdown, visits),
         Condition::Flag | Condition::Guard { .. } | Condition::Always | Condition::Failing => {
