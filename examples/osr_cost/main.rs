@@ -63,6 +63,9 @@ struct Arguments {
     /// The kind of side exits at OSR points
     #[arg(long, global = true, value_enum, default_value = "stored")]
     exits: Exits,
+    /// Loop headers test for interrupts
+    #[arg(long, global = true)]
+    polls: bool,
     /// The folder where `tests/corpus/build programs` has put its modules
     #[arg(long, global = true, default_value = "target/corpus")]
     programs: PathBuf,
@@ -102,7 +105,9 @@ impl Arguments {
             Nans::Canonical => jit::Nans::Canonical,
             Nans::Platform => jit::Nans::Platform,
         };
-        Engine::new(Config { exits, nans, ..Config::default() })
+        let interruption =
+            if self.polls { jit::Interruption::Signal } else { jit::Interruption::Never };
+        Engine::new(Config { exits, nans, interruption, ..Config::default() })
     }
 }
 

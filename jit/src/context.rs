@@ -13,6 +13,9 @@ use std::sync::atomic::AtomicU32;
 
 /// The number of words in [`Context::signals`].
 pub(crate) const SIGNALS: usize = 64;
+/// The number of words in [`Context::flags`]: 8 KiB of a machine. A loop header of SQLite takes one
+/// each, some 2,000; points beyond test their cells.
+pub(crate) const FLAGS: usize = 2048;
 
 /// The number of globals whose bits the context itself holds while native code runs.
 ///
@@ -113,11 +116,20 @@ pub(crate) struct Context {
     /// The state of the `Vm` whose run executes this code; null between runs.
     pub(crate) vm: Cell<*mut ()>,
     pub(crate) helpers: Helpers,
-    /// All words are equal: nonzero after an interrupt was requested. Each test of an interrupt
-    /// reads a word of its own, as far as there are enough. Cranelift would otherwise replace the
-    /// load of an inner loop by the earlier load of its outer loop, and the inner loop would never
-    /// see a change (`an_inner_loop_reads_the_signals_anew`).
+    /// Words for tests of an interrupt. A *quiet* word holds the lower half of the context's own
+    /// address, whose lowest four bits are zero. Native code compares it with the address in one
+    /// instruction, without another register. [`SIGNAL_INTERRUPT`] is set in all of them together.
+    ///
+    /// Each test of an interrupt reads a word of its own, as far as there are enough. Cranelift
+    /// would otherwise replace the load of an inner loop by the earlier load of its outer loop, and
+    /// the inner loop would never see a change (`an_inner_loop_reads_the_signals_anew`).
     pub(crate) signals: [AtomicU32; SIGNALS],
+    /// Words for tests of a flag, one for each point, with [`crate::Interruption::Signal`]; 0 if
+    /// quiet. [`SIGNAL_FLAG`] is set in the word
+    /// of a point with a set flag, and [`SIGNAL_INTERRUPT`] as in [`Context::signals`]: one test of
+    /// one word covers both. No addresses here: Cranelift makes no branch of a comparison with
+    /// memory, and would need the context in a register twice.
+    pub(crate) flags: [AtomicU32; FLAGS],
 }
 
 impl Context {
@@ -141,12 +153,17 @@ impl Context {
             vm: Cell::new(ptr::null_mut()),
             helpers,
             signals: [const { AtomicU32::new(0) }; SIGNALS],
+            flags: [const { AtomicU32::new(0) }; FLAGS],
         }
     }
 }
 
-/// The signal bit that ends the run.
+/// The bit of a signal word that ends the run.
 pub(crate) const SIGNAL_INTERRUPT: u32 = 1;
+/// The bit of a flag's word that makes its point fire.
+pub(crate) const SIGNAL_FLAG: u32 = 2;
+/// The bits of a word that are not of the address.
+pub(crate) const SIGNAL_BITS: u32 = SIGNAL_INTERRUPT | SIGNAL_FLAG;
 
 /// The offset of a field of [`Context`] in bytes.
 macro_rules! offset {

@@ -8,7 +8,7 @@ use crate::error::CompileError;
 use crate::lower::counting::Counting;
 use crate::lower::{CodeKind, LEAF_FRAME, Lowered, Unit, is_short_leaf, lower};
 use crate::observe::{CodeObserver, PieceKind};
-use crate::points::Cell;
+use crate::points::{Cell, FlagWords};
 use crate::stubs::Stub;
 use crate::sys::{self, Unsupported};
 use cranelift_codegen::isa::OwnedTargetIsa;
@@ -39,6 +39,7 @@ struct EngineInner {
     isa: OwnedTargetIsa,
     budget: CodeBudget,
     observers: Arc<[Arc<dyn CodeObserver>]>,
+    flag_words: Arc<FlagWords>,
     /// The stubs made so far, one for each kind and signature. Each is compiled at its first use.
     stubs: Mutex<HashMap<Stub, Arc<MachineCode>>>,
 }
@@ -93,6 +94,7 @@ impl Engine {
                 isa,
                 budget: CodeBudget::new(config.code_bytes),
                 observers: observers.into(),
+                flag_words: Arc::default(),
                 stubs: Mutex::default(),
             }),
         })
@@ -101,6 +103,11 @@ impl Engine {
     /// Whether `other` is this engine or a clone of it.
     pub(crate) fn is(&self, other: &Engine) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// The words of contexts in which the flags of this engine's versions are tested.
+    pub(crate) fn flag_words(&self) -> &Arc<FlagWords> {
+        &self.inner.flag_words
     }
 
     /// The configuration of the engine.

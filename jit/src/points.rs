@@ -1,6 +1,8 @@
 //! The part of an OSR point that native code reads and writes at run time.
 
+use crate::context::FLAGS;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The trigger of an OSR point with a test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +27,9 @@ pub(crate) struct Cell {
     pub(crate) code: AtomicPtr<u8>,
     /// How often the point has fired since the machine last read the count.
     pub(crate) fired: AtomicU64,
+    /// The word of the context that native code tests in the place of `armed`. `None` for points
+    /// without a flag, for flags for which no word was left, and in code without polls.
+    word: Option<FlagWord>,
 }
 
 impl Cell {
@@ -37,7 +42,18 @@ impl Cell {
             countdown: AtomicU64::new(countdown),
             code: AtomicPtr::new(std::ptr::null_mut()),
             fired: AtomicU64::new(0),
+            word: None,
         }
+    }
+
+    /// A cell whose flag is tested in a word of the context, if one is left.
+    pub(crate) fn with_flag(words: &Arc<FlagWords>) -> Cell {
+        Cell { word: FlagWords::take(words), ..Cell::new(Trigger::Armed, 0) }
+    }
+
+    /// The index of the word in [`crate::context::Context::flags`] that tells of the flag.
+    pub(crate) fn word(&self) -> Option<usize> {
+        self.word.as_ref().map(|word| word.index)
     }
 
     pub(crate) fn trigger(&self) -> Trigger {
@@ -48,5 +64,67 @@ impl Cell {
     /// code alive for as long as the cell leads to it.
     pub(crate) fn lead_to(&self, code: *const u8) {
         self.code.store(code.cast_mut(), Ordering::Release);
+    }
+}
+
+/// The words of [`crate::context::Context::flags`] that no point of an engine's versions has. Code
+/// is compiled before a machine adopts it, so a word belongs to one point of the whole engine.
+#[derive(Debug, Default)]
+pub(crate) struct FlagWords(Mutex<FreeWords>);
+
+#[derive(Debug, Default)]
+struct FreeWords {
+    /// Words from this one on were never taken.
+    next: usize,
+    /// Words before `next` that were given back.
+    returned: Vec<usize>,
+}
+
+impl FlagWords {
+    /// Takes a word, if one is left. Constant cost.
+    fn take(words: &Arc<FlagWords>) -> Option<FlagWord> {
+        let mut free = words.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = free.returned.pop().or_else(|| {
+            let next = free.next;
+            free.next += usize::from(next < FLAGS);
+            (next < FLAGS).then_some(next)
+        })?;
+        Some(FlagWord { index, words: Arc::clone(words) })
+    }
+}
+
+/// A word that one point has. The word is given back with the cell, which lives as long as the code
+/// that tests the word.
+#[derive(Debug)]
+struct FlagWord {
+    index: usize,
+    words: Arc<FlagWords>,
+}
+
+impl Drop for FlagWord {
+    fn drop(&mut self) {
+        let mut free = self.words.0.lock().unwrap_or_else(PoisonError::into_inner);
+        free.returned.push(self.index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cell, FlagWords};
+    use crate::context::FLAGS;
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    /// No two cells share a word, cells beyond the last word have none, and a dropped cell gives
+    /// its word back.
+    #[test]
+    fn words_belong_to_one_cell() {
+        let words = Arc::new(FlagWords::default());
+        let mut cells: Vec<Cell> = (0..FLAGS + 2).map(|_| Cell::with_flag(&words)).collect();
+        let taken: BTreeSet<usize> = cells.iter().filter_map(Cell::word).collect();
+        assert_eq!(taken, (0..FLAGS).collect());
+        assert_eq!(cells[FLAGS].word(), None);
+        cells.swap_remove(5);
+        assert_eq!(Cell::with_flag(&words).word(), Some(5));
     }
 }

@@ -12,8 +12,7 @@ use check::CheckedEntry;
 use cranelift_entity::EntityRef;
 use ir::{Func, Function, Inst, Point, Value};
 use resume::{Condition, Instrumented, PointSpec, instrument};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use transition::VersionKey;
 
 /// The entry block of a continuation up to the landing point, followed by an exit with the provided
@@ -108,7 +107,7 @@ impl Engine {
             sites: None,
             instrumented: None,
             stubs,
-            claimed: AtomicBool::new(false),
+            machine: Mutex::default(),
             callable: false,
         })
     }

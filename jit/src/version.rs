@@ -2,6 +2,7 @@
 //! them.
 
 use crate::code::MachineCode;
+use crate::config::Interruption;
 use crate::counters::NativeCounts;
 use crate::engine::{Engine, Request};
 use crate::error::{CompileError, ContinueError};
@@ -9,12 +10,13 @@ use crate::lower::CodeKind;
 use crate::observe::PieceKind;
 use crate::points::{Cell, Trigger};
 use crate::stubs::Stub;
+use crate::vm::Current;
 use check::{CheckedEntry, CheckedFrameEntry};
 use cranelift_entity::EntityRef;
 use ir::{Func, Function, Inst, Module, Opcode, Point, Value};
 use resume::{Condition, InstrumentError, Instrumented, Origins, PointSpec, instrument};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transition::VersionKey;
 use transition::copy::InlinedSites;
 use transition::frames::FrameMapping;
@@ -41,9 +43,9 @@ pub struct Version {
     pub(crate) instrumented: Option<Instrumented>,
     /// The stubs of the points; `None` without points.
     pub(crate) stubs: Option<PointStubs>,
-    /// Set once a machine has adopted the version. Only versions with points or counters are
-    /// claimed.
-    pub(crate) claimed: AtomicBool,
+    /// The machine that has adopted the version. Only versions with points or counters are claimed.
+    /// Every change of a flag holds the lock.
+    pub(crate) machine: Mutex<Option<Current>>,
     /// Whether `code` is the code of the whole function. [`Engine::probe`] makes versions that
     /// stand for a landing point alone, and calls must not reach these.
     pub(crate) callable: bool,
@@ -98,12 +100,13 @@ impl Version {
 
     /// Sets the flag of a point with [`crate::Condition::Flag`], from any thread. The point fires
     /// at its next visit, in this version and in continuations into it, and at every visit until it
-    /// is disarmed. No effect on points with another condition. Constant cost.
+    /// is disarmed. No effect on points with another condition. Constant cost. Takes a lock, so the
+    /// handler of a signal must not call it.
     ///
     /// # Panics
     /// If the version has no point of this number.
     pub fn arm(&self, number: usize) {
-        self.cells[number].armed.store(1, Ordering::SeqCst);
+        self.set_flag(number, true);
     }
 
     /// Clears the flag of a point. See [`Version::arm`].
@@ -111,12 +114,37 @@ impl Version {
     /// # Panics
     /// If the version has no point of this number.
     pub fn disarm(&self, number: usize) {
-        self.cells[number].armed.store(0, Ordering::SeqCst);
+        self.set_flag(number, false);
     }
 
-    /// Claims the version for one machine. Returns false if a machine has claimed it before.
-    pub(crate) fn claim(&self) -> bool {
-        !self.claimed.swap(true, Ordering::SeqCst)
+    fn machine(&self) -> MutexGuard<'_, Option<Current>> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_flag(&self, number: usize, is_set: bool) {
+        let cell = &self.cells[number];
+        let machine = self.machine();
+        cell.armed.store(u32::from(is_set), Ordering::SeqCst);
+        if let (Some(machine), Some(word)) = (&*machine, cell.word()) {
+            machine.show_flag(word, is_set);
+        }
+    }
+
+    /// Claims the version for one machine, which sees its flags from now on. Returns false if a
+    /// machine has claimed it before. Linear in the points.
+    pub(crate) fn claim(&self, by: Current) -> bool {
+        let mut machine = self.machine();
+        if machine.is_some() {
+            return false;
+        }
+        for cell in self.cells.iter() {
+            if let Some(word) = cell.word() {
+                // Another version may have had the word before, and have left it set.
+                by.show_flag(word, cell.armed.load(Ordering::SeqCst) != 0);
+            }
+        }
+        *machine = Some(by);
+        true
     }
 }
 
@@ -279,7 +307,7 @@ impl Engine {
             });
         }
         let stubs = self.point_stubs(function, points)?;
-        let cells: Arc<[Cell]> = points.iter().map(|point| cell(point.condition)).collect();
+        let cells: Arc<[Cell]> = points.iter().map(|point| self.cell(point.condition)).collect();
         let instrumented = match points {
             [] => None,
             points => {
@@ -322,7 +350,7 @@ impl Engine {
             sites,
             instrumented,
             stubs,
-            claimed: AtomicBool::new(false),
+            machine: Mutex::default(),
             callable: true,
         }))
     }
@@ -364,6 +392,20 @@ impl Engine {
             Some(&exits.entry(Point::before(inst))?.requires[..])
         })?;
         self.inlined_version(module, (func, function), &points, sites)
+    }
+
+    fn cell(&self, condition: Condition) -> Cell {
+        match condition {
+            Condition::Countdown(visits) => Cell::new(Trigger::Countdown, visits),
+            // Without polls, code tests the cell, whose address is a constant. The context would
+            // take a register of the loop.
+            Condition::Flag if self.config().interruption == Interruption::Signal => {
+                Cell::with_flag(self.flag_words())
+            }
+            Condition::Flag | Condition::Guard { .. } | Condition::Always | Condition::Failing => {
+                Cell::new(Trigger::Armed, 0)
+            }
+        }
     }
 
     pub(crate) fn point_stubs(
@@ -478,7 +520,7 @@ impl Engine {
             sites: Some(sites),
             instrumented: None,
             stubs: None,
-            claimed: AtomicBool::new(false),
+            machine: Mutex::default(),
             callable: false,
         });
         let (source, requires) = (VersionKey::of(source), entry.entry().requires.clone());
@@ -532,13 +574,4 @@ fn has_points(function: &Function) -> bool {
 /// Lists, for each instruction up to `bound`, the instruction that it is a copy of.
 pub(crate) fn listed(origins: &Origins, bound: usize) -> Box<[Option<Inst>]> {
     (0..bound).map(|index| origins.inst(Inst::new(index))).collect()
-}
-
-fn cell(condition: Condition) -> Cell {
-    match condition {
-        Condition::Countdown(visits) => Cell::new(Trigger::Countdown, visits),
-        Condition::Flag | Condition::Guard { .. } | Condition::Always | Condition::Failing => {
-            Cell::new(Trigger::Armed, 0)
-        }
-    }
 }

@@ -6,6 +6,7 @@ mod churn;
 mod ends;
 mod exits;
 mod extended;
+mod flags;
 mod lifetime;
 mod misuse;
 mod observed;

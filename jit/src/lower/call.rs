@@ -266,11 +266,16 @@ impl Lowering<'_, '_> {
 
     /// Loads values from the buffer.
     pub(super) fn load_buffer(&mut self, types: &[Type]) -> Vec<clif::Value> {
-        self.reserve_buffer(types.len());
         if types.is_empty() {
             return Vec::new();
         }
         let buffer = self.fixed(offset!(buffer));
+        self.load_words(types, buffer)
+    }
+
+    /// Loads values from the buffer, given its address.
+    pub(super) fn load_words(&mut self, types: &[Type], buffer: clif::Value) -> Vec<clif::Value> {
+        self.reserve_buffer(types.len());
         let flags = self.context_flags();
         let load = |(at, ty): (usize, &Type)| {
             self.builder.ins().load(abi::held(*ty), flags, buffer, 8 * at as i32)

@@ -18,7 +18,7 @@ mod ways;
 
 use crate::abi::{self, POINTER};
 use crate::config::{Bounds, Config, Interruption, Nans};
-use crate::context::{SIGNAL_INTERRUPT, SIGNALS, offset};
+use crate::context::{SIGNALS, offset};
 use crate::points::Cell;
 use crate::traps;
 use counting::Counting;
@@ -133,6 +133,8 @@ struct Lowering<'a, 'b> {
     context: clif::Value,
     /// The number of signal words handed out.
     signals: usize,
+    /// The blocks of exits whose test covers an interrupt, too. Each with the offset of the word.
+    polling: BTreeMap<Block, i32>,
     /// The counters of countdown points, by number of the point.
     counters: BTreeMap<u32, Variable>,
     /// The blocks that edges may pass.
@@ -187,6 +189,7 @@ pub(crate) fn lower(
         signatures: BTreeMap::new(),
         context: clif::Value::from_u32(0),
         signals: 0,
+        polling: BTreeMap::new(),
         counters: BTreeMap::new(),
         passable: ways::passable(unit, &cfg),
         inst: None.into(),
@@ -255,7 +258,11 @@ impl<'a> Lowering<'a, '_> {
             }
             CodeKind::Resumed => {
                 let types: Vec<Type> = function.signature().params.to_vec();
-                let loaded = self.load_buffer(&types);
+                // Exits load the address of the buffer anew. One load for both would hold a
+                // register from here to the exits, through all loops.
+                let flags = self.context_flags();
+                let buffer = self.builder.ins().load(POINTER, flags, self.context, offset!(buffer));
+                let loaded = self.load_words(&types, buffer);
                 for (argument, value) in function.arguments().iter().zip(loaded) {
                     self.values[*argument] = value.into();
                 }
@@ -288,8 +295,12 @@ impl<'a> Lowering<'a, '_> {
         if self.unit.config.interruption == Interruption::Fuel {
             self.burn(function.block_insts(block).count() as i64);
         }
-        if asks {
+        // The test of a flag at the beginning of the block tells of interrupts, too.
+        if asks && self.tested_word(function.first_inst(block)).is_none() {
             self.heed();
+        }
+        if let Some(word) = self.polling.remove(&block) {
+            self.heed_at_exit(word);
         }
         let mut fused = None;
         for inst in function.block_insts(block) {
@@ -303,7 +314,7 @@ impl<'a> Lowering<'a, '_> {
                 continue;
             }
             match fused.filter(|_| data.opcode.is_terminator()) {
-                Some(test) => self.branch_on_test(function.inst(test), data),
+                Some(test) => self.branch_on_test(test, data),
                 None => self.inst(inst, data),
             }
         }
@@ -320,22 +331,9 @@ impl<'a> Lowering<'a, '_> {
         self.builder.ins().store(flags, left, self.context, offset!(fuel));
     }
 
-    /// Ends the run if an interrupt was requested. The hot path tests the whole word; the cold
-    /// block selects the bit.
+    /// Ends the run if an interrupt was requested. The trap splits no block: Cranelift hoists
+    /// nothing out of a loop from below a block that can leave it.
     fn heed(&mut self) {
-        let signals = self.load_signal();
-        let [look, on] = [self.builder.create_block(), self.builder.create_block()];
-        self.builder.set_cold_block(look);
-        self.builder.ins().brif(signals, look, &[], on, &[]);
-        self.builder.switch_to_block(look);
-        let asked = self.builder.ins().band_imm_u(signals, i64::from(SIGNAL_INTERRUPT));
-        self.builder.ins().trapnz(asked, traps::INTERRUPT);
-        self.builder.ins().jump(on, &[]);
-        self.builder.switch_to_block(on);
-    }
-
-    /// Loads the signals from a word of its own.
-    fn load_signal(&mut self) -> clif::Value {
         if self.signals >= SIGNALS {
             // All words are in use. The fence keeps Cranelift from reusing the value of an earlier
             // load; see `Context::signals`.
@@ -343,8 +341,14 @@ impl<'a> Lowering<'a, '_> {
         }
         let word = self.signals % SIGNALS;
         self.signals += 1;
+        // Cranelift makes one instruction of this, which compares the word in memory with the
+        // register of the context.
         let flags = self.context_flags();
-        self.builder.ins().load(types::I32, flags, self.context, offset!(signals) + 4 * word as i32)
+        let quiet = self.builder.ins().ireduce(types::I32, self.context);
+        let at = offset!(signals) + 4 * word as i32;
+        let found = self.builder.ins().load(types::I32, flags, self.context, at);
+        let asked = self.builder.ins().icmp(IntCC::NotEqual, quiet, found);
+        self.builder.ins().trapnz(asked, traps::INTERRUPT);
     }
 
     fn inst(&mut self, inst: Inst, data: &'a InstData) {

@@ -1,16 +1,19 @@
 //! Lowers OSR points: their conditions and their exits.
 //!
 //! The hot path is as short as possible. A flag costs a load and a branch, a countdown a
-//! subtraction and a branch, and a guard a branch on a value of the program. Side exits sit in cold
-//! blocks. An exit either stores its values to the buffer and jumps, or is a call with a stack map
-//! ([`crate::exits`]). Passing the values as arguments would pin them to registers, and the
-//! register allocator lets such constraints leak into the hot loop.
+//! subtraction and a branch, and a guard a branch on a value of the program. A flag where the run
+//! would test for an interrupt anyway costs nothing more: one word of the context tells of both,
+//! and the side exit finds out which it was.
+//!
+//! Side exits sit in cold blocks. An exit either stores its values to the buffer and jumps, or is a
+//! call with a stack map ([`crate::exits`]). Passing the values as arguments would pin them to
+//! registers, and the register allocator lets such constraints leak into the hot loop.
 
 use super::ExitShape;
 use super::Lowering;
 use crate::abi::{self, POINTER};
 use crate::config::Exits;
-use crate::context::offset;
+use crate::context::{SIGNAL_INTERRUPT, offset};
 use crate::points::{Cell, Trigger};
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -18,7 +21,7 @@ use cranelift_codegen::ir::{
     self as clif, BlockArg, BlockCall, ExceptionTableData, ExceptionTableItem, InstBuilder,
     MemFlagsData, types,
 };
-use ir::{Imm, Inst, InstData, Opcode, Type};
+use ir::{Block, Imm, Inst, InstData, Opcode, Type};
 use std::mem::offset_of;
 
 /// The number of the OSR point of an instruction.
@@ -108,17 +111,62 @@ impl Lowering<'_, '_> {
     }
 
     /// Ends the block with a branch to the first target if the point fires.
-    pub(super) fn branch_on_test(&mut self, test: &InstData, branch: &InstData) {
-        let number = number(test);
+    pub(super) fn branch_on_test(&mut self, test: Inst, branch: &InstData) {
+        let number = number(self.unit.function.inst(test));
         if self.cell(number).trigger() == Trigger::Countdown {
             let out = self.count_down(number);
             return self.branch(out, branch);
         }
-        // Test the flag itself, without testing the signals first. Such a test would put a block
-        // that can leave the loop above the rest of the loop in the dominator tree, and Cranelift
-        // hoists nothing out of a loop from below such a block.
-        let armed = self.load_armed(number);
+        let armed = self.flag_is_set(test);
         self.branch(armed, branch);
+    }
+
+    /// Whether the flag of a fused test is set, or an interrupt requested.
+    fn flag_is_set(&mut self, test: Inst) -> clif::Value {
+        let number = number(self.unit.function.inst(test));
+        let Some((exit, word)) = self.tested_word(test) else { return self.load_armed(number) };
+        // The exit finds out whether only an interrupt was requested. A block between this test
+        // and the exit that leads back into the loop would put a block that can leave the loop
+        // above the rest of the loop in the dominator tree, and Cranelift hoists nothing out of a
+        // loop from below such a block.
+        self.polling.insert(exit, word);
+        let flags = self.context_flags();
+        self.builder.ins().load(types::I32, flags, self.context, word)
+    }
+
+    /// For the test of a flag that is fused with its branch: the block of its exit, and the word of
+    /// the context that tells of the flag. `None` if the cell has to be tested: no word was left,
+    /// or the branch does not lead to an exit of its own. The word also tells of interrupts, and
+    /// only such an exit finds out which it was.
+    pub(super) fn tested_word(&self, test: Inst) -> Option<(Block, i32)> {
+        let function = self.unit.function;
+        let data = function.inst(test);
+        if !self.is_fused_test(test) {
+            return None;
+        }
+        let word = self.flag_word(number(data))?;
+        let branch = function.inst(function.terminator(function.inst_block(test)));
+        let exit = branch.targets[0].block;
+        let last = function.inst(function.terminator(exit));
+        let is_own = last.opcode == Opcode::OsrExit && last.imm == data.imm;
+        (is_own && function.predecessors(exit).len() == 1).then_some((exit, word))
+    }
+
+    /// Ends the run at the beginning of an exit if an interrupt was requested, and not only the
+    /// flag set. The load is another one than that of the test, whose value would hold a register
+    /// up to here.
+    pub(super) fn heed_at_exit(&mut self, word: i32) {
+        let flags = MemFlagsData::trusted();
+        let address = self.builder.ins().iadd_imm_s(self.context, i64::from(word));
+        let found = self.builder.ins().atomic_load(types::I32, flags, address);
+        let asked = self.builder.ins().band_imm_u(found, i64::from(SIGNAL_INTERRUPT));
+        self.builder.ins().trapnz(asked, traps::INTERRUPT);
+    }
+
+    /// The offset of the word of the context that tells of a flag.
+    fn flag_word(&self, number: u32) -> Option<i32> {
+        let cell = self.cell(number);
+        cell.word().map(|word| offset!(flags) + (size_of::<u32>() * word) as i32)
     }
 
     /// Counts one visit. Returns whether the point fires at it.
@@ -211,9 +259,10 @@ impl Lowering<'_, '_> {
     /// Stores the values to the buffer, and jumps to the common exit block.
     fn stored_exit(&mut self, number: u32, values: &[clif::Value]) {
         self.store_narrow(values);
-        let number = self.builder.ins().iconst(types::I64, i64::from(number));
+        let offset = i64::from(number) * size_of::<Cell>() as i64;
+        let offset = self.builder.ins().iconst(types::I64, offset);
         let way_out = self.way_out();
-        self.builder.ins().jump(way_out, &[number.into()]);
+        self.builder.ins().jump(way_out, &[offset.into()]);
     }
 
     /// Calls `Helpers::exit`, which finds the values through the stack map and returns the number
@@ -235,7 +284,8 @@ impl Lowering<'_, '_> {
         self.lowered.exits.insert(inst, shape);
     }
 
-    /// The block that all exits jump to, with the number of the point as its parameter.
+    /// The block that all exits jump to. Its parameter is the offset of the point's cell among the
+    /// cells, in bytes; with [`Exits::Described`], the number of the point.
     fn way_out(&mut self) -> clif::Block {
         if let Some(block) = self.way_out.expand() {
             return block;
@@ -253,13 +303,13 @@ impl Lowering<'_, '_> {
         let Some(block) = self.way_out.expand() else { return };
         self.builder.switch_to_block(block);
         self.builder.set_srcloc(clif::SourceLoc::default());
-        let number = self.builder.block_params(block)[0];
-        // A negative number shows that `describe` failed.
+        let mut offset = self.builder.block_params(block)[0];
         if self.unit.config.exits == Exits::Described {
-            let failed = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, number, 0);
+            // A negative number shows that `describe` failed.
+            let failed = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, offset, 0);
             self.builder.ins().trapnz(failed, traps::HELPER);
+            offset = self.builder.ins().imul_imm_s(offset, size_of::<Cell>() as i64);
         }
-        let offset = self.builder.ins().imul_imm_s(number, size_of::<Cell>() as i64);
         let first = self.cell_address(0);
         let cell = self.builder.ins().iadd(first, offset);
         let flags = self.context_flags();

@@ -1,15 +1,15 @@
 //! The memory of a context. It is allocated once, written by native code, and never moved.
 
 use super::helpers;
-use crate::context::{Context, SIGNALS};
+use crate::context::{Context, SIGNAL_BITS, SIGNAL_FLAG, SIGNAL_INTERRUPT};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A [`Context`], followed by the code addresses of the functions.
 #[derive(Debug)]
-pub(super) struct ContextBlock {
+pub(crate) struct ContextBlock {
     context: NonNull<Context>,
     functions: usize,
     layout: Layout,
@@ -19,7 +19,7 @@ pub(super) struct ContextBlock {
 // and addresses whose owners move together with the `Vm` that made the block.
 unsafe impl Send for ContextBlock {}
 // SAFETY: a thread other than the one that runs the `Vm` has the block through `Current` alone,
-// which calls `signal` and `signals`, and these access atomics. The cells of the context, and the
+// which accesses `signals` and `flags`, and these are atomics. The cells of the context, and the
 // words behind it, belong to the thread that runs the `Vm`.
 unsafe impl Sync for ContextBlock {}
 
@@ -35,7 +35,9 @@ impl ContextBlock {
         // SAFETY: the allocation has the size and the alignment of a `Context` at least, and
         // nothing has been written to it yet.
         unsafe { context.write(Context::new(helpers::TABLE)) };
-        Arc::new(ContextBlock { context, functions, layout })
+        let block = ContextBlock { context, functions, layout };
+        block.quiet();
+        Arc::new(block)
     }
 
     /// The address that native code gets as its first argument.
@@ -62,24 +64,21 @@ impl ContextBlock {
         unsafe { self.context.add(1).cast::<*const u8>().add(function).write(code) }
     }
 
-    fn signals(&self) -> &[AtomicU32; SIGNALS] {
-        &self.context().signals
+    /// The words that native code tests: those for interrupts, then those for flags.
+    fn words(&self) -> impl Iterator<Item = &AtomicU32> {
+        let context = self.context();
+        context.signals.iter().chain(&context.flags)
     }
 
-    /// Sets bits in all signal words.
-    pub(super) fn signal(&self, bits: u32) {
-        self.signals().iter().for_each(|word| _ = word.fetch_or(bits, Ordering::SeqCst));
+    /// Makes the words for interrupts quiet.
+    fn quiet(&self) {
+        let address = self.address().addr() as u32;
+        self.context().signals.iter().for_each(|word| word.store(address, Ordering::SeqCst));
     }
 
-    /// Whether one of these bits is set.
-    pub(super) fn is_signalled(&self, bits: u32) -> bool {
-        self.signals()[0].load(Ordering::SeqCst) & bits != 0
-    }
-
-    /// Clears bits in all signal words. Returns whether one of them was set.
-    pub(super) fn clear(&self, bits: u32) -> bool {
-        let before = self.signals().each_ref().map(|word| word.fetch_and(!bits, Ordering::SeqCst));
-        before[0] & bits != 0
+    /// Whether an interrupt was requested.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.context().signals[0].load(Ordering::SeqCst) & SIGNAL_INTERRUPT != 0
     }
 }
 
@@ -93,25 +92,56 @@ impl Drop for ContextBlock {
 }
 
 /// The current block of a machine, for threads that signal from outside. Extending the machine
-/// replaces its block.
+/// replaces its block. Every change of a word holds the lock.
 #[derive(Clone, Debug)]
-pub(super) struct Current(Arc<Mutex<Arc<ContextBlock>>>);
+pub(crate) struct Current(Arc<Mutex<Arc<ContextBlock>>>);
 
 impl Current {
     pub(super) fn new(block: Arc<ContextBlock>) -> Current {
         Current(Arc::new(Mutex::new(block)))
     }
 
-    /// Sets bits in all signal words of the current block.
-    pub(super) fn signal(&self, bits: u32) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).signal(bits);
+    fn lock(&self) -> MutexGuard<'_, Arc<ContextBlock>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the current block, and copies its signals to the new one. The lock is held
-    /// meanwhile, so no signal is lost.
+    /// Requests an interrupt. Linear in the words.
+    pub(super) fn interrupt(&self) {
+        // The first word comes first: a run that sees any word has its request dropped by
+        // `forget_interrupts`, which looks at that word.
+        self.lock().words().for_each(|word| _ = word.fetch_or(SIGNAL_INTERRUPT, Ordering::SeqCst));
+    }
+
+    /// Drops a request for an interrupt. Constant cost without a request, else linear in the words.
+    pub(super) fn forget_interrupts(&self) {
+        let block = self.lock();
+        if block.is_interrupted() {
+            let clear = |word: &AtomicU32| _ = word.fetch_and(!SIGNAL_INTERRUPT, Ordering::SeqCst);
+            block.words().for_each(clear);
+        }
+    }
+
+    /// Makes the word of a flag tell whether it is set. Constant cost.
+    ///
+    /// # Panics
+    /// If the context has no such word.
+    pub(crate) fn show_flag(&self, index: usize, is_set: bool) {
+        let block = self.lock();
+        let word = &block.context().flags[index];
+        if is_set {
+            word.fetch_or(SIGNAL_FLAG, Ordering::SeqCst);
+        } else {
+            word.fetch_and(!SIGNAL_FLAG, Ordering::SeqCst);
+        }
+    }
+
+    /// Replaces the current block, and copies its interrupt and its flags to the new one. The lock
+    /// is held meanwhile, so no signal is lost.
     pub(super) fn move_to(&self, block: Arc<ContextBlock>) -> Arc<ContextBlock> {
-        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        block.signal(current.signals()[0].load(Ordering::SeqCst));
+        let mut current = self.lock();
+        for (new, old) in block.words().zip(current.words()) {
+            new.fetch_or(old.load(Ordering::SeqCst) & SIGNAL_BITS, Ordering::SeqCst);
+        }
         *current = Arc::clone(&block);
         block
     }

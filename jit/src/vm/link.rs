@@ -202,7 +202,7 @@ impl VmState {
         for (number, action) in actions.iter().enumerate() {
             self.check(version, number, action)?;
         }
-        if (points > 0 || version.counters.is_some()) && !version.claim() {
+        if (points > 0 || version.counters.is_some()) && !version.claim(self.view.interrupts()) {
             return Err(LinkError::Claimed);
         }
         for (number, action) in actions.into_iter().enumerate() {

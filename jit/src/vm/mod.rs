@@ -62,11 +62,10 @@ pub use link::{Action, LinkError};
 pub use stop::RunError;
 pub use tiering::{AfterFailure, FailedPoint, HotLoop, OpenPoint, Quiet, Tier, Tiering, Wake};
 
-use crate::context::SIGNAL_INTERRUPT;
 use crate::engine::Engine;
 use crate::error::CompileError;
 use crate::version::Version;
-use block::Current;
+pub(crate) use block::Current;
 use deopt::HandlerSlot;
 use extend::Provided;
 use interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program};
@@ -146,9 +145,10 @@ pub struct Interrupt {
 
 impl Interrupt {
     /// Ends the current run, or else the next one. A request that arrives while a run returns may
-    /// have no effect. Constant cost. Takes a lock, so the handler of a signal must not call it.
+    /// have no effect. Linear in the words that loop headers test. Takes a lock, so the handler of
+    /// a signal must not call it.
     pub fn ask(&self) {
-        self.current.signal(SIGNAL_INTERRUPT);
+        self.current.interrupt();
     }
 }
 

@@ -5,7 +5,6 @@ use super::link::{Action, LinkError};
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use crate::code::MachineCode;
-use crate::context::SIGNAL_INTERRUPT;
 use crate::engine::Engine;
 use crate::error::ContinueError;
 use crate::version::{Continuation, Version};
@@ -305,7 +304,7 @@ impl Profile {
 
     /// Whether an interrupt was requested.
     pub(super) fn is_interrupted(&self) -> bool {
-        self.heeds.as_ref().is_some_and(|block| block.is_signalled(SIGNAL_INTERRUPT))
+        self.heeds.as_ref().is_some_and(|block| block.is_interrupted())
     }
 
     /// Whether news have come since the last question.

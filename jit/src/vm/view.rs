@@ -5,7 +5,7 @@ use super::modules::ModuleChain;
 use super::region::Addresses;
 use super::stop::RunError;
 use crate::config::Interruption;
-use crate::context::{Context, MemoryView, SIGNAL_INTERRUPT, TableView};
+use crate::context::{Context, MemoryView, TableView};
 use crate::engine::BUFFER_WORDS;
 use crate::lower::call::canonical_signatures;
 use cranelift_entity::EntityRef;
@@ -167,7 +167,7 @@ impl NativeView {
 
     /// Drops a request to end a run that no run has noticed.
     pub(super) fn forget_interrupts(&self) {
-        self.block.clear(SIGNAL_INTERRUPT);
+        self.interrupts.forget_interrupts();
     }
 
     /// The handle of threads that end runs from outside.
