@@ -133,8 +133,8 @@ struct Lowering<'a, 'b> {
     context: clif::Value,
     /// The number of signal words handed out.
     signals: usize,
-    /// The blocks of exits whose test covers an interrupt, too. Each with the offset of the word.
-    polling: BTreeMap<Block, i32>,
+    /// Whether some test of a flag covers an interrupt, too.
+    polling: bool,
     /// The counters of countdown points, by number of the point.
     counters: BTreeMap<u32, Variable>,
     /// The blocks that edges may pass.
@@ -189,7 +189,7 @@ pub(crate) fn lower(
         signatures: BTreeMap::new(),
         context: clif::Value::from_u32(0),
         signals: 0,
-        polling: BTreeMap::new(),
+        polling: false,
         counters: BTreeMap::new(),
         passable: ways::passable(unit, &cfg),
         inst: None.into(),
@@ -299,9 +299,6 @@ impl<'a> Lowering<'a, '_> {
         if asks && self.tested_word(function.first_inst(block)).is_none() {
             self.heed();
         }
-        if let Some(word) = self.polling.remove(&block) {
-            self.heed_at_exit(word);
-        }
         let mut fused = None;
         for inst in function.block_insts(block) {
             self.builder.set_srcloc(SourceLoc::new(inst.as_u32()));
@@ -333,7 +330,7 @@ impl<'a> Lowering<'a, '_> {
 
     /// Ends the run if an interrupt was requested. The trap splits no block: Cranelift hoists
     /// nothing out of a loop from below a block that can leave it.
-    fn heed(&mut self) {
+    pub(super) fn heed(&mut self) {
         if self.signals >= SIGNALS {
             // All words are in use. The fence keeps Cranelift from reusing the value of an earlier
             // load; see `Context::signals`.

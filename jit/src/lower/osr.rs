@@ -3,7 +3,7 @@
 //! The hot path is as short as possible. A flag costs a load and a branch, a countdown a
 //! subtraction and a branch, and a guard a branch on a value of the program. A flag where the run
 //! would test for an interrupt anyway costs nothing more: one word of the context tells of both,
-//! and the side exit finds out which it was.
+//! and the tail that all exits share finds out which it was.
 //!
 //! Side exits sit in cold blocks. An exit either stores its values to the buffer and jumps, or is a
 //! call with a stack map ([`crate::exits`]). Passing the values as arguments would pin them to
@@ -13,7 +13,7 @@ use super::ExitShape;
 use super::Lowering;
 use crate::abi::{self, POINTER};
 use crate::config::Exits;
-use crate::context::{SIGNAL_INTERRUPT, offset};
+use crate::context::offset;
 use crate::points::{Cell, Trigger};
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -21,7 +21,7 @@ use cranelift_codegen::ir::{
     self as clif, BlockArg, BlockCall, ExceptionTableData, ExceptionTableItem, InstBuilder,
     MemFlagsData, types,
 };
-use ir::{Block, Imm, Inst, InstData, Opcode, Type};
+use ir::{Imm, Inst, InstData, Opcode, Type};
 use std::mem::offset_of;
 
 /// The number of the OSR point of an instruction.
@@ -124,21 +124,21 @@ impl Lowering<'_, '_> {
     /// Whether the flag of a fused test is set, or an interrupt requested.
     fn flag_is_set(&mut self, test: Inst) -> clif::Value {
         let number = number(self.unit.function.inst(test));
-        let Some((exit, word)) = self.tested_word(test) else { return self.load_armed(number) };
-        // The exit finds out whether only an interrupt was requested. A block between this test
-        // and the exit that leads back into the loop would put a block that can leave the loop
+        let Some(word) = self.tested_word(test) else { return self.load_armed(number) };
+        // The common exit block finds out whether an interrupt was requested. A block between this
+        // test and the exit that leads back into the loop would put a block that can leave the loop
         // above the rest of the loop in the dominator tree, and Cranelift hoists nothing out of a
         // loop from below such a block.
-        self.polling.insert(exit, word);
+        self.polling = true;
         let flags = self.context_flags();
         self.builder.ins().load(types::I32, flags, self.context, word)
     }
 
-    /// For the test of a flag that is fused with its branch: the block of its exit, and the word of
-    /// the context that tells of the flag. `None` if the cell has to be tested: no word was left,
-    /// or the branch does not lead to an exit of its own. The word also tells of interrupts, and
-    /// only such an exit finds out which it was.
-    pub(super) fn tested_word(&self, test: Inst) -> Option<(Block, i32)> {
+    /// For the test of a flag that is fused with its branch: the word of the context that tells of
+    /// the flag. `None` if the cell has to be tested: no word was left, or the branch does not lead
+    /// to an exit of its own. The word also tells of interrupts, and only such an exit finds out
+    /// which it was.
+    pub(super) fn tested_word(&self, test: Inst) -> Option<i32> {
         let function = self.unit.function;
         let data = function.inst(test);
         if !self.is_fused_test(test) {
@@ -149,18 +149,7 @@ impl Lowering<'_, '_> {
         let exit = branch.targets[0].block;
         let last = function.inst(function.terminator(exit));
         let is_own = last.opcode == Opcode::OsrExit && last.imm == data.imm;
-        (is_own && function.predecessors(exit).len() == 1).then_some((exit, word))
-    }
-
-    /// Ends the run at the beginning of an exit if an interrupt was requested, and not only the
-    /// flag set. The load is another one than that of the test, whose value would hold a register
-    /// up to here.
-    pub(super) fn heed_at_exit(&mut self, word: i32) {
-        let flags = MemFlagsData::trusted();
-        let address = self.builder.ins().iadd_imm_s(self.context, i64::from(word));
-        let found = self.builder.ins().atomic_load(types::I32, flags, address);
-        let asked = self.builder.ins().band_imm_u(found, i64::from(SIGNAL_INTERRUPT));
-        self.builder.ins().trapnz(asked, traps::INTERRUPT);
+        (is_own && function.predecessors(exit).len() == 1).then_some(word)
     }
 
     /// The offset of the word of the context that tells of a flag.
@@ -309,6 +298,11 @@ impl Lowering<'_, '_> {
             let failed = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, offset, 0);
             self.builder.ins().trapnz(failed, traps::HELPER);
             offset = self.builder.ins().imul_imm_s(offset, size_of::<Cell>() as i64);
+        }
+        // An interrupt wins over a flag. Without this test, a run without a set flag would leave
+        // (`an_interrupt_fires_no_flag`).
+        if self.polling {
+            self.heed();
         }
         let first = self.cell_address(0);
         let cell = self.builder.ins().iadd(first, offset);
