@@ -18,6 +18,7 @@ mod on_demand;
 mod passes_corpus;
 mod passes_random;
 mod profile;
+mod regions;
 mod replay;
 mod speculation;
 mod state_oracle_random;

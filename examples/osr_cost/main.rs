@@ -10,6 +10,7 @@
 //! cargo run --release --example osr_cost -- inlining    # programs after O3, beside O2
 //! cargo run --release --example osr_cost -- build       # continuations, in IR and by Cranelift
 //! cargo run --release --example osr_cost -- size        # bytes of code with points
+//! cargo run --release --example osr_cost -- region      # loops compiled by themselves
 //! cargo run --release --example osr_cost -- code        # many functions: made, installed, freed
 //! cargo run --release --example osr_cost -- ablation    # O2 without each of its passes
 //! ```
@@ -30,6 +31,7 @@ mod measure;
 mod never;
 mod points;
 mod programs;
+mod region;
 mod size;
 mod transition;
 
@@ -129,6 +131,8 @@ enum What {
     Inlining,
     /// Code size
     Size,
+    /// Compiling loops by themselves
+    Region,
     /// Code of many functions: making, installing, replacing and freeing it
     Code,
     /// `O2` without each of its passes
@@ -146,6 +150,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         What::Frames => frames::run(&arguments)?,
         What::Inlining => inlining::run(&arguments)?,
         What::Size => size::run(&arguments)?,
+        What::Region => region::run(&arguments)?,
         What::Code => code::run(&arguments)?,
         What::Ablation => ablation::run(&arguments)?,
     };

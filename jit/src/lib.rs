@@ -47,6 +47,7 @@ mod places;
 mod points;
 mod probe;
 pub mod process;
+mod region;
 mod stubs;
 mod sys;
 mod traps;

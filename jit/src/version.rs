@@ -394,7 +394,8 @@ impl Engine {
         self.inlined_version(module, (func, function), &points, sites)
     }
 
-    fn cell(&self, condition: Condition) -> Cell {
+    /// The cell of a point with this condition, which leads nowhere yet.
+    pub(crate) fn cell(&self, condition: Condition) -> Cell {
         match condition {
             Condition::Countdown(visits) => Cell::new(Trigger::Countdown, visits),
             // Without polls, code tests the cell, whose address is a constant. The context would

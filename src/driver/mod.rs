@@ -8,6 +8,7 @@
 mod certified;
 mod certified_graph;
 mod load;
+mod regions;
 mod retry;
 
 pub use certified::{
@@ -16,6 +17,7 @@ pub use certified::{
 };
 pub use certified_graph::{CertifiedGraph, NO_LOG, VersionPoints, certify_graph, certify_graph_at};
 pub use load::{Format, LoadError, load, load_within};
+pub use regions::{CertifiedRegions, EnteredRegion, certify_regions};
 pub use retry::{
     GivenUp, Recipe, Retried, Retry, Secured, SecuredPoint, derive_certified, derive_certified_at,
     derive_without,

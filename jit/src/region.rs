@@ -1,0 +1,104 @@
+//! Continuations that hold one loop: where a run leaves the loop, it goes back to the base.
+
+use crate::engine::{Engine, Request};
+use crate::error::ContinueError;
+use crate::lower::CodeKind;
+use crate::observe::PieceKind;
+use crate::points::Cell;
+use crate::version::{Continuation, Version, listed};
+use check::CheckedEntry;
+use ir::{Func, Function, Inst, Module, Point};
+use resume::{Condition, PointSpec, instrument};
+use std::sync::{Arc, Mutex};
+use transition::VersionKey;
+use transition::mapping::Mapping;
+
+impl Engine {
+    /// Compiles the code of a version behind an accepted entry, up to some points at which a run
+    /// goes back: a region instead of the rest of the function. `back` is the mapping by which it
+    /// goes back, and was accepted together with `entry`. `cut` lists points with an entry of
+    /// `back` (`osr::LoopRegion::cut`). Each becomes an OSR point that always fires, so the code
+    /// behind it is left out.
+    ///
+    /// The target of the continuation is no version that calls may run. Adopt it
+    /// ([`crate::Vm::adopt`], [`crate::Tier::adopt`]) with one action for each point of `cut`, in
+    /// order, before a run enters it: [`crate::Action::Interpret`], say. To enter the loop again
+    /// after an exit, a policy asks with [`crate::Tier::ask_again`].
+    ///
+    /// Cost: building is linear in the version; Cranelift compiles the region alone.
+    ///
+    /// # Errors
+    /// - [`ContinueError::OtherSource`] and [`ContinueError::OtherTarget`] if the entry or `back`
+    ///   is of other versions.
+    /// - [`ContinueError::NotBuilt`] if a point has no entry back, the landing point is behind a
+    ///   point, or the entry does not fit the versions.
+    /// - [`ContinueError::Compile`] if code generation fails.
+    pub fn region(
+        &self,
+        module: &Arc<Module>,
+        (func, source, version): (Func, &Function, &Function),
+        entry: CheckedEntry<'_>,
+        (back, cut): (&Mapping, &[Point]),
+    ) -> Result<Arc<Continuation>, ContinueError> {
+        let function = || source.name().to_owned();
+        let not_built = |what: String| ContinueError::NotBuilt { function: function(), what };
+        let (from, to) = (VersionKey::of(source), VersionKey::of(version));
+        if entry.source() != from {
+            return Err(ContinueError::OtherSource { function: function() });
+        }
+        if entry.target() != to || back.source() != to {
+            return Err(ContinueError::OtherTarget { function: function() });
+        }
+        let point = |at: &Point| {
+            PointSpec::of_entry(back, *at, Condition::Always)
+                .ok_or_else(|| not_built(format!("{} has no entry back", at.inst())))
+        };
+        let points = cut.iter().map(point).collect::<Result<Vec<_>, _>>()?;
+        let instrumented =
+            instrument(version, &points).map_err(|error| not_built(error.to_string()))?;
+        let at = entry.point();
+        let name = format!("{}.region.{}", source.name(), at.inst());
+        let made = resume::continuation_with_points(&name, source, version, &instrumented, entry);
+        let made = made.map_err(|error| not_built(error.to_string()))?;
+        let mut origins: Box<[Option<Inst>]> = listed(&made.origins, made.function.inst_bound());
+        // From the continuation to the code with points, and from there to the version.
+        origins
+            .iter_mut()
+            .for_each(|inst| *inst = inst.and_then(|inst| instrumented.origins.inst(inst)));
+        let stubs = self.point_stubs(version, &points).map_err(ContinueError::Compile)?;
+        let cells: Arc<[Cell]> = points.iter().map(|point| self.cell(point.condition)).collect();
+        if let Some(stubs) = &stubs {
+            cells.iter().for_each(|cell| cell.lead_to(stubs.leave.entry()));
+        }
+        let request = Request {
+            module,
+            func,
+            function: &made.function,
+            kind: CodeKind::Resumed,
+            piece: PieceKind::Continuation { at, target: to },
+            cells: Arc::clone(&cells),
+            counters: None,
+            origins: Some(origins),
+            sites: None,
+        };
+        let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
+        let target = Arc::new(Version {
+            func,
+            key: to,
+            engine: self.clone(),
+            module: Arc::clone(module),
+            function: version.clone(),
+            code: Arc::clone(&code),
+            points,
+            cells,
+            counters: None,
+            sites: None,
+            instrumented: Some(instrumented),
+            stubs,
+            machine: Mutex::default(),
+            callable: false,
+        });
+        let (requires, instructions) = (entry.entry().requires.clone(), made.function.inst_count());
+        Ok(Arc::new(Continuation { code, source: from, at, requires, target, instructions }))
+    }
+}

@@ -1,0 +1,64 @@
+//! Loops that run by themselves: the entries into regions of a derived version, and out of them.
+
+use super::{CertifiedPoints, Derived, Observer, certify_at};
+use ir::{Function, Module, Point};
+use osr::{Level, LoopRegion, VersionPair, synthesize_at};
+use std::collections::{BTreeMap, BTreeSet};
+use transition::Pair;
+
+/// A loop of the derived version that a run may enter from the base by itself.
+#[derive(Clone, Debug)]
+pub struct EnteredRegion {
+    /// The code of the loop.
+    pub region: LoopRegion,
+    /// The points behind the loop at which runs go back to the base. Each has an entry.
+    pub cut: Vec<Point>,
+}
+
+/// The regions of a derived version, and the entries between them and the base.
+#[derive(Debug)]
+pub struct CertifiedRegions {
+    /// The entries, which are armed for each other: a run may go from loop to loop.
+    pub points: CertifiedPoints,
+    /// By point of the base: the region in which its entry lands. Only points with an accepted
+    /// entry into a loop.
+    pub regions: BTreeMap<Point, EnteredRegion>,
+}
+
+/// Makes the entries of a base at some points, its loop headers say, into the loops of the derived
+/// version, and the entries behind these loops back to the base. The checker judges all of them.
+///
+/// Cost: that of [`certify_at`], and a search for the landing points before it.
+///
+/// # Panics
+/// Like [`certify_at`].
+pub fn certify_regions(
+    module: &Module,
+    base: &Function,
+    derived: &Derived,
+    level: Level,
+    at: BTreeSet<Point>,
+    observer: &mut dyn Observer,
+) -> CertifiedRegions {
+    let version = &derived.function;
+    let mut landed = BTreeMap::new();
+    let asked = |pair: &VersionPair<'_>| {
+        // The search alone says where the entries land, and thus which loops are entered.
+        let made = synthesize_at(pair, level, &Pair::new(at, BTreeSet::new()));
+        let entries = made.forward.mapping.entries();
+        let around =
+            entries.filter_map(|(at, e)| Some((at, LoopRegion::around(version, e.target)?)));
+        landed = around.collect();
+        let exits = landed.values().flat_map(|region: &LoopRegion| region.exit_points(version));
+        Pair::new(landed.keys().copied().collect(), exits.collect())
+    };
+    let points = certify_at(module, base, derived, level, asked, observer);
+    let (up, down) = (&points.entries.forward.mapping, &points.entries.backward.mapping);
+    let accepted = landed.into_iter().filter(|(at, _)| up.entry(*at).is_some());
+    let regions = accepted.map(|(at, region)| {
+        let cut = region.cut(version, |point| down.entry(point).is_some());
+        (at, EnteredRegion { region, cut })
+    });
+    let regions = regions.collect();
+    CertifiedRegions { points, regions }
+}
