@@ -8,6 +8,7 @@ mod explained;
 mod files;
 mod forgeries;
 mod frames;
+mod handed;
 mod long;
 mod policy;
 mod recursion;
