@@ -155,12 +155,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (sum, landing) = sum_at_head(base);
     let (n, i) = (base.arguments()[0], base.block_params(base.inst_block(landing))[1]);
     let entry = back.entry(point.at).ok_or("a way back")?;
-    // The toy does not need the other values of the IR (for example the comparison), which get a
-    // register of their own.
-    let register = |value| {
-        [(sum, SUM), (n, N), (i, I)].iter().find(|(v, _)| *v == value).map_or(3, |(_, slot)| *slot)
+    // The toy does not need the other values of the IR (for example the comparison), which get
+    // slots behind its registers.
+    let mut others = 3..;
+    let mut register = |value| {
+        let named = [(sum, SUM), (n, N), (i, I)].into_iter().find(|(v, _)| *v == value);
+        named.map(|(_, slot)| slot).or_else(|| others.next())
     };
-    let layout = Arc::new(SlotLayout::new(entry.provides().map(|value| (value, register(value)))));
+    let slots = entry.provides().filter_map(|value| Some((value, register(value)?)));
+    let layout = Arc::new(SlotLayout::new(slots));
     let engine = Engine::new(Config::default())?;
     let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default())?;
     vm.set_handler(Box::new(Toy { pcs: BTreeMap::from([(entry.target, 0)]) }));

@@ -124,13 +124,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let entry = made.down.entry(at).ok_or("an entry starts there")?;
     let condition = Condition::Countdown(5_000);
     let point = PointSpec { at, condition, values: entry.requires.clone() };
-    // Registers of the toy; other values of the IR share the last one.
+    // Registers of the toy; other values of the IR get slots behind them.
     let layout = |func: Func, base: &Function| {
         let params = base.blocks().flat_map(|block| base.block_params(block).to_vec());
         let named: BTreeMap<Value, usize> = params.zip(0..).collect();
         let frame = entry.frames.iter().find(|frame| frame.func == func);
         let values = frame.into_iter().flat_map(|frame| &frame.assigns);
-        let slots = values.map(|a| (a.value, named.get(&a.value).copied().unwrap_or(3)));
+        let slots = values.zip(4..).map(|(a, at)| (a.value, *named.get(&a.value).unwrap_or(&at)));
         (func, SlotLayout::new(slots.chain([(Value::from_u32(0xffff), 3)])))
     };
     let layouts = Arc::new(BTreeMap::from([layout(cube, f), layout(sums, g)]));

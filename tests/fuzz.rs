@@ -496,6 +496,7 @@ fn native_code_leaves_inlined_code() {
     let native = figures.native;
     assert!(native.fired >= 40 && native.left_inlined >= 1500, "{native:?}");
     assert!(native.framed * 2 > native.left_inlined, "{native:?}");
+    assert!(native.resumed >= 100, "{native:?}");
     assert_eq!((native.transitions, figures.transitions()), (0, native.left_inlined));
 }
 

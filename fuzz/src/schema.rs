@@ -327,6 +327,9 @@ pub struct FuzzNative {
     pub framed: u64,
     /// The number of these exits at assumptions that failed.
     pub failed_inlined: u64,
+    /// The number of times that a policy which counts took a run with inlined code from the
+    /// interpreter back to native code.
+    pub resumed_inlined: u64,
     /// The number of versions that were released while a run went on.
     pub released: u64,
     /// The number of compiled pieces of code: versions, probes and continuations.
@@ -361,6 +364,7 @@ fn native(figures: &Figures) -> Option<FuzzNative> {
         left_inlined: native.left_inlined,
         framed: native.framed,
         failed_inlined: native.failed_inlined,
+        resumed_inlined: native.resumed,
         released: native.released,
         compiled_functions: native.compiled_functions,
         compile_seconds: native.compile_time.as_secs_f64(),

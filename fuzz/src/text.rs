@@ -196,6 +196,9 @@ fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
         if native.failed_inlined > 0 {
             line("", format!("{} at assumptions that failed", native.failed_inlined));
         }
+        if native.resumed > 0 {
+            line("", format!("{} times taken back by a policy that counts", native.resumed));
+        }
     }
     if native.released > 0 {
         line("  released", format!("{} versions in the middle of runs", native.released));

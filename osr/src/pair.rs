@@ -1,5 +1,6 @@
 //! Two versions of a function, with the analyses that their mappings share.
 
+use crate::anchors::bounding_anchors;
 use crate::assumed::LoneAssumptions;
 use crate::facts::Facts;
 use crate::known::KnownValue;
@@ -179,8 +180,9 @@ impl<'v> VersionPair<'v> {
     }
 
     /// The bounding anchors: instructions that both versions have, that the log moved nowhere, and
-    /// that are terminators, have effects or may trap. Both versions execute the same ones in the
-    /// same order, except for those that [`VersionPair::common_anchors`] leaves out.
+    /// that are terminators, have effects or may trap. Pure ones count where no other follows for
+    /// dozens of blocks. Both versions execute the same ones in the same order, except for those
+    /// that [`VersionPair::common_anchors`] leaves out.
     pub fn bounding_anchors(&self) -> impl Iterator<Item = Inst> + '_ {
         self.anchors.ones().map(|i| Inst::from_u32(i as u32))
     }
@@ -335,25 +337,4 @@ pub(crate) fn members(
         members.extend(p.holders[id].iter().copied());
     }
     members
-}
-
-fn bounding_anchors(before: &Function, after: &Function, facts: &Facts) -> FixedBitSet {
-    let mut anchors = FixedBitSet::with_capacity(before.inst_bound().max(after.inst_bound()));
-    let stays = |i: &Inst| after.has_inst(*i) && !facts.is_moved(*i);
-    // The version after executes a terminator less often once an edge was redirected past it. Such
-    // a jump bounds nothing, and paths run on through it in both versions.
-    let leads_on = |i: Inst| {
-        let was_folded = facts.control.taken_targets(i).is_some();
-        let was_decided = before.inst(i).opcode == Opcode::Jump || was_folded;
-        facts.control.is_skipped(i) && was_decided && after.inst(i).opcode == Opcode::Jump
-    };
-    for inst in before.all_insts().filter(stays).filter(|i| !leads_on(*i)) {
-        let opcode = before.inst(inst).opcode;
-        // In either version: `may_trap` depends on operands, and a pass may have shown the divisor
-        // to be a constant.
-        if !opcode.is_effect_free() || before.may_trap(inst) || after.may_trap(inst) {
-            anchors.insert(inst.as_u32() as usize);
-        }
-    }
-    anchors
 }

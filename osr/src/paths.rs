@@ -18,7 +18,8 @@ use smallvec::SmallVec;
 
 /// Jumps on one path. Blocks that only one version has come in chains of two or three. The limit
 /// keeps the cost linear for any pass; a longer path is dropped, and its points have no entries.
-const MAX_JUMPS: usize = 64;
+/// `anchors` makes paths end earlier where it finds an instruction for that.
+pub(crate) const MAX_JUMPS: usize = 64;
 
 /// A jump on a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -155,7 +156,7 @@ impl Paths {
 
 /// The edges a terminator may take, if it is a jump, or a branch the log folded whose edges all
 /// lead to one block.
-fn edges_taken(f: &Function, facts: &Facts, inst: Inst) -> Option<SmallVec<[Edge; 1]>> {
+pub(crate) fn edges_taken(f: &Function, facts: &Facts, inst: Inst) -> Option<SmallVec<[Edge; 1]>> {
     if f.inst(inst).opcode == Opcode::Jump {
         return Some(SmallVec::from_iter([Edge { inst, index: 0 }]));
     }

@@ -8,6 +8,8 @@ mod explained;
 mod files;
 mod forgeries;
 mod frames;
+mod handed;
+mod long;
 mod policy;
 mod recursion;
 mod running;

@@ -51,6 +51,9 @@ pub struct NativeFigures {
     pub framed: u64,
     /// The number of these exits at assumptions that failed.
     pub failed_inlined: u64,
+    /// The number of times that a policy which counts took a run with inlined code from the
+    /// interpreter back to native code.
+    pub resumed: u64,
     /// The number of versions that were released while a run went on, which may have had frames in
     /// them.
     pub released: u64,
@@ -63,7 +66,7 @@ pub struct NativeFigures {
 impl NativeFigures {
     /// References to the counts, in an order that two processes share. The pattern names every
     /// field, so a new field fails to compile here.
-    pub fn counts(&mut self) -> [&mut u64; 23] {
+    pub fn counts(&mut self) -> [&mut u64; 24] {
         let NativeFigures {
             transitions,
             backward,
@@ -86,6 +89,7 @@ impl NativeFigures {
             left_inlined,
             framed,
             failed_inlined,
+            resumed,
             released,
             compiled_functions,
             compile_time: _,
@@ -112,6 +116,7 @@ impl NativeFigures {
             left_inlined,
             framed,
             failed_inlined,
+            resumed,
             released,
             compiled_functions,
         ]
@@ -140,6 +145,7 @@ impl NativeFigures {
         self.left_inlined += other.left_inlined;
         self.framed += other.framed;
         self.failed_inlined += other.failed_inlined;
+        self.resumed += other.resumed;
         self.released += other.released;
         self.compiled_functions += other.compiled_functions;
         self.compile_time += other.compile_time;

@@ -1,8 +1,13 @@
 //! Native code that leaves inlined code: each exit goes on in several activations, in the
 //! interpreter or in one piece of native code. The run must end like the interpreter's run of the
 //! bases, in the same place if it traps behind an exit.
+//!
+//! Every second program runs once more under a policy that counts: it compiles a function or a loop
+//! that is hot in the interpreter, on the spot. A run that has left into several activations of the
+//! interpreter then goes on in native code in one of them, while the others wait.
 
 use super::compare::ended_alike;
+use super::counting::Counting;
 use super::figures::NativeFigures;
 use super::plan::config;
 use super::{Clock, Trial};
@@ -13,7 +18,7 @@ use crate::judge::hop_limits;
 use crate::oracle::{FuzzFinding, FuzzOracle};
 use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::{Func, Inst, Module, Opcode, Point};
-use jit::{Action, Condition, PointSpec, Version, Vm};
+use jit::{Action, Condition, PointSpec, TransitionKind, Version, Vm};
 use osier::inlining::Inlined;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +30,36 @@ const POINTS: usize = 6;
 const ROUNDS: usize = 6;
 /// The most continuations of a program; further exits go to the interpreter.
 const CONTINUATIONS: usize = 24;
+/// The largest threshold of a policy that counts. Loops of generated programs go around a few
+/// times only.
+const MOST_VISITS: usize = 4;
+
+/// What takes a run back to native code that has left for the interpreter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Return {
+    /// The next call.
+    Calls,
+    /// A policy that counts visits, too.
+    Counts,
+}
+
+impl Return {
+    fn tag(self) -> u64 {
+        match self {
+            Return::Calls => 0x696e_6c69,
+            Return::Counts => 0x636f_756e,
+        }
+    }
+
+    /// How often an exit goes on in native code, and how often another function is compiled, in
+    /// percent. A policy that counts needs work in the interpreter.
+    fn native_shares(self) -> [u32; 2] {
+        match self {
+            Return::Calls => [60, 70],
+            Return::Counts => [15, 25],
+        }
+    }
+}
 
 /// A compiled version with inlined code, and its points.
 struct LeavingVersion {
@@ -49,20 +84,33 @@ pub(super) fn judge(
     if made.is_empty() {
         return Ok(());
     }
-    let mut trial = Trial { tag: 0x696e_6c69, ..Trial::new(case, (0, case.steps.len()), clock) };
-    let ended = run(&mut trial, &made);
-    figures.native.add(&trial.figures);
-    let versions = trial.versions;
-    ended.map_err(|message| vec![FuzzFinding { oracle: FuzzOracle::Native, versions, message }])
+    for by in [Return::Calls, Return::Counts] {
+        if by == Return::Counts && !Prng::new(case.seed).fork(!by.tag()).chance(50) {
+            continue;
+        }
+        let all = Trial::new(case, (0, case.steps.len()), clock);
+        let mut trial = Trial { tag: by.tag(), ..all };
+        let ended = run(&mut trial, &made, by);
+        figures.native.add(&trial.figures);
+        let versions = trial.versions;
+        ended.map_err(|message| {
+            vec![FuzzFinding { oracle: FuzzOracle::Native, versions, message }]
+        })?;
+    }
+    Ok(())
 }
 
-fn run(trial: &mut Trial<'_>, made: &[(Func, Inlined)]) -> Result<(), String> {
+fn run(trial: &mut Trial<'_>, made: &[(Func, Inlined)], by: Return) -> Result<(), String> {
     let case = trial.case;
     let mut prng = Prng::new(case.seed).fork(trial.tag);
     let module = Arc::new(case.module.clone());
     let mut vm = trial.instance(&module, config(&mut prng))?;
     let begun = (trial.clock)();
-    let leaving = compiled(&mut vm, &module, made, (&mut prng, &mut trial.figures))?;
+    let leaving = compiled(&mut vm, &module, (made, by), (&mut prng, &mut trial.figures))?;
+    if by == Return::Counts {
+        let threshold = 1 + prng.index(MOST_VISITS) as u32;
+        vm.set_tiering(Box::new(Counting::new(threshold)));
+    }
     trial.figures.compile_time += (trial.clock)().saturating_sub(begun);
     let options = Options { poison: true, track_memory: false, trace: TraceLevel::Digest };
     let mut base = Machine::with_options(&Program::new(&module), hop_limits(case), options)
@@ -76,9 +124,10 @@ fn run(trial: &mut Trial<'_>, made: &[(Func, Inlined)]) -> Result<(), String> {
 fn compiled(
     vm: &mut Vm,
     module: &Arc<Module>,
-    made: &[(Func, Inlined)],
+    (made, by): (&[(Func, Inlined)], Return),
     (prng, figures): (&mut Prng, &mut NativeFigures),
 ) -> Result<Vec<LeavingVersion>, String> {
+    let [exits, others] = by.native_shares();
     let mut leaving: Vec<LeavingVersion> = Vec::new();
     let mut continuations = 0;
     for (func, one) in made {
@@ -103,7 +152,7 @@ fn compiled(
             let values = entry.entry().requires.clone();
             let condition = if is_assumption(point) { Condition::Failing } else { Condition::Flag };
             specs.push(PointSpec { at: *point, condition, values });
-            let goes_on = continuations < CONTINUATIONS && prng.chance(60);
+            let goes_on = continuations < CONTINUATIONS && prng.chance(exits);
             actions.push(if goes_on {
                 continuations += 1;
                 let frames = entry.entry().frames.iter().map(|frame| module.body(frame.func));
@@ -130,7 +179,7 @@ fn compiled(
         leaving.push(LeavingVersion { func: *func, version, points, frames });
     }
     for (func, body) in module.defined() {
-        if leaving.iter().all(|one| one.func != func) && prng.chance(70) {
+        if leaving.iter().all(|one| one.func != func) && prng.chance(others) {
             let version = vm.engine().version(module, func, body, &[]);
             let version = version.map_err(|error| error.to_string())?;
             vm.install(&version, Vec::new()).map_err(|error| error.to_string())?;
@@ -213,6 +262,10 @@ fn difference(
 fn count(vm: &mut Vm, leaving: &[LeavingVersion], figures: &mut NativeFigures) {
     let mut fired = 0;
     for made in vm.transitions() {
+        // The policies of other judges of inlined code take nothing up.
+        if made.kind == TransitionKind::Up {
+            figures.resumed += made.count;
+        }
         let of = leaving.iter().find(|one| one.func == made.func && one.version.key() == made.from);
         let Some(frames) = of.and_then(|one| one.frames.get(&made.at)) else { continue };
         fired += u64::from(made.count > 0);

@@ -29,6 +29,7 @@
 
 mod churn;
 mod compare;
+mod counting;
 mod failing;
 mod figures;
 mod follow;

@@ -32,8 +32,9 @@ pub struct SlotLayout {
 
 impl SlotLayout {
     /// A layout that gives each value one slot. Values that no entry provides together may share a
-    /// slot. That they are never live at the same time is not enough: an entry also provides values
-    /// that are live nowhere but in entries which a run may take next.
+    /// slot; for others, linking an action fails with [`super::LinkError::SharedSlot`]. That they
+    /// are never live at the same time is not enough: an entry also provides values that are live
+    /// nowhere but in entries which a run may take next.
     pub fn new(slots: impl IntoIterator<Item = (Value, usize)>) -> SlotLayout {
         let slots: BTreeMap<Value, usize> = slots.into_iter().collect();
         let length = slots.values().max().map_or(0, |last| last + 1);

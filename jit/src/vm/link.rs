@@ -97,6 +97,16 @@ pub enum LinkError {
         /// The value of the base version.
         value: Value,
     },
+    /// The layout has one slot for two values that the entry provides. One would overwrite the
+    /// other.
+    SharedSlot {
+        /// The point.
+        number: usize,
+        /// The slot.
+        slot: usize,
+        /// The values of the base version.
+        values: [Value; 2],
+    },
 }
 
 impl fmt::Display for LinkError {
@@ -137,6 +147,11 @@ impl fmt::Display for LinkError {
             LinkError::NoSlot { number, value } => write!(
                 f,
                 "the layout has no slot for {value}, which the entry of OSR point {number} provides"
+            ),
+            LinkError::SharedSlot { number, slot, values: [one, other] } => write!(
+                f,
+                "the layout has slot {slot} for {one} and for {other}, which the entry of OSR \
+                 point {number} provides together"
             ),
         }
     }
@@ -312,14 +327,9 @@ impl VmState {
                 }
                 if self.may_enter(continuation) { Ok(()) } else { Err(LinkError::NotAdopted) }
             }
-            Action::InterpretFrames(mapping) => {
-                self.check_frames((version, number), mapping, |_, _| true)
-            }
+            Action::InterpretFrames(mapping) => self.check_frames((version, number), mapping, None),
             Action::HandFrames(mapping, layouts) => {
-                let has_slot = |func: Func, value| {
-                    layouts.get(&func).is_some_and(|layout| layout.slot(value).is_some())
-                };
-                self.check_frames((version, number), mapping, has_slot)
+                self.check_frames((version, number), mapping, Some(layouts))
             }
             Action::Interpret(mapping) | Action::Hand(mapping, _) => {
                 if mapping.source() != version.key {
@@ -332,24 +342,21 @@ impl VmState {
                 }
                 let entry = mapping.entry(at).ok_or(LinkError::NoEntry { number })?;
                 missing(&entry.requires)?;
-                if let Action::Hand(_, layout) = action
-                    && let Some(value) =
-                        entry.provides().find(|value| layout.slot(*value).is_none())
-                {
-                    return Err(LinkError::NoSlot { number, value });
+                match action {
+                    Action::Hand(_, layout) => check_layout(number, layout, entry.provides()),
+                    _ => Ok(()),
                 }
-                Ok(())
             }
         }
     }
 
     /// Checks that the entry of a frame mapping fits a point, and that its frames are in bases.
-    /// `has_slot` tells whether a value of a function has room where it lands.
+    /// Layouts are checked if the values go into slots.
     fn check_frames(
         &self,
         (version, number): (&Arc<Version>, usize),
         mapping: &Checked<FrameMapping>,
-        has_slot: impl Fn(Func, Value) -> bool,
+        layouts: Option<&BTreeMap<Func, SlotLayout>>,
     ) -> Result<(), LinkError> {
         let point = &version.points[number];
         if mapping.source() != version.key {
@@ -364,11 +371,31 @@ impl VmState {
             if base != Some(frame.version) {
                 return Err(LinkError::NotInBase { number, func: frame.func });
             }
-            let mut values = frame.assigns.iter().map(|assign| assign.value);
-            if let Some(value) = values.find(|value| !has_slot(frame.func, *value)) {
-                return Err(LinkError::NoSlot { number, value });
+            if let Some(layouts) = layouts {
+                // Each frame has slots of its own, also where a function waits for itself.
+                let none = SlotLayout::default();
+                let layout = layouts.get(&frame.func).unwrap_or(&none);
+                let values = frame.assigns.iter().map(|assign| assign.value);
+                check_layout(number, layout, values)?;
             }
         }
         Ok(())
     }
+}
+
+/// Checks that a layout has a slot for each value that the entry of a point assigns in one frame.
+/// Values that no entry provides together may share a slot; these are provided together.
+fn check_layout(
+    number: usize,
+    layout: &SlotLayout,
+    values: impl Iterator<Item = Value>,
+) -> Result<(), LinkError> {
+    let mut taken = BTreeMap::new();
+    for value in values {
+        let slot = layout.slot(value).ok_or(LinkError::NoSlot { number, value })?;
+        if let Some(other) = taken.insert(slot, value) {
+            return Err(LinkError::SharedSlot { number, slot, values: [other, value] });
+        }
+    }
+    Ok(())
 }

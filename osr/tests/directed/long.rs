@@ -174,3 +174,56 @@ fn a_level_with_too_many_live_values_costs_lower_levels_no_entries() {
         assert_eq!(is_partial, level == Level::Avail, "{level}");
     }
 }
+
+/// A function of so many blocks in a row, each with this instruction and a jump.
+fn row(blocks: usize, inst: impl Fn(usize) -> String) -> Function {
+    let mut text = String::from("func @f(%a: i32) -> i32 {\nentry:\n  %x0 = add.i32 %a, %a\n");
+    for at in 1..=blocks {
+        text += &format!("  jump b{at}\nb{at}:\n  {}\n", inst(at));
+    }
+    function(&format!("{text}  return %x{blocks}\n}}"))
+}
+
+/// No jump of the row is in both versions, so a path through it has no end but where a pure
+/// instruction bounds it.
+#[test]
+fn pure_instructions_bound_a_long_row_of_blocks() {
+    const BLOCKS: usize = 300;
+    let base = row(BLOCKS, |at| format!("%x{at} = xor.i32 %x{}, %a", at - 1));
+    let applied = edited(&base, |ed| (0..BLOCKS).for_each(|_| ed.merge_blocks(ed.func().entry())));
+    let pair = VersionPair::new(&base, applied.function(), applied.log()).expect("the log replays");
+    let pure = pair.bounding_anchors().filter(|i| base.inst(*i).opcode == Opcode::Xor).count();
+    assert!((5..20).contains(&pure), "{pure}");
+    let synthesis = synthesize(&pair, Level::Avail);
+    for direction in [&synthesis.forward, &synthesis.backward] {
+        assert!(direction.unmapped.is_empty(), "{:?}", direction.unmapped);
+    }
+}
+
+/// Short paths keep their ends: more anchors would make gaps smaller for nothing.
+#[test]
+fn pure_instructions_bound_no_short_row_of_blocks() {
+    const BLOCKS: usize = 30;
+    let base = row(BLOCKS, |at| format!("%x{at} = xor.i32 %x{}, %a", at - 1));
+    let applied = edited(&base, |ed| (0..BLOCKS).for_each(|_| ed.merge_blocks(ed.func().entry())));
+    let pair = VersionPair::new(&base, applied.function(), applied.log()).expect("the log replays");
+    assert_eq!(pair.bounding_anchors().count(), 1, "the return");
+}
+
+/// An instruction with another operand may be unequal for all that the log shows. The checker
+/// would leave everything behind it unproved.
+#[test]
+fn an_instruction_with_another_operand_bounds_no_path() {
+    const BLOCKS: usize = 100;
+    let base = row(BLOCKS, |at| format!("%x{at} = xor.i32 %x{}, %a", at - 1));
+    let applied = edited(&base, |ed| {
+        (0..BLOCKS).for_each(|_| ed.merge_blocks(ed.func().entry()));
+        let first = value(ed.func(), "x0");
+        for at in 1..=BLOCKS {
+            let x = inst(ed.func(), &format!("x{at}"));
+            ed.replace_operand(x, 1, first);
+        }
+    });
+    let pair = VersionPair::new(&base, applied.function(), applied.log()).expect("the log replays");
+    assert!(pair.bounding_anchors().all(|i| base.inst(i).opcode != Opcode::Xor));
+}

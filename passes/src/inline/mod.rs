@@ -6,7 +6,8 @@
 //! bounded number of times.
 //!
 //! *Does not*: inline functions that assume or have OSR points, or, with counts, calls that were
-//! never executed. Inline through tables: [`crate::ResolveCalls`] makes such calls direct.
+//! never executed; or every call of a long row whose code may vanish (`rows`). Inline through
+//! tables: [`crate::ResolveCalls`] makes such calls direct.
 //!
 //! *Needs on entry*: the module of the function, with its callers. Counts are in terms of the
 //! bases, and the version has calls of its base alone.
@@ -27,12 +28,14 @@
 
 mod callers;
 mod counts;
+mod rows;
 
 pub use callers::Callers;
 pub use counts::CallCounts;
 
 use ir::edit::{Editor, Pass};
 use ir::{Func, Function, Imm, Inst, Opcode};
+use rows::Rows;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -159,7 +162,8 @@ impl Pass for Inline<'_> {
         let mut left = (size * self.policy.growth / 100).saturating_add(self.policy.allowance);
         let mut open = OpenCalls::default();
         let is_alone = !self.moves();
-        for call in ed.func().all_insts() {
+        let staying = Rows::new(self.callers.module(), self.policy.depth).staying(ed.func());
+        for call in ed.func().all_insts().filter(|call| !staying.contains(call)) {
             let count = self.counts.map(|counts| counts.of(self.func, call));
             open.push(self.met(ed.func(), call, (&[self.func], count, is_alone)));
         }

@@ -1,0 +1,60 @@
+//! A policy that counts, for runs that have left inlined code.
+
+use jit::{AfterFailure, Continuation, FailedPoint, HotLoop, RunError, Tier, Tiering};
+use osier::native::{NoObserver, Tiered};
+use passes::Pipeline;
+use std::sync::Arc;
+
+/// Compiles on the spot, as [`Tiered`] does, and takes a loop up again whenever the interpreter
+/// comes to it. `Tiered` does so once, which is too seldom for programs of a few calls.
+pub(super) struct Counting {
+    tiered: Tiered<NoObserver>,
+    /// The loops that were hot, each with its continuation if it has one.
+    loops: Vec<(HotLoop, Option<Arc<Continuation>>)>,
+}
+
+impl Counting {
+    /// A policy that finds a loop or a function hot after so many visits.
+    pub(super) fn new(threshold: u32) -> Counting {
+        let tiered = Tiered::new(threshold, Pipeline::default(), NoObserver);
+        Counting { tiered, loops: Vec::new() }
+    }
+}
+
+impl Tiering for Counting {
+    fn threshold(&self) -> Option<u32> {
+        self.tiered.threshold()
+    }
+
+    fn called(&mut self, tier: &mut Tier<'_>, func: ir::Func) -> Result<(), RunError> {
+        self.tiered.called(tier, func)
+    }
+
+    fn hot(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: HotLoop,
+    ) -> Result<Option<Arc<Continuation>>, RunError> {
+        let known = self.loops.iter().find(|(one, _)| *one == at);
+        let continuation = match known {
+            Some((_, continuation)) => continuation.clone(),
+            None => {
+                let made = self.tiered.hot(tier, at)?;
+                self.loops.push((at, made.clone()));
+                made
+            }
+        };
+        if continuation.is_some() {
+            tier.ask_again(at);
+        }
+        Ok(continuation)
+    }
+
+    fn failed(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: FailedPoint<'_>,
+    ) -> Result<AfterFailure, RunError> {
+        self.tiered.failed(tier, at)
+    }
+}
