@@ -193,6 +193,44 @@ fn a_run_enters_and_leaves_the_code_of_inner_loops() {
     assert!(up >= 40 && down >= 40, "{up} up, {down} down: {made:?}");
 }
 
+/// The inner loop is left to the header of the outer one, from which alone it is entered.
+const BACK_TO_HEADER: &str = "
+func @main(%n: i64, %m: i64) -> i64 {
+entry:
+  %zero = const.i64 0
+  %one = const.i64 1
+  jump outer(%zero, %zero)
+outer(%i: i64, %acc: i64):
+  %more = ult.i64 %i, %n
+  br_if %more, enter, done
+enter:
+  %j = add.i64 %i, %one
+  jump inner(%zero, %acc)
+inner(%a: i64, %s: i64):
+  %sum = add.i64 %s, %j
+  %b = add.i64 %a, %one
+  %again = ult.i64 %b, %m
+  br_if %again, inner(%b, %sum), outer(%j, %sum)
+done:
+  return %acc
+}
+";
+
+/// Code that stands only behind a way out of the loop may be the loop itself.
+#[test]
+fn a_loop_is_left_to_the_code_in_front_of_it() {
+    let module = Arc::new(load(Format::Oir, BACK_TO_HEADER.as_bytes()).expect("well-formed"));
+    let main = module.func_named("main").expect("there");
+    let mut vm = vm(&module);
+    let policy = RegionPolicy::new(7);
+    let sizes = Arc::clone(&policy.sizes);
+    vm.set_tiering(Box::new(policy));
+    let expected = (1..=30).sum::<u64>() * 20;
+    let ended = Ok(Outcome::Returned(vec![expected]));
+    assert_eq!(vm.invoke(main, &[30, 20], &mut NoHost), ended);
+    assert!(!sizes.lock().expect("nobody panics with it").is_empty());
+}
+
 /// The entries of regions under the state oracle.
 fn judged(program: &Program, base: &Function, one: &MadeRegions) -> u64 {
     let (forward, backward): (&Mapping, &Mapping) = (one.up(), one.down());

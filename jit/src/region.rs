@@ -8,7 +8,7 @@ use crate::points::Cell;
 use crate::version::{Continuation, Version, listed};
 use check::CheckedEntry;
 use ir::{Func, Function, Inst, Module, Point};
-use resume::{Condition, PointSpec, instrument};
+use resume::{Condition, PointSpec, instrument_for_entries};
 use std::sync::{Arc, Mutex};
 use transition::VersionKey;
 use transition::mapping::Mapping;
@@ -54,8 +54,8 @@ impl Engine {
                 .ok_or_else(|| not_built(format!("{} has no entry back", at.inst())))
         };
         let points = cut.iter().map(point).collect::<Result<Vec<_>, _>>()?;
-        let instrumented =
-            instrument(version, &points).map_err(|error| not_built(error.to_string()))?;
+        let instrumented = instrument_for_entries(version, &points)
+            .map_err(|error| not_built(error.to_string()))?;
         let at = entry.point();
         let name = format!("{}.region.{}", source.name(), at.inst());
         let made = resume::continuation_with_points(&name, source, version, &instrumented, entry);

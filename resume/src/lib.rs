@@ -17,4 +17,5 @@ pub use copy::Origins;
 pub use frames::{FrameContinuation, frame_continuation};
 pub use instrument::{
     Condition, InstrumentError, Instrumented, PointInfo, PointSpec, Truth, instrument,
+    instrument_for_entries,
 };

@@ -247,9 +247,36 @@ pub fn instrument(
     version: &Function,
     points: &[PointSpec],
 ) -> Result<Instrumented, InstrumentError> {
+    instrumented(version, points, Behind::LeftOut)
+}
+
+/// As [`instrument`], for entries that may land behind a point that always exits: code behind such
+/// a point stays, as unreachable code. A continuation has it only if its own paths reach it.
+///
+/// # Errors
+/// See [`InstrumentError`].
+pub fn instrument_for_entries(
+    version: &Function,
+    points: &[PointSpec],
+) -> Result<Instrumented, InstrumentError> {
+    instrumented(version, points, Behind::Kept)
+}
+
+/// What becomes of code that stands only behind points that always exit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Behind {
+    LeftOut,
+    Kept,
+}
+
+fn instrumented(
+    version: &Function,
+    points: &[PointSpec],
+    behind: Behind,
+) -> Result<Instrumented, InstrumentError> {
     let cfg = Cfg::new(version);
     check(version, &cfg, points)?;
-    let mut copier = Copier::new(version, points);
+    let mut copier = Copier::new(version, points, behind);
     // Code that stands only behind a point that always exits is left out. Without such a point the
     // version's own graph serves.
     let cfg = if copier.cuts.contains(&true) { copier.shortened() } else { cfg };
@@ -306,12 +333,18 @@ fn check(version: &Function, cfg: &Cfg, points: &[PointSpec]) -> Result<(), Inst
     Ok(())
 }
 
+/// Whether code that stands only behind a point is left out.
+fn leaves_out(spec: &PointSpec, behind: Behind) -> bool {
+    spec.condition == Condition::Always && behind == Behind::LeftOut
+}
+
 /// The end of a list of points.
 const NONE: u32 = u32::MAX;
 
 struct Copier<'v> {
     version: &'v Function,
     points: &'v [PointSpec],
+    behind: Behind,
     /// By instruction of the version: the first point before it.
     first: Vec<u32>,
     /// By point: the next point before the same instruction.
@@ -329,7 +362,7 @@ struct Copier<'v> {
 }
 
 impl<'v> Copier<'v> {
-    fn new(version: &'v Function, points: &'v [PointSpec]) -> Copier<'v> {
+    fn new(version: &'v Function, points: &'v [PointSpec], behind: Behind) -> Copier<'v> {
         let mut first = vec![NONE; version.inst_bound()];
         let mut next = vec![NONE; points.len()];
         let mut cuts = vec![false; version.block_bound()];
@@ -338,11 +371,12 @@ impl<'v> Copier<'v> {
         for (k, spec) in points.iter().enumerate().rev() {
             let inst = spec.at.inst();
             next[k] = std::mem::replace(&mut first[inst.index()], k as u32);
-            cuts[version.inst_block(inst).index()] |= spec.condition == Condition::Always;
+            cuts[version.inst_block(inst).index()] |= leaves_out(spec, behind);
         }
         Copier {
             version,
             points,
+            behind,
             first,
             next,
             cuts,
@@ -384,7 +418,7 @@ impl<'v> Copier<'v> {
             let mut point = self.first[inst.index()];
             while point != NONE {
                 // No run passes this point: neither code nor further points behind it get a block.
-                if self.points[point as usize].condition == Condition::Always {
+                if leaves_out(&self.points[point as usize], self.behind) {
                     return;
                 }
                 self.parts[point as usize] = self.builder.create_block().into();
@@ -463,7 +497,8 @@ impl<'v> Copier<'v> {
                     if when == Truth::NonZero { (leave, stay) } else { (stay, leave) };
                 self.builder.br_if(value, then, otherwise);
             }
-            // The point always exits: `split` made no block for code behind it.
+            // The point always exits. If there is a block for the code behind it, entries may land
+            // there.
             (_, _) => {
                 self.builder.jump(exit, &[]);
             }
