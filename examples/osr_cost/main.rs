@@ -12,6 +12,8 @@
 //! cargo run --release --example osr_cost -- size        # bytes of code with points
 //! cargo run --release --example osr_cost -- code        # many functions: made, installed, freed
 //! cargo run --release --example osr_cost -- ablation    # O2 without each of its passes
+//! cargo run --release --example osr_cost -- tiers       # what the tiering policy counts on
+//! cargo run --release --example osr_cost -- schedule F  # the policy beside the best schedule
 //! ```
 //!
 //! A ratio compares the fastest of many runs, which alternate in one process. The place of a short
@@ -30,7 +32,9 @@ mod measure;
 mod never;
 mod points;
 mod programs;
+mod schedule;
 mod size;
+mod tiers;
 mod transition;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -106,7 +110,7 @@ impl Arguments {
     }
 }
 
-#[derive(Subcommand, Debug, Clone, Copy)]
+#[derive(Subcommand, Debug, Clone)]
 enum What {
     /// Points that never fire, in hot loops
     Never,
@@ -128,11 +132,18 @@ enum What {
     Code,
     /// `O2` without each of its passes
     Ablation,
+    /// The costs of the tiers, by instruction
+    Tiers,
+    /// How far the tiering policy is from the best schedule
+    Schedule {
+        /// A document of `osier run --stats`
+        visits: PathBuf,
+    },
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
-    let report = match arguments.what {
+    let report = match &arguments.what {
         What::Never => never::run(&arguments)?,
         What::Programs => programs::run(&arguments)?,
         What::Transition => transition::run(&arguments)?,
@@ -143,6 +154,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         What::Size => size::run(&arguments)?,
         What::Code => code::run(&arguments)?,
         What::Ablation => ablation::run(&arguments)?,
+        What::Tiers => tiers::run(&arguments)?,
+        What::Schedule { visits } => schedule::run(visits)?,
     };
     let text =
         if arguments.json { serde_json::to_string_pretty(&report.json)? } else { report.table };

@@ -19,6 +19,7 @@ use super::tables::Tables;
 use super::trace::Trace;
 use super::version::{MachineVersion, VersionId};
 use super::view::View;
+use super::visits::Visits;
 use cranelift_entity::EntityRef;
 use ir::entity::{Func, Global, Inst, Table};
 use ir::function::Function;
@@ -53,6 +54,8 @@ pub struct Machine {
     pub(super) counts: Vec<VersionCounts>,
     /// While runs are counted, the fast code of each version with its counters. Empty otherwise.
     pub(super) counted: Vec<Vec<CountedOp>>,
+    /// The counters of visits.
+    pub(super) visits: Visits,
     /// Whether an engine may write memories, globals and tables without updating their digests.
     pub(super) raw: bool,
 }
@@ -112,6 +115,7 @@ impl Machine {
             counting: false,
             counts: Vec::new(),
             counted: Vec::new(),
+            visits: Visits::default(),
             raw: false,
         };
         machine.extend_with_regions(program, regions)?;
@@ -229,6 +233,7 @@ impl Machine {
         if self.counting {
             counts::add_version(&mut self.counts, &mut self.counted, &code);
         }
+        self.visits.add_version();
         self.versions.push(MachineVersion { func, code, sites: None });
         VersionId::from_u32(self.versions.len() as u32 - 1)
     }

@@ -63,7 +63,7 @@ pub use resume::{Condition, PointSpec};
 pub use sys::Unsupported;
 pub use version::{Continuation, Version};
 pub use vm::{
-    Action, AfterFailure, CallerFrame, DeoptFrame, FailedPoint, Handler, HandlerEnd, HotLoop,
-    Interrupt, LinkError, OpenPoint, Quiet, RunError, Slot, SlotLayout, Tier, Tiering, Transition,
-    TransitionKind, Vm, VmError, Wake,
+    Action, AfterFailure, CallerFrame, CountedPlace, DeoptFrame, FailedPoint, Handler, HandlerEnd,
+    HotLoop, Interrupt, LinkError, OpenPoint, Quiet, RunError, Slot, SlotLayout, Tier, Tiering,
+    Transition, TransitionKind, VisitedPlace, Vm, VmError, Wake,
 };

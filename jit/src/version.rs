@@ -129,6 +129,8 @@ pub struct Continuation {
     pub(crate) at: Point,
     /// The values that the code reads from the buffer, in order.
     pub(crate) requires: Vec<Value>,
+    /// Whether it takes values that are dead at the source point.
+    pub(crate) keeps: bool,
     pub(crate) target: Arc<Version>,
     /// The number of instructions of the continuation's function.
     pub(crate) instructions: usize,
@@ -148,6 +150,12 @@ impl Continuation {
     /// The values that the continuation takes, in order.
     pub fn requires(&self) -> &[Value] {
         &self.requires
+    }
+
+    /// Whether it takes values that are dead at the source point. A run that the fast loop of the
+    /// interpreter has executed cannot provide these.
+    pub fn keeps_values(&self) -> bool {
+        self.keeps
     }
 
     /// The size of the machine code in bytes.
@@ -420,6 +428,7 @@ impl Engine {
             source: VersionKey::of(source),
             at,
             requires: entry.entry().requires.clone(),
+            keeps: !entry.entry().kept.is_empty(),
             target: Arc::clone(target),
             instructions,
         }))
@@ -482,7 +491,8 @@ impl Engine {
             callable: false,
         });
         let (source, requires) = (VersionKey::of(source), entry.entry().requires.clone());
-        Ok(Arc::new(Continuation { code, source, at, requires, target, instructions }))
+        let keeps = !entry.entry().kept.is_empty();
+        Ok(Arc::new(Continuation { code, source, at, requires, keeps, target, instructions }))
     }
 
     /// Rejects an entry between other versions, and a target of another engine.

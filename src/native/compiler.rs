@@ -9,6 +9,7 @@ use crate::driver::{
     self, Derived, Recipe, Retry, SecuredPoint, Vigilance, certify_at, derive, derive_certified_at,
 };
 use check::{Checked, CheckedEntry};
+use ir::edit::ActionLog;
 use ir::{Func, Function, Module, Point};
 use jit::{Continuation, Engine, HotLoop, RunError, Version};
 use osr::{Level, VersionPair};
@@ -18,10 +19,19 @@ use std::sync::Arc;
 use transition::mapping::Mapping;
 use transition::{Pair, Side, VersionKey};
 
+/// Which version of a function.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum CodeTier {
+    /// The base, as it is: compiled soon.
+    Base,
+    /// The version that the passes make.
+    Optimized,
+}
+
 /// What a policy wants.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Goal {
-    /// The optimized version of a function.
+    /// A version of a function.
     Version(Func),
     /// A continuation of a loop of the base.
     Loop(Func, Point),
@@ -31,6 +41,14 @@ impl Goal {
     pub(super) fn func(self) -> Func {
         match self {
             Goal::Version(func) | Goal::Loop(func, _) => func,
+        }
+    }
+
+    /// The point of the loop.
+    pub(super) fn point(self) -> Option<Point> {
+        match self {
+            Goal::Version(_) => None,
+            Goal::Loop(_, at) => Some(at),
         }
     }
 }
@@ -49,6 +67,9 @@ pub(super) struct Made {
     /// The continuation of the loop. `None` if no entry was accepted, or for calls.
     pub(super) entry: Option<Arc<Continuation>>,
 }
+
+/// The most loop headers of a function that are mapped at once.
+const MOST_HEADERS: usize = 32;
 
 /// The optimized version of a function, and the entries to it.
 #[derive(Debug)]
@@ -81,8 +102,10 @@ impl OptimizedVersion {
     /// The accepted entry at the header of a loop, if there is one, in a mapping with others.
     ///
     /// The first loop pays for its own entry, the second for those of all loops, and later ones for
-    /// nothing. So a function pays for two certificates at most, however many hot loops it has. No
-    /// entry leaves the optimized version, so answers to several questions fit together.
+    /// nothing. So a function pays for two certificates at most, however many hot loops it has. In a
+    /// function with more than [`MOST_HEADERS`] loops, each hot loop pays for its own entry alone,
+    /// since the run waits for that one. No entry leaves the optimized version, so answers to
+    /// several questions fit together.
     fn entries(
         &mut self,
         module: &Module,
@@ -94,17 +117,20 @@ impl OptimizedVersion {
             return Arc::clone(known);
         }
         let is_first = !std::mem::replace(&mut self.is_entered, true);
+        let mut is_whole = false;
         let asked = |pair: &VersionPair<'_>| {
             let mut points = BTreeSet::from([at]);
             if !is_first {
-                points.extend(pair.loop_headers(Side::Before));
+                let headers = pair.loop_headers(Side::Before);
+                is_whole = headers.len() <= MOST_HEADERS;
+                points.extend(headers.into_iter().filter(|_| is_whole));
             }
             Pair::new(points, BTreeSet::new())
         };
         let made = certify_at(module, base, &self.derived, Level::Avail, asked, observer);
         self.dropped.extend(made.entries.forward.rejected.iter().map(|(point, _)| *point));
         let mapping = Arc::new(made.entries.forward.mapping);
-        if !is_first {
+        if is_whole {
             self.headers = Some(Arc::clone(&mapping));
         }
         mapping
@@ -119,7 +145,7 @@ type MadeContinuations = BTreeMap<(Func, Point, VersionKey), Arc<Continuation>>;
 pub(super) struct Compiler<O> {
     pub(super) pipeline: Pipeline,
     pub(super) observer: SharedObserver<O>,
-    optimized: BTreeMap<Func, OptimizedVersion>,
+    optimized: BTreeMap<(Func, CodeTier), OptimizedVersion>,
     /// By source point and target version: the continuations made. A loop may ask again after a run
     /// has left native code.
     continuations: MadeContinuations,
@@ -140,23 +166,28 @@ impl<O: Observer> Compiler<O> {
         &mut self,
         engine: &Engine,
         module: &Arc<Module>,
-        goal: Goal,
+        (tier, goal): (CodeTier, Goal),
     ) -> Result<Option<Made>, RunError> {
         let Some(base) = module.body(goal.func()) else { return Ok(None) };
-        let place = Place { engine, module, func: goal.func(), base };
+        let place = Place { engine, module, func: goal.func(), base, tier };
         self.optimize(place)?;
         let entry = match goal {
             Goal::Version(_) => None,
             Goal::Loop(_, at) => self.enter(place, at)?,
         };
-        let version = Arc::clone(&self.optimized[&place.func].version);
+        let version = Arc::clone(&self.optimized[&place.key()].version);
         Ok(Some(Made { version, entry }))
     }
 
     /// Optimizes and compiles a function, once.
     fn optimize(&mut self, place: Place<'_>) -> Result<(), RunError> {
-        if self.optimized.contains_key(&place.func) {
+        if self.optimized.contains_key(&place.key()) {
             return Ok(());
+        }
+        if place.tier == CodeTier::Base {
+            let log = ActionLog::empty_for(place.base);
+            let derived = Derived { function: place.base.clone(), log };
+            return self.publish(place, derived).map(|_| ());
         }
         // The program waits for this code, so passes are not verified here. `enter` still lets the
         // checker judge every entry before a run uses one.
@@ -169,13 +200,21 @@ impl<O: Observer> Compiler<O> {
     /// Compiles a version, and makes it the one that later goals lead to.
     fn publish(
         &mut self,
-        Place { engine, module, func, .. }: Place<'_>,
+        place: Place<'_>,
         derived: Derived,
     ) -> Result<&mut OptimizedVersion, RunError> {
-        let code = (&derived.function, CodeMode::Plain);
-        let version = compile(engine, module, func, code, &mut self.observer)?;
-        self.optimized.insert(func, OptimizedVersion::new(derived, version));
-        Ok(self.optimized.get_mut(&func).expect("it was put there"))
+        let Place { engine, module, func, .. } = place;
+        let base = self.optimized.get(&(func, CodeTier::Base));
+        let version = match base.filter(|_| derived.log.is_empty()) {
+            // The passes have changed nothing.
+            Some(base) => Arc::clone(&base.version),
+            None => {
+                let code = (&derived.function, CodeMode::Plain);
+                compile(engine, module, func, code, &mut self.observer)?
+            }
+        };
+        self.optimized.insert(place.key(), OptimizedVersion::new(derived, version));
+        Ok(self.optimized.get_mut(&place.key()).expect("it was put there"))
     }
 
     /// The continuation of a loop in the optimized version. Without an accepted entry the loop
@@ -185,14 +224,19 @@ impl<O: Observer> Compiler<O> {
         place: Place<'_>,
         at: Point,
     ) -> Result<Option<Arc<Continuation>>, RunError> {
-        let optimized = self.optimized.get_mut(&place.func).expect("the function is optimized");
+        let optimized = self.optimized.get_mut(&place.key()).expect("the function is optimized");
         let Place { module, base, .. } = place;
         let mut entries = optimized.entries(module, base, at, &mut self.observer.steps());
         if let Some(won) = self.retry(place, at)? {
             entries = won;
         }
         let Some(entry) = entries.checked_entry(at) else { return Ok(None) };
-        let version = Arc::clone(&self.optimized[&place.func].version);
+        // The fast loop of the interpreter has no dead values, and native code of the base reads
+        // none.
+        if !entry.entry().kept.is_empty() {
+            return Ok(None);
+        }
+        let version = Arc::clone(&self.optimized[&place.key()].version);
         self.continuation(place.engine, base, (entry, &version)).map(Some)
     }
 
@@ -203,7 +247,7 @@ impl<O: Observer> Compiler<O> {
         place: Place<'_>,
         at: Point,
     ) -> Result<Option<Arc<Checked<Mapping>>>, RunError> {
-        let optimized = self.optimized.get_mut(&place.func).expect("the function is optimized");
+        let optimized = self.optimized.get_mut(&place.key()).expect("the function is optimized");
         if !optimized.dropped.contains(&at) || optimized.is_retried {
             return Ok(None);
         }
@@ -256,4 +300,11 @@ struct Place<'a> {
     module: &'a Arc<Module>,
     func: Func,
     base: &'a Function,
+    tier: CodeTier,
+}
+
+impl Place<'_> {
+    fn key(&self) -> (Func, CodeTier) {
+        (self.func, self.tier)
+    }
 }

@@ -1,17 +1,21 @@
 //! A tiering policy: a run starts in the interpreter and enters native code where it is hot.
 
-use super::compiler::{Compiler, Goal, Made};
+use super::compiler::{CodeTier, Compiler, Goal, Made};
+use super::costs::Costs;
+use super::events::{Dropped, TierEvent, TierListener};
 use super::speculating::Speculations;
-use super::worker::Worker;
+use super::worker::{Key, Worker, wanted};
 use super::{Observer, SharedObserver};
 use crate::speculate::{Assumption, Pins, SuggestOptions};
 use ir::{Func, Function};
 use jit::{
-    AfterFailure, Continuation, FailedPoint, HotLoop, RunError, Tier, Tiering, Version, Wake,
+    AfterFailure, CompileError, Continuation, ContinueError, CountedPlace, FailedPoint, HotLoop,
+    RunError, Tier, Tiering, Version, Wake,
 };
 use passes::Pipeline;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use transition::mapping::Entry;
 
 /// Where code is made.
 #[derive(Debug)]
@@ -23,22 +27,40 @@ enum Workplace<O> {
         worker: Worker,
         /// The continuations of loops that are done. `None` for a loop without an entry.
         loops: BTreeMap<Goal, Option<Arc<Continuation>>>,
+        /// Those that the run has entered.
+        entered: BTreeSet<Goal>,
     },
 }
 
-/// Starts in the interpreter. A function or loop that runs as often as the threshold says is
-/// optimized and compiled. The next call enters the function; a loop is entered in the middle,
-/// through an entry that the checker accepted.
+/// What is hot, and what becomes of it.
+#[derive(Clone, Copy, Debug)]
+enum Rule {
+    /// After this number of calls or visits, the optimized version.
+    After(u32),
+    /// What the costs say: first the base, then the optimized version.
+    Costs(Costs),
+}
+
+/// Starts in the interpreter. A function or loop that is hot is compiled. The next call enters the
+/// function; a loop is entered in the middle, through an entry that the checker accepted.
 ///
-/// The run waits for the compiler ([`Tiered::new`]), or goes on and takes the code up at the next
-/// function entry or loop header ([`Tiered::in_background`]).
-#[derive(Debug)]
+/// The run waits for the compiler ([`Tiered::new`], [`Tiered::by_costs`]), or goes on and takes the
+/// code up at the next function entry or loop header ([`Tiered::in_background`]).
 pub struct Tiered<O> {
-    threshold: u32,
+    rule: Rule,
     pipeline: Pipeline,
     observer: SharedObserver<O>,
     workplace: Workplace<O>,
     speculations: Speculations,
+    /// The bytes of code that may still be ordered.
+    room: usize,
+    listener: Option<TierListener>,
+}
+
+impl<O> std::fmt::Debug for Tiered<O> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tiered").field("rule", &self.rule).finish_non_exhaustive()
+    }
 }
 
 impl<O: Observer> Tiered<O> {
@@ -46,10 +68,42 @@ impl<O: Observer> Tiered<O> {
     /// many visits of its header. `pipeline` optimizes hot functions. The run waits for the code,
     /// so what is compiled when depends on the program alone.
     pub fn new(threshold: u32, pipeline: Pipeline, observer: O) -> Tiered<O> {
+        Tiered::with_rule(Rule::After(threshold.max(1)), pipeline, observer)
+    }
+
+    /// Creates the policy. The costs say which functions and loops are hot: where native code would
+    /// have saved its price, or a tenth of that in the background. Code of the base comes first.
+    /// In the background, optimized code follows where the costs say that it is faster. The run
+    /// waits for the code, so what is compiled when depends on the program alone.
+    pub fn by_costs(costs: Costs, pipeline: Pipeline, observer: O) -> Tiered<O> {
+        Tiered::with_rule(Rule::Costs(costs), pipeline, observer)
+    }
+
+    fn with_rule(rule: Rule, pipeline: Pipeline, observer: O) -> Tiered<O> {
         let observer = SharedObserver::new(observer);
         let compiler = Compiler::new(pipeline.clone(), observer.clone());
         let (workplace, speculations) = (Workplace::Here(compiler), Speculations::default());
-        Tiered { threshold: threshold.max(1), pipeline, observer, workplace, speculations }
+        let (room, listener) = (usize::MAX, None);
+        Tiered { rule, pipeline, observer, workplace, speculations, room, listener }
+    }
+
+    /// Orders no more code when the code so far has this many bytes. What is ordered already may
+    /// exceed the limit. Without this call, the limit of the engine alone counts
+    /// ([`jit::Config::code_bytes`]); there, too, the run goes on without further code.
+    pub fn with_code_limit(self, bytes: usize) -> Tiered<O> {
+        Tiered { room: bytes, ..self }
+    }
+
+    /// Tells a listener of each step. Call it before [`Tiered::in_background`], whose thread would
+    /// tell nobody otherwise.
+    pub fn listening(self, listener: TierListener) -> Tiered<O> {
+        Tiered { listener: Some(listener), ..self }
+    }
+
+    fn tell(&self, event: TierEvent) {
+        if let Some(listener) = &self.listener {
+            listener(event);
+        }
     }
 
     /// Makes the first versions of these functions assume, as the list says for each. An assumption
@@ -80,15 +134,24 @@ impl<O: Observer> Tiered<O> {
     }
 
     /// Makes calls of the function run a version, or only transitions.
-    fn install(&self, tier: &mut Tier<'_>, version: &Arc<Version>) -> Result<(), RunError> {
+    /// Returns whether it became the version of the function just now.
+    fn install(&self, tier: &mut Tier<'_>, version: &Arc<Version>) -> Result<bool, RunError> {
         if self.speculations.assumes(version.func()) {
-            return tier.adopt(version, Vec::new()).map_err(RunError::Link);
+            return tier.adopt(version, Vec::new()).map_err(RunError::Link).map(|()| false);
         }
         let is_there = |has: &Arc<Version>| Arc::ptr_eq(has, version);
         if tier.installed(version.func()).is_some_and(is_there) {
-            return Ok(());
+            return Ok(false);
         }
-        tier.install(version, Vec::new()).map_err(RunError::Link)
+        tier.install(version, Vec::new()).map_err(RunError::Link).map(|()| true)
+    }
+
+    /// The tier that comes first.
+    fn first_tier(&self) -> CodeTier {
+        match self.rule {
+            Rule::After(_) => CodeTier::Optimized,
+            Rule::Costs(_) => CodeTier::Base,
+        }
     }
 
     /// Wants code, and installs what is there.
@@ -97,45 +160,150 @@ impl<O: Observer> Tiered<O> {
         tier: &mut Tier<'_>,
         goal: Goal,
     ) -> Result<Option<Arc<Continuation>>, RunError> {
-        let module = Arc::clone(tier.module());
         self.collect(tier)?;
-        let made = match &mut self.workplace {
-            Workplace::Here(compiler) => compiler.make(tier.engine(), &module, goal)?,
-            Workplace::Beside { worker, loops } => match (goal, loops.get(&goal)) {
-                (Goal::Loop(func, at), Some(entry)) => {
-                    // Another activation of the function may still be in the interpreter.
-                    if entry.is_some() {
-                        tier.ask_again(HotLoop { func, at });
-                    }
-                    return Ok(entry.clone());
-                }
-                (Goal::Version(func), _) if tier.installed(func).is_some() => return Ok(None),
-                _ => {
-                    worker.order(tier.engine(), &module, goal);
-                    return Ok(None);
-                }
-            },
-        };
-        let Some(Made { version, entry }) = made else { return Ok(None) };
-        self.install(tier, &version)?;
+        let key = (self.first_tier(), goal);
+        if let Some(known) = self.known(tier, goal) {
+            return Ok(known);
+        }
+        let visits = tier.visits(goal.func(), goal.point().map(|at| at.inst()));
+        if self.room == 0 {
+            self.tell(TierEvent::Dropped(wanted(key), Dropped::CodeFull));
+            return Ok(None);
+        }
+        if self.order(tier, key, visits) {
+            return Ok(None);
+        }
+        let entry = self.make_here(tier, key, visits)?;
+        if entry.is_some() {
+            self.tell(TierEvent::Entered(wanted(key)));
+        }
         Ok(entry)
+    }
+
+    /// What a goal has led to in the background: the continuation, or nothing more to come.
+    fn known(&mut self, tier: &mut Tier<'_>, goal: Goal) -> Option<Option<Arc<Continuation>>> {
+        let Workplace::Beside { loops, entered, .. } = &mut self.workplace else { return None };
+        match (goal, loops.get(&goal)) {
+            (Goal::Loop(func, at), Some(entry)) => {
+                let entry = entry.clone();
+                if entry.is_some() {
+                    // Another activation of the function may still be in the interpreter.
+                    tier.ask_again(HotLoop { func, at });
+                    if entered.insert(goal) {
+                        self.tell(TierEvent::Entered(wanted((self.first_tier(), goal))));
+                    }
+                }
+                Some(entry)
+            }
+            (Goal::Version(func), _) if tier.installed(func).is_some() => Some(None),
+            _ => None,
+        }
+    }
+
+    /// Orders code in the background. Returns false if the run makes code itself.
+    fn order(&mut self, tier: &mut Tier<'_>, key: Key, visits: u64) -> bool {
+        let module = Arc::clone(tier.module());
+        let worth = self.worth(tier, key.1, visits);
+        let Workplace::Beside { worker, .. } = &mut self.workplace else { return false };
+        worker.order(tier.engine(), &module, key, (worth, visits));
+        // The run asks again when it has come as far once more, so the queue learns what is hot.
+        let again = u32::try_from(visits).unwrap_or(u32::MAX);
+        tier.ask_after(key.1.func(), key.1.point().map(|at| at.inst()), again.max(1));
+        true
+    }
+
+    /// The visits of a goal for each instruction that compiling it costs.
+    fn worth(&self, tier: &Tier<'_>, goal: Goal, visits: u64) -> u64 {
+        let size = tier.module().body(goal.func()).map_or(1, Function::inst_count) as u64;
+        visits.saturating_mul(1 << 20) / size.max(1)
+    }
+
+    /// Makes code while the run waits, and installs it.
+    fn make_here(
+        &mut self,
+        tier: &mut Tier<'_>,
+        key: Key,
+        visits: u64,
+    ) -> Result<Option<Arc<Continuation>>, RunError> {
+        let module = Arc::clone(tier.module());
+        let Workplace::Here(compiler) = &mut self.workplace else { return Ok(None) };
+        self.tell(TierEvent::Asked(wanted(key), visits));
+        self.tell(TierEvent::Begun(wanted(key)));
+        let made = compiler.make(tier.engine(), &module, key);
+        let made = self.within_room(key, made)?;
+        let is_entry = made.as_ref().is_some_and(|made| made.entry.is_some());
+        self.tell(TierEvent::Made { wanted: wanted(key), is_entry });
+        let Some(Made { version, entry }) = made else { return Ok(None) };
+        self.take_up(tier, key, &version)?;
+        Ok(entry)
+    }
+
+    /// Counts what was made. The run goes on without code for which there is no room.
+    fn within_room(
+        &mut self,
+        key: Key,
+        made: Result<Option<Made>, RunError>,
+    ) -> Result<Option<Made>, RunError> {
+        let no_memory = |error: &RunError| {
+            let of_entry = ContinueError::Compile(CompileError::OutOfMemory);
+            *error == RunError::Compile(CompileError::OutOfMemory)
+                || *error == RunError::Continue(of_entry)
+        };
+        match made {
+            Err(error) if no_memory(&error) => {
+                self.room = 0;
+                self.tell(TierEvent::Dropped(wanted(key), Dropped::CodeFull));
+                Ok(None)
+            }
+            Ok(Some(made)) => {
+                let of_entry = made.entry.as_ref().map_or(0, |entry| entry.code_size());
+                self.room = self.room.saturating_sub(made.version.code_size() + of_entry);
+                Ok(Some(made))
+            }
+            other => other,
+        }
+    }
+
+    /// Installs a version that was made.
+    fn take_up(
+        &mut self,
+        tier: &mut Tier<'_>,
+        key: Key,
+        version: &Arc<Version>,
+    ) -> Result<(), RunError> {
+        if self.install(tier, version)? {
+            self.tell(TierEvent::Installed(wanted(key)));
+        }
+        Ok(())
     }
 
     /// Installs what the worker has made. Loops ask again, since the run may be in one of them.
     fn collect(&mut self, tier: &mut Tier<'_>) -> Result<(), RunError> {
         let Workplace::Beside { worker, .. } = &self.workplace else { return Ok(()) };
-        for (goal, made) in worker.collect()? {
-            let Some(Made { version, entry }) = made else { continue };
-            self.install(tier, &version)?;
+        for (key, made) in worker.collect() {
+            let Some(Made { version, entry }) = self.within_room(key, made)? else { continue };
+            self.take_up(tier, key, &version)?;
             let Workplace::Beside { loops, .. } = &mut self.workplace else { continue };
-            if let Goal::Loop(func, at) = goal {
+            if let Goal::Loop(func, at) = key.1 {
                 if entry.is_some() {
                     tier.ask_again(HotLoop { func, at });
                 }
-                loops.insert(goal, entry);
+                loops.insert(key.1, entry);
             }
+            self.follow_up(tier, key);
         }
         Ok(())
+    }
+
+    /// Orders the optimized version of a function whose base is there, if that pays.
+    fn follow_up(&mut self, tier: &mut Tier<'_>, (made, goal): Key) {
+        let Rule::Costs(costs) = self.rule else { return };
+        let Workplace::Beside { worker, .. } = &mut self.workplace else { return };
+        if made == CodeTier::Base && costs.optimizing_pays() && self.room > 0 {
+            let key = (CodeTier::Optimized, Goal::Version(goal.func()));
+            let module = Arc::clone(tier.module());
+            worker.order(tier.engine(), &module, key, (0, 0));
+        }
     }
 
     /// The continuation of a loop of the base in the version that assumes, if an entry leads there:
@@ -153,8 +321,35 @@ impl<O: Observer> Tiered<O> {
         let Workplace::Here(compiler) = workplace else { return Ok(None) };
         let one = speculations.version(tier, at.func, pipeline, observer)?;
         let entry = one.and_then(|one| Some((one.made.forward.checked_entry(at.at)?, one)));
+        let may = |entry: &Entry| entry.kept.is_empty() || tier.has_dead_values();
+        let entry = entry.filter(|(entry, _)| may(entry.entry()));
         let Some((entry, one)) = entry else { return Ok(None) };
         compiler.continuation(tier.engine(), base, (entry, &one.version)).map(Some)
+    }
+}
+
+impl<O: Observer> Tiered<O> {
+    /// Answers a call of a function that is hot, or that native code makes.
+    fn on_call(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
+        let Tiered { speculations, pipeline, observer, .. } = self;
+        if speculations.version(tier, func, pipeline, observer)?.is_some() {
+            return Ok(());
+        }
+        self.want(tier, Goal::Version(func)).map(|_| ())
+    }
+
+    /// Answers a loop that is hot.
+    fn in_loop(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: HotLoop,
+    ) -> Result<Option<Arc<Continuation>>, RunError> {
+        let module = Arc::clone(tier.module());
+        let Some(base) = module.body(at.func) else { return Ok(None) };
+        if let Some(made) = self.enter_speculative(tier, at, base)? {
+            return Ok(Some(made));
+        }
+        self.want(tier, at.into())
     }
 }
 
@@ -170,15 +365,30 @@ impl<O: Observer + Send + 'static> Tiered<O> {
             return self;
         }
         let mut compiler = Compiler::new(self.pipeline.clone(), self.observer.clone());
-        let make = move |engine: &_, module: &_, goal| compiler.make(engine, module, goal);
-        let worker = Worker::new(Box::new(make));
-        Tiered { workplace: Workplace::Beside { worker, loops: BTreeMap::new() }, ..self }
+        let make = move |engine: &_, module: &_, key| compiler.make(engine, module, key);
+        let worker = Worker::new(Box::new(make), self.listener.clone());
+        let (loops, entered) = (BTreeMap::new(), BTreeSet::new());
+        Tiered { workplace: Workplace::Beside { worker, loops, entered }, ..self }
     }
 }
 
 impl<O: Observer> Tiering for Tiered<O> {
     fn threshold(&self) -> Option<u32> {
-        Some(self.threshold)
+        match self.rule {
+            Rule::After(threshold) => Some(threshold),
+            Rule::Costs(_) => Some(u32::MAX),
+        }
+    }
+
+    fn hot_after(&mut self, place: CountedPlace<'_>) -> u32 {
+        let share = match self.workplace {
+            Workplace::Here(_) => Costs::SHARE_HERE,
+            Workplace::Beside { .. } => Costs::SHARE_BESIDE,
+        };
+        match self.rule {
+            Rule::After(threshold) => threshold,
+            Rule::Costs(costs) => costs.hot_after(&place, share),
+        }
     }
 
     fn wake(&self) -> Option<Wake> {
@@ -189,15 +399,25 @@ impl<O: Observer> Tiering for Tiered<O> {
     }
 
     fn woken(&mut self, tier: &mut Tier<'_>) -> Result<(), RunError> {
-        self.collect(tier)
+        self.tell(TierEvent::Paused);
+        let collected = self.collect(tier);
+        self.tell(TierEvent::Resumed);
+        collected
+    }
+
+    fn demanded(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
+        match self.rule {
+            Rule::After(_) => self.called(tier, func),
+            // A call from native code is no reason by itself: the interpreter counts it.
+            Rule::Costs(_) => Ok(()),
+        }
     }
 
     fn called(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
-        let Tiered { speculations, pipeline, observer, .. } = self;
-        if speculations.version(tier, func, pipeline, observer)?.is_none() {
-            self.want(tier, Goal::Version(func))?;
-        }
-        Ok(())
+        self.tell(TierEvent::Paused);
+        let made = self.on_call(tier, func);
+        self.tell(TierEvent::Resumed);
+        made
     }
 
     fn hot(
@@ -205,12 +425,10 @@ impl<O: Observer> Tiering for Tiered<O> {
         tier: &mut Tier<'_>,
         at: HotLoop,
     ) -> Result<Option<Arc<Continuation>>, RunError> {
-        let module = Arc::clone(tier.module());
-        let Some(base) = module.body(at.func) else { return Ok(None) };
-        if let Some(made) = self.enter_speculative(tier, at, base)? {
-            return Ok(Some(made));
-        }
-        self.want(tier, at.into())
+        self.tell(TierEvent::Paused);
+        let made = self.in_loop(tier, at);
+        self.tell(TierEvent::Resumed);
+        made
     }
 
     fn failed(

@@ -71,6 +71,11 @@ impl ContextBlock {
         self.signals().iter().for_each(|word| _ = word.fetch_or(bits, Ordering::SeqCst));
     }
 
+    /// A signal word, which is zero as long as nobody signals.
+    pub(super) fn attention(&self) -> &AtomicU32 {
+        &self.signals()[0]
+    }
+
     /// Whether one of these bits is set.
     pub(super) fn is_signalled(&self, bits: u32) -> bool {
         self.signals()[0].load(Ordering::SeqCst) & bits != 0

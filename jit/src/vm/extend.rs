@@ -69,9 +69,8 @@ impl VmState {
         self.modules.extend(module, program);
         // The new block has room for the new functions. `lay_out` fills it, so it comes afterwards.
         self.view.extend(module, provided.addresses);
-        self.policy.profile.heed(self.view.heeded());
+        self.policy.watch.heed(self.view.heeded());
         self.lay_out(stubs);
-        self.mark_loops(known);
         extended.map_err(VmError::Instantiate)
     }
 }

@@ -103,9 +103,9 @@ fn ascend(access: &mut RunAccess<'_>, outermost: usize) -> Result<Option<NestedE
 impl VmState {
     fn run_interpreter(&mut self) -> Run {
         let host = self.run.as_mut().expect("jit: a run has a host").host();
-        let profile = &mut self.policy.profile;
-        if profile.watches() {
-            self.machine.run(host, profile)
+        let watch = &self.policy.watch;
+        if watch.counts() {
+            self.machine.run_to_visit(host, watch.attention())
         } else {
             self.machine.run(host, &mut interp::NoObserver)
         }

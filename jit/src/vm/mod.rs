@@ -55,12 +55,14 @@ mod stop;
 mod table;
 mod tiering;
 mod view;
+mod watch;
 
 pub use deopt::{CallerFrame, DeoptFrame, Handler, HandlerEnd, Slot, SlotLayout};
 pub use ledger::{Transition, TransitionKind};
 pub use link::{Action, LinkError};
 pub use stop::RunError;
 pub use tiering::{AfterFailure, FailedPoint, HotLoop, OpenPoint, Quiet, Tier, Tiering, Wake};
+pub use watch::{CountedPlace, VisitedPlace};
 
 use crate::context::SIGNAL_INTERRUPT;
 use crate::engine::Engine;
@@ -235,6 +237,13 @@ impl Vm {
     /// The engine whose versions this machine runs.
     pub fn engine(&self) -> &Engine {
         &self.state.modules.engine
+    }
+
+    /// The visits that the interpreter has counted, of all functions that it has called: of each,
+    /// first the calls, then the loop headers. Empty unless the [`Tiering`] counts. Linear in these
+    /// functions.
+    pub fn visits(&mut self) -> Vec<VisitedPlace> {
+        self.state.visits()
     }
 
     /// The transitions made so far, in ascending order. Linear in the number of OSR points.

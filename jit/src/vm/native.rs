@@ -187,7 +187,7 @@ pub(super) fn demand(
     func: Func,
 ) -> Result<Option<Arc<MachineCode>>, RunStop> {
     let state = access.state();
-    state.ask(|tiering, tier| tiering.called(tier, func))?;
+    state.ask(|tiering, tier| tiering.demanded(tier, func))?;
     Ok(state.table.installed(func).map(|version| Arc::clone(&version.code)))
 }
 

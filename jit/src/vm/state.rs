@@ -66,7 +66,7 @@ impl VmState {
             run: None,
         });
         state.lay_out(stubs);
-        state.mark_loops(0);
+        state.count_visits();
         Ok(state)
     }
 
