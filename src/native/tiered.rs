@@ -226,9 +226,9 @@ impl<O: Observer> Tiered<O> {
         visits: u64,
     ) -> Result<Option<Arc<Continuation>>, RunError> {
         let module = Arc::clone(tier.module());
-        let Workplace::Here(compiler) = &mut self.workplace else { return Ok(None) };
         self.tell(TierEvent::Asked(wanted(key), visits));
         self.tell(TierEvent::Begun(wanted(key)));
+        let Workplace::Here(compiler) = &mut self.workplace else { return Ok(None) };
         let made = compiler.make(tier.engine(), &module, key);
         let made = self.within_room(key, made)?;
         let is_entry = made.as_ref().is_some_and(|made| made.entry.is_some());
