@@ -52,7 +52,7 @@ mod version;
 mod view;
 mod visits;
 
-pub use code::{ChooseMarks, Code};
+pub use code::Code;
 pub use counts::{CallTarget, CallTargets, MAX_TARGETS, RunCounts};
 pub use fire::{FireError, TransferError};
 pub use host::{Host, HostError, NoHost};

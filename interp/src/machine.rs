@@ -3,7 +3,7 @@
 
 use super::activations::Activations;
 use super::calls::ValueList;
-use super::code::{ChooseMarks, Code};
+use super::code::Code;
 use super::counts::{self, VersionCounts};
 use super::fast::counted::CountedOp;
 use super::globals::{self, Globals};
@@ -293,16 +293,6 @@ impl Machine {
     /// When the machine has no such version.
     pub fn mark(&mut self, version: VersionId, insts: impl IntoIterator<Item = Inst>) {
         Arc::make_mut(&mut self.versions[version.index()].code).set_marks(insts, true);
-    }
-
-    /// As [`Machine::mark`], of the base version of a function, for the instructions that `choose`
-    /// returns. Neither it nor the decoder runs before the first use of a version made by
-    /// [`Program::on_demand`]. Another choice replaces one that has not run.
-    ///
-    /// # Panics
-    /// When the machine has no such version.
-    pub fn mark_chosen(&mut self, base: VersionId, function: &Function, choose: ChooseMarks) {
-        Arc::make_mut(&mut self.versions[base.index()].code).mark_chosen(function, choose);
     }
 
     /// Clears marks.
