@@ -19,7 +19,7 @@ use super::tables::Tables;
 use super::trace::Trace;
 use super::version::{MachineVersion, VersionId};
 use super::view::View;
-use super::visits::Visits;
+use super::visits::VisitCounters;
 use cranelift_entity::EntityRef;
 use ir::entity::{Func, Global, Inst, Table};
 use ir::function::Function;
@@ -55,7 +55,7 @@ pub struct Machine {
     /// While runs are counted, the fast code of each version with its counters. Empty otherwise.
     pub(super) counted: Vec<Vec<CountedOp>>,
     /// The counters of visits.
-    pub(super) visits: Visits,
+    pub(super) visits: VisitCounters,
     /// Whether an engine may write memories, globals and tables without updating their digests.
     pub(super) raw: bool,
 }
@@ -115,7 +115,7 @@ impl Machine {
             counting: false,
             counts: Vec::new(),
             counted: Vec::new(),
-            visits: Visits::default(),
+            visits: VisitCounters::default(),
             raw: false,
         };
         machine.extend_with_regions(program, regions)?;

@@ -31,7 +31,7 @@ pub(super) fn is_asked(attention: Attention<'_>) -> bool {
 
 /// A counter, which runs decrement.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counter {
+pub(super) struct VisitCounter {
     left: u32,
     /// The value that was set last.
     set: u32,
@@ -39,9 +39,9 @@ pub(super) struct Counter {
     passed: u64,
 }
 
-impl Counter {
-    fn after(visits: u32) -> Counter {
-        Counter { left: visits, set: visits, passed: 0 }
+impl VisitCounter {
+    fn after(visits: u32) -> VisitCounter {
+        VisitCounter { left: visits, set: visits, passed: 0 }
     }
 
     /// Counts one visit. Returns whether the counter has reached zero.
@@ -56,7 +56,7 @@ impl Counter {
     }
 
     fn set(&mut self, visits: u32) {
-        *self = Counter { passed: self.visits(), ..Counter::after(visits) };
+        *self = VisitCounter { passed: self.visits(), ..VisitCounter::after(visits) };
     }
 }
 
@@ -73,24 +73,24 @@ pub(super) struct VersionVisits {
 
 /// All counters of a machine.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Visits {
+pub(super) struct VisitCounters {
     /// Whether runs count. The lists are empty otherwise.
     pub(super) is_on: bool,
     /// Whether the run has paused because a counter has reached zero.
     pub(super) is_due: bool,
     /// The counters of calls, by version.
-    pub(super) calls: Vec<Counter>,
+    pub(super) calls: Vec<VisitCounter>,
     /// The counters of blocks.
-    pub(super) blocks: Vec<Counter>,
+    pub(super) blocks: Vec<VisitCounter>,
     /// By version.
     pub(super) versions: Vec<VersionVisits>,
 }
 
-impl Visits {
+impl VisitCounters {
     /// Adds a version, if runs count. Its first call pauses the run.
     pub(super) fn add_version(&mut self) {
         if self.is_on {
-            self.calls.push(Counter::after(1));
+            self.calls.push(VisitCounter::after(1));
             self.versions.push(VersionVisits::default());
         }
     }
@@ -116,7 +116,7 @@ impl Visits {
     }
 
     /// The counter at a pc, if there is one.
-    fn counter(&mut self, version: usize, pc: u32) -> Option<&mut Counter> {
+    fn counter(&mut self, version: usize, pc: u32) -> Option<&mut VisitCounter> {
         if pc == 0 {
             return self.calls.get_mut(version);
         }
@@ -130,7 +130,7 @@ impl Visits {
         let of = &mut self.versions[version];
         for (pc, visits) in blocks {
             of.blocks.push((*pc, self.blocks.len() as u32));
-            self.blocks.push(Counter::after(*visits));
+            self.blocks.push(VisitCounter::after(*visits));
             let word = *pc as usize / 64;
             of.is_counted.resize(of.is_counted.len().max(word + 1), 0);
             of.is_counted[word] |= 1 << (pc % 64);
@@ -146,7 +146,7 @@ impl Machine {
     /// pauses the run; [`Machine::pause_after`] and [`Machine::count_blocks`] say what comes then.
     /// Cost: linear in the versions.
     pub fn count_visits(&mut self) {
-        self.visits = Visits { is_on: true, ..Visits::default() };
+        self.visits = VisitCounters { is_on: true, ..VisitCounters::default() };
         self.versions.iter().for_each(|_| self.visits.add_version());
     }
 

@@ -18,7 +18,7 @@ pub struct Wanted {
 
 /// Why nobody needs ordered code any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Dropped {
+pub enum OrderEnd {
     /// A loop of the function has brought the version along.
     Superseded,
     /// Too many orders wait, and this one saves least.
@@ -49,10 +49,10 @@ pub enum TierEvent {
     },
     /// Calls of the function run the version from now on.
     Installed(Wanted),
-    /// The run enters a loop in the middle.
+    /// The run enters a loop in the middle, for the first time.
     Entered(Wanted),
     /// Nobody needs it any more.
-    Dropped(Wanted, Dropped),
+    Dropped(Wanted, OrderEnd),
     /// The run waits for the policy from now on.
     Paused,
     /// The run goes on.

@@ -13,7 +13,7 @@ mod tiered;
 mod worker;
 
 pub use costs::Costs;
-pub use events::{CodeTier, Dropped, TierEvent, TierListener, Wanted};
+pub use events::{CodeTier, OrderEnd, TierEvent, TierListener, Wanted};
 pub use speculating::{MAX_FAILURES, MAX_VERSIONS};
 pub use tiered::Tiered;
 

@@ -1,11 +1,11 @@
 //! Compiles in a thread beside the run.
 //!
-//! The run orders what it wants and goes on. The worker makes one order after another and calls the
-//! [`Wake`] of the run, which then collects what is done. The same goal waits once. Of more than
+//! The run orders code and goes on. The worker makes one order after another and calls the
+//! [`Wake`] of the run, which then collects the code. The same goal waits once. Of more than
 //! [`MOST_ORDERS`], the one that saves least is dropped.
 
 use super::compiler::{CodeTier, Goal, Made};
-use super::events::{Dropped, TierEvent, TierListener, Wanted};
+use super::events::{OrderEnd, TierEvent, TierListener, Wanted};
 use ir::Module;
 use jit::{Engine, RunError, Wake};
 use std::any::Any;
@@ -17,7 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// Stack of the worker in bytes.
 const STACK: usize = 16 << 20;
 
-/// The most orders that wait. A run asks again for what it still needs.
+/// The most orders that wait. A run asks again for code that it still needs.
 pub(super) const MOST_ORDERS: usize = 1024;
 
 /// What is made for a goal. `None` if the function has no body.
@@ -49,9 +49,10 @@ struct Desk {
 }
 
 /// The rank of an order: code of the base comes before optimized code, which native code waits for
-/// already. Loops come before functions, since the run is in them. Then comes what saves most.
+/// already. Then comes the code that saves most. Of one function, loops come first, since the run
+/// is in them.
 fn rank((tier, goal): &Key, order: &Order) -> impl Ord + use<> {
-    (Reverse(*tier), matches!(goal, Goal::Loop(..)), order.worth, Reverse(*goal))
+    (Reverse(*tier), order.worth, matches!(goal, Goal::Loop(..)), Reverse(*goal))
 }
 
 impl Desk {
@@ -72,14 +73,15 @@ impl Desk {
         self.orders.remove(&key).map(|_| key)
     }
 
-    /// Notes what a goal has led to. A version comes with each loop of its function, so nobody
-    /// needs it alone any more. Returns the order that this makes useless.
+    /// Notes the code of a goal. If a version came with a loop of its function, nobody needs it
+    /// alone any more. Returns the order that this makes useless.
     fn finish(&mut self, (tier, goal): Key, made: std::thread::Result<Result>) -> Option<Key> {
         let alone = (tier, Goal::Version(goal.func()));
-        let useless = self.orders.remove(&alone).map(|_| alone);
+        let has_version = matches!(&made, Ok(Ok(Some(Made { version: Some(_), .. }))));
+        let useless = has_version && self.orders.remove(&alone).is_some();
         self.in_work = None;
         self.done.push(((tier, goal), made));
-        useless
+        useless.then_some(alone)
     }
 }
 
@@ -124,7 +126,7 @@ impl Office {
         let useless = self.desk().finish(key, made);
         self.wake.call();
         if let Some(useless) = useless {
-            self.tell(TierEvent::Dropped(wanted(useless), Dropped::Superseded));
+            self.tell(TierEvent::Dropped(wanted(useless), OrderEnd::Superseded));
         }
     }
 
@@ -162,8 +164,8 @@ impl Worker {
         self.office.wake.clone()
     }
 
-    /// Orders a goal, or notes what it is worth now: the savings so far for each unit of its price.
-    /// `visits` is what the listener hears, if it did not wait before.
+    /// Orders a goal, or notes its worth now: the savings so far by its price. The listener hears
+    /// `visits`, if the goal did not wait before.
     pub(super) fn order(
         &mut self,
         engine: &Engine,
@@ -189,7 +191,7 @@ impl Worker {
         let useless = desk.shorten();
         drop(desk);
         if let Some(useless) = useless {
-            self.office.tell(TierEvent::Dropped(wanted(useless), Dropped::QueueFull));
+            self.office.tell(TierEvent::Dropped(wanted(useless), OrderEnd::QueueFull));
         }
         if self.maker.is_some() {
             self.start();
@@ -197,7 +199,7 @@ impl Worker {
         self.office.news.notify_one();
     }
 
-    /// Starts the thread, or makes what is ordered at once if the system has no thread.
+    /// Starts the thread, or makes the orders at once if the system has no thread.
     fn start(&mut self) {
         let (office, slot) = (Arc::clone(&self.office), Arc::new(Mutex::new(self.maker.take())));
         let theirs = Arc::clone(&slot);

@@ -8,7 +8,7 @@ use osier::ir::{Func, Module};
 use osier::jit::{
     Config, Continuation, HotLoop, RunError, Tier, Tiering, TransitionKind, Vm, Wake,
 };
-use osier::native::{Compiled, Dropped, NoObserver, Observer, TierEvent, TierListener, Tiered};
+use osier::native::{Compiled, OrderEnd, NoObserver, Observer, TierEvent, TierListener, Tiered};
 use osier::passes::Pipeline;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -213,7 +213,7 @@ fn a_run_goes_on_where_there_is_no_memory_for_code() {
 }
 
 /// The orders that were dropped, and the number of those for which code was made.
-type Orders = Arc<Mutex<(Vec<Dropped>, u64)>>;
+type Orders = Arc<Mutex<(Vec<OrderEnd>, u64)>>;
 
 fn listener(orders: &Orders) -> TierListener {
     let orders = Arc::clone(orders);
@@ -249,7 +249,7 @@ fn a_policy_orders_no_code_beyond_its_limit() {
         }
         let orders = orders.lock().expect("nobody panics with it");
         assert_eq!(orders.1, begun, "{room} bytes: {:?}", orders.0);
-        let is_full = |why: &Dropped| *why == Dropped::CodeFull;
+        let is_full = |why: &OrderEnd| *why == OrderEnd::CodeFull;
         assert!(!orders.0.is_empty() && orders.0.iter().all(is_full), "{:?}", orders.0);
     }
 }

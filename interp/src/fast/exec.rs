@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::machine::Machine;
 use crate::op::{value_result, with_branch_ops, with_value_ops};
 use crate::version::MachineVersion;
-use crate::visits::{Attention, VersionVisits, Visits, is_asked};
+use crate::visits::{Attention, VersionVisits, VisitCounters, is_asked};
 use ir::entity::{Func, OsrPoint};
 use ir::eval;
 use ir::opcode::Opcode;
@@ -203,7 +203,7 @@ fn run_loop<const COUNTED: bool, const VISITS: bool>(
 ) -> FastStop {
     let Machine { program, versions, entered, activations, memories, globals, .. } = machine;
     let (counts, counted) = (&mut machine.counts, &mut machine.counted);
-    let Visits { is_due, calls, blocks, versions: visited, .. } = &mut machine.visits;
+    let VisitCounters { is_due, calls, blocks, versions: visited, .. } = &mut machine.visits;
     let visited: &[VersionVisits] = visited;
     let versions: &[MachineVersion] = versions;
     let mut fuel = machine.fuel;

@@ -158,6 +158,7 @@ impl VmState {
     ) -> Result<Nested, RunStop> {
         let base = self.modules.base(func);
         let base = base.ok_or_else(|| self.refused(func, "it is imported".to_owned()))?;
+        self.count_places_of(func, base)?;
         let nested = self.machine.begin_nested_at(base, entry, from, read);
         nested.map_err(|error| match error {
             FireError::Transfer(TransferError::StackOverflow) => {
@@ -182,6 +183,9 @@ impl VmState {
         let bases = frames.iter().map(|frame| self.modules.base(frame.func));
         let bases: Option<Vec<VersionId>> = bases.collect();
         let bases = bases.ok_or_else(|| self.refused(func, "it is imported".to_owned()))?;
+        for (frame, base) in frames.iter().zip(&bases) {
+            self.count_places_of(frame.func, *base)?;
+        }
         let nested = self.machine.begin_nested_frames(&bases, entry, from, read);
         nested.map_err(|error| match error {
             FireError::Transfer(TransferError::StackOverflow) => {

@@ -1,7 +1,7 @@
 //! Tiering: the questions that a run asks the embedder about the code to compile.
 
 use super::block::ContextBlock;
-use super::link::{Action, LinkError};
+use super::link::{Action, CallsFrom, LinkError};
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use super::watch::{CountedPlace, Watch};
@@ -226,7 +226,20 @@ impl Tier<'_> {
         version: &Arc<Version>,
         actions: Vec<Action>,
     ) -> Result<(), LinkError> {
-        self.state.install(version, actions)
+        self.state.install(version, actions, CallsFrom::Anywhere)
+    }
+
+    /// As [`Tier::install`], for some calls.
+    ///
+    /// # Errors
+    /// The errors of [`super::Vm::install`].
+    pub fn install_for(
+        &mut self,
+        calls: CallsFrom,
+        version: &Arc<Version>,
+        actions: Vec<Action>,
+    ) -> Result<(), LinkError> {
+        self.state.install(version, actions, calls)
     }
 
     /// Adopts a version as [`super::Vm::adopt`] does.
@@ -276,6 +289,13 @@ impl Tier<'_> {
     pub fn visits(&mut self, func: Func, header: Option<Inst>) -> u64 {
         let counted = self.counted(func, header);
         counted.map_or(0, |(base, inst)| self.state.machine.visits(base, inst))
+    }
+
+    /// The instructions that the interpreter has executed in a function, by the visits of its
+    /// places and the estimates of [`CountedPlace::instructions`]; 0 without a threshold. Linear in
+    /// the loops of the function.
+    pub fn interpreted(&mut self, func: Func) -> u64 {
+        self.state.interpreted(func)
     }
 
     /// The base of a function, and the instruction whose visits count.

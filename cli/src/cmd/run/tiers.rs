@@ -4,7 +4,7 @@ use crate::cmd::failure::print;
 use ir::{Module, Point};
 use jit::VisitedPlace;
 use osier::listing;
-use osier::native::{CodeTier, Dropped, TierEvent, Wanted};
+use osier::native::{CodeTier, OrderEnd, TierEvent, Wanted};
 use osier::schema::{RunTiering, TierOrder, VisitCount, VisitedFunction};
 use std::collections::BTreeMap;
 
@@ -137,11 +137,11 @@ fn tier_name(tier: CodeTier) -> &'static str {
     }
 }
 
-fn reason(why: Dropped) -> &'static str {
+fn reason(why: OrderEnd) -> &'static str {
     match why {
-        Dropped::Superseded => "superseded",
-        Dropped::QueueFull => "queue full",
-        Dropped::CodeFull => "code full",
+        OrderEnd::Superseded => "superseded",
+        OrderEnd::QueueFull => "queue full",
+        OrderEnd::CodeFull => "code full",
     }
 }
 
