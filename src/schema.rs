@@ -18,6 +18,7 @@ pub use explain::{
 pub use inlining::{FramePrice, InlinedFunction, InliningFigures, InliningReport, PointCounts};
 pub use run::{
     CompiledCode, FailingAssumption, MadeTransition, RunSeconds, RunSpeculation, RunStats,
+    RunTiering, TierOrder, VisitCount, VisitedFunction,
 };
 pub use speculation::{
     AssumptionFigures, DropReason, ExitPrice, ExplainedAssumption, ReportedAssumption,

@@ -2,12 +2,13 @@
 //! its own. It must end as the exact tier does, with any amount of fuel.
 
 use interp::{
-    Limits, Machine, NoObserver, Options, Outcome, PauseAtMarks, Program, Run, TraceLevel,
+    Limits, Machine, NoHost, NoObserver, Options, Outcome, PauseAtMarks, Program, Run, TraceLevel,
 };
 use ir::text::parse_module;
-use ir::{Func, Module};
+use ir::{Func, Function, Inst, Module};
 use osier::driver::{Format, load};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use verify::generate::{Weights, generate};
 use verify::prng::Prng;
 use wasm::wasi::Wasi;
@@ -65,6 +66,80 @@ fn programs() -> impl Iterator<Item = (u64, Module, Func, Vec<Vec<u64>>)> {
         let made = generate(seed, 100, &Weights::default());
         (seed, made.module, made.main, made.arguments)
     })
+}
+
+/// Runs a function to its end, with pauses at counted calls and blocks: at the first visit of each,
+/// and at random ones from then on. Returns the end, the number of pauses, and the calls counted by
+/// function.
+fn with_pauses(
+    module: &Module,
+    (program, func, args): (&Program, Func, &[u64]),
+    (fuel, trace): (u64, TraceLevel),
+    prng: &mut Prng,
+) -> (End, u64, Vec<u64>) {
+    let mut machine = machine(program, fuel, trace);
+    machine.count_visits();
+    let heads = |body: &Function| -> Vec<Inst> {
+        body.blocks().map(|block| body.first_inst(block)).collect()
+    };
+    for (func, body) in module.defined() {
+        let version = machine.current(func).expect("it has a body");
+        machine.count_blocks(version, heads(body).into_iter().map(|inst| (inst, 1)));
+    }
+    let asked = AtomicU32::new(0);
+    machine.start(func, args);
+    let mut pauses = 0;
+    let outcome = loop {
+        match machine.run_to_visit(&mut NoHost, [&asked; 2]) {
+            Run::Done(outcome) => break outcome,
+            Run::Paused => {
+                pauses += 1;
+                let view = machine.view().expect("the run is paused");
+                let (version, inst) = (view.version(), view.inst());
+                assert!(machine.is_due() || asked.load(Ordering::Relaxed) != 0);
+                machine.pause_after(version, inst, 1 + prng.below(4));
+                machine.show_live_values();
+                // Every eighth pause asks for another at the next visit.
+                asked.store(u32::from(prng.below(8) == 0), Ordering::Relaxed);
+            }
+            other => panic!("a generated program does not end with {other:?}"),
+        }
+    };
+    let calls = module.defined().map(|(func, body)| {
+        let version = machine.current(func).expect("it has a body");
+        machine.visits(version, body.first_inst(body.entry()))
+    });
+    let calls = calls.collect();
+    (end(&machine, outcome), pauses, calls)
+}
+
+/// Pauses at counted visits change nothing, in either tier and with any amount of fuel, and both
+/// tiers count the same calls.
+#[test]
+fn a_run_without_fuel_stops_at_the_same_place_when_visits_count() {
+    let mut paused = 0;
+    for (seed, module, entry, arguments) in programs() {
+        let program = Program::new(&module);
+        let mut prng = Prng::new(seed);
+        for args in arguments {
+            let what = format!("program {seed} with {args:x?}");
+            let used = (1 << 20) - both(&program, entry, &args, 1 << 20, &what).fuel;
+            for round in 0..6 {
+                let fuel = if round == 0 { 1 << 20 } else { prng.below(used as u32 + 1).into() };
+                let wanted = both(&program, entry, &args, fuel, &what);
+                let run = (&program, entry, &*args);
+                let [exact, fast] =
+                    TIERS.map(|trace| with_pauses(&module, run, (fuel, trace), &mut prng));
+                assert_eq!((&exact.0, &fast.0), (&wanted, &wanted), "{what} with fuel {fuel}");
+                // A call without fuel for its first instruction is counted in the fast tier alone.
+                if !matches!(wanted.outcome, Outcome::OutOfFuel(_)) {
+                    assert_eq!(exact.2, fast.2, "{what} with fuel {fuel}: calls");
+                }
+                paused += fast.1;
+            }
+        }
+    }
+    assert!(paused > 10_000, "{paused} pauses");
 }
 
 #[test]

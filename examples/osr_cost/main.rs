@@ -13,6 +13,8 @@
 //! cargo run --release --example osr_cost -- region      # loops compiled by themselves
 //! cargo run --release --example osr_cost -- code        # many functions: made, installed, freed
 //! cargo run --release --example osr_cost -- ablation    # O2 without each of its passes
+//! cargo run --release --example osr_cost -- tiers       # what the tiering policy counts on
+//! cargo run --release --example osr_cost -- schedule F  # the policy beside the best schedule
 //! ```
 //!
 //! A ratio compares the fastest of many runs, which alternate in one process. The place of a short
@@ -32,7 +34,9 @@ mod never;
 mod points;
 mod programs;
 mod region;
+mod schedule;
 mod size;
+mod tiers;
 mod transition;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -113,7 +117,7 @@ impl Arguments {
     }
 }
 
-#[derive(Subcommand, Debug, Clone, Copy)]
+#[derive(Subcommand, Debug, Clone)]
 enum What {
     /// Points that never fire, in hot loops
     Never,
@@ -137,11 +141,18 @@ enum What {
     Code,
     /// `O2` without each of its passes
     Ablation,
+    /// The costs of the tiers, by instruction
+    Tiers,
+    /// How far the tiering policy is from the best schedule
+    Schedule {
+        /// A document of `osier run --stats`
+        visits: PathBuf,
+    },
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
-    let report = match arguments.what {
+    let report = match &arguments.what {
         What::Never => never::run(&arguments)?,
         What::Programs => programs::run(&arguments)?,
         What::Transition => transition::run(&arguments)?,
@@ -153,6 +164,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         What::Region => region::run(&arguments)?,
         What::Code => code::run(&arguments)?,
         What::Ablation => ablation::run(&arguments)?,
+        What::Tiers => tiers::run(&arguments)?,
+        What::Schedule { visits } => schedule::run(visits)?,
     };
     let text =
         if arguments.json { serde_json::to_string_pretty(&report.json)? } else { report.table };

@@ -53,13 +53,8 @@ pub struct Code {
     pub(super) params: u32,
     /// The module and the function that `decoded` will be made of, for base versions.
     source: Mutex<Option<(Arc<Module>, Func)>>,
-    /// Chooses the instructions to mark when the code is decoded.
-    marks: Option<ChooseMarks>,
     decoded: OnceLock<Decoded>,
 }
-
-/// Chooses instructions of a version to mark.
-pub type ChooseMarks = fn(&Function) -> Vec<Inst>;
 
 /// The decoded form of a [`Code`].
 #[derive(Clone, Debug)]
@@ -116,7 +111,7 @@ impl Code {
     fn of(function: &Function) -> Code {
         let params = narrow(function.arguments().len());
         let (key, decoded) = (VersionKey::of(function), OnceLock::new());
-        Code { key, params, source: Mutex::new(None), marks: None, decoded }
+        Code { key, params, source: Mutex::new(None), decoded }
     }
 
     /// The decoded form.
@@ -133,11 +128,7 @@ impl Code {
         self.decoded.get_or_init(|| {
             let (module, func) = self.source().take().expect("code has a source or is decoded");
             let body = module.body(func).expect("the source has a body");
-            let mut decoded = Decoded::new(&module, body);
-            if let Some(choose) = self.marks {
-                decoded.set_marks(choose(body), true);
-            }
-            decoded
+            Decoded::new(&module, body)
         })
     }
 
@@ -150,14 +141,6 @@ impl Code {
     pub(super) fn settle(&self, later: &Arc<Module>) {
         if let Some((module, _)) = &mut *self.source() {
             *module = Arc::clone(later);
-        }
-    }
-
-    /// Marks chosen instructions of a base version: when it is decoded, if that is still to come.
-    pub(super) fn mark_chosen(&mut self, function: &Function, choose: ChooseMarks) {
-        match self.decoded.get_mut() {
-            Some(decoded) => decoded.set_marks(choose(function), true),
-            None => self.marks = Some(choose),
         }
     }
 
@@ -178,8 +161,8 @@ impl Clone for Code {
     fn clone(&self) -> Code {
         // The source goes when the code is decoded, so it is read first.
         let source = Mutex::new(self.source().clone());
-        let Code { key, params, marks, ref decoded, .. } = *self;
-        Code { key, params, source, marks, decoded: decoded.clone() }
+        let Code { key, params, ref decoded, .. } = *self;
+        Code { key, params, source, decoded: decoded.clone() }
     }
 }
 

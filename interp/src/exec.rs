@@ -16,6 +16,7 @@ use super::memory::Memories;
 use super::op::{ExactOpCode, value_result, with_value_ops};
 use super::version::MachineVersion;
 use super::view::{Control, Scope, View};
+use super::visits::{Attention, is_asked};
 use ir::entity::{Func, Inst, Memory, OsrPoint, Sig, Table};
 use ir::eval;
 use ir::opcode::Opcode;
@@ -47,7 +48,9 @@ const MARKED: u8 = Scope::Marked as u8;
 const EVERYTHING: u8 = Scope::Everything as u8;
 /// Not a scope: the loop runs unobserved and stops after one instruction.
 const STEP: u8 = 3;
-const _: () = assert!(NOTHING != STEP && MARKED != STEP && EVERYTHING != STEP);
+/// Not a scope: the loop counts visits, and calls the observer at those alone.
+const VISITS: u8 = 4;
+const _: () = assert!(NOTHING < STEP && MARKED < STEP && EVERYTHING < STEP);
 
 /// Runs the exact loop with an observer of a scope until the run ends or pauses.
 ///
@@ -73,6 +76,20 @@ pub(super) fn run_observed(
 pub(super) fn unwatched(machine: &mut Machine, host: &mut dyn Host) -> LoopStop {
     let run = if machine.counting { run_loop::<NOTHING, true> } else { run_loop::<NOTHING, false> };
     run(machine, host, &mut |_, _| Control::Continue)
+}
+
+/// Runs the exact loop until the run ends, or a counted visit pauses it.
+pub(super) fn run_to_visit(
+    machine: &mut Machine,
+    host: &mut dyn Host,
+    attention: Attention<'_>,
+) -> LoopStop {
+    let counting = machine.counting;
+    let run = if counting { run_loop::<VISITS, true> } else { run_loop::<VISITS, false> };
+    run(machine, host, &mut |_, _| match is_asked(attention) {
+        true => Control::Pause,
+        false => Control::Continue,
+    })
 }
 
 /// Executes one instruction in the exact loop.
@@ -127,7 +144,16 @@ fn run_loop<const SCOPE: u8, const COUNTED: bool>(
 ) -> LoopStop {
     let nested = machine.is_nested();
     let Machine {
-        program, versions, entered, activations, memories, globals, trace, counts, ..
+        program,
+        versions,
+        entered,
+        activations,
+        memories,
+        globals,
+        trace,
+        counts,
+        visits,
+        ..
     } = machine;
     let versions: &[MachineVersion] = versions;
     // Whether the observer already saw the first instruction, because the run paused there.
@@ -154,6 +180,7 @@ fn run_loop<const SCOPE: u8, const COUNTED: bool>(
         let watched = match SCOPE {
             NOTHING | STEP => false,
             MARKED => op.marked,
+            VISITS => visits.is_counted(version, pc),
             _ => true,
         };
         if watched
@@ -161,8 +188,12 @@ fn run_loop<const SCOPE: u8, const COUNTED: bool>(
             && let Some(inst) = code.inst_at(pc as u32)
         {
             activations.top_mut().pc = pc as u32;
-            let control =
-                watcher(&View { versions, activations, memories, globals, trace, fuel }, inst);
+            let control = match SCOPE == VISITS && visits.visit(version, pc) {
+                true => Control::Pause,
+                false => {
+                    watcher(&View { versions, activations, memories, globals, trace, fuel }, inst)
+                }
+            };
             if control == Control::Pause {
                 asked = true;
                 break LoopStop::Paused;

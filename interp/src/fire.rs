@@ -1,6 +1,7 @@
 //! Transitions of a paused run to another version.
 
 use super::activations::fill_poison;
+use super::fast;
 use super::machine::Machine;
 use super::memory::OutOfBounds;
 use super::version::VersionId;
@@ -127,6 +128,7 @@ impl Machine {
         assign: &[(Value, u64)],
         _: Unproved,
     ) -> Result<(), TransferError> {
+        fast::leave(self);
         self.go_on(to, point, assign)
     }
 
@@ -216,6 +218,7 @@ impl Machine {
     /// # Panics
     /// When the machine has no such version.
     pub fn fire(&mut self, to: VersionId, entry: CheckedEntry<'_>) -> Result<Point, FireError> {
+        fast::leave(self);
         self.leaves(entry.source(), entry.point(), !entry.entry().kept.is_empty())?;
         if entry.target() != self.code(to).key() {
             return Err(FireError::OtherTarget);

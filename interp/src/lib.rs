@@ -50,8 +50,9 @@ mod tables;
 mod trace;
 mod version;
 mod view;
+mod visits;
 
-pub use code::{ChooseMarks, Code};
+pub use code::Code;
 pub use counts::{CallTarget, CallTargets, MAX_TARGETS, RunCounts};
 pub use fire::{FireError, TransferError};
 pub use host::{Host, HostError, NoHost};
@@ -67,6 +68,7 @@ pub use run::Run;
 pub use trace::{Effect, Trace};
 pub use version::VersionId;
 pub use view::{Control, FrameView, NoObserver, Observer, PauseAlways, PauseAtMarks, Scope, View};
+pub use visits::Attention;
 
 use ir::module::Module;
 

@@ -3,7 +3,7 @@
 
 use super::activations::Activations;
 use super::calls::ValueList;
-use super::code::{ChooseMarks, Code};
+use super::code::Code;
 use super::counts::{self, VersionCounts};
 use super::fast::counted::CountedOp;
 use super::globals::{self, Globals};
@@ -19,6 +19,7 @@ use super::tables::Tables;
 use super::trace::Trace;
 use super::version::{MachineVersion, VersionId};
 use super::view::View;
+use super::visits::VisitCounters;
 use cranelift_entity::EntityRef;
 use ir::entity::{Func, Global, Inst, Table};
 use ir::function::Function;
@@ -53,6 +54,8 @@ pub struct Machine {
     pub(super) counts: Vec<VersionCounts>,
     /// While runs are counted, the fast code of each version with its counters. Empty otherwise.
     pub(super) counted: Vec<Vec<CountedOp>>,
+    /// The counters of visits.
+    pub(super) visits: VisitCounters,
     /// Whether an engine may write memories, globals and tables without updating their digests.
     pub(super) raw: bool,
 }
@@ -112,6 +115,7 @@ impl Machine {
             counting: false,
             counts: Vec::new(),
             counted: Vec::new(),
+            visits: VisitCounters::default(),
             raw: false,
         };
         machine.extend_with_regions(program, regions)?;
@@ -229,6 +233,7 @@ impl Machine {
         if self.counting {
             counts::add_version(&mut self.counts, &mut self.counted, &code);
         }
+        self.visits.add_version();
         self.versions.push(MachineVersion { func, code, sites: None });
         VersionId::from_u32(self.versions.len() as u32 - 1)
     }
@@ -288,16 +293,6 @@ impl Machine {
     /// When the machine has no such version.
     pub fn mark(&mut self, version: VersionId, insts: impl IntoIterator<Item = Inst>) {
         Arc::make_mut(&mut self.versions[version.index()].code).set_marks(insts, true);
-    }
-
-    /// As [`Machine::mark`], of the base version of a function, for the instructions that `choose`
-    /// returns. Neither it nor the decoder runs before the first use of a version made by
-    /// [`Program::on_demand`]. Another choice replaces one that has not run.
-    ///
-    /// # Panics
-    /// When the machine has no such version.
-    pub fn mark_chosen(&mut self, base: VersionId, function: &Function, choose: ChooseMarks) {
-        Arc::make_mut(&mut self.versions[base.index()].code).mark_chosen(function, choose);
     }
 
     /// Clears marks.

@@ -1,13 +1,14 @@
 //! Running: the calls that start and continue runs, and the choice of the tier that executes them.
 
 use super::calls::call_host;
-use super::exec::{InstWatcher, LoopStop, run_observed};
+use super::exec::{self, InstWatcher, LoopStop, run_observed};
 use super::fast;
 use super::host::Host;
 use super::machine::Machine;
 use super::outcome::{EarlyEnd, Outcome, Site};
 use super::state::{AwaitedCall, RunState};
 use super::view::{Observer, Scope};
+use super::visits::Attention;
 use ir::entity::Func;
 
 /// The state of a run after a call of [`Machine::run`].
@@ -41,17 +42,28 @@ impl Machine {
     /// # Panics
     /// When no run is in progress, or when the run waits for the results of a call.
     pub fn run<O: Observer>(&mut self, host: &mut dyn Host, observer: &mut O) -> Run {
+        self.answer_at_once().unwrap_or_else(|| {
+            execute(self, host, O::SCOPE, &mut |view, inst| observer.before(view, inst))
+        })
+    }
+
+    /// The answer of a run that cannot go on: its first activation was refused, or it waits for the
+    /// results of a call.
+    ///
+    /// # Panics
+    /// As [`Machine::run`].
+    fn answer_at_once(&mut self) -> Option<Run> {
         if let Some(func) = self.state.refused.take() {
-            return Run::Done(Outcome::StackOverflow(self.site(func, None)));
+            return Some(Run::Done(Outcome::StackOverflow(self.site(func, None))));
         }
         if let Some(AwaitedCall { func, args }) = &mut self.state.waiting {
             let (func, args) = (*func, args.take());
             let args =
                 args.unwrap_or_else(|| panic!("interp: the run waits for the results of {func}"));
-            return Run::Called { func, args };
+            return Some(Run::Called { func, args });
         }
         assert!(!self.activations.of_run().is_empty(), "interp: no run is in progress");
-        execute(self, host, O::SCOPE, &mut |view, inst| observer.before(view, inst))
+        None
     }
 
     /// Ends a run whose assumption failed. Returns the outcome, which has the reason and the site.
@@ -126,6 +138,30 @@ fn execute(
     }
     let stop =
         if fast { fast::run(machine, host) } else { run_observed(machine, host, scope, watcher) };
+    ended(machine, stop)
+}
+
+/// Continues the run of a machine until it ends or a counted visit pauses it
+/// ([`Machine::run_to_visit`]).
+pub(super) fn execute_to_visit(
+    machine: &mut Machine,
+    host: &mut dyn Host,
+    attention: Attention<'_>,
+) -> Run {
+    if let Some(answer) = machine.answer_at_once() {
+        return answer;
+    }
+    let fast = !machine.counting && fast::applies(machine);
+    if !fast {
+        fast::leave(machine);
+    }
+    let run = if fast { fast::run_to_visit } else { exec::run_to_visit };
+    let stop = run(machine, host, attention);
+    ended(machine, stop)
+}
+
+/// The state of a run whose loop has stopped.
+fn ended(machine: &mut Machine, stop: LoopStop) -> Run {
     match stop {
         LoopStop::Paused => Run::Paused,
         LoopStop::Failed(reason) => {

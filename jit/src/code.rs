@@ -18,7 +18,7 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::{CompiledCode, Context as Compilation};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module as _, ModuleError, default_libcall_names};
-use ir::{Func, Inst};
+use ir::{Func, Inst, Signature};
 use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::sync::Arc;
@@ -85,7 +85,12 @@ pub struct MachineCode {
     pub(crate) origins: Option<Box<[Option<Inst>]>>,
     /// The sites of inlined code, by instruction of the version.
     pub(crate) sites: Option<Arc<InlinedSites>>,
+    /// As in [`About`].
+    pub(crate) lazy: LazyStubs,
 }
+
+/// The stubs of functions without code, by signature.
+pub(crate) type LazyStubs = Vec<(Signature, Arc<MachineCode>)>;
 
 // SAFETY: no thread changes the code after it was finished. `JITModule` is only moved, and freed
 // when the last reference is dropped; it is not tied to a thread. All other fields are immutable or
@@ -149,6 +154,8 @@ pub(crate) struct About {
     pub(crate) cells: Arc<[Cell]>,
     pub(crate) counters: Option<Arc<NativeCounts>>,
     pub(crate) checks_stack: bool,
+    /// The stubs of all signatures with which the code calls: a callee may have no code.
+    pub(crate) lazy: LazyStubs,
 }
 
 impl MachineCode {
@@ -228,6 +235,7 @@ impl MachineCode {
             name: about.name,
             origins: about.origins,
             sites: about.sites,
+            lazy: about.lazy,
         };
         code.announce(&about.piece);
         Ok(code)

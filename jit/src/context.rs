@@ -116,6 +116,8 @@ pub(crate) struct Context {
     /// The state of the `Vm` whose run executes this code; null between runs.
     pub(crate) vm: Cell<*mut ()>,
     pub(crate) helpers: Helpers,
+    /// The word that the interpreter tests: zero, or [`SIGNAL_INTERRUPT`].
+    pub(crate) attention: AtomicU32,
     /// Words for tests of an interrupt. A *quiet* word holds the lower half of the context's own
     /// address, whose lowest four bits are zero. Native code compares it with the address in one
     /// instruction, without another register. [`SIGNAL_INTERRUPT`] is set in all of them together.
@@ -152,6 +154,7 @@ impl Context {
             frame: Cell::new(0),
             vm: Cell::new(ptr::null_mut()),
             helpers,
+            attention: AtomicU32::new(0),
             signals: [const { AtomicU32::new(0) }; SIGNALS],
             flags: [const { AtomicU32::new(0) }; FLAGS],
         }

@@ -1,7 +1,7 @@
 //! Compiles a version of a function to native code, for one configuration.
 
 use crate::abi;
-use crate::code::{About, CodeBudget, MachineCode};
+use crate::code::{About, CodeBudget, LazyStubs, MachineCode};
 use crate::config::{Config, Effort, Nans};
 use crate::counters::NativeCounts;
 use crate::error::CompileError;
@@ -17,8 +17,8 @@ use cranelift_codegen::{Context as Compilation, ir as clif};
 use cranelift_frontend::FunctionBuilderContext;
 use ir::eval::is_nan;
 use ir::verifier::verify_function;
-use ir::{Func, Function, Imm, Inst, Module, Opcode};
-use std::collections::HashMap;
+use ir::{Func, Function, Imm, Inst, Module, Opcode, Signature};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use transition::copy::InlinedSites;
 
@@ -204,6 +204,7 @@ impl Engine {
                 limit: BUFFER_WORDS,
             });
         }
+        let lazy = self.lazy_stubs(module, function)?;
         MachineCode::compile(
             &self.inner.isa,
             &self.inner.budget,
@@ -219,8 +220,25 @@ impl Engine {
                 cells,
                 counters,
                 checks_stack,
+                lazy,
             },
         )
+    }
+
+    /// The stubs that calls of the function reach where the callee has no code. Made here rather
+    /// than by the machine, whose run would wait for them: a small program would wait for stubs
+    /// longer than it runs.
+    fn lazy_stubs(&self, module: &Module, function: &Function) -> Result<LazyStubs, CompileError> {
+        let called = |inst: Inst| match function.inst(inst).imm {
+            Imm::Func(func) if module.funcs[func].import.is_none() => Some(module.signature(func)),
+            Imm::Indirect(sig, _) => Some(&module.sigs[sig]),
+            _ => None,
+        };
+        let signatures: BTreeSet<&Signature> = function.all_insts().filter_map(called).collect();
+        let stub = |signature: &Signature| {
+            Ok((signature.clone(), self.stub(Stub::Lazy(signature.clone()))?))
+        };
+        signatures.into_iter().map(stub).collect()
     }
 
     /// The Cranelift IR of a function as text, for debugging. Linear in the function.
@@ -288,6 +306,7 @@ impl Engine {
             cells: Arc::from([]),
             counters: None,
             checks_stack: false,
+            lazy: Vec::new(),
         };
         let code = Arc::new(MachineCode::compile(
             &self.inner.isa,

@@ -84,6 +84,13 @@ pub enum ContinueError {
         /// The name of the function.
         function: String,
     },
+    /// The continuation reads values that are dead where the run is, and the fast loop of the
+    /// interpreter has lost them. Entries at levels below `avail` mostly read no dead
+    /// values; [`crate::Continuation::keeps_values`] tells.
+    NotKept {
+        /// The name of the function.
+        function: String,
+    },
     /// The entry does not fit the versions, or its compensation code cannot run.
     NotBuilt {
         /// The name of the function.
@@ -113,6 +120,13 @@ impl fmt::Display for ContinueError {
             }
             ContinueError::OtherEngine { function } => {
                 write!(f, "another engine compiled the target version of @{function}")
+            }
+            ContinueError::NotKept { function } => {
+                write!(
+                    f,
+                    "the continuation of @{function} reads dead values, which the interpreter has \
+                     lost"
+                )
             }
             ContinueError::NotBuilt { function, what } => {
                 write!(f, "a transition of @{function} cannot be compiled: {what}")

@@ -40,6 +40,7 @@ mod engine;
 mod error;
 mod exits;
 pub mod gdb;
+mod lone;
 mod lower;
 mod observe;
 pub mod perf;
@@ -64,7 +65,7 @@ pub use resume::{Condition, PointSpec};
 pub use sys::Unsupported;
 pub use version::{Continuation, Version};
 pub use vm::{
-    Action, AfterFailure, CallerFrame, DeoptFrame, FailedPoint, Handler, HandlerEnd, HotLoop,
-    Interrupt, LinkError, OpenPoint, Quiet, RunError, Slot, SlotLayout, Tier, Tiering, Transition,
-    TransitionKind, Vm, VmError, Wake,
+    Action, AfterFailure, CallerFrame, CallsFrom, CountedPlace, DeoptFrame, FailedPoint, Handler,
+    HandlerEnd, HotLoop, Interrupt, LinkError, OpenPoint, Quiet, RunError, Slot, SlotLayout, Tier,
+    Tiering, Transition, TransitionKind, VisitedPlace, Vm, VmError, Wake,
 };

@@ -77,6 +77,7 @@ impl Engine {
             source: VersionKey::of(source),
             at,
             requires: entry.entry().requires.clone(),
+            keeps: !entry.entry().kept.is_empty(),
             target: Arc::new(landing),
         }))
     }

@@ -99,6 +99,7 @@ impl Engine {
             callable: false,
         });
         let (requires, instructions) = (entry.entry().requires.clone(), made.function.inst_count());
-        Ok(Arc::new(Continuation { code, source: from, at, requires, target, instructions }))
+        let keeps = !entry.entry().kept.is_empty();
+        Ok(Arc::new(Continuation { code, source: from, at, requires, keeps, target, instructions }))
     }
 }

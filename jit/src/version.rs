@@ -11,7 +11,7 @@ use crate::observe::PieceKind;
 use crate::points::{Cell, Trigger};
 use crate::stubs::Stub;
 use crate::vm::Current;
-use check::{CheckedEntry, CheckedFrameEntry};
+use check::CheckedEntry;
 use cranelift_entity::EntityRef;
 use ir::{Func, Function, Inst, Module, Opcode, Point, Value};
 use resume::{Condition, InstrumentError, Instrumented, Origins, PointSpec, instrument};
@@ -157,6 +157,8 @@ pub struct Continuation {
     pub(crate) at: Point,
     /// The values that the code reads from the buffer, in order.
     pub(crate) requires: Vec<Value>,
+    /// Whether it takes values that are dead at the source point.
+    pub(crate) keeps: bool,
     pub(crate) target: Arc<Version>,
     /// The number of instructions of the continuation's function.
     pub(crate) instructions: usize,
@@ -176,6 +178,12 @@ impl Continuation {
     /// The values that the continuation takes, in order.
     pub fn requires(&self) -> &[Value] {
         &self.requires
+    }
+
+    /// Whether it takes values that are dead at the source point. A run that the fast loop of the
+    /// interpreter has executed cannot provide these.
+    pub fn keeps_values(&self) -> bool {
+        self.keeps
     }
 
     /// The size of the machine code in bytes.
@@ -463,69 +471,10 @@ impl Engine {
             source: VersionKey::of(source),
             at,
             requires: entry.entry().requires.clone(),
+            keeps: !entry.entry().kept.is_empty(),
             target: Arc::clone(target),
             instructions,
         }))
-    }
-
-    /// Compiles an entry into several frames: the compensation code and the code behind all of
-    /// them, as one piece ([`resume::frame_continuation`]). `versions` are those of the frames, the
-    /// innermost first; no calls run them, and they have no points. Cost: as
-    /// [`Engine::continuation`].
-    ///
-    /// # Errors
-    /// [`ContinueError::NotBuilt`] if the entry does not lead from `source`, a version of `func`,
-    /// to these versions, and [`ContinueError::Compile`].
-    pub fn frame_continuation(
-        &self,
-        module: &Arc<Module>,
-        (func, source): (Func, &Function),
-        entry: CheckedFrameEntry<'_>,
-        versions: &[&Function],
-    ) -> Result<Arc<Continuation>, ContinueError> {
-        let at = entry.point();
-        let name = format!("{}.from.{}", source.name(), at.inst());
-        let not_built = |error: resume::ContinuationError| ContinueError::NotBuilt {
-            function: source.name().to_owned(),
-            what: error.to_string(),
-        };
-        let made = resume::frame_continuation(&name, source, versions, entry).map_err(not_built)?;
-        let frames = &entry.entry().frames;
-        let site =
-            |(inst, (frame, of)): (&Inst, &(usize, Inst))| (*inst, (frames[*frame].func, *of));
-        let sites: Arc<InlinedSites> = Arc::new(made.origins.iter().map(site).collect());
-        let function = made.function;
-        let request = Request {
-            module,
-            func,
-            function: &function,
-            kind: CodeKind::Resumed,
-            piece: PieceKind::Continuation { at, target: VersionKey::of(&function) },
-            cells: Arc::from([]),
-            counters: None,
-            origins: None,
-            sites: Some(Arc::clone(&sites)),
-        };
-        let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
-        let instructions = function.inst_count();
-        let target = Arc::new(Version {
-            func,
-            key: VersionKey::of(&function),
-            engine: self.clone(),
-            module: Arc::clone(module),
-            function,
-            code: Arc::clone(&code),
-            points: Vec::new(),
-            cells: Arc::from([]),
-            counters: None,
-            sites: Some(sites),
-            instrumented: None,
-            stubs: None,
-            machine: Mutex::default(),
-            callable: false,
-        });
-        let (source, requires) = (VersionKey::of(source), entry.entry().requires.clone());
-        Ok(Arc::new(Continuation { code, source, at, requires, target, instructions }))
     }
 
     /// Rejects an entry between other versions, and a target of another engine.

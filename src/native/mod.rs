@@ -1,15 +1,19 @@
-//! Two simple policies for [`jit::Vm`] that decide what to compile and when.
+//! Two policies for [`jit::Vm`] that decide what to compile and when.
 //!
 //! [`Eager`] compiles every function at its first call from native code. [`Tiered`] starts in the
-//! interpreter. It optimizes and compiles functions that are called often and functions with a hot
-//! loop; a run enters such a loop in the middle. The run waits for the compiler, or goes on while
-//! another thread compiles.
+//! interpreter. It compiles functions that are called often and functions with a hot loop; a run
+//! enters such a loop in the middle. The run waits for the compiler, or goes on while another
+//! thread compiles. [`Costs`] says what is hot.
 
 mod compiler;
+mod costs;
+mod events;
 mod speculating;
 mod tiered;
 mod worker;
 
+pub use costs::Costs;
+pub use events::{CodeTier, OrderEnd, TierEvent, TierListener, Wanted};
 pub use speculating::{MAX_FAILURES, MAX_VERSIONS};
 pub use tiered::Tiered;
 

@@ -1,17 +1,21 @@
 //! A tiering policy: a run starts in the interpreter and enters native code where it is hot.
 
-use super::compiler::{Compiler, Goal, Made};
+use super::compiler::{CodeTier, Compiler, Goal, Made};
+use super::costs::Costs;
+use super::events::{OrderEnd, TierEvent, TierListener};
 use super::speculating::Speculations;
-use super::worker::Worker;
+use super::worker::{Key, Worker, wanted};
 use super::{Observer, SharedObserver};
 use crate::speculate::{Assumption, Pins, SuggestOptions};
-use ir::{Func, Function};
+use ir::{Func, Function, Inst, Opcode};
 use jit::{
-    AfterFailure, Continuation, FailedPoint, HotLoop, RunError, Tier, Tiering, Version, Wake,
+    AfterFailure, CallsFrom, CompileError, Continuation, ContinueError, CountedPlace, FailedPoint,
+    HotLoop, RunError, Tier, Tiering, Version, Wake,
 };
 use passes::Pipeline;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use transition::mapping::Entry;
 
 /// Where code is made.
 #[derive(Debug)]
@@ -19,37 +23,139 @@ enum Workplace<O> {
     /// In the thread of the run, which waits.
     Here(Compiler<O>),
     /// In a thread beside it.
-    Beside {
-        worker: Worker,
-        /// The continuations of loops that are done. `None` for a loop without an entry.
-        loops: BTreeMap<Goal, Option<Arc<Continuation>>>,
-    },
+    Beside(Worker),
 }
 
-/// Starts in the interpreter. A function or loop that runs as often as the threshold says is
-/// optimized and compiled. The next call enters the function; a loop is entered in the middle,
-/// through an entry that the checker accepted.
+/// Which places are hot, and the code that they lead to.
+#[derive(Clone, Copy, Debug)]
+enum Rule {
+    /// After this number of calls or visits, the optimized version.
+    After(u32),
+    /// What the costs say: first the base, then the optimized version.
+    Costs(Costs),
+}
+
+/// A place first asks after this part of the visits that make it hot alone.
+const PLACES: u32 = 4;
+
+/// The first instruction of the loop of a goal.
+fn header(goal: Goal) -> Option<Inst> {
+    goal.point().map(|at| at.inst())
+}
+
+/// The instructions that the interpreter has executed in a function for each of its instructions,
+/// in units of 2^-10: the savings that native code would have brought, by its price.
+fn worth(tier: &mut Tier<'_>, func: Func) -> u64 {
+    let size = tier.module().body(func).map_or(1, Function::inst_count) as u64;
+    tier.interpreted(func).saturating_mul(1 << 10) / size.max(1)
+}
+
+/// The visits of a loop after which an activation in the interpreter enters a continuation that is
+/// there. A short loop has ended before, and would gain less than the way takes.
+const AGAIN: u32 = 64;
+
+/// The interpreted instructions that take as long as a run from native code into the interpreter
+/// and back.
+const ENTRY: u64 = 300;
+
+/// Half of a number of visits, at least 1.
+fn half(visits: u64) -> u32 {
+    u32::try_from(visits / 2).unwrap_or(u32::MAX).max(1)
+}
+
+/// The calls after which a hot loop stands for calls to come rather than for itself.
+const CALLS: u64 = 8;
+
+/// Whether the interpreter executes a call of a function faster than it enters native code: the
+/// function is short, and calls nothing.
+fn is_small_leaf(tier: &mut Tier<'_>, func: Func) -> bool {
+    let module = Arc::clone(tier.module());
+    let Some(body) = module.body(func) else { return false };
+    let calls = |inst| matches!(body.inst(inst).opcode, Opcode::Call | Opcode::CallIndirect);
+    let (executed, visits) = (tier.interpreted(func), tier.visits(func, None));
+    executed < visits.saturating_mul(ENTRY / 2) && !body.all_insts().any(calls)
+}
+
+/// Starts in the interpreter. A function or loop that is hot is compiled. The next call enters the
+/// function; a loop is entered in the middle, through an entry that the checker accepted.
 ///
-/// The run waits for the compiler ([`Tiered::new`]), or goes on and takes the code up at the next
-/// function entry or loop header ([`Tiered::in_background`]).
-#[derive(Debug)]
+/// The run waits for the compiler ([`Tiered::new`], [`Tiered::by_costs`]), or goes on and takes the
+/// code up at the next function entry or loop header ([`Tiered::in_background`]).
 pub struct Tiered<O> {
-    threshold: u32,
+    rule: Rule,
     pipeline: Pipeline,
     observer: SharedObserver<O>,
     workplace: Workplace<O>,
+    /// The continuations of loops that are done. `None` for a loop without an entry. Not in use if
+    /// the run waits for code after a number of visits: the compiler knows all of it then.
+    loops: BTreeMap<Goal, Option<Arc<Continuation>>>,
+    /// The loops that the run has entered.
+    entered: BTreeSet<Goal>,
+    /// The calls by native code of functions without code.
+    demands: BTreeMap<Func, u64>,
     speculations: Speculations,
+    /// The bytes of code that may still be ordered.
+    room: usize,
+    listener: Option<TierListener>,
+}
+
+impl<O> std::fmt::Debug for Tiered<O> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tiered").field("rule", &self.rule).finish_non_exhaustive()
+    }
 }
 
 impl<O: Observer> Tiered<O> {
     /// Creates the policy. A function is hot after `threshold` calls (at least 1), a loop after as
     /// many visits of its header. `pipeline` optimizes hot functions. The run waits for the code,
-    /// so what is compiled when depends on the program alone.
+    /// so the program alone decides which code is compiled when.
     pub fn new(threshold: u32, pipeline: Pipeline, observer: O) -> Tiered<O> {
+        Tiered::with_rule(Rule::After(threshold.max(1)), pipeline, observer)
+    }
+
+    /// Creates the policy. The costs say which functions and loops are hot: where native code would
+    /// have saved its price, or a tenth of that in the background. Code of the base comes first.
+    /// In the background, optimized code follows where the costs say that it is faster. The run
+    /// waits for the code, so the program alone decides which code is compiled when.
+    pub fn by_costs(costs: Costs, pipeline: Pipeline, observer: O) -> Tiered<O> {
+        Tiered::with_rule(Rule::Costs(costs), pipeline, observer)
+    }
+
+    fn with_rule(rule: Rule, pipeline: Pipeline, observer: O) -> Tiered<O> {
         let observer = SharedObserver::new(observer);
         let compiler = Compiler::new(pipeline.clone(), observer.clone());
         let (workplace, speculations) = (Workplace::Here(compiler), Speculations::default());
-        Tiered { threshold: threshold.max(1), pipeline, observer, workplace, speculations }
+        Tiered {
+            rule,
+            pipeline,
+            observer,
+            workplace,
+            loops: BTreeMap::new(),
+            entered: BTreeSet::new(),
+            demands: BTreeMap::new(),
+            speculations,
+            room: usize::MAX,
+            listener: None,
+        }
+    }
+
+    /// Orders no more code when the code so far has this many bytes. What is ordered already may
+    /// exceed the limit. Without this call, the limit of the engine alone counts
+    /// ([`jit::Config::code_bytes`]); there, too, the run goes on without further code.
+    pub fn with_code_limit(self, bytes: usize) -> Tiered<O> {
+        Tiered { room: bytes, ..self }
+    }
+
+    /// Tells a listener of each step. Call it before [`Tiered::in_background`], whose thread would
+    /// tell nobody otherwise.
+    pub fn listening(self, listener: TierListener) -> Tiered<O> {
+        Tiered { listener: Some(listener), ..self }
+    }
+
+    fn tell(&self, event: TierEvent) {
+        if let Some(listener) = &self.listener {
+            listener(event);
+        }
     }
 
     /// Makes the first versions of these functions assume, as the list says for each. An assumption
@@ -80,62 +186,224 @@ impl<O: Observer> Tiered<O> {
     }
 
     /// Makes calls of the function run a version, or only transitions.
-    fn install(&self, tier: &mut Tier<'_>, version: &Arc<Version>) -> Result<(), RunError> {
+    /// Returns whether it became the version of the function just now.
+    fn install(&self, tier: &mut Tier<'_>, version: &Arc<Version>) -> Result<bool, RunError> {
         if self.speculations.assumes(version.func()) {
-            return tier.adopt(version, Vec::new()).map_err(RunError::Link);
+            return tier.adopt(version, Vec::new()).map_err(RunError::Link).map(|()| false);
         }
         let is_there = |has: &Arc<Version>| Arc::ptr_eq(has, version);
         if tier.installed(version.func()).is_some_and(is_there) {
-            return Ok(());
+            return Ok(false);
         }
-        tier.install(version, Vec::new()).map_err(RunError::Link)
+        let calls = match self.rule {
+            Rule::Costs(_) if is_small_leaf(tier, version.func()) => CallsFrom::NativeCode,
+            _ => CallsFrom::Anywhere,
+        };
+        tier.install_for(calls, version, Vec::new()).map_err(RunError::Link).map(|()| true)
     }
 
-    /// Wants code, and installs what is there.
+    /// The tier that comes first.
+    fn first_tier(&self) -> CodeTier {
+        match self.rule {
+            Rule::After(_) => CodeTier::Optimized,
+            Rule::Costs(_) => CodeTier::Base,
+        }
+    }
+
+    /// Wants code, and installs the code that is there.
     fn want(
         &mut self,
         tier: &mut Tier<'_>,
         goal: Goal,
     ) -> Result<Option<Arc<Continuation>>, RunError> {
-        let module = Arc::clone(tier.module());
         self.collect(tier)?;
-        let made = match &mut self.workplace {
-            Workplace::Here(compiler) => compiler.make(tier.engine(), &module, goal)?,
-            Workplace::Beside { worker, loops } => match (goal, loops.get(&goal)) {
-                (Goal::Loop(func, at), Some(entry)) => {
-                    // Another activation of the function may still be in the interpreter.
-                    if entry.is_some() {
-                        tier.ask_again(HotLoop { func, at });
-                    }
-                    return Ok(entry.clone());
-                }
-                (Goal::Version(func), _) if tier.installed(func).is_some() => return Ok(None),
-                _ => {
-                    worker.order(tier.engine(), &module, goal);
-                    return Ok(None);
-                }
-            },
-        };
-        let Some(Made { version, entry }) = made else { return Ok(None) };
-        self.install(tier, &version)?;
+        let key = (self.first_tier(), goal);
+        if let Some(known) = self.known(tier, goal) {
+            if known.is_some() {
+                self.enter(goal);
+            }
+            return Ok(known);
+        }
+        if self.is_early(tier, goal) {
+            return Ok(None);
+        }
+        let visits = tier.visits(goal.func(), header(goal));
+        if self.room == 0 {
+            self.tell(TierEvent::Dropped(wanted(key), OrderEnd::CodeFull));
+            return Ok(None);
+        }
+        if self.order(tier, key, visits) {
+            return Ok(None);
+        }
+        let entry = self.make_here(tier, key, visits)?;
+        if entry.is_some() {
+            self.enter(goal);
+        }
         Ok(entry)
     }
 
-    /// Installs what the worker has made. Loops ask again, since the run may be in one of them.
+    /// Whether native code would not have saved enough yet in all places of the function together.
+    /// Asks again then.
+    fn is_early(&self, tier: &mut Tier<'_>, goal: Goal) -> bool {
+        if self.pays(tier, goal) {
+            return false;
+        }
+        // The next question comes after half as many visits again, so there are few.
+        let visits = tier.visits(goal.func(), header(goal));
+        tier.ask_after(goal.func(), header(goal), half(visits));
+        true
+    }
+
+    /// Whether native code would have saved its share of the price by now.
+    fn pays(&self, tier: &mut Tier<'_>, goal: Goal) -> bool {
+        let Rule::Costs(costs) = self.rule else { return true };
+        let func = goal.func();
+        let size = tier.module().body(func).map_or(0, Function::inst_count);
+        let price = costs.of_base(size, header(goal).is_some());
+        let entries = self.demands.get(&func).copied().unwrap_or(0);
+        let executed = tier.interpreted(func).saturating_add(entries.saturating_mul(ENTRY));
+        costs.saved(1, executed) >= price / 100 * self.share()
+    }
+
+    /// Tells that the run enters a loop in the middle, for the first time.
+    fn enter(&mut self, goal: Goal) {
+        if self.entered.insert(goal) {
+            self.tell(TierEvent::Entered(wanted((self.first_tier(), goal))));
+        }
+    }
+
+    /// The share of its price, in percent, that code would have saved when the run asks for it.
+    fn share(&self) -> u64 {
+        match self.workplace {
+            Workplace::Here(_) => Costs::SHARE_HERE,
+            Workplace::Beside(_) => Costs::SHARE_BESIDE,
+        }
+    }
+
+    /// The code that a goal has led to before: the continuation, or nothing more to come.
+    fn known(&mut self, tier: &mut Tier<'_>, goal: Goal) -> Option<Option<Arc<Continuation>>> {
+        let again = match (&self.workplace, self.rule) {
+            (Workplace::Here(_), Rule::After(_)) => return None,
+            (Workplace::Beside(_), Rule::After(_)) => 1,
+            (_, Rule::Costs(_)) => AGAIN,
+        };
+        match (goal, self.loops.get(&goal)) {
+            (Goal::Loop(..), Some(entry)) => {
+                if entry.is_some() {
+                    // Another activation of the function may be in the interpreter, or come.
+                    tier.ask_after(goal.func(), header(goal), again);
+                }
+                Some(entry.clone())
+            }
+            (Goal::Version(func), _) if tier.installed(func).is_some() => Some(None),
+            _ => None,
+        }
+    }
+
+    /// Orders code in the background. Returns false if the run makes code itself.
+    fn order(&mut self, tier: &mut Tier<'_>, key: Key, visits: u64) -> bool {
+        let module = Arc::clone(tier.module());
+        let worth = worth(tier, key.1.func());
+        let Workplace::Beside(worker) = &mut self.workplace else { return false };
+        worker.order(tier.engine(), &module, key, (worth, visits));
+        // The run asks again when it has come as far once more, so the queue learns which code is
+        // hot.
+        let again = u32::try_from(visits).unwrap_or(u32::MAX);
+        tier.ask_after(key.1.func(), header(key.1), again.max(1));
+        true
+    }
+
+    /// Makes code while the run waits, and installs it.
+    fn make_here(
+        &mut self,
+        tier: &mut Tier<'_>,
+        key: Key,
+        visits: u64,
+    ) -> Result<Option<Arc<Continuation>>, RunError> {
+        let module = Arc::clone(tier.module());
+        self.tell(TierEvent::Asked(wanted(key), visits));
+        self.tell(TierEvent::Begun(wanted(key)));
+        let Workplace::Here(compiler) = &mut self.workplace else { return Ok(None) };
+        let made = compiler.make(tier.engine(), &module, key);
+        let made = self.within_room(key, made)?;
+        let is_entry = made.as_ref().is_some_and(|made| made.entry.is_some());
+        self.tell(TierEvent::Made { wanted: wanted(key), is_entry });
+        let Some(Made { version, entry }) = made else { return Ok(None) };
+        self.take_up(tier, key, version)?;
+        if let (Rule::Costs(_), Goal::Loop(..)) = (self.rule, key.1) {
+            self.loops.insert(key.1, entry.clone());
+            tier.ask_after(key.1.func(), header(key.1), AGAIN);
+        }
+        Ok(entry)
+    }
+
+    /// Counts the bytes of new code. The run goes on without code for which there is no room.
+    fn within_room(
+        &mut self,
+        key: Key,
+        made: Result<Option<Made>, RunError>,
+    ) -> Result<Option<Made>, RunError> {
+        let no_memory = |error: &RunError| {
+            let of_entry = ContinueError::Compile(CompileError::OutOfMemory);
+            *error == RunError::Compile(CompileError::OutOfMemory)
+                || *error == RunError::Continue(of_entry)
+        };
+        match made {
+            Err(error) if no_memory(&error) => {
+                self.room = 0;
+                self.tell(TierEvent::Dropped(wanted(key), OrderEnd::CodeFull));
+                Ok(None)
+            }
+            Ok(Some(made)) => {
+                self.room = self.room.saturating_sub(made.code_size());
+                Ok(Some(made))
+            }
+            other => other,
+        }
+    }
+
+    /// Installs a version that was made, if any.
+    fn take_up(
+        &mut self,
+        tier: &mut Tier<'_>,
+        key: Key,
+        version: Option<Arc<Version>>,
+    ) -> Result<(), RunError> {
+        let Some(version) = version else { return Ok(()) };
+        if self.install(tier, &version)? {
+            self.tell(TierEvent::Installed(wanted(key)));
+        }
+        Ok(())
+    }
+
+    /// Installs the code that the worker has made. Loops ask again, since the run may be in one of
+    /// them.
     fn collect(&mut self, tier: &mut Tier<'_>) -> Result<(), RunError> {
-        let Workplace::Beside { worker, .. } = &self.workplace else { return Ok(()) };
-        for (goal, made) in worker.collect()? {
-            let Some(Made { version, entry }) = made else { continue };
-            self.install(tier, &version)?;
-            let Workplace::Beside { loops, .. } = &mut self.workplace else { continue };
-            if let Goal::Loop(func, at) = goal {
+        let Workplace::Beside(worker) = &self.workplace else { return Ok(()) };
+        for (key, made) in worker.collect() {
+            let Some(Made { version, entry }) = self.within_room(key, made)? else { continue };
+            self.take_up(tier, key, version)?;
+            if let Goal::Loop(func, at) = key.1 {
                 if entry.is_some() {
                     tier.ask_again(HotLoop { func, at });
                 }
-                loops.insert(goal, entry);
+                self.loops.insert(key.1, entry);
             }
+            self.follow_up(tier, key);
         }
         Ok(())
+    }
+
+    /// Orders the optimized version of a function whose base is there, if that pays.
+    fn follow_up(&mut self, tier: &mut Tier<'_>, (made, goal): Key) {
+        let Rule::Costs(costs) = self.rule else { return };
+        let Workplace::Beside(worker) = &mut self.workplace else { return };
+        let is_base = made == CodeTier::Base && matches!(goal, Goal::Version(_));
+        if is_base && costs.optimizing_pays() && self.room > 0 {
+            let key = (CodeTier::Optimized, Goal::Version(goal.func()));
+            let module = Arc::clone(tier.module());
+            worker.order(tier.engine(), &module, key, (0, 0));
+        }
     }
 
     /// The continuation of a loop of the base in the version that assumes, if an entry leads there:
@@ -153,8 +421,53 @@ impl<O: Observer> Tiered<O> {
         let Workplace::Here(compiler) = workplace else { return Ok(None) };
         let one = speculations.version(tier, at.func, pipeline, observer)?;
         let entry = one.and_then(|one| Some((one.made.forward.checked_entry(at.at)?, one)));
+        let may = |entry: &Entry| entry.kept.is_empty() || tier.has_dead_values();
+        let entry = entry.filter(|(entry, _)| may(entry.entry()));
         let Some((entry, one)) = entry else { return Ok(None) };
         compiler.continuation(tier.engine(), base, (entry, &one.version)).map(Some)
+    }
+}
+
+impl<O: Observer> Tiered<O> {
+    /// Answers a call of a function that is hot, or that native code makes.
+    fn on_call(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
+        let Tiered { speculations, pipeline, observer, .. } = self;
+        if speculations.version(tier, func, pipeline, observer)?.is_some() {
+            return Ok(());
+        }
+        self.want(tier, Goal::Version(func)).map(|_| ())
+    }
+
+    /// Answers a loop that is hot.
+    fn in_loop(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: HotLoop,
+    ) -> Result<Option<Arc<Continuation>>, RunError> {
+        let module = Arc::clone(tier.module());
+        let Some(base) = module.body(at.func) else { return Ok(None) };
+        if let Some(made) = self.enter_speculative(tier, at, base)? {
+            return Ok(Some(made));
+        }
+        match self.is_for_calls(tier, at) {
+            true => self.want(tier, Goal::Version(at.func)).map(|_| None),
+            false => self.want(tier, at.into()),
+        }
+    }
+
+    /// Whether a hot loop makes its function hot rather than itself: the function has been called
+    /// often, so most of its time is in calls to come. Asks again then.
+    fn is_for_calls(&self, tier: &mut Tier<'_>, at: HotLoop) -> bool {
+        let (Rule::Costs(_), func) = (self.rule, at.func) else { return false };
+        let is_called = tier.visits(func, None) >= CALLS;
+        // This activation may stay longer than all calls, but not in a function that is short.
+        let is_for_calls =
+            is_called && (tier.installed(func).is_none() || is_small_leaf(tier, func));
+        if is_for_calls {
+            let visits = tier.visits(func, Some(at.at.inst()));
+            tier.ask_after(func, Some(at.at.inst()), half(visits).max(AGAIN));
+        }
+        is_for_calls
     }
 }
 
@@ -170,34 +483,61 @@ impl<O: Observer + Send + 'static> Tiered<O> {
             return self;
         }
         let mut compiler = Compiler::new(self.pipeline.clone(), self.observer.clone());
-        let make = move |engine: &_, module: &_, goal| compiler.make(engine, module, goal);
-        let worker = Worker::new(Box::new(make));
-        Tiered { workplace: Workplace::Beside { worker, loops: BTreeMap::new() }, ..self }
+        let make = move |engine: &_, module: &_, key| compiler.make(engine, module, key);
+        let worker = Worker::new(Box::new(make), self.listener.clone());
+        Tiered { workplace: Workplace::Beside(worker), ..self }
     }
 }
 
 impl<O: Observer> Tiering for Tiered<O> {
     fn threshold(&self) -> Option<u32> {
-        Some(self.threshold)
+        match self.rule {
+            Rule::After(threshold) => Some(threshold),
+            Rule::Costs(_) => Some(u32::MAX),
+        }
+    }
+
+    fn hot_after(&mut self, place: CountedPlace<'_>) -> u32 {
+        match self.rule {
+            Rule::After(threshold) => threshold,
+            // Several places of a function may be hot together.
+            Rule::Costs(costs) => costs.hot_after(&place, self.share()) / PLACES,
+        }
     }
 
     fn wake(&self) -> Option<Wake> {
         match &self.workplace {
             Workplace::Here(_) => None,
-            Workplace::Beside { worker, .. } => Some(worker.wake()),
+            Workplace::Beside(worker) => Some(worker.wake()),
         }
     }
 
     fn woken(&mut self, tier: &mut Tier<'_>) -> Result<(), RunError> {
-        self.collect(tier)
+        self.tell(TierEvent::Paused);
+        let collected = self.collect(tier);
+        self.tell(TierEvent::Resumed);
+        collected
+    }
+
+    fn demanded(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
+        match self.rule {
+            Rule::After(_) => self.called(tier, func),
+            // The way into the interpreter costs more than many a function.
+            Rule::Costs(_) => {
+                *self.demands.entry(func).or_default() += 1;
+                match self.pays(tier, Goal::Version(func)) {
+                    true => self.called(tier, func),
+                    false => Ok(()),
+                }
+            }
+        }
     }
 
     fn called(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
-        let Tiered { speculations, pipeline, observer, .. } = self;
-        if speculations.version(tier, func, pipeline, observer)?.is_none() {
-            self.want(tier, Goal::Version(func))?;
-        }
-        Ok(())
+        self.tell(TierEvent::Paused);
+        let made = self.on_call(tier, func);
+        self.tell(TierEvent::Resumed);
+        made
     }
 
     fn hot(
@@ -205,12 +545,10 @@ impl<O: Observer> Tiering for Tiered<O> {
         tier: &mut Tier<'_>,
         at: HotLoop,
     ) -> Result<Option<Arc<Continuation>>, RunError> {
-        let module = Arc::clone(tier.module());
-        let Some(base) = module.body(at.func) else { return Ok(None) };
-        if let Some(made) = self.enter_speculative(tier, at, base)? {
-            return Ok(Some(made));
-        }
-        self.want(tier, at.into())
+        self.tell(TierEvent::Paused);
+        let made = self.in_loop(tier, at);
+        self.tell(TierEvent::Resumed);
+        made
     }
 
     fn failed(

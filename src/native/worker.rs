@@ -1,10 +1,11 @@
 //! Compiles in a thread beside the run.
 //!
-//! The run orders what it wants and goes on. The worker makes one goal after another and calls the
-//! [`Wake`] of the run, which then collects what is done. Orders wait in one place: the same goal
-//! waits once, so no more goals wait than a module has functions and loops.
+//! The run orders code and goes on. The worker makes one order after another and calls the
+//! [`Wake`] of the run, which then collects the code. The same goal waits once. Of more than
+//! [`MOST_ORDERS`], the one that saves least is dropped.
 
-use super::compiler::{Goal, Made};
+use super::compiler::{CodeTier, Goal, Made};
+use super::events::{OrderEnd, TierEvent, TierListener, Wanted};
 use ir::Module;
 use jit::{Engine, RunError, Wake};
 use std::any::Any;
@@ -16,62 +17,85 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// Stack of the worker in bytes.
 const STACK: usize = 16 << 20;
 
+/// The most orders that wait. A run asks again for code that it still needs.
+pub(super) const MOST_ORDERS: usize = 1024;
+
 /// What is made for a goal. `None` if the function has no body.
-type Result = std::result::Result<Option<Made>, RunError>;
+pub(super) type Result = std::result::Result<Option<Made>, RunError>;
+
+/// A goal at a tier.
+pub(super) type Key = (CodeTier, Goal);
 
 /// Makes goals.
-type Maker = Box<dyn FnMut(&Engine, &Arc<Module>, Goal) -> Result + Send>;
+type Maker = Box<dyn FnMut(&Engine, &Arc<Module>, Key) -> Result + Send>;
 
 /// A goal that waits.
 struct Order {
     engine: Engine,
     module: Arc<Module>,
-    /// How often the run has asked for it.
-    asked: u64,
-    /// The instructions of the base.
-    size: usize,
+    /// What it saves for each unit of its price.
+    worth: u64,
 }
 
 /// What the two threads share.
 #[derive(Default)]
 struct Desk {
-    orders: BTreeMap<Goal, Order>,
-    /// The goal that the worker makes at the moment.
-    in_work: Option<Goal>,
-    done: Vec<(Goal, std::thread::Result<Result>)>,
+    orders: BTreeMap<Key, Order>,
+    /// The order that the worker makes at the moment.
+    in_work: Option<Key>,
+    done: Vec<(Key, std::thread::Result<Result>)>,
     /// Whether the policy is gone.
     is_closed: bool,
 }
 
+/// The rank of an order: code of the base comes before optimized code, which native code waits for
+/// already. Then comes the code that saves most. Of one function, loops come first, since the run
+/// is in them.
+fn rank((tier, goal): &Key, order: &Order) -> impl Ord + use<> {
+    (Reverse(*tier), order.worth, matches!(goal, Goal::Loop(..)), Reverse(*goal))
+}
+
 impl Desk {
-    /// Takes the order to make next. Loops come first, since the run is in them. Then comes what
-    /// was asked for most often, by the instructions that it costs.
-    fn take(&mut self) -> Option<(Goal, Order)> {
-        let rank = |(goal, order): &(&Goal, &Order)| {
-            let worth = order.asked.saturating_mul(1 << 20) / (order.size as u64).max(1);
-            (matches!(goal, Goal::Loop(..)), worth, Reverse(**goal))
-        };
-        let goal = *self.orders.iter().max_by_key(rank)?.0;
-        let order = self.orders.remove(&goal)?;
-        self.in_work = Some(goal);
-        Some((goal, order))
+    /// Takes the order to make next.
+    fn take(&mut self) -> Option<(Key, Order)> {
+        let key = *self.orders.iter().max_by_key(|(key, order)| rank(key, order))?.0;
+        let order = self.orders.remove(&key)?;
+        self.in_work = Some(key);
+        Some((key, order))
     }
 
-    /// Notes what a goal has led to. A version comes with each loop of its function, so nobody
-    /// needs it alone any more.
-    fn finish(&mut self, goal: Goal, made: std::thread::Result<Result>) {
-        self.orders.remove(&Goal::Version(goal.func()));
+    /// Removes the order that saves least, if too many wait.
+    fn shorten(&mut self) -> Option<Key> {
+        if self.orders.len() <= MOST_ORDERS {
+            return None;
+        }
+        let key = *self.orders.iter().min_by_key(|(key, order)| rank(key, order))?.0;
+        self.orders.remove(&key).map(|_| key)
+    }
+
+    /// Notes the code of a goal. If a version came with a loop of its function, nobody needs it
+    /// alone any more. Returns the order that this makes useless.
+    fn finish(&mut self, (tier, goal): Key, made: std::thread::Result<Result>) -> Option<Key> {
+        let alone = (tier, Goal::Version(goal.func()));
+        let has_version = matches!(&made, Ok(Ok(Some(Made { version: Some(_), .. }))));
+        let useless = has_version && self.orders.remove(&alone).is_some();
         self.in_work = None;
-        self.done.push((goal, made));
+        self.done.push(((tier, goal), made));
+        useless.then_some(alone)
     }
 }
 
-#[derive(Default)]
+/// An order, as observers hear of it.
+pub(super) fn wanted((tier, goal): Key) -> Wanted {
+    Wanted { func: goal.func(), at: goal.point(), tier }
+}
+
 struct Office {
     desk: Mutex<Desk>,
     /// Notified when there is an order, and when the policy is gone.
     news: Condvar,
     wake: Wake,
+    listener: Option<TierListener>,
 }
 
 impl Office {
@@ -82,15 +106,32 @@ impl Office {
 
     /// Makes orders until the policy is gone.
     fn work(&self, make: &mut Maker) {
-        while let Some((goal, order)) = self.next() {
-            let made = catch_unwind(AssertUnwindSafe(|| make(&order.engine, &order.module, goal)));
-            self.desk().finish(goal, made);
-            self.wake.call();
+        while let Some((key, order)) = self.next() {
+            self.tell(TierEvent::Begun(wanted(key)));
+            let made = catch_unwind(AssertUnwindSafe(|| make(&order.engine, &order.module, key)));
+            self.finish(key, made);
+        }
+    }
+
+    fn tell(&self, event: TierEvent) {
+        if let Some(listener) = &self.listener {
+            listener(event);
+        }
+    }
+
+    /// Hands an order over to the run.
+    fn finish(&self, key: Key, made: std::thread::Result<Result>) {
+        let is_entry = matches!(&made, Ok(Ok(Some(Made { entry: Some(_), .. }))));
+        self.tell(TierEvent::Made { wanted: wanted(key), is_entry });
+        let useless = self.desk().finish(key, made);
+        self.wake.call();
+        if let Some(useless) = useless {
+            self.tell(TierEvent::Dropped(wanted(useless), OrderEnd::Superseded));
         }
     }
 
     /// Waits for the next order. `None` when the policy is gone.
-    fn next(&self) -> Option<(Goal, Order)> {
+    fn next(&self) -> Option<(Key, Order)> {
         let waits = |desk: &mut Desk| desk.orders.is_empty() && !desk.is_closed;
         let desk = self.news.wait_while(self.desk(), waits);
         let mut desk = desk.unwrap_or_else(PoisonError::into_inner);
@@ -113,8 +154,9 @@ impl std::fmt::Debug for Worker {
 }
 
 impl Worker {
-    pub(super) fn new(maker: Maker) -> Worker {
-        Worker { office: Arc::default(), maker: Some(maker) }
+    pub(super) fn new(maker: Maker, listener: Option<TierListener>) -> Worker {
+        let (desk, news, wake) = (Mutex::default(), Condvar::new(), Wake::new());
+        Worker { office: Arc::new(Office { desk, news, wake, listener }), maker: Some(maker) }
     }
 
     /// What the worker calls when something is done.
@@ -122,28 +164,42 @@ impl Worker {
         self.office.wake.clone()
     }
 
-    /// Orders a goal, or notes that it was asked for again.
-    pub(super) fn order(&mut self, engine: &Engine, module: &Arc<Module>, goal: Goal) {
-        let Some(base) = module.body(goal.func()) else { return };
+    /// Orders a goal, or notes its worth now: the savings so far by its price. The listener hears
+    /// `visits`, if the goal did not wait before.
+    pub(super) fn order(
+        &mut self,
+        engine: &Engine,
+        module: &Arc<Module>,
+        key: Key,
+        (worth, visits): (u64, u64),
+    ) {
         let mut desk = self.office.desk();
-        if desk.in_work == Some(goal) {
+        let is_done = desk.done.iter().any(|(done, _)| *done == key);
+        if desk.in_work == Some(key) || is_done {
             return;
         }
-        let order = desk.orders.entry(goal).or_insert_with(|| Order {
+        // Under the lock, so that the worker does not begin before.
+        if !desk.orders.contains_key(&key) {
+            self.office.tell(TierEvent::Asked(wanted(key), visits));
+        }
+        let order = desk.orders.entry(key).or_insert_with(|| Order {
             engine: engine.clone(),
             module: Arc::clone(module),
-            asked: 0,
-            size: base.inst_count(),
+            worth,
         });
-        order.asked += 1;
+        order.worth = order.worth.max(worth);
+        let useless = desk.shorten();
         drop(desk);
+        if let Some(useless) = useless {
+            self.office.tell(TierEvent::Dropped(wanted(useless), OrderEnd::QueueFull));
+        }
         if self.maker.is_some() {
             self.start();
         }
         self.office.news.notify_one();
     }
 
-    /// Starts the thread, or makes what is ordered at once if the system has no thread.
+    /// Starts the thread, or makes the orders at once if the system has no thread.
     fn start(&mut self) {
         let (office, slot) = (Arc::clone(&self.office), Arc::new(Mutex::new(self.maker.take())));
         let theirs = Arc::clone(&slot);
@@ -161,22 +217,19 @@ impl Worker {
         // The closure is gone, and the maker still lies in the slot.
         self.maker = taken(&slot);
         let Some(make) = &mut self.maker else { return };
-        while let Some((goal, order)) = { self.office.desk().take() } {
-            let made = make(&order.engine, &order.module, goal);
-            self.office.desk().finish(goal, Ok(made));
-            self.office.wake.call();
+        while let Some((key, order)) = { self.office.desk().take() } {
+            let made = make(&order.engine, &order.module, key);
+            self.office.finish(key, Ok(made));
         }
     }
 
-    /// What was done since the last question. A panic of the compiler is one of the run.
-    ///
-    /// # Errors
-    /// The first error of the compiler.
-    pub(super) fn collect(&self) -> std::result::Result<Vec<(Goal, Option<Made>)>, RunError> {
+    /// What was done since the last question, or why it could not be done. A panic of the compiler
+    /// is one of the run.
+    pub(super) fn collect(&self) -> Vec<(Key, Result)> {
         let done = std::mem::take(&mut self.office.desk().done);
-        let done = done.into_iter().map(|(goal, made)| {
+        let done = done.into_iter().map(|(key, made)| {
             let made = made.unwrap_or_else(|payload: Box<dyn Any + Send>| resume_unwind(payload));
-            Ok((goal, made?))
+            (key, made)
         });
         done.collect()
     }

@@ -11,6 +11,8 @@ pub struct RunStats {
     pub transitions: Option<Vec<MadeTransition>>,
     /// The assumptions that native code made. `null` without `--speculate`.
     pub speculation: Option<RunSpeculation>,
+    /// What the tiers did. `null` unless the engine is `tiered`.
+    pub tiering: Option<RunTiering>,
     /// The number of executed instructions, terminators included. `null` if native code ran: it
     /// counts instructions only with `--fuel`.
     pub instructions: Option<u64>,
@@ -33,6 +35,70 @@ pub struct CompiledCode {
     pub at: f64,
     /// The duration of compiling, in seconds.
     pub seconds: f64,
+}
+
+/// What the tiers of a run did. Times are seconds after the start of the run.
+#[derive(Clone, PartialEq, Debug, Default, serde::Serialize)]
+pub struct RunTiering {
+    /// The code that was asked for, in the order of the questions.
+    pub orders: Vec<TierOrder>,
+    /// How often the run has waited for the policy.
+    pub pauses: u64,
+    /// The time that it has waited in all, in seconds.
+    pub paused: f64,
+    /// The longest time that it has waited at once, in seconds.
+    pub longest_pause: f64,
+    /// The visits that the interpreter has counted, by function.
+    pub visits: Vec<VisitedFunction>,
+}
+
+/// Code that a run asked for.
+#[derive(Clone, PartialEq, Debug, Default, serde::Serialize)]
+pub struct TierOrder {
+    /// The name of the function.
+    pub function: String,
+    /// The loop header, in the notation of listings; `null` for calls of the function.
+    pub point: Option<String>,
+    /// `base` or `optimized`.
+    pub tier: &'static str,
+    /// Why: `calls`, `loop`, or `follow-up` for code that nobody asked for.
+    pub why: &'static str,
+    /// The calls or visits until the question.
+    pub visits: u64,
+    /// When the run asked.
+    pub asked: f64,
+    /// When the compiler began. `null` if it did not.
+    pub begun: Option<f64>,
+    /// When the compiler had ended.
+    pub made: Option<f64>,
+    /// When calls of the function began to run the version.
+    pub installed: Option<f64>,
+    /// When the run entered the loop in the middle.
+    pub entered: Option<f64>,
+    /// Why nobody needed it any more: `superseded`, `queue full` or `code full`.
+    pub dropped: Option<&'static str>,
+}
+
+/// The visits of a function in the interpreter.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct VisitedFunction {
+    /// The name of the function.
+    pub function: String,
+    /// Its instructions.
+    pub instructions: usize,
+    /// The counted places: the entry of the function, then its loop headers.
+    pub places: Vec<VisitCount>,
+}
+
+/// The visits of a place in the interpreter.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct VisitCount {
+    /// The loop header, in the notation of listings; `null` for the entry of the function.
+    pub point: Option<String>,
+    /// The instructions that a visit executes outside of inner loops, as the policy estimates them.
+    pub instructions: usize,
+    /// The visits.
+    pub visits: u64,
 }
 
 /// A transition that a run made, with its count.

@@ -6,9 +6,9 @@ use osier::interp::{Host, HostError, Limits, Memories, Options, Outcome};
 use osier::ir::module::ImportName;
 use osier::ir::{Func, Module};
 use osier::jit::{
-    CompileError, Config, Continuation, HotLoop, RunError, Tier, Tiering, TransitionKind, Vm, Wake,
+    Config, Continuation, HotLoop, RunError, Tier, Tiering, TransitionKind, Vm, Wake,
 };
-use osier::native::{Compiled, Observer, Tiered};
+use osier::native::{Compiled, NoObserver, Observer, OrderEnd, TierEvent, TierListener, Tiered};
 use osier::passes::Pipeline;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -109,6 +109,8 @@ struct Rounds {
     entered: Arc<AtomicBool>,
     rounds: u64,
     left: u64,
+    /// The rounds after which it ends in any case.
+    most: u64,
 }
 
 impl Rounds {
@@ -129,7 +131,7 @@ impl Host for Rounds {
         assert_eq!(args, [self.rounds], "no round is lost, and none is repeated");
         self.gate.pass(self.rounds);
         self.left -= u64::from(self.entered.load(Ordering::Relaxed));
-        results[0] = u64::from(self.left > 0 && self.rounds < Rounds::MOST);
+        results[0] = u64::from(self.left > 0 && self.rounds < self.most);
         Ok(())
     }
 }
@@ -148,7 +150,11 @@ impl Program {
         let policy = Tiered::new(10, Pipeline::default(), gate.clone()).in_background();
         let entered = Arc::new(AtomicBool::new(false));
         vm.set_tiering(Box::new(Telling { policy, entered: Arc::clone(&entered) }));
-        Program { module, vm, host: Rounds { gate, entered, rounds: 0, left: 50 } }
+        Program {
+            module,
+            vm,
+            host: Rounds { gate, entered, rounds: 0, left: 50, most: Rounds::MOST },
+        }
     }
 
     fn call(&mut self, name: &str) -> Result<Outcome, RunError> {
@@ -189,8 +195,9 @@ fn a_panic_of_the_compiler_is_one_of_the_run() {
     assert_eq!(payload.downcast_ref::<&str>(), Some(&"a compiler that panics"));
 }
 
+/// The code of an engine has a limit. A run that has come to it goes on in the interpreter.
 #[test]
-fn an_error_of_the_compiler_ends_the_run() {
+fn a_run_goes_on_where_there_is_no_memory_for_code() {
     let module = Arc::new(load(Format::Oir, ROUNDS.as_bytes()).expect("well-formed"));
     let made = |code_bytes| Config { code_bytes, ..Config::default() };
     let fits = |config: &Config| {
@@ -200,8 +207,51 @@ fn an_error_of_the_compiler_ends_the_run() {
     // Enough for stubs alone.
     let config = (0..64).map(|words| made(64 * words)).find(fits).expect("stubs are small");
     let mut program = Program::new(config, Gate::opening(20));
-    let ended = program.call("rounds");
-    assert_eq!(ended, Err(RunError::Compile(CompileError::OutOfMemory)));
+    program.host.most = 10_000;
+    assert_eq!(program.call("rounds"), Ok(Outcome::Returned(vec![10_000])));
+    assert_eq!(program.up(), 0);
+}
+
+/// The orders that were dropped, and the number of those for which code was made.
+type Orders = Arc<Mutex<(Vec<OrderEnd>, u64)>>;
+
+fn listener(orders: &Orders) -> TierListener {
+    let orders = Arc::clone(orders);
+    Arc::new(move |event| {
+        let mut orders = orders.lock().expect("nobody panics with it");
+        match event {
+            TierEvent::Dropped(_, why) => orders.0.push(why),
+            TierEvent::Begun(_) => orders.1 += 1,
+            _ => {}
+        }
+    })
+}
+
+/// Without room from the start, nothing is ordered. With little, what the first order makes is the
+/// last.
+#[test]
+fn a_policy_orders_no_code_beyond_its_limit() {
+    for (room, begun) in [(0, 0), (1, 1)] {
+        let module = Arc::new(load(Format::Oir, ROUNDS.as_bytes()).expect("well-formed"));
+        let mut vm = vm(&engine(Config::default()), &module);
+        let orders = Orders::default();
+        let policy = Tiered::new(10, Pipeline::default(), NoObserver)
+            .listening(listener(&orders))
+            .with_code_limit(room);
+        vm.set_tiering(Box::new(policy));
+        let gate = Gate::opening(0);
+        let entered = Arc::new(AtomicBool::new(false));
+        for call in 1..=30 {
+            let entered = Arc::clone(&entered);
+            let mut host = Rounds { gate: gate.clone(), entered, rounds: 0, left: 9, most: 9 };
+            let outer = module.func_named("outer").expect("it is declared");
+            assert_eq!(vm.invoke(outer, &[0], &mut host), Ok(Outcome::Returned(vec![9])), "{call}");
+        }
+        let orders = orders.lock().expect("nobody panics with it");
+        assert_eq!(orders.1, begun, "{room} bytes: {:?}", orders.0);
+        let is_full = |why: &OrderEnd| *why == OrderEnd::CodeFull;
+        assert!(!orders.0.is_empty() && orders.0.iter().all(is_full), "{:?}", orders.0);
+    }
 }
 
 /// The thread keeps the observer as long as it lives.

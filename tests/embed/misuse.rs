@@ -2,7 +2,7 @@
 
 use super::support::{Calls, Pair, SUM, engine, head, invoke, module, sum, vm};
 use osier::check::Checked;
-use osier::interp::{HostError, NoHost, Outcome};
+use osier::interp::{HostError, Limits, NoHost, Options, Outcome, TraceLevel};
 use osier::ir::{Func, Opcode, Point, Type};
 use osier::jit::{
     Action, Bounds, CompileError, Condition, Config, Continuation, ContinueError, DeoptFrame,
@@ -163,6 +163,36 @@ fn a_loop_continues_in_its_own_function_alone() {
     );
 }
 
+/// The fast loop of the interpreter executes a run without a trace, and loses dead values. The
+/// exact loop has them.
+#[test]
+fn a_loop_that_lost_dead_values_is_not_entered_with_them() {
+    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
+    let target = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
+    let live = pair.loop_entry();
+    let mut entry = live.entry().clone();
+    entry.kept = entry.requires.clone();
+    let mut mapping = Mapping::new(&pair.base, &pair.opt);
+    mapping.insert(live.point(), entry);
+    let claimed = Checked::unproved(mapping);
+    let entry = claimed.checked_entry(live.point()).expect("it was put there");
+    let into = engine.continuation(&pair.base, entry, &target).expect("it fits");
+    assert!(into.keeps_values());
+    let run = |trace| {
+        let options = Options { trace, ..Options::default() };
+        let made = Vm::new(&engine, &pair.module, Limits::default(), options);
+        let mut vm = made.expect("it can be instantiated");
+        vm.set_tiering(Box::new(Always(Arc::clone(&into))));
+        invoke(&mut vm, pair.func, &[10, 7])
+    };
+    assert_eq!(run(TraceLevel::Digest), Ok(Outcome::Returned(vec![sum(10, 7)])));
+    let refused = run(TraceLevel::Off);
+    assert!(
+        matches!(refused, Err(RunError::Continue(ContinueError::NotKept { .. }))),
+        "{refused:?}"
+    );
+}
+
 /// A run of another version of the function pauses at the same instruction. The continuation was
 /// compiled for the base version, so it is refused.
 #[test]
@@ -176,7 +206,7 @@ fn a_loop_of_another_version_is_refused() {
     vm.set_tiering(Box::new(Always(into)));
     let other = vm.machine_mut().add_version(&pair.module, pair.func, &pair.opt);
     vm.machine_mut().set_current(pair.func, other);
-    vm.machine_mut().mark(other, [at]);
+    vm.machine_mut().count_blocks(other, [(at, 2)]);
     let ended = invoke(&mut vm, pair.func, &[10, 7]);
     assert!(
         matches!(ended, Err(RunError::Continue(ContinueError::OtherSource { .. }))),

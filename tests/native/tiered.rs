@@ -5,8 +5,9 @@ use interp::{Limits, Machine, NoHost, Options, TraceLevel};
 use ir::Func;
 use jit::{Continuation, HotLoop, RunError, Tier, Tiering, TransitionKind, Vm};
 use osier::driver::{Format, Step, load};
-use osier::native::{Compiled, CompiledKind, Observer, Tiered};
+use osier::native::{Compiled, CompiledKind, Costs, Observer, TierEvent, TierListener, Tiered};
 use passes::Pipeline;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use verify::generate::{Weights, generate};
 use verify::prng::Prng;
@@ -21,34 +22,53 @@ struct Work {
     continuations: u64,
     /// By kind of step, in the order of [`Step::ALL`].
     steps: [u64; Step::ALL.len()],
-    /// Whether a step is under way.
-    optimizes: bool,
+    /// The loops that the policy let runs enter.
+    entered: u64,
+    /// The pauses that have begun and not ended.
+    paused: u64,
 }
 
 /// Counts the work.
 #[derive(Clone, Debug, Default)]
-struct Count(Arc<Mutex<Work>>);
+struct Count {
+    all: Arc<Mutex<Work>>,
+    /// Whether a step is under way, for one policy: the thread of an earlier one may still compile.
+    optimizes: Arc<AtomicBool>,
+}
 
 impl Count {
     fn work(&self) -> Work {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn change(&self, change: impl FnOnce(&mut Work)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Count {
+    fn listener(&self) -> TierListener {
+        let count = self.clone();
+        Arc::new(move |event| {
+            count.change(|work| match event {
+                TierEvent::Paused => work.paused += 1,
+                TierEvent::Resumed => work.paused -= 1,
+                TierEvent::Entered(_) => work.entered += 1,
+                _ => {}
+            });
+        })
     }
 }
 
 impl Observer for Count {
     fn step(&mut self, step: Option<Step>) {
-        self.change(|work| {
-            step.into_iter().for_each(|step| work.steps[step as usize] += 1);
-            work.optimizes = step.is_some();
-        });
+        self.change(|work| step.into_iter().for_each(|step| work.steps[step as usize] += 1));
+        self.optimizes.store(step.is_some(), Ordering::Relaxed);
     }
 
     fn begin(&mut self) {
-        assert!(!self.work().optimizes, "the time of compiling is not that of a step");
+        let optimizes = self.optimizes.load(Ordering::Relaxed);
+        assert!(!optimizes, "the time of compiling is not that of a step");
     }
 
     fn compiled(&mut self, made: Compiled) {
@@ -68,15 +88,36 @@ enum Mode {
     Delayed,
     /// In another thread.
     InBackground,
+    /// At once, where costs say so: code of the base.
+    ByCosts,
+    /// As the costs say, in another thread: code of the base, then optimized code.
+    ByCostsInBackground,
+}
+
+/// Costs by which a place is hot after few visits: a function with n instructions after its
+/// `threshold`th call, if all instructions are outside of loops.
+fn cheap(threshold: u32) -> Costs {
+    let compiled = u64::from(threshold) * 10;
+    Costs { interpreted: 11, native: 1, optimized: 0, compiled, mapped: 0 }
 }
 
 impl Mode {
     fn policy(self, threshold: u32, seed: u64, count: &Count) -> Box<dyn Tiering + Send> {
+        let count = &Count { optimizes: Arc::default(), ..count.clone() };
         let policy = Tiered::new(threshold, Pipeline::default(), count.clone());
         match self {
             Mode::OnTheSpot => Box::new(policy),
             Mode::Delayed => Box::new(Delaying { policy, prng: Prng::new(seed), held: Vec::new() }),
             Mode::InBackground => Box::new(policy.in_background()),
+            Mode::ByCosts | Mode::ByCostsInBackground => {
+                let costs = cheap(threshold);
+                let policy = Tiered::by_costs(costs, Pipeline::default(), count.clone())
+                    .listening(count.listener());
+                match self {
+                    Mode::ByCosts => Box::new(policy),
+                    _ => Box::new(policy.in_background()),
+                }
+            }
         }
     }
 }
@@ -123,18 +164,21 @@ impl Tiering for Delaying {
 /// Runs programs with this threshold for calls and iterations. Returns the work done, and the
 /// number of loops entered in the middle.
 fn run(threshold: u32, mode: Mode) -> (Work, u64) {
-    let options = Options { trace: TraceLevel::Full, ..Options::default() };
     let (count, mut entered, mut wrong) = (Count::default(), 0, Vec::new());
     on_a_large_stack(|| {
         for seed in 0..PROGRAMS {
             let made = generate(seed, 100, &Weights::default());
             let module = Arc::new(made.module);
+            // Without a trace, the fast loop of the interpreter counts the visits.
+            let trace = if seed % 2 == 0 { TraceLevel::Full } else { TraceLevel::Off };
+            let options = Options { trace, ..Options::default() };
             for setting in settings() {
                 let limits = (Limits::default(), options);
                 let tier = (threshold, mode.policy(threshold, seed, &count));
                 let mut twins = Twins::tiered(&module, limits, setting, tier).expect("an instance");
                 // All on one instance: functions that one run makes hot are compiled in the next.
-                let rounds = if mode == Mode::InBackground { 4 } else { 1 };
+                let is_beside = matches!(mode, Mode::InBackground | Mode::ByCostsInBackground);
+                let rounds = if is_beside { 4 } else { 1 };
                 let arguments = (0..rounds).flat_map(|_| &made.arguments);
                 let runs =
                     arguments.map(|args| twins.call(made.main, args, [&mut NoHost, &mut NoHost]));
@@ -180,6 +224,22 @@ fn generated_programs_run_alike_where_code_comes_later() {
         assert!(later * 4 > at_once, "from {threshold} on: {later} later, {at_once} at once");
         let (work, _) = run(threshold, Mode::InBackground);
         assert!(work.versions > PROGRAMS, "from {threshold} on: {work:?}");
+    }
+}
+
+/// Code of the base comes first. Its entries are the identity, and need no pass.
+#[test]
+fn generated_programs_run_alike_where_costs_decide() {
+    for threshold in [1, 5] {
+        let (work, entered) = run(threshold, Mode::ByCosts);
+        let told = format!("from {threshold} on: {work:?}, {entered} loops entered");
+        assert!(work.versions > PROGRAMS && entered > PROGRAMS, "{told}");
+        assert_eq!((work.steps[Step::Optimize as usize], work.paused), (0, 0), "{told}");
+        // The policy tells the first entry of each loop, and some are entered again.
+        assert_eq!(work.entered, work.continuations, "{told}");
+        assert!(work.entered < entered, "{told}");
+        let (work, _) = run(threshold, Mode::ByCostsInBackground);
+        assert!(work.versions > PROGRAMS && work.paused == 0, "{work:?}");
     }
 }
 

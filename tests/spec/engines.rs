@@ -3,7 +3,7 @@
 
 use interp::{
     Host, HostError, InstantiateError, Limits, Machine, Memories, NoObserver, Options, Outcome,
-    Program,
+    Program, TraceLevel,
 };
 use ir::eval::is_nan;
 use ir::module::ImportName;
@@ -11,7 +11,8 @@ use ir::{Func, Function, Module, TrapKind, Type};
 use jit::{Bounds, Config, Effort, Nans, Vm, VmError};
 use osier::driver::{NoObserver as NoDriverObserver, Vigilance};
 use osier::inlining::InlinePlan;
-use osier::passes::Callers;
+use osier::native::Tiered;
+use osier::passes::{Callers, Pipeline};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
@@ -40,48 +41,66 @@ pub(crate) struct Engine {
     native: Option<jit::Engine>,
     /// Functions run after this plan, with code inlined.
     plan: Option<InlinePlan>,
+    /// Functions begin in the interpreter, and are optimized after this number of calls, or visits
+    /// of a loop.
+    tiers: Option<u32>,
 }
 
 /// All engines. The outcomes of the first are the expected ones of the others.
-pub(crate) static ENGINES: LazyLock<[Engine; 7]> = LazyLock::new(|| {
+pub(crate) static ENGINES: LazyLock<[Engine; 10]> = LazyLock::new(|| {
     let exactly = Options { poison: true, track_memory: true, ..Options::default() };
     let native = |bounds, effort, nans| {
         let config = Config { bounds, effort, nans, ..Config::default() };
         Some(jit::Engine::new(config).expect("native code is supported where it is tested"))
     };
+    let tiered = |name, threshold| Engine {
+        name,
+        options: Options { trace: TraceLevel::Off, ..Options::default() },
+        native: native(Bounds::Guarded, Effort::Least, Nans::Canonical),
+        plan: None,
+        tiers: Some(threshold),
+    };
     [
-        Engine { name: "exactly", options: exactly, native: None, plan: None },
-        Engine { name: "fast", options: Options::default(), native: None, plan: None },
+        Engine { name: "exactly", options: exactly, native: None, plan: None, tiers: None },
+        Engine { name: "fast", options: Options::default(), native: None, plan: None, tiers: None },
         Engine {
             name: "fast, inlined",
             options: Options::default(),
             native: None,
             plan: Some(InlinePlan::o3()),
+            tiers: None,
         },
         Engine {
             name: "natively, guarded",
             options: exactly,
             native: native(Bounds::Guarded, Effort::Least, Nans::Canonical),
             plan: None,
+            tiers: None,
         },
         Engine {
             name: "natively, checked",
             options: Options::default(),
             native: native(Bounds::Checked, Effort::Most, Nans::Canonical),
             plan: None,
+            tiers: None,
         },
         Engine {
             name: "natively, inlined",
             options: exactly,
             native: native(Bounds::Guarded, Effort::Least, Nans::Canonical),
             plan: Some(InlinePlan::o3()),
+            tiers: None,
         },
         Engine {
             name: "natively, NaNs of the processor",
             options: Options::default(),
             native: native(Bounds::Guarded, Effort::Most, Nans::Platform),
             plan: Some(InlinePlan::o3()),
+            tiers: None,
         },
+        tiered("tiered, 1", 1),
+        tiered("tiered, 2", 2),
+        tiered("tiered, 1000", 1000),
     ]
 });
 
@@ -102,8 +121,13 @@ impl Instance {
                 Instance::Interpreted(Box::new(machine.map_err(|e| e.to_string())?))
             }
             Some(native) => {
-                let vm =
+                let mut vm =
                     Vm::new(native, &nothing, limits, engine.options).map_err(|e| e.to_string())?;
+                if let Some(threshold) = engine.tiers {
+                    let policy =
+                        Tiered::new(threshold, Pipeline::default(), osier::native::NoObserver);
+                    vm.set_tiering(Box::new(policy));
+                }
                 Instance::Native(Box::new(vm))
             }
         })
@@ -117,8 +141,11 @@ impl Instance {
     }
 
     /// A function that lacks native code although all functions should have it.
-    pub(crate) fn interpreted(&self) -> Option<Func> {
+    pub(crate) fn interpreted(&self, engine: &Engine) -> Option<Func> {
         let Instance::Native(vm) = self else { return None };
+        if engine.tiers.is_some() {
+            return None;
+        }
         vm.module().defined().map(|(func, _)| func).find(|func| !vm.machine().is_external(*func))
     }
 
@@ -151,7 +178,7 @@ impl Instance {
             VmError::Instantiate(error) => error,
             error => panic!("the machine is not extended: {error}"),
         });
-        if Arc::ptr_eq(vm.module(), module) {
+        if Arc::ptr_eq(vm.module(), module) && engine.tiers.is_none() {
             for (func, body) in module.defined().filter(|(func, _)| func.as_u32() as usize >= known)
             {
                 let version = engine.version(module, func, body);
@@ -228,6 +255,7 @@ impl Engine {
         found == wanted
             || (self.native.is_some() && alike())
             || (self.has_platform_nans() && modulo_nans())
-            || (self.plan.is_some() && (same_trap() || (limit(found) && limit(wanted))))
+            || ((self.plan.is_some() || self.tiers.is_some())
+                && (same_trap() || (limit(found) && limit(wanted))))
     }
 }

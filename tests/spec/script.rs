@@ -172,8 +172,12 @@ impl Script {
         if machine.memory_digest() != digest {
             wrong.push("the digest that was kept is not that of the memories".to_owned());
         }
-        wrong
-            .extend(script.instance.interpreted().map(|func| format!("{func} has no native code")));
+        wrong.extend(
+            script
+                .instance
+                .interpreted(script.engine)
+                .map(|func| format!("{func} has no native code")),
+        );
         Ok(Ran { tally, wrong, ends, digest })
     }
 

@@ -60,7 +60,6 @@ const PARALLEL_TYPES: &[(&str, &str)] = &[
     ("Operand", "of a rewrite rule; of compensation code"),
     ("Options", "of the checker; of the interpreter"),
     ("Place", "of a finding of the checker; in memory"),
-    ("Profile", "of runs, which suggests assumptions; the visits that tier native code up"),
     ("Program", "that the interpreter runs; that the generator makes"),
     ("Report", "of the command, with its schema; of the state oracle"),
     ("Rule", "a rewrite rule; a rule of the verifier"),

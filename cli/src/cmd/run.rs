@@ -3,6 +3,7 @@
 mod native;
 mod speculation;
 mod surroundings;
+mod tiers;
 mod tools;
 
 use super::failure::{CommandFailure, print};
@@ -72,15 +73,19 @@ pub(super) struct Args {
     /// loads that are constant; not with --engine tiered or --pipeline
     #[arg(long, value_name = "OUT", conflicts_with = "pipeline")]
     profile: Option<PathBuf>,
-    /// Calls of a function, or visits of a loop header, that make it hot; only with --engine tiered
-    /// [default: 1000]
+    /// Optimize a function after N calls of it, or N visits of a loop header in it; without the
+    /// option, costs decide, and the base is compiled first; only with --engine tiered
     #[arg(long, value_name = "N")]
     hot: Option<u32>,
     /// Let the run wait for code, so that equal runs compile equal code; otherwise a second thread
-    /// compiles while the run goes on; only with --engine tiered, and implied by --speculate
-    /// and --fuel
+    /// compiles while the run goes on; only with --engine tiered, and implied by --speculate,
+    /// by --fuel and by a machine with one processor
     #[arg(long)]
     on_the_spot: bool,
+    /// Print a time line of the tiers on standard error: which code the run asked for and why, when
+    /// it was made, and when the run entered it; only with --engine tiered
+    #[arg(long)]
+    trace_tiers: bool,
     /// Make hot functions assume what this profile suggests (osier run --profile), or without a
     /// file what the run has shown when they become hot; only with --engine tiered. The pipeline
     /// then optimizes hot functions alone
@@ -101,7 +106,7 @@ pub(super) struct Args {
     run_limits: RunLimits,
 }
 
-/// The default of `--hot`.
+/// The default of `--hot` with `--speculate`.
 const HOT: u32 = 1000;
 
 /// A function to call, its arguments as bits, and whether its results are printed.
@@ -125,6 +130,9 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     }
     if args.on_the_spot && args.engine != RunEngine::Tiered {
         return Err(CommandFailure::input("--on-the-spot requires --engine tiered"));
+    }
+    if args.trace_tiers && args.engine != RunEngine::Tiered {
+        return Err(CommandFailure::input("--trace-tiers requires --engine tiered"));
     }
     if args.speculate.is_some() && args.engine != RunEngine::Tiered {
         return Err(CommandFailure::input("--speculate requires --engine tiered"));

@@ -290,6 +290,39 @@ fn stats_include_the_time_of_optimizing_hot_code() {
     assert!(seconds(&["jit"])["optimize"].is_null(), "nothing is optimized");
 }
 
+/// The loop asks at its second visit, and the run enters what is made for it.
+#[test]
+fn tiered_runs_tell_what_they_compile_and_why() {
+    let run = |options: &[&str]| {
+        let first = ["run", "cli/tests/cli/golden/sum.oir", "--engine", "tiered", "--hot", "2"];
+        let call = ["--on-the-spot", "--invoke", "sum", "30", "2"];
+        osier(&[&first[..], options, &call].concat()).with_status(0).stderr
+    };
+    let stats: serde_json::Value = serde_json::from_str(&run(&["--stats"])).expect("JSON");
+    let tiering = &stats["tiering"];
+    let order = &tiering["orders"][0];
+    assert_eq!(
+        (&order["function"], &order["point"], &order["tier"]),
+        (&"sum".into(), &"loop:0: %more = slt.i32 %i, %n".into(), &"optimized".into()),
+        "{tiering}"
+    );
+    assert_eq!((&order["why"], &order["visits"]), (&"loop".into(), &2.into()), "{tiering}");
+    let times = ["asked", "begun", "made", "installed", "entered"];
+    let times = times.map(|time| order[time].as_f64().expect("each step was made"));
+    assert!(times.is_sorted(), "{tiering}");
+    assert!(tiering["longest_pause"].as_f64() > Some(0.0), "the run waited: {tiering}");
+    let visits = &tiering["visits"][0];
+    assert_eq!(visits["places"][0]["visits"], 1, "one call: {visits}");
+    assert_eq!(visits["places"][1]["visits"], 2, "until the loop was entered: {visits}");
+    let line = run(&["--trace-tiers"]);
+    let steps: Vec<_> = line.lines().skip(1).map(|line| line.split_whitespace().nth(1)).collect();
+    let wanted = ["asks", "begins", "made", "calls", "enters", "run"].map(Some);
+    assert_eq!(steps, wanted, "{line}");
+    assert!(line.lines().all(|line| line.chars().count() <= 80), "{line}");
+    let refused = osier(&["run", "x.oir", "--trace-tiers"]).with_status(2);
+    assert!(refused.stderr.contains("--trace-tiers requires --engine tiered"));
+}
+
 /// The profile beside the sessions is the one that a run writes, so that these show real figures.
 #[test]
 fn a_profile_is_written() {

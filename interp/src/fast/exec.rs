@@ -2,20 +2,22 @@
 
 use super::counted::Ops;
 use super::data::{Fast, WINDOW};
-use super::frames::{prepare, settle};
+use super::frames::{prepare, settle, settle_values};
 use super::op::FastOpCode;
 use crate::activations::Activations;
 use crate::calls::{self, ValueList};
-use crate::exec::{LoopStop, step, unwatched};
+use crate::exec::{self, LoopStop, step, unwatched};
 use crate::host::Host;
 use crate::machine::Machine;
 use crate::op::{value_result, with_branch_ops, with_value_ops};
 use crate::version::MachineVersion;
+use crate::visits::{Attention, VersionVisits, VisitCounters, is_asked};
 use ir::entity::{Func, OsrPoint};
 use ir::eval;
 use ir::opcode::Opcode;
 use ir::trap::TrapKind;
 use ir::types::Type;
+use std::sync::atomic::AtomicU32;
 
 /// Why the fast loop stopped.
 enum FastStop {
@@ -38,25 +40,52 @@ pub(crate) fn applies(machine: &Machine) -> bool {
 
 /// Continues a run until it ends. Call it only if [`applies`] returns true for the machine.
 pub(crate) fn run(machine: &mut Machine, host: &mut dyn Host) -> LoopStop {
-    machine.state.asked = false;
+    match machine.counting {
+        true => run_in::<true, false>(machine, host, NEVER),
+        false => run_in::<false, false>(machine, host, NEVER),
+    }
+}
+
+/// As [`run`], but a counted visit may pause the run. The machine does not count events.
+pub(crate) fn run_to_visit(
+    machine: &mut Machine,
+    host: &mut dyn Host,
+    attention: Attention<'_>,
+) -> LoopStop {
+    run_in::<false, true>(machine, host, attention)
+}
+
+/// Asks for no pause.
+const NEVER: Attention<'static> = {
+    static NOBODY: AtomicU32 = AtomicU32::new(0);
+    [&NOBODY; 2]
+};
+
+/// Continues a run in the fast loop as long as that is possible, then in the exact one.
+fn run_in<const COUNTED: bool, const VISITS: bool>(
+    machine: &mut Machine,
+    host: &mut dyn Host,
+    attention: Attention<'_>,
+) -> LoopStop {
+    let was_asked = std::mem::take(&mut machine.state.asked);
     machine.activations.provide_window(WINDOW);
     if !machine.state.fast && !prepare(&mut machine.activations, &machine.versions) {
-        return exactly(machine, host);
+        machine.state.asked = VISITS && was_asked;
+        return exactly::<VISITS>(machine, host, attention);
     }
     machine.state.fast = true;
+    if VISITS && !was_asked && begins_late(machine, attention) {
+        return LoopStop::Paused;
+    }
     loop {
-        let exit = if machine.counting {
-            run_loop::<true>(machine, host)
-        } else {
-            run_loop::<false>(machine, host)
-        };
+        let exit = run_loop::<COUNTED, VISITS>(machine, host, attention);
         // The fast loop writes globals without updating their digest.
         machine.globals.refresh();
         match exit {
             FastStop::Stop(stop) => return stop,
             FastStop::Exact => {
                 leave(machine);
-                return exactly(machine, host);
+                return exactly::<VISITS>(machine, host, attention);
             }
             FastStop::Rare => match step(machine, host) {
                 LoopStop::Stepped => {}
@@ -66,6 +95,16 @@ pub(crate) fn run(machine: &mut Machine, host: &mut dyn Host) -> LoopStop {
     }
 }
 
+/// Counts the call of an activation that an engine has begun. Returns whether the run is to pause.
+fn begins_late(machine: &mut Machine, attention: Attention<'_>) -> bool {
+    let frame = *machine.activations.top();
+    if frame.pc != 0 {
+        return false;
+    }
+    machine.visits.is_due = machine.visits.calls[frame.version as usize].visit();
+    machine.visits.is_due || is_asked(attention)
+}
+
 /// Converts the frames of a run back to the layout of exact code, if they are in that of fast code.
 pub(crate) fn leave(machine: &mut Machine) {
     if std::mem::take(&mut machine.state.fast) {
@@ -73,9 +112,39 @@ pub(crate) fn leave(machine: &mut Machine) {
     }
 }
 
-fn exactly(machine: &mut Machine, host: &mut dyn Host) -> LoopStop {
+/// Makes the values of the top activation readable, if fast code has executed it. The run may go on
+/// in fast code.
+pub(crate) fn show_top(machine: &mut Machine) {
+    if machine.state.fast
+        && let Some(top) = machine.activations.frames.len().checked_sub(1)
+    {
+        settle_values(&mut machine.activations, &machine.versions, top);
+    }
+}
+
+fn exactly<const VISITS: bool>(
+    machine: &mut Machine,
+    host: &mut dyn Host,
+    attention: Attention<'_>,
+) -> LoopStop {
     machine.state.exact = true;
-    unwatched(machine, host)
+    match VISITS {
+        true => exec::run_to_visit(machine, host, attention),
+        false => unwatched(machine, host),
+    }
+}
+
+/// The fast code of a version, with polls if the loop counts visits.
+#[inline(always)]
+fn code_of<'a, const VISITS: bool>(
+    versions: &'a [MachineVersion],
+    visited: &'a [VersionVisits],
+    version: u32,
+) -> Option<&'a Fast> {
+    if VISITS && let Some(polled) = &visited[version as usize].fast {
+        return Some(polled);
+    }
+    versions[version as usize].code.fast.as_ref()
 }
 
 /// The slots of the frame at `base`, and the slots above it up to the size of the window.
@@ -125,19 +194,23 @@ fn enter(
     Some(start)
 }
 
-/// The loop, with or without counting. Call it with `COUNTED` exactly if the machine counts.
-fn run_loop<const COUNTED: bool>(machine: &mut Machine, host: &mut dyn Host) -> FastStop {
+/// The loop, with or without counting of events, and of visits. Call it with `COUNTED` exactly if
+/// the machine counts events, and with `VISITS` only if it counts visits.
+fn run_loop<const COUNTED: bool, const VISITS: bool>(
+    machine: &mut Machine,
+    host: &mut dyn Host,
+    attention: Attention<'_>,
+) -> FastStop {
     let Machine { program, versions, entered, activations, memories, globals, .. } = machine;
     let (counts, counted) = (&mut machine.counts, &mut machine.counted);
+    let VisitCounters { is_due, calls, blocks, versions: visited, .. } = &mut machine.visits;
+    let visited: &[VersionVisits] = visited;
     let versions: &[MachineVersion] = versions;
     let mut fuel = machine.fuel;
     let frame = *activations.top();
     let (mut pc, mut base) = (frame.pc as usize, frame.base);
-    let mut fast = versions[frame.version as usize]
-        .code
-        .fast
-        .as_ref()
-        .expect("interp: the frame was prepared");
+    let code = code_of::<VISITS>(versions, visited, frame.version);
+    let mut fast = code.expect("interp: the frame was prepared");
     let mut ops = Ops::<COUNTED>::new(fast, counted, frame.version);
     let mut slots = window(activations, base);
     let mut bytes = memories.first_mut();
@@ -295,7 +368,9 @@ fn run_loop<const COUNTED: bool>(machine: &mut Machine, host: &mut dyn Host) -> 
                             .map_or(LoopStop::StackOverflow, |args| LoopStop::Called(func, args))
                     )
                 };
-                let Some(code) = &callee.code.fast else { leave!(FastStop::Exact) };
+                let Some(code) = code_of::<VISITS>(versions, visited, entered) else {
+                    leave!(FastStop::Exact)
+                };
                 count!();
                 activations.top_mut().pc = last!() as u32;
                 let args = &fast.pool[op.y as usize..][..usize::from(op.b)];
@@ -308,6 +383,13 @@ fn run_loop<const COUNTED: bool>(machine: &mut Machine, host: &mut dyn Host) -> 
                     version = entered;
                 }
                 (fast, base, ops) = (code, start, Ops::new(code, counted, entered));
+                if VISITS {
+                    *is_due = calls[entered as usize].visit();
+                    if *is_due || is_asked(attention) {
+                        pc = 0;
+                        break 'run FastStop::Stop(LoopStop::Paused);
+                    }
+                }
                 jump!(0)
             }};
         }
@@ -423,7 +505,7 @@ fn run_loop<const COUNTED: bool>(machine: &mut Machine, host: &mut dyn Host) -> 
                             break 'run FastStop::Stop(LoopStop::Returned(values.collect()));
                         };
                         (pc, base) = (caller.pc as usize, caller.base);
-                        let code = versions[caller.version as usize].code.fast.as_ref();
+                        let code = code_of::<VISITS>(versions, visited, caller.version);
                         fast = code.expect("interp: the frame was prepared");
                         ops = Ops::new(fast, counted, caller.version);
                         version = caller.version;
@@ -489,6 +571,16 @@ fn run_loop<const COUNTED: bool>(machine: &mut Machine, host: &mut dyn Host) -> 
                         set!(op.a, bits)
                     }
                     FastOpCode::Rare => leave!(FastStop::Rare),
+                    FastOpCode::Poll => {
+                        pc = op.x as usize;
+                        if VISITS {
+                            *is_due = blocks[op.y as usize].visit();
+                            if *is_due || is_asked(attention) {
+                                break 'run FastStop::Stop(LoopStop::Paused);
+                            }
+                        }
+                        continue;
+                    }
                 }
             };
         }

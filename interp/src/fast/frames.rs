@@ -28,19 +28,30 @@ pub(super) fn prepare(activations: &mut Activations, versions: &[MachineVersion]
 pub(super) fn settle(activations: &mut Activations, versions: &[MachineVersion]) {
     let mut caller: Option<(&Decoded, u32)> = None;
     for index in activations.floor()..activations.frames.len() {
+        let code = settle_values(activations, versions, index);
         let frame = &mut activations.frames[index];
-        frame.settled = true;
-        let code = versions[frame.version as usize].code.decoded();
-        for (own, slot) in code.fast.iter().flat_map(|fast| &fast.shared) {
-            activations.stack[frame.base + usize::from(*own)] =
-                activations.stack[frame.base + usize::from(*slot)];
-        }
-        for (slot, bits) in code.constants() {
-            activations.stack[frame.base + slot as usize] = bits;
-        }
         if let Some((calling, pc)) = caller {
             frame.results_at = calling.results_at(pc);
         }
         caller = Some((code, frame.pc));
     }
+}
+
+/// Writes the values of one frame where exact code has them. The frame still fits fast code: that
+/// never reads a slot written here before writing it.
+pub(super) fn settle_values<'v>(
+    activations: &mut Activations,
+    versions: &'v [MachineVersion],
+    index: usize,
+) -> &'v Decoded {
+    let frame = &mut activations.frames[index];
+    frame.settled = true;
+    let (base, code) = (frame.base, versions[frame.version as usize].code.decoded());
+    for (own, slot) in code.fast.iter().flat_map(|fast| &fast.shared) {
+        activations.stack[base + usize::from(*own)] = activations.stack[base + usize::from(*slot)];
+    }
+    for (slot, bits) in code.constants() {
+        activations.stack[base + slot as usize] = bits;
+    }
+    code
 }

@@ -29,6 +29,7 @@ mod decode;
 mod exec;
 mod frames;
 mod op;
+pub(super) mod poll;
 
 pub(super) use decode::decode;
-pub(super) use exec::{applies, leave, run};
+pub(super) use exec::{applies, leave, run, run_to_visit, show_top};

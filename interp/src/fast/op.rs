@@ -32,6 +32,16 @@ impl FastOp {
     }
 }
 
+/// The fields of an operation that are pcs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Jumps {
+    Nowhere,
+    /// `x`.
+    First,
+    /// `x` and `y`.
+    Both,
+}
+
 macro_rules! define_codes {
     ($($values:tt)*) => { with_branch_ops! { define_both { $($values)* } } };
 }
@@ -150,6 +160,30 @@ macro_rules! define_both {
             Assume,
             /// The exact loop executes this instruction.
             Rare,
+            /// Counts a visit in counter `y`, and pauses the run if that is due; else goes to pc
+            /// `x`. Only code that counts visits has it.
+            Poll,
+        }
+
+        impl FastOpCode {
+            /// Which fields are pcs.
+            #[expect(unreachable_patterns, reason = "two comparisons may share a stepped branch")]
+            pub(super) fn jumps(self) -> Jumps {
+                match self {
+                    $($($(FastOpCode::$branch)|+)|+)|+ | FastOpCode::Step | FastOpCode::BrIf => {
+                        Jumps::Both
+                    }
+                    $(FastOpCode::$step | FastOpCode::$flipped)|+
+                    | FastOpCode::Jump
+                    | FastOpCode::Jump1
+                    | FastOpCode::Jump2
+                    | FastOpCode::JumpN
+                    | FastOpCode::Edge1
+                    | FastOpCode::Edge2
+                    | FastOpCode::EdgeN => Jumps::First,
+                    _ => Jumps::Nowhere,
+                }
+            }
         }
 
         /// The code of an operation on values at these types, if it has one. Cost: constant.

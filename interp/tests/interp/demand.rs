@@ -1,10 +1,9 @@
 //! Programs whose functions are decoded at their first use.
 
 use super::support::{define, i32_const, returned};
-use interp::{Limits, Machine, NoHost, NoObserver, Options, PauseAtMarks, Program, Run};
-use ir::{Func, Function, Inst, InstSpec, Module, Type};
+use interp::{Limits, Machine, NoHost, NoObserver, Options, Program};
+use ir::{Func, InstSpec, Module, Type};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A function that returns 7, one that calls it, and one that nobody calls.
 fn module() -> (Arc<Module>, [Func; 3]) {
@@ -27,45 +26,22 @@ fn machine(program: &Program) -> Machine {
     Machine::with_options(program, Limits::default(), Options::default()).expect("instantiable")
 }
 
-/// The number of functions whose marks were chosen.
-static CHOSEN: AtomicUsize = AtomicUsize::new(0);
-
-fn first(function: &Function) -> Vec<Inst> {
-    CHOSEN.fetch_add(1, Ordering::Relaxed);
-    vec![function.first_inst(function.entry())]
-}
-
 #[test]
-fn functions_are_decoded_and_marked_at_their_first_use() {
-    let (module, functions) = module();
+fn functions_are_decoded_at_their_first_use() {
+    let (module, [_, caller, unused]) = module();
     let program = Program::on_demand(&module);
-    let mut marked = machine(&program);
-    for func in functions {
-        let base = marked.current(func).expect("it has a body");
-        marked.mark_chosen(base, module.body(func).expect("a body"), first);
-    }
-    let [leaf, caller, _] = functions;
-    marked.start(caller, &[]);
-    let mut stops = Vec::new();
-    let outcome = loop {
-        match marked.run(&mut NoHost, &mut PauseAtMarks) {
-            Run::Paused => stops.push(marked.view().expect("it is paused").func()),
-            Run::Done(outcome) => break outcome,
-            other => panic!("{other:?}"),
-        }
-    };
-    assert_eq!((outcome, stops), (returned(&[7]), vec![caller, leaf]));
-    assert_eq!(CHOSEN.load(Ordering::Relaxed), 2, "nobody calls the third function");
-    // Marks belong to one machine, though both have the code of one program.
+    let mut one = machine(&program);
+    // Each function that is still to be decoded holds the module.
+    let held = || Arc::strong_count(&module);
+    let before = held();
+    assert_eq!(one.invoke(caller, &[], &mut NoHost, &mut NoObserver), returned(&[7]));
+    assert_eq!(held(), before - 2, "nobody calls the third function");
+    // Machines share the code.
     let mut other = machine(&program);
-    other.start(caller, &[]);
-    assert_eq!(other.run(&mut NoHost, &mut PauseAtMarks), Run::Done(returned(&[7])));
-    // Code that is decoded already is marked at once.
-    let base = other.current(leaf).expect("it has a body");
-    other.mark_chosen(base, module.body(leaf).expect("a body"), first);
-    assert_eq!(CHOSEN.load(Ordering::Relaxed), 3);
-    other.start(caller, &[]);
-    assert_eq!(other.run(&mut NoHost, &mut PauseAtMarks), Run::Paused);
+    assert_eq!(other.invoke(caller, &[], &mut NoHost, &mut NoObserver), returned(&[7]));
+    assert_eq!(held(), before - 2);
+    assert_eq!(other.invoke(unused, &[], &mut NoHost, &mut NoObserver), returned(&[7]));
+    assert_eq!(held(), before - 3);
 }
 
 #[test]

@@ -64,10 +64,11 @@ impl ContextBlock {
         unsafe { self.context.add(1).cast::<*const u8>().add(function).write(code) }
     }
 
-    /// The words that native code tests: those for interrupts, then those for flags.
+    /// The words that tell of interrupts: that of the interpreter, those that native code tests for
+    /// interrupts, and those that it tests for flags.
     fn words(&self) -> impl Iterator<Item = &AtomicU32> {
         let context = self.context();
-        context.signals.iter().chain(&context.flags)
+        [&context.attention].into_iter().chain(&context.signals).chain(&context.flags)
     }
 
     /// Makes the words for interrupts quiet.
@@ -76,9 +77,14 @@ impl ContextBlock {
         self.context().signals.iter().for_each(|word| word.store(address, Ordering::SeqCst));
     }
 
+    /// A word that is zero unless an interrupt was requested.
+    pub(super) fn attention(&self) -> &AtomicU32 {
+        &self.context().attention
+    }
+
     /// Whether an interrupt was requested.
     pub(super) fn is_interrupted(&self) -> bool {
-        self.context().signals[0].load(Ordering::SeqCst) & SIGNAL_INTERRUPT != 0
+        self.attention().load(Ordering::SeqCst) & SIGNAL_INTERRUPT != 0
     }
 }
 

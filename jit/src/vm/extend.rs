@@ -2,7 +2,7 @@
 
 use super::VmError;
 use super::region::{self, Addresses};
-use super::state::{VmState, lazy_stubs};
+use super::state::VmState;
 use crate::config::Bounds;
 use crate::engine::Engine;
 use interp::Region;
@@ -58,7 +58,6 @@ impl VmState {
         let engine = &self.modules.engine;
         let known = self.modules.current.funcs.len();
         let mut provided = Provided::new(engine, module, self.modules.current.memories.len())?;
-        let stubs = lazy_stubs(engine, module, known).map_err(VmError::Compile)?;
         let program = self.machine.program().extended(module);
         let extended = self.machine.extend_with_regions(&program, &mut |_| provided.next());
         if let Err(error) = &extended
@@ -69,9 +68,8 @@ impl VmState {
         self.modules.extend(module, program);
         // The new block has room for the new functions. `lay_out` fills it, so it comes afterwards.
         self.view.extend(module, provided.addresses);
-        self.policy.profile.heed(self.view.heeded());
-        self.lay_out(stubs);
-        self.mark_loops(known);
+        self.policy.watch.heed(self.view.heeded());
+        self.lay_out(known);
         extended.map_err(VmError::Instantiate)
     }
 }

@@ -62,6 +62,7 @@ fn with_access<T>(
         };
         let made = made.and_then(|value| {
             let state = access.state();
+            state.point_at_fresh_stubs();
             let shared = state.view.share(&mut state.machine, &state.modules);
             shared.map(|()| value).map_err(|error| RunStop::Failed(error).into())
         });

@@ -103,9 +103,9 @@ fn ascend(access: &mut RunAccess<'_>, outermost: usize) -> Result<Option<NestedE
 impl VmState {
     fn run_interpreter(&mut self) -> Run {
         let host = self.run.as_mut().expect("jit: a run has a host").host();
-        let profile = &mut self.policy.profile;
-        if profile.watches() {
-            self.machine.run(host, profile)
+        let watch = &self.policy.watch;
+        if watch.counts() {
+            self.machine.run_to_visit(host, watch.attention())
         } else {
             self.machine.run(host, &mut interp::NoObserver)
         }
@@ -158,6 +158,7 @@ impl VmState {
     ) -> Result<Nested, RunStop> {
         let base = self.modules.base(func);
         let base = base.ok_or_else(|| self.refused(func, "it is imported".to_owned()))?;
+        self.count_places_of(func, base)?;
         let nested = self.machine.begin_nested_at(base, entry, from, read);
         nested.map_err(|error| match error {
             FireError::Transfer(TransferError::StackOverflow) => {
@@ -182,6 +183,9 @@ impl VmState {
         let bases = frames.iter().map(|frame| self.modules.base(frame.func));
         let bases: Option<Vec<VersionId>> = bases.collect();
         let bases = bases.ok_or_else(|| self.refused(func, "it is imported".to_owned()))?;
+        for (frame, base) in frames.iter().zip(&bases) {
+            self.count_places_of(frame.func, *base)?;
+        }
         let nested = self.machine.begin_nested_frames(&bases, entry, from, read);
         nested.map_err(|error| match error {
             FireError::Transfer(TransferError::StackOverflow) => {

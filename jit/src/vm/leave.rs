@@ -38,7 +38,7 @@ pub(super) fn leave(access: &mut RunAccess<'_>, cell: usize) -> Result<u64, RunS
             action = link.action.clone();
         }
         if let Some(base) = state.modules.base(version.func) {
-            state.policy.profile.ask_again(base);
+            state.policy.watch.ask_again(&mut state.machine, base);
         }
     }
     match action {

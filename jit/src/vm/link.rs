@@ -33,6 +33,16 @@ pub enum Action {
     HandFrames(Arc<Checked<FrameMapping>>, Arc<BTreeMap<Func, SlotLayout>>),
 }
 
+/// The calls of a function that run its installed version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CallsFrom {
+    /// Those from native code, from the interpreter and from the embedder.
+    Anywhere,
+    /// Those from native code and from the embedder. The interpreter interprets its calls: a small
+    /// function has returned there before a run would have come into native code and back.
+    NativeCode,
+}
+
 /// The reason why a machine rejects a version or an action.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LinkError {
@@ -187,6 +197,7 @@ impl VmState {
         &mut self,
         version: &Arc<Version>,
         actions: Vec<Action>,
+        calls: CallsFrom,
     ) -> Result<(), LinkError> {
         if !version.callable {
             return Err(LinkError::NotCallable);
@@ -194,7 +205,7 @@ impl VmState {
         self.adopt(version, actions)?;
         let func = version.func();
         self.table.install(version);
-        self.machine.set_external(func, true);
+        self.machine.set_external(func, calls == CallsFrom::Anywhere);
         self.point_at_current(func);
         self.sweep();
         Ok(())

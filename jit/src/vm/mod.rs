@@ -55,15 +55,16 @@ mod stop;
 mod table;
 mod tiering;
 mod view;
+mod watch;
 
 pub use deopt::{CallerFrame, DeoptFrame, Handler, HandlerEnd, Slot, SlotLayout};
 pub use ledger::{Transition, TransitionKind};
-pub use link::{Action, LinkError};
+pub use link::{Action, CallsFrom, LinkError};
 pub use stop::RunError;
 pub use tiering::{AfterFailure, FailedPoint, HotLoop, OpenPoint, Quiet, Tier, Tiering, Wake};
+pub use watch::{CountedPlace, VisitedPlace};
 
 use crate::engine::Engine;
-use crate::error::CompileError;
 use crate::version::Version;
 pub(crate) use block::Current;
 use deopt::HandlerSlot;
@@ -98,8 +99,6 @@ pub enum VmError {
         /// The name of the memory.
         memory: String,
     },
-    /// A stub cannot be compiled.
-    Compile(CompileError),
     /// The module does not begin like the machine's module.
     OtherBeginning {
         /// The first declaration that differs or is missing.
@@ -119,7 +118,6 @@ impl fmt::Display for VmError {
                     "no address space is left for guarded memory {memory}; use Bounds::Checked"
                 )
             }
-            VmError::Compile(error) => write!(f, "{error}"),
             VmError::OtherBeginning { what } => {
                 write!(
                     f,
@@ -157,8 +155,7 @@ impl Vm {
     /// the interpreter until it has code.
     ///
     /// # Errors
-    /// If the module cannot be instantiated, no address space is left for guarded memories, or a
-    /// stub cannot be compiled.
+    /// If the module cannot be instantiated, or no address space is left for guarded memories.
     ///
     /// # Panics
     /// As [`Program::on_demand`] does, in a run.
@@ -172,9 +169,7 @@ impl Vm {
         let mut provided = Provided::new(engine, module, 0)?;
         let machine = Machine::with_regions(&program, limits, options, &mut |_| provided.next());
         let machine = machine.map_err(VmError::Instantiate)?;
-        let state =
-            VmState::new(engine, module, machine, provided.addresses).map_err(VmError::Compile)?;
-        Ok(Vm { state })
+        Ok(Vm { state: VmState::new(engine, module, machine, provided.addresses) })
     }
 
     /// Takes up a verified module that begins like the machine's module and declares more. Several
@@ -203,8 +198,7 @@ impl Vm {
     /// - [`VmError::Instantiate`] with a segment that is out of bounds of its memory or table
     ///   ([`InstantiateError::is_of_segment`]). The machine has taken up the module then, and has
     ///   written the segments before this one.
-    /// - [`VmError::Instantiate`] with another error, [`VmError::NoAddressSpace`] and
-    ///   [`VmError::Compile`].
+    /// - [`VmError::Instantiate`] with another error, and [`VmError::NoAddressSpace`].
     /// - [`VmError::Exchanged`]: the machine is not the one made here, or was extended without the
     ///   `Vm`.
     ///
@@ -237,6 +231,13 @@ impl Vm {
         &self.state.modules.engine
     }
 
+    /// The visits that the interpreter has counted, by function. The calls of a function come
+    /// before the visits of its loop headers. Empty unless the [`Tiering`] counts. Linear in the
+    /// functions.
+    pub fn visits(&mut self) -> Vec<VisitedPlace> {
+        self.state.visits()
+    }
+
     /// The transitions made so far, in ascending order. Linear in the number of OSR points.
     pub fn transitions(&mut self) -> Vec<Transition> {
         let state = &mut *self.state;
@@ -265,7 +266,7 @@ impl Vm {
         version: &Arc<Version>,
         actions: Vec<Action>,
     ) -> Result<(), LinkError> {
-        self.state.install(version, actions)
+        self.state.install(version, actions, CallsFrom::Anywhere)
     }
 
     /// Adopts a version as the target of transitions, without making calls run it.

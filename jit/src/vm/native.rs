@@ -8,12 +8,14 @@ use super::tiering::Ascent;
 use crate::abi;
 use crate::code::MachineCode;
 use crate::context::offset;
+use crate::error::CompileError;
 use crate::lower::LEAF_FRAME;
 use crate::stubs::Stub;
 use crate::sys::enter::{self, NativeStop, Trampoline};
 use crate::sys::stack;
 use crate::sys::traps::CaughtTrap;
 use crate::traps::{Cause, cause};
+use cranelift_entity::EntityRef;
 use interp::{EarlyEnd, Host, Outcome, Site};
 use ir::{Func, OsrPoint, Type};
 use std::sync::Arc;
@@ -187,7 +189,7 @@ pub(super) fn demand(
     func: Func,
 ) -> Result<Option<Arc<MachineCode>>, RunStop> {
     let state = access.state();
-    state.ask(|tiering, tier| tiering.called(tier, func))?;
+    state.ask(|tiering, tier| tiering.demanded(tier, func))?;
     Ok(state.table.installed(func).map(|version| Arc::clone(&version.code)))
 }
 
@@ -200,9 +202,8 @@ fn call(
     args: &[u64],
 ) -> Result<Vec<u64>, RunStop> {
     let state = access.state();
-    let signature = state.modules.current.signature(func).clone();
-    let results = signature.results.to_vec();
-    let trampoline = state.modules.engine.stub(Stub::Enter(signature)).map_err(failed)?;
+    let results = state.modules.current.signature(func).results.clone();
+    let trampoline = state.trampoline(func).map_err(failed)?;
     // SAFETY: the trampoline was built for the signature of `func`. The code is that of the version
     // installed for `func`, and every version has this signature (`engine::check`). `run_called`,
     // the only caller, has compared the number of arguments with that of the parameters.
@@ -214,12 +215,29 @@ pub(super) fn resume(access: &mut RunAccess<'_>, ascent: &Ascent) -> Result<Vec<
     let state = access.state();
     let results = state.modules.current.signature(ascent.func()).results.to_vec();
     let trampoline = state.modules.engine.stub(Stub::Resume(results.clone())).map_err(failed)?;
+    state.table.pin(&trampoline);
     // SAFETY: `VmState::ascent` alone makes an `Ascent`, of a continuation into a version of this
     // function. Continuations take no arguments, and return the results of their function.
     unsafe { enter(access, &trampoline, ascent.code(), Entrance::Resume, &results) }
 }
 
-fn failed(error: crate::error::CompileError) -> RunStop {
+impl VmState {
+    /// The trampoline for calls of a function. Made once: the interpreter calls native code often.
+    fn trampoline(&mut self, func: Func) -> Result<Arc<MachineCode>, CompileError> {
+        let index = func.index();
+        if let Some(Some(known)) = self.trampolines.get(index) {
+            return Ok(Arc::clone(known));
+        }
+        let signature = self.modules.current.signature(func).clone();
+        let made = self.modules.engine.stub(Stub::Enter(signature))?;
+        self.table.pin(&made);
+        self.trampolines.resize(self.trampolines.len().max(index + 1), None);
+        self.trampolines[index] = Some(Arc::clone(&made));
+        Ok(made)
+    }
+}
+
+fn failed(error: CompileError) -> RunStop {
     RunStop::Failed(RunError::Compile(error))
 }
 
@@ -248,8 +266,7 @@ unsafe fn enter(
         let end = state.machine.end_in_native(EarlyEnd::StackOverflow, site);
         return Err(RunStop::Outcome(end));
     }
-    state.table.pin(trampoline);
-    state.table.keep(code);
+    state.point_at_fresh_stubs();
     state.view.share(&mut state.machine, &state.modules).map_err(RunStop::Failed)?;
     let context = state.view.address();
     state.native.enter();
@@ -261,6 +278,7 @@ unsafe fn enter(
     // state, and its fields are cells. The last use of `state` comes before, so helpers alone have
     // the state. The caller guarantees that code and trampoline have one signature. The table keeps
     // all code that may be reached or returned to (`super::frames`); the engine keeps all stubs.
+    // The code is installed, or the table has kept it since the last safe point (`ascent`).
     // `values` has as many words as there are parameters, and as many as there are results. Helpers
     // run inside `guard`, so they never unwind.
     let left = unsafe { enter::enter(trampoline, context.cast(), code.entry(), &mut values) };

@@ -11,8 +11,6 @@ use super::tiering::TieringPolicy;
 use super::view::NativeView;
 use crate::code::MachineCode;
 use crate::engine::Engine;
-use crate::error::CompileError;
-use crate::stubs::Stub;
 use cranelift_entity::EntityRef;
 use interp::Machine;
 use ir::{Func, Module};
@@ -29,6 +27,8 @@ pub(super) struct VmState {
     /// All that native code reads and writes. No other part is known to native code.
     pub(super) view: NativeView,
     pub(super) table: CodeTable,
+    /// The trampolines for calls from outside of native code, by function.
+    pub(super) trampolines: Vec<Option<Arc<MachineCode>>>,
     /// The native frames of the run in progress.
     pub(super) native: NativeStack,
     pub(super) counts: TransitionCounts,
@@ -51,8 +51,7 @@ impl VmState {
         module: &Arc<Module>,
         machine: Machine,
         guarded: Addresses,
-    ) -> Result<Box<VmState>, CompileError> {
-        let stubs = lazy_stubs(engine, module, 0)?;
+    ) -> Box<VmState> {
         let view = NativeView::new(module, guarded, engine.config().interruption);
         let mut state = Box::new(VmState {
             modules: ModuleChain::new(engine, module, machine.program()),
@@ -60,41 +59,51 @@ impl VmState {
             policy: TieringPolicy::new(view.heeded()),
             view,
             table: CodeTable::default(),
+            trampolines: Vec::new(),
             native: NativeStack::default(),
             counts: TransitionCounts::default(),
             handler: HandlerSlot::Empty,
             run: None,
         });
-        state.lay_out(stubs);
-        state.mark_loops(0);
-        Ok(state)
+        state.lay_out(0);
+        state.count_visits();
+        state
     }
 
     /// Allocates the views for all declarations of the module, and points the calls of each
-    /// function to its code or its stub. `stubs` are those of the functions that are new. Linear in
-    /// the declarations.
-    pub(super) fn lay_out(&mut self, stubs: Vec<Arc<MachineCode>>) {
+    /// function to its code or its stub. All functions but the first `known` are new. Linear in the
+    /// declarations.
+    pub(super) fn lay_out(&mut self, known: usize) {
         let module = Arc::clone(&self.modules.current);
         self.view.lay_out(&module);
-        for stub in stubs {
-            let func = Func::new(self.table.stubs());
-            if let Some(base) = self.machine.current(func) {
-                self.modules.add_base(func, base);
-            }
-            self.table.add_stub(stub);
-        }
         for func in module.funcs.keys() {
+            let base = self.machine.current(func).filter(|_| func.index() >= known);
+            base.into_iter().for_each(|base| self.modules.add_base(func, base));
             self.point_at_current(func);
         }
     }
 
     /// Makes calls of a function run its installed version, or else its stub, which asks for code.
+    /// No code calls a function that has neither.
     pub(super) fn point_at_current(&mut self, func: Func) {
+        let stub = || self.table.stub(self.modules.current.signature(func));
         let code = match self.table.installed(func) {
             Some(version) => version.code.entry(),
-            None => self.table.stub(func).entry(),
+            None => stub().map_or(std::ptr::null(), |stub| stub.entry()),
         };
         self.view.point_at(func, code);
+    }
+
+    /// Points calls of functions without code to their stubs, for the signatures with which code of
+    /// the table has begun to call. Comes before each entry into native code, and before native
+    /// code goes on behind a helper (`a_call_of_a_function_without_code_finds_a_stub`). Linear in
+    /// the functions for each such signature.
+    pub(super) fn point_at_fresh_stubs(&mut self) {
+        let module = Arc::clone(&self.modules.current);
+        for signature in self.table.take_fresh() {
+            let called = module.funcs.keys().filter(|func| *module.signature(*func) == signature);
+            called.for_each(|func| self.point_at_current(func));
+        }
     }
 
     /// Frees retired code. Does nothing during a run, which may have frames in such code: safe
@@ -104,18 +113,4 @@ impl VmState {
             self.table.free_retired(&BTreeSet::new());
         }
     }
-}
-
-/// The stubs of all functions except the first `has`. Functions with the same signature share one.
-pub(super) fn lazy_stubs(
-    engine: &Engine,
-    module: &Module,
-    has: usize,
-) -> Result<Vec<Arc<MachineCode>>, CompileError> {
-    module
-        .funcs
-        .keys()
-        .skip(has)
-        .map(|func| engine.stub(Stub::Lazy(module.signature(func).clone())))
-        .collect()
 }

@@ -9,7 +9,7 @@ use super::link::PointLink;
 use super::ranges::RangeTable;
 use crate::code::MachineCode;
 use crate::version::{Continuation, Version};
-use ir::Func;
+use ir::{Func, Signature};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -30,8 +30,10 @@ pub(super) struct CodeTable {
     codes: RangeTable<KeptCode>,
     /// The retired code, by its first addresses.
     retired: BTreeSet<usize>,
-    /// The stubs of functions without code, by number of the function.
-    lazy: Vec<Arc<MachineCode>>,
+    /// The stubs of functions without code, by signature: of all that the code above calls with.
+    lazy: BTreeMap<Signature, Arc<MachineCode>>,
+    /// The signatures whose stubs have come since the last question.
+    fresh: Vec<Signature>,
 }
 
 impl CodeTable {
@@ -62,20 +64,15 @@ impl CodeTable {
         removed.is_some()
     }
 
-    /// The number of functions that have a stub.
-    pub(super) fn stubs(&self) -> usize {
-        self.lazy.len()
+    /// The stub of functions with a signature, which asks for code. `None` if no code calls with
+    /// the signature.
+    pub(super) fn stub(&self, signature: &Signature) -> Option<&Arc<MachineCode>> {
+        self.lazy.get(signature)
     }
 
-    /// The stub of a function, which asks for code.
-    pub(super) fn stub(&self, func: Func) -> &Arc<MachineCode> {
-        &self.lazy[func.as_u32() as usize]
-    }
-
-    /// Adds the stub of the next function.
-    pub(super) fn add_stub(&mut self, stub: Arc<MachineCode>) {
-        self.pin(&stub);
-        self.lazy.push(stub);
+    /// The signatures whose stubs have come since the last question.
+    pub(super) fn take_fresh(&mut self) -> Vec<Signature> {
+        std::mem::take(&mut self.fresh)
     }
 
     /// The link of the OSR point with a cell at this address.
@@ -123,6 +120,13 @@ impl CodeTable {
         let start = code.range().start;
         if self.codes.insert(code.range(), KeptCode { code: Arc::clone(code), uses: 0 }) {
             self.retired.insert(start);
+            for (signature, stub) in &code.lazy {
+                if !self.lazy.contains_key(signature) {
+                    self.pin(stub);
+                    self.lazy.insert(signature.clone(), Arc::clone(stub));
+                    self.fresh.push(signature.clone());
+                }
+            }
         }
         code.entry()
     }

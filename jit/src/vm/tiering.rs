@@ -1,21 +1,19 @@
 //! Tiering: the questions that a run asks the embedder about the code to compile.
 
 use super::block::ContextBlock;
-use super::link::{Action, LinkError};
+use super::link::{Action, CallsFrom, LinkError};
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
+use super::watch::{CountedPlace, Watch};
 use crate::code::MachineCode;
 use crate::engine::Engine;
 use crate::error::ContinueError;
 use crate::version::{Continuation, Version};
-use cranelift_entity::EntityRef;
-use interp::{Control, Machine, Observer, Scope, VersionId, View};
-use ir::cfg::Cfg;
-use ir::loops::LoopForest;
-use ir::{Func, Function, Inst, Module, Point, Value};
+use interp::{Machine, VersionId};
+use ir::{Func, Inst, Module, Point, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A loop that has turned hot in the interpreter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,7 +67,8 @@ pub enum AfterFailure {
 /// compiled, for example. Clones tell the same run.
 #[derive(Clone, Debug, Default)]
 pub struct Wake {
-    is_called: Arc<AtomicBool>,
+    /// Whether it was called: 0 or 1.
+    called: Arc<AtomicU32>,
 }
 
 impl Wake {
@@ -82,16 +81,17 @@ impl Wake {
     /// [`Tiering::woken`] is called. Calls before that pause count as one. Constant cost; takes no
     /// lock.
     pub fn call(&self) {
-        self.is_called.store(true, Ordering::Release);
+        self.called.store(1, Ordering::Release);
     }
 
-    fn is_called(&self) -> bool {
-        self.is_called.load(Ordering::Relaxed)
+    /// The word that a call sets.
+    pub(super) fn word(&self) -> &AtomicU32 {
+        &self.called
     }
 
     /// Whether it was called since the last question.
-    fn take(&self) -> bool {
-        self.is_called.swap(false, Ordering::Acquire)
+    pub(super) fn take(&self) -> bool {
+        self.called.swap(0, Ordering::Acquire) != 0
     }
 }
 
@@ -102,6 +102,13 @@ pub trait Tiering {
     /// turns counting off.
     fn threshold(&self) -> Option<u32> {
         None
+    }
+
+    /// The number of visits after which this place is hot, at least 1: that of all places, unless
+    /// the policy knows better. Asked at the first call of each function. No effect if
+    /// [`Tiering::threshold`] turns counting off.
+    fn hot_after(&mut self, _place: CountedPlace<'_>) -> u32 {
+        self.threshold().unwrap_or(u32::MAX)
     }
 
     /// Where another thread tells of news. `None` if none does.
@@ -118,9 +125,19 @@ pub trait Tiering {
         Ok(())
     }
 
-    /// Called when native code calls a function without code, or when the interpreter has called a
-    /// function as often as the threshold says. The implementation may give the function code
-    /// ([`Tier::install`]); otherwise the interpreter runs it.
+    /// Called when native code calls a function without code. The implementation may give the
+    /// function code ([`Tier::install`]); otherwise the interpreter runs it, and counts the call.
+    /// The default does as for a hot function.
+    ///
+    /// # Errors
+    /// If the run is to end.
+    fn demanded(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
+        self.called(tier, func)
+    }
+
+    /// Called when the interpreter has called a function as often as the threshold says, and by
+    /// [`super::Vm::demand`]. The implementation may give the function code ([`Tier::install`]);
+    /// otherwise the interpreter runs it.
     ///
     /// # Errors
     /// If the run is to end.
@@ -209,7 +226,20 @@ impl Tier<'_> {
         version: &Arc<Version>,
         actions: Vec<Action>,
     ) -> Result<(), LinkError> {
-        self.state.install(version, actions)
+        self.state.install(version, actions, CallsFrom::Anywhere)
+    }
+
+    /// As [`Tier::install`], for some calls.
+    ///
+    /// # Errors
+    /// The errors of [`super::Vm::install`].
+    pub fn install_for(
+        &mut self,
+        calls: CallsFrom,
+        version: &Arc<Version>,
+        actions: Vec<Action>,
+    ) -> Result<(), LinkError> {
+        self.state.install(version, actions, calls)
     }
 
     /// Adopts a version as [`super::Vm::adopt`] does.
@@ -239,124 +269,50 @@ impl Tier<'_> {
     }
 
     /// Calls [`Tiering::hot`] at the next visit of a loop of a base, though it has been called for
-    /// this loop. No effect without a threshold, and on functions without a body. Constant cost.
+    /// this loop. No effect without a threshold, and on functions without a body or without a call
+    /// so far. Constant cost.
     pub fn ask_again(&mut self, at: HotLoop) {
-        if let Some(base) = self.state.modules.base(at.func) {
-            self.state.policy.profile.rewind(base, at.at.inst());
+        self.ask_after(at.func, Some(at.at.inst()), 1);
+    }
+
+    /// Calls [`Tiering::called`] again at the call of a function with this number, counted from
+    /// now, or [`Tiering::hot`] at this visit of the loop with this header. Conditions and cost as
+    /// [`Tier::ask_again`].
+    pub fn ask_after(&mut self, func: Func, header: Option<Inst>, visits: u32) {
+        if let Some((base, inst)) = self.counted(func, header) {
+            self.state.machine.pause_after(base, inst, visits);
         }
+    }
+
+    /// How often the interpreter has called a function, or visited the loop with this header; 0
+    /// without a threshold. Constant cost.
+    pub fn visits(&mut self, func: Func, header: Option<Inst>) -> u64 {
+        let counted = self.counted(func, header);
+        counted.map_or(0, |(base, inst)| self.state.machine.visits(base, inst))
+    }
+
+    /// The instructions that the interpreter has executed in a function, by the visits of its
+    /// places and the estimates of [`CountedPlace::instructions`]; 0 without a threshold. Linear in
+    /// the loops of the function.
+    pub fn interpreted(&mut self, func: Func) -> u64 {
+        self.state.interpreted(func)
+    }
+
+    /// The base of a function, and the instruction whose visits count.
+    fn counted(&self, func: Func, header: Option<Inst>) -> Option<(VersionId, Inst)> {
+        let base = self.state.modules.base(func)?;
+        let body = self.state.modules.current.body(func)?;
+        Some((base, header.unwrap_or_else(|| body.first_inst(body.entry()))))
+    }
+
+    /// Whether the paused activation has its dead values ([`Continuation::keeps_values`]).
+    pub fn has_dead_values(&self) -> bool {
+        self.state.machine.has_dead_values()
     }
 
     /// The installed version of a function.
     pub fn installed(&self, func: Func) -> Option<&Arc<Version>> {
         self.state.table.installed(func)
-    }
-}
-
-/// Counts visits in the interpreter.
-#[derive(Debug)]
-pub(super) struct Profile {
-    threshold: Option<u32>,
-    /// Where another thread tells of news.
-    wake: Option<Wake>,
-    /// Whether the run has paused because an instruction has reached the threshold.
-    is_hot: bool,
-    /// The block whose signals end the run.
-    heeds: Option<Arc<ContextBlock>>,
-    /// The counts by version and instruction. The lists grow on demand.
-    visits: Vec<Vec<u32>>,
-    /// By version: the instructions that have reached the threshold.
-    asked: Vec<Vec<u32>>,
-}
-
-impl Profile {
-    pub(super) fn new(tiering: &dyn Tiering, heeds: Option<Arc<ContextBlock>>) -> Profile {
-        Profile {
-            threshold: tiering.threshold(),
-            wake: tiering.wake(),
-            is_hot: false,
-            heeds,
-            visits: Vec::new(),
-            asked: Vec::new(),
-        }
-    }
-
-    /// Forgets that loops of a version were hot, so that they ask again: an assumption has failed,
-    /// and the run is back in the version. Without this, it would stay in the interpreter for good
-    /// (`a_loop_is_entered_again_after_an_exit`). Cost: linear in the loops that have asked.
-    pub(super) fn ask_again(&mut self, version: VersionId) {
-        let version = version.as_u32() as usize;
-        let (Some(asked), Some(visits)) =
-            (self.asked.get_mut(version), self.visits.get_mut(version))
-        else {
-            return;
-        };
-        asked.drain(..).for_each(|inst| visits[inst as usize] = 0);
-    }
-
-    /// Sets the block whose signals end runs.
-    pub(super) fn heed(&mut self, heeds: Option<Arc<ContextBlock>>) {
-        self.heeds = heeds;
-    }
-
-    pub(super) fn watches(&self) -> bool {
-        self.threshold.is_some() || self.wake.is_some() || self.heeds.is_some()
-    }
-
-    /// Whether an interrupt was requested.
-    pub(super) fn is_interrupted(&self) -> bool {
-        self.heeds.as_ref().is_some_and(|block| block.is_interrupted())
-    }
-
-    /// Whether news have come since the last question.
-    fn take_news(&self) -> bool {
-        self.wake.as_ref().is_some_and(Wake::take)
-    }
-
-    /// Sets the count of an instruction so that its next visit reaches the threshold.
-    fn rewind(&mut self, version: VersionId, inst: Inst) {
-        if let Some(threshold) = self.threshold {
-            *self.visits_of(version.as_u32() as usize, inst) = threshold.saturating_sub(1);
-        }
-    }
-
-    fn note_asked(&mut self, version: usize, inst: Inst) {
-        if self.asked.len() <= version {
-            self.asked.resize_with(version + 1, Vec::new);
-        }
-        self.asked[version].push(inst.as_u32());
-    }
-
-    fn visits_of(&mut self, version: usize, inst: Inst) -> &mut u32 {
-        let inst = inst.as_u32() as usize;
-        if self.visits.len() <= version {
-            self.visits.resize_with(version + 1, Vec::new);
-        }
-        let visits = &mut self.visits[version];
-        if visits.len() <= inst {
-            visits.resize(inst + 1, 0);
-        }
-        &mut visits[inst]
-    }
-}
-
-impl Observer for Profile {
-    const SCOPE: Scope = Scope::Marked;
-
-    fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
-        let version = view.version().as_u32() as usize;
-        let visits = self.visits_of(version, inst);
-        *visits = visits.saturating_add(1);
-        // Equality, so that each loop asks once. The interpreter notices interrupts and news here
-        // alone.
-        self.is_hot = Some(*visits) == self.threshold;
-        if self.is_hot {
-            self.note_asked(version, inst);
-        }
-        let has_news = self.wake.as_ref().is_some_and(Wake::is_called);
-        match self.is_hot || has_news || self.is_interrupted() {
-            true => Control::Pause,
-            false => Control::Continue,
-        }
     }
 }
 
@@ -379,26 +335,26 @@ impl Ascent {
     }
 }
 
-/// The embedder's policy, and the counts that it asks for.
+/// The embedder's policy, and what the interpreter watches for it.
 pub(super) struct TieringPolicy {
     /// `None` while a question is asked, and before the embedder has set one.
     tiering: Option<Box<dyn Tiering + Send>>,
-    pub(super) profile: Profile,
+    pub(super) watch: Watch,
 }
 
 impl TieringPolicy {
     /// No policy. The interpreter looks for interrupts in a block if there is one.
     pub(super) fn new(heeds: Option<Arc<ContextBlock>>) -> TieringPolicy {
-        TieringPolicy { tiering: None, profile: Profile::new(&Quiet, heeds) }
+        TieringPolicy { tiering: None, watch: Watch::new(&Quiet, heeds) }
     }
 }
 
 impl VmState {
     /// Sets the tiering, and starts to count for it.
     pub(super) fn set_tiering(&mut self, tiering: Box<dyn Tiering + Send>) {
-        let profile = Profile::new(&*tiering, self.view.heeded());
-        self.policy = TieringPolicy { tiering: Some(tiering), profile };
-        self.mark_loops(0);
+        let watch = Watch::new(&*tiering, self.view.heeded());
+        self.policy = TieringPolicy { tiering: Some(tiering), watch };
+        self.count_visits();
     }
 
     /// Asks the tiering, which gets access to this state. A panic of the tiering passes, after the
@@ -419,30 +375,16 @@ impl VmState {
         answer.unwrap_or_else(|payload| resume_unwind(payload)).map_err(RunStop::Failed)
     }
 
-    /// Marks the instructions at which visits are counted: entries and loop headers, in all
-    /// functions except the first `known`. Their loops are found at the first use of each.
-    pub(super) fn mark_loops(&mut self, known: usize) {
-        if !self.policy.profile.watches() {
-            return;
-        }
-        let module = &self.modules.current;
-        for (func, body) in module.defined().skip_while(|(func, _)| func.index() < known) {
-            let base = self.modules.base(func).expect("jit: a function with a body has a base");
-            // Most functions of a large module never run, and need no loops.
-            self.machine.mark_chosen(base, body, counted);
-        }
-    }
-
-    /// Decides how a run continues that has paused at a marked instruction. Returns the native code
+    /// Decides how a run continues that has paused at a counted place. Returns the native code
     /// whose inputs are in the buffer, or `None` to stay in the interpreter.
     pub(super) fn ascent(&mut self) -> Result<Option<Ascent>, RunStop> {
-        if self.policy.profile.is_interrupted() {
+        if self.policy.watch.is_interrupted() {
             return Err(RunStop::Failed(RunError::Interrupted));
         }
-        if self.policy.profile.take_news() {
+        if self.policy.watch.take_news() {
             self.ask(|tiering, tier| tiering.woken(tier))?;
         }
-        if !self.policy.profile.is_hot {
+        if !self.is_hot()? {
             return Ok(None);
         }
         let view = self.machine.view().expect("jit: a paused run has an activation");
@@ -471,6 +413,13 @@ impl VmState {
         if !self.may_enter(&continuation) {
             return Err(RunStop::Failed(RunError::Link(LinkError::NotAdopted)));
         }
+        // As `Machine::fire` does, too (`a_loop_that_lost_dead_values_is_not_entered_with_them`).
+        if continuation.keeps && !self.machine.has_dead_values() {
+            return Err(RunStop::Failed(RunError::Continue(ContinueError::NotKept {
+                function: body.name().to_owned(),
+            })));
+        }
+        self.machine.show_live_values();
         let view = self.machine.view().expect("jit: the run is still paused");
         // The run may have come by a mapping accepted apart from this one, and lack a value. That
         // is no fault of the program (`a_loop_that_lacks_a_value_stays`).
@@ -485,11 +434,4 @@ impl VmState {
         self.table.keep(&code);
         Ok(Some(Ascent { func, code }))
     }
-}
-
-/// The first instruction of the function, and the first of each loop header.
-fn counted(body: &Function) -> Vec<Inst> {
-    let forest = LoopForest::new(body, &Cfg::new(body));
-    let headers = forest.loops().map(|l| body.first_inst(forest.header(l)));
-    std::iter::once(body.first_inst(body.entry())).chain(headers).collect()
 }

@@ -2,6 +2,7 @@
 //! figures about its compilation and transitions.
 
 use super::speculation::{self, AssumptionRecord};
+use super::tiers::{self, TierRecord};
 use super::tools::Tools;
 use super::{Args, Call, Executed, HOT, RunEngine, RunNans};
 use crate::cmd::failure::CommandFailure;
@@ -12,7 +13,7 @@ use jit::{Bounds, Config, FailedPoint, Interruption, Nans, RunError, TransitionK
 use osier::driver::{Observer as _, Step};
 use osier::inlining::{ModuleSites, PassPlan};
 use osier::listing;
-use osier::native::{self, Compiled, CompiledKind, Eager, Observer, Tiered};
+use osier::native::{self, Compiled, CompiledKind, Costs, Eager, Observer, TierListener, Tiered};
 use osier::profile::Profile;
 use osier::schema::{CompiledCode, MadeTransition, RunStats};
 use osier::speculate::{Assumption, SpeculateError, Speculative};
@@ -38,11 +39,23 @@ struct CompileRecord {
     code: Vec<CompiledCode>,
     optimizing: Stopwatch,
     assumptions: AssumptionRecord,
+    tiers: TierRecord,
 }
 
 impl Log {
     fn made(&self) -> MutexGuard<'_, CompileRecord> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Log {
+    /// Notes the steps of tiering with their times.
+    fn listener(&self) -> TierListener {
+        let log = self.clone();
+        Arc::new(move |event| {
+            let now = log.started.elapsed().as_secs_f64();
+            log.made().tiers.note(&log.module, now, event);
+        })
     }
 }
 
@@ -124,21 +137,19 @@ fn run(
     let started = Instant::now();
     let tools = args.tools.open()?;
     let mut vm = instance(args, module, &tools)?;
-    let assumptions = AssumptionRecord::default();
-    let record = CompileRecord { code: Vec::new(), optimizing: Stopwatch::new(), assumptions };
+    let record = CompileRecord {
+        code: Vec::new(),
+        optimizing: Stopwatch::new(),
+        assumptions: AssumptionRecord::default(),
+        tiers: TierRecord::default(),
+    };
     let made = Arc::new(Mutex::new(record));
     let log = Log { started, module: Arc::clone(module), begun: None, made: Arc::clone(&made) };
     match engine {
         RunEngine::Tiered => {
-            let pipeline = match &args.pipeline {
-                Some(PassPlan::Passes(pipeline)) => pipeline.clone(),
-                _ => Pipeline::default(),
-            };
-            let tiered = Tiered::new(args.hot.unwrap_or(HOT), pipeline, log);
+            let tiered = policy(args, log);
             let tiered = speculation::speculating(args, module, &mut vm, tiered)?;
-            // Where fuel ends depends on the instructions that each version pays for.
-            let waits = args.on_the_spot || args.run_limits.limits().fuel != u64::MAX;
-            let tiered = if waits { tiered } else { tiered.in_background() };
+            let tiered = if waits(args) { tiered } else { tiered.in_background() };
             vm.set_tiering(Box::new(tiered));
         }
         RunEngine::Jit | RunEngine::Interp => {
@@ -175,11 +186,45 @@ fn run(
     }
     stats.seconds.compile = Some(made.code.iter().map(|code| code.seconds).sum());
     stats.compiled = Some(std::mem::take(&mut made.code));
+    if args.trace_tiers {
+        made.tiers.show(module);
+    }
+    if engine == RunEngine::Tiered {
+        let mut figures = std::mem::take(&mut made.tiers.figures);
+        // The loops of all functions are found for this.
+        if args.stats.is_some() {
+            figures.visits = tiers::visits(module, vm.visits());
+        }
+        stats.tiering = Some(figures);
+    }
     stats.transitions = Some(transitions(module, &mut vm));
     stats.speculation =
         args.speculate.as_ref().map(|_| std::mem::take(&mut made.assumptions).figures);
     tools.finish()?;
     Ok(Executed { ended: outcome.map_err(|error: RunError| error.to_string()), profile })
+}
+
+/// The policy that the options ask for.
+fn policy(args: &Args, log: Log) -> Tiered<Log> {
+    let pipeline = match &args.pipeline {
+        Some(PassPlan::Passes(pipeline)) => pipeline.clone(),
+        _ => Pipeline::default(),
+    };
+    // Assumptions are worth their passes alone, and need some visits.
+    let hot = args.hot.or_else(|| args.speculate.is_some().then_some(HOT));
+    let listener = log.listener();
+    let policy = match hot {
+        Some(hot) => Tiered::new(hot, pipeline, log),
+        None => Tiered::by_costs(Costs::MEASURED, pipeline, log),
+    };
+    policy.listening(listener)
+}
+
+/// Whether the run waits for code. With fuel, because fuel ends where the instructions that each
+/// version pays for say. On one processor, because a second thread would only take its time.
+fn waits(args: &Args) -> bool {
+    let is_alone = std::thread::available_parallelism().is_ok_and(|threads| threads.get() == 1);
+    args.on_the_spot || args.run_limits.limits().fuel != u64::MAX || is_alone
 }
 
 /// A machine with guarded memories. If the address space does not suffice for guards, a machine
