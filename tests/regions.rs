@@ -231,6 +231,25 @@ fn a_loop_is_left_to_the_code_in_front_of_it() {
     assert!(!sizes.lock().expect("nobody panics with it").is_empty());
 }
 
+/// Points of the version would take the actions of the points at which the region is left.
+#[test]
+fn a_version_with_points_has_no_regions() {
+    let leaving = NESTED.replace("done:\n", "leave:\n  osr_exit 0(%more2)\ndone:\n").replace(
+        "br_if %again2, second(%d, %more2), next",
+        "br_if %again2, second(%d, %more2), behind\nbehind:\n  br_if %k, next, leave",
+    );
+    let module = Arc::new(load(Format::Oir, leaving.as_bytes()).expect("well-formed"));
+    let (func, base) = module.defined().next().expect("there is a function");
+    let one = made(&module, base, &Pipeline::default());
+    let (&at, EnteredRegion { cut, .. }) =
+        one.certified.regions.first_key_value().expect("a loop has an entry");
+    let engine = Engine::new(Config::default()).expect("the tests run where native code does");
+    let entry = one.up().checked_entry(at).expect("found before");
+    let of = (func, base, &one.derived.function);
+    let made = engine.region(&module, of, entry, (one.down(), cut));
+    assert!(made.expect_err("it has points").to_string().contains("points of its own"));
+}
+
 /// The entries of regions under the state oracle.
 fn judged(program: &Program, base: &Function, one: &MadeRegions) -> u64 {
     let (forward, backward): (&Mapping, &Mapping) = (one.up(), one.down());

@@ -5,7 +5,7 @@ use crate::error::ContinueError;
 use crate::lower::CodeKind;
 use crate::observe::PieceKind;
 use crate::points::Cell;
-use crate::version::{Continuation, Version, listed};
+use crate::version::{Continuation, Version, has_points, listed};
 use check::CheckedEntry;
 use ir::{Func, Function, Inst, Module, Point};
 use resume::{Condition, PointSpec, instrument_for_entries};
@@ -25,13 +25,16 @@ impl Engine {
     /// order, before a run enters it: [`crate::Action::Interpret`], say. To enter the loop again
     /// after an exit, a policy asks with [`crate::Tier::ask_again`].
     ///
-    /// Cost: building is linear in the version; Cranelift compiles the region alone.
+    /// Points before the landing instruction count from its second visit on.
+    ///
+    /// Cost: building is linear in the version; Cranelift compiles the region alone. The target
+    /// keeps a copy of the version.
     ///
     /// # Errors
     /// - [`ContinueError::OtherSource`] and [`ContinueError::OtherTarget`] if the entry or `back`
     ///   is of other versions.
-    /// - [`ContinueError::NotBuilt`] if a point has no entry back, the landing point is behind a
-    ///   point, or the entry does not fit the versions.
+    /// - [`ContinueError::NotBuilt`] if a point has no entry back, the version has points of its
+    ///   own, or the entry does not fit the versions.
     /// - [`ContinueError::Compile`] if code generation fails.
     pub fn region(
         &self,
@@ -48,6 +51,10 @@ impl Engine {
         }
         if entry.target() != to || back.source() != to {
             return Err(ContinueError::OtherTarget { function: function() });
+        }
+        // Their numbers would be those of other points.
+        if has_points(version) {
+            return Err(not_built("the version has points of its own".to_owned()));
         }
         let point = |at: &Point| {
             PointSpec::of_entry(back, *at, Condition::Always)

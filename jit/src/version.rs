@@ -515,7 +515,7 @@ fn points_of_assumptions<'m>(
 }
 
 /// Whether the text of the function contains OSR points.
-fn has_points(function: &Function) -> bool {
+pub(crate) fn has_points(function: &Function) -> bool {
     function
         .all_insts()
         .any(|inst| matches!(function.inst(inst).opcode, Opcode::OsrTest | Opcode::OsrExit))

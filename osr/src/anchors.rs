@@ -96,11 +96,10 @@ fn pure_anchor(
     block: Block,
 ) -> Option<Inst> {
     let other = versions[side.other()];
-    // Redirected edges skip whole blocks, with the pure instructions in them.
-    let is_skipped =
-        |f: &Function, inst: Inst| facts.control.is_skipped(f.terminator(f.inst_block(inst)));
     let is_alike = |inst: &Inst| {
-        if !other.has_inst(*inst) || facts.is_moved(*inst) {
+        // Redirected edges skip whole blocks, with the pure instructions in them.
+        let is_passed = facts.control.is_passed_over(*inst);
+        if !other.has_inst(*inst) || facts.is_moved(*inst) || is_passed {
             return false;
         }
         let (x, y) = (versions.before.inst(*inst), versions.after.inst(*inst));
@@ -108,7 +107,6 @@ fn pure_anchor(
             && (x.opcode, x.ty, &x.imm) == (y.opcode, y.ty, &y.imm)
             && x.args.len() == y.args.len()
             && x.args.iter().zip(&y.args).all(|(a, b)| are_linked(facts, *a, *b))
-            && versions.iter().all(|f| !is_skipped(f, *inst))
     };
     let f = versions[side];
     let insts = std::iter::successors(Some(f.terminator(block)), |inst| f.prev_inst(*inst));

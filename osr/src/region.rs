@@ -38,17 +38,6 @@ impl LoopRegion {
         }
     }
 
-    /// The region of the innermost loop around a point. `None` if the point is in no loop, or not
-    /// reachable. Cost: near linear in the version, for its loops.
-    ///
-    /// # Panics
-    /// If the version does not have the point.
-    pub fn around(version: &Function, at: Point) -> Option<LoopRegion> {
-        let forest = LoopForest::new(version, &Cfg::new(version));
-        let of = forest.innermost(version.inst_block(at.inst()))?;
-        Some(LoopRegion::of(version, &forest, of))
-    }
-
     /// The blocks of the loop, inner loops included, ascending.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks

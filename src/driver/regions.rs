@@ -1,6 +1,8 @@
 //! Loops that run by themselves: the entries into regions of a derived version, and out of them.
 
 use super::{CertifiedPoints, Derived, Observer, certify_at};
+use ir::cfg::Cfg;
+use ir::loops::LoopForest;
 use ir::{Function, Module, Point};
 use osr::{Level, LoopRegion, VersionPair, synthesize_at};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,9 +48,13 @@ pub fn certify_regions(
         // The search alone says where the entries land, and thus which loops are entered.
         let made = synthesize_at(pair, level, &Pair::new(at, BTreeSet::new()));
         let entries = made.forward.mapping.entries();
-        let around =
-            entries.filter_map(|(at, e)| Some((at, LoopRegion::around(version, e.target)?)));
-        landed = around.collect();
+        // One forest for all landing points: a forest for each is quadratic in the loops.
+        let forest = LoopForest::new(version, &Cfg::new(version));
+        let around = |target: Point| {
+            let innermost = forest.innermost(version.inst_block(target.inst()))?;
+            Some(LoopRegion::of(version, &forest, innermost))
+        };
+        landed = entries.filter_map(|(at, e)| Some((at, around(e.target)?))).collect();
         let exits = landed.values().flat_map(|region: &LoopRegion| region.exit_points(version));
         Pair::new(landed.keys().copied().collect(), exits.collect())
     };

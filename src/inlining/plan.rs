@@ -109,7 +109,9 @@ impl PassPlan {
             name => vec![name],
         });
         let names: Vec<&str> = names.collect();
-        let parsed = |names: &[&str]| passes::parse(&names.join(",")).map_err(|e| e.to_string());
+        // Here `inline` and `O3` are known, too, which `passes` has no word of.
+        let unknown = |error: passes::UnknownPass| format!("{error}; to inline: inline, {O3}");
+        let parsed = |names: &[&str]| passes::parse(&names.join(",")).map_err(unknown);
         let parts: Vec<&[&str]> = names.split(|name| *name == "inline").collect();
         match parts[..] {
             [all] => Ok(PassPlan::Passes(parsed(all)?)),

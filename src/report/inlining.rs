@@ -191,10 +191,12 @@ fn largest(report: &InliningReport) -> TextTable {
 
 /// The terms of the tables with their explanations.
 fn legend() -> Vec<(String, String)> {
-    const WORDS: [(&str, &str); 6] = [
+    const WORDS: [(&str, &str); 8] = [
+        ("checked", "entries of all steps: to the cleaned version, and behind the copy"),
         ("up", "entries from the base into the version with inlined code"),
         ("down", "entries out of that version, into activations of bases"),
         ("landed in", "the function in the middle of inlined code, and its callers"),
+        ("values", "values that an entry provides, on average"),
         ("steps", "operations executed and values copied by a transition, on average"),
         ("kept", "values kept for an entry alone, on average, and the most of one"),
         ("growth", "the instructions after inlining, of those before (cleaned)"),

@@ -1,11 +1,12 @@
 //! Hundreds of inlined calls in a row: no instruction of the callees ends a path for long.
 
 use super::{ALL, parsed};
+use ir::edit::{Fuel, apply};
 use ir::{Func, Module};
 use osier::driver::NoObserver;
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, inline};
 use osier::transition::mapping::Entry;
-use passes::{InlinePolicy, Pipeline};
+use passes::{Callers, Inline, InlinePolicy, Pipeline};
 
 const PURE: &str = "func @leaf(%a: i32, %b: i32) -> i32 {
 entry:
@@ -149,5 +150,75 @@ fn the_size_of_entries_grows_with_the_calls_alone() {
         let counts = [100, 200, 400].map(words);
         let [first, second, third] = counts;
         assert!(second * 10 <= first * 21 && third * 10 <= second * 21, "{counts:?} of {leaf}");
+    }
+}
+
+/// `@mid` calls the host, and then a leaf of two calls in a row. `@main` is long, so that the policy
+/// has room for all of it.
+#[test]
+fn a_row_in_a_callee_behind_an_effect_loses_no_entry() {
+    let mut text = "import func @h \"host\" \"h\" (i32)
+func @id(%a: i32) -> i32 {
+entry:
+  return %a
+}
+func @leaf(%a: i32) -> i32 {
+entry:
+  %x = call @id(%a)
+  %y = call @id(%x)
+  return %y
+}
+func @mid(%a: i32) -> i32 {
+entry:
+  call @h(%a)
+"
+    .to_owned();
+    let mut last = "%a".to_owned();
+    for call in 0..58 {
+        text += &format!("  %c{call} = call @leaf({last})\n");
+        last = format!("%c{call}");
+    }
+    text += &format!("  return {last}\n}}\nfunc @main(%a: i32) -> i32 {{\nentry:\n");
+    (0..2500).for_each(|_| text += "  call @h(%a)\n");
+    text += "  %m = call @mid(%a)\n";
+    (0..2500).for_each(|_| text += "  call @h(%m)\n");
+    let module = parsed(&(text + "  return %m\n}\n"));
+    let main = module.func_named("main").expect("the text has it");
+    let plan = InlinePlan::o3();
+    let landings = CalleeLandings::new(&module, &plan);
+    // The call of `@mid` stays, so there may be nothing to inline.
+    if let Ok(made) = inline(&module, main, &plan, &landings, &mut NoObserver) {
+        let [up, down] = &made.lost;
+        assert!(up.is_empty() && down.is_empty(), "{} up, {} down", up.len(), down.len());
+    }
+    // In `@mid` itself, calls of the row are inlined.
+    let mid = module.func_named("mid").expect("the text has it");
+    let made = inline(&module, mid, &plan, &landings, &mut NoObserver).expect("calls are inlined");
+    assert!(made.lost.iter().all(Vec::is_empty), "{:?}", made.lost);
+}
+
+/// A tree of calls doubles its jumps at each depth, and recursion has no end.
+#[test]
+fn a_policy_without_a_depth_ends() {
+    let mut text = "func @again(%a: i32) -> i32 {
+entry:
+  %x = call @again(%a)
+  return %x
+}
+"
+    .to_owned();
+    for at in 0..70 {
+        let next = at + 1;
+        text += &format!("func @f{at}(%a: i32) -> i32 {{\nentry:\n  %x = call @f{next}(%a)\n");
+        text += &format!("  %y = call @f{next}(%x)\n  return %y\n}}\n");
+    }
+    let module = parsed(&(text + "func @f70(%a: i32) -> i32 {\nentry:\n  return %a\n}\n"));
+    let callers = Callers::new(&module);
+    for (name, depth) in [("f0", 100), ("again", usize::MAX)] {
+        let func = module.func_named(name).expect("the text has it");
+        let policy = InlinePolicy { depth, growth: 30, allowance: 20, ..ALL };
+        let pass = Inline { callers: &callers, func, policy, counts: None };
+        let body = module.body(func).expect("it is defined");
+        assert!(apply(body, &pass, &mut Fuel::UNLIMITED.clone()).log().is_empty(), "{name}");
     }
 }

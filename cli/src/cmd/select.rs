@@ -57,7 +57,8 @@ impl Selection {
     }
 }
 
-/// The function with this name, which may start with `@`.
+/// The function with this name, which may start with `@`, or else the one exported under it: the
+/// name of a function is what reports print.
 ///
 /// # Errors
 /// If the module lacks the function or imports it.
@@ -67,7 +68,8 @@ pub(super) fn named<'m>(
 ) -> Result<(Func, &'m Function), CommandFailure> {
     let name = name.strip_prefix('@').unwrap_or(name);
     let func = module
-        .lookup(name)
+        .func_named(name)
+        .or_else(|| module.lookup(name))
         .ok_or_else(|| CommandFailure::input(format!("no function {name:?}")))?;
     let body = module
         .body(func)

@@ -26,6 +26,8 @@ pub(crate) struct ControlFlow {
     /// By the terminator that the skipped block had: the edges sent past it. A terminator may be
     /// skipped first as a branch, and as a jump once it was folded.
     redirected: BTreeMap<Inst, SmallVec<[Redirection; 1]>>,
+    /// The instructions of the skipped blocks, as the blocks were at that time.
+    passed_over: BTreeSet<Inst>,
 }
 
 impl ControlFlow {
@@ -71,6 +73,14 @@ impl ControlFlow {
     /// `b`.
     pub(crate) fn is_skipped(&self, end: Inst) -> bool {
         self.redirected.contains_key(&end)
+    }
+
+    /// Whether an edge was redirected past a block that had this instruction at that time. The
+    /// version after executes it less often. The terminator of its block tells less: the block may
+    /// have been merged with others before the redirection, and after it
+    /// (`a_skipped_instruction_is_no_anchor`).
+    pub(crate) fn is_passed_over(&self, inst: Inst) -> bool {
+        self.passed_over.contains(&inst)
     }
 
     /// Whether an edge was redirected past a block that ended in this terminator, and the
@@ -144,6 +154,7 @@ impl ControlFlowReader {
         // stay cheap.
         if !past.contains(&redirection) {
             past.push(redirection);
+            self.found.passed_over.extend(f.block_insts(skipped));
         }
         if !past_branch {
             self.found.joined_blocks.insert(skipped, target.block);

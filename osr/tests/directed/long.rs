@@ -227,3 +227,43 @@ fn an_instruction_with_another_operand_bounds_no_path() {
     let pair = VersionPair::new(&base, applied.function(), applied.log()).expect("the log replays");
     assert!(pair.bounding_anchors().all(|i| base.inst(i).opcode != Opcode::Xor));
 }
+
+/// `%p` stands in a block that was merged before an edge was sent past it, and merged again after.
+/// So neither version has it in a block with the terminator that the log names.
+#[test]
+fn a_skipped_instruction_is_no_anchor() {
+    for row in [31, 50] {
+        let mut text = "func @f(%a: i32, %c: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  br_if %c, left, right
+left:
+  jump b1(%zero)
+right:
+  %r = add.i32 %a, %c
+  jump b1(%c)
+b1(%k: i32):
+  %p = add.i32 %a, %a
+  jump b2
+b2:
+  br_if %k, y0, z
+z:
+  return %a
+"
+        .to_owned();
+        (0..row).for_each(|at| text += &format!("y{at}:\n  jump y{}\n", at + 1));
+        let base = function(&format!("{text}y{row}:\n  return %c\n}}"));
+        let applied = edited(&base, |ed| {
+            let b1 = block(ed.func(), "b1");
+            ed.merge_blocks(b1);
+            let left = ed.func().terminator(block(ed.func(), "left"));
+            // The parameter is zero on this edge.
+            ed.redirect(Edge { inst: left, index: 0 }, 1);
+            ed.fold_branch(ed.func().terminator(b1), 0);
+            (0..=row).for_each(|_| _ = ed.merge_blocks(b1));
+        });
+        let pair = VersionPair::new(&base, applied.function(), applied.log()).expect("it replays");
+        let skipped = inst(&base, "p");
+        assert!(pair.common_anchors().all(|anchor| anchor != skipped), "{row} jumps");
+    }
+}

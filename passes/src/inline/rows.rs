@@ -6,8 +6,8 @@
 //! follow such a *path* through 64 jumps only, and `@f` would lose its entries. One call in each
 //! such row therefore stays: it ends the path.
 //!
-//! Whether code vanishes shows behind the inlining alone. Every callee counts that writes nothing,
-//! branches nowhere and cannot trap.
+//! Whether code vanishes shows behind the inlining alone. Every instruction counts that writes
+//! nothing, branches nowhere and cannot trap, in callees as in the function.
 
 use super::callee;
 use ir::{Func, Function, Inst, Module, Opcode};
@@ -17,63 +17,101 @@ use std::collections::{BTreeMap, BTreeSet};
 /// jumps around them.
 const MAX_JUMPS: usize = 48;
 
-/// The lengths of callees, in jumps.
+/// The paths through code, in jumps, calls being inlined.
+#[derive(Clone, Copy, Default, Debug)]
+struct Paths {
+    /// Whether an instruction ends a path.
+    ends: bool,
+    /// From the start to the first such instruction, or through all of the code.
+    first: usize,
+    /// From the last such instruction to the end, or through all of the code.
+    last: usize,
+    /// The longest.
+    most: usize,
+}
+
+impl Paths {
+    /// An instruction that ends a path.
+    const END: Paths = Paths { ends: true, first: 0, last: 0, most: 0 };
+
+    fn of(jumps: usize) -> Paths {
+        Paths { ends: false, first: jumps, last: jumps, most: jumps }
+    }
+
+    /// The paths through this code and other code behind it.
+    fn then(self, next: Paths) -> Paths {
+        let through = self.last.saturating_add(next.first);
+        Paths {
+            ends: self.ends || next.ends,
+            first: if self.ends { self.first } else { through },
+            last: if next.ends { next.last } else { through },
+            most: self.most.max(next.most).max(through),
+        }
+    }
+}
+
+/// The paths through callees.
 #[derive(Debug)]
 pub(super) struct Rows<'m> {
     module: &'m Module,
     /// The most calls one inside the other.
     depth: usize,
-    /// By callee and the calls that may be inlined inside it: the jumps that it leaves. `None` if
-    /// it has an instruction that ends a path.
-    known: BTreeMap<(Func, usize), Option<usize>>,
+    /// By callee and the calls that may be inlined inside it.
+    known: BTreeMap<(Func, usize), Paths>,
 }
 
 impl<'m> Rows<'m> {
     pub(super) fn new(module: &'m Module, depth: usize) -> Rows<'m> {
-        Rows { module, depth, known: BTreeMap::new() }
+        // Each level adds a jump, so more levels than the limit change nothing
+        // (`a_policy_without_a_depth_ends`).
+        Rows { module, depth: depth.min(MAX_JUMPS + 1), known: BTreeMap::new() }
     }
 
-    /// The calls of a function that stay, to end a path each. Cost: linear in the function, and for
-    /// each callee in its code up to the first instruction that ends a path.
+    /// The calls of a function that stay, to end a path each. A callee whose own row is too long
+    /// stays, too. Cost: linear in the function, and in each callee for each depth.
     pub(super) fn staying(&mut self, f: &Function) -> BTreeSet<Inst> {
         let mut staying = BTreeSet::new();
-        let mut jumps = 0;
+        let mut so_far = Paths::default();
         // In the order of the layout, which is that of control within a row.
         for inst in f.all_insts() {
-            let more = match f.inst(inst).opcode {
-                Opcode::Return => None,
-                _ => self.jumps_of(f, inst, self.depth),
+            let here = match f.inst(inst).opcode {
+                Opcode::Return => Paths::END,
+                _ => self.paths_of(f, inst, self.depth),
             };
-            jumps = more.map_or(0, |more| jumps + more);
-            if jumps > MAX_JUMPS && callee(f, inst).is_some() {
+            let with = Paths { most: 0, ..so_far }.then(here);
+            so_far = with;
+            if with.most > MAX_JUMPS && callee(f, inst).is_some() {
                 staying.insert(inst);
-                jumps = 0;
+                so_far = Paths::END;
             }
         }
         staying
     }
 
-    /// The jumps that an instruction leaves, calls being inlined; `None` if it ends a path.
-    fn jumps_of(&mut self, f: &Function, inst: Inst, depth: usize) -> Option<usize> {
+    /// The paths through an instruction.
+    fn paths_of(&mut self, f: &Function, inst: Inst, depth: usize) -> Paths {
         match f.inst(inst).opcode {
-            Opcode::Jump | Opcode::Return => Some(1),
-            Opcode::Call => self.length(callee(f, inst)?, depth),
-            opcode => (opcode.is_effect_free() && !f.may_trap(inst)).then_some(0),
+            Opcode::Jump | Opcode::Return => Paths::of(1),
+            Opcode::Call => callee(f, inst).map_or(Paths::END, |func| self.paths(func, depth)),
+            opcode if opcode.is_effect_free() && !f.may_trap(inst) => Paths::of(0),
+            _ => Paths::END,
         }
     }
 
-    /// The jumps that a call of a function leaves. Those of calls inside count up to this depth; a
-    /// call below it stays.
-    fn length(&mut self, func: Func, depth: usize) -> Option<usize> {
-        let inside = depth.checked_sub(1)?;
+    /// The paths through a call of a function. Calls inside count up to this depth; a call below it
+    /// stays.
+    fn paths(&mut self, func: Func, depth: usize) -> Paths {
+        let (Some(inside), Some(body)) = (depth.checked_sub(1), self.module.body(func)) else {
+            return Paths::END;
+        };
         if let Some(known) = self.known.get(&(func, inside)) {
             return *known;
         }
-        let body = self.module.body(func)?;
-        let insts = body.all_insts().map(|inst| self.jumps_of(body, inst, inside));
-        // Stops at the first instruction that ends a path.
-        let length = insts.sum::<Option<usize>>().map(|jumps| 1 + jumps);
-        self.known.insert((func, inside), length);
-        length
+        let mut paths = Paths::of(1);
+        for inst in body.all_insts() {
+            paths = paths.then(self.paths_of(body, inst, inside));
+        }
+        self.known.insert((func, inside), paths);
+        paths
     }
 }
