@@ -8,7 +8,7 @@ use osier::ir::{Func, Module};
 use osier::jit::{
     Config, Continuation, HotLoop, RunError, Tier, Tiering, TransitionKind, Vm, Wake,
 };
-use osier::native::{Compiled, OrderEnd, NoObserver, Observer, TierEvent, TierListener, Tiered};
+use osier::native::{Compiled, NoObserver, Observer, OrderEnd, TierEvent, TierListener, Tiered};
 use osier::passes::Pipeline;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
