@@ -23,6 +23,9 @@ use std::path::Path;
 /// The steps into which a run is divided.
 const STEPS: usize = 20_000;
 
+/// As in the policy: so many calls stand for calls to come.
+const CALLS: u64 = 8;
+
 /// A place whose visits were counted.
 struct Place {
     is_loop: bool,
@@ -53,14 +56,12 @@ impl Visited {
     /// The part of the run after which the policy asks for code; `None` if it does not, with the
     /// price of what it then asks for.
     fn asked(&self, costs: &Costs, share: u64) -> Option<(f64, f64)> {
-        let part = |place: &Place| {
-            let size = (self.instructions, place.instructions);
-            let hot = costs.visits_until_hot(size, place.is_loop, share);
-            let part = f64::from(hot) / place.visits as f64;
-            (part, costs.of_base(self.instructions, place.is_loop) as f64)
-        };
-        let parts = self.places.iter().filter(|place| place.visits > 0).map(part);
-        parts.filter(|(part, _)| *part < 1.0).min_by(|a, b| a.0.total_cmp(&b.0))
+        // A function that is called often is compiled as a whole.
+        let calls = self.places.iter().find(|place| !place.is_loop).map_or(0, |it| it.visits);
+        let has_loop = self.places.iter().any(|place| place.is_loop && place.visits > 0);
+        let price = costs.of_base(self.instructions, has_loop && calls < CALLS) as f64;
+        let part = price * share as f64 / 100.0 / self.saving(costs);
+        (part < 1.0).then_some((part, price))
     }
 }
 

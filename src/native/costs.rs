@@ -51,29 +51,18 @@ impl Costs {
     /// The share of its price, in percent, that native code would have saved when a run that waits
     /// for it asks for it. With 100, the time of interpreting and compiling a function is at most
     /// twice the smaller of the two, whatever comes (Karlin et al., "Competitive Snoopy Caching",
-    /// 1988). Between 50 and 100, runs of 61 sizes of the corpus take the same time on average.
+    /// 1988). Runs of `docs/native.md` took the same time with 50, in the geometric mean.
     pub const SHARE_HERE: u64 = 75;
 
     /// As [`Costs::SHARE_HERE`], of code that another thread makes: its time costs the run nothing.
     pub const SHARE_BESIDE: u64 = 2;
 
-    /// The number of visits after which a place is hot: native code would have saved this share of
-    /// its price, in percent.
+    /// The number of visits after which a place alone makes its function hot: native code would have
+    /// saved this share of its price, in percent.
     pub(super) fn hot_after(&self, place: &CountedPlace<'_>, percent: u64) -> u32 {
-        let size = (place.body.inst_count(), place.instructions);
-        self.visits_until_hot(size, place.header.is_some(), percent)
-    }
-
-    /// As the policy computes it: the number of visits after which a place is hot. The sizes are
-    /// those of the function and of the place, in instructions.
-    pub fn visits_until_hot(
-        &self,
-        (function, place): (usize, usize),
-        is_loop: bool,
-        percent: u64,
-    ) -> u32 {
-        let price = self.of_base(function, is_loop);
-        let visits = price.saturating_mul(percent) / 100 / self.saved(place, 1).max(1);
+        let price = self.of_base(place.body.inst_count(), place.header.is_some());
+        let saved = self.saved(place.instructions, 1).max(1);
+        let visits = price.saturating_mul(percent) / 100 / saved;
         u32::try_from(visits.max(1)).unwrap_or(u32::MAX)
     }
 

@@ -19,7 +19,7 @@ pub struct Wanted {
 /// Why nobody needs ordered code any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OrderEnd {
-    /// A loop of the function has brought the version along.
+    /// A loop of the function has brought the version along, or the run is in another loop by now.
     Superseded,
     /// Too many orders wait, and this one saves least.
     QueueFull,

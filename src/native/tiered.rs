@@ -52,11 +52,14 @@ fn worth(tier: &mut Tier<'_>, func: Func) -> u64 {
 
 /// The visits of a loop after which an activation in the interpreter enters a continuation that is
 /// there. A short loop has ended before, and would gain less than the way takes.
-const AGAIN: u32 = 64;
+const AGAIN: u32 = 256;
 
 /// The interpreted instructions that take as long as a run from native code into the interpreter
 /// and back.
 const ENTRY: u64 = 300;
+
+/// The policy looks at a function again after so many calls by native code.
+const DEMANDS: u64 = 16;
 
 /// Half of a number of visits, at least 1.
 fn half(visits: u64) -> u32 {
@@ -524,8 +527,10 @@ impl<O: Observer> Tiering for Tiered<O> {
             Rule::After(_) => self.called(tier, func),
             // The way into the interpreter costs more than many a function.
             Rule::Costs(_) => {
-                *self.demands.entry(func).or_default() += 1;
-                match self.pays(tier, Goal::Version(func)) {
+                let demands = self.demands.entry(func).or_default();
+                *demands += 1;
+                let is_due = demands.is_multiple_of(DEMANDS);
+                match is_due && self.pays(tier, Goal::Version(func)) {
                     true => self.called(tier, func),
                     false => Ok(()),
                 }

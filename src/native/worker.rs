@@ -64,6 +64,18 @@ impl Desk {
         Some((key, order))
     }
 
+    /// Removes the order of another loop of the same function, if one waits: the run is in the loop
+    /// that has asked last. Code of it comes by all later loops, and an earlier loop that is
+    /// visited again asks again.
+    fn leave_other_loops(&mut self, (tier, goal): Key) -> Option<Key> {
+        let Goal::Loop(func, _) = goal else { return None };
+        let is_other = |key: &&Key| {
+            key.0 == tier && key.1 != goal && matches!(key.1, Goal::Loop(of, _) if of == func)
+        };
+        let other = *self.orders.keys().find(is_other)?;
+        self.orders.remove(&other).map(|_| other)
+    }
+
     /// Removes the order that saves least, if too many wait.
     fn shorten(&mut self) -> Option<Key> {
         if self.orders.len() <= MOST_ORDERS {
@@ -188,10 +200,13 @@ impl Worker {
             worth,
         });
         order.worth = order.worth.max(worth);
-        let useless = desk.shorten();
+        let useless = [
+            (desk.leave_other_loops(key), OrderEnd::Superseded),
+            (desk.shorten(), OrderEnd::QueueFull),
+        ];
         drop(desk);
-        if let Some(useless) = useless {
-            self.office.tell(TierEvent::Dropped(wanted(useless), OrderEnd::QueueFull));
+        for (key, why) in useless {
+            key.into_iter().for_each(|key| self.office.tell(TierEvent::Dropped(wanted(key), why)));
         }
         if self.maker.is_some() {
             self.start();

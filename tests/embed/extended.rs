@@ -489,3 +489,22 @@ fn a_machine_exchanged_or_extended_alone_is_reported() {
         assert_eq!(one.extend(&further), Err(VmError::Exchanged), "{bounds:?}");
     }
 }
+
+/// Stubs come with the code that calls. Functions, code and modules may come in any order.
+#[test]
+fn a_call_of_a_function_without_code_finds_a_stub() {
+    let (earlier, engine) = (caller(), engine(Config::default()));
+    let mut vm = vm(&engine, &earlier);
+    let call = exported(&earlier, "call");
+    installed(&mut vm, &engine, &earlier, call);
+    assert_eq!(invoke(&mut vm, call, &[0, 4]), returned(8));
+    // The stub of the signature is there before this function is.
+    let later = behind(&earlier, CALLEE);
+    vm.extend(&later).expect("it begins alike");
+    assert_eq!(invoke(&mut vm, call, &[1, 4]), returned(4 + 7));
+    // The function that loses its code is there before the stub of its signature.
+    vm.uninstall(call);
+    let back = exported(&later, "back");
+    installed(&mut vm, &engine, &later, back);
+    assert_eq!(invoke(&mut vm, back, &[5]), returned(10));
+}

@@ -237,7 +237,7 @@ fn generated_programs_run_alike_where_costs_decide() {
         assert_eq!((work.steps[Step::Optimize as usize], work.paused), (0, 0), "{told}");
         // The policy tells the first entry of each loop, and some are entered again.
         assert_eq!(work.entered, work.continuations, "{told}");
-        assert!(work.entered < entered, "{told}");
+        assert!(work.entered <= entered, "{told}");
         let (work, _) = run(threshold, Mode::ByCostsInBackground);
         assert!(work.versions > PROGRAMS && work.paused == 0, "{work:?}");
     }
