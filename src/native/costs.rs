@@ -57,8 +57,8 @@ impl Costs {
     /// As [`Costs::SHARE_HERE`], of code that another thread makes: its time costs the run nothing.
     pub const SHARE_BESIDE: u64 = 2;
 
-    /// The number of visits after which a place alone makes its function hot: native code would have
-    /// saved this share of its price, in percent.
+    /// The number of visits after which a place alone makes its function hot: native code would
+    /// have saved this share of its price, in percent.
     pub(super) fn hot_after(&self, place: &CountedPlace<'_>, percent: u64) -> u32 {
         let price = self.of_base(place.body.inst_count(), place.header.is_some());
         let saved = self.saved(place.instructions, 1).max(1);
