@@ -240,8 +240,8 @@ fn an_interpreter_of_others_goes_on_from_every_entry() {
     }
 }
 
-/// The frames of one function have slots of their own: the values of the inner one do not
-/// overwrite those of the one that waits.
+/// Two frames of one function have slots of their own. The values of the inner one overwrite none
+/// of the waiting one.
 #[test]
 fn two_frames_of_one_function_have_their_own_slots() {
     struct Looks(Arc<AtomicUsize>);

@@ -153,8 +153,8 @@ fn the_size_of_entries_grows_with_the_calls_alone() {
     }
 }
 
-/// `@mid` calls the host, and then a leaf of two calls in a row. `@main` is long, so that the policy
-/// has room for all of it.
+/// `@mid` calls the host, and then a leaf of two calls in a row. The policy has room for all of it,
+/// since `@main` is long.
 #[test]
 fn a_row_in_a_callee_behind_an_effect_loses_no_entry() {
     let mut text = "import func @h \"host\" \"h\" (i32)

@@ -7,21 +7,21 @@ use std::sync::Arc;
 
 /// Compiles on the spot, as [`Tiered`] does, and takes a loop up again whenever the interpreter
 /// comes to it. `Tiered` does so once, which is too seldom for programs of a few calls.
-pub(super) struct Counting {
+pub(super) struct CountingPolicy {
     tiered: Tiered<NoObserver>,
     /// The loops that were hot, each with its continuation if it has one.
     loops: Vec<(HotLoop, Option<Arc<Continuation>>)>,
 }
 
-impl Counting {
+impl CountingPolicy {
     /// A policy that finds a loop or a function hot after so many visits.
-    pub(super) fn new(threshold: u32) -> Counting {
+    pub(super) fn new(threshold: u32) -> CountingPolicy {
         let tiered = Tiered::new(threshold, Pipeline::default(), NoObserver);
-        Counting { tiered, loops: Vec::new() }
+        CountingPolicy { tiered, loops: Vec::new() }
     }
 }
 
-impl Tiering for Counting {
+impl Tiering for CountingPolicy {
     fn threshold(&self) -> Option<u32> {
         self.tiered.threshold()
     }

@@ -7,7 +7,7 @@
 //! interpreter then goes on in native code in one of them, while the others wait.
 
 use super::compare::ended_alike;
-use super::counting::Counting;
+use super::counting::CountingPolicy;
 use super::figures::NativeFigures;
 use super::plan::config;
 use super::{Clock, Trial};
@@ -109,7 +109,7 @@ fn run(trial: &mut Trial<'_>, made: &[(Func, Inlined)], by: Return) -> Result<()
     let leaving = compiled(&mut vm, &module, (made, by), (&mut prng, &mut trial.figures))?;
     if by == Return::Counts {
         let threshold = 1 + prng.index(MOST_VISITS) as u32;
-        vm.set_tiering(Box::new(Counting::new(threshold)));
+        vm.set_tiering(Box::new(CountingPolicy::new(threshold)));
     }
     trial.figures.compile_time += (trial.clock)().saturating_sub(begun);
     let options = Options { poison: true, track_memory: false, trace: TraceLevel::Digest };

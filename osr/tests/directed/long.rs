@@ -184,8 +184,8 @@ fn row(blocks: usize, inst: impl Fn(usize) -> String) -> Function {
     function(&format!("{text}  return %x{blocks}\n}}"))
 }
 
-/// No jump of the row is in both versions, so a path through it has no end but where a pure
-/// instruction bounds it.
+/// No jump of the row is in both versions. A path through it ends where a pure instruction bounds
+/// it.
 #[test]
 fn pure_instructions_bound_a_long_row_of_blocks() {
     const BLOCKS: usize = 300;

@@ -19,7 +19,7 @@ const MAX_JUMPS: usize = 48;
 
 /// The paths through code, in jumps, calls being inlined.
 #[derive(Clone, Copy, Default, Debug)]
-struct Paths {
+struct RowPaths {
     /// Whether an instruction ends a path.
     ends: bool,
     /// From the start to the first such instruction, or through all of the code.
@@ -30,18 +30,18 @@ struct Paths {
     most: usize,
 }
 
-impl Paths {
+impl RowPaths {
     /// An instruction that ends a path.
-    const END: Paths = Paths { ends: true, first: 0, last: 0, most: 0 };
+    const END: RowPaths = RowPaths { ends: true, first: 0, last: 0, most: 0 };
 
-    fn of(jumps: usize) -> Paths {
-        Paths { ends: false, first: jumps, last: jumps, most: jumps }
+    fn of(jumps: usize) -> RowPaths {
+        RowPaths { ends: false, first: jumps, last: jumps, most: jumps }
     }
 
     /// The paths through this code and other code behind it.
-    fn then(self, next: Paths) -> Paths {
+    fn then(self, next: RowPaths) -> RowPaths {
         let through = self.last.saturating_add(next.first);
-        Paths {
+        RowPaths {
             ends: self.ends || next.ends,
             first: if self.ends { self.first } else { through },
             last: if next.ends { next.last } else { through },
@@ -57,7 +57,7 @@ pub(super) struct Rows<'m> {
     /// The most calls one inside the other.
     depth: usize,
     /// By callee and the calls that may be inlined inside it.
-    known: BTreeMap<(Func, usize), Paths>,
+    known: BTreeMap<(Func, usize), RowPaths>,
 }
 
 impl<'m> Rows<'m> {
@@ -71,43 +71,43 @@ impl<'m> Rows<'m> {
     /// stays, too. Cost: linear in the function, and in each callee for each depth.
     pub(super) fn staying(&mut self, f: &Function) -> BTreeSet<Inst> {
         let mut staying = BTreeSet::new();
-        let mut so_far = Paths::default();
+        let mut so_far = RowPaths::default();
         // In the order of the layout, which is that of control within a row.
         for inst in f.all_insts() {
             let here = match f.inst(inst).opcode {
-                Opcode::Return => Paths::END,
+                Opcode::Return => RowPaths::END,
                 _ => self.paths_of(f, inst, self.depth),
             };
-            let with = Paths { most: 0, ..so_far }.then(here);
+            let with = RowPaths { most: 0, ..so_far }.then(here);
             so_far = with;
             if with.most > MAX_JUMPS && callee(f, inst).is_some() {
                 staying.insert(inst);
-                so_far = Paths::END;
+                so_far = RowPaths::END;
             }
         }
         staying
     }
 
     /// The paths through an instruction.
-    fn paths_of(&mut self, f: &Function, inst: Inst, depth: usize) -> Paths {
+    fn paths_of(&mut self, f: &Function, inst: Inst, depth: usize) -> RowPaths {
         match f.inst(inst).opcode {
-            Opcode::Jump | Opcode::Return => Paths::of(1),
-            Opcode::Call => callee(f, inst).map_or(Paths::END, |func| self.paths(func, depth)),
-            opcode if opcode.is_effect_free() && !f.may_trap(inst) => Paths::of(0),
-            _ => Paths::END,
+            Opcode::Jump | Opcode::Return => RowPaths::of(1),
+            Opcode::Call => callee(f, inst).map_or(RowPaths::END, |func| self.paths(func, depth)),
+            opcode if opcode.is_effect_free() && !f.may_trap(inst) => RowPaths::of(0),
+            _ => RowPaths::END,
         }
     }
 
     /// The paths through a call of a function. Calls inside count up to this depth; a call below it
     /// stays.
-    fn paths(&mut self, func: Func, depth: usize) -> Paths {
+    fn paths(&mut self, func: Func, depth: usize) -> RowPaths {
         let (Some(inside), Some(body)) = (depth.checked_sub(1), self.module.body(func)) else {
-            return Paths::END;
+            return RowPaths::END;
         };
         if let Some(known) = self.known.get(&(func, inside)) {
             return *known;
         }
-        let mut paths = Paths::of(1);
+        let mut paths = RowPaths::of(1);
         for inst in body.all_insts() {
             paths = paths.then(self.paths_of(body, inst, inside));
         }
