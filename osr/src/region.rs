@@ -5,7 +5,6 @@
 //! A continuation with the 300 is compiled in a hundredth of the time. Where the run leaves the
 //! loop, it goes back to the base, through an OSR point that always fires.
 
-use ir::cfg::Cfg;
 use ir::loops::{Loop, LoopForest};
 use ir::{Block, Function, Point};
 use std::collections::BTreeSet;

@@ -260,7 +260,7 @@ z:
             // The parameter is zero on this edge.
             ed.redirect(Edge { inst: left, index: 0 }, 1);
             ed.fold_branch(ed.func().terminator(b1), 0);
-            (0..=row).for_each(|_| _ = ed.merge_blocks(b1));
+            (0..=row).for_each(|_| ed.merge_blocks(b1));
         });
         let pair = VersionPair::new(&base, applied.function(), applied.log()).expect("it replays");
         let skipped = inst(&base, "p");
