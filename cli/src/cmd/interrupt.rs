@@ -8,7 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A flag that Ctrl-C raises.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CtrlC(Arc<AtomicBool>);
+pub(super) struct CtrlC {
+    /// Raised by every signal. Its handler comes first: a signal that arrives before the others are
+    /// there is not lost
+    /// (`an_interrupted_report_covers_complete_functions_and_writes_no_file`).
+    seen: Arc<AtomicBool>,
+    /// Raised by a signal once all handlers are there. The next signal ends the process.
+    raised: Arc<AtomicBool>,
+}
 
 impl CtrlC {
     /// Installs the handlers. Call this after the input was read: until then Ctrl-C ends the
@@ -16,22 +23,24 @@ impl CtrlC {
     pub(super) fn listen() -> CtrlC {
         let interrupt = CtrlC::default();
         // Handlers run in the order of registration. On the first signal the conditional default
-        // finds the flag lowered, then the second handler raises it. On the second signal the
+        // finds the flag lowered, then the last handler raises it. On the second signal the
         // conditional default ends the process. If registration fails, Ctrl-C keeps its default
         // action.
-        if flag::register_conditional_default(SIGINT, Arc::clone(&interrupt.0)).is_ok() {
-            let _ = flag::register(SIGINT, Arc::clone(&interrupt.0));
+        if flag::register(SIGINT, Arc::clone(&interrupt.seen)).is_ok()
+            && flag::register_conditional_default(SIGINT, Arc::clone(&interrupt.raised)).is_ok()
+        {
+            let _ = flag::register(SIGINT, Arc::clone(&interrupt.raised));
         }
         interrupt
     }
 
     /// Whether the flag is raised, by Ctrl-C or by [`CtrlC::end`].
     pub(super) fn is_raised(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.seen.load(Ordering::SeqCst) || self.raised.load(Ordering::SeqCst)
     }
 
     /// Raises the flag, so that the next Ctrl-C ends the process at once.
     pub(super) fn end(&self) {
-        self.0.store(true, Ordering::SeqCst);
+        self.raised.store(true, Ordering::SeqCst);
     }
 }
