@@ -104,10 +104,14 @@ fn compare(
     (compared, fewer)
 }
 
-/// Runs both versions side by side, and fires every entry.
-fn fire(program: &Program, after: &Function, anchors: &BTreeSet<Inst>, made: &Synthesis) -> u64 {
+/// Runs both versions side by side, and fires every entry. Returns the number of transitions.
+pub(crate) fn fire(
+    program: &Program,
+    after: &Function,
+    anchors: &BTreeSet<Inst>,
+    [forward, backward]: [&Mapping; 2],
+) -> u64 {
     let before = program.module.body(program.main).expect("the main function has a body");
-    let (forward, backward) = (&made.forward.mapping, &made.backward.mapping);
     let pair = FunctionPair { func: program.main, before, after, anchors, forward, backward };
     let limits = Limits { fuel: 2 * program.steps + 1000, ..Limits::default() };
     let options = OracleOptions { limits, ..OracleOptions::default() };
@@ -142,7 +146,8 @@ fn entries_of_sets_are_those_of_the_whole_mappings_up_to_live_plus() {
             let what = format!("seed {seed}, set {number}");
             let counts = compare((&made, &all), asked, versions, &what);
             (compared, fewer) = (compared + counts.0, fewer + counts.1);
-            transitions += fire(&program, &derived.function, &anchors, &made);
+            let mappings = [&made.forward.mapping, &made.backward.mapping];
+            transitions += fire(&program, &derived.function, &anchors, mappings);
         }
     }
     assert!(compared > 7_000 && fewer > 500, "{compared} entries, {fewer} provide less");

@@ -1,6 +1,7 @@
 //! Loops that run natively by themselves: a continuation holds the loop alone, and where the run
 //! leaves the loop, it goes back to the base.
 
+use crate::on_demand::fire;
 use check::Checked;
 use interp::{
     Limits, Machine, NoHost, NoObserver, Options, Outcome, Program as Loaded, TraceLevel,
@@ -21,7 +22,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use transition::mapping::Mapping;
 use verify::generate::{Program, Weights, generate};
-use verify::state_oracle::{FunctionPair, Oracle, OracleOptions};
 
 /// The optimized version of a function, and the loops of the base that can run as regions of it.
 struct MadeRegions {
@@ -250,21 +250,12 @@ fn a_version_with_points_has_no_regions() {
     assert!(made.expect_err("it has points").to_string().contains("points of its own"));
 }
 
-/// The entries of regions under the state oracle.
+/// The entries of regions under the state oracle. Returns the number of transitions.
 fn judged(program: &Program, base: &Function, one: &MadeRegions) -> u64 {
-    let (forward, backward): (&Mapping, &Mapping) = (one.up(), one.down());
     let after = &one.derived.function;
     let versions = VersionPair::new(base, after, &one.derived.log).expect("it replays");
     let anchors = versions.common_anchors().collect();
-    let func = program.main;
-    let pair = FunctionPair { func, before: base, after, anchors: &anchors, forward, backward };
-    let limits = Limits { fuel: 2 * program.steps + 1000, ..Limits::default() };
-    let options = OracleOptions { limits, ..OracleOptions::default() };
-    let mut oracle = Oracle::new(&program.module, &[pair], options).expect("of these versions");
-    program.arguments.iter().for_each(|args| oracle.run(program.main, args, &NoHost));
-    let report = oracle.report();
-    assert_eq!(report.divergence_count, 0, "{}", report.divergences[0]);
-    report.total().transitions
+    fire(program, after, &anchors, [one.up(), one.down()])
 }
 
 /// Random programs whose loops run as regions end like the interpreter's runs, and the state oracle

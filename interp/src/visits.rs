@@ -33,9 +33,9 @@ pub(super) fn is_asked(attention: Attention<'_>) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VisitCounter {
     left: u32,
-    /// The value that was set last.
+    /// The value of `left` that was set last, modulo 2^32: 0 after it has reached zero.
     set: u32,
-    /// The visits before it was set.
+    /// The visits before that.
     passed: u64,
 }
 
@@ -48,7 +48,19 @@ impl VisitCounter {
     #[inline(always)]
     pub(super) fn visit(&mut self) -> bool {
         self.left = self.left.wrapping_sub(1);
-        self.left == 0
+        let is_due = self.left == 0;
+        if is_due {
+            self.begin_again();
+        }
+        is_due
+    }
+
+    /// Notes the visits up to zero, and counts the next 2^32. Without this, a place with more
+    /// visits than that would seem to have few (`visits_beyond_a_word_are_counted`).
+    #[cold]
+    fn begin_again(&mut self) {
+        self.passed += if self.set == 0 { 1 << 32 } else { u64::from(self.set) };
+        self.set = 0;
     }
 
     fn visits(&self) -> u64 {
@@ -229,5 +241,26 @@ impl Machine {
         let run = execute_to_visit(self, host, attention);
         self.state.asked |= run == Run::Paused;
         run
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::VisitCounter;
+
+    #[test]
+    fn visits_beyond_a_word_are_counted() {
+        let whole = 1 << 32;
+        let mut counter = VisitCounter::after(3);
+        assert_eq!([counter.visit(), counter.visit(), counter.visit()], [false, false, true]);
+        assert!(!counter.visit());
+        assert_eq!(counter.visits(), 4);
+        // As after all but the last of the next 2^32 visits.
+        counter.left = 1;
+        assert!(counter.visit());
+        assert_eq!(counter.visits(), 3 + whole);
+        counter.set(2);
+        assert!(!counter.visit());
+        assert_eq!(counter.visits(), 4 + whole);
     }
 }

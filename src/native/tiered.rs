@@ -117,7 +117,8 @@ impl<O: Observer> Tiered<O> {
     }
 
     /// Creates the policy. The costs say which functions and loops are hot: where native code would
-    /// have saved its price, or a tenth of that in the background. Code of the base comes first.
+    /// have saved a share of its price by now ([`Costs::SHARE_HERE`], or [`Costs::SHARE_BESIDE`] in
+    /// the background). Code of the base comes first.
     /// In the background, optimized code follows where the costs say that it is faster. The run
     /// waits for the code, so the program alone decides which code is compiled when.
     pub fn by_costs(costs: Costs, pipeline: Pipeline, observer: O) -> Tiered<O> {
@@ -475,9 +476,9 @@ impl<O: Observer> Tiered<O> {
 }
 
 impl<O: Observer + Send + 'static> Tiered<O> {
-    /// Makes code in a thread beside the run, which goes on meanwhile. Loops come first, then
-    /// functions by the number of calls for each of their instructions. Results of the program do
-    /// not depend on the times. Which code ran does, and thus where fuel ends.
+    /// Makes code in a thread beside the run, which goes on meanwhile. Code of the base comes first,
+    /// then the function with the most savings by its price. Results of the program do not depend
+    /// on the times. Which code ran does, and thus where fuel ends.
     ///
     /// A policy that assumes compiles in the thread of the run, since it reads the counters of the
     /// machine. The thread ends by itself after the policy is dropped.

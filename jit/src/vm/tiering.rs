@@ -151,6 +151,10 @@ pub trait Tiering {
     /// or `None` to stay in the interpreter. The run also stays there if the last transition, such
     /// as an exit of native code, has left out a value that the continuation requires.
     ///
+    /// A continuation that reads dead values ([`Continuation::keeps_values`]) ends the run with
+    /// [`ContinueError::NotKept`] where the fast loop has lost them: return one only if
+    /// [`Tier::has_dead_values`] is true.
+    ///
     /// # Errors
     /// If the run is to end.
     fn hot(

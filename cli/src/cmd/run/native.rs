@@ -217,7 +217,11 @@ fn policy(args: &Args, log: Log) -> Tiered<Log> {
         Some(hot) => Tiered::new(hot, pipeline, log),
         None => Tiered::by_costs(Costs::MEASURED, pipeline, log),
     };
-    policy.listening(listener)
+    // A record of all steps that nobody reads would grow with the run.
+    match args.trace_tiers || args.stats.is_some() {
+        true => policy.listening(listener),
+        false => policy,
+    }
 }
 
 /// Whether the run waits for code. With fuel, because fuel ends where the instructions that each
