@@ -476,9 +476,9 @@ impl<O: Observer> Tiered<O> {
 }
 
 impl<O: Observer + Send + 'static> Tiered<O> {
-    /// Makes code in a thread beside the run, which goes on meanwhile. Code of the base comes first,
-    /// then the function with the most savings by its price. Results of the program do not depend
-    /// on the times. Which code ran does, and thus where fuel ends.
+    /// Makes code in a thread beside the run, which goes on meanwhile. Code of the base comes
+    /// first, then the function with the most savings by its price. Results of the program do not
+    /// depend on the times. Which code ran does, and thus where fuel ends.
     ///
     /// A policy that assumes compiles in the thread of the run, since it reads the counters of the
     /// machine. The thread ends by itself after the policy is dropped.
