@@ -23,9 +23,6 @@ use std::path::Path;
 /// The steps into which a run is divided.
 const STEPS: usize = 20_000;
 
-/// As in the policy: so many calls stand for calls to come.
-const CALLS: u64 = 8;
-
 /// A place whose visits were counted.
 struct Place {
     is_loop: bool,
@@ -59,7 +56,7 @@ impl Visited {
         // A function that is called often is compiled as a whole.
         let calls = self.places.iter().find(|place| !place.is_loop).map_or(0, |it| it.visits);
         let has_loop = self.places.iter().any(|place| place.is_loop && place.visits > 0);
-        let price = costs.of_base(self.instructions, has_loop && calls < CALLS) as f64;
+        let price = costs.of_base(self.instructions, has_loop && calls < Costs::CALLS) as f64;
         let part = price * share as f64 / 100.0 / self.saving(costs);
         (part < 1.0).then_some((part, price))
     }
@@ -79,6 +76,7 @@ pub(super) fn run(file: &Path) -> Result<Report, Box<dyn Error>> {
     let stats: Value =
         serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
     let functions = visited(&stats)
+        .filter(|functions| !functions.is_empty())
         .ok_or_else(|| format!("{}: no visits; write it by `osier run --stats`", file.display()))?;
     Ok(report(&functions, &Costs::MEASURED))
 }

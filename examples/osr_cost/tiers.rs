@@ -5,7 +5,7 @@ use super::measure::{geometric_mean, timed};
 use super::{Arguments, Report};
 use interp::{Limits, Machine, Options, Outcome, Program, Run, TraceLevel};
 use ir::edit::ActionLog;
-use ir::{Func, Function, Module};
+use ir::{Function, Module};
 use jit::{Config, Effort, Engine, Quiet, Vm};
 use osier::driver::{self, Derived, Format, Vigilance, certify_at, derive, load};
 use osr::Level;
@@ -76,6 +76,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
             }
         }
     }
+    if rows.is_empty() {
+        return Err(format!("no kernel has {:?} in its name", arguments.only).into());
+    }
     Ok(report(&rows))
 }
 
@@ -84,8 +87,7 @@ fn measured(name: &str, file: &Path, size: &str) -> Result<Row, Box<dyn Error>> 
     let module = Arc::new(load(Format::Wasm, &bytes).map_err(|error| error.in_file(name))?);
     let least = Engine::new(Config { effort: Effort::Least, ..Config::default() })?;
     let most = Engine::new(Config::default())?;
-    let optimized = |func: Func, body: &Function| -> Derived {
-        let _ = func;
+    let optimized = |body: &Function| -> Derived {
         derive(&module, body, &Pipeline::default(), Vigilance::Off, &mut driver::NoObserver)
     };
     let mut work = Work::default();
@@ -97,7 +99,7 @@ fn measured(name: &str, file: &Path, size: &str) -> Result<Row, Box<dyn Error>> 
         for (func, body) in module.defined() {
             let derived = match way {
                 2 => {
-                    let (seconds, derived) = timed(|| optimized(func, body));
+                    let (seconds, derived) = timed(|| optimized(body));
                     work.passes += seconds;
                     work.entries(&module, body, &derived);
                     derived.function

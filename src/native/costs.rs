@@ -57,6 +57,10 @@ impl Costs {
     /// As [`Costs::SHARE_HERE`], of code that another thread makes: its time costs the run nothing.
     pub const SHARE_BESIDE: u64 = 2;
 
+    /// The calls of a function after which a hot loop in it stands for calls to come, and no longer
+    /// for itself.
+    pub const CALLS: u64 = 8;
+
     /// The number of visits after which a place alone makes its function hot: native code would
     /// have saved this share of its price, in percent.
     pub(super) fn hot_after(&self, place: &CountedPlace<'_>, percent: u64) -> u32 {

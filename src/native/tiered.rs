@@ -66,9 +66,6 @@ fn half(visits: u64) -> u32 {
     u32::try_from(visits / 2).unwrap_or(u32::MAX).max(1)
 }
 
-/// The calls after which a hot loop stands for calls to come rather than for itself.
-const CALLS: u64 = 8;
-
 /// Whether the interpreter executes a call of a function faster than it enters native code: the
 /// function is short, and calls nothing.
 fn is_small_leaf(tier: &mut Tier<'_>, func: Func) -> bool {
@@ -463,7 +460,7 @@ impl<O: Observer> Tiered<O> {
     /// often, so most of its time is in calls to come. Asks again then.
     fn is_for_calls(&self, tier: &mut Tier<'_>, at: HotLoop) -> bool {
         let (Rule::Costs(_), func) = (self.rule, at.func) else { return false };
-        let is_called = tier.visits(func, None) >= CALLS;
+        let is_called = tier.visits(func, None) >= Costs::CALLS;
         // This activation may stay longer than all calls, but not in a function that is short.
         let is_for_calls =
             is_called && (tier.installed(func).is_none() || is_small_leaf(tier, func));
