@@ -9,11 +9,11 @@
 //! register where the toy keeps it.
 
 use osier::driver::{self, Format, Vigilance, certify, derive, load};
-use osier::interp::{HostError, Limits, NoHost, Options};
+use osier::interp::{HostError, Limits, Options};
 use osier::ir::edit::{Editor, Fuel, Pass, apply};
 use osier::ir::{Function, Imm, Inst, InstSpec, Opcode, Point, Type, Value};
 use osier::jit::{
-    Action, Condition, Config, DeoptFrame, Engine, Handler, HandlerEnd, PointSpec, Slot,
+    Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, PointSpec, Slot,
     SlotLayout, Vm,
 };
 use osier::osr::Level;
@@ -92,8 +92,8 @@ struct Toy {
     pcs: BTreeMap<Point, usize>,
 }
 
-impl Handler for Toy {
-    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd> {
+impl Embedder for Toy {
+    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
         let unknown =
             || HostError::Failed(format!("no instruction of the toy is at {}", frame.point.inst()));
         let pc = *self.pcs.get(&frame.point).ok_or_else(unknown)?;
@@ -166,13 +166,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let layout = Arc::new(SlotLayout::new(slots));
     let engine = Engine::new(Config::default())?;
     let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default())?;
-    vm.set_handler(Box::new(Toy { pcs: BTreeMap::from([(entry.target, 0)]) }));
+    let mut toy = Toy { pcs: BTreeMap::from([(entry.target, 0)]) };
     vm.install(
         &engine.version(&module, func, &derived.function, &[point])?,
         vec![Action::Hand(back, layout)],
     )?;
     for n in [1000, 5_000_000] {
-        let outcome = vm.invoke(func, &[n], &mut NoHost)?;
+        let outcome = vm.run(func, &[n], &mut toy)?;
         writeln!(io::stdout(), "the squares below {n}: {outcome}")?;
         assert_eq!(outcome.returned(), Some([interpret(0, [0, n.into(), 0])].as_slice()));
     }

@@ -8,10 +8,10 @@
 
 use osier::driver::{Format, NoObserver, load};
 use osier::inlining::{CalleeLandings, InlinePlan, inline};
-use osier::interp::{Limits, NoHost, Options};
+use osier::interp::{Limits, Options};
 use osier::ir::{Func, Function, Inst, Opcode, Point, Type, Value};
 use osier::jit::{
-    Action, Condition, Config, DeoptFrame, Engine, Handler, HandlerEnd, PointSpec, Slot,
+    Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, PointSpec, Slot,
     SlotLayout, Vm,
 };
 use std::collections::BTreeMap;
@@ -95,8 +95,8 @@ done:
 /// Continues in the toy's interpreter: at the loop of `cube`, then behind the call.
 struct Toy;
 
-impl Handler for Toy {
-    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd> {
+impl Embedder for Toy {
+    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
         let of = |slots: &[Option<Slot>]| {
             [0, 1, 2, 3].map(|at| slots[at].map_or(0, |slot| u128::from(slot.bits)))
         };
@@ -139,10 +139,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let sites = Arc::new(made.copies.sites());
     let code = engine.inlined_version(&module, (sums, version), &[point], sites)?;
     let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default())?;
-    vm.set_handler(Box::new(Toy));
     vm.install(&code, vec![Action::HandFrames(Arc::new(made.down.clone()), layouts)])?;
     for n in [1_000, 20_000] {
-        let outcome = vm.invoke(sums, &[n], &mut NoHost)?;
+        let outcome = vm.run(sums, &[n], &mut Toy)?;
         assert_eq!(outcome.returned(), Some(&[interpret(SUMS, 0, [n.into(), 0, 0, 0]) as u64][..]));
         writeln!(io::stdout(), "the sum of {n} cubes: {outcome}")?;
     }

@@ -129,6 +129,41 @@ impl Machine {
         Ok(())
     }
 
+    /// Makes runs stop at calls of imported functions, as at calls of external ones
+    /// ([`Run::Called`](super::Run::Called)), instead of calling the host. The engine calls the
+    /// function itself, between [`Machine::enter_imported`] and [`Machine::leave_imported`]; the
+    /// machine is free for nested runs meanwhile. Off in a new machine.
+    pub fn stop_at_imports(&mut self, stops: bool) {
+        self.stops_at_imports = stops;
+    }
+
+    /// Records the call of an imported function that an engine makes itself.
+    ///
+    /// # Panics
+    /// When the function is not imported.
+    pub fn enter_imported(&mut self, func: Func, args: &[u64]) {
+        assert!(self.is_imported(func), "interp: {func} is not imported");
+        if self.is_tracing() {
+            self.take_back();
+            self.trace.call_host(func, args, observed_digest(&self.memories, &self.globals));
+        }
+    }
+
+    /// Records the return of the imported function that was called last among those that have not
+    /// returned. Clears bits of the results outside their types.
+    ///
+    /// # Panics
+    /// When the number of results is not that of the signature.
+    pub fn leave_imported(&mut self, func: Func, results: &mut [u64]) {
+        let types = &self.program.declarations().signature(func).results;
+        assert_eq!(types.len(), results.len(), "interp: wrong number of results for {func}");
+        results.iter_mut().zip(types).for_each(|(bits, ty)| *bits &= ty.mask());
+        if self.is_tracing() {
+            self.take_back();
+            self.trace.ret_host(results, observed_digest(&self.memories, &self.globals));
+        }
+    }
+
     /// Whether the trace records anything. If not, [`Machine::trace_call`] and
     /// [`Machine::trace_return`] do nothing.
     pub fn is_tracing(&self) -> bool {

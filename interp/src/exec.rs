@@ -155,6 +155,7 @@ fn run_loop<const SCOPE: u8, const COUNTED: bool>(
         visits,
         ..
     } = machine;
+    let stops_at_imports = machine.stops_at_imports;
     let versions: &[MachineVersion] = versions;
     // Whether the observer already saw the first instruction, because the run paused there.
     let mut asked = std::mem::take(&mut machine.state.asked);
@@ -308,6 +309,10 @@ fn run_loop<const SCOPE: u8, const COUNTED: bool>(
                 let func: Func = $func;
                 let (args, results) = code.pool[$args_at as usize..].split_at(op.c as usize);
                 let args: ValueList = args.iter().map(|slot| get!(*slot)).collect();
+                if stops_at_imports {
+                    activations.top_mut().pc = pc as u32;
+                    break 'run LoopStop::Called(func, args.into_vec());
+                }
                 trace.call_host(func, &args, observed_digest(memories, globals));
                 let returned = match calls::call_host(program, func, &args, host, memories) {
                     Ok(returned) => returned,

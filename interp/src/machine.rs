@@ -58,6 +58,8 @@ pub struct Machine {
     pub(super) visits: VisitCounters,
     /// Whether an engine may write memories, globals and tables without updating their digests.
     pub(super) raw: bool,
+    /// Whether runs stop at calls of imported functions ([`Machine::stop_at_imports`]).
+    pub(super) stops_at_imports: bool,
 }
 
 impl Machine {
@@ -117,6 +119,7 @@ impl Machine {
             counted: Vec::new(),
             visits: VisitCounters::default(),
             raw: false,
+            stops_at_imports: false,
         };
         machine.extend_with_regions(program, regions)?;
         Ok(machine)
@@ -265,6 +268,11 @@ impl Machine {
         let version = self.current[func.index()];
         assert!(version != NO_VERSION, "interp: {func} is imported");
         self.entered[func.index()] = if external { NO_VERSION } else { version };
+    }
+
+    /// Whether a function is imported. Constant cost.
+    pub(super) fn is_imported(&self, func: Func) -> bool {
+        self.program.declarations().funcs[func].import.is_some()
     }
 
     /// Whether a function is external: see [`Machine::set_external`].

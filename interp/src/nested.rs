@@ -15,7 +15,7 @@
 //! records all calls but that of its first activation. Native code that calls this activation uses
 //! [`Machine::trace_call`] and [`Machine::trace_return`]. An engine that answers
 //! [`Run::Called`](super::Run::Called) with a nested run must record nothing, because the
-//! interpreter does.
+//! interpreter does. Imported functions record themselves ([`Machine::enter_imported`]).
 
 use super::calls::ValueList;
 use super::fire::{FireError, TransferError};
@@ -90,7 +90,8 @@ impl Machine {
             results.iter().zip(types).map(|(bits, ty)| bits & ty.mask()).collect();
         self.take_back();
         let caller = self.activations.of_run().last().copied();
-        if caller.is_some() || !self.is_nested() {
+        // An imported function has recorded its return itself ([`Machine::leave_imported`]).
+        if !self.is_imported(func) && (caller.is_some() || !self.is_nested()) {
             self.trace.ret(&results, observed_digest(&self.memories, &self.globals));
         }
         let Some(caller) = caller else {

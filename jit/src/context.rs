@@ -48,9 +48,6 @@ pub(crate) struct Helpers {
     /// `(context, instruction) -> status`: performs an operation on ranges, tables, segments or
     /// sizes. The operands and the result are in the buffer.
     pub(crate) perform: extern "C" fn(*mut Context, *const ir::InstData) -> u64,
-    /// `(context, function) -> status`: calls a function of the host. The arguments and results are
-    /// in the buffer.
-    pub(crate) call_host: extern "C" fn(*mut Context, u64) -> u64,
     /// `(context, return address) -> code`: finds code for a call of a function without code. The
     /// calling code knows the function of a direct call; that of an indirect one is in
     /// [`Context::pending`]. The arguments are in the buffer. See [`LAZY_DONE`].

@@ -230,7 +230,7 @@ impl Engine {
     /// longer than it runs.
     fn lazy_stubs(&self, module: &Module, function: &Function) -> Result<LazyStubs, CompileError> {
         let called = |inst: Inst| match function.inst(inst).imm {
-            Imm::Func(func) if module.funcs[func].import.is_none() => Some(module.signature(func)),
+            Imm::Func(func) => Some(module.signature(func)),
             Imm::Indirect(sig, _) => Some(&module.sigs[sig]),
             _ => None,
         };

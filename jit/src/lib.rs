@@ -65,7 +65,7 @@ pub use resume::{Condition, PointSpec};
 pub use sys::Unsupported;
 pub use version::{Continuation, Version};
 pub use vm::{
-    Action, AfterFailure, CallerFrame, CallsFrom, CountedPlace, DeoptFrame, FailedPoint, Handler,
-    HandlerEnd, HotLoop, Interrupt, LinkError, OpenPoint, Quiet, RunError, Slot, SlotLayout, Tier,
-    Tiering, Transition, TransitionKind, VisitedPlace, Vm, VmError, Wake,
+    Action, AfterFailure, Callback, CallbackEnd, CallerFrame, CallsFrom, CountedPlace, DeoptFrame,
+    Embedder, FailedPoint, HotLoop, Interrupt, LinkError, OpenPoint, Quiet, RunError, Slot,
+    SlotLayout, Tier, Tiering, Transition, TransitionKind, VisitedPlace, Vm, VmError, Wake,
 };

@@ -7,8 +7,8 @@ use osier::interp::{
 };
 use osier::ir::{FunctionBuilder, Imm, InstSpec, Opcode, Target, TrapKind, Type};
 use osier::jit::{
-    Action, Condition, Config, DeoptFrame, Handler, HandlerEnd, Interruption, PointSpec, RunError,
-    Slot, SlotLayout, Tier, Tiering, Vm,
+    Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Interruption, PointSpec,
+    RunError, Slot, SlotLayout, Tier, Tiering, Vm,
 };
 use osier::native::{Eager, NoObserver};
 use osier::transition::VersionKey;
@@ -20,17 +20,19 @@ use std::sync::Arc;
 /// A handler that calls a closure.
 struct With<F>(F);
 
-impl<F: FnMut(&mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd>> Handler for With<F> {
-    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd> {
+impl<F: FnMut(&mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd>> Embedder for With<F> {
+    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
         (self.0)(frame)
     }
 }
 
-/// A machine that hands its loop to the handler at the third iteration.
-fn handed(
-    pair: &Pair,
-    handler: impl FnMut(&mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd> + Send + 'static,
-) -> Vm {
+/// An embedder without functions and without an interpreter.
+struct Nobody;
+
+impl Embedder for Nobody {}
+
+/// A machine that leaves its loop for the embedder at the third iteration.
+fn handing(pair: &Pair) -> Vm {
     let engine = engine(Config::default());
     let mut vm = vm(&engine, &pair.module);
     let fast = pair.at_head(&engine, true, Condition::Countdown(3));
@@ -38,7 +40,6 @@ fn handed(
     let layout = SlotLayout::new(entry.provides().enumerate().map(|(at, value)| (value, at)));
     vm.install(&fast, vec![Action::Hand(Arc::clone(&pair.backward), Arc::new(layout))])
         .expect("it fits");
-    vm.set_handler(Box::new(With(handler)));
     vm
 }
 
@@ -48,7 +49,8 @@ fn a_handler_gets_typed_values_in_its_slots_and_gives_the_results() {
     let base = pair.base.clone();
     let backward = Arc::clone(&pair.backward);
     let opt_head = head(&pair.opt);
-    let mut vm = handed(&pair, move |frame| {
+    let mut vm = handing(&pair);
+    let mut embedder = With(move |frame: &mut DeoptFrame<'_>| {
         let entry = backward.entry(opt_head).expect("an entry");
         assert_eq!(frame.point, entry.target);
         let loop_head = base.inst_block(frame.point.inst());
@@ -61,14 +63,15 @@ fn a_handler_gets_typed_values_in_its_slots_and_gives_the_results() {
         assert_eq!((i.bits, acc.bits), (2, sum(2, k.bits)), "the third visit");
         Ok(vec![Slot { ty: Type::I64, bits: sum(n.bits, k.bits) }])
     });
-    assert_eq!(invoke(&mut vm, pair.func, &[100, 7]), Ok(Outcome::Returned(vec![sum(100, 7)])));
+    let ended = vm.run(pair.func, &[100, 7], &mut embedder);
+    assert_eq!(ended, Ok(Outcome::Returned(vec![sum(100, 7)])));
 }
 
 #[test]
 fn a_wrong_handler_ends_the_run_with_a_named_error() {
     let pair = Pair::new(SUM);
     let func = pair.func;
-    type Answer = fn(&mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd>;
+    type Answer = fn(&mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd>;
     let answers: [(Answer, &str); 4] = [
         (
             |_| Ok(vec![Slot { ty: Type::I32, bits: 1 }]),
@@ -79,8 +82,8 @@ fn a_wrong_handler_ends_the_run_with_a_named_error() {
         (|_| Err(HostError::Trap(TrapKind::User(7)).into()), ""),
     ];
     for (answer, says) in answers {
-        let mut vm = handed(&pair, answer);
-        match invoke(&mut vm, func, &[100, 7]) {
+        let mut vm = handing(&pair);
+        match vm.run(func, &[100, 7], &mut With(answer)) {
             Ok(Outcome::Trapped { kind: TrapKind::User(7), .. }) => assert!(says.is_empty()),
             Err(error) => assert!(!says.is_empty() && error.to_string().contains(says), "{error}"),
             other => panic!("{other:?}"),
@@ -97,11 +100,12 @@ fn a_wrong_handler_ends_the_run_with_a_named_error() {
 fn a_handler_calls_functions_of_the_program() {
     let pair = Pair::new(SUM);
     let func = pair.func;
-    let mut vm = handed(&pair, move |frame| {
-        let results = frame.call(func, &[1, 1])?;
+    let mut embedder = With(|frame: &mut DeoptFrame<'_>| {
+        let results = frame.back().call(&mut Nobody, func, &[1, 1])?;
         Ok(vec![Slot { ty: Type::I64, bits: results[0] }])
     });
-    assert_eq!(invoke(&mut vm, func, &[100, 7]), Ok(Outcome::Returned(vec![sum(1, 1)])));
+    let ended = handing(&pair).run(func, &[100, 7], &mut embedder);
+    assert_eq!(ended, Ok(Outcome::Returned(vec![sum(1, 1)])));
 }
 
 #[test]

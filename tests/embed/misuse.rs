@@ -1,13 +1,13 @@
 //! Mistakes of an embedder, which the interface reports or rejects before native code runs.
 
-use super::support::{Calls, Pair, SUM, engine, head, invoke, module, sum, vm};
+use super::support::{Pair, SUM, engine, head, invoke, module, sum, vm};
 use osier::check::Checked;
-use osier::interp::{HostError, Limits, NoHost, Options, Outcome, TraceLevel};
+use osier::interp::{Limits, NoHost, Options, Outcome, TraceLevel};
 use osier::ir::{Func, Opcode, Point, Type};
 use osier::jit::{
-    Action, Bounds, CompileError, Condition, Config, Continuation, ContinueError, DeoptFrame,
-    Handler, HandlerEnd, HotLoop, LinkError, Nans, PointSpec, RunError, Slot, SlotLayout, Tier,
-    Tiering, Version, Vm, live_code,
+    Action, Bounds, Callback, CallbackEnd, CompileError, Condition, Config, Continuation,
+    ContinueError, DeoptFrame, Embedder, HotLoop, LinkError, Nans, PointSpec, RunError, Slot,
+    SlotLayout, Tier, Tiering, Version, Vm, live_code,
 };
 use osier::transition::mapping::{Assign, Entry, Mapping, Operand, Step};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -256,18 +256,31 @@ entry:
 }
 ";
 
-/// A handler that calls a function of the program and returns its result.
-struct CallsOn(Func, Vec<u64>);
+/// An embedder whose interpreter calls a function of the program and returns its result. Its
+/// function `ask` answers with the closure.
+struct CallsOn<F>(Func, Vec<u64>, F);
 
-impl Handler for CallsOn {
-    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd> {
-        let results = frame.call(self.0, &self.1)?;
+impl<F: FnMut() -> u64> Embedder for CallsOn<F> {
+    fn call(
+        &mut self,
+        _: &mut Callback<'_>,
+        _: Func,
+        _: &[u64],
+        results: &mut [u64],
+    ) -> Result<(), CallbackEnd> {
+        results[0] = (self.2)();
+        Ok(())
+    }
+
+    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
+        let (func, args) = (self.0, self.1.clone());
+        let results = frame.back().call(self, func, &args)?;
         Ok(vec![Slot { ty: Type::I64, bits: results[0] }])
     }
 }
 
-/// A machine that hands the loop of [`ASKS`] to a handler at the third iteration.
-fn handing(pair: &Pair, handler: CallsOn) -> (Vm, Arc<Version>) {
+/// A machine that hands the loop of [`ASKS`] to its embedder at the third iteration.
+fn handing(pair: &Pair) -> (Vm, Arc<Version>) {
     let engine = engine(Config::default());
     let mut vm = vm(&engine, &pair.module);
     let version = pair.at_head(&engine, true, Condition::Countdown(3));
@@ -276,7 +289,6 @@ fn handing(pair: &Pair, handler: CallsOn) -> (Vm, Arc<Version>) {
     let layout = SlotLayout::new(provides.into_iter().enumerate().map(|(at, value)| (value, at)));
     vm.install(&version, vec![Action::Hand(Arc::clone(&pair.backward), Arc::new(layout))])
         .expect("it fits");
-    vm.set_handler(Box::new(handler));
     (vm, version)
 }
 
@@ -284,46 +296,29 @@ fn handing(pair: &Pair, handler: CallsOn) -> (Vm, Arc<Version>) {
 fn a_panic_below_a_handler_leaves_nothing_behind() {
     let pair = Pair::new(ASKS);
     let asks = pair.module.lookup("asks").expect("it is there");
-    let (mut vm, _) = handing(&pair, CallsOn(asks, vec![]));
+    let (mut vm, _) = handing(&pair);
     for _ in 0..3 {
-        let ended = vm.invoke(
-            pair.func,
-            &[100],
-            &mut Calls(|| -> Result<u64, HostError> { panic!("of the host") }),
-        );
+        let mut embedder = CallsOn(asks, vec![], || panic!("of the host"));
+        let ended = vm.run(pair.func, &[100], &mut embedder);
         assert!(
             matches!(&ended, Err(RunError::HandlerPanicked { what, .. }) if what == "of the host"),
             "{ended:?}"
         );
     }
-    assert_eq!(
-        vm.invoke(pair.func, &[100], &mut Calls(|| Ok(5))),
-        Ok(Outcome::Returned(vec![5])),
-        "used again"
-    );
+    let ended = vm.run(pair.func, &[100], &mut CallsOn(asks, vec![], || 5));
+    assert_eq!(ended, Ok(Outcome::Returned(vec![5])), "used again");
 }
 
 /// Asserts that code dropped after a panic is freed, so the panic has left no run registered.
 pub(crate) fn a_panic_below_a_handler_keeps_no_code() {
     let pair = Pair::new(ASKS);
     let asks = pair.module.lookup("asks").expect("it is there");
-    let (mut vm, version) = handing(&pair, CallsOn(asks, vec![]));
-    let ended = vm.invoke(
-        pair.func,
-        &[100],
-        &mut Calls(|| -> Result<u64, HostError> { panic!("of the host") }),
-    );
+    let (mut vm, version) = handing(&pair);
+    let mut embedder = CallsOn(asks, vec![], || panic!("of the host"));
+    let ended = vm.run(pair.func, &[100], &mut embedder);
     assert!(matches!(ended, Err(RunError::HandlerPanicked { .. })), "{ended:?}");
     let many = live_code();
     vm.release(&version);
     drop(version);
     assert_eq!(live_code() + 1, many, "the version's code is gone");
-}
-
-#[test]
-fn a_handler_does_not_resume_a_function_that_it_called() {
-    let pair = Pair::new(ASKS);
-    let (mut vm, _) = handing(&pair, CallsOn(pair.func, vec![100]));
-    let ended = invoke(&mut vm, pair.func, &[100]);
-    assert_eq!(ended, Err(RunError::HandlerBusy { func: pair.func, point: 0 }));
 }

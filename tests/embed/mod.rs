@@ -9,6 +9,7 @@ mod extended;
 mod flags;
 mod lifetime;
 mod misuse;
+mod nested;
 mod observed;
 mod refused;
 mod speculating;

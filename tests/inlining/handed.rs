@@ -6,7 +6,7 @@ use interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome};
 use ir::eval::fold;
 use ir::{Edge, Func, Function, Imm, Inst, Module, Opcode, Point, Type, Value};
 use jit::{
-    Action, Condition, Config, DeoptFrame, Engine, Handler, HandlerEnd, LinkError, PointSpec,
+    Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, LinkError, PointSpec,
     RunError, Slot, SlotLayout, Vm,
 };
 use osier::driver::NoObserver as NoDriverObserver;
@@ -97,12 +97,7 @@ impl Scene {
     }
 
     /// A machine that hands its run over at the first visit of a point.
-    fn leaving(
-        &self,
-        at: Point,
-        layouts: BTreeMap<Func, SlotLayout>,
-        handler: impl Handler + Send + 'static,
-    ) -> Result<Vm, LinkError> {
+    fn leaving(&self, at: Point, layouts: BTreeMap<Func, SlotLayout>) -> Result<Vm, LinkError> {
         let version = self.made.tree.function(self.made.optimized);
         let values = self.made.down.entry(at).expect("an entry").requires.clone();
         let point = PointSpec { at, condition: Condition::Always, values };
@@ -111,7 +106,6 @@ impl Scene {
         let code = self.engine.inlined_version(&self.module, of, &[point], sites);
         let mut vm = Vm::new(&self.engine, &self.module, Limits::default(), Options::default())
             .expect("instantiated");
-        vm.set_handler(Box::new(handler));
         let action = Action::HandFrames(Arc::new(self.made.down.clone()), Arc::new(layouts));
         vm.install(&code.expect("compiled"), vec![action])?;
         Ok(vm)
@@ -195,8 +189,8 @@ impl Walker {
     }
 }
 
-impl Handler for Walker {
-    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd> {
+impl Embedder for Walker {
+    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
         self.met.lock().expect("no panic").push(1 + frame.callers.len());
         let state = self.state(frame.func, frame.slots);
         let mut results = self.run(frame.func, frame.point.inst(), state);
@@ -224,12 +218,12 @@ fn an_interpreter_of_others_goes_on_from_every_entry() {
         let mut plain = Machine::new(&scene.module, Limits::default()).expect("instantiated");
         let mut deepest = 0;
         for (at, entry) in scene.made.down.entries() {
-            let (walker, met) = scene.walker();
-            let mut vm = scene.leaving(at, scene.layouts(), walker).expect("it fits");
+            let (mut walker, met) = scene.walker();
+            let mut vm = scene.leaving(at, scene.layouts()).expect("it fits");
             for input in [1, 2, 5, 9] {
                 let expected = plain.invoke(scene.main, &[input], &mut NoHost, &mut NoObserver);
                 assert!(matches!(expected, Outcome::Returned(_)));
-                let found = vm.invoke(scene.main, &[input], &mut NoHost).expect("it ends");
+                let found = vm.run(scene.main, &[input], &mut walker).expect("it ends");
                 assert_eq!(found, expected, "{input} at {at:?}");
             }
             let met = met.lock().expect("no panic");
@@ -245,8 +239,8 @@ fn an_interpreter_of_others_goes_on_from_every_entry() {
 #[test]
 fn two_frames_of_one_function_have_their_own_slots() {
     struct Looks(Arc<AtomicUsize>);
-    impl Handler for Looks {
-        fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd> {
+    impl Embedder for Looks {
+        fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
             let caller = &frame.callers[0];
             assert_eq!(caller.func, frame.func);
             let differs =
@@ -267,9 +261,9 @@ fn two_frames_of_one_function_have_their_own_slots() {
     let mut entries = scene.made.down.entries();
     let (at, _) = entries.find(|(_, entry)| has_both(&entry.frames)).expect("two frames");
     let differing = Arc::new(AtomicUsize::new(0));
-    let handler = Looks(Arc::clone(&differing));
-    let mut vm = scene.leaving(at, scene.layouts(), handler).expect("it fits");
-    vm.invoke(scene.main, &[9], &mut NoHost).expect("it ends");
+    let mut vm = scene.leaving(at, scene.layouts()).expect("it fits");
+    let mut embedder = Looks(Arc::clone(&differing));
+    vm.run(scene.main, &[9], &mut embedder).expect("it ends");
     assert!(differing.load(Ordering::Relaxed) > 0);
 }
 
@@ -287,7 +281,7 @@ fn values_of_a_frame_that_share_a_slot_are_refused() {
         let shared = SlotLayout::new(others.chain([(one, 3), (other, 3)]));
         let mut layouts = scene.layouts();
         layouts.insert(frame.func, shared);
-        let found = scene.leaving(at, layouts, scene.walker().0).map(|_| ());
+        let found = scene.leaving(at, layouts).map(|_| ());
         let values = [one, other];
         assert_eq!(found, Err(LinkError::SharedSlot { number: 0, slot: 3, values }));
         let says = found.expect_err("refused").to_string();
@@ -301,7 +295,7 @@ fn values_of_a_frame_that_share_a_slot_are_refused() {
     let mut layouts = scene.layouts();
     let slots = provided.iter().copied().zip(0..).chain(others);
     layouts.insert(frames[0].func, SlotLayout::new(slots));
-    assert!(scene.leaving(at, layouts, scene.walker().0).is_ok());
+    assert!(scene.leaving(at, layouts).is_ok());
 }
 
 /// Each frame with values needs a layout with a slot for each of them.
@@ -315,7 +309,7 @@ fn a_frame_without_a_slot_is_refused() {
             let mut layouts = scene.layouts();
             let others = values(body).filter(|other| *other != value).zip(0..);
             layouts.insert(frame.func, SlotLayout::new(others));
-            let found = scene.leaving(at, layouts, scene.walker().0).map(|_| ());
+            let found = scene.leaving(at, layouts).map(|_| ());
             assert_eq!(found, Err(LinkError::NoSlot { number: 0, value }));
         }
     }
@@ -325,16 +319,16 @@ fn a_frame_without_a_slot_is_refused() {
 #[test]
 fn wrong_results_of_a_handler_are_refused() {
     struct Returns(Vec<Slot>);
-    impl Handler for Returns {
-        fn resume(&mut self, _: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd> {
+    impl Embedder for Returns {
+        fn resume(&mut self, _: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
             Ok(self.0.clone())
         }
     }
     let scene = Scene::new(NESTED);
     let ended = |results: &[(Type, u64)]| {
         let results = results.iter().map(|(ty, bits)| Slot { ty: *ty, bits: *bits }).collect();
-        let vm = scene.leaving(scene.deepest(), scene.layouts(), Returns(results));
-        vm.expect("it fits").invoke(scene.main, &[3], &mut NoHost)
+        let vm = scene.leaving(scene.deepest(), scene.layouts());
+        vm.expect("it fits").run(scene.main, &[3], &mut Returns(results))
     };
     assert_eq!(ended(&[(Type::I64, 7)]), Ok(Outcome::Returned(vec![7])));
     let refused = |results: &[(Type, u64)]| match ended(results) {
@@ -351,12 +345,9 @@ fn wrong_results_of_a_handler_are_refused() {
     assert_eq!(refused(&[(Type::I32, 7)]), "0x7 of type i32 as result 0 of type i64");
 
     let scene = Scene::new(RECURSIVE);
-    let vm = scene.leaving(
-        scene.deepest(),
-        scene.layouts(),
-        Returns(vec![Slot { ty: Type::I32, bits: 1 << 32 }]),
-    );
-    let ended = vm.expect("it fits").invoke(scene.main, &[9], &mut NoHost);
+    let mut vm = scene.leaving(scene.deepest(), scene.layouts()).expect("it fits");
+    let mut wide = Returns(vec![Slot { ty: Type::I32, bits: 1 << 32 }]);
+    let ended = vm.run(scene.main, &[9], &mut wide);
     assert!(
         matches!(&ended, Err(RunError::WrongResults { what, .. }) if what.contains("0x100000000")),
         "{ended:?}"

@@ -10,7 +10,7 @@ use ir::cfg::Cfg;
 use ir::loops::LoopForest;
 use ir::{Func, Module, Point, Type};
 use jit::{
-    Action, Condition, Config, DeoptFrame, Engine, Handler, HandlerEnd, LinkError, PointSpec,
+    Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, LinkError, PointSpec,
     Quiet, Slot, SlotLayout, TransitionKind, Vm,
 };
 use osier::driver::{NoObserver as NoDriverObserver, Vigilance};
@@ -337,8 +337,8 @@ fn a_hot_loop_of_an_inner_frame_ends_no_outer_frame() {
 /// Results that do not come from the program.
 struct Answer;
 
-impl Handler for Answer {
-    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd> {
+impl Embedder for Answer {
+    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
         assert!(frame.slots.is_empty(), "{:?}", frame.slots);
         assert_eq!(frame.callers.iter().map(|caller| caller.slots.len()).collect::<Vec<_>>(), [1]);
         Ok(vec![Slot { ty: Type::I32, bits: 99 }])
@@ -370,11 +370,10 @@ fn a_frame_without_values_is_handed() {
         let code = code.expect("compiled");
         let mut vm =
             Vm::new(&engine, &module, Limits::default(), Options::default()).expect("instantiated");
-        vm.set_handler(Box::new(Answer));
         let action = Action::HandFrames(Arc::clone(&down), Arc::new(layouts));
         vm.install(&code, vec![action]).map(|()| {
             code.arm(0);
-            vm.invoke(main, &[7], &mut NoHost).expect("it ends")
+            vm.run(main, &[7], &mut Answer).expect("it ends")
         })
     };
     let value = entry.frames[1].assigns[0].value;

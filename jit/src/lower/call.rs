@@ -58,9 +58,6 @@ impl Lowering<'_, '_> {
         let Imm::Func(func) = data.imm else { unreachable!("jit: a call names a function") };
         let signature = self.unit.module.signature(func).clone();
         let args = self.call_args(data, signature.params.len());
-        if self.unit.module.funcs[func].import.is_some() {
-            return self.call_host(data, func, &signature, &args);
-        }
         self.lowered.callees.insert(inst, func);
         let flags = self.context_flags();
         let code = self.builder.ins().load(POINTER, flags, self.context, function_offset(func));
@@ -171,20 +168,6 @@ impl Lowering<'_, '_> {
         } else {
             self.load_buffer(&signature.results)
         }
-    }
-
-    fn call_host(
-        &mut self,
-        data: &InstData,
-        func: Func,
-        signature: &Signature,
-        args: &[clif::Value],
-    ) {
-        self.store_buffer(&signature.params, args);
-        let number = self.builder.ins().iconst(types::I64, i64::from(func.as_u32()));
-        self.helper(offset!(helpers.call_host), &[number], true);
-        let results = self.load_buffer(&signature.results);
-        self.define(data, &results);
     }
 
     /// Calls a helper that performs the instruction. The code holds the address of a copy, which

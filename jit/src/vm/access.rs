@@ -6,11 +6,13 @@
 //! that enters native code holds no such borrow meanwhile, since [`super::native`] needs the whole
 //! [`RunAccess`].
 
+use super::embedder::Embedder;
 use super::state::VmState;
 use super::stop::RunStop;
 use crate::context::Context;
 use interp::{EarlyEnd, Host};
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 
 /// The exclusive access of a run to the state of its machine.
@@ -72,17 +74,30 @@ impl<'r> RunAccess<'r> {
     }
 }
 
-/// The host of a run in progress, and the reason why the run ends. A machine has neither between
-/// runs.
+/// What stands outside of a run in progress, and the reason why the run ends. A machine has neither
+/// between runs.
 pub(super) struct HostedRun {
-    host: NonNull<dyn Host>,
+    outside: Outside,
+    /// The calls of the embedder that are in progress.
+    callbacks: usize,
     /// The reason why native code stops. A helper leaves it, and the entry into native code takes
     /// it.
     pub(super) ending: Option<RunEnding>,
 }
 
-// SAFETY: a machine has this value only while `invoke` borrows it mutably, on one thread. The
-// machine cannot move to another thread meanwhile.
+/// Who executes imported functions.
+enum Outside {
+    /// A host, which knows memories alone.
+    Host(NonNull<dyn Host>),
+    /// An embedder, which may call functions of the program.
+    Embedder(NonNull<dyn Embedder>),
+    /// The embedder executes one. Its borrow is in use until it returns, or lends itself to a
+    /// nested run ([`RunAccess::with_embedder`]).
+    Lent,
+}
+
+// SAFETY: a machine has this value only while a run borrows it mutably, on one thread. The machine
+// cannot move to another thread meanwhile.
 unsafe impl Send for HostedRun {}
 
 impl HostedRun {
@@ -90,21 +105,105 @@ impl HostedRun {
     ///
     /// # Safety
     /// The value is dropped before the borrow of the host ends.
-    pub(super) unsafe fn new(host: &mut dyn Host) -> HostedRun {
+    pub(super) unsafe fn of_host(host: &mut dyn Host) -> HostedRun {
         let pointer: NonNull<dyn Host + '_> = NonNull::from(host);
         // SAFETY: the two types differ in the lifetime bound alone. The caller guarantees that the
         // pointer is not used after the borrow of the host has ended.
         let host = unsafe {
             std::mem::transmute::<NonNull<dyn Host + '_>, NonNull<dyn Host + 'static>>(pointer)
         };
-        HostedRun { host, ending: None }
+        HostedRun { outside: Outside::Host(host), callbacks: 0, ending: None }
     }
 
-    /// The host.
-    pub(super) fn host(&mut self) -> &mut dyn Host {
-        // SAFETY: `new` made the pointer from a mutable borrow that outlives `self`. A run is on
-        // one thread and calls the host through this reference alone, which borrows `self`.
-        unsafe { self.host.as_mut() }
+    /// A run with this embedder.
+    ///
+    /// # Safety
+    /// As for [`HostedRun::of_host`].
+    pub(super) unsafe fn of_embedder(embedder: &mut dyn Embedder) -> HostedRun {
+        // SAFETY: passed on to the caller.
+        let outside = unsafe { Outside::of(embedder) };
+        HostedRun { outside, callbacks: 0, ending: None }
+    }
+
+    /// The host. `None` if the run has an embedder, for which the interpreter stops at imports.
+    pub(super) fn host(&mut self) -> Option<&mut dyn Host> {
+        match &mut self.outside {
+            // SAFETY: `of_host` made the pointer from a mutable borrow that outlives `self`. A run
+            // is on one thread and calls the host through this reference alone, which borrows
+            // `self`.
+            Outside::Host(host) => Some(unsafe { host.as_mut() }),
+            Outside::Embedder(_) | Outside::Lent => None,
+        }
+    }
+
+    /// Whether imported functions are those of an embedder.
+    pub(super) fn has_embedder(&self) -> bool {
+        !matches!(self.outside, Outside::Host(_))
+    }
+
+    /// The calls of the embedder that are in progress.
+    pub(super) fn depth(&self) -> usize {
+        self.callbacks
+    }
+}
+
+impl Outside {
+    /// # Safety
+    /// The value is dropped, or replaced, before the borrow of the embedder ends.
+    unsafe fn of(embedder: &mut dyn Embedder) -> Outside {
+        let pointer: NonNull<dyn Embedder + '_> = NonNull::from(embedder);
+        // SAFETY: the two types differ in the lifetime bound alone. The caller guarantees that the
+        // pointer is not used after the borrow of the embedder has ended.
+        Outside::Embedder(unsafe {
+            std::mem::transmute::<NonNull<dyn Embedder + '_>, NonNull<dyn Embedder + 'static>>(
+                pointer,
+            )
+        })
+    }
+}
+
+impl RunAccess<'_> {
+    /// What stands outside of the run.
+    fn run(&mut self) -> &mut HostedRun {
+        self.state().run.as_mut().expect("jit: a run is in progress")
+    }
+
+    /// Asks the embedder, which gets the access meanwhile. `None` if the run has no embedder. A
+    /// panic of the embedder passes, after the run has its embedder again.
+    pub(super) fn ask_embedder<R>(
+        &mut self,
+        question: impl FnOnce(&mut dyn Embedder, RunAccess<'_>) -> R,
+    ) -> Option<R> {
+        let run = self.run();
+        let Outside::Embedder(mut pointer) = run.outside else { return None };
+        run.outside = Outside::Lent;
+        run.callbacks += 1;
+        // SAFETY: the pointer comes from a mutable borrow that outlives the value of `outside`
+        // (`Outside::of`). The run does not use it again before the question is answered, since
+        // `outside` is `Lent`; a nested run uses the embedder that `with_embedder` gets.
+        let embedder = unsafe { pointer.as_mut() };
+        let access = self.reborrow();
+        let answer = catch_unwind(AssertUnwindSafe(|| question(embedder, access)));
+        let run = self.run();
+        run.outside = Outside::Embedder(pointer);
+        run.callbacks -= 1;
+        Some(answer.unwrap_or_else(|payload| resume_unwind(payload)))
+    }
+
+    /// Goes on with a nested run, which asks this embedder, until `nested` returns. A panic of
+    /// `nested` passes, after the run has what it had before.
+    pub(super) fn with_embedder<R>(
+        &mut self,
+        embedder: &mut dyn Embedder,
+        nested: impl FnOnce(&mut RunAccess<'_>) -> R,
+    ) -> R {
+        // SAFETY: the pointer is replaced below, also after a panic, and `embedder` is borrowed
+        // until then.
+        let outside = unsafe { Outside::of(embedder) };
+        let before = std::mem::replace(&mut self.run().outside, outside);
+        let answer = catch_unwind(AssertUnwindSafe(|| nested(self)));
+        self.run().outside = before;
+        answer.unwrap_or_else(|payload| resume_unwind(payload))
     }
 }
 

@@ -1,12 +1,11 @@
 //! Deoptimization into an interpreter of the embedder.
 
 use super::access::RunAccess;
+use super::embedder::{Callback, CallbackCause, CallbackEnd, stuck};
 use super::leave::reader;
-use super::native;
 use super::stop::{RunError, RunStop};
 use crate::version::Version;
 use check::Checked;
-use interp::{HostError, Memories};
 use ir::{Func, Function, Inst, Point, Type, Value};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,19 +56,21 @@ impl SlotLayout {
     }
 }
 
-/// The frame in which a handler resumes a function.
+/// The frame in which the embedder resumes a function ([`super::Embedder::resume`]).
 #[derive(Debug)]
 pub struct DeoptFrame<'a> {
     /// The function.
     pub func: Func,
-    /// The point of the base version at which the handler resumes.
+    /// The point of the base version at which it resumes.
     pub point: Point,
     /// The slots of the layout. `None` where the entry assigns no value.
     pub slots: &'a [Option<Slot>],
     /// The activations that wait for the function, the one that called it first. Empty unless the
-    /// run leaves inlined code ([`super::Action::HandFrames`]). The handler runs the function to
-    /// its end, then each of these behind its call, and returns the results of the last.
+    /// run leaves inlined code ([`super::Action::HandFrames`]). The embedder runs the function
+    /// to its end, then each of these behind its call, and returns the results of the last.
     pub callers: &'a [CallerFrame],
+    /// The function that has left native code, and the number of its point.
+    left: (Func, usize),
     access: RunAccess<'a>,
 }
 
@@ -78,101 +79,26 @@ pub struct DeoptFrame<'a> {
 pub struct CallerFrame {
     /// The function.
     pub func: Func,
-    /// The call, in its base version. The handler goes on behind it, with its results.
+    /// The call, in its base version. The embedder goes on behind it, with its results.
     pub call: Inst,
     /// As [`DeoptFrame::slots`]. The results of the call have no value yet.
     pub slots: Vec<Option<Slot>>,
 }
 
 impl DeoptFrame<'_> {
-    /// The memories of the program.
-    pub fn memories(&mut self) -> &mut Memories {
-        self.access.state().machine.memories_mut()
+    /// The machine, for calls of functions of the program.
+    pub fn back(&mut self) -> Callback<'_> {
+        Callback::new(self.access.reborrow())
     }
 
-    /// The bits of the globals, in order.
-    pub fn globals(&self) -> &[u64] {
-        self.access.shared().machine.globals()
-    }
-
-    /// Calls a function of the program, natively if it has code.
-    ///
-    /// # Errors
-    /// If the function did not return. The handler must return this error.
-    ///
-    /// # Panics
-    /// If the number of arguments is not that of the function's parameters.
-    pub fn call(&mut self, func: Func, args: &[u64]) -> Result<Vec<u64>, HandlerEnd> {
-        native::run_called(&mut self.access, func, args)
-            .map_err(|stop| HandlerEnd(HandlerCause::Stop(stop)))
+    /// The end of the run for an embedder that has no interpreter.
+    pub(super) fn stuck(&self) -> CallbackEnd {
+        let (func, point) = self.left;
+        RunStop::Failed(RunError::Stuck { func, point }).into()
     }
 }
 
-/// The reason why a handler returns no results.
-#[derive(Debug)]
-pub struct HandlerEnd(HandlerCause);
-
-#[derive(Debug)]
-enum HandlerCause {
-    Stop(RunStop),
-    Host(HostError),
-}
-
-impl HandlerEnd {
-    /// Ends the run with an error of a host: the program traps or exits, or the handler cannot
-    /// continue. The landing point is the site of the end.
-    pub fn new(error: HostError) -> HandlerEnd {
-        HandlerEnd(HandlerCause::Host(error))
-    }
-}
-
-impl From<HostError> for HandlerEnd {
-    fn from(error: HostError) -> HandlerEnd {
-        HandlerEnd::new(error)
-    }
-}
-
-/// An interpreter of the embedder. It resumes a function at a point of its base version, and runs
-/// it to its end. It has one frame at a time: an exit to the handler fails in a function that the
-/// handler itself has called ([`RunError::HandlerBusy`]).
-pub trait Handler {
-    /// Resumes a frame, and runs it until the function returns. Returns the results of the
-    /// function.
-    ///
-    /// # Errors
-    /// If the run ends before.
-    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd>;
-}
-
-/// The handler of a machine.
-pub(super) enum HandlerSlot {
-    /// The embedder has set none.
-    Empty,
-    /// The handler waits for an exit.
-    Idle(Box<dyn Handler + Send>),
-    /// The handler runs, in a frame of [`hand`].
-    Busy,
-}
-
-impl HandlerSlot {
-    /// Takes the handler out in order to run it.
-    ///
-    /// # Errors
-    /// The error of a run that needs the handler at this point, if there is none or it runs
-    /// already.
-    fn start(&mut self, func: Func, point: usize) -> Result<Box<dyn Handler + Send>, RunError> {
-        match std::mem::replace(self, HandlerSlot::Busy) {
-            HandlerSlot::Idle(handler) => Ok(handler),
-            HandlerSlot::Busy => Err(RunError::HandlerBusy { func, point }),
-            HandlerSlot::Empty => {
-                *self = HandlerSlot::Empty;
-                Err(RunError::Stuck { func, point })
-            }
-        }
-    }
-}
-
-/// Resumes the function of a point in the handler, and returns the results of the function.
+/// Resumes the function of a point in the embedder, and returns the results of the function.
 pub(super) fn hand(
     access: &mut RunAccess<'_>,
     (version, number): (&Arc<Version>, usize),
@@ -234,7 +160,7 @@ fn slots_of(
     slots
 }
 
-/// Runs the handler at a place, with the activations that wait for it. Returns the results of
+/// Runs the embedder at a place, with the activations that wait for it. Returns the results of
 /// `left`, the function that has left native code.
 fn resumed(
     access: &mut RunAccess<'_>,
@@ -242,23 +168,25 @@ fn resumed(
     (func, point, slots): (Func, Point, &[Option<Slot>]),
     callers: &[CallerFrame],
 ) -> Result<Vec<u64>, RunStop> {
+    let resumed = access.ask_embedder(|embedder, access| {
+        let mut frame = DeoptFrame { func, point, slots, callers, left: (left, number), access };
+        // A panic of the interpreter is an error of the run, since no code of the program can have
+        // caught it (`a_panic_below_a_handler_leaves_nothing_behind`).
+        catch_unwind(AssertUnwindSafe(|| embedder.resume(&mut frame)))
+    });
     let state = access.state();
-    let module = Arc::clone(&state.modules.current);
-    let mut handler = state.handler.start(left, number).map_err(RunStop::Failed)?;
-    let mut frame = DeoptFrame { func, point, slots, callers, access: access.reborrow() };
-    // A panic must not skip the line below, which puts the handler back.
-    let ended = catch_unwind(AssertUnwindSafe(|| handler.resume(&mut frame)));
-    let state = access.state();
-    state.handler = HandlerSlot::Idle(handler);
-    match ended {
-        Ok(Ok(given)) => checked(left, &given, &module.signature(left).results),
-        Ok(Err(HandlerEnd(HandlerCause::Stop(stop)))) => Err(stop),
-        Ok(Err(HandlerEnd(HandlerCause::Host(error)))) => {
+    match resumed {
+        None => Err(stuck(left, number)),
+        Some(Ok(Ok(given))) => {
+            checked(left, &given, &state.modules.current.signature(left).results)
+        }
+        Some(Ok(Err(CallbackEnd(CallbackCause::Stop(stop))))) => Err(stop),
+        Some(Ok(Err(CallbackEnd(CallbackCause::Host(error))))) => {
             let site = state.machine.site(func, Some(point.inst()));
             let end = state.machine.end_in_native(interp::EarlyEnd::Host(error), site);
             Err(RunStop::Outcome(end))
         }
-        Err(payload) => {
+        Some(Err(payload)) => {
             let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
             let what =
                 text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
@@ -267,7 +195,7 @@ fn resumed(
     }
 }
 
-/// Checks that the results of a handler have the types of the function's results, and returns their
+/// Checks that the results of the embedder have the types of the function's results, and returns their
 /// bits.
 fn checked(func: Func, given: &[Slot], wanted: &[Type]) -> Result<Vec<u64>, RunStop> {
     let wrong = |what: String| Err(RunStop::Failed(RunError::WrongResults { func, what }));

@@ -9,26 +9,18 @@ use super::access::{RunAccess, RunEnding};
 use super::native;
 use super::state::VmState;
 use super::stop::RunStop;
-use super::{interpret, leave};
+use super::{interpret, leave, outside};
 use crate::context::{Context, Helpers, LAZY_DONE};
 use crate::sys::enter::{HelperStatus, guard};
 use crate::sys::frames::NativeFrames;
 use crate::sys::{ExitFrame, exit};
-use interp::{EarlyEnd, HostError};
+use interp::EarlyEnd;
 use ir::{Func, InstData};
 use std::sync::Arc;
 
 /// The helpers as the context lists them.
-pub(super) const TABLE: Helpers = Helpers {
-    perform,
-    call_host,
-    call_lazy,
-    trace_call,
-    trace_return,
-    exit,
-    describe,
-    leave: leave_through,
-};
+pub(super) const TABLE: Helpers =
+    Helpers { perform, call_lazy, trace_call, trace_return, exit, describe, leave: leave_through };
 
 /// The fuel and the globals of a machine while a helper may use them. Gives them back to native
 /// code at the end, also if the helper ends the run or panics: the entry into native code reads
@@ -135,24 +127,18 @@ extern "C" fn perform(context: *mut Context, inst: *const InstData) -> u64 {
     })
 }
 
-extern "C" fn call_host(context: *mut Context, func: u64) -> u64 {
-    status(context, |state| {
-        let called = state.call_host(Func::from_u32(func as u32));
-        called.map_err(|error| RunEnding::AtHelper(EarlyEnd::Host(error)))
-    })
-}
-
 extern "C" fn call_lazy(context: *mut Context, returns_to: u64) -> u64 {
     address(context, |access| {
         let state = access.state();
         let func = state.callee(returns_to as usize);
-        if state.modules.is_imported(func) {
-            let called = state.call_host(func).map(|()| LAZY_DONE);
-            return called.map_err(|error| RunEnding::AtHelper(EarlyEnd::Host(error)));
-        }
         let count = state.modules.current.signature(func).params.len();
-        // The tiering and the interpreter may use the buffer.
+        // The embedder, the tiering and the interpreter may use the buffer.
         let args = state.view.buffer[..count].to_vec();
+        if state.modules.is_imported(func) {
+            let results = outside::call(access, func, &args)?;
+            access.state().view.fill_buffer(&results);
+            return Ok(LAZY_DONE);
+        }
         if let Some(code) = native::demand(access, func)? {
             return Ok(code.entry().addr() as u64);
         }
@@ -223,34 +209,5 @@ impl VmState {
         let call = returns_to - 1;
         let direct = self.table.code_at(call).and_then(|code| code.callee_at(call));
         direct.unwrap_or_else(|| Func::from_u32(self.view.context().pending.get() as u32))
-    }
-
-    /// Calls a function of the host with the arguments in the buffer, and stores the results there.
-    ///
-    /// # Errors
-    /// The error of the host, which ends the run.
-    fn call_host(&mut self, func: Func) -> Result<(), HostError> {
-        let signature = self.modules.current.signature(func);
-        let args: Vec<u64> = self.view.buffer[..signature.params.len()].to_vec();
-        let mut results = vec![0; signature.results.len()];
-        let run = self.run.as_mut().expect("jit: a run has a host");
-        self.machine.call_imported(func, &args, run.host(), &mut results)?;
-        self.view.fill_buffer(&results);
-        Ok(())
-    }
-
-    /// Calls a function of the host as [`VmState::call_host`] does, outside of native code. Returns
-    /// its results. The site of an end is the function, without an instruction.
-    pub(super) fn call_host_at_once(&mut self, func: Func) -> Result<Vec<u64>, RunStop> {
-        match self.call_host(func) {
-            Ok(()) => {
-                let count = self.modules.current.signature(func).results.len();
-                Ok(self.view.buffer[..count].to_vec())
-            }
-            Err(error) => {
-                let site = self.machine.site(func, None);
-                Err(RunStop::Outcome(self.machine.end_in_native(EarlyEnd::Host(error), site)))
-            }
-        }
     }
 }

@@ -2,13 +2,15 @@
 //! continues in native code.
 
 use super::access::RunAccess;
-use super::native;
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use super::tiering::Ascent;
+use super::{native, outside};
 use crate::error::ContinueError;
 use check::{CheckedEntry, CheckedFrameEntry};
-use interp::{EarlyEnd, FireError, Nested, Outcome, Resumed, Run, TransferError, VersionId};
+use interp::{
+    EarlyEnd, FireError, Nested, NoHost, Outcome, Resumed, Run, TransferError, VersionId,
+};
 use ir::{Func, Point, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use transition::VersionKey;
@@ -67,7 +69,7 @@ fn until_end(access: &mut RunAccess<'_>, outermost: usize) -> Result<NestedEnd, 
                 return Err(RunStop::Outcome(access.state().machine.fail(reason)));
             }
             Run::Called { func, args } => {
-                let results = native::run_called(access, func, &args)?;
+                let results = called(access, func, &args)?;
                 if let Resumed::Ended(values) = access.state().machine.return_from_call(&results) {
                     return Ok(NestedEnd::Returned(values));
                 }
@@ -78,6 +80,18 @@ fn until_end(access: &mut RunAccess<'_>, outermost: usize) -> Result<NestedEnd, 
                 }
             }
         }
+    }
+}
+
+/// Runs a function at whose call the interpreter has stopped: one with native code, or an imported
+/// one. Returns its results.
+fn called(access: &mut RunAccess<'_>, func: Func, args: &[u64]) -> Result<Vec<u64>, RunStop> {
+    let state = access.state();
+    match state.machine.awaited() {
+        Some((_, site)) if state.modules.is_imported(func) => {
+            outside::call_at(access, func, args, site)
+        }
+        _ => native::run_called(access, func, args),
     }
 }
 
@@ -102,7 +116,10 @@ fn ascend(access: &mut RunAccess<'_>, outermost: usize) -> Result<Option<NestedE
 
 impl VmState {
     fn run_interpreter(&mut self) -> Run {
-        let host = self.run.as_mut().expect("jit: a run has a host").host();
+        let mut none = NoHost;
+        let run = self.run.as_mut().expect("jit: a run has a host");
+        // With an embedder, the interpreter stops at imported functions, and calls no host.
+        let host = run.host().unwrap_or(&mut none);
         let watch = &self.policy.watch;
         if watch.counts() {
             self.machine.run_to_visit(host, watch.attention())

@@ -25,10 +25,10 @@ pub enum Action {
     /// The interpreter continues in bases, in the activations that the entry of this mapping leads
     /// to.
     InterpretFrames(Arc<Checked<FrameMapping>>),
-    /// The embedder's [`super::Handler`] continues at the landing point of this mapping's entry,
+    /// The [`super::Embedder`] continues at the landing point of this mapping's entry,
     /// with the values in slots.
     Hand(Arc<Checked<Mapping>>, Arc<SlotLayout>),
-    /// The embedder's [`super::Handler`] continues in the activations that the entry of this
+    /// The [`super::Embedder`] continues in the activations that the entry of this
     /// mapping leads to, with the values of each in slots, by the layout of its function.
     HandFrames(Arc<Checked<FrameMapping>>, Arc<BTreeMap<Func, SlotLayout>>),
 }

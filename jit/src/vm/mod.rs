@@ -39,6 +39,7 @@
 mod access;
 mod block;
 mod deopt;
+mod embedder;
 mod extend;
 mod frames;
 mod helpers;
@@ -48,6 +49,7 @@ mod ledger;
 mod link;
 mod modules;
 mod native;
+mod outside;
 mod ranges;
 mod region;
 mod state;
@@ -57,7 +59,8 @@ mod tiering;
 mod view;
 mod watch;
 
-pub use deopt::{CallerFrame, DeoptFrame, Handler, HandlerEnd, Slot, SlotLayout};
+pub use deopt::{CallerFrame, DeoptFrame, Slot, SlotLayout};
+pub use embedder::{Callback, CallbackEnd, Embedder};
 pub use ledger::{Transition, TransitionKind};
 pub use link::{Action, CallsFrom, LinkError};
 pub use stop::RunError;
@@ -66,8 +69,8 @@ pub use watch::{CountedPlace, VisitedPlace};
 
 use crate::engine::Engine;
 use crate::version::Version;
+use access::HostedRun;
 pub(crate) use block::Current;
-use deopt::HandlerSlot;
 use extend::Provided;
 use interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program};
 use ir::{Func, Module};
@@ -250,11 +253,6 @@ impl Vm {
         self.state.set_tiering(tiering);
     }
 
-    /// Sets the [`Handler`] that continues after an exit with [`Action::Hand`].
-    pub fn set_handler(&mut self, handler: Box<dyn Handler + Send>) {
-        self.state.handler = HandlerSlot::Idle(handler);
-    }
-
     /// Installs a version: calls of its function run it from now on. Takes one action for each
     /// point, in order.
     ///
@@ -322,22 +320,47 @@ impl Vm {
         self.state.demand(func)
     }
 
+    /// Runs a function to its end, with an embedder: it executes imported functions, continues after
+    /// exits with [`Action::Hand`], and may call functions of the program meanwhile. `args` and the
+    /// values of the [`Outcome`] are one word each.
+    ///
+    /// The interpreter stops at each call of an imported function. A host that needs memories alone
+    /// is called faster through [`Vm::invoke`].
+    ///
+    /// # Errors
+    /// As [`Vm::invoke`].
+    ///
+    /// # Panics
+    /// If the number of arguments is not that of the function's parameters, or [`Embedder::call`]
+    /// or the [`Tiering`] panicked. A panic of [`Embedder::resume`] is an error
+    /// ([`RunError::HandlerPanicked`]).
+    pub fn run(
+        &mut self,
+        func: Func,
+        args: &[u64],
+        embedder: &mut dyn Embedder,
+    ) -> Result<Outcome, RunError> {
+        // SAFETY: the embedder is borrowed until this function returns.
+        unsafe { self.state.invoke(func, args, HostedRun::of_embedder(embedder)) }
+    }
+
     /// Runs a function to its end. Calls an imported function directly. `args` and the values of
     /// the [`Outcome`] are one word each.
     ///
     /// # Errors
-    /// If the run was interrupted, a handler failed, or the transition that an OSR point requested
-    /// is impossible. The effects of the run up to there remain.
+    /// If the run was interrupted, or the transition that an OSR point requested is impossible. The
+    /// effects of the run up to there remain.
     ///
     /// # Panics
     /// If the number of arguments is not that of the function's parameters, or the host or the
-    /// [`Tiering`] panicked. A panic of a [`Handler`] is an error ([`RunError::HandlerPanicked`]).
+    /// [`Tiering`] panicked.
     pub fn invoke(
         &mut self,
         func: Func,
         args: &[u64],
         host: &mut dyn Host,
     ) -> Result<Outcome, RunError> {
-        self.state.invoke(func, args, host)
+        // SAFETY: the host is borrowed until this function returns.
+        unsafe { self.state.invoke(func, args, HostedRun::of_host(host)) }
     }
 }

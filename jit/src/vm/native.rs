@@ -1,10 +1,10 @@
 //! Entry into native code, and the end of runs that end in it.
 
 use super::access::{HostedRun, RunAccess, RunEnding};
-use super::interpret;
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use super::tiering::Ascent;
+use super::{interpret, outside};
 use crate::abi;
 use crate::code::MachineCode;
 use crate::context::offset;
@@ -16,7 +16,7 @@ use crate::sys::stack;
 use crate::sys::traps::CaughtTrap;
 use crate::traps::{Cause, cause};
 use cranelift_entity::EntityRef;
-use interp::{EarlyEnd, Host, Outcome, Site};
+use interp::{EarlyEnd, Outcome, Site};
 use ir::{Func, OsrPoint, Type};
 use std::sync::Arc;
 
@@ -37,21 +37,24 @@ enum Entrance<'a> {
 }
 
 impl VmState {
-    /// Runs a function to its end (see [`super::Vm::invoke`]).
-    pub(super) fn invoke(
+    /// Runs a function to its end (see [`super::Vm::invoke`] and [`super::Vm::run`]).
+    ///
+    /// # Safety
+    /// The borrow with which `run` was made outlasts the call.
+    pub(super) unsafe fn invoke(
         &mut self,
         func: Func,
         args: &[u64],
-        host: &mut dyn Host,
+        run: HostedRun,
     ) -> Result<Outcome, RunError> {
         let limit = stack::limit(HELPER_STACK + LEAF_STACK)
             .map_err(|error| RunError::NoStack { what: error.to_string() })?;
         self.modules.require_own(&self.machine)?;
         self.view.context().stack_limit.set(limit as u64);
         let mut current = InProgress { state: self, has_ended: false };
-        // SAFETY: `current` drops the value at the end of this function, also if a panic unwinds
-        // it. The borrow of the host lasts longer.
-        current.state.run = Some(unsafe { HostedRun::new(host) });
+        current.state.machine.stop_at_imports(run.has_embedder());
+        // `current` drops the value at the end of this function, also if a panic unwinds it.
+        current.state.run = Some(run);
         let result = run_called(&mut RunAccess::start(current.state), func, args);
         current.has_ended = true;
         drop(current);
@@ -173,8 +176,8 @@ pub(super) fn run_called(
     let params = state.modules.current.signature(func).params.len();
     assert_eq!(args.len(), params, "jit: the number of arguments of {func}");
     if state.modules.is_imported(func) {
-        state.view.fill_buffer(args);
-        return state.call_host_at_once(func);
+        let site = state.machine.site(func, None);
+        return outside::call_at(access, func, args, site);
     }
     match state.table.installed(func).map(|version| Arc::clone(&version.code)) {
         Some(code) => call(access, &code, func, args),

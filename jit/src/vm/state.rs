@@ -1,7 +1,6 @@
 //! The state of a machine that runs natively.
 
 use super::access::HostedRun;
-use super::deopt::HandlerSlot;
 use super::frames::NativeStack;
 use super::ledger::TransitionCounts;
 use super::modules::ModuleChain;
@@ -33,7 +32,6 @@ pub(super) struct VmState {
     pub(super) native: NativeStack,
     pub(super) counts: TransitionCounts,
     pub(super) policy: TieringPolicy,
-    pub(super) handler: HandlerSlot,
     /// The run in progress.
     pub(super) run: Option<HostedRun>,
 }
@@ -62,7 +60,6 @@ impl VmState {
             trampolines: Vec::new(),
             native: NativeStack::default(),
             counts: TransitionCounts::default(),
-            handler: HandlerSlot::Empty,
             run: None,
         });
         state.lay_out(0);

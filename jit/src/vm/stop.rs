@@ -21,7 +21,7 @@ pub(super) enum RunStop {
 pub enum RunError {
     /// An [`super::Interrupt`] ended the run.
     Interrupted,
-    /// An OSR point fired without a target: an open point and no continuation, or no handler for
+    /// An OSR point fired without a target: an open point and no continuation, or no embedder for
     /// [`super::Action::Hand`].
     Stuck {
         /// The function.
@@ -57,21 +57,14 @@ pub enum RunError {
         /// The landing point of the transition.
         target: Inst,
     },
-    /// The handler returned results of other types than those of the function.
+    /// The embedder's interpreter returned results of other types than those of the function.
     WrongResults {
         /// The function.
         func: Func,
         /// The difference.
         what: String,
     },
-    /// An exit to the handler fired while the handler runs: in a function that it has called.
-    HandlerBusy {
-        /// The function.
-        func: Func,
-        /// The number of the point.
-        point: usize,
-    },
-    /// The handler, or a function that it called, panicked.
+    /// The embedder's interpreter, or a function that it called, panicked.
     HandlerPanicked {
         /// The function.
         func: Func,
@@ -114,12 +107,6 @@ impl fmt::Display for RunError {
             }
             RunError::WrongResults { func, what } => {
                 write!(f, "the handler of {func} returned {what}")
-            }
-            RunError::HandlerBusy { func, point } => {
-                write!(
-                    f,
-                    "OSR point {point} of {func} exits to the handler, which is running already"
-                )
             }
             RunError::HandlerPanicked { func, what } => {
                 write!(f, "the handler of {func} panicked: {what}")

@@ -205,7 +205,11 @@ pub struct Tier<'a> {
     state: &'a mut VmState,
 }
 
-impl Tier<'_> {
+impl<'a> Tier<'a> {
+    pub(super) fn of(state: &'a mut VmState) -> Tier<'a> {
+        Tier { state }
+    }
+
     /// The engine of the machine, which compiles.
     pub fn engine(&self) -> &Engine {
         &self.state.modules.engine

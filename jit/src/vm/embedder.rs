@@ -1,0 +1,172 @@
+//! What a run asks of its embedder, and what the embedder may do meanwhile.
+//!
+//! Example: a program calls the imported function `map`, which shall apply a function of the
+//! program to each element of an array. The embedder's [`Embedder::call`] calls that function
+//! through [`Callback::call`], and passes itself along. The function may leave native code for the
+//! embedder's interpreter, which may call further functions. So runs and the embedder nest, until
+//! the stack ends.
+
+use super::access::RunAccess;
+use super::deopt::{DeoptFrame, Slot};
+use super::native;
+use super::stop::{RunError, RunStop};
+use super::tiering::Tier;
+use crate::sys::stack;
+use interp::{EarlyEnd, HostError, Machine, Memories};
+use ir::{Func, Module};
+use std::sync::Arc;
+
+/// The embedder of a machine: the functions that a program imports, and an interpreter for what
+/// native code leaves. [`super::Vm::run`] borrows it for one run.
+///
+/// Both functions get access to the machine. To call a function of the program, an implementation
+/// passes itself: `back.call(self, func, args)`. The nested run asks it again, so all of a run
+/// shares one state, without a lock.
+pub trait Embedder {
+    /// Calls an imported function. `results` arrives with one zero per result of the signature.
+    /// Bits outside the types of the results are cleared afterwards. The default fails with the
+    /// name of the function.
+    ///
+    /// # Errors
+    /// If the call ends the run. The contents of `results` are then ignored.
+    fn call(
+        &mut self,
+        back: &mut Callback<'_>,
+        func: Func,
+        args: &[u64],
+        results: &mut [u64],
+    ) -> Result<(), CallbackEnd> {
+        let (_, _) = (args, results);
+        let import = back.module().funcs[func].import.clone();
+        let import = import.expect("jit: the embedder is called for imported functions");
+        let what = format!("no host function {}.{}", import.module, import.field);
+        Err(HostError::Failed(what).into())
+    }
+
+    /// Resumes a function at a point of its base version, after an exit with
+    /// [`super::Action::Hand`] or [`super::Action::HandFrames`], and runs it until it returns.
+    /// Returns the results of the function. The default ends the run with [`RunError::Stuck`].
+    ///
+    /// # Errors
+    /// If the run ends before.
+    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
+        Err(frame.stuck())
+    }
+}
+
+/// The reason why the embedder ends a run.
+#[derive(Debug)]
+pub struct CallbackEnd(pub(super) CallbackCause);
+
+#[derive(Debug)]
+pub(super) enum CallbackCause {
+    Stop(RunStop),
+    Host(HostError),
+}
+
+impl CallbackEnd {
+    /// Ends the run with an error of a host: the program traps or exits, or the embedder cannot
+    /// continue. The site of the end is the call of the imported function, or the landing point.
+    pub fn new(error: HostError) -> CallbackEnd {
+        CallbackEnd(CallbackCause::Host(error))
+    }
+}
+
+impl From<HostError> for CallbackEnd {
+    fn from(error: HostError) -> CallbackEnd {
+        CallbackEnd::new(error)
+    }
+}
+
+impl From<RunStop> for CallbackEnd {
+    fn from(stop: RunStop) -> CallbackEnd {
+        CallbackEnd(CallbackCause::Stop(stop))
+    }
+}
+
+/// The machine while its run waits for the embedder.
+#[derive(Debug)]
+pub struct Callback<'a> {
+    access: RunAccess<'a>,
+}
+
+impl<'a> Callback<'a> {
+    pub(super) fn new(access: RunAccess<'a>) -> Callback<'a> {
+        Callback { access }
+    }
+
+    /// The module of the machine.
+    pub fn module(&self) -> &Arc<Module> {
+        &self.access.shared().modules.current
+    }
+
+    /// The state of the program.
+    pub fn machine(&self) -> &Machine {
+        &self.access.shared().machine
+    }
+
+    /// The memories of the program.
+    pub fn memories(&mut self) -> &mut Memories {
+        self.access.state().machine.memories_mut()
+    }
+
+    /// The bits of the globals, in order.
+    pub fn globals(&self) -> &[u64] {
+        self.machine().globals()
+    }
+
+    /// The code of the machine: installs, adopts, links and releases versions. The frames of the
+    /// run may be in code that is replaced.
+    pub fn tier(&mut self) -> Tier<'_> {
+        Tier::of(self.access.state())
+    }
+
+    /// The number of calls of the embedder that are in progress, this one included: at least 1.
+    /// Constant cost.
+    pub fn depth(&self) -> usize {
+        self.access.shared().run.as_ref().map_or(0, |run| run.depth())
+    }
+
+    /// Asks the [`super::Tiering`] for code of a function without code, as [`super::Vm::demand`]
+    /// does.
+    ///
+    /// # Errors
+    /// The error of [`super::Tiering::called`], which the embedder must return.
+    pub fn demand(&mut self, func: Func) -> Result<(), CallbackEnd> {
+        self.access.state().demand(func).map_err(|error| RunStop::Failed(error).into())
+    }
+
+    /// Calls a function of the program, natively if it has code, or an imported one. The run asks
+    /// `embedder`, which is usually the caller itself. `args` and the results are one word each.
+    ///
+    /// # Errors
+    /// If the function did not return. The embedder must return this error. If the stack has no
+    /// room for another nested run, the run ends with a stack overflow, without an instruction
+    /// (`the_embedder_recurses_until_the_stack_ends`).
+    ///
+    /// # Panics
+    /// If the number of arguments is not that of the function's parameters.
+    pub fn call(
+        &mut self,
+        embedder: &mut dyn Embedder,
+        func: Func,
+        args: &[u64],
+    ) -> Result<Vec<u64>, CallbackEnd> {
+        let state = self.access.state();
+        // Native code compares the stack with its limit; the interpreter does not.
+        if stack::is_below(state.view.context().stack_limit.get() as usize) {
+            let site = state.machine.site(func, None);
+            let end = state.machine.end_in_native(EarlyEnd::StackOverflow, site);
+            return Err(RunStop::Outcome(end).into());
+        }
+        let called = self.access.with_embedder(embedder, |access| {
+            native::run_called(access, func, args).map_err(CallbackEnd::from)
+        });
+        called
+    }
+}
+
+/// The end of a run without an embedder, at a point that needs one.
+pub(super) fn stuck(func: Func, point: usize) -> RunStop {
+    RunStop::Failed(RunError::Stuck { func, point })
+}

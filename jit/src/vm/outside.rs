@@ -1,0 +1,57 @@
+//! Calls of imported functions, by native code, by the interpreter and by the embedder itself.
+
+use super::access::{RunAccess, RunEnding};
+use super::embedder::{Callback, CallbackCause, CallbackEnd};
+use super::stop::RunStop;
+use interp::{EarlyEnd, Site};
+use ir::Func;
+
+/// Calls an imported function. Returns its results. The call is recorded in the trace.
+///
+/// # Errors
+/// The end of the run. That of the function itself has no site yet.
+pub(super) fn call(
+    access: &mut RunAccess<'_>,
+    func: Func,
+    args: &[u64],
+) -> Result<Vec<u64>, RunEnding> {
+    let state = access.state();
+    let mut results = vec![0; state.modules.current.signature(func).results.len()];
+    let run = state.run.as_mut().expect("jit: a run has a host");
+    if let Some(host) = run.host() {
+        let called = state.machine.call_imported(func, args, host, &mut results);
+        return called
+            .map(|()| results)
+            .map_err(|error| RunEnding::AtHelper(EarlyEnd::Host(error)));
+    }
+    state.machine.enter_imported(func, args);
+    let called = access.ask_embedder(|embedder, access| {
+        embedder.call(&mut Callback::new(access), func, args, &mut results)
+    });
+    match called.expect("jit: each nested run has an embedder") {
+        Ok(()) => {
+            access.state().machine.leave_imported(func, &mut results);
+            Ok(results)
+        }
+        Err(CallbackEnd(CallbackCause::Stop(stop))) => Err(stop.into()),
+        Err(CallbackEnd(CallbackCause::Host(error))) => {
+            Err(RunEnding::AtHelper(EarlyEnd::Host(error)))
+        }
+    }
+}
+
+/// As [`call`]. An end of the function itself gets this site: that of the call, or of the function
+/// without an instruction if no code calls it.
+pub(super) fn call_at(
+    access: &mut RunAccess<'_>,
+    func: Func,
+    args: &[u64],
+    site: Site,
+) -> Result<Vec<u64>, RunStop> {
+    call(access, func, args).map_err(|ending| match ending {
+        RunEnding::Known(stop) => stop,
+        RunEnding::AtHelper(end) => {
+            RunStop::Outcome(access.state().machine.end_in_native(end, site))
+        }
+    })
+}

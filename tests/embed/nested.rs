@@ -1,0 +1,313 @@
+//! Runs and their embedder nest: functions of the embedder call functions of the program, natively
+//! and in the interpreter, and exits below them go on in the embedder's interpreter.
+
+use super::support::{Pair, engine, head, module, vm};
+use osier::interp::{HostError, Limits, Machine, NoObserver, Options, Outcome, TraceLevel};
+use osier::ir::module::ImportName;
+use osier::ir::{Func, Module, Type};
+use osier::jit::{
+    Action, Callback, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, Slot,
+    SlotLayout, Version, Vm,
+};
+use osier::native::Eager;
+use std::sync::Arc;
+
+/// `@fold` calls the embedder, which calls `@step` again and again.
+const FOLD: &str = "
+import func @each \"env\" \"each\" (i64, i64) -> i64
+global @sum: mut i64 = 0
+func @step(%n: i64) -> i64 {
+entry:
+  %zero = const.i64 0
+  jump head(%zero)
+head(%i: i64):
+  %one = const.i64 1
+  %j = add.i64 %i, %one
+  %more = ult.i64 %j, %n
+  br_if %more, head(%j), done
+done:
+  %before = global_get.i64 @sum
+  %after = add.i64 %before, %j
+  global_set.i64 @sum, %after
+  return %j
+}
+func @fold(%n: i64, %depth: i64) -> i64 {
+entry:
+  %one = const.i64 1
+  %x = call @each(%n, %depth)
+  %y = add.i64 %x, %one
+  return %y
+}
+";
+
+/// `each(n, depth)` is the sum of `step(1)` to `step(n)`, and of `fold(n, depth - 1)` if the depth
+/// is not 0. Notes how deep the calls were.
+struct Each {
+    step: Func,
+    fold: Func,
+    deepest: usize,
+    resumed: usize,
+}
+
+impl Each {
+    fn new(module: &Module) -> Each {
+        let named = |name| module.func_named(name).expect("the text has it");
+        Each { step: named("step"), fold: named("fold"), deepest: 0, resumed: 0 }
+    }
+}
+
+impl Embedder for Each {
+    fn call(
+        &mut self,
+        back: &mut Callback<'_>,
+        _: Func,
+        args: &[u64],
+        results: &mut [u64],
+    ) -> Result<(), CallbackEnd> {
+        self.deepest = self.deepest.max(back.depth());
+        let (step, fold) = (self.step, self.fold);
+        for n in 1..=args[0] {
+            results[0] += back.call(self, step, &[n])?[0];
+        }
+        if args[1] > 0 {
+            results[0] += back.call(self, fold, &[args[0], args[1] - 1])?[0];
+        }
+        Ok(())
+    }
+
+    /// As the loop of `step` does, from its counter on.
+    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
+        self.resumed += 1;
+        let n = frame.slots[0].expect("the argument is live").bits;
+        let (step, before) = (self.step, frame.back().globals()[0]);
+        // One more run from within, which counts for nothing.
+        let same = frame.back().call(self, step, &[1])?;
+        assert_eq!((same, frame.back().globals()[0]), (vec![1], before + 1));
+        Ok(vec![Slot { ty: Type::I64, bits: n }])
+    }
+}
+
+/// The result of `fold(n, depth)` and the final sum, if `step` always finishes by itself.
+fn expected(n: u64, depth: u64) -> (u64, u64) {
+    let steps = n * (n + 1) / 2;
+    ((depth + 1) * (steps + 1), (depth + 1) * steps)
+}
+
+fn machine(module: &Arc<Module>, engine: &Engine) -> Vm {
+    Vm::new(engine, module, Limits::default(), Options::default()).expect("instantiated")
+}
+
+#[test]
+fn the_embedder_calls_the_program_to_any_depth() {
+    let (module, engine) = (module(FOLD), engine(Config::default()));
+    let fold = module.func_named("fold").expect("the text has it");
+    // All in the interpreter; all native; one native.
+    for natively in [&[][..], &["fold", "step"], &["fold"], &["step"]] {
+        let mut vm = machine(&module, &engine);
+        for name in natively {
+            let func = module.func_named(name).expect("the text has it");
+            let body = module.body(func).expect("a body");
+            let version = engine.version(&module, func, body, &[]).expect("compiled");
+            vm.install(&version, vec![]).expect("it fits");
+        }
+        let mut each = Each::new(&module);
+        let (result, sum) = expected(4, 20);
+        assert_eq!(vm.run(fold, &[4, 20], &mut each), Ok(Outcome::Returned(vec![result])));
+        assert_eq!((each.deepest, vm.machine().globals()[0]), (21, sum), "{natively:?}");
+    }
+}
+
+/// Code is compiled and installed while the embedder is called.
+#[test]
+fn functions_below_the_embedder_are_compiled() {
+    let (module, engine) = (module(FOLD), engine(Config::default()));
+    let fold = module.func_named("fold").expect("the text has it");
+    let mut vm = machine(&module, &engine);
+    vm.set_tiering(Box::new(Eager::new(osier::native::NoObserver)));
+    vm.demand(fold).expect("compiled");
+    let mut each = Each::new(&module);
+    let (result, _) = expected(3, 5);
+    assert_eq!(vm.run(fold, &[3, 5], &mut each), Ok(Outcome::Returned(vec![result])));
+    assert!(vm.installed(each.step).is_none() || vm.installed(each.fold).is_some());
+    assert!(vm.installed(fold).is_some());
+}
+
+/// The trace of a run with an embedder is the one that the interpreter alone records, for a host
+/// that calls nothing.
+#[test]
+fn calls_of_the_embedder_are_in_the_trace() {
+    struct Plain;
+    impl Embedder for Plain {
+        fn call(
+            &mut self,
+            _: &mut Callback<'_>,
+            _: Func,
+            args: &[u64],
+            results: &mut [u64],
+        ) -> Result<(), CallbackEnd> {
+            results[0] = args[0] * 3;
+            Ok(())
+        }
+    }
+    impl osier::interp::Host for Plain {
+        fn call(
+            &mut self,
+            _: &ImportName,
+            _: Func,
+            args: &[u64],
+            _: &mut osier::interp::Memories,
+            results: &mut [u64],
+        ) -> Result<(), HostError> {
+            results[0] = args[0] * 3;
+            Ok(())
+        }
+    }
+    let (module, engine) = (module(FOLD), engine(Config { trace: true, ..Config::default() }));
+    let fold = module.func_named("fold").expect("the text has it");
+    let mut alone = Machine::new(&module, Limits::default()).expect("instantiated");
+    let ended = alone.invoke(fold, &[5, 0], &mut Plain, &mut NoObserver);
+    assert_eq!(ended, Outcome::Returned(vec![16]));
+    for is_native in [false, true] {
+        let mut vm = machine(&module, &engine);
+        if is_native {
+            let body = module.body(fold).expect("a body");
+            let version = engine.version(&module, fold, body, &[]).expect("compiled");
+            vm.install(&version, vec![]).expect("it fits");
+        }
+        assert_eq!(vm.run(fold, &[5, 0], &mut Plain), Ok(ended.clone()));
+        let (found, wanted) = (vm.machine().trace(), alone.trace());
+        assert_eq!(found.digest(), wanted.digest(), "natively: {is_native}");
+        assert_eq!(found.count(), wanted.count(), "natively: {is_native}");
+    }
+}
+
+/// A version of `step` that leaves its loop at the second visit, for the embedder.
+fn leaving(pair: &Pair, engine: &Engine) -> (Arc<Version>, Action) {
+    let version = pair.at_head(engine, true, Condition::Countdown(2));
+    let entry = pair.backward.entry(head(&pair.opt)).expect("an entry");
+    let n = pair.base.arguments()[0];
+    let others = entry.provides().filter(|value| *value != n).zip(1..);
+    let layout = SlotLayout::new([(n, 0)].into_iter().chain(others));
+    (version, Action::Hand(Arc::clone(&pair.backward), Arc::new(layout)))
+}
+
+/// Exits to the embedder fire in functions that the embedder has called, to any depth.
+#[test]
+fn handlers_nest() {
+    let pair = Pair::new(FOLD);
+    let engine = engine(Config::default());
+    let mut vm = vm(&engine, &pair.module);
+    let (version, action) = leaving(&pair, &engine);
+    vm.install(&version, vec![action]).expect("it fits");
+    let mut each = Each::new(&pair.module);
+    let fold = each.fold;
+    let (result, _) = expected(4, 6);
+    assert_eq!(vm.run(fold, &[4, 6], &mut each), Ok(Outcome::Returned(vec![result])));
+    // `step(1)` has one visit of the loop; the other three leave, at each of seven depths.
+    assert_eq!(each.resumed, 21);
+}
+
+/// An end below the embedder ends the whole run, and the machine remains usable.
+#[test]
+fn an_end_below_the_embedder_ends_the_run() {
+    struct Ends(Func, bool);
+    impl Embedder for Ends {
+        fn call(
+            &mut self,
+            back: &mut Callback<'_>,
+            _: Func,
+            args: &[u64],
+            _: &mut [u64],
+        ) -> Result<(), CallbackEnd> {
+            match self.1 {
+                true => {
+                    let traps = self.0;
+                    back.call(self, traps, args).map(|_| ())
+                }
+                false => Err(HostError::Exit(7).into()),
+            }
+        }
+    }
+    let text = "import func @leave \"env\" \"leave\" (i64) -> i64
+func @traps(%n: i64) -> i64 {
+entry:
+  %zero = const.i64 0
+  %x = udiv.i64 %n, %zero
+  return %x
+}
+func @main(%n: i64) -> i64 {
+entry:
+  %x = call @leave(%n)
+  return %x
+}
+";
+    let (module, engine) = (module(text), engine(Config::default()));
+    let [main, traps] =
+        ["main", "traps"].map(|name| module.func_named(name).expect("the text has it"));
+    for natively in [&[][..], &[main], &[traps], &[main, traps]] {
+        let mut vm = machine(&module, &engine);
+        for func in natively {
+            let body = module.body(*func).expect("a body");
+            let version = engine.version(&module, *func, body, &[]).expect("compiled");
+            vm.install(&version, vec![]).expect("it fits");
+        }
+        match vm.run(main, &[3], &mut Ends(traps, true)) {
+            Ok(Outcome::Trapped { site, .. }) => {
+                assert_eq!((site.func, site.inst.is_some()), (traps, true), "{natively:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(vm.run(main, &[3], &mut Ends(traps, false)), Ok(Outcome::Exited(7)));
+        match vm.run(main, &[3], &mut Nobody) {
+            Ok(Outcome::HostFailed { message, site }) => {
+                assert_eq!(message, "no host function env.leave");
+                assert_eq!((site.func, site.inst.is_some()), (main, true), "{natively:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// An embedder without functions and without an interpreter.
+struct Nobody;
+
+impl Embedder for Nobody {}
+
+/// The embedder and the program call each other without end: natively, and in the interpreter,
+/// which compares the stack with no limit itself.
+#[test]
+fn the_embedder_recurses_until_the_stack_ends() {
+    struct Forever(usize);
+    impl Embedder for Forever {
+        fn call(
+            &mut self,
+            back: &mut Callback<'_>,
+            _: Func,
+            args: &[u64],
+            results: &mut [u64],
+        ) -> Result<(), CallbackEnd> {
+            self.0 = self.0.max(back.depth());
+            let fold = back.module().func_named("fold").expect("the text has it");
+            results[0] = back.call(self, fold, args)?[0];
+            Ok(())
+        }
+    }
+    let (module, engine) = (module(FOLD), engine(Config::default()));
+    let fold = module.func_named("fold").expect("the text has it");
+    for is_native in [false, true] {
+        let limits = Limits { call_depth: 1 << 20, ..Limits::default() };
+        let options = Options { trace: TraceLevel::Off, ..Options::default() };
+        let mut vm = Vm::new(&engine, &module, limits, options).expect("instantiated");
+        if is_native {
+            let body = module.body(fold).expect("a body");
+            let version = engine.version(&module, fold, body, &[]).expect("compiled");
+            vm.install(&version, vec![]).expect("it fits");
+        }
+        let mut forever = Forever(0);
+        let ended = vm.run(fold, &[1, 1], &mut forever);
+        assert!(matches!(ended, Ok(Outcome::StackOverflow(_))), "{ended:?}");
+        assert!(forever.0 > 50, "natively: {is_native}, {} deep", forever.0);
+        let again = vm.run(fold, &[2, 0], &mut Each::new(&module));
+        assert_eq!(again, Ok(Outcome::Returned(vec![expected(2, 0).0])), "used again");
+    }
+}
