@@ -224,21 +224,20 @@ impl Figures {
     /// tiering in programs that never enter code which came late.
     fn below_native_floors(&self) -> Vec<String> {
         let native = &self.native;
-        let mut floors = vec![
-            ("transitions of a program", share(native.transitions, self.programs), 500.0),
-            ("exits of a program", share(native.exits, self.programs), 1.0),
-        ];
+        let mut floors = Vec::new();
+        if native.assumptions > 0 {
+            floors.push(("exits of an assumption", share(native.exits, native.assumptions), 5.0));
+        }
+        // Otherwise one of the other judges was asked alone.
         if !self.passes.is_empty() {
+            let tiered = |part: u64| share(part, native.tiered);
             floors.extend([
-                ("programs in tiers", share(native.tiered, self.programs), 0.5),
-                (
-                    "late pieces of code of a program in tiers",
-                    share(native.late, native.tiered),
-                    1.0,
-                ),
-                ("visits that code came late", share(native.delays, native.late), 1.0),
-                ("entries of a program in tiers", share(native.entered, native.tiered), 1.0),
-                ("flags of other threads that fire", share(native.flagged, native.tiered), 1.0),
+                ("transitions of a program", share(native.transitions, self.programs), 500.0),
+                ("programs in tiers", share(native.tiered, self.programs), 0.6),
+                ("late pieces of code of a program in tiers", tiered(native.late), 1.5),
+                ("visits by which code came late", share(native.delays, native.late), 1.5),
+                ("entries of a program in tiers", tiered(native.entered), 1.0),
+                ("exits at flags of other threads", tiered(native.flagged), 2.0),
             ]);
         }
         let below =
