@@ -51,8 +51,8 @@ pub struct Case {
     /// Whether the speculation oracle compares states at assumptions alone. Chains then have no way
     /// into a version that assumes.
     pub only_exits: bool,
-    /// The NaNs of native code. With [`Nans::Platform`], the native oracle changes the program so that
-    /// it observes no NaN that arithmetic gave.
+    /// The NaNs of native code. With [`Nans::Platform`], the native oracle changes the program so
+    /// that it observes no NaN that arithmetic gave.
     pub nans: Nans,
     /// The seed of all samples.
     pub seed: u64,

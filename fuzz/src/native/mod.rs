@@ -19,8 +19,8 @@
 //!
 //! One instance runs all inputs one after another, and so does the shadow.
 //!
-//! A policy of its own replaces and frees code while the program runs ([`churn`]). Others compile in
-//! threads beside the run ([`tiers`]).
+//! A policy of its own replaces and frees code while the program runs ([`churn`]). Others compile
+//! in threads beside the run ([`tiers`]).
 //!
 //! Versions that make assumptions are compared with their base ([`failing`]). Each assumption has a
 //! point that fires when it fails. The run continues in the interpreter or in other native code.

@@ -2,8 +2,8 @@
 //! hot, and the run takes it up later. Each run must end like the interpreter's.
 //!
 //! With [`Beside::Delays`], the seed decides how many visits later, so a finding comes again
-//! ([`delayed`](super::delayed)). With [`Beside::Flags`], the threads run as they like, and one more
-//! installs versions and sets flags of their points ([`flagged`](super::flagged)).
+//! ([`delayed`](super::delayed)). With [`Beside::Flags`], the threads run as they like, and one
+//! more installs versions and sets flags of their points ([`flagged`](super::flagged)).
 
 use super::bases::BaseTwins;
 use super::delayed::{DelayGate, DelayedTiers, Delays};
