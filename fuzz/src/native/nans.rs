@@ -2,10 +2,10 @@
 //!
 //! With [`Nans::Platform`], arithmetic gives other NaNs than the interpreter, and states agree
 //! modulo the bits of NaNs until a program observes these bits (`docs/native.md`). Where a
-//! generated program would observe them, it gets an instruction in front that makes the float canonical: at
-//! stores, calls, returns, moves to integers, and where a sign is read. So all that can be compared
-//! byte by byte is equal again: memories, globals, effects, results and integers. Floats within
-//! functions, those of transitions too, still have the NaNs of the processor.
+//! generated program would observe them, it gets an instruction in front that makes the float
+//! canonical: at stores, calls, returns, moves to integers, and where a sign is read. So all that
+//! can be compared byte by byte is equal again: memories, globals, effects, results and integers.
+//! Floats within functions, those of transitions too, still have the NaNs of the processor.
 
 use crate::case::Case;
 use ir::edit::{Editor, Fuel, Pass, apply_without_log};
