@@ -544,3 +544,37 @@ fn stress_switches_work_in_native_code() {
     let native = figures.native;
     assert!(native.transitions >= 100 && native.stays > native.transitions, "{native:?}");
 }
+
+/// Code comes late by as many visits as the seed says, whatever the threads do.
+#[test]
+fn native_code_comes_late_by_a_schedule_of_the_seed() {
+    let options = CampaignOptions { size: 60, inputs: 4, ..CampaignOptions::default() };
+    let schedule = || {
+        let native = (0..24).map(|seed| native(&options, seed..seed + 1).native);
+        native.map(|native| (native.tiered, native.late, native.delays)).collect::<Vec<_>>()
+    };
+    let (first, again) = (schedule(), schedule());
+    assert_eq!(first, again);
+    let sum = |part: fn(&(u64, u64, u64)) -> u64| first.iter().map(part).sum::<u64>();
+    assert!(sum(|all| all.0) >= 12 && sum(|all| all.1) >= 24, "{first:?}");
+    assert!(sum(|all| all.2) > sum(|all| all.1), "{first:?}");
+}
+
+/// Two threads beside the run compile, install code, and set flags.
+#[test]
+fn other_threads_move_runs_out_of_native_code() {
+    let options = CampaignOptions { size: 60, inputs: 4, ..CampaignOptions::default() };
+    let native = native(&options, 0..40).native;
+    assert!(native.entered >= 20 && native.flagged >= 20, "{native:?}");
+}
+
+/// Values of transitions differ in the bits of NaNs, and in nothing else.
+#[test]
+fn nans_of_the_processor_are_compared_but_for_their_bits() {
+    let nans = jit::Nans::Platform;
+    let options = CampaignOptions { size: 60, inputs: 4, nans, ..CampaignOptions::default() };
+    let figures = native(&options, 0..40);
+    assert!(figures.native.nans > 0 && figures.native.transitions >= 2000, "{figures:?}");
+    let canonical = CampaignOptions { nans: jit::Nans::Canonical, ..options };
+    assert_eq!(native(&canonical, 0..6).native.nans, 0);
+}

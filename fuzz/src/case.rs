@@ -4,6 +4,7 @@ use super::stress::Stress;
 use interp::{Host, HostError, Memories};
 use ir::module::ImportName;
 use ir::{Func, Module};
+use jit::Nans;
 use osr::Level;
 use passes::registry::StaticPass;
 use std::io::{self, Cursor};
@@ -50,6 +51,9 @@ pub struct Case {
     /// Whether the speculation oracle compares states at assumptions alone. Chains then have no way
     /// into a version that assumes.
     pub only_exits: bool,
+    /// The NaNs of native code. With [`Nans::Platform`], the native oracle changes the program so
+    /// that it observes no NaN that arithmetic gave.
+    pub nans: Nans,
     /// The seed of all samples.
     pub seed: u64,
 }

@@ -3,6 +3,7 @@
 use super::case::{Case, World};
 use super::stress::Stress;
 use ir::{Func, Module};
+use jit::Nans;
 use osr::Level;
 use passes::registry::{PASSES, StaticPass, parse};
 use std::fmt;
@@ -63,6 +64,8 @@ pub struct CampaignOptions {
     /// Whether the speculation oracle compares states at assumptions alone. Chains then have no way
     /// into a version that assumes.
     pub only_exits: bool,
+    /// The NaNs of native code.
+    pub nans: Nans,
 }
 
 impl Default for CampaignOptions {
@@ -84,6 +87,7 @@ impl Default for CampaignOptions {
             inlining: true,
             only_inlining: false,
             only_exits: false,
+            nans: Nans::default(),
         }
     }
 }
@@ -146,6 +150,7 @@ impl CampaignOptions {
             inlining: self.inlining,
             only_inlining: self.only_inlining,
             only_exits: self.only_exits,
+            nans: self.nans,
             seed,
         }
     }
@@ -258,6 +263,9 @@ impl fmt::Display for CampaignOptions {
         }
         if self.only_exits {
             f.write_str(" --only-exits")?;
+        }
+        if self.nans == Nans::Platform {
+            f.write_str(" --nans platform")?;
         }
         write!(f, "{}", self.stress)
     }

@@ -332,6 +332,18 @@ pub struct FuzzNative {
     pub resumed_inlined: u64,
     /// The number of versions that were released while a run went on.
     pub released: u64,
+    /// The number of programs that ran while other threads compiled and set flags.
+    pub tiered: u64,
+    /// The number of pieces of code there that came late, by a delay of the seed.
+    pub late: u64,
+    /// The visits by which they came late, in total.
+    pub delays: u64,
+    /// The number of times that such a run entered native code in a loop.
+    pub entered: u64,
+    /// The number of times that it left native code at a flag that another thread had set.
+    pub flagged: u64,
+    /// The number of compared values that agree but for the bits of NaNs.
+    pub nans: u64,
     /// The number of compiled pieces of code: versions, probes and continuations.
     pub compiled_functions: u64,
     /// The time of compiling them in seconds, summed over all processes.
@@ -366,6 +378,12 @@ fn native(figures: &Figures) -> Option<FuzzNative> {
         failed_inlined: native.failed_inlined,
         resumed_inlined: native.resumed,
         released: native.released,
+        tiered: native.tiered,
+        late: native.late,
+        delays: native.delays,
+        entered: native.entered,
+        flagged: native.flagged,
+        nans: native.nans,
         compiled_functions: native.compiled_functions,
         compile_seconds: native.compile_time.as_secs_f64(),
         findings: figures.findings.get(&FuzzOracle::Native).copied().unwrap_or(0),

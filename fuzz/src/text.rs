@@ -1,6 +1,7 @@
 //! Prints figures for people, at most 80 columns wide.
 
 use super::figures::Figures;
+use super::native::NativeFigures;
 use super::oracle::FuzzOracle;
 use super::speculation::JudgedAssumptions;
 use std::fmt::Write;
@@ -202,6 +203,15 @@ fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
     }
     if native.released > 0 {
         line("  released", format!("{} versions in the middle of runs", native.released));
+    }
+    if native.tiered > 0 {
+        let NativeFigures { tiered, late, delays, entered, flagged, .. } = native;
+        let mean = mean(*delays, *late);
+        line("  tiers", format!("{tiered} programs, {late} pieces of code {mean} visits late"));
+        line("", format!("{entered} times up, {flagged} times down by another thread's flag"));
+    }
+    if native.nans > 0 {
+        line("  NaNs", format!("{} values agree but for their bits", native.nans));
     }
     if native.assumptions > 0 {
         line("  assumed", {

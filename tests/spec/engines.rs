@@ -44,31 +44,49 @@ pub(crate) struct Engine {
     /// Functions begin in the interpreter, and are optimized after this number of calls, or visits
     /// of a loop.
     tiers: Option<u32>,
+    /// Another thread makes the code of tiers.
+    beside: bool,
 }
 
 /// All engines. The outcomes of the first are the expected ones of the others.
-pub(crate) static ENGINES: LazyLock<[Engine; 10]> = LazyLock::new(|| {
+pub(crate) static ENGINES: LazyLock<[Engine; 11]> = LazyLock::new(|| {
     let exactly = Options { poison: true, track_memory: true, ..Options::default() };
     let native = |bounds, effort, nans| {
         let config = Config { bounds, effort, nans, ..Config::default() };
         Some(jit::Engine::new(config).expect("native code is supported where it is tested"))
     };
-    let tiered = |name, threshold| Engine {
+    let tiered = |name, threshold, beside| Engine {
         name,
         options: Options { trace: TraceLevel::Off, ..Options::default() },
         native: native(Bounds::Guarded, Effort::Least, Nans::Canonical),
         plan: None,
         tiers: Some(threshold),
+        beside,
     };
     [
-        Engine { name: "exactly", options: exactly, native: None, plan: None, tiers: None },
-        Engine { name: "fast", options: Options::default(), native: None, plan: None, tiers: None },
+        Engine {
+            name: "exactly",
+            options: exactly,
+            native: None,
+            plan: None,
+            tiers: None,
+            beside: false,
+        },
+        Engine {
+            name: "fast",
+            options: Options::default(),
+            native: None,
+            plan: None,
+            tiers: None,
+            beside: false,
+        },
         Engine {
             name: "fast, inlined",
             options: Options::default(),
             native: None,
             plan: Some(InlinePlan::o3()),
             tiers: None,
+            beside: false,
         },
         Engine {
             name: "natively, guarded",
@@ -76,6 +94,7 @@ pub(crate) static ENGINES: LazyLock<[Engine; 10]> = LazyLock::new(|| {
             native: native(Bounds::Guarded, Effort::Least, Nans::Canonical),
             plan: None,
             tiers: None,
+            beside: false,
         },
         Engine {
             name: "natively, checked",
@@ -83,6 +102,7 @@ pub(crate) static ENGINES: LazyLock<[Engine; 10]> = LazyLock::new(|| {
             native: native(Bounds::Checked, Effort::Most, Nans::Canonical),
             plan: None,
             tiers: None,
+            beside: false,
         },
         Engine {
             name: "natively, inlined",
@@ -90,6 +110,7 @@ pub(crate) static ENGINES: LazyLock<[Engine; 10]> = LazyLock::new(|| {
             native: native(Bounds::Guarded, Effort::Least, Nans::Canonical),
             plan: Some(InlinePlan::o3()),
             tiers: None,
+            beside: false,
         },
         Engine {
             name: "natively, NaNs of the processor",
@@ -97,10 +118,12 @@ pub(crate) static ENGINES: LazyLock<[Engine; 10]> = LazyLock::new(|| {
             native: native(Bounds::Guarded, Effort::Most, Nans::Platform),
             plan: Some(InlinePlan::o3()),
             tiers: None,
+            beside: false,
         },
-        tiered("tiered, 1", 1),
-        tiered("tiered, 2", 2),
-        tiered("tiered, 1000", 1000),
+        tiered("tiered, 1", 1, false),
+        tiered("tiered, 2", 2, false),
+        tiered("tiered, 1000", 1000, false),
+        tiered("tiered, 1, in the background", 1, true),
     ]
 });
 
@@ -126,6 +149,7 @@ impl Instance {
                 if let Some(threshold) = engine.tiers {
                     let policy =
                         Tiered::new(threshold, Pipeline::default(), osier::native::NoObserver);
+                    let policy = if engine.beside { policy.in_background() } else { policy };
                     vm.set_tiering(Box::new(policy));
                 }
                 Instance::Native(Box::new(vm))

@@ -3,12 +3,13 @@
 //!
 //! `cargo test --test spec memory_copy` runs the files with `memory_copy` in their name. A script
 //! runs in both tiers of the interpreter and in two native configurations, in both with all
-//! functions after `O3`, and natively with the NaNs of the processor. Each engine has one machine,
-//! and the modules of the script extend it in order, each linked to the earlier modules. Every
-//! action ends alike in all engines, bit for bit, with the exceptions in `engines.rs`. Every
-//! assertion of a file must hold, with the exceptions in `skipped.rs`, which gives a reason for
-//! each. A listed directive must fail, so that the list cannot become stale. `OSIER_SPEC=1` prints
-//! the counts of passed directives by file.
+//! functions after `O3`, and natively with the NaNs of the processor. It also runs in tiers: from
+//! 1, 2 and 1,000 visits on, and from 1 on with a thread that compiles beside the run. Each engine
+//! has one machine, and the modules of the script extend it in order, each linked to the earlier
+//! modules. Every action ends alike in all engines, bit for bit, with the exceptions in
+//! `engines.rs`. Every assertion of a file must hold, with the exceptions in `skipped.rs`, which
+//! gives a reason for each. A listed directive must fail, so that the list cannot become stale.
+//! `OSIER_SPEC=1` prints the counts of passed directives by file.
 
 mod engines;
 mod judge;

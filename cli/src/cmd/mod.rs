@@ -21,6 +21,7 @@ mod interrupt;
 mod jobs;
 mod level;
 mod limits;
+mod nans;
 mod opt;
 mod output;
 mod progress;

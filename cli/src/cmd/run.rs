@@ -9,6 +9,7 @@ mod tools;
 use super::failure::{CommandFailure, print};
 use super::input;
 use super::limits::{InputLimits, RunLimits};
+use super::nans::NansOption;
 use super::output::Output;
 use super::stopwatch::Stopwatch;
 use super::suggestions::SuggestionOptions;
@@ -39,15 +40,6 @@ enum RunEngine {
     Tiered,
 }
 
-/// [`jit::Nans`], on the command line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum RunNans {
-    /// The canonical NaN wherever its bits can be seen
-    Canonical,
-    /// The NaN of the processor, which costs nothing
-    Platform,
-}
-
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The program
@@ -62,7 +54,7 @@ pub(super) struct Args {
     /// NaNs that arithmetic in native code gives: the canonical one, as in the interpreter, or that
     /// of the processor; only with --engine jit or tiered [default: canonical]
     #[arg(long, value_enum, value_name = "NANS")]
-    nans: Option<RunNans>,
+    nans: Option<NansOption>,
     /// Optimize first: a pipeline, or passes separated by commas; O3 inlines
     #[arg(long, value_name = "P", value_parser = PassPlan::parse)]
     pipeline: Option<PassPlan>,

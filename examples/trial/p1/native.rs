@@ -1,7 +1,7 @@
 //! The layer of native code, in a child process, since wrong code may do anything.
 
 use fuzz::{CampaignOptions, Case, Clock, judge_native};
-use mutants::switch::with;
+use mutants::switch::everywhere;
 use mutants::table::{Mutant, Table};
 use osier::ir::text::parse_module;
 use osier::passes;
@@ -111,7 +111,8 @@ pub(crate) fn child(args: &Args) -> bool {
             // A judge that fails without the bug would detect every bug.
             let clean = judge_native(&case, &clock);
             assert!(clean.findings.is_empty(), "without the bug: {}", clean.findings[0]);
-            let judged = with(Some(bug), || judge_native(&case, &clock));
+            // Threads beside the run compile, too.
+            let judged = everywhere(bug, || judge_native(&case, &clock));
             if let Some(finding) = judged.findings.first() {
                 writeln!(std::io::stderr(), "{finding}").expect("standard error can be written");
                 std::process::exit(FOUND);

@@ -2,17 +2,14 @@
 //! and releases code that frames are in, so code is freed all the time. Each run must end like the
 //! interpreter's. A frame that returns to freed code ends the process.
 
-use super::compare::{compare_state, ended_alike};
-use super::follow::FollowEnd;
+use super::bases::BaseTwins;
 use super::plan::config;
-use super::{Clock, Trial, is_exhausted};
+use super::{Clock, Trial};
 use crate::case::Case;
 use crate::figures::Figures;
-use crate::judge::hop_limits;
 use crate::oracle::{FuzzFinding, FuzzOracle};
-use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::Func;
-use jit::{RunError, Tier, Tiering};
+use jit::{RunError, Tier, Tiering, Vm};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use verify::prng::Prng;
@@ -72,10 +69,7 @@ fn run(trial: &mut Trial<'_>) -> Result<(), String> {
     let case = trial.case;
     let mut prng = Prng::new(case.seed).fork(trial.tag);
     let module = Arc::new(case.module.clone());
-    let mut vm = trial.instance(&module, config(&mut prng))?;
-    let options = Options { poison: true, track_memory: false, trace: TraceLevel::Digest };
-    let mut base = Machine::with_options(&Program::new(&module), hop_limits(case), options)
-        .map_err(|error| error.to_string())?;
+    let mut vm = trial.instance(&module, config(case.nans, &mut prng))?;
     let (compiled, released) = (Arc::default(), Arc::default());
     let policy = Churn {
         prng: prng.fork(1),
@@ -84,49 +78,12 @@ fn run(trial: &mut Trial<'_>) -> Result<(), String> {
         released: Arc::clone(&released),
     };
     vm.set_tiering(Box::new(policy));
-    let start = base.start_function().map(|start| (start, &[][..]));
-    let calls = start.into_iter().chain(case.arguments.iter().map(|a| (case.entry, &a[..])));
-    let mut ended = Ok(());
-    for (func, args) in calls {
-        trial.figures.runs += 1;
-        base.set_fuel(case.fuel);
-        let expected = base.invoke(func, args, &mut case.world.clone(), &mut NoObserver);
-        if is_exhausted(&expected) {
-            trial.figures.exhausted += 1;
-            break;
-        }
-        vm.machine_mut().set_fuel(u64::MAX / 4);
-        vm.demand(func).map_err(|error| error.to_string())?;
-        let found = match vm.invoke(func, args, &mut case.world.clone()) {
-            Ok(found) => found,
-            Err(error) => return Err(trial.described(&vm, args, &error.to_string())),
-        };
-        if is_exhausted(&found) {
-            trial.figures.exhausted += 1;
-            break;
-        }
-        trial.figures.trapped += u64::from(expected.trap().is_some());
-        if let Some(why) = difference((vm.machine(), &found), (&base, &expected)) {
-            ended = Err(trial.described(&vm, args, &why));
-            break;
-        }
-    }
+    let mut twins = BaseTwins::new(trial, &mut vm, &module, "code that is replaced")?;
+    let mut demand = |vm: &mut Vm, func: Func, _: usize| {
+        vm.demand(func).map_err(|error| error.to_string()).map(|_| ())
+    };
+    let ended = twins.runs(trial, 1, &mut demand);
     trial.figures.compiled_functions += compiled.load(Ordering::Relaxed);
     trial.figures.released += released.load(Ordering::Relaxed);
     ended
-}
-
-fn difference(
-    (native, found): (&Machine, &Outcome),
-    (base, expected): (&Machine, &Outcome),
-) -> Option<String> {
-    if !ended_alike(found, expected) {
-        return Some(format!("code that is replaced ends with {found}, the base with {expected}"));
-    }
-    let place = || "at the end of a run whose code is replaced".to_owned();
-    match compare_state(native, base, &place) {
-        Ok(()) => None,
-        Err(FollowEnd::Finding(text)) => Some(text),
-        Err(FollowEnd::Limit) => None,
-    }
 }

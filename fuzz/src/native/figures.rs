@@ -57,6 +57,18 @@ pub struct NativeFigures {
     /// The number of versions that were released while a run went on, which may have had frames in
     /// them.
     pub released: u64,
+    /// The number of programs that ran while other threads compiled and set flags.
+    pub tiered: u64,
+    /// The number of pieces of code there that the run took up late, by a delay of the seed.
+    pub late: u64,
+    /// The visits by which they came late, in total.
+    pub delays: u64,
+    /// The number of times that such a run entered native code in a loop.
+    pub entered: u64,
+    /// The number of times that it left native code at a flag that another thread had set.
+    pub flagged: u64,
+    /// The number of compared values that agree but for the bits of NaNs.
+    pub nans: u64,
     /// The number of compiled pieces of code: versions, probes and continuations.
     pub compiled_functions: u64,
     /// The time of compiling them.
@@ -66,7 +78,7 @@ pub struct NativeFigures {
 impl NativeFigures {
     /// References to the counts, in an order that two processes share. The pattern names every
     /// field, so a new field fails to compile here.
-    pub fn counts(&mut self) -> [&mut u64; 24] {
+    pub fn counts(&mut self) -> [&mut u64; 30] {
         let NativeFigures {
             transitions,
             backward,
@@ -91,6 +103,12 @@ impl NativeFigures {
             failed_inlined,
             resumed,
             released,
+            tiered,
+            late,
+            delays,
+            entered,
+            flagged,
+            nans,
             compiled_functions,
             compile_time: _,
         } = self;
@@ -118,6 +136,12 @@ impl NativeFigures {
             failed_inlined,
             resumed,
             released,
+            tiered,
+            late,
+            delays,
+            entered,
+            flagged,
+            nans,
             compiled_functions,
         ]
     }
@@ -147,6 +171,12 @@ impl NativeFigures {
         self.failed_inlined += other.failed_inlined;
         self.resumed += other.resumed;
         self.released += other.released;
+        self.tiered += other.tiered;
+        self.late += other.late;
+        self.delays += other.delays;
+        self.entered += other.entered;
+        self.flagged += other.flagged;
+        self.nans += other.nans;
         self.compiled_functions += other.compiled_functions;
         self.compile_time += other.compile_time;
     }

@@ -2,6 +2,7 @@
 
 use super::compare::{compare_state, ended_alike};
 use super::figures::NativeFigures;
+use super::nans::agree;
 use super::plan::{Half, NativePlan, Way};
 use super::shadow::{PlannedPoint, Shadow};
 use super::{Clock, ENDED, Stayed};
@@ -10,8 +11,8 @@ use check::CheckedEntry;
 use interp::{Machine, Outcome};
 use ir::Value;
 use jit::{
-    Action, AfterFailure, Condition, Continuation, FailedPoint, OpenPoint, RunError, Tier, Tiering,
-    Version,
+    Action, AfterFailure, Condition, Continuation, FailedPoint, Nans, OpenPoint, RunError, Tier,
+    Tiering, Version,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -60,6 +61,7 @@ pub(super) struct Following {
     pub(super) shadow: Shadow,
     pub(super) stopped: Option<FollowEnd>,
     pub(super) figures: NativeFigures,
+    nans: Nans,
     clock: Clock,
     prng: Prng,
     stress: Stress,
@@ -128,15 +130,16 @@ impl Following {
     pub(super) fn new(
         plan: NativePlan,
         shadow: Shadow,
+        (nans, stress): (Nans, Stress),
         clock: Clock,
         prng: Prng,
-        stress: Stress,
     ) -> Following {
         Following {
             plan,
             shadow,
             stopped: None,
             figures: NativeFigures::default(),
+            nans,
             clock,
             prng,
             stress,
@@ -233,7 +236,7 @@ impl Following {
         self.advance_to(tier, place)?;
         // Compare before the transition: it replaces the frame of the source version.
         let leaves = || format!("{} fires", self.text(place));
-        self.compare_values(&self.half(place).points[place.point].values, at.values, &leaves)?;
+        self.figures.nans += self.compare_values(&at, &leaves)?;
         self.figures.compared += at.values.len() as u64;
         self.visits += 1;
         if self.stays(place) {
@@ -412,8 +415,9 @@ impl Following {
                 at.version.points()[0].at.inst()
             )
         };
-        self.compare_values(&at.version.points()[0].values, at.values, &lands)?;
+        let nans = self.compare_values(&at, &lands)?;
         compare_state(tier.machine(), &self.shadow.machine, &lands)?;
+        self.figures.nans += nans;
         self.figures.compared += at.values.len() as u64;
         self.figures.probed += 1;
         match &self.made[&(place.function, place.side, place.point)] {
@@ -487,23 +491,26 @@ impl Following {
         })
     }
 
+    /// Compares the values that a point shows with those of the shadow, which has paused there.
+    /// Returns how many agree but for the bits of NaNs.
     fn compare_values(
         &self,
-        of: &[Value],
-        found: &[u64],
+        at: &OpenPoint<'_>,
         place: &dyn Fn() -> String,
-    ) -> Result<(), FollowEnd> {
+    ) -> Result<u64, FollowEnd> {
         let view = self.shadow.machine.view().expect("the shadow is paused");
-        for (value, found) in of.iter().zip(found) {
-            let expected = view.value(*value);
-            if expected != *found {
+        let mut nans = 0;
+        for (value, found) in at.version.points()[at.number].values.iter().zip(at.values) {
+            let (expected, ty) = (view.value(*value), at.version.function().value_type(*value));
+            if !agree(self.nans, ty, [*found, expected]) {
                 let place = place();
                 return finding(format!(
                     "{place}: {value} is {found:#x} in native code, {expected:#x} in the interpreter"
                 ));
             }
+            nans += u64::from(expected != *found);
         }
-        Ok(())
+        Ok(nans)
     }
 
     /// Handles the end of the native run: runs the shadow to its end and compares both ends, and

@@ -104,7 +104,7 @@ fn run(trial: &mut Trial<'_>, made: &[(Func, Inlined)], by: Return) -> Result<()
     let case = trial.case;
     let mut prng = Prng::new(case.seed).fork(trial.tag);
     let module = Arc::new(case.module.clone());
-    let mut vm = trial.instance(&module, config(&mut prng))?;
+    let mut vm = trial.instance(&module, config(case.nans, &mut prng))?;
     let begun = (trial.clock)();
     let leaving = compiled(&mut vm, &module, (made, by), (&mut prng, &mut trial.figures))?;
     if by == Return::Counts {

@@ -19,7 +19,8 @@
 //!
 //! One instance runs all inputs one after another, and so does the shadow.
 //!
-//! A policy of its own replaces and frees code while the program runs ([`churn`]).
+//! A policy of its own replaces and frees code while the program runs ([`churn`]). Others compile
+//! in threads beside the run ([`tiers`]).
 //!
 //! Versions that make assumptions are compared with their base ([`failing`]). Each assumption has a
 //! point that fires when it fails. The run continues in the interpreter or in other native code.
@@ -27,15 +28,20 @@
 //! The oracle trusts the parts that the state oracle trusts, and it trusts the mappings. Both sides
 //! follow a wrong mapping alike; only the comparison of the ends can reveal it.
 
+mod bases;
 mod churn;
 mod compare;
 mod counting;
+mod delayed;
 mod failing;
 mod figures;
+mod flagged;
 mod follow;
 mod inlining;
+mod nans;
 mod plan;
 mod shadow;
+mod tiers;
 
 pub use figures::NativeFigures;
 
@@ -48,7 +54,7 @@ use super::versions::{derive, map};
 use follow::{FollowEnd, Follower, Following};
 use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::{Func, Module, Value};
-use jit::{Bounds, Condition, Config, Engine, Interruption, RunError, Vm, VmError};
+use jit::{Bounds, Condition, Config, Engine, Interruption, Nans, RunError, Vm, VmError};
 use plan::NativePlan;
 use shadow::Shadow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,6 +76,7 @@ pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 /// Judges a case by the native state oracle. Wrong native code may end the process, so callers run
 /// this in a child process.
 pub fn judge_native(case: &Case, clock: &Clock) -> Judged {
+    let case = &*nans::settled(case);
     judged_by(case, |figures| {
         if !case.only_speculation && !case.only_inlining {
             judge_versions(case, clock, figures)?;
@@ -103,7 +110,12 @@ fn judge_versions(
             Trial::new(case, versions, clock).judge(&Arc::new(module), &pairs, figures)?;
         }
     }
-    Ok(())
+    if case.stress.is_on() {
+        return Ok(());
+    }
+    let last = (0, case.steps.len());
+    let pairs: Vec<FunctionPair<'_>> = mapped.iter().filter_map(|m| m.pair(last)).collect();
+    tiers::judge(case, clock, &pairs, figures)
 }
 
 /// Judges versions that make assumptions. Each is compared with the base of its function. A stress
@@ -120,8 +132,11 @@ fn judge_assumptions(
     let all = speculation::versions(case, &mut JudgedAssumptions::default())?;
     let module = Arc::new(case.module.clone());
     for number in speculation::TO_BASE {
-        let pairs: Vec<FunctionPair<'_>> =
-            all.iter().filter_map(|made| made.compared(number)).filter(can_test).collect();
+        let pairs: Vec<FunctionPair<'_>> = all
+            .iter()
+            .filter_map(|made| made.compared(number))
+            .filter(|pair| can_test(case.nans, pair))
+            .collect();
         if !pairs.is_empty() {
             let versions = (0, case.steps.len());
             let tag = 0x6173_7375 + number as u64;
@@ -132,11 +147,13 @@ fn judge_assumptions(
 }
 
 /// Whether native code can test all assumptions of a version: of references, it compares null
-/// alone.
-fn can_test(pair: &FunctionPair<'_>) -> bool {
+/// alone, and no NaN with the NaNs of the processor.
+fn can_test(nans: Nans, pair: &FunctionPair<'_>) -> bool {
     let assumed = pair.after.all_insts().filter_map(|inst| pair.after.inst(inst).assumed());
     let is_other = |(value, bits): (Value, u64)| {
-        pair.after.value_type(value).is_ref() && bits != ir::reference::NULL
+        let ty = pair.after.value_type(value);
+        (ty.is_ref() && bits != ir::reference::NULL)
+            || (nans == Nans::Platform && ir::eval::is_nan(ty, bits))
     };
     !assumed.into_iter().any(is_other)
 }
@@ -177,7 +194,7 @@ impl<'c> Trial<'c> {
 
     fn follow(&mut self, module: &Arc<Module>, pairs: &[FunctionPair<'_>]) -> Result<(), String> {
         let mut prng = Prng::new(self.case.seed).fork(self.tag);
-        let config = plan::config(&mut prng);
+        let config = plan::config(self.case.nans, &mut prng);
         let (mut machine, ids) = self.machine(module, pairs)?;
         let mut plan = NativePlan::new(pairs, &ids, self.case.stress.is_on(), &mut prng);
         plan.mark(&mut machine);
@@ -185,8 +202,9 @@ impl<'c> Trial<'c> {
         let engine = vm.engine().clone();
         self.compile(&mut vm, &engine, module, &mut plan, &mut prng)?;
         let shadow = Shadow::new(machine, self.case.world.clone());
+        let modes = (self.case.nans, self.case.stress);
         let mut following =
-            Following::new(plan, shadow, Arc::clone(self.clock), prng.fork(7), self.case.stress);
+            Following::new(plan, shadow, modes, Arc::clone(self.clock), prng.fork(7));
         following.link(&mut vm).map_err(FollowEnd::into_text)?;
         let following = Arc::new(Mutex::new(following));
         vm.set_tiering(Box::new(Follower(Arc::clone(&following))));
@@ -218,7 +236,8 @@ impl<'c> Trial<'c> {
     /// address space for guards. The machine then checks bounds instead, and the pair of versions
     /// is counted. That is no fault of the program.
     fn instance(&mut self, module: &Arc<Module>, config: Config) -> Result<Vm, String> {
-        let options = Options { poison: false, track_memory: false, trace: TraceLevel::Digest };
+        let trace = if config.trace { TraceLevel::Digest } else { TraceLevel::Off };
+        let options = Options { poison: false, track_memory: false, trace };
         let limits = hop_limits(self.case);
         let made = |config| {
             let engine = Engine::new(config).map_err(|e| e.to_string())?;

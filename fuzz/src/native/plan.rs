@@ -6,7 +6,7 @@ use interp::{Machine, VersionId};
 use ir::decided::Decided;
 use ir::liveness::Liveness;
 use ir::{Func, Function, Inst, Opcode, Point};
-use jit::{Bounds, Condition, Config, Effort, Exits, Interruption, PointSpec, Version};
+use jit::{Bounds, Condition, Config, Effort, Exits, Interruption, Nans, PointSpec, Version};
 use resume::Truth;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const POINTS: usize = 10;
 
 /// The configuration of the compiler, drawn from the seed. It mostly has the least effort: the
 /// oracle tests our lowering, not the optimizer of the backend.
-pub(super) fn config(prng: &mut Prng) -> Config {
+pub(super) fn config(nans: Nans, prng: &mut Prng) -> Config {
     Config {
         bounds: if prng.chance(70) { Bounds::Guarded } else { Bounds::Checked },
         interruption: match prng.below(8) {
@@ -34,6 +34,7 @@ pub(super) fn config(prng: &mut Prng) -> Config {
         exits: if prng.chance(50) { Exits::Stored } else { Exits::Described },
         trace: true,
         checked: prng.chance(2),
+        nans,
         ..Config::default()
     }
 }

@@ -89,8 +89,9 @@ impl Wake {
         &self.called
     }
 
-    /// Whether it was called since the last question.
-    pub(super) fn take(&self) -> bool {
+    /// Whether it was called since the last question. The run then does not pause for that call, so
+    /// this is for policies that wait for another thread themselves. Constant cost.
+    pub fn take(&self) -> bool {
         self.called.swap(0, Ordering::Acquire) != 0
     }
 }

@@ -49,7 +49,7 @@ impl Copier<'_> {
         // A truth value decides by itself. Cranelift then joins the comparison with the branch.
         let (first, tested, leaves_on_zero) = match bits {
             0 if ty.is_int() => (None, copy, false),
-            1 if self.is_truth(value) => (None, copy, true),
+            1 if ty.is_int() && self.is_truth(value) => (None, copy, true),
             bits => {
                 let (first, differs) = self.differs(ty, copy, bits);
                 (Some(first), differs, false)

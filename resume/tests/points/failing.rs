@@ -76,6 +76,16 @@ fn a_truth_value_needs_no_comparison() {
     }
 }
 
+/// A float whose bits are 0 or 1 is no truth value: a branch takes integers.
+#[test]
+fn a_float_of_one_bit_is_compared() {
+    let text = "func @f(%x: f32, %c: i32) -> f32 {\nentry:\n  %k = const.f32 1e-45\n  %t = \
+                select.f32 %c, %k, %k\n  %y = assume.f32 %t, 1e-45, 7, %c\n  return %y\n}\n";
+    let f = function(text);
+    let made = failing(&f, &[]);
+    assert_eq!(run(text, &made, &[9, 3]), Outcome::Returned(vec![1]));
+}
+
 #[test]
 fn an_entry_that_lands_at_an_assumption_is_tested() {
     let text = text("i32", "7");

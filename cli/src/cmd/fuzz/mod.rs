@@ -11,6 +11,7 @@ use super::format::{OutputFormat, json};
 use super::interrupt::CtrlC;
 use super::jobs::Jobs;
 use super::level;
+use super::nans::NansOption;
 use super::output::Output;
 use corpus::CorpusProgram;
 use fuzz::{
@@ -18,6 +19,7 @@ use fuzz::{
     campaign, campaign_by,
 };
 use fuzz::{FuzzFailure, FuzzReport};
+use jit::Nans;
 use osier::schema;
 use osr::Level;
 use passes::Pipeline;
@@ -107,7 +109,7 @@ pub(super) struct Args {
     /// Format of the figures; the keys of JSON are those of osier_fuzz::FuzzReport
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     format: OutputFormat,
-    /// Fail when the figures of generated programs fall below the floors (--engine interp)
+    /// Fail when the figures of generated programs fall below the floors
     #[arg(long)]
     floors: bool,
     /// Print the first failing program as it is, without reducing it
@@ -116,6 +118,11 @@ pub(super) struct Args {
     /// Engine that makes the transitions
     #[arg(long, value_enum, default_value_t = FuzzEngine::Interp)]
     engine: FuzzEngine,
+    /// NaNs that arithmetic gives: the canonical one, or that of the processor; with the latter,
+    /// programs observe none, and values are compared but for the bits of NaNs (--engine jit)
+    /// [default: canonical]
+    #[arg(long, value_enum)]
+    nans: Option<NansOption>,
     /// Judge only these cases and write lines for the parent process
     #[arg(long, hide = true)]
     native_cases: Option<native::CaseRange>,
@@ -193,6 +200,7 @@ impl Args {
             inlining: !self.no_inlining,
             only_inlining: self.only_inlining,
             only_exits: self.only_exits,
+            nans: self.nans.map_or_else(Nans::default, Nans::from),
             stress: Stress {
                 every: osr_every,
                 at_static: osr_at_static,
@@ -225,8 +233,8 @@ pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
     if args.native_case.is_some() {
         return quietly(|| native::child_of_one(args.options().generated(args.seed)));
     }
-    if args.floors && args.engine == FuzzEngine::Jit {
-        return Err(CommandFailure::input("--floors applies to --engine interp only"));
+    if args.nans.is_some() && args.engine == FuzzEngine::Interp {
+        return Err(CommandFailure::input("--nans requires --engine jit"));
     }
     if args.only_exits && args.engine == FuzzEngine::Jit {
         return Err(CommandFailure::input("--only-exits applies to --engine interp only"));
@@ -391,7 +399,7 @@ impl CampaignResults {
             generated: self.generated.as_ref().map(|results| (&results.figures).into()),
             all: (&all).into(),
             oracles: fuzz::by_oracle(&all),
-            below_floors: self.below_floors(args.engine),
+            below_floors: self.below_floors(options.nans),
             failures: self.failures(args, &options, clock),
             transitions: all.transitions(),
             interrupted: clock.interrupt.is_raised(),
@@ -399,10 +407,14 @@ impl CampaignResults {
         }
     }
 
-    /// The figures below their floors. Floors exist only for the interpreter.
-    fn below_floors(&self, engine: FuzzEngine) -> Vec<String> {
-        let generated = self.generated.as_ref().filter(|_| engine == FuzzEngine::Interp);
-        generated.map(|results| results.figures.below_floors()).unwrap_or_default()
+    /// The figures below their floors.
+    fn below_floors(&self, nans: Nans) -> Vec<String> {
+        let Some(results) = &self.generated else { return Vec::new() };
+        let mut below = results.figures.below_floors();
+        if nans == Nans::Platform {
+            below.extend(results.figures.below_nan_floor());
+        }
+        below
     }
 
     /// All failures, each with the command that reproduces it. The first one of generated programs

@@ -4,7 +4,7 @@
 use super::speculation::{self, AssumptionRecord};
 use super::tiers::{self, TierRecord};
 use super::tools::Tools;
-use super::{Args, Call, Executed, HOT, RunEngine, RunNans};
+use super::{Args, Call, Executed, HOT, RunEngine};
 use crate::cmd::failure::CommandFailure;
 use crate::cmd::stopwatch::Stopwatch;
 use interp::{Options, Outcome, TraceLevel};
@@ -240,10 +240,7 @@ fn instance(args: &Args, module: &Arc<Module>, tools: &Tools) -> Result<Vm, Comm
     let limits = args.run_limits.limits();
     let interruption =
         if limits.fuel == u64::MAX { Interruption::Never } else { Interruption::Fuel };
-    let nans = match args.nans {
-        Some(RunNans::Platform) => Nans::Platform,
-        Some(RunNans::Canonical) | None => Nans::Canonical,
-    };
+    let nans = args.nans.map_or_else(Nans::default, Nans::from);
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
     let made = |bounds| {
         let config = Config { bounds, interruption, nans, ..Config::default() };

@@ -1,0 +1,96 @@
+//! Runs of the bases of a program in a machine whose code comes and goes. Each run must end as the
+//! interpreter's ends, with the same state.
+
+use super::compare::{compare_state, ended_alike};
+use super::follow::FollowEnd;
+use super::{Trial, is_exhausted};
+use crate::judge::hop_limits;
+use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
+use ir::{Func, Module};
+use jit::Vm;
+
+/// A machine with native code, and one of the interpreter beside it.
+pub(super) struct BaseTwins<'v> {
+    pub(super) vm: &'v mut Vm,
+    base: Machine,
+    /// What the code is, for messages.
+    what: &'static str,
+}
+
+impl<'v> BaseTwins<'v> {
+    pub(super) fn new(
+        trial: &Trial<'_>,
+        vm: &'v mut Vm,
+        module: &Module,
+        what: &'static str,
+    ) -> Result<BaseTwins<'v>, String> {
+        let trace = if vm.engine().config().trace { TraceLevel::Digest } else { TraceLevel::Off };
+        let options = Options { poison: true, track_memory: false, trace };
+        let base = Machine::with_options(&Program::new(module), hop_limits(trial.case), options)
+            .map_err(|error| error.to_string())?;
+        Ok(BaseTwins { vm, base, what })
+    }
+
+    /// Runs the start function, and in each round the entry function on every input. `before` comes
+    /// before each run, with the number of its round.
+    ///
+    /// # Errors
+    /// A difference between native code and the interpreter.
+    pub(super) fn runs(
+        &mut self,
+        trial: &mut Trial<'_>,
+        rounds: usize,
+        before: &mut dyn FnMut(&mut Vm, Func, usize) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let case = trial.case;
+        let start = self.base.start_function().map(|start| (start, &[][..], 0));
+        let inputs = (0..rounds).flat_map(|round| case.arguments.iter().map(move |a| (round, a)));
+        let calls = start.into_iter().chain(inputs.map(|(round, a)| (case.entry, &a[..], round)));
+        for (func, args, round) in calls {
+            before(self.vm, func, round)?;
+            if !self.run(trial, (func, args))? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes one run in both. Returns false if a limit ended it: the two then differ.
+    fn run(&mut self, trial: &mut Trial<'_>, (func, args): (Func, &[u64])) -> Result<bool, String> {
+        let case = trial.case;
+        trial.figures.runs += 1;
+        self.base.set_fuel(case.fuel);
+        let expected = self.base.invoke(func, args, &mut case.world.clone(), &mut NoObserver);
+        if is_exhausted(&expected) {
+            trial.figures.exhausted += 1;
+            return Ok(false);
+        }
+        self.vm.machine_mut().set_fuel(u64::MAX / 4);
+        let found = match self.vm.invoke(func, args, &mut case.world.clone()) {
+            Ok(found) => found,
+            Err(error) => return Err(trial.described(self.vm, args, &error.to_string())),
+        };
+        if is_exhausted(&found) {
+            trial.figures.exhausted += 1;
+            return Ok(false);
+        }
+        trial.figures.trapped += u64::from(expected.trap().is_some());
+        match self.difference(&found, &expected) {
+            Some(why) => Err(trial.described(self.vm, args, &why)),
+            None => Ok(true),
+        }
+    }
+
+    fn difference(&self, found: &Outcome, expected: &Outcome) -> Option<String> {
+        let what = self.what;
+        if !ended_alike(found, expected) {
+            return Some(format!("{what} ends with {found}, the base with {expected}"));
+        }
+        let place = || format!("at the end of a run of {what}");
+        match compare_state(self.vm.machine(), &self.base, &place) {
+            Ok(()) => None,
+            Err(FollowEnd::Finding(text)) => Some(text),
+            Err(FollowEnd::Limit) => None,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Programs for the NaNs of the processor.
+//!
+//! With [`Nans::Platform`], arithmetic gives other NaNs than the interpreter, and states agree
+//! modulo the bits of NaNs until a program observes these bits (`docs/native.md`). Where a
+//! generated program would observe them, it gets an instruction in front that makes the float
+//! canonical: at stores, calls, returns, moves to integers, and where a sign is read. So all that
+//! can be compared byte by byte is equal again: memories, globals, effects, results and integers.
+//! Floats within functions, those of transitions too, still have the NaNs of the processor.
+
+use crate::case::Case;
+use ir::edit::{Editor, Fuel, Pass, apply_without_log};
+use ir::eval::{canonical_nan, is_nan};
+use ir::{Imm, InstData, InstSpec, Opcode, Shape, Type, Value};
+use jit::Nans;
+use std::borrow::Cow;
+
+/// The most times that a program with canonical floats executes as many instructions as before:
+/// each operand of a call costs three.
+const LONGER: u64 = 4;
+
+/// The operands of an instruction whose bits it observes, if they are floats.
+fn observed(inst: &InstData) -> &[Value] {
+    match inst.opcode.shape() {
+        Shape::Store(_)
+        | Shape::GlobalSet
+        | Shape::Call
+        | Shape::CallIndirect
+        | Shape::Return
+        | Shape::Bitcast => &inst.args,
+        _ if inst.opcode == Opcode::Fcopysign => &inst.args[1..],
+        _ => &[],
+    }
+}
+
+/// Makes floats canonical where their bits are observed.
+struct SettleNans;
+
+impl Pass for SettleNans {
+    fn name(&self) -> &'static str {
+        "settle_nans"
+    }
+
+    fn run(&self, editor: &mut Editor<'_>) {
+        let all: Vec<ir::Inst> = editor.func().all_insts().collect();
+        for inst in all {
+            let data = editor.func().inst(inst).clone();
+            let watched = observed(&data);
+            let first = data.args.len() - watched.len().min(data.args.len());
+            for (index, value) in (first..).zip(watched) {
+                let ty = editor.func().value_type(*value);
+                if !ty.is_float() || !editor.plan("observed") {
+                    continue;
+                }
+                let nan = editor.add_value(InstSpec::constant(ty, canonical_nan(ty)), inst);
+                let equal = InstSpec::new(Opcode::Feq, ty, Imm::None, &[*value, *value]);
+                let equal = editor.add_value(equal, inst);
+                let settled = InstSpec::new(Opcode::Select, ty, Imm::None, &[equal, *value, nan]);
+                let settled = editor.add_value(settled, inst);
+                editor.replace_operand(inst, index, settled);
+            }
+        }
+    }
+}
+
+/// The case with a program that observes no NaN which arithmetic gave, if its native code has the
+/// NaNs of the processor.
+pub(super) fn settled(case: &Case) -> Cow<'_, Case> {
+    if case.nans == Nans::Canonical {
+        return Cow::Borrowed(case);
+    }
+    let mut case = case.clone();
+    let funcs: Vec<ir::Func> = case.module.defined().map(|(func, _)| func).collect();
+    for func in funcs {
+        let body = case.module.body(func).expect("it is defined");
+        let made = apply_without_log(body, &SettleNans, &mut Fuel::UNLIMITED.clone());
+        case.module.bodies[func] = Some(made);
+    }
+    case.fuel = case.fuel.saturating_mul(LONGER);
+    Cow::Owned(case)
+}
+
+/// Whether the bits of a value of native code and of the interpreter agree: equal, or modulo the
+/// bits of NaNs.
+pub(super) fn agree(nans: Nans, ty: Type, [one, other]: [u64; 2]) -> bool {
+    one == other || nans == Nans::Platform && is_nan(ty, one) && is_nan(ty, other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CampaignOptions;
+    use interp::{Limits, Machine, NoObserver};
+
+    /// Each observed float is the result of a `select`, and programs end as before.
+    #[test]
+    fn programs_observe_no_nan() {
+        let mut settled_operands = 0;
+        for seed in 0..40 {
+            let options = CampaignOptions { nans: Nans::Platform, ..CampaignOptions::default() };
+            let case = options.generated(seed);
+            let made = settled(&case);
+            for (_, body) in made.module.defined() {
+                for data in body.all_insts().map(|inst| body.inst(inst)) {
+                    let floats = observed(data).iter().filter(|v| body.value_type(**v).is_float());
+                    for value in floats {
+                        let inst = body.defining_inst(*value).expect("a result");
+                        assert_eq!(body.inst(inst).opcode, Opcode::Select, "{seed}");
+                        settled_operands += 1;
+                    }
+                }
+            }
+            let end = |case: &Case| {
+                let limits = Limits { fuel: case.fuel, ..Limits::default() };
+                let mut machine = Machine::new(&case.module, limits).expect("an instance");
+                let ends = case.arguments.iter().map(|args| {
+                    let world = &mut case.world.clone();
+                    let ended = machine.invoke(case.entry, args, world, &mut NoObserver);
+                    (ended.returned().map(<[u64]>::to_vec), ended.trap())
+                });
+                (ends.collect::<Vec<_>>(), machine.computed_memory_digest())
+            };
+            let (before, after) = (end(&case).0, end(&made).0);
+            let alike = |(a, b): (&Option<Vec<u64>>, &Option<Vec<u64>>)| a.is_some() == b.is_some();
+            for ((a, x), (b, y)) in before.iter().zip(&after) {
+                assert!(alike((a, b)) && x == y, "{seed}: {a:?} {x:?}, {b:?} {y:?}");
+            }
+        }
+        assert!(settled_operands > 100, "{settled_operands}");
+    }
+
+    #[test]
+    fn nans_of_one_type_agree_with_the_processors_alone() {
+        let (quiet, negative) = (0x7fc0_0000, 0xffc0_0000);
+        assert!(agree(Nans::Platform, Type::F32, [quiet, negative]));
+        assert!(!agree(Nans::Canonical, Type::F32, [quiet, negative]));
+        assert!(!agree(Nans::Platform, Type::I32, [quiet, negative]));
+        assert!(!agree(Nans::Platform, Type::F32, [quiet, 0]));
+        assert!(agree(Nans::Canonical, Type::F32, [5, 5]));
+    }
+}
