@@ -183,7 +183,7 @@ impl Activations {
     #[cold]
     fn lengthen(&mut self, length: usize) {
         // The system commits fresh zeros page by page as the program touches them. `Vec::resize`
-        // would write its zeros, and thereby commit all of them at once. Twice the length, since the
+        // would write its zeros, and thereby commit all of them at once. Twice the length: the
         // first activation would otherwise copy the window of a new machine, and thereby commit it
         // (`a_first_activation_copies_no_window`).
         let mut longer = vec![0; 2 * length];
