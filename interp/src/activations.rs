@@ -183,8 +183,10 @@ impl Activations {
     #[cold]
     fn lengthen(&mut self, length: usize) {
         // The system commits fresh zeros page by page as the program touches them. `Vec::resize`
-        // would write its zeros, and thereby commit all of them at once.
-        let mut longer = vec![0; length.max(self.stack.len() / 2 * 3)];
+        // would write its zeros, and thereby commit all of them at once. Twice the length: the
+        // first activation would otherwise copy the window of a new machine, and thereby commit it
+        // (`a_first_activation_copies_no_window`).
+        let mut longer = vec![0; 2 * length];
         longer[..self.stack.len()].copy_from_slice(&self.stack);
         self.stack = longer;
     }
@@ -217,5 +219,20 @@ impl Activations {
 pub(super) fn fill_poison(slots: &mut [u64]) {
     for (value, slot) in slots.iter_mut().zip(0..) {
         *value = poison(slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Activations;
+    use crate::Limits;
+
+    #[test]
+    fn a_first_activation_copies_no_window() {
+        let mut activations = Activations::new(&Limits::default(), false);
+        activations.provide_window(1 << 16);
+        let window = activations.stack.as_ptr();
+        activations.provide_window((1 << 16) + 100);
+        assert_eq!(activations.stack.as_ptr(), window);
     }
 }

@@ -57,6 +57,10 @@ impl Costs {
     /// As [`Costs::SHARE_HERE`], of code that another thread makes: its time costs the run nothing.
     pub const SHARE_BESIDE: u64 = 2;
 
+    /// The share of its price, in percent, that an entry into a loop would have saved when a run
+    /// asks for it although calls of the function are native already: they alone will be, mostly.
+    pub const SHARE_LATE: u64 = 100;
+
     /// The calls of a function after which a hot loop in it stands for calls to come, and no longer
     /// for itself.
     pub const CALLS: u64 = 8;

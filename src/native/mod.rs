@@ -8,6 +8,7 @@
 mod compiler;
 mod costs;
 mod events;
+mod savings;
 mod speculating;
 mod tiered;
 mod worker;

@@ -3,11 +3,12 @@
 use super::compiler::{CodeTier, Compiler, Goal, Made};
 use super::costs::Costs;
 use super::events::{OrderEnd, TierEvent, TierListener};
+use super::savings::{Savings, is_small_leaf, worth};
 use super::speculating::Speculations;
 use super::worker::{Key, Worker, wanted};
 use super::{Observer, SharedObserver};
 use crate::speculate::{Assumption, Pins, SuggestOptions};
-use ir::{Func, Function, Inst, Opcode};
+use ir::{Func, Function, Inst};
 use jit::{
     AfterFailure, CallsFrom, CompileError, Continuation, ContinueError, CountedPlace, FailedPoint,
     HotLoop, RunError, Tier, Tiering, Version, Wake,
@@ -43,37 +44,13 @@ fn header(goal: Goal) -> Option<Inst> {
     goal.point().map(|at| at.inst())
 }
 
-/// The instructions that the interpreter has executed in a function for each of its instructions,
-/// in units of 2^-10: the savings that native code would have brought, by its price.
-fn worth(tier: &mut Tier<'_>, func: Func) -> u64 {
-    let size = tier.module().body(func).map_or(1, Function::inst_count) as u64;
-    tier.interpreted(func).saturating_mul(1 << 10) / size.max(1)
-}
-
 /// The visits of a loop after which an activation in the interpreter enters a continuation that is
 /// there. A short loop has ended before, and would gain less than the way takes.
 const AGAIN: u32 = 256;
 
-/// The interpreted instructions that take as long as a run from native code into the interpreter
-/// and back.
-const ENTRY: u64 = 300;
-
-/// The policy looks at a function again after so many calls by native code.
-const DEMANDS: u64 = 16;
-
 /// Half of a number of visits, at least 1.
 fn half(visits: u64) -> u32 {
     u32::try_from(visits / 2).unwrap_or(u32::MAX).max(1)
-}
-
-/// Whether the interpreter executes a call of a function faster than it enters native code: the
-/// function is short, and calls nothing.
-fn is_small_leaf(tier: &mut Tier<'_>, func: Func) -> bool {
-    let module = Arc::clone(tier.module());
-    let Some(body) = module.body(func) else { return false };
-    let calls = |inst| matches!(body.inst(inst).opcode, Opcode::Call | Opcode::CallIndirect);
-    let (executed, visits) = (tier.interpreted(func), tier.visits(func, None));
-    executed < visits.saturating_mul(ENTRY / 2) && !body.all_insts().any(calls)
 }
 
 /// Starts in the interpreter. A function or loop that is hot is compiled. The next call enters the
@@ -91,8 +68,7 @@ pub struct Tiered<O> {
     loops: BTreeMap<Goal, Option<Arc<Continuation>>>,
     /// The loops that the run has entered.
     entered: BTreeSet<Goal>,
-    /// The calls by native code of functions without code.
-    demands: BTreeMap<Func, u64>,
+    savings: Savings,
     speculations: Speculations,
     /// The bytes of code that may still be ordered.
     room: usize,
@@ -133,7 +109,7 @@ impl<O: Observer> Tiered<O> {
             workplace,
             loops: BTreeMap::new(),
             entered: BTreeSet::new(),
-            demands: BTreeMap::new(),
+            savings: Savings::default(),
             speculations,
             room: usize::MAX,
             listener: None,
@@ -258,12 +234,7 @@ impl<O: Observer> Tiered<O> {
     /// Whether native code would have saved its share of the price by now.
     fn pays(&self, tier: &mut Tier<'_>, goal: Goal) -> bool {
         let Rule::Costs(costs) = self.rule else { return true };
-        let func = goal.func();
-        let size = tier.module().body(func).map_or(0, Function::inst_count);
-        let price = costs.of_base(size, header(goal).is_some());
-        let entries = self.demands.get(&func).copied().unwrap_or(0);
-        let executed = tier.interpreted(func).saturating_add(entries.saturating_mul(ENTRY));
-        costs.saved(1, executed) >= price / 100 * self.share()
+        self.savings.pay(tier, &costs, (goal, self.share()))
     }
 
     /// Tells that the run enters a loop in the middle, for the first time.
@@ -372,6 +343,7 @@ impl<O: Observer> Tiered<O> {
     ) -> Result<(), RunError> {
         let Some(version) = version else { return Ok(()) };
         if self.install(tier, &version)? {
+            self.savings.settle(tier, version.func());
             self.tell(TierEvent::Installed(wanted(key)));
         }
         Ok(())
@@ -525,10 +497,7 @@ impl<O: Observer> Tiering for Tiered<O> {
             Rule::After(_) => self.called(tier, func),
             // The way into the interpreter costs more than many a function.
             Rule::Costs(_) => {
-                let demands = self.demands.entry(func).or_default();
-                *demands += 1;
-                let is_due = demands.is_multiple_of(DEMANDS);
-                match is_due && self.pays(tier, Goal::Version(func)) {
+                match self.savings.demand(func) && self.pays(tier, Goal::Version(func)) {
                     true => self.called(tier, func),
                     false => Ok(()),
                 }

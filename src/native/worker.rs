@@ -85,15 +85,20 @@ impl Desk {
         self.orders.remove(&key).map(|_| key)
     }
 
-    /// Notes the code of a goal. If a version came with a loop of its function, nobody needs it
-    /// alone any more. Returns the order that this makes useless.
-    fn finish(&mut self, (tier, goal): Key, made: std::thread::Result<Result>) -> Option<Key> {
-        let alone = (tier, Goal::Version(goal.func()));
+    /// Notes the code of a goal. With a version, nobody needs it alone any more; nor a loop of its
+    /// function, since the run will mostly enter by calls. A loop that it stays in asks again.
+    /// Returns the orders that this makes useless.
+    fn finish(&mut self, (tier, goal): Key, made: std::thread::Result<Result>) -> Vec<Key> {
         let has_version = matches!(&made, Ok(Ok(Some(Made { version: Some(_), .. }))));
-        let useless = has_version && self.orders.remove(&alone).is_some();
+        let is_useless = |key: &Key| {
+            let is_other = matches!(key.1, Goal::Loop(..)) != matches!(goal, Goal::Loop(..));
+            has_version && is_other && (key.0, key.1.func()) == (tier, goal.func())
+        };
+        let useless: Vec<Key> = self.orders.keys().copied().filter(is_useless).collect();
+        useless.iter().for_each(|key| drop(self.orders.remove(key)));
         self.in_work = None;
         self.done.push(((tier, goal), made));
-        useless.then_some(alone)
+        useless
     }
 }
 
@@ -137,7 +142,7 @@ impl Office {
         self.tell(TierEvent::Made { wanted: wanted(key), is_entry });
         let useless = self.desk().finish(key, made);
         self.wake.call();
-        if let Some(useless) = useless {
+        for useless in useless {
             self.tell(TierEvent::Dropped(wanted(useless), OrderEnd::Superseded));
         }
     }
@@ -254,5 +259,33 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.office.desk().is_closed = true;
         self.office.news.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Desk, Order};
+    use crate::native::compiler::{CodeTier, Goal, Made};
+    use ir::{Func, Inst, Point};
+    use std::sync::Arc;
+
+    /// A function that is installed is entered by calls, so its loops no longer wait for code.
+    #[test]
+    fn a_version_makes_orders_for_loops_of_its_function_useless() {
+        let text = "func @f() {\nentry:\n  return\n}\n";
+        let module = Arc::new(ir::text::parse_module(text).expect("well-formed"));
+        let engine = jit::Engine::new(jit::Config::default()).expect("native code runs here");
+        let (func, body) = module.defined().next().expect("one function");
+        let version = engine.version(&module, func, body, &[]).expect("it compiles");
+        let order = || Order { engine: engine.clone(), module: Arc::clone(&module), worth: 1 };
+        let at = |index| Point::before(Inst::from_u32(index));
+        let key = |goal| (CodeTier::Base, goal);
+        let (mine, other) = (Goal::Loop(func, at(1)), Goal::Loop(Func::from_u32(7), at(1)));
+        let mut desk = Desk::default();
+        desk.orders.extend([mine, other].map(|goal| (key(goal), order())));
+        let made = Made { version: Some(version), entry: None };
+        let useless = desk.finish(key(Goal::Version(func)), Ok(Ok(Some(made))));
+        assert_eq!(useless, [key(mine)]);
+        assert!(desk.orders.keys().copied().eq([key(other)]));
     }
 }

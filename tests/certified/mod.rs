@@ -3,6 +3,7 @@
 
 mod addresses;
 mod files;
+mod identity;
 mod retry;
 mod unproved;
 
