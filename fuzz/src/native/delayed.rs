@@ -54,9 +54,13 @@ impl GateState {
         self.remove(wanted, "dropped");
         let is_alike = |other: &Wanted| other.func == wanted.func && other.tier == wanted.tier;
         let by_loop = |other: &Wanted| is_alike(other) && other.at.is_some();
+        let by_last = |fits: &dyn Fn(&Wanted) -> bool| {
+            self.last.as_ref().is_some_and(|last| is_alike(last) && fits(last))
+        };
         let is_right = match wanted.at {
-            Some(_) => self.waiting.iter().any(by_loop),
-            None => self.last.as_ref().is_some_and(is_alike),
+            // Another loop, in which the run is now, or the version of the whole function.
+            Some(_) => self.waiting.iter().any(by_loop) || by_last(&|last| last.at.is_none()),
+            None => by_last(&|_| true),
         };
         if why != OrderEnd::Superseded || !is_right {
             self.note(format!("{wanted:?} is dropped ({why:?}), and nothing takes its place"));
