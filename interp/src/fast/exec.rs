@@ -203,7 +203,6 @@ fn run_loop<const COUNTED: bool, const VISITS: bool>(
 ) -> FastStop {
     let Machine { program, versions, entered, activations, memories, globals, .. } = machine;
     let (counts, counted) = (&mut machine.counts, &mut machine.counted);
-    let stops_at_imports = machine.stops_at_imports;
     let VisitCounters { is_due, calls, blocks, versions: visited, .. } = &mut machine.visits;
     let visited: &[VersionVisits] = visited;
     let versions: &[MachineVersion] = versions;
@@ -398,7 +397,7 @@ fn run_loop<const COUNTED: bool, const VISITS: bool>(
             ($func:expr) => {{
                 let (args, results) = fast.pool[op.y as usize..].split_at(usize::from(op.b));
                 let args: ValueList = args.iter().map(|slot| get!(*slot)).collect();
-                if stops_at_imports {
+                if machine.stops_at_imports {
                     stop!(LoopStop::Called($func, args.into_vec()));
                 }
                 let returned = match calls::call_host(program, $func, &args, host, memories) {

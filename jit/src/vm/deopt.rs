@@ -195,8 +195,8 @@ fn resumed(
     }
 }
 
-/// Checks that the results of the embedder have the types of the function's results, and returns their
-/// bits.
+/// Checks that the results of the embedder have the types of the function's results, and returns
+/// their bits.
 fn checked(func: Func, given: &[Slot], wanted: &[Type]) -> Result<Vec<u64>, RunStop> {
     let wrong = |what: String| Err(RunStop::Failed(RunError::WrongResults { func, what }));
     if given.len() != wanted.len() {

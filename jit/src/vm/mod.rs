@@ -320,9 +320,9 @@ impl Vm {
         self.state.demand(func)
     }
 
-    /// Runs a function to its end, with an embedder: it executes imported functions, continues after
-    /// exits with [`Action::Hand`], and may call functions of the program meanwhile. `args` and the
-    /// values of the [`Outcome`] are one word each.
+    /// Runs a function to its end, with an embedder. The embedder executes imported functions and
+    /// continues after exits with [`Action::Hand`]; it may call functions of the program meanwhile.
+    /// `args` and the values of the [`Outcome`] are one word each.
     ///
     /// The interpreter stops at each call of an imported function. A host that needs memories alone
     /// is called faster through [`Vm::invoke`].
