@@ -159,10 +159,9 @@ impl<'a> Callback<'a> {
             let end = state.machine.end_in_native(EarlyEnd::StackOverflow, site);
             return Err(RunStop::Outcome(end).into());
         }
-        let called = self.access.with_embedder(embedder, |access| {
+        self.access.with_embedder(embedder, |access| {
             native::run_called(access, func, args).map_err(CallbackEnd::from)
-        });
-        called
+        })
     }
 }
 
