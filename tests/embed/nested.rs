@@ -1,7 +1,7 @@
 //! Runs and their embedder nest: functions of the embedder call functions of the program, natively
 //! and in the interpreter, and exits below them go on in the embedder's interpreter.
 
-use super::support::{Pair, engine, head, module, vm};
+use super::support::{Calls, Pair, engine, head, module, vm};
 use osier::interp::{HostError, Limits, Machine, NoObserver, Options, Outcome, TraceLevel};
 use osier::ir::module::ImportName;
 use osier::ir::{Func, Module, Type};
@@ -207,28 +207,9 @@ fn handlers_nest() {
     assert_eq!(each.resumed, 21);
 }
 
-/// An end below the embedder ends the whole run, and the machine remains usable.
-#[test]
-fn an_end_below_the_embedder_ends_the_run() {
-    struct Ends(Func, bool);
-    impl Embedder for Ends {
-        fn call(
-            &mut self,
-            back: &mut Callback<'_>,
-            _: Func,
-            args: &[u64],
-            _: &mut [u64],
-        ) -> Result<(), CallbackEnd> {
-            match self.1 {
-                true => {
-                    let traps = self.0;
-                    back.call(self, traps, args).map(|_| ())
-                }
-                false => Err(HostError::Exit(7).into()),
-            }
-        }
-    }
-    let text = "import func @leave \"env\" \"leave\" (i64) -> i64
+/// `@main` calls the embedder; `@traps` divides by zero.
+const ENDS: &str = "
+import func @leave \"env\" \"leave\" (i64) -> i64
 func @traps(%n: i64) -> i64 {
 entry:
   %zero = const.i64 0
@@ -241,16 +222,45 @@ entry:
   return %x
 }
 ";
-    let (module, engine) = (module(text), engine(Config::default()));
+
+/// An embedder that calls a function, or ends the run itself.
+struct Ends(Func, bool);
+impl Embedder for Ends {
+    fn call(
+        &mut self,
+        back: &mut Callback<'_>,
+        _: Func,
+        args: &[u64],
+        _: &mut [u64],
+    ) -> Result<(), CallbackEnd> {
+        match self.1 {
+            true => {
+                let traps = self.0;
+                back.call(self, traps, args).map(|_| ())
+            }
+            false => Err(HostError::Exit(7).into()),
+        }
+    }
+}
+
+fn with_code(module: &Arc<Module>, engine: &Engine, natively: &[Func]) -> Vm {
+    let mut vm = machine(module, engine);
+    for func in natively {
+        let body = module.body(*func).expect("a body");
+        let version = engine.version(module, *func, body, &[]).expect("compiled");
+        vm.install(&version, vec![]).expect("it fits");
+    }
+    vm
+}
+
+/// An end below the embedder ends the whole run, and the machine remains usable.
+#[test]
+fn an_end_below_the_embedder_ends_the_run() {
+    let (module, engine) = (module(ENDS), engine(Config::default()));
     let [main, traps] =
         ["main", "traps"].map(|name| module.func_named(name).expect("the text has it"));
     for natively in [&[][..], &[main], &[traps], &[main, traps]] {
-        let mut vm = machine(&module, &engine);
-        for func in natively {
-            let body = module.body(*func).expect("a body");
-            let version = engine.version(&module, *func, body, &[]).expect("compiled");
-            vm.install(&version, vec![]).expect("it fits");
-        }
+        let mut vm = with_code(&module, &engine, natively);
         match vm.run(main, &[3], &mut Ends(traps, true)) {
             Ok(Outcome::Trapped { site, .. }) => {
                 assert_eq!((site.func, site.inst.is_some()), (traps, true), "{natively:?}");
@@ -266,6 +276,55 @@ entry:
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// An embedder that ignores the end of a nested run, and calls on, ends the run nevertheless: no
+/// frame is left that could go on.
+#[test]
+fn an_end_below_the_embedder_cannot_be_ignored() {
+    struct Ignores(usize);
+    impl Embedder for Ignores {
+        fn call(
+            &mut self,
+            back: &mut Callback<'_>,
+            _: Func,
+            args: &[u64],
+            _: &mut [u64],
+        ) -> Result<(), CallbackEnd> {
+            let named = |name| back.module().func_named(name).expect("the text has it");
+            let (traps, main) = (named("traps"), named("main"));
+            if args[0] > 0 {
+                assert!(back.call(self, main, &[args[0] - 1]).is_err());
+            }
+            assert!(back.call(self, traps, args).is_err());
+            assert!(back.call(self, main, args).is_err(), "the run has ended");
+            self.0 += 1;
+            Ok(())
+        }
+    }
+    let (module, engine) = (module(ENDS), engine(Config::default()));
+    let [main, traps] =
+        ["main", "traps"].map(|name| module.func_named(name).expect("the text has it"));
+    for natively in [&[][..], &[main], &[traps], &[main, traps]] {
+        let mut vm = with_code(&module, &engine, natively);
+        let mut ignores = Ignores(0);
+        let ended = vm.run(main, &[3], &mut ignores);
+        assert!(matches!(ended, Ok(Outcome::Trapped { .. })), "{natively:?}: {ended:?}");
+        assert_eq!(ignores.0, 4, "each embedder went on");
+        assert_eq!(vm.run(main, &[3], &mut Ends(traps, false)), Ok(Outcome::Exited(7)));
+    }
+}
+
+/// A run that the owner starts on the machine itself has a host.
+#[test]
+fn the_machine_itself_calls_its_host_after_a_run_with_an_embedder() {
+    let (module, engine) = (module(FOLD), engine(Config::default()));
+    let fold = module.func_named("fold").expect("the text has it");
+    let mut vm = machine(&module, &engine);
+    let mut each = Each::new(&module);
+    assert_eq!(vm.run(fold, &[2, 0], &mut each), Ok(Outcome::Returned(vec![expected(2, 0).0])));
+    let ended = vm.machine_mut().invoke(fold, &[2, 0], &mut Calls(|| Ok(6)), &mut NoObserver);
+    assert_eq!(ended, Outcome::Returned(vec![7]));
 }
 
 /// An embedder without functions and without an interpreter.

@@ -35,8 +35,8 @@ enum RunEngine {
     Interp,
     /// Native code; a function is compiled at its first call
     Jit,
-    /// The interpreter, then native code: hot functions and loops are optimized and compiled, and a
-    /// run enters compiled loops in the middle
+    /// The interpreter, then native code: hot functions and loops are compiled, and a run enters
+    /// compiled loops in the middle. In a second thread, hot functions are then optimized, too
     Tiered,
 }
 

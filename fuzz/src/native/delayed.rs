@@ -8,7 +8,7 @@
 //! The listener also follows the queue: which orders wait, and why one is dropped.
 
 use jit::{Continuation, HotLoop, RunError, Tier, Tiering, Wake};
-use osier::native::{NoObserver, OrderEnd, TierEvent, Tiered, Wanted};
+use osier::native::{CodeTier, NoObserver, OrderEnd, TierEvent, Tiered, Wanted};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
@@ -30,6 +30,8 @@ struct GateState {
     is_open: bool,
     /// Whether the policy is gone.
     is_closed: bool,
+    /// The functions whose calls run optimized code.
+    optimized: Vec<ir::Func>,
     /// The first mistake in the queue.
     wrong: Option<String>,
 }
@@ -64,6 +66,15 @@ impl GateState {
         };
         if why != OrderEnd::Superseded || !is_right {
             self.note(format!("{wanted:?} is dropped ({why:?}), and nothing takes its place"));
+        }
+    }
+
+    /// Optimized code stays, when code of the base comes later.
+    fn install(&mut self, wanted: Wanted) {
+        if wanted.tier == CodeTier::Optimized {
+            self.optimized.push(wanted.func);
+        } else if self.optimized.contains(&wanted.func) {
+            self.note(format!("{wanted:?} replaces optimized code"));
         }
     }
 
@@ -126,10 +137,8 @@ impl DelayGate {
                 state.is_open = false;
                 (state.in_work, state.last) = (None, Some(wanted));
             }
-            TierEvent::Installed(_)
-            | TierEvent::Entered(_)
-            | TierEvent::Paused
-            | TierEvent::Resumed => {}
+            TierEvent::Installed(wanted) => state.install(wanted),
+            TierEvent::Entered(_) | TierEvent::Paused | TierEvent::Resumed => {}
         }
         drop(state);
         self.news.notify_all();

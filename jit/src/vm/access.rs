@@ -83,6 +83,9 @@ pub(super) struct HostedRun {
     /// The reason why native code stops. A helper leaves it, and the entry into native code takes
     /// it.
     pub(super) ending: Option<RunEnding>,
+    /// The end of a nested run, with which the whole run ends: the frames that wait for the nested
+    /// run are gone, or cannot go on.
+    pub(super) ended: Option<RunStop>,
 }
 
 /// Who executes imported functions.
@@ -97,7 +100,8 @@ enum Outside {
 }
 
 // SAFETY: a machine has this value only while a run borrows it mutably, on one thread. The machine
-// cannot move to another thread meanwhile.
+// cannot move to another thread meanwhile. A `Tier` may, for the time of a call of the embedder, and
+// none of its methods reaches the pointer.
 unsafe impl Send for HostedRun {}
 
 impl HostedRun {
@@ -112,7 +116,7 @@ impl HostedRun {
         let host = unsafe {
             std::mem::transmute::<NonNull<dyn Host + '_>, NonNull<dyn Host + 'static>>(pointer)
         };
-        HostedRun { outside: Outside::Host(host), callbacks: 0, ending: None }
+        HostedRun { outside: Outside::Host(host), callbacks: 0, ending: None, ended: None }
     }
 
     /// A run with this embedder.
@@ -122,7 +126,7 @@ impl HostedRun {
     pub(super) unsafe fn of_embedder(embedder: &mut dyn Embedder) -> HostedRun {
         // SAFETY: passed on to the caller.
         let outside = unsafe { Outside::of(embedder) };
-        HostedRun { outside, callbacks: 0, ending: None }
+        HostedRun { outside, callbacks: 0, ending: None, ended: None }
     }
 
     /// The host. `None` if the run has an embedder, for which the interpreter stops at imports.
@@ -164,7 +168,7 @@ impl Outside {
 
 impl RunAccess<'_> {
     /// What stands outside of the run.
-    fn run(&mut self) -> &mut HostedRun {
+    pub(super) fn run(&mut self) -> &mut HostedRun {
         self.state().run.as_mut().expect("jit: a run is in progress")
     }
 

@@ -174,6 +174,10 @@ fn resumed(
         // caught it (`a_panic_below_a_handler_leaves_nothing_behind`).
         catch_unwind(AssertUnwindSafe(|| embedder.resume(&mut frame)))
     });
+    // The embedder may have ignored the end of a nested run.
+    if let Some(stop) = access.run().ended.clone() {
+        return Err(stop);
+    }
     let state = access.state();
     match resumed {
         None => Err(stuck(left, number)),

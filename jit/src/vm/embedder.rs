@@ -140,8 +140,9 @@ impl<'a> Callback<'a> {
     /// `embedder`, which is usually the caller itself. `args` and the results are one word each.
     ///
     /// # Errors
-    /// If the function did not return. The embedder must return this error. If the stack has no
-    /// room for another nested run, the run ends with a stack overflow, without an instruction
+    /// If the function did not return. The whole run ends then, whatever the embedder returns
+    /// (`an_end_below_the_embedder_cannot_be_ignored`). If the stack has no room for another nested
+    /// run, the run ends with a stack overflow, without an instruction
     /// (`the_embedder_recurses_until_the_stack_ends`).
     ///
     /// # Panics
@@ -152,16 +153,31 @@ impl<'a> Callback<'a> {
         func: Func,
         args: &[u64],
     ) -> Result<Vec<u64>, CallbackEnd> {
+        if let Some(stop) = &self.access.run().ended {
+            return Err(stop.clone().into());
+        }
+        let called = self.called(embedder, func, args);
+        if let Err(stop) = &called {
+            self.access.run().ended = Some(stop.clone());
+        }
+        called.map_err(CallbackEnd::from)
+    }
+
+    /// As [`Callback::call`].
+    fn called(
+        &mut self,
+        embedder: &mut dyn Embedder,
+        func: Func,
+        args: &[u64],
+    ) -> Result<Vec<u64>, RunStop> {
         let state = self.access.state();
         // Native code compares the stack with its limit; the interpreter does not.
         if stack::is_below(state.view.context().stack_limit.get() as usize) {
             let site = state.machine.site(func, None);
             let end = state.machine.end_in_native(EarlyEnd::StackOverflow, site);
-            return Err(RunStop::Outcome(end).into());
+            return Err(RunStop::Outcome(end));
         }
-        self.access.with_embedder(embedder, |access| {
-            native::run_called(access, func, args).map_err(CallbackEnd::from)
-        })
+        self.access.with_embedder(embedder, |access| native::run_called(access, func, args))
     }
 }
 

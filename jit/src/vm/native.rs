@@ -153,6 +153,9 @@ struct InProgress<'s> {
 impl Drop for InProgress<'_> {
     fn drop(&mut self) {
         self.state.run = None;
+        // Runs that the owner starts on the machine itself have a host
+        // (`the_machine_itself_calls_its_host_after_a_run_with_an_embedder`).
+        self.state.machine.stop_at_imports(false);
         self.state.native.clear();
         self.state.view.context().vm.set(std::ptr::null_mut());
         if !self.has_ended {

@@ -28,6 +28,10 @@ pub(super) fn call(
     let called = access.ask_embedder(|embedder, access| {
         embedder.call(&mut Callback::new(access), func, args, &mut results)
     });
+    // The embedder may have ignored the end of a nested run.
+    if let Some(stop) = access.run().ended.clone() {
+        return Err(stop.into());
+    }
     match called.expect("jit: each nested run has an embedder") {
         Ok(()) => {
             access.state().machine.leave_imported(func, &mut results);

@@ -8,7 +8,7 @@ use ir::{Func, Inst};
 use std::fmt;
 
 /// The reason why a run is being ended.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum RunStop {
     /// An end that the interpreter has, too.
     Outcome(Outcome),

@@ -18,6 +18,8 @@ pub(super) struct TierRecord {
     /// The position of the last order of each code that was asked for.
     orders: BTreeMap<(ir::Func, Option<Point>, CodeTier), usize>,
     paused: Option<f64>,
+    /// When the longest pause began.
+    longest_at: f64,
     /// All steps but pauses.
     steps: Vec<(f64, TierEvent)>,
 }
@@ -52,7 +54,10 @@ impl TierRecord {
         let figures = &mut self.figures;
         figures.pauses += 1;
         figures.paused += now - paused;
-        figures.longest_pause = figures.longest_pause.max(now - paused);
+        if now - paused > figures.longest_pause {
+            figures.longest_pause = now - paused;
+            self.longest_at = paused;
+        }
     }
 
     fn ask(&mut self, module: &Module, (wanted, visits): (Wanted, u64), now: f64) {
@@ -91,10 +96,16 @@ impl TierRecord {
         }
         let RunTiering { pauses, paused, longest_pause, .. } = self.figures;
         print(&format!(
-            "the run waited {pauses} times, {:.2} ms in all, {:.2} ms at most",
+            "the run waited {pauses} times, {:.2} ms in all, {:.2} ms at most, at {:.2} ms",
             paused * 1e3,
-            longest_pause * 1e3
+            longest_pause * 1e3,
+            self.longest_at * 1e3
         ));
+        let is_waiting = |order: &&TierOrder| order.begun.is_none() && order.dropped.is_none();
+        let waiting = self.figures.orders.iter().filter(is_waiting).count();
+        if waiting > 0 {
+            print(&format!("{waiting} orders were waiting for the compiler at the end"));
+        }
     }
 }
 
