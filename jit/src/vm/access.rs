@@ -100,7 +100,7 @@ enum Outside {
 }
 
 // SAFETY: a machine has this value only while a run borrows it mutably, on one thread. The machine
-// cannot move to another thread meanwhile. A `Tier` may, for the time of a call of the embedder, and
+// cannot move to another thread meanwhile. A `Tier` may, for the time of a call of the embedder;
 // none of its methods reaches the pointer.
 unsafe impl Send for HostedRun {}
 
