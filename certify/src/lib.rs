@@ -30,7 +30,7 @@ mod version;
 mod walk;
 
 use explain::Explainer;
-use ir::{Function, Inst, Point};
+use ir::{Inst, Point};
 use search::{RelationSearch, SettledRelation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,19 +54,6 @@ impl<'a> Certifier<'a> {
     pub fn new(common: &'a Correspondence<'a>) -> Certifier<'a> {
         let explained = Pair::default();
         Certifier { common, relation: RelationSearch::new(common).run(), explained }
-    }
-
-    /// As [`Certifier::new`], for two equal versions: each block parameter, memory and operation is
-    /// equal to itself in the other version, and no further equality is looked for. Entries between
-    /// the same points need none. Cost: one round, in which nothing is rewritten.
-    pub fn plain(common: &'a Correspondence<'a>) -> Certifier<'a> {
-        let explained = Pair::default();
-        Certifier { common, relation: RelationSearch::plain(common).run(), explained }
-    }
-
-    /// The two versions.
-    pub fn versions(&self) -> Pair<&'a Function> {
-        self.common.versions
     }
 
     /// The facts behind the entries of a mapping of this pair; adds terms to the certificate. Facts

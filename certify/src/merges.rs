@@ -120,9 +120,6 @@ impl VersionWalk<'_, '_> {
             self.ask_again(term, asker.address);
             return term;
         }
-        if self.terms.is_plain() {
-            return self.terms.op_because(opcode, ty, imm, read.of(memory), None);
-        }
         let trace = self.terms.trace(read, memory);
         let merged = trace.leaf().and_then(|leaf| self.merged(read, leaf, asker));
         self.terms.read_along(read, &trace, merged)

@@ -54,23 +54,6 @@ impl<'a> RelationSearch<'a> {
         }
     }
 
-    /// A search that assumes nothing, and looks for no reasons.
-    pub(super) fn plain(common: &'a Correspondence<'a>) -> RelationSearch<'a> {
-        let mut search = RelationSearch::new(common);
-        search.make_plain();
-        search.terms.rewrite_nothing();
-        search
-    }
-
-    /// Gives all assumptions up. Parameters are leaves of their own from here on, and every edge is
-    /// live.
-    fn make_plain(&mut self) {
-        for (version, assumed) in self.versions.iter_mut().zip(&mut self.assumed) {
-            assumed.make_plain();
-            version.code.widen();
-        }
-    }
-
     /// Numbers both versions until everything holds together.
     ///
     /// Three loops are nested: the innermost weakens assumptions about copies and reads, the next
@@ -81,9 +64,13 @@ impl<'a> RelationSearch<'a> {
         let mut rounds = 0;
         loop {
             rounds += 1;
-            // Only names, hidden writes and shared leaves can cause further rounds.
+            // From here on parameters are leaves of their own and every edge is live. Only names,
+            // hidden writes and shared leaves can cause further rounds.
             if rounds == MAX_ROUNDS {
-                self.make_plain();
+                for (version, assumed) in self.versions.iter_mut().zip(&mut self.assumed) {
+                    assumed.make_plain();
+                    version.code.widen();
+                }
             }
             // Without shared leaves the versions cannot disagree on one. This round is the last in
             // any case: the certificate proves little, but the search ends.

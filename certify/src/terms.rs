@@ -84,8 +84,6 @@ pub(super) struct CertificateTerms {
     /// Writes, apart from the memory they are applied to, that a covering write leaves out. The set
     /// names operations, not terms, so it depends on no order and on no version.
     hidden: BTreeSet<(WriteKind, ClassArgs)>,
-    /// Whether operations keep their form, and reads are not traced.
-    is_plain: bool,
     /// By term, meaningful for memories: the last hidden write that the memory contains; possibly
     /// the term itself. Terms beyond the end contain none.
     lone: Vec<TermId>,
@@ -97,16 +95,6 @@ impl CertificateTerms {
         self.table.clear();
         self.hidden.clear();
         self.lone.clear();
-    }
-
-    /// From now on, each operation is the first of its class, but for equal ones.
-    pub(super) fn rewrite_nothing(&mut self) {
-        self.is_plain = true;
-    }
-
-    /// Whether [`CertificateTerms::rewrite_nothing`] was called.
-    pub(super) fn is_plain(&self) -> bool {
-        self.is_plain
     }
 
     /// Hides a write, on any memory: covering writes made from now on leave it out of their
@@ -147,10 +135,7 @@ impl CertificateTerms {
 
     /// The term of an operation on values, as by [`ClassTable::op`].
     pub(super) fn op(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: ClassArgs) -> TermId {
-        match self.is_plain {
-            true => self.op_because(opcode, ty, imm, args, None),
-            false => self.table.op(opcode, ty, imm, args),
-        }
+        self.table.op(opcode, ty, imm, args)
     }
 
     /// The term of an operation, as by [`ClassTable::op_because`].

@@ -140,8 +140,7 @@ pub fn certify(
     let pair = VersionPair::new(base, &derived.function, &derived.log)
         .expect("the log leads to the version derived");
     let made = synthesize_levels(&pair, levels);
-    let common = pair.correspondence();
-    judged(module, Certifier::new(&common), made, observer)
+    judged(module, &pair, made, observer)
 }
 
 /// The entries at some points, and the certificate that proves them.
@@ -180,13 +179,8 @@ pub fn certify_at(
     let pair = VersionPair::new(base, &derived.function, &derived.log)
         .expect("the log leads to the version derived");
     let made = synthesize_at(&pair, level, &asked(&pair));
-    let common = pair.correspondence();
-    let certifier = match derived.log.is_empty() {
-        true => Certifier::plain(&common),
-        false => Certifier::new(&common),
-    };
     let Certified { certificate, mut levels, unproved } =
-        judged(module, certifier, vec![(level, made)], observer);
+        judged(module, &pair, vec![(level, made)], observer);
     let entries = levels.pop().expect("one level was made");
     CertifiedPoints { certificate, entries, unproved }
 }
@@ -214,13 +208,14 @@ pub(super) fn certify_pair(
 /// Judges the mappings of a pair, and keeps the entries that hold.
 fn judged(
     module: &Module,
-    mut certifier: Certifier<'_>,
+    pair: &VersionPair<'_>,
     made: Vec<(Level, Synthesis)>,
     observer: &mut dyn Observer,
 ) -> Certified {
     // All mappings contribute facts to one certifier, so relate the versions only after the last
     // one.
-    let versions = certifier.versions();
+    let common = pair.correspondence();
+    let mut certifier = Certifier::new(&common);
     let facts: Vec<Pair<MappingFacts>> = made
         .iter()
         .map(|(_, made)| {
@@ -230,7 +225,7 @@ fn judged(
         .collect();
     let certificate = certifier.into_certificate();
     observer.begin(Some(Step::Check));
-    let relation = relate(module, versions, &certificate, Options::default());
+    let relation = relate(module, common.versions, &certificate, Options::default());
     let levels = made.into_iter().zip(facts).map(|((level, made), facts)| {
         let Synthesis { forward, backward } = made;
         let (forward, ahead) = split(forward);

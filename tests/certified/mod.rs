@@ -3,7 +3,6 @@
 
 mod addresses;
 mod files;
-mod identity;
 mod retry;
 mod unproved;
 
