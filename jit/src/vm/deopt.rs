@@ -94,7 +94,7 @@ impl DeoptFrame<'_> {
     /// The end of the run for an embedder that has no interpreter.
     pub(super) fn stuck(&self) -> CallbackEnd {
         let (func, point) = self.left;
-        RunStop::Failed(RunError::Stuck { func, point }).into()
+        stuck(func, point).into()
     }
 }
 
