@@ -22,6 +22,7 @@ mod regions;
 mod replay;
 mod speculation;
 mod state_oracle_random;
+mod stay;
 mod tiers;
 mod trial;
 mod versions;

@@ -61,6 +61,6 @@ pub use accept::{
     Checked, CheckedComposition, CheckedEntry, CheckedFrameEntry, CheckedFrames, ContinuationFault,
     CopiedFrames, Copies, CopyError, FrameLanding, FrameRefusal, LandedEntry, LandedFrame,
     LivePoints, Relation, Unproved, WithoutPoints, compose, continuation, copy, enter_copy,
-    leave_copy,
+    leave_copy, stay,
 };
 pub use judge::{Accepted, accept, accept_armed, relate};

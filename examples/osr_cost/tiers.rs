@@ -4,7 +4,6 @@
 use super::measure::{geometric_mean, timed};
 use super::{Arguments, Report};
 use interp::{Limits, Machine, Options, Outcome, Program, Run, TraceLevel};
-use ir::edit::ActionLog;
 use ir::{Function, Module};
 use jit::{Config, Effort, Engine, Quiet, Vm};
 use osier::driver::{self, Derived, Format, Vigilance, certify_at, derive, load};
@@ -133,24 +132,20 @@ impl Work {
     /// Makes an entry at the first loop header of a function, to its optimized version and to
     /// itself.
     fn entries(&mut self, module: &Module, base: &Function, derived: &Derived) {
-        let same = Derived { function: base.clone(), log: ActionLog::empty_for(base) };
-        let mut is_looping = false;
-        for (is_same, derived) in [(false, derived), (true, &same)] {
-            let asked = |pair: &osr::VersionPair<'_>| {
-                let first = pair.loop_headers(Side::Before).into_iter().next();
-                is_looping = first.is_some();
-                Pair::new(first.into_iter().collect::<BTreeSet<_>>(), BTreeSet::new())
-            };
-            let mut observer = driver::NoObserver;
-            let made =
-                timed(|| certify_at(module, base, derived, Level::Avail, asked, &mut observer));
-            match is_same {
-                _ if !is_looping => {}
-                true => self.same += made.0,
-                false => self.mapped += made.0,
-            }
+        let mut first = BTreeSet::new();
+        let asked = |pair: &osr::VersionPair<'_>| {
+            first.extend(pair.loop_headers(Side::Before).into_iter().next());
+            Pair::new(first.clone(), BTreeSet::new())
+        };
+        let mut observer = driver::NoObserver;
+        let (seconds, _) =
+            timed(|| certify_at(module, base, derived, Level::Avail, asked, &mut observer));
+        if first.is_empty() {
+            return;
         }
-        self.looping += if is_looping { base.inst_count() } else { 0 };
+        self.mapped += seconds;
+        self.same += timed(|| check::stay(module, base, &first)).0;
+        self.looping += base.inst_count();
     }
 }
 

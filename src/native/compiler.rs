@@ -6,7 +6,8 @@
 
 use super::{CodeMode, Compiled, CompiledKind, Observer, SharedObserver, compile};
 use crate::driver::{
-    self, Derived, Recipe, Retry, SecuredPoint, Vigilance, certify_at, derive, derive_certified_at,
+    self, Derived, Recipe, Retry, SecuredPoint, Step, Vigilance, certify_at, derive,
+    derive_certified_at,
 };
 use check::{Checked, CheckedEntry};
 use ir::edit::ActionLog;
@@ -72,9 +73,6 @@ pub(super) struct Made {
 /// The most loop headers of a function that are mapped at once.
 const MOST_HEADERS: usize = 32;
 
-/// As [`MOST_HEADERS`], from the base to itself: an entry needs no search.
-const MOST_OF_BASE: usize = 256;
-
 impl Made {
     /// The bytes of machine code.
     pub(super) fn code_size(&self) -> usize {
@@ -114,11 +112,12 @@ impl TierVersion {
 
     /// The accepted entry at the header of a loop, if there is one, in a mapping with others.
     ///
-    /// The first loop pays for its own entry, the second for those of all loops, and later ones for
-    /// nothing. So a function pays for two certificates at most, however many hot loops it has. In
-    /// a function with more than [`MOST_HEADERS`] loops (the base: [`MOST_OF_BASE`]), each hot loop
-    /// pays for its own entry alone, since the run waits for that one. No entry leaves the version,
-    /// so answers to several questions fit together.
+    /// Code that the passes have not changed takes a run over as it is ([`check::stay`]).
+    /// Otherwise the first loop pays for its own entry, the second for those of all loops, and
+    /// later ones for nothing. So a function pays for two certificates at most, however many hot
+    /// loops it has. In a function with more than [`MOST_HEADERS`] loops, each hot loop pays for
+    /// its own entry alone, since the run waits for that one. No entry leaves the version, so
+    /// answers to several questions fit together.
     fn entries(
         &mut self,
         module: &Module,
@@ -129,14 +128,19 @@ impl TierVersion {
         if let Some(known) = &self.headers {
             return Arc::clone(known);
         }
-        let is_base = self.derived.log.is_empty();
+        if self.derived.log.is_empty() {
+            observer.begin(Some(Step::Check));
+            let entry = check::stay(module, base, &BTreeSet::from([at]));
+            observer.begin(None);
+            return Arc::new(entry);
+        }
         let is_first = !std::mem::replace(&mut self.is_entered, true);
         let mut is_whole = false;
         let asked = |pair: &VersionPair<'_>| {
             let mut points = BTreeSet::from([at]);
             if !is_first {
                 let headers = pair.loop_headers(Side::Before);
-                is_whole = headers.len() <= if is_base { MOST_OF_BASE } else { MOST_HEADERS };
+                is_whole = headers.len() <= MOST_HEADERS;
                 points.extend(headers.into_iter().filter(|_| is_whole));
             }
             Pair::new(points, BTreeSet::new())

@@ -83,9 +83,10 @@ impl LiveValues {
 /// The values that are live in each block, or in some.
 pub(crate) struct LiveSets<'v> {
     f: &'v Function,
-    version: &'v ProvedVersion<'v, 'v>,
-    /// Whether excluded edges are left out.
-    in_run: bool,
+    /// The graph of the edges that count.
+    graph: &'v BlockGraph,
+    /// The version whose proof excludes edges. `None` if all edges count.
+    taken: Option<&'v ProvedVersion<'v, 'v>>,
     /// Whether unneeded values count as well ([`Demand::Live`]).
     everything: bool,
     sets: Rc<BlockSets>,
@@ -127,10 +128,13 @@ impl<'v> LiveSets<'v> {
         let everything = options.demand == Demand::Live;
         let excludes = !std::ptr::eq(version.live(), &version.full);
         let in_run = in_run && !everything && excludes;
+        let (graph, taken) = match in_run {
+            true => (version.live(), Some(version)),
+            false => (&version.full, None),
+        };
         let sets = Rc::default();
-        let mut liveness = LiveSets { f: version.f, version, in_run, everything, sets };
-        let is_few =
-            blocks.len() <= MAX_SEARCHES.min(liveness.graph().blocks().len() / SEARCHED_SHARE);
+        let mut liveness = LiveSets { f: version.f, graph, taken, everything, sets };
+        let is_few = blocks.len() <= MAX_SEARCHES.min(graph.blocks().len() / SEARCHED_SHARE);
         let known = Some(&known[in_run as usize]).filter(|_| extra.is_empty() && !is_few);
         if let Some(sets) = known.and_then(OnceCell::get) {
             liveness.sets = sets.clone();
@@ -138,34 +142,51 @@ impl<'v> LiveSets<'v> {
         if blocks.is_empty() || known.is_some_and(|known| known.get().is_some()) {
             return Ok(liveness);
         }
-        // First, because only uses by needed results count in `exposed`.
-        let needed = liveness.find_needed(extra);
-        liveness.sets = Rc::new(BlockSets { needed, ..BlockSets::default() });
-        let uses = liveness.exposed(extra);
-        let (at_start, at_end) = if is_few {
-            (Vec::new(), Some(liveness.search(&uses, blocks)))
+        let uses = liveness.uses(extra);
+        let (mut at_start, mut at_end) = (Vec::new(), None);
+        if is_few {
+            at_end = Some(liveness.search(&uses, blocks));
         } else {
-            let (at_start, total) = liveness.spread(uses, options.live_limit);
+            let total;
+            (at_start, total) = liveness.spread(uses, options.live_limit);
             options.require(Check::Size, total <= options.live_limit, Place::Whole)?;
-            (at_start, None)
-        };
-        let needed = liveness.sets.needed.clone();
-        liveness.sets = Rc::new(BlockSets { needed, at_start, at_end });
+        }
+        liveness.keep(at_start, at_end);
         known.map(|known| known.set(liveness.sets.clone()));
         Ok(liveness)
     }
 
-    /// The graph of the edges that count.
-    fn graph(&self) -> &'v BlockGraph {
-        if self.in_run { self.version.live() } else { &self.version.full }
+    /// The liveness of the text of a function with these edges, in these blocks, each named once.
+    /// Cost: linear in operands; for each block, a search of the blocks reachable from it and the
+    /// uses there.
+    pub(crate) fn of_text(f: &'v Function, graph: &'v BlockGraph, blocks: &[Block]) -> Self {
+        let sets = Rc::default();
+        let mut liveness = LiveSets { f, graph, taken: None, everything: false, sets };
+        let uses = liveness.uses(&Extra::new());
+        let at_end = liveness.search(&uses, blocks);
+        liveness.keep(Vec::new(), Some(at_end));
+        liveness
+    }
+
+    /// Finds the needed values, and then the uses that count: only those by needed results do.
+    fn uses(&mut self, extra: &Extra) -> Vec<(Value, Block)> {
+        let needed = self.find_needed(extra);
+        self.sets = Rc::new(BlockSets { needed, ..BlockSets::default() });
+        self.exposed(extra)
+    }
+
+    /// Keeps the values live at the starts of all blocks, or at the ends of some.
+    fn keep(&mut self, at_start: Vec<Vec<Value>>, at_end: Option<BTreeMap<Block, Vec<Value>>>) {
+        let needed = self.sets.needed.clone();
+        self.sets = Rc::new(BlockSets { needed, at_start, at_end });
     }
 
     /// Whether an edge counts. An edge from an unreachable block never does. The class of its
     /// condition was not checked, so nothing would exclude the edge, and its arguments would count
     /// although no run passes them (`arguments_passed_by_excluded_blocks_are_not_live`).
     fn counts_edge(&self, edge: Edge) -> bool {
-        let comes = self.graph().has(self.f.inst_block(edge.inst));
-        comes && (!self.in_run || self.version.may_take(edge))
+        let comes = self.graph.has(self.f.inst_block(edge.inst));
+        comes && self.taken.is_none_or(|version| version.may_take(edge))
     }
 
     fn counted_edges(&self, inst: Inst) -> impl Iterator<Item = Edge> + '_ {
@@ -179,7 +200,7 @@ impl<'v> LiveSets<'v> {
     fn find_needed(&self, extra: &Extra) -> FixedBitSet {
         let mut needed = FixedBitSet::with_capacity(self.f.value_bound());
         let mut work: Vec<Value> = extra.values().flatten().copied().collect();
-        for &block in self.graph().blocks() {
+        for &block in self.graph.blocks() {
             for inst in self.f.block_insts(block) {
                 work.extend(demanded(self.f, inst));
             }
@@ -231,7 +252,7 @@ impl<'v> LiveSets<'v> {
         let mut uses: Vec<(Value, Block)> = Vec::new();
         // By value index: the last block that has been entered for it.
         let mut last: Vec<Option<Block>> = vec![None; self.f.value_bound()];
-        for &block in self.graph().blocks() {
+        for &block in self.graph.blocks() {
             // A use below the definition, in the same block, makes the value live at no block
             // start. Armed entries may require values that this version lacks, in forged mappings.
             for inst in self.f.block_insts(block) {
@@ -262,7 +283,7 @@ impl<'v> LiveSets<'v> {
     /// An armed entry of a forged mapping may require a value whose definition does not dominate
     /// it. Such a use counts everywhere: no entry can provide the value.
     fn search(&self, uses: &[(Value, Block)], blocks: &[Block]) -> BTreeMap<Block, Vec<Value>> {
-        let (f, graph, bound) = (self.f, self.graph(), self.f.block_bound());
+        let (f, graph, bound) = (self.f, self.graph, self.f.block_bound());
         let home = |value: Value| f.value_block(value).as_u32() as usize;
         let strays = |(v, b): &&(Value, Block)| !graph.dominates(f.value_block(*v), *b);
         let stray: Vec<Value> = uses.iter().filter(strays).map(|(value, _)| *value).collect();

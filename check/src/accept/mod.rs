@@ -1,10 +1,10 @@
 //! Acceptance: everything that decides whether an entry holds, and nothing else.
 //!
 //! [`Relation::prove`] shows that two versions correspond (steps 1 to 4 of the proof, see the crate
-//! documentation), [`Relation::hold`] judges entries (step 5). `seal` and `compose` make the sealed
-//! results. A reader has to trust these modules, `transition::compose`, and the parts of `ir` that
-//! `tests/tidy/sizes.rs` lists. A failed check is a [`Finding`]. `crate::verdict` puts it into
-//! words, and can make no entry hold.
+//! documentation), [`Relation::hold`] judges entries (step 5). `seal`, `compose` and `stay` make
+//! the sealed results. A reader has to trust these modules, `transition::compose`, and the parts of
+//! `ir` that `tests/tidy/sizes.rs` lists. A failed check is a [`Finding`]. `crate::verdict` puts it
+//! into words, and can make no entry hold.
 
 mod assume;
 mod calls;
@@ -20,6 +20,7 @@ mod memory;
 pub(crate) mod paths;
 pub(crate) mod product;
 mod seal;
+mod stay;
 mod terms;
 mod traps;
 pub(crate) mod unproved;
@@ -43,6 +44,7 @@ use live::{Extra, KnownSets, LiveSets, LiveValues};
 use product::CrossProduct;
 pub(crate) use seal::Sealed;
 pub use seal::{Checked, CheckedEntry, CheckedFrameEntry, Unproved};
+pub use stay::stay;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

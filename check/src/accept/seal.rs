@@ -2,9 +2,9 @@
 //!
 //! Code that fires a transition takes a [`Checked`] mapping or a [`CheckedEntry`] of one, in the
 //! interpreter and natively alike. The folder `accept` alone makes them: by judging
-//! ([`Relation::seal`]), by composing accepted mappings ([`crate::compose`]), and by dropping
-//! entries. The feature `unproved` opens a door for oracles and tests, which fire wrong entries on
-//! purpose; libraries that embedders link do not enable it.
+//! ([`Relation::seal`]), by composing accepted mappings ([`crate::compose`]), between a version and
+//! itself ([`crate::stay`]), and by dropping entries. The feature `unproved` opens a door for oracles
+//! and tests, which fire wrong entries on purpose; libraries that embedders link do not enable it.
 
 use super::Relation;
 use super::checks::Finding;
@@ -41,7 +41,7 @@ impl Unproved {
 /// its landing point: the values that q needs from there on, and the values that later entries of
 /// the *armed* mappings require. The armed mappings are those that the mapping was accepted with.
 /// In [`crate::accept`] this is the mapping of the other direction; in [`crate::accept_armed`], the
-/// given ones; in [`crate::compose`], those of the second mapping.
+/// given ones; in [`crate::compose`], those of the second mapping; in [`crate::stay`], none.
 ///
 /// # Duties of the user
 ///

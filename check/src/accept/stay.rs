@@ -1,0 +1,67 @@
+//! Entries between a version and itself: a run in one engine goes on in another, in the same code.
+//!
+//! For example, an interpreter executes a loop of a base, and native code of the base is to take
+//! over at the loop header. The entry lands where it leaves, and every live value keeps its
+//! contents.
+//!
+//! *Why these entries hold.* Source and target are one function. Suppose that the source version,
+//! started on some input, reaches the point. Then the target version, started on the same input,
+//! has executed the same instructions at that point: it has the same memory, the same effects and
+//! the same contents of every value. The entry executes nothing, so no compensation code can trap
+//! or write. A value that is live at a point of strict SSA code has been defined there, so each
+//! assignment reads a value that the run has. The assignments are of all values that the text of
+//! the version still reads to compute what is needed, so live+ without armed mappings is provided
+//! ([`super::live`] argues that this is enough). Every required value is live at the source point,
+//! so an engine keeps none. No certificate and no claim takes part.
+
+use super::Checked;
+use super::graph::BlockGraph;
+use super::live::{Extra, LiveSets};
+use ir::verifier::verify_function;
+use ir::{Block, Function, Module, Point, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use transition::VersionKey;
+use transition::mapping::{Assign, Entry, Mapping, Operand};
+
+/// The entries of a version to itself at points. Each lands at its own point. A point that the
+/// version lacks and a point that no edge leads to have no entry. A version that the verifier
+/// refuses has none at all.
+///
+/// Cost: linear in the version; for each block with a point, a search of the blocks reachable from
+/// it.
+pub fn stay(module: &Module, version: &Function, points: &BTreeSet<Point>) -> Checked<Mapping> {
+    let key = VersionKey::of(version);
+    let mut mapping = Mapping::between(key, key);
+    // Liveness indexes tables by ids, and needs definitions that dominate their uses
+    // (`a_version_that_the_verifier_refuses_does_not_stay`).
+    if !verify_function(module, version).is_empty() {
+        return Checked::accepted(mapping);
+    }
+    let graph = BlockGraph::new(version, |_| true);
+    let mut asked: BTreeMap<Block, BTreeSet<Point>> = BTreeMap::new();
+    for point in points.iter().filter(|point| version.has_inst(point.inst())) {
+        asked.entry(version.inst_block(point.inst())).or_default().insert(*point);
+    }
+    asked.retain(|block, _| graph.has(*block));
+    let blocks: Vec<Block> = asked.keys().copied().collect();
+    let liveness = LiveSets::of_text(version, &graph, &blocks);
+    let mut live = liveness.none();
+    for (block, points) in &asked {
+        liveness.walk(*block, &Extra::new(), &mut live, |inst, live| {
+            let point = Point::before(inst);
+            if points.contains(&point) {
+                let values: BTreeSet<Value> = live.iter().collect();
+                mapping.insert(point, unchanged(point, values));
+            }
+        });
+    }
+    Checked::accepted(mapping)
+}
+
+/// The entry that lands where it leaves, and leaves these values as they are.
+fn unchanged(target: Point, values: BTreeSet<Value>) -> Entry {
+    let same = |value: &Value| Assign { value: *value, from: Operand::Source(*value) };
+    let assigns = values.iter().map(same).collect();
+    let (steps, replays, kept) = (Vec::new(), Vec::new(), Vec::new());
+    Entry { target, steps, replays, assigns, requires: values.into_iter().collect(), kept }
+}

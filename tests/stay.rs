@@ -1,0 +1,98 @@
+//! Entries between a version and itself, beside the judge of entries, which finds the liveness of a
+//! target point by a certificate and knows nothing of `check::stay`.
+
+use certify::Certifier;
+use check::verdict::Options;
+use check::{Checked, accept_armed, relate, stay};
+use ir::edit::ActionLog;
+use ir::text::parse_module;
+use ir::{Function, Module, Point};
+use osier::driver::{Format, load};
+use osr::VersionPair;
+use std::collections::BTreeSet;
+use std::path::Path;
+use transition::Side;
+use transition::mapping::Mapping;
+use verify::generate::{Weights, generate};
+
+/// Every point of a function.
+fn points(function: &Function) -> BTreeSet<Point> {
+    function.all_insts().map(Point::before).collect()
+}
+
+/// Judges entries of a function to itself by a certificate; all hold but those that no run
+/// reaches. Returns how many hold.
+fn judged(module: &Module, function: &Function, made: Checked<Mapping>, what: &str) -> usize {
+    let twin = function.clone();
+    let log = ActionLog::empty_for(function);
+    let pair = VersionPair::new(function, &twin, &log).expect("nothing was changed");
+    let common = pair.correspondence();
+    let mut certifier = Certifier::new(&common);
+    let (count, made) = (made.len(), made.into_inner());
+    let facts = certifier.facts(Side::Before, &made);
+    let certificate = certifier.into_certificate();
+    let relation = relate(module, common.versions, &certificate, Options::default());
+    let accepted = accept_armed(&relation, Side::Before, made, facts, &[]);
+    // The judge wants to know that a run reaches the point; without one, the claim is empty.
+    let relation = relation.expect("a version corresponds to itself");
+    let (idle, wrong): (Vec<_>, Vec<_>) = accepted
+        .rejected
+        .into_iter()
+        .partition(|(point, _)| relation.is_unreachable(Side::Before, *point));
+    assert_eq!(wrong, [], "{what}");
+    assert_eq!(accepted.mapping.len() + idle.len(), count, "{what}");
+    accepted.mapping.len()
+}
+
+#[test]
+fn entries_of_kernels_hold_at_every_point() {
+    let mut held = 0;
+    for name in ["vm", "sort.o2", "queens", "words.o2", "mixed"] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/corpus/{name}.wasm"));
+        let bytes = std::fs::read(file).expect("it is in the repository");
+        let module = load(Format::Wasm, &bytes).expect("it is imported");
+        for (_, function) in module.defined() {
+            let made = stay(&module, function, &points(function));
+            held += judged(&module, function, made, name);
+        }
+    }
+    assert!(held > 5_000, "{held} entries");
+}
+
+#[test]
+fn entries_of_random_functions_hold_at_every_point() {
+    let (mut held, mut large) = (0, 0);
+    for seed in 0..100 {
+        let size = if seed % 10 == 0 { 1_500 } else { 100 };
+        let program = generate(seed, size, &Weights::default());
+        for (_, function) in program.module.defined() {
+            let made = stay(&program.module, function, &points(function));
+            large += usize::from(function.block_bound() > 150);
+            held += judged(&program.module, function, made, &format!("seed {seed}"));
+        }
+    }
+    assert!(held > 20_000 && large > 0, "{held} entries, {large} large functions");
+}
+
+#[test]
+fn a_point_that_no_run_reaches_has_no_entry() {
+    let text =
+        "func @f(%a: i32) -> i32 {\nentry:\nreturn %a\nlost:\n%b = const.i32 1\nreturn %b\n}\n";
+    let module = parse_module(text).expect("it is well-formed");
+    let (_, function) = module.defined().next().expect("there is a function");
+    let made = stay(&module, function, &points(function));
+    assert_eq!(
+        made.entries().map(|(point, _)| point).collect::<Vec<_>>(),
+        [Point::before(function.first_inst(function.entry()))]
+    );
+}
+
+#[test]
+fn a_version_that_the_verifier_refuses_does_not_stay() {
+    // `%b` does not dominate its use.
+    let text = "func @f(%a: i32) -> i32 {\nentry:\nbr_if %a, one, two\none:\n%b = const.i32 1\n\
+                jump two\ntwo:\nreturn %b\n}\n";
+    let module = parse_module(text).expect("it can be parsed");
+    let (_, function) = module.defined().next().expect("there is a function");
+    assert!(stay(&module, function, &points(function)).is_empty());
+}
