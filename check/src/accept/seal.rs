@@ -3,8 +3,9 @@
 //! Code that fires a transition takes a [`Checked`] mapping or a [`CheckedEntry`] of one, in the
 //! interpreter and natively alike. The folder `accept` alone makes them: by judging
 //! ([`Relation::seal`]), by composing accepted mappings ([`crate::compose`]), between a version and
-//! itself ([`crate::stay`]), and by dropping entries. The feature `unproved` opens a door for oracles
-//! and tests, which fire wrong entries on purpose; libraries that embedders link do not enable it.
+//! itself ([`crate::stay`]), and by dropping entries. The feature `unproved` opens a door for
+//! oracles and tests, which fire wrong entries on purpose; libraries that embedders
+//! link do not enable it.
 
 use super::Relation;
 use super::checks::Finding;
