@@ -9,17 +9,18 @@
 //! register where the toy keeps it.
 
 use osier::driver::{self, Format, Vigilance, certify, derive, load};
-use osier::interp::{HostError, Limits, Options};
+use osier::interp::{Limits, Options};
 use osier::ir::edit::{Editor, Fuel, Pass, apply};
-use osier::ir::{Function, Imm, Inst, InstSpec, Opcode, Point, Type, Value};
+use osier::ir::{
+    FrameState, FrameStates, Function, Imm, Inst, InstSpec, Local, LocalContent, Opcode, Point,
+    Type, Value,
+};
 use osier::jit::{
-    Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, PointSpec, Slot,
-    SlotLayout, Vm,
+    Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, PointSpec, Slot, Vm,
 };
 use osier::osr::Level;
 use osier::passes::Pipeline;
 use osier::resume::Truth;
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -87,19 +88,16 @@ pc4:
 }
 "#;
 
-/// Continues in the toy's interpreter, at the instruction for the point of the translated code.
-struct Toy {
-    pcs: BTreeMap<Point, usize>,
-}
+/// Continues in the toy's interpreter, at the instruction of the frame state.
+struct Toy;
 
 impl Embedder for Toy {
     fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
-        let unknown =
-            || HostError::Failed(format!("no instruction of the toy is at {}", frame.point.inst()));
-        let pc = *self.pcs.get(&frame.point).ok_or_else(unknown)?;
-        let register = |slot: &Option<Slot>| slot.map_or(0, |slot| u128::from(slot.bits));
-        let registers =
-            [register(&frame.slots[SUM]), register(&frame.slots[N]), register(&frame.slots[I])];
+        let activation = &frame.activations[0];
+        let pc = activation.pc as usize;
+        let register =
+            |at: usize| activation.slot(at as u32).map_or(0, |contents| u128::from(contents.bits));
+        let registers = [SUM, N, I].map(register);
         let _ = writeln!(io::stderr(), "the toy continues at {pc} with {registers:?}");
         Ok(vec![Slot { ty: Type::I64, bits: interpret(pc, registers) }])
     }
@@ -151,28 +149,26 @@ fn main() -> Result<(), Box<dyn Error>> {
         Condition::Guard { value: large.ok_or("the guard's condition")?, when: Truth::NonZero };
     let point = PointSpec::of_entry(&back, Point::before(branch), guard).ok_or("a way back")?;
 
-    // The toy's frame: the register of each value of the base, and the instruction of each point.
+    // The toy's frame where the run lands: the instruction, and what each register holds. The toy
+    // does not need the other values of the IR, for example the comparison.
     let (sum, landing) = sum_at_head(base);
     let (n, i) = (base.arguments()[0], base.block_params(base.inst_block(landing))[1]);
     let entry = back.entry(point.at).ok_or("a way back")?;
-    // The toy does not need the other values of the IR (for example the comparison), which get
-    // slots behind its registers.
-    let mut others = 3..;
-    let mut register = |value| {
-        let named = [(sum, SUM), (n, N), (i, I)].into_iter().find(|(v, _)| *v == value);
-        named.map(|(_, slot)| slot).or_else(|| others.next())
+    let local = |slot: usize, value| {
+        let content = LocalContent::Value(value);
+        Local { slot: slot as u32, content, representation: 0 }
     };
-    let slots = entry.provides().filter_map(|value| Some((value, register(value)?)));
-    let layout = Arc::new(SlotLayout::new(slots));
+    let locals = vec![local(SUM, sum), local(N, n), local(I, i)];
+    let mut states = FrameStates::new();
+    states.set(entry.target, FrameState::new(0, 0, locals));
     let engine = Engine::new(Config::default())?;
     let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default())?;
-    let mut toy = Toy { pcs: BTreeMap::from([(entry.target, 0)]) };
     vm.install(
         &engine.version(&module, func, &derived.function, &[point])?,
-        vec![Action::Hand(back, layout)],
+        vec![Action::Hand(back, Arc::new(states))],
     )?;
     for n in [1000, 5_000_000] {
-        let outcome = vm.run(func, &[n], &mut toy)?;
+        let outcome = vm.run(func, &[n], &mut Toy)?;
         writeln!(io::stdout(), "the squares below {n}: {outcome}")?;
         assert_eq!(outcome.returned(), Some([interpret(0, [0, n.into(), 0])].as_slice()));
     }

@@ -8,11 +8,13 @@
 
 use osier::driver::{Format, NoObserver, load};
 use osier::inlining::{CalleeLandings, InlinePlan, inline};
-use osier::interp::{Limits, Options};
-use osier::ir::{Func, Function, Inst, Opcode, Point, Type, Value};
+use osier::interp::{HostError, Limits, Options};
+use osier::ir::{
+    FrameState, FrameStates, Function, Inst, Local, LocalContent, Opcode, Point, Type, Value,
+};
 use osier::jit::{
-    Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, PointSpec, Slot,
-    SlotLayout, Vm,
+    Action, Activation, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, PointSpec,
+    Slot, Vm,
 };
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -97,20 +99,52 @@ struct Toy;
 
 impl Embedder for Toy {
     fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
-        let of = |slots: &[Option<Slot>]| {
-            [0, 1, 2, 3].map(|at| slots[at].map_or(0, |slot| u128::from(slot.bits)))
+        let of = |activation: &Activation| {
+            [0, 1, 2, 3].map(|at| activation.slot(at).map_or(0, |slot| u128::from(slot.bits)))
         };
-        let (cube, mut sums) = (of(frame.slots), of(&frame.callers[0].slots));
+        let [cube, sums] = frame.activations else {
+            return Err(HostError::Failed("the run is not in cube".to_owned()).into());
+        };
+        let (start, behind) = (cube.pc as usize, sums.pc as usize);
+        let (cube, mut sums) = (of(cube), of(sums));
         let _ = writeln!(io::stderr(), "cube goes on with {cube:?}, in sums with {sums:?}");
-        sums[3] = interpret(CUBE, 0, cube);
-        Ok(vec![Slot { ty: Type::I64, bits: interpret(SUMS, 2, sums) as u64 }])
+        sums[3] = interpret(CUBE, start, cube);
+        Ok(vec![Slot { ty: Type::I64, bits: interpret(SUMS, behind, sums) as u64 }])
     }
+}
+
+/// The parameters of the loop header, which is the second block.
+fn params_of_head(base: &Function) -> [Value; 2] {
+    let head = base.blocks().nth(1).expect("the code has a loop");
+    [0, 1].map(|index| base.block_params(head)[index])
+}
+
+/// The frame state before an instruction: where the toy goes on, and the values of its registers.
+fn states(at: Inst, pc: u32, registers: &[Value]) -> Arc<FrameStates> {
+    let local = |(slot, value): (u32, &Value)| {
+        let content = LocalContent::Value(*value);
+        Local { slot, content, representation: 0 }
+    };
+    let locals = (0..).zip(registers).map(local).collect();
+    let mut states = FrameStates::new();
+    states.set(Point::before(at), FrameState::new(0, pc, locals));
+    Arc::new(states)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let module = Arc::new(load(Format::Oir, TRANSLATED).map_err(|e| e.in_file("sums.oir"))?);
     let [(cube, f), (sums, g)] = [0, 1].map(|n| module.defined().nth(n).expect("two functions"));
-    let plan = InlinePlan::o3();
+    // The frames of the toy, beside the bases: at the loop of `cube`, and behind the call in `sums`.
+    let [y, j] = params_of_head(f);
+    let is_call = |inst: &Inst| g.inst(*inst).opcode == Opcode::Call;
+    let call = g.all_insts().find(is_call).ok_or("`sums` calls `cube`")?;
+    let ([sum, i], result) = (params_of_head(g), g.inst(call).results[0]);
+    let behind = g.next_inst(call).ok_or("a call is no terminator")?;
+    let states = BTreeMap::from([
+        (cube, states(f.first_inst(f.value_block(y)), 0, &[f.arguments()[0], y, j])),
+        (sums, states(behind, 2, &[g.arguments()[0], sum, i, result])),
+    ]);
+    let plan = InlinePlan::o3().with_states(states.clone());
     let landings = CalleeLandings::new(&module, &plan);
     let made = inline(&module, sums, &plan, &landings, &mut NoObserver)?;
     // The test of the inlined loop, and the entry there.
@@ -124,22 +158,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let entry = made.down.entry(at).ok_or("an entry starts there")?;
     let condition = Condition::Countdown(5_000);
     let point = PointSpec { at, condition, values: entry.requires.clone() };
-    // Registers of the toy; other values of the IR get slots behind them.
-    let layout = |func: Func, base: &Function| {
-        let params = base.blocks().flat_map(|block| base.block_params(block).to_vec());
-        let named: BTreeMap<Value, usize> = params.zip(0..).collect();
-        let frame = entry.frames.iter().find(|frame| frame.func == func);
-        let values = frame.into_iter().flat_map(|frame| &frame.assigns);
-        let slots = values.zip(4..).map(|(a, at)| (a.value, *named.get(&a.value).unwrap_or(&at)));
-        (func, SlotLayout::new(slots.chain([(Value::from_u32(0xffff), 3)])))
-    };
-    let layouts = Arc::new(BTreeMap::from([layout(cube, f), layout(sums, g)]));
-
     let engine = Engine::new(Config::default())?;
     let sites = Arc::new(made.copies.sites());
     let code = engine.inlined_version(&module, (sums, version), &[point], sites)?;
     let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default())?;
-    vm.install(&code, vec![Action::HandFrames(Arc::new(made.down.clone()), layouts)])?;
+    vm.install(&code, vec![Action::HandFrames(Arc::new(made.down.clone()), Arc::new(states))])?;
     for n in [1_000, 20_000] {
         let outcome = vm.run(sums, &[n], &mut Toy)?;
         assert_eq!(outcome.returned(), Some(&[interpret(SUMS, 0, [n.into(), 0, 0, 0]) as u64][..]));

@@ -17,6 +17,7 @@ pub mod edit;
 pub mod entity;
 pub mod eval;
 pub mod family;
+pub mod frame_states;
 pub mod function;
 pub mod inst;
 mod layout;
@@ -41,6 +42,7 @@ pub use entity::{
     Block, Data, Elem, Func, Global, Inst, Memory, OsrPoint, Point, Sig, Table, Value,
 };
 pub use family::Family;
+pub use frame_states::{FrameState, FrameStateError, FrameStates, Local, LocalContent};
 pub use function::{Function, ValueDef};
 pub use inst::{Edge, Imm, InstData, InstSpec, Target};
 pub use module::Module;

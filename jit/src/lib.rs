@@ -65,7 +65,8 @@ pub use resume::{Condition, PointSpec};
 pub use sys::Unsupported;
 pub use version::{Continuation, Version};
 pub use vm::{
-    Action, AfterFailure, Callback, CallbackEnd, CallerFrame, CallsFrom, CountedPlace, DeoptFrame,
-    Embedder, FailedPoint, HotLoop, Interrupt, LinkError, OpenPoint, Quiet, RunError, Slot,
-    SlotLayout, Tier, Tiering, Transition, TransitionKind, VisitedPlace, Vm, VmError, Wake,
+    Action, Activation, AfterFailure, Callback, CallbackEnd, CallsFrom, CountedPlace, DeoptFrame,
+    Embedder, FailedPoint, HandedContent, HandedLocal, HotLoop, Interrupt, LinkError, OpenPoint,
+    Quiet, RunError, Slot, Tier, Tiering, Transition, TransitionKind, VisitedPlace, Vm, VmError,
+    Wake,
 };

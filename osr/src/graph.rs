@@ -7,7 +7,8 @@
 //!
 //! One property makes every chain of hops through the graph defined: **every entry of every edge
 //! provides live+ where it lands**. Live+ of a version counts the values required by all edges that
-//! leave it, wherever they lead.
+//! leave it, wherever they lead, and by the frame states that the tree has armed in it
+//! ([`VersionTree::arm_states`]).
 //!
 //! - Built edges have the property by their common fixpoint. [`synthesize`](fn@crate::synthesize)
 //!   is the fixpoint of one pair.
@@ -24,7 +25,7 @@ use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_required};
 use crate::pair::{Analyzed, VersionPair};
 use crate::reason::Unmapped;
-use crate::synthesize::{Arrow, PlainLiveness, SynthesizedMapping, make};
+use crate::synthesize::{Arrow, OuterUses, PlainLiveness, SynthesizedMapping, make};
 use crate::tree::{Version, VersionTree};
 use cranelift_entity::EntityRef;
 use ir::cfg::Cfg;
@@ -196,6 +197,8 @@ impl<'v> VersionGraph<'v> {
             }
             let mut both = Arrow::both_ways(pair, places);
             both.before.asked = outside.get(before);
+            both.before.landings = tree.landings(*after);
+            both.after.landings = tree.landings(*before);
             let waits = |link: &CopyLink<'_>| link.steps().any(|step| step == (*after, *before));
             both.after.staying =
                 waiting.iter().find(|(link, _)| waits(link)).map(|(_, calls)| calls);
@@ -207,7 +210,10 @@ impl<'v> VersionGraph<'v> {
         let plain = PlainLiveness::of_all(&analyzed, demand);
         let links = copies.iter().map(|link| linked(tree, link, place, &arrows, demand));
         let links: Vec<LinkedUses<'_>> = links.collect();
-        let made = make(&analyzed, &arrows, &links, &plain, (demand, level));
+        let armed: Vec<ExtraUses> =
+            versions.iter().map(|version| armed_uses(tree, *version)).collect();
+        let outer = OuterUses { links: &links, armed: &armed };
+        let made = make(&analyzed, &arrows, outer, &plain, (demand, level));
         let edges = arrows.iter().zip(made).map(|(arrow, made)| {
             let (from, to) = (versions[arrow.source], versions[arrow.target]);
             built(from, to, arrow.pair, made.synthesized)
@@ -383,7 +389,7 @@ impl<'v> VersionGraph<'v> {
         let mut lacking = Vec::new();
         for version in self.tree.versions() {
             // Live+ counts every edge that leaves the version, whichever edge the run arrived over.
-            let mut uses = ExtraUses::new();
+            let mut uses = armed_uses(self.tree, version);
             self.edges
                 .iter()
                 .filter(|e| e.from == version)
@@ -402,6 +408,13 @@ impl<'v> VersionGraph<'v> {
         lacking.sort_unstable();
         lacking
     }
+}
+
+/// The values that frame states armed in a version name.
+fn armed_uses(tree: &VersionTree, version: Version) -> ExtraUses {
+    let mut uses = ExtraUses::new();
+    tree.armed(version).for_each(|mapping| add_required(mapping, &mut uses));
+    uses
 }
 
 /// The values of inlined code, by index.

@@ -47,4 +47,4 @@ pub use pair::VersionPair;
 pub use reason::{Reason, Unmapped};
 pub use region::LoopRegion;
 pub use synthesize::{Synthesis, SynthesizedMapping, synthesize, synthesize_at, synthesize_levels};
-pub use tree::{Version, VersionTree};
+pub use tree::{Version, VersionTree, required};

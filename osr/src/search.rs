@@ -51,6 +51,8 @@ struct Planner<'a, 'v> {
     q: &'a Analyzed<'v>,
     /// The source points whose entries land before the same instruction.
     staying: Option<&'a BTreeSet<Point>>,
+    /// The points at which other entries may land; `None` for all.
+    allowed: Option<&'a BTreeSet<Point>>,
     here: SourcePoint,
 }
 
@@ -79,7 +81,8 @@ pub(crate) fn first_round(searches: &mut [Search<'_, '_>], live: &LiveTable, nee
     let points = searches.iter_mut().map(Search::source_points).last().unwrap_or_default();
     let Some(first) = searches.first() else { return };
     let first = &first.planner;
-    let mut planner = Planner::new(first.pair, first.from, first.staying);
+    let places = (first.staying, first.allowed);
+    let mut planner = Planner::new(first.pair, first.from, places);
     for point in points {
         match planner.plan(point, live, needed) {
             Err(why) => searches.iter_mut().for_each(|s| s.unmapped.push((point, why))),
@@ -131,8 +134,8 @@ fn first_round_at(
 impl<'a, 'v> Search<'a, 'v> {
     /// A search without entries, at the points that an arrow asks for.
     pub(crate) fn new(arrow: &Arrow<'a, 'v>, level: Level) -> Search<'a, 'v> {
-        let Arrow { pair, from, asked, staying, .. } = *arrow;
-        let planner = Planner::new(pair, from, staying);
+        let Arrow { pair, from, asked, staying, landings, .. } = *arrow;
+        let planner = Planner::new(pair, from, (staying, landings));
         let (p, q) = (planner.p, planner.q);
         Search {
             asked,
@@ -347,10 +350,10 @@ impl<'a, 'v> Planner<'a, 'v> {
     fn new(
         pair: &'a VersionPair<'v>,
         from: Side,
-        staying: Option<&'a BTreeSet<Point>>,
+        (staying, allowed): (Option<&'a BTreeSet<Point>>, Option<&'a BTreeSet<Point>>),
     ) -> Planner<'a, 'v> {
         let (p, q) = (pair.source(from), pair.target(from));
-        Planner { from, pair, p, q, staying, here: SourcePoint::default() }
+        Planner { from, pair, p, q, staying, allowed, here: SourcePoint::default() }
     }
 
     /// The landing points to try from a point, unless the empty entry does. Enters the point.
@@ -373,8 +376,10 @@ impl<'a, 'v> Planner<'a, 'v> {
         self.here.enter((p, &self.pair.facts), point, live.live(point), &end.jumps);
         let mut barred = None;
         let mut goals: Vec<EntryGoal<'g>> = Vec::new();
-        let mut targets = landings_to_try(&q.paths, end.anchor, point, |at| needed.live(at).len());
+        let values = |at: Point| needed.live(at).len();
+        let mut targets = landings_to_try(&q.paths, end.anchor, (point, self.allowed), values);
         if self.staying.is_some_and(|staying| staying.contains(&point)) {
+            targets = landings_to_try(&q.paths, end.anchor, (point, None), values);
             targets.retain(|target| *target == point);
         }
         for target in targets {
@@ -500,20 +505,28 @@ pub(crate) fn landing_candidates(
     let ends = points.iter().filter_map(|at| Some((*at, p.paths.end(p.f, at.inst())?.anchor)));
     // With fewer values to provide, more points are tried, and among them all that are tried with
     // more values (`fewer_landing_points_are_among_more`).
-    ends.flat_map(|(at, anchor)| landings_to_try(&q.paths, anchor, at, |_| 0)).collect()
+    ends.flat_map(|(at, anchor)| landings_to_try(&q.paths, anchor, (at, None), |_| 0)).collect()
 }
 
 /// The landing points worth trying, in order. The source point's own place comes first, if the
 /// target version has it: it is the likeliest to cost nothing. Of a short gap all others follow,
 /// earliest first. Of a long gap, or with many values to provide, some around that place follow,
-/// then some at its start and its end. Cost: their number, however long the gap is.
+/// then some at its start and its end. Cost: their number, however long the gap is. If some points
+/// alone are allowed, the others do not count; then each point of the gap costs a question.
 fn landings_to_try(
     paths: &Paths,
     anchor: Inst,
-    source: Point,
+    (source, allowed): (Point, Option<&BTreeSet<Point>>),
     values: impl Fn(Point) -> usize,
 ) -> Vec<Point> {
     let landings = paths.landings(anchor);
+    if let Some(allowed) = allowed {
+        let mut landings: Vec<Point> =
+            landings.iter().copied().filter(|at| allowed.contains(at)).collect();
+        landings.sort_by_key(|at| *at != source);
+        landings.truncate(MAX_LANDINGS);
+        return landings;
+    }
     let count = landings.len();
     let Some(first) = landings.first() else { return Vec::new() };
     let own = paths.landing_number(anchor, source);

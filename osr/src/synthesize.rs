@@ -111,7 +111,7 @@ fn levels_at(
         PlainLiveness::at(pair.source(side), pair.demand, &asked[side], landings)
     });
     let arrows: Vec<Arrow<'_, '_>> = arrows.into_iter().collect();
-    make_levels(&versions, (&arrows, &[]), &plain, (pair.demand, levels))
+    make_levels(&versions, (&arrows, OuterUses::NONE), &plain, (pair.demand, levels))
 }
 
 /// The mappings of both directions, and their level.
@@ -130,7 +130,8 @@ pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level
     let plain = PlainLiveness::of_all(&versions, pair.demand);
     let levels: Vec<Level> =
         Level::ALL.into_iter().filter(|level| levels.contains(level)).collect();
-    let mut made = make_levels(&versions, (&arrows, &[]), &plain, (pair.demand, &levels));
+    let mut made =
+        make_levels(&versions, (&arrows, OuterUses::NONE), &plain, (pair.demand, &levels));
     drop(plain);
     if made.iter().any(|result| result.is_too_long) {
         choose_points(pair, &levels, &mut made);
@@ -175,6 +176,8 @@ pub(crate) struct Arrow<'a, 'v> {
     /// Source points whose entries land before the same instruction: the calls within which frames
     /// wait.
     pub(crate) staying: Option<&'a BTreeSet<Point>>,
+    /// The points of the target version at which entries may land; `None` for all.
+    pub(crate) landings: Option<&'a BTreeSet<Point>>,
 }
 
 impl<'a, 'v> Arrow<'a, 'v> {
@@ -191,6 +194,7 @@ impl<'a, 'v> Arrow<'a, 'v> {
             target: indices[from.other()],
             asked: None,
             staying: None,
+            landings: None,
         })
     }
 
@@ -199,23 +203,36 @@ impl<'a, 'v> Arrow<'a, 'v> {
     }
 }
 
+/// Uses of values of versions besides those of the mappings that are made.
+#[derive(Clone, Copy)]
+pub(crate) struct OuterUses<'a, 'c> {
+    /// Those across copies.
+    pub(crate) links: &'a [LinkedUses<'c>],
+    /// By version: those of frame states armed in it. Empty for none at all.
+    pub(crate) armed: &'a [ExtraUses],
+}
+
+impl OuterUses<'_, '_> {
+    const NONE: Self = OuterUses { links: &[], armed: &[] };
+}
+
 /// Makes all mappings between a list of versions, to their common fixpoint. Mappings from and to
 /// versions with too many live values are empty.
 pub(crate) fn make<'p, 'v>(
     versions: &[&Analyzed<'v>],
     arrows: &[Arrow<'p, 'v>],
-    links: &[LinkedUses<'_>],
+    outer: OuterUses<'_, '_>,
     plain: &[Option<PlainLiveness>],
     (demand, level): (Demand, Level),
 ) -> Vec<SearchResult> {
-    let mut made = make_levels(versions, (arrows, links), plain, (demand, &[level]));
+    let mut made = make_levels(versions, (arrows, outer), plain, (demand, &[level]));
     made.pop().expect("one level was made").mappings
 }
 
 /// As [`make`], at several levels, the lowest first.
 fn make_levels<'p, 'v>(
     versions: &[&Analyzed<'v>],
-    (arrows, links): (&[Arrow<'p, 'v>], &[LinkedUses<'_>]),
+    (arrows, outer): (&[Arrow<'p, 'v>], OuterUses<'_, '_>),
     plain: &[Option<PlainLiveness>],
     (demand, levels): (Demand, &[Level]),
 ) -> Vec<LevelResult> {
@@ -231,7 +248,7 @@ fn make_levels<'p, 'v>(
         let mut too_long = without_liveness.clone();
         // Each turn starts over without the versions in `too_long`. A version can be added to it at
         // most once, so there are at most as many turns as versions, and almost always one.
-        while let Err(version) = meet((arrows, links), &mut searches, &too_long, plain, live) {
+        while let Err(version) = meet((arrows, outer), &mut searches, &too_long, plain, live) {
             // Armed entries made so much live that the table of this version exceeds its limit. Its
             // entries must go, and with them the uses they added elsewhere: hence a new start.
             too_long.insert(version);
@@ -331,20 +348,25 @@ impl PlainLiveness {
 /// Brings all searches to their common fixpoint. `Err` names the index of a version that now has
 /// too many live values.
 fn meet(
-    (arrows, links): (&[Arrow<'_, '_>], &[LinkedUses<'_>]),
+    (arrows, outer): (&[Arrow<'_, '_>], OuterUses<'_, '_>),
     searches: &mut [Search<'_, '_>],
     too_long: &BTreeSet<usize>,
     plain: &[Option<PlainLiveness>],
     live: impl Fn(usize, &ExtraUses) -> Option<LiveTable>,
 ) -> Result<(), usize> {
-    let mut uses = vec![ExtraUses::new(); plain.len()];
+    let mut uses = match outer.armed {
+        [] => vec![ExtraUses::new(); plain.len()],
+        armed => armed.to_vec(),
+    };
+    // Nothing has been provided for what others have armed.
+    let is_armed = |version: &usize| !uses[*version].is_empty();
+    let mut grown: BTreeSet<usize> = (0..uses.len()).filter(is_armed).collect();
     let mut plus: Vec<Option<LiveTable>> = plain.iter().map(|_| None).collect();
     // A round visits every set of uses, then every search. The sets only grow, and each search
     // rebuilds or drops the entries that lack something, so the loop ends when no set grew.
     loop {
         // All uses are collected before any liveness is recomputed: one table for each version and
         // round, instead of one for each mapping that leaves the version.
-        let mut grown = BTreeSet::new();
         let is_landed_in: BTreeSet<usize> = arrows
             .iter()
             .zip(searches.iter())
@@ -365,7 +387,7 @@ fn meet(
                 grown.insert(arrow.source);
             }
         }
-        for link in links {
+        for link in outer.links {
             let mapping = |arrow: usize| &searches[arrow].mapping;
             let live = |version: usize| {
                 plus[version].as_ref().or(plain[version].as_ref().map(PlainLiveness::in_run))
@@ -376,7 +398,7 @@ fn meet(
             return Ok(());
         }
         // Only versions whose uses grew. The others would get the table they have.
-        for version in grown {
+        for version in std::mem::take(&mut grown) {
             plus[version] = Some(live(version, &uses[version]).ok_or(version)?);
         }
         for (arrow, search) in

@@ -1,9 +1,12 @@
 //! The versions of one function, and the log that made each.
 
 use cranelift_entity::{PrimaryMap, entity_impl};
-use ir::Function;
 use ir::edit::{ActionLog, ReplayError, check_replay};
+use ir::{FrameStateError, FrameStates, Function, Point, Value};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use transition::VersionKey;
+use transition::mapping::{Assign, Entry, Mapping, Operand};
 
 /// A version of a function, in its [`VersionTree`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +21,17 @@ struct TreeNode {
     parent: Option<(Version, Arc<ActionLog>)>,
     /// The number of derivations from the base.
     depth: u32,
+    /// What frame states require, as mappings that leave from this version.
+    armed: Vec<Arc<Mapping>>,
+    /// The points at which entries may land; `None` for all.
+    landings: Option<BTreeSet<Point>>,
+}
+
+impl TreeNode {
+    fn new(function: Function, parent: Option<(Version, Arc<ActionLog>)>, depth: u32) -> TreeNode {
+        let (armed, landings) = (Vec::new(), None);
+        TreeNode { function: Arc::new(function), parent, depth, armed, landings }
+    }
 }
 
 /// All versions of one function: the base, and versions that a pipeline of passes derived each from
@@ -34,7 +48,7 @@ impl VersionTree {
     /// A tree of the base alone.
     pub fn new(base: Function) -> VersionTree {
         let mut nodes = PrimaryMap::new();
-        nodes.push(TreeNode { function: Arc::new(base), parent: None, depth: 0 });
+        nodes.push(TreeNode::new(base, None, 0));
         VersionTree { nodes }
     }
 
@@ -64,7 +78,53 @@ impl VersionTree {
     pub fn add_replayed(&mut self, parent: Version, function: Function, log: ActionLog) -> Version {
         let depth = self.nodes[parent].depth + 1;
         let parent = Some((parent, Arc::new(log)));
-        self.nodes.push(TreeNode { function: Arc::new(function), parent, depth })
+        self.nodes.push(TreeNode::new(function, parent, depth))
+    }
+
+    /// Arms frame states of a version, such as those of a base: an embedder's interpreter goes on
+    /// where entries land. So entries of graphs of this tree land at points with a state alone, and
+    /// provide the values that the state names. An entry that lands above such a point provides
+    /// them, too, if a run comes there without computing them. Arm states before a graph is built.
+    ///
+    /// # Errors
+    /// The first state that does not fit the version.
+    ///
+    /// # Panics
+    /// When the tree has no such version.
+    pub fn arm_states(
+        &mut self,
+        version: Version,
+        states: &FrameStates,
+    ) -> Result<(), FrameStateError> {
+        states.check(self.function(version))?;
+        let mapping = required(self.function(version), states);
+        self.nodes[version].armed.push(Arc::new(mapping));
+        self.land_at(version, states.iter().map(|(point, _)| point).collect());
+        Ok(())
+    }
+
+    /// Lets entries of graphs of this tree land in a version at these points alone.
+    ///
+    /// # Panics
+    /// When the tree has no such version.
+    pub fn land_at(&mut self, version: Version, points: BTreeSet<Point>) {
+        self.nodes[version].landings = Some(points);
+    }
+
+    /// The points at which entries may land in a version; `None` for all.
+    ///
+    /// # Panics
+    /// When the tree has no such version.
+    pub fn landings(&self, version: Version) -> Option<&BTreeSet<Point>> {
+        self.nodes[version].landings.as_ref()
+    }
+
+    /// What the frame states armed in a version require.
+    ///
+    /// # Panics
+    /// When the tree has no such version.
+    pub fn armed(&self, version: Version) -> impl Iterator<Item = &Mapping> {
+        self.nodes[version].armed.iter().map(|mapping| &**mapping)
     }
 
     /// Every version, in the order of addition.
@@ -129,4 +189,20 @@ impl VersionTree {
             climbing.push(self.parent(at).expect("every two versions of a tree share the base"));
         }
     }
+}
+
+/// A mapping that requires, at each point of a version with a frame state, the values that the
+/// state names. Only its requirements count: no run fires its entries. It is armed where entries
+/// into the version are accepted. Cost: near linear in the states.
+pub fn required(version: &Function, states: &FrameStates) -> Mapping {
+    let key = VersionKey::of(version);
+    let mut mapping = Mapping::between(key, key);
+    for (target, values) in states.required() {
+        let same = |value: &Value| Assign { value: *value, from: Operand::Source(*value) };
+        let assigns = values.iter().map(same).collect();
+        let (steps, replays, kept) = (Vec::new(), Vec::new(), Vec::new());
+        let requires = values.into_iter().collect();
+        mapping.insert(target, Entry { target, steps, replays, assigns, requires, kept });
+    }
+    mapping
 }

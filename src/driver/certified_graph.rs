@@ -170,7 +170,8 @@ fn judge_pair(
     observer.begin(Some(Step::Check));
     let relation = relate(module, versions, &certificate, Options::default());
     let armed_in = |version: Version| -> Vec<&Mapping> {
-        graph.edges().iter().filter(|e| e.from == version).map(|e| &e.mapping).collect()
+        let edges = graph.edges().iter().filter(|e| e.from == version).map(|e| &e.mapping);
+        edges.chain(tree.armed(version)).collect()
     };
     for (side, version) in [(Side::Before, before), (Side::After, after)] {
         if let (Some(points), Ok(relation)) = (asked.get(&version), &relation)

@@ -10,15 +10,17 @@ use osr::VersionPair;
 use passes::Callers;
 use std::collections::BTreeMap;
 use transition::certificate::Certificate;
+use transition::mapping::Mapping;
 use transition::{Pair, Side, VersionKey};
 
-/// The bases of the functions of a module as landing versions. Nothing is armed in them: a run that
-/// has landed there may take entries that require live values alone.
+/// The bases of the functions of a module as landing versions. Nothing is armed in them but the
+/// frame states of the plan: a run that has landed there may take entries that require live values
+/// alone.
 #[derive(Debug)]
 pub struct CalleeLandings<'m> {
     callers: Callers<'m>,
     /// By function: the values live at all points of its base. Functions whose base is not proved
-    /// to correspond to itself are absent.
+    /// to correspond to itself are absent, and those that their frame states do not fit.
     live: BTreeMap<Func, Checked<LivePoints>>,
 }
 
@@ -31,7 +33,13 @@ impl<'m> CalleeLandings<'m> {
         let callers = Callers::new(module);
         let wanted = module.defined().filter(|(func, _)| plan.may_inline(&callers, *func));
         let live = wanted.filter_map(|(func, base)| {
-            Some((func, proved(module, base, &CalleeLandings::certificate(base)?)?))
+            let states = plan.states.get(&func);
+            if states.is_some_and(|states| states.check(base).is_err()) {
+                return None;
+            }
+            let armed = states.map(|states| osr::required(base, states));
+            let certificate = CalleeLandings::certificate(base)?;
+            Some((func, proved(module, base, &certificate, armed.as_ref())?))
         });
         let live = live.collect();
         CalleeLandings { callers, live }
@@ -45,7 +53,7 @@ impl<'m> CalleeLandings<'m> {
     ) -> CalleeLandings<'m> {
         let module = callers.module();
         let live = certificates.into_iter().filter_map(|(func, certificate)| {
-            Some((func, proved(module, module.body(func)?, &certificate)?))
+            Some((func, proved(module, module.body(func)?, &certificate, None)?))
         });
         let live = live.collect();
         CalleeLandings { callers, live }
@@ -78,14 +86,15 @@ impl<'m> CalleeLandings<'m> {
     }
 }
 
-/// The values live at all points of a base, if its certificate proves the pair of the base with
-/// itself.
+/// The values live at all points of a base in which a mapping may be armed, if its certificate
+/// proves the pair of the base with itself.
 fn proved(
     module: &Module,
     base: &Function,
     certificate: &Certificate,
+    armed: Option<&Mapping>,
 ) -> Option<Checked<LivePoints>> {
     let relation = relate(module, Pair::new(base, base), certificate, Options::default());
     let points = base.all_insts().map(Point::before);
-    relation.ok()?.live_at(Side::Before, points, &[]).ok()
+    relation.ok()?.live_at(Side::Before, points, armed.as_slice()).ok()
 }

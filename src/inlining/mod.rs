@@ -46,7 +46,7 @@ pub use assumed::{InlinedAssumptions, InlinedExit, PlacedAssumption};
 use attempt::InliningAttempt;
 use check::{Checked, CheckedFrameEntry, Copies, FrameLanding, LivePoints};
 use ir::cfg::Cfg;
-use ir::{Func, Function, Inst, Module, Point};
+use ir::{FrameStateError, Func, Function, Inst, Module, Point};
 pub use judge::{ExportedCopy, InlinedVerdicts, Listed, recheck_copy};
 pub use landings::CalleeLandings;
 use osr::{Version, VersionTree};
@@ -100,6 +100,13 @@ pub enum NotInlined {
     NoCall,
     /// The checker does not accept the version as a copy. A bug of ours.
     NoCopy(check::CopyError),
+    /// The frame states of the plan for the function do not fit it.
+    States {
+        /// The function.
+        func: Func,
+        /// The reason.
+        error: FrameStateError,
+    },
     /// The assumptions of the plan about a function do not fit it.
     Refused {
         /// The function.
@@ -114,6 +121,7 @@ impl fmt::Display for NotInlined {
         match self {
             NotInlined::NoCall => f.write_str("the policy inlines no call of the function"),
             NotInlined::NoCopy(error) => write!(f, "the version is no copy: {error}"),
+            NotInlined::States { func, error } => write!(f, "{func}: {error}"),
             NotInlined::Refused { func, error } => write!(f, "the plan about {func}: {error}"),
         }
     }
@@ -155,8 +163,9 @@ pub fn inline_in_steps(
     landings: &CalleeLandings<'_>,
     observer: &mut dyn Observer,
 ) -> Result<(Inlined, InlinedSteps), NotInlined> {
-    let row = InliningRow::new(landings.callers(), func, plan, observer)?;
+    let mut row = InliningRow::new(landings.callers(), func, plan, observer)?;
     let copies = row.judged(module)?;
+    row.land_at_states(&copies, plan);
     let copied = CopiedAssumptions::new(module, [row.inlined_into(), row.copy()], &copies, plan)?;
     let refused = |error| NotInlined::Refused { func, error };
     let mut search = SpeculationSearch::new(row.copy(), &copied.list(), plan.pins);

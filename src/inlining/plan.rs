@@ -4,7 +4,7 @@ use crate::driver::{Observer, Step, Vigilance, derive};
 use crate::profile::Profile;
 use crate::speculate::{Assumption, Pins};
 use ir::edit::{ActionKind, ActionLog, Fuel, apply};
-use ir::{Func, Function, Imm, Inst, Module, Opcode};
+use ir::{FrameStates, Func, Function, Imm, Inst, Module, Opcode};
 use passes::{CallCounts, Callers, Inline, InlinePolicy, Pipeline};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,13 +30,16 @@ pub struct InlinePlan {
     /// How often calls were executed, if there is a profile. The policy then prefers hot calls, and
     /// inlines none that was never executed.
     pub counts: Option<Arc<CallCounts>>,
+    /// By function: the frame states of its base. Frames of the function land with the values that
+    /// the states name there (`osr::VersionTree::arm_states`).
+    pub states: BTreeMap<Func, Arc<FrameStates>>,
 }
 
 impl InlinePlan {
     /// A plan that assumes nothing and has no profile.
     pub fn new(first: Pipeline, policy: InlinePolicy, last: Pipeline) -> InlinePlan {
         let (assume, pins) = (BTreeMap::new(), Pins::default());
-        InlinePlan { first, policy, last, assume, pins, counts: None }
+        InlinePlan { first, policy, last, assume, pins, counts: None, states: BTreeMap::new() }
     }
 
     /// `O2`, inlining by the default policy, and `O2` again.
@@ -48,6 +51,11 @@ impl InlinePlan {
     /// The plan with assumptions, by function.
     pub fn assuming(self, assume: BTreeMap<Func, Vec<Assumption>>) -> InlinePlan {
         InlinePlan { assume, ..self }
+    }
+
+    /// The plan with frame states of bases, by function.
+    pub fn with_states(self, states: BTreeMap<Func, Arc<FrameStates>>) -> InlinePlan {
+        InlinePlan { states, ..self }
     }
 
     /// The plan with the calls that a profile of the module counts. Cost: linear in the functions

@@ -5,11 +5,11 @@ use crate::driver::{Observer, Step, Vigilance, derive};
 use crate::speculate::{Plan, Speculative, speculate};
 use check::{Checked, Copies};
 use ir::edit::{Fuel, apply};
-use ir::{Func, Function, Module};
+use ir::{Func, Function, Inst, Module, Point};
 use osr::{Version, VersionTree};
 use passes::Callers;
 use transition::VersionKey;
-use transition::copy::CopyClaim;
+use transition::copy::{CopyClaim, InstanceId};
 
 /// The versions from the base to the copy.
 pub(super) struct InliningRow {
@@ -36,6 +36,10 @@ impl InliningRow {
             return Err(NotInlined::NoCall);
         }
         let mut tree = VersionTree::new(base.clone());
+        if let Some(states) = plan.states.get(&func) {
+            let fits = tree.arm_states(VersionTree::BASE, states);
+            fits.map_err(|error| NotInlined::States { func, error })?;
+        }
         let (cleaned, assumed) = cleaned(module, func, &mut tree, plan, observer)?;
         observer.begin(Some(Step::Optimize));
         let original = tree.function(cleaned);
@@ -48,6 +52,23 @@ impl InliningRow {
         let claim = osr::copy_claim(func, original, &log).expect("the pass inlines alone");
         let copy = tree.add(cleaned, copy, log).expect("the log leads to the version");
         Ok(InliningRow { func, tree, cleaned, copy, claim, assumed })
+    }
+
+    /// Lets runs land in inlined code where the base of its function has a frame state, if it has
+    /// some.
+    pub(super) fn land_at_states(&mut self, copies: &Copies, plan: &InlinePlan) {
+        let of = |id: InstanceId| copies.instances()[id].func;
+        let may = |inst: &Inst| match copies.origin(*inst) {
+            Some((id, origin)) if id > 0 => match plan.states.get(&of(id)) {
+                Some(states) => states.get(Point::before(origin)).is_some(),
+                None => true,
+            },
+            _ => true,
+        };
+        if !plan.states.is_empty() {
+            let points = self.copy().all_insts().filter(may).map(Point::before).collect();
+            self.tree.land_at(self.copy, points);
+        }
     }
 
     /// The version that was inlined into.

@@ -319,7 +319,11 @@ pub(crate) struct LiveThere<'t> {
 impl<'t> LiveThere<'t> {
     pub(crate) fn new(tree: &'t VersionTree, row: [Version; 3]) -> LiveThere<'t> {
         let [from, assuming, optimized] = row.map(|version| tree.function(version));
-        let live = Liveness::new(from, &Cfg::new(from));
+        let mut named = BTreeMap::<Inst, Vec<Value>>::new();
+        for (point, entry) in tree.armed(row[0]).flat_map(|mapping| mapping.entries()) {
+            named.entry(point.inst()).or_default().extend(&entry.requires);
+        }
+        let live = Liveness::with_extra_uses(from, &Cfg::new(from), &named);
         let dom = DomTree::new(optimized, &Cfg::new(optimized));
         LiveThere { from, assuming, optimized, live, dom }
     }

@@ -1,6 +1,6 @@
 //! Runs that do not return. Each end is a value, and the machine remains usable.
 
-use super::support::{Calls, Pair, SUM, engine, head, invoke, module, sum, vm};
+use super::support::{Calls, Pair, SUM, engine, head, invoke, module, states, sum, vm};
 use osier::check::Checked;
 use osier::interp::{
     HostError, Limits, Machine, NoHost, NoObserver as Unobserved, Options, Outcome,
@@ -8,7 +8,7 @@ use osier::interp::{
 use osier::ir::{FunctionBuilder, Imm, InstSpec, Opcode, Target, TrapKind, Type};
 use osier::jit::{
     Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Interruption, PointSpec,
-    RunError, Slot, SlotLayout, Tier, Tiering, Vm,
+    RunError, Slot, Tier, Tiering, Vm,
 };
 use osier::native::{Eager, NoObserver};
 use osier::transition::VersionKey;
@@ -36,9 +36,7 @@ fn handing(pair: &Pair) -> Vm {
     let engine = engine(Config::default());
     let mut vm = vm(&engine, &pair.module);
     let fast = pair.at_head(&engine, true, Condition::Countdown(3));
-    let entry = pair.backward.entry(head(&pair.opt)).expect("an entry");
-    let layout = SlotLayout::new(entry.provides().enumerate().map(|(at, value)| (value, at)));
-    vm.install(&fast, vec![Action::Hand(Arc::clone(&pair.backward), Arc::new(layout))])
+    vm.install(&fast, vec![Action::Hand(Arc::clone(&pair.backward), Arc::new(states(&pair)))])
         .expect("it fits");
     vm
 }
@@ -51,12 +49,10 @@ fn a_handler_gets_typed_values_in_its_slots_and_gives_the_results() {
     let opt_head = head(&pair.opt);
     let mut vm = handing(&pair);
     let mut embedder = With(move |frame: &mut DeoptFrame<'_>| {
-        let entry = backward.entry(opt_head).expect("an entry");
-        assert_eq!(frame.point, entry.target);
-        let loop_head = base.inst_block(frame.point.inst());
-        let slot = |value| {
-            frame.slots[entry.provides().position(|v| v == value).expect("provided")].expect("live")
-        };
+        let [activation] = frame.activations else { panic!("one activation") };
+        assert_eq!(activation.at, backward.entry(opt_head).expect("an entry").target);
+        let loop_head = base.inst_block(activation.at.inst());
+        let slot = |value: ir::Value| activation.slot(value.as_u32()).expect("live");
         let [i, acc] = [0, 1].map(|index| slot(base.block_params(loop_head)[index]));
         let [n, k] = [0, 1].map(|index| slot(base.arguments()[index]));
         assert_eq!([i, n].map(|slot| slot.ty), [Type::I64; 2]);

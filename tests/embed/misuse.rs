@@ -1,13 +1,13 @@
 //! Mistakes of an embedder, which the interface reports or rejects before native code runs.
 
-use super::support::{Pair, SUM, engine, head, invoke, module, sum, vm};
+use super::support::{Pair, SUM, engine, invoke, module, states, sum, vm};
 use osier::check::Checked;
 use osier::interp::{Limits, NoHost, Options, Outcome, TraceLevel};
 use osier::ir::{Func, Opcode, Point, Type};
 use osier::jit::{
     Action, Bounds, Callback, CallbackEnd, CompileError, Condition, Config, Continuation,
-    ContinueError, DeoptFrame, Embedder, HotLoop, LinkError, Nans, PointSpec, RunError, Slot,
-    SlotLayout, Tier, Tiering, Version, Vm, live_code,
+    ContinueError, DeoptFrame, Embedder, HotLoop, LinkError, Nans, PointSpec, RunError, Slot, Tier,
+    Tiering, Version, Vm, live_code,
 };
 use osier::transition::mapping::{Assign, Entry, Mapping, Operand, Step};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -284,10 +284,7 @@ fn handing(pair: &Pair) -> (Vm, Arc<Version>) {
     let engine = engine(Config::default());
     let mut vm = vm(&engine, &pair.module);
     let version = pair.at_head(&engine, true, Condition::Countdown(3));
-    let provides: Vec<_> =
-        pair.backward.entry(head(&pair.opt)).expect("an entry").provides().collect();
-    let layout = SlotLayout::new(provides.into_iter().enumerate().map(|(at, value)| (value, at)));
-    vm.install(&version, vec![Action::Hand(Arc::clone(&pair.backward), Arc::new(layout))])
+    vm.install(&version, vec![Action::Hand(Arc::clone(&pair.backward), Arc::new(states(pair)))])
         .expect("it fits");
     (vm, version)
 }

@@ -1,13 +1,13 @@
 //! Runs and their embedder nest: functions of the embedder call functions of the program, natively
 //! and in the interpreter, and exits below them go on in the embedder's interpreter.
 
-use super::support::{Calls, Pair, engine, head, module, vm};
+use super::support::{Calls, Pair, engine, module, states, vm};
 use osier::interp::{HostError, Limits, Machine, NoObserver, Options, Outcome, TraceLevel};
 use osier::ir::module::ImportName;
-use osier::ir::{Func, Module, Type};
+use osier::ir::{Func, Module, Type, Value};
 use osier::jit::{
-    Action, Callback, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, Slot,
-    SlotLayout, Version, Vm,
+    Action, Callback, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, Slot, Version,
+    Vm,
 };
 use osier::native::Eager;
 use std::sync::Arc;
@@ -44,6 +44,8 @@ entry:
 /// is not 0. Notes how deep the calls were.
 struct Each {
     step: Func,
+    /// The argument of `step`.
+    argument: Value,
     fold: Func,
     deepest: usize,
     resumed: usize,
@@ -52,7 +54,9 @@ struct Each {
 impl Each {
     fn new(module: &Module) -> Each {
         let named = |name| module.func_named(name).expect("the text has it");
-        Each { step: named("step"), fold: named("fold"), deepest: 0, resumed: 0 }
+        let (step, fold) = (named("step"), named("fold"));
+        let argument = module.body(step).expect("a body").arguments()[0];
+        Each { step, argument, fold, deepest: 0, resumed: 0 }
     }
 }
 
@@ -79,7 +83,8 @@ impl Embedder for Each {
     /// As the loop of `step` does, from its counter on.
     fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
         self.resumed += 1;
-        let n = frame.slots[0].expect("the argument is live").bits;
+        let slot = self.argument.as_u32();
+        let n = frame.activations[0].slot(slot).expect("the argument is live").bits;
         let (step, before) = (self.step, frame.back().globals()[0]);
         // One more run from within, which counts for nothing.
         let same = frame.back().call(self, step, &[1])?;
@@ -185,11 +190,7 @@ fn calls_of_the_embedder_are_in_the_trace() {
 /// A version of `step` that leaves its loop at the second visit, for the embedder.
 fn leaving(pair: &Pair, engine: &Engine) -> (Arc<Version>, Action) {
     let version = pair.at_head(engine, true, Condition::Countdown(2));
-    let entry = pair.backward.entry(head(&pair.opt)).expect("an entry");
-    let n = pair.base.arguments()[0];
-    let others = entry.provides().filter(|value| *value != n).zip(1..);
-    let layout = SlotLayout::new([(n, 0)].into_iter().chain(others));
-    (version, Action::Hand(Arc::clone(&pair.backward), Arc::new(layout)))
+    (version, Action::Hand(Arc::clone(&pair.backward), Arc::new(states(pair))))
 }
 
 /// Exits to the embedder fire in functions that the embedder has called, to any depth.

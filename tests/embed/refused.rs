@@ -6,7 +6,6 @@ use osier::interp::Outcome;
 use osier::ir::{FunctionBuilder, Inst, Point};
 use osier::jit::{
     Action, CompileError, Condition, Config, ContinueError, LinkError, PointSpec, RunError,
-    SlotLayout,
 };
 use std::sync::Arc;
 
@@ -38,8 +37,8 @@ fn an_action_that_does_not_fit_is_refused() {
     assert_eq!(refused(vec![Action::Interpret(empty)]), LinkError::NoEntry { number: 0 });
     let nowhere = Arc::new(Checked::empty(&pair.opt, &pair.opt));
     assert_eq!(refused(vec![Action::Interpret(nowhere)]), LinkError::NotToBase { number: 0 });
-    let hand = Action::Hand(Arc::clone(&pair.backward), Arc::new(SlotLayout::default()));
-    assert!(matches!(refused(vec![hand]), LinkError::NoSlot { number: 0, .. }));
+    let hand = Action::Hand(Arc::clone(&pair.backward), Arc::default());
+    assert!(matches!(refused(vec![hand]), LinkError::NoState { number: 0, .. }));
     let into_itself = pair.leading(&engine, true, &fast);
     assert_eq!(refused(vec![into_itself]), LinkError::OtherVersion { number: 0 });
     assert_eq!(vm.relink(&fast, 0, Action::Ask), Err(LinkError::NotAdopted));

@@ -6,7 +6,7 @@ use osier::interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome}
 use osier::ir::cfg::Cfg;
 use osier::ir::loops::LoopForest;
 use osier::ir::module::ImportName;
-use osier::ir::{Func, Function, Module, Point};
+use osier::ir::{FrameStates, Func, Function, Module, Point};
 use osier::jit::{
     Action, Condition, Config, Continuation, Engine, PointSpec, RunError, Version, Vm,
 };
@@ -161,6 +161,11 @@ pub(crate) fn in_a_process_of_its_own(test: &str, body: impl FnOnce()) {
 }
 
 /// The first point of the header of the first loop.
+/// The frame states of the base of a pair: each live value in the slot of its number.
+pub(crate) fn states(pair: &Pair) -> FrameStates {
+    FrameStates::of_live(0, &pair.base, |value| Some(value.as_u32()))
+}
+
 pub(crate) fn head(function: &Function) -> Point {
     let forest = LoopForest::new(function, &Cfg::new(function));
     Point::before(

@@ -4,10 +4,13 @@ use super::policy::plan;
 use super::{ALL, parsed};
 use interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome};
 use ir::eval::fold;
-use ir::{Edge, Func, Function, Imm, Inst, Module, Opcode, Point, Type, Value};
+use ir::{
+    Edge, FrameStates, Func, Function, Imm, Inst, Local, LocalContent, Module, Opcode, Point, Type,
+    Value,
+};
 use jit::{
-    Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, LinkError, PointSpec,
-    RunError, Slot, SlotLayout, Vm,
+    Action, Activation, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine,
+    HandedContent, LinkError, PointSpec, RunError, Slot, Vm,
 };
 use osier::driver::NoObserver as NoDriverObserver;
 use osier::inlining::{CalleeLandings, Inlined, inline};
@@ -15,6 +18,7 @@ use passes::InlinePolicy;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use transition::frames::FramePlace;
 
 /// `@main` calls `@inner` through `@outer`. Both return more than one value, in types that differ.
 const NESTED: &str = "func @inner(%n: i32, %b: i64) -> (i64, i32) {
@@ -66,6 +70,9 @@ more:
   return %t
 }";
 
+/// By function: the frame states of its base.
+type States = BTreeMap<Func, Arc<FrameStates>>;
+
 struct Scene {
     module: Arc<Module>,
     main: Func,
@@ -84,10 +91,15 @@ impl Scene {
         Scene { made: made.expect("calls are inlined"), module, main, engine }
     }
 
-    /// A layout for each function, with a slot for each value.
-    fn layouts(&self) -> BTreeMap<Func, SlotLayout> {
+    /// The frame states of each function, with a slot for each live value.
+    fn states(&self) -> States {
         let bodies = self.module.defined();
-        bodies.map(|(func, body)| (func, SlotLayout::new(values(body).zip(0..)))).collect()
+        let of = |(func, body): (Func, &Function)| {
+            let numbers: BTreeMap<Value, u32> = values(body).zip(0..).collect();
+            let slot = |value: Value| numbers.get(&value).copied();
+            (func, Arc::new(FrameStates::of_live(func.as_u32(), body, slot)))
+        };
+        bodies.map(of).collect()
     }
 
     /// The point with an entry into the most frames.
@@ -97,7 +109,7 @@ impl Scene {
     }
 
     /// A machine that hands its run over at the first visit of a point.
-    fn leaving(&self, at: Point, layouts: BTreeMap<Func, SlotLayout>) -> Result<Vm, LinkError> {
+    fn leaving(&self, at: Point, states: States) -> Result<Vm, LinkError> {
         let version = self.made.tree.function(self.made.optimized);
         let values = self.made.down.entry(at).expect("an entry").requires.clone();
         let point = PointSpec { at, condition: Condition::Always, values };
@@ -106,7 +118,7 @@ impl Scene {
         let code = self.engine.inlined_version(&self.module, of, &[point], sites);
         let mut vm = Vm::new(&self.engine, &self.module, Limits::default(), Options::default())
             .expect("instantiated");
-        let action = Action::HandFrames(Arc::new(self.made.down.clone()), Arc::new(layouts));
+        let action = Action::HandFrames(Arc::new(self.made.down.clone()), Arc::new(states));
         vm.install(&code.expect("compiled"), vec![action])?;
         Ok(vm)
     }
@@ -114,8 +126,7 @@ impl Scene {
     /// A walker, and the counts of frames that it will have met.
     fn walker(&self) -> (Walker, Arc<Mutex<Vec<usize>>>) {
         let met = Arc::new(Mutex::new(Vec::new()));
-        let (module, layouts) = (Arc::clone(&self.module), self.layouts());
-        (Walker { module, layouts, met: Arc::clone(&met) }, met)
+        (Walker { module: Arc::clone(&self.module), met: Arc::clone(&met) }, met)
     }
 }
 
@@ -130,21 +141,28 @@ type State = BTreeMap<Value, u64>;
 /// An interpreter of bases with a frame of its own.
 struct Walker {
     module: Arc<Module>,
-    layouts: BTreeMap<Func, SlotLayout>,
     /// The number of frames of each landing.
     met: Arc<Mutex<Vec<usize>>>,
 }
 
 impl Walker {
-    /// The contents of a frame. Each is of the type of its value.
-    fn state(&self, func: Func, slots: &[Option<Slot>]) -> State {
-        let f = self.module.body(func).expect("a body");
-        let layout = &self.layouts[&func];
-        assert!(slots.len() == layout.len(), "{} slots of {}", slots.len(), layout.len());
-        let filled = values(f).filter_map(|value| {
-            let slot = slots[layout.slot(value)?]?;
-            assert_eq!(slot.ty, f.value_type(value), "{value}");
-            Some((value, slot.bits))
+    /// The contents of an activation, each of the type of its value. `results` are those of the
+    /// activation before.
+    fn state(&self, activation: &Activation, results: &[u64]) -> State {
+        assert_eq!(activation.function, activation.func.as_u32());
+        assert_eq!(activation.pc, activation.at.inst().as_u32());
+        let f = self.module.body(activation.func).expect("a body");
+        let numbered: Vec<Value> = values(f).collect();
+        let filled = activation.locals.iter().map(|local| {
+            let value = numbered[local.slot as usize];
+            let bits = match local.content {
+                HandedContent::Bits(slot) => {
+                    assert_eq!(slot.ty, f.value_type(value), "{value}");
+                    slot.bits
+                }
+                HandedContent::Result(index) => results[index as usize],
+            };
+            (value, bits)
         });
         filled.collect()
     }
@@ -191,20 +209,19 @@ impl Walker {
 
 impl Embedder for Walker {
     fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
-        self.met.lock().expect("no panic").push(1 + frame.callers.len());
-        let state = self.state(frame.func, frame.slots);
-        let mut results = self.run(frame.func, frame.point.inst(), state);
-        let mut func = frame.func;
-        for caller in frame.callers {
-            let f = self.module.body(caller.func).expect("a body");
-            let call = f.inst(caller.call);
-            assert_eq!(call.imm, Imm::Func(func), "the call that waits is that of the frame");
-            let mut state = self.state(caller.func, &caller.slots);
-            assert!(call.results.iter().all(|value| !state.contains_key(value)));
-            state.extend(call.results.iter().copied().zip(results));
-            results = self.run(caller.func, f.next_inst(caller.call).expect("a next"), state);
-            func = caller.func;
+        self.met.lock().expect("no panic").push(frame.activations.len());
+        let (mut results, mut func) = (Vec::new(), None);
+        for activation in frame.activations {
+            let f = self.module.body(activation.func).expect("a body");
+            if let Some(callee) = func {
+                let call = f.prev_inst(activation.at.inst()).expect("behind a call");
+                assert_eq!(f.inst(call).imm, Imm::Func(callee), "the call that waits");
+            }
+            let state = self.state(activation, &results);
+            results = self.run(activation.func, activation.at.inst(), state);
+            func = Some(activation.func);
         }
+        let func = func.expect("an activation");
         let types = &self.module.signature(func).results;
         Ok(results.iter().zip(types).map(|(bits, ty)| Slot { ty: *ty, bits: *bits }).collect())
     }
@@ -219,7 +236,7 @@ fn an_interpreter_of_others_goes_on_from_every_entry() {
         let mut deepest = 0;
         for (at, entry) in scene.made.down.entries() {
             let (mut walker, met) = scene.walker();
-            let mut vm = scene.leaving(at, scene.layouts()).expect("it fits");
+            let mut vm = scene.leaving(at, scene.states()).expect("it fits");
             for input in [1, 2, 5, 9] {
                 let expected = plain.invoke(scene.main, &[input], &mut NoHost, &mut NoObserver);
                 assert!(matches!(expected, Outcome::Returned(_)));
@@ -241,14 +258,13 @@ fn two_frames_of_one_function_have_their_own_slots() {
     struct Looks(Arc<AtomicUsize>);
     impl Embedder for Looks {
         fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
-            let caller = &frame.callers[0];
-            assert_eq!(caller.func, frame.func);
-            let differs =
-                |(a, b): &(&Option<Slot>, &Option<Slot>)| a.is_some() && b.is_some() && a != b;
-            self.0.fetch_add(
-                frame.slots.iter().zip(&caller.slots).filter(differs).count(),
-                Ordering::Relaxed,
-            );
+            let [inner, outer] = frame.activations else { panic!("two activations") };
+            assert_eq!(outer.func, inner.func);
+            let differs = |local: &&jit::HandedLocal| {
+                let here = inner.slot(local.slot);
+                here.is_some() && outer.slot(local.slot).is_some_and(|slot| Some(slot) != here)
+            };
+            self.0.fetch_add(outer.locals.iter().filter(differs).count(), Ordering::Relaxed);
             Ok(vec![Slot { ty: Type::I32, bits: 0 }])
         }
     }
@@ -261,57 +277,73 @@ fn two_frames_of_one_function_have_their_own_slots() {
     let mut entries = scene.made.down.entries();
     let (at, _) = entries.find(|(_, entry)| has_both(&entry.frames)).expect("two frames");
     let differing = Arc::new(AtomicUsize::new(0));
-    let mut vm = scene.leaving(at, scene.layouts()).expect("it fits");
+    let mut vm = scene.leaving(at, scene.states()).expect("it fits");
     let mut embedder = Looks(Arc::clone(&differing));
     vm.run(scene.main, &[9], &mut embedder).expect("it ends");
     assert!(differing.load(Ordering::Relaxed) > 0);
 }
 
-/// Values that an entry provides together need slots of their own, in each frame.
-#[test]
-fn values_of_a_frame_that_share_a_slot_are_refused() {
-    let scene = Scene::new(NESTED);
-    let at = scene.deepest();
-    let frames = &scene.made.down.entry(at).expect("an entry").frames;
-    assert_eq!(frames.len(), 3);
-    for frame in frames.iter().filter(|frame| frame.assigns.len() > 1) {
-        let [one, other] = [0, 1].map(|index| frame.assigns[index].value);
-        let body = scene.module.body(frame.func).expect("a body");
-        let others = values(body).filter(|value| ![one, other].contains(value)).zip(5..);
-        let shared = SlotLayout::new(others.chain([(one, 3), (other, 3)]));
-        let mut layouts = scene.layouts();
-        layouts.insert(frame.func, shared);
-        let found = scene.leaving(at, layouts).map(|_| ());
-        let values = [one, other];
-        assert_eq!(found, Err(LinkError::SharedSlot { number: 0, slot: 3, values }));
-        let says = found.expect_err("refused").to_string();
-        let names = [format!("slot 3 for {one} and for {other}"), "OSR point 0".to_owned()];
-        assert!(names.iter().all(|name| says.contains(name)), "{says}");
-    }
-    // The same slots for values that are not provided here are no one's concern.
-    let provided: Vec<Value> = frames[0].assigns.iter().map(|assign| assign.value).collect();
-    let body = scene.module.body(frames[0].func).expect("a body");
-    let others = values(body).filter(|value| !provided.contains(value)).map(|value| (value, 0));
-    let mut layouts = scene.layouts();
-    let slots = provided.iter().copied().zip(0..).chain(others);
-    layouts.insert(frames[0].func, SlotLayout::new(slots));
-    assert!(scene.leaving(at, layouts).is_ok());
+/// The frame states of a scene, changed at one point.
+fn changed(scene: &Scene, func: Func, at: Point, change: impl Fn(&mut Vec<Local>)) -> States {
+    let mut states = scene.states();
+    let mut of_func = FrameStates::clone(&states[&func]);
+    let mut state = of_func.get(at).expect("a state").clone();
+    change(&mut state.locals);
+    of_func.set(at, state);
+    states.insert(func, Arc::new(of_func));
+    states
 }
 
-/// Each frame with values needs a layout with a slot for each of them.
-#[test]
-fn a_frame_without_a_slot_is_refused() {
-    let scene = Scene::new(NESTED);
-    let at = scene.deepest();
-    for frame in &scene.made.down.entry(at).expect("an entry").frames {
-        for value in frame.assigns.iter().map(|assign| assign.value) {
-            let body = scene.module.body(frame.func).expect("a body");
-            let mut layouts = scene.layouts();
-            let others = values(body).filter(|other| *other != value).zip(0..);
-            layouts.insert(frame.func, SlotLayout::new(others));
-            let found = scene.leaving(at, layouts).map(|_| ());
-            assert_eq!(found, Err(LinkError::NoSlot { number: 0, value }));
+/// The point of each frame whose state counts.
+fn landed(scene: &Scene) -> Vec<(Func, Point)> {
+    let frames = &scene.made.down.entry(scene.deepest()).expect("an entry").frames;
+    assert_eq!(frames.len(), 3);
+    let place = |frame: &transition::frames::Frame| match frame.at {
+        FramePlace::Before(point) => (frame.func, point),
+        FramePlace::Within(call) => {
+            let f = scene.module.body(frame.func).expect("a body");
+            (frame.func, Point::before(f.next_inst(call).expect("a next")))
         }
+    };
+    frames.iter().map(place).collect()
+}
+
+/// An activation names each slot once.
+#[test]
+fn a_slot_named_twice_is_refused() {
+    let scene = Scene::new(NESTED);
+    for (func, at) in landed(&scene) {
+        let twice = changed(&scene, func, at, |locals| locals.extend(locals.first().copied()));
+        let slot = twice[&func].get(at).expect("a state").locals[0].slot;
+        let found = scene.leaving(scene.deepest(), twice).map(|_| ());
+        assert_eq!(found, Err(LinkError::SharedSlot { number: 0, slot }));
+        let says = found.expect_err("refused").to_string();
+        assert!(says.contains("OSR point 0") && says.contains(&format!("slot {slot} twice")));
+        // Two slots for one value are fine.
+        let both = changed(&scene, func, at, |locals| {
+            let first = locals[0];
+            locals.push(Local { slot: 1000, ..first });
+        });
+        assert!(scene.leaving(scene.deepest(), both).is_ok());
+    }
+}
+
+/// Each frame needs a state where it lands, which names what the entry provides.
+#[test]
+fn a_frame_without_its_state_is_refused() {
+    let scene = Scene::new(NESTED);
+    for (func, at) in landed(&scene) {
+        let mut states = scene.states();
+        states.insert(func, Arc::new(FrameStates::new()));
+        let found = scene.leaving(scene.deepest(), states).map(|_| ());
+        assert_eq!(found, Err(LinkError::NoState { number: 0, func, at }));
+        let value = Value::from_u32(4_000);
+        let more = changed(&scene, func, at, |locals| {
+            let content = LocalContent::Value(value);
+            locals.push(Local { slot: 1000, content, representation: 0 });
+        });
+        let found = scene.leaving(scene.deepest(), more).map(|_| ());
+        assert_eq!(found, Err(LinkError::NotProvided { number: 0, func, value }));
     }
 }
 
@@ -327,7 +359,7 @@ fn wrong_results_of_a_handler_are_refused() {
     let scene = Scene::new(NESTED);
     let ended = |results: &[(Type, u64)]| {
         let results = results.iter().map(|(ty, bits)| Slot { ty: *ty, bits: *bits }).collect();
-        let vm = scene.leaving(scene.deepest(), scene.layouts());
+        let vm = scene.leaving(scene.deepest(), scene.states());
         vm.expect("it fits").run(scene.main, &[3], &mut Returns(results))
     };
     assert_eq!(ended(&[(Type::I64, 7)]), Ok(Outcome::Returned(vec![7])));
@@ -345,7 +377,7 @@ fn wrong_results_of_a_handler_are_refused() {
     assert_eq!(refused(&[(Type::I32, 7)]), "0x7 of type i32 as result 0 of type i64");
 
     let scene = Scene::new(RECURSIVE);
-    let mut vm = scene.leaving(scene.deepest(), scene.layouts()).expect("it fits");
+    let mut vm = scene.leaving(scene.deepest(), scene.states()).expect("it fits");
     let mut wide = Returns(vec![Slot { ty: Type::I32, bits: 1 << 32 }]);
     let ended = vm.run(scene.main, &[9], &mut wide);
     assert!(

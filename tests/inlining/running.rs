@@ -8,10 +8,10 @@ use interp::{
 };
 use ir::cfg::Cfg;
 use ir::loops::LoopForest;
-use ir::{Func, Module, Point, Type};
+use ir::{FrameState, FrameStates, Func, Local, LocalContent, Module, Point, Type};
 use jit::{
     Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, LinkError, PointSpec,
-    Quiet, Slot, SlotLayout, TransitionKind, Vm,
+    Quiet, Slot, TransitionKind, Vm,
 };
 use osier::driver::{NoObserver as NoDriverObserver, Vigilance};
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, inline};
@@ -339,13 +339,14 @@ struct Answer;
 
 impl Embedder for Answer {
     fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
-        assert!(frame.slots.is_empty(), "{:?}", frame.slots);
-        assert_eq!(frame.callers.iter().map(|caller| caller.slots.len()).collect::<Vec<_>>(), [1]);
+        let counts: Vec<usize> =
+            frame.activations.iter().map(|activation| activation.locals.len()).collect();
+        assert_eq!(counts, [0, 1]);
         Ok(vec![Slot { ty: Type::I32, bits: 99 }])
     }
 }
 
-/// A layout is needed for each value that a frame gets. `@five` has none where the run leaves.
+/// A frame needs a state, which may name no value. `@five` has none where the run leaves.
 #[test]
 fn a_frame_without_values_is_handed() {
     let text = "func @five() -> i32 {\nentry:\n  %c = const.i32 5\n  return %c\n}\n\
@@ -363,21 +364,32 @@ fn a_frame_without_values_is_handed() {
     let (at, entry) = down.entries().find(|(_, entry)| is_bare(entry)).expect("in `@five`");
     let engine = Engine::new(Config::default()).expect("native code runs here");
     let point = PointSpec { at, condition: Condition::Flag, values: entry.requires.clone() };
-    let install = |layouts: BTreeMap<Func, SlotLayout>| {
+    let install = |states: BTreeMap<Func, Arc<FrameStates>>| {
         let (version, sites) = (made.tree.function(made.optimized), Arc::new(made.copies.sites()));
         let point = [point.clone()];
         let code = engine.inlined_version(&module, (main, version), &point, sites);
         let code = code.expect("compiled");
         let mut vm =
             Vm::new(&engine, &module, Limits::default(), Options::default()).expect("instantiated");
-        let action = Action::HandFrames(Arc::clone(&down), Arc::new(layouts));
+        let action = Action::HandFrames(Arc::clone(&down), Arc::new(states));
         vm.install(&code, vec![action]).map(|()| {
             code.arm(0);
             vm.run(main, &[7], &mut Answer).expect("it ends")
         })
     };
     let value = entry.frames[1].assigns[0].value;
-    let layout = BTreeMap::from([(main, SlotLayout::new([(value, 0)]))]);
-    assert_eq!(install(layout), Ok(Outcome::Returned(vec![99])));
-    assert_eq!(install(BTreeMap::new()), Err(LinkError::NoSlot { number: 0, value }));
+    let base = module.body(main).expect("it has a body");
+    let behind = base.next_inst(entry.frames[1].at.inst()).expect("a call is no terminator");
+    let local = Local { slot: 0, content: LocalContent::Value(value), representation: 0 };
+    let state = |at, locals| {
+        let mut states = FrameStates::new();
+        states.set(at, FrameState::new(0, 0, locals));
+        Arc::new(states)
+    };
+    let five = (entry.frames[0].func, Point::before(entry.frames[0].at.inst()));
+    let inner = || (five.0, state(five.1, Vec::new()));
+    let outer = (main, state(Point::before(behind), vec![local]));
+    assert_eq!(install(BTreeMap::from([inner(), outer])), Ok(Outcome::Returned(vec![99])));
+    let missing = LinkError::NoState { number: 0, func: main, at: Point::before(behind) };
+    assert_eq!(install(BTreeMap::from([inner()])), Err(missing));
 }

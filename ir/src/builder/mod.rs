@@ -19,15 +19,16 @@ mod rebuild;
 mod skip;
 mod variables;
 
-use crate::entity::{Block, Inst, Value};
+use crate::entity::{Block, Inst, Point, Value};
 use crate::family::Family;
+use crate::frame_states::{FrameState, FrameStates};
 use crate::function::{Function, InstNode, ValueData};
 use crate::inst::{Edge, InstData, InstSpec, Target};
 use crate::mutate::InsertPosition;
 use crate::opcode::Opcode;
 use crate::types::{Signature, Type};
 use smallvec::SmallVec;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 pub use variables::Variable;
@@ -97,6 +98,18 @@ pub struct FunctionBuilder {
     arg_limit: usize,
     /// If `finish` must drop empty blocks: the empty blocks to keep.
     skip_but: Option<BTreeSet<Block>>,
+    /// The frame state of the instruction that comes next.
+    next_state: Option<FrameState>,
+    /// The frame states, each with its instruction.
+    states: BTreeMap<Inst, FrameState>,
+}
+
+/// A function that is finished, and what the client may want to know about it.
+struct FinishedBody {
+    function: Function,
+    /// The parameters created for variables.
+    params: Vec<(Value, Variable)>,
+    states: FrameStates,
 }
 
 impl FunctionBuilder {
@@ -111,6 +124,8 @@ impl FunctionBuilder {
             renumbers: false,
             arg_limit: usize::MAX,
             skip_but: None,
+            next_state: None,
+            states: BTreeMap::new(),
         }
     }
 
@@ -207,6 +222,9 @@ impl FunctionBuilder {
         let InstSpec { opcode, ty, imm, args, result_types, targets } = spec;
         let data = InstData { opcode, ty, imm, args, results, targets };
         self.function.insert_inst(inst, data, &result_types, InsertPosition::End(block));
+        if let Some(state) = self.next_state.take() {
+            self.states.insert(inst, state);
+        }
         inst
     }
 
@@ -316,6 +334,14 @@ impl FunctionBuilder {
         value
     }
 
+    /// Notes the frame state in front of the next instruction. Its values may be those of variables
+    /// ([`FunctionBuilder::use_var`]): a variable that only frame states read keeps its parameters,
+    /// so that the value is there. The last of several states in front of an instruction counts.
+    /// [`FunctionBuilder::finish_with_states`] returns them.
+    pub fn frame_state(&mut self, state: FrameState) {
+        self.next_state = Some(state);
+    }
+
     /// The number of pairs of a variable and a block that sets or reads it, so far. The memory used
     /// for variables grows with this number.
     pub fn accesses(&self) -> usize {
@@ -365,22 +391,40 @@ impl FunctionBuilder {
     /// # Errors
     /// As [`FunctionBuilder::finish`].
     pub fn finish_with_params(self) -> Result<(Function, Vec<(Value, Variable)>), BuildError> {
-        let (mut function, params) = self.finish_body()?;
+        let FinishedBody { mut function, params, .. } = self.finish_body()?;
         function.start_history();
         Ok((function, params))
     }
 
-    fn finish_body(mut self) -> Result<(Function, Vec<(Value, Variable)>), BuildError> {
+    /// Finishes the function as [`FunctionBuilder::finish`] does. Also returns its frame states
+    /// ([`FunctionBuilder::frame_state`]), in terms of the finished function.
+    ///
+    /// # Errors
+    /// As [`FunctionBuilder::finish`].
+    pub fn finish_with_states(self) -> Result<(Function, FrameStates), BuildError> {
+        let FinishedBody { mut function, states, .. } = self.finish_body()?;
+        function.start_history();
+        Ok((function, states))
+    }
+
+    fn finish_body(mut self) -> Result<FinishedBody, BuildError> {
         self.check()?;
         if !self.renumbers {
-            return Ok((self.function, Vec::new()));
+            let mut states = FrameStates::new();
+            for (inst, state) in self.states {
+                states.set(Point::before(inst), state);
+            }
+            return Ok(FinishedBody { function: self.function, params: Vec::new(), states });
         }
-        if let Some(keep) = &self.skip_but {
+        if let Some(keep) = &mut self.skip_but {
+            // A frame state needs its instruction (`a_state_keeps_an_empty_block`).
+            keep.extend(self.states.keys().map(|inst| self.function.inst_block(*inst)));
             let touched = self.variables.blocks();
             skip::skip_empty(&mut self.function, keep, |block, _| !touched.contains(&block));
         }
         let placement = place::place_params(&self.function, &self.variables, self.arg_limit)?;
-        let pruned = prune::Pruned::new(&self.function, &self.variables, &placement);
+        let named = self.states.values().flat_map(FrameState::values).collect();
+        let pruned = prune::Pruned::new(&self.function, &self.variables, &named, &placement);
         drop(self.variables);
         if let Some(keep) = &self.skip_but {
             // A second pass: blocks that only set variables without reads are empty after pruning.
@@ -388,13 +432,14 @@ impl FunctionBuilder {
             let is_free = |block, to| !made.contains(&block) && !made.contains(&to);
             skip::skip_empty(&mut self.function, keep, is_free);
         }
-        let (mut function, params) = rebuild::rebuild(self.function, &placement, &pruned);
+        let finished = rebuild::rebuild(self.function, self.states, &placement, &pruned);
+        let FinishedBody { mut function, params, states } = finished;
         // To shrink a table holds two copies of it for a moment, so a reserved one stays.
         if !self.has_reserved {
             function.insts.shrink();
             function.values.shrink();
         }
-        Ok((function, params))
+        Ok(FinishedBody { function, params, states })
     }
 
     fn check(&self) -> Result<(), BuildError> {

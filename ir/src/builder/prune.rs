@@ -18,7 +18,7 @@
 use super::dominators::{AdjacencyLists, Dominators};
 use super::place::{Placement, ReadSource};
 use super::variables::Variables;
-use crate::entity::Block;
+use crate::entity::{Block, Value};
 use crate::function::Function;
 use crate::types::Type;
 use fixedbitset::FixedBitSet;
@@ -36,9 +36,14 @@ pub(super) struct Pruned {
 }
 
 impl Pruned {
-    /// Decides which parameters remain. Cost: near-linear in the number of parameters and their
-    /// arguments.
-    pub(super) fn new(function: &Function, variables: &Variables, placement: &Placement) -> Pruned {
+    /// Decides which parameters remain. `named` are the values that frame states name. Cost:
+    /// near-linear in the number of parameters and their arguments.
+    pub(super) fn new(
+        function: &Function,
+        variables: &Variables,
+        named: &BTreeSet<Value>,
+        placement: &Placement,
+    ) -> Pruned {
         let mut pruned = Pruned {
             stands_for: representatives(function, placement),
             live: FixedBitSet::with_capacity(placement.params.len()),
@@ -46,9 +51,13 @@ impl Pruned {
         };
         let mut work = Vec::new();
         for read in variables.accesses.iter().filter_map(|a| a.read) {
-            if !function.users(read).is_empty() {
+            let is_used = !function.users(read).is_empty();
+            if is_used || named.contains(&read) {
                 let source = placement.reads[read].expect("every read is placed");
-                pruned.touch(source, &mut work);
+                // A frame state has a constant for a zero, and needs no instruction.
+                if is_used || !matches!(pruned.resolve(source), ReadSource::Zero(_)) {
+                    pruned.touch(source, &mut work);
+                }
             }
         }
         while let Some(param) = work.pop() {

@@ -4,12 +4,13 @@
 //! The tables of instructions and values change in place. A second copy beside the first would
 //! double the memory that an import needs (`wasm/tests/memory.rs`).
 
+use super::FinishedBody;
 use super::place::{Placement, ReadSource};
 use super::prune::Pruned;
-use super::variables::Variable;
 use crate::bag::Bag;
-use crate::entity::{Block, Inst, Value};
+use crate::entity::{Block, Inst, Point, Value};
 use crate::family::Family;
+use crate::frame_states::{FrameState, FrameStates, LocalContent};
 use crate::function::{BlockData, Function, InstNode, ValueData, ValueDef};
 use crate::inst::{Edge, Imm, InstData, Target};
 use crate::mutate::ORDER_STRIDE;
@@ -23,12 +24,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Rebuilds the function with the remaining parameters. Also returns these parameters, each with
-/// its variable. Cost: linear.
+/// its variable, and the frame states. Cost: linear.
 pub(super) fn rebuild(
     function: Function,
+    states: BTreeMap<Inst, FrameState>,
     placement: &Placement,
     pruned: &Pruned,
-) -> (Function, Vec<(Value, Variable)>) {
+) -> FinishedBody {
     let made = made_by_block(placement, pruned);
     let mut rebuild = Rebuild {
         edge_rank: EdgeRanks::new(&function, &made),
@@ -45,11 +47,12 @@ pub(super) fn rebuild(
     let (inst_count, value_count) = rebuild.number();
     rebuild.translate();
     rebuild.rename();
+    let states = rebuild.states(states);
     rebuild.reorder(inst_count, value_count);
     let blocks = rebuild.fill();
-    let made =
+    let params =
         pruned.live.ones().map(|p| (rebuild.made_value[p], placement.params[p].variable)).collect();
-    (rebuild.finished(blocks, inst_count, value_count), made)
+    FinishedBody { function: rebuild.finished(blocks, inst_count, value_count), params, states }
 }
 
 /// The remaining created parameters of each block, by block index, in the order of their variables.
@@ -237,6 +240,37 @@ impl Rebuild<'_> {
             ReadSource::Param(param) => self.made_value[param as usize],
             ReadSource::Zero(ty) => self.zeros[&(self.function.entry(), ty)],
             ReadSource::LocalZero(ty) => self.zeros[&(block, ty)],
+        }
+    }
+
+    /// The frame states in terms of the new ids.
+    fn states(&self, mut states: BTreeMap<Inst, FrameState>) -> FrameStates {
+        let mut made = FrameStates::new();
+        if states.is_empty() {
+            return made;
+        }
+        for (block, span) in self.function.blocks().zip(&self.spans) {
+            let insts = self.function.block_insts(block);
+            let count = insts.clone().count();
+            for (inst, new) in insts.zip(span.insts.end - count..) {
+                if let Some(state) = states.remove(&inst) {
+                    let state = state.map(&mut |content| self.content(block, content));
+                    made.set(Point::before(Inst::new(new)), state);
+                }
+            }
+        }
+        made
+    }
+
+    /// What a slot holds in a block. A variable that is not set is zero, and no instruction makes
+    /// that zero for a frame state alone.
+    fn content(&self, block: Block, content: LocalContent) -> LocalContent {
+        let LocalContent::Value(value) = content else { return content };
+        let source = self.placement.reads[value].map(|source| self.pruned.resolve(source));
+        match source {
+            Some(ReadSource::Zero(ty) | ReadSource::LocalZero(ty)) => LocalContent::Constant(ty, 0),
+            Some(source) => LocalContent::Value(self.source(block, source)),
+            None => LocalContent::Value(self.value[value.index()]),
         }
     }
 

@@ -3,3 +3,4 @@
 mod laws;
 mod programs;
 mod shapes;
+mod states;

@@ -6,11 +6,11 @@ use super::leave::reader;
 use super::stop::{RunError, RunStop};
 use crate::version::Version;
 use check::Checked;
-use ir::{Func, Function, Inst, Point, Type, Value};
+use ir::{FrameStates, Func, Inst, Local, LocalContent, Module, Point, Type, Value};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use transition::frames::FrameMapping;
+use transition::frames::{Frame, FrameMapping, FramePlace};
 use transition::mapping::Mapping;
 
 /// A value with its type.
@@ -22,67 +22,63 @@ pub struct Slot {
     pub bits: u64,
 }
 
-/// Maps the values of a base version to slots of the embedder's frames.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct SlotLayout {
-    slots: BTreeMap<Value, usize>,
-    length: usize,
-}
-
-impl SlotLayout {
-    /// A layout that gives each value one slot. Values that no entry provides together may share a
-    /// slot; for others, linking an action fails with [`super::LinkError::SharedSlot`]. That they
-    /// are never live at the same time is not enough: an entry also provides values that are live
-    /// nowhere but in entries which a run may take next.
-    pub fn new(slots: impl IntoIterator<Item = (Value, usize)>) -> SlotLayout {
-        let slots: BTreeMap<Value, usize> = slots.into_iter().collect();
-        let length = slots.values().max().map_or(0, |last| last + 1);
-        SlotLayout { slots, length }
-    }
-
-    /// The slot of a value.
-    pub fn slot(&self, value: Value) -> Option<usize> {
-        self.slots.get(&value).copied()
-    }
-
-    /// The number of slots of a frame.
-    pub fn len(&self) -> usize {
-        self.length
-    }
-
-    /// Whether frames have no slots.
-    pub fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-}
-
-/// The frame in which the embedder resumes a function ([`super::Embedder::resume`]).
+/// Where the embedder resumes a function ([`super::Embedder::resume`]).
 #[derive(Debug)]
 pub struct DeoptFrame<'a> {
-    /// The function.
-    pub func: Func,
-    /// The point of the base version at which it resumes.
-    pub point: Point,
-    /// The slots of the layout. `None` where the entry assigns no value.
-    pub slots: &'a [Option<Slot>],
-    /// The activations that wait for the function, the one that called it first. Empty unless the
-    /// run leaves inlined code ([`super::Action::HandFrames`]). The embedder runs the function
-    /// to its end, then each of these behind its call, and returns the results of the last.
-    pub callers: &'a [CallerFrame],
+    /// The activations, by the frame states of the landing point, the innermost first; at least
+    /// one. The embedder runs the first to its end, then each of the others with the results of the
+    /// one before, and returns the results of the last.
+    pub activations: &'a [Activation],
     /// The function that has left native code, and the number of its point.
     left: (Func, usize),
     access: RunAccess<'a>,
 }
 
-/// An activation that waits for the results of a call.
+/// An activation of the embedder's interpreter.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CallerFrame {
-    /// The function.
+pub struct Activation {
+    /// The function in whose base the run landed.
     pub func: Func,
-    /// The call, in its base version. The embedder goes on behind it, with its results.
-    pub call: Inst,
-    /// As [`DeoptFrame::slots`]. The results of the call have no value yet.
-    pub slots: Vec<Option<Slot>>,
+    /// The point of its base whose frame state this is: the landing point, or the point behind the
+    /// call within which the activation waits.
+    pub at: Point,
+    /// The function of the frame state.
+    pub function: u32,
+    /// The program counter of the frame state.
+    pub pc: u32,
+    /// The locals, in the order of the frame state.
+    pub locals: Vec<HandedLocal>,
+}
+
+/// A local of an activation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HandedLocal {
+    /// The slot.
+    pub slot: u32,
+    /// The contents.
+    pub content: HandedContent,
+    /// The representation, as the frame state has it.
+    pub representation: u32,
+}
+
+/// The contents of a local.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HandedContent {
+    /// Bits of a type.
+    Bits(Slot),
+    /// The result of this index of the activation before, which has not returned yet.
+    Result(u32),
+}
+
+impl Activation {
+    /// The contents of a slot. `None` if the frame state does not name the slot, or names a result
+    /// that is still to come. Cost: linear in the locals.
+    pub fn slot(&self, slot: u32) -> Option<Slot> {
+        match self.locals.iter().find(|local| local.slot == slot)?.content {
+            HandedContent::Bits(bits) => Some(bits),
+            HandedContent::Result(_) => None,
+        }
+    }
 }
 
 impl DeoptFrame<'_> {
@@ -103,7 +99,7 @@ pub(super) fn hand(
     access: &mut RunAccess<'_>,
     (version, number): (&Arc<Version>, usize),
     mapping: &Checked<Mapping>,
-    layout: &SlotLayout,
+    states: &FrameStates,
     values: &[u64],
 ) -> Result<Vec<u64>, RunStop> {
     let func = version.func;
@@ -113,10 +109,10 @@ pub(super) fn hand(
     let state = access.state();
     let assigned = state.compensate(func, entry, reader(version, number, values))?;
     let module = Arc::clone(&state.modules.current);
-    let base = module.body(func).expect("jit: the base of a version has a body");
-    let slots = slots_of(layout, base, assigned);
-    let place = (func, entry.target, &slots[..]);
-    resumed(access, (func, number), place, &[])
+    let landed = Landed { module: &module, func, at: entry.target, call: None };
+    let mut activations = Vec::new();
+    landed.activations(states, &assigned, &mut activations);
+    resumed(access, (func, number), &activations)
 }
 
 /// As [`hand`], in the frames of an entry.
@@ -124,7 +120,7 @@ pub(super) fn hand_frames(
     access: &mut RunAccess<'_>,
     (version, number): (&Arc<Version>, usize),
     mapping: &Checked<FrameMapping>,
-    layouts: &BTreeMap<Func, SlotLayout>,
+    states: &BTreeMap<Func, Arc<FrameStates>>,
     values: &[u64],
 ) -> Result<Vec<u64>, RunStop> {
     let entry = mapping
@@ -133,43 +129,87 @@ pub(super) fn hand_frames(
     let state = access.state();
     let assigned = state.compensate_frames(version.func, entry, reader(version, number, values))?;
     let module = Arc::clone(&state.modules.current);
-    let mut frames = entry.frames.iter().zip(assigned).map(|(frame, assigned)| {
-        let base = module.body(frame.func).expect("jit: the base of a version has a body");
-        // Frames without values need no layout (`a_frame_without_values_is_handed`).
-        let slots = layouts.get(&frame.func).map(|layout| slots_of(layout, base, assigned));
-        let slots = slots.unwrap_or_default();
-        CallerFrame { func: frame.func, call: frame.at.inst(), slots }
-    });
-    let innermost = frames.next().expect("jit: an entry has a frame");
-    let callers: Vec<CallerFrame> = frames.collect();
-    let place = (innermost.func, Point::before(innermost.call), &innermost.slots[..]);
-    resumed(access, (version.func, number), place, &callers)
-}
-
-/// The assigned values in slots.
-fn slots_of(
-    layout: &SlotLayout,
-    base: &Function,
-    assigned: Vec<(Value, u64)>,
-) -> Vec<Option<Slot>> {
-    let mut slots = vec![None; layout.len()];
-    for (value, bits) in assigned {
-        let slot = layout.slot(value).expect("jit: a layout was checked when it was linked");
-        slots[slot] = Some(Slot { ty: base.value_type(value), bits });
+    let mut activations = Vec::new();
+    for (frame, assigned) in entry.frames.iter().zip(assigned) {
+        let landed = Landed::of(&module, frame).expect("jit: an action was checked");
+        landed.activations(&states[&frame.func], &assigned, &mut activations);
     }
-    slots
+    resumed(access, (version.func, number), &activations)
 }
 
-/// Runs the embedder at a place, with the activations that wait for it. Returns the results of
-/// `left`, the function that has left native code.
+/// A frame that a run lands in.
+#[derive(Clone, Copy)]
+pub(super) struct Landed<'m> {
+    module: &'m Module,
+    func: Func,
+    /// The point whose frame state counts.
+    pub(super) at: Point,
+    /// The call within which the frame waits.
+    call: Option<Inst>,
+}
+
+impl<'m> Landed<'m> {
+    /// The place of a frame in a base. `None` if the function has no such place.
+    pub(super) fn of(module: &'m Module, frame: &Frame) -> Option<Landed<'m>> {
+        let (func, base) = (frame.func, module.body(frame.func)?);
+        let (at, call) = match frame.at {
+            FramePlace::Before(point) => (point, None),
+            FramePlace::Within(call) => (Point::before(base.next_inst(call)?), Some(call)),
+        };
+        base.has_inst(at.inst()).then_some(Landed { module, func, at, call })
+    }
+
+    /// The index of a value among the results of the call within which the frame waits.
+    pub(super) fn result(self, value: Value) -> Option<u32> {
+        let base = self.module.body(self.func)?;
+        let results = &base.inst(self.call?).results;
+        results.iter().position(|result| *result == value).map(|index| index as u32)
+    }
+
+    /// Appends the activations of the frame's state, with the values that an entry has assigned, in
+    /// ascending order.
+    fn activations(
+        self,
+        states: &FrameStates,
+        assigned: &[(Value, u64)],
+        activations: &mut Vec<Activation>,
+    ) {
+        let base = self.module.body(self.func).expect("jit: the base of a version has a body");
+        let state = states.get(self.at).expect("jit: an action was checked when it was linked");
+        let bits = |value: Value| {
+            let index = assigned.binary_search_by_key(&value, |(value, _)| *value);
+            let index = index.expect("jit: an action was checked when it was linked");
+            HandedContent::Bits(Slot { ty: base.value_type(value), bits: assigned[index].1 })
+        };
+        let handed = |local: &Local| {
+            let content = match local.content {
+                LocalContent::Constant(ty, bits) => HandedContent::Bits(Slot { ty, bits }),
+                LocalContent::Value(value) => match self.result(value) {
+                    Some(index) => HandedContent::Result(index),
+                    None => bits(value),
+                },
+            };
+            HandedLocal { slot: local.slot, content, representation: local.representation }
+        };
+        activations.extend(state.activations().map(|state| Activation {
+            func: self.func,
+            at: self.at,
+            function: state.function,
+            pc: state.pc,
+            locals: state.locals.iter().map(handed).collect(),
+        }));
+    }
+}
+
+/// Runs the embedder in activations. Returns the results of `left`, the function that has left
+/// native code.
 fn resumed(
     access: &mut RunAccess<'_>,
     (left, number): (Func, usize),
-    (func, point, slots): (Func, Point, &[Option<Slot>]),
-    callers: &[CallerFrame],
+    activations: &[Activation],
 ) -> Result<Vec<u64>, RunStop> {
     let resumed = access.ask_embedder(|embedder, access| {
-        let mut frame = DeoptFrame { func, point, slots, callers, left: (left, number), access };
+        let mut frame = DeoptFrame { activations, left: (left, number), access };
         // A panic of the interpreter is an error of the run, since no code of the program can have
         // caught it (`a_panic_below_a_handler_leaves_nothing_behind`).
         catch_unwind(AssertUnwindSafe(|| embedder.resume(&mut frame)))
@@ -186,7 +226,8 @@ fn resumed(
         }
         Some(Ok(Err(CallbackEnd(CallbackCause::Stop(stop))))) => Err(stop),
         Some(Ok(Err(CallbackEnd(CallbackCause::Host(error))))) => {
-            let site = state.machine.site(func, Some(point.inst()));
+            let first = activations.first().expect("jit: an entry lands somewhere");
+            let site = state.machine.site(first.func, Some(first.at.inst()));
             let end = state.machine.end_in_native(interp::EarlyEnd::Host(error), site);
             Err(RunStop::Outcome(end))
         }

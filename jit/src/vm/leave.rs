@@ -53,14 +53,14 @@ pub(super) fn leave(access: &mut RunAccess<'_>, cell: usize) -> Result<u64, RunS
             let nested = access.state().descend_frames(version.func, entry, from, read)?;
             finish(access, &version, nested)
         }
-        Action::Hand(mapping, layout) => {
+        Action::Hand(mapping, states) => {
             let results =
-                super::deopt::hand(access, (&version, number), &mapping, &layout, &values)?;
+                super::deopt::hand(access, (&version, number), &mapping, &states, &values)?;
             Ok(access.state().give_back(&version, &results))
         }
-        Action::HandFrames(mapping, layouts) => {
+        Action::HandFrames(mapping, states) => {
             let results =
-                super::deopt::hand_frames(access, (&version, number), &mapping, &layouts, &values)?;
+                super::deopt::hand_frames(access, (&version, number), &mapping, &states, &values)?;
             Ok(access.state().give_back(&version, &results))
         }
     }

@@ -1,12 +1,12 @@
 //! Links: the targets of OSR points, and the checks that an action fits its point.
 
-use super::deopt::SlotLayout;
+use super::deopt::Landed;
 use super::state::VmState;
 use crate::code::MachineCode;
 use crate::version::{Continuation, Version};
 use check::Checked;
-use ir::{Func, Value};
-use std::collections::BTreeMap;
+use ir::{FrameState, FrameStates, Func, Point, Value};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use transition::VersionKey;
@@ -25,12 +25,12 @@ pub enum Action {
     /// The interpreter continues in bases, in the activations that the entry of this mapping leads
     /// to.
     InterpretFrames(Arc<Checked<FrameMapping>>),
-    /// The [`super::Embedder`] continues at the landing point of this mapping's entry,
-    /// with the values in slots.
-    Hand(Arc<Checked<Mapping>>, Arc<SlotLayout>),
-    /// The [`super::Embedder`] continues in the activations that the entry of this
-    /// mapping leads to, with the values of each in slots, by the layout of its function.
-    HandFrames(Arc<Checked<FrameMapping>>, Arc<BTreeMap<Func, SlotLayout>>),
+    /// The [`super::Embedder`] continues at the landing point of this mapping's entry, in the
+    /// activations of its frame state.
+    Hand(Arc<Checked<Mapping>>, Arc<FrameStates>),
+    /// The [`super::Embedder`] continues in the frames that the entry of this mapping leads to, in
+    /// the activations of their frame states, by function.
+    HandFrames(Arc<Checked<FrameMapping>>, Arc<BTreeMap<Func, Arc<FrameStates>>>),
 }
 
 /// The calls of a function that run its installed version.
@@ -100,22 +100,32 @@ pub enum LinkError {
         /// The function of the frame.
         func: Func,
     },
-    /// The layout has no slot for a value that the entry provides.
-    NoSlot {
+    /// A frame that the entry lands in has no frame state.
+    NoState {
         /// The point.
         number: usize,
-        /// The value of the base version.
+        /// The function of the frame.
+        func: Func,
+        /// The point of its base that lacks a state.
+        at: Point,
+    },
+    /// The frame state of a frame that the entry lands in names a value which the entry does not
+    /// provide. Entries provide what frame states name that were armed when the entries were made
+    /// (`osr::VersionTree::arm_states`).
+    NotProvided {
+        /// The point.
+        number: usize,
+        /// The function of the frame.
+        func: Func,
+        /// The value of its base.
         value: Value,
     },
-    /// The layout has one slot for two values that the entry provides. One would overwrite the
-    /// other.
+    /// An activation of a frame state names a slot twice.
     SharedSlot {
         /// The point.
         number: usize,
         /// The slot.
-        slot: usize,
-        /// The values of the base version.
-        values: [Value; 2],
+        slot: u32,
     },
 }
 
@@ -154,14 +164,19 @@ impl fmt::Display for LinkError {
                 f,
                 "the entry of OSR point {number} leads to {func}, not to its base version"
             ),
-            LinkError::NoSlot { number, value } => write!(
+            LinkError::NoState { number, func, at } => write!(
                 f,
-                "the layout has no slot for {value}, which the entry of OSR point {number} provides"
+                "the entry of OSR point {number} lands in {func} at {}, where no frame state is",
+                at.inst()
             ),
-            LinkError::SharedSlot { number, slot, values: [one, other] } => write!(
+            LinkError::NotProvided { number, func, value } => write!(
                 f,
-                "the layout has slot {slot} for {one} and for {other}, which the entry of OSR \
-                 point {number} provides together"
+                "the frame state where the entry of OSR point {number} lands in {func} names \
+                 {value}, which the entry does not provide"
+            ),
+            LinkError::SharedSlot { number, slot } => write!(
+                f,
+                "the frame state where the entry of OSR point {number} lands names slot {slot} twice"
             ),
         }
     }
@@ -339,8 +354,8 @@ impl VmState {
                 if self.may_enter(continuation) { Ok(()) } else { Err(LinkError::NotAdopted) }
             }
             Action::InterpretFrames(mapping) => self.check_frames((version, number), mapping, None),
-            Action::HandFrames(mapping, layouts) => {
-                self.check_frames((version, number), mapping, Some(layouts))
+            Action::HandFrames(mapping, states) => {
+                self.check_frames((version, number), mapping, Some(states))
             }
             Action::Interpret(mapping) | Action::Hand(mapping, _) => {
                 if mapping.source() != version.key {
@@ -353,21 +368,22 @@ impl VmState {
                 }
                 let entry = mapping.entry(at).ok_or(LinkError::NoEntry { number })?;
                 missing(&entry.requires)?;
-                match action {
-                    Action::Hand(_, layout) => check_layout(number, layout, entry.provides()),
-                    _ => Ok(()),
-                }
+                let Action::Hand(_, states) = action else { return Ok(()) };
+                let state = states.get(entry.target);
+                let (func, at) = (version.func, entry.target);
+                let state = state.ok_or(LinkError::NoState { number, func, at })?;
+                check_state((number, func), state, |value| entry.provides_value(value))
             }
         }
     }
 
     /// Checks that the entry of a frame mapping fits a point, and that its frames are in bases.
-    /// Layouts are checked if the values go into slots.
+    /// Frame states are checked if the embedder continues.
     fn check_frames(
         &self,
         (version, number): (&Arc<Version>, usize),
         mapping: &Checked<FrameMapping>,
-        layouts: Option<&BTreeMap<Func, SlotLayout>>,
+        states: Option<&BTreeMap<Func, Arc<FrameStates>>>,
     ) -> Result<(), LinkError> {
         let point = &version.points[number];
         if mapping.source() != version.key {
@@ -382,30 +398,34 @@ impl VmState {
             if base != Some(frame.version) {
                 return Err(LinkError::NotInBase { number, func: frame.func });
             }
-            if let Some(layouts) = layouts {
-                // Each frame has slots of its own, also where a function waits for itself.
-                let none = SlotLayout::default();
-                let layout = layouts.get(&frame.func).unwrap_or(&none);
-                let values = frame.assigns.iter().map(|assign| assign.value);
-                check_layout(number, layout, values)?;
-            }
+            let Some(states) = states else { continue };
+            let func = frame.func;
+            let landed = Landed::of(&self.modules.current, frame);
+            let landed = landed.ok_or(LinkError::NotInBase { number, func })?;
+            let state = states.get(&func).and_then(|states| states.get(landed.at));
+            let state = state.ok_or(LinkError::NoState { number, func, at: landed.at })?;
+            let assigned = |value| frame.assigns.binary_search_by_key(&value, |a| a.value).is_ok();
+            check_state((number, func), state, |value| {
+                landed.result(value).is_some() || assigned(value)
+            })?;
         }
         Ok(())
     }
 }
 
-/// Checks that a layout has a slot for each value that the entry of a point assigns in one frame.
-/// Values that no entry provides together may share a slot; these are provided together.
-fn check_layout(
-    number: usize,
-    layout: &SlotLayout,
-    values: impl Iterator<Item = Value>,
+/// Checks that a frame state names provided values alone, and no slot of an activation twice.
+fn check_state(
+    (number, func): (usize, Func),
+    state: &FrameState,
+    is_provided: impl Fn(Value) -> bool,
 ) -> Result<(), LinkError> {
-    let mut taken = BTreeMap::new();
-    for value in values {
-        let slot = layout.slot(value).ok_or(LinkError::NoSlot { number, value })?;
-        if let Some(other) = taken.insert(slot, value) {
-            return Err(LinkError::SharedSlot { number, slot, values: [other, value] });
+    if let Some(value) = state.values().find(|value| !is_provided(*value)) {
+        return Err(LinkError::NotProvided { number, func, value });
+    }
+    for activation in state.activations() {
+        let mut named = BTreeSet::new();
+        if let Some(twice) = activation.locals.iter().find(|local| !named.insert(local.slot)) {
+            return Err(LinkError::SharedSlot { number, slot: twice.slot });
         }
     }
     Ok(())

@@ -59,7 +59,7 @@ mod tiering;
 mod view;
 mod watch;
 
-pub use deopt::{CallerFrame, DeoptFrame, Slot, SlotLayout};
+pub use deopt::{Activation, DeoptFrame, HandedContent, HandedLocal, Slot};
 pub use embedder::{Callback, CallbackEnd, Embedder};
 pub use ledger::{Transition, TransitionKind};
 pub use link::{Action, CallsFrom, LinkError};

@@ -1,0 +1,218 @@
+//! Frame states: where an embedder's interpreter goes on, and with which locals.
+//!
+//! Example: a front end compiles bytecode. Before the instructions of bytecode 12 of `sum`, it
+//! notes a frame state: function `sum`, program counter 12, local 0 in `%i`, local 1 in `%s`. A run
+//! that has left optimized code at a landing point there goes on in the interpreter of the front
+//! end, at bytecode 12, with both locals.
+//!
+//! In other compilers, such states are operands of instructions, and every pass carries them along
+//! (Duboscq et al., "An Intermediate Representation for Speculative Optimizations in a Dynamic
+//! Compiler", VMIL 2013). Here they are a table beside the base version of a function. No pass sees
+//! it. An entry that leads to the base provides the values that the table names at its landing
+//! point, if the table was armed in the base ([`FrameStates::required`]).
+
+use crate::cfg::Cfg;
+use crate::dom::DomTree;
+use crate::entity::{Point, Value};
+use crate::function::Function;
+use crate::liveness::Liveness;
+use crate::types::Type;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// An activation of the embedder's interpreter. Numbers of functions, program counters, slots and
+/// representations are the embedder's own.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FrameState {
+    /// The function.
+    pub function: u32,
+    /// The program counter at which it goes on.
+    pub pc: u32,
+    /// The locals. Slots that are not listed have no contents.
+    pub locals: Vec<Local>,
+    /// The activation that waits for this one, where the front end has compiled a call inline.
+    pub caller: Option<Arc<FrameState>>,
+}
+
+/// The contents of a slot of an activation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Local {
+    /// The slot. A frame state names each slot at most once.
+    pub slot: u32,
+    /// The contents. Several slots may have the same value.
+    pub content: LocalContent,
+    /// How the contents stand for a value of the embedder's language, such as *boxed* or *bare
+    /// integer*. The embedder gets it back unchanged.
+    pub representation: u32,
+}
+
+/// What a slot holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LocalContent {
+    /// The contents of a value of the base version.
+    Value(Value),
+    /// Constant bits of a type.
+    Constant(Type, u64),
+}
+
+impl FrameState {
+    /// The state of an activation that no other waits for.
+    pub fn new(function: u32, pc: u32, locals: Vec<Local>) -> FrameState {
+        FrameState { function, pc, locals, caller: None }
+    }
+
+    /// This activation and those that wait for it, the innermost first.
+    pub fn activations(&self) -> impl Iterator<Item = &FrameState> {
+        std::iter::successors(Some(self), |state| state.caller.as_deref())
+    }
+
+    /// The values that the activations name, some perhaps twice.
+    pub fn values(&self) -> impl Iterator<Item = Value> + '_ {
+        let locals = self.activations().flat_map(|state| &state.locals);
+        locals.filter_map(|local| match local.content {
+            LocalContent::Value(value) => Some(value),
+            LocalContent::Constant(..) => None,
+        })
+    }
+
+    /// The same state with other contents.
+    pub(crate) fn map(&self, content: &mut impl FnMut(LocalContent) -> LocalContent) -> FrameState {
+        let mapped = |local: &Local| Local { content: content(local.content), ..*local };
+        let locals = self.locals.iter().map(mapped).collect();
+        let caller = self.caller.as_ref().map(|caller| Arc::new(caller.map(content)));
+        FrameState { locals, caller, ..*self }
+    }
+}
+
+/// The frame states of a base version, by point.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FrameStates {
+    at: BTreeMap<Point, FrameState>,
+}
+
+/// The reason why frame states do not fit a function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FrameStateError {
+    /// The function has no such point.
+    NoSuchPoint(Point),
+    /// A state names a value that the function lacks.
+    NoSuchValue(Point, Value),
+    /// A state names a value that is not defined on every path to its point.
+    NotAvailable(Point, Value),
+    /// An activation names a slot twice.
+    SlotTwice(Point, u32),
+}
+
+impl fmt::Display for FrameStateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FrameStateError::NoSuchPoint(point) => {
+                write!(f, "a frame state is at {}, which the function lacks", point.inst())
+            }
+            FrameStateError::NoSuchValue(point, value) => write!(
+                f,
+                "the frame state at {} names %{value}, which the function lacks",
+                point.inst()
+            ),
+            FrameStateError::NotAvailable(point, value) => write!(
+                f,
+                "the frame state at {} names %{value}, which is not defined on every path there",
+                point.inst()
+            ),
+            FrameStateError::SlotTwice(point, slot) => {
+                write!(f, "the frame state at {} names slot {slot} twice", point.inst())
+            }
+        }
+    }
+}
+
+impl std::error::Error for FrameStateError {}
+
+impl FrameStates {
+    /// A table without states.
+    pub fn new() -> FrameStates {
+        FrameStates::default()
+    }
+
+    /// States for an interpreter of the IR itself: at every reachable point, the program counter is
+    /// the number of the instruction, and each value that is live and needed there ([`crate::needed`])
+    /// has the slot that `slot` gives it, if any. Cost: the values live at all points.
+    pub fn of_live(
+        number: u32,
+        function: &Function,
+        slot: impl Fn(Value) -> Option<u32>,
+    ) -> FrameStates {
+        let cfg = Cfg::new(function);
+        let live = Liveness::of_needed(function, &cfg, &BTreeMap::new());
+        let mut states = FrameStates::new();
+        let local = |value: Value| {
+            let content = LocalContent::Value(value);
+            Some(Local { slot: slot(value)?, content, representation: 0 })
+        };
+        let insts = cfg.rpo().iter().flat_map(|block| function.block_insts(*block));
+        for point in insts.map(Point::before) {
+            let locals = live.live_before(function, point).iter().filter_map(local).collect();
+            states.set(point, FrameState::new(number, point.inst().as_u32(), locals));
+        }
+        states
+    }
+
+    /// Sets the state at a point.
+    pub fn set(&mut self, point: Point, state: FrameState) {
+        self.at.insert(point, state);
+    }
+
+    /// The state at a point. Cost: logarithmic.
+    pub fn get(&self, point: Point) -> Option<&FrameState> {
+        self.at.get(&point)
+    }
+
+    /// The states, by ascending point.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Point, &FrameState)> {
+        self.at.iter().map(|(point, state)| (*point, state))
+    }
+
+    /// The number of points with a state.
+    pub fn len(&self) -> usize {
+        self.at.len()
+    }
+
+    /// Whether no point has a state.
+    pub fn is_empty(&self) -> bool {
+        self.at.is_empty()
+    }
+
+    /// By point: the values that its state names, ascending, each once.
+    pub fn required(&self) -> impl Iterator<Item = (Point, BTreeSet<Value>)> + '_ {
+        self.at.iter().map(|(point, state)| (*point, state.values().collect()))
+    }
+
+    /// Checks that the states fit a function. Cost: near linear in function and states.
+    ///
+    /// # Errors
+    /// The first state that names a value which is not available at its point, or a slot twice.
+    pub fn check(&self, function: &Function) -> Result<(), FrameStateError> {
+        let dom = DomTree::new(function, &Cfg::new(function));
+        for (point, state) in self.iter() {
+            if !function.has_inst(point.inst()) {
+                return Err(FrameStateError::NoSuchPoint(point));
+            }
+            for value in state.values() {
+                if !function.has_value(value) {
+                    return Err(FrameStateError::NoSuchValue(point, value));
+                }
+                if !dom.available_at(function, value, point) {
+                    return Err(FrameStateError::NotAvailable(point, value));
+                }
+            }
+            for activation in state.activations() {
+                let mut named = BTreeSet::new();
+                if let Some(twice) = activation.locals.iter().find(|l| !named.insert(l.slot)) {
+                    return Err(FrameStateError::SlotTwice(point, twice.slot));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! Frame states noted while a function is built.
+
+use ir::{
+    FrameState, FrameStateError, FrameStates, Function, FunctionBuilder, Local, LocalContent,
+    Opcode, Point, Signature, Target, Type, Value, Variable,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+fn local(slot: u32, value: Value) -> Local {
+    Local { slot, content: LocalContent::Value(value), representation: 7 }
+}
+
+/// A builder in the entry of a function of one argument.
+fn start() -> (FunctionBuilder, Value) {
+    let mut b = FunctionBuilder::new("f", Signature::new(&[Type::I32], &[Type::I32]));
+    let entry = b.create_block();
+    let arg = b.append_param(entry, Type::I32);
+    b.switch_to(entry);
+    (b, arg)
+}
+
+fn variable(b: &mut FunctionBuilder, value: Value) -> Variable {
+    let made = b.declare_var(Type::I32);
+    b.def_var(made, value);
+    made
+}
+
+fn content(states: &FrameStates, function: &Function, pc: u32, slot: u32) -> LocalContent {
+    let (point, state) = states.iter().find(|(_, state)| state.pc == pc).expect("a state");
+    assert!(function.has_inst(point.inst()));
+    let local = state.locals.iter().find(|local| local.slot == slot).expect("a local");
+    assert_eq!(local.representation, 7);
+    local.content
+}
+
+/// `count` counts down in a loop, and `last` holds its value before: only the frame state at the
+/// header reads `last`.
+#[test]
+fn a_variable_that_only_a_state_reads_has_its_value_there() {
+    let (mut b, arg) = start();
+    let (count, last) = (variable(&mut b, arg), variable(&mut b, arg));
+    let (head, end) = (b.reserve_block(), b.reserve_block());
+    b.jump(head, &[]);
+    b.place_block(head);
+    b.switch_to(head);
+    let (now, before) = (b.use_var(count), b.use_var(last));
+    b.frame_state(FrameState::new(3, 10, vec![local(0, now), local(1, before), local(2, now)]));
+    let one = b.constant(Type::I32, 1);
+    let less = b.op(Opcode::Sub, Type::I32, &[now, one]);
+    b.def_var(count, less);
+    b.def_var(last, now);
+    b.br_if(less, Target::new(head, &[]), Target::new(end, &[]));
+    b.place_block(end);
+    b.switch_to(end);
+    let result = b.use_var(count);
+    b.ret(&[result]);
+    let (function, states) = b.finish_with_states().expect("complete");
+    assert_eq!(states.check(&function), Ok(()));
+    let head = function.blocks().nth(1).expect("the header");
+    let params = function.block_params(head);
+    assert_eq!(params.len(), 2, "one for each variable");
+    let [now, before, again] = [0, 1, 2].map(|slot| content(&states, &function, 10, slot));
+    assert_eq!(now, again);
+    let named: BTreeSet<Value> = [now, before]
+        .map(|content| match content {
+            LocalContent::Value(value) => value,
+            LocalContent::Constant(..) => panic!("a value"),
+        })
+        .into();
+    assert_eq!(named, params.iter().copied().collect());
+    let at = states.iter().next().expect("a state").0;
+    assert_eq!(at, Point::before(function.first_inst(head)));
+}
+
+#[test]
+fn a_variable_without_a_value_is_a_constant_zero_in_a_state() {
+    let (mut b, arg) = start();
+    let unset = b.declare_var(Type::I64);
+    let lost = b.create_block();
+    let nothing = b.use_var(unset);
+    b.frame_state(FrameState::new(0, 1, vec![local(0, nothing)]));
+    b.ret(&[arg]);
+    b.switch_to(lost);
+    let nothing = b.use_var(unset);
+    b.frame_state(FrameState::new(0, 2, vec![local(0, nothing)]));
+    let zero = b.constant(Type::I32, 0);
+    b.ret(&[zero]);
+    let (function, states) = b.finish_with_states().expect("complete");
+    for pc in [1, 2] {
+        let found = content(&states, &function, pc, 0);
+        assert_eq!(found, LocalContent::Constant(Type::I64, 0), "{pc}");
+    }
+    assert_eq!(function.all_insts().count(), 3, "no instruction makes the zeros");
+}
+
+#[test]
+fn a_state_keeps_an_empty_block() {
+    let made = |is_noted: bool| {
+        let (mut b, arg) = start();
+        let (empty, end) = (b.reserve_block(), b.reserve_block());
+        b.jump(empty, &[]);
+        b.place_block(empty);
+        b.switch_to(empty);
+        if is_noted {
+            let caller = FrameState::new(1, 4, vec![local(0, arg)]);
+            let inner = FrameState::new(2, 5, Vec::new());
+            b.frame_state(FrameState { caller: Some(Arc::new(caller)), ..inner });
+        }
+        b.jump(end, &[]);
+        b.place_block(end);
+        b.switch_to(end);
+        b.ret(&[arg]);
+        b.skip_empty_blocks(BTreeSet::new());
+        b.finish_with_states().expect("complete")
+    };
+    assert_eq!(made(false).0.blocks().count(), 2);
+    let (function, states) = made(true);
+    assert_eq!(function.blocks().count(), 3);
+    assert_eq!(states.check(&function), Ok(()));
+    let (_, state) = states.iter().next().expect("a state");
+    assert_eq!(state.activations().map(|one| one.pc).collect::<Vec<_>>(), [5, 4]);
+    assert_eq!(state.values().collect::<Vec<_>>(), [function.arguments()[0]]);
+}
+
+/// A builder that gives ids once and for all keeps those of the states.
+#[test]
+fn states_without_variables_keep_their_ids() {
+    let (mut b, arg) = start();
+    b.frame_state(FrameState::new(0, 1, Vec::new()));
+    b.frame_state(FrameState::new(0, 2, vec![local(0, arg)]));
+    let ret = b.ret(&[arg]);
+    let (function, states) = b.finish_with_states().expect("complete");
+    assert_eq!(states.len(), 1, "the last state in front of an instruction counts");
+    assert_eq!(states.get(Point::before(ret)).map(|state| state.pc), Some(2));
+    assert_eq!(states.check(&function), Ok(()));
+}
+
+#[test]
+fn states_that_do_not_fit_are_refused() {
+    let (mut b, arg) = start();
+    let one = b.constant(Type::I32, 1);
+    let first = Point::before(b.function().first_inst(b.function().entry()));
+    let end = Point::before(b.ret(&[arg]));
+    let function = b.finish().expect("complete");
+    let checked = |at: Point, locals: Vec<Local>| {
+        let mut states = FrameStates::new();
+        states.set(at, FrameState::new(0, 0, locals));
+        states.check(&function)
+    };
+    assert_eq!(checked(end, vec![local(0, one), local(1, one)]), Ok(()));
+    let none = Value::from_u32(99);
+    let cases = [
+        (checked(first, vec![local(0, one)]), FrameStateError::NotAvailable(first, one)),
+        (checked(end, vec![local(0, none)]), FrameStateError::NoSuchValue(end, none)),
+        (checked(end, vec![local(4, arg), local(4, one)]), FrameStateError::SlotTwice(end, 4)),
+    ];
+    for (found, expected) in cases {
+        assert_eq!(found, Err(expected));
+    }
+    let beyond = Point::before(ir::Inst::from_u32(99));
+    assert_eq!(checked(beyond, Vec::new()), Err(FrameStateError::NoSuchPoint(beyond)));
+    let says = FrameStateError::NotAvailable(first, one).to_string();
+    assert!(says.contains(&format!("{}", first.inst())) && says.contains(&format!("%{one}")));
+}
