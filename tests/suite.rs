@@ -10,6 +10,7 @@ mod embed;
 mod explain;
 mod external;
 mod figures;
+mod frame_states;
 mod fuzz;
 mod inlining;
 mod levels;

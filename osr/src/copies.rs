@@ -14,7 +14,7 @@ use crate::live::{ExtraUses, LiveTable};
 use crate::tree::Version;
 use cranelift_entity::SecondaryMap;
 use ir::edit::{ActionKind, ActionLog, InlinedBody};
-use ir::{Func, Function, Imm, Inst, Point, Value};
+use ir::{FrameStates, Func, Function, Imm, Inst, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::VersionKey;
@@ -90,6 +90,8 @@ pub struct CopyLink<'c> {
     pub claim: &'c CopyClaim,
     /// By instance but the first: the original of inlined code.
     pub callees: &'c [&'c Function],
+    /// By instance but the first: the frame states of that original, if it has some.
+    pub states: &'c [Option<&'c FrameStates>],
 }
 
 impl CopyLink<'_> {

@@ -26,13 +26,13 @@ use crate::live::{ExtraUses, LiveTable, add_required};
 use crate::pair::{Analyzed, VersionPair};
 use crate::reason::Unmapped;
 use crate::synthesize::{Arrow, OuterUses, PlainLiveness, SynthesizedMapping, make};
-use crate::tree::{Version, VersionTree};
+use crate::tree::{Version, VersionTree, required};
 use cranelift_entity::EntityRef;
 use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::edit::ReplayError;
-use ir::{Function, Inst, Point};
+use ir::{FrameStates, Function, Inst, Point};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -445,7 +445,7 @@ fn linked<'c>(
     arrows: &[Arrow<'_, '_>],
     demand: Demand,
 ) -> LinkedUses<'c> {
-    let CopyLink { before, after, lands_by, claim, callees } = *link;
+    let CopyLink { before, after, lands_by, claim, callees, states } = *link;
     let landing = lands_by.last().copied().unwrap_or(before);
     let versions = [before, after, landing].map(&place);
     let leads = |(from, to): (Version, Version)| {
@@ -457,12 +457,13 @@ fn linked<'c>(
     let originals: Vec<&Function> =
         std::iter::once(tree.function(before)).chain(callees.iter().copied()).collect();
     // Inlined functions are small.
-    let none = ExtraUses::new();
     let in_landing = VersionKey::of(tree.function(landing));
     // One function may be inlined at many calls.
     let mut known: BTreeMap<VersionKey, Arc<LiveTable>> = BTreeMap::new();
-    let live = |f: &&Function| {
-        let table = || LiveTable::of_run(f, &Decided::new(f), demand, &none);
+    let live = |(f, states): (&&Function, &Option<&FrameStates>)| {
+        let mut uses = ExtraUses::new();
+        states.iter().for_each(|states| add_required(&required(f, states), &mut uses));
+        let table = || LiveTable::of_run(f, &Decided::new(f), demand, &uses);
         let of = VersionKey::of(f);
         let is_landing = of == in_landing;
         let table = || Arc::new(table().unwrap_or_else(|| LiveTable::empty(f)));
@@ -478,7 +479,7 @@ fn linked<'c>(
         own,
         places: places(tree.function(after), claim, &originals),
         callees,
-        live: callees.iter().map(live).collect(),
+        live: callees.iter().zip(states).map(live).collect(),
         landing: tree.function(landing),
     }
 }

@@ -165,7 +165,7 @@ pub fn inline_in_steps(
 ) -> Result<(Inlined, InlinedSteps), NotInlined> {
     let mut row = InliningRow::new(landings.callers(), func, plan, observer)?;
     let copies = row.judged(module)?;
-    row.land_at_states(&copies, plan);
+    row.land_at_states(&copies);
     let copied = CopiedAssumptions::new(module, [row.inlined_into(), row.copy()], &copies, plan)?;
     let refused = |error| NotInlined::Refused { func, error };
     let mut search = SpeculationSearch::new(row.copy(), &copied.list(), plan.pins);

@@ -5,9 +5,11 @@ use crate::driver::{Observer, Step, Vigilance, derive};
 use crate::speculate::{Plan, Speculative, speculate};
 use check::{Checked, Copies};
 use ir::edit::{Fuel, apply};
-use ir::{Func, Function, Inst, Module, Point};
+use ir::{FrameStates, Func, Function, Inst, Module, Point};
 use osr::{Version, VersionTree};
 use passes::Callers;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use transition::VersionKey;
 use transition::copy::{CopyClaim, InstanceId};
 
@@ -21,6 +23,8 @@ pub(super) struct InliningRow {
     pub(super) claim: CopyClaim,
     /// The assumptions made before the inlining, if there are any.
     pub(super) assumed: Option<Speculative>,
+    /// By function: the frame states of its base.
+    pub(super) states: BTreeMap<Func, Arc<FrameStates>>,
 }
 
 impl InliningRow {
@@ -51,21 +55,22 @@ impl InliningRow {
         }
         let claim = osr::copy_claim(func, original, &log).expect("the pass inlines alone");
         let copy = tree.add(cleaned, copy, log).expect("the log leads to the version");
-        Ok(InliningRow { func, tree, cleaned, copy, claim, assumed })
+        let states = plan.states.clone();
+        Ok(InliningRow { func, tree, cleaned, copy, claim, assumed, states })
     }
 
     /// Lets runs land in inlined code where the base of its function has a frame state, if it has
     /// some.
-    pub(super) fn land_at_states(&mut self, copies: &Copies, plan: &InlinePlan) {
+    pub(super) fn land_at_states(&mut self, copies: &Copies) {
         let of = |id: InstanceId| copies.instances()[id].func;
         let may = |inst: &Inst| match copies.origin(*inst) {
-            Some((id, origin)) if id > 0 => match plan.states.get(&of(id)) {
+            Some((id, origin)) if id > 0 => match self.states.get(&of(id)) {
                 Some(states) => states.get(Point::before(origin)).is_some(),
                 None => true,
             },
             _ => true,
         };
-        if !plan.states.is_empty() {
+        if !self.states.is_empty() {
             let points = self.copy().all_insts().filter(may).map(Point::before).collect();
             self.tree.land_at(self.copy, points);
         }

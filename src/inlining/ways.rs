@@ -8,7 +8,7 @@ use crate::speculate::{EdgeLogs, Lacking, LiveThere, Lost, MadeExit};
 use check::{Checked, CheckedComposition, CheckedFrames, Copies};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
-use ir::{Function, Inst, Module, Point};
+use ir::{FrameStates, Function, Inst, Module, Point};
 use osr::{CopyLink, EdgeOrigin, Level, Version, VersionGraph, VersionTree};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,6 +61,8 @@ impl<'t> InliningWays<'t> {
         let inlined = &row.claim.instances[1..];
         let callees: Vec<&Function> =
             inlined.iter().filter_map(|one| module.body(one.func)).collect();
+        let states: Vec<Option<&FrameStates>> =
+            inlined.iter().map(|one| row.states.get(&one.func).map(|states| &**states)).collect();
         let down_to_base: Vec<Version> = first.iter().rev().skip(1).copied().collect();
         let link = CopyLink {
             before: row.cleaned,
@@ -68,6 +70,7 @@ impl<'t> InliningWays<'t> {
             lands_by: &down_to_base,
             claim: &row.claim,
             callees: &callees,
+            states: &states,
         };
         let depth = (Level::Avail, Demand::default());
         let mut graph = VersionGraph::build_across(tree, &pairs, &[link], depth)
