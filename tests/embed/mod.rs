@@ -4,6 +4,7 @@
 mod background;
 mod churn;
 mod ends;
+mod entered;
 mod exits;
 mod extended;
 mod flags;

@@ -160,11 +160,12 @@ pub(crate) fn in_a_process_of_its_own(test: &str, body: impl FnOnce()) {
     );
 }
 
-/// The first point of the header of the first loop.
 /// The frame states of the base of a pair: each live value in the slot of its number.
 pub(crate) fn states(pair: &Pair) -> FrameStates {
     FrameStates::of_live(0, &pair.base, |value| Some(value.as_u32()))
 }
+
+/// The first point of the header of the first loop.
 
 pub(crate) fn head(function: &Function) -> Point {
     let forest = LoopForest::new(function, &Cfg::new(function));

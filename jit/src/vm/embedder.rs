@@ -8,9 +8,10 @@
 
 use super::access::RunAccess;
 use super::deopt::{DeoptFrame, Slot};
+use super::enter::{self, Contents};
 use super::native;
 use super::stop::{RunError, RunStop};
-use super::tiering::Tier;
+use super::tiering::{HotLoop, Tier};
 use crate::sys::stack;
 use interp::{EarlyEnd, HostError, Machine, Memories};
 use ir::{Func, Module};
@@ -156,20 +157,47 @@ impl<'a> Callback<'a> {
         if let Some(stop) = &self.access.run().ended {
             return Err(stop.clone().into());
         }
-        let called = self.called(embedder, func, args);
-        if let Err(stop) = &called {
-            self.access.run().ended = Some(stop.clone());
-        }
-        called.map_err(CallbackEnd::from)
+        self.nested(embedder, func, |access| native::run_called(access, func, args))
     }
 
-    /// As [`Callback::call`].
-    fn called(
+    /// Continues a function of the embedder's interpreter in native code, as [`super::Vm::enter`]
+    /// does, within this run. `None` if there is no code for the place, or none yet.
+    ///
+    /// # Errors
+    /// As [`Callback::call`]; [`RunError::NoSuchPlace`] and [`RunError::NotGiven`].
+    pub fn enter(
+        &mut self,
+        embedder: &mut dyn Embedder,
+        place: HotLoop,
+        contents: Contents<'_>,
+    ) -> Result<Option<Vec<u64>>, CallbackEnd> {
+        if let Some(stop) = &self.access.run().ended {
+            return Err(stop.clone().into());
+        }
+        self.nested(embedder, place.func, |access| enter::enter(access, place, contents))
+    }
+
+    /// Goes on in a function, in a run within this one. Its end ends the whole run.
+    fn nested<R>(
         &mut self,
         embedder: &mut dyn Embedder,
         func: Func,
-        args: &[u64],
-    ) -> Result<Vec<u64>, RunStop> {
+        body: impl FnOnce(&mut RunAccess<'_>) -> Result<R, RunStop>,
+    ) -> Result<R, CallbackEnd> {
+        let ended = self.asked(embedder, func, body);
+        if let Err(stop) = &ended {
+            self.access.run().ended = Some(stop.clone());
+        }
+        ended.map_err(CallbackEnd::from)
+    }
+
+    /// As [`Callback::nested`].
+    fn asked<R>(
+        &mut self,
+        embedder: &mut dyn Embedder,
+        func: Func,
+        body: impl FnOnce(&mut RunAccess<'_>) -> Result<R, RunStop>,
+    ) -> Result<R, RunStop> {
         let state = self.access.state();
         // Native code compares the stack with its limit; the interpreter does not.
         if stack::is_below(state.view.context().stack_limit.get() as usize) {
@@ -177,7 +205,7 @@ impl<'a> Callback<'a> {
             let end = state.machine.end_in_native(EarlyEnd::StackOverflow, site);
             return Err(RunStop::Outcome(end));
         }
-        self.access.with_embedder(embedder, |access| native::run_called(access, func, args))
+        self.access.with_embedder(embedder, body)
     }
 }
 

@@ -40,6 +40,7 @@ mod access;
 mod block;
 mod deopt;
 mod embedder;
+mod enter;
 mod extend;
 mod frames;
 mod helpers;
@@ -61,9 +62,11 @@ mod watch;
 
 pub use deopt::{Activation, DeoptFrame, HandedContent, HandedLocal, Slot};
 pub use embedder::{Callback, CallbackEnd, Embedder};
+pub use enter::{Contents, Entered};
 pub use ledger::{Transition, TransitionKind};
 pub use link::{Action, CallsFrom, LinkError};
 pub use stop::RunError;
+use stop::RunStop;
 pub use tiering::{AfterFailure, FailedPoint, HotLoop, OpenPoint, Quiet, Tier, Tiering, Wake};
 pub use watch::{CountedPlace, VisitedPlace};
 
@@ -342,6 +345,37 @@ impl Vm {
     ) -> Result<Outcome, RunError> {
         // SAFETY: the embedder is borrowed until this function returns.
         unsafe { self.state.invoke(func, args, HostedRun::of_embedder(embedder)) }
+    }
+
+    /// Continues a function of the embedder's interpreter in native code, at a place of its base,
+    /// if [`Tiering::hot`] has a continuation for it. `contents` gives the values that the base has
+    /// at the place; constants need not be given. The run goes on until the function returns: after
+    /// an exit with [`Action::Hand`], in [`Embedder::resume`]. Within a run, use
+    /// [`Callback::enter`].
+    ///
+    /// The embedder vouches for the contents. They are those of a run of the base that has come to
+    /// the place; no entry was proved for others.
+    ///
+    /// # Errors
+    /// As [`Vm::run`]; [`RunError::NoSuchPlace`] and [`RunError::NotGiven`].
+    ///
+    /// # Panics
+    /// As [`Vm::run`].
+    pub fn enter(
+        &mut self,
+        place: HotLoop,
+        contents: Contents<'_>,
+        embedder: &mut dyn Embedder,
+    ) -> Result<Entered, RunError> {
+        // SAFETY: the embedder is borrowed until this function returns.
+        let run = unsafe { HostedRun::of_embedder(embedder) };
+        // SAFETY: as above.
+        match unsafe { self.state.hosted(run, |access| enter::enter(access, place, contents)) } {
+            Ok(None) => Ok(Entered::NotYet),
+            Ok(Some(values)) => Ok(Entered::Ended(self.state.returned(values))),
+            Err(RunStop::Outcome(outcome)) => Ok(Entered::Ended(outcome)),
+            Err(RunStop::Failed(error)) => Err(error),
+        }
     }
 
     /// Runs a function to its end. Calls an imported function directly. `args` and the values of

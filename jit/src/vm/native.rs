@@ -47,29 +47,45 @@ impl VmState {
         args: &[u64],
         run: HostedRun,
     ) -> Result<Outcome, RunError> {
+        // SAFETY: passed on to the caller.
+        match unsafe { self.hosted(run, |access| run_called(access, func, args)) } {
+            Ok(values) => Ok(self.returned(values)),
+            Err(RunStop::Outcome(outcome)) => Ok(outcome),
+            Err(RunStop::Failed(error)) => Err(error),
+        }
+    }
+
+    /// The end of a run that has returned values.
+    pub(super) fn returned(&mut self, values: Vec<u64>) -> Outcome {
+        self.machine.trace_return(&values);
+        Outcome::Returned(values)
+    }
+
+    /// Begins a run and ends it.
+    ///
+    /// # Safety
+    /// As for [`VmState::invoke`].
+    pub(super) unsafe fn hosted<R>(
+        &mut self,
+        run: HostedRun,
+        body: impl FnOnce(&mut RunAccess<'_>) -> Result<R, RunStop>,
+    ) -> Result<R, RunStop> {
         let limit = stack::limit(HELPER_STACK + LEAF_STACK)
-            .map_err(|error| RunError::NoStack { what: error.to_string() })?;
-        self.modules.require_own(&self.machine)?;
+            .map_err(|error| RunStop::Failed(RunError::NoStack { what: error.to_string() }))?;
+        self.modules.require_own(&self.machine).map_err(RunStop::Failed)?;
         self.view.context().stack_limit.set(limit as u64);
         let mut current = InProgress { state: self, has_ended: false };
         current.state.machine.stop_at_imports(run.has_embedder());
         // `current` drops the value at the end of this function, also if a panic unwinds it.
         current.state.run = Some(run);
-        let result = run_called(&mut RunAccess::start(current.state), func, args);
+        let result = body(&mut RunAccess::start(current.state));
         current.has_ended = true;
         drop(current);
         self.sweep();
         // A request that came too late for this run must not end the next one.
         self.view.forget_interrupts();
         self.machine.refresh_digests();
-        match result {
-            Ok(values) => {
-                self.machine.trace_return(&values);
-                Ok(Outcome::Returned(values))
-            }
-            Err(RunStop::Outcome(outcome)) => Ok(outcome),
-            Err(RunStop::Failed(error)) => Err(error),
-        }
+        result
     }
 
     /// Asks the tiering for code if a function has none (see [`super::Vm::demand`]).
@@ -222,7 +238,7 @@ pub(super) fn resume(access: &mut RunAccess<'_>, ascent: &Ascent) -> Result<Vec<
     let results = state.modules.current.signature(ascent.func()).results.to_vec();
     let trampoline = state.modules.engine.stub(Stub::Resume(results.clone())).map_err(failed)?;
     state.table.pin(&trampoline);
-    // SAFETY: `VmState::ascent` alone makes an `Ascent`, of a continuation into a version of this
+    // SAFETY: `VmState::ascend` alone makes an `Ascent`, of a continuation into a version of this
     // function. Continuations take no arguments, and return the results of their function.
     unsafe { enter(access, &trampoline, ascent.code(), Entrance::Resume, &results) }
 }
@@ -284,7 +300,7 @@ unsafe fn enter(
     // state, and its fields are cells. The last use of `state` comes before, so helpers alone have
     // the state. The caller guarantees that code and trampoline have one signature. The table keeps
     // all code that may be reached or returned to (`super::frames`); the engine keeps all stubs.
-    // The code is installed, or the table has kept it since the last safe point (`ascent`).
+    // The code is installed, or the table has kept it since the last safe point (`ascend`).
     // `values` has as many words as there are parameters, and as many as there are results. Helpers
     // run inside `guard`, so they never unwind.
     let left = unsafe { enter::enter(trampoline, context.cast(), code.entry(), &mut values) };

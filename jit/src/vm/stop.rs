@@ -4,7 +4,7 @@
 use super::link::LinkError;
 use crate::error::{CompileError, ContinueError};
 use interp::Outcome;
-use ir::{Func, Inst};
+use ir::{Func, Inst, Value};
 use std::fmt;
 
 /// The reason why a run is being ended.
@@ -71,6 +71,20 @@ pub enum RunError {
         /// The message of the panic, or nothing if it has none.
         what: String,
     },
+    /// The embedder asks for code at a place that no base version has.
+    NoSuchPlace {
+        /// The function.
+        func: Func,
+        /// The instruction.
+        at: Inst,
+    },
+    /// The embedder gives no contents of a value that the code for a place reads.
+    NotGiven {
+        /// The function.
+        func: Func,
+        /// The value of its base version.
+        value: Value,
+    },
     /// Native code accessed an address outside of all memories. The code is wrong, which is a bug
     /// of this crate.
     WildAccess {
@@ -111,6 +125,13 @@ impl fmt::Display for RunError {
             RunError::HandlerPanicked { func, what } => {
                 write!(f, "the handler of {func} panicked: {what}")
             }
+            RunError::NoSuchPlace { func, at } => {
+                write!(f, "{func} has no base version with the instruction {at}")
+            }
+            RunError::NotGiven { func, value } => write!(
+                f,
+                "the embedder gives no contents of {value} of {func}, which the code reads"
+            ),
             RunError::WildAccess { address } => {
                 write!(f, "native code accessed {address:#x}, outside all memories")
             }

@@ -10,10 +10,11 @@ use crate::engine::Engine;
 use crate::error::ContinueError;
 use crate::version::{Continuation, Version};
 use interp::{Machine, VersionId};
-use ir::{Func, Inst, Module, Point, Value};
+use ir::{Func, Function, Inst, Module, Point, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use transition::VersionKey;
 
 /// A loop that has turned hot in the interpreter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -326,7 +327,7 @@ impl<'a> Tier<'a> {
 }
 
 /// The native code in which a function of the interpreter continues: a continuation into a version
-/// of the function, whose inputs are in the buffer. [`VmState::ascent`] alone makes one.
+/// of the function, whose inputs are in the buffer. [`VmState::ascend`] alone makes one.
 pub(super) struct Ascent {
     func: Func,
     code: Arc<MachineCode>,
@@ -414,14 +415,7 @@ impl VmState {
         // another version current (`a_loop_of_another_version_is_refused`).
         let view = self.machine.view().expect("jit: the run is still paused");
         let paused = self.machine.code(view.version()).key();
-        if continuation.target.func != func || continuation.source() != (paused, at) {
-            return Err(RunStop::Failed(RunError::Continue(ContinueError::OtherSource {
-                function: body.name().to_owned(),
-            })));
-        }
-        if !self.may_enter(&continuation) {
-            return Err(RunStop::Failed(RunError::Link(LinkError::NotAdopted)));
-        }
+        self.require_continuation(&continuation, func, (paused, at))?;
         // As `Machine::fire` does, too (`a_loop_that_lost_dead_values_is_not_entered_with_them`).
         if continuation.keeps && !self.machine.has_dead_values() {
             return Err(RunStop::Failed(RunError::Continue(ContinueError::NotKept {
@@ -438,9 +432,34 @@ impl VmState {
         for (word, value) in self.view.buffer.iter_mut().zip(continuation.requires()) {
             *word = view.value(*value);
         }
-        self.counts.note_ascent(func, at, &continuation);
+        Ok(Some(self.ascend(at, &continuation)))
+    }
+
+    /// Checks that a continuation continues a version of a function at a point, and that this
+    /// machine may enter it.
+    pub(super) fn require_continuation(
+        &self,
+        continuation: &Continuation,
+        func: Func,
+        from: (VersionKey, Point),
+    ) -> Result<(), RunStop> {
+        if continuation.target.func != func || continuation.source() != from {
+            let function = self.modules.current.body(func).map_or("", Function::name).to_owned();
+            let error = ContinueError::OtherSource { function };
+            return Err(RunStop::Failed(RunError::Continue(error)));
+        }
+        match self.may_enter(continuation) {
+            true => Ok(()),
+            false => Err(RunStop::Failed(RunError::Link(LinkError::NotAdopted))),
+        }
+    }
+
+    /// The ascent into a continuation that was required to fit. Its inputs are in the buffer.
+    pub(super) fn ascend(&mut self, at: Point, continuation: &Continuation) -> Ascent {
+        let func = continuation.target.func;
+        self.counts.note_ascent(func, at, continuation);
         let code = Arc::clone(&continuation.code);
         self.table.keep(&code);
-        Ok(Some(Ascent { func, code }))
+        Ascent { func, code }
     }
 }

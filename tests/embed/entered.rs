@@ -1,0 +1,218 @@
+//! The way up from an interpreter of the embedder's, into the middle of a loop.
+
+use super::support::{Pair, SUM, engine, head, module, states, sum, vm};
+use osier::interp::Outcome;
+use osier::ir::{Func, Point, Value};
+use osier::jit::{
+    Action, Callback, CallbackEnd, Condition, Config, Continuation, DeoptFrame, Embedder, Entered,
+    HotLoop, RunError, Slot, Tier, Tiering, Vm,
+};
+use osier::native::{NoObserver, Tiered};
+use osier::passes::Pipeline;
+use std::sync::Arc;
+
+/// An interpreter of [`SUM`] that asks for native code at each visit of the loop header.
+struct Loops {
+    place: HotLoop,
+    /// The values of the base: `%n`, `%k`, `%i` and `%acc`.
+    named: [Value; 4],
+    asked: usize,
+    resumed: Vec<u64>,
+}
+
+impl Loops {
+    fn new(pair: &Pair) -> Loops {
+        let (f, at) = (&pair.base, head(&pair.base));
+        let [n, k] = [0, 1].map(|index| f.arguments()[index]);
+        let [i, acc] = [0, 1].map(|index| f.block_params(f.inst_block(at.inst()))[index]);
+        let place = HotLoop { func: pair.func, at };
+        Loops { place, named: [n, k, i, acc], asked: 0, resumed: Vec::new() }
+    }
+
+    /// The contents of the values, by [`Loops::named`].
+    fn value(&self, contents: [u64; 4], value: Value) -> Option<u64> {
+        Some(contents[self.named.iter().position(|named| *named == value)?])
+    }
+
+    /// Interprets from a visit of the header on, and asks at each. Returns the result.
+    fn run(&mut self, vm: &mut Vm, n: u64, k: u64) -> u64 {
+        let (mut i, mut acc) = (0, 0);
+        loop {
+            self.asked += 1;
+            let (place, named) = (self.place, self.named);
+            let contents = move |value: Value| {
+                let at = named.iter().position(|named| *named == value)?;
+                Some([n, k, i, acc][at])
+            };
+            match vm.enter(place, &contents, self).expect("it goes on or not") {
+                Entered::NotYet => {}
+                Entered::Ended(Outcome::Returned(results)) => return results[0],
+                Entered::Ended(other) => panic!("{other}"),
+            }
+            if i >= n {
+                return acc;
+            }
+            acc = acc.wrapping_add(k.wrapping_mul(i).wrapping_add(k.wrapping_mul(3)));
+            i += 1;
+        }
+    }
+}
+
+impl Embedder for Loops {
+    /// As the loop does, from the header on.
+    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
+        let slot = |value: Value| frame.activations[0].slot(value.as_u32()).expect("live").bits;
+        let [n, k, i, acc] = self.named.map(slot);
+        self.resumed.push(i);
+        let rest = sum(n, k).wrapping_sub(sum(i, k));
+        Ok(vec![Slot { ty: osier::ir::Type::I64, bits: acc.wrapping_add(rest) }])
+    }
+}
+
+/// Has a continuation from the `n`th question on.
+struct After(usize, Arc<Continuation>);
+
+impl Tiering for After {
+    fn threshold(&self) -> Option<u32> {
+        None
+    }
+
+    fn hot(&mut self, _: &mut Tier<'_>, _: HotLoop) -> Result<Option<Arc<Continuation>>, RunError> {
+        self.0 = self.0.saturating_sub(1);
+        Ok((self.0 == 0).then(|| Arc::clone(&self.1)))
+    }
+}
+
+#[test]
+fn a_loop_of_the_embedder_goes_on_natively() {
+    let pair = Pair::new(SUM);
+    let mut machine = vm(&engine(Config::default()), &pair.module);
+    // Nobody makes code.
+    let mut loops = Loops::new(&pair);
+    assert_eq!((loops.run(&mut machine, 9, 5), loops.asked), (sum(9, 5), 10));
+    assert!(machine.transitions().is_empty());
+    // The policy makes it at once, optimized.
+    machine.set_tiering(Box::new(Tiered::new(1, Pipeline::default(), NoObserver)));
+    let mut loops = Loops::new(&pair);
+    assert_eq!((loops.run(&mut machine, 1_000, 5), loops.asked), (sum(1_000, 5), 1));
+    assert_eq!(machine.transitions().len(), 1);
+}
+
+/// In the background, the interpreter goes on until the code is there.
+#[test]
+fn code_made_beside_the_run_is_entered_when_it_is_there() {
+    let pair = Pair::new(SUM);
+    let mut machine = vm(&engine(Config::default()), &pair.module);
+    let policy = Tiered::new(1, Pipeline::default(), NoObserver).in_background();
+    machine.set_tiering(Box::new(policy));
+    let mut loops = Loops::new(&pair);
+    // Each visit takes long enough for another thread to come to its turn at last.
+    for n in (0..).map(|turn| 1_000 + turn) {
+        assert_eq!(loops.run(&mut machine, n, 5), sum(n, 5));
+        if !machine.transitions().is_empty() {
+            break;
+        }
+    }
+    assert!(loops.asked > 1, "the first question is answered before there is code");
+}
+
+/// The code leaves again for the embedder, which had entered it.
+#[test]
+fn code_that_was_entered_leaves_again() {
+    let pair = Pair::new(SUM);
+    let engine = engine(Config::default());
+    let mut machine = vm(&engine, &pair.module);
+    let version = pair.at_head(&engine, true, Condition::Countdown(4));
+    let action = Action::Hand(Arc::clone(&pair.backward), Arc::new(states(&pair)));
+    machine.adopt(&version, vec![action]).expect("it fits");
+    let code = engine.continuation(&pair.base, pair.loop_entry(), &version).expect("compiled");
+    machine.set_tiering(Box::new(After(3, code)));
+    let mut loops = Loops::new(&pair);
+    assert_eq!(loops.run(&mut machine, 100, 7), sum(100, 7));
+    // It was entered at the third visit, and left at a visit of the header behind that.
+    assert_eq!((loops.asked, loops.resumed.len()), (3, 1));
+    assert!(loops.resumed[0] > 2, "{:?}", loops.resumed);
+}
+
+#[test]
+fn wrong_places_and_missing_values_are_named() {
+    let pair = Pair::new(SUM);
+    let mut machine = vm(&engine(Config::default()), &pair.module);
+    machine.set_tiering(Box::new(Tiered::new(1, Pipeline::default(), NoObserver)));
+    let mut loops = Loops::new(&pair);
+    let place = loops.place;
+    let nowhere = Point::before(osier::ir::Inst::from_u32(999));
+    let beyond = Func::from_u32(77);
+    for wrong in [HotLoop { at: nowhere, ..place }, HotLoop { func: beyond, ..place }] {
+        let found = machine.enter(wrong, &|_| Some(0), &mut loops);
+        let error = RunError::NoSuchPlace { func: wrong.func, at: wrong.at.inst() };
+        assert_eq!(found, Err(error));
+    }
+    let n = loops.named[0];
+    let partly = |value: Value| (value != n).then_some(0);
+    let found = machine.enter(place, &partly, &mut loops);
+    assert_eq!(found, Err(RunError::NotGiven { func: pair.func, value: n }));
+    let says = found.expect_err("refused").to_string();
+    assert!(says.contains(&n.to_string()), "{says}");
+    // Bits outside the type are cleared, and the machine still runs.
+    let whole = |value| loops.value([3, 1, 0, 0], value);
+    let mut embedder = Loops::new(&pair);
+    let ended = machine.enter(place, &whole, &mut embedder);
+    assert_eq!(ended, Ok(Entered::Ended(Outcome::Returned(vec![sum(3, 1)]))));
+}
+
+/// `@main` calls the embedder, which interprets the loop of `@sum` and enters it.
+const CALLS: &str = "
+import func @host \"env\" \"host\" (i64, i64) -> i64
+func @main(%n: i64, %k: i64) -> i64 {
+entry:
+  %x = call @host(%n, %k)
+  %one = const.i64 1
+  %y = add.i64 %x, %one
+  return %y
+}
+";
+
+/// Enters the loop within a call of the program.
+struct Within(Loops);
+
+impl Embedder for Within {
+    fn call(
+        &mut self,
+        back: &mut Callback<'_>,
+        _: Func,
+        args: &[u64],
+        results: &mut [u64],
+    ) -> Result<(), CallbackEnd> {
+        let (place, named, args) = (self.0.place, self.0.named, [args[0], args[1], 0, 0]);
+        let contents =
+            move |value: Value| Some(args[named.iter().position(|named| *named == value)?]);
+        let entered = back.enter(self, place, &contents)?;
+        results.copy_from_slice(&entered.expect("there is code"));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_loop_is_entered_within_a_call_of_the_embedder() {
+    let text = format!("{CALLS}{}", SUM);
+    let whole = module(&text);
+    let sums = whole.func_named("sum").expect("it is there");
+    let main = whole.func_named("main").expect("it is there");
+    let base = whole.body(sums).expect("a body").clone();
+    let at = head(&base);
+    let [n, k] = [0, 1].map(|index| base.arguments()[index]);
+    let [i, acc] = [0, 1].map(|index| base.block_params(base.inst_block(at.inst()))[index]);
+    let loops = Loops {
+        place: HotLoop { func: sums, at },
+        named: [n, k, i, acc],
+        asked: 0,
+        resumed: Vec::new(),
+    };
+    let mut machine = vm(&engine(Config::default()), &whole);
+    machine.set_tiering(Box::new(Tiered::new(1, Pipeline::default(), NoObserver)));
+    let ended = machine.run(main, &[50, 3], &mut Within(loops));
+    assert_eq!(ended, Ok(Outcome::Returned(vec![sum(50, 3) + 1])));
+    let up = machine.transitions();
+    assert_eq!(up.iter().filter(|made| made.func == sums).count(), 1, "{up:?}");
+}
