@@ -134,7 +134,7 @@ fn states(at: Inst, pc: u32, registers: &[Value]) -> Arc<FrameStates> {
 fn main() -> Result<(), Box<dyn Error>> {
     let module = Arc::new(load(Format::Oir, TRANSLATED).map_err(|e| e.in_file("sums.oir"))?);
     let [(cube, f), (sums, g)] = [0, 1].map(|n| module.defined().nth(n).expect("two functions"));
-    // The frames of the toy, beside the bases: at the loop of `cube`, and behind the call in `sums`.
+    // The frames of the toy, beside the bases: at the loop of `cube`, behind the call in `sums`.
     let [y, j] = params_of_head(f);
     let is_call = |inst: &Inst| g.inst(*inst).opcode == Opcode::Call;
     let call = g.all_insts().find(is_call).ok_or("`sums` calls `cube`")?;

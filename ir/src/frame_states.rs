@@ -136,8 +136,9 @@ impl FrameStates {
     }
 
     /// States for an interpreter of the IR itself: at every reachable point, the program counter is
-    /// the number of the instruction, and each value that is live and needed there ([`crate::needed`])
-    /// has the slot that `slot` gives it, if any. Cost: the values live at all points.
+    /// the number of the instruction, and each value that is live and needed there
+    /// ([`crate::needed`]) has the slot that `slot` gives it, if any. Cost: the values live at all
+    /// points.
     pub fn of_live(
         number: u32,
         function: &Function,

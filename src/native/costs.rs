@@ -24,8 +24,9 @@ impl Costs {
     /// The table that the policy uses, from whole runs on two cores of a server (AMD EPYC).
     ///
     /// Executing: differences of two sizes of six kernels by route m2r, geometric means. Compiling:
-    /// the 85 functions and 14 loops of zlib. Entries: the first loops of 14 kernels by both routes,
-    /// beside builds, in proportion to compiling in the same run. Optimized code: 0.99 times the base, over eleven programs by both routes.
+    /// the 85 functions and 14 loops of zlib. Entries: first loops of 14 kernels by both routes,
+    /// beside builds, in proportion to compiling in the same run. Optimized code: 0.99 times the
+    /// base, over eleven programs by both routes.
     pub const MEASURED: Costs = Costs {
         interpreted: 3_000,
         native: 190,

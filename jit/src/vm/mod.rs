@@ -367,9 +367,9 @@ impl Vm {
         contents: Contents<'_>,
         embedder: &mut dyn Embedder,
     ) -> Result<Entered, RunError> {
-        // SAFETY: the embedder is borrowed until this function returns.
+        // SAFETY: `hosted` drops the run, and this function borrows the embedder longer.
         let run = unsafe { HostedRun::of_embedder(embedder) };
-        // SAFETY: as above.
+        // SAFETY: the borrow with which the run was made outlasts this call of `hosted`.
         match unsafe { self.state.hosted(run, |access| enter::enter(access, place, contents)) } {
             Ok(None) => Ok(Entered::NotYet),
             Ok(Some(values)) => Ok(Entered::Ended(self.state.returned(values))),

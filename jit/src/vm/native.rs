@@ -47,7 +47,7 @@ impl VmState {
         args: &[u64],
         run: HostedRun,
     ) -> Result<Outcome, RunError> {
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller guarantees for `run` what `hosted` asks for.
         match unsafe { self.hosted(run, |access| run_called(access, func, args)) } {
             Ok(values) => Ok(self.returned(values)),
             Err(RunStop::Outcome(outcome)) => Ok(outcome),
