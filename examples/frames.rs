@@ -13,8 +13,8 @@ use osier::ir::{
     FrameState, FrameStates, Function, Inst, Local, LocalContent, Opcode, Point, Type, Value,
 };
 use osier::jit::{
-    Action, Activation, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, PointSpec,
-    Slot, Vm,
+    Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, HandedActivation,
+    PointSpec, Slot, Vm,
 };
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -99,7 +99,7 @@ struct Toy;
 
 impl Embedder for Toy {
     fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
-        let of = |activation: &Activation| {
+        let of = |activation: &HandedActivation| {
             [0, 1, 2, 3].map(|at| activation.slot(at).map_or(0, |slot| u128::from(slot.bits)))
         };
         let [cube, sums] = frame.activations else {

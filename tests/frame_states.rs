@@ -13,7 +13,7 @@ use ir::{
     Module, Opcode, Point, Type, Value,
 };
 use jit::{
-    Action, Activation, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine,
+    Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, HandedActivation,
     HandedContent, LinkError, PointSpec, Slot, Vm,
 };
 use osier::driver::{NoObserver, Vigilance, certify_graph, derive};
@@ -360,7 +360,7 @@ struct Compares<'m> {
 }
 
 impl Compares<'_> {
-    fn compare(&mut self, activation: &Activation, is_innermost: bool) {
+    fn compare(&mut self, activation: &HandedActivation, is_innermost: bool) {
         let f = self.plain.module.body(activation.func).expect("a body");
         let inst = activation.at.inst();
         assert_eq!(activation.pc, inst.as_u32());

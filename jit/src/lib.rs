@@ -65,8 +65,8 @@ pub use resume::{Condition, PointSpec};
 pub use sys::Unsupported;
 pub use version::{Continuation, Version};
 pub use vm::{
-    Action, Activation, AfterFailure, Callback, CallbackEnd, CallsFrom, Contents, CountedPlace,
-    DeoptFrame, Embedder, Entered, FailedPoint, HandedContent, HandedLocal, HotLoop, Interrupt,
-    LinkError, OpenPoint, Quiet, RunError, Slot, Tier, Tiering, Transition, TransitionKind,
-    VisitedPlace, Vm, VmError, Wake,
+    Action, AfterFailure, Callback, CallbackEnd, CallsFrom, Contents, CountedPlace, DeoptFrame,
+    Embedder, Entered, FailedPoint, HandedActivation, HandedContent, HandedLocal, HotLoop,
+    Interrupt, LinkError, OpenPoint, Quiet, RunError, Slot, Tier, Tiering, Transition,
+    TransitionKind, VisitedPlace, Vm, VmError, Wake,
 };

@@ -59,8 +59,7 @@ impl InliningRow {
         Ok(InliningRow { func, tree, cleaned, copy, claim, assumed, states })
     }
 
-    /// Lets runs land in inlined code where the base of its function has a frame state, if it has
-    /// some.
+    /// Lets runs land in inlined code of a function with frame states where its base has one.
     pub(super) fn land_at_states(&mut self, copies: &Copies) {
         let of = |id: InstanceId| copies.instances()[id].func;
         let may = |inst: &Inst| match copies.origin(*inst) {

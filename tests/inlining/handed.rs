@@ -9,7 +9,7 @@ use ir::{
     Value,
 };
 use jit::{
-    Action, Activation, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine,
+    Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, HandedActivation,
     HandedContent, LinkError, PointSpec, RunError, Slot, Vm,
 };
 use osier::driver::NoObserver as NoDriverObserver;
@@ -148,7 +148,7 @@ struct Walker {
 impl Walker {
     /// The contents of an activation, each of the type of its value. `results` are those of the
     /// activation before.
-    fn state(&self, activation: &Activation, results: &[u64]) -> State {
+    fn state(&self, activation: &HandedActivation, results: &[u64]) -> State {
         assert_eq!(activation.function, activation.func.as_u32());
         assert_eq!(activation.pc, activation.at.inst().as_u32());
         let f = self.module.body(activation.func).expect("a body");

@@ -28,7 +28,7 @@ pub struct DeoptFrame<'a> {
     /// The activations, by the frame states of the landing point, the innermost first; at least
     /// one. The embedder runs the first to its end, then each of the others with the results of the
     /// one before, and returns the results of the last.
-    pub activations: &'a [Activation],
+    pub activations: &'a [HandedActivation],
     /// The function that has left native code, and the number of its point.
     left: (Func, usize),
     access: RunAccess<'a>,
@@ -36,7 +36,7 @@ pub struct DeoptFrame<'a> {
 
 /// An activation of the embedder's interpreter.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Activation {
+pub struct HandedActivation {
     /// The function in whose base the run landed.
     pub func: Func,
     /// The point of its base whose frame state this is: the landing point, or the point behind the
@@ -70,7 +70,7 @@ pub enum HandedContent {
     Result(u32),
 }
 
-impl Activation {
+impl HandedActivation {
     /// The contents of a slot. `None` if the frame state does not name the slot, or names a result
     /// that is still to come. Cost: linear in the locals.
     pub fn slot(&self, slot: u32) -> Option<Slot> {
@@ -172,7 +172,7 @@ impl<'m> Landed<'m> {
         self,
         states: &FrameStates,
         assigned: &[(Value, u64)],
-        activations: &mut Vec<Activation>,
+        activations: &mut Vec<HandedActivation>,
     ) {
         let base = self.module.body(self.func).expect("jit: the base of a version has a body");
         let state = states.get(self.at).expect("jit: an action was checked when it was linked");
@@ -191,7 +191,7 @@ impl<'m> Landed<'m> {
             };
             HandedLocal { slot: local.slot, content, representation: local.representation }
         };
-        activations.extend(state.activations().map(|state| Activation {
+        activations.extend(state.activations().map(|state| HandedActivation {
             func: self.func,
             at: self.at,
             function: state.function,
@@ -206,7 +206,7 @@ impl<'m> Landed<'m> {
 fn resumed(
     access: &mut RunAccess<'_>,
     (left, number): (Func, usize),
-    activations: &[Activation],
+    activations: &[HandedActivation],
 ) -> Result<Vec<u64>, RunStop> {
     let resumed = access.ask_embedder(|embedder, access| {
         let mut frame = DeoptFrame { activations, left: (left, number), access };

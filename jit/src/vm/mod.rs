@@ -60,7 +60,7 @@ mod tiering;
 mod view;
 mod watch;
 
-pub use deopt::{Activation, DeoptFrame, HandedContent, HandedLocal, Slot};
+pub use deopt::{DeoptFrame, HandedActivation, HandedContent, HandedLocal, Slot};
 pub use embedder::{Callback, CallbackEnd, Embedder};
 pub use enter::{Contents, Entered};
 pub use ledger::{Transition, TransitionKind};
