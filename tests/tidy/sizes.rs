@@ -87,7 +87,7 @@ const ACCEPTANCE_LINES: usize = 3950;
 const ACCEPTANCE: &str = "check/src/accept/";
 
 /// The most lines of code of the files below the checker that acceptance rests on too.
-const FOUNDATION_LINES: usize = 4669;
+const FOUNDATION_LINES: usize = 4688;
 
 /// The files of `transition` and `ir` that the modules of acceptance use: composition, with and
 /// without frames, and typing;
