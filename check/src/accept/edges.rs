@@ -42,8 +42,9 @@ impl ProvedVersion<'_, '_> {
 
     /// The branches on the class of a branch above, each with the index of the edge that it takes.
     ///
-    /// The walk is in preorder of the dominator tree, with a stack of blocks for each class. A block
-    /// that does not dominate the current one dominates no later one either, and is popped for good.
+    /// The walk is in preorder of the dominator tree, with a stack of blocks for each class. A
+    /// block that does not dominate the current one dominates no later one either, and is popped
+    /// for good.
     fn repeated_branches(&self) -> BTreeMap<Inst, u32> {
         let graph = self.live();
         let mut blocks = graph.blocks().to_vec();
