@@ -402,7 +402,8 @@ fn a_branch_above_decides_behind_one_edge() {
     stops(&folded("jump t"));
 }
 
-/// The edge of the branch above leads to a block with a second edge, over which any condition comes.
+/// The edge of the branch above leads to a block with a second edge, over which any condition may
+/// come.
 #[test]
 fn a_branch_above_decides_nothing_behind_a_join() {
     let text = |end: &str| {
