@@ -68,7 +68,7 @@ pub enum Shape {
     IntBinary,
     /// `(T) -> i32`, integer.
     IntTest,
-    /// `(T, T) -> i32`, integer.
+    /// `(T, T) -> i32`, integer; the result is 0 or 1.
     IntCompare,
     /// `(T) -> T`, float.
     FloatUnary,
@@ -265,6 +265,12 @@ opcodes! {
     Ugt "ugt" Shape::IntCompare, PURE;
     /// 1 if greater or equal, unsigned, else 0.
     Uge "uge" Shape::IntCompare, PURE;
+    /// 1 if the signed sum does not fit the type, so that `add` wraps around, else 0.
+    SaddOverflows "sadd_overflows" Shape::IntCompare, PURE;
+    /// 1 if the signed difference does not fit the type, so that `sub` wraps around, else 0.
+    SsubOverflows "ssub_overflows" Shape::IntCompare, PURE;
+    /// 1 if the signed product does not fit the type, so that `mul` wraps around, else 0.
+    SmulOverflows "smul_overflows" Shape::IntCompare, PURE;
     /// IEEE 754 sum.
     Fadd "fadd" Shape::FloatBinary, PURE;
     /// IEEE 754 difference.
@@ -469,6 +475,8 @@ impl Opcode {
                 | Opcode::Xor
                 | Opcode::Eq
                 | Opcode::Ne
+                | Opcode::SaddOverflows
+                | Opcode::SmulOverflows
                 | Opcode::Feq
                 | Opcode::Fne
         )

@@ -11,6 +11,7 @@ mod costs;
 mod extremes;
 mod floats;
 mod operations;
+mod overflow;
 mod programs;
 mod tiered;
 mod ways;

@@ -81,13 +81,13 @@ fn is_link(line: &str) -> bool {
 /// The most lines of code, without comments, blank lines and tests, of the modules of the checker
 /// that decide acceptance. A reader must go through these lines to trust the checker. The other
 /// modules of the crate word verdicts and tell refuted entries from undecided ones.
-const ACCEPTANCE_LINES: usize = 3960;
+const ACCEPTANCE_LINES: usize = 4010;
 
 /// Where those modules are.
 const ACCEPTANCE: &str = "check/src/accept/";
 
 /// The most lines of code of the files below the checker that acceptance rests on too.
-const FOUNDATION_LINES: usize = 4669;
+const FOUNDATION_LINES: usize = 4688;
 
 /// The files of `transition` and `ir` that the modules of acceptance use: composition, with and
 /// without frames, and typing;

@@ -12,6 +12,7 @@ pub(crate) mod checks;
 mod compose;
 mod continuation;
 mod copy;
+mod edges;
 mod entry;
 mod frames;
 pub(crate) mod graph;

@@ -115,6 +115,15 @@ pub fn int_compare(opcode: Opcode, ty: Type, x: u64, y: u64) -> u64 {
         Opcode::Ule => x <= y,
         Opcode::Ugt => x > y,
         Opcode::Uge => x >= y,
+        Opcode::SaddOverflows => overflows(sx.checked_add(sy), ty),
+        Opcode::SsubOverflows => overflows(sx.checked_sub(sy), ty),
+        Opcode::SmulOverflows => overflows(sx.checked_mul(sy), ty),
         _ => panic!("eval: {} is not an integer comparison", opcode.name()),
     })
+}
+
+/// Whether a signed result, `None` beyond 64 bits, does not fit the type.
+#[inline(always)]
+fn overflows(result: Option<i64>, ty: Type) -> bool {
+    result.is_none_or(|number| sign_extend(number as u64, ty.bits()) != number)
 }

@@ -177,6 +177,15 @@ pub const RULES: &[Rule] = &[
     rule("ule-same", Ule, &[X, X], Term::One),
     rule("ugt-same", Ugt, &[X, X], Term::Zero),
     rule("uge-same", Uge, &[X, X], Term::One),
+    // Arithmetic that cannot overflow. Products of extended operands fit, too, but the solvers do not
+    // prove it in 10 s at 32 bits and more.
+    rule("sadd-zero-fits", SaddOverflows, &[X, Zero], Term::Zero),
+    rule("ssub-zero-fits", SsubOverflows, &[X, Zero], Term::Zero),
+    rule("ssub-same-fits", SsubOverflows, &[X, X], Term::Zero),
+    rule("smul-zero-fits", SmulOverflows, &[X, Zero], Term::Zero),
+    rule("smul-one-fits", SmulOverflows, &[X, One], Term::Zero),
+    rule("sadd-sextend-fits", SaddOverflows, &[Op(Sextend, &[X]), Op(Sextend, &[Y])], Term::Zero),
+    rule("ssub-sextend-fits", SsubOverflows, &[Op(Sextend, &[X]), Op(Sextend, &[Y])], Term::Zero),
     // Selection.
     rule("select-same", Select, &[Y, X, X], Term::X),
     rule("select-first", Select, &[NonZero, X, Y], Term::X),

@@ -58,6 +58,8 @@ fn int_binary(opcode: Opcode, ty: Type, x: u64, y: u64) -> Result<u64, TrapKind>
 fn int_compare(opcode: Opcode, ty: Type, x: u64, y: u64) -> u64 {
     let ((ux, sx), (uy, sy)) = (numbers(ty, x), numbers(ty, y));
     let (difference, signed) = (ux - uy, sx - sy);
+    let limit = 1i128 << (ty.bits() - 1);
+    let overflows = |number: i128| number < -limit || number >= limit;
     u64::from(match opcode {
         Opcode::Eq => difference == 0,
         Opcode::Ne => difference != 0,
@@ -69,6 +71,9 @@ fn int_compare(opcode: Opcode, ty: Type, x: u64, y: u64) -> u64 {
         Opcode::Ule => difference <= 0,
         Opcode::Ugt => difference > 0,
         Opcode::Uge => difference >= 0,
+        Opcode::SaddOverflows => overflows(sx + sy),
+        Opcode::SsubOverflows => overflows(sx - sy),
+        Opcode::SmulOverflows => overflows(sx * sy),
         _ => panic!("{} has no definition here", opcode.name()),
     })
 }

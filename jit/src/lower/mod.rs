@@ -1,9 +1,10 @@
 //! Lowers one version of a function to Cranelift's IR.
 //!
 //! Both IRs have blocks with parameters, so blocks and values translate one to one. Operations that
-//! need several instructions are in the modules below: [`value`] (operations on values), [`memory`]
-//! (accesses, globals), [`call`] (calls and helpers), [`osr`] (OSR points), [`ways`] (edges past
-//! blocks), and [`nan`] (floats that may hold a NaN that is not canonical).
+//! need several instructions are in the modules below: [`value`] (operations on values),
+//! [`overflow`] (arithmetic that tells overflow), [`memory`] (accesses, globals), [`call`] (calls
+//! and helpers), [`osr`] (OSR points), [`ways`] (edges past blocks), and [`nan`] (floats that may
+//! hold a NaN that is not canonical).
 //!
 //! Every instruction carries its id as source location. A trap thereby identifies the instruction
 //! that trapped.
@@ -13,6 +14,7 @@ pub(crate) mod counting;
 mod memory;
 mod nan;
 mod osr;
+mod overflow;
 mod value;
 mod ways;
 
@@ -34,6 +36,7 @@ use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::loops::LoopForest;
 use ir::{Block, Edge, Func, Function, Inst, InstData, Module, Opcode, TrapKind, Type, Value};
+use overflow::Overflows;
 use std::collections::BTreeMap;
 
 /// The source of a function's arguments.
@@ -128,6 +131,8 @@ struct Lowering<'a, 'b> {
     raw: FixedBitSet,
     /// For raw floats, the canonical value computed earlier in the current block.
     canonical: BTreeMap<Value, clif::Value>,
+    /// The operations whose overflow the function asks for.
+    overflows: Overflows,
     regions: Regions,
     signatures: BTreeMap<Vec<u32>, SigRef>,
     context: clif::Value,
@@ -185,6 +190,7 @@ pub(crate) fn lower(
             Nans::Platform => FixedBitSet::new(),
         },
         canonical: BTreeMap::new(),
+        overflows: Overflows::new(unit.function, &cfg),
         regions,
         signatures: BTreeMap::new(),
         context: clif::Value::from_u32(0),

@@ -20,6 +20,9 @@ impl Lowering<'_, '_> {
                 self.compare_floats(data)
             }
             Opcode::Clz | Opcode::Ctz | Opcode::Popcnt => self.count_bits(data),
+            Opcode::SaddOverflows | Opcode::SsubOverflows | Opcode::SmulOverflows => {
+                self.overflow_flag(data)
+            }
             _ => match int_condition(data.opcode) {
                 Some(condition) => self.compare(condition, data),
                 None if data.args.len() == 2 => self.int_binary(data),
@@ -138,6 +141,9 @@ impl Lowering<'_, '_> {
     }
 
     fn int_binary(&mut self, data: &InstData) -> clif::Value {
+        if let Some((result, _)) = self.with_flag(data) {
+            return result;
+        }
         let [x, y] = [0, 1].map(|i| self.value(data.args[i]));
         let ins = self.builder.ins();
         match data.opcode {

@@ -75,7 +75,7 @@ pub(super) fn binary(t: SmtTerms<'_>, opcode: Opcode, ty: Type, x: SExpr, y: SEx
     meaning
 }
 
-pub(super) fn comparison(t: SmtTerms<'_>, opcode: Opcode, x: SExpr, y: SExpr) -> SExpr {
+pub(super) fn comparison(t: SmtTerms<'_>, opcode: Opcode, ty: Type, x: SExpr, y: SExpr) -> SExpr {
     let operator = match opcode {
         Opcode::Eq => "=",
         Opcode::Ne => "distinct",
@@ -87,9 +87,20 @@ pub(super) fn comparison(t: SmtTerms<'_>, opcode: Opcode, x: SExpr, y: SExpr) ->
         Opcode::Ule => "bvule",
         Opcode::Ugt => "bvugt",
         Opcode::Uge => "bvuge",
+        Opcode::SaddOverflows => return overflows(t, "bvadd", ty, 1, [x, y]),
+        Opcode::SsubOverflows => return overflows(t, "bvsub", ty, 1, [x, y]),
+        Opcode::SmulOverflows => return overflows(t, "bvmul", ty, ty.bits(), [x, y]),
         _ => panic!("{} is not an integer comparison", opcode.name()),
     };
     t.app(operator, &[x, y])
+}
+
+/// Whether an operation on signed numbers gives another result in a type without these `more` bits,
+/// which always suffice.
+fn overflows(t: SmtTerms<'_>, operator: &str, ty: Type, more: u32, operands: [SExpr; 2]) -> SExpr {
+    let (width, whole) = (ty.bits(), ty.bits() + more);
+    let result = t.app(operator, &operands.map(|x| sign_extended(t, x, width, whole)));
+    t.app("distinct", &[result, sign_extended(t, result, width, whole)])
 }
 
 pub(super) fn resized(t: SmtTerms<'_>, opcode: Opcode, typing: &Typing, x: SExpr) -> SExpr {

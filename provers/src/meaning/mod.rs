@@ -138,7 +138,9 @@ fn meaning(t: SmtTerms<'_>, typing: &Typing, operands: &[SExpr]) -> Meaning {
         (Shape::RefTest, [x]) => {
             Meaning::bits(truth(t, t.equal(*x, t.of_type(0, typing.operands[0]))))
         }
-        (Shape::IntCompare, [x, y]) => Meaning::bits(truth(t, int::comparison(t, opcode, *x, *y))),
+        (Shape::IntCompare, [x, y]) => {
+            Meaning::bits(truth(t, int::comparison(t, opcode, ty, *x, *y)))
+        }
         (Shape::Extend | Shape::Wrap, [x]) => Meaning::bits(int::resized(t, opcode, typing, *x)),
         (Shape::Load(bytes), [x]) => {
             Meaning::bits(int::loaded(t, opcode, ty, u32::from(bytes) * 8, *x))

@@ -9,7 +9,7 @@ use ir::{Imm, InstSpec, Opcode, Shape, Type, Value};
 const ARITHMETIC: u32 = 12;
 
 /// The features that are one or a few instructions in a row.
-const LINEAR: [Feature; 20] = [
+const LINEAR: [Feature; 21] = [
     Feature::Repeat,
     Feature::Dead,
     Feature::Load,
@@ -17,6 +17,7 @@ const LINEAR: [Feature; 20] = [
     Feature::Alias,
     Feature::Traffic,
     Feature::Division,
+    Feature::Overflow,
     Feature::Hazard,
     Feature::EdgeConstant,
     Feature::Convert,
@@ -64,6 +65,9 @@ impl GeneratedBody<'_> {
             Feature::Traffic => self.traffic(),
             Feature::Division => {
                 self.division(None);
+            }
+            Feature::Overflow => {
+                self.overflow();
             }
             Feature::Hazard => self.hazard(),
             Feature::EdgeConstant => self.edge_operation(),
@@ -219,6 +223,32 @@ impl GeneratedBody<'_> {
         };
         self.plant(Feature::Division);
         self.op(opcode, ty, &[dividend, divisor])
+    }
+
+    /// Arithmetic and its overflow flag, in either order. Returns the flag.
+    pub(super) fn overflow(&mut self) -> Value {
+        self.plant(Feature::Overflow);
+        let ty = self.int_type();
+        let (opcode, tells) = self.prng.pick(&[
+            (Opcode::Add, Opcode::SaddOverflows),
+            (Opcode::Sub, Opcode::SsubOverflows),
+            (Opcode::Mul, Opcode::SmulOverflows),
+        ]);
+        let mut args = [self.pick(ty), self.pick(ty)];
+        if self.prng.chance(60) {
+            args[self.prng.index(2)] = self.edge_constant(ty);
+        }
+        if self.prng.chance(50) {
+            self.op(opcode, ty, &args);
+            return self.op(tells, ty, &args);
+        }
+        let flag = self.op(tells, ty, &args);
+        // Operands of a sum or product in the other order give the same flag.
+        if opcode.is_commutative() {
+            args.reverse();
+        }
+        self.op(opcode, ty, &args);
+        flag
     }
 
     pub(super) fn hazard(&mut self) {
