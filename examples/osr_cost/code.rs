@@ -18,7 +18,7 @@ const LEAST: usize = 1000;
 const DOUBLINGS: u32 = 6;
 
 /// A module with this number of small functions.
-fn module(functions: usize) -> Result<Arc<Module>, Box<dyn Error>> {
+pub(super) fn module(functions: usize) -> Result<Arc<Module>, Box<dyn Error>> {
     let mut text = String::new();
     for number in 0..functions {
         write!(
@@ -31,7 +31,7 @@ fn module(functions: usize) -> Result<Arc<Module>, Box<dyn Error>> {
 }
 
 /// Seconds of a step.
-fn timed<T>(step: impl FnOnce() -> T) -> (T, f64) {
+pub(super) fn timed<T>(step: impl FnOnce() -> T) -> (T, f64) {
     let begun = Instant::now();
     let made = step();
     (made, begun.elapsed().as_secs_f64())

@@ -12,6 +12,7 @@
 //! cargo run --release --example osr_cost -- size        # bytes of code with points
 //! cargo run --release --example osr_cost -- region      # loops compiled by themselves
 //! cargo run --release --example osr_cost -- code        # many functions: made, installed, freed
+//! cargo run --release --example osr_cost -- embed       # calls of the embedder, many functions
 //! cargo run --release --example osr_cost -- ablation    # O2 without each of its passes
 //! cargo run --release --example osr_cost -- tiers       # what the tiering policy counts on
 //! cargo run --release --example osr_cost -- schedule F  # the policy beside the best schedule
@@ -25,6 +26,7 @@
 mod ablation;
 mod build;
 mod code;
+mod embed;
 mod exit;
 mod frames;
 mod inlining;
@@ -139,6 +141,8 @@ enum What {
     Region,
     /// Code of many functions: making, installing, replacing and freeing it
     Code,
+    /// Calls of the embedder, runs of a leaf, programs of many functions
+    Embed,
     /// `O2` without each of its passes
     Ablation,
     /// The costs of the tiers, by instruction
@@ -163,6 +167,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         What::Size => size::run(&arguments)?,
         What::Region => region::run(&arguments)?,
         What::Code => code::run(&arguments)?,
+        What::Embed => embed::run(&arguments)?,
         What::Ablation => ablation::run(&arguments)?,
         What::Tiers => tiers::run(&arguments)?,
         What::Schedule { visits } => schedule::run(visits)?,

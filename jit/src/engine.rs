@@ -4,6 +4,7 @@ use crate::abi;
 use crate::code::{About, CodeBudget, LazyStubs, MachineCode};
 use crate::config::{Config, Effort, Nans};
 use crate::counters::NativeCounts;
+use crate::direct::DirectFunction;
 use crate::error::CompileError;
 use crate::lower::counting::Counting;
 use crate::lower::{CodeKind, LEAF_FRAME, Lowered, Unit, is_short_leaf, lower};
@@ -11,7 +12,7 @@ use crate::observe::{CodeObserver, PieceKind};
 use crate::points::{Cell, FlagWords};
 use crate::stubs::Stub;
 use crate::sys::{self, Unsupported};
-use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::isa::{OwnedTargetIsa, TargetFrontendConfig};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{Context as Compilation, ir as clif};
 use cranelift_frontend::FunctionBuilderContext;
@@ -289,14 +290,47 @@ impl Engine {
             let (needed, limit) = (stub.arguments(), abi::MOST_ARGUMENTS);
             return Err(CompileError::TooManyValues { function: name, needed, limit });
         }
+        let code = self.compile_small(Func::from_u32(0), name, |to, scratch, target| {
+            stub.build(to, scratch, target);
+        });
+        let code = Arc::new(code?);
+        stubs.insert(stub, Arc::clone(&code));
+        Ok(code)
+    }
+
+    /// Compiles the shim of a function of the embedder.
+    ///
+    /// # Errors
+    /// As [`Engine::stub`].
+    pub(crate) fn direct(
+        &self,
+        func: Func,
+        name: &str,
+        function: &DirectFunction,
+    ) -> Result<MachineCode, CompileError> {
+        let needed = function.signature.params.len();
+        if needed > abi::MOST_ARGUMENTS {
+            let (function, limit) = (name.to_owned(), abi::MOST_ARGUMENTS);
+            return Err(CompileError::TooManyValues { function, needed, limit });
+        }
+        self.compile_small(func, format!("direct.{name}"), |to, scratch, target| {
+            function.build(to, scratch, target);
+        })
+    }
+
+    /// Compiles code that is no version: a stub or a shim. It has no traps of instructions and
+    /// makes no calls of functions.
+    fn compile_small(
+        &self,
+        func: Func,
+        name: String,
+        build: impl FnOnce(&mut clif::Function, &mut FunctionBuilderContext, TargetFrontendConfig),
+    ) -> Result<MachineCode, CompileError> {
         let mut compilation = Compilation::new();
-        stub.build(
-            &mut compilation.func,
-            &mut FunctionBuilderContext::new(),
-            self.inner.isa.frontend_config(),
-        );
+        let target = self.inner.isa.frontend_config();
+        build(&mut compilation.func, &mut FunctionBuilderContext::new(), target);
         let about = About {
-            func: Func::from_u32(0),
+            func,
             piece: (name.clone(), PieceKind::Stub),
             name,
             observers: Arc::clone(&self.inner.observers),
@@ -308,14 +342,7 @@ impl Engine {
             checks_stack: false,
             lazy: Vec::new(),
         };
-        let code = Arc::new(MachineCode::compile(
-            &self.inner.isa,
-            &self.inner.budget,
-            &mut compilation,
-            about,
-        )?);
-        stubs.insert(stub, Arc::clone(&code));
-        Ok(code)
+        MachineCode::compile(&self.inner.isa, &self.inner.budget, &mut compilation, about)
     }
 }
 

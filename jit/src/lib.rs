@@ -36,6 +36,7 @@ mod code;
 mod config;
 mod context;
 mod counters;
+mod direct;
 mod engine;
 mod error;
 mod exits;
@@ -58,6 +59,10 @@ mod vm;
 pub use code::{MachineCode, live_code};
 pub use config::{Bounds, Config, Effort, Exits, Interruption, Nans};
 pub use counters::NativeCounts;
+pub use direct::{
+    DirectCode, DirectEffect, DirectFunction, DirectMemory, DirectMemoryCode, DirectResult,
+    DirectValue,
+};
 pub use engine::Engine;
 pub use error::{CompileError, ContinueError};
 pub use observe::{CodeObserver, Piece, PieceKind};
@@ -65,8 +70,8 @@ pub use resume::{Condition, PointSpec};
 pub use sys::Unsupported;
 pub use version::{Continuation, Version};
 pub use vm::{
-    Action, AfterFailure, Callback, CallbackEnd, CallsFrom, Contents, CountedPlace, DeoptFrame,
-    Embedder, Entered, FailedPoint, HandedActivation, HandedContent, HandedLocal, HotLoop,
-    Interrupt, LinkError, OpenPoint, Quiet, RunError, Slot, Tier, Tiering, Transition,
+    Action, AfterFailure, BindError, Callback, CallbackEnd, CallsFrom, Contents, CountedPlace,
+    DeoptFrame, Embedder, Entered, FailedPoint, HandedActivation, HandedContent, HandedLocal,
+    HotLoop, Interrupt, LinkError, OpenPoint, Quiet, RunError, Slot, Tier, Tiering, Transition,
     TransitionKind, VisitedPlace, Vm, VmError, Wake,
 };

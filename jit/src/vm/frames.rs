@@ -16,6 +16,7 @@
 //! - *Words of the context and cells of OSR points.* They hold installed code, targets of links,
 //!   and stubs. `VmState::point_at_current` and `VmState::link` follow each change; the cells of a
 //!   released version lead to a stub. Retired code is none of these, and stubs are pinned.
+//!   So are shims of bound functions ([`super::direct`]), which are exchanged between runs alone.
 //! - *Return addresses of native frames.* The walk visits all of them: each entry of the run into
 //!   native code has a record here, and the frame pointers lead from the stub that waits to the
 //!   trampoline of the entry.
@@ -121,7 +122,9 @@ impl NativeStack {
 
     /// Forgets all entries, at the end of a run.
     pub(super) fn clear(&mut self) {
-        *self = NativeStack::default();
+        // The list keeps its room for the next run.
+        self.entries.clear();
+        self.pace = Pace::default();
     }
 
     /// Calls `visit` with each address to which native code returns. Returns the number of

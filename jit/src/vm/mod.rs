@@ -39,6 +39,7 @@
 mod access;
 mod block;
 mod deopt;
+mod direct;
 mod embedder;
 mod enter;
 mod extend;
@@ -61,6 +62,7 @@ mod view;
 mod watch;
 
 pub use deopt::{DeoptFrame, HandedActivation, HandedContent, HandedLocal, Slot};
+pub use direct::BindError;
 pub use embedder::{Callback, CallbackEnd, Embedder};
 pub use enter::{Contents, Entered};
 pub use ledger::{Transition, TransitionKind};
@@ -70,6 +72,7 @@ use stop::RunStop;
 pub use tiering::{AfterFailure, FailedPoint, HotLoop, OpenPoint, Quiet, Tier, Tiering, Wake};
 pub use watch::{CountedPlace, VisitedPlace};
 
+use crate::direct::DirectFunction;
 use crate::engine::Engine;
 use crate::version::Version;
 use access::HostedRun;
@@ -321,6 +324,29 @@ impl Vm {
     /// The error of [`Tiering::called`].
     pub fn demand(&mut self, func: Func) -> Result<(), RunError> {
         self.state.demand(func)
+    }
+
+    /// Binds an imported function to a function of the embedder, which every run calls from now on
+    /// in place of [`Embedder::call`] and of a [`Host`]. Native code calls it directly. A call from
+    /// the interpreter costs an entry into native code, and the interpreter stops at all imported
+    /// functions of a machine with a bound one. If the machine records a trace, or the engine
+    /// checks ([`crate::Config::checked`]), native code makes the calls through a helper, too.
+    ///
+    /// A run that is started on the machine itself ([`Vm::machine_mut`]) asks its host.
+    ///
+    /// Costs one small compilation.
+    ///
+    /// # Errors
+    /// If the function is not imported, its signature differs or has types that a direct function
+    /// cannot take, or the code cannot be compiled.
+    pub fn bind(&mut self, func: Func, function: &DirectFunction) -> Result<(), BindError> {
+        self.state.bind(func, function)
+    }
+
+    /// Makes runs ask the embedder or the host for an imported function again, and frees the code
+    /// that [`Vm::bind`] has made. Does nothing for other functions.
+    pub fn unbind(&mut self, func: Func) {
+        self.state.unbind(func);
     }
 
     /// Runs a function to its end, with an embedder. The embedder executes imported functions and

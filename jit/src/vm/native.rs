@@ -28,6 +28,34 @@ const HELPER_STACK: usize = 512 << 10;
 /// [`enter`] and the trampoline.
 const LEAF_STACK: usize = LEAF_FRAME as usize + 8 * abi::MOST_ARGUMENTS + (15 << 10);
 
+/// Code to enter, without a reference: the table keeps it until the jump, since no safe point comes
+/// in between ([`super::frames`]). A count up and down for each run would take as long as a call.
+#[derive(Clone, Copy)]
+pub(super) struct EnteredCode {
+    entry: *const u8,
+    func: Func,
+    checks_stack: bool,
+}
+
+impl EnteredCode {
+    pub(super) fn of(code: &MachineCode) -> EnteredCode {
+        EnteredCode { entry: code.entry(), func: code.func(), checks_stack: code.checks_stack }
+    }
+}
+
+/// The results of code to enter.
+#[derive(Clone, Copy)]
+struct EnteredResults {
+    count: usize,
+    in_registers: bool,
+}
+
+impl EnteredResults {
+    fn of(types: &[Type]) -> EnteredResults {
+        EnteredResults { count: types.len(), in_registers: abi::in_registers(types) }
+    }
+}
+
 /// The two kinds of entry.
 enum Entrance<'a> {
     /// The call of a function with these arguments.
@@ -75,7 +103,8 @@ impl VmState {
         self.modules.require_own(&self.machine).map_err(RunStop::Failed)?;
         self.view.context().stack_limit.set(limit as u64);
         let mut current = InProgress { state: self, has_ended: false };
-        current.state.machine.stop_at_imports(run.has_embedder());
+        let stops = run.has_embedder() || current.state.table.has_direct();
+        current.state.machine.stop_at_imports(stops);
         // `current` drops the value at the end of this function, also if a panic unwinds it.
         current.state.run = Some(run);
         let result = body(&mut RunAccess::start(current.state));
@@ -198,8 +227,8 @@ pub(super) fn run_called(
         let site = state.machine.site(func, None);
         return outside::call_at(access, func, args, site);
     }
-    match state.table.installed(func).map(|version| Arc::clone(&version.code)) {
-        Some(code) => call(access, &code, func, args),
+    match state.table.installed(func).map(|version| EnteredCode::of(&version.code)) {
+        Some(code) => call(access, code, func, args),
         None => interpret::invoke(access, func, args),
     }
 }
@@ -215,47 +244,52 @@ pub(super) fn demand(
     Ok(state.table.installed(func).map(|version| Arc::clone(&version.code)))
 }
 
-/// Calls the code that is installed for a function, with as many arguments as it has parameters.
-/// Returns its results.
-fn call(
+/// Calls code of a function, with as many arguments as it has parameters: the code that is
+/// installed, or the shim of a bound one. Returns its results.
+pub(super) fn call(
     access: &mut RunAccess<'_>,
-    code: &Arc<MachineCode>,
+    code: EnteredCode,
     func: Func,
     args: &[u64],
 ) -> Result<Vec<u64>, RunStop> {
     let state = access.state();
-    let results = state.modules.current.signature(func).results.clone();
+    let results = EnteredResults::of(&state.modules.current.signature(func).results);
     let trampoline = state.trampoline(func).map_err(failed)?;
     // SAFETY: the trampoline was built for the signature of `func`. The code is that of the version
-    // installed for `func`, and every version has this signature (`engine::check`). `run_called`,
-    // the only caller, has compared the number of arguments with that of the parameters.
-    unsafe { enter(access, &trampoline, code, Entrance::Call(args), &results) }
+    // installed for `func`, and every version has this signature (`engine::check`); or it is the
+    // shim of `func`, whose signature `bind` has compared. `run_called` has compared the number of
+    // arguments with that of the parameters; `direct::call` gets those of a call in the program, or
+    // those of `run_called`.
+    unsafe { enter(access, trampoline, code, Entrance::Call(args), results) }
 }
 
 /// Enters the continuation of a hot loop. Returns the results of its function.
 pub(super) fn resume(access: &mut RunAccess<'_>, ascent: &Ascent) -> Result<Vec<u64>, RunStop> {
     let state = access.state();
     let results = state.modules.current.signature(ascent.func()).results.to_vec();
-    let trampoline = state.modules.engine.stub(Stub::Resume(results.clone())).map_err(failed)?;
-    state.table.pin(&trampoline);
+    let entered = EnteredResults::of(&results);
+    let trampoline = state.modules.engine.stub(Stub::Resume(results)).map_err(failed)?;
+    let trampoline = state.table.pin(&trampoline);
+    let code = EnteredCode::of(ascent.code());
     // SAFETY: `VmState::ascend` alone makes an `Ascent`, of a continuation into a version of this
     // function. Continuations take no arguments, and return the results of their function.
-    unsafe { enter(access, &trampoline, ascent.code(), Entrance::Resume, &results) }
+    unsafe { enter(access, trampoline, code, Entrance::Resume, entered) }
 }
 
 impl VmState {
-    /// The trampoline for calls of a function. Made once: the interpreter calls native code often.
-    fn trampoline(&mut self, func: Func) -> Result<Arc<MachineCode>, CompileError> {
+    /// The address of the trampoline for calls of a function, which the table keeps for good. Made
+    /// once: the interpreter calls native code often.
+    fn trampoline(&mut self, func: Func) -> Result<*const u8, CompileError> {
         let index = func.index();
         if let Some(Some(known)) = self.trampolines.get(index) {
-            return Ok(Arc::clone(known));
+            return Ok(known.entry());
         }
         let signature = self.modules.current.signature(func).clone();
         let made = self.modules.engine.stub(Stub::Enter(signature))?;
-        self.table.pin(&made);
+        let entry = self.table.pin(&made);
         self.trampolines.resize(self.trampolines.len().max(index + 1), None);
-        self.trampolines[index] = Some(Arc::clone(&made));
-        Ok(made)
+        self.trampolines[index] = Some(made);
+        Ok(entry)
     }
 }
 
@@ -268,23 +302,25 @@ fn failed(error: CompileError) -> RunStop {
 /// # Safety
 /// `code` is the code of a function with these results, and of as many parameters as there are
 /// arguments; for [`Entrance::Resume`], its inputs are in the buffer. `trampoline` was built for
-/// that signature.
+/// that signature, and the table has pinned it.
 unsafe fn enter(
     access: &mut RunAccess<'_>,
-    trampoline: &Arc<MachineCode>,
-    code: &Arc<MachineCode>,
+    trampoline: *const u8,
+    code: EnteredCode,
     entrance: Entrance<'_>,
-    results: &[Type],
+    results: EnteredResults,
 ) -> Result<Vec<u64>, RunStop> {
     let given = match entrance {
         Entrance::Call(args) => args,
         Entrance::Resume => &[],
     };
-    let mut values = given.to_vec();
-    values.resize(given.len().max(results.len()), 0);
+    // The one allocation of a run, which the results keep.
+    let mut values = Vec::with_capacity(given.len().max(results.count));
+    values.extend_from_slice(given);
+    values.resize(given.len().max(results.count), 0);
     let state = access.state();
     if !code.checks_stack && stack::is_below(state.view.context().stack_limit.get() as usize) {
-        let site = state.machine.site(code.func(), None);
+        let site = state.machine.site(code.func, None);
         let end = state.machine.end_in_native(EarlyEnd::StackOverflow, site);
         return Err(RunStop::Outcome(end));
     }
@@ -292,10 +328,10 @@ unsafe fn enter(
     state.view.share(&mut state.machine, &state.modules).map_err(RunStop::Failed)?;
     let context = state.view.address();
     state.native.enter();
-    // SAFETY: `trampoline::build` gives every trampoline this signature. The caller holds a
-    // reference to its code until this function returns.
+    // SAFETY: `trampoline::build` gives every trampoline this signature. The table keeps pinned
+    // code for good.
     let trampoline: Trampoline =
-        unsafe { std::mem::transmute::<*const u8, Trampoline>(trampoline.entry()) };
+        unsafe { std::mem::transmute::<*const u8, Trampoline>(trampoline) };
     // SAFETY: the context begins with the entry state (asserted below) and lives as long as the
     // state, and its fields are cells. The last use of `state` comes before, so helpers alone have
     // the state. The caller guarantees that code and trampoline have one signature. The table keeps
@@ -303,16 +339,18 @@ unsafe fn enter(
     // The code is installed, or the table has kept it since the last safe point (`ascend`).
     // `values` has as many words as there are parameters, and as many as there are results. Helpers
     // run inside `guard`, so they never unwind.
-    let left = unsafe { enter::enter(trampoline, context.cast(), code.entry(), &mut values) };
+    let left = unsafe { enter::enter(trampoline, context.cast(), code.entry, &mut values) };
     let state = access.state();
     state.native.leave();
     state.view.take_back(&mut state.machine);
     match left {
-        Ok(()) if abi::in_registers(results) => {
-            values.truncate(results.len());
+        Ok(()) => {
+            values.truncate(results.count);
+            if !results.in_registers {
+                values.copy_from_slice(&state.view.buffer[..results.count]);
+            }
             Ok(values)
         }
-        Ok(()) => Ok(state.view.buffer[..results.len()].to_vec()),
         Err(NativeStop::Trap(trap)) => Err(state.trapped(trap)),
         Err(NativeStop::Helper) => match state.take_ending() {
             Some(RunEnding::Known(stop)) => Err(stop),

@@ -1,6 +1,7 @@
 //! Calls of imported functions, by native code, by the interpreter and by the embedder itself.
 
 use super::access::{RunAccess, RunEnding};
+use super::direct;
 use super::embedder::{Callback, CallbackCause, CallbackEnd};
 use super::stop::RunStop;
 use interp::{EarlyEnd, Site};
@@ -16,6 +17,9 @@ pub(super) fn call(
     args: &[u64],
 ) -> Result<Vec<u64>, RunEnding> {
     let state = access.state();
+    if let Some(bound) = state.table.direct(func).cloned() {
+        return direct::call(access, func, &bound, args).map_err(RunEnding::Known);
+    }
     let mut results = vec![0; state.modules.current.signature(func).results.len()];
     let run = state.run.as_mut().expect("jit: a run has a host");
     if let Some(host) = run.host() {

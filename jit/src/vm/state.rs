@@ -84,8 +84,9 @@ impl VmState {
     /// No code calls a function that has neither.
     pub(super) fn point_at_current(&mut self, func: Func) {
         let stub = || self.table.stub(self.modules.current.signature(func));
-        let code = match self.table.installed(func) {
-            Some(version) => version.code.entry(),
+        let code = self.table.installed(func).map(|version| &version.code);
+        let code = match code.or_else(|| self.direct_code(func)) {
+            Some(code) => code.entry(),
             None => stub().map_or(std::ptr::null(), |stub| stub.entry()),
         };
         self.view.point_at(func, code);
@@ -96,8 +97,12 @@ impl VmState {
     /// code goes on behind a helper (`a_call_of_a_function_without_code_finds_a_stub`). Linear in
     /// the functions for each such signature.
     pub(super) fn point_at_fresh_stubs(&mut self) {
+        let fresh = self.table.take_fresh();
+        if fresh.is_empty() {
+            return;
+        }
         let module = Arc::clone(&self.modules.current);
-        for signature in self.table.take_fresh() {
+        for signature in fresh {
             let called = module.funcs.keys().filter(|func| *module.signature(*func) == signature);
             called.for_each(|func| self.point_at_current(func));
         }

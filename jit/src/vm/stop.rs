@@ -2,6 +2,7 @@
 //! code.
 
 use super::link::LinkError;
+use crate::direct::DirectEffect;
 use crate::error::{CompileError, ContinueError};
 use interp::Outcome;
 use ir::{Func, Inst, Value};
@@ -64,6 +65,15 @@ pub enum RunError {
         /// The difference.
         what: String,
     },
+    /// A checked run saw an effect that a bound function promises not to have.
+    Effect {
+        /// The function.
+        func: Func,
+        /// The effect that it was bound with.
+        promised: DirectEffect,
+        /// What it did.
+        what: String,
+    },
     /// The embedder's interpreter, or a function that it called, panicked.
     HandlerPanicked {
         /// The function.
@@ -121,6 +131,9 @@ impl fmt::Display for RunError {
             }
             RunError::WrongResults { func, what } => {
                 write!(f, "the handler of {func} returned {what}")
+            }
+            RunError::Effect { func, promised, what } => {
+                write!(f, "the function bound to {func} is declared `{promised}`, but {what}")
             }
             RunError::HandlerPanicked { func, what } => {
                 write!(f, "the handler of {func} panicked: {what}")

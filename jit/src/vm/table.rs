@@ -5,6 +5,7 @@
 //! since a frame may return to it ([`super::frames`]). Every change costs a logarithm of the pieces
 //! (`osr_cost code` measures it), so nothing ever looks at all of them.
 
+use super::direct::Direct;
 use super::link::PointLink;
 use super::ranges::RangeTable;
 use crate::code::MachineCode;
@@ -24,6 +25,8 @@ struct KeptCode {
 pub(super) struct CodeTable {
     /// The installed version of each function.
     installed: BTreeMap<Func, Arc<Version>>,
+    /// The shims of bound functions.
+    direct: BTreeMap<Func, Direct>,
     /// The links of all OSR points, by the address of the point's cell.
     links: BTreeMap<usize, PointLink>,
     /// All code that may be executed, by its addresses.
@@ -62,6 +65,30 @@ impl CodeTable {
             self.let_go(&version.code);
         }
         removed.is_some()
+    }
+
+    /// The shim of an imported function that is bound.
+    pub(super) fn direct(&self, func: Func) -> Option<&Direct> {
+        self.direct.get(&func)
+    }
+
+    /// Whether any function is bound.
+    pub(super) fn has_direct(&self) -> bool {
+        !self.direct.is_empty()
+    }
+
+    /// Replaces the shim of an imported function.
+    pub(super) fn bind(&mut self, func: Func, direct: Option<Direct>) {
+        if let Some(direct) = &direct {
+            self.hold(&direct.code);
+        }
+        let replaced = match direct {
+            Some(direct) => self.direct.insert(func, direct),
+            None => self.direct.remove(&func),
+        };
+        if let Some(replaced) = replaced {
+            self.let_go(&replaced.code);
+        }
     }
 
     /// The stub of functions with a signature, which asks for code. `None` if no code calls with

@@ -165,9 +165,12 @@ impl NativeView {
         self.guarded.iter().any(|range| range.contains(&address))
     }
 
-    /// Drops a request to end a run that no run has noticed.
+    /// Drops a request to end a run that no run has noticed. Takes the lock only if there is one: a
+    /// request sets the word that is read here before all others.
     pub(super) fn forget_interrupts(&self) {
-        self.interrupts.forget_interrupts();
+        if self.block.is_interrupted() {
+            self.interrupts.forget_interrupts();
+        }
     }
 
     /// The handle of threads that end runs from outside.

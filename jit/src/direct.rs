@@ -1,0 +1,281 @@
+//! Functions of the embedder that native code calls directly.
+//!
+//! Example: a program imports `next: (i64) -> i64`, which the embedder has as
+//! `extern "C" fn(&T, u64) -> u64`. The word of `next` in the context leads to a *shim*: a
+//! piece of code that passes the arguments on in the registers of the C convention. The call costs
+//! no more than two calls.
+
+use crate::abi::{self, POINTER};
+use crate::context::offset;
+use cranelift_codegen::ir::{self as clif, AbiParam, InstBuilder, MemFlagsData};
+use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use ir::{Signature, Type};
+use std::any::Any;
+use std::ffi::c_void;
+use std::fmt;
+use std::marker::PhantomData;
+use std::slice;
+use std::sync::Arc;
+
+/// What a function of the embedder does at most. A larger effect comes later in the order.
+///
+/// Today the effect is a promise that checked runs test ([`crate::Config::checked`]). Passes treat
+/// the call of an imported function as before, whatever it promises.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum DirectEffect {
+    /// Nothing: its result depends on the arguments alone, and the call can be left out or made
+    /// twice.
+    Pure,
+    /// Reads the first memory of the program, or the state of the embedder.
+    Reads,
+    /// Writes them, too.
+    Writes,
+}
+
+impl fmt::Display for DirectEffect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DirectEffect::Pure => "pure",
+            DirectEffect::Reads => "reads",
+            DirectEffect::Writes => "writes",
+        })
+    }
+}
+
+/// A function of the embedder for [`crate::Vm::bind`].
+///
+/// It is a function of the C convention. It takes its data first, then perhaps the first memory of
+/// the program ([`DirectMemory`]), and then the arguments of the import. It cannot fail: one that
+/// may end the run, or that calls the program, is for [`crate::Embedder::call`].
+#[derive(Clone, Debug)]
+pub struct DirectFunction {
+    code: *const (),
+    data: *mut c_void,
+    /// Keeps what `data` points to.
+    pub(crate) keeps: Option<Arc<dyn Any + Send + Sync>>,
+    pub(crate) signature: Signature,
+    pub(crate) effect: DirectEffect,
+    pub(crate) takes_memory: bool,
+}
+
+impl DirectFunction {
+    /// A function of Rust with its data:
+    ///
+    /// ```
+    /// use osier_jit::{DirectEffect, DirectFunction};
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    ///
+    /// extern "C" fn count(counter: &AtomicU64, by: u64) -> u64 {
+    ///     counter.fetch_add(by, Ordering::Relaxed)
+    /// }
+    ///
+    /// let code = count as extern "C" fn(&AtomicU64, u64) -> u64;
+    /// DirectFunction::new(Arc::new(AtomicU64::new(0)), code, DirectEffect::Writes);
+    /// ```
+    pub fn new<T, S>(data: Arc<T>, code: impl DirectCode<T, S>, effect: DirectEffect) -> Self
+    where
+        T: Send + Sync + 'static,
+    {
+        let (code, signature) = code.parts();
+        let at = Arc::as_ptr(&data).cast_mut().cast();
+        let keeps: Option<Arc<dyn Any + Send + Sync>> = Some(data);
+        DirectFunction { code, data: at, keeps, signature, effect, takes_memory: false }
+    }
+
+    /// As [`DirectFunction::new`], for a function that takes the first memory of the program behind
+    /// its data: `extern "C" fn(&T, DirectMemory<'_>, u64) -> u64`, say.
+    pub fn with_memory<T, S>(
+        data: Arc<T>,
+        code: impl DirectMemoryCode<T, S>,
+        effect: DirectEffect,
+    ) -> Self
+    where
+        T: Send + Sync + 'static,
+    {
+        let (code, signature) = code.parts();
+        let at = Arc::as_ptr(&data).cast_mut().cast();
+        let keeps: Option<Arc<dyn Any + Send + Sync>> = Some(data);
+        DirectFunction { code, data: at, keeps, signature, effect, takes_memory: true }
+    }
+
+    /// A function at an address, `extern "C" fn(data, arguments..) -> result`, which another
+    /// compiler has made, say. It takes one argument for each parameter of `signature`: an integer
+    /// of 32 or 64 bits, a reference as an integer of 64 bits, or a float. It returns the result
+    /// likewise, or nothing.
+    ///
+    /// # Safety
+    /// For as long as a machine has the function ([`crate::Vm::bind`], [`crate::Vm::unbind`]):
+    ///
+    /// - `code` is the address of a function with exactly this signature in the C convention;
+    /// - each thread that runs the machine may call it, with any arguments, and `data` is what the
+    ///   function needs it to be;
+    /// - it returns, and unwinds nothing;
+    /// - it neither runs nor touches the machine that calls it, and no memory of the program;
+    /// - it needs at most 256 KiB of stack.
+    pub unsafe fn from_raw(
+        code: *const (),
+        data: *mut c_void,
+        signature: Signature,
+        effect: DirectEffect,
+    ) -> DirectFunction {
+        DirectFunction { code, data, keeps: None, signature, effect, takes_memory: false }
+    }
+
+    /// The first type that a direct function cannot take or return. The C convention leaves the
+    /// upper bits of a narrow integer to the compiler of the caller.
+    pub(crate) fn other_type(&self) -> Option<Type> {
+        let types = self.signature.params.iter().chain(&self.signature.results);
+        types.copied().find(|ty| matches!(ty, Type::I8 | Type::I16))
+    }
+
+    /// Builds the code that calls the function into `to`.
+    pub(crate) fn build(
+        &self,
+        to: &mut clif::Function,
+        scratch: &mut FunctionBuilderContext,
+        target: TargetFrontendConfig,
+    ) {
+        to.signature = abi::called(&self.signature);
+        let mut builder = FunctionBuilder::new(to, scratch);
+        let entry = builder.create_block();
+        builder.append_block_params_for_function_params(entry);
+        builder.switch_to_block(entry);
+        let params = builder.block_params(entry).to_vec();
+        let (context, args) = params.split_first().expect("jit: code takes the context");
+        let mut given = vec![builder.ins().iconst(POINTER, self.data.expose_provenance() as i64)];
+        if self.takes_memory {
+            let flags = MemFlagsData::trusted();
+            // A view has its address first, and then its size (asserted in `crate::context`).
+            let at = [offset!(memory), offset!(memory) + 8];
+            given.extend(at.map(|at| builder.ins().load(POINTER, flags, *context, at)));
+        }
+        given.extend_from_slice(args);
+        let code = builder.ins().iconst(POINTER, self.code.expose_provenance() as i64);
+        let sig = builder.import_signature(self.in_c());
+        let call = builder.ins().call_indirect(sig, code, &given);
+        let results = builder.inst_results(call).to_vec();
+        builder.ins().return_(&results);
+        builder.seal_all_blocks();
+        builder.finalize(target);
+    }
+
+    /// The signature of the function itself.
+    fn in_c(&self) -> clif::Signature {
+        let mut made = clif::Signature::new(CallConv::SystemV);
+        let before = if self.takes_memory { 3 } else { 1 };
+        made.params.extend((0..before).map(|_| AbiParam::new(POINTER)));
+        let held = |types: &[Type]| -> Vec<AbiParam> {
+            types.iter().map(|ty| AbiParam::new(abi::held(*ty))).collect()
+        };
+        made.params.extend(held(&self.signature.params));
+        made.returns.extend(held(&self.signature.results));
+        made
+    }
+}
+
+/// The first memory of a program during the call of a function.
+#[derive(Debug)]
+#[repr(C)]
+pub struct DirectMemory<'a> {
+    base: *mut u8,
+    bytes: u64,
+    borrow: PhantomData<&'a mut [u8]>,
+}
+
+impl DirectMemory<'_> {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: shims alone make this value, of the view in the context. The view is that of a
+        // live memory: helpers and entries write it anew (`NativeView::share`). Nobody else
+        // accesses the memory during the call, since native code and all Rust frames of the run
+        // wait for it; writing needs `&mut self`, and the value cannot be copied.
+        unsafe { slice::from_raw_parts(self.base, self.bytes as usize) }
+    }
+
+    /// The bytes, for a function with [`DirectEffect::Writes`].
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`. `&mut self` excludes every other reference to the memory.
+        unsafe { slice::from_raw_parts_mut(self.base, self.bytes as usize) }
+    }
+}
+
+mod sealed {
+    /// Keeps the traits of this module from other types.
+    pub trait PassedInC {}
+}
+use sealed::PassedInC;
+
+/// A type of arguments and results: integers and floats of 32 and 64 bits.
+pub trait DirectValue: PassedInC {
+    /// The type in the IR.
+    const TYPE: Type;
+}
+
+/// A result: a [`DirectValue`], or `()`.
+pub trait DirectResult: PassedInC {
+    /// The types of the results in the IR.
+    const TYPES: &'static [Type];
+}
+
+macro_rules! values {
+    ($($rust:ty: $ty:ident),+) => {$(
+        impl PassedInC for $rust {}
+        impl DirectValue for $rust {
+            const TYPE: Type = Type::$ty;
+        }
+        impl DirectResult for $rust {
+            const TYPES: &'static [Type] = &[Type::$ty];
+        }
+    )+};
+}
+values!(u32: I32, i32: I32, u64: I64, i64: I64, f32: F32, f64: F64);
+
+impl PassedInC for () {}
+impl DirectResult for () {
+    const TYPES: &'static [Type] = &[];
+}
+
+/// A function `extern "C" fn(&T, arguments..) -> result` with at most six arguments. `S` is the
+/// tuple of their types and the result's.
+pub trait DirectCode<T, S> {
+    /// Address and signature.
+    #[doc(hidden)]
+    fn parts(self) -> (*const (), Signature);
+}
+
+/// A function `extern "C" fn(&T, DirectMemory<'_>, arguments..) -> result`, likewise.
+pub trait DirectMemoryCode<T, S> {
+    /// Address and signature.
+    #[doc(hidden)]
+    fn parts(self) -> (*const (), Signature);
+}
+
+macro_rules! functions {
+    ($(($($arg:ident)*))+) => {$(
+        impl<T, R: DirectResult, $($arg: DirectValue),*> DirectCode<T, ($($arg,)* R,)>
+            for extern "C" fn(&T, $($arg),*) -> R
+        {
+            fn parts(self) -> (*const (), Signature) {
+                (self as *const (), Signature::new(&[$($arg::TYPE),*], R::TYPES))
+            }
+        }
+        impl<T, R: DirectResult, $($arg: DirectValue),*> DirectMemoryCode<T, ($($arg,)* R,)>
+            for extern "C" fn(&T, DirectMemory<'_>, $($arg),*) -> R
+        {
+            fn parts(self) -> (*const (), Signature) {
+                (self as *const (), Signature::new(&[$($arg::TYPE),*], R::TYPES))
+            }
+        }
+    )+};
+}
+functions! {
+    ()
+    (A0)
+    (A0 A1)
+    (A0 A1 A2)
+    (A0 A1 A2 A3)
+    (A0 A1 A2 A3 A4)
+    (A0 A1 A2 A3 A4 A5)
+}
