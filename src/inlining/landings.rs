@@ -19,8 +19,8 @@ use transition::{Pair, Side, VersionKey};
 #[derive(Debug)]
 pub struct CalleeLandings<'m> {
     callers: Callers<'m>,
-    /// By function: the values live at all points of its base. A function is absent if no
-    /// certificate proves that its base corresponds to itself, or if its frame states do not fit.
+    /// By function: the values live at all points of its base. Absent are functions whose
+    /// base no certificate relates to itself. Frame states that do not fit count likewise.
     live: BTreeMap<Func, Checked<LivePoints>>,
 }
 

@@ -318,10 +318,12 @@ fn values_read_behind_an_excluded_edge_alone_are_not_live() {
         "the edge that is taken counts"
     );
     assert_eq!(
-        lacks(forked("x", &["x", "one"])),
+        lacks(forked("v", &["x", "one"])),
         Some(Check::LivePlus),
         "either edge may be taken"
     );
+    // The branch above has tested `%x` already, and this edge leads to `other`.
+    assert_eq!(forked("x", &["x", "one"]), Verdict::Holds);
     assert_eq!(forked("zero", &["zero", "y"]), Verdict::Holds);
     assert_eq!(
         lacks(forked("zero", &["y"])),

@@ -177,8 +177,8 @@ pub const RULES: &[Rule] = &[
     rule("ule-same", Ule, &[X, X], Term::One),
     rule("ugt-same", Ugt, &[X, X], Term::Zero),
     rule("uge-same", Uge, &[X, X], Term::One),
-    // Arithmetic that cannot overflow. Products of extended operands fit, too, but the solvers do not
-    // prove it in 10 s at 32 bits and more.
+    // Arithmetic that cannot overflow. Products of extended operands fit, too, but the solvers do
+    // not prove it in 10 s at 32 bits and more.
     rule("sadd-zero-fits", SaddOverflows, &[X, Zero], Term::Zero),
     rule("ssub-zero-fits", SsubOverflows, &[X, Zero], Term::Zero),
     rule("ssub-same-fits", SsubOverflows, &[X, X], Term::Zero),
