@@ -22,10 +22,10 @@ use crate::copies::{CopyAssumptions, IncomingClasses, same_class};
 use crate::homes::{Home, Homes};
 use crate::live::{LiveEdges, LiveTargets};
 use crate::table::{ClassTable, TermForm};
-use crate::{Dense, NO_TERM, TermIndex};
+use crate::{Dense, TermIndex};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
-use ir::{Block, Edge, Function, Inst, Opcode, Value};
+use ir::{Block, Edge, Function, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -33,9 +33,6 @@ use std::collections::BTreeMap;
 /// pins the parameters that the round before showed not to be copies. A chain of loop variables
 /// that hand values on needs one round for each link.
 pub const MAX_ROUNDS: usize = 40;
-
-/// The dominators of a block that are searched for a branch on its condition: a bound on cost.
-const MAX_ABOVE: usize = 64;
 
 /// Walks over the blocks in one round. A second walk is needed where only back edges lead to code.
 pub const MAX_WALKS: usize = 8;
@@ -219,29 +216,7 @@ pub trait NumberingRound<'f> {
         let f = self.graph().f;
         let condition = f.inst(f.terminator(block)).args.first();
         let condition = condition.filter(|_| !self.assumed().is_plain());
-        let class = condition.map(|v| self.class(*v));
-        let bits = class.and_then(|class| self.table().constant(class));
-        let bits = bits.or_else(|| self.asked_above(block, class?));
+        let bits = condition.and_then(|v| self.table().constant(self.class(*v)));
         LiveTargets::decided(f, block, bits)
-    }
-
-    /// Bits with which the branch at the end of a block takes the edge that a branch above, on the
-    /// same class, has taken. `None` without such a branch, and for other terminators. The edge
-    /// leads to a block with no other edge into it, which dominates the block. The reason why the
-    /// class still has the same contents is that of `check/src/accept/edges.rs`.
-    fn asked_above(&self, block: Block, class: TermIndex) -> Option<u64> {
-        let (f, dom) = (self.graph().f, &self.graph().dom);
-        let asks = |inst: Inst| {
-            let data = f.inst(inst);
-            data.opcode == Opcode::BrIf && self.class(data.args[0]) == class
-        };
-        if class == NO_TERM || !asks(f.terminator(block)) {
-            return None;
-        }
-        let mut above = std::iter::successors(Some(block), |at| dom.idom(*at)).take(MAX_ABOVE);
-        above.find_map(|at| match f.predecessors(at) {
-            [edge] if asks(edge.inst) => Some(u64::from(edge.index == 0)),
-            _ => None,
-        })
     }
 }

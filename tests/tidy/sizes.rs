@@ -81,7 +81,7 @@ fn is_link(line: &str) -> bool {
 /// The most lines of code, without comments, blank lines and tests, of the modules of the checker
 /// that decide acceptance. A reader must go through these lines to trust the checker. The other
 /// modules of the crate word verdicts and tell refuted entries from undecided ones.
-const ACCEPTANCE_LINES: usize = 4010;
+const ACCEPTANCE_LINES: usize = 3960;
 
 /// Where those modules are.
 const ACCEPTANCE: &str = "check/src/accept/";

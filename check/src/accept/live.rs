@@ -8,8 +8,7 @@
 //!
 //! Two kinds of liveness are asked for. At a source point, *all* edges count: live is anything that
 //! the text of the version still reads. At a target point, code that only excluded edges reach
-//! reads nothing. A constant condition excludes edges, and so does a branch above on the same
-//! condition ([`super::edges`]).
+//! reads nothing. A constant condition excludes the edges that it does not choose.
 //!
 //! The second kind provides enough for the following reason. By the product, a run of the target
 //! version, started on the same input, reaches the target point. Compare it with the run that the

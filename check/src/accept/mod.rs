@@ -12,7 +12,6 @@ pub(crate) mod checks;
 mod compose;
 mod continuation;
 mod copy;
-mod edges;
 mod entry;
 mod frames;
 pub(crate) mod graph;

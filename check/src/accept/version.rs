@@ -58,9 +58,7 @@ pub(crate) struct ProvedVersion<'a, 'c> {
     /// The graph of all edges.
     pub(crate) full: BlockGraph,
     /// The graph of the edges that may be taken; `None` if all may.
-    pub(super) live: Option<BlockGraph>,
-    /// By branch on a condition that a branch above has tested: the index of the only edge taken.
-    pub(super) repeated: BTreeMap<Inst, u32>,
+    live: Option<BlockGraph>,
     /// By value index: its term.
     terms: Vec<TermId>,
     /// By block index: the classes of memory at its start and at its end.
@@ -101,7 +99,6 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
             table: Rc::clone(table),
             full: BlockGraph::new(f, |_| true),
             live: None,
-            repeated: BTreeMap::new(),
             terms: vec![NO_TERM; f.value_bound()],
             memory: vec![[NO_TERM; 2]; f.block_bound()],
             binders: vec![None; table.len()],
@@ -172,12 +169,11 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
         self.support.get(class as usize).copied().unwrap_or(Support::Unbound)
     }
 
-    /// Whether a run may take an edge: neither a constant condition nor a branch above excludes it.
+    /// Whether a run may take an edge: the class of the condition is no constant, or it is one that
+    /// chooses this edge.
     pub(crate) fn may_take(&self, edge: Edge) -> bool {
         let known = self.f.inst(edge.inst).args.first().and_then(|v| self.constant(*v));
-        let chosen = known.and_then(|bits| self.target_for(edge.inst, bits)).map(|e| e.index);
-        let chosen = chosen.or_else(|| self.repeated.get(&edge.inst).copied());
-        chosen.is_none_or(|index| index == edge.index)
+        known.and_then(|bits| self.target_for(edge.inst, bits)).is_none_or(|taken| taken == edge)
     }
 
     /// The edge that a branch or switch takes when its condition holds these bits; `None` for other
@@ -234,6 +230,19 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
             }
         }
         Ok(())
+    }
+
+    /// Finds the edges that constant conditions exclude.
+    ///
+    /// The conditions are *claimed* to be constants; nothing is checked yet. The claims are checked
+    /// later for live code alone, which is enough. Suppose that a run takes an excluded edge, and
+    /// take the first time. Until then the run was in live code, where all claims are checked, so
+    /// the condition did have the constant, and the run took another edge.
+    fn find_live_edges(&mut self) {
+        let mut ends = self.full.blocks().iter().map(|b| self.f.terminator(*b));
+        if ends.any(|end| self.live_targets(end).count() < self.f.inst(end).targets.len()) {
+            self.live = Some(BlockGraph::new(self.f, |e| self.may_take(e)));
+        }
     }
 
     /// Finds the block that binds each leaf, and proves [`Check::ArgumentTerm`]: the parameters of

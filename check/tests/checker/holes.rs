@@ -318,12 +318,10 @@ fn values_read_behind_an_excluded_edge_alone_are_not_live() {
         "the edge that is taken counts"
     );
     assert_eq!(
-        lacks(forked("v", &["x", "one"])),
+        lacks(forked("x", &["x", "one"])),
         Some(Check::LivePlus),
         "either edge may be taken"
     );
-    // The branch above has tested `%x` already, and this edge leads to `other`.
-    assert_eq!(forked("x", &["x", "one"]), Verdict::Holds);
     assert_eq!(forked("zero", &["zero", "y"]), Verdict::Holds);
     assert_eq!(
         lacks(forked("zero", &["y"])),
@@ -382,38 +380,4 @@ fn a_site_whose_leaf_is_bound_again_is_never_settled() {
         &Draft::new(&text(divide, pad), &text(pad, divide))
             .done(Check::TrapOrder, "a division of each round, made once behind the loop"),
     );
-}
-
-/// A branch above decides a branch on the same condition only behind its own edge.
-#[test]
-fn a_branch_above_decides_behind_one_edge() {
-    let text = |ways: &str, end: &str| {
-        format!(
-            "(%x: i32, %y: i32) -> i32 {{\nentry:\nbr_if %x, first, other\nfirst:\njump t\nother:\n{ways}\n\
-             t:\n{end}\nleft:\njump join(%x)\nright:\njump join(%y)\njoin(%p: i32):\nreturn %p\n}}\n"
-        )
-    };
-    let folded = |ways: &str| {
-        let mut draft = Draft::new(&text(ways, "br_if %x, left, right"), &text(ways, "jump left"));
-        let point = draft.at(Before, "t", 0);
-        let copies = ["x", "y"].map(|name| (name, draft.from(Before, name)));
-        draft.entry(Before, [point; 2], Vec::new(), &copies);
-        draft.done(Check::LeafAgrees, "a branch that a branch on another way decides")
-    };
-    assert_eq!(judged(&folded("return %y")), [Verdict::Holds]);
-    stops(&folded("jump t"));
-}
-
-/// The edge of the branch above leads to a block with a second edge, over which any condition may
-/// come.
-#[test]
-fn a_branch_above_decides_nothing_behind_a_join() {
-    let text = |end: &str| {
-        format!(
-            "(%x: i32, %y: i32) -> i32 {{\nentry:\nbr_if %x, t, other\nother:\njump t\nt:\n{end}\n\
-             left:\njump join(%x)\nright:\njump join(%y)\njoin(%p: i32):\nreturn %p\n}}\n"
-        )
-    };
-    let draft = Draft::new(&text("br_if %x, left, right"), &text("jump left"));
-    stops(&draft.done(Check::LeafAgrees, "a branch behind a join of both ways"));
 }

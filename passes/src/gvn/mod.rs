@@ -4,8 +4,7 @@
 //! replaces each by an equal value that dominates it: operations on equal operands, operations that
 //! the rules of [`ir::rules`] prove equal, parameters that receive one value on every edge, and
 //! parameters of a block that receive the same values. It replaces a value that is always one
-//! constant by the constant, and folds the branches that this decides. It also folds a branch on a
-//! condition that a branch above has tested.
+//! constant by the constant, and folds the branches that this decides.
 //!
 //! *Does not*: number reads of memory, globals or sizes, each of which is equal to no other value;
 //! add operations other than constants; recognize a parameter that receives `f(x)` or `f(y)` as `f`
