@@ -205,10 +205,10 @@ fn entries_land_at_states_and_provide_what_they_name() {
         let mut poorer = Mapping::between(made.mappings[1].source(), made.mappings[1].target());
         for (point, entry) in made.mappings[1].entries() {
             let state = states.get(entry.target).expect("entries land at states alone");
-            assert!(state.values().all(|value| entry.provides_value(value)), "seed {seed}");
+            assert!(state.all_values().all(|value| entry.provides_value(value)), "seed {seed}");
             held += 1;
             let live: BTreeSet<Value> = live.live_before(versions, entry.target).iter().collect();
-            let unlive = state.values().find(|value| !live.contains(value));
+            let unlive = state.all_values().find(|value| !live.contains(value));
             if let Some(value) = unlive {
                 more += 1;
                 poorer.insert(point, without(entry, value));
@@ -440,6 +440,42 @@ fn frames_of_inlined_code_hand_over_what_their_states_name() {
         }
     }
     assert!(deep > 10 && values > 200, "{deep} landings in three activations, {values} values");
+}
+
+/// The activation that waits for a call gets its results, and none that waits for that one.
+#[test]
+fn a_result_of_a_call_is_of_the_activation_within_it() {
+    let module = parsed(NESTED);
+    let main = module.func_named("main").expect("the text has it");
+    let base = module.body(main).expect("a body");
+    let is_call = |inst: &Inst| base.inst(*inst).opcode == Opcode::Call;
+    let call = base.all_insts().find(is_call).expect("a call");
+    let value = base.inst(call).results[0];
+    let behind = Point::before(base.next_inst(call).expect("a next"));
+    let engine = Engine::new(Config::default()).expect("native code runs here");
+    let linked = |is_outer: bool| {
+        let mut states = all_available(&module, 1);
+        let named = FrameState::new(0, 0, vec![local(0, value)]);
+        let bare =
+            FrameState { caller: Some(Arc::new(named.clone())), ..FrameState::new(1, 1, vec![]) };
+        let mut of_main = FrameStates::clone(&states[&main]);
+        of_main.set(behind, if is_outer { bare } else { named });
+        states.insert(main, Arc::new(of_main));
+        let plan = InlinePlan { policy: ALL, ..InlinePlan::o3() }.with_states(states.clone());
+        let made = inlined(&module, main, &plan).expect("calls are inlined");
+        let deep = made.down.entries().find(|(_, entry)| entry.frames.len() > 1);
+        let (at, entry) = deep.expect("an entry into inlined code");
+        let point = PointSpec { at, condition: Condition::Always, values: entry.requires.clone() };
+        let version = (main, made.tree.function(made.optimized));
+        let sites = Arc::new(made.copies.sites());
+        let code = engine.inlined_version(&module, version, &[point], sites).expect("compiled");
+        let mut vm =
+            Vm::new(&engine, &module, Limits::default(), Options::default()).expect("instantiated");
+        let action = Action::HandFrames(Arc::new(made.down.clone()), Arc::new(states));
+        vm.install(&code, vec![action])
+    };
+    assert_eq!(linked(false), Ok(()));
+    assert_eq!(linked(true), Err(LinkError::NotProvided { number: 0, func: main, value }));
 }
 
 #[test]

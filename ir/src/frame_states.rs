@@ -31,7 +31,8 @@ pub struct FrameState {
     pub pc: u32,
     /// The locals. Slots that are not listed have no contents.
     pub locals: Vec<Local>,
-    /// The activation that waits for this one, where the front end has compiled a call inline.
+    /// The activation that waits for this one, where the front end has compiled a call inline. Its
+    /// locals are no results of a call that the base executes within this one.
     pub caller: Option<Arc<FrameState>>,
 }
 
@@ -67,13 +68,17 @@ impl FrameState {
         std::iter::successors(Some(self), |state| state.caller.as_deref())
     }
 
-    /// The values that the activations name, some perhaps twice.
+    /// The values that this activation names, some perhaps twice.
     pub fn values(&self) -> impl Iterator<Item = Value> + '_ {
-        let locals = self.activations().flat_map(|state| &state.locals);
-        locals.filter_map(|local| match local.content {
+        self.locals.iter().filter_map(|local| match local.content {
             LocalContent::Value(value) => Some(value),
             LocalContent::Constant(..) => None,
         })
+    }
+
+    /// The values that all activations name, some perhaps twice.
+    pub fn all_values(&self) -> impl Iterator<Item = Value> + '_ {
+        self.activations().flat_map(FrameState::values)
     }
 
     /// The same state with other contents.
@@ -184,26 +189,34 @@ impl FrameStates {
         self.at.is_empty()
     }
 
-    /// By point: the values that its state names, ascending, each once.
-    pub fn required(&self) -> impl Iterator<Item = (Point, BTreeSet<Value>)> + '_ {
-        self.at.iter().map(|(point, state)| (*point, state.values().collect()))
+    /// By reachable point of a function: the values that its state names, ascending, each once.
+    pub fn required(&self, function: &Function) -> impl Iterator<Item = (Point, BTreeSet<Value>)> {
+        let cfg = Cfg::new(function);
+        let is_reachable = move |point: Point| {
+            function.has_inst(point.inst()) && cfg.is_reachable(function.inst_block(point.inst()))
+        };
+        let states = self.iter().filter(move |(point, _)| is_reachable(*point));
+        states.map(|(point, state)| (point, state.all_values().collect()))
     }
 
-    /// Checks that the states fit a function. Cost: near linear in function and states.
+    /// Checks that the states fit a function. Nothing comes to a point that no edge leads to, so
+    /// any value of the function may be named there. Cost: near linear in function and states.
     ///
     /// # Errors
     /// The first state that names a value which is not available at its point, or a slot twice.
     pub fn check(&self, function: &Function) -> Result<(), FrameStateError> {
-        let dom = DomTree::new(function, &Cfg::new(function));
+        let cfg = Cfg::new(function);
+        let dom = DomTree::new(function, &cfg);
         for (point, state) in self.iter() {
             if !function.has_inst(point.inst()) {
                 return Err(FrameStateError::NoSuchPoint(point));
             }
-            for value in state.values() {
+            let is_reachable = cfg.is_reachable(function.inst_block(point.inst()));
+            for value in state.all_values() {
                 if !function.has_value(value) {
                     return Err(FrameStateError::NoSuchValue(point, value));
                 }
-                if !dom.available_at(function, value, point) {
+                if is_reachable && !dom.available_at(function, value, point) {
                     return Err(FrameStateError::NotAvailable(point, value));
                 }
             }

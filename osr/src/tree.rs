@@ -84,7 +84,8 @@ impl VersionTree {
     /// Arms frame states of a version, such as those of a base: an embedder's interpreter goes on
     /// where entries land. So entries of graphs of this tree land at points with a state alone, and
     /// provide the values that the state names. An entry that lands above such a point provides
-    /// them, too, if a run comes there without computing them. Arm states before a graph is built.
+    /// them, too, if a run comes there without computing them. Several tables count together. Arm
+    /// states before a graph is built.
     ///
     /// # Errors
     /// The first state that does not fit the version.
@@ -99,7 +100,9 @@ impl VersionTree {
         states.check(self.function(version))?;
         let mapping = required(self.function(version), states);
         self.nodes[version].armed.push(Arc::new(mapping));
-        self.land_at(version, states.iter().map(|(point, _)| point).collect());
+        let mut points: BTreeSet<Point> = states.iter().map(|(point, _)| point).collect();
+        points.extend(self.landings(version).into_iter().flatten());
+        self.land_at(version, points);
         Ok(())
     }
 
@@ -197,7 +200,7 @@ impl VersionTree {
 pub fn required(version: &Function, states: &FrameStates) -> Mapping {
     let key = VersionKey::of(version);
     let mut mapping = Mapping::between(key, key);
-    for (target, values) in states.required() {
+    for (target, values) in states.required(version) {
         let same = |value: &Value| Assign { value: *value, from: Operand::Source(*value) };
         let assigns = values.iter().map(same).collect();
         let (steps, replays, kept) = (Vec::new(), Vec::new(), Vec::new());

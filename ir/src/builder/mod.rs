@@ -423,7 +423,7 @@ impl FunctionBuilder {
             skip::skip_empty(&mut self.function, keep, |block, _| !touched.contains(&block));
         }
         let placement = place::place_params(&self.function, &self.variables, self.arg_limit)?;
-        let named = self.states.values().flat_map(FrameState::values).collect();
+        let named = self.states.values().flat_map(FrameState::all_values).collect();
         let pruned = prune::Pruned::new(&self.function, &self.variables, &named, &placement);
         drop(self.variables);
         if let Some(keep) = &self.skip_but {

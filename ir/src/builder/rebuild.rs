@@ -270,7 +270,8 @@ impl Rebuild<'_> {
         match source {
             Some(ReadSource::Zero(ty) | ReadSource::LocalZero(ty)) => LocalContent::Constant(ty, 0),
             Some(source) => LocalContent::Value(self.source(block, source)),
-            None => LocalContent::Value(self.value[value.index()]),
+            // `FrameStates::check` names a value that the builder does not know.
+            None => LocalContent::Value(*self.value.get(value.index()).unwrap_or(&value)),
         }
     }
 

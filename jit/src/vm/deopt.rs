@@ -183,7 +183,9 @@ impl<'m> Landed<'m> {
         };
         let handed = |local: &Local| {
             let content = match local.content {
-                LocalContent::Constant(ty, bits) => HandedContent::Bits(Slot { ty, bits }),
+                LocalContent::Constant(ty, bits) => {
+                    HandedContent::Bits(Slot { ty, bits: bits & ty.mask() })
+                }
                 LocalContent::Value(value) => match self.result(value) {
                     Some(index) => HandedContent::Result(index),
                     None => bits(value),

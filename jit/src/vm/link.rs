@@ -372,7 +372,7 @@ impl VmState {
                 let state = states.get(entry.target);
                 let (func, at) = (version.func, entry.target);
                 let state = state.ok_or(LinkError::NoState { number, func, at })?;
-                check_state((number, func), state, |value| entry.provides_value(value))
+                check_state((number, func), state, |value, _| entry.provides_value(value))
             }
         }
     }
@@ -405,8 +405,11 @@ impl VmState {
             let state = states.get(&func).and_then(|states| states.get(landed.at));
             let state = state.ok_or(LinkError::NoState { number, func, at: landed.at })?;
             let assigned = |value| frame.assigns.binary_search_by_key(&value, |a| a.value).is_ok();
-            check_state((number, func), state, |value| {
-                landed.result(value).is_some() || assigned(value)
+            check_state((number, func), state, |value, is_innermost| match landed.result(value) {
+                // The activation that waits for the call alone gets its results
+                // (`a_result_of_a_call_is_of_the_activation_within_it`).
+                Some(_) => is_innermost,
+                None => assigned(value),
             })?;
         }
         Ok(())
@@ -414,15 +417,17 @@ impl VmState {
 }
 
 /// Checks that a frame state names provided values alone, and no slot of an activation twice.
+/// `is_provided` also gets whether the activation is the innermost one of the state.
 fn check_state(
     (number, func): (usize, Func),
     state: &FrameState,
-    is_provided: impl Fn(Value) -> bool,
+    is_provided: impl Fn(Value, bool) -> bool,
 ) -> Result<(), LinkError> {
-    if let Some(value) = state.values().find(|value| !is_provided(*value)) {
-        return Err(LinkError::NotProvided { number, func, value });
-    }
-    for activation in state.activations() {
+    for (depth, activation) in state.activations().enumerate() {
+        let mut named = activation.values();
+        if let Some(value) = named.find(|value| !is_provided(*value, depth == 0)) {
+            return Err(LinkError::NotProvided { number, func, value });
+        }
         let mut named = BTreeSet::new();
         if let Some(twice) = activation.locals.iter().find(|local| !named.insert(local.slot)) {
             return Err(LinkError::SharedSlot { number, slot: twice.slot });

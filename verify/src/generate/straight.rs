@@ -8,6 +8,10 @@ use ir::{Imm, InstSpec, Opcode, Shape, Type, Value};
 /// The weight of plain arithmetic, beside the weights of the features.
 const ARITHMETIC: u32 = 12;
 
+/// The operations that tell overflow.
+const TELLS_OVERFLOW: [Opcode; 3] =
+    [Opcode::SaddOverflows, Opcode::SsubOverflows, Opcode::SmulOverflows];
+
 /// The features that are one or a few instructions in a row.
 const LINEAR: [Feature; 21] = [
     Feature::Repeat,
@@ -296,6 +300,8 @@ impl GeneratedBody<'_> {
         let suits = |op: &Opcode| {
             matches!(op.shape(), Shape::IntCompare | Shape::FloatCompare | Shape::IntTest)
                 && op.allows_type(ty)
+                // A feature of their own: [`Feature::Overflow`].
+                && !TELLS_OVERFLOW.contains(op)
         };
         let rows: Vec<Opcode> = Opcode::ALL.iter().copied().filter(suits).collect();
         let opcode = self.prng.pick(&rows);
