@@ -1,4 +1,4 @@
-//! Frame states of bases: entries land where states are, and provide what the states name.
+//! Frame states of bases: entries land where states are, and provide the values that these name.
 
 use certify::Certifier;
 use check::verdict::{Check, Options as CheckOptions};
@@ -174,7 +174,7 @@ fn values(f: &Function) -> impl Iterator<Item = Value> + '_ {
     params.chain(f.all_insts().flat_map(|inst| f.inst(inst).results.iter().copied()))
 }
 
-/// The checker counts what states name: it refuses an entry without such a value.
+/// The checker counts the values that states name: it refuses an entry without such a value.
 #[test]
 fn entries_land_at_states_and_provide_what_they_name() {
     let (mut held, mut more, mut refused, mut anyway) = (0, 0, 0, 0);
@@ -352,7 +352,7 @@ impl Plain<'_> {
     }
 }
 
-/// Compares what it is handed with the first visit of the place in a plain run.
+/// Compares the locals that it is handed with the first visit of the place in a plain run.
 struct Compares<'m> {
     plain: Plain<'m>,
     activations: usize,

@@ -80,7 +80,9 @@ impl Instance {
                 }
             });
         }
-        let fits = opcode.allows_type(ty);
+        // Nothing extends a value to its own type.
+        let is_wider = opcode.shape() != Shape::Extend || operand.bits() < ty.bits();
+        let fits = opcode.allows_type(ty) && is_wider;
         fits.then(|| self.builder.insert_value(InstSpec::new(opcode, ty, Imm::None, &args)))
     }
 

@@ -8,7 +8,8 @@ use ir::{Imm, InstSpec, Opcode, Shape, Type, Value};
 /// The weight of plain arithmetic, beside the weights of the features.
 const ARITHMETIC: u32 = 12;
 
-/// The operations that tell overflow.
+/// The operations that tell overflow: a feature of their own ([`Feature::Overflow`]), so that other
+/// programs stay as they are.
 const TELLS_OVERFLOW: [Opcode; 3] =
     [Opcode::SaddOverflows, Opcode::SsubOverflows, Opcode::SmulOverflows];
 
@@ -117,8 +118,9 @@ impl GeneratedBody<'_> {
 
     /// An opcode that is pure, allows this type, and takes operands of this type alone.
     fn any_operation(&mut self, ty: Type) -> Opcode {
+        let is_usual = |op: &Opcode| op.is_pure() && !TELLS_OVERFLOW.contains(op);
         let suits =
-            |op: &Opcode| op.is_pure() && op.allows_type(ty) && uniform_arity(*op).is_some();
+            |op: &Opcode| is_usual(op) && op.allows_type(ty) && uniform_arity(*op).is_some();
         let rows: Vec<Opcode> = Opcode::ALL.iter().copied().filter(suits).collect();
         self.prng.pick(&rows)
     }
@@ -300,7 +302,6 @@ impl GeneratedBody<'_> {
         let suits = |op: &Opcode| {
             matches!(op.shape(), Shape::IntCompare | Shape::FloatCompare | Shape::IntTest)
                 && op.allows_type(ty)
-                // A feature of their own: [`Feature::Overflow`].
                 && !TELLS_OVERFLOW.contains(op)
         };
         let rows: Vec<Opcode> = Opcode::ALL.iter().copied().filter(suits).collect();
