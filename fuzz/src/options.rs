@@ -7,7 +7,7 @@ use jit::Nans;
 use osr::Level;
 use passes::registry::{PASSES, StaticPass, parse};
 use std::fmt;
-use verify::generate::{CountingHost, Feature, Weights, arguments, generate};
+use verify::generate::{CountingHost, Weights, arguments, generate};
 use verify::prng::Prng;
 use verify::state_oracle::Policy;
 
@@ -22,8 +22,6 @@ const CHAIN_ONE_IN: u32 = 12;
 
 /// One generated program in this many has facts that hold at first and then break.
 const FACTS_ONE_IN: u64 = 3;
-/// One program in so many has operations that tell overflow.
-const OVERFLOW_ONE_IN: u64 = 16;
 
 /// Of the programs that the inlining oracle alone judges, one in this many has no trees of calls.
 const TREES_NOT_ONE_IN: u64 = 5;
@@ -119,10 +117,6 @@ impl CampaignOptions {
         let weights = match self.assumptions > 0 && breaks {
             true => Weights::with_facts(),
             false => Weights::default(),
-        };
-        let weights = match seed % OVERFLOW_ONE_IN == OVERFLOW_ONE_IN - 1 {
-            true => weights.with(Feature::Overflow, 12),
-            false => weights,
         };
         let has_trees = self.only_inlining && !seed.is_multiple_of(TREES_NOT_ONE_IN);
         if has_trees { weights.and_trees() } else { weights }

@@ -403,14 +403,10 @@ impl GeneratedBody<'_> {
     /// continues on the other edge, with all values in scope.
     fn early_exit(&mut self) {
         self.plant(Feature::EarlyExit);
-        let condition = if self.weight(Feature::Overflow) > 0 && self.prng.chance(20) {
-            self.overflow()
-        } else {
-            let ty = self.int_type();
-            let (value, edge) = (self.pick(ty), self.edge_constant(ty));
-            let opcode = self.prng.pick(&[Opcode::Eq, Opcode::Eq, Opcode::Ult, Opcode::Sgt]);
-            self.op(opcode, ty, &[value, edge])
-        };
+        let ty = self.int_type();
+        let (value, edge) = (self.pick(ty), self.edge_constant(ty));
+        let opcode = self.prng.pick(&[Opcode::Eq, Opcode::Eq, Opcode::Ult, Opcode::Sgt]);
+        let condition = self.op(opcode, ty, &[value, edge]);
         let both = self.for_both_arms();
         let (leave, on) = (self.builder.create_block(), self.builder.create_block());
         self.br_if(condition, Target::new(leave, &[]), Target::new(on, &[]));

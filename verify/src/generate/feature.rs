@@ -74,9 +74,6 @@ features! {
     Division "division" 3;
     /// A division in an arm that is reached only with a non-zero divisor.
     GuardedDivision "guarded_division" 4;
-    /// Arithmetic beside the flag that tells its overflow. The fuzzer gives it a weight in some
-    /// programs.
-    Overflow "overflow" 0;
     /// An operation that often traps: with any divisor, any address, or any float to convert.
     Hazard "hazard" 1;
     /// An operand at the edge of its type: zero, one, the extremes, or the width of a shift.
