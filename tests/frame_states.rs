@@ -123,7 +123,7 @@ impl Embedder for Looks {
 }
 
 #[test]
-fn an_exit_hands_over_what_the_state_names() {
+fn an_exit_hands_over_the_values_of_the_state() {
     let scene = Assumed::new(true);
     let (mut vm, mut looks) = (scene.vm().expect("it fits"), Looks(0));
     let ran = vm.run(scene.func, &[5, 7], &mut looks);
@@ -176,7 +176,7 @@ fn values(f: &Function) -> impl Iterator<Item = Value> + '_ {
 
 /// The checker counts the values that states name: it refuses an entry without such a value.
 #[test]
-fn entries_land_at_states_and_provide_what_they_name() {
+fn entries_land_at_states_and_provide_their_values() {
     let (mut held, mut more, mut refused, mut anyway) = (0, 0, 0, 0);
     for seed in 0..80 {
         let program = generate(seed, 120, &Weights::default());
@@ -410,7 +410,7 @@ const ALL: InlinePolicy = InlinePolicy {
 };
 
 #[test]
-fn frames_of_inlined_code_hand_over_what_their_states_name() {
+fn frames_of_inlined_code_hand_over_the_values_of_their_states() {
     let module = parsed(NESTED);
     let main = module.func_named("main").expect("the text has it");
     let engine = Engine::new(Config::default()).expect("native code runs here");
@@ -442,7 +442,7 @@ fn frames_of_inlined_code_hand_over_what_their_states_name() {
     assert!(deep > 10 && values > 200, "{deep} landings in three activations, {values} values");
 }
 
-/// The activation that waits for a call gets its results, and none that waits for that one.
+/// The activation that waits for a call gets its results, and none further out.
 #[test]
 fn a_result_of_a_call_is_of_the_activation_within_it() {
     let module = parsed(NESTED);
