@@ -22,7 +22,7 @@ fn points(function: &Function) -> BTreeSet<Point> {
 
 /// Judges entries of a function to itself by a certificate; all hold but those that no run
 /// reaches. Returns how many hold.
-fn judged(module: &Module, function: &Function, made: Checked<Mapping>, what: &str) -> usize {
+fn judged(module: &Module, function: &Function, made: Checked<Mapping>, name: &str) -> usize {
     let twin = function.clone();
     let log = ActionLog::empty_for(function);
     let pair = VersionPair::new(function, &twin, &log).expect("nothing was changed");
@@ -39,8 +39,8 @@ fn judged(module: &Module, function: &Function, made: Checked<Mapping>, what: &s
         .rejected
         .into_iter()
         .partition(|(point, _)| relation.is_unreachable(Side::Before, *point));
-    assert_eq!(wrong, [], "{what}");
-    assert_eq!(accepted.mapping.len() + idle.len(), count, "{what}");
+    assert_eq!(wrong, [], "{name}");
+    assert_eq!(accepted.mapping.len() + idle.len(), count, "{name}");
     accepted.mapping.len()
 }
 

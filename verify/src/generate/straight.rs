@@ -8,8 +8,7 @@ use ir::{Imm, InstSpec, Opcode, Shape, Type, Value};
 /// The weight of plain arithmetic, beside the weights of the features.
 const ARITHMETIC: u32 = 12;
 
-/// The operations that tell overflow. Generated programs have none, so that the programs of all
-/// seeds stay as they are; `tests/native/overflow.rs` and `tests/oir/ops/overflow.oir` have them.
+/// The operations that tell overflow. Generated programs have none (`tests/native/overflow.rs`).
 const TELLS_OVERFLOW: [Opcode; 3] =
     [Opcode::SaddOverflows, Opcode::SsubOverflows, Opcode::SmulOverflows];
 
