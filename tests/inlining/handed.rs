@@ -328,7 +328,7 @@ fn a_slot_named_twice_is_refused() {
     }
 }
 
-/// Each frame needs a state where it lands, which names what the entry provides.
+/// Each frame needs a state where it lands, which names provided values alone.
 #[test]
 fn a_frame_without_its_state_is_refused() {
     let scene = Scene::new(NESTED);

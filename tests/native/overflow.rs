@@ -41,7 +41,7 @@ fn a_sum_below_its_flag_is_computed_with_it() {
     assert_eq!(sums(below), [0, 1]);
 }
 
-/// An edge that passes a block does not compute what stands there.
+/// An edge that passes a block computes no value that stands there.
 #[test]
 fn a_sum_below_a_block_that_an_edge_passes_is_computed_again() {
     let passed = "func @f(%a: i32, %b: i32, %c: i32) -> i32 {\nentry:\n%no = const.i32 0\n\
