@@ -134,6 +134,19 @@ fn a_loop_without_a_shared_anchor_is_left_to_chains() {
     assert!(figures.speculation.hops.hops > 0, "{figures:#?}");
 }
 
+/// The same with one speculation: a branch of the loop that assumptions decide cuts it in the first
+/// step, and another one in the second.
+#[test]
+fn a_loop_of_one_speculation_without_a_shared_anchor_is_left_to_chains() {
+    let text = include_str!("fuzz/loop_without_a_shared_anchor.oir");
+    let module = parse_module(text).expect("it is well-formed");
+    let main = module.func_named("main").expect("the text has it");
+    let options = CampaignOptions { inputs: 3, size: 80, ..CampaignOptions::default() };
+    let judged = judge(&options.case(5, module, main, vec![vec![8, 3, 4]; 3], 100_000));
+    assert_eq!(judged.findings, []);
+    assert!(judged.figures.speculation.hops.hops > 0, "{:#?}", judged.figures);
+}
+
 #[test]
 fn a_campaign_judges_speculation_unless_told_not_to() {
     let options = |assumptions| CampaignOptions { inputs: 2, assumptions, ..Default::default() };

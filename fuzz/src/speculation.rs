@@ -251,19 +251,27 @@ impl Speculated {
     }
 
     /// Finds the pairs of versions to compare.
+    ///
+    /// A pair is left out if a loop of its second version has no anchor: the anchors that cut it in
+    /// each of the two steps may differ, so none may be shared by all versions. A gap then has
+    /// several visits of a point, and the state oracle does not know which one an entry means
+    /// (`a_loop_without_a_shared_anchor_is_left_to_chains`). Chains take these entries, too.
     fn pair_up(&mut self) {
-        let pair = |made: &Speculative| Compared {
-            before: made.from,
-            after: made.optimized,
-            anchors: anchors(&self.tree, made.from, made.optimized),
-            forward: (*made.forward).clone(),
-            backward: (*made.backward[&made.from]).clone(),
+        let pair = |made: &Speculative| {
+            let anchors = self.shared_anchors(made.from, made.optimized)?;
+            Some(Compared {
+                before: made.from,
+                after: made.optimized,
+                anchors,
+                forward: (*made.forward).clone(),
+                backward: (*made.backward[&made.from]).clone(),
+            })
         };
         let joined = || match &self.all[..] {
             [first, second] => self.joined(first, second),
             _ => None,
         };
-        self.pairs = [self.all.first().map(pair), self.all.get(1).map(pair), joined()];
+        self.pairs = [self.all.first().and_then(pair), self.all.get(1).and_then(pair), joined()];
     }
 
     /// Leaves the entries at assumptions alone.
@@ -282,16 +290,9 @@ impl Speculated {
 
     /// The base and the second version. An exit that leads to the first one is followed by the
     /// entry from there to the base. `None` if an exit lands where the first has no such entry:
-    /// the run then goes on in a third version. `None`, too, if a loop of the second version has no
-    /// anchor: the anchors that cut it in each of the two pairs may differ, so none may be shared
-    /// by all versions. A gap then has several visits of a point, and the state oracle does not
-    /// know which one an entry means (`a_loop_without_a_shared_anchor_is_left_to_chains`).
-    /// Chains take these entries, too, if there are any.
+    /// the run then goes on in a third version.
     fn joined(&self, first: &Speculative, second: &Speculative) -> Option<Compared> {
-        let shared = anchors(&self.tree, VersionTree::BASE, second.optimized);
-        if has_loop_without(self.tree.function(second.optimized), &shared) {
-            return None;
-        }
+        let shared = self.shared_anchors(VersionTree::BASE, second.optimized)?;
         let chain = "each mapping leads on from the one before";
         let forward = compose(&first.forward, &second.forward).expect(chain).mapping;
         let to_base = &first.backward[&VersionTree::BASE];
@@ -309,6 +310,13 @@ impl Speculated {
             forward: (*forward).clone(),
             backward,
         })
+    }
+
+    /// The anchors that a version and one derived from it share with all versions between them.
+    /// `None` if a loop of the derived one has none of them.
+    fn shared_anchors(&self, first: osr::Version, last: osr::Version) -> Option<BTreeSet<Inst>> {
+        let shared = anchors(&self.tree, first, last);
+        (!has_loop_without(self.tree.function(last), &shared)).then_some(shared)
     }
 
     pub(super) fn compared(&self, number: usize) -> Option<FunctionPair<'_>> {
