@@ -172,7 +172,7 @@ impl fmt::Display for LinkError {
             LinkError::NotProvided { number, func, value } => write!(
                 f,
                 "the frame state where the entry of OSR point {number} lands in {func} names \
-                 {value}, which the entry does not provide"
+                 {value}, which the entry does not provide: arm the states before it is made"
             ),
             LinkError::SharedSlot { number, slot } => write!(
                 f,
