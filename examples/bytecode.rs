@@ -183,7 +183,7 @@ impl Interpreter {
     ) -> Result<u64, E> {
         loop {
             self.visits += usize::from(pc == HEADER);
-            if pc == HEADER && self.visits % 1000 == 0 {
+            if pc == HEADER && self.visits.is_multiple_of(1000) {
                 let (place, state) = self.place(pc);
                 let contents = |value: Value| {
                     let content = LocalContent::Value(value);

@@ -1,5 +1,6 @@
 //! Frame states of bases: entries land where states are, and provide the values that these name.
 
+use crate::inlining::ALL;
 use certify::Certifier;
 use check::verdict::{Check, Options as CheckOptions};
 use check::{accept_armed, relate};
@@ -20,7 +21,7 @@ use osier::driver::{NoObserver, Vigilance, certify_graph, derive};
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, NotInlined, inline};
 use osier::speculate::{Assumption, Expected, Plan, Speculative, speculate};
 use osr::{Level, VersionGraph, VersionTree, required};
-use passes::{InlinePolicy, Pipeline};
+use passes::Pipeline;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::mapping::{Entry, Mapping};
@@ -397,17 +398,6 @@ fn inlined(module: &Module, main: Func, plan: &InlinePlan) -> Result<Inlined, No
     let landings = CalleeLandings::new(module, plan);
     inline(module, main, plan, &landings, &mut NoObserver)
 }
-
-const ALL: InlinePolicy = InlinePolicy {
-    size: 1000,
-    single_size: 1000,
-    hot_size: 1000,
-    hot: 1,
-    depth: 4,
-    recursion: 0,
-    growth: 1000,
-    allowance: 2000,
-};
 
 #[test]
 fn frames_of_inlined_code_hand_over_the_values_of_their_states() {

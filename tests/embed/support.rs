@@ -166,7 +166,6 @@ pub(crate) fn states(pair: &Pair) -> FrameStates {
 }
 
 /// The first point of the header of the first loop.
-
 pub(crate) fn head(function: &Function) -> Point {
     let forest = LoopForest::new(function, &Cfg::new(function));
     Point::before(

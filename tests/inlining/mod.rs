@@ -33,7 +33,7 @@ fn parsed(text: &str) -> Module {
 }
 
 /// Everything that is no recursion.
-const ALL: InlinePolicy = InlinePolicy {
+pub(crate) const ALL: InlinePolicy = InlinePolicy {
     size: 1000,
     single_size: 1000,
     hot_size: 1000,
