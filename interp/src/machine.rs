@@ -13,6 +13,7 @@ use super::limits::{Limits, Options};
 use super::memory::{Memories, OutOfBounds};
 use super::outcome::{Outcome, Site};
 use super::program::Program;
+use super::refs::StressCollector;
 use super::region::Region;
 use super::state::{AwaitedCall, RunState, Suspended};
 use super::tables::Tables;
@@ -60,6 +61,8 @@ pub struct Machine {
     pub(super) raw: bool,
     /// Whether runs stop at calls of imported functions ([`Machine::stop_at_imports`]).
     pub(super) stops_at_imports: bool,
+    /// The collector of [`Machine::stress_collector`].
+    pub(super) collector: Option<StressCollector>,
 }
 
 impl Machine {
@@ -120,6 +123,7 @@ impl Machine {
             visits: VisitCounters::default(),
             raw: false,
             stops_at_imports: false,
+            collector: None,
         };
         machine.extend_with_regions(program, regions)?;
         Ok(machine)

@@ -3,6 +3,7 @@
 
 mod background;
 mod churn;
+mod collector;
 mod direct;
 mod ends;
 mod entered;

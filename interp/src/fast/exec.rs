@@ -35,7 +35,7 @@ pub(crate) fn applies(machine: &Machine) -> bool {
     !machine.state.exact
         && machine.trace.is_off()
         && !machine.memories.tracked()
-        && !machine.activations.poison
+        && !(machine.activations.poison || machine.collector.is_some())
 }
 
 /// Continues a run until it ends. Call it only if [`applies`] returns true for the machine.

@@ -249,7 +249,7 @@ fn read_mnemonic(
             Some(ty) => ty,
             None => {
                 return cursor.expected(&format!(
-                    "`{name}.` and a type: i8, i16, i32, i64, f32, f64, funcref or externref"
+                    "`{name}.` and a type: i8, i16, i32, i64, f32, f64, funcref, externref or ref"
                 ));
             }
         },

@@ -116,6 +116,17 @@ impl<'a> Callback<'a> {
         self.machine().globals()
     }
 
+    /// Calls `visit` with the word of each reference of type `ref` that the run holds: in frames of
+    /// native code, in activations of the interpreter, and in globals. `visit` may change the word.
+    /// Each place is visited once; zero words and constants are not visited.
+    ///
+    /// The embedder owns all other references: the arguments of this call, the results that it is
+    /// about to return, and the locals of activations that it resumes. Words that the program has
+    /// read with `ref_bits` stay as they are. Linear in the frames and in the references.
+    pub fn roots(&mut self, visit: &mut dyn FnMut(&mut u64)) {
+        self.access.state().visit_roots(visit);
+    }
+
     /// The code of the machine: installs, adopts, links and releases versions. The frames of the
     /// run may be in code that is replaced.
     pub fn tier(&mut self) -> Tier<'_> {

@@ -317,6 +317,12 @@ impl Vm {
         Interrupt { current: self.state.view.interrupts() }
     }
 
+    /// Calls `visit` with the word of each reference that the machine holds between runs, as
+    /// [`Callback::roots`] does within one.
+    pub fn roots(&mut self, visit: &mut dyn FnMut(&mut u64)) {
+        self.state.visit_roots(visit);
+    }
+
     /// Asks the [`Tiering`] for code of a function without code, as a call by native code would.
     /// Does nothing for an imported function.
     ///

@@ -103,7 +103,11 @@ impl VmState {
         self.modules.require_own(&self.machine).map_err(RunStop::Failed)?;
         self.view.context().stack_limit.set(limit as u64);
         let mut current = InProgress { state: self, has_ended: false };
-        let stops = run.has_embedder() || current.state.table.has_direct();
+        let machine = &current.state.machine;
+        // A collector of the machine's own finds no native frames.
+        let stops = run.has_embedder()
+            || current.state.table.has_direct()
+            || machine.has_stress_collector();
         current.state.machine.stop_at_imports(stops);
         // `current` drops the value at the end of this function, also if a panic unwinds it.
         current.state.run = Some(run);
