@@ -95,17 +95,14 @@ impl RefSlots {
     fn roots(&self, frame: &ActivationFrame, at: Point, is_fast: bool, found: &mut Vec<u32>) {
         let live = self.live.live_before(&self.function, at);
         for RefSlot { value, own, shared } in &self.values {
-            match shared {
-                // In fast code, only the shared slot is written; in settled frames, its contents
-                // are in the slots of all its values.
-                Some(shared) if is_fast || frame.settled => {
-                    if live.contains(*value) {
-                        found.extend(is_fast.then_some(u32::from(*shared)));
-                        found.extend(frame.settled.then_some(*own));
-                    }
-                }
-                _ if self.dom.available_at(&self.function, *value, at) => found.push(*own),
-                _ => {}
+            // In fast code, only the shared slot is written; in settled frames, its contents are in
+            // the slots of all its values.
+            if let Some(shared) = shared.filter(|_| is_fast || frame.settled) {
+                let is_live = live.contains(*value);
+                found.extend((is_live && is_fast).then_some(u32::from(shared)));
+                found.extend((is_live && frame.settled).then_some(*own));
+            } else if self.dom.available_at(&self.function, *value, at) {
+                found.push(*own);
             }
         }
     }

@@ -35,7 +35,8 @@ pub(crate) fn applies(machine: &Machine) -> bool {
     !machine.state.exact
         && machine.trace.is_off()
         && !machine.memories.tracked()
-        && !(machine.activations.poison || machine.collector.is_some())
+        && !machine.activations.poison
+        && machine.collector.is_none()
 }
 
 /// Continues a run until it ends. Call it only if [`applies`] returns true for the machine.
