@@ -165,7 +165,7 @@ fn larger(module: &Arc<Module>) -> Result<Arc<Module>, Box<dyn Error>> {
     let first = module.funcs.keys().next().ok_or("the module has no function")?;
     let func = larger.funcs.push(module.funcs[first].clone());
     larger.funcs[func].name = "one_more".to_owned();
-    larger.bodies[func] = Some(like.clone());
+    larger.define(func, like.clone());
     Ok(Arc::new(larger))
 }
 

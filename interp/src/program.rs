@@ -70,18 +70,7 @@ impl Program {
             None => make(func).map(Arc::new),
         };
         let codes = module.funcs.keys().map(code).collect();
-        let declarations = Module {
-            sigs: module.sigs.clone(),
-            funcs: module.funcs.clone(),
-            globals: module.globals.clone(),
-            memories: module.memories.clone(),
-            tables: module.tables.clone(),
-            data: module.data.clone(),
-            elements: module.elements.clone(),
-            exports: module.exports.clone(),
-            start: module.start,
-            bodies: cranelift_entity::SecondaryMap::new(),
-        };
+        let declarations = module.without_bodies();
         Program { inner: Arc::new(ProgramData { declarations, codes, source }) }
     }
 

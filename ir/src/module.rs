@@ -6,8 +6,9 @@ use crate::inst::{Imm, InstData};
 use crate::opcode::Opcode;
 use crate::reference;
 use crate::types::{Signature, Type};
-use cranelift_entity::PrimaryMap;
+use cranelift_entity::{PrimaryMap, SecondaryMap};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Bytes in a page, the unit of memory sizes.
 pub const PAGE_BYTES: u64 = 65536;
@@ -191,8 +192,9 @@ pub struct Module {
     /// The function that runs at instantiation.
     pub start: Option<Func>,
     /// The bodies. For an imported function the entry is `None`, or missing at the end of the
-    /// table.
-    pub bodies: cranelift_entity::SecondaryMap<Func, Option<Function>>,
+    /// table. A clone of the module shares them: machines that grow by a function at a time clone
+    /// their module each time.
+    bodies: SecondaryMap<Func, Option<Arc<Function>>>,
 }
 
 impl Module {
@@ -246,12 +248,45 @@ impl Module {
 
     /// The body of a function; `None` if the function is imported.
     pub fn body(&self, func: Func) -> Option<&Function> {
+        self.bodies[func].as_deref()
+    }
+
+    /// The body of a function, which all clones of the module share that have it. `None` if the
+    /// function is imported.
+    pub fn shared_body(&self, func: Func) -> Option<&Arc<Function>> {
         self.bodies[func].as_ref()
+    }
+
+    /// Gives a function a body, in place of the one that it has. The verifier rejects a body of an
+    /// imported function, and one of a function that the module does not declare.
+    pub fn define(&mut self, func: Func, body: impl Into<Arc<Function>>) {
+        self.bodies[func] = Some(body.into());
+    }
+
+    /// Takes the body of a function away: before the function becomes an imported one, say.
+    pub fn undefine(&mut self, func: Func) {
+        self.bodies[func] = None;
+    }
+
+    /// The declarations alone. Linear in the declarations.
+    pub fn without_bodies(&self) -> Module {
+        Module { bodies: SecondaryMap::new(), ..self.clone() }
+    }
+
+    /// The body of a function, for tests that damage it.
+    #[cfg(test)]
+    pub(crate) fn damaged_body(&mut self, func: Func) -> Option<&mut Function> {
+        self.bodies[func].as_mut().map(Arc::make_mut)
+    }
+
+    /// The functions that have a body, whether the module declares them or not.
+    pub(crate) fn with_bodies(&self) -> impl Iterator<Item = Func> {
+        self.bodies.iter().filter(|(_, body)| body.is_some()).map(|(func, _)| func)
     }
 
     /// Every function that has a body, in order.
     pub fn defined(&self) -> impl Iterator<Item = (Func, &Function)> {
-        self.funcs.keys().filter_map(|f| self.bodies[f].as_ref().map(|b| (f, b)))
+        self.funcs.keys().filter_map(|f| self.body(f).map(|b| (f, b)))
     }
 
     /// The function with this name. Cost: linear in the number of functions.

@@ -169,7 +169,7 @@ pub fn optimize(
     let mut optimized = Optimized { module: module.clone(), logs: BTreeMap::new() };
     for (func, base) in module.defined() {
         let derived = derive(module, base, pipeline, vigilance, observer);
-        optimized.module.bodies[func] = Some(derived.function);
+        optimized.module.define(func, derived.function);
         optimized.logs.insert(func, derived.log);
     }
     optimized

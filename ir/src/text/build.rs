@@ -390,7 +390,7 @@ fn build_function<'a>(
     function.resolve_operands(scope.faults);
     let lines = function.lines;
     match function.builder.finish() {
-        Ok(body) => scope.module.bodies[func] = Some(body),
+        Ok(body) => scope.module.define(func, body),
         Err(_) if function.lost => {}
         Err(error) => {
             let (at, message) = match error {

@@ -103,8 +103,8 @@ fn check_functions(module: &Module, findings: &mut Findings) {
             findings.add(Rule::ModSig2, entity, message);
         }
     }
-    for func in module.bodies.keys() {
-        if module.bodies[func].is_some() && !module.funcs.is_valid(func) {
+    for func in module.with_bodies() {
+        if !module.funcs.is_valid(func) {
             findings.add(Rule::ModBody3, Entity::Func(func), "a body has no declaration");
         }
     }
