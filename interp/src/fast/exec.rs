@@ -28,8 +28,8 @@ enum FastStop {
     Exact,
 }
 
-/// Whether the fast loop may execute an unobserved run. It may not if the run must stay exact, or has
-/// a trace, digests or poison, because these expose states that fast code skips.
+/// Whether the fast loop may execute an unobserved run. It may not if the run must stay exact, or
+/// has a trace, digests or poison, because these expose states that fast code skips.
 pub(crate) fn applies(machine: &Machine) -> bool {
     !machine.state.exact
         && machine.trace.is_off()
