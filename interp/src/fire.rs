@@ -193,11 +193,6 @@ impl Machine {
         let base = self.activations.top().base;
         let frame = &mut self.activations.stack[base..][..code.frame_size as usize];
         fill_poison(frame);
-        // A collector must not see poison: `refs` takes every reference for a root whose definition
-        // dominates the landing point.
-        for slot in code.refs.iter().flat_map(|refs| refs.own_slots()) {
-            frame[slot as usize] = 0;
-        }
         for (value, bits) in assign {
             let slot = code.slot_of(*value).expect("interp: the values were checked");
             frame[slot as usize] = *bits;

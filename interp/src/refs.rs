@@ -11,13 +11,15 @@
 //!
 //! - Values that share a slot in fast code. One of them is live, and the slot holds that one; the
 //!   slot is garbage where none is live.
-//! - Values that a transition did not assign. [`Machine::fire`] sets them to zero, a word that no
-//!   collector sees.
+//! - Values that a transition did not assign, and copies of them that no one reads. They hold
+//!   poison, which no collector sees. A later transition that reads one is refused
+//!   (`references_that_no_transition_provided_are_not_read`).
 
 use super::activations::{ActivationFrame, Activations};
 use super::code::NONE;
 use super::fast::data::Fast;
 use super::globals::Globals;
+use super::limits::is_poison;
 use super::machine::Machine;
 use super::state::Suspended;
 use super::version::MachineVersion;
@@ -85,25 +87,20 @@ impl RefSlots {
         Some(Box::new(RefSlots { function: function.clone(), dom, live, values }))
     }
 
-    /// The slots of all values in the exact code.
-    pub(super) fn own_slots(&self) -> impl Iterator<Item = u32> + '_ {
-        self.values.iter().map(|slot| slot.own)
-    }
-
     /// Adds to `found` the slots that are roots of an activation at a point. `is_fast` says that
     /// the values are in the layout of fast code.
     fn roots(&self, frame: &ActivationFrame, at: Point, is_fast: bool, found: &mut Vec<u32>) {
         let live = self.live.live_before(&self.function, at);
         for RefSlot { value, own, shared } in &self.values {
-            // In fast code, only the shared slot is written; in settled frames, its contents are in
-            // the slots of all its values.
-            if let Some(shared) = shared.filter(|_| is_fast || frame.settled) {
-                let is_live = live.contains(*value);
-                found.extend((is_live && is_fast).then_some(u32::from(shared)));
-                found.extend((is_live && frame.settled).then_some(*own));
-            } else if self.dom.available_at(&self.function, *value, at) {
-                found.push(*own);
-            }
+            // Fast code reads and writes the shared slot alone. What a pause has copied to the own
+            // slot is stale (`slots_that_a_pause_has_shown_are_no_roots`). In settled frames, the
+            // own slots of all values of the group have the contents of the shared one.
+            let is_root = match shared {
+                Some(_) if is_fast || frame.settled => live.contains(*value),
+                _ => self.dom.available_at(&self.function, *value, at),
+            };
+            let slot = shared.filter(|_| is_fast).map_or(*own, u32::from);
+            found.extend(is_root.then_some(slot));
         }
     }
 }
@@ -142,7 +139,9 @@ impl RefRoots<'_> {
                 slots.dedup();
                 for slot in &slots {
                     let word = &mut self.activations.stack[frame.base + *slot as usize];
-                    visit_word(word, visit);
+                    if !(frame.landed && is_poison(*word)) {
+                        visit_word(word, visit);
+                    }
                 }
             }
         }

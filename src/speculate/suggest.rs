@@ -293,7 +293,13 @@ impl PlaceSearch<'_> {
         let shape = self.base.defining_inst(value).map(|inst| self.base.inst(inst).opcode.shape());
         matches!(
             shape,
-            Some(Shape::IntCompare | Shape::IntTest | Shape::FloatCompare | Shape::RefTest)
+            Some(
+                Shape::IntCompare
+                    | Shape::IntTest
+                    | Shape::FloatCompare
+                    | Shape::RefTest
+                    | Shape::RefCompare
+            )
         )
     }
 
