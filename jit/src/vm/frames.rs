@@ -32,8 +32,9 @@
 //! Handles of the embedder, and tables of other machines that run the same version, hold
 //! references. The memory of code is freed with the last one.
 //!
-//! Where the frames are not known, nothing is freed: a helper that notes no frame (a call of the
-//! host, say) leaves no record, so a safe point below it would find none.
+//! Where the frames are not known, nothing is freed: a helper that notes no frame (growth of a
+//! memory, say) leaves no record, so a safe point below it would find none. The helpers through
+//! which the embedder is called note their frames, since [`VmState::visit_roots`] needs all.
 //!
 //! `tests/embed/churn.rs` and the judge `fuzz::native::churn` run programs that replace their code
 //! all the time. Freed pages are unmapped, so a jump there ends the process. The mutants of
