@@ -4,7 +4,7 @@ use super::access::{HostedRun, RunAccess, RunEnding};
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use super::tiering::Ascent;
-use super::{interpret, outside};
+use super::{interpret, outside, supply};
 use crate::abi;
 use crate::code::MachineCode;
 use crate::context::offset;
@@ -231,7 +231,11 @@ pub(super) fn run_called(
         let site = state.machine.site(func, None);
         return outside::call_at(access, func, args, site);
     }
-    match state.table.installed(func).map(|version| EnteredCode::of(&version.code)) {
+    if state.machine.awaits_body(func) {
+        let site = state.machine.site(func, None);
+        supply::provide(access, func, &site)?;
+    }
+    match access.state().table.installed(func).map(|version| EnteredCode::of(&version.code)) {
         Some(code) => call(access, code, func, args),
         None => interpret::invoke(access, func, args),
     }
