@@ -297,6 +297,7 @@ impl Machine {
     }
 
     /// Whether a function awaits its body. Constant cost.
+    #[inline]
     pub fn awaits_body(&self, func: Func) -> bool {
         self.current(func).is_none() && !self.is_imported(func)
     }

@@ -243,6 +243,7 @@ impl Module {
     }
 
     /// The signature of a function.
+    #[inline]
     pub fn signature(&self, func: Func) -> &Signature {
         &self.sigs[self.funcs[func].sig]
     }

@@ -191,7 +191,7 @@ impl<'a> Callback<'a> {
         args: &[u64],
     ) -> Result<Vec<u64>, CallbackEnd> {
         if let Some(stop) = &self.access.run().ended {
-            return Err(stop.clone().into());
+            return Err(RunStop::clone(stop).into());
         }
         self.nested(embedder, func, |access| native::run_called(access, func, args))
     }
@@ -208,7 +208,7 @@ impl<'a> Callback<'a> {
         contents: Contents<'_>,
     ) -> Result<Option<Vec<u64>>, CallbackEnd> {
         if let Some(stop) = &self.access.run().ended {
-            return Err(stop.clone().into());
+            return Err(RunStop::clone(stop).into());
         }
         self.nested(embedder, place.func, |access| enter::enter(access, place, contents))
     }
@@ -222,7 +222,7 @@ impl<'a> Callback<'a> {
     ) -> Result<R, CallbackEnd> {
         let ended = self.asked(embedder, func, body);
         if let Err(stop) = &ended {
-            self.access.run().ended = Some(stop.clone());
+            self.access.run().ended = Some(Box::new(stop.clone()));
         }
         ended.map_err(CallbackEnd::from)
     }

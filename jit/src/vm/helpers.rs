@@ -65,7 +65,7 @@ fn with_access<T>(
             }
             Err(ending) => {
                 access.state().run.as_mut().expect("jit: a run is in progress").ending =
-                    Some(ending);
+                    Some(Box::new(ending));
                 HelperStatus::Raise
             }
         }

@@ -52,7 +52,7 @@ pub(super) fn provide(access: &mut RunAccess<'_>, func: Func, site: &Site) -> Re
         access.ask_embedder(|embedder, access| embedder.supply(&mut Callback::new(access), func));
     // The embedder may have ignored the end of a nested run.
     if let Some(stop) = access.run().ended.clone() {
-        return Err(stop);
+        return Err(*stop);
     }
     let body = match asked {
         Some(Ok(body)) => body,
