@@ -109,7 +109,7 @@ fn machine(arguments: &Arguments, options: Options) -> Result<(Vm, Func, Func), 
 /// The names and the nanoseconds of calls and runs.
 fn calls(arguments: &Arguments) -> Result<Vec<(String, f64)>, Box<dyn Error>> {
     let rounds = arguments.rounds.unwrap_or(20);
-    let untraced = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+    let untraced = Options::default();
     let traced = Options { trace: TraceLevel::Digest, ..untraced };
     let mut made = Vec::new();
     for (options, suffix) in [(untraced, ""), (traced, ", with a trace")] {

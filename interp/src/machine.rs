@@ -470,7 +470,12 @@ impl Machine {
     }
 
     /// The effects of all runs so far.
+    ///
+    /// # Panics
+    /// When the machine keeps none ([`super::TraceLevel::Off`]): two runs without a trace would
+    /// compare equal, whatever they do.
     pub fn trace(&self) -> &Trace {
+        assert!(!self.trace.is_off(), "interp: the machine keeps no trace");
         &self.trace
     }
 

@@ -71,8 +71,8 @@ pub use resume::{Condition, PointSpec};
 pub use sys::Unsupported;
 pub use version::{Continuation, Version};
 pub use vm::{
-    Action, AfterFailure, BindError, Callback, CallbackEnd, CallsFrom, Contents, CountedPlace,
-    DeoptFrame, Embedder, Entered, FailedPoint, HandedActivation, HandedContent, HandedLocal,
-    HotLoop, Interrupt, LinkError, OpenPoint, Quiet, RunError, Slot, Tier, Tiering, Transition,
+    Action, BindError, Callback, CallbackEnd, CallsFrom, Contents, CountedPlace, DeoptFrame,
+    Embedder, Entered, FailedPoint, HandedActivation, HandedContent, HandedLocal, HotLoop,
+    Interrupt, LinkError, Onward, OpenPoint, Quiet, RunError, Slot, Tier, Tiering, Transition,
     TransitionKind, VisitedPlace, Vm, VmError, Wake,
 };

@@ -253,7 +253,7 @@ fn first_calls_are_as_deep_as_others() {
     }
     let (engine, module) = (engine(Config::default()), module(&text));
     let limits = Limits { call_depth: 2 * DEPTH as u32, ..Limits::default() };
-    let mut vm = Vm::new(&engine, &module, limits, Options::default()).expect("instantiated");
+    let mut vm = Vm::new(&engine, &module, limits, Options::traced()).expect("instantiated");
     let first = vm.run(Func::from_u32(0), &[1], &mut Chain);
     assert_eq!(first, Ok(Outcome::Returned(vec![DEPTH as u64])));
     assert_eq!(vm.run(Func::from_u32(0), &[1], &mut Chain), first);

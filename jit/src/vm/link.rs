@@ -333,6 +333,27 @@ impl VmState {
         number: usize,
         action: &Action,
     ) -> Result<(), LinkError> {
+        if let Action::Continue(continuation) = action {
+            // The exit leaves the point's values in the buffer in the order of the point. The
+            // continuation reads them in the order of its entry, so the two orders must be equal.
+            self.check_once(version, number, action)?;
+            let point = &version.points[number];
+            let is_in_order = point.values == continuation.requires;
+            return if is_in_order { Ok(()) } else { Err(LinkError::Order { number }) };
+        }
+        self.check_once(version, number, action)
+    }
+
+    /// Checks that an action fits a point, whose values are at hand in any order.
+    ///
+    /// # Errors
+    /// The difference.
+    pub(super) fn check_once(
+        &self,
+        version: &Arc<Version>,
+        number: usize,
+        action: &Action,
+    ) -> Result<(), LinkError> {
         let point = version.points.get(number).ok_or(LinkError::NoSuchPoint(number))?;
         let at = point.at;
         let missing =
@@ -347,16 +368,10 @@ impl VmState {
                 {
                     return Err(LinkError::OtherVersion { number });
                 }
-                // The exit leaves the point's values in the buffer in the order of the point. The
-                // continuation reads them in the order of its entry, so the two orders must be
-                // equal.
                 if continuation.at != at {
                     return Err(LinkError::NoEntry { number });
                 }
                 missing(&continuation.requires)?;
-                if point.values != continuation.requires {
-                    return Err(LinkError::Order { number });
-                }
                 if self.may_enter(continuation) { Ok(()) } else { Err(LinkError::NotAdopted) }
             }
             Action::InterpretFrames(mapping) => self.check_frames((version, number), mapping, None),

@@ -70,7 +70,7 @@ pub use ledger::{Transition, TransitionKind};
 pub use link::{Action, CallsFrom, LinkError};
 pub use stop::RunError;
 use stop::RunStop;
-pub use tiering::{AfterFailure, FailedPoint, HotLoop, OpenPoint, Quiet, Tier, Tiering, Wake};
+pub use tiering::{FailedPoint, HotLoop, Onward, OpenPoint, Quiet, Tier, Tiering, Wake};
 pub use watch::{CountedPlace, VisitedPlace};
 
 use crate::direct::DirectFunction;
