@@ -86,9 +86,9 @@ fn until_end(access: &mut RunAccess<'_>, outermost: usize) -> Result<NestedEnd, 
     }
 }
 
-/// Whether the interpreter itself goes on with a function at whose call it has stopped: one whose
-/// body has come for this call. No Rust frame stands for the call then, so first calls may be as
-/// deep as all others (`first_calls_are_as_deep_as_others`).
+/// Whether the interpreter itself executes a call at which it has stopped, because the body of the
+/// callee had not come. No Rust frame stands for the call then, so first calls may be as deep as
+/// all others (`first_calls_are_as_deep_as_others`).
 fn enters(access: &mut RunAccess<'_>, func: Func, args: &[u64]) -> Result<bool, RunStop> {
     let state = access.state();
     let Some((_, site)) = state.machine.awaited().filter(|_| state.machine.awaits_body(func))

@@ -63,9 +63,8 @@ pub enum Onward {
     Linked,
     /// In this continuation, of the point.
     Enter(Arc<Continuation>),
-    /// By this action, for which the point need not hand over the values in a certain order. So an
-    /// open point may say *not yet*: [`Action::Interpret`] or [`Action::Hand`], while another thread
-    /// compiles.
+    /// By this action; the values of the point may be in any order. So an open point may say *not
+    /// yet*, while another thread compiles: [`Action::Interpret`] or [`Action::Hand`].
     Take(Action),
 }
 
