@@ -2,7 +2,7 @@
 //! program again and again, natively as soon as `@step` is hot.
 
 use osier::driver::{Format, load};
-use osier::interp::{Limits, Options, TraceLevel};
+use osier::interp::{Limits, Options};
 use osier::ir::Func;
 use osier::jit::{Callback, CallbackEnd, Config, Embedder, Engine, Vm};
 use osier::native::{Costs, NoObserver, Tiered};
@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let module = Arc::new(load(Format::Oir, PROGRAM).map_err(|error| error.in_file("each.oir"))?);
     let named = |name: &str| module.func_named(name).ok_or(format!("no @{name}"));
     let engine = Engine::new(Config::default())?;
-    let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+    let options = Options::default();
     let mut vm = Vm::new(&engine, &module, Limits::default(), options)?;
     let policy = Tiered::by_costs(Costs::MEASURED, Pipeline::default(), NoObserver);
     vm.set_tiering(Box::new(policy));

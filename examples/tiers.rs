@@ -4,7 +4,7 @@
 //! `cargo run --release --example tiers -- tests/corpus/queens.wasm 9`
 
 use osier::driver::{Format, load};
-use osier::interp::{Limits, Options, TraceLevel};
+use osier::interp::{Limits, Options};
 use osier::jit::{Config, Engine, Vm};
 use osier::native::{Costs, NoObserver, Tiered};
 use osier::passes::Pipeline;
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let start = module.lookup("_start").ok_or("the program exports no _start")?;
 
     let engine = Engine::new(Config::default())?;
-    let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+    let options = Options::default();
     let mut vm = Vm::new(&engine, &module, Limits::default(), options)?;
     // What is hot follows from the costs of the tiers. At most 64 MB of code are made.
     let policy = Tiered::by_costs(Costs::MEASURED, Pipeline::default(), NoObserver)

@@ -364,7 +364,7 @@ fn armed_versions_run_as_the_plain_ones() {
                     trace: TraceLevel| {
         let ends = [plain, armed].map(|module| {
             let limits = Limits { fuel, ..Limits::default() };
-            let options = Options { trace, ..Options::default() };
+            let options = Options { trace, ..Options::traced() };
             let mut machine = Machine::with_options(&Code::new(module), limits, options)
                 .expect("it instantiates");
             let outcome = machine.invoke(start, args, &mut host(), &mut NoObserver);

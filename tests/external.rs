@@ -24,7 +24,7 @@ struct End {
 
 /// The exact tier, with and without a digest of memory at every effect, and the fast tier.
 fn options() -> [Options; 3] {
-    let digest = Options { trace: TraceLevel::Digest, ..Options::default() };
+    let digest = Options { trace: TraceLevel::Digest, ..Options::traced() };
     [
         Options { poison: true, track_memory: true, ..digest },
         digest,
@@ -196,7 +196,7 @@ fn runs_change_tiers_at_calls() {
         let program = Program::new(&made.module);
         let [_, _, external] = choices(&made.module);
         let mut prng = Prng::new(seed);
-        let off = Options { trace: TraceLevel::Off, ..Options::default() };
+        let off = Options::default();
         for args in &made.arguments {
             let mut plain = machine(&program, 1 << 20, off);
             let outcome = plain.invoke(made.main, args, &mut NoHost, &mut NoObserver);

@@ -95,7 +95,7 @@ impl Assumed {
         let engine = Engine::new(Config::default()).expect("native code runs here");
         let (back, optimized) = (self.back(), self.tree.function(self.made.optimized));
         let code = engine.speculative(&self.module, self.func, optimized, |_| Some(&back));
-        let mut vm = Vm::new(&engine, &self.module, Limits::default(), Options::default())
+        let mut vm = Vm::new(&engine, &self.module, Limits::default(), Options::traced())
             .expect("instantiated");
         let action = Action::Hand(Arc::clone(&back), Arc::clone(&self.states));
         vm.install(&code.expect("compiled"), vec![action])?;
@@ -415,7 +415,7 @@ fn frames_of_inlined_code_hand_over_the_values_of_their_states() {
             let version = (main, made.tree.function(made.optimized));
             let sites = Arc::new(made.copies.sites());
             let code = engine.inlined_version(&module, version, &[point], sites);
-            let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default())
+            let mut vm = Vm::new(&engine, &module, Limits::default(), Options::traced())
                 .expect("instantiated");
             let down = Arc::new(made.down.clone());
             let action = Action::HandFrames(down, Arc::new(states.clone()));
@@ -460,7 +460,7 @@ fn a_result_of_a_call_is_of_the_activation_within_it() {
         let sites = Arc::new(made.copies.sites());
         let code = engine.inlined_version(&module, version, &[point], sites).expect("compiled");
         let mut vm =
-            Vm::new(&engine, &module, Limits::default(), Options::default()).expect("instantiated");
+            Vm::new(&engine, &module, Limits::default(), Options::traced()).expect("instantiated");
         let action = Action::HandFrames(Arc::new(made.down.clone()), Arc::new(states));
         vm.install(&code, vec![action])
     };

@@ -326,7 +326,7 @@ fn a_region_needs_its_own_entry_and_ways_back() {
     assert!(matches!(made, Err(jit::ContinueError::OtherSource { .. })));
     // The region can be compiled, and its target cannot be called.
     let made = engine.region(&module, of, entry(), (back, cut)).expect("it fits");
-    let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default()).expect("it can");
+    let mut vm = Vm::new(&engine, &module, Limits::default(), Options::traced()).expect("it can");
     let actions = cut.iter().map(|_| Action::Ask).collect();
     assert_eq!(vm.install(made.target(), actions), Err(jit::LinkError::NotCallable));
 }

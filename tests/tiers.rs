@@ -27,7 +27,7 @@ const TIERS: [TraceLevel; 2] = [TraceLevel::Digest, TraceLevel::Off];
 
 fn machine(program: &Program, fuel: u64, trace: TraceLevel) -> Machine {
     let limits = Limits { fuel, ..Limits::default() };
-    Machine::with_options(program, limits, Options { trace, ..Options::default() })
+    Machine::with_options(program, limits, Options { trace, ..Options::traced() })
         .expect("it is instantiated")
 }
 

@@ -3,7 +3,7 @@
 
 use super::measure::timed;
 use super::{Arguments, Report};
-use interp::{Limits, NoHost, Options, Outcome, TraceLevel};
+use interp::{Limits, NoHost, Options, Outcome};
 use ir::{Func, Module, Point};
 use jit::{Action, Continuation, Engine, Version, Vm};
 use osier::driver::{Format, load};
@@ -91,7 +91,7 @@ impl Subject {
     }
 
     fn vm(&self) -> Result<Vm, Box<dyn Error>> {
-        let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+        let options = Options::default();
         let limits = Limits { fuel: u64::MAX, ..Limits::default() };
         let mut vm = Vm::new(&self.engine, &self.module, limits, options)?;
         let drive = self.module.body(self.drive).ok_or("it is defined")?;

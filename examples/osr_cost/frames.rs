@@ -3,7 +3,7 @@
 
 use super::measure::{quantile, timed};
 use super::{Arguments, Report};
-use interp::{Limits, NoHost, Options, Outcome, TraceLevel};
+use interp::{Limits, NoHost, Options, Outcome};
 use ir::{Func, Function, Module, Opcode, Point};
 use jit::{Action, PointSpec, Quiet, Vm};
 use osier::driver::{Format, NoObserver, load};
@@ -112,7 +112,7 @@ fn measure(arguments: &Arguments, width: usize, place: usize) -> Result<Cost, Bo
     let mut nanoseconds = [0.0; 2];
     let ways = [(Action::Continue(native), CALLS), (Action::InterpretFrames(down), INTERPRETED)];
     for ((action, calls), cost) in ways.into_iter().zip(&mut nanoseconds) {
-        let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+        let options = Options::default();
         let limits = Limits { fuel: u64::MAX, ..Limits::default() };
         let mut vm = Vm::new(&engine, &module, limits, options)?;
         vm.set_tiering(Box::new(Quiet));

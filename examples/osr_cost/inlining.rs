@@ -3,7 +3,7 @@
 use super::measure::{Times, geometric_mean, timed};
 use super::programs::{NAMES, module, no_program, padded, size, start};
 use super::{Arguments, Report};
-use interp::{Limits, Options, Outcome, TraceLevel};
+use interp::{Limits, Options, Outcome};
 use ir::Module;
 use jit::{Quiet, Vm};
 use osier::driver::{Format, NoObserver, Vigilance, load};
@@ -78,7 +78,7 @@ pub(crate) fn execute(
     args: &[String],
 ) -> Result<(f64, Vec<u8>, usize), Box<dyn Error>> {
     let engine = arguments.engine()?;
-    let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+    let options = Options::default();
     let mut vm = Vm::new(&engine, module, Limits::default(), options)?;
     vm.set_tiering(Box::new(Quiet));
     let mut bytes = 0;

@@ -4,7 +4,7 @@ use super::kernels::{Kernel, kernels};
 use super::measure::{Times, geometric_mean, highest, timed};
 use super::points::{Live, assuming, headers};
 use super::{Arguments, Report};
-use interp::{Limits, NoHost, Options, Outcome, TraceLevel};
+use interp::{Limits, NoHost, Options, Outcome};
 use ir::{Func, Memory, Point};
 use jit::{Action, Engine, Quiet, Vm};
 use osier::driver::{Format, load};
@@ -62,7 +62,7 @@ impl Compiled {
         let module = Arc::new(module);
         let func = module.lookup("f").ok_or("the kernel has it")?;
         let function = module.body(func).ok_or("it is defined")?;
-        let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+        let options = Options::default();
         let mut vm = Vm::new(engine, &module, Limits::default(), options)?;
         vm.set_tiering(Box::new(Quiet));
         fill(&mut vm)?;

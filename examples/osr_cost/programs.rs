@@ -3,9 +3,7 @@
 use super::measure::{Times, timed};
 use super::points::{Live, assuming, headers};
 use super::{Arguments, Report};
-use interp::{
-    Control, Limits, Machine, Observer, Options, Outcome, Program, Scope, TraceLevel, View,
-};
+use interp::{Control, Limits, Machine, Observer, Options, Outcome, Program, Scope, View};
 use ir::edit::{Editor, Fuel, Pass, apply};
 use ir::{Func, Function, Global, Imm, InstSpec, Module, Opcode, Type, Value};
 use jit::{Action, Quiet, Vm};
@@ -108,7 +106,7 @@ impl Observer for Visits {
 fn visits(module: &Arc<Module>, args: Vec<String>) -> Result<BTreeMap<Func, u64>, Box<dyn Error>> {
     let program = Program::new(module);
     let limits = Limits { fuel: u64::MAX, ..Limits::default() };
-    let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+    let options = Options::default();
     let mut machine = Machine::with_options(&program, limits, options)?;
     for (func, function) in module.defined() {
         let version = machine.current(func).ok_or("it is defined")?;
@@ -218,7 +216,7 @@ struct Setup<'a> {
 /// If native code cannot run on this host, or the program traps.
 fn execute(module: &Arc<Module>, setup: Setup<'_>) -> Result<Run, jit::RunError> {
     let engine = setup.arguments.engine().expect("native code runs on this host");
-    let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+    let options = Options::default();
     let mut vm =
         Vm::new(&engine, module, Limits::default(), options).expect("it was instantiated before");
     vm.set_tiering(Box::new(Quiet));

@@ -3,7 +3,7 @@
 
 use super::measure::{geometric_mean, timed};
 use super::{Arguments, Report};
-use interp::{Limits, Machine, Options, Outcome, Program, Run, TraceLevel};
+use interp::{Limits, Machine, Options, Outcome, Program, Run};
 use ir::{Function, Module};
 use jit::{Config, Effort, Engine, Quiet, Vm};
 use osier::driver::{self, Derived, Format, Vigilance, certify_at, derive, load};
@@ -177,7 +177,7 @@ fn limits() -> Limits {
 }
 
 fn options() -> Options {
-    Options { poison: false, track_memory: false, trace: TraceLevel::Off }
+    Options::default()
 }
 
 fn host(size: &str) -> Wasi<'static> {

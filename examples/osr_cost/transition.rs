@@ -5,9 +5,11 @@ use super::measure::{quantile, timed};
 use super::points::{Live, headers};
 use super::{Arguments, Report};
 use check::Checked;
-use interp::{Limits, NoHost, Options, Outcome, TraceLevel};
+use interp::{Limits, NoHost, Options, Outcome};
 use ir::{Func, Function, Module, Point};
-use jit::{Action, Continuation, Engine, HotLoop, OpenPoint, Quiet, RunError, Tier, Tiering, Vm};
+use jit::{
+    Action, Continuation, Engine, HotLoop, Onward, OpenPoint, Quiet, RunError, Tier, Tiering, Vm,
+};
 use osier::driver::{Format, load};
 use resume::Condition;
 use serde_json::json;
@@ -73,7 +75,7 @@ impl Subject {
     }
 
     fn vm(&self) -> Result<Vm, Box<dyn Error>> {
-        let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+        let options = Options::default();
         let limits = Limits { fuel: u64::MAX, ..Limits::default() };
         Ok(Vm::new(&self.engine, &self.module, limits, options)?)
     }
@@ -103,12 +105,8 @@ impl Subject {
 struct Cached(Arc<Continuation>);
 
 impl Tiering for Cached {
-    fn open(
-        &mut self,
-        _tier: &mut Tier<'_>,
-        _at: OpenPoint<'_>,
-    ) -> Result<Arc<Continuation>, RunError> {
-        Ok(Arc::clone(&self.0))
+    fn open(&mut self, _tier: &mut Tier<'_>, _at: OpenPoint<'_>) -> Result<Onward, RunError> {
+        Ok(Arc::clone(&self.0).into())
     }
 }
 

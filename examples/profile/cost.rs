@@ -1,7 +1,7 @@
 //! The cost of counting.
 
 use super::{host, program};
-use interp::{Limits, Machine, NoObserver, Options, Outcome, Program, TraceLevel};
+use interp::{Limits, Machine, NoObserver, Options, Outcome, Program};
 use ir::Module;
 use rustix::time::{ClockId, clock_gettime};
 use std::error::Error;
@@ -54,7 +54,7 @@ fn timed(
     input: &[u8],
     counted: bool,
 ) -> Result<f64, Box<dyn Error>> {
-    let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+    let options = Options::default();
     let mut machine = Machine::with_options(decoded, Limits::default(), options)?;
     machine.set_fuel(u64::MAX);
     if counted {

@@ -2,7 +2,7 @@
 //! keep all live values.
 
 use super::{ProfiledPrograms, host, program};
-use interp::{Limits, Machine, NoObserver, Options, Outcome, Program, Run, TraceLevel, VersionId};
+use interp::{Limits, Machine, NoObserver, Options, Outcome, Program, Run, VersionId};
 use ir::{Func, Function, Module};
 use osier::driver::{NoObserver as Unobserved, Vigilance, derive};
 use osier::profile::Profile;
@@ -147,7 +147,7 @@ pub(super) fn profile(
 }
 
 fn machine(module: &Module) -> Result<Machine, Box<dyn Error>> {
-    let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+    let options = Options::default();
     let limits = Limits { fuel: u64::MAX, ..Limits::default() };
     Ok(Machine::with_options(&Program::new(module), limits, options)?)
 }

@@ -35,7 +35,7 @@ pub(crate) fn killed(
     let mut killed = BTreeSet::new();
     let code = Program::new(&program.module);
     let limits = cases::oracle_options(program, 0).limits;
-    let checked = Options { poison: true, track_memory: true, ..Options::default() };
+    let checked = Options { poison: true, track_memory: true, ..Options::traced() };
     for args in &program.arguments {
         let machine = Machine::with_options(&code, limits, checked);
         let mut machine = machine.expect("generated modules can be instantiated");

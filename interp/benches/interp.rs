@@ -7,8 +7,7 @@ use osier_interp as interp;
 use std::hint::black_box;
 
 use interp::{
-    Control, Limits, Machine, NoHost, NoObserver, Observer, Options, Program, Scope, TraceLevel,
-    View,
+    Control, Limits, Machine, NoHost, NoObserver, Observer, Options, Program, Scope, View,
 };
 use ir::{
     Func, FunctionBuilder, Imm, Inst, InstSpec, Memory, Module, Opcode, Signature, Target, Type,
@@ -130,19 +129,19 @@ const PROGRAMS: [&str; 3] = ["arithmetic", "memory", "fib"];
 /// The baseline tier: no trace, no digests, no observer.
 #[divan::bench(args = PROGRAMS)]
 fn plain(bencher: Bencher<'_, '_>, name: &str) {
-    measure(bencher, name, Options { trace: TraceLevel::Off, ..Options::default() }, NoObserver);
+    measure(bencher, name, Options::default(), NoObserver);
 }
 
 /// With digests of trace and memory, as checkers use the interpreter.
 #[divan::bench(args = PROGRAMS)]
 fn tracked(bencher: Bencher<'_, '_>, name: &str) {
-    measure(bencher, name, Options { track_memory: true, ..Options::default() }, NoObserver);
+    measure(bencher, name, Options { track_memory: true, ..Options::traced() }, NoObserver);
 }
 
 /// With an observer before every instruction.
 #[divan::bench(args = PROGRAMS)]
 fn observed(bencher: Bencher<'_, '_>, name: &str) {
-    measure(bencher, name, Options { trace: TraceLevel::Off, ..Options::default() }, Idle);
+    measure(bencher, name, Options::default(), Idle);
 }
 
 fn main() {

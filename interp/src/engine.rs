@@ -180,6 +180,7 @@ impl Machine {
 
     /// Records that a function returns to native code: the one called last among those that have
     /// not returned.
+    #[inline]
     pub fn trace_return(&mut self, results: &[u64]) {
         if self.is_tracing() {
             self.take_back();

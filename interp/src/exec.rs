@@ -429,7 +429,7 @@ fn run_loop<const SCOPE: u8, const COUNTED: bool>(
                             counts[version].call(pc, index, func);
                         }
                         match callee {
-                            Ok(func) if program.code(func).is_some() => call!(func, op.b + 2),
+                            Ok(func) if !program.is_imported(func) => call!(func, op.b + 2),
                             Ok(func) => call_host!(func, op.b + 2),
                             Err(kind) => break 'run LoopStop::Trap(kind),
                         }

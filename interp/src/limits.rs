@@ -36,9 +36,9 @@ impl Default for Limits {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TraceLevel {
     /// Nothing. Needed for the fast tier.
+    #[default]
     Off,
     /// The number of effects and a digest of them.
-    #[default]
     Digest,
     /// Every effect as well. Grows without bound during the run, so it is for tests and short runs.
     Full,
@@ -57,6 +57,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// A digest of the effects kept, to compare runs by.
+    pub fn traced() -> Options {
+        Options { trace: TraceLevel::Digest, ..Options::default() }
+    }
+
     /// All checks on and the full trace kept, as tests need.
     pub fn checked() -> Options {
         Options { poison: true, track_memory: true, trace: TraceLevel::Full }

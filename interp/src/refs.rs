@@ -129,9 +129,8 @@ impl RefRoots<'_> {
             for index in *floor..end {
                 let frame = self.activations.frames[index];
                 let code = self.versions[frame.version as usize].code.decoded();
-                let (Some(refs), Some(inst)) = (&code.refs, code.inst_at(frame.pc)) else {
-                    continue;
-                };
+                let Some(refs) = &code.refs else { continue };
+                let inst = code.inst_at(frame.pc).expect("interp: a frame waits at an instruction");
                 slots.clear();
                 refs.roots(&frame, Point::before(inst), *is_fast, &mut slots);
                 // Values that share a slot may both be live: they are equal then.

@@ -192,7 +192,11 @@ impl<'a> View<'a> {
     }
 
     /// The effects so far.
+    ///
+    /// # Panics
+    /// As [`super::Machine::trace`].
     pub fn trace(&self) -> &'a Trace {
+        assert!(!self.trace.is_off(), "interp: the machine keeps no trace");
         self.trace
     }
 

@@ -13,7 +13,7 @@
 
 use crate::cfg::Cfg;
 use crate::dom::DomTree;
-use crate::entity::{Point, Value};
+use crate::entity::{Inst, Point, Value};
 use crate::function::Function;
 use crate::liveness::Liveness;
 use crate::types::Type;
@@ -177,6 +177,19 @@ impl FrameStates {
     /// The states, by ascending point.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Point, &FrameState)> {
         self.at.iter().map(|(point, state)| (*point, state))
+    }
+
+    /// Each instruction of a function with the last state in front of it in its block. Instructions
+    /// in front of the first state of their block are left out. Linear in the instructions.
+    pub fn by_inst(&self, function: &Function) -> impl Iterator<Item = (Inst, &FrameState)> {
+        function.blocks().flat_map(move |block| {
+            let mut last = None;
+            let with_last = move |inst| {
+                last = self.get(Point::before(inst)).or(last);
+                last.map(|state| (inst, state))
+            };
+            function.block_insts(block).filter_map(with_last).collect::<Vec<_>>()
+        })
     }
 
     /// The number of points with a state.

@@ -1,14 +1,14 @@
 //! A module: declarations, and one body for each function that is not imported.
 
+use crate::bodies::Bodies;
 use crate::entity::{Func, Global, Memory, Sig, Table};
 use crate::function::Function;
 use crate::inst::{Imm, InstData};
 use crate::opcode::Opcode;
 use crate::reference;
 use crate::types::{Signature, Type};
-use cranelift_entity::{PrimaryMap, SecondaryMap};
+use cranelift_entity::PrimaryMap;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// Bytes in a page, the unit of memory sizes.
 pub const PAGE_BYTES: u64 = 65536;
@@ -30,7 +30,7 @@ pub struct FuncDecl {
     /// The signature.
     pub sig: Sig,
     /// The host function that it refers to, if imported. A function that is not imported has a
-    /// body.
+    /// body, or awaits one ([`Module::define_later`]).
     pub import: Option<ImportName>,
 }
 
@@ -96,6 +96,11 @@ fn written_table(data: &InstData) -> Option<Table> {
         | (Opcode::TableInit, Imm::TableElem(table, _)) => Some(table),
         _ => None,
     }
+}
+
+/// The tables whose entries a function may write, with repetitions.
+pub(crate) fn written_tables(body: &Function) -> impl Iterator<Item = Table> {
+    body.all_insts().filter_map(|inst| written_table(body.inst(inst)))
 }
 
 /// Bytes for memories. An active segment is written at instantiation; a passive segment is kept for
@@ -191,10 +196,8 @@ pub struct Module {
     pub exports: Vec<Export>,
     /// The function that runs at instantiation.
     pub start: Option<Func>,
-    /// The bodies. For an imported function the entry is `None`, or missing at the end of the
-    /// table. A clone of the module shares them: machines that grow by a function at a time clone
-    /// their module each time.
-    bodies: SecondaryMap<Func, Option<Arc<Function>>>,
+    /// The bodies.
+    pub(crate) bodies: Bodies,
 }
 
 impl Module {
@@ -221,9 +224,7 @@ impl Module {
             External::Table(table) => Some(table),
             _ => None,
         }));
-        for body in self.bodies.values().flatten() {
-            exposed.extend(body.all_insts().filter_map(|inst| written_table(body.inst(inst))));
-        }
+        exposed.extend(self.bodies.existing().flat_map(written_tables));
         exposed
     }
 
@@ -242,46 +243,9 @@ impl Module {
     }
 
     /// The signature of a function.
+    #[inline]
     pub fn signature(&self, func: Func) -> &Signature {
         &self.sigs[self.funcs[func].sig]
-    }
-
-    /// The body of a function; `None` if the function is imported.
-    pub fn body(&self, func: Func) -> Option<&Function> {
-        self.bodies[func].as_deref()
-    }
-
-    /// The body of a function, which all clones of the module share that have it. `None` if the
-    /// function is imported.
-    pub fn shared_body(&self, func: Func) -> Option<&Arc<Function>> {
-        self.bodies[func].as_ref()
-    }
-
-    /// Gives a function a body, in place of the one that it has. The verifier rejects a body of an
-    /// imported function, and one of a function that the module does not declare.
-    pub fn define(&mut self, func: Func, body: impl Into<Arc<Function>>) {
-        self.bodies[func] = Some(body.into());
-    }
-
-    /// Takes the body of a function away: before the function becomes an imported one, say.
-    pub fn undefine(&mut self, func: Func) {
-        self.bodies[func] = None;
-    }
-
-    /// The declarations alone. Linear in the declarations.
-    pub fn without_bodies(&self) -> Module {
-        Module { bodies: SecondaryMap::new(), ..self.clone() }
-    }
-
-    /// The body of a function, for tests that damage it.
-    #[cfg(test)]
-    pub(crate) fn damaged_body(&mut self, func: Func) -> Option<&mut Function> {
-        self.bodies[func].as_mut().map(Arc::make_mut)
-    }
-
-    /// The functions that have a body, whether the module declares them or not.
-    pub(crate) fn with_bodies(&self) -> impl Iterator<Item = Func> {
-        self.bodies.iter().filter(|(_, body)| body.is_some()).map(|(func, _)| func)
     }
 
     /// Every function that has a body, in order.

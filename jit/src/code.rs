@@ -10,7 +10,7 @@ use crate::error::CompileError;
 use crate::exits::StackMaps;
 use crate::linked::linked;
 use crate::lower::{Lowered, inst_of};
-use crate::observe::{CodeObserver, Piece, PieceKind};
+use crate::observe::{CodeObserver, Piece, PieceKind, PiecePart};
 use crate::points::Cell;
 use crate::roots::RootMaps;
 use crate::sys::ExitFrame;
@@ -240,8 +240,21 @@ impl MachineCode {
         // SAFETY: the range is that of finished code, which is readable, and which nobody changes.
         // The slice ends before the code can be freed, since `self` is borrowed.
         let bytes = unsafe { std::slice::from_raw_parts(self.entry(), self.range.len()) };
-        let piece = Piece { name, kind: *kind, address: self.range.start, bytes };
+        let parts = self.parts();
+        let piece = Piece { name, kind: *kind, address: self.range.start, bytes, parts: &parts };
         self.observers.iter().for_each(|observer| observer.added(&piece));
+    }
+
+    /// The parts of the code that come from instructions.
+    fn parts(&self) -> Vec<PiecePart> {
+        let mut start = 0;
+        let mut parts = Vec::new();
+        for &(end, _) in &self.places.ends {
+            let bytes = std::mem::replace(&mut start, end)..end;
+            let (func, inst) = self.site_at(self.range.start + bytes.start as usize);
+            parts.extend(inst.map(|inst| PiecePart { bytes, func, inst }));
+        }
+        parts
     }
 
     /// The size of the machine code in bytes.

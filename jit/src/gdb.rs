@@ -1,29 +1,49 @@
 //! Names of native code for `gdb` and `lldb`, through the interface that they share: the process
 //! keeps a list of object files in memory, and calls a function at which the debugger stops.
 //!
-//! Each piece of code has an object file of its own (ELF, some 500 bytes) with one symbol. The
-//! interface: "JIT Compilation Interface" in the manual of gdb.
+//! Each piece of code has an object file of its own (ELF, some 500 bytes) with one symbol, and
+//! perhaps a line table. The interface: "JIT Compilation Interface" in the manual of gdb.
 
-use crate::observe::{CodeObserver, Piece};
+use crate::observe::{CodeObserver, CodeSource, Piece};
 use crate::sys::debugger::DebuggerFile;
+use gimli::write::{
+    Address, AttributeValue, DwarfUnit, EndianVec, LineProgram, LineString, Sections,
+};
+use gimli::{
+    DW_AT_high_pc, DW_AT_low_pc, DW_AT_name, Encoding, Format, LineEncoding, LittleEndian,
+};
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Tells a debugger of each piece of code, until the code is freed. A debugger that attaches later
 /// finds all code that there is.
 ///
 /// The list is one for the process, behind a lock. With a debugger attached, each piece costs two
 /// stops of the process.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct GdbInterface {
     /// The registrations, by address of the code.
     pieces: Mutex<HashMap<usize, DebuggerFile>>,
+    source: Option<Arc<dyn CodeSource>>,
+}
+
+impl std::fmt::Debug for GdbInterface {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GdbInterface").field("known", &self.known()).finish_non_exhaustive()
+    }
 }
 
 impl GdbInterface {
     /// An interface that knows no code yet.
     pub fn new() -> GdbInterface {
         GdbInterface::default()
+    }
+
+    /// An interface that also tells the places in the source: a debugger shows them in stacks, and
+    /// takes them for breakpoints.
+    pub fn by_source(source: Arc<dyn CodeSource>) -> GdbInterface {
+        GdbInterface { source: Some(source), ..GdbInterface::default() }
     }
 
     /// The number of pieces of code that the debugger knows through this value.
@@ -34,7 +54,8 @@ impl GdbInterface {
 
 impl CodeObserver for GdbInterface {
     fn added(&self, piece: &Piece<'_>) {
-        let registered = DebuggerFile::new(image(piece));
+        let lines = self.source.as_ref().map(|source| lines(piece, &**source));
+        let registered = DebuggerFile::new(image(piece, lines.unwrap_or_default()));
         let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
         pieces.insert(piece.address, registered);
     }
@@ -45,8 +66,10 @@ impl CodeObserver for GdbInterface {
     }
 }
 
-/// The sections, in the order of their headers.
-const SECTIONS: [&str; 6] = ["", ".text", ".eh_frame", ".symtab", ".strtab", ".shstrtab"];
+/// The name of a section, and its contents.
+type NamedSection = (&'static str, Vec<u8>);
+
+/// The numbers of the sections with the code and with the names of symbols.
 const TEXT: u16 = 1;
 const STRINGS: u32 = 4;
 /// The bytes of the header of the file, of a header of a section, and of a symbol.
@@ -68,8 +91,9 @@ struct ElfSection {
     entry: u64,
 }
 
-/// The object file of a piece of code: where the code is, its symbol, and how to unwind it.
-pub(crate) fn image(piece: &Piece<'_>) -> Vec<u8> {
+/// The object file of a piece of code: where the code is, its symbol, how to unwind it, and which
+/// places in the source it comes from.
+pub(crate) fn image(piece: &Piece<'_>, lines: Vec<NamedSection>) -> Vec<u8> {
     let (start, size) = (piece.address as u64, piece.bytes.len() as u64);
     let plain = |kind, contents| ElfSection {
         kind,
@@ -81,34 +105,48 @@ pub(crate) fn image(piece: &Piece<'_>) -> Vec<u8> {
         align: 1,
         entry: 0,
     };
+    let strings = [&[0], piece.to_string().as_bytes(), &[0]].concat();
+    let mut sections = vec![
+        ("", plain(0, Ok(Vec::new()))),
+        // SHT_NOBITS, SHF_ALLOC and SHF_EXECINSTR.
+        (".text", ElfSection { flags: 2 | 4, address: start, align: 16, ..plain(8, Err(size)) }),
+        // SHT_X86_64_UNWIND, SHF_ALLOC.
+        (
+            ".eh_frame",
+            ElfSection { flags: 2, align: 8, ..plain(0x7000_0001, Ok(unwinding(start, size))) },
+        ),
+        // SHT_SYMTAB. The symbols of this file alone come first: none but the empty one.
+        (
+            ".symtab",
+            ElfSection {
+                link: STRINGS,
+                info: 1,
+                align: 8,
+                entry: SYMBOL as u64,
+                ..plain(2, Ok(symbols(size)))
+            },
+        ),
+        (".strtab", plain(3, Ok(strings))),
+    ];
+    // SHT_PROGBITS.
+    sections.extend(lines.into_iter().map(|(name, bytes)| (name, plain(1, Ok(bytes)))));
+    sections.push((".shstrtab", plain(3, Ok(Vec::new()))));
     let mut names = Vec::new();
     let mut name_of = Vec::new();
-    for name in SECTIONS {
+    for (name, _) in &sections {
         name_of.push(names.len() as u32);
         names.extend(name.bytes().chain([0]));
     }
-    let strings = [&[0], piece.to_string().as_bytes(), &[0]].concat();
-    let sections = [
-        plain(0, Ok(Vec::new())),
-        // SHT_NOBITS, SHF_ALLOC and SHF_EXECINSTR.
-        ElfSection { flags: 2 | 4, address: start, align: 16, ..plain(8, Err(size)) },
-        // SHT_X86_64_UNWIND, SHF_ALLOC.
-        ElfSection { flags: 2, align: 8, ..plain(0x7000_0001, Ok(unwinding(start, size))) },
-        // SHT_SYMTAB. The symbols of this file alone come first: none but the empty one.
-        ElfSection {
-            link: STRINGS,
-            info: 1,
-            align: 8,
-            entry: SYMBOL as u64,
-            ..plain(2, Ok(symbols(size)))
-        },
-        plain(3, Ok(strings)),
-        plain(3, Ok(names)),
-    ];
-    let mut headers = Vec::with_capacity(SECTIONS.len() * SECTION_HEADER);
+    sections.last_mut().expect("it was just pushed").1.contents = Ok(names);
+    file(&sections, &name_of)
+}
+
+/// The bytes of the file: its header, the headers of the sections, and their contents.
+fn file(sections: &[(&str, ElfSection)], name_of: &[u32]) -> Vec<u8> {
+    let mut headers = Vec::with_capacity(sections.len() * SECTION_HEADER);
     let mut contents: Vec<u8> = Vec::new();
-    let begin = FILE_HEADER + SECTIONS.len() * SECTION_HEADER;
-    for (section, name) in sections.iter().zip(name_of) {
+    let begin = FILE_HEADER + sections.len() * SECTION_HEADER;
+    for ((_, section), name) in sections.iter().zip(name_of) {
         contents.resize(contents.len().next_multiple_of(section.align as usize), 0);
         let offset = (begin + contents.len()) as u64;
         let size = match &section.contents {
@@ -119,23 +157,63 @@ pub(crate) fn image(piece: &Piece<'_>) -> Vec<u8> {
             Err(size) => *size,
         };
         let ElfSection { kind, flags, address, link, info, align, entry, .. } = *section;
-        headers.extend([name, kind].into_iter().flat_map(u32::to_le_bytes));
+        headers.extend([*name, kind].into_iter().flat_map(u32::to_le_bytes));
         headers.extend([flags, address, offset, size].into_iter().flat_map(u64::to_le_bytes));
         headers.extend([link, info].into_iter().flat_map(u32::to_le_bytes));
         headers.extend([align, entry].into_iter().flat_map(u64::to_le_bytes));
     }
-    [file_header(), headers, contents].concat()
+    [file_header(sections.len() as u16), headers, contents].concat()
+}
+
+/// The line table of a piece (DWARF 4), as sections with names. Empty without places.
+fn lines(piece: &Piece<'_>, source: &dyn CodeSource) -> Vec<NamedSection> {
+    let ranges = piece.by_source(source);
+    let Some((first, place)) = ranges.first() else { return Vec::new() };
+    // A zero byte ends a name.
+    let name = |file: &str| file.bytes().filter(|byte| *byte != 0).collect::<Vec<u8>>();
+    let encoding = Encoding { format: Format::Dwarf32, version: 4, address_size: 8 };
+    let string = |bytes| LineString::String(bytes);
+    let (directory, file) = (string(b".".to_vec()), string(name(&place.file)));
+    let mut program =
+        LineProgram::new(encoding, LineEncoding::default(), directory, None, file, None);
+    program.begin_sequence(Some(Address::Constant(first.start as u64)));
+    for (range, place) in &ranges {
+        let file = program.add_file(string(name(&place.file)), program.default_directory(), None);
+        let row = program.row();
+        row.address_offset = (range.start - first.start) as u64;
+        (row.file, row.line) = (file, place.line.into());
+        program.generate_row();
+    }
+    let end = piece.address + piece.bytes.len();
+    program.end_sequence((end - first.start) as u64);
+    let mut dwarf = DwarfUnit::new(encoding);
+    dwarf.unit.line_program = program;
+    let unit = dwarf.unit.get_mut(dwarf.unit.root());
+    unit.set(DW_AT_name, AttributeValue::String(name(&place.file)));
+    unit.set(DW_AT_low_pc, AttributeValue::Address(Address::Constant(piece.address as u64)));
+    unit.set(DW_AT_high_pc, AttributeValue::Udata(piece.bytes.len() as u64));
+    let mut sections = Sections::new(EndianVec::new(LittleEndian));
+    dwarf.write(&mut sections).expect("the unit refers to its own line table alone");
+    let mut named = Vec::new();
+    let taken = sections.for_each(|id, bytes| {
+        if !bytes.slice().is_empty() {
+            named.push((id.name(), bytes.slice().to_vec()));
+        }
+        Ok::<(), Infallible>(())
+    });
+    let Ok(()) = taken;
+    named
 }
 
 /// The header of the file: of 64 bits, little-endian, an object file (ET_REL) for x86-64.
-fn file_header() -> Vec<u8> {
+fn file_header(sections: u16) -> Vec<u8> {
     let mut header = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0];
     header.resize(16, 0);
     header.extend([1, 62].into_iter().flat_map(u16::to_le_bytes));
     header.extend(1u32.to_le_bytes());
     header.extend([0, 0, FILE_HEADER as u64].into_iter().flat_map(u64::to_le_bytes));
     header.extend(0u32.to_le_bytes());
-    let (section, count) = (SECTION_HEADER as u16, SECTIONS.len() as u16);
+    let (section, count) = (SECTION_HEADER as u16, sections);
     let halves = [FILE_HEADER as u16, 0, 0, section, count, count - 1];
     header.extend(halves.into_iter().flat_map(u16::to_le_bytes));
     header
@@ -194,17 +272,20 @@ fn entry(table: &mut Vec<u8>, of: u32, bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::image;
-    use crate::observe::{Piece, PieceKind};
+    use super::{image, lines};
+    use crate::observe::{Piece, PieceKind, PiecePart, SourcePlace};
+    use ir::{Func, Inst};
     use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
+    use std::collections::BTreeMap;
 
     /// The image says to another reader what it should say.
     #[test]
     fn an_image_names_its_code() {
         let bytes = vec![0x90; 100];
         let address = 0x7f00_1234_0040;
-        let piece = Piece { name: "sum", kind: PieceKind::Stub, address, bytes: &bytes };
-        let image = image(&piece);
+        let piece =
+            Piece { name: "sum", kind: PieceKind::Stub, address, bytes: &bytes, parts: &[] };
+        let image = image(&piece, Vec::new());
         let file = object::File::parse(&*image).expect("an object file");
         assert_eq!(file.architecture(), object::Architecture::X86_64);
         let symbols: Vec<_> = file.symbols().collect();
@@ -220,5 +301,56 @@ mod tests {
         assert_eq!(text.data(), Ok(&[][..]), "the code is in memory");
         let frames = file.section_by_name(".eh_frame").expect("there");
         assert_eq!(frames.size() % 8, 4, "whole entries, and the end");
+        assert!(file.section_by_name(".debug_line").is_none());
+    }
+
+    /// Another reader finds the places of the code in the line table.
+    #[test]
+    fn an_image_tells_the_places_of_its_code() {
+        let (bytes, address) = (vec![0x90; 100], 0x7f00_1234_0040);
+        let part = |start, end, inst| PiecePart {
+            bytes: start..end,
+            func: Func::from_u32(0),
+            inst: Inst::from_u32(inst),
+        };
+        let parts = [part(4, 20, 0), part(20, 60, 7), part(60, 70, 1), part(80, 90, 2)];
+        let piece =
+            Piece { name: "sum", kind: PieceKind::Stub, address, bytes: &bytes, parts: &parts };
+        let place = |file: &str, line| SourcePlace { file: file.into(), line };
+        // Instruction 7 has no place, and counts to the one before.
+        let source: BTreeMap<_, _> = [(0, "a.lang", 3), (1, "a.lang", 5), (2, "b.lang", 5)]
+            .into_iter()
+            .map(|(inst, file, line)| {
+                ((Func::from_u32(0), Inst::from_u32(inst)), place(file, line))
+            })
+            .collect();
+        let image = image(&piece, lines(&piece, &source));
+        let file = object::File::parse(&*image).expect("an object file");
+        let section = |id: gimli::SectionId| -> Result<_, gimli::Error> {
+            let data = file.section_by_name(id.name()).map_or(&[][..], |s| s.data().expect("read"));
+            Ok(gimli::EndianSlice::new(data, gimli::LittleEndian))
+        };
+        let dwarf = gimli::Dwarf::load(section).expect("loaded");
+        let header = dwarf.units().next().expect("read").expect("one unit");
+        let unit = dwarf.unit(header).expect("read");
+        assert_eq!(unit.low_pc, address as u64);
+        let program = unit.line_program.clone().expect("it has lines");
+        let mut rows = program.rows();
+        let mut found = Vec::new();
+        while let Some((header, row)) = rows.next_row().expect("read") {
+            let file = row.file(header).expect("a file").path_name();
+            let name = dwarf.attr_string(&unit, file).expect("a name");
+            let line = row.line().map_or(0, |line| line.get());
+            let at = row.address() - address as u64;
+            found.push((at, name.to_string_lossy().into_owned(), line, row.end_sequence()));
+        }
+        let row = |at, file: &str, line, is_end| (at, file.to_owned(), line, is_end);
+        let expected = [
+            row(4, "a.lang", 3, false),
+            row(60, "a.lang", 5, false),
+            row(80, "b.lang", 5, false),
+            row(100, "b.lang", 5, true),
+        ];
+        assert_eq!(found, expected);
     }
 }

@@ -68,13 +68,13 @@ pub use direct::{
 };
 pub use engine::Engine;
 pub use error::{CompileError, ContinueError};
-pub use observe::{CodeObserver, Piece, PieceKind};
+pub use observe::{CodeObserver, CodeSource, Piece, PieceKind, PiecePart, SourcePlace};
 pub use resume::{Condition, PointSpec};
 pub use sys::Unsupported;
 pub use version::{Continuation, Version};
 pub use vm::{
-    Action, AfterFailure, BindError, Callback, CallbackEnd, CallsFrom, Contents, CountedPlace,
-    DeoptFrame, Embedder, Entered, FailedPoint, HandedActivation, HandedContent, HandedLocal,
-    HotLoop, Interrupt, LinkError, OpenPoint, Quiet, RunError, Slot, Tier, Tiering, Transition,
+    Action, BindError, Callback, CallbackEnd, CallsFrom, Contents, CountedPlace, DeoptFrame,
+    Embedder, Entered, FailedPoint, HandedActivation, HandedContent, HandedLocal, HotLoop,
+    Interrupt, LinkError, Onward, OpenPoint, Quiet, RunError, Slot, Tier, Tiering, Transition,
     TransitionKind, VisitedPlace, Vm, VmError, Wake,
 };

@@ -4,9 +4,12 @@
 //! ([`Engine::observed`](crate::Engine::observed)), and of each that is freed. [`crate::perf`] and
 //! [`crate::gdb`] have observers for tools.
 
-use ir::Point;
+use ir::{Func, Inst, Point};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+use std::sync::Arc;
 use transition::VersionKey;
 
 /// The kinds of pieces of native code.
@@ -52,6 +55,64 @@ pub struct Piece<'a> {
     pub address: usize,
     /// The machine code.
     pub bytes: &'a [u8],
+    /// Which instructions the code comes from, by ascending offset. Code behind the last offset,
+    /// and in front of the first one, comes from no instruction, as a prologue does.
+    pub parts: &'a [PiecePart],
+}
+
+/// A part of a piece of code, which comes from one instruction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PiecePart {
+    /// The offsets of its first byte and of the byte behind it.
+    pub bytes: Range<u32>,
+    /// The function: for inlined code, the callee.
+    pub func: Func,
+    /// The instruction, of a version of that function.
+    pub inst: Inst,
+}
+
+/// A place in the source of the embedder's language.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SourcePlace {
+    /// The file, or the function.
+    pub file: Arc<str>,
+    /// The line, or the program counter.
+    pub line: u32,
+}
+
+/// Knows where the instructions of an embedder's functions come from, so that profilers show its
+/// lines or program counters ([`crate::perf`], [`crate::gdb`]). A front end notes the instructions
+/// of each base as it builds it ([`ir::FrameStates::by_inst`] gives them from frame states). Versions
+/// of a function share the numbers of instructions that passes have left in place.
+pub trait CodeSource: Send + Sync {
+    /// The place of an instruction. `None` if it has none of its own: a pass has made it, say. It
+    /// then counts to the place of the code before it.
+    fn place(&self, func: Func, inst: Inst) -> Option<SourcePlace>;
+}
+
+impl CodeSource for BTreeMap<(Func, Inst), SourcePlace> {
+    fn place(&self, func: Func, inst: Inst) -> Option<SourcePlace> {
+        self.get(&(func, inst)).cloned()
+    }
+}
+
+impl Piece<'_> {
+    /// The piece by places in the source: ranges of addresses, ascending, which cover the piece
+    /// from the first code with a place on. Neighbours have different places. Linear in the parts.
+    pub fn by_source(&self, source: &dyn CodeSource) -> Vec<(Range<usize>, SourcePlace)> {
+        let mut ranges: Vec<(Range<usize>, SourcePlace)> = Vec::new();
+        for part in self.parts {
+            let Some(place) = source.place(part.func, part.inst) else { continue };
+            let start = self.address + part.bytes.start as usize;
+            match ranges.last_mut() {
+                Some((_, last)) if *last == place => continue,
+                Some((range, _)) => range.end = start,
+                None => {}
+            }
+            ranges.push((start..self.address + self.bytes.len(), place));
+        }
+        ranges
+    }
 }
 
 /// The digest of a version in symbols.
@@ -102,7 +163,8 @@ mod tests {
 
     #[test]
     fn symbols_are_one_line() {
-        let piece = Piece { name: "a\nb\0", kind: PieceKind::Stub, address: 16, bytes: &[] };
+        let piece =
+            Piece { name: "a\nb\0", kind: PieceKind::Stub, address: 16, bytes: &[], parts: &[] };
         assert_eq!(piece.to_string(), "a?b?");
     }
 }

@@ -7,9 +7,9 @@
 //!   symbols, and code to annotate, out of it. Each address has the symbol that it had at the time.
 //!   The format: `tools/perf/Documentation/jitdump-specification.txt` of Linux.
 
-use crate::observe::{CodeObserver, Piece};
+use crate::observe::{CodeObserver, CodeSource, Piece, SourcePlace};
 use std::io::{self, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A place to write to. The first error ends the writing, and waits for somebody to ask.
 #[derive(Debug)]
@@ -37,14 +37,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes the symbol of each piece of code as a line: address, size, name.
-#[derive(Debug)]
-pub struct PerfMap<W>(Mutex<RecordSink<W>>);
+/// Writes the symbol of each piece of code as a line: address, size, name. With a source, each
+/// place in it has a symbol of its own: `sum [version 5d1f09aa] sum.lang:12`.
+pub struct PerfMap<W> {
+    sink: Mutex<RecordSink<W>>,
+    source: Option<Arc<dyn CodeSource>>,
+}
+
+impl<W> std::fmt::Debug for PerfMap<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PerfMap").field("by_source", &self.source.is_some()).finish_non_exhaustive()
+    }
+}
 
 impl<W: Write> PerfMap<W> {
     /// A map that is written to `out`, which needs no buffer.
     pub fn new(out: W) -> PerfMap<W> {
-        PerfMap(RecordSink::new(out))
+        PerfMap { sink: RecordSink::new(out), source: None }
+    }
+
+    /// The same map with a symbol for each place in the source. `perf report` then tells how much
+    /// time each line or program counter takes.
+    pub fn by_source(self, source: Arc<dyn CodeSource>) -> PerfMap<W> {
+        PerfMap { source: Some(source), ..self }
     }
 
     /// Whether all lines were written.
@@ -52,19 +67,36 @@ impl<W: Write> PerfMap<W> {
     /// # Errors
     /// The first error of writing. Later calls return no error again.
     pub fn check(&self) -> io::Result<()> {
-        lock(&self.0).error.take().map_or(Ok(()), Err)
+        lock(&self.sink).error.take().map_or(Ok(()), Err)
     }
 }
 
 impl<W: Write + Send> CodeObserver for PerfMap<W> {
     fn added(&self, piece: &Piece<'_>) {
-        let line = format!("{:x} {:x} {piece}\n", piece.address, piece.bytes.len());
-        lock(&self.0).write(line.as_bytes());
+        let ranges = self.source.as_ref().map(|source| piece.by_source(&**source));
+        let ranges = ranges.unwrap_or_default();
+        // In front of the first place: the prologue, or the whole piece.
+        let end =
+            ranges.first().map_or(piece.bytes.len(), |(range, _)| range.start - piece.address);
+        let mut lines = String::new();
+        let mut line = |start: usize, bytes: usize, symbol: std::fmt::Arguments<'_>| {
+            if bytes > 0 {
+                lines.push_str(&format!("{start:x} {bytes:x} {symbol}\n"));
+            }
+        };
+        line(piece.address, end, format_args!("{piece}"));
+        for (range, SourcePlace { file, line: at }) in ranges {
+            let file = file.replace(char::is_control, "?");
+            line(range.start, range.len(), format_args!("{piece} {file}:{at}"));
+        }
+        lock(&self.sink).write(lines.as_bytes());
     }
 }
 
 /// The record of a piece of code.
 const LOAD: u32 = 0;
+/// The record of its places in the source, in front of it.
+const LINES: u32 = 2;
 /// The record at the end.
 const CLOSE: u32 = 3;
 /// The bytes of a record's header: kind, size of the record, time.
@@ -76,6 +108,7 @@ pub struct JitDump<W> {
     /// Nanoseconds of the clock that `perf record` uses.
     now: Box<dyn Fn() -> u64 + Send + Sync>,
     process: u32,
+    source: Option<Arc<dyn CodeSource>>,
 }
 
 #[derive(Debug)]
@@ -103,7 +136,30 @@ impl<W: Write> JitDump<W> {
         header.extend([now(), 0].into_iter().flat_map(u64::to_le_bytes));
         let mut sink = RecordSink { out, error: None };
         sink.write(&header);
-        JitDump { state: Mutex::new(DumpState { sink, count: 0 }), now: Box::new(now), process }
+        let state = Mutex::new(DumpState { sink, count: 0 });
+        JitDump { state, now: Box::new(now), process, source: None }
+    }
+
+    /// The same file with the places in the source, which `perf annotate` shows beside the code.
+    pub fn by_source(self, source: Arc<dyn CodeSource>) -> JitDump<W> {
+        JitDump { source: Some(source), ..self }
+    }
+
+    /// The places of a piece, as the body of a record. `None` if there are none.
+    fn lines(&self, piece: &Piece<'_>) -> Option<Vec<u8>> {
+        let ranges = piece.by_source(&**self.source.as_ref()?);
+        if ranges.is_empty() {
+            return None;
+        }
+        let words = [piece.address as u64, ranges.len() as u64];
+        let mut body: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        for (range, SourcePlace { file, line }) in ranges {
+            body.extend((range.start as u64).to_le_bytes());
+            // The discriminator tells several places of a line apart.
+            body.extend([line, 0].into_iter().flat_map(u32::to_le_bytes));
+            body.extend(file.bytes().filter(|byte| *byte != 0).chain([0]));
+        }
+        Some(body)
     }
 
     /// Writes the record that ends the file.
@@ -129,7 +185,12 @@ impl<W: Write> JitDump<W> {
 
 impl<W: Write + Send> CodeObserver for JitDump<W> {
     fn added(&self, piece: &Piece<'_>) {
+        let lines = self.lines(piece);
         let mut state = lock(&self.state);
+        if let Some(body) = lines {
+            let record = self.record(LINES, &body);
+            state.sink.write(&record);
+        }
         // The thread is for people alone, and stands for the process here.
         let mut body: Vec<u8> = [self.process; 2].into_iter().flat_map(u32::to_le_bytes).collect();
         let (address, size) = (piece.address as u64, piece.bytes.len() as u64);

@@ -15,6 +15,7 @@ use check::CheckedEntry;
 use cranelift_entity::EntityRef;
 use ir::{Func, Function, Inst, Module, Opcode, Point, Value};
 use resume::{Condition, InstrumentError, Instrumented, Origins, PointSpec, instrument};
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transition::VersionKey;
@@ -85,6 +86,21 @@ impl Version {
     /// The size of the machine code in bytes.
     pub fn code_size(&self) -> usize {
         self.code.size()
+    }
+
+    /// The addresses of the machine code, for tools that show it. They stay the same as long as the
+    /// version exists.
+    pub fn addresses(&self) -> Range<usize> {
+        self.code.range()
+    }
+
+    /// The function and the instruction that the code at an address comes from: those of the
+    /// callee, for inlined code. `None` if the address lies outside, or the code there comes from
+    /// no instruction. Logarithmic cost.
+    pub fn inst_at(&self, address: usize) -> Option<(Func, Inst)> {
+        let address = Some(address).filter(|address| self.addresses().contains(address))?;
+        let (func, inst) = self.code.site_at(address);
+        Some((func, inst?))
     }
 
     /// The size of the stack maps of its exits in bytes, beside the code

@@ -8,7 +8,7 @@
 
 use crate::arguments::{CorpusArguments, SpeedArguments};
 use crate::engine::{Printed, link, process};
-use interp::{Limits, Machine, NoObserver, Options, Outcome, Program, TraceLevel};
+use interp::{Limits, Machine, NoObserver, Options, Outcome, Program};
 use ir::{Func, Module};
 use osier::driver::{Format, NoObserver as NoDriverObserver, Vigilance, load, optimize};
 use rustix::time::{ClockId, clock_gettime};
@@ -217,7 +217,7 @@ fn run_ours(
     subject: &SpeedSubject,
 ) -> Result<(Timed, u64), String> {
     let limits = Limits { fuel: u64::MAX, ..Limits::default() };
-    let options = Options { trace: TraceLevel::Off, ..Options::default() };
+    let options = Options::default();
     let mut machine = Machine::with_options(program, limits, options).map_err(|e| e.to_string())?;
     let printed = Printed::default();
     let mut wasi = process(&subject.args, &subject.stdin, &printed);

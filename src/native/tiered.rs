@@ -10,8 +10,8 @@ use super::{Observer, SharedObserver};
 use crate::speculate::{Assumption, Pins, SuggestOptions};
 use ir::{Func, Function, Inst};
 use jit::{
-    AfterFailure, CallsFrom, CompileError, Continuation, ContinueError, CountedPlace, FailedPoint,
-    HotLoop, RunError, Tier, Tiering, Version, Wake,
+    CallsFrom, CompileError, Continuation, ContinueError, CountedPlace, FailedPoint, HotLoop,
+    Onward, RunError, Tier, Tiering, Version, Wake,
 };
 use passes::Pipeline;
 use std::collections::{BTreeMap, BTreeSet};
@@ -529,16 +529,12 @@ impl<O: Observer> Tiering for Tiered<O> {
         made
     }
 
-    fn failed(
-        &mut self,
-        tier: &mut Tier<'_>,
-        at: FailedPoint<'_>,
-    ) -> Result<AfterFailure, RunError> {
+    fn failed(&mut self, tier: &mut Tier<'_>, at: FailedPoint<'_>) -> Result<Onward, RunError> {
         let Tiered { speculations, pipeline, observer, .. } = self;
         observer.failed(at);
         if speculations.failed(tier, at, pipeline, observer)? {
             self.want(tier, Goal::Version(at.version.func()))?;
         }
-        Ok(AfterFailure::Linked)
+        Ok(Onward::Linked)
     }
 }

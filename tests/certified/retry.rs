@@ -276,7 +276,7 @@ fn a_tiered_run_enters_the_version_with_the_entry() {
     let (func, _) = module.defined().next().expect("one function");
     let engine = jit::Engine::new(jit::Config::default()).expect("native code runs here");
     let outcomes = [(true, pipeline()), (false, pipeline())].map(|(is_tiered, pipeline)| {
-        let mut vm = jit::Vm::new(&engine, &module, Limits::default(), Options::default())
+        let mut vm = jit::Vm::new(&engine, &module, Limits::default(), Options::traced())
             .expect("it can be instantiated");
         if is_tiered {
             vm.set_tiering(Box::new(Tiered::new(10, pipeline, NoObserver)));

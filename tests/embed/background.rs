@@ -202,7 +202,7 @@ fn a_run_goes_on_where_there_is_no_memory_for_code() {
     let made = |code_bytes| Config { code_bytes, ..Config::default() };
     let fits = |config: &Config| {
         let engine = engine(*config);
-        Vm::new(&engine, &module, Limits::default(), Options::default()).is_ok()
+        Vm::new(&engine, &module, Limits::default(), Options::traced()).is_ok()
     };
     // Enough for stubs alone.
     let config = (0..64).map(|words| made(64 * words)).find(fits).expect("stubs are small");

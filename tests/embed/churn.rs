@@ -8,8 +8,8 @@ use super::support::{Pair, SUM, engine, in_a_process_of_its_own, invoke, module,
 use osier::interp::Outcome;
 use osier::ir::{Func, Module};
 use osier::jit::{
-    Action, Condition, Config, Continuation, Effort, Engine, OpenPoint, RunError, Tier, Tiering,
-    Version, live_code,
+    Action, Condition, Config, Continuation, Effort, Engine, Onward, OpenPoint, RunError, Tier,
+    Tiering, Version, live_code,
 };
 use osier::transition::VersionKey;
 use std::sync::Arc;
@@ -156,11 +156,7 @@ struct Alternates {
 }
 
 impl Tiering for Alternates {
-    fn open(
-        &mut self,
-        tier: &mut Tier<'_>,
-        at: OpenPoint<'_>,
-    ) -> Result<Arc<Continuation>, RunError> {
+    fn open(&mut self, tier: &mut Tier<'_>, at: OpenPoint<'_>) -> Result<Onward, RunError> {
         let from_base = at.version.key() == VersionKey::of(&self.pair.base);
         let engine = tier.engine().clone();
         let target = self.pair.at_head(&engine, from_base, Condition::Countdown(5));
@@ -170,7 +166,7 @@ impl Tiering for Alternates {
         };
         tier.release(at.version);
         self.made.fetch_add(1, Ordering::Relaxed);
-        Ok(into)
+        Ok(into.into())
     }
 }
 

@@ -200,7 +200,7 @@ fn references_are_found_in_all_frames() {
         for natively in [&[][..], &["work", "read"], &["work"], &["read"]] {
             // The interpreter runs its fast loop without a trace, and its exact one with it.
             for trace in [TraceLevel::Off, TraceLevel::Digest] {
-                let options = Options { trace, ..Options::default() };
+                let options = Options { trace, ..Options::traced() };
                 let fresh = Vm::new(&engine, &module, Limits::default(), options);
                 let fresh = fresh.expect("it can be instantiated");
                 let mut vm = install(fresh, &module, &engine, natively);

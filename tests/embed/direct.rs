@@ -80,7 +80,7 @@ fn named(module: &Module, name: &str) -> Func {
 /// A machine with native code for all functions, or for none.
 fn machine(config: Config, trace: TraceLevel, native: bool) -> Vm {
     let (engine, module) = (engine(config), module(CALLS));
-    let options = Options { trace, ..Options::default() };
+    let options = Options { trace, ..Options::traced() };
     let mut vm = Vm::new(&engine, &module, Limits::default(), options).expect("instantiated");
     for (func, body) in module.defined().filter(|_| native) {
         let version = engine.version(&module, func, body, &[]).expect("compiled");

@@ -352,7 +352,7 @@ fn fuel_used_below_a_helper_stays_used() {
     let caller = module.lookup("caller").expect("it is there");
     let engine = engine(Config { interruption: Interruption::Fuel, ..Config::default() });
     let limits = Limits { fuel: 10_000, ..Limits::default() };
-    let mut vm = Vm::new(&engine, &module, limits, Options::default()).expect("instantiated");
+    let mut vm = Vm::new(&engine, &module, limits, Options::traced()).expect("instantiated");
     let body = module.body(caller).expect("a body");
     let version = engine.version(&module, caller, body, &[]).expect("compiled");
     vm.install(&version, vec![]).expect("it fits");
@@ -384,7 +384,7 @@ fn globals_set_below_a_helper_stay_set() {
     ));
     let caller = module.lookup("caller").expect("it is there");
     let (engine, limits) = (engine(Config::default()), Limits::default());
-    let mut vm = Vm::new(&engine, &module, limits, Options::default()).expect("instantiated");
+    let mut vm = Vm::new(&engine, &module, limits, Options::traced()).expect("instantiated");
     let body = module.body(caller).expect("a body");
     let version = engine.version(&module, caller, body, &[]).expect("compiled");
     vm.install(&version, vec![]).expect("it fits");

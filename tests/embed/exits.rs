@@ -5,8 +5,8 @@ use super::support::{Calls, Pair, engine, head, vm};
 use osier::check::Checked;
 use osier::interp::Outcome;
 use osier::jit::{
-    Action, Condition, Config, Continuation, Effort, Exits, OpenPoint, PointSpec, RunError, Tier,
-    Tiering, TransitionKind, Vm,
+    Action, Condition, Config, Continuation, Effort, Exits, Onward, OpenPoint, PointSpec, RunError,
+    Tier, Tiering, TransitionKind, Vm,
 };
 use osier::transition::mapping::{Assign, Entry, Mapping, Operand};
 use std::fmt::Write as _;
@@ -68,13 +68,9 @@ struct Notes {
 }
 
 impl Tiering for Notes {
-    fn open(
-        &mut self,
-        _tier: &mut Tier<'_>,
-        at: OpenPoint<'_>,
-    ) -> Result<Arc<Continuation>, RunError> {
+    fn open(&mut self, _tier: &mut Tier<'_>, at: OpenPoint<'_>) -> Result<Onward, RunError> {
         self.seen.lock().expect("nobody panics").push(at.values.to_vec());
-        Ok(Arc::clone(&self.stay))
+        Ok(Arc::clone(&self.stay).into())
     }
 }
 

@@ -376,7 +376,7 @@ fn a_module_beyond_the_limits_changes_nothing() {
         let first = caller();
         let limits = Limits { memory_pages: 3, table_entries: 8, ..Limits::default() };
         let mut vm =
-            Vm::new(&engine, &first, limits, Options::default()).expect("it can be instantiated");
+            Vm::new(&engine, &first, limits, Options::traced()).expect("it can be instantiated");
         let call = exported(&first, "call");
         let version = installed(&mut vm, &engine, &first, call);
         let too_large = changed(&first, |module| {

@@ -3,7 +3,8 @@
 use super::support::{Calls, Pair, SUM, engine, in_a_process_of_its_own, invoke, module, sum, vm};
 use osier::interp::Outcome;
 use osier::jit::{
-    Action, Condition, Config, Continuation, OpenPoint, RunError, Tier, Tiering, Version, live_code,
+    Action, Condition, Config, Continuation, Onward, OpenPoint, RunError, Tier, Tiering, Version,
+    live_code,
 };
 use osier::native::{Eager, NoObserver};
 use std::sync::Arc;
@@ -69,16 +70,12 @@ struct LetsGo {
 }
 
 impl Tiering for LetsGo {
-    fn open(
-        &mut self,
-        tier: &mut Tier<'_>,
-        _at: OpenPoint<'_>,
-    ) -> Result<Arc<Continuation>, RunError> {
+    fn open(&mut self, tier: &mut Tier<'_>, _at: OpenPoint<'_>) -> Result<Onward, RunError> {
         let leaving = self.leaving.take().expect("asked once");
         tier.release(&leaving);
         drop(leaving);
         self.counted.store(live_code(), std::sync::atomic::Ordering::SeqCst);
-        Ok(self.into.take().expect("asked once"))
+        Ok(self.into.take().expect("asked once").into())
     }
 }
 

@@ -179,7 +179,7 @@ fn a_loop_that_lost_dead_values_is_not_entered_with_them() {
     let into = engine.continuation(&pair.base, entry, &target).expect("it fits");
     assert!(into.keeps_values());
     let run = |trace| {
-        let options = Options { trace, ..Options::default() };
+        let options = Options { trace, ..Options::traced() };
         let made = Vm::new(&engine, &pair.module, Limits::default(), options);
         let mut vm = made.expect("it can be instantiated");
         vm.set_tiering(Box::new(Always(Arc::clone(&into))));

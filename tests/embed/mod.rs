@@ -17,6 +17,7 @@ mod observed;
 mod refused;
 mod speculating;
 mod stack;
+mod supplied;
 mod support;
 mod threads;
 mod transitions;

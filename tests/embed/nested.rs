@@ -2,7 +2,7 @@
 //! and in the interpreter, and exits below them go on in the embedder's interpreter.
 
 use super::support::{Calls, Pair, engine, module, states, vm};
-use osier::interp::{HostError, Limits, Machine, NoObserver, Options, Outcome, TraceLevel};
+use osier::interp::{HostError, Limits, Machine, NoObserver, Options, Outcome};
 use osier::ir::module::ImportName;
 use osier::ir::{Func, Module, Type, Value};
 use osier::jit::{
@@ -100,7 +100,7 @@ fn expected(n: u64, depth: u64) -> (u64, u64) {
 }
 
 fn machine(module: &Arc<Module>, engine: &Engine) -> Vm {
-    Vm::new(engine, module, Limits::default(), Options::default()).expect("instantiated")
+    Vm::new(engine, module, Limits::default(), Options::traced()).expect("instantiated")
 }
 
 #[test]
@@ -357,7 +357,7 @@ fn the_embedder_recurses_until_the_stack_ends() {
     let fold = module.func_named("fold").expect("the text has it");
     for is_native in [false, true] {
         let limits = Limits { call_depth: 1 << 20, ..Limits::default() };
-        let options = Options { trace: TraceLevel::Off, ..Options::default() };
+        let options = Options::default();
         let mut vm = Vm::new(&engine, &module, limits, options).expect("instantiated");
         if is_native {
             let body = module.body(fold).expect("a body");

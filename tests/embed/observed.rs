@@ -2,9 +2,10 @@
 
 use super::support::{Pair, SUM, engine, invoke, sum, vm};
 use osier::interp::Outcome;
+use osier::ir::{FrameState, FrameStates, Func, Inst, Point};
 use osier::jit::gdb::GdbInterface;
 use osier::jit::perf::{JitDump, PerfMap};
-use osier::jit::{Action, CodeObserver, Condition, Config, Engine, Piece, PieceKind};
+use osier::jit::{Action, CodeObserver, Condition, Config, Engine, Piece, PieceKind, SourcePlace};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -171,6 +172,83 @@ fn a_jitdump_has_each_piece_with_its_code_and_time() {
         let (symbol, bytes) = &now[&(address as usize)];
         assert_eq!((name, code, size), (symbol.as_bytes(), &bytes[..], bytes.len()));
     }
+}
+
+/// With a source, each place in it has a symbol, and a record in front of its piece. Here the place
+/// of an instruction is its number, in a file for each function.
+#[test]
+fn profilers_get_to_know_places_in_the_source() {
+    let pair = Pair::new(SUM);
+    let place = |inst: Inst| SourcePlace { file: "sum.lang".into(), line: inst.as_u32() };
+    let source: BTreeMap<(Func, Inst), SourcePlace> =
+        pair.opt.all_insts().map(|inst| ((pair.func, inst), place(inst))).collect();
+    let source = Arc::new(source);
+    let (text, file) = (Memory::default(), Memory::default());
+    let map = Arc::new(PerfMap::new(text.clone()).by_source(source.clone()));
+    let dump = Arc::new(JitDump::new(file.clone(), 1, || 0).by_source(source.clone()));
+    let engine = observed(vec![map.clone(), dump.clone()]);
+    let version = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
+    map.check().expect("memory can be written");
+    dump.close().expect("memory can be written");
+
+    // The parts of the version, by address.
+    let addresses = version.addresses();
+    let text = String::from_utf8(text.bytes()).expect("text");
+    let mut symbols = BTreeMap::new();
+    let mut end = addresses.start;
+    for line in text.lines().filter(|line| line.contains("sum [version")) {
+        let words: Vec<&str> = line.splitn(3, ' ').collect();
+        let number = |word| usize::from_str_radix(word, 16).expect("hex");
+        assert_eq!(number(words[0]), end, "no gap, and no overlap");
+        end += number(words[1]);
+        symbols.insert(
+            number(words[0]),
+            words[2].rsplit_once("sum.lang:").map(|(_, line)| line.to_owned()),
+        );
+    }
+    assert_eq!(end, addresses.end);
+    let known: Vec<(usize, u32)> = symbols
+        .iter()
+        .filter_map(|(at, line)| Some((*at, line.as_ref()?.parse().expect("a number"))))
+        .collect();
+    assert!(known.len() > 5, "{symbols:?}");
+    for (at, line) in &known {
+        assert_eq!(version.inst_at(*at), Some((pair.func, Inst::from_u32(*line))));
+    }
+    assert_eq!(version.inst_at(addresses.end), None);
+
+    // The record in front of the code says the same.
+    let bytes = file.bytes();
+    let records = records(&bytes[40..]);
+    let at = records.iter().position(|record| record.0 == 2).expect("a record of places");
+    assert_eq!(records[at + 1].0, 0, "the code follows");
+    let body = records[at].2;
+    let word = |at: usize| u64::from_le_bytes(body[at..at + 8].try_into().expect("eight"));
+    assert_eq!((word(0), word(8)), (addresses.start as u64, known.len() as u64));
+    let mut rest = 16;
+    for (address, line) in known {
+        let found = u32::from_le_bytes(body[rest + 8..rest + 12].try_into().expect("four"));
+        assert_eq!((word(rest), found), (address as u64, line));
+        assert_eq!(&body[rest + 16..rest + 25], b"sum.lang\0");
+        rest += 25;
+    }
+    assert_eq!(rest, body.len());
+}
+
+/// The instructions behind a frame state have its program counter.
+#[test]
+fn frame_states_give_places_in_the_source() {
+    let pair = Pair::new(SUM);
+    let base = &pair.base;
+    let head = base.blocks().nth(1).expect("the loop");
+    let insts: Vec<Inst> = base.block_insts(head).collect();
+    let mut states = FrameStates::new();
+    states.set(Point::before(insts[0]), FrameState::new(7, 12, vec![]));
+    states.set(Point::before(insts[1]), FrameState::new(7, 13, vec![]));
+    let found: Vec<(Inst, u32)> =
+        states.by_inst(base).map(|(inst, state)| (inst, state.pc)).collect();
+    let behind = insts.iter().enumerate().map(|(at, inst)| (*inst, if at == 0 { 12 } else { 13 }));
+    assert_eq!(found, behind.collect::<Vec<_>>());
 }
 
 /// An error of writing ends neither the compilation nor the program. The embedder gets it.

@@ -76,7 +76,7 @@ fn run_assuming([k, m]: [u64; 2], calls: impl Iterator<Item = [u64; 3]>) -> (Arc
         reason: index as u32,
     });
     let engine = engine(Config::default());
-    let options = Options::default();
+    let options = Options::traced();
     let mut vm = Vm::new(&engine, &module, Limits::default(), options).expect("it is instantiated");
     let seen = Arc::new(Mutex::new(Seen::default()));
     let policy = Tiered::new(2, Pipeline::default(), Watch(Arc::clone(&seen)));
@@ -150,7 +150,7 @@ entry:
     let seven = Assumption { at, value: x, expected: Expected::Is(7), reason: 1 };
     let engine = engine(Config::default());
     for (assume, made) in [(vec![same, seven], vec![1]), (vec![same], vec![])] {
-        let options = Options::default();
+        let options = Options::traced();
         let mut vm = Vm::new(&engine, &module, Limits::default(), options).expect("instantiated");
         let seen = Arc::new(Mutex::new(Seen::default()));
         let policy = Tiered::new(2, Pipeline::default(), Watch(Arc::clone(&seen)));
@@ -201,7 +201,7 @@ fn a_loop_is_entered_again_after_an_exit() {
     let (value, expected) = (base.arguments()[1], Expected::Is(3));
     let three = Assumption { at, value, expected, reason: 0 };
     let engine = engine(Config::default());
-    let options = Options::default();
+    let options = Options::traced();
     let mut vm = Vm::new(&engine, &module, Limits::default(), options).expect("it is instantiated");
     let policy = Tiered::new(2, Pipeline::default(), native::NoObserver);
     vm.set_tiering(Box::new(policy.speculating(BTreeMap::from([(func, vec![three])]))));

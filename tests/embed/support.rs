@@ -57,7 +57,7 @@ pub(crate) fn engine(config: Config) -> Engine {
 }
 
 pub(crate) fn vm(engine: &Engine, module: &Arc<Module>) -> Vm {
-    Vm::new(engine, module, Limits::default(), Options::default()).expect("it can be instantiated")
+    Vm::new(engine, module, Limits::default(), Options::traced()).expect("it can be instantiated")
 }
 
 pub(crate) fn invoke(vm: &mut Vm, func: Func, args: &[u64]) -> Result<Outcome, RunError> {

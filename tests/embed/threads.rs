@@ -3,8 +3,8 @@
 use super::support::{Pair, SUM, engine, invoke, sum, vm};
 use osier::interp::Outcome;
 use osier::jit::{
-    Action, Condition, Config, Continuation, Engine, Interrupt, MachineCode, OpenPoint, RunError,
-    Tier, Tiering, Version, Vm,
+    Action, Condition, Config, Continuation, Engine, Interrupt, MachineCode, Onward, OpenPoint,
+    RunError, Tier, Tiering, Version, Vm,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -78,22 +78,18 @@ struct Background {
 }
 
 impl Tiering for Background {
-    fn open(
-        &mut self,
-        _tier: &mut Tier<'_>,
-        _at: OpenPoint<'_>,
-    ) -> Result<Arc<Continuation>, RunError> {
+    fn open(&mut self, _tier: &mut Tier<'_>, _at: OpenPoint<'_>) -> Result<Onward, RunError> {
         let made = match self.made.try_recv() {
             Err(mpsc::TryRecvError::Empty) if self.patience > 0 => {
                 self.patience -= 1;
                 std::thread::yield_now();
-                return Ok(Arc::clone(&self.again));
+                return Ok(Arc::clone(&self.again).into());
             }
             Err(_) => self.made.recv().expect("the thread sends a continuation"),
             Ok(made) => made,
         };
         self.arrived.store(true, Ordering::Relaxed);
-        Ok(made)
+        Ok(made.into())
     }
 }
 

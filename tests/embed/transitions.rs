@@ -3,8 +3,8 @@
 use super::support::{Pair, SUM, engine, head, invoke, sum, vm};
 use osier::interp::Outcome;
 use osier::jit::{
-    Action, Condition, Config, Continuation, Exits, OpenPoint, RunError, Tier, Tiering,
-    TransitionKind,
+    Action, Condition, Config, Continuation, Exits, LinkError, Onward, OpenPoint, RunError, Tier,
+    Tiering, TransitionKind,
 };
 use std::sync::Arc;
 
@@ -125,14 +125,10 @@ struct Alternate {
 }
 
 impl Tiering for Alternate {
-    fn open(
-        &mut self,
-        _tier: &mut Tier<'_>,
-        at: OpenPoint<'_>,
-    ) -> Result<Arc<Continuation>, RunError> {
+    fn open(&mut self, _tier: &mut Tier<'_>, at: OpenPoint<'_>) -> Result<Onward, RunError> {
         self.asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let to_fast = self.to_fast.source().0 == at.version.key();
-        Ok(Arc::clone(if to_fast { &self.to_fast } else { &self.to_slow }))
+        Ok(Arc::clone(if to_fast { &self.to_fast } else { &self.to_slow }).into())
     }
 }
 
@@ -159,6 +155,40 @@ fn an_open_point_is_asked_each_time_it_fires() {
     let asked = asked.load(std::sync::atomic::Ordering::Relaxed);
     assert!(asked >= 100, "asked {asked} times");
     assert_eq!(vm.transitions().iter().map(|made| made.count).sum::<u64>(), asked);
+}
+
+/// A policy whose open points go on by this action, and that counts the questions.
+struct Taking(Action, Arc<std::sync::atomic::AtomicU64>);
+
+impl Tiering for Taking {
+    fn open(&mut self, _tier: &mut Tier<'_>, _at: OpenPoint<'_>) -> Result<Onward, RunError> {
+        self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Ok(Onward::Take(self.0.clone()))
+    }
+}
+
+/// Code for an open point is not ready yet: the run goes on in the interpreter, this time.
+#[test]
+fn an_open_point_may_say_not_yet() {
+    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
+    let mut vm = vm(&engine, &pair.module);
+    let fast = pair.at_head(&engine, true, Condition::Countdown(5));
+    vm.install(&fast, vec![Action::Ask]).expect("it fits");
+    let asked = Arc::default();
+    let down = Action::Interpret(Arc::clone(&pair.backward));
+    vm.set_tiering(Box::new(Taking(down, Arc::clone(&asked))));
+    for calls in 1..=3 {
+        assert_eq!(invoke(&mut vm, pair.func, &[1000, 7]), returned(sum(1000, 7)));
+        assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), calls);
+    }
+    // An answer is checked as a link is.
+    vm.set_tiering(Box::new(Taking(Action::Ask, Arc::default())));
+    let stuck = RunError::Stuck { func: pair.func, point: 0 };
+    assert_eq!(invoke(&mut vm, pair.func, &[1000, 7]), Err(stuck));
+    let up = Action::Interpret(Arc::clone(&pair.forward));
+    vm.set_tiering(Box::new(Taking(up, Arc::default())));
+    let refused = RunError::Link(LinkError::OtherVersion { number: 0 });
+    assert_eq!(invoke(&mut vm, pair.func, &[1000, 7]), Err(refused));
 }
 
 #[test]

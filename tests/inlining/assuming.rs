@@ -140,7 +140,7 @@ impl Assuming {
         let of = (self.main, version);
         let code = engine.speculative_inlined(&self.module, of, &made.down, sites);
         let code = code.expect("each assumption has an exit");
-        let mut vm = Vm::new(&engine, &self.module, Limits::default(), Options::default())
+        let mut vm = Vm::new(&engine, &self.module, Limits::default(), Options::traced())
             .expect("instantiated");
         vm.set_tiering(Box::new(Quiet));
         let down = Arc::new(made.down.clone());

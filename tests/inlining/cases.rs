@@ -454,7 +454,7 @@ fn case_26_a_trap_in_inlined_code_is_named_after_its_function() {
         sites.iter().map(|(inst, (_, at))| (*inst, (main, *at))).collect();
     let end = |sites: Option<InlinedSites>| {
         let program = Program::new(&scene.hand.module);
-        let mut machine = Machine::with_options(&program, Limits::default(), Options::default())
+        let mut machine = Machine::with_options(&program, Limits::default(), Options::traced())
             .expect("instantiated");
         if let Some(sites) = sites {
             let id = machine.add_version(&scene.hand.module, main, &scene.hand.version);

@@ -116,7 +116,7 @@ impl Scene {
         let sites = Arc::new(self.made.copies.sites());
         let of = (self.main, version);
         let code = self.engine.inlined_version(&self.module, of, &[point], sites);
-        let mut vm = Vm::new(&self.engine, &self.module, Limits::default(), Options::default())
+        let mut vm = Vm::new(&self.engine, &self.module, Limits::default(), Options::traced())
             .expect("instantiated");
         let action = Action::HandFrames(Arc::new(self.made.down.clone()), Arc::new(states));
         vm.install(&code.expect("compiled"), vec![action])?;

@@ -286,7 +286,7 @@ fn native_exits_land_in_the_right_activation() {
         let code = engine.inlined_version(&one.module, (one.func, version), &points, sites);
         let code = code.expect("compiled");
         let (expected, _) = one.expected(&args);
-        let mut vm = Vm::new(&engine, &one.module, Limits::default(), Options::default())
+        let mut vm = Vm::new(&engine, &one.module, Limits::default(), Options::traced())
             .expect("instantiated");
         vm.set_tiering(Box::new(Quiet));
         let actions = vec![Action::InterpretFrames(Arc::clone(&down)); points.len()];

@@ -112,8 +112,8 @@ fn a_trap_in_inlined_code_is_that_of_the_base() {
     let engine = Engine::new(Config::default()).expect("native code runs here");
     let sites = Arc::new(made.inlined.copies.sites());
     let code = engine.inlined_version(&made.module, (made.main, version), &[], sites);
-    let mut vm = Vm::new(&engine, &made.module, Limits::default(), Options::default())
-        .expect("instantiated");
+    let mut vm =
+        Vm::new(&engine, &made.module, Limits::default(), Options::traced()).expect("instantiated");
     vm.set_tiering(Box::new(Quiet));
     vm.install(&code.expect("compiled"), Vec::new()).expect("installed");
     assert_eq!(vm.invoke(made.main, &[8, 0], &mut NoHost).expect("it ends"), expected);
@@ -238,7 +238,7 @@ fn actions_with_frames_have_to_fit() {
         let sites = Arc::new(made.inlined.copies.sites());
         let of = (made.main, version);
         let code = engine.inlined_version(&made.module, of, &[point], sites).expect("compiled");
-        let mut vm = Vm::new(&engine, &made.module, Limits::default(), Options::default())
+        let mut vm = Vm::new(&engine, &made.module, Limits::default(), Options::traced())
             .expect("instantiated");
         vm.set_tiering(Box::new(Quiet));
         let linked = vm.install(&code, vec![Action::InterpretFrames(mapping)]);
@@ -324,7 +324,7 @@ fn a_hot_loop_of_an_inner_frame_ends_no_outer_frame() {
     let sites = Arc::new(made.copies.sites());
     let code = engine.inlined_version(&module, (main, version), &[point], sites).expect("compiled");
     let mut vm =
-        Vm::new(&engine, &module, Limits::default(), Options::default()).expect("instantiated");
+        Vm::new(&engine, &module, Limits::default(), Options::traced()).expect("instantiated");
     vm.set_tiering(Box::new(Tiered::new(5, Pipeline::default(), NoNativeObserver)));
     vm.install(&code, vec![Action::InterpretFrames(Arc::clone(&down))]).expect("installed");
     code.arm(0);
@@ -370,7 +370,7 @@ fn a_frame_without_values_is_handed() {
         let code = engine.inlined_version(&module, (main, version), &point, sites);
         let code = code.expect("compiled");
         let mut vm =
-            Vm::new(&engine, &module, Limits::default(), Options::default()).expect("instantiated");
+            Vm::new(&engine, &module, Limits::default(), Options::traced()).expect("instantiated");
         let action = Action::HandFrames(Arc::clone(&down), Arc::new(states));
         vm.install(&code, vec![action]).map(|()| {
             code.arm(0);

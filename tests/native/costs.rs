@@ -33,7 +33,7 @@ fn run(text: &str, args: &[u64]) -> (Outcome, Vec<(CompiledKind, usize)>, [u64; 
     let expected = machine.invoke(main, args, &mut NoHost, &mut NoObserver);
     let engine = Engine::new(Config::default()).expect("native code runs here");
     let mut vm =
-        Vm::new(&engine, &module, Limits::default(), Options::default()).expect("a machine");
+        Vm::new(&engine, &module, Limits::default(), Options::traced()).expect("a machine");
     let pieces = Pieces::default();
     vm.set_tiering(Box::new(Tiered::by_costs(COSTS, Pipeline::default(), pieces.clone())));
     let outcome = vm.invoke(main, args, &mut NoHost).expect("it runs");

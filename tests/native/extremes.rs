@@ -62,7 +62,7 @@ fn unchecked(module: &Arc<Module>, calls: &[&[u64]]) -> Vec<Outcome> {
             .expect("native code is supported where it is tested");
         let twins = Twins::new(
             module,
-            (Limits::default(), Options::default()),
+            (Limits::default(), Options::traced()),
             &Setting { name, engine },
             Share::All,
         );
@@ -243,7 +243,7 @@ fn recursion_without_end() {
     for setting in settings() {
         for share in Share::EVERY {
             let outcomes = on_a_large_stack(|| {
-                let options = Options { trace: TraceLevel::Off, ..Options::default() };
+                let options = Options::default();
                 let mut twins = Twins::new(&module, (Limits::default(), options), setting, share)
                     .unwrap_or_else(|what| panic!("{what}"));
                 [1, u64::MAX, 2].map(|x| twins.call(func, &[x], [&mut NoHost, &mut NoHost]))

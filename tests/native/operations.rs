@@ -224,7 +224,7 @@ fn compare(typed: &Typed) -> Result<usize, String> {
     let mut calls = 0;
     for setting in [&settings()[0], &settings()[3]] {
         let told = |what: String| format!("{typed:?} ({}) {what}", setting.name);
-        let vm = Vm::new(&setting.engine, &compiled.module, Limits::default(), Options::default());
+        let vm = Vm::new(&setting.engine, &compiled.module, Limits::default(), Options::traced());
         let mut vm = vm.map_err(|error| told(error.to_string()))?;
         vm.set_tiering(Box::new(native::Eager::new(native::NoObserver)));
         for args in operand_lists(&typed.operands) {

@@ -13,7 +13,7 @@ fn sums(text: &str) -> [usize; 2] {
     let engine = Engine::new(Config::default()).expect("native code runs here");
     let clif = engine.clif(&module, body);
     let limits = Limits::default();
-    let mut vm = Vm::new(&engine, &module, limits, Options::default()).expect("a machine");
+    let mut vm = Vm::new(&engine, &module, limits, Options::traced()).expect("a machine");
     let mut machine = interp::Machine::new(&module, limits).expect("an instance");
     let edges = [0, 1, 2, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
     for args in edges.iter().flat_map(|a| edges.iter().flat_map(|b| edges.map(|c| [*a, *b, c]))) {

@@ -19,7 +19,7 @@ fn compare(
     seed: u64,
     each: bool,
 ) -> Result<usize, String> {
-    let options = Options { trace: TraceLevel::Full, ..Options::default() };
+    let options = Options { trace: TraceLevel::Full, ..Options::traced() };
     let mut runs = 0;
     for (index, setting) in settings().iter().enumerate() {
         for share in Share::EVERY {

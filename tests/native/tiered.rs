@@ -171,7 +171,7 @@ fn run(threshold: u32, mode: Mode) -> (Work, u64) {
             let module = Arc::new(made.module);
             // Without a trace, the fast loop of the interpreter counts the visits.
             let trace = if seed % 2 == 0 { TraceLevel::Full } else { TraceLevel::Off };
-            let options = Options { trace, ..Options::default() };
+            let options = Options { trace, ..Options::traced() };
             for setting in settings() {
                 let limits = (Limits::default(), options);
                 let tier = (threshold, mode.policy(threshold, seed, &count));
@@ -295,7 +295,7 @@ fn a_function_pays_for_two_certificates_however_many_loops_are_hot() {
     let expected = machine.invoke(sum, &args, &mut NoHost, &mut interp::NoObserver);
     let engine = jit::Engine::new(jit::Config::default()).expect("native code runs here");
     let mut vm =
-        Vm::new(&engine, &module, Limits::default(), Options::default()).expect("a machine");
+        Vm::new(&engine, &module, Limits::default(), Options::traced()).expect("a machine");
     let count = Count::default();
     vm.set_tiering(Box::new(Tiered::new(10, Pipeline::default(), count.clone())));
     assert_eq!(vm.invoke(sum, &args, &mut NoHost).expect("it runs"), expected);

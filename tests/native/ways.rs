@@ -88,7 +88,7 @@ fn a_decided_edge_leads_past_its_target() {
 fn code_with_passed_blocks_does_the_same() {
     let module = module();
     for setting in settings() {
-        let (limits, options) = (Limits::default(), Options::default());
+        let (limits, options) = (Limits::default(), Options::traced());
         let mut twins = Twins::new(&module, (limits, options), setting, Share::All)
             .unwrap_or_else(|error| panic!("{error}"));
         let words = [0, 1, 2, 7];

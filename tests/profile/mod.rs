@@ -19,7 +19,7 @@ const FUEL: u64 = 1 << 20;
 
 fn machine(program: &Program, fuel: u64, trace: TraceLevel) -> Machine {
     let limits = Limits { fuel, ..Limits::default() };
-    let options = Options { trace, ..Options::default() };
+    let options = Options { trace, ..Options::traced() };
     let mut machine = Machine::with_options(program, limits, options).expect("it is instantiated");
     machine.count();
     machine

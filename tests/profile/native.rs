@@ -1,7 +1,7 @@
 //! What native code counts.
 
 use super::{Events, LOOP, both, kernel, parsed, programs};
-use interp::{Limits, NoHost, Options, Program, TraceLevel};
+use interp::{Limits, NoHost, Options, Program};
 use ir::{Func, Module, Opcode, Point};
 use jit::{Action, Condition, Config, Engine, Interruption, LinkError, PointSpec, Vm};
 use osier::driver::{self, Vigilance, certify, derive};
@@ -41,7 +41,7 @@ fn native_code_counts_as_the_interpreter_does() {
 
 fn natively(engine: &Engine, module: &Arc<Module>, func: Func, args: &[u64]) -> Profile {
     let limits = Limits { fuel: u64::MAX >> 1, ..Limits::default() };
-    let options = Options { trace: TraceLevel::Off, ..Options::default() };
+    let options = Options::default();
     let mut vm = Vm::new(engine, module, limits, options).expect("it is instantiated");
     vm.set_tiering(Box::new(Eager::new(native::NoObserver).counting()));
     let arguments = vec!["program".to_owned(), "3".to_owned()];
@@ -69,7 +69,7 @@ fn continuations_count_in_their_version() {
     let values = continuation.requires().to_vec();
     let point = PointSpec { at, condition: Condition::Countdown(10), values };
     let source = engine.version(&module, func, body, &[point]).expect("it is compiled");
-    let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default())
+    let mut vm = Vm::new(&engine, &module, Limits::default(), Options::traced())
         .expect("it is instantiated");
     vm.adopt(&target, Vec::new()).expect("it fits");
     vm.install(&source, vec![Action::Continue(continuation)]).expect("it fits");
@@ -89,7 +89,7 @@ fn one_machine_runs_a_version_that_counts() {
     let engine = Engine::new(Config::default()).expect("the tests run where native code does");
     let version = engine.counting(&module, func, body).expect("it is compiled");
     let adopt = || {
-        let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default())
+        let mut vm = Vm::new(&engine, &module, Limits::default(), Options::traced())
             .expect("it is instantiated");
         vm.adopt(&version, Vec::new())
     };

@@ -3,7 +3,7 @@
 
 use interp::{
     Host, HostError, InstantiateError, Limits, Machine, Memories, NoObserver, Options, Outcome,
-    Program, TraceLevel,
+    Program,
 };
 use ir::eval::is_nan;
 use ir::module::ImportName;
@@ -50,14 +50,14 @@ pub(crate) struct Engine {
 
 /// All engines. The outcomes of the first are the expected ones of the others.
 pub(crate) static ENGINES: LazyLock<[Engine; 11]> = LazyLock::new(|| {
-    let exactly = Options { poison: true, track_memory: true, ..Options::default() };
+    let exactly = Options { poison: true, track_memory: true, ..Options::traced() };
     let native = |bounds, effort, nans| {
         let config = Config { bounds, effort, nans, ..Config::default() };
         Some(jit::Engine::new(config).expect("native code is supported where it is tested"))
     };
     let tiered = |name, threshold, beside| Engine {
         name,
-        options: Options { trace: TraceLevel::Off, ..Options::default() },
+        options: Options::default(),
         native: native(Bounds::Guarded, Effort::Least, Nans::Canonical),
         plan: None,
         tiers: Some(threshold),
@@ -74,7 +74,7 @@ pub(crate) static ENGINES: LazyLock<[Engine; 11]> = LazyLock::new(|| {
         },
         Engine {
             name: "fast",
-            options: Options::default(),
+            options: Options::traced(),
             native: None,
             plan: None,
             tiers: None,
@@ -82,7 +82,7 @@ pub(crate) static ENGINES: LazyLock<[Engine; 11]> = LazyLock::new(|| {
         },
         Engine {
             name: "fast, inlined",
-            options: Options::default(),
+            options: Options::traced(),
             native: None,
             plan: Some(InlinePlan::o3()),
             tiers: None,
@@ -98,7 +98,7 @@ pub(crate) static ENGINES: LazyLock<[Engine; 11]> = LazyLock::new(|| {
         },
         Engine {
             name: "natively, checked",
-            options: Options::default(),
+            options: Options::traced(),
             native: native(Bounds::Checked, Effort::Most, Nans::Canonical),
             plan: None,
             tiers: None,
@@ -114,7 +114,7 @@ pub(crate) static ENGINES: LazyLock<[Engine; 11]> = LazyLock::new(|| {
         },
         Engine {
             name: "natively, NaNs of the processor",
-            options: Options::default(),
+            options: Options::traced(),
             native: native(Bounds::Guarded, Effort::Most, Nans::Platform),
             plan: Some(InlinePlan::o3()),
             tiers: None,

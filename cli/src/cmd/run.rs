@@ -14,7 +14,7 @@ use super::output::Output;
 use super::stopwatch::Stopwatch;
 use super::suggestions::SuggestionOptions;
 use clap::ValueEnum;
-use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
+use interp::{Machine, NoObserver, Options, Outcome, Program};
 use ir::text::{parse_literal, print_literal};
 use ir::{Func, Module, Point};
 use osier::driver::{Step, Vigilance};
@@ -253,7 +253,7 @@ fn execute(
     stats: &mut RunStats,
 ) -> Result<Executed, CommandFailure> {
     let started = Instant::now();
-    let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+    let options = Options::default();
     let program = Program::on_demand(module);
     let machine = Machine::with_options(&program, args.run_limits.limits(), options);
     let mut machine =

@@ -317,7 +317,7 @@ fn ends(program: &Program, versions: &[(Func, Function, ActionLog)]) -> Vec<Opti
     let limits = Limits { fuel: 4 * program.steps + 10_000, ..Limits::default() };
     let end = |args: &Vec<u64>| {
         let code = interp::Program::new(&program.module);
-        let options = interp::Options { track_memory: true, ..interp::Options::default() };
+        let options = interp::Options { track_memory: true, ..interp::Options::traced() };
         let mut machine = Machine::with_options(&code, limits, options).expect("instantiated");
         for (func, version, _) in versions {
             let id = machine.add_version(&program.module, *func, version);

@@ -254,7 +254,7 @@ fn versions_differ(program: &Program, case: &Case) -> bool {
     let code = interp::Program::new(&program.module);
     let limits = oracle_options(program, 0).limits;
     program.arguments.iter().any(|args| {
-        let checked = interp::Options { track_memory: true, ..interp::Options::default() };
+        let checked = interp::Options { track_memory: true, ..interp::Options::traced() };
         let machine = Machine::with_options(&code, limits, checked);
         let mut machine = machine.expect("generated modules can be instantiated");
         let ids =

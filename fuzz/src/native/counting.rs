@@ -1,6 +1,6 @@
 //! A policy that counts, for runs that have left inlined code.
 
-use jit::{AfterFailure, Continuation, FailedPoint, HotLoop, RunError, Tier, Tiering};
+use jit::{Continuation, FailedPoint, HotLoop, Onward, RunError, Tier, Tiering};
 use osier::native::{NoObserver, Tiered};
 use passes::Pipeline;
 use std::sync::Arc;
@@ -50,11 +50,7 @@ impl Tiering for CountingPolicy {
         Ok(continuation)
     }
 
-    fn failed(
-        &mut self,
-        tier: &mut Tier<'_>,
-        at: FailedPoint<'_>,
-    ) -> Result<AfterFailure, RunError> {
+    fn failed(&mut self, tier: &mut Tier<'_>, at: FailedPoint<'_>) -> Result<Onward, RunError> {
         self.tiered.failed(tier, at)
     }
 }

@@ -5,7 +5,7 @@ use super::follow::{FollowEnd, Following, finding};
 use super::plan::Way;
 use super::shadow::PlannedPoint;
 use ir::Func;
-use jit::{Action, AfterFailure, Condition, Continuation, Engine, FailedPoint, Tier, Vm};
+use jit::{Action, Condition, Continuation, Engine, FailedPoint, Onward, Tier, Vm};
 use std::sync::Arc;
 use transition::VersionKey;
 use transition::mapping::Mapping;
@@ -38,7 +38,7 @@ impl Following {
         &mut self,
         tier: &mut Tier<'_>,
         at: FailedPoint<'_>,
-    ) -> Result<AfterFailure, FollowEnd> {
+    ) -> Result<Onward, FollowEnd> {
         let place = self.place_of(at.version, at.number);
         let half = self.half(place);
         let (way, count) = (half.ways[place.point], half.left[place.point] + 1);
@@ -50,7 +50,7 @@ impl Following {
             ));
         }
         if way == Way::Ask {
-            return Ok(AfterFailure::Linked);
+            return Ok(Onward::Linked);
         }
         self.advance_to(tier, place)?;
         self.fire_shadow(place)?;
@@ -62,17 +62,17 @@ impl Following {
             Way::Interpret => {
                 self.shadow.interprets();
                 self.figures.interpreted += 1;
-                Ok(AfterFailure::Linked)
+                Ok(Onward::Linked)
             }
             Way::Enter => {
                 let known = self.entered.get(&(place.function, place.side, place.point));
                 if let Some(known) = known {
-                    return Ok(AfterFailure::Enter(Arc::clone(known)));
+                    return Ok(Onward::Enter(Arc::clone(known)));
                 }
                 let made = self.exit(tier.engine(), place)?;
                 let key = (place.function, place.side, place.point);
                 self.entered.insert(key, Arc::clone(&made));
-                Ok(AfterFailure::Enter(made))
+                Ok(Onward::Enter(made))
             }
         }
     }

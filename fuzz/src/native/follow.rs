@@ -11,8 +11,8 @@ use check::CheckedEntry;
 use interp::{Machine, Outcome};
 use ir::Value;
 use jit::{
-    Action, AfterFailure, Condition, Continuation, FailedPoint, Nans, OpenPoint, RunError, Tier,
-    Tiering, Version,
+    Action, Condition, Continuation, FailedPoint, Nans, Onward, OpenPoint, RunError, Tier, Tiering,
+    Version,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -89,27 +89,19 @@ pub(super) struct Following {
 pub(super) struct Follower(pub(super) Arc<Mutex<Following>>);
 
 impl Tiering for Follower {
-    fn open(
-        &mut self,
-        tier: &mut Tier<'_>,
-        at: OpenPoint<'_>,
-    ) -> Result<Arc<Continuation>, RunError> {
+    fn open(&mut self, tier: &mut Tier<'_>, at: OpenPoint<'_>) -> Result<Onward, RunError> {
         let mut following = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let next = match following.probes.get(&address(at.version)).copied() {
             Some(place) => following.landed(tier, at, place),
             None => following.fired(tier, at),
         };
-        next.map_err(|stop| {
+        next.map(Onward::Enter).map_err(|stop| {
             following.stopped = Some(stop);
             ENDED
         })
     }
 
-    fn failed(
-        &mut self,
-        tier: &mut Tier<'_>,
-        at: FailedPoint<'_>,
-    ) -> Result<AfterFailure, RunError> {
+    fn failed(&mut self, tier: &mut Tier<'_>, at: FailedPoint<'_>) -> Result<Onward, RunError> {
         let mut following = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         following.failed(tier, at).map_err(|stop| {
             following.stopped = Some(stop);

@@ -43,7 +43,7 @@ impl Fast {
 
     /// Writes the constants of the frame at `base`.
     #[inline]
-    pub(super) fn fill_consts(&self, stack: &mut [u64], base: usize) {
+    pub(crate) fn fill_consts(&self, stack: &mut [u64], base: usize) {
         stack[base + self.consts_at as usize..][..self.consts.len()].copy_from_slice(&self.consts);
     }
 }

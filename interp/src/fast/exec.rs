@@ -488,7 +488,7 @@ fn run_loop<const COUNTED: bool, const VISITS: bool>(
                         let (sig, table) = fast.indirect[op.x as usize];
                         let index = get!(op.a);
                         match calls::indirect_callee(program, &globals.tables, sig, table, index) {
-                            Ok(func) if program.code(func).is_some() => call!(func, Some(index)),
+                            Ok(func) if !program.is_imported(func) => call!(func, Some(index)),
                             Ok(func) => {
                                 if COUNTED {
                                     counts[version as usize].call(last!(), index, func);

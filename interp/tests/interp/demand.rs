@@ -23,7 +23,7 @@ fn module() -> (Arc<Module>, [Func; 3]) {
 }
 
 fn machine(program: &Program) -> Machine {
-    Machine::with_options(program, Limits::default(), Options::default()).expect("instantiable")
+    Machine::with_options(program, Limits::default(), Options::traced()).expect("instantiable")
 }
 
 #[test]

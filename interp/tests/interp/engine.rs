@@ -180,7 +180,7 @@ fn no_embedder_writes_a_fixed_table() {
 #[test]
 fn raw_access_reaches_everything() {
     let module = parse(STATE);
-    for options in [Options::checked(), Options::default()] {
+    for options in [Options::checked(), Options::traced()] {
         let mut machine = Machine::with_options(&Program::new(&module), Limits::default(), options)
             .expect("instantiates");
         let mut digests = vec![machine.memory_digest()];

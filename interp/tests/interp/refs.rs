@@ -2,9 +2,7 @@
 
 use super::support::{landing, machine, returned};
 use check::CheckedEntry;
-use interp::{
-    FireError, Limits, Machine, NoHost, Options, PauseAtMarks, Program, Resumed, Run, TraceLevel,
-};
+use interp::{FireError, Limits, Machine, NoHost, Options, PauseAtMarks, Program, Resumed, Run};
 use ir::text::parse_module;
 use ir::{Func, Module, Opcode, Point};
 use std::collections::BTreeMap;
@@ -87,7 +85,7 @@ fn slots_that_a_pause_has_shown_are_no_roots() {
     let work = module.lookup("work").expect("the text has it");
     let body = module.body(work).expect("it is defined");
     // The fast loop keeps no trace.
-    let options = Options { trace: TraceLevel::Off, ..Options::default() };
+    let options = Options::default();
     let machine = Machine::with_options(&Program::new(&module), Limits::default(), options);
     let mut machine = machine.expect("it instantiates");
     machine.stop_at_imports(true);

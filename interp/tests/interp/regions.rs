@@ -80,7 +80,7 @@ entry:
 /// Options for both tiers, with and without tracked memory.
 fn options() -> [Options; 3] {
     let off = interp::TraceLevel::Off;
-    [Options::checked(), Options::default(), Options { trace: off, ..Options::default() }]
+    [Options::checked(), Options::traced(), Options { trace: off, ..Options::traced() }]
 }
 
 /// A machine whose two memories lie in regions of these capacities in pages.
@@ -165,7 +165,7 @@ fn a_full_region_does_not_grow() {
 #[test]
 fn a_region_too_small_for_the_start_is_refused() {
     let program = Program::new(&module());
-    let error = in_regions(&program, Options::default(), [1, 1]).expect_err("two pages are needed");
+    let error = in_regions(&program, Options::traced(), [1, 1]).expect_err("two pages are needed");
     assert_eq!(error, InstantiateError::MemoryTooLarge { memory: "far".to_owned(), pages: 2 });
 }
 
@@ -173,7 +173,7 @@ fn a_region_too_small_for_the_start_is_refused() {
 #[test]
 fn machines_go_to_other_threads() {
     let mut machine =
-        in_regions(&Program::new(&module()), Options::default(), [2, 6]).expect("it instantiates");
+        in_regions(&Program::new(&module()), Options::traced(), [2, 6]).expect("it instantiates");
     let shared = &machine;
     let read = || shared.memories().bytes(Memory::from_u32(0))[4];
     assert_eq!(std::thread::scope(|scope| scope.spawn(read).join()).ok(), Some(b'n'));
@@ -229,7 +229,7 @@ fn regions_of_later_modules() {
 fn regions_are_empty_at_first() {
     let program = Program::new(&module());
     let machine =
-        Machine::with_regions(&program, Limits::default(), Options::default(), &mut |_| {
+        Machine::with_regions(&program, Limits::default(), Options::traced(), &mut |_| {
             let mut region = Fixed::new(4);
             assert!(region.grow(PAGE));
             Some(Box::new(region))

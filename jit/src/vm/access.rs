@@ -82,10 +82,12 @@ pub(super) struct HostedRun {
     callbacks: usize,
     /// The reason why native code stops. A helper leaves it, and the entry into native code takes
     /// it.
-    pub(super) ending: Option<RunEnding>,
+    ///
+    /// Both ends are boxed, since every run moves this value.
+    pub(super) ending: Option<Box<RunEnding>>,
     /// The end of a nested run, with which the whole run ends: the frames that wait for the nested
     /// run are gone, or cannot go on.
-    pub(super) ended: Option<RunStop>,
+    pub(super) ended: Option<Box<RunStop>>,
 }
 
 /// Who executes imported functions.

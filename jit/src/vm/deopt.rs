@@ -218,7 +218,7 @@ fn resumed(
     });
     // The embedder may have ignored the end of a nested run.
     if let Some(stop) = access.run().ended.clone() {
-        return Err(stop);
+        return Err(*stop);
     }
     let state = access.state();
     match resumed {

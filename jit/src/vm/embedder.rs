@@ -14,7 +14,7 @@ use super::stop::{RunError, RunStop};
 use super::tiering::{HotLoop, Tier};
 use crate::sys::stack;
 use interp::{EarlyEnd, HostError, Machine, Memories};
-use ir::{Func, Module};
+use ir::{Func, Function, Module, SupplyError};
 use std::sync::Arc;
 
 /// The embedder of a machine: the functions that a program imports, and an interpreter for what
@@ -42,6 +42,19 @@ pub trait Embedder {
         let import = import.expect("jit: the embedder is called for imported functions");
         let what = format!("no host function {}.{}", import.module, import.field);
         Err(HostError::Failed(what).into())
+    }
+
+    /// Returns the body of a function that awaits it ([`Module::define_later`]) and is called. The
+    /// run verifies it. The default ends the run with the name of the function.
+    ///
+    /// # Errors
+    /// If the run is to end.
+    fn supply(
+        &mut self,
+        back: &mut Callback<'_>,
+        func: Func,
+    ) -> Result<Arc<Function>, CallbackEnd> {
+        Err(back.machine().body_missing(func).into())
     }
 
     /// Resumes a function at a point of its base version, after an exit with
@@ -133,6 +146,18 @@ impl<'a> Callback<'a> {
         Tier::of(self.access.state())
     }
 
+    /// Supplies the body of a function that awaits it, as [`super::Vm::supply`] does.
+    ///
+    /// # Errors
+    /// As [`super::Vm::supply`].
+    pub fn supply(
+        &mut self,
+        func: Func,
+        body: impl Into<Arc<Function>>,
+    ) -> Result<(), SupplyError> {
+        self.access.state().supply(func, body.into())
+    }
+
     /// The number of calls of the embedder that are in progress, this one included: at least 1.
     /// Constant cost.
     pub fn depth(&self) -> usize {
@@ -166,7 +191,7 @@ impl<'a> Callback<'a> {
         args: &[u64],
     ) -> Result<Vec<u64>, CallbackEnd> {
         if let Some(stop) = &self.access.run().ended {
-            return Err(stop.clone().into());
+            return Err(RunStop::clone(stop).into());
         }
         self.nested(embedder, func, |access| native::run_called(access, func, args))
     }
@@ -183,7 +208,7 @@ impl<'a> Callback<'a> {
         contents: Contents<'_>,
     ) -> Result<Option<Vec<u64>>, CallbackEnd> {
         if let Some(stop) = &self.access.run().ended {
-            return Err(stop.clone().into());
+            return Err(RunStop::clone(stop).into());
         }
         self.nested(embedder, place.func, |access| enter::enter(access, place, contents))
     }
@@ -197,7 +222,7 @@ impl<'a> Callback<'a> {
     ) -> Result<R, CallbackEnd> {
         let ended = self.asked(embedder, func, body);
         if let Err(stop) = &ended {
-            self.access.run().ended = Some(stop.clone());
+            self.access.run().ended = Some(Box::new(stop.clone()));
         }
         ended.map_err(CallbackEnd::from)
     }

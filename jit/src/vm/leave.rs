@@ -6,7 +6,7 @@ use super::interpret::{self, NestedEnd};
 use super::link::{Action, PointLink};
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
-use super::tiering::{AfterFailure, FailedPoint, OpenPoint};
+use super::tiering::{FailedPoint, Onward, OpenPoint};
 use crate::version::{Continuation, Version};
 use check::Checked;
 use interp::Nested;
@@ -25,43 +25,69 @@ pub(super) fn leave(access: &mut RunAccess<'_>, cell: usize) -> Result<u64, RunS
     let (version, number, mut action) =
         (Arc::clone(&link.version), link.number, link.action.clone());
     let values = handed_over(link, &state.view.buffer);
+    let mut onward = Onward::Linked;
     if version.points[number].condition == Condition::Failing {
         let at = FailedPoint { version: &version, number, count: state.fired(&version, number) };
-        if let AfterFailure::Enter(continuation) =
-            state.ask(|tiering, tier| tiering.failed(tier, at))?
-        {
-            return state.enter((&version, number), &continuation, &values);
-        }
+        onward = state.ask(|tiering, tier| tiering.failed(tier, at))?;
         // The policy may have changed the action, or have released the version, which then leaves
         // as it would have (`a_policy_may_release_the_version_that_fails`).
         if let Some(link) = state.table.link(cell) {
             action = link.action.clone();
         }
-        if let Some(base) = state.modules.base(version.func) {
-            state.policy.watch.ask_again(&mut state.machine, base);
-        }
     }
+    if let (Onward::Linked, Action::Ask) = (&onward, &action) {
+        let at = OpenPoint { version: &version, number, values: &values };
+        onward = state.ask(|tiering, tier| tiering.open(tier, at))?;
+    }
+    let action = match onward {
+        Onward::Enter(continuation) => {
+            return state.enter((&version, number), &continuation, &values);
+        }
+        Onward::Take(action) => {
+            let checked = state.check_once(&version, number, &action);
+            checked.map_err(|error| RunStop::Failed(RunError::Link(error)))?;
+            action
+        }
+        Onward::Linked => action,
+    };
+    if version.points[number].condition == Condition::Failing
+        && let Some(base) = state.modules.base(version.func)
+    {
+        state.policy.watch.ask_again(&mut state.machine, base);
+    }
+    take(access, (&version, number), &action, &values)
+}
+
+/// Goes on by an action, which was checked. Returns the address of code that reads its inputs from
+/// the buffer.
+fn take(
+    access: &mut RunAccess<'_>,
+    (version, number): (&Arc<Version>, usize),
+    action: &Action,
+    values: &[u64],
+) -> Result<u64, RunStop> {
     match action {
-        Action::Continue(continuation) => Ok(state.table.keep(&continuation.code).addr() as u64),
-        Action::Ask => state.open(&version, number, &values),
-        Action::Interpret(mapping) => descend(access, &version, number, &mapping, &values),
+        Action::Continue(continuation) => {
+            access.state().enter((version, number), continuation, values)
+        }
+        Action::Ask => Err(RunStop::Failed(RunError::Stuck { func: version.func, point: number })),
+        Action::Interpret(mapping) => descend(access, version, number, mapping, values),
         Action::InterpretFrames(mapping) => {
-            let read = reader(&version, number, &values);
+            let read = reader(version, number, values);
             let from = (version.key, version.points[number].at);
             let entry = mapping.checked_entry(from.1);
             let entry = entry.expect("jit: an action was checked when it was linked");
             let nested = access.state().descend_frames(version.func, entry, from, read)?;
-            finish(access, &version, nested)
+            finish(access, version, nested)
         }
         Action::Hand(mapping, states) => {
-            let results =
-                super::deopt::hand(access, (&version, number), &mapping, &states, &values)?;
-            Ok(access.state().give_back(&version, &results))
+            let results = super::deopt::hand(access, (version, number), mapping, states, values)?;
+            Ok(access.state().give_back(version, &results))
         }
         Action::HandFrames(mapping, states) => {
             let results =
-                super::deopt::hand_frames(access, (&version, number), &mapping, &states, &values)?;
-            Ok(access.state().give_back(&version, &results))
+                super::deopt::hand_frames(access, (version, number), mapping, states, values)?;
+            Ok(access.state().give_back(version, &results))
         }
     }
 }
@@ -132,18 +158,6 @@ impl VmState {
         self.view.fill_buffer(results);
         let stubs = version.stubs.as_ref().expect("jit: a version with points has stubs");
         self.table.pin(&stubs.back).addr() as u64
-    }
-
-    /// Asks for a continuation from an open point, and enters it.
-    fn open(
-        &mut self,
-        version: &Arc<Version>,
-        number: usize,
-        values: &[u64],
-    ) -> Result<u64, RunStop> {
-        let continuation =
-            self.ask(|tiering, tier| tiering.open(tier, OpenPoint { version, number, values }))?;
-        self.enter((version, number), &continuation, values)
     }
 
     /// Stores the inputs of a continuation of a point to the buffer, and returns its address.

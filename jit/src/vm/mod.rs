@@ -56,6 +56,7 @@ mod ranges;
 mod region;
 mod state;
 mod stop;
+mod supply;
 mod table;
 mod tiering;
 mod view;
@@ -69,7 +70,7 @@ pub use ledger::{Transition, TransitionKind};
 pub use link::{Action, CallsFrom, LinkError};
 pub use stop::RunError;
 use stop::RunStop;
-pub use tiering::{AfterFailure, FailedPoint, HotLoop, OpenPoint, Quiet, Tier, Tiering, Wake};
+pub use tiering::{FailedPoint, HotLoop, Onward, OpenPoint, Quiet, Tier, Tiering, Wake};
 pub use watch::{CountedPlace, VisitedPlace};
 
 use crate::direct::DirectFunction;
@@ -79,7 +80,7 @@ use access::HostedRun;
 pub(crate) use block::Current;
 use extend::Provided;
 use interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program};
-use ir::{Func, Module};
+use ir::{Func, Function, Module, SupplyError};
 use state::VmState;
 use std::fmt;
 use std::sync::Arc;
@@ -217,6 +218,21 @@ impl Vm {
     /// As [`Program::on_demand`] does, in a run.
     pub fn extend(&mut self, module: &Arc<Module>) -> Result<(), VmError> {
         self.state.extend(module)
+    }
+
+    /// Supplies the body of a function that the module declares for later
+    /// ([`Module::define_later`]), before a call asks for it ([`Embedder::supply`]). All machines
+    /// with the module have the body from now on. Linear in the body, logarithmic in the functions
+    /// (`osr_cost embed` measures it).
+    ///
+    /// # Errors
+    /// If the function awaits no body, or the body does not fit.
+    pub fn supply(
+        &mut self,
+        func: Func,
+        body: impl Into<Arc<Function>>,
+    ) -> Result<(), SupplyError> {
+        self.state.supply(func, body.into())
     }
 
     /// The module that was taken up last, which begins like those before. Constant cost.

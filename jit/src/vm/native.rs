@@ -4,7 +4,7 @@ use super::access::{HostedRun, RunAccess, RunEnding};
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use super::tiering::Ascent;
-use super::{interpret, outside};
+use super::{interpret, outside, supply};
 use crate::abi;
 use crate::code::MachineCode;
 use crate::context::offset;
@@ -54,6 +54,13 @@ impl EnteredResults {
     fn of(types: &[Type]) -> EnteredResults {
         EnteredResults { count: types.len(), in_registers: abi::in_registers(types) }
     }
+}
+
+/// How native code of a function is entered by calls from outside.
+pub(super) struct KnownEntrance {
+    /// The table keeps it for good.
+    trampoline: Arc<MachineCode>,
+    results: EnteredResults,
 }
 
 /// The two kinds of entry.
@@ -135,7 +142,7 @@ impl VmState {
 
     /// Takes the reason that a helper has left.
     fn take_ending(&mut self) -> Option<RunEnding> {
-        self.run.as_mut().and_then(|run| run.ending.take())
+        self.run.as_mut().and_then(|run| run.ending.take()).map(|ending| *ending)
     }
 
     /// The end of a run that has trapped: finds the cause and the site of the trap.
@@ -231,10 +238,20 @@ pub(super) fn run_called(
         let site = state.machine.site(func, None);
         return outside::call_at(access, func, args, site);
     }
-    match state.table.installed(func).map(|version| EnteredCode::of(&version.code)) {
-        Some(code) => call(access, code, func, args),
-        None => interpret::invoke(access, func, args),
+    if let Some(version) = state.table.installed(func) {
+        let code = EnteredCode::of(&version.code);
+        return call(access, code, func, args);
     }
+    if state.machine.awaits_body(func) {
+        let site = state.machine.site(func, None);
+        supply::provide(access, func, &site)?;
+        // The embedder may have compiled it.
+        if let Some(version) = access.state().table.installed(func) {
+            let code = EnteredCode::of(&version.code);
+            return call(access, code, func, args);
+        }
+    }
+    interpret::invoke(access, func, args)
 }
 
 /// Asks the tiering for code of a function that is called and has none. Returns the code, if it has
@@ -257,8 +274,7 @@ pub(super) fn call(
     args: &[u64],
 ) -> Result<Vec<u64>, RunStop> {
     let state = access.state();
-    let results = EnteredResults::of(&state.modules.current.signature(func).results);
-    let trampoline = state.trampoline(func).map_err(failed)?;
+    let (trampoline, results) = state.way_in(func).map_err(failed)?;
     // SAFETY: the trampoline was built for the signature of `func`. The code is that of the version
     // installed for `func`, and every version has this signature (`engine::check`); or it is the
     // shim of `func`, whose signature `bind` has compared. `run_called` has compared the number of
@@ -281,19 +297,20 @@ pub(super) fn resume(access: &mut RunAccess<'_>, ascent: &Ascent) -> Result<Vec<
 }
 
 impl VmState {
-    /// The address of the trampoline for calls of a function, which the table keeps for good. Made
-    /// once: the interpreter calls native code often.
-    fn trampoline(&mut self, func: Func) -> Result<*const u8, CompileError> {
+    /// How native code of a function is entered. Made once: the interpreter calls native code
+    /// often.
+    fn way_in(&mut self, func: Func) -> Result<(*const u8, EnteredResults), CompileError> {
         let index = func.index();
-        if let Some(Some(known)) = self.trampolines.get(index) {
-            return Ok(known.entry());
+        if let Some(Some(known)) = self.entrances.get(index) {
+            return Ok((known.trampoline.entry(), known.results));
         }
         let signature = self.modules.current.signature(func).clone();
-        let made = self.modules.engine.stub(Stub::Enter(signature))?;
-        let entry = self.table.pin(&made);
-        self.trampolines.resize(self.trampolines.len().max(index + 1), None);
-        self.trampolines[index] = Some(made);
-        Ok(entry)
+        let results = EnteredResults::of(&signature.results);
+        let trampoline = self.modules.engine.stub(Stub::Enter(signature))?;
+        let entry = self.table.pin(&trampoline);
+        self.entrances.resize_with(self.entrances.len().max(index + 1), || None);
+        self.entrances[index] = Some(KnownEntrance { trampoline, results });
+        Ok((entry, results))
     }
 }
 

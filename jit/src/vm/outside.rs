@@ -35,7 +35,7 @@ pub(super) fn call(
     });
     // The embedder may have ignored the end of a nested run.
     if let Some(stop) = access.run().ended.clone() {
-        return Err(stop.into());
+        return Err((*stop).into());
     }
     match called.expect("jit: each nested run has an embedder") {
         Ok(()) => {

@@ -4,11 +4,11 @@ use super::access::HostedRun;
 use super::frames::NativeStack;
 use super::ledger::TransitionCounts;
 use super::modules::ModuleChain;
+use super::native::KnownEntrance;
 use super::region::Addresses;
 use super::table::CodeTable;
 use super::tiering::TieringPolicy;
 use super::view::NativeView;
-use crate::code::MachineCode;
 use crate::engine::Engine;
 use cranelift_entity::EntityRef;
 use interp::Machine;
@@ -26,8 +26,8 @@ pub(super) struct VmState {
     /// All that native code reads and writes. No other part is known to native code.
     pub(super) view: NativeView,
     pub(super) table: CodeTable,
-    /// The trampolines for calls from outside of native code, by function.
-    pub(super) trampolines: Vec<Option<Arc<MachineCode>>>,
+    /// How calls from outside enter native code, by function.
+    pub(super) entrances: Vec<Option<KnownEntrance>>,
     /// The native frames of the run in progress.
     pub(super) native: NativeStack,
     pub(super) counts: TransitionCounts,
@@ -57,7 +57,7 @@ impl VmState {
             policy: TieringPolicy::new(view.heeded()),
             view,
             table: CodeTable::default(),
-            trampolines: Vec::new(),
+            entrances: Vec::new(),
             native: NativeStack::default(),
             counts: TransitionCounts::default(),
             run: None,
@@ -111,7 +111,7 @@ impl VmState {
     /// Frees retired code. Does nothing during a run, which may have frames in such code: safe
     /// points ([`super::frames`]) and the end of the run free it.
     pub(super) fn sweep(&mut self) {
-        if self.run.is_none() {
+        if self.run.is_none() && self.table.retired() > 0 {
             self.table.free_retired(&BTreeSet::new());
         }
     }

@@ -10,6 +10,7 @@ use super::link::PointLink;
 use super::ranges::RangeTable;
 use crate::code::MachineCode;
 use crate::version::{Continuation, Version};
+use cranelift_entity::EntityRef;
 use ir::{Func, Signature};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,8 +24,8 @@ struct KeptCode {
 /// All code that a machine may execute: installed versions, targets of OSR points, and stubs.
 #[derive(Default)]
 pub(super) struct CodeTable {
-    /// The installed version of each function.
-    installed: BTreeMap<Func, Arc<Version>>,
+    /// The installed version of each function, up to the last one that has had one.
+    installed: Vec<Option<Arc<Version>>>,
     /// The shims of bound functions.
     direct: BTreeMap<Func, Direct>,
     /// The links of all OSR points, by the address of the point's cell.
@@ -42,25 +43,28 @@ pub(super) struct CodeTable {
 impl CodeTable {
     /// The installed version of a function.
     pub(super) fn installed(&self, func: Func) -> Option<&Arc<Version>> {
-        self.installed.get(&func)
+        self.installed.get(func.index())?.as_ref()
     }
 
     /// The functions with an installed version.
     pub(super) fn functions(&self) -> impl Iterator<Item = Func> {
-        self.installed.keys().copied()
+        let installed = self.installed.iter().enumerate();
+        installed.filter(|(_, version)| version.is_some()).map(|(index, _)| Func::new(index))
     }
 
     /// Makes a version the installed one of its function.
     pub(super) fn install(&mut self, version: &Arc<Version>) {
         self.hold(&version.code);
-        if let Some(replaced) = self.installed.insert(version.func, Arc::clone(version)) {
+        let index = version.func.index();
+        self.installed.resize(self.installed.len().max(index + 1), None);
+        if let Some(replaced) = self.installed[index].replace(Arc::clone(version)) {
             self.let_go(&replaced.code);
         }
     }
 
     /// Removes the installed version of a function. Returns whether there was one.
     pub(super) fn uninstall(&mut self, func: Func) -> bool {
-        let removed = self.installed.remove(&func);
+        let removed = self.installed.get_mut(func.index()).and_then(Option::take);
         if let Some(version) = &removed {
             self.let_go(&version.code);
         }

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::error::ContinueError;
 use crate::version::{Continuation, Version};
 use interp::{Machine, VersionId};
-use ir::{Func, Function, Inst, Module, Point, Value};
+use ir::{Func, Function, Inst, Module, Point, SupplyError, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -55,13 +55,24 @@ pub struct FailedPoint<'a> {
     pub count: u64,
 }
 
-/// How a run goes on after an assumption has failed.
+/// How a run goes on from a point, this time. The link of the point stays as it is.
 #[derive(Clone, Debug)]
-pub enum AfterFailure {
-    /// By the action that the point has.
+pub enum Onward {
+    /// By the action that the point has. An open point has none: the run ends with
+    /// [`RunError::Stuck`].
     Linked,
     /// In this continuation, of the point.
     Enter(Arc<Continuation>),
+    /// By this action, for which the point need not hand over the values in a certain order. So an
+    /// open point may say *not yet*: [`Action::Interpret`] or [`Action::Hand`], while another thread
+    /// compiles.
+    Take(Action),
+}
+
+impl From<Arc<Continuation>> for Onward {
+    fn from(continuation: Arc<Continuation>) -> Onward {
+        Onward::Enter(continuation)
+    }
 }
 
 /// Tells a run that its [`Tiering`] has news, from any thread: code that another thread has
@@ -174,24 +185,17 @@ pub trait Tiering {
     ///
     /// # Errors
     /// If the run is to end.
-    fn failed(
-        &mut self,
-        _tier: &mut Tier<'_>,
-        _at: FailedPoint<'_>,
-    ) -> Result<AfterFailure, RunError> {
-        Ok(AfterFailure::Linked)
+    fn failed(&mut self, _tier: &mut Tier<'_>, _at: FailedPoint<'_>) -> Result<Onward, RunError> {
+        Ok(Onward::Linked)
     }
 
-    /// Called when an open OSR point fires. Returns the continuation in which the run continues.
+    /// Called when an open OSR point fires. The default has no answer and ends the run with
+    /// [`RunError::Stuck`].
     ///
     /// # Errors
-    /// If the run is to end. The default has no continuation and returns [`RunError::Stuck`].
-    fn open(
-        &mut self,
-        _tier: &mut Tier<'_>,
-        at: OpenPoint<'_>,
-    ) -> Result<Arc<Continuation>, RunError> {
-        Err(RunError::Stuck { func: at.version.func(), point: at.number })
+    /// If the run is to end.
+    fn open(&mut self, _tier: &mut Tier<'_>, _at: OpenPoint<'_>) -> Result<Onward, RunError> {
+        Ok(Onward::Linked)
     }
 }
 
@@ -225,6 +229,18 @@ impl<'a> Tier<'a> {
     /// The state of the program, including the run that waits.
     pub fn machine(&self) -> &Machine {
         &self.state.machine
+    }
+
+    /// Supplies the body of a function that awaits it, as [`super::Vm::supply`] does.
+    ///
+    /// # Errors
+    /// As [`super::Vm::supply`].
+    pub fn supply(
+        &mut self,
+        func: Func,
+        body: impl Into<Arc<Function>>,
+    ) -> Result<(), SupplyError> {
+        self.state.supply(func, body.into())
     }
 
     /// Installs a version as [`super::Vm::install`] does.

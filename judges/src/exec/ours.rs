@@ -3,7 +3,7 @@
 use super::literal::Scalar;
 use super::{ExecEngine, ProgramInstance};
 use crate::speed::start;
-use interp::{Limits, Machine, NoObserver, Options, Outcome, Program, TraceLevel};
+use interp::{Limits, Machine, NoObserver, Options, Outcome, Program};
 use ir::{Func, Module, Type};
 use jit::{Config, Vm};
 use osier::driver::{Format, load};
@@ -35,7 +35,7 @@ impl OsierInstance {
         let module = load(Format::Wasm, bytes).map_err(|error| error.in_file("module"))?;
         let module = Arc::new(module);
         let limits = Limits { fuel: u64::MAX, ..Limits::default() };
-        let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+        let options = Options::default();
         if engine == ExecEngine::Interp {
             let machine = Machine::with_options(&Program::new(&module), limits, options);
             let machine = machine.map_err(|error| error.to_string())?;

@@ -6,7 +6,7 @@
 
 use crate::arguments::CallArguments;
 use crate::speed::seconds_of_thread;
-use interp::{Limits, NoHost, Options, Outcome, TraceLevel};
+use interp::{Limits, NoHost, Options, Outcome};
 use ir::{Func, Module};
 use jit::{Config, Engine, Vm};
 use osier::driver::{Format, load};
@@ -146,7 +146,7 @@ impl OurCalls {
     fn new(bytes: &[u8]) -> Result<OurCalls, String> {
         let module = Arc::new(load(Format::Wasm, bytes).map_err(|e| e.in_file("calls.wat"))?);
         let engine = Engine::new(Config::default()).map_err(|e| e.to_string())?;
-        let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+        let options = Options::default();
         let mut vm =
             Vm::new(&engine, &module, Limits::default(), options).map_err(|e| e.to_string())?;
         vm.set_tiering(Box::new(Eager::new(NoObserver)));

@@ -13,7 +13,7 @@ use crate::engine::{Printed, process};
 use crate::figures::table::{FigureTable, FigureUnit};
 use crate::figures::{Series, ratios};
 use crate::speed::{Measured, SpeedSubject, Timed, seconds_of_thread, start, subject, unlike};
-use interp::{Limits, Options, Outcome, TraceLevel};
+use interp::{Limits, Options, Outcome};
 use ir::Module;
 use jit::{Bounds, Config, Engine, Nans, Vm};
 use osier::driver::{Format, NoObserver as NoDriverObserver, Vigilance, load, optimize};
@@ -179,7 +179,7 @@ fn run_ours(
     let nans = if arguments.canonical { Nans::Canonical } else { Nans::Platform };
     let config = Config { bounds, nans, ..Config::default() };
     let engine = Engine::new(config).map_err(|e| e.to_string())?;
-    let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+    let options = Options::default();
     let mut vm = Vm::new(&engine, module, Limits::default(), options).map_err(|e| e.to_string())?;
     vm.set_tiering(Box::new(Eager::new(NoObserver)));
     let begun = seconds_of_thread();

@@ -17,7 +17,7 @@ const FUEL: u64 = 1 << 26;
 /// tier of the interpreter runs it, otherwise the fast tier.
 pub(super) fn instance(program: &Program, trace: TraceLevel) -> Result<Machine, CallEnd> {
     let limits = Limits { fuel: FUEL, ..Limits::default() };
-    let machine = Machine::with_options(program, limits, Options { trace, ..Options::default() });
+    let machine = Machine::with_options(program, limits, Options { trace, ..Options::traced() });
     let mut machine = machine.map_err(|e| CallEnd::Refused(e.to_string()))?;
     if let Some(start) = machine.start_function() {
         match call(&mut machine, start, &[]) {
@@ -46,7 +46,7 @@ pub(super) fn engine() -> Result<Engine, String> {
 /// Like [`instance`], with every function compiled at its first call.
 pub(super) fn native_instance(engine: &Engine, module: &Arc<Module>) -> Result<Vm, CallEnd> {
     let limits = Limits { fuel: FUEL, ..Limits::default() };
-    let options = Options { trace: TraceLevel::Off, ..Options::default() };
+    let options = Options::default();
     let mut vm =
         Vm::new(engine, module, limits, options).map_err(|e| CallEnd::Refused(e.to_string()))?;
     vm.set_tiering(Box::new(Eager::new(native::NoObserver)));

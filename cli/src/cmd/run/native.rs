@@ -7,7 +7,7 @@ use super::tools::Tools;
 use super::{Args, Call, Executed, HOT, RunEngine};
 use crate::cmd::failure::CommandFailure;
 use crate::cmd::stopwatch::Stopwatch;
-use interp::{Options, Outcome, TraceLevel};
+use interp::{Options, Outcome};
 use ir::{Func, Module};
 use jit::{Bounds, Config, FailedPoint, Interruption, Nans, RunError, TransitionKind, Vm, VmError};
 use osier::driver::{Observer as _, Step};
@@ -241,7 +241,7 @@ fn instance(args: &Args, module: &Arc<Module>, tools: &Tools) -> Result<Vm, Comm
     let interruption =
         if limits.fuel == u64::MAX { Interruption::Never } else { Interruption::Fuel };
     let nans = args.nans.map_or_else(Nans::default, Nans::from);
-    let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+    let options = Options::default();
     let made = |bounds| {
         let config = Config { bounds, interruption, nans, ..Config::default() };
         let engine = jit::Engine::observed(config, tools.observers());

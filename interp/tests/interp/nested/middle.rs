@@ -3,8 +3,7 @@
 use super::{claimed, landing, machine, options, pause_at, twice};
 use crate::support::returned;
 use interp::{
-    FireError, Limits, NoHost, NoObserver, Options, Outcome, PauseAtMarks, Resumed, Run,
-    TraceLevel, is_poison,
+    FireError, Limits, NoHost, NoObserver, Options, Outcome, PauseAtMarks, Resumed, Run, is_poison,
 };
 use ir::Point;
 use transition::VersionKey;
@@ -115,7 +114,7 @@ fn kept_values_are_not_read_after_the_fast_loop() {
     let function = sum.module.body(twice).expect("it is defined");
     let end = function.terminator(function.blocks().last().expect("it has a block"));
     let point = Point::before(end);
-    let off = Options { trace: TraceLevel::Off, ..Options::default() };
+    let off = Options::default();
     for (options, is_fast) in [(off, true), (Options::checked(), false)] {
         let mut machine = machine(&sum.module, Limits::default(), options);
         let version = machine.current(twice).expect("it is not imported");

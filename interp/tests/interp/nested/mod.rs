@@ -19,8 +19,8 @@ use transition::mapping::Entry;
 fn options() -> [Options; 3] {
     let off = TraceLevel::Off;
     let full = TraceLevel::Full;
-    let kept = Options { trace: full, ..Options::default() };
-    [Options::checked(), kept, Options { trace: off, ..Options::default() }]
+    let kept = Options { trace: full, ..Options::traced() };
+    [Options::checked(), kept, Options { trace: off, ..Options::traced() }]
 }
 
 fn machine(module: &Module, limits: Limits, options: Options) -> Machine {

@@ -58,7 +58,7 @@ fn nested_runs_that_cannot_begin() {
 #[should_panic(expected = "the run waits for the results of func0")]
 fn a_waiting_run_does_not_continue() {
     let (module, outer, pair) = pairs();
-    let mut machine = machine(&module, Limits::default(), Options::default());
+    let mut machine = machine(&module, Limits::default(), Options::traced());
     machine.set_external(pair, true);
     machine.start(outer, &[5]);
     assert!(matches!(machine.run(&mut NoHost, &mut NoObserver), Run::Called { .. }));
@@ -69,7 +69,7 @@ fn a_waiting_run_does_not_continue() {
 #[should_panic(expected = "a run to its end cannot run func0")]
 fn invoke_cannot_run_external_functions() {
     let (module, outer, pair) = pairs();
-    let mut machine = machine(&module, Limits::default(), Options::default());
+    let mut machine = machine(&module, Limits::default(), Options::traced());
     machine.set_external(pair, true);
     machine.invoke(outer, &[5], &mut NoHost, &mut NoObserver);
 }
@@ -78,7 +78,7 @@ fn invoke_cannot_run_external_functions() {
 #[should_panic(expected = "only the innermost nested run can end")]
 fn nested_runs_end_in_order() {
     let (module, outer, _) = pairs();
-    let mut machine = machine(&module, Limits::default(), Options::default());
+    let mut machine = machine(&module, Limits::default(), Options::traced());
     let first = machine.begin_nested(outer, &[5]).expect("there is room");
     let second = machine.begin_nested(outer, &[5]).expect("there is room");
     machine.end_nested(first);
@@ -89,7 +89,7 @@ fn nested_runs_end_in_order() {
 #[should_panic(expected = "no run waits for the results of a call")]
 fn results_without_a_waiting_run() {
     let (module, outer, _) = pairs();
-    let mut machine = machine(&module, Limits::default(), Options::default());
+    let mut machine = machine(&module, Limits::default(), Options::traced());
     machine.start(outer, &[5]);
     assert_eq!(machine.return_from_call(&[1, 2]), Resumed::InCaller, "not reached");
 }
