@@ -1,25 +1,28 @@
 //! Finished code and its lifetime.
 //!
-//! Each piece of code has a Cranelift module of its own, so that its memory can be freed
-//! separately. Code is reference-counted. The handles of the embedder, the [`crate::Vm`] that has
-//! installed it, and a run that may have a frame in it each hold a count.
+//! Each piece of code has a place of its own in the arena of its engine ([`crate::arena`]), and is
+//! freed separately. Code is reference-counted. The handles of the embedder, the [`crate::Vm`] that
+//! has installed it, and a run that may have a frame in it each hold a count.
 
+use crate::arena::{CodeArena, CodeSpace};
 use crate::counters::NativeCounts;
 use crate::error::CompileError;
 use crate::exits::StackMaps;
+use crate::linked::linked;
 use crate::lower::{Lowered, inst_of};
 use crate::observe::{CodeObserver, Piece, PieceKind, PiecePart};
-use crate::places::CodePlaces;
 use crate::points::Cell;
 use crate::roots::RootMaps;
 use crate::sys::ExitFrame;
 use crate::sys::registry::{Registration, register};
 use crate::sys::traps::TrapTable;
+use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::{CompiledCode, Context as Compilation};
-use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{FuncId, Linkage, Module as _, ModuleError, default_libcall_names};
-use ir::{Func, Inst, Signature};
+use cranelift_entity::packed_option::PackedOption;
+use ir::{Func, Inst, InstData, Signature};
+use std::collections::BTreeMap;
+use std::io;
 use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::sync::Arc;
@@ -40,27 +43,34 @@ pub fn live_code() -> usize {
 #[derive(Debug, Default)]
 struct Places {
     /// The ends of source ranges in ascending order, each with the instruction that the range comes
-    /// from.
-    ends: Vec<(u32, Option<Inst>)>,
+    /// from. Ranges side by side have different ones.
+    ends: Box<[(u32, PackedOption<Inst>)]>,
 }
 
 impl Places {
     fn of(compiled: &Compilation) -> Places {
         let buffer = &compiled_of(compiled).buffer;
-        let ranges = buffer.get_srclocs_sorted().iter();
-        Places { ends: ranges.map(|range| (range.end, inst_of(range.loc))).collect() }
+        let mut ends: Vec<(u32, PackedOption<Inst>)> = Vec::new();
+        for range in buffer.get_srclocs_sorted() {
+            let inst = inst_of(range.loc).into();
+            match ends.last_mut().filter(|last| last.1 == inst) {
+                Some(last) => last.0 = range.end,
+                None => ends.push((range.end, inst)),
+            }
+        }
+        Places { ends: ends.into() }
     }
 
     fn at(&self, offset: u32) -> Option<Inst> {
         let at = self.ends.partition_point(|(end, _)| *end <= offset);
-        self.ends.get(at)?.1
+        self.ends.get(at)?.1.expand()
     }
 }
 
 /// A piece of native code. Dropping the last reference frees its memory.
 pub struct MachineCode {
-    /// Taken out when the code is dropped.
-    module: ManuallyDrop<JITModule>,
+    /// The memory. Taken out when the code is dropped.
+    space: ManuallyDrop<CodeSpace>,
     range: Range<usize>,
     /// Registers the trapping instructions with the signal handler. Dropped before the code is
     /// freed.
@@ -72,8 +82,11 @@ pub struct MachineCode {
     observers: Arc<[Arc<dyn CodeObserver>]>,
     /// The bytes of this code, counted against the engine's limit.
     _share: BudgetShare,
+    /// The function of each direct call, by instruction.
+    callees: BTreeMap<Inst, Func>,
     /// Data whose addresses are part of the code; `_cells` and `_counters` likewise.
-    kept: Lowered,
+    #[expect(clippy::vec_box, reason = "as in `Lowered`")]
+    _performed: Vec<Box<InstData>>,
     _cells: Arc<[Cell]>,
     _counters: Option<Arc<NativeCounts>>,
     /// The bytes of stack below the frame pointer.
@@ -94,32 +107,24 @@ pub struct MachineCode {
 /// The stubs of functions without code, by signature.
 pub(crate) type LazyStubs = Vec<(Signature, Arc<MachineCode>)>;
 
-// SAFETY: no thread changes the code after it was finished. `JITModule` is only moved, and freed
-// when the last reference is dropped; it is not tied to a thread. All other fields are immutable or
-// atomic. The `Vm` decides which thread may *execute* the code.
-unsafe impl Send for MachineCode {}
-// SAFETY: no method changes the code through a shared reference, and no method reads the
-// `JITModule`. All other fields are immutable or atomic.
-unsafe impl Sync for MachineCode {}
-
 impl std::fmt::Debug for MachineCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "MachineCode({}, {} bytes)", self.name, self.range.len())
     }
 }
 
-/// The bytes of machine code that an engine has made and that still exist, their limit, and the
-/// place of the next code.
+/// The bytes of machine code that an engine has made and that still exist, their limit, and their
+/// memory.
 #[derive(Clone, Debug)]
 pub(crate) struct CodeBudget {
     used: Arc<AtomicUsize>,
     limit: usize,
-    places: CodePlaces,
+    arena: CodeArena,
 }
 
 impl CodeBudget {
     pub(crate) fn new(limit: usize) -> CodeBudget {
-        CodeBudget { used: Arc::default(), limit, places: CodePlaces::default() }
+        CodeBudget { used: Arc::default(), limit, arena: CodeArena::new() }
     }
 
     /// Takes `bytes` from the budget. Returns `None`, and takes nothing, if fewer are left.
@@ -174,56 +179,36 @@ impl MachineCode {
         about: About,
     ) -> Result<MachineCode, CompileError> {
         let failed = |what: String| CompileError::Codegen { function: about.name.clone(), what };
-        let mut builder = JITBuilder::with_isa(isa.clone(), default_libcall_names());
-        builder.memory_provider(budget.places.memory());
-        let mut module = JITModule::new(builder);
-        let id = match define(&mut module, compilation) {
-            Ok(id) => id,
-            Err(error) => {
-                // SAFETY: the definition failed, so no address of the module's code exists outside
-                // of `module`, and no thread can execute it.
-                unsafe { module.free_memory() };
-                return Err(match *error {
-                    ModuleError::Allocation { .. } => CompileError::OutOfMemory,
-                    error => failed(error.to_string()),
-                });
-            }
-        };
-        let start = module.get_finalized_function(id).addr();
-        let buffer = &compiled_of(compilation).buffer;
-        let range = start..start + buffer.data().len();
-        let Some(share) = budget.take(range.len()) else {
-            // SAFETY: only `start` and `range` hold addresses of the code, as plain numbers. No
-            // caller has them yet, so no thread can execute the code.
-            unsafe { module.free_memory() };
-            return Err(CompileError::OutOfMemory);
-        };
-        let frame = buffer.frame_layout().map_or(u32::MAX, |layout| layout.frame_to_fp_offset);
-        let table = TrapTable::new(buffer.traps().iter().map(|trap| (trap.offset, trap.code)));
-        let places = Places::of(compilation);
+        compilation
+            .compile(&**isa, &mut ControlPlane::default())
+            .map_err(|error| failed(error.inner.to_string()))?;
         let compiled = compiled_of(compilation);
-        let maps = StackMaps::of(compiled, &about.lowered);
-        let (exits, roots) = match maps.and_then(|exits| Ok((exits, RootMaps::of(compiled)?))) {
-            Ok(maps) => maps,
-            Err(what) => {
-                // SAFETY: both maps are made of the compiled buffer alone. No caller has an address
-                // of the code yet, so no thread can execute it.
-                unsafe { module.free_memory() };
-                return Err(failed(what));
-            }
-        };
+        let bytes = linked(compiled).map_err(failed)?;
+        let exits = StackMaps::of(compiled, &about.lowered).map_err(failed)?;
+        let roots = RootMaps::of(compiled).map_err(failed)?;
+        let frame = compiled.buffer.frame_layout();
+        let frame = frame.map_or(u32::MAX, |layout| layout.frame_to_fp_offset);
+        let traps = compiled.buffer.traps();
+        let table = TrapTable::new(traps.iter().map(|trap| (trap.offset, trap.code)));
+        let places = Places::of(compilation);
+        let share = budget.take(bytes.len()).ok_or(CompileError::OutOfMemory)?;
+        let space = budget.arena.place(&bytes).map_err(|error| match error.kind() {
+            io::ErrorKind::OutOfMemory => CompileError::OutOfMemory,
+            _ => failed(error.to_string()),
+        })?;
+        let range = space.range();
         let registration = match register([(range.clone(), Arc::new(table))]) {
             Ok(registration) => registration,
             Err(error) => {
                 // SAFETY: the registration failed, so the signal handler's list has no entry for
                 // the code. No caller has its address yet, so no thread can execute it.
-                unsafe { module.free_memory() };
+                unsafe { space.free() };
                 return Err(failed(error.to_string()));
             }
         };
         LIVE.fetch_add(1, Ordering::Relaxed);
         let code = MachineCode {
-            module: ManuallyDrop::new(module),
+            space: ManuallyDrop::new(space),
             range,
             observers: about.observers,
             registration: ManuallyDrop::new(registration),
@@ -231,7 +216,8 @@ impl MachineCode {
             exits,
             roots,
             _share: share,
-            kept: about.lowered,
+            callees: about.lowered.callees,
+            _performed: about.lowered.performed,
             _cells: about.cells,
             _counters: about.counters,
             frame,
@@ -337,7 +323,7 @@ impl MachineCode {
     /// The function of the direct call at an address of the code. `None` if there is none.
     pub(crate) fn callee_at(&self, pc: usize) -> Option<Func> {
         let inst = self.places.at((pc - self.range.start) as u32)?;
-        self.kept.callees.get(&inst).copied()
+        self.callees.get(&inst).copied()
     }
 
     /// The instruction of the version at an address of the code. `None` if the code there comes
@@ -355,17 +341,6 @@ fn compiled_of(compilation: &Compilation) -> &CompiledCode {
     compilation.compiled_code().expect("jit: the function was compiled")
 }
 
-/// Compiles one function and makes it executable.
-fn define(
-    module: &mut JITModule,
-    compilation: &mut Compilation,
-) -> Result<FuncId, Box<ModuleError>> {
-    let id = module.declare_function("code", Linkage::Local, &compilation.func.signature)?;
-    module.define_function(id, compilation)?;
-    module.finalize_definitions()?;
-    Ok(id)
-}
-
 impl Drop for MachineCode {
     fn drop(&mut self) {
         // Before the address can be that of other code.
@@ -376,7 +351,7 @@ impl Drop for MachineCode {
         // that no signal handler finds freed code in the list.
         unsafe {
             ManuallyDrop::drop(&mut self.registration);
-            ManuallyDrop::take(&mut self.module).free_memory();
+            ManuallyDrop::take(&mut self.space).free();
         }
         LIVE.fetch_sub(1, Ordering::Relaxed);
     }

@@ -32,6 +32,7 @@
 //! handler, the helpers' access to the state of a run, and the layout of the context.
 
 mod abi;
+mod arena;
 mod code;
 mod config;
 mod context;
@@ -40,12 +41,13 @@ mod direct;
 mod engine;
 mod error;
 mod exits;
+mod free_ranges;
 pub mod gdb;
+mod linked;
 mod lone;
 mod lower;
 mod observe;
 pub mod perf;
-mod places;
 mod points;
 mod probe;
 pub mod process;

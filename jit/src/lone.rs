@@ -71,7 +71,7 @@ impl Engine {
             key: VersionKey::of(&function),
             engine: self.clone(),
             module: Arc::clone(module),
-            function,
+            function: Arc::new(function),
             code,
             points: Vec::new(),
             cells: Arc::from([]),

@@ -100,7 +100,7 @@ impl Engine {
             key: VersionKey::of(&target.function),
             engine: self.clone(),
             module: Arc::clone(&target.module),
-            function: target.function.clone(),
+            function: Arc::clone(&target.function),
             code,
             points,
             cells,

@@ -94,7 +94,7 @@ impl Engine {
             key: to,
             engine: self.clone(),
             module: Arc::clone(module),
-            function: version.clone(),
+            function: Arc::new(version.clone()),
             code: Arc::clone(&code),
             points,
             cells,

@@ -32,7 +32,8 @@ pub struct Version {
     /// run the version.
     pub(crate) engine: Engine,
     pub(crate) module: Arc<Module>,
-    pub(crate) function: Function,
+    /// Shared with the module, if it is the body there.
+    pub(crate) function: Arc<Function>,
     pub(crate) code: Arc<MachineCode>,
     pub(crate) points: Vec<PointSpec>,
     pub(crate) cells: Arc<[Cell]>,
@@ -366,7 +367,7 @@ impl Engine {
             key: VersionKey::of(function),
             engine: self.clone(),
             module: Arc::clone(module),
-            function: function.clone(),
+            function: shared(module, func, function),
             code: Arc::new(code),
             points: points.to_vec(),
             cells,
@@ -513,6 +514,14 @@ impl Engine {
             return Err(ContinueError::OtherTarget { function: function() });
         }
         Ok(())
+    }
+}
+
+/// A function behind a shared pointer: that of the module, if it is the body there.
+fn shared(module: &Module, func: Func, function: &Function) -> Arc<Function> {
+    match module.shared_body(func) {
+        Some(body) if std::ptr::eq(&**body, function) => Arc::clone(body),
+        _ => Arc::new(function.clone()),
     }
 }
 

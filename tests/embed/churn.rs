@@ -1,7 +1,7 @@
 //! Runs that replace their code all the time. Code is freed while the run goes on, and never while
 //! a frame returns to it.
 //!
-//! Freed pages are unmapped, so a return to freed code ends the process. An engine's limit on code
+//! Freed code is filled with traps, so a return to it ends the process. An engine's limit on code
 //! bounds what is kept: a run that keeps too much ends with an error.
 
 use super::support::{Pair, SUM, engine, in_a_process_of_its_own, invoke, module, sum, vm};

@@ -5,14 +5,15 @@ use std::ffi::{c_int, c_void};
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::{io, mem};
 
-use super::Unsupported;
 use super::activation::{ENTRY_FP, ENTRY_PC, ENTRY_SP};
 use super::debugger::DebuggerList;
 use super::traps::{self, CpuFault, FaultKind};
+use super::{PageAccess, Unsupported};
 use crate::context::Context;
 
 pub(super) fn supported() -> Result<(), Unsupported> {
@@ -38,18 +39,57 @@ pub(super) fn map_reserved(bytes: usize) -> io::Result<NonNull<u8>> {
     Ok(NonNull::new(start.cast()).expect("the system maps nothing at address zero"))
 }
 
-/// Makes pages readable and writable.
+/// Makes pages readable, and either writable or executable.
 ///
 /// # Safety
 ///
-/// The bytes are whole pages of one mapping that the caller owns.
-pub(super) unsafe fn allow(start: *mut u8, bytes: usize) -> io::Result<()> {
-    // SAFETY: the caller guarantees whole pages of its own mapping. Adding access rights
-    // invalidates no existing pointer.
-    match unsafe { libc::mprotect(start.cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) } {
+/// The bytes are whole pages of one mapping that the caller owns. No thread executes them, unless
+/// they stay executable.
+pub(super) unsafe fn allow(start: *mut u8, bytes: usize, access: PageAccess) -> io::Result<()> {
+    let access = match access {
+        PageAccess::Write => libc::PROT_READ | libc::PROT_WRITE,
+        PageAccess::Execute => libc::PROT_READ | libc::PROT_EXEC,
+    };
+    // SAFETY: the caller guarantees whole pages of its own mapping, and that no thread needs a
+    // right that they lose. No existing pointer becomes invalid.
+    match unsafe { libc::mprotect(start.cast(), bytes, access) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Replaces pages by address space without access rights, and gives their memory back.
+///
+/// # Safety
+///
+/// The bytes are whole pages of one mapping that the caller owns. No reference into them is alive,
+/// and no thread executes them.
+pub(super) unsafe fn hide(start: *mut u8, bytes: usize) -> io::Result<()> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    // SAFETY: the call replaces the pages that the caller guarantees to own, which nobody uses.
+    let at = unsafe { libc::mmap(start.cast(), bytes, libc::PROT_NONE, flags, -1, 0) };
+    if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Writes bytes of this process through the kernel, whatever their access rights.
+///
+/// The file is opened anew each time: one that is kept would be that of the parent after a fork,
+/// and its descriptor could be that of another file once somebody has closed it.
+///
+/// # Safety
+///
+/// The bytes belong to a mapping that the caller owns. No reference to them is alive, and no thread
+/// executes them.
+pub(super) unsafe fn write_through(start: usize, bytes: &[u8]) -> io::Result<()> {
+    File::options().write(true).open("/proc/self/mem")?.write_all_at(bytes, start as u64)
+}
+
+/// Whether the address space of this process has a limit.
+pub(super) fn limits_address_space() -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a live structure of the type that the call writes.
+    let status = unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) };
+    status != 0 || limit.rlim_cur != libc::RLIM_INFINITY
 }
 
 /// Removes a mapping.

@@ -30,12 +30,13 @@ pub(crate) mod debugger;
 pub(crate) mod enter;
 pub(crate) mod frames;
 #[cfg(test)]
-mod maps;
+pub(crate) mod maps;
 pub(crate) mod region;
 pub(crate) mod registry;
 pub(crate) mod stack;
 pub(crate) mod trampoline;
 pub(crate) mod traps;
+pub(crate) mod window;
 
 mod activation;
 
@@ -94,6 +95,13 @@ impl ExitFrame {
         // that the word lies inside the caller's frame.
         unsafe { frame.add(1).cast::<u8>().add(offset as usize).cast::<u64>().read_unaligned() }
     }
+}
+
+/// A right on pages, beside reading.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum PageAccess {
+    Write,
+    Execute,
 }
 
 /// The first page of a file, readable and executable. Nobody has its address.

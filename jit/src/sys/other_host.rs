@@ -5,8 +5,8 @@ use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use super::Unsupported;
 use super::debugger::DebuggerList;
+use super::{PageAccess, Unsupported};
 
 const WHY: Unsupported = Unsupported { missing: "x86-64 Linux" };
 
@@ -26,8 +26,26 @@ pub(super) fn map_reserved(_bytes: usize) -> io::Result<NonNull<u8>> {
 /// # Safety
 ///
 /// None: the function does nothing.
-pub(super) unsafe fn allow(_start: *mut u8, _bytes: usize) -> io::Result<()> {
+pub(super) unsafe fn allow(_start: *mut u8, _bytes: usize, _access: PageAccess) -> io::Result<()> {
     Err(WHY.into())
+}
+
+/// # Safety
+///
+/// None: no page is mapped, and none is replaced.
+pub(super) unsafe fn hide(_start: *mut u8, _bytes: usize) -> io::Result<()> {
+    Err(WHY.into())
+}
+
+/// # Safety
+///
+/// None: nothing is written.
+pub(super) unsafe fn write_through(_start: usize, _bytes: &[u8]) -> io::Result<()> {
+    Err(WHY.into())
+}
+
+pub(super) fn limits_address_space() -> bool {
+    true
 }
 
 /// # Safety

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::slice;
 
-use super::host;
+use super::{PageAccess, host};
 
 // Computed in 64 bits, so that the crate compiles for shorter addresses, too. Such hosts reserve no
 // memory.
@@ -86,7 +86,10 @@ impl Reservation {
             // SAFETY: `added_pages` gives whole pages between the usable bytes and `max`, at most
             // the size of the mapping, which this value owns. References from `bytes` end before
             // them.
-            let allowed = unsafe { host::allow(self.base.as_ptr().add(pages.start), pages.len()) };
+            let allowed = unsafe {
+                let start = self.base.as_ptr().add(pages.start);
+                host::allow(start, pages.len(), PageAccess::Write)
+            };
             if allowed.is_err() {
                 return false;
             }

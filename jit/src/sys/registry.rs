@@ -37,6 +37,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cranelift_codegen::ir::TrapCode;
+use smallvec::SmallVec;
 
 use super::traps::{FaultKind, TrapTable, install};
 
@@ -197,8 +198,8 @@ impl RegistryWriter {
 /// Drop it before the memory of the code is freed, and not while a thread executes the code.
 #[must_use = "dropping it takes the code out of the list"]
 pub(crate) struct Registration {
-    starts: Box<[usize]>,
-    tables: Vec<Arc<TrapTable>>,
+    starts: SmallVec<[usize; 1]>,
+    tables: SmallVec<[Arc<TrapTable>; 1]>,
 }
 
 impl Drop for Registration {
@@ -213,7 +214,7 @@ impl Drop for Registration {
             let list = settled(list.iter().cloned());
             writer.publish(list);
         }
-        writer.tables.append(&mut self.tables);
+        writer.tables.extend(self.tables.drain(..));
         writer.free();
     }
 }
@@ -261,9 +262,8 @@ pub(crate) fn register(
     writer.publish(list);
     writer.free();
     drop(writer);
-    let (starts, tables): (Vec<_>, _) =
-        code.into_iter().map(|(range, table)| (range.start, table)).unzip();
-    Ok(Registration { starts: starts.into(), tables })
+    let (starts, tables) = code.into_iter().map(|(range, table)| (range.start, table)).unzip();
+    Ok(Registration { starts, tables })
 }
 
 /// The trap code at `pc`, if registered code contains `pc` and expects a fault of this kind there.
