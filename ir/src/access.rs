@@ -25,8 +25,8 @@ pub struct Address {
 }
 
 impl Address {
-    /// Decomposes an `i32` or `i64` value into a base and a constant. `leader` maps each value to the
-    /// representative of the values equal to it. Cost: constant.
+    /// Decomposes an `i32` or `i64` value into a base and a constant. `leader` maps each value to
+    /// the representative of the values equal to it. Cost: constant.
     ///
     /// # Panics
     /// When the function does not have the value.

@@ -250,9 +250,10 @@ impl<F: TermForm> ClassTable<F> {
         self.links.get(class as usize).map_or(u64::MAX, |link| link.possible)
     }
 
-    /// A term as a class plus a constant: its own class plus zero, unless it has type `i32` or `i64`
-    /// and its operation adds or subtracts a constant. The class that it adds to counts as the sum that its
-    /// first term is, so chains are resolved. Meaningful for addresses. Cost: constant.
+    /// A term as a class plus a constant: its own class plus zero, unless it has type `i32` or
+    /// `i64` and its operation adds or subtracts a constant. The class that it adds to counts as
+    /// the sum that its first term is, so chains are resolved. Meaningful for addresses. Cost:
+    /// constant.
     pub fn sum(&self, term: TermIndex) -> ClassSum {
         self.links.get(term as usize).map_or((term, 0), |link| link.sum)
     }

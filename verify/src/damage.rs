@@ -580,10 +580,8 @@ fn garble_entry(prng: &mut Prng, mapping: &mut Mapping) {
         }
         10 if replay > 0 => entry.replays.swap(replay - 1, replay),
         11 => {
-            let (opcode, ty) = (
-                prng.pick(&[Opcode::Store, Opcode::Store8, Opcode::GlobalSet]),
-                prng.pick(&Type::ALL),
-            );
+            let opcode = prng.pick(&[Opcode::Store, Opcode::Store8, Opcode::GlobalSet]);
+            let ty = prng.pick(&Type::ALL);
             let imm = match opcode {
                 Opcode::GlobalSet => Imm::Global(Global::from_u32(prng.below(4))),
                 _ => Imm::Address(Memory::from_u32(0), u64::from(prng.below(16))),

@@ -153,9 +153,9 @@ impl<'c> TermTable<'c> {
         self.require(Check::TermShape, fits, Place::Term(id))
     }
 
-    /// A term as a class plus a constant, modulo 2^32 for an `i32`, modulo 2^64 for an `i64`; `None`
-    /// for a term that is not proved yet. A sum says nothing about the type of a constant.
-    /// Only the operation of the term itself counts, so the sum needs no reason of its own.
+    /// A term as a class plus a constant, modulo 2^32 for an `i32` and 2^64 for an `i64`. `None`
+    /// for a term that is not proved yet. Only the operation of the term itself counts, so the sum
+    /// needs no reason of its own. A sum says nothing about the type of a constant.
     pub(crate) fn sum(&self, term: TermId) -> Option<(TermId, u64)> {
         self.sums.get(term as usize).copied()
     }

@@ -190,23 +190,17 @@ impl<'a> FunctionText<'a> {
     /// Returns `false`, and writes nothing, if the instruction does not have that shape.
     fn try_write_rest(&self, out: &mut dyn Write, data: &InstData) -> Result<bool, fmt::Error> {
         let module = self.module;
+        let stores = matches!(data.opcode.shape(), Shape::Store(_));
         match (data.opcode.shape(), data.imm, data.args.as_slice(), data.targets.as_slice()) {
             (Shape::Const, Imm::Bits(bits), [], []) => write_bits(out, module, data.ty, bits)?,
             (
-                Shape::Load(_),
+                Shape::Load(_) | Shape::Store(_),
                 Imm::Address(memory, offset) | Imm::HostAddress(memory, offset),
-                [address],
+                [address, value @ ..],
                 [],
-            ) => self.write_address(out, memory, *address, offset)?,
-            (
-                Shape::Store(_),
-                Imm::Address(memory, offset) | Imm::HostAddress(memory, offset),
-                [address, value],
-                [],
-            ) => {
+            ) if value.len() == usize::from(stores) => {
                 self.write_address(out, memory, *address, offset)?;
-                out.write_str(", ")?;
-                self.write_value(out, *value)?;
+                self.write_more_values(out, value)?;
             }
             (Shape::MemorySize, Imm::Memory(memory), [], []) => write_memory(out, module, memory)?,
             (Shape::MemoryGrow, Imm::Memory(memory), [pages], []) => {

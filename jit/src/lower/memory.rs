@@ -35,8 +35,8 @@ struct OperandRange {
 }
 
 impl OperandRange {
-    /// `None` if every access traps. The sum of operand and offset does not wrap, so an operand that
-    /// reaches the memory only around 2^64 is outside of the range
+    /// `None` if every access traps. The sum of operand and offset does not wrap, so an operand
+    /// that reaches the memory only around 2^64 is outside of the range
     /// (`host_memories_of_the_machine`).
     fn of(decl: &MemoryDecl, offset: u64, bytes: u32) -> Option<OperandRange> {
         let MemoryKind::HostFrom(first) = decl.kind else { return None };
