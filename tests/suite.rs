@@ -12,6 +12,7 @@ mod external;
 mod figures;
 mod frame_states;
 mod fuzz;
+mod hosted;
 mod inlining;
 mod levels;
 mod limits;

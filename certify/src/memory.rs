@@ -89,7 +89,7 @@ impl CertificateTerms {
             // The read must find exactly the bytes stored. One that finds a part of them, or more,
             // ends the trace at this memory.
             let is_same = place.covers(&written, distance)
-                && written.covers(&place, distance.map(u32::wrapping_neg));
+                && written.covers(&place, distance.map(u64::wrapping_neg));
             if is_same && gives_back((opcode, ty), (read.opcode, read.ty)) {
                 return ReadTrace { past, memory, stored: Some((args[args.len() - 2], via)) };
             }
@@ -360,9 +360,9 @@ impl CertificateTerms {
         Some((write, Place::written(write.opcode, write.ty, &write.imm)?))
     }
 
-    /// The address `to` minus the address `from`, modulo 2^32, if both are one base plus constants;
+    /// The address `to` minus the address `from`, modulo 2^64, if both are one base plus constants;
     /// and the terms that show it.
-    fn distance(&self, from: TermId, to: TermId) -> (Option<u32>, [TermId; 2]) {
+    fn distance(&self, from: TermId, to: TermId) -> (Option<u64>, [TermId; 2]) {
         if from == to {
             return (Some(0), [NO_TERM; 2]);
         }
@@ -378,7 +378,7 @@ impl CertificateTerms {
     }
 
     /// As [`CertificateTerms::distance`], by the first terms of both classes alone.
-    fn plain_distance(&self, from: TermId, to: TermId) -> Option<u32> {
+    fn plain_distance(&self, from: TermId, to: TermId) -> Option<u64> {
         let ((base, less), (other, more)) = (self.table.sum(from), self.table.sum(to));
         (base == other).then(|| more.wrapping_sub(less))
     }

@@ -66,6 +66,8 @@ pub struct CampaignOptions {
     pub only_exits: bool,
     /// Whether programs have references, which a collector moves at each call of the host.
     pub stress_gc: bool,
+    /// Whether programs have host memories.
+    pub host_memory: bool,
     /// The NaNs of native code.
     pub nans: Nans,
 }
@@ -90,6 +92,7 @@ impl Default for CampaignOptions {
             only_inlining: false,
             only_exits: false,
             stress_gc: false,
+            host_memory: false,
             nans: Nans::default(),
         }
     }
@@ -123,6 +126,7 @@ impl CampaignOptions {
         };
         let has_trees = self.only_inlining && !seed.is_multiple_of(TREES_NOT_ONE_IN);
         let weights = if has_trees { weights.and_trees() } else { weights };
+        let weights = if self.host_memory { weights.and_host_memories() } else { weights };
         if self.stress_gc { weights.and_references() } else { weights }
     }
 
@@ -271,6 +275,9 @@ impl fmt::Display for CampaignOptions {
         }
         if self.stress_gc {
             f.write_str(" --stress-gc")?;
+        }
+        if self.host_memory {
+            f.write_str(" --host-memory")?;
         }
         if self.nans == Nans::Platform {
             f.write_str(" --nans platform")?;

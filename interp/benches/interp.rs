@@ -56,6 +56,7 @@ fn module() -> Module {
         min_pages: 1,
         max_pages: None,
         import: None,
+        kind: Default::default(),
     };
     let memory: Memory = module.memories.push(decl);
     counted_loop(&mut module, "arithmetic", |b, s, i| {

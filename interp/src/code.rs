@@ -26,11 +26,12 @@ use transition::VersionKey;
 /// Table entry for an id that the version does not have.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A load or store that does not fit an [`ExactOp`]: it accesses a memory other than memory 0, or
-/// its offset has more than 32 bits.
+/// A load or store that does not fit an [`ExactOp`]: it accesses a memory other than memory 0 or a
+/// host memory, or its offset has more than 32 bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FarAccess {
     pub(super) memory: Memory,
+    pub(super) is_host: bool,
     pub(super) offset: u64,
     /// Bytes accessed, at most 8.
     pub(super) bytes: u32,

@@ -232,7 +232,7 @@ impl<'a> ExactDecoder<'a> {
     /// The offset of an access that fits an [`ExactOp`], or else the index of its `FarAccess`.
     fn near_or_far(&mut self, access: FarAccess) -> Result<u32, u32> {
         match u32::try_from(access.offset) {
-            Ok(offset) if access.memory.index() == 0 => Ok(offset),
+            Ok(offset) if access.memory.index() == 0 && !access.is_host => Ok(offset),
             _ => {
                 self.code.far.push(access);
                 Err(narrow(self.code.far.len() - 1))
@@ -365,14 +365,15 @@ impl<'a> ExactDecoder<'a> {
 
 /// The memory, offset and width that a load or store accesses.
 fn far_access(data: &InstData) -> FarAccess {
-    let Imm::Address(memory, offset) = data.imm else {
+    let Some((memory, offset)) = data.imm.address() else {
         panic!("interp: {} has the wrong immediate {:?}", data.opcode.name(), data.imm)
     };
+    let is_host = matches!(data.imm, Imm::HostAddress(..));
     let bytes = match data.opcode.shape() {
         Shape::Load(0) | Shape::Store(0) => data.ty.bytes(),
         Shape::Load(bytes) | Shape::Store(bytes) => u32::from(bytes),
         shape => panic!("interp: {shape:?} accesses no memory"),
     };
     let signed = matches!(data.opcode, Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32);
-    FarAccess { memory, offset, bytes, signed, ty: data.ty }
+    FarAccess { memory, is_host, offset, bytes, signed, ty: data.ty }
 }

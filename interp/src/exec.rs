@@ -122,10 +122,9 @@ fn store<const N: usize>(
 }
 
 fn load_far(memories: &Memories, access: FarAccess, address: u64) -> Option<u64> {
-    let bytes =
-        memories.read(access.memory, address.checked_add(access.offset)?, access.bytes.into())?;
     let mut word = [0; 8];
-    word[..bytes.len()].copy_from_slice(bytes);
+    let at = address.checked_add(access.offset)?;
+    memories.read_into(access.memory, at, &mut word[..access.bytes as usize]).ok()?;
     let word = u64::from_le_bytes(word);
     let signed = || eval::sign_extend(word, access.bytes * 8) as u64 & access.ty.mask();
     Some(if access.signed { signed() } else { word })

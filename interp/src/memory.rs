@@ -1,4 +1,4 @@
-//! Linear memories, with a digest that every write updates incrementally.
+//! Memories, with a digest that every write updates incrementally.
 //!
 //! The digest is a sum of mixed pairs of place and contents, one for each 8-byte word of a memory,
 //! each global and each size. A zero word contributes nothing, so fresh memory costs nothing. A
@@ -6,11 +6,12 @@
 //! touches, writes, and adds their new contribution. Equal memories have equal digests; unequal
 //! ones have equal digests with a chance of 2^-64.
 
+use super::host_memory::{HostMemory, ProvidedMemory};
 use super::limits::Limits;
 use super::region::{Region, Storage};
 use cranelift_entity::EntityRef;
 use ir::entity::Memory;
-use ir::module::{MemoryDecl, PAGE_BYTES};
+use ir::module::{MemoryDecl, MemoryKind, PAGE_BYTES};
 use ir::place::Place;
 use std::fmt;
 use std::ops::Range;
@@ -57,9 +58,24 @@ impl fmt::Display for OutOfBounds {
 impl std::error::Error for OutOfBounds {}
 
 #[derive(Clone, Debug)]
-struct LinearMemory {
+struct OneMemory {
+    kind: MemoryKind,
     storage: Storage,
+    /// The bytes of a memory of kind [`MemoryKind::Host`], once provided.
+    provided: ProvidedMemory,
     max_pages: u32,
+}
+
+impl OneMemory {
+    /// The index of an address in the storage; `None` where the memory has no storage there.
+    #[inline]
+    fn index(&self, address: u64) -> Option<u64> {
+        match self.kind {
+            MemoryKind::Linear => Some(address),
+            MemoryKind::HostFrom(first) => address.checked_sub(first),
+            MemoryKind::Host => None,
+        }
+    }
 }
 
 /// The number and digest of memories or tables at one moment, by which `cut` removes later ones.
@@ -71,11 +87,11 @@ pub(super) struct Extent {
     pub(super) digest: u64,
 }
 
-/// The linear memories of one machine. A clone copies the contents out of any [`Region`] into
-/// allocations of its own.
+/// The memories of one machine. A clone copies the contents out of any [`Region`] into allocations
+/// of its own. It has no bytes of memories that the embedder provides ([`Memories::provide`]).
 #[derive(Clone, Debug)]
 pub struct Memories {
-    list: Vec<LinearMemory>,
+    list: Vec<OneMemory>,
     /// Pages by which all memories together may still grow.
     pages_left: u32,
     /// Whether every write updates `digest`.
@@ -95,12 +111,17 @@ impl Memories {
         decl: &MemoryDecl,
         region: Option<Box<dyn Region>>,
     ) -> Result<(), OutOfBounds> {
-        let max_pages = decl.max_pages.unwrap_or(MAX_PAGES).min(MAX_PAGES);
+        let max_pages = match decl.kind {
+            MemoryKind::Linear => decl.max_pages.unwrap_or(MAX_PAGES).min(MAX_PAGES),
+            MemoryKind::HostFrom(_) => decl.min_pages.min(MAX_PAGES),
+            MemoryKind::Host => 0,
+        };
         if decl.min_pages > self.pages_left || decl.min_pages > max_pages {
             return Err(OutOfBounds);
         }
         let id = Memory::new(self.list.len());
-        self.list.push(LinearMemory { storage: Storage::new(region), max_pages });
+        let (storage, provided) = (Storage::new(region), ProvidedMemory::default());
+        self.list.push(OneMemory { kind: decl.kind, storage, provided, max_pages });
         self.grow(id, decl.min_pages).map(|_| ()).ok_or(OutOfBounds)
     }
 
@@ -120,7 +141,19 @@ impl Memories {
         self.list.len()
     }
 
-    /// The contents of a memory.
+    /// Provides the bytes of a host memory that has no pages. Without them, every access of the
+    /// memory traps. They are the embedder's state: digests and comparisons of memories leave them
+    /// out, and a clone of the memories does not have them.
+    ///
+    /// # Panics
+    /// When the module declares no such memory, or it is of another kind.
+    pub fn provide(&mut self, memory: Memory, bytes: Box<dyn HostMemory>) {
+        let target = &mut self.list[memory.index()];
+        assert_eq!(target.kind, MemoryKind::Host, "interp: {memory} has its own bytes");
+        target.provided = ProvidedMemory(Some(bytes));
+    }
+
+    /// The contents of a memory; empty for a host memory that the embedder provides.
     ///
     /// # Panics
     /// When the module declares no such memory.
@@ -137,12 +170,35 @@ impl Memories {
         (self.bytes(memory).len() as u64 / PAGE_BYTES) as u32
     }
 
-    /// A range of a memory, or `None` when it is out of bounds.
+    /// A range of a memory, or `None` when it is out of bounds. A host memory that the embedder
+    /// provides has no ranges: see [`Memories::read_into`].
     ///
     /// # Panics
     /// When the module declares no such memory.
     pub fn read(&self, memory: Memory, address: u64, length: u64) -> Option<&[u8]> {
-        self.bytes(memory).get(range(address, length)?)
+        let index = self.list[memory.index()].index(address)?;
+        self.bytes(memory).get(range(index, length)?)
+    }
+
+    /// Reads bytes of any memory. Cost: their number.
+    ///
+    /// # Errors
+    /// When the range is out of bounds; the contents of `into` are then unspecified.
+    ///
+    /// # Panics
+    /// When the module declares no such memory.
+    pub fn read_into(
+        &self,
+        memory: Memory,
+        address: u64,
+        into: &mut [u8],
+    ) -> Result<(), OutOfBounds> {
+        let from = &self.list[memory.index()];
+        if from.kind == MemoryKind::Host {
+            return if from.provided.read(address, into) { Ok(()) } else { Err(OutOfBounds) };
+        }
+        into.copy_from_slice(self.read(memory, address, into.len() as u64).ok_or(OutOfBounds)?);
+        Ok(())
     }
 
     /// Writes bytes. Cost: their number.
@@ -153,7 +209,13 @@ impl Memories {
     /// # Panics
     /// When the module declares no such memory.
     pub fn write(&mut self, memory: Memory, address: u64, bytes: &[u8]) -> Result<(), OutOfBounds> {
-        self.change(memory, address, bytes.len() as u64, |target| target.copy_from_slice(bytes))
+        let target = &mut self.list[memory.index()];
+        if target.kind == MemoryKind::Host {
+            let written = target.provided.write(address, bytes);
+            return if written { Ok(()) } else { Err(OutOfBounds) };
+        }
+        let index = target.index(address).ok_or(OutOfBounds)?;
+        self.change(memory, index, bytes.len() as u64, |target| target.copy_from_slice(bytes))
     }
 
     /// Sets `count` bytes to one value.
@@ -209,7 +271,7 @@ impl Memories {
 
     /// Executes a write whose opcode is a store.
     pub(super) fn store(&mut self, write: &Write) -> Result<(), OutOfBounds> {
-        let (Some(Place::Bytes { memory, offset, bytes }), [address, value]) =
+        let (Some(Place::Bytes { memory, offset, bytes, address: ty }), [address, value]) =
             (Place::written(write.opcode, write.ty, &write.imm), write.args.as_slice())
         else {
             return Err(OutOfBounds);
@@ -217,7 +279,7 @@ impl Memories {
         if memory.index() >= self.list.len() {
             return Err(OutOfBounds);
         }
-        let address = u64::from(*address as u32).checked_add(offset).ok_or(OutOfBounds)?;
+        let address = (*address & ty.mask()).checked_add(offset).ok_or(OutOfBounds)?;
         self.write(memory, address, &value.to_le_bytes()[..bytes as usize])
     }
 

@@ -16,23 +16,25 @@ use crate::types::Type;
 /// unreachable code, additions may form a cycle.
 const ADDITIONS: usize = 8;
 
-/// An address operand: a value plus a constant, modulo 2^32.
+/// An address operand: a value plus a constant, modulo 2^32 or 2^64, as its type says.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Address {
     base: Option<Value>,
-    offset: u32,
+    /// Below 2^32 for an `i32`.
+    offset: u64,
 }
 
 impl Address {
-    /// Decomposes an `i32` value into a base and a constant. `leader` maps each value to the
-    /// representative of the values equal to it. Cost: constant.
+    /// Decomposes an `i32` or `i64` value into a base and a constant. `leader` maps each value to
+    /// the representative of the values equal to it. Cost: constant.
     ///
     /// # Panics
     /// When the function does not have the value.
     pub fn of(function: &Function, value: Value, leader: impl Fn(Value) -> Value) -> Address {
-        let (mut base, mut offset) = (leader(value), 0u32);
+        let ty = function.value_type(value);
+        let (mut base, mut offset) = (leader(value), 0u64);
         for _ in 0..ADDITIONS {
-            match addend(function, base) {
+            match addend(function, ty, base) {
                 Some((rest, constant)) => {
                     (base, offset) = (leader(rest), offset.wrapping_add(constant))
                 }
@@ -40,8 +42,8 @@ impl Address {
             }
         }
         match function.constant(base) {
-            Some(bits) => Address { base: None, offset: offset.wrapping_add(bits as u32) },
-            None => Address { base: Some(base), offset },
+            Some(bits) => Address { base: None, offset: offset.wrapping_add(bits) & ty.mask() },
+            None => Address { base: Some(base), offset: offset & ty.mask() },
         }
     }
 
@@ -55,23 +57,24 @@ impl Address {
         self.base
     }
 
-    /// The address `other` minus this address, modulo 2^32; `None` if the bases differ.
-    pub fn distance_to(self, other: Address) -> Option<u32> {
+    /// The address `other` minus this address, modulo 2^64; `None` if the bases differ. For `i32`
+    /// addresses, it is meaningful modulo 2^32.
+    pub fn distance_to(self, other: Address) -> Option<u64> {
         (self.base == other.base).then(|| other.offset.wrapping_sub(self.offset))
     }
 }
 
-/// The operand and the constant of an addition or a subtraction of a constant; `None` for any other
-/// value.
-fn addend(function: &Function, value: Value) -> Option<(Value, u32)> {
+/// The operand and the constant of an addition or a subtraction of a constant, at type `ty`; `None`
+/// for any other value.
+fn addend(function: &Function, ty: Type, value: Value) -> Option<(Value, u64)> {
     let data = function.inst(function.defining_inst(value)?);
     let [a, b] = *data.args.as_slice() else { return None };
-    let constant = |value: Value| function.constant(value).map(|bits| bits as u32);
-    match (data.opcode, data.ty) {
-        (Opcode::Add, Type::I32) => {
+    let constant = |value: Value| function.constant(value);
+    match data.opcode {
+        Opcode::Add if data.ty == ty => {
             constant(b).map(|c| (a, c)).or_else(|| constant(a).map(|c| (b, c)))
         }
-        (Opcode::Sub, Type::I32) => constant(b).map(|c| (a, c.wrapping_neg())),
+        Opcode::Sub if data.ty == ty => constant(b).map(|c| (a, c.wrapping_neg())),
         _ => None,
     }
 }
@@ -152,7 +155,7 @@ impl Access {
         self.address == other.address && self.place.vouches_for(&other.place)
     }
 
-    fn distance_to(&self, other: &Access) -> Option<u32> {
+    fn distance_to(&self, other: &Access) -> Option<u64> {
         self.address?.distance_to(other.address?)
     }
 }
@@ -165,22 +168,22 @@ mod tests {
     use crate::{FunctionBuilder, Memory};
 
     /// `x`, `x + 8`, `4 + (x + 8)`, `x + -8`, `8`, `8 + 4`, `x * 1`, `(x - 8) + 4`, `8 - x`.
-    fn addresses() -> (Function, Vec<Value>) {
-        let mut builder = FunctionBuilder::new("f", Signature::new(&[Type::I32], &[]));
+    fn addresses(ty: Type) -> (Function, Vec<Value>) {
+        let mut builder = FunctionBuilder::new("f", Signature::new(&[ty], &[]));
         let entry = builder.create_block();
-        let x = builder.append_param(entry, Type::I32);
+        let x = builder.append_param(entry, ty);
         builder.switch_to(entry);
-        let [four, eight, one] = [4, 8, 1].map(|bits| builder.constant(Type::I32, bits));
-        let minus = builder.constant(Type::I32, 0xffff_fff8);
-        let add = |builder: &mut FunctionBuilder, a, b| builder.op(Opcode::Add, Type::I32, &[a, b]);
+        let [four, eight, one] = [4, 8, 1].map(|bits| builder.constant(ty, bits));
+        let minus = builder.constant(ty, 8u64.wrapping_neg());
+        let add = |builder: &mut FunctionBuilder, a, b| builder.op(Opcode::Add, ty, &[a, b]);
         let sum = add(&mut builder, x, eight);
         let twice = add(&mut builder, four, sum);
         let less = add(&mut builder, x, minus);
         let constants = add(&mut builder, eight, four);
-        let product = builder.op(Opcode::Mul, Type::I32, &[x, one]);
-        let difference = builder.op(Opcode::Sub, Type::I32, &[x, eight]);
+        let product = builder.op(Opcode::Mul, ty, &[x, one]);
+        let difference = builder.op(Opcode::Sub, ty, &[x, eight]);
         let frame = add(&mut builder, difference, four);
-        let negated = builder.op(Opcode::Sub, Type::I32, &[eight, x]);
+        let negated = builder.op(Opcode::Sub, ty, &[eight, x]);
         builder.ret(&[]);
         let function = builder.finish().expect("complete");
         let values = [x, sum, twice, less, eight, constants, product, frame, negated];
@@ -189,24 +192,32 @@ mod tests {
 
     #[test]
     fn addresses_are_a_base_and_a_constant() {
-        let (function, values) = addresses();
+        [Type::I32, Type::I64].into_iter().for_each(check_addresses);
+    }
+
+    fn check_addresses(ty: Type) {
+        let (function, values) = addresses(ty);
         let all: Vec<Address> = values.iter().map(|v| Address::of(&function, *v, |v| v)).collect();
         let x = values[0];
         let expected = [
             (Some(x), 0),
             (Some(x), 8),
             (Some(x), 12),
-            (Some(x), 0xffff_fff8),
+            (Some(x), 8u64.wrapping_neg() & ty.mask()),
             (None, 8),
             (None, 12),
         ];
         for (address, (base, offset)) in all.iter().zip(expected) {
             assert_eq!((address.base(), address.offset), (base, offset));
         }
-        assert_eq!((all[7].base(), all[7].offset), (Some(x), 0xffff_fffc), "a difference is a sum");
+        assert_eq!(
+            (all[7].base(), all[7].offset),
+            (Some(x), 4u64.wrapping_neg() & ty.mask()),
+            "a difference is a sum"
+        );
         assert_eq!(all[8].base(), Some(values[8]), "a difference from a constant is no sum");
         assert_eq!(all[6].base(), Some(values[6]), "nothing but sums is looked through");
-        assert_eq!(all[3].distance_to(all[2]), Some(20), "distances wrap around");
+        assert_eq!(all[3].distance_to(all[2]).map(|d| d & ty.mask()), Some(20), "they wrap around");
         assert_eq!(all[0].distance_to(all[4]), None);
         let product =
             Address::of(&function, values[6], |v| if v == values[6] { values[1] } else { v });
@@ -215,7 +226,7 @@ mod tests {
 
     #[test]
     fn only_one_address_vouches() {
-        let (function, values) = addresses();
+        let (function, values) = addresses(Type::I32);
         let access = |value: Value, offset| {
             let place =
                 Place::read(Opcode::Load, Type::I32, &Imm::Address(Memory::from_u32(0), offset));

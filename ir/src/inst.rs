@@ -15,6 +15,8 @@ pub enum Imm {
     Bits(u64),
     /// A memory and a constant offset in bytes. The sum of address and offset does not wrap.
     Address(Memory, u64),
+    /// A host memory and a constant offset in bytes. The sum of address and offset does not wrap.
+    HostAddress(Memory, u64),
     /// A memory.
     Memory(Memory),
     /// A global.
@@ -44,6 +46,27 @@ pub enum Imm {
     /// The bits that an assumption expects, as [`Type::mask`] says, and the embedder's number for
     /// its reason.
     Assumed(u64, u32),
+}
+
+impl Imm {
+    /// The memory and the constant offset of a load or store; `None` for other immediates.
+    pub fn address(&self) -> Option<(Memory, u64)> {
+        match *self {
+            Imm::Address(memory, offset) | Imm::HostAddress(memory, offset) => {
+                Some((memory, offset))
+            }
+            _ => None,
+        }
+    }
+
+    /// The type of the address operand of a load or store; `None` for other immediates.
+    pub fn address_type(&self) -> Option<Type> {
+        match self {
+            Imm::Address(..) => Some(Type::I32),
+            Imm::HostAddress(..) => Some(Type::I64),
+            _ => None,
+        }
+    }
 }
 
 /// A target of a terminator: a block and one argument for each of its parameters.

@@ -49,7 +49,35 @@ pub struct GlobalDecl {
     pub import: Option<ImportName>,
 }
 
-/// A linear memory, addressed by `i32`.
+/// How a memory is addressed, and who has its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum MemoryKind {
+    /// A linear memory, addressed by `i32` from 0 to its size.
+    #[default]
+    Linear,
+    /// A host memory, addressed by `i64`, whose bytes the embedder has. It has no pages.
+    Host,
+    /// A host memory whose bytes the machine has: those of its initial pages, from this address
+    /// on. They are zero at first. An access outside of them traps.
+    HostFrom(u64),
+}
+
+impl MemoryKind {
+    /// Whether the memory is a host memory.
+    pub fn is_host(self) -> bool {
+        self != MemoryKind::Linear
+    }
+
+    /// The immediate of a load or store of a memory of this kind.
+    pub fn address(self, memory: Memory, offset: u64) -> Imm {
+        match self {
+            MemoryKind::Linear => Imm::Address(memory, offset),
+            MemoryKind::Host | MemoryKind::HostFrom(_) => Imm::HostAddress(memory, offset),
+        }
+    }
+}
+
+/// A memory.
 #[derive(Clone, Debug)]
 pub struct MemoryDecl {
     /// The name, unique among the memories of the module.
@@ -60,6 +88,8 @@ pub struct MemoryDecl {
     pub max_pages: Option<u32>,
     /// The memory of the embedder that it refers to, if imported.
     pub import: Option<ImportName>,
+    /// How it is addressed.
+    pub kind: MemoryKind,
 }
 
 /// A table of references.
@@ -184,7 +214,7 @@ pub struct Module {
     pub funcs: PrimaryMap<Func, FuncDecl>,
     /// Global variables.
     pub globals: PrimaryMap<Global, GlobalDecl>,
-    /// Linear memories.
+    /// Memories.
     pub memories: PrimaryMap<Memory, MemoryDecl>,
     /// Tables.
     pub tables: PrimaryMap<Table, TableDecl>,

@@ -93,9 +93,10 @@ pub enum Shape {
     Bitcast,
     /// `(C, T, T) -> T`, `C` any integer type.
     Select,
-    /// `(i32) -> T`: a load of the given number of bytes, 0 meaning all of `T`.
+    /// `(A) -> T`: a load of the given number of bytes, 0 meaning all of `T`. `A` is `i64` in host
+    /// memories, and `i32` in others.
     Load(u8),
-    /// `(i32, T) -> ()`: a store of the given number of bytes, 0 meaning all of `T`.
+    /// `(A, T) -> ()`: a store of the given number of bytes, 0 meaning all of `T`.
     Store(u8),
     /// `() -> i32`, of the memory in the immediate.
     MemorySize,

@@ -7,11 +7,16 @@
 //! pointers. Calls, memory growth and operations on ranges have no place, because they may write
 //! anything.
 //!
-//! An access whose last byte lies at or above 2^32 for every address always traps, and has no place
-//! (`an_access_above_the_largest_memory_has_no_place`). All other facts are facts about ranges of
-//! bytes modulo 2^32, so they hold for all addresses. For accesses that did not trap, these ranges
-//! are the bytes accessed: the first and the last byte lie below 2^32, so addresses that differ by
-//! `d` modulo 2^32 differ by `d` or by `d - 2^32`.
+//! Addresses of a linear memory have 32 bits, and those of a host memory 64. An access whose last
+//! byte lies at or above 2^32 (2^64 in a host memory) for every address always traps, and has no
+//! place (`an_access_above_the_largest_memory_has_no_place`). All other facts are facts about
+//! ranges of bytes modulo 2^32 (2^64), so they hold for all addresses. For accesses that did not
+//! trap, these ranges are the bytes accessed: the first and the last byte lie below 2^32 (2^64), so
+//! addresses that differ by `d` modulo that number differ by `d` or by `d` less that number.
+//!
+//! A distance is a number of 64 bits. A linear memory takes it modulo 2^32, which divides 2^64.
+//! A host memory takes it as it is: addresses that differ by 2^32 differ
+//! (`distances_in_a_host_memory_have_64_bits`).
 
 use crate::entity::{Global, Memory};
 use crate::inst::Imm;
@@ -29,6 +34,8 @@ pub enum Place {
         offset: u64,
         /// The length of the range in bytes.
         bytes: u32,
+        /// The type of the address: `i32` in a linear memory, `i64` in a host memory.
+        address: Type,
     },
     /// The size of a memory.
     Size(Memory),
@@ -44,7 +51,7 @@ impl Place {
     /// one, or always traps because its last byte lies above every memory.
     pub fn read(opcode: Opcode, ty: Type, imm: &Imm) -> Option<Place> {
         match (opcode.shape(), imm) {
-            (Shape::Load(n), Imm::Address(memory, offset)) => Place::bytes(*memory, *offset, n, ty),
+            (Shape::Load(n), Imm::Address(..) | Imm::HostAddress(..)) => Place::bytes(imm, n, ty),
             (Shape::MemorySize, Imm::Memory(memory)) => Some(Place::Size(*memory)),
             (Shape::GlobalGet, Imm::Global(global)) => Some(Place::Global(*global)),
             (Shape::RefBits | Shape::RefOf, Imm::None) => Some(Place::Layout),
@@ -56,18 +63,17 @@ impl Place {
     /// for a store that always traps because its last byte lies above every memory.
     pub fn written(opcode: Opcode, ty: Type, imm: &Imm) -> Option<Place> {
         match (opcode.shape(), imm) {
-            (Shape::Store(n), Imm::Address(memory, offset)) => {
-                Place::bytes(*memory, *offset, n, ty)
-            }
+            (Shape::Store(n), Imm::Address(..) | Imm::HostAddress(..)) => Place::bytes(imm, n, ty),
             (Shape::GlobalSet, Imm::Global(global)) => Some(Place::Global(*global)),
             _ => None,
         }
     }
 
-    fn bytes(memory: Memory, offset: u64, n: u8, ty: Type) -> Option<Place> {
+    fn bytes(imm: &Imm, n: u8, ty: Type) -> Option<Place> {
+        let ((memory, offset), address) = imm.address().zip(imm.address_type())?;
         let bytes = if n == 0 { ty.bytes() } else { u32::from(n) };
-        let is_below = offset.checked_add(u64::from(bytes)).is_some_and(|end| end <= 1 << 32);
-        is_below.then_some(Place::Bytes { memory, offset, bytes })
+        let last = offset.checked_add(u64::from(bytes.checked_sub(1)?))?;
+        (last <= address.mask()).then_some(Place::Bytes { memory, offset, bytes, address })
     }
 
     /// The memory that contains the place; `None` for a global and for the words of references.
@@ -79,18 +85,17 @@ impl Place {
     }
 
     /// Whether two places are disjoint. `distance` is the address operand of `other` minus the
-    /// address operand of this place, modulo 2^32, if it is known.
-    pub fn is_apart_from(&self, other: &Place, distance: Option<u32>) -> bool {
+    /// address operand of this place, if it is known: modulo 2^32 in a linear memory, modulo 2^64
+    /// in a host memory.
+    pub fn is_apart_from(&self, other: &Place, distance: Option<u64>) -> bool {
         match (self, other) {
-            (
-                Place::Bytes { memory, offset, bytes },
-                Place::Bytes { memory: m, offset: o, bytes: b },
-            ) => {
-                let from_here = |distance| between(*offset, *o, distance);
+            (Place::Bytes { memory, bytes, .. }, Place::Bytes { memory: m, bytes: b, .. }) => {
                 // `other` begins after the last byte of this place, and its end does not wrap
                 // around to the first byte.
-                let is_clear = |ahead: u32| ahead >= *bytes && ahead <= b.wrapping_neg();
-                memory != m || distance.is_some_and(|d| is_clear(from_here(d)))
+                let is_clear = |(ahead, mask): (u64, u64)| {
+                    ahead >= u64::from(*bytes) && ahead <= u64::from(*b).wrapping_neg() & mask
+                };
+                memory != m || self.ahead(other, distance).is_some_and(is_clear)
             }
             _ => self != other,
         }
@@ -98,39 +103,54 @@ impl Place {
 
     /// Whether a write of this place overwrites every byte of `other`. `distance` is as in
     /// [`Place::is_apart_from`].
-    pub fn covers(&self, other: &Place, distance: Option<u32>) -> bool {
+    pub fn covers(&self, other: &Place, distance: Option<u64>) -> bool {
         match (self, other) {
-            (
-                Place::Bytes { memory, offset, bytes },
-                Place::Bytes { memory: m, offset: o, bytes: b },
-            ) => {
-                let is_inside = |ahead: u32| ahead.checked_add(*b).is_some_and(|end| end <= *bytes);
-                memory == m && distance.is_some_and(|d| is_inside(between(*offset, *o, d)))
+            (Place::Bytes { memory, bytes, .. }, Place::Bytes { memory: m, bytes: b, .. }) => {
+                let is_inside = |(ahead, _): (u64, u64)| {
+                    ahead.checked_add(u64::from(*b)).is_some_and(|end| end <= u64::from(*bytes))
+                };
+                memory == m && self.ahead(other, distance).is_some_and(is_inside)
             }
             _ => self == other,
         }
     }
 
     /// Whether an access of `other` at the same address cannot trap after an access of this place
-    /// did not trap. This holds because memories never shrink.
+    /// did not trap.
+    ///
+    /// In a linear memory, the second access has to end no later than the first one. This holds
+    /// because memories begin at 0 and never shrink. In a host memory, it has to lie within the
+    /// first one: the byte below may belong to nobody
+    /// (`in_a_host_memory_only_bytes_accessed_are_vouched_for`). This holds because a byte that a
+    /// run has accessed stays accessible while the run lasts.
     pub fn vouches_for(&self, other: &Place) -> bool {
         match (self, other) {
             (
-                Place::Bytes { memory, offset, bytes },
-                Place::Bytes { memory: m, offset: o, bytes: b },
+                Place::Bytes { memory, offset, bytes, address },
+                Place::Bytes { memory: m, offset: o, bytes: b, address: a },
             ) => {
-                memory == m
-                    && o.saturating_add(u64::from(*b)) <= offset.saturating_add(u64::from(*bytes))
+                let end = |offset: u64, bytes: u32| u128::from(offset) + u128::from(bytes);
+                let starts_within = *address == Type::I32 || o >= offset;
+                memory == m && address == a && starts_within && end(*o, *b) <= end(*offset, *bytes)
             }
             _ => false,
         }
     }
-}
 
-/// The first byte of the place at `other` minus the first byte of the place at `offset`, modulo
-/// 2^32.
-fn between(offset: u64, other: u64, distance: u32) -> u32 {
-    (other.wrapping_sub(offset) as u32).wrapping_add(distance)
+    /// The first byte of `other` minus the first byte of this place, and the mask of addresses:
+    /// the difference is taken modulo one more than the mask. `None` unless both places are bytes,
+    /// of memories with one kind of address.
+    fn ahead(&self, other: &Place, distance: Option<u64>) -> Option<(u64, u64)> {
+        match (self, other) {
+            (Place::Bytes { offset, address, .. }, Place::Bytes { offset: o, address: a, .. })
+                if address == a =>
+            {
+                let mask = address.mask();
+                Some((o.wrapping_sub(*offset).wrapping_add(distance?) & mask, mask))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Whether a read returns exactly the operand of a preceding write to the same place.
@@ -149,7 +169,11 @@ mod tests {
     use cranelift_entity::EntityRef;
 
     fn at(offset: u64, bytes: u32) -> Place {
-        Place::Bytes { memory: Memory::new(0), offset, bytes }
+        Place::Bytes { memory: Memory::new(0), offset, bytes, address: Type::I32 }
+    }
+
+    fn hosted(offset: u64, bytes: u32) -> Place {
+        Place::Bytes { memory: Memory::new(0), offset, bytes, address: Type::I64 }
     }
 
     /// Checks the three tests of a place at all addresses at which neither access traps, near both
@@ -159,18 +183,50 @@ mod tests {
         let top = 1u64 << 32;
         let addresses: Vec<u64> =
             (0..12).chain((1 << 31)..(1 << 31) + 12).chain(top - 12..top).collect();
+        check_claims(
+            at,
+            1 << 32,
+            &addresses,
+            &[(0, 0), (0, 3), (8, 1), (top - 3, 0), (4, top - 1)],
+        );
+    }
+
+    /// As above, in a host memory: near both ends, in the middle, and at addresses that are alike
+    /// modulo 2^32.
+    #[test]
+    fn claims_hold_wherever_both_accesses_are_in_a_host_memory() {
+        let top = u64::MAX;
+        let addresses: Vec<u64> = (0..9)
+            .chain((1 << 32) - 4..(1 << 32) + 9)
+            .chain((1 << 63)..(1 << 63) + 9)
+            .chain(top - 11..=top)
+            .collect();
+        let offsets = [(0, 0), (0, 3), (8, 1), (top - 2, 0), (4, top), (1 << 32, 0)];
+        check_claims(hosted, 1 << 64, &addresses, &offsets);
+    }
+
+    /// `top` is the number of addresses.
+    fn check_claims(
+        place: impl Fn(u64, u32) -> Place,
+        top: u128,
+        addresses: &[u64],
+        offsets: &[(u64, u64)],
+    ) {
         let sizes = [1u32, 2, 4, 8];
         let mut claims = [0; 3];
         for (&a, &b) in addresses.iter().flat_map(|a| addresses.iter().map(move |b| (a, b))) {
-            for (x, y) in [(0, 0), (0, 3), (8, 1), (top - 3, 0), (4, top - 1)] {
+            for &(x, y) in offsets {
                 for (n, m) in sizes.iter().flat_map(|n| sizes.iter().map(move |m| (*n, *m))) {
-                    let (one, other) = (at(x, n), at(y, m));
-                    let (from, to) =
-                        ((a + x)..(a + x + u64::from(n)), (b + y)..(b + y + u64::from(m)));
+                    let (one, other) = (place(x, n), place(y, m));
+                    let range = |a: u64, x: u64, n: u32| {
+                        let first = u128::from(a) + u128::from(x);
+                        first..first + u128::from(n)
+                    };
+                    let (from, to) = (range(a, x, n), range(b, y, m));
                     if from.end > top || to.end > top {
                         continue;
                     }
-                    let distance = Some((b as u32).wrapping_sub(a as u32));
+                    let distance = Some(b.wrapping_sub(a));
                     if one.is_apart_from(&other, distance) {
                         claims[0] += 1;
                         assert!(
@@ -187,27 +243,55 @@ mod tests {
                     }
                     if a == b && one.vouches_for(&other) {
                         claims[2] += 1;
-                        assert!(to.end <= from.end, "{one:?}, {other:?} at {b}");
+                        let starts_within = top == 1 << 32 || from.start <= to.start;
+                        assert!(starts_within && to.end <= from.end, "{one:?}, {other:?} at {b}");
                     }
                 }
             }
         }
-        assert!(claims.iter().all(|n| *n > 500), "{claims:?}");
+        assert!(claims.iter().all(|n| *n > 300), "{claims:?}");
+    }
+
+    #[test]
+    fn distances_in_a_host_memory_have_64_bits() {
+        let far = Some(1 << 32);
+        assert!(at(0, 4).covers(&at(0, 4), far) && !at(0, 4).is_apart_from(&at(0, 4), far));
+        assert!(!hosted(0, 4).covers(&hosted(0, 4), far));
+        assert!(hosted(0, 4).is_apart_from(&hosted(0, 4), far));
+        assert!(hosted(0, 4).is_apart_from(&hosted(1 << 32, 4), Some(0)));
+        assert!(!hosted(4, 4).is_apart_from(&hosted(0, 8), Some(0)));
+        // One memory has one kind of address; a certificate may name both.
+        assert!(!at(0, 4).is_apart_from(&hosted(8, 4), Some(0)));
+        assert!(!at(0, 4).covers(&hosted(0, 4), Some(0)) && !at(0, 4).vouches_for(&hosted(0, 4)));
+    }
+
+    #[test]
+    fn in_a_host_memory_only_bytes_accessed_are_vouched_for() {
+        assert!(at(8, 8).vouches_for(&at(0, 8)) && !hosted(8, 8).vouches_for(&hosted(0, 8)));
+        assert!(hosted(8, 8).vouches_for(&hosted(12, 4)));
+        assert!(!hosted(8, 8).vouches_for(&hosted(12, 8)));
+        let last = u64::MAX - 7;
+        assert!(hosted(last, 8).vouches_for(&hosted(last + 4, 4)));
+        assert!(!hosted(last, 4).vouches_for(&hosted(last, 8)));
     }
 
     /// Its last byte lies above every memory, at any address.
     #[test]
     fn an_access_above_the_largest_memory_has_no_place() {
-        let imm = |offset: u64| Imm::Address(Memory::new(0), offset);
         let last = (1 << 32) - 4;
-        for (offset, has_place) in
-            [(0, true), (last, true), (last + 1, false), (1 << 32, false), (u64::MAX, false)]
-        {
-            let places = [
-                Place::read(Opcode::Load, Type::I32, &imm(offset)),
-                Place::written(Opcode::Store, Type::I32, &imm(offset)),
-            ];
-            assert!(places.iter().all(|place| place.is_some() == has_place), "{offset}");
+        let linear =
+            [(0, true), (last, true), (last + 1, false), (1 << 32, false), (u64::MAX, false)];
+        let last = u64::MAX - 3;
+        let host = [(0, true), (1 << 32, true), (last, true), (last + 1, false), (u64::MAX, false)];
+        let imm = [Imm::Address, Imm::HostAddress].map(|imm| move |o| imm(Memory::new(0), o));
+        for (imm, offsets) in imm.iter().zip([linear, host]) {
+            for (offset, has_place) in offsets {
+                let places = [
+                    Place::read(Opcode::Load, Type::I32, &imm(offset)),
+                    Place::written(Opcode::Store, Type::I32, &imm(offset)),
+                ];
+                assert!(places.iter().all(|place| place.is_some() == has_place), "{offset}");
+            }
         }
     }
 
@@ -220,7 +304,8 @@ mod tests {
         assert!(
             !Place::Global(Global::new(0)).is_apart_from(&Place::Global(Global::new(0)), Some(4))
         );
-        let other = Place::Bytes { memory: Memory::new(1), offset: 0, bytes: 4 };
+        let memory = Memory::new(1);
+        let other = Place::Bytes { memory, offset: 0, bytes: 4, address: Type::I32 };
         assert!(at(0, 4).is_apart_from(&other, None));
         assert!(!at(0, 4).vouches_for(&other) && !at(0, 4).covers(&other, Some(0)));
     }

@@ -144,12 +144,13 @@ struct ClassLink {
     /// all terms of the class.
     last: TermIndex,
     possible: u64,
-    /// The term as a class plus a constant, modulo 2^32.
+    /// The term as a class plus a constant.
     sum: ClassSum,
 }
 
-/// A class plus a constant, modulo 2^32; [`NO_TERM`] plus a constant for a constant.
-pub type ClassSum = (TermIndex, u32);
+/// A class of type `i32` or `i64` plus a constant, modulo 2^32 or 2^64; [`NO_TERM`] plus a constant
+/// for a constant.
+pub type ClassSum = (TermIndex, u64);
 
 /// The terms, with an index to find them again.
 pub struct ClassTable<F: TermForm> {
@@ -249,9 +250,10 @@ impl<F: TermForm> ClassTable<F> {
         self.links.get(class as usize).map_or(u64::MAX, |link| link.possible)
     }
 
-    /// A term as a class plus a constant, modulo 2^32: its own class plus zero, unless its
-    /// operation adds or subtracts a constant. The class that it adds to counts as the sum that its
-    /// first term is, so chains are resolved. Meaningful for addresses. Cost: constant.
+    /// A term as a class plus a constant: its own class plus zero, unless it has type `i32` or
+    /// `i64` and its operation adds or subtracts a constant. The class that it adds to counts as
+    /// the sum that its first term is, so chains are resolved. Meaningful for addresses. Cost:
+    /// constant.
     pub fn sum(&self, term: TermIndex) -> ClassSum {
         self.links.get(term as usize).map_or((term, 0), |link| link.sum)
     }
@@ -389,22 +391,24 @@ impl<F: TermForm> ClassTable<F> {
     /// The sum that a term is, if its operation adds or subtracts a constant, or is one.
     fn sum_of(&self, term: TermKey<'_, F::Leaf>) -> Option<ClassSum> {
         let TermKey::Operation(operation) = term else { return None };
+        let ty = operation.ty;
+        if !matches!(ty, Type::I32 | Type::I64) {
+            return None;
+        }
         let plus = |base: TermIndex, constant: TermIndex, negate: bool| {
-            let constant = self.constant(constant)? as u32;
+            let constant = self.constant(constant)?;
             let (base, offset) = self.sum(base);
             let constant = if negate { constant.wrapping_neg() } else { constant };
-            Some((base, offset.wrapping_add(constant)))
+            Some((base, offset.wrapping_add(constant) & ty.mask()))
         };
         match operation {
-            OperationRef { opcode: Opcode::Const, ty: Type::I32, imm: Imm::Bits(bits), .. } => {
-                Some((NO_TERM, bits as u32))
+            OperationRef { opcode: Opcode::Const, imm: Imm::Bits(bits), .. } => {
+                Some((NO_TERM, bits))
             }
-            OperationRef { opcode: Opcode::Add, ty: Type::I32, args: &[a, b], .. } => {
+            OperationRef { opcode: Opcode::Add, args: &[a, b], .. } => {
                 plus(a, b, false).or_else(|| plus(b, a, false))
             }
-            OperationRef { opcode: Opcode::Sub, ty: Type::I32, args: &[a, b], .. } => {
-                plus(a, b, true)
-            }
+            OperationRef { opcode: Opcode::Sub, args: &[a, b], .. } => plus(a, b, true),
             _ => None,
         }
     }

@@ -30,7 +30,7 @@ const MAX_WINDOW: usize = 256;
 const MAX_SUMS: usize = 8;
 
 /// An address as a base plus a constant; `None` for a constant address.
-type AddressSum = (Option<Value>, u32);
+type AddressSum = (Option<Value>, u64);
 
 /// The lone writes of one version.
 #[derive(Debug, Default)]
@@ -190,15 +190,15 @@ impl Writes<'_> {
 
     /// The address of one write minus that of another, if that is known. Both have two operands,
     /// address and value; a global has no address.
-    fn between(&self, from: Inst, to: Inst) -> Option<u32> {
+    fn between(&self, from: Inst, to: Inst) -> Option<u64> {
         match (self.f.inst(from).args.as_slice(), self.f.inst(to).args.as_slice()) {
             ([from, _], [to, _]) => self.distance(*from, *to),
             _ => None,
         }
     }
 
-    /// The address `to` minus the address `from`, modulo 2^32, if both are one base plus constants.
-    fn distance(&self, from: Value, to: Value) -> Option<u32> {
+    /// The address `to` minus the address `from`, modulo 2^64, if both are one base plus constants.
+    fn distance(&self, from: Value, to: Value) -> Option<u64> {
         let ((base, less), (other, more)) = (self.sum(from), self.sum(to));
         (base == other).then(|| more.wrapping_sub(less))
     }
@@ -207,12 +207,12 @@ impl Writes<'_> {
     /// by equalities of the log too: the other version may have kept two apart that only look
     /// different (`windows_end_in_addresses_known_to_be_equal`).
     fn sum(&self, address: Value) -> AddressSum {
-        let (mut base, mut plus) = (address, 0u32);
+        let (mut base, mut plus) = (address, 0u64);
         // Chains are short, since passes join additions of constants. A longer one only makes two
         // addresses look unrelated, and loses entries.
         for _ in 0..MAX_SUMS {
             if let Some(bits) = self.constant(base) {
-                return (None, plus.wrapping_add(bits as u32));
+                return (None, plus.wrapping_add(bits));
             }
             // The addition may stand under any id of the class: a pass may have replaced the
             // address by an equal value that is no addition.
@@ -222,7 +222,7 @@ impl Writes<'_> {
             else {
                 break;
             };
-            (base, plus) = (rest, plus.wrapping_add(bits as u32));
+            (base, plus) = (rest, plus.wrapping_add(bits));
         }
         (Some(self.facts.chain(base, self.side).last().copied().unwrap_or(base)), plus)
     }
@@ -236,7 +236,9 @@ impl Writes<'_> {
     fn addition(&self, value: Value) -> Option<(Value, u64)> {
         let inst = self.f.has_value(value).then(|| self.f.defining_inst(value)).flatten()?;
         let data = self.f.inst(inst);
-        let (Opcode::Add, Type::I32, [x, y]) = (data.opcode, data.ty, data.args.as_slice()) else {
+        let (Opcode::Add, Type::I32 | Type::I64, [x, y]) =
+            (data.opcode, data.ty, data.args.as_slice())
+        else {
             return None;
         };
         let with = |base: Value, other: Value| Some((base, self.constant(other)?));

@@ -168,6 +168,9 @@ impl<'t> ExportWords<'t> {
             ["address", memory, offset] => {
                 Ok(Imm::Address(self.parse_entity::<Memory>(memory)?, self.parse(offset)?))
             }
+            ["host", memory, offset] => {
+                Ok(Imm::HostAddress(self.parse_entity::<Memory>(memory)?, self.parse(offset)?))
+            }
             ["memory", memory] => Ok(Imm::Memory(self.parse_entity(memory)?)),
             ["global", global] => Ok(Imm::Global(self.parse_entity::<Global>(global)?)),
             ["table", table] => Ok(Imm::Table(self.parse_entity::<Table>(table)?)),

@@ -96,6 +96,7 @@ fn immediate(imm: &Imm) -> String {
         Imm::None => "-".to_owned(),
         Imm::Bits(bits) => format!("bits:{bits}"),
         Imm::Address(memory, offset) => format!("address:{}:{offset}", memory.as_u32()),
+        Imm::HostAddress(memory, offset) => format!("host:{}:{offset}", memory.as_u32()),
         Imm::Memory(memory) => format!("memory:{}", memory.as_u32()),
         Imm::Global(global) => format!("global:{}", global.as_u32()),
         Imm::Func(func) => format!("func:{}", func.as_u32()),

@@ -8,8 +8,8 @@ use super::support::{Pair, SUM, engine, in_a_process_of_its_own, invoke, module,
 use osier::interp::Outcome;
 use osier::ir::{Func, Module};
 use osier::jit::{
-    Action, Condition, Config, Continuation, Effort, Engine, Onward, OpenPoint, RunError, Tier,
-    Tiering, Version, live_code,
+    Action, Condition, Config, Effort, Engine, Onward, OpenPoint, RunError, Tier, Tiering, Version,
+    live_code,
 };
 use osier::transition::VersionKey;
 use std::sync::Arc;

@@ -4,7 +4,8 @@
 use super::support::{Pair, SUM, engine, in_a_process_of_its_own, invoke, sum, vm};
 use osier::interp::{InstantiateError, Limits, Options, Outcome};
 use osier::ir::module::{
-    DataSegment, ElementSegment, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl, TableDecl,
+    DataSegment, ElementSegment, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
+    MemoryKind, TableDecl,
 };
 use osier::ir::{Func, Memory, Module, Signature, Table, TrapKind, Type};
 use osier::jit::{
@@ -79,7 +80,13 @@ fn changed(module: &Module, change: impl FnOnce(&mut Module)) -> Arc<Module> {
 }
 
 fn a_memory(pages: u32) -> MemoryDecl {
-    MemoryDecl { name: "later".to_owned(), min_pages: pages, max_pages: None, import: None }
+    MemoryDecl {
+        name: "later".to_owned(),
+        min_pages: pages,
+        max_pages: None,
+        import: None,
+        kind: MemoryKind::Linear,
+    }
 }
 
 #[test]

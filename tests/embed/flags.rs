@@ -2,7 +2,7 @@
 
 use super::support::{Pair, SUM, engine, invoke, module, sum, vm};
 use osier::interp::Outcome;
-use osier::ir::module::MemoryDecl;
+use osier::ir::module::{MemoryDecl, MemoryKind};
 use osier::ir::{Module, Point};
 use osier::jit::{
     Action, Condition, Config, Engine, Exits, Interruption, PointSpec, RunError, Version, Vm,
@@ -107,7 +107,13 @@ fn a_flag_follows_the_machine() {
     let extend = |vm: &mut Vm, from: &Arc<Module>| {
         let mut later = Module::clone(from);
         let name = format!("memory{}", later.memories.len());
-        let decl = MemoryDecl { name, min_pages: 1, max_pages: Some(1), import: None };
+        let decl = MemoryDecl {
+            name,
+            min_pages: 1,
+            max_pages: Some(1),
+            import: None,
+            kind: MemoryKind::Linear,
+        };
         _ = later.memories.push(decl);
         let later = Arc::new(later);
         vm.extend(&later).expect("it begins alike");

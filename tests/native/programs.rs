@@ -45,16 +45,26 @@ fn generated_programs_run_alike() {
     let asked = std::env::var("OSIER_NATIVE_PROGRAMS")
         .ok()
         .map(|count| count.parse().expect("a number of programs"));
-    let count = asked.unwrap_or(PROGRAMS);
+    all_run_alike(&Weights::default(), asked.unwrap_or(PROGRAMS), asked.is_some());
+}
+
+/// Programs with host memories whose bytes the machine has.
+#[test]
+fn generated_programs_with_host_memories_run_alike() {
+    all_run_alike(&Weights::default().and_host_memories(), 40, false);
+}
+
+/// Runs the programs of the first `count` seeds. `each` is as in [`compare`].
+fn all_run_alike(weights: &Weights, count: u64, each: bool) {
     let pipeline = passes::parse("O1").expect("there is one");
     let (mut runs, mut wrong) = (0, Vec::new());
     on_a_large_stack(|| {
         for seed in 0..count {
-            let made = generate(seed, 100, &Weights::default());
+            let made = generate(seed, 100, weights);
             let after = optimize(&made.module, &pipeline, Vigilance::Off, &mut NoObserver).module;
             for (which, module) in [("", made.module), (" after O1", after)] {
                 let module = Arc::new(module);
-                match compare(&module, made.main, &made.arguments, seed, asked.is_some()) {
+                match compare(&module, made.main, &made.arguments, seed, each) {
                     Ok(compared) => runs += compared,
                     Err(what) => wrong.push(format!("program {seed}{which}: {what}")),
                 }

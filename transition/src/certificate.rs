@@ -214,9 +214,7 @@ pub fn is_well_typed(opcode: Opcode, ty: Type, imm: &Imm, operands: &[Option<Typ
         return *imm == Imm::None && types.is_some_and(|types| accepts(opcode, ty, &types));
     }
     match (opcode.shape(), operands) {
-        (Shape::Load(_), [address, None]) => {
-            *address == Some(Type::I32) && matches!(imm, Imm::Address(..))
-        }
+        (Shape::Load(_), [Some(address), None]) => imm.address_type() == Some(*address),
         (Shape::MemorySize, [None]) => matches!(imm, Imm::Memory(_)),
         (Shape::TableGet, [index, None]) => {
             *index == Some(Type::I32) && matches!(imm, Imm::Table(_))
@@ -226,8 +224,8 @@ pub fn is_well_typed(opcode: Opcode, ty: Type, imm: &Imm, operands: &[Option<Typ
         (Shape::RefBits, [Some(Type::Ref), None]) | (Shape::RefOf, [Some(Type::I64), None]) => {
             *imm == Imm::None
         }
-        (Shape::Store(_), [Some(Type::I32), Some(value), None]) => {
-            *value == ty && matches!(imm, Imm::Address(..))
+        (Shape::Store(_), [Some(address), Some(value), None]) => {
+            *value == ty && imm.address_type() == Some(*address)
         }
         (Shape::GlobalSet, [Some(value), None]) => *value == ty && matches!(imm, Imm::Global(_)),
         _ => false,

@@ -239,7 +239,7 @@ impl<'a> Damager<'a> {
             entry.replays.swap(index - 1, index);
             return Some(());
         }
-        if let Imm::Address(_, offset) = &mut entry.replays[index].imm
+        if let Imm::Address(_, offset) | Imm::HostAddress(_, offset) = &mut entry.replays[index].imm
             && prng.chance(30)
         {
             *offset = offset.checked_add(1)?;
@@ -445,7 +445,9 @@ fn garble_term(prng: &mut Prng, certificate: &mut Certificate) {
         9 => garble_memory(prng, &mut term.by),
         _ => match &mut term.kind {
             TermKind::Op { imm: Imm::Bits(bits), .. } => *bits = bits.wrapping_add(1),
-            TermKind::Op { imm: Imm::Address(_, offset), .. } if prng.chance(30) => {
+            TermKind::Op { imm: Imm::Address(_, offset) | Imm::HostAddress(_, offset), .. }
+                if prng.chance(30) =>
+            {
                 *offset = offset.wrapping_add(1)
             }
             TermKind::Op { args, .. } if !args.is_empty() => {
@@ -578,10 +580,8 @@ fn garble_entry(prng: &mut Prng, mapping: &mut Mapping) {
         }
         10 if replay > 0 => entry.replays.swap(replay - 1, replay),
         11 => {
-            let (opcode, ty) = (
-                prng.pick(&[Opcode::Store, Opcode::Store8, Opcode::GlobalSet]),
-                prng.pick(&Type::ALL),
-            );
+            let opcode = prng.pick(&[Opcode::Store, Opcode::Store8, Opcode::GlobalSet]);
+            let ty = prng.pick(&Type::ALL);
             let imm = match opcode {
                 Opcode::GlobalSet => Imm::Global(Global::from_u32(prng.below(4))),
                 _ => Imm::Address(Memory::from_u32(0), u64::from(prng.below(16))),

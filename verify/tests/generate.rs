@@ -158,6 +158,26 @@ fn programs_with_references_contain_each_operation_on_them() {
     }
 }
 
+/// A floor: most programs access both host memories.
+#[test]
+fn programs_with_host_memories_access_them() {
+    let mut accesses = [0; 3];
+    for seed in 0..100 {
+        let weights = Weights::default().and_host_memories();
+        let module = generate(seed, size_of(seed), &weights).module;
+        for (_, body) in module.defined() {
+            for inst in body.all_insts() {
+                match body.inst(inst).imm {
+                    Imm::Address(..) => accesses[0] += 1,
+                    Imm::HostAddress(memory, _) => accesses[memory.as_u32() as usize] += 1,
+                    _ => {}
+                }
+            }
+        }
+    }
+    assert!(accesses.iter().all(|count| *count > 500), "{accesses:?}");
+}
+
 /// Floors on which the experiments with the generator rely.
 #[test]
 fn programs_contain_what_passes_look_for() {

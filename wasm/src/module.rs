@@ -10,7 +10,7 @@ use crate::link::Linker;
 use crate::names::{NameSection, UniqueNames};
 use ir::module::{
     DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
-    TableDecl,
+    MemoryKind, TableDecl,
 };
 use ir::verifier::MAX_TABLE_ENTRIES;
 use ir::{Module, Sig, Signature, Type, reference};
@@ -356,6 +356,7 @@ impl<'a> Importer<'a, '_> {
             min_pages,
             max_pages,
             import,
+            kind: MemoryKind::Linear,
         }));
     }
 

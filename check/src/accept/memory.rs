@@ -112,7 +112,7 @@ impl<'c> TermTable<'c> {
                 let write = self.write(read.memory)?;
                 let distance = self.distance(&read, &write, *via);
                 let is_same = read.place.covers(&write.place, distance)
-                    && write.place.covers(&read.place, distance.map(u32::wrapping_neg));
+                    && write.place.covers(&read.place, distance.map(u64::wrapping_neg));
                 let gives_back = gives_back((write.opcode, write.ty), (read.opcode, read.ty));
                 Some(is_same && gives_back && write.operands.last() == Some(&term.class))
             }
@@ -179,14 +179,14 @@ impl<'c> TermTable<'c> {
         false
     }
 
-    /// The address of `to` minus the address of `from`, modulo 2^32. `None` if they are not one
+    /// The address of `to` minus the address of `from`, modulo 2^64. `None` if they are not one
     /// class plus constants, as far as the hints in `via` tell.
     fn distance(
         &self,
         from: &MemoryAccess<'_>,
         to: &MemoryAccess<'_>,
         via: [TermId; 2],
-    ) -> Option<u32> {
+    ) -> Option<u64> {
         let (base, less) = self.sum_via(from.address()?, via[0])?;
         let (other, more) = self.sum_via(to.address()?, via[1])?;
         (base == other).then(|| more.wrapping_sub(less))
@@ -197,7 +197,7 @@ impl<'c> TermTable<'c> {
     ///
     /// The hint has to come earlier in the table, like every term that a reason names: `sums` has
     /// the terms that are proved (`a_sum_that_comes_later_is_not_believed`).
-    fn sum_via(&self, class: TermId, via: TermId) -> Option<(TermId, u32)> {
+    fn sum_via(&self, class: TermId, via: TermId) -> Option<(TermId, u64)> {
         let term = if via == NO_TERM { class } else { via };
         self.sum(term).filter(|_| self.class(term) == class)
     }

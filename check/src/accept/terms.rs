@@ -26,7 +26,7 @@ pub(crate) struct TermTable<'c> {
     masks: Vec<u64>,
     /// By term: the class and the constant whose sum modulo 2^32 is the term; [`NO_TERM`] and the
     /// constant for a constant. Chains of sums are resolved. Meaningful for addresses.
-    sums: Vec<(TermId, u32)>,
+    sums: Vec<(TermId, u64)>,
     /// By class of a term `ne x, 0`: the class of `x`.
     tested: BTreeMap<TermId, TermId>,
     /// By anchor: the leaf that stands for memory after it.
@@ -153,27 +153,30 @@ impl<'c> TermTable<'c> {
         self.require(Check::TermShape, fits, Place::Term(id))
     }
 
-    /// A term as a class plus a constant, modulo 2^32; `None` for a term that is not proved yet.
-    /// Only the operation of the term itself counts, so the sum needs no reason of its own.
-    pub(crate) fn sum(&self, term: TermId) -> Option<(TermId, u32)> {
+    /// A term as a class plus a constant, modulo 2^32 for an `i32` and 2^64 for an `i64`. `None`
+    /// for a term that is not proved yet. Only the operation of the term itself counts, so the sum
+    /// needs no reason of its own. A sum says nothing about the type of a constant.
+    pub(crate) fn sum(&self, term: TermId) -> Option<(TermId, u64)> {
         self.sums.get(term as usize).copied()
     }
 
     /// The sum that the next term is. The class that a sum adds to counts as the sum that its first
     /// term is.
-    fn sum_of(&self, id: TermId) -> (TermId, u32) {
+    fn sum_of(&self, id: TermId) -> (TermId, u64) {
         let own = (id, 0);
-        let TermKind::Op { opcode, ty: Type::I32, imm, args } = &self.all[id as usize].kind else {
+        let TermKind::Op { opcode, ty: ty @ (Type::I32 | Type::I64), imm, args } =
+            &self.all[id as usize].kind
+        else {
             return own;
         };
         let plus = |base: TermId, constant: TermId, negate: bool| {
-            let constant = self.constant(constant)? as u32;
+            let constant = self.constant(constant)?;
             let (base, offset) = self.sum(base)?;
             let constant = if negate { constant.wrapping_neg() } else { constant };
-            Some((base, offset.wrapping_add(constant)))
+            Some((base, offset.wrapping_add(constant) & ty.mask()))
         };
         let sum = match (opcode, imm, args.as_slice()) {
-            (Opcode::Const, Imm::Bits(bits), []) => Some((NO_TERM, *bits as u32)),
+            (Opcode::Const, Imm::Bits(bits), []) => Some((NO_TERM, *bits)),
             (Opcode::Add, _, &[a, b]) => plus(a, b, false).or_else(|| plus(b, a, false)),
             (Opcode::Sub, _, &[a, b]) => plus(a, b, true),
             _ => None,

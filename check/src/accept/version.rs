@@ -387,14 +387,15 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
     }
 
     /// Finds the accesses that cannot trap because an earlier one has passed. An access vouches for
-    /// another if it dominates it, at an address of the same class, and reaches at least as far.
-    /// Memories never shrink, so the second access is in bounds, too.
+    /// another if it dominates it, at an address of the same class, and reaches at least as far (in
+    /// a host memory: has all of its bytes). Memories never shrink, and bytes stay accessible.
     ///
     /// The walk is in preorder of the dominator tree, with a stack of accesses for each address and
     /// memory. An access that does not dominate the current access dominates no later access
     /// either, and is popped for good. An access is pushed only if the one below it does not vouch
-    /// for it. So the top of the stack reaches furthest, and vouches for every access that any
-    /// other on the stack vouches for. Cost: amortized one push and one pop for each access.
+    /// for it. So in a linear memory the top reaches furthest, and vouches for all that others on
+    /// the stack vouch for. In a host memory, an access for which another one alone vouches counts
+    /// as one that may trap. Cost: amortized one push and one pop for each access.
     fn vouch(&mut self) {
         let graph = self.live.as_ref().unwrap_or(&self.full);
         let mut blocks = graph.blocks().to_vec();

@@ -154,14 +154,14 @@ enum Cells {
 }
 
 impl Cells {
-    /// The cells of an access. `None` if its address is unknown, or if the access ends beyond 2^32
-    /// and so traps.
+    /// The cells of an access. `None` if its address is unknown, or if the access ends beyond 2^32,
+    /// in a host memory beyond 2^64, and so traps.
     fn of(place: Place, address: Option<u64>) -> Option<Cells> {
         match place {
-            Place::Bytes { memory, offset, bytes } => {
+            Place::Bytes { memory, offset, bytes, address: ty } => {
                 let first = address?.checked_add(offset)?;
-                let fits = first.checked_add(u64::from(bytes))? <= 1 << 32;
-                fits.then_some(Cells::Bytes { memory, first, bytes })
+                let last = first.checked_add(u64::from(bytes).saturating_sub(1))?;
+                (last <= ty.mask()).then_some(Cells::Bytes { memory, first, bytes })
             }
             Place::Size(memory) => Some(Cells::Size(memory)),
             Place::Global(global) => Some(Cells::Global(global)),

@@ -6,6 +6,7 @@ extern crate osier_check as check;
 mod assume;
 mod calls;
 mod holes;
+mod host_memory;
 mod large;
 mod memory;
 mod passed;

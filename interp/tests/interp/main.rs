@@ -6,6 +6,7 @@ mod control;
 mod demand;
 mod effects;
 mod engine;
+mod host_memory;
 mod limits;
 mod memory;
 mod nested;

@@ -207,6 +207,7 @@ fn regions_of_later_modules() {
         min_pages: 1,
         max_pages: None,
         import: None,
+        kind: Default::default(),
     };
     first.memories.push(decl.clone());
     let mut second = first.clone();

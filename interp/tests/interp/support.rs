@@ -1,7 +1,7 @@
 //! Programs and helpers that the tests share.
 
 use interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program};
-use ir::module::{FuncDecl, ImportName, MemoryDecl};
+use ir::module::{FuncDecl, ImportName, MemoryDecl, MemoryKind};
 use ir::{
     Block, Func, FunctionBuilder, Imm, InstSpec, Memory, Module, Opcode, Point, Signature, Target,
     Type, Value,
@@ -41,7 +41,13 @@ pub(crate) fn add_memory(
     min_pages: u32,
     max_pages: Option<u32>,
 ) -> Memory {
-    module.memories.push(MemoryDecl { name: name.to_owned(), min_pages, max_pages, import: None })
+    module.memories.push(MemoryDecl {
+        name: name.to_owned(),
+        min_pages,
+        max_pages,
+        import: None,
+        kind: MemoryKind::Linear,
+    })
 }
 
 pub(crate) fn i32_const(b: &mut FunctionBuilder, number: i32) -> Value {

@@ -219,7 +219,7 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
     /// Declares an entity that others refer to by name.
     fn declare(&mut self, item: Item<'a>) {
         match item {
-            Item::Memory { name, min, max, import }
+            Item::Memory { name, min, max, import, kind }
                 if self.memories.check_new(&name, self.source, self.faults) =>
             {
                 let decl = MemoryDecl {
@@ -227,6 +227,7 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
                     min_pages: min,
                     max_pages: max,
                     import,
+                    kind,
                 };
                 self.memories.insert(&name, self.module.memories.push(decl));
             }
@@ -312,7 +313,10 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
         Ok(match imm {
             ImmItem::None => Imm::None,
             ImmItem::Bits(bits) => Imm::Bits(self.bits(bits)?),
-            ImmItem::Address(name, offset) => Imm::Address(self.memories.find(&name)?, offset),
+            ImmItem::Address(name, offset) => {
+                let memory = self.memories.find(&name)?;
+                self.module.memories[memory].kind.address(memory, offset)
+            }
             ImmItem::Memory(name) => Imm::Memory(self.memories.find(&name)?),
             ImmItem::Global(name) => Imm::Global(self.globals.find(&name)?),
             ImmItem::Func(name) => Imm::Func(self.funcs.find(&name)?),

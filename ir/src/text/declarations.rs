@@ -4,13 +4,26 @@ use super::error::TextFault;
 use super::items::{BitsItem, ExternalKind, Item};
 use super::lex::{Cursor, Token};
 use super::read::{read_bits, read_list, read_signature, read_type, read_u32, read_unsigned};
-use crate::module::ImportName;
+use crate::module::{ImportName, MemoryKind};
 use crate::types::Type;
 
 pub(super) fn read_memory<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextFault> {
     let name = cursor.entity("a memory")?;
+    if cursor.eat_word("host")? {
+        let (kind, min) = read_host(cursor)?;
+        return Ok(Item::Memory { name, min, max: None, import: None, kind });
+    }
     let (min, max) = read_sizes(cursor, "pages")?;
-    Ok(Item::Memory { name, min, max, import: None })
+    Ok(Item::Memory { name, min, max, import: None, kind: MemoryKind::Linear })
+}
+
+/// Reads what follows `host`: nothing, or an address and a number of pages.
+fn read_host(cursor: &mut Cursor<'_>) -> Result<(MemoryKind, u32), TextFault> {
+    if !matches!(cursor.peek()?, Token::Number(_)) {
+        return Ok((MemoryKind::Host, 0));
+    }
+    let first = read_unsigned(cursor, "the address of the first byte", u64::MAX)?;
+    Ok((MemoryKind::HostFrom(first), read_u32(cursor, "the number of pages")?))
 }
 
 /// Reads the initial size and the optional maximum size.
@@ -88,7 +101,7 @@ pub(super) fn read_import<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextF
     match kind {
         "memory" => {
             let (min, max) = read_sizes(cursor, "pages")?;
-            Ok(Item::Memory { name, min, max, import: Some(import) })
+            Ok(Item::Memory { name, min, max, import: Some(import), kind: MemoryKind::Linear })
         }
         "table" => {
             let (size, max, ty) = read_table_type(cursor)?;

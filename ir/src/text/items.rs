@@ -1,6 +1,6 @@
 //! The contents of the lines of a text, before name resolution.
 
-use crate::module::ImportName;
+use crate::module::{ImportName, MemoryKind};
 use crate::opcode::Opcode;
 use crate::trap::TrapKind;
 use crate::types::{Signature, Type, TypeList};
@@ -29,6 +29,7 @@ pub(super) enum Item<'a> {
         min: u32,
         max: Option<u32>,
         import: Option<ImportName>,
+        kind: MemoryKind,
     },
     Global {
         name: SourceName<'a>,

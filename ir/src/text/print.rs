@@ -6,7 +6,7 @@ use super::names::{resolve_clashes, write_block_name, write_bytes, write_name, w
 use crate::entity::{Block, Inst, Memory, Value};
 use crate::function::Function;
 use crate::inst::{Imm, InstData, Target};
-use crate::module::{External, ImportName, Module};
+use crate::module::{External, ImportName, MemoryKind, Module};
 use crate::opcode::Shape;
 use crate::reference;
 use crate::types::{Signature, Type};
@@ -190,15 +190,17 @@ impl<'a> FunctionText<'a> {
     /// Returns `false`, and writes nothing, if the instruction does not have that shape.
     fn try_write_rest(&self, out: &mut dyn Write, data: &InstData) -> Result<bool, fmt::Error> {
         let module = self.module;
+        let stores = matches!(data.opcode.shape(), Shape::Store(_));
         match (data.opcode.shape(), data.imm, data.args.as_slice(), data.targets.as_slice()) {
             (Shape::Const, Imm::Bits(bits), [], []) => write_bits(out, module, data.ty, bits)?,
-            (Shape::Load(_), Imm::Address(memory, offset), [address], []) => {
+            (
+                Shape::Load(_) | Shape::Store(_),
+                Imm::Address(memory, offset) | Imm::HostAddress(memory, offset),
+                [address, value @ ..],
+                [],
+            ) if value.len() == usize::from(stores) => {
                 self.write_address(out, memory, *address, offset)?;
-            }
-            (Shape::Store(_), Imm::Address(memory, offset), [address, value], []) => {
-                self.write_address(out, memory, *address, offset)?;
-                out.write_str(", ")?;
-                self.write_value(out, *value)?;
+                self.write_more_values(out, value)?;
             }
             (Shape::MemorySize, Imm::Memory(memory), [], []) => write_memory(out, module, memory)?,
             (Shape::MemoryGrow, Imm::Memory(memory), [pages], []) => {
@@ -416,7 +418,11 @@ fn write_declarations(out: &mut dyn Write, module: &Module) -> fmt::Result {
         out.write_str(if decl.import.is_some() { "import memory" } else { "memory" })?;
         write_memory(out, module, id)?;
         write_import_name(out, decl.import.as_ref())?;
-        write!(out, " {}", decl.min_pages)?;
+        match decl.kind {
+            MemoryKind::Linear => write!(out, " {}", decl.min_pages)?,
+            MemoryKind::Host => out.write_str(" host")?,
+            MemoryKind::HostFrom(first) => write!(out, " host {first} {}", decl.min_pages)?,
+        }
         if let Some(max) = decl.max_pages {
             write!(out, " {max}")?;
         }

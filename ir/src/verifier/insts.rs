@@ -4,7 +4,7 @@
 use super::FunctionFindings;
 use super::rules::Rule;
 use super::structure::WalkedLayout;
-use crate::entity::{Inst, Value};
+use crate::entity::{Inst, Memory, Value};
 use crate::inst::{Imm, InstData, Target};
 use crate::module::Module;
 use crate::opcode::{Opcode, Shape};
@@ -40,7 +40,7 @@ pub(super) fn check(report: &mut FunctionFindings<'_>, layout: &WalkedLayout) {
 fn check_immediate(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstData) -> bool {
     let kind_fits = match data.opcode.shape() {
         Shape::Const => matches!(data.imm, Imm::Bits(_)),
-        Shape::Load(_) | Shape::Store(_) => matches!(data.imm, Imm::Address(..)),
+        Shape::Load(_) | Shape::Store(_) => data.imm.address().is_some(),
         Shape::MemorySize | Shape::MemoryGrow | Shape::MemoryFill => {
             matches!(data.imm, Imm::Memory(_))
         }
@@ -86,7 +86,9 @@ fn check_immediate(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstDat
             }
             data.ty != Type::FuncRef || is_null_or_declared(module, bits)
         }
-        Imm::Address(memory, _) | Imm::Memory(memory) => module.memories.is_valid(memory),
+        Imm::Address(memory, _) | Imm::HostAddress(memory, _) | Imm::Memory(memory) => {
+            module.memories.is_valid(memory)
+        }
         Imm::Global(global) => module.globals.is_valid(global),
         Imm::Func(func) => module.funcs.get(func).is_some_and(|d| module.sigs.is_valid(d.sig)),
         Imm::Indirect(sig, table) => module.sigs.is_valid(sig) && module.tables.is_valid(table),
@@ -106,6 +108,7 @@ fn check_immediate(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstDat
         report.inst(Rule::Imm3, inst, format!("{:?} is not declared by the module", data.imm));
         return false;
     }
+    check_memories(report, inst, data);
     check_global(report, inst, data);
     check_tables(report, inst, data);
     true
@@ -114,6 +117,27 @@ fn check_immediate(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstDat
 /// Whether the bits are a null reference, or refer to a function that the module declares.
 pub(super) fn is_null_or_declared(module: &Module, bits: u64) -> bool {
     bits == reference::NULL || reference::func(bits).is_some_and(|func| module.funcs.is_valid(func))
+}
+
+fn check_memories(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstData) {
+    let is_host = |memory: Memory| report.module.memories[memory].kind.is_host();
+    let (rule, message) = match data.imm {
+        Imm::Address(memory, _) if is_host(memory) => {
+            (Rule::Imm7, format!("{memory} is a host memory"))
+        }
+        Imm::HostAddress(memory, _) if !is_host(memory) => {
+            (Rule::Imm7, format!("{memory} is no host memory"))
+        }
+        Imm::Memory(memory) | Imm::MemoryData(memory, _) if is_host(memory) => {
+            (Rule::Imm8, format!("{memory} is a host memory"))
+        }
+        Imm::Memories(to, from) if is_host(to) || is_host(from) => {
+            let host = if is_host(to) { to } else { from };
+            (Rule::Imm8, format!("{host} is a host memory"))
+        }
+        _ => return,
+    };
+    report.inst(rule, inst, message);
 }
 
 fn check_tables(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstData) {
@@ -200,6 +224,7 @@ fn wanted_operands(report: &FunctionFindings<'_>, data: &InstData) -> AllowedOpe
     let ty = data.ty;
     let own = AllowedTypes::Exactly(ty);
     let address = AllowedTypes::Exactly(Type::I32);
+    let accessed = AllowedTypes::Exactly(data.imm.address_type().unwrap_or(Type::I32));
     match data.opcode.shape() {
         Shape::Const | Shape::MemorySize | Shape::GlobalGet | Shape::Jump | Shape::Trap => {
             smallvec![]
@@ -224,8 +249,10 @@ fn wanted_operands(report: &FunctionFindings<'_>, data: &InstData) -> AllowedOpe
         Shape::Demote => smallvec![AllowedTypes::Exactly(Type::F64)],
         Shape::Bitcast => smallvec![AllowedTypes::TwinOf(ty)],
         Shape::Select => smallvec![AllowedTypes::Int, own, own],
-        Shape::Load(_) | Shape::MemoryGrow | Shape::TableGet | Shape::Switch => smallvec![address],
-        Shape::Store(_) | Shape::TableSet => smallvec![address, own],
+        Shape::Load(_) => smallvec![accessed],
+        Shape::Store(_) => smallvec![accessed, own],
+        Shape::MemoryGrow | Shape::TableGet | Shape::Switch => smallvec![address],
+        Shape::TableSet => smallvec![address, own],
         Shape::TableGrow => smallvec![own, address],
         Shape::TableFill => smallvec![address, own, address],
         Shape::MemoryCopy

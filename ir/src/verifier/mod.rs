@@ -26,11 +26,14 @@
 //! | MOD-BODY-3 | a body belongs to a declared function |
 //! | MOD-GLOBAL-1 | the initial bits of a global fit its type; a reference to a function is to a declared one |
 //! | MOD-MEM-1 | a memory has at most 65536 pages, at the start at most its maximum |
+//! | MOD-HOST-1 | a host memory is neither imported nor exported, and has no maximum; without an address it has no pages |
+//! | MOD-HOST-2 | the pages of a host memory begin at a multiple of 65536 and end at most at 2^64; no two host memories share a byte |
 //! | MOD-TABLE-1 | a table has at most 10000000 entries at the start, and at most its maximum |
 //! | MOD-TABLE-2 | a table holds references |
 //! | MOD-TABLE-3 | no code writes a fixed table, and it is neither imported nor exported |
 //! | MOD-DATA-1 | a data segment writes a declared memory |
 //! | MOD-DATA-2 | a data segment lies in the initial size of its memory, unless the memory is imported |
+//! | MOD-DATA-3 | no data segment writes a host memory |
 //! | MOD-ELEM-1 | an element segment writes a declared table |
 //! | MOD-ELEM-2 | an element segment lies in the initial size of its table, unless the table is imported |
 //! | MOD-ELEM-3 | an element segment holds declared functions |
@@ -66,6 +69,8 @@
 //! | IMM-4 | a global that is set is mutable |
 //! | IMM-5 | the controlling type is that of the global or table |
 //! | IMM-6 | a table holds the type of the table or segment copied from |
+//! | IMM-7 | a load or store names a host memory exactly if it has a 64-bit address |
+//! | IMM-8 | no operation but loads and stores is on a host memory |
 //! | NAME-1 | a name is given to a value or block of the function |
 
 mod insts;

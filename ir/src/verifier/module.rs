@@ -3,11 +3,12 @@
 use super::insts::is_null_or_declared;
 use super::rules::Rule;
 use super::{Entity, Finding, sorted};
-use crate::entity::Func;
-use crate::module::{External, Module, PAGE_BYTES};
+use crate::entity::{Func, Memory};
+use crate::module::{External, MemoryKind, Module, PAGE_BYTES};
 use crate::reference;
 use crate::types::Type;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// The largest initial size of a table, in entries.
 pub const MAX_TABLE_ENTRIES: u32 = 10_000_000;
@@ -135,6 +136,7 @@ fn check_storage(module: &Module, findings: &mut Findings) {
             findings.add(Rule::ModMemory1, Entity::Memory(memory), message);
         }
     }
+    check_host_memories(module, findings);
     // Modules without a fixed table, such as most that people write, need no look at their code.
     let has_fixed = module.tables.values().any(|decl| decl.fixed);
     let exposed = if has_fixed { module.exposed_tables() } else { BTreeSet::new() };
@@ -152,6 +154,34 @@ fn check_storage(module: &Module, findings: &mut Findings) {
     }
 }
 
+fn check_host_memories(module: &Module, findings: &mut Findings) {
+    let mut ranges: Vec<(Range<u128>, Memory)> = Vec::new();
+    for (memory, decl) in module.memories.iter().filter(|(_, decl)| decl.kind.is_host()) {
+        let entity = Entity::Memory(memory);
+        let exported = module.exports.iter().any(|export| export.item == External::Memory(memory));
+        let sized = decl.kind == MemoryKind::Host && decl.min_pages > 0;
+        if decl.import.is_some() || exported || decl.max_pages.is_some() || sized {
+            let message = "it is imported, exported, or has a size that it cannot have";
+            findings.add(Rule::ModHost1, entity, message);
+        }
+        let MemoryKind::HostFrom(first) = decl.kind else { continue };
+        let end = u128::from(first) + u128::from(decl.min_pages) * u128::from(PAGE_BYTES);
+        if first % PAGE_BYTES != 0 || end > 1 << 64 {
+            let message = format!("{} pages from {first:#x} on", decl.min_pages);
+            findings.add(Rule::ModHost2, entity, message);
+        }
+        ranges.push((u128::from(first)..end, memory));
+    }
+    // The range before another in this order is the one to reach into it.
+    ranges.sort_by_key(|(range, _)| range.start);
+    for pair in ranges.windows(2) {
+        let [(below, one), (above, other)] = pair else { continue };
+        if below.end > above.start && !above.is_empty() {
+            findings.add(Rule::ModHost2, Entity::Memory(*other), format!("{one} reaches into it"));
+        }
+    }
+}
+
 /// Whether `length` items that start at `offset` end within `size`.
 fn lies_below(offset: u64, length: usize, size: u64) -> bool {
     offset.checked_add(length as u64).is_some_and(|end| end <= size)
@@ -165,6 +195,10 @@ fn check_data(module: &Module, findings: &mut Findings) {
             findings.add(Rule::ModData1, entity, format!("{memory} is not declared"));
             continue;
         };
+        if decl.kind.is_host() {
+            findings.add(Rule::ModData3, entity, format!("{memory} is a host memory"));
+            continue;
+        }
         let size = u64::from(decl.min_pages) * PAGE_BYTES;
         if decl.import.is_none() && !lies_below(offset, segment.bytes.len(), size) {
             let message =

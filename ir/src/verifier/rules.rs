@@ -36,11 +36,14 @@ rules! {
     ModBody3 "MOD-BODY-3" "a body belongs to a declared function";
     ModGlobal1 "MOD-GLOBAL-1" "the initial bits of a global fit its type; a reference to a function is to a declared one";
     ModMemory1 "MOD-MEM-1" "a memory has at most 65536 pages, at the start at most its maximum";
+    ModHost1 "MOD-HOST-1" "a host memory is neither imported nor exported, and has no maximum; without an address it has no pages";
+    ModHost2 "MOD-HOST-2" "the pages of a host memory begin at a multiple of 65536 and end at most at 2^64; no two host memories share a byte";
     ModTable1 "MOD-TABLE-1" "a table has at most 10000000 entries at the start, and at most its maximum";
     ModTable2 "MOD-TABLE-2" "a table holds references";
     ModTable3 "MOD-TABLE-3" "no code writes a fixed table, and it is neither imported nor exported";
     ModData1 "MOD-DATA-1" "a data segment writes a declared memory";
     ModData2 "MOD-DATA-2" "a data segment lies in the initial size of its memory, unless the memory is imported";
+    ModData3 "MOD-DATA-3" "no data segment writes a host memory";
     ModElem1 "MOD-ELEM-1" "an element segment writes a declared table";
     ModElem2 "MOD-ELEM-2" "an element segment lies in the initial size of its table, unless the table is imported";
     ModElem3 "MOD-ELEM-3" "an element segment holds declared functions";
@@ -76,6 +79,8 @@ rules! {
     Imm4 "IMM-4" "a global that is set is mutable";
     Imm5 "IMM-5" "the controlling type is that of the global or table";
     Imm6 "IMM-6" "a table holds the type of the table or segment copied from";
+    Imm7 "IMM-7" "a load or store names a host memory exactly if it has a 64-bit address";
+    Imm8 "IMM-8" "no operation but loads and stores is on a host memory";
     Name1 "NAME-1" "a name is given to a value or block of the function";
 }
 

@@ -321,6 +321,44 @@ fn inst_cases() -> Vec<Case> {
         changed(&[Rule::Imm3], 3, |i| i.imm = Imm::Func(Func::new(9))),
         changed(&[Rule::Imm3], 6, |i| i.imm = Imm::Indirect(Sig::new(99), Table::new(0))),
         changed(&[Rule::Imm3], 7, |i| i.imm = Imm::Global(Global::new(9))),
+        changed(&[Rule::TypeOperand2, Rule::Imm7], 5, |i| {
+            i.imm = Imm::HostAddress(Memory::new(0), 0);
+        }),
+        written(&[Rule::ModHost1], "memory @h host\nexport \"h\" memory @h"),
+        written(&[Rule::ModHost2], "memory @h host 65537 1"),
+        written(&[Rule::ModHost2], "memory @h host 18446744073709486080 2"),
+        written(&[Rule::ModHost2], "memory @g host 131072 1\nmemory @h host 65536 2"),
+        written(&[Rule::ModData3], "memory @h host 65536 1\ndata @h 65536 \"a\""),
+        written(
+            &[Rule::TypeOperand2],
+            "memory @h host\nfunc @f(%a: i32) {\nb:\n  %c = load.i32 @h[%a]\n  return\n}",
+        ),
+        written(
+            &[Rule::TypeOperand2],
+            "memory @m 1\nfunc @f(%a: i64) {\nb:\n  %c = load.i32 @m[%a]\n  return\n}",
+        ),
+        written(
+            &[Rule::Imm8],
+            "memory @h host\nfunc @f() {\nb:\n  %c = memory_size @h\n  return\n}",
+        ),
+        written(
+            &[Rule::Imm8],
+            "memory @h host\nfunc @f(%a: i32) {\nb:\n  %c = memory_grow @h, %a\n  return\n}",
+        ),
+        written(
+            &[Rule::Imm8],
+            "memory @h host\nfunc @f(%a: i32) {\nb:\n  memory_fill @h, %a, %a, %a\n  return\n}",
+        ),
+        written(
+            &[Rule::Imm8],
+            "memory @m 1\nmemory @h host\nfunc @f(%a: i32) {\nb:\n  \
+             memory_copy @m @h, %a, %a, %a\n  return\n}",
+        ),
+        written(
+            &[Rule::Imm8],
+            "memory @h host\nfunc @f(%a: i32) {\nb:\n  memory_init @h 0, %a, %a, %a\n  \
+             return\n}\ndata \"a\"",
+        ),
         written(&[Rule::Imm2], "func @f() {\nb:\n  %c = const.externref ref:5\n  return\n}"),
         written(&[Rule::Imm3], "func @f() {\nb:\n  %c = const.funcref ref:5\n  return\n}"),
         written(&[Rule::Imm3], "func @f() {\nb:\n  data_drop 0\n  return\n}"),

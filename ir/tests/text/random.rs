@@ -2,7 +2,7 @@
 
 use osier_ir::module::{
     DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
-    TableDecl,
+    MemoryKind, TableDecl,
 };
 use osier_ir::{
     Block, Data, Elem, Func, Function, FunctionBuilder, Global, Imm, InstSpec, Memory, Module,
@@ -104,11 +104,14 @@ pub(crate) fn random_module(bytes: &[u8]) -> Module {
             let (module, field) = ((*draw.of(NAMES)).to_owned(), (*draw.of(NAMES)).to_owned());
             (draw.below(3) == 0).then_some(ImportName { module, field })
         };
+        let kind = *draw.of(&[MemoryKind::Linear, MemoryKind::Host, MemoryKind::HostFrom(1 << 40)]);
+        let is_linear = kind == MemoryKind::Linear;
         let memory = module.memories.push(MemoryDecl {
             name: (*name).into(),
-            min_pages: 1,
-            max_pages,
-            import: import(draw),
+            min_pages: if kind == MemoryKind::Host { 0 } else { 1 },
+            max_pages: max_pages.filter(|_| is_linear),
+            import: import(draw).filter(|_| is_linear),
+            kind,
         });
         let ty = *draw.of(&[Type::FuncRef, Type::ExternRef]);
         let table = TableDecl {
@@ -210,8 +213,8 @@ fn random_inst(
     let table = Table::from_u32(draw.below(module.tables.len()) as u32);
     let (imm, count) = match opcode.shape() {
         Shape::Const => (Imm::Bits(draw.bits(ty)), 0),
-        Shape::Load(_) => (Imm::Address(memory, draw.bits(Type::I64)), 1),
-        Shape::Store(_) => (Imm::Address(memory, draw.below(2) as u64), 2),
+        Shape::Load(_) => (module.memories[memory].kind.address(memory, draw.bits(Type::I64)), 1),
+        Shape::Store(_) => (module.memories[memory].kind.address(memory, draw.below(2) as u64), 2),
         Shape::MemorySize => (Imm::Memory(memory), 0),
         Shape::MemoryGrow => (Imm::Memory(memory), 1),
         Shape::MemoryCopy => (Imm::Memories(memory, Memory::from_u32(0)), 3),

@@ -1,4 +1,4 @@
-//! Lowers accesses to linear memories and globals.
+//! Lowers accesses to memories and globals.
 
 use super::Lowering;
 use crate::abi::{self, POINTER};
@@ -7,7 +7,7 @@ use crate::sys::region::GUARD;
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, types};
-use ir::module::PAGE_BYTES;
+use ir::module::{MemoryDecl, MemoryKind, PAGE_BYTES};
 use ir::{Imm, InstData, Memory, Opcode, Shape};
 
 /// The bytes behind a memory of 4 GiB that fault. An access whose offset and size add up to at most
@@ -24,10 +24,36 @@ pub(super) fn is_access(opcode: Opcode) -> bool {
     matches!(opcode.shape(), Shape::Load(_) | Shape::Store(_))
 }
 
+/// The operands with which an access to a host memory of the machine does not trap.
+struct OperandRange {
+    /// The lowest one.
+    low: u64,
+    /// The highest one, minus the lowest.
+    length: u64,
+    /// The index in the memory of the first byte that the lowest operand accesses.
+    ahead: u64,
+}
+
+impl OperandRange {
+    /// `None` if every access traps. The sum of operand and offset does not wrap, so an operand
+    /// that reaches the memory only around 2^64 is outside of the range
+    /// (`host_memories_of_the_machine`).
+    fn of(decl: &MemoryDecl, offset: u64, bytes: u32) -> Option<OperandRange> {
+        let MemoryKind::HostFrom(first) = decl.kind else { return None };
+        let size = u64::from(decl.min_pages) * PAGE_BYTES;
+        let spare = size.checked_sub(bytes.into())?;
+        // The first byte of an access that fits: from `first` to `last`, which is below 2^64.
+        let last = first + spare;
+        let high = last.checked_sub(offset)?;
+        let low = first.saturating_sub(offset);
+        Some(OperandRange { low, length: high - low, ahead: low + offset - first })
+    }
+}
+
 impl Lowering<'_, '_> {
     /// Lowers a load or store.
     pub(super) fn access(&mut self, data: &InstData) {
-        let Imm::Address(memory, offset) = data.imm else {
+        let Some((memory, offset)) = data.imm.address() else {
             unreachable!("jit: an access has an address")
         };
         let bytes = match data.opcode.shape() {
@@ -35,10 +61,18 @@ impl Lowering<'_, '_> {
             Shape::Load(bytes) | Shape::Store(bytes) => bytes.into(),
             shape => unreachable!("jit: {shape:?} is no access"),
         };
-        let (at, offset) = self.address(memory, data.args[0], offset, bytes);
-        let flags = MemFlagsData::new()
-            .with_trap_code(Some(traps::MEMORY))
-            .with_alias_region(Some(self.regions.heap));
+        let kind = self.unit.module.memories[memory].kind;
+        let (at, offset) = match kind {
+            MemoryKind::Linear => self.address(memory, data.args[0], offset, bytes),
+            MemoryKind::HostFrom(_) => self.own_host_address(memory, data.args[0], offset, bytes),
+            MemoryKind::Host => self.host_address(data.args[0], offset),
+        };
+        let region = match kind {
+            MemoryKind::Linear | MemoryKind::HostFrom(_) => self.regions.heap,
+            MemoryKind::Host => self.regions.host,
+        };
+        let flags =
+            MemFlagsData::new().with_trap_code(Some(traps::MEMORY)).with_alias_region(Some(region));
         let ty = abi::held(data.ty);
         let ins = self.builder.ins();
         let loaded = match data.opcode {
@@ -108,6 +142,48 @@ impl Lowering<'_, '_> {
         }
     }
 
+    /// The address of an access to a host memory of the embedder, in the process. Nothing is
+    /// checked: the embedder promises that the bytes are there ([`crate::Vm::with_host_memory`]).
+    fn host_address(&mut self, address: ir::Value, offset: u64) -> (clif::Value, i32) {
+        let at = self.value(address);
+        match i32::try_from(offset) {
+            Ok(offset) => (at, offset),
+            Err(_) => (self.builder.ins().iadd_imm_s(at, offset as i64), 0),
+        }
+    }
+
+    /// The address of an access to a host memory whose bytes the machine has. Always emits a check:
+    /// the addresses of the program are not those of the process.
+    fn own_host_address(
+        &mut self,
+        memory: Memory,
+        address: ir::Value,
+        offset: u64,
+        bytes: u32,
+    ) -> (clif::Value, i32) {
+        let address = self.value(address);
+        let (views, view) = self.view(memory);
+        // A machine that is exchanged for another may have fewer bytes: the view has their number.
+        let flags = self.context_flags();
+        let base = self.builder.ins().load(POINTER, flags, views, view);
+        match OperandRange::of(&self.unit.module.memories[memory], offset, bytes) {
+            Some(OperandRange { low, length, ahead }) => {
+                let low = self.builder.ins().iconst(types::I64, low as i64);
+                let index = self.builder.ins().isub(address, low);
+                let length = self.builder.ins().iconst(types::I64, length as i64);
+                let outside = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, index, length);
+                self.builder.ins().trapnz(outside, traps::MEMORY);
+                let at = self.builder.ins().iadd(base, index);
+                (self.builder.ins().iadd_imm_s(at, ahead as i64), 0)
+            }
+            None => {
+                let always = self.builder.ins().iconst(types::I32, 1);
+                self.builder.ins().trapnz(always, traps::MEMORY);
+                (base, 0)
+            }
+        }
+    }
+
     /// Lowers the size of a memory in pages.
     pub(super) fn memory_size(&mut self, data: &InstData) {
         let Imm::Memory(memory) = data.imm else { unreachable!("jit: a memory is named") };
@@ -142,5 +218,40 @@ impl Lowering<'_, '_> {
         // The store is as narrow as the type, and the upper bits stay zero. The next read, which is
         // as narrow, waits shorter for it than for the store of a whole word.
         self.builder.ins().store(flags, value, words, at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OperandRange;
+    use ir::module::{MemoryDecl, MemoryKind, PAGE_BYTES};
+
+    /// Operands near all bounds, against the definition of an access in 128 bits.
+    #[test]
+    fn host_memories_of_the_machine() {
+        let top = u64::MAX - PAGE_BYTES + 1;
+        for (first, pages) in [(0, 1), (PAGE_BYTES, 2), (1 << 32, 1), (top, 1), (1 << 63, 0)] {
+            let kind = MemoryKind::HostFrom(first);
+            let name = "h".to_owned();
+            let decl = MemoryDecl { name, min_pages: pages, max_pages: None, import: None, kind };
+            let size = u64::from(pages) * PAGE_BYTES;
+            let edges = [0, first, first.wrapping_add(size), u64::MAX, 1 << 32];
+            let near = |edge: u64| (0..12).map(move |n: u64| edge.wrapping_add(n).wrapping_sub(6));
+            let all = edges.iter().flat_map(|edge| near(*edge)).collect::<Vec<u64>>();
+            for (offset, bytes) in all.iter().flat_map(|o| [1, 2, 4, 8].map(|n| (*o, n))) {
+                let range = OperandRange::of(&decl, offset, bytes);
+                for operand in all.iter().copied() {
+                    let at = u128::from(operand) + u128::from(offset);
+                    let end = u128::from(first) + u128::from(size);
+                    let fits = at >= u128::from(first) && at + u128::from(bytes) <= end;
+                    let found = range.as_ref().and_then(|range| {
+                        let index = operand.wrapping_sub(range.low);
+                        (index <= range.length).then(|| index + range.ahead)
+                    });
+                    let wanted = fits.then(|| (at - u128::from(first)) as u64);
+                    assert_eq!(found, wanted, "{first:#x}: {operand:#x} + {offset:#x}, {bytes}");
+                }
+            }
+        }
     }
 }

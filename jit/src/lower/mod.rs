@@ -117,6 +117,8 @@ pub(crate) struct Lowered {
 #[derive(Clone, Copy)]
 struct Regions {
     heap: AliasRegion,
+    /// Host memories of the embedder.
+    host: AliasRegion,
     globals: AliasRegion,
     tables: AliasRegion,
     context: AliasRegion,
@@ -177,6 +179,7 @@ pub(crate) fn lower(
         globals: region(1, "globals"),
         tables: region(2, "tables"),
         context: region(3, "context"),
+        host: region(4, "host memories"),
     };
     let cfg = Cfg::new(unit.function);
     let mut lowering = Lowering {

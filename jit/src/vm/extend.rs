@@ -1,6 +1,7 @@
 //! Extends a machine by a further module.
 
 use super::VmError;
+use super::host_memory;
 use super::region::{self, Addresses};
 use super::state::VmState;
 use crate::config::Bounds;
@@ -58,6 +59,7 @@ impl VmState {
         let engine = &self.modules.engine;
         let known = self.modules.current.funcs.len();
         let mut provided = Provided::new(engine, module, self.modules.current.memories.len())?;
+        host_memory::require(module, self.has_host_memory)?;
         let program = self.machine.program().extended(module);
         let extended = self.machine.extend_with_regions(&program, &mut |_| provided.next());
         if let Err(error) = &extended
@@ -65,6 +67,7 @@ impl VmState {
         {
             return Err(VmError::Instantiate(error.clone()));
         }
+        self.provide_host_memory(module);
         self.modules.extend(module, program);
         // The new block has room for the new functions. `lay_out` fills it, so it comes afterwards.
         self.view.extend(module, provided.addresses);
@@ -93,7 +96,10 @@ fn other_beginning(earlier: &Module, later: &Module) -> Option<String> {
         was.ty == is.ty && was.mutable == is.mutable
     });
     let memory = first_other(earlier.memories.values(), later.memories.values(), |was, is| {
-        was.max_pages == is.max_pages
+        // Code relies on the number of pages of a host memory, too.
+        let is_same_host =
+            was.kind == is.kind && (!was.kind.is_host() || was.min_pages == is.min_pages);
+        was.max_pages == is.max_pages && is_same_host
     });
     let table = first_other(earlier.tables.values(), later.tables.values(), |was, is| {
         // Code relies on the entries of a fixed table, and on its size.

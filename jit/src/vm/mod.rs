@@ -45,6 +45,7 @@ mod enter;
 mod extend;
 mod frames;
 mod helpers;
+mod host_memory;
 mod interpret;
 mod leave;
 mod ledger;
@@ -114,6 +115,12 @@ pub enum VmError {
         /// The first declaration that differs or is missing.
         what: String,
     },
+    /// The embedder has the bytes of a host memory, but the machine was not made by
+    /// [`Vm::with_host_memory`].
+    HostMemory {
+        /// The name of the memory.
+        memory: String,
+    },
     /// The embedder has exchanged the machine for another, or has extended it without the [`Vm`].
     Exchanged,
 }
@@ -133,6 +140,13 @@ impl fmt::Display for VmError {
                     f,
                     "the module does not begin like the machine's module: {what} differs or is \
                      missing"
+                )
+            }
+            VmError::HostMemory { memory } => {
+                write!(
+                    f,
+                    "host memory {memory} has no pages of its own; make the machine by \
+                     Vm::with_host_memory"
                 )
             }
             VmError::Exchanged => {
@@ -165,7 +179,8 @@ impl Vm {
     /// the interpreter until it has code.
     ///
     /// # Errors
-    /// If the module cannot be instantiated, or no address space is left for guarded memories.
+    /// If the module cannot be instantiated, no address space is left for guarded memories, or the
+    /// embedder has the bytes of a host memory ([`Vm::with_host_memory`]).
     ///
     /// # Panics
     /// As [`Program::on_demand`] does, in a run.
@@ -175,11 +190,61 @@ impl Vm {
         limits: Limits,
         options: Options,
     ) -> Result<Vm, VmError> {
+        Vm::instantiate(engine, module, limits, options, false)
+    }
+
+    /// As [`Vm::new`], for a module with host memories whose bytes the embedder has: those declared
+    /// `host` without an address. Native code and the interpreter access them at their addresses in
+    /// the process, without a check. The promises hold for modules given to [`Vm::extend`], too.
+    ///
+    /// # Errors
+    /// As [`Vm::new`].
+    ///
+    /// # Panics
+    /// As [`Vm::new`].
+    ///
+    /// # Safety
+    /// While a run lasts, or is paused:
+    ///
+    /// - Each access to such a memory that a run executes is to bytes that the process may read,
+    ///   and write where the access is a store. No reference in Rust to them exists at that time
+    ///   that the access would make invalid, and no other thread accesses them without
+    ///   synchronization. The sum of address and offset stays below 2^64. The promise is about the
+    ///   program as it is given: optimized code makes no other accesses.
+    /// - A byte that the run has accessed stays accessible until the run ends. It may change in
+    ///   calls alone: calls of imported functions, and calls back to the embedder.
+    /// - Between two such calls, a byte that is accessed through one memory of the module is
+    ///   accessed through no other one. Such a byte is never one of the engine, of the machine
+    ///   (not even of its linear memories) or of its code.
+    ///
+    /// Accesses through [`Vm::machine_mut`] and the [`interp::Memories`] of host functions count as
+    /// accesses of the run.
+    pub unsafe fn with_host_memory(
+        engine: &Engine,
+        module: &Arc<Module>,
+        limits: Limits,
+        options: Options,
+    ) -> Result<Vm, VmError> {
+        Vm::instantiate(engine, module, limits, options, true)
+    }
+
+    /// Only [`Vm::with_host_memory`] may set `has_host_memory`.
+    fn instantiate(
+        engine: &Engine,
+        module: &Arc<Module>,
+        limits: Limits,
+        options: Options,
+        has_host_memory: bool,
+    ) -> Result<Vm, VmError> {
+        host_memory::require(module, has_host_memory)?;
         let program = Program::on_demand(module);
         let mut provided = Provided::new(engine, module, 0)?;
         let machine = Machine::with_regions(&program, limits, options, &mut |_| provided.next());
         let machine = machine.map_err(VmError::Instantiate)?;
-        Ok(Vm { state: VmState::new(engine, module, machine, provided.addresses) })
+        let mut state = VmState::new(engine, module, machine, provided.addresses);
+        state.has_host_memory = has_host_memory;
+        state.provide_host_memory(module);
+        Ok(Vm { state })
     }
 
     /// Takes up a verified module that begins like the machine's module and declares more. Several
@@ -208,7 +273,8 @@ impl Vm {
     /// - [`VmError::Instantiate`] with a segment that is out of bounds of its memory or table
     ///   ([`InstantiateError::is_of_segment`]). The machine has taken up the module then, and has
     ///   written the segments before this one.
-    /// - [`VmError::Instantiate`] with another error, and [`VmError::NoAddressSpace`].
+    /// - [`VmError::Instantiate`] with another error, [`VmError::NoAddressSpace`] and
+    ///   [`VmError::HostMemory`].
     /// - [`VmError::Exchanged`]: the machine is not the one made here, or was extended without the
     ///   `Vm`.
     ///

@@ -2,7 +2,7 @@
 
 use crate::sys::region::{Reservation, reserve};
 use interp::Region;
-use ir::module::{MemoryDecl, PAGE_BYTES};
+use ir::module::{MemoryDecl, MemoryKind, PAGE_BYTES};
 use std::ops::Range;
 
 /// The number of pages of a memory without a maximum.
@@ -18,7 +18,10 @@ pub(super) type Addresses = Vec<Range<usize>>;
 /// Reserves address space for a memory, and appends its range to `addresses`. Returns `None` if the
 /// system rejects the reservation.
 pub(super) fn reserved(decl: &MemoryDecl, addresses: &mut Addresses) -> Option<Box<dyn Region>> {
-    let pages = decl.max_pages.unwrap_or(MAX_PAGES).min(MAX_PAGES);
+    let pages = match decl.kind {
+        MemoryKind::Linear => decl.max_pages.unwrap_or(MAX_PAGES).min(MAX_PAGES),
+        MemoryKind::Host | MemoryKind::HostFrom(_) => decl.min_pages.min(MAX_PAGES),
+    };
     let made = reserve(pages as usize * PAGE_BYTES as usize).ok()?;
     addresses.push(made.addresses());
     Some(Box::new(Reserved(made)))

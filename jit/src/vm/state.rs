@@ -34,6 +34,8 @@ pub(super) struct VmState {
     pub(super) policy: TieringPolicy,
     /// The run in progress.
     pub(super) run: Option<HostedRun>,
+    /// Whether the embedder has promised what [`super::Vm::with_host_memory`] asks for.
+    pub(super) has_host_memory: bool,
 }
 
 impl std::fmt::Debug for VmState {
@@ -60,6 +62,7 @@ impl VmState {
             entrances: Vec::new(),
             native: NativeStack::default(),
             counts: TransitionCounts::default(),
+            has_host_memory: false,
             run: None,
         });
         state.lay_out(0);

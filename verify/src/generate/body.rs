@@ -23,6 +23,8 @@ pub(super) struct Callee {
 #[derive(Clone, Debug)]
 pub(super) struct Surroundings {
     pub(super) memory: Memory,
+    /// The host memories, each with the middle of its accesses.
+    pub(super) hosts: Vec<(Memory, u64)>,
     pub(super) table: Table,
     /// By table entry: the index of its callee; `None` for a null entry.
     pub(super) entries: Vec<Option<usize>>,
@@ -297,8 +299,21 @@ impl<'a> GeneratedBody<'a> {
         self.constant(ty, bits)
     }
 
-    /// An `i32` address and a constant offset. The addresses are few, so that accesses overlap.
+    /// An address in a host memory, if the program is to access one here: the memory, and the
+    /// middle of its accesses.
+    pub(super) fn host_memory(&mut self) -> Option<(Memory, u64)> {
+        let hosted = self.weights.hosted();
+        if hosted == 0 || !self.prng.chance(hosted) {
+            return None;
+        }
+        Some(self.prng.pick(&self.around.hosts))
+    }
+
+    /// An address and a constant offset. The addresses are few, so that accesses overlap.
     pub(super) fn address(&mut self) -> (Value, Imm) {
+        if let Some((memory, middle)) = self.host_memory() {
+            return self.host_address(memory, middle);
+        }
         let (memory, near) = (self.around.memory, self.prng.pick(&self.addresses));
         let offset = u64::from(self.prng.pick(&[0u32, 0, 0, 4, 8, 1]));
         let imm = Imm::Address(memory, offset);
@@ -314,6 +329,27 @@ impl<'a> GeneratedBody<'a> {
             return (self.op(Opcode::And, Type::I32, &[raw, mask]), imm);
         }
         (self.constant(Type::I32, near), imm)
+    }
+
+    /// As [`GeneratedBody::address`], in a host memory, on both sides of its middle.
+    fn host_address(&mut self, memory: Memory, middle: u64) -> (Value, Imm) {
+        let offset = u64::from(self.prng.pick(&[0u32, 0, 0, 4, 8, 1]));
+        let imm = Imm::HostAddress(memory, offset);
+        let hazard = self.weight(Feature::Hazard).min(10);
+        if self.prng.below(200) < hazard {
+            self.plant(Feature::Hazard);
+            return (self.pick(Type::I64), imm);
+        }
+        let low = middle - 0x20;
+        if self.prng.chance(30) {
+            let raw = self.pick(Type::I64);
+            let mask = self.constant(Type::I64, 0x3c);
+            let masked = self.op(Opcode::And, Type::I64, &[raw, mask]);
+            let low = self.constant(Type::I64, low);
+            return (self.op(Opcode::Add, Type::I64, &[masked, low]), imm);
+        }
+        let near = u64::from(self.prng.pick(&self.addresses)) & 0x3f;
+        (self.constant(Type::I64, low + near), imm)
     }
 
     /// The callees whose call here keeps the caller short.

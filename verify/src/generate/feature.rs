@@ -136,6 +136,8 @@ pub struct Weights {
     /// How many of a hundred operations are on references that a collector may move. They are no
     /// feature: without them, the programs of a seed are those of earlier campaigns.
     references: u32,
+    /// How many of a hundred accesses of memory are of host memories. Likewise no feature.
+    hosted: u32,
 }
 
 impl Default for Weights {
@@ -144,7 +146,7 @@ impl Default for Weights {
         for feature in Feature::ALL {
             by_feature[*feature as usize] = feature.usual_weight();
         }
-        Weights { by_feature, references: 0 }
+        Weights { by_feature, references: 0, hosted: 0 }
     }
 }
 
@@ -176,6 +178,17 @@ impl Weights {
     #[must_use]
     pub fn and_references(self) -> Weights {
         Weights { references: 25, ..self.with(Feature::HostCall, 10) }
+    }
+
+    /// The same weights, with host memories. Their addresses are near 2^32 and 2^48.
+    #[must_use]
+    pub fn and_host_memories(self) -> Weights {
+        Weights { hosted: 50, ..self }
+    }
+
+    /// How many of a hundred accesses of memory are of host memories.
+    pub(super) fn hosted(&self) -> u32 {
+        self.hosted
     }
 
     /// How many of a hundred operations are on references that a collector may move.
@@ -211,6 +224,6 @@ impl Weights {
             let hosts = &mut by_feature[Feature::HostCall as usize];
             *hosts = (*hosts).max(self.of(Feature::HostCall));
         }
-        Weights { by_feature, references: self.references }
+        Weights { by_feature, ..*self }
     }
 }

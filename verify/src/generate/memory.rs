@@ -8,7 +8,7 @@
 
 use super::body::GeneratedBody;
 use super::feature::Feature;
-use ir::{Block, Global, Imm, InstSpec, Opcode, Shape, Target, Type, Value};
+use ir::{Block, Global, Imm, InstSpec, Memory, Opcode, Shape, Target, Type, Value};
 
 /// An address around which accesses are made. No pass knows it, and there is room below and above
 /// it. The twin is another value that always equals it.
@@ -16,6 +16,16 @@ use ir::{Block, Global, Imm, InstSpec, Opcode, Shape, Target, Type, Value};
 pub(super) struct Ground {
     base: Value,
     twin: Value,
+    /// The type of the address: `i64` in a host memory.
+    ty: Type,
+    memory: Memory,
+}
+
+impl Ground {
+    fn imm(self, offset: u64) -> Imm {
+        let own = if self.ty == Type::I64 { Imm::HostAddress } else { Imm::Address };
+        own(self.memory, offset)
+    }
 }
 
 /// A place that is read and written several times.
@@ -26,7 +36,7 @@ enum Spot {
 }
 
 /// Constants added to an address, for neighboring and overlapping words on both sides.
-const STEPS: [u64; 8] = [0, 0, 4, 8, 2, 1, 0xffff_fffc, 0xffff_fffe];
+const STEPS: [i64; 8] = [0, 0, 4, 8, 2, 1, -4, -2];
 
 impl GeneratedBody<'_> {
     /// An address to make accesses around; mostly an existing one.
@@ -36,16 +46,20 @@ impl GeneratedBody<'_> {
         if !known.is_empty() && self.prng.chance(75) {
             return self.prng.pick(&known);
         }
-        let (raw, mask, room) =
-            (self.pick(Type::I32), self.constant(Type::I32, 0x3c), self.constant(Type::I32, 0x40));
-        let masked = self.op(Opcode::And, Type::I32, &[raw, mask]);
-        let base = self.op(Opcode::Or, Type::I32, &[masked, room]);
-        // Two rotations by 7 and 25 bits give the same value again. No rule of the passes sees
-        // that.
-        let (there, back) = (self.constant(Type::I32, 7), self.constant(Type::I32, 25));
-        let turned = self.op(Opcode::Rotl, Type::I32, &[base, there]);
-        let twin = self.op(Opcode::Rotl, Type::I32, &[turned, back]);
-        let ground = Ground { base, twin };
+        let host = self.host_memory();
+        let (memory, low) =
+            host.map_or((self.around.memory, 0x40), |(memory, middle)| (memory, middle - 0x40));
+        let ty = if host.is_some() { Type::I64 } else { Type::I32 };
+        let (raw, mask, room) = (self.pick(ty), self.constant(ty, 0x3c), self.constant(ty, low));
+        let masked = self.op(Opcode::And, ty, &[raw, mask]);
+        let base = self.op(Opcode::Or, ty, &[masked, room]);
+        // Two rotations by 7 and 25 bits (57 in a wider address) give the same value again. No rule
+        // of the passes sees that.
+        let back = u64::from(ty.bits()) - 7;
+        let (there, back) = (self.constant(ty, 7), self.constant(ty, back));
+        let turned = self.op(Opcode::Rotl, ty, &[base, there]);
+        let twin = self.op(Opcode::Rotl, ty, &[turned, back]);
+        let ground = Ground { base, twin, ty, memory };
         self.grounds.push(ground);
         ground
     }
@@ -67,13 +81,13 @@ impl GeneratedBody<'_> {
         let address = if self.prng.chance(50) {
             base
         } else {
-            let bits = self.prng.pick(&STEPS);
-            let step = self.constant(Type::I32, bits);
-            self.op(Opcode::Add, Type::I32, &[base, step])
+            let bits = self.prng.pick(&STEPS) as u64 & ground.ty.mask();
+            let step = self.constant(ground.ty, bits);
+            self.op(Opcode::Add, ground.ty, &[base, step])
         };
         let offset = u64::from(self.prng.pick(&[0u32, 0, 0, 4, 8, 2]));
         let ty = if self.prng.chance(60) { Type::I32 } else { self.any_type() };
-        Spot::Bytes { address, imm: Imm::Address(self.around.memory, offset), ty }
+        Spot::Bytes { address, imm: ground.imm(offset), ty }
     }
 
     /// A place that every pass can tell from `spot`. A write of it leaves `spot` unchanged. It
@@ -83,11 +97,10 @@ impl GeneratedBody<'_> {
             Spot::Bytes { address, imm: Imm::Address(memory, offset), ty } => {
                 Spot::Bytes { address, imm: Imm::Address(memory, offset + 16), ty }
             }
-            _ => Spot::Bytes {
-                address: ground.base,
-                imm: Imm::Address(self.around.memory, 0),
-                ty: Type::I32,
-            },
+            Spot::Bytes { address, imm: Imm::HostAddress(memory, offset), ty } => {
+                Spot::Bytes { address, imm: Imm::HostAddress(memory, offset + 16), ty }
+            }
+            _ => Spot::Bytes { address: ground.base, imm: ground.imm(0), ty: Type::I32 },
         }
     }
 

@@ -34,9 +34,9 @@ use body::{Callee, GeneratedBody, Surroundings, TOO_MANY_STEPS, edge_bits};
 use calls::RECURSIVE_ACTIVATIONS;
 use ir::module::{
     DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
-    TableDecl,
+    MemoryKind, PAGE_BYTES, TableDecl,
 };
-use ir::{Data, Elem, Func, Module, Signature, Type, reference};
+use ir::{Data, Elem, Func, Memory, Module, Signature, Type, reference};
 
 /// The name of the function to run. The module exports it.
 pub const MAIN: &str = "main";
@@ -184,7 +184,9 @@ fn declare(module: &mut Module, weights: &Weights, prng: &mut Prng) -> Surroundi
         min_pages: PAGES.0,
         max_pages: Some(PAGES.1),
         import: None,
+        kind: MemoryKind::Linear,
     });
+    let hosts = if weights.hosted() > 0 { declare_host_memories(module) } else { Vec::new() };
     let bytes = (0..64).map(|_| prng.below(256) as u8).collect();
     module.data.push(DataSegment::active(memory, 0, bytes));
     let table = module.tables.push(TableDecl::of_funcs("table", TABLE_SIZE));
@@ -217,6 +219,7 @@ fn declare(module: &mut Module, weights: &Weights, prng: &mut Prng) -> Surroundi
     let host = (weights.of(Feature::HostCall) > 0).then(|| declare_host(module, prng));
     Surroundings {
         memory,
+        hosts,
         table,
         entries,
         references,
@@ -226,6 +229,18 @@ fn declare(module: &mut Module, weights: &Weights, prng: &mut Prng) -> Surroundi
         host,
         may_call_indirect: false,
     }
+}
+
+/// Declares two host memories, and returns them with the middle of their accesses. In the first,
+/// accesses lie on both sides of 2^32.
+fn declare_host_memories(module: &mut Module) -> Vec<(Memory, u64)> {
+    let mut declare = |name: &str, middle: u64| {
+        let kind = MemoryKind::HostFrom(middle - PAGE_BYTES);
+        let name = name.to_owned();
+        let decl = MemoryDecl { name, min_pages: 2, max_pages: None, import: None, kind };
+        (module.memories.push(decl), middle)
+    };
+    vec![declare("header", 1 << 32), declare("fields", 1 << 48)]
 }
 
 /// Imports a function.

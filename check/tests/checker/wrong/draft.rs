@@ -49,6 +49,7 @@ const DECLARATIONS: &str = r#"
 import func @ask "host" "ask" (i32) -> i32
 import func @tell "host" "tell" () -> ()
 memory @m 1
+memory @heap host
 table @fixed 4 fixed
 elem @fixed 0 [@ask, @tell, null]
 table @loose 4
@@ -90,8 +91,13 @@ impl Draft {
     /// As [`Draft::new`], for the body of a function of `%x` and `%y`. Writes of one place have
     /// terms, and those that one version alone has are no anchors.
     pub(crate) fn of_writes(before: &str, after: &str) -> Draft {
-        let [before, after] =
-            [before, after].map(|body| format!("(%x: i32, %y: i32) -> i32 {{\nentry:\n{body}}}\n"));
+        Draft::of_writes_at(Type::I32, before, after)
+    }
+
+    /// As [`Draft::of_writes`], with `%x`, `%y` and the result of another type.
+    pub(crate) fn of_writes_at(ty: Type, before: &str, after: &str) -> Draft {
+        let [before, after] = [before, after]
+            .map(|body| format!("(%x: {ty}, %y: {ty}) -> {ty} {{\nentry:\n{body}}}\n"));
         let mut draft = Draft::new(&before, &after);
         draft.writes = Some(Default::default());
         draft

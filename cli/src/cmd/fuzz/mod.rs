@@ -98,6 +98,9 @@ pub(super) struct Args {
     /// Generate references, and move them at every call of the host
     #[arg(long)]
     stress_gc: bool,
+    /// Generate host memories, which have 64-bit addresses
+    #[arg(long)]
+    host_memory: bool,
     #[command(flatten)]
     stress: StressArgs,
     /// WebAssembly programs: a file, a file and its arguments in quotes, or a folder of files
@@ -204,6 +207,7 @@ impl Args {
             only_inlining: self.only_inlining,
             only_exits: self.only_exits,
             stress_gc: self.stress_gc,
+            host_memory: self.host_memory,
             nans: self.nans.map_or_else(Nans::default, Nans::from),
             stress: Stress {
                 every: osr_every,
