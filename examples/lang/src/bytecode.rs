@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Variables live in registers, except two kinds. Those of the outermost level are in the heap
-//! ([`crate::heap::GLOBALS`]). Those that an inner function mentions are in *cells* of the heap, which
-//! closures share.
+//! ([`crate::heap::GLOBALS`]). Those that an inner function mentions are in *cells* of the heap,
+//! which closures share.
 
 use crate::heap::Builtin;
 use crate::syntax::Offset;
@@ -164,7 +164,7 @@ impl Op {
     }
 }
 
-/// What a closure takes along.
+/// A cell that a closure takes along.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Capture {
     /// The cell in a register of the function around.
@@ -210,7 +210,7 @@ pub struct Proto {
     pub places: Vec<Offset>,
     /// The constants.
     pub constants: Vec<Constant>,
-    /// What a closure takes along.
+    /// The cells that a closure takes along.
     pub captures: Vec<Capture>,
     /// Handlers, inner ones first.
     pub handlers: Vec<Handler>,

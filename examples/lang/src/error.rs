@@ -9,7 +9,7 @@ pub struct SyntaxError {
     pub line: u32,
     /// The column in characters, from 1.
     pub column: u32,
-    /// What is wrong.
+    /// The message.
     pub what: String,
 }
 

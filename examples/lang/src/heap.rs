@@ -20,7 +20,8 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The pages of the heap: 1 GiB, the default limit of a machine of Osier. The system provides those that are touched.
+/// The pages of the heap: 1 GiB, the default limit of a machine of Osier. The system provides those
+/// that are touched.
 pub const PAGES: u32 = 16_384;
 /// Where the address of the first free byte is.
 pub const NEXT: u32 = 8;
@@ -153,8 +154,8 @@ impl Heap<'_> {
         }
     }
 
-    /// Whether two values are equal: numbers as numbers, strings by their bytes, others by what
-    /// they refer to.
+    /// Whether two values are equal: numbers as numbers, strings by their bytes, others by their
+    /// addresses.
     pub fn equal(&self, a: Word, b: Word) -> bool {
         if let (Some(a), Some(b)) = (as_number(a), as_number(b)) {
             return a == b;
@@ -356,7 +357,7 @@ impl Runtime {
         self.shapes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the program has printed since the last call.
+    /// The output of the program since the last call.
     pub fn take_output(&self) -> Vec<u8> {
         std::mem::take(&mut *self.output.lock().unwrap_or_else(PoisonError::into_inner))
     }

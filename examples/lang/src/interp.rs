@@ -107,7 +107,7 @@ impl Machine {
         Ok(Machine { text, program, constants, caches, runtime, memory, stack, frames })
     }
 
-    /// What the program has printed since the last call.
+    /// The output of the program since the last call.
     pub fn take_output(&self) -> Vec<u8> {
         self.runtime.take_output()
     }
@@ -211,7 +211,7 @@ impl Machine {
     }
 }
 
-/// What the instructions of one activation work on.
+/// The state that the instructions of one activation work on.
 struct Activation<'a> {
     proto: &'a Proto,
     program: &'a Program,

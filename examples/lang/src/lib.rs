@@ -1,8 +1,9 @@
 //! Wicker: a small dynamic language, for a virtual machine on Osier. So far it has an interpreter
 //! and no native code.
 //!
-//! The stages, each a module: [`syntax`] makes a tree of the text, [`compile`] makes
-//! register bytecode of the tree ([`bytecode`]), and [`interp`] runs it on words ([`value`]) and a heap ([`heap`]).
+//! The stages, each a module: [`syntax`] makes a tree of the text, [`compile`] makes register
+//! bytecode of the tree ([`bytecode`]), and [`interp`] runs it on words ([`value`]) and a heap
+//! ([`heap`]).
 //!
 //! ```
 //! let mut machine = wicker::Machine::new("print(1 + 2);").expect("it compiles");

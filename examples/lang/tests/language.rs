@@ -1,11 +1,11 @@
-//! Programs, what they print, and how wrong ones end.
+//! Programs, their output, and how wrong ones end.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use wicker::Machine;
 
-/// What a program prints, and the exception that ends it.
+/// The output of a program, and the exception that ends it.
 fn run(text: &str) -> (String, Option<String>) {
     let mut machine = Machine::new(text).expect("the program is well-formed");
     let ended = machine.run().err().map(|uncaught| uncaught.to_string());
@@ -164,7 +164,7 @@ fn cut_and_damaged_texts_end_with_an_error_or_run() {
     }
 }
 
-/// Each program prints what its Lua twin prints, as recorded beside it.
+/// Each program prints the recorded output of its Lua twin.
 #[test]
 fn programs_print_what_is_expected() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
