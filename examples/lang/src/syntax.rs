@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Each function below parses one construct and leaves the input behind it. A failure is final
-//! (`ErrMode::Cut`) and names the construct that was expected; the place is where the input stopped.
-//! Expressions nest at most [`MAX_NESTING`] deep, so that no text overflows the stack of the parser.
+//! (`ErrMode::Cut`) and names the construct that was expected; the place is where the input
+//! stopped. Expressions nest at most [`MAX_NESTING`] deep, so that no text overflows the stack of
+//! the parser.
 //!
 //! Why `winnow`: it is MIT, maintained (1.0.5), builds with Rust 1.65, and other crates of the
 //! workspace bring it anyway. Parsers are plain functions, so a limit on nesting is a counter in
