@@ -258,7 +258,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut module = Module::new();
     let sig = module.sig(&Signature::new(&[Type::I64, Type::I64], &[Type::I64]));
     let func = module.funcs.push(FuncDecl { name: "sums".to_owned(), sig, import: None });
-    module.bodies[func] = Some(function);
+    module.define(func, function);
     let module = Arc::new(module);
     let mut toy = Interpreter { func, states: Arc::new(states), visits: 0 };
     let engine = Engine::new(Config::default())?;

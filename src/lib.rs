@@ -6,21 +6,28 @@
 //! [`explain`] explains a single point. The `osier` command (package `osier-cli`) and the fuzzer
 //! (package `osier-fuzz`) depend on the library.
 
+#[cfg(feature = "report")]
 mod blame;
 pub mod driver;
+#[cfg(feature = "report")]
 pub mod explain;
 pub mod export;
 pub mod inlining;
+#[cfg(feature = "wasm")]
 mod limits;
 pub mod listing;
 #[cfg(feature = "native")]
 pub mod native;
 pub mod profile;
+#[cfg(feature = "report")]
 pub mod report;
+#[cfg(feature = "report")]
 pub mod schema;
 pub mod speculate;
+#[cfg(feature = "report")]
 mod table;
 
+#[cfg(feature = "wasm")]
 pub use limits::Limits;
 
 pub use certify;
@@ -34,4 +41,5 @@ pub use passes;
 #[cfg(feature = "native")]
 pub use resume;
 pub use transition;
+#[cfg(feature = "wasm")]
 pub use wasm;

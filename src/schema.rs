@@ -26,6 +26,7 @@ pub use speculation::{
 };
 
 use crate::driver::{CheckCounts, GivenUp};
+use crate::inlining::RefusedRecord;
 use ir::edit::Action;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::BTreeMap;
@@ -495,13 +496,4 @@ pub struct CheckedFunction {
     /// The verdicts if no rewrite were given up. `null` with `--no-retry`, and for the mappings of
     /// a file.
     pub without_retry: Option<CheckCounts>,
-}
-
-/// A record of a file that the checker refuses.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct RefusedRecord {
-    /// The number of the line, from 1.
-    pub line: usize,
-    /// The record, and the cause.
-    pub what: String,
 }

@@ -79,7 +79,7 @@ fn way(
         check_origins(&made, landed);
         let sig = module.sig(made.function.signature());
         let func = module.funcs.push(FuncDecl { name, sig, import: None });
-        module.bodies[func] = Some(made.function);
+        module.define(func, made.function);
         let findings = verify_function(module, module.body(func).expect("just added"));
         assert!(findings.is_empty(), "{}", findings[0]);
         counts.entries += 1;
@@ -382,7 +382,7 @@ fn armed_versions_run_as_the_plain_ones() {
         for (func, body) in module.defined() {
             if let Some([(before, mapping), _]) = versions(module, func) {
                 assert!(before.same_as(body).is_ok());
-                armed_module.bodies[func] = Some(armed(body, &mapping, None).function);
+                armed_module.define(func, armed(body, &mapping, None).function);
             }
         }
         let findings = ir::verifier::verify_module(&armed_module);

@@ -3,10 +3,10 @@
 
 use ir::{Function, Module};
 use osier::driver::{
-    NoObserver, Recipe, Retry, Secured, Vigilance, certify, derive, derive_certified,
+    NoObserver, Recipe, Retry, Secured, UNPROVED, Vigilance, certify, derive, derive_certified,
 };
 use osier::explain::{Question, explain, text};
-use osier::report::{UNBLAMED, UNPROVED, function_report};
+use osier::report::{UNBLAMED, function_report};
 use osier::schema::{DirectionFigures, Explanation, LEVELS, PointAnswer, PointStatus, SCHEMA};
 use osr::Level;
 use passes::Pipeline;

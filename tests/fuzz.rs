@@ -12,6 +12,9 @@ use ir::{Function, Opcode};
 use osr::Edge;
 use passes::registry::StaticPass;
 use std::sync::atomic::{AtomicU64, Ordering};
+use texts::LOOP_WITHOUT_A_SHARED_ANCHOR;
+
+mod texts;
 
 /// Generated programs, one for each seed.
 struct Seeds(CampaignOptions);
@@ -138,8 +141,7 @@ fn a_loop_without_a_shared_anchor_is_left_to_chains() {
 /// step, and another one in the second.
 #[test]
 fn a_loop_of_one_speculation_without_a_shared_anchor_is_left_to_chains() {
-    let text = include_str!("fuzz/loop_without_a_shared_anchor.oir");
-    let module = parse_module(text).expect("it is well-formed");
+    let module = parse_module(LOOP_WITHOUT_A_SHARED_ANCHOR).expect("it is well-formed");
     let main = module.func_named("main").expect("the text has it");
     let options = CampaignOptions { inputs: 3, size: 80, ..CampaignOptions::default() };
     let judged = judge(&options.case(5, module, main, vec![vec![8, 3, 4]; 3], 100_000));

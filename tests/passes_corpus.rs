@@ -39,7 +39,7 @@ fn the_default_pipeline_removes_its_share_of_instructions() {
                 assert_eq!(check_replay(&function, &log, &after), Ok(()), "{}", path.display());
                 function = after;
             }
-            module.bodies[func] = Some(function);
+            module.define(func, function);
         }
         assert_eq!(verify_module(&module), [], "{}", path.display());
         after = add(after, count(&module));

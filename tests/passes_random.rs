@@ -59,7 +59,7 @@ fn run_pass(module: &mut Module, pass: &dyn Pass, fuel: &mut Fuel) -> usize {
         let findings = verify_function(module, &function);
         assert!(findings.is_empty(), "{} of {}: {}", pass.name(), function.name(), findings[0]);
         actions += log.len();
-        module.bodies[func] = Some(function);
+        module.define(func, function);
     }
     actions
 }

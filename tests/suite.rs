@@ -15,6 +15,7 @@ mod fuzz;
 mod inlining;
 mod levels;
 mod limits;
+mod moved;
 mod on_demand;
 mod passes_corpus;
 mod passes_random;

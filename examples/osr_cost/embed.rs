@@ -7,8 +7,8 @@ use super::{Arguments, Report};
 use interp::{Host, HostError, Limits, Memories, Options, TraceLevel};
 use ir::module::ImportName;
 use ir::text::parse_module;
-use ir::{Func, Module};
-use jit::{Callback, CallbackEnd, DirectEffect, DirectFunction, Embedder, Vm};
+use ir::{Func, Function, Module};
+use jit::{Callback, CallbackEnd, DirectEffect, DirectFunction, Embedder, Engine, Vm};
 use serde_json::json;
 use std::error::Error;
 use std::fmt::Write as _;
@@ -17,6 +17,8 @@ use std::sync::Arc;
 /// The functions of the first line, and the doublings.
 const LEAST: usize = 1000;
 const DOUBLINGS: u32 = 4;
+/// The bodies supplied, fewer than the functions of the first line.
+const SUPPLIED: usize = 100;
 /// The bytes of a page of x86-64, where native code runs.
 const PAGE: usize = 4096;
 
@@ -139,8 +141,9 @@ fn resident() -> Result<usize, Box<dyn Error>> {
 }
 
 /// A program of so many functions: the milliseconds to make a machine, the microseconds to take up
-/// one more function, and the bytes of code and of memory for each compiled function.
-fn growing(arguments: &Arguments, functions: usize) -> Result<[f64; 5], Box<dyn Error>> {
+/// one more function and to supply one body, and the bytes of code and of memory for each compiled
+/// function.
+fn growing(arguments: &Arguments, functions: usize) -> Result<[f64; 6], Box<dyn Error>> {
     let engine = arguments.engine()?;
     let module = module(functions)?;
     let larger = self::larger(&module)?;
@@ -149,13 +152,35 @@ fn growing(arguments: &Arguments, functions: usize) -> Result<[f64; 5], Box<dyn 
     let (_, cloning) = timed(|| Module::clone(&module));
     let (extended, extending) = timed(|| vm.extend(&larger));
     extended?;
+    let supplying = supplying(&engine, &module)?;
     let before = resident()?;
     let versions: Result<Vec<_>, _> =
         module.defined().map(|(func, body)| engine.version(&module, func, body, &[])).collect();
     let versions = versions?;
     let bytes = (resident()?.saturating_sub(before)) as f64 / functions as f64;
     let code: usize = versions.iter().map(|version| version.code_size()).sum();
-    Ok([start * 1e3, cloning * 1e6, extending * 1e6, code as f64 / functions as f64, bytes])
+    Ok([
+        start * 1e3,
+        cloning * 1e6,
+        extending * 1e6,
+        supplying * 1e6,
+        code as f64 / functions as f64,
+        bytes,
+    ])
+}
+
+/// The seconds to supply one body, in a program of functions whose bodies come later: the mean of a
+/// hundred.
+fn supplying(engine: &Engine, module: &Module) -> Result<f64, Box<dyn Error>> {
+    let mut later = module.clone();
+    let bodies: Vec<(Func, Function)> =
+        module.defined().map(|(func, body)| (func, body.clone())).take(SUPPLIED).collect();
+    module.defined().for_each(|(func, _)| later.define_later(func));
+    let mut vm = Vm::new(engine, &Arc::new(later), Limits::default(), Options::default())?;
+    let (supplied, seconds) =
+        timed(|| bodies.into_iter().try_for_each(|(func, body)| vm.supply(func, body)));
+    supplied?;
+    Ok(seconds / SUPPLIED as f64)
 }
 
 /// The module with one more function.
@@ -165,7 +190,7 @@ fn larger(module: &Arc<Module>) -> Result<Arc<Module>, Box<dyn Error>> {
     let first = module.funcs.keys().next().ok_or("the module has no function")?;
     let func = larger.funcs.push(module.funcs[first].clone());
     larger.funcs[func].name = "one_more".to_owned();
-    larger.bodies[func] = Some(like.clone());
+    larger.define(func, like.clone());
     Ok(Arc::new(larger))
 }
 
@@ -176,7 +201,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
         writeln!(table, "{name:>40}{nanos:>10.1} ns")?;
     }
     table.push_str(
-        "\n  functions  start ms  clone us extend us code bytes memory bytes, each function\n",
+        "\n  functions  start ms  clone us extend us supply us code bytes memory bytes, each function\n",
     );
     let mut lines = Vec::new();
     for doubling in 0..=DOUBLINGS {

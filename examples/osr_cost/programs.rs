@@ -437,8 +437,8 @@ fn measure(
 pub(crate) fn padded(module: &Arc<Module>, by: usize) -> Arc<Module> {
     let mut made = Module::clone(module);
     for (func, function) in module.defined() {
-        made.bodies[func] =
-            Some(apply(function, &Pad(by), &mut Fuel::UNLIMITED.clone()).into_parts().0);
+        let (padded, _) = apply(function, &Pad(by), &mut Fuel::UNLIMITED.clone()).into_parts();
+        made.define(func, padded);
     }
     Arc::new(made)
 }

@@ -51,6 +51,8 @@ pub struct Case {
     /// Whether the speculation oracle compares states at assumptions alone. Chains then have no way
     /// into a version that assumes.
     pub only_exits: bool,
+    /// Whether programs have references, which a collector moves at each call of the host.
+    pub stress_gc: bool,
     /// The NaNs of native code. With [`Nans::Platform`], the native oracle changes the program so
     /// that it observes no NaN that arithmetic gave.
     pub nans: Nans,

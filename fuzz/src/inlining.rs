@@ -9,7 +9,7 @@
 use super::case::Case;
 use super::judge::{MAX_FINDINGS, hop_limits};
 use super::oracle::{FuzzFinding, FuzzOracle};
-use super::speculation;
+use super::suggested::chosen;
 use ir::Func;
 use osier::driver::NoObserver;
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, NotInlined, inline};
@@ -111,7 +111,7 @@ pub(super) fn versions(
     let assume = match prng.below(3) {
         _ if case.assumptions == 0 => BTreeMap::new(),
         0 | 1 => BTreeMap::new(),
-        _ => speculation::chosen(case, prng.fork(0)).map_err(|e| vec![finding(case, e)])?,
+        _ => chosen(case, prng.fork(0)).map_err(|e| vec![finding(case, e)])?,
     };
     let pins = prng.pick(&[Pins::OnDemand, Pins::OnDemand, Pins::Never, Pins::Live]);
     let plan = InlinePlan { pins, ..plan.assuming(assume) };

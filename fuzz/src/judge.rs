@@ -150,7 +150,7 @@ pub(super) fn module_of(module: &Module, families: &[FunctionVersions], number: 
     let mut module = module.clone();
     if number > 0 {
         for family in families {
-            module.bodies[family.func] = Some(family.function(number).clone());
+            module.define(family.func, family.function(number).clone());
         }
     }
     module

@@ -24,6 +24,7 @@ mod reduce;
 mod schema;
 mod speculation;
 mod stress;
+mod suggested;
 mod test_text;
 mod text;
 mod versions;
@@ -42,8 +43,9 @@ pub use reduce::{ATTEMPTS, reduce};
 pub use schema::{
     FuzzFailure, FuzzFigures, FuzzInlining, FuzzPass, FuzzReport, FuzzSpeculation, by_oracle,
 };
-pub use speculation::{JudgedAssumptions, suggested};
+pub use speculation::JudgedAssumptions;
 pub use stress::Stress;
+pub use suggested::suggested;
 pub use test_text::as_test;
 pub use text::{oracles_text, text};
 pub use versions::EdgeDamage;

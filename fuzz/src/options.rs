@@ -64,6 +64,8 @@ pub struct CampaignOptions {
     /// Whether the speculation oracle compares states at assumptions alone. Chains then have no way
     /// into a version that assumes.
     pub only_exits: bool,
+    /// Whether programs have references, which a collector moves at each call of the host.
+    pub stress_gc: bool,
     /// The NaNs of native code.
     pub nans: Nans,
 }
@@ -87,6 +89,7 @@ impl Default for CampaignOptions {
             inlining: true,
             only_inlining: false,
             only_exits: false,
+            stress_gc: false,
             nans: Nans::default(),
         }
     }
@@ -119,7 +122,8 @@ impl CampaignOptions {
             false => Weights::default(),
         };
         let has_trees = self.only_inlining && !seed.is_multiple_of(TREES_NOT_ONE_IN);
-        if has_trees { weights.and_trees() } else { weights }
+        let weights = if has_trees { weights.and_trees() } else { weights };
+        if self.stress_gc { weights.and_references() } else { weights }
     }
 
     /// The case of a given program. Its imported functions are those of [`CountingHost`].
@@ -150,6 +154,7 @@ impl CampaignOptions {
             inlining: self.inlining,
             only_inlining: self.only_inlining,
             only_exits: self.only_exits,
+            stress_gc: self.stress_gc,
             nans: self.nans,
             seed,
         }
@@ -263,6 +268,9 @@ impl fmt::Display for CampaignOptions {
         }
         if self.only_exits {
             f.write_str(" --only-exits")?;
+        }
+        if self.stress_gc {
+            f.write_str(" --stress-gc")?;
         }
         if self.nans == Nans::Platform {
             f.write_str(" --nans platform")?;

@@ -207,6 +207,7 @@ pub(super) fn run(
     let options = Options { poison: true, track_memory: true, trace: TraceLevel::Digest };
     let mut pristine = Machine::with_options(&Program::new(module), hop_limits(case), options)
         .map_err(|e| finding(e.to_string()))?;
+    pristine.stress_collector(case.stress_gc);
     let sides = Sides::new(&mut pristine, module, pairs);
     for (number, args) in (0..).zip(&case.arguments) {
         let stayed = end_of(&pristine, case, args, None)?;

@@ -47,7 +47,7 @@ fn versions_apart(case: &Case, finding: &FuzzFinding) -> (Module, String) {
         for func in funcs {
             let body = module.body(func).expect("a function that is defined");
             let applied = ir::edit::apply(body, *pass, &mut ir::edit::Fuel::UNLIMITED.clone());
-            module.bodies[func] = Some(applied.into_parts().0);
+            module.define(func, applied.into_parts().0);
         }
     }
     let passes: Vec<&str> =

@@ -21,7 +21,7 @@ fn define(module: &mut Module, name: &str, build: impl FnOnce(&mut FunctionBuild
     let func = module.funcs.push(ir::module::FuncDecl { name: name.to_owned(), sig, import: None });
     let mut builder = FunctionBuilder::new(name, signature);
     build(&mut builder);
-    module.bodies[func] = Some(builder.finish().expect("the body is complete"));
+    module.define(func, builder.finish().expect("the body is complete"));
     func
 }
 

@@ -12,6 +12,7 @@ use super::bulk::BulkOp;
 use super::decode::narrow;
 use super::fast::data::Fast;
 use super::op::{ExactOp, ExactOpCode};
+use super::refs::RefSlots;
 use cranelift_entity::EntityRef;
 use ir::entity::{Func, Inst, Memory, Point, Value};
 use ir::function::Function;
@@ -71,6 +72,8 @@ pub struct Decoded {
     /// The code for the fast loop, which executes unobserved runs. `None` when the frame is too
     /// large for it.
     pub(super) fast: Option<Fast>,
+    /// The slots of references that a collector may move. `None` in versions without.
+    pub(super) refs: Option<Box<RefSlots>>,
     /// Number of slots that the constants of `fast` take.
     pub(super) consts: u32,
     /// The instruction at each pc. Shorter than `ops`, which also has the moves on edges.

@@ -6,6 +6,7 @@ use super::fast;
 use super::fast::data::Fast;
 use super::moves::sequentialize;
 use super::op::{ExactOp, ExactOpCode, value_code};
+use super::refs::RefSlots;
 use cranelift_entity::EntityRef;
 use ir::entity::{Block, Value};
 use ir::function::Function;
@@ -27,6 +28,7 @@ impl Decoded {
         let mut code = decoder.finish();
         code.fast = fast::decode(module, function, &code);
         code.consts = code.fast.as_ref().map_or(0, Fast::constants);
+        code.refs = RefSlots::new(function, &code.slots, code.fast.as_ref());
         code
     }
 }
@@ -57,6 +59,7 @@ impl<'a> ExactDecoder<'a> {
             assumptions: Vec::new(),
             frame_size: 0,
             fast: None,
+            refs: None,
             consts: 0,
             insts: Vec::new(),
             pcs: vec![NONE; function.inst_bound()],
@@ -172,8 +175,9 @@ impl<'a> ExactDecoder<'a> {
                 let at = self.pool_slots(&data.args);
                 ExactOp::new(ExactOpCode::Select, to, at, 0)
             }
-            // Values keep the bits outside their type clear, so both operations are plain copies.
-            (Opcode::Uextend | Opcode::Bitcast, _) => {
+            // Values keep the bits outside their type clear, so the first two operations are plain
+            // copies. A reference is held as its word, which a collector updates in place.
+            (Opcode::Uextend | Opcode::Bitcast | Opcode::RefBits | Opcode::RefOf, _) => {
                 ExactOp::new(ExactOpCode::Copy, to, arg(self, 0), 0)
             }
             (opcode, _) => {

@@ -14,6 +14,7 @@ use super::host::{Host, HostError};
 use super::machine::Machine;
 use super::memory::Memories;
 use super::op::{ExactOpCode, value_result, with_value_ops};
+use super::refs::RefRoots;
 use super::version::MachineVersion;
 use super::view::{Control, Scope, View};
 use super::visits::{Attention, is_asked};
@@ -322,6 +323,18 @@ fn run_loop<const SCOPE: u8, const COUNTED: bool>(
                     set!(*slot, *value);
                 }
                 trace.ret_host(&returned, observed_digest(memories, globals));
+                if let Some(collector) = &mut machine.collector {
+                    activations.top_mut().pc = pc as u32;
+                    collector.collect(RefRoots {
+                        activations,
+                        versions,
+                        suspended: &machine.suspended,
+                        is_fast: false,
+                        globals,
+                        declarations: program.declarations(),
+                    });
+                    slots = &mut activations.stack[base..][..code.frame_size as usize];
+                }
                 bytes = memories.first_mut();
             }};
         }
@@ -416,7 +429,7 @@ fn run_loop<const SCOPE: u8, const COUNTED: bool>(
                             counts[version].call(pc, index, func);
                         }
                         match callee {
-                            Ok(func) if program.code(func).is_some() => call!(func, op.b + 2),
+                            Ok(func) if !program.is_imported(func) => call!(func, op.b + 2),
                             Ok(func) => call_host!(func, op.b + 2),
                             Err(kind) => break 'run LoopStop::Trap(kind),
                         }

@@ -13,6 +13,7 @@ use super::limits::{Limits, Options};
 use super::memory::{Memories, OutOfBounds};
 use super::outcome::{Outcome, Site};
 use super::program::Program;
+use super::refs::StressCollector;
 use super::region::Region;
 use super::state::{AwaitedCall, RunState, Suspended};
 use super::tables::Tables;
@@ -23,7 +24,7 @@ use super::visits::VisitCounters;
 use cranelift_entity::EntityRef;
 use ir::entity::{Func, Global, Inst, Table};
 use ir::function::Function;
-use ir::module::{MemoryDecl, Module};
+use ir::module::{FuncDecl, MemoryDecl, Module};
 use std::sync::Arc;
 use transition::copy::InlinedSites;
 use transition::mapping::Write;
@@ -60,6 +61,8 @@ pub struct Machine {
     pub(super) raw: bool,
     /// Whether runs stop at calls of imported functions ([`Machine::stop_at_imports`]).
     pub(super) stops_at_imports: bool,
+    /// The collector of [`Machine::stress_collector`].
+    pub(super) collector: Option<StressCollector>,
 }
 
 impl Machine {
@@ -120,6 +123,7 @@ impl Machine {
             visits: VisitCounters::default(),
             raw: false,
             stops_at_imports: false,
+            collector: None,
         };
         machine.extend_with_regions(program, regions)?;
         Ok(machine)
@@ -159,9 +163,10 @@ impl Machine {
             "interp: the module declares fewer functions than the machine"
         );
         let mut new = declared.funcs.iter().skip(self.current.len());
-        if let Some((_, decl)) =
-            new.find(|(func, decl)| decl.import.is_none() && program.code(*func).is_none())
-        {
+        let has_none = |(func, decl): &(Func, &FuncDecl)| {
+            decl.import.is_none() && program.code(*func).is_none() && !declared.is_later(*func)
+        };
+        if let Some((_, decl)) = new.find(has_none) {
             return Err(InstantiateError::NoBody { function: decl.name.clone() });
         }
         let has = StorageCounts::of(&self.memories, &self.globals);
@@ -188,6 +193,22 @@ impl Machine {
             }
         }
         write_segments(declared, has, &mut self.memories, &mut self.globals.tables)
+    }
+
+    /// Takes up the body of a function that awaited it ([`Module::define_later`]): `module` is that
+    /// of the machine, and has the body now. Does nothing if the function has a version. Runs in
+    /// progress go on. Constant cost; the body is decoded at its first use.
+    ///
+    /// # Panics
+    /// When the module has no body of the function.
+    pub fn take_up(&mut self, module: &Arc<Module>, func: Func) {
+        if self.current(func).is_some() {
+            return;
+        }
+        let code = Code::later(module, func);
+        let code = code.unwrap_or_else(|| panic!("interp: {func} has no body yet"));
+        let version = self.add_code(func, Arc::new(code));
+        self.set_current(func, version);
     }
 
     /// The module, pre-decoded.
@@ -272,7 +293,12 @@ impl Machine {
 
     /// Whether a function is imported. Constant cost.
     pub(super) fn is_imported(&self, func: Func) -> bool {
-        self.program.declarations().funcs[func].import.is_some()
+        self.program.is_imported(func)
+    }
+
+    /// Whether a function awaits its body. Constant cost.
+    pub fn awaits_body(&self, func: Func) -> bool {
+        self.current(func).is_none() && !self.is_imported(func)
     }
 
     /// Whether a function is external: see [`Machine::set_external`].
@@ -280,7 +306,14 @@ impl Machine {
         self.current[func.index()] != NO_VERSION && self.entered[func.index()] == NO_VERSION
     }
 
-    /// The version that new activations of a function execute; `None` for an imported function.
+    /// The error of a call of a function whose body has not come.
+    pub fn body_missing(&self, func: Func) -> HostError {
+        let name = &self.declarations().funcs[func].name;
+        HostError::Failed(format!("the body of @{name} has not come"))
+    }
+
+    /// The version that new activations of a function execute; `None` for an imported function, and
+    /// for one that awaits its body.
     pub fn current(&self, func: Func) -> Option<VersionId> {
         Some(self.current[func.index()]).filter(|v| *v != NO_VERSION).map(VersionId::from_u32)
     }

@@ -18,6 +18,7 @@
 //! interpreter does. Imported functions record themselves ([`Machine::enter_imported`]).
 
 use super::calls::ValueList;
+use super::fast;
 use super::fire::{FireError, TransferError};
 use super::globals::observed_digest;
 use super::machine::Machine;
@@ -25,6 +26,7 @@ use super::outcome::Site;
 use super::state::{AwaitedCall, RunState, Suspended};
 use super::version::VersionId;
 use check::{CheckedEntry, CheckedFrameEntry};
+use cranelift_entity::EntityRef;
 use ir::entity::{Func, Point, Value};
 use smallvec::SmallVec;
 use transition::VersionKey;
@@ -115,6 +117,37 @@ impl Machine {
         }
         self.activations.top_mut().pc += 1;
         Resumed::InCaller
+    }
+
+    /// Lets the run itself execute the function for whose results it waits: one that had no body
+    /// when it was called, and has one now ([`Machine::take_up`]). `args` are those with which the
+    /// run stopped. Returns false, and changes nothing, when a limit forbids another activation.
+    /// Cost: the frame.
+    ///
+    /// # Panics
+    /// When the run waits for no results, or the function has no version.
+    pub fn enter_called(&mut self, args: &[u64]) -> bool {
+        let waiting = self.state.waiting.as_ref().filter(|waiting| waiting.args.is_none());
+        let func = waiting.expect("interp: no run waits for the results of a call").func;
+        let version = self.current(func).expect("interp: the function has a version");
+        if self.versions[version.index()].code.fast.is_none() {
+            fast::leave(self);
+        }
+        let callee = &self.versions[version.index()].code;
+        // Fast code finds its results by the call itself.
+        let caller = self.activations.of_run().last().filter(|_| !self.state.fast);
+        let results_at = caller
+            .map_or(0, |caller| self.versions[caller.version as usize].code.results_at(caller.pc));
+        let Some(base) = self.activations.push(version.as_u32(), callee, results_at) else {
+            return false;
+        };
+        self.activations.stack[base..][..args.len()].copy_from_slice(args);
+        if let Some(fast) = callee.fast.as_ref().filter(|_| self.state.fast) {
+            fast.fill_consts(&mut self.activations.stack, base);
+        }
+        self.state.waiting = None;
+        self.count_first_call(version, args);
+        true
     }
 
     /// Drops the innermost activation of a paused run, because native code continues in its place.

@@ -82,6 +82,9 @@ macro_rules! value_result {
     (RefTest, $op:expr, $ty:expr, $x:expr, $y:expr) => {
         Ok(eval::ref_is_null($x))
     };
+    (RefCompare, $op:expr, $ty:expr, $x:expr, $y:expr) => {
+        Ok(eval::ref_eq($x, $y))
+    };
     (Promote, $op:expr, $ty:expr, $x:expr, $y:expr) => {
         Ok(eval::promote($x))
     };

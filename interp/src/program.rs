@@ -65,23 +65,11 @@ impl Program {
         known: &[Option<Arc<Code>>],
         make: impl Fn(Func) -> Option<Code>,
     ) -> Program {
-        let code = |func: Func| match known.get(func.as_u32() as usize) {
-            Some(code) => code.clone(),
-            None => make(func).map(Arc::new),
-        };
+        // A function whose body has come meanwhile has no code in `known`.
+        let known = |func: Func| known.get(func.as_u32() as usize)?.clone();
+        let code = |func: Func| known(func).or_else(|| make(func).map(Arc::new));
         let codes = module.funcs.keys().map(code).collect();
-        let declarations = Module {
-            sigs: module.sigs.clone(),
-            funcs: module.funcs.clone(),
-            globals: module.globals.clone(),
-            memories: module.memories.clone(),
-            tables: module.tables.clone(),
-            data: module.data.clone(),
-            elements: module.elements.clone(),
-            exports: module.exports.clone(),
-            start: module.start,
-            bodies: cranelift_entity::SecondaryMap::new(),
-        };
+        let declarations = module.without_bodies();
         Program { inner: Arc::new(ProgramData { declarations, codes, source }) }
     }
 
@@ -95,7 +83,13 @@ impl Program {
         self.inner.source.as_ref()
     }
 
-    /// The base version of a function, if it has a body.
+    /// Whether a function is imported. Constant cost.
+    #[inline]
+    pub(super) fn is_imported(&self, func: Func) -> bool {
+        self.inner.declarations.funcs[func].import.is_some()
+    }
+
+    /// The base version of a function, if it had a body when the program was made.
     pub fn code(&self, func: Func) -> Option<&Arc<Code>> {
         self.inner.codes.get(func.as_u32() as usize)?.as_ref()
     }

@@ -76,7 +76,8 @@ impl Machine {
     }
 
     /// Runs a function to its end, and resumes the run whenever the observer pauses it. A failing
-    /// assumption ends the run. An imported function is called directly.
+    /// assumption ends the run, and so does a call of a function whose body has not come. An
+    /// imported function is called directly.
     ///
     /// # Panics
     /// When the number of arguments is wrong, or when the run calls an external function.
@@ -87,7 +88,10 @@ impl Machine {
         host: &mut dyn Host,
         observer: &mut O,
     ) -> Outcome {
-        if self.current(func).is_none() {
+        if self.awaits_body(func) {
+            return self.host_outcome(self.body_missing(func), self.site(func, None));
+        }
+        if self.is_imported(func) {
             return self.invoke_import(func, args, host);
         }
         self.start(func, args);
@@ -104,6 +108,11 @@ impl Machine {
                 Run::Done(outcome) => return outcome,
                 Run::Paused => {}
                 Run::Failed { reason } => return self.fail(reason),
+                Run::Called { func, .. } if self.awaits_body(func) => {
+                    let (_, site) = self.awaited().expect("interp: a run waits for its call");
+                    let end = EarlyEnd::Host(self.body_missing(func));
+                    return self.end_early(end, site);
+                }
                 Run::Called { func, .. } => {
                     panic!("interp: a run to its end cannot run {func}, which is external")
                 }

@@ -45,6 +45,11 @@ impl Address {
         }
     }
 
+    /// The operand of an access without bytes: it tells accesses of one place apart.
+    fn operand(value: Value) -> Address {
+        Address { base: Some(value), offset: 0 }
+    }
+
     /// The value that the constant is added to; `None` if the address is a constant.
     pub fn base(self) -> Option<Value> {
         self.base
@@ -79,7 +84,8 @@ fn addend(function: &Function, value: Value) -> Option<(Value, u32)> {
 pub struct Access {
     /// The accessed place.
     pub place: Place,
-    /// The address that the place is relative to; `None` for globals and sizes.
+    /// The address that the place is relative to; in [`Place::Layout`], the operand whose
+    /// counterpart is read. `None` for globals and sizes.
     pub address: Option<Address>,
 }
 
@@ -120,10 +126,13 @@ impl Access {
         place: Place,
         leader: impl Fn(Value) -> Value,
     ) -> Access {
-        let operand =
-            || *function.inst(inst).args.first().expect("an access of bytes has an address");
-        let address =
-            matches!(place, Place::Bytes { .. }).then(|| Address::of(function, operand(), leader));
+        let operand = || *function.inst(inst).args.first().expect("the access has an operand");
+        let address = match place {
+            Place::Bytes { .. } => Some(Address::of(function, operand(), leader)),
+            // Two references have two words (`words_of_two_references_are_two`).
+            Place::Layout => Some(Address::operand(leader(operand()))),
+            Place::Size(_) | Place::Global(_) => None,
+        };
         Access { place, address }
     }
 

@@ -9,6 +9,7 @@
 
 pub mod access;
 mod bag;
+mod bodies;
 pub mod builder;
 pub mod cfg;
 pub mod decided;
@@ -37,6 +38,7 @@ pub mod trap;
 pub mod types;
 pub mod verifier;
 
+pub use bodies::SupplyError;
 pub use builder::{BuildError, FunctionBuilder, Variable};
 pub use entity::{
     Block, Data, Elem, Func, Global, Inst, Memory, OsrPoint, Point, Sig, Table, Value,

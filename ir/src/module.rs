@@ -1,5 +1,6 @@
 //! A module: declarations, and one body for each function that is not imported.
 
+use crate::bodies::Bodies;
 use crate::entity::{Func, Global, Memory, Sig, Table};
 use crate::function::Function;
 use crate::inst::{Imm, InstData};
@@ -29,7 +30,7 @@ pub struct FuncDecl {
     /// The signature.
     pub sig: Sig,
     /// The host function that it refers to, if imported. A function that is not imported has a
-    /// body.
+    /// body, or awaits one ([`Module::define_later`]).
     pub import: Option<ImportName>,
 }
 
@@ -95,6 +96,11 @@ fn written_table(data: &InstData) -> Option<Table> {
         | (Opcode::TableInit, Imm::TableElem(table, _)) => Some(table),
         _ => None,
     }
+}
+
+/// The tables whose entries a function may write, with repetitions.
+pub(crate) fn written_tables(body: &Function) -> impl Iterator<Item = Table> {
+    body.all_insts().filter_map(|inst| written_table(body.inst(inst)))
 }
 
 /// Bytes for memories. An active segment is written at instantiation; a passive segment is kept for
@@ -190,9 +196,8 @@ pub struct Module {
     pub exports: Vec<Export>,
     /// The function that runs at instantiation.
     pub start: Option<Func>,
-    /// The bodies. For an imported function the entry is `None`, or missing at the end of the
-    /// table.
-    pub bodies: cranelift_entity::SecondaryMap<Func, Option<Function>>,
+    /// The bodies.
+    pub(crate) bodies: Bodies,
 }
 
 impl Module {
@@ -219,9 +224,7 @@ impl Module {
             External::Table(table) => Some(table),
             _ => None,
         }));
-        for body in self.bodies.values().flatten() {
-            exposed.extend(body.all_insts().filter_map(|inst| written_table(body.inst(inst))));
-        }
+        exposed.extend(self.bodies.existing().flat_map(written_tables));
         exposed
     }
 
@@ -244,14 +247,9 @@ impl Module {
         &self.sigs[self.funcs[func].sig]
     }
 
-    /// The body of a function; `None` if the function is imported.
-    pub fn body(&self, func: Func) -> Option<&Function> {
-        self.bodies[func].as_ref()
-    }
-
     /// Every function that has a body, in order.
     pub fn defined(&self) -> impl Iterator<Item = (Func, &Function)> {
-        self.funcs.keys().filter_map(|f| self.bodies[f].as_ref().map(|b| (f, b)))
+        self.funcs.keys().filter_map(|f| self.body(f).map(|b| (f, b)))
     }
 
     /// The function with this name. Cost: linear in the number of functions.

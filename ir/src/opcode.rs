@@ -20,7 +20,8 @@ impl Effects {
     pub const PURE: Effects = Effects(0);
     /// The operation may trap.
     pub const TRAP: Effects = Effects(1);
-    /// The operation reads memory, tables, sizes, globals, or whether a segment was dropped.
+    /// The operation reads memory, tables, sizes, globals, the words of references that move, or
+    /// whether a segment was dropped.
     pub const READS: Effects = Effects(2);
     /// The operation writes memory, tables, sizes or globals, or drops a segment.
     pub const WRITES: Effects = Effects(4);
@@ -113,6 +114,12 @@ pub enum Shape {
     DataDrop,
     /// `(T) -> i32`, reference.
     RefTest,
+    /// `(ref, ref) -> i32`; the result is 0 or 1.
+    RefCompare,
+    /// `(ref) -> i64`.
+    RefBits,
+    /// `(i64) -> ref`.
+    RefOf,
     /// `(i32) -> T`, where `T` is the type of the table in the immediate.
     TableGet,
     /// `(i32, T) -> ()`, where `T` is the type of the table in the immediate.
@@ -377,6 +384,12 @@ opcodes! {
     DataDrop "data_drop" Shape::DataDrop, WRITE;
     /// 1 if the reference is null, else 0.
     RefIsNull "ref_is_null" Shape::RefTest, PURE;
+    /// 1 if both are the same reference, else 0.
+    RefEq "ref_eq" Shape::RefCompare, PURE;
+    /// The word of a reference now; a call may change it.
+    RefBits "ref_bits" Shape::RefBits, READ;
+    /// The reference that has this word now.
+    RefOf "ref_of" Shape::RefOf, READ;
     /// The entry of a table at an index; traps when out of bounds.
     TableGet "table_get" Shape::TableGet, LOAD;
     /// Sets the entry of a table at an index; traps when out of bounds.
@@ -479,6 +492,7 @@ impl Opcode {
                 | Opcode::SmulOverflows
                 | Opcode::Feq
                 | Opcode::Fne
+                | Opcode::RefEq
         )
     }
 
@@ -498,6 +512,9 @@ impl Opcode {
                 | Shape::ElemDrop
                 | Shape::Call
                 | Shape::CallIndirect
+                | Shape::RefCompare
+                | Shape::RefBits
+                | Shape::RefOf
                 | Shape::OsrTest
                 | Shape::Jump
                 | Shape::BrIf
@@ -530,13 +547,13 @@ impl Opcode {
             Shape::FloatToInt => matches!(ty, Type::I32 | Type::I64),
             Shape::Promote => matches!(ty, Type::F64),
             Shape::Demote => matches!(ty, Type::F32),
-            Shape::Bitcast => ty.bits() >= 32 && !ty.is_ref(),
+            Shape::Bitcast => ty.bits() >= 32 && ty.is_number(),
             Shape::RefTest
             | Shape::TableGet
             | Shape::TableSet
             | Shape::TableGrow
             | Shape::TableFill => ty.is_ref(),
-            Shape::Load(0) | Shape::Store(0) => !ty.is_ref(),
+            Shape::Load(0) | Shape::Store(0) => ty.is_number(),
             Shape::Load(n) | Shape::Store(n) => ty.is_int() && ty.bytes() > n as u32,
             _ => matches!(ty, Type::I32),
         }
@@ -549,7 +566,10 @@ impl Opcode {
             Shape::IntTest | Shape::IntCompare | Shape::FloatCompare | Shape::RefTest => {
                 Some(Type::I32)
             }
-            Shape::MemorySize
+            Shape::RefBits => Some(Type::I64),
+            Shape::RefOf => Some(Type::Ref),
+            Shape::RefCompare
+            | Shape::MemorySize
             | Shape::MemoryGrow
             | Shape::TableSize
             | Shape::TableGrow

@@ -34,6 +34,9 @@ pub enum Place {
     Size(Memory),
     /// A global.
     Global(Global),
+    /// The words of all references of type `ref`. No operation writes this place alone; calls,
+    /// which may collect, write it with everything else.
+    Layout,
 }
 
 impl Place {
@@ -44,6 +47,7 @@ impl Place {
             (Shape::Load(n), Imm::Address(memory, offset)) => Place::bytes(*memory, *offset, n, ty),
             (Shape::MemorySize, Imm::Memory(memory)) => Some(Place::Size(*memory)),
             (Shape::GlobalGet, Imm::Global(global)) => Some(Place::Global(*global)),
+            (Shape::RefBits | Shape::RefOf, Imm::None) => Some(Place::Layout),
             _ => None,
         }
     }
@@ -66,11 +70,11 @@ impl Place {
         is_below.then_some(Place::Bytes { memory, offset, bytes })
     }
 
-    /// The memory that contains the place; `None` for a global.
+    /// The memory that contains the place; `None` for a global and for the words of references.
     pub fn memory(&self) -> Option<Memory> {
         match self {
             Place::Bytes { memory, .. } | Place::Size(memory) => Some(*memory),
-            Place::Global(_) => None,
+            Place::Global(_) | Place::Layout => None,
         }
     }
 

@@ -7,6 +7,12 @@
 //! - A reference to a function of the module is the function's id plus one.
 //! - A reference to an entity of the host has the bits that the host chose.
 //!
+//! References of type `ref` are others: words of the embedder's heap, which a collector may change
+//! in every call. The text form has them as numbers. A `ref` stands for one entity throughout. The
+//! word that it has at a time is state, which `ref_bits` and `ref_of` read
+//! ([`crate::place::Place::Layout`]). A constant of type `ref` is a word that no collector changes,
+//! as the embedder promises.
+//!
 //! A reference to a function is therefore a constant (`const.funcref @f`). States and traces
 //! compare references by their bits.
 

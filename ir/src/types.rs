@@ -22,11 +22,13 @@ pub enum Type {
     FuncRef,
     /// A reference to an entity of the host, or null.
     ExternRef,
+    /// A reference into the embedder's heap, which a collector may move; see [`crate::reference`].
+    Ref,
 }
 
 impl Type {
     /// Every type: integers from narrow to wide, then floats, then references.
-    pub const ALL: [Type; 8] = [
+    pub const ALL: [Type; 9] = [
         Type::I8,
         Type::I16,
         Type::I32,
@@ -35,6 +37,7 @@ impl Type {
         Type::F64,
         Type::FuncRef,
         Type::ExternRef,
+        Type::Ref,
     ];
 
     /// Every type except references.
@@ -48,7 +51,7 @@ impl Type {
             Type::I8 => 8,
             Type::I16 => 16,
             Type::I32 | Type::F32 => 32,
-            Type::I64 | Type::F64 | Type::FuncRef | Type::ExternRef => 64,
+            Type::I64 | Type::F64 | Type::FuncRef | Type::ExternRef | Type::Ref => 64,
         }
     }
 
@@ -67,7 +70,12 @@ impl Type {
         matches!(self, Type::F32 | Type::F64)
     }
 
-    /// Whether this is a reference type.
+    /// Whether this is an integer or a floating-point type.
+    pub const fn is_number(self) -> bool {
+        self.is_int() || self.is_float()
+    }
+
+    /// Whether this is a type of references that never move: `funcref` or `externref`.
     pub const fn is_ref(self) -> bool {
         matches!(self, Type::FuncRef | Type::ExternRef)
     }
@@ -89,6 +97,7 @@ impl Type {
             Type::F64 => "f64",
             Type::FuncRef => "funcref",
             Type::ExternRef => "externref",
+            Type::Ref => "ref",
         }
     }
 

@@ -40,6 +40,9 @@ fn type_rule(shape: Shape) -> (&'static str, &'static str) {
         Shape::MemoryInit => ("(i32, i32, i32) -> ()", "@mem segment, %to, %from, %count"),
         Shape::DataDrop | Shape::ElemDrop => ("() -> ()", "segment"),
         Shape::RefTest => ("(T) -> i32", "%a"),
+        Shape::RefCompare => ("(ref, ref) -> i32", "%a, %b"),
+        Shape::RefBits => ("(ref) -> i64", "%a"),
+        Shape::RefOf => ("(i64) -> ref", "%a"),
         Shape::TableGet => ("(i32) -> T, that of the table", "@table, %index"),
         Shape::TableSet => ("(i32, T) -> (), that of the table", "@table, %index, %a"),
         Shape::TableSize => ("() -> i32", "@table"),
@@ -85,8 +88,8 @@ fn controlling_types(opcode: Opcode) -> String {
     }
     let allowed: Vec<Type> = Type::ALL.into_iter().filter(|ty| opcode.allows_type(*ty)).collect();
     match allowed.len() {
-        8 => "any".to_owned(),
-        6 if !allowed.iter().any(|ty| ty.is_ref()) => "any number".to_owned(),
+        9 => "any".to_owned(),
+        6 if allowed.iter().all(|ty| ty.is_number()) => "any number".to_owned(),
         _ => allowed.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(" "),
     }
 }

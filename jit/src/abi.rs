@@ -17,7 +17,7 @@ pub(crate) fn held(ty: Type) -> types::Type {
         Type::I8 => types::I8,
         Type::I16 => types::I16,
         Type::I32 => types::I32,
-        Type::I64 | Type::FuncRef | Type::ExternRef => types::I64,
+        Type::I64 | Type::FuncRef | Type::ExternRef | Type::Ref => types::I64,
         Type::F32 => types::F32,
         Type::F64 => types::F64,
     }

@@ -11,6 +11,7 @@ use crate::lower::{Lowered, inst_of};
 use crate::observe::{CodeObserver, Piece, PieceKind};
 use crate::places::CodePlaces;
 use crate::points::Cell;
+use crate::roots::RootMaps;
 use crate::sys::ExitFrame;
 use crate::sys::registry::{Registration, register};
 use crate::sys::traps::TrapTable;
@@ -66,6 +67,7 @@ pub struct MachineCode {
     registration: ManuallyDrop<Registration>,
     places: Places,
     exits: StackMaps,
+    roots: RootMaps,
     /// Told when the code is freed.
     observers: Arc<[Arc<dyn CodeObserver>]>,
     /// The bytes of this code, counted against the engine's limit.
@@ -199,10 +201,12 @@ impl MachineCode {
         let frame = buffer.frame_layout().map_or(u32::MAX, |layout| layout.frame_to_fp_offset);
         let table = TrapTable::new(buffer.traps().iter().map(|trap| (trap.offset, trap.code)));
         let places = Places::of(compilation);
-        let exits = match StackMaps::of(compiled_of(compilation), &about.lowered) {
-            Ok(exits) => exits,
+        let compiled = compiled_of(compilation);
+        let maps = StackMaps::of(compiled, &about.lowered);
+        let (exits, roots) = match maps.and_then(|exits| Ok((exits, RootMaps::of(compiled)?))) {
+            Ok(maps) => maps,
             Err(what) => {
-                // SAFETY: `StackMaps::of` only read the compiled buffer. No caller has an address
+                // SAFETY: both maps are made of the compiled buffer alone. No caller has an address
                 // of the code yet, so no thread can execute it.
                 unsafe { module.free_memory() };
                 return Err(failed(what));
@@ -225,6 +229,7 @@ impl MachineCode {
             registration: ManuallyDrop::new(registration),
             places,
             exits,
+            roots,
             _share: share,
             kept: about.lowered,
             _cells: about.cells,
@@ -285,6 +290,12 @@ impl MachineCode {
         // SAFETY: the caller guarantees a live frame that `sys::exit` made for a call from this
         // code, and `self.exits` describes this code.
         unsafe { self.exits.read(offset as u32, frame, buffer) }
+    }
+
+    /// The words of a frame of this code that hold references while the call waits that returns to
+    /// an address of the code, as [`RootMaps::of_call`].
+    pub(crate) fn roots_at(&self, returns_to: usize) -> &[u32] {
+        self.roots.of_call((returns_to - self.range.start) as u32)
     }
 
     /// The function of which this is code.

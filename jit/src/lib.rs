@@ -50,6 +50,7 @@ mod points;
 mod probe;
 pub mod process;
 mod region;
+mod roots;
 mod stubs;
 mod sys;
 mod traps;

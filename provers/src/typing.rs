@@ -23,6 +23,7 @@ pub struct Typing {
 pub fn typings(opcode: Opcode) -> Vec<Typing> {
     let count = match opcode.shape() {
         Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => 2,
+        Shape::RefCompare => 2,
         Shape::Select => 3,
         _ => 1,
     };

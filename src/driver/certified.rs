@@ -47,8 +47,12 @@ impl CertifiedMapping {
     }
 }
 
+/// The reason of points whose entry the checker dropped.
+pub const UNPROVED: &str = "unproved";
+
 /// Counts of verdicts on entries.
-#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "report", derive(serde::Serialize))]
 pub struct CheckCounts {
     /// The number of points of the source versions. [`CertifiedMapping::checked`] leaves
     /// unreachable points out; [`recheck`] cannot tell which they are.

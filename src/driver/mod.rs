@@ -7,15 +7,17 @@
 
 mod certified;
 mod certified_graph;
+#[cfg(feature = "wasm")]
 mod load;
 mod regions;
 mod retry;
 
 pub use certified::{
-    Certified, CertifiedLevel, CertifiedMapping, CertifiedPoints, CheckCounts, certify, certify_at,
-    recheck,
+    Certified, CertifiedLevel, CertifiedMapping, CertifiedPoints, CheckCounts, UNPROVED, certify,
+    certify_at, recheck,
 };
 pub use certified_graph::{CertifiedGraph, NO_LOG, VersionPoints, certify_graph, certify_graph_at};
+#[cfg(feature = "wasm")]
 pub use load::{Format, LoadError, load, load_within};
 pub use regions::{CertifiedRegions, EnteredRegion, certify_regions};
 pub use retry::{
@@ -167,7 +169,7 @@ pub fn optimize(
     let mut optimized = Optimized { module: module.clone(), logs: BTreeMap::new() };
     for (func, base) in module.defined() {
         let derived = derive(module, base, pipeline, vigilance, observer);
-        optimized.module.bodies[func] = Some(derived.function);
+        optimized.module.define(func, derived.function);
         optimized.logs.insert(func, derived.log);
     }
     optimized

@@ -51,7 +51,8 @@ impl Default for Retry {
 }
 
 /// A rewrite, or a stretch of rewrites, that the driver left out, so that entries hold.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "report", derive(serde::Serialize))]
 pub struct GivenUp {
     /// The number of the first rewrite among all that the pipeline announces, earlier ones left out
     /// included ([`Fuel`]).

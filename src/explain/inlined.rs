@@ -9,9 +9,9 @@ use super::{
     why_absent, why_unmapped, why_unreachable,
 };
 use crate::blame::History;
+use crate::driver::UNPROVED;
 use crate::inlining::{Inlined, InlinedSteps, MappedStep};
 use crate::listing::NamedVersion;
-use crate::report::UNPROVED;
 use crate::schema::{
     ActivationPlace, ExplainedEntry, ExplainedFrame, ExplainedFrames, FrameValue, FramesPrice,
     InlinedAnswer, PointPlace, PointStatus, Why,

@@ -22,9 +22,10 @@ pub use text::text;
 pub(crate) use text::unproved_text;
 
 use crate::blame::History;
+use crate::driver::UNPROVED;
 use crate::driver::{Certified, CertifiedLevel, CertifiedMapping, Derived};
 use crate::listing::NamedVersion;
-use crate::report::{UNPROVED, place};
+use crate::report::place;
 use crate::schema::{
     Computed, ExplainedEntry, Kept, PassAction, PerLevel, PointAnswer, PointPlace, PointStatus,
     Replayed, SetValue, Why,

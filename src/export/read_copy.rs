@@ -67,7 +67,7 @@ impl NamedVersions<'_> {
     /// Reads a function and the word for its version.
     fn read(&self, words: &mut ExportWords<'_>) -> Read<(Func, VersionKey)> {
         let func: Func = words.entity()?;
-        let Some(base) = self.module.bodies.get(func).and_then(Option::as_ref) else {
+        let Some(base) = self.module.body(func) else {
             return Err(words.error(format_args!("the module has no code of {func}")));
         };
         let word = words.next()?;

@@ -82,7 +82,7 @@ impl VersionNames<'_> {
     fn of(&self, func: Func, key: VersionKey) -> &'static str {
         // A version that the first passes leave as it is has the key of the base.
         let is = |f: &Function| VersionKey::of(f) == key;
-        match self.module.bodies.get(func).and_then(Option::as_ref) {
+        match self.module.body(func) {
             Some(base) if is(base) => VERSIONS[0],
             Some(_) if func == self.func && is(self.cleaned) => VERSIONS[1],
             _ => "-",

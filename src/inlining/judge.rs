@@ -7,7 +7,6 @@
 use super::{CalleeLandings, landing_points, own_landing};
 use crate::driver::{CheckCounts, Observer, Step};
 use crate::export::ExportedParts;
-use crate::schema::RefusedRecord;
 use check::verdict::Options;
 use check::{Accepted, Checked, FrameRefusal, LivePoints, enter_copy, leave_copy, relate};
 use ir::{Func, Function, Module, Point, Value};
@@ -40,6 +39,16 @@ pub struct Listed<E> {
     pub point: Point,
     /// The entry.
     pub entry: E,
+}
+
+/// A record of a file that the checker refuses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "report", derive(serde::Serialize))]
+pub struct RefusedRecord {
+    /// The number of the line, from 1.
+    pub line: usize,
+    /// The record, and the cause.
+    pub what: String,
 }
 
 /// What the checker says of a version with inlined code.

@@ -47,7 +47,7 @@ use attempt::InliningAttempt;
 use check::{Checked, CheckedFrameEntry, Copies, FrameLanding, LivePoints};
 use ir::cfg::Cfg;
 use ir::{FrameStateError, Func, Function, Inst, Module, Point};
-pub use judge::{ExportedCopy, InlinedVerdicts, Listed, recheck_copy};
+pub use judge::{ExportedCopy, InlinedVerdicts, Listed, RefusedRecord, recheck_copy};
 pub use landings::CalleeLandings;
 use osr::{Version, VersionTree};
 use passes::Callers;

@@ -162,7 +162,7 @@ impl PassPlan {
         let mut made = InlinedModule { module: module.clone(), sites: ModuleSites::new() };
         for (func, base) in module.defined() {
             let (version, sites) = plan.version(&callers, (func, base), vigilance, observer);
-            made.module.bodies[func] = Some(version);
+            made.module.define(func, version);
             if !sites.is_empty() {
                 made.sites.insert(func, Arc::new(sites));
             }

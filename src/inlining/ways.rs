@@ -2,8 +2,9 @@
 
 use super::row::InliningRow;
 use super::{CalleeLandings, InlinedSteps, landing_points, own_landing};
-use crate::driver::{CertifiedGraph, CheckCounts, Observer, Step, VersionPoints, certify_graph_at};
-use crate::report::UNPROVED;
+use crate::driver::{
+    CertifiedGraph, CheckCounts, Observer, Step, UNPROVED, VersionPoints, certify_graph_at,
+};
 use crate::speculate::{EdgeLogs, Lacking, LiveThere, Lost, MadeExit};
 use check::{Checked, CheckedComposition, CheckedFrames, Copies};
 use ir::cfg::Cfg;

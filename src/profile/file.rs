@@ -3,7 +3,7 @@
 //! Files are untrusted. [`Profile::read`] compares each function with the module and rejects a
 //! profile that does not fit, so that a profile in memory names only what the module has.
 
-use super::{FunctionProfile, Profile, is_watched};
+use super::{FunctionProfile, Profile};
 use crate::table::shortened;
 use interp::{CallTarget, CallTargets, MAX_TARGETS};
 use ir::text::print_function;
@@ -347,4 +347,10 @@ fn fit(bits: u64, ty: Type) -> Result<u64, String> {
         0 => Ok(bits),
         _ => Err(format!("{bits:#x} does not fit {ty}")),
     }
+}
+
+/// Whether an instruction is a load or reads a global, so that its values are watched.
+fn is_watched(opcode: Opcode) -> bool {
+    use ir::Shape;
+    matches!(opcode.shape(), Shape::Load(_) | Shape::GlobalGet)
 }

@@ -8,9 +8,11 @@
 //!
 //! [`Profile::write`] and [`Profile::read`] are its file format (`docs/profile.md`).
 
+#[cfg(feature = "report")]
 mod file;
 mod visits;
 
+#[cfg(feature = "report")]
 pub use file::{FORMAT, MAX_FUNCTIONS, ProfileError};
 
 use cranelift_entity::EntityRef;
@@ -252,10 +254,4 @@ fn add_targets(mine: &mut CallTargets, other: &CallTargets) {
             mine.others = mine.others.saturating_add(target.calls);
         }
     }
-}
-
-/// Whether an instruction is a load or reads a global, so that its values are watched.
-pub(crate) fn is_watched(opcode: Opcode) -> bool {
-    use ir::Shape;
-    matches!(opcode.shape(), Shape::Load(_) | Shape::GlobalGet)
 }

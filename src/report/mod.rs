@@ -16,7 +16,7 @@ pub use speculation::{speculated, speculation_text};
 pub use text::{WIDTH, check_text, text};
 
 use crate::blame::History;
-use crate::driver::{CertifiedMapping, Secured};
+use crate::driver::{CertifiedMapping, Secured, UNPROVED};
 use crate::schema::{Actions, FunctionReport, LEVELS, Report, ReportedProgram, SCHEMA, Size, Time};
 use ir::Function;
 use osr::Level;
@@ -78,9 +78,6 @@ fn take(
 
 /// The name in place of a pass where no action can be named.
 pub const UNBLAMED: &str = "none";
-
-/// The reason of points whose entry the checker dropped.
-pub const UNPROVED: &str = "unproved";
 
 /// The report on functions in module order. All its times are 0: the library reads no clock.
 pub fn report(

@@ -293,7 +293,13 @@ impl PlaceSearch<'_> {
         let shape = self.base.defining_inst(value).map(|inst| self.base.inst(inst).opcode.shape());
         matches!(
             shape,
-            Some(Shape::IntCompare | Shape::IntTest | Shape::FloatCompare | Shape::RefTest)
+            Some(
+                Shape::IntCompare
+                    | Shape::IntTest
+                    | Shape::FloatCompare
+                    | Shape::RefTest
+                    | Shape::RefCompare
+            )
         )
     }
 
@@ -326,10 +332,11 @@ impl PlaceSearch<'_> {
 
     /// Whether a value may be assumed to have these bits. References to entities of the host are no
     /// constants (`a_reference_of_the_host_is_not_suggested`). NaNs are none either: native code
-    /// may hold one with other bits (`jit::Nans::Platform`).
+    /// may hold one with other bits (`jit::Nans::Platform`). Of references that move, zero alone is
+    /// a constant: any other word seen is one of the past.
     fn may_be(&self, value: Value, bits: u64) -> bool {
         let ty = self.base.value_type(value);
-        !is_nan(ty, bits) && (!ty.is_ref() || reference::is_constant(self.module, ty, bits))
+        !is_nan(ty, bits) && (ty.is_number() || reference::is_constant(self.module, ty, bits))
     }
 
     fn arguments(&self) -> Vec<Suggestion> {

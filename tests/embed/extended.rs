@@ -248,8 +248,13 @@ fn another_beginning_is_refused() {
             "signature",
         ),
         (Box::new(|module| module.sigs.clear()), "signature"),
-        (Box::new(|module| module.bodies[call] = again.body(call).cloned()), "function"),
-        (Box::new(|module| module.bodies[call] = None), "function"),
+        (
+            Box::new(|module| {
+                module.define(call, again.body(call).expect("it is defined").clone())
+            }),
+            "function",
+        ),
+        (Box::new(|module| module.undefine(call)), "function"),
         (Box::new(|module| module.funcs[call].sig = osier::ir::Sig::from_u32(0)), "function"),
         (
             Box::new(|module| module.funcs.values_mut().for_each(|decl| decl.import = None)),

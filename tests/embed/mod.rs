@@ -3,6 +3,7 @@
 
 mod background;
 mod churn;
+mod collector;
 mod direct;
 mod ends;
 mod entered;
@@ -16,6 +17,7 @@ mod observed;
 mod refused;
 mod speculating;
 mod stack;
+mod supplied;
 mod support;
 mod threads;
 mod transitions;

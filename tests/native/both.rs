@@ -4,7 +4,7 @@
 
 use interp::{Effect, Host, Limits, Machine, NoObserver, Options, Outcome, Program, Trace};
 use ir::eval::{canonical_nan, is_nan};
-use ir::{Func, Module, TrapKind};
+use ir::{Func, Function, Module, TrapKind, Type};
 use jit::{
     Bounds, Config, Effort, Engine, Interruption, Nans, RunError, Tier, Tiering, TransitionKind, Vm,
 };
@@ -143,11 +143,16 @@ impl<'a> Twins<'a> {
         name: String,
         tiering: Box<dyn Tiering + Send>,
     ) -> Result<Twins<'a>, String> {
-        let machine = Machine::with_options(&Program::new(module), limits, options)
+        let mut machine = Machine::with_options(&Program::new(module), limits, options)
             .map_err(|e| e.to_string())?;
         let mut vm = Vm::new(&setting.engine, module, limits, options)
             .map_err(|error| format!("{name}: {error}"))?;
         vm.set_tiering(tiering);
+        if has_references(module) {
+            // What keeps words of references across a call shows it.
+            machine.stress_collector(true);
+            vm.machine_mut().stress_collector(true);
+        }
         let fueled = setting.engine.config().interruption == Interruption::Fuel;
         let nans = setting.engine.config().nans;
         Ok(Twins { module, machine, vm, name, fueled, nans, optimized: false, apart: false })
@@ -332,3 +337,16 @@ pub(crate) fn on_a_large_stack<R: Send>(body: impl FnOnce() -> R + Send) -> R {
 
 /// Enough bytes for the interpreter's limit on activations, of functions of usual size.
 const STACK: usize = 64 << 20;
+
+/// Whether a module has references that a collector may move.
+fn has_references(module: &Module) -> bool {
+    let moves = |ty: Type| ty == Type::Ref;
+    let in_body = |(_, body): (Func, &Function)| {
+        let values = body.blocks().flat_map(|block| {
+            let results = body.block_insts(block).flat_map(|i| body.inst(i).results.iter());
+            body.block_params(block).iter().chain(results)
+        });
+        values.into_iter().any(|value| moves(body.value_type(*value)))
+    };
+    module.globals.values().any(|global| moves(global.ty)) || module.defined().any(in_body)
+}

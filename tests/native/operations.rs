@@ -123,7 +123,7 @@ fn add(
     fill(&mut builder);
     let sig = module.sig(&signature);
     let func = module.funcs.push(FuncDecl { name: name.to_owned(), sig, import: None });
-    module.bodies[func] = Some(builder.finish().expect("it is well-formed"));
+    module.define(func, builder.finish().expect("it is well-formed"));
     func
 }
 

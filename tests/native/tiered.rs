@@ -223,7 +223,8 @@ fn generated_programs_run_alike_where_code_comes_later() {
         let (_, later) = run(threshold, Mode::Delayed);
         assert!(later * 4 > at_once, "from {threshold} on: {later} later, {at_once} at once");
         let (work, _) = run(threshold, Mode::InBackground);
-        assert!(work.versions > PROGRAMS, "from {threshold} on: {work:?}");
+        // How much the other thread gets done before a program ends is up to the system.
+        assert!(work.versions > 0, "from {threshold} on: {work:?}");
     }
 }
 
@@ -239,7 +240,7 @@ fn generated_programs_run_alike_where_costs_decide() {
         assert_eq!(work.entered, work.continuations, "{told}");
         assert!(work.entered <= entered, "{told}");
         let (work, _) = run(threshold, Mode::ByCostsInBackground);
-        assert!(work.versions > PROGRAMS && work.paused == 0, "{work:?}");
+        assert!(work.versions > 0 && work.paused == 0, "{work:?}");
     }
 }
 

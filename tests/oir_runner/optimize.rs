@@ -42,7 +42,7 @@ pub(crate) fn optimize(
         if let Err(error) = check_replay(base, &log, &version) {
             failures.push(format!("the whole log of @{}: {error}", base.name()));
         }
-        optimized.module.bodies[func] = Some(version);
+        optimized.module.define(func, version);
         optimized.logs.insert(func, log);
     }
     optimized

@@ -87,7 +87,9 @@ const ACCEPTANCE_LINES: usize = 3960;
 const ACCEPTANCE: &str = "check/src/accept/";
 
 /// The most lines of code of the files below the checker that acceptance rests on too.
-const FOUNDATION_LINES: usize = 4688;
+/// Operations on references that move took 35 of them: they are rows of the tables of operations,
+/// and a place. That clones of a module share bodies took 20, in `ir/src/module.rs`.
+const FOUNDATION_LINES: usize = 4743;
 
 /// The files of `transition` and `ir` that the modules of acceptance use: composition, with and
 /// without frames, and typing;

@@ -223,6 +223,9 @@ pub fn is_well_typed(opcode: Opcode, ty: Type, imm: &Imm, operands: &[Option<Typ
         }
         (Shape::TableSize, [None]) => matches!(imm, Imm::Table(_)),
         (Shape::GlobalGet, [None]) => matches!(imm, Imm::Global(_)),
+        (Shape::RefBits, [Some(Type::Ref), None]) | (Shape::RefOf, [Some(Type::I64), None]) => {
+            *imm == Imm::None
+        }
         (Shape::Store(_), [Some(Type::I32), Some(value), None]) => {
             *value == ty && matches!(imm, Imm::Address(..))
         }

@@ -142,6 +142,22 @@ fn without_weights_a_program_is_a_straight_line() {
     assert_eq!(statistics.loops, 0);
 }
 
+/// Operations on references that a collector may move.
+const OF_REFERENCES: [Opcode; 3] = [Opcode::RefBits, Opcode::RefOf, Opcode::RefEq];
+
+#[test]
+fn programs_with_references_contain_each_operation_on_them() {
+    let mut total = Statistics::default();
+    for seed in 0..100 {
+        let weights = Weights::default().and_references();
+        total.add(&generate(seed, size_of(seed), &weights).statistics());
+    }
+    for opcode in OF_REFERENCES {
+        let count = total.opcodes.get(&opcode).copied().unwrap_or(0);
+        assert!(count >= 20, "{} occurs {count} times", opcode.name());
+    }
+}
+
 /// Floors on which the experiments with the generator rely.
 #[test]
 fn programs_contain_what_passes_look_for() {
@@ -155,7 +171,14 @@ fn programs_contain_what_passes_look_for() {
     // OSR points and assumptions are put into versions, not into generated programs.
     let is_of_versions =
         |opcode: Opcode| matches!(opcode, Opcode::OsrTest | Opcode::OsrExit | Opcode::Assume);
-    for opcode in Opcode::ALL.iter().filter(|o| !is_of_versions(**o)) {
+    // Operations that tell overflow have tests of their own, and references weights of their own.
+    let tells_overflow = |opcode: Opcode| {
+        matches!(opcode, Opcode::SaddOverflows | Opcode::SsubOverflows | Opcode::SmulOverflows)
+    };
+    let is_general = |opcode: &Opcode| {
+        !is_of_versions(*opcode) && !tells_overflow(*opcode) && !OF_REFERENCES.contains(opcode)
+    };
+    for opcode in Opcode::ALL.iter().filter(|opcode| is_general(opcode)) {
         let count = total.opcodes.get(opcode).copied().unwrap_or(0);
         assert!(count >= 20, "{} occurs {count} times", opcode.name());
     }

@@ -29,7 +29,10 @@ impl Linker<'_> {
     /// The modules before, as the start of the next module. Exports and start function are removed,
     /// because those of the module linked last count.
     pub(crate) fn before(&self) -> Module {
-        Module { exports: Vec::new(), start: None, ..self.modules.clone() }
+        let mut module = self.modules.clone();
+        module.exports.clear();
+        module.start = None;
+        module
     }
 
     /// The definition of an import. Fails when it is not provided, or has another type.

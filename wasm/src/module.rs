@@ -524,7 +524,7 @@ impl<'a> Importer<'a, '_> {
         let context =
             ModuleContext { module: &self.module, types: &self.types, index: &self.index };
         let (id, function) = one.translate(context, &mut self.allocations, &mut self.budget)?;
-        self.module.bodies[id] = Some(function);
+        self.module.define(id, function);
         Ok(())
     }
 
@@ -535,7 +535,7 @@ impl<'a> Importer<'a, '_> {
             ModuleContext { module: &self.module, types: &self.types, index: &self.index };
         let made = translate_all(context, &pending, self.threads, &mut self.budget)?;
         for (id, function) in made {
-            self.module.bodies[id] = Some(function);
+            self.module.define(id, function);
         }
         Ok(())
     }

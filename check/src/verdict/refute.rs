@@ -165,6 +165,8 @@ impl Cells {
             }
             Place::Size(memory) => Some(Cells::Size(memory)),
             Place::Global(global) => Some(Cells::Global(global)),
+            // The words of all references are no cell of 64 bits.
+            Place::Layout => None,
         }
     }
 }

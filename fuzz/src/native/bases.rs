@@ -26,8 +26,10 @@ impl<'v> BaseTwins<'v> {
     ) -> Result<BaseTwins<'v>, String> {
         let trace = if vm.engine().config().trace { TraceLevel::Digest } else { TraceLevel::Off };
         let options = Options { poison: true, track_memory: false, trace };
-        let base = Machine::with_options(&Program::new(module), hop_limits(trial.case), options)
-            .map_err(|error| error.to_string())?;
+        let mut base =
+            Machine::with_options(&Program::new(module), hop_limits(trial.case), options)
+                .map_err(|error| error.to_string())?;
+        base.stress_collector(trial.case.stress_gc);
         Ok(BaseTwins { vm, base, what })
     }
 

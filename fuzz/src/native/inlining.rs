@@ -115,6 +115,7 @@ fn run(trial: &mut Trial<'_>, made: &[(Func, Inlined)], by: Return) -> Result<()
     let options = Options { poison: true, track_memory: false, trace: TraceLevel::Digest };
     let mut base = Machine::with_options(&Program::new(&module), hop_limits(case), options)
         .map_err(|error| error.to_string())?;
+    base.stress_collector(case.stress_gc);
     let ended = runs(trial, (&mut vm, &mut base), &leaving, &mut prng);
     count(&mut vm, &leaving, &mut trial.figures);
     ended

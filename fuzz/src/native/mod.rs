@@ -225,6 +225,7 @@ impl<'c> Trial<'c> {
         let program = Program::new(module);
         let mut machine = Machine::with_options(&program, hop_limits(self.case), options)
             .map_err(|e| e.to_string())?;
+        machine.stress_collector(self.case.stress_gc);
         let ids = pairs.iter().map(|pair| {
             [pair.before, pair.after].map(|v| machine.add_version(module, pair.func, v))
         });
@@ -250,7 +251,9 @@ impl<'c> Trial<'c> {
             }
             vm => vm,
         };
-        vm.map_err(|e| e.to_string())
+        let mut vm = vm.map_err(|e| e.to_string())?;
+        vm.machine_mut().stress_collector(self.case.stress_gc);
+        Ok(vm)
     }
 
     /// Compiles both versions of every pair, and most other functions. The remaining functions stay

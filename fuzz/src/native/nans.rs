@@ -73,7 +73,7 @@ pub(super) fn settled(case: &Case) -> Cow<'_, Case> {
     for func in funcs {
         let body = case.module.body(func).expect("it is defined");
         let made = apply_without_log(body, &SettleNans, &mut Fuel::UNLIMITED.clone());
-        case.module.bodies[func] = Some(made);
+        case.module.define(func, made);
     }
     case.fuel = case.fuel.saturating_mul(LONGER);
     Cow::Owned(case)

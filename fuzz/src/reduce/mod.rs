@@ -230,7 +230,7 @@ impl Reducer<'_> {
         let body = self.case.module.body(func).expect("only functions with a body are changed");
         let Some(smaller) = rewrite::changed(body, changes) else { return false };
         let mut case = self.case.clone();
-        case.module.bodies[func] = Some(smaller);
+        case.module.define(func, smaller);
         self.take(case)
     }
 
@@ -242,7 +242,7 @@ impl Reducer<'_> {
             let Some(smaller) = rewrite::without_argument(body, index) else { continue };
             let mut case = self.case.clone();
             case.module.funcs[entry].sig = case.module.sig(smaller.signature());
-            case.module.bodies[entry] = Some(smaller);
+            case.module.define(entry, smaller);
             for args in &mut case.arguments {
                 args.remove(index);
             }

@@ -28,6 +28,12 @@ impl Fast {
         self.consts.len() as u32 // at most decode::MANY
     }
 
+    /// The slot that a value shares, given its slot in the exact code; `None` if it shares none.
+    /// Cost: linear in the coalesced values.
+    pub(crate) fn shared_slot(&self, own: u32) -> Option<u16> {
+        self.shared.iter().find(|(value, _)| u32::from(*value) == own).map(|(_, slot)| *slot)
+    }
+
     /// The slots of the `count` results of the call at a pc.
     #[inline]
     pub(crate) fn results_of(&self, pc: usize, count: usize) -> &[u16] {
@@ -37,7 +43,7 @@ impl Fast {
 
     /// Writes the constants of the frame at `base`.
     #[inline]
-    pub(super) fn fill_consts(&self, stack: &mut [u64], base: usize) {
+    pub(crate) fn fill_consts(&self, stack: &mut [u64], base: usize) {
         stack[base + self.consts_at as usize..][..self.consts.len()].copy_from_slice(&self.consts);
     }
 }

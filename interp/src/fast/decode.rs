@@ -119,9 +119,9 @@ fn is_known(module: &Module, function: &Function, data: &InstData) -> bool {
 
 fn is_value_op(function: &Function, data: &InstData) -> bool {
     match (data.opcode, data.imm) {
-        (Opcode::Const, Imm::Bits(_)) | (Opcode::Select | Opcode::Uextend | Opcode::Bitcast, _) => {
-            true
-        }
+        (Opcode::Const, Imm::Bits(_)) => true,
+        (Opcode::Select | Opcode::Uextend | Opcode::Bitcast, _) => true,
+        (Opcode::RefBits | Opcode::RefOf, _) => true,
         (opcode, _) => match data.args.first() {
             Some(first) => value_code(opcode, data.ty, function.value_type(*first)).is_some(),
             None => false,
@@ -337,7 +337,7 @@ impl FastDecoder<'_> {
                     let choices = [arg(self, 1).into(), arg(self, 2).into()];
                     FastOp::new(FastOpCode::Select, [result, arg(self, 0)], choices)
                 }
-                (Opcode::Uextend | Opcode::Bitcast, _) => {
+                (Opcode::Uextend | Opcode::Bitcast | Opcode::RefBits | Opcode::RefOf, _) => {
                     FastOp::new(FastOpCode::Copy, [result, arg(self, 0)], [0, 0])
                 }
                 (opcode, _) => {

@@ -28,14 +28,14 @@ enum FastStop {
     Exact,
 }
 
-/// Whether the fast loop may execute an unobserved run. It may not execute a run that must stay
-/// exact, nor one with a trace, digests or poison, because these expose states that fast code
-/// skips.
+/// Whether the fast loop may execute an unobserved run. It may not if the run must stay exact, or
+/// has a trace, digests or poison, because these expose states that fast code skips.
 pub(crate) fn applies(machine: &Machine) -> bool {
     !machine.state.exact
         && machine.trace.is_off()
         && !machine.memories.tracked()
         && !machine.activations.poison
+        && machine.collector.is_none()
 }
 
 /// Continues a run until it ends. Call it only if [`applies`] returns true for the machine.
@@ -488,7 +488,7 @@ fn run_loop<const COUNTED: bool, const VISITS: bool>(
                         let (sig, table) = fast.indirect[op.x as usize];
                         let index = get!(op.a);
                         match calls::indirect_callee(program, &globals.tables, sig, table, index) {
-                            Ok(func) if program.code(func).is_some() => call!(func, Some(index)),
+                            Ok(func) if !program.is_imported(func) => call!(func, Some(index)),
                             Ok(func) => {
                                 if COUNTED {
                                     counts[version as usize].call(last!(), index, func);

@@ -227,7 +227,7 @@ fn an_extension_without_room_changes_nothing() {
         });
         let body = define(&mut module, "f", &[], &[], |b, _| _ = b.ret(&[]));
         if !function {
-            module.bodies[body] = None;
+            module.undefine(body);
         }
         Program::new(&module)
     };

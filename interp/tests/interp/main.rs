@@ -10,6 +10,7 @@ mod limits;
 mod memory;
 mod nested;
 mod observe;
+mod refs;
 mod regions;
 mod support;
 mod transition;

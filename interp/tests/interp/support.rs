@@ -24,7 +24,7 @@ pub(crate) fn define(
     let args: Vec<Value> = params.iter().map(|ty| builder.append_param(entry, *ty)).collect();
     builder.switch_to(entry);
     body(&mut builder, &args);
-    module.bodies[func] = Some(builder.finish().expect("the body is complete"));
+    module.define(func, builder.finish().expect("the body is complete"));
     func
 }
 

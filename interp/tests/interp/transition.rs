@@ -77,11 +77,11 @@ fn entries_of_a_function_with_the_same_text_are_refused() {
     let mut sum = sum();
     let text = print_module(&sum.module).replace("@sum(", "@twin(");
     let alone = parse_module(&text).unwrap_or_else(|errors| panic!("{errors:?}"));
-    let twin = alone.bodies.values().flatten().next().expect("it is defined").clone();
+    let twin = alone.defined().next().expect("it is defined").1.clone();
     let sig = sum.module.funcs[sum.func].sig;
     let decl = FuncDecl { name: "twin".to_owned(), sig, import: None };
     let other = sum.module.funcs.push(decl);
-    sum.module.bodies[other] = Some(twin.clone());
+    sum.module.define(other, twin.clone());
     let function = sum.module.body(sum.func).expect("it is defined");
     let at = function.defining_inst(sum.s2).expect("it is an addition");
     assert_eq!(twin.defining_inst(sum.s2), Some(at), "the text has the same ids");

@@ -14,6 +14,7 @@ fn operand_types(op: Opcode, ty: Type) -> Vec<Vec<Type>> {
         Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => {
             vec![vec![ty, ty]]
         }
+        Shape::RefCompare => vec![vec![Type::Ref; 2]],
         Shape::Extend => sources(&|s| s.is_int() && s.bits() < ty.bits()),
         Shape::Wrap => sources(&|s| s.is_int() && s.bits() > ty.bits()),
         Shape::IntToFloat => sources(&|s| matches!(s, Type::I32 | Type::I64)),
@@ -21,7 +22,7 @@ fn operand_types(op: Opcode, ty: Type) -> Vec<Vec<Type>> {
         Shape::Promote => vec![vec![Type::F32]],
         Shape::Demote => vec![vec![Type::F64]],
         Shape::Bitcast => {
-            sources(&|s| s.bits() == ty.bits() && !s.is_ref() && s.is_int() != ty.is_int())
+            sources(&|s| s.bits() == ty.bits() && s.is_number() && s.is_int() != ty.is_int())
         }
         Shape::Select => {
             Type::ALL.into_iter().filter(|c| c.is_int()).map(|c| vec![c, ty, ty]).collect()

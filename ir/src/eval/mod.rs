@@ -52,8 +52,11 @@ pub fn accepts(opcode: Opcode, ty: Type, operands: &[Type]) -> bool {
         (Shape::FloatToInt, [a]) => a.is_float(),
         (Shape::Promote, [a]) => *a == Type::F32,
         (Shape::Demote, [a]) => *a == Type::F64,
-        (Shape::Bitcast, [a]) => a.bits() == ty.bits() && !a.is_ref() && a.is_int() != ty.is_int(),
+        (Shape::Bitcast, [a]) => {
+            a.bits() == ty.bits() && a.is_number() && a.is_int() != ty.is_int()
+        }
         (Shape::RefTest, [a]) => *a == ty,
+        (Shape::RefCompare, [Type::Ref, Type::Ref]) => true,
         (Shape::Select, [c, a, b]) => c.is_int() && *a == ty && *b == ty,
         _ => false,
     }
@@ -95,6 +98,7 @@ pub fn eval(opcode: Opcode, ty: Type, source: Type, args: &[u64]) -> Result<u64,
         Shape::Demote => Ok(demote(args[0])),
         Shape::Bitcast => Ok(args[0] & ty.mask()),
         Shape::RefTest => Ok(ref_is_null(args[0])),
+        Shape::RefCompare => Ok(ref_eq(args[0], args[1])),
         Shape::Select => Ok(select(args[0] & source.mask(), args[1], args[2]) & ty.mask()),
         _ => panic!("eval: {} is not an operation on values", opcode.name()),
     }
@@ -150,6 +154,12 @@ pub fn extend(opcode: Opcode, ty: Type, source: Type, x: u64) -> u64 {
 #[inline(always)]
 pub fn ref_is_null(bits: u64) -> u64 {
     u64::from(bits == reference::NULL)
+}
+
+/// 1 if these are the words of one reference, at one time, else 0.
+#[inline(always)]
+pub fn ref_eq(x: u64, y: u64) -> u64 {
+    u64::from(x == y)
 }
 
 /// The second operand if the condition is not zero, else the third.

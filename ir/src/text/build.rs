@@ -52,7 +52,7 @@ pub(super) fn build_module<'a>(
                 let global = scope.declare_global(&name, mutable, ty, import);
                 inits.extend(global.map(|global| (global, init)));
             }
-            Item::Memory { .. } | Item::Table { .. } | Item::Import { .. } => scope.declare(item),
+            Item::Memory { .. } | Item::Table { .. } | Item::Bodiless { .. } => scope.declare(item),
             Item::Func(item) => {
                 let signature = Signature {
                     params: item.params.iter().map(|p| p.ty).collect(),
@@ -237,8 +237,12 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
                 let decl = TableDecl { name: name_text, ty, size, max_size, import, fixed };
                 self.tables.insert(&name, self.module.tables.push(decl));
             }
-            Item::Import { name, import, signature } => {
-                self.declare_func(&name, &signature, Some(import));
+            Item::Bodiless { name, import, signature } => {
+                let is_later = import.is_none();
+                let func = self.declare_func(&name, &signature, import);
+                func.filter(|_| is_later)
+                    .into_iter()
+                    .for_each(|func| self.module.define_later(func));
             }
             // A duplicate definition: the guard has already added the error.
             _ => {}
@@ -390,7 +394,7 @@ fn build_function<'a>(
     function.resolve_operands(scope.faults);
     let lines = function.lines;
     match function.builder.finish() {
-        Ok(body) => scope.module.bodies[func] = Some(body),
+        Ok(body) => scope.module.define(func, body),
         Err(_) if function.lost => {}
         Err(error) => {
             let (at, message) = match error {

@@ -100,8 +100,20 @@ pub(super) fn read_import<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextF
             let ty = read_type(cursor)?;
             Ok(Item::Global { name, mutable, ty, init: BitsItem::Bits(0), import: Some(import) })
         }
-        _ => Ok(Item::Import { name, import, signature: read_signature(cursor)? }),
+        _ => {
+            let signature = read_signature(cursor)?;
+            Ok(Item::Bodiless { name, import: Some(import), signature })
+        }
     }
+}
+
+/// Reads the rest of `later func @name (i32) -> i32`.
+pub(super) fn read_later<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextFault> {
+    if !cursor.eat_word("func")? {
+        return cursor.expected("`func`");
+    }
+    let name = cursor.entity("a function")?;
+    Ok(Item::Bodiless { name, import: None, signature: read_signature(cursor)? })
 }
 
 pub(super) fn read_export<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextFault> {

@@ -54,9 +54,10 @@ pub(super) enum Item<'a> {
         active: Option<(SourceName<'a>, u64)>,
         entries: Vec<BitsItem<'a>>,
     },
-    Import {
+    /// A function that is imported, or whose body comes later.
+    Bodiless {
         name: SourceName<'a>,
-        import: ImportName,
+        import: Option<ImportName>,
         signature: Signature,
     },
     Export {

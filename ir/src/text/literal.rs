@@ -76,7 +76,7 @@ pub(super) fn is_nan(bits: u64, ty: Type) -> bool {
 /// `nan:0x7fc00000`, `null`, `ref:7` (the bits of a reference). `None` if the text is not a
 /// literal, or does not fit the type.
 pub fn parse_literal(text: &str, ty: Type) -> Option<u64> {
-    if ty.is_int() {
+    if ty.is_int() || ty == Type::Ref {
         return int_bits(text, ty);
     }
     if ty.is_ref() {
@@ -114,7 +114,7 @@ pub(super) fn write_literal(out: &mut dyn fmt::Write, ty: Type, bits: u64) -> fm
         Type::I8 => write!(out, "{}", bits as i8),
         Type::I16 => write!(out, "{}", bits as i16),
         Type::I32 => write!(out, "{}", bits as i32),
-        Type::I64 => write!(out, "{}", bits as i64),
+        Type::I64 | Type::Ref => write!(out, "{}", bits as i64),
         Type::F32 | Type::F64 if is_nan(bits, ty) => write!(out, "nan:{bits:#x}"),
         // `Debug` output has the notation of the grammar: `inf`, `-inf`, `-0.0` and `1e16`.
         Type::F32 => write!(out, "{:?}", f32::from_bits(bits as u32)),

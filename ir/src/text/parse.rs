@@ -1,7 +1,8 @@
 //! Parsing of lines into items.
 
 use super::declarations::{
-    read_data, read_elem, read_export, read_global, read_import, read_memory, read_table,
+    read_data, read_elem, read_export, read_global, read_import, read_later, read_memory,
+    read_table,
 };
 use super::error::{Faults, SourceText, TextFault};
 use super::items::{
@@ -111,6 +112,7 @@ impl<'a> Parser<'a> {
             "data" => read_data,
             "elem" => read_elem,
             "import" => read_import,
+            "later" => read_later,
             "export" => read_export,
             "start" => read_start,
             "func" => {
@@ -154,7 +156,7 @@ impl<'a> Parser<'a> {
 
 fn expected_item<T>(cursor: &mut Cursor<'_>) -> Result<T, TextFault> {
     cursor.expected(
-        "`memory`, `global`, `table`, `data`, `elem`, `import`, `export`, `start` or `func`",
+        "`memory`, `global`, `table`, `data`, `elem`, `import`, `later`, `export`, `start` or `func`",
     )
 }
 
@@ -249,7 +251,7 @@ fn read_mnemonic(
             Some(ty) => ty,
             None => {
                 return cursor.expected(&format!(
-                    "`{name}.` and a type: i8, i16, i32, i64, f32, f64, funcref or externref"
+                    "`{name}.` and a type: i8, i16, i32, i64, f32, f64, funcref, externref or ref"
                 ));
             }
         },

@@ -489,10 +489,10 @@ fn write_import_name(out: &mut dyn Write, import: Option<&ImportName>) -> fmt::R
 /// Writes all functions in the order of their ids, so that parsing assigns the same ids.
 fn write_functions(out: &mut dyn Write, module: &Module) -> fmt::Result {
     for (func, decl) in &module.funcs {
-        if let Some(import) = &decl.import {
-            out.write_str("import func")?;
+        if decl.import.is_some() || module.awaits_body(func) {
+            out.write_str(if decl.import.is_some() { "import func" } else { "later func" })?;
             write_func(out, module, func)?;
-            write_import_name(out, Some(import))?;
+            write_import_name(out, decl.import.as_ref())?;
             match module.sigs.get(decl.sig) {
                 Some(signature) => writeln!(out, " {signature}")?,
                 None => writeln!(out, " {}", decl.sig)?,

@@ -54,7 +54,7 @@ pub(super) fn read_type(cursor: &mut Cursor<'_>) -> Result<Type, TextFault> {
     };
     match ty {
         Some(ty) => cursor.next().map(|_| ty),
-        None => cursor.expected("a type: i8, i16, i32, i64, f32, f64, funcref or externref"),
+        None => cursor.expected("a type: i8, i16, i32, i64, f32, f64, funcref, externref or ref"),
     }
 }
 
@@ -83,7 +83,7 @@ fn read_literal(cursor: &mut Cursor<'_>, ty: Type) -> Result<u64, TextFault> {
             read_unsigned(cursor, "the bits of a reference", ty.mask())
         }
         Token::Number(text) if !ty.is_ref() => {
-            let bits = if ty.is_int() {
+            let bits = if ty.is_int() || ty == Type::Ref {
                 literal::int_bits(text, ty)
             } else {
                 literal::float_bits(text, ty)

@@ -170,7 +170,7 @@ impl AllowedTypes {
             AllowedTypes::Float => ty.is_float(),
             AllowedTypes::Any => true,
             AllowedTypes::TwinOf(other) => {
-                !ty.is_ref() && ty.is_int() != other.is_int() && ty.bits() == other.bits()
+                ty.is_number() && ty.is_int() != other.is_int() && ty.bits() == other.bits()
             }
         }
     }
@@ -213,6 +213,9 @@ fn wanted_operands(report: &FunctionFindings<'_>, data: &InstData) -> AllowedOpe
         Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => {
             smallvec![own, own]
         }
+        Shape::RefCompare => smallvec![AllowedTypes::Exactly(Type::Ref); 2],
+        Shape::RefBits => smallvec![AllowedTypes::Exactly(Type::Ref)],
+        Shape::RefOf => smallvec![AllowedTypes::Exactly(Type::I64)],
         Shape::Extend => smallvec![AllowedTypes::IntNarrowerThan(ty)],
         Shape::Wrap => smallvec![AllowedTypes::IntWiderThan(ty)],
         Shape::IntToFloat => smallvec![AllowedTypes::Int32Or64],

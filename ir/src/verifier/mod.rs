@@ -21,7 +21,7 @@
 //! | MOD-SIG-1 | the signature of a function is declared |
 //! | MOD-SIG-2 | a body has the signature of its declaration |
 //! | MOD-SIG-3 | each signature is declared once |
-//! | MOD-BODY-1 | a function that is not imported has a body |
+//! | MOD-BODY-1 | a function that is not imported has a body, or awaits one |
 //! | MOD-BODY-2 | an imported function has no body |
 //! | MOD-BODY-3 | a body belongs to a declared function |
 //! | MOD-GLOBAL-1 | the initial bits of a global fit its type; a reference to a function is to a declared one |

@@ -78,11 +78,12 @@ fn check_functions(module: &Module, findings: &mut Findings) {
         if signature.is_none() {
             findings.add(Rule::ModSig1, entity, format!("{} is not declared", decl.sig));
         }
-        match (module.body(func), &decl.import) {
-            (None, None) => {
+        let has_body = module.body(func).is_some() || module.is_later(func);
+        match (has_body, &decl.import) {
+            (false, None) => {
                 findings.add(Rule::ModBody1, entity, "there is neither a body nor an import")
             }
-            (Some(_), Some(_)) => {
+            (true, Some(_)) => {
                 findings.add(Rule::ModBody2, entity, "there are both a body and an import")
             }
             _ => {}
@@ -103,8 +104,8 @@ fn check_functions(module: &Module, findings: &mut Findings) {
             findings.add(Rule::ModSig2, entity, message);
         }
     }
-    for func in module.bodies.keys() {
-        if module.bodies[func].is_some() && !module.funcs.is_valid(func) {
+    for func in module.bodies.functions() {
+        if !module.funcs.is_valid(func) {
             findings.add(Rule::ModBody3, Entity::Func(func), "a body has no declaration");
         }
     }

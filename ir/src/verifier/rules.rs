@@ -31,7 +31,7 @@ rules! {
     ModSig1 "MOD-SIG-1" "the signature of a function is declared";
     ModSig2 "MOD-SIG-2" "a body has the signature of its declaration";
     ModSig3 "MOD-SIG-3" "each signature is declared once";
-    ModBody1 "MOD-BODY-1" "a function that is not imported has a body";
+    ModBody1 "MOD-BODY-1" "a function that is not imported has a body, or awaits one";
     ModBody2 "MOD-BODY-2" "an imported function has no body";
     ModBody3 "MOD-BODY-3" "a body belongs to a declared function";
     ModGlobal1 "MOD-GLOBAL-1" "the initial bits of a global fit its type; a reference to a function is to a declared one";

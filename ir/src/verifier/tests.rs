@@ -73,7 +73,7 @@ fn parse(text: &str) -> Module {
 
 fn f(module: &mut Module) -> &mut Function {
     let id = module.func_named("f").expect("the module has f");
-    module.bodies[id].as_mut().expect("f has a body")
+    module.damaged_body(id).expect("f has a body")
 }
 
 /// The rules with findings in a module.
@@ -124,12 +124,15 @@ fn module_cases() -> Vec<Case> {
         damaged(&[Rule::ModSig3], |m| {
             m.sigs.push(Signature::new(&[], &[]));
         }),
-        damaged(&[Rule::ModBody1], |m| m.bodies[Func::new(2)] = None),
+        damaged(&[Rule::ModBody1], |m| m.undefine(Func::new(2))),
         damaged(&[Rule::ModBody2], |m| {
             m.funcs[Func::new(2)].import =
                 Some(ImportName { module: "a".into(), field: "b".into() });
         }),
-        damaged(&[Rule::ModBody3], |m| m.bodies[far] = m.bodies[Func::new(2)].clone()),
+        damaged(&[Rule::ModBody3], |m| {
+            let body = f(m).clone();
+            m.define(far, body);
+        }),
         damaged(&[Rule::ModGlobal1], |m| m.globals[Global::new(0)].init = 1 << 32),
         damaged(&[Rule::ModMemory1], |m| m.memories[Memory::new(0)].max_pages = Some(0)),
         damaged(&[Rule::ModMemory1], |m| m.memories[Memory::new(0)].max_pages = Some(65537)),
@@ -197,7 +200,7 @@ fn structure_cases() -> Vec<Case> {
         broken(&[Rule::CfgLayout1], |f| f.layout.push(block(77))),
         damaged(&[Rule::CfgLayout1], |m| {
             let none = Function::empty("init", Signature::default(), crate::Family::new());
-            m.bodies[Func::new(1)] = Some(none);
+            m.define(Func::new(1), none);
         }),
         broken(&[Rule::CfgList1], |f| f.node_mut(inst(1)).block = block(LEFT)),
         broken(&[Rule::CfgList1], |f| f.node_mut(inst(1)).prev = None.into()),
@@ -530,7 +533,7 @@ fn large_functions_take_near_linear_time() {
     // Every target of the switch is wrong, which gives a finding for each. No finding prints the
     // whole instruction.
     let mut wrong = module;
-    let body = wrong.bodies[Func::new(0)].as_mut().expect("wide has a body");
+    let body = wrong.damaged_body(Func::new(0)).expect("wide has a body");
     let switch = body.terminator(block(1));
     body.rewrite_inst(switch, |i| i.targets.iter_mut().for_each(|t| t.args.clear()));
     let findings = verify_function(&wrong, wrong.body(Func::new(0)).expect("wide has a body"));

@@ -249,8 +249,11 @@ fn type_pairs(op: Opcode) -> Vec<(Type, Type)> {
                 Shape::Promote => source == Type::F32,
                 Shape::Demote => source == Type::F64,
                 Shape::Bitcast => {
-                    source.bits() == ty.bits() && !source.is_ref() && source.is_int() != ty.is_int()
+                    source.bits() == ty.bits()
+                        && source.is_number()
+                        && source.is_int() != ty.is_int()
                 }
+                Shape::RefCompare => source == Type::Ref,
                 _ => source == ty,
             };
             if fits {

@@ -17,6 +17,7 @@ global @pi: f64 = 3.141592653589793
 export "run \"me\"" @main
 start @init
 import func @fd_write "wasi_snapshot_preview1" "fd_write" (i32, i32) -> i32
+later func @"to come" (i64) -> i64
 func @init() -> () {
 block0:
   return

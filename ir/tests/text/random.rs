@@ -142,7 +142,7 @@ pub(crate) fn random_module(bytes: &[u8]) -> Module {
     }
     for func in module.funcs.keys() {
         if module.funcs[func].import.is_none() {
-            module.bodies[func] = Some(random_function(&module, func, draw));
+            module.define(func, random_function(&module, func, draw));
         }
         module.exports.push(Export { name: func.to_string(), item: External::Func(func) });
     }

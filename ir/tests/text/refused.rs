@@ -55,6 +55,7 @@ fn names_are_defined_once_and_used_defined() {
         &body(uses),
         "start @a\nstart @b\nelem @t 0 []\ndata @m 0 \"\"",
         "import func @f \"\" \"\" ()\nstart @f\nstart @f",
+        "later func @f ()\nfunc @f() {\nb:\n  return\n}\nlater @g ()\nlater func @h",
     ]);
     assert_snapshot!(shown);
 }

@@ -241,7 +241,8 @@ impl<'a> Lowering<'a, '_> {
             }
             for &param in function.block_params(block) {
                 let ty = abi::held(function.value_type(param));
-                self.values[param] = self.builder.append_block_param(made, ty).into();
+                let value = self.builder.append_block_param(made, ty);
+                self.bind(param, value);
             }
         }
     }
@@ -258,7 +259,7 @@ impl<'a> Lowering<'a, '_> {
         match self.unit.kind {
             CodeKind::Called => {
                 for (argument, value) in function.arguments().iter().zip(&given[1..]) {
-                    self.values[*argument] = (*value).into();
+                    self.bind(*argument, *value);
                 }
                 self.count_call();
             }
@@ -270,7 +271,7 @@ impl<'a> Lowering<'a, '_> {
                 let buffer = self.builder.ins().load(POINTER, flags, self.context, offset!(buffer));
                 let loaded = self.load_words(&types, buffer);
                 for (argument, value) in function.arguments().iter().zip(loaded) {
-                    self.values[*argument] = value.into();
+                    self.bind(*argument, value);
                 }
             }
         }
@@ -368,6 +369,7 @@ impl<'a> Lowering<'a, '_> {
                 self.global(data);
                 self.count_result(inst, data);
             }
+            Opcode::RefBits | Opcode::RefOf => self.word_of_reference(data),
             Opcode::MemorySize => self.memory_size(data),
             opcode if memory::is_access(opcode) => {
                 self.access(data);
@@ -464,8 +466,35 @@ impl<'a> Lowering<'a, '_> {
             data.opcode.name()
         );
         for (result, value) in data.results.iter().zip(results) {
-            self.values[*result] = (*value).into();
+            match data.opcode {
+                // No collector changes a constant.
+                Opcode::Const | Opcode::Assume => self.values[*result] = (*value).into(),
+                _ => self.bind(*result, *value),
+            }
         }
+    }
+
+    /// Makes a Cranelift value stand for a value. That of a reference is a root at each call across
+    /// which it is live: Cranelift keeps it in a word of the frame.
+    fn bind(&mut self, value: Value, held: clif::Value) {
+        if self.type_of(value) == Type::Ref {
+            self.builder.declare_value_needs_stack_map(held);
+        }
+        self.values[value] = held.into();
+    }
+
+    /// Lowers `ref_bits` and `ref_of`. The result is a Cranelift value of its own: a collector
+    /// changes the word of the reference and no word read from it
+    /// (`a_word_read_before_a_collection_stays`).
+    fn word_of_reference(&mut self, data: &InstData) {
+        let held = self.value(data.args[0]);
+        let copy = self.unshared(held);
+        self.define(data, &[copy]);
+    }
+
+    /// A copy of a word. Cranelift merges both only after it has inserted the loads of roots.
+    fn unshared(&mut self, word: clif::Value) -> clif::Value {
+        self.builder.ins().iadd_imm_s(word, 0)
     }
 
     /// The value as native code holds it. A raw float may be any NaN where the interpreter has the

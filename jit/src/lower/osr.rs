@@ -263,10 +263,17 @@ impl Lowering<'_, '_> {
         let exit = self.builder.ins().load(POINTER, flags, self.context, offset!(helpers.exit));
         let sig = self.builder.import_signature(abi::helper(0));
         let way_out = self.way_out();
+        let held = values.iter().zip(&shape.values).filter(|(_, (_, constant))| constant.is_none());
+        // A root cannot be a context operand, so the exit hands over a copy of its word.
+        let held: Vec<clif::Value> = held
+            .map(|(value, (ty, _))| match ty {
+                Type::Ref => self.unshared(*value),
+                _ => *value,
+            })
+            .collect();
+        let items: Vec<_> = held.into_iter().map(ExceptionTableItem::Context).collect();
         let lists = &mut self.builder.func.dfg.value_lists;
         let normal = BlockCall::new(way_out, [BlockArg::TryCallRet(0)], lists);
-        let held = values.iter().zip(&shape.values).filter(|(_, (_, constant))| constant.is_none());
-        let items: Vec<_> = held.map(|(value, _)| ExceptionTableItem::Context(*value)).collect();
         let table = ExceptionTableData::new(sig, normal, items);
         let table = self.builder.func.dfg.exception_tables.push(table);
         self.builder.ins().try_call_indirect(exit, &[self.context], table);

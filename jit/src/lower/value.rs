@@ -201,7 +201,7 @@ impl Lowering<'_, '_> {
 /// The condition of an integer comparison. A comparison with one operand compares it with zero.
 fn int_condition(opcode: Opcode) -> Option<IntCC> {
     Some(match opcode {
-        Opcode::Eqz | Opcode::RefIsNull | Opcode::Eq => IntCC::Equal,
+        Opcode::Eqz | Opcode::RefIsNull | Opcode::Eq | Opcode::RefEq => IntCC::Equal,
         Opcode::Ne => IntCC::NotEqual,
         Opcode::Slt => IntCC::SignedLessThan,
         Opcode::Sle => IntCC::SignedLessThanOrEqual,

@@ -14,7 +14,7 @@ use super::stop::{RunError, RunStop};
 use super::tiering::{HotLoop, Tier};
 use crate::sys::stack;
 use interp::{EarlyEnd, HostError, Machine, Memories};
-use ir::{Func, Module};
+use ir::{Func, Function, Module, SupplyError};
 use std::sync::Arc;
 
 /// The embedder of a machine: the functions that a program imports, and an interpreter for what
@@ -42,6 +42,19 @@ pub trait Embedder {
         let import = import.expect("jit: the embedder is called for imported functions");
         let what = format!("no host function {}.{}", import.module, import.field);
         Err(HostError::Failed(what).into())
+    }
+
+    /// Returns the body of a function that awaits it ([`Module::define_later`]) and is called. The
+    /// run verifies it. The default ends the run with the name of the function.
+    ///
+    /// # Errors
+    /// If the run is to end.
+    fn supply(
+        &mut self,
+        back: &mut Callback<'_>,
+        func: Func,
+    ) -> Result<Arc<Function>, CallbackEnd> {
+        Err(back.machine().body_missing(func).into())
     }
 
     /// Resumes a function at a point of its base version, after an exit with
@@ -116,10 +129,33 @@ impl<'a> Callback<'a> {
         self.machine().globals()
     }
 
+    /// Calls `visit` with the word of each reference of type `ref` that the run holds: in frames of
+    /// native code, in activations of the interpreter, and in globals. `visit` may change the word.
+    /// Each place is visited once; zero words and constants are not visited.
+    ///
+    /// The embedder owns all other references: the arguments of this call, the results that it is
+    /// about to return, and the locals of activations that it resumes. Words that the program has
+    /// read with `ref_bits` stay as they are. Linear in the frames and in the references.
+    pub fn roots(&mut self, visit: &mut dyn FnMut(&mut u64)) {
+        self.access.state().visit_roots(visit);
+    }
+
     /// The code of the machine: installs, adopts, links and releases versions. The frames of the
     /// run may be in code that is replaced.
     pub fn tier(&mut self) -> Tier<'_> {
         Tier::of(self.access.state())
+    }
+
+    /// Supplies the body of a function that awaits it, as [`super::Vm::supply`] does.
+    ///
+    /// # Errors
+    /// As [`super::Vm::supply`].
+    pub fn supply(
+        &mut self,
+        func: Func,
+        body: impl Into<Arc<Function>>,
+    ) -> Result<(), SupplyError> {
+        self.access.state().supply(func, body.into())
     }
 
     /// The number of calls of the embedder that are in progress, this one included: at least 1.

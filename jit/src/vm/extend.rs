@@ -82,12 +82,10 @@ impl VmState {
 /// ones are initialized already. Linear in declarations and segments.
 fn other_beginning(earlier: &Module, later: &Module) -> Option<String> {
     let func = first_other(earlier.funcs.iter(), later.funcs.iter(), |(func, was), (_, is)| {
-        let same_body = match (earlier.body(func), later.body(func)) {
-            (Some(was), Some(is)) => {
-                was.family().same_as(is.family()) && VersionKey::of(was) == VersionKey::of(is)
-            }
-            (was, is) => was.is_none() && is.is_none(),
-        };
+        // A clone of the module shares the bodies: no digest is computed.
+        let same_body = earlier.has_body_of(func, later, |was, is| {
+            was.family().same_as(is.family()) && VersionKey::of(was) == VersionKey::of(is)
+        });
         was.sig == is.sig && was.import == is.import && same_body
     });
     let sig = first_other(earlier.sigs.iter(), later.sigs.iter(), |was, is| was == is);

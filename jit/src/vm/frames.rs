@@ -32,8 +32,9 @@
 //! Handles of the embedder, and tables of other machines that run the same version, hold
 //! references. The memory of code is freed with the last one.
 //!
-//! Where the frames are not known, nothing is freed: a helper that notes no frame (a call of the
-//! host, say) leaves no record, so a safe point below it would find none.
+//! Where the frames are not known, nothing is freed: a helper that notes no frame (growth of a
+//! memory, say) leaves no record, so a safe point below it would find none. The helpers through
+//! which the embedder is called note their frames, since [`VmState::visit_roots`] needs all.
 //!
 //! `tests/embed/churn.rs` and the judge `fuzz::native::churn` run programs that replace their code
 //! all the time. Freed pages are unmapped, so a jump there ends the process. The mutants of
@@ -45,7 +46,7 @@
 //! last walk, or after enough questions ([`Pace`]).
 
 use super::state::VmState;
-use crate::sys::frames::NativeFrames;
+use crate::sys::frames::{NativeFrames, WaitingFrame};
 use std::collections::BTreeSet;
 
 /// The frames that one retired piece of code, and one question, pay to visit. A visit takes a few
@@ -127,6 +128,15 @@ impl NativeStack {
         self.pace = Pace::default();
     }
 
+    /// Calls `visit` with each frame of native code that waits. Returns `None` if some frames are
+    /// not known.
+    fn waiting(&self, mut visit: impl FnMut(WaitingFrame)) -> Option<()> {
+        for frames in &self.entries {
+            (*frames)?.waiting(&mut visit);
+        }
+        Some(())
+    }
+
     /// Calls `visit` with each address to which native code returns. Returns the number of
     /// addresses, or `None` if some are not known.
     fn return_addresses(&self, mut visit: impl FnMut(usize)) -> Option<usize> {
@@ -152,6 +162,38 @@ impl VmState {
         let Some(visited) = visited else { return };
         self.table.free_retired(&held);
         self.native.pace.walked(visited, held.len());
+    }
+}
+
+impl VmState {
+    /// Calls `visit` with the word of each reference of the run that a collector may move, in
+    /// frames of native code, in activations of the interpreter and in globals. Zero words are not
+    /// visited.
+    ///
+    /// The embedder calls this while native code waits for a helper that has noted its frames, or
+    /// between runs. Linear in the frames and in the references.
+    ///
+    /// # Panics
+    /// If native code waits whose frames are not known.
+    pub(super) fn visit_roots(&mut self, visit: &mut dyn FnMut(&mut u64)) {
+        let table = &self.table;
+        let visited = self.native.waiting(|frame| {
+            // The call is the instruction before the return address, and it may be the last one of
+            // its code. Stubs and trampolines hold no references across their calls.
+            let Some(code) = table.code_at(frame.returns_to - 1) else { return };
+            for below in code.roots_at(frame.returns_to) {
+                let mut skip_zero = |word: &mut u64| match *word {
+                    0 => {}
+                    _ => visit(word),
+                };
+                // SAFETY: the frame waits as long as `self` is borrowed, since native code cannot
+                // run meanwhile. `code` contains the call, so `roots_at` has its words. The
+                // reference lives for the call of `visit`, which gets no other into the frame.
+                unsafe { frame.visit_word(*below, &mut skip_zero) };
+            }
+        });
+        visited.expect("jit: the frames of native code that waits are known");
+        self.machine.visit_refs(visit);
     }
 }
 

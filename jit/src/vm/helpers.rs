@@ -9,12 +9,12 @@ use super::access::{RunAccess, RunEnding};
 use super::native;
 use super::state::VmState;
 use super::stop::RunStop;
-use super::{interpret, leave, outside};
+use super::{interpret, leave, outside, supply};
 use crate::context::{Context, Helpers, LAZY_DONE};
 use crate::sys::enter::{HelperStatus, guard};
 use crate::sys::frames::NativeFrames;
 use crate::sys::{ExitFrame, exit};
-use interp::EarlyEnd;
+use interp::{EarlyEnd, Site};
 use ir::{Func, InstData};
 use std::sync::Arc;
 
@@ -139,6 +139,10 @@ extern "C" fn call_lazy(context: *mut Context, returns_to: u64) -> u64 {
             access.state().view.fill_buffer(&results);
             return Ok(LAZY_DONE);
         }
+        if state.machine.awaits_body(func) {
+            let site = state.call_site(returns_to as usize, func);
+            supply::provide(access, func, &site)?;
+        }
         if let Some(code) = native::demand(access, func)? {
             return Ok(code.entry().addr() as u64);
         }
@@ -203,6 +207,14 @@ extern "C" fn leave_through(context: *mut Context) -> u64 {
 }
 
 impl VmState {
+    /// The site of the call before an address, or the called function if no code contains it.
+    fn call_site(&self, returns_to: usize, callee: Func) -> Site {
+        let call = returns_to - 1;
+        let place = self.table.code_at(call).map(|code| code.site_at(call));
+        let (func, inst) = place.unwrap_or((callee, None));
+        self.machine.site(func, inst)
+    }
+
     /// The function that the call before an address calls.
     fn callee(&self, returns_to: usize) -> Func {
         // The return address may lie behind the code, so look up the last byte of the call.

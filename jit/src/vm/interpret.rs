@@ -5,7 +5,7 @@ use super::access::RunAccess;
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use super::tiering::Ascent;
-use super::{native, outside};
+use super::{native, outside, supply};
 use crate::error::ContinueError;
 use check::{CheckedEntry, CheckedFrameEntry};
 use interp::{
@@ -69,6 +69,9 @@ fn until_end(access: &mut RunAccess<'_>, outermost: usize) -> Result<NestedEnd, 
                 return Err(RunStop::Outcome(access.state().machine.fail(reason)));
             }
             Run::Called { func, args } => {
+                if enters(access, func, &args)? {
+                    continue;
+                }
                 let results = called(access, func, &args)?;
                 if let Resumed::Ended(values) = access.state().machine.return_from_call(&results) {
                     return Ok(NestedEnd::Returned(values));
@@ -81,6 +84,27 @@ fn until_end(access: &mut RunAccess<'_>, outermost: usize) -> Result<NestedEnd, 
             }
         }
     }
+}
+
+/// Whether the interpreter itself goes on with a function at whose call it has stopped: one whose
+/// body has come for this call. No Rust frame stands for the call then, so first calls may be as
+/// deep as all others (`first_calls_are_as_deep_as_others`).
+fn enters(access: &mut RunAccess<'_>, func: Func, args: &[u64]) -> Result<bool, RunStop> {
+    let state = access.state();
+    let Some((_, site)) = state.machine.awaited().filter(|_| state.machine.awaits_body(func))
+    else {
+        return Ok(false);
+    };
+    supply::provide(access, func, &site)?;
+    let state = access.state();
+    if state.table.installed(func).is_some() {
+        return Ok(false);
+    }
+    if state.machine.enter_called(args) {
+        return Ok(true);
+    }
+    let end = state.machine.end_in_native(EarlyEnd::StackOverflow, site);
+    Err(RunStop::Outcome(end))
 }
 
 /// Runs a function at whose call the interpreter has stopped: one with native code, or an imported

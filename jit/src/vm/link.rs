@@ -55,6 +55,8 @@ pub enum LinkError {
     /// The version stands for a landing point alone, so calls may not run it
     /// ([`Engine::probe`](crate::Engine::probe)).
     NotCallable,
+    /// The function has no base version yet: its body comes later.
+    AwaitsBody(Func),
     /// The number of actions differs from the number of points.
     Actions {
         /// The points of the version.
@@ -137,6 +139,7 @@ impl fmt::Display for LinkError {
                 "the version belongs to another engine or another module than the machine",
             ),
             LinkError::NotAdopted => f.write_str("this machine has not adopted the version"),
+            LinkError::AwaitsBody(func) => write!(f, "{func} awaits its body"),
             LinkError::NotCallable => f.write_str("the version of a probe cannot be called"),
             LinkError::Actions { points, actions } => {
                 write!(f, "{actions} actions given for {points} OSR points")
@@ -217,8 +220,8 @@ impl VmState {
         if !version.callable {
             return Err(LinkError::NotCallable);
         }
-        self.adopt(version, actions)?;
         let func = version.func();
+        self.adopt(version, actions)?;
         self.table.install(version);
         self.machine.set_external(func, calls == CallsFrom::Anywhere);
         self.point_at_current(func);
@@ -233,6 +236,9 @@ impl VmState {
     ) -> Result<(), LinkError> {
         if !self.modules.fits(version) {
             return Err(LinkError::OtherProgram);
+        }
+        if self.machine.awaits_body(version.func()) {
+            return Err(LinkError::AwaitsBody(version.func()));
         }
         let (points, given) = (version.points.len(), actions.len());
         if points != given {

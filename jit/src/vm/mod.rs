@@ -56,6 +56,7 @@ mod ranges;
 mod region;
 mod state;
 mod stop;
+mod supply;
 mod table;
 mod tiering;
 mod view;
@@ -79,7 +80,7 @@ use access::HostedRun;
 pub(crate) use block::Current;
 use extend::Provided;
 use interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program};
-use ir::{Func, Module};
+use ir::{Func, Function, Module, SupplyError};
 use state::VmState;
 use std::fmt;
 use std::sync::Arc;
@@ -219,6 +220,21 @@ impl Vm {
         self.state.extend(module)
     }
 
+    /// Supplies the body of a function that the module declares for later
+    /// ([`Module::define_later`]), before a call asks for it ([`Embedder::supply`]). All machines
+    /// with the module have the body from now on. Linear in the body, logarithmic in the functions
+    /// (`osr_cost embed` measures it).
+    ///
+    /// # Errors
+    /// If the function awaits no body, or the body does not fit.
+    pub fn supply(
+        &mut self,
+        func: Func,
+        body: impl Into<Arc<Function>>,
+    ) -> Result<(), SupplyError> {
+        self.state.supply(func, body.into())
+    }
+
     /// The module that was taken up last, which begins like those before. Constant cost.
     pub fn module(&self) -> &Arc<Module> {
         &self.state.modules.current
@@ -315,6 +331,12 @@ impl Vm {
     /// A handle that ends runs from outside.
     pub fn interrupt(&self) -> Interrupt {
         Interrupt { current: self.state.view.interrupts() }
+    }
+
+    /// Calls `visit` with the word of each reference that the machine holds between runs, as
+    /// [`Callback::roots`] does within one.
+    pub fn roots(&mut self, visit: &mut dyn FnMut(&mut u64)) {
+        self.state.visit_roots(visit);
     }
 
     /// Asks the [`Tiering`] for code of a function without code, as a call by native code would.

@@ -46,7 +46,8 @@ impl ModuleChain {
         self.bases.insert(func, base);
     }
 
-    /// The base version of a function in the interpreter. `None` if the function is imported.
+    /// The base version of a function in the interpreter. `None` if the function is imported, or
+    /// awaits its body.
     pub(super) fn base(&self, func: Func) -> Option<VersionId> {
         self.bases.get(&func).copied()
     }

@@ -4,7 +4,7 @@ use super::access::{HostedRun, RunAccess, RunEnding};
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use super::tiering::Ascent;
-use super::{interpret, outside};
+use super::{interpret, outside, supply};
 use crate::abi;
 use crate::code::MachineCode;
 use crate::context::offset;
@@ -103,7 +103,11 @@ impl VmState {
         self.modules.require_own(&self.machine).map_err(RunStop::Failed)?;
         self.view.context().stack_limit.set(limit as u64);
         let mut current = InProgress { state: self, has_ended: false };
-        let stops = run.has_embedder() || current.state.table.has_direct();
+        let machine = &current.state.machine;
+        // A collector of the machine's own finds no native frames.
+        let stops = run.has_embedder()
+            || current.state.table.has_direct()
+            || machine.has_stress_collector();
         current.state.machine.stop_at_imports(stops);
         // `current` drops the value at the end of this function, also if a panic unwinds it.
         current.state.run = Some(run);
@@ -227,7 +231,11 @@ pub(super) fn run_called(
         let site = state.machine.site(func, None);
         return outside::call_at(access, func, args, site);
     }
-    match state.table.installed(func).map(|version| EnteredCode::of(&version.code)) {
+    if state.machine.awaits_body(func) {
+        let site = state.machine.site(func, None);
+        supply::provide(access, func, &site)?;
+    }
+    match access.state().table.installed(func).map(|version| EnteredCode::of(&version.code)) {
         Some(code) => call(access, code, func, args),
         None => interpret::invoke(access, func, args),
     }

@@ -3,6 +3,7 @@
 use super::access::{RunAccess, RunEnding};
 use super::direct;
 use super::embedder::{Callback, CallbackCause, CallbackEnd};
+use super::state::VmState;
 use super::stop::RunStop;
 use interp::{EarlyEnd, Site};
 use ir::Func;
@@ -24,9 +25,9 @@ pub(super) fn call(
     let run = state.run.as_mut().expect("jit: a run has a host");
     if let Some(host) = run.host() {
         let called = state.machine.call_imported(func, args, host, &mut results);
-        return called
-            .map(|()| results)
-            .map_err(|error| RunEnding::AtHelper(EarlyEnd::Host(error)));
+        called.map_err(|error| RunEnding::AtHelper(EarlyEnd::Host(error)))?;
+        state.stress();
+        return Ok(results);
     }
     state.machine.enter_imported(func, args);
     let called = access.ask_embedder(|embedder, access| {
@@ -39,11 +40,21 @@ pub(super) fn call(
     match called.expect("jit: each nested run has an embedder") {
         Ok(()) => {
             access.state().machine.leave_imported(func, &mut results);
+            access.state().stress();
             Ok(results)
         }
         Err(CallbackEnd(CallbackCause::Stop(stop))) => Err(stop.into()),
         Err(CallbackEnd(CallbackCause::Host(error))) => {
             Err(RunEnding::AtHelper(EarlyEnd::Host(error)))
+        }
+    }
+}
+
+impl VmState {
+    /// Moves all references, if the machine is to be stressed.
+    fn stress(&mut self) {
+        if let Some(moved) = self.machine.next_stress() {
+            self.visit_roots(&mut |word| moved.apply(word));
         }
     }
 }

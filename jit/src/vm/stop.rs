@@ -5,7 +5,7 @@ use super::link::LinkError;
 use crate::direct::DirectEffect;
 use crate::error::{CompileError, ContinueError};
 use interp::Outcome;
-use ir::{Func, Inst, Value};
+use ir::{Func, Inst, SupplyError, Value};
 use std::fmt;
 
 /// The reason why a run is being ended.
@@ -95,6 +95,13 @@ pub enum RunError {
         /// The value of its base version.
         value: Value,
     },
+    /// The body that the embedder supplies does not fit.
+    Supply {
+        /// The function.
+        func: Func,
+        /// The difference.
+        error: SupplyError,
+    },
     /// Native code accessed an address outside of all memories. The code is wrong, which is a bug
     /// of this crate.
     WildAccess {
@@ -145,6 +152,7 @@ impl fmt::Display for RunError {
                 f,
                 "the embedder gives no contents of {value} of {func}, which the code reads"
             ),
+            RunError::Supply { func, error } => write!(f, "the body supplied for {func}: {error}"),
             RunError::WildAccess { address } => {
                 write!(f, "native code accessed {address:#x}, outside all memories")
             }

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::error::ContinueError;
 use crate::version::{Continuation, Version};
 use interp::{Machine, VersionId};
-use ir::{Func, Function, Inst, Module, Point, Value};
+use ir::{Func, Function, Inst, Module, Point, SupplyError, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -225,6 +225,18 @@ impl<'a> Tier<'a> {
     /// The state of the program, including the run that waits.
     pub fn machine(&self) -> &Machine {
         &self.state.machine
+    }
+
+    /// Supplies the body of a function that awaits it, as [`super::Vm::supply`] does.
+    ///
+    /// # Errors
+    /// As [`super::Vm::supply`].
+    pub fn supply(
+        &mut self,
+        func: Func,
+        body: impl Into<Arc<Function>>,
+    ) -> Result<(), SupplyError> {
+        self.state.supply(func, body.into())
     }
 
     /// Installs a version as [`super::Vm::install`] does.

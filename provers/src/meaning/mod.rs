@@ -138,6 +138,7 @@ fn meaning(t: SmtTerms<'_>, typing: &Typing, operands: &[SExpr]) -> Meaning {
         (Shape::RefTest, [x]) => {
             Meaning::bits(truth(t, t.equal(*x, t.of_type(0, typing.operands[0]))))
         }
+        (Shape::RefCompare, [x, y]) => Meaning::bits(truth(t, t.equal(*x, *y))),
         (Shape::IntCompare, [x, y]) => {
             Meaning::bits(truth(t, int::comparison(t, opcode, ty, *x, *y)))
         }

@@ -76,6 +76,14 @@ impl Copier<'_> {
                 emit(self, InstSpec::new(Opcode::Eqz, Type::I32, Imm::None, &[is_null]));
             return (first, is_other);
         }
+        if ty == Type::Ref {
+            let (first, expected) = emit(self, InstSpec::constant(ty, bits));
+            let spec = InstSpec::new(Opcode::RefEq, Type::I32, Imm::None, &[value, expected]);
+            let (_, same) = emit(self, spec);
+            let (_, is_other) =
+                emit(self, InstSpec::new(Opcode::Eqz, Type::I32, Imm::None, &[same]));
+            return (first, is_other);
+        }
         // Floats are compared by their bits: -0 is not +0, and a NaN is equal to itself.
         let (word, value, cast) = match twin(ty) {
             None => (ty, value, None),

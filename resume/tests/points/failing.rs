@@ -25,7 +25,7 @@ fn failing(f: &Function, values: &[Value]) -> Instrumented {
 fn run(text: &str, made: &Instrumented, args: &[u64]) -> Outcome {
     let mut module: Module = parse_module(text).expect("the text is right");
     let func = module.lookup("f").expect("the function");
-    module.bodies[func] = Some(made.function.clone());
+    module.define(func, made.function.clone());
     let findings = verify_module(&module);
     assert!(findings.is_empty(), "{}", findings[0]);
     let mut machine = Machine::new(&module, Default::default()).expect("it instantiates");

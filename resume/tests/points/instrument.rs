@@ -37,7 +37,7 @@ fn spec(at: Inst, condition: Condition, values: &[Value]) -> PointSpec {
 fn module(text: &str, instrumented: &Instrumented) -> Module {
     let mut module = parse_module(text).expect("the text is right");
     let func = module.lookup("f").expect("the function");
-    module.bodies[func] = Some(instrumented.function.clone());
+    module.define(func, instrumented.function.clone());
     let findings = verify_module(&module);
     assert!(findings.is_empty(), "{}\n{}", findings[0], print_module(&module));
     module

@@ -206,6 +206,7 @@ impl<'a> FrameOracle<'a> {
         let settings = Options { trace: TraceLevel::Digest, poison: true, track_memory: true };
         let machine = || Machine::with_options(&program, options.limits, settings);
         let mut pristine = [machine()?, machine()?];
+        pristine.iter_mut().for_each(|machine| machine.stress_collector(true));
         let plans = FramePlans::new(module, pairs, &mut pristine);
         let hopper = pristine[1].clone();
         Ok(FrameOracle { plans, pristine, hopper, options, report: FrameReport::default() })

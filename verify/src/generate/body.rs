@@ -244,7 +244,7 @@ impl<'a> GeneratedBody<'a> {
             Type::I8 | Type::I16 => self.plant(Feature::Narrow),
             Type::I64 => self.plant(Feature::Wide),
             Type::F32 | Type::F64 => self.plant(Feature::Float),
-            Type::I32 | Type::FuncRef | Type::ExternRef => {}
+            Type::I32 | Type::FuncRef | Type::ExternRef | Type::Ref => {}
         }
         ty
     }
@@ -332,13 +332,13 @@ pub(super) fn edge_bits(prng: &mut Prng, ty: Type) -> u64 {
         return match ty {
             Type::F32 => u64::from((small as f32).to_bits()),
             Type::F64 => f64::from(small).to_bits(),
-            Type::FuncRef | Type::ExternRef => 0,
+            Type::FuncRef | Type::ExternRef | Type::Ref => 0,
             _ => u64::from(small),
         };
     }
     let edges: &[u64] = match ty {
         // Null is the only reference that is a constant in every module.
-        Type::FuncRef | Type::ExternRef => &[0],
+        Type::FuncRef | Type::ExternRef | Type::Ref => &[0],
         Type::I8 => &[0, 1, 7, 8, 9, 0x7f, 0x80, 0xff],
         Type::I16 => &[0, 1, 15, 16, 17, 0xff, 0x7fff, 0x8000, 0xffff],
         Type::I32 => {

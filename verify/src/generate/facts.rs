@@ -94,7 +94,7 @@ impl GeneratedBody<'_> {
             Type::I64 => self.prng.pick(WIDE),
             Type::F32 => self.prng.pick(SINGLES),
             Type::F64 => self.prng.pick(DOUBLES),
-            Type::I32 | Type::FuncRef | Type::ExternRef => self.prng.pick(INTS),
+            Type::I32 | Type::FuncRef | Type::ExternRef | Type::Ref => self.prng.pick(INTS),
         };
         [usual, other].map(|bits| self.constant(ty, bits & ty.mask()))
     }

@@ -133,6 +133,9 @@ pub const FEATURES: usize = Feature::ALL.len();
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Weights {
     by_feature: [u32; FEATURES],
+    /// How many of a hundred operations are on references that a collector may move. They are no
+    /// feature: without them, the programs of a seed are those of earlier campaigns.
+    references: u32,
 }
 
 impl Default for Weights {
@@ -141,7 +144,7 @@ impl Default for Weights {
         for feature in Feature::ALL {
             by_feature[*feature as usize] = feature.usual_weight();
         }
-        Weights { by_feature }
+        Weights { by_feature, references: 0 }
     }
 }
 
@@ -168,6 +171,18 @@ impl Weights {
         tree.into_iter().fold(self, |all, (feature, weight)| all.with(feature, weight))
     }
 
+    /// The same weights, with references that a collector may move, and with calls of the host, at
+    /// which it does.
+    #[must_use]
+    pub fn and_references(self) -> Weights {
+        Weights { references: 25, ..self.with(Feature::HostCall, 10) }
+    }
+
+    /// How many of a hundred operations are on references that a collector may move.
+    pub(super) fn references(&self) -> u32 {
+        self.references
+    }
+
     /// The weight of a feature.
     pub fn of(&self, feature: Feature) -> u32 {
         self.by_feature[feature as usize]
@@ -192,6 +207,10 @@ impl Weights {
             let calls = &mut by_feature[Feature::Call as usize];
             *calls = (*calls).max(self.of(Feature::Call));
         }
-        Weights { by_feature }
+        if self.references > 0 {
+            let hosts = &mut by_feature[Feature::HostCall as usize];
+            *hosts = (*hosts).max(self.of(Feature::HostCall));
+        }
+        Weights { by_feature, references: self.references }
     }
 }

@@ -301,7 +301,7 @@ fn add_function(
     let function = body.builder.finish().expect("every block of a generated function ends");
     let sig = module.sig(shape.1);
     let func = module.funcs.push(FuncDecl { name: shape.0.to_owned(), sig, import: None });
-    module.bodies[func] = Some(function);
+    module.define(func, function);
     around.callees.push(Callee { func, sig, signature: shape.1.clone(), steps });
 }
 

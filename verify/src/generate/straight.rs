@@ -40,6 +40,11 @@ impl GeneratedBody<'_> {
     /// Adds up to `count` features or operations.
     pub(super) fn straight(&mut self, count: u32) {
         for _ in 0..count {
+            let references = self.weights.references();
+            if references > 0 && self.prng.chance(references) {
+                self.moved_reference();
+                continue;
+            }
             let mut weights = [0; LINEAR.len() + 1];
             weights[0] = ARITHMETIC;
             for (weight, feature) in weights[1..].iter_mut().zip(LINEAR) {
@@ -346,6 +351,36 @@ impl GeneratedBody<'_> {
         for result in results {
             let ty = self.builder.function().value_type(result);
             self.scope.push(result, ty);
+        }
+    }
+
+    /// An operation on references that a collector may move. Words are contents like others, so a
+    /// reference may be made of any of them, also of one from before a collection.
+    fn moved_reference(&mut self) {
+        let seen = self.scope.of(Type::Ref).to_vec();
+        if seen.is_empty() || self.prng.chance(25) {
+            let word = self.pick(Type::I64);
+            // Odd words move.
+            let one = self.constant(Type::I64, 1);
+            let odd = self.op(Opcode::Or, Type::I64, &[word, one]);
+            self.value(InstSpec::new(Opcode::RefOf, Type::I32, Imm::None, &[odd]));
+            return;
+        }
+        let (a, b) = (self.prng.pick(&seen), self.prng.pick(&seen));
+        match self.prng.below(10) {
+            0..=5 => {
+                self.value(InstSpec::new(Opcode::RefBits, Type::I32, Imm::None, &[a]));
+            }
+            6..=7 => {
+                self.value(InstSpec::new(Opcode::RefEq, Type::I32, Imm::None, &[a, b]));
+            }
+            8 => {
+                let condition = self.pick(Type::I32);
+                self.op(Opcode::Select, Type::Ref, &[condition, a, b]);
+            }
+            _ => {
+                self.constant(Type::Ref, 8);
+            }
         }
     }
 

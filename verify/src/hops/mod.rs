@@ -200,10 +200,12 @@ impl<'a> Hopper<'a> {
         // compared at the end.
         let checked = Options { poison: true, track_memory: true, trace: TraceLevel::Digest };
         let machine = Machine::with_options(&Program::new(module), options.limits, checked);
+        let mut pristine = machine.map_err(HopSetupError::Instantiate)?;
+        pristine.stress_collector(true);
         let mut hopper = Hopper {
             graphs: graphs.to_vec(),
             options,
-            pristine: machine.map_err(HopSetupError::Instantiate)?,
+            pristine,
             exits: Vec::new(),
             report: HopReport::default(),
         };

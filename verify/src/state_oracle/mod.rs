@@ -412,6 +412,8 @@ fn instantiate(
     let checked = Options { poison: true, track_memory: true, trace: TraceLevel::Digest };
     let machine = Machine::with_options(program, options.limits, checked);
     let mut machine = machine.map_err(OracleSetupError::Instantiate)?;
+    // A version that keeps words of references across a call shows it.
+    machine.stress_collector(true);
     let mut versions = vec![None; plans.len()];
     for pair in pairs {
         // Both versions go into each machine, in one order: a transition then names the same

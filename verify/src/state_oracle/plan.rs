@@ -268,6 +268,7 @@ fn is_well_formed(step: &Step) -> bool {
         Shape::Bitcast => (1, step.operand_ty.bits() == step.ty.bits()),
         Shape::Select => (3, step.operand_ty.is_int()),
         Shape::RefTest => (1, step.operand_ty.is_ref()),
+        Shape::RefCompare => (2, step.operand_ty == Type::Ref),
         _ => return false,
     };
     step.args.len() == arity && source_fits

@@ -189,6 +189,38 @@ pub(super) fn merges() -> [Wrong; 2] {
     ]
 }
 
+/// The word of a reference before a call (`%old`) and behind it (`%new`), where the call may have
+/// collected. The version before returns `%new`, the one after `%old`.
+const COLLECTED: &str = "%w = uextend.i64 %x\n%p = ref_of %w\n%v = uextend.i64 %y\n\
+    %q = ref_of %v\n%old = ref_bits %p\n%other = ref_bits %q\ncall @tell()\n\
+    %new = ref_bits %p\n";
+
+fn collected(returned: [&str; 2]) -> Draft {
+    let [before, after] =
+        returned.map(|name| format!("{COLLECTED}%r = wrap.i32 %{name}\nreturn %r\n"));
+    Draft::of_writes(&before, &after)
+}
+
+pub(super) fn references() -> [Wrong; 3] {
+    let mut stale = collected(["new", "old"]);
+    let old = stale.term(Before, "old");
+    [Before, After].into_iter().for_each(|side| stale.is(side, "new", old));
+
+    let mut other = collected(["other", "old"]);
+    let old = other.term(Before, "old");
+    [Before, After].into_iter().for_each(|side| other.is(side, "other", old));
+
+    let mut kept = collected(["new", "new"]);
+    let points = [Before, After].map(|side| kept.at(side, "entry", 8));
+    kept.entry(Before, points, Vec::new(), &[("new", kept.from(Before, "old"))]);
+    kept.change_entry(Before, |entry| entry.kept = entry.requires.clone());
+    [
+        stale.done(Check::MemoryTerm, "a word read before a call for the one behind it"),
+        other.done(Check::ValueTerm, "the word of one reference for that of another"),
+        kept.done(Check::AssignValue, "a kept word of a reference for the one of now"),
+    ]
+}
+
 /// The version before has a lone store, which the last store of both versions covers. `passed` are
 /// accesses above it, which are anchors.
 fn lone_store(passed: &str) -> Draft {

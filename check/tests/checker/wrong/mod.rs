@@ -37,6 +37,7 @@ pub(crate) fn all() -> Vec<Wrong> {
     all.extend(unproved::all());
     all.extend(memory::rules());
     all.extend(memory::merges());
+    all.extend(memory::references());
     all.extend(memory::lone_writes());
     all.extend(memory::entries());
     all.extend(points());

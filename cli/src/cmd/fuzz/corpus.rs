@@ -107,6 +107,7 @@ fn program(command: &str, stdin: &Arc<[u8]>) -> Result<CorpusProgram, CommandFai
         inlining: false,
         only_inlining: false,
         only_exits: false,
+        stress_gc: false,
         nans: jit::Nans::default(),
         seed: 0,
     };

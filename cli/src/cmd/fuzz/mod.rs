@@ -95,6 +95,9 @@ pub(super) struct Args {
     /// Compare states at assumptions alone (--engine interp)
     #[arg(long, requires = "only_speculation")]
     only_exits: bool,
+    /// Generate references, and move them at every call of the host
+    #[arg(long)]
+    stress_gc: bool,
     #[command(flatten)]
     stress: StressArgs,
     /// WebAssembly programs: a file, a file and its arguments in quotes, or a folder of files
@@ -200,6 +203,7 @@ impl Args {
             inlining: !self.no_inlining,
             only_inlining: self.only_inlining,
             only_exits: self.only_exits,
+            stress_gc: self.stress_gc,
             nans: self.nans.map_or_else(Nans::default, Nans::from),
             stress: Stress {
                 every: osr_every,

@@ -78,6 +78,7 @@ impl CaseSource for CorpusPrograms {
             inlining: self.options.only_inlining,
             only_inlining: self.options.only_inlining,
             only_exits: self.options.only_exits,
+            stress_gc: self.options.stress_gc,
             nans: self.options.nans,
             seed: self.options.seed,
             ..program.case.clone()

@@ -1,3 +1,7 @@
+//! Programs of the fuzzer that tests judge again.
+
+/// A loop that assumptions cut at one branch in the first version, and at another in the second.
+pub(super) const LOOP_WITHOUT_A_SHARED_ANCHOR: &str = "\
 memory @memory 1 3
 func @helper0() -> (i32, i32) {
 block0:
@@ -62,3 +66,4 @@ entry:
   %a, %b = call @helper0()
   return %a
 }
+";

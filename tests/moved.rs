@@ -1,0 +1,48 @@
+//! Random programs with references, which a collector moves at each call of the host: all oracles,
+//! in the interpreter and natively.
+
+use fuzz::{CampaignLimits, CampaignOptions, CaseSource, Drawn, Judged, campaign, judge_native};
+use ir::{Function, Module, Opcode};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Generated programs, one for each seed.
+struct Seeds(CampaignOptions);
+
+impl CaseSource for Seeds {
+    fn case(&self, number: u64) -> Drawn {
+        Drawn::Case(Box::new(self.0.generated(self.0.seed + number)))
+    }
+}
+
+fn options() -> CampaignOptions {
+    CampaignOptions { stress_gc: true, inputs: 4, ..CampaignOptions::default() }
+}
+
+/// The number of words that the functions of a module read.
+fn words(module: &Module) -> usize {
+    let reads = |body: &Function| {
+        body.all_insts().filter(|inst| body.inst(*inst).opcode == Opcode::RefBits).count()
+    };
+    module.defined().map(|(_, body)| reads(body)).sum()
+}
+
+#[test]
+fn moved_references_change_no_run() {
+    let budget = CampaignLimits { cases: 60, transitions: u64::MAX, failures: 10, stop: &|| false };
+    let results = campaign(&Seeds(options()), 2, &budget, &|_| {});
+    if let Some(failure) = results.failures.first() {
+        panic!("case {}: {}", failure.number, failure.findings[0]);
+    }
+    let words: usize = (0..60).map(|seed| words(&options().generated(seed).module)).sum();
+    assert!(words > 250, "{words} words read");
+}
+
+#[test]
+fn moved_references_change_no_native_run() {
+    let clock = Arc::new(|| Duration::ZERO) as fuzz::Clock;
+    for seed in 0..12 {
+        let Judged { findings, .. } = judge_native(&options().generated(seed), &clock);
+        assert!(findings.is_empty(), "seed {seed}: {}", findings[0]);
+    }
+}
