@@ -36,7 +36,7 @@ const ALLOWED: &[Row] = &[
     ("cli", EVERYTHING, &[]),
     ("seal", &["check", "interp", "ir", "jit", "osier", "resume", "transition"], &[]),
     ("judges", EVERYTHING, &[]),
-    ("lang", &[], &[]),
+    ("lang", &["osier"], &[]),
 ];
 
 /// The crates that embedders link.

@@ -25,8 +25,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub const PAGES: u32 = 16_384;
 /// Where the address of the first free byte is.
 pub const NEXT: u32 = 8;
+/// Where native code leaves the exception that a call throws.
+pub const EXCEPTION: u32 = 16;
+/// Where the place in the text is at which the last exception was thrown.
+pub const THROWN_AT: u32 = 24;
+/// The state of the generator by which guards fail at random, in tests.
+pub const CHAOS: u32 = 32;
+/// Where native code leaves operands of functions that take many.
+pub const OPERANDS: u32 = 64;
 /// Where the variables of the program's outermost level begin.
-pub const GLOBALS: u32 = 64;
+pub const GLOBALS: u32 = OPERANDS + 256 * 8;
 /// The most of these variables.
 pub const MAX_GLOBALS: u32 = 8_000;
 /// Where objects begin.
@@ -45,6 +53,9 @@ pub mod at {
     /// Of the cells of a closure.
     pub const CELLS: u32 = 8;
 }
+
+/// The result of native code that throws, in place of a value. The exception is at [`EXCEPTION`].
+pub const THROWN: Word = (tag::CELL << 48) | 0xffff_ffff;
 
 /// A value that was thrown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -229,6 +240,20 @@ impl Heap<'_> {
             self.set_word(at + at::SLOTS + slot * 8, NIL);
         }
         Ok(reference(tag::OBJECT, at))
+    }
+
+    /// Allocates a closure of a function with its cells.
+    ///
+    /// # Errors
+    /// `out of memory`.
+    pub fn closure(&mut self, number: u32, cells: &[Word]) -> Result<Word, Thrown> {
+        let closure = self.allocate(u64::from(at::CELLS) + cells.len() as u64 * 8)?;
+        self.set_u32(closure, number);
+        self.set_u32(closure + 4, cells.len() as u32);
+        for (index, cell) in (0..).zip(cells) {
+            self.set_word(closure + at::CELLS + index * 8, *cell);
+        }
+        Ok(reference(tag::CLOSURE, closure))
     }
 
     /// The address of a slot of an object.

@@ -6,17 +6,21 @@
 //! need no test.
 
 use crate::bytecode::{Arith, Capture, Compare, Constant, Op, Pc, Program, Proto, Reg};
-use crate::compile;
-use crate::heap::{GLOBALS, Heap, PAGES, Place, Runtime, Thrown, at};
+use crate::compile::{self, MOST_ARGUMENTS};
+use crate::heap::{GLOBALS, Heap, PAGES, Place, Runtime, THROWN_AT, Thrown, at};
+use crate::native::Native;
+use crate::ops::Product as _;
+use crate::profile::{self, ProtoProfile, kind, kind_of};
 use crate::syntax::{self, SyntaxError};
 use crate::value::{
-    self, NIL, Word, address, as_number, boolean, double, int, is_int, is_true, reference, tag,
-    tag_of,
+    self, NIL, Word, address, as_number, boolean, int, is_int, is_true, reference, tag, tag_of,
 };
+use osier::jit::{Callback, CallbackEnd};
 use std::fmt;
+use std::sync::Arc;
 
 /// The most activations at once. A call beyond throws `stack overflow`.
-pub const MOST_FRAMES: usize = 100_000;
+pub const MOST_FRAMES: u32 = 20_000;
 
 /// The registers that a register number can name.
 const WINDOW: usize = 256;
@@ -44,29 +48,33 @@ impl std::error::Error for Uncaught {}
 #[derive(Debug)]
 pub struct Machine {
     text: String,
-    program: Program,
+    pub(crate) program: Program,
     /// By function: its constants.
-    constants: Vec<Vec<Word>>,
+    pub(crate) constants: Vec<Vec<Word>>,
     /// By function and access site: the shape that objects had last, and the place of the field.
     caches: Vec<Vec<(u32, Place)>>,
-    runtime: Runtime,
-    memory: Vec<u8>,
-    stack: Vec<Word>,
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) stack: Vec<Word>,
     frames: Vec<Frame>,
+    pub(crate) profile: Vec<ProtoProfile>,
+    /// Native code, if the program may have some.
+    pub(crate) native: Option<Native>,
 }
 
 /// An activation.
 #[derive(Clone, Copy, Debug)]
-struct Frame {
-    proto: u32,
+pub(crate) struct Frame {
+    pub(crate) proto: u32,
     /// Its next instruction, while it waits.
-    pc: Pc,
+    pub(crate) pc: Pc,
     /// Its first register.
-    base: usize,
-    /// Its closure.
-    closure: u32,
+    pub(crate) base: usize,
+    /// The word of its closure.
+    pub(crate) closure: Word,
+    /// The activations below it, native ones included.
+    pub(crate) depth: u32,
     /// The register of the caller that takes the result.
-    result: Reg,
+    pub(crate) result: Reg,
 }
 
 /// No shape: an access site that has not found a field yet.
@@ -74,13 +82,52 @@ const NO_SHAPE: u32 = u32::MAX;
 
 /// How an instruction leaves the loop over those of one activation.
 enum Left {
-    Call { to: Reg, callee: Reg, args: u8 },
+    Call {
+        to: Reg,
+        callee: Reg,
+        args: u8,
+    },
     Return(Word),
     Throw(Thrown),
+    /// The activation is at the header of a hot loop.
+    Hot,
+}
+
+/// Where the memory is during a run: the interpreter's own, or that of a machine of Osier.
+pub(crate) enum Host<'a, 'b> {
+    Alone(&'a mut Vec<u8>),
+    Native(&'a mut Callback<'b>),
+}
+
+impl Host<'_, '_> {
+    pub(crate) fn heap(&mut self) -> Heap<'_> {
+        match self {
+            Host::Alone(memory) => Heap(memory),
+            Host::Native(back) => {
+                let bytes = back.memories().bytes_mut(crate::native::heap_memory());
+                Heap(bytes.expect("the machine does not track its memories"))
+            }
+        }
+    }
+}
+
+/// Why a call has no result.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// It throws.
+    Thrown(Word),
+    /// The run of native code has ended.
+    Ended(CallbackEnd),
+}
+
+impl From<CallbackEnd> for Failed {
+    fn from(end: CallbackEnd) -> Failed {
+        Failed::Ended(end)
+    }
 }
 
 impl Machine {
-    /// Compiles a program.
+    /// Compiles a program to bytecode.
     ///
     /// # Errors
     /// The first error of the text.
@@ -88,23 +135,27 @@ impl Machine {
         let statements = syntax::parse(text)?;
         let runtime = Runtime::default();
         let program = compile::compile(text, &statements, &mut runtime.shapes())?;
-        let mut memory = vec![0; PAGES as usize * 65_536];
-        let mut heap = Heap(&mut memory);
-        heap.start();
-        let full = |_| SyntaxError::new(text, 0, "the strings of the program exceed the heap");
-        let mut word = |constant: &Constant| match constant {
-            Constant::Word(word) => Ok(*word),
-            Constant::Text(text) => heap.string(text.as_bytes()).map_err(full),
-        };
-        let mut constants = Vec::new();
-        for proto in &program.protos {
-            constants.push(proto.constants.iter().map(&mut word).collect::<Result<_, _>>()?);
-        }
+        let profile = profile::empty(&program);
         let empty = (NO_SHAPE, Place::Inside(0));
         let caches = program.protos.iter().map(|proto| vec![empty; proto.sites.len()]).collect();
-        let (stack, frames) = (Vec::new(), Vec::new());
-        let text = text.to_owned();
-        Ok(Machine { text, program, constants, caches, runtime, memory, stack, frames })
+        let (constants, stack, frames) = Default::default();
+        let (text, runtime, native) = (text.to_owned(), Arc::new(runtime), None);
+        Ok(Machine { text, program, constants, caches, runtime, stack, frames, profile, native })
+    }
+
+    /// Lays out the heap: the variables of the outermost level, and the constants.
+    pub(crate) fn start(&mut self, heap: &mut Heap<'_>) -> Result<(), Thrown> {
+        heap.start();
+        let mut word = |constant: &Constant| match constant {
+            Constant::Word(word) => Ok(*word),
+            Constant::Text(text) => heap.string(text.as_bytes()),
+        };
+        self.constants.clear();
+        for proto in &self.program.protos {
+            let words: Result<_, _> = proto.constants.iter().map(&mut word).collect();
+            self.constants.push(words?);
+        }
+        Ok(())
     }
 
     /// The output of the program since the last call.
@@ -112,84 +163,190 @@ impl Machine {
         self.runtime.take_output()
     }
 
-    /// Runs the program from its start.
+    /// Runs the program from its start, in the interpreter alone.
     ///
     /// # Errors
     /// The exception that ended it.
     pub fn run(&mut self) -> Result<(), Uncaught> {
-        let main = self.program.protos.len() as u32 - 1;
-        self.frames.push(Frame { proto: main, pc: 0, base: 0, closure: 0, result: 0 });
-        self.stack.resize(WINDOW, NIL);
+        // The system provides the pages that are touched.
+        let mut memory = vec![0; PAGES as usize * 65_536];
+        let ended = self.main(&mut Host::Alone(&mut memory));
+        match ended {
+            Err(Failed::Thrown(exception)) => Err(self.uncaught(exception, &Heap(&mut memory))),
+            Err(Failed::Ended(_)) | Ok(()) => Ok(()),
+        }
+    }
+
+    /// Runs the outermost level.
+    pub(crate) fn main(&mut self, host: &mut Host<'_, '_>) -> Result<(), Failed> {
+        self.start(&mut host.heap()).map_err(|Thrown(exception)| Failed::Thrown(exception))?;
+        let proto = self.program.protos.len() as u32 - 1;
+        self.frames.clear();
+        self.push(Frame { proto, pc: 0, base: 0, closure: NIL, depth: 0, result: 0 });
+        self.execute(host, 0).map(|_| ())
+    }
+
+    /// The exception that ended the program, and where it was thrown.
+    pub(crate) fn uncaught(&self, exception: Word, heap: &Heap<'_>) -> Uncaught {
+        let place = heap.u32(THROWN_AT) as usize;
+        let SyntaxError { line, column, what } =
+            SyntaxError::new(&self.text, place, heap.show(exception));
+        Uncaught { line, column, what }
+    }
+
+    fn push(&mut self, frame: Frame) {
+        if self.stack.len() < frame.base + WINDOW {
+            self.stack.resize((frame.base + WINDOW) * 2, NIL);
+        }
+        self.frames.push(frame);
+    }
+
+    /// Runs an activation that begins or goes on with these registers, to its end.
+    pub(crate) fn activate(
+        &mut self,
+        host: &mut Host<'_, '_>,
+        frame: Frame,
+        registers: impl IntoIterator<Item = (usize, Word)>,
+    ) -> Result<Word, Failed> {
+        let floor = self.frames.len();
+        let base = self.frames.last().map_or(0, |below| below.base + WINDOW);
+        self.push(Frame { base, ..frame });
+        for (register, word) in registers {
+            self.stack[base + register] = word;
+        }
+        self.execute(host, floor)
+    }
+
+    /// Runs the innermost activations until `floor` are left. Returns the result of the last.
+    fn execute(&mut self, host: &mut Host<'_, '_>, floor: usize) -> Result<Word, Failed> {
         loop {
-            let (frame, left) = self.steps();
-            let pc = frame.pc;
-            *self.frames.last_mut().expect("a frame is running") = frame;
-            let thrown = match left {
-                Left::Call { to, callee, args } => self.call(to, callee, args).err(),
-                Left::Return(result) => {
-                    self.frames.pop();
-                    let Some(caller) = self.frames.last() else { return Ok(()) };
-                    self.stack[caller.base + usize::from(frame.result)] = result;
-                    None
-                }
-                Left::Throw(thrown) => Some(thrown),
+            let (frame, left) = match self.native.is_some() {
+                true => self.steps::<true>(host),
+                false => self.steps::<false>(host),
             };
-            if let Some(Thrown(exception)) = thrown {
-                let place = self.program.protos[frame.proto as usize].places[pc as usize - 1];
-                self.unwind(exception).map_err(|()| {
-                    let what = Heap(&mut self.memory).show(exception);
-                    let SyntaxError { line, column, what } =
-                        SyntaxError::new(&self.text, place as usize, what);
-                    Uncaught { line, column, what }
-                })?;
+            *self.frames.last_mut().expect("a frame is running") = frame;
+            let done = match left {
+                Left::Call { to, callee, args } => self.call(host, to, callee, args),
+                Left::Return(result) => Ok(Some(result)),
+                Left::Throw(Thrown(exception)) => {
+                    self.thrown_here(host);
+                    Err(Failed::Thrown(exception))
+                }
+                Left::Hot => {
+                    let entered = self.enter(host, frame);
+                    if let Err(Failed::Thrown(_)) = entered {
+                        // Native code has tried the handlers of this activation.
+                        self.frames.pop();
+                    }
+                    entered
+                }
+            };
+            match done {
+                Ok(None) => {}
+                Ok(Some(result)) => {
+                    self.frames.pop();
+                    if self.frames.len() == floor {
+                        return Ok(result);
+                    }
+                    let caller = self.frames.last().expect("a caller waits");
+                    self.stack[caller.base + usize::from(frame.result)] = result;
+                }
+                Err(Failed::Thrown(exception)) => self.unwind(exception, floor)?,
+                Err(ended) => {
+                    self.frames.truncate(floor);
+                    return Err(ended);
+                }
             }
         }
     }
 
-    /// Gives an exception to the innermost handler. Fails if there is none.
-    fn unwind(&mut self, exception: Word) -> Result<(), ()> {
-        while let Some(frame) = self.frames.last_mut() {
+    /// Notes that the innermost activation throws.
+    fn thrown_here(&self, host: &mut Host<'_, '_>) {
+        let frame = self.frames.last().expect("a frame is running");
+        let place = self.program.protos[frame.proto as usize].places[frame.pc as usize - 1];
+        host.heap().set_u32(THROWN_AT, place);
+    }
+
+    /// Gives an exception to the innermost handler above `floor`.
+    fn unwind(&mut self, exception: Word, floor: usize) -> Result<(), Failed> {
+        while self.frames.len() > floor
+            && let Some(frame) = self.frames.last_mut()
+        {
             let proto = &self.program.protos[frame.proto as usize];
             // The program counter is behind the instruction that has thrown or called.
-            if let Some(handler) = proto.handler(frame.pc - 1) {
+            if let Some(handler) = proto.handler(frame.pc.saturating_sub(1)) {
                 frame.pc = handler.target;
                 self.stack[frame.base + usize::from(handler.register)] = exception;
                 return Ok(());
             }
             self.frames.pop();
         }
-        Err(())
+        Err(Failed::Thrown(exception))
     }
 
-    /// Begins an activation of a closure.
-    fn call(&mut self, to: Reg, callee: Reg, args: u8) -> Result<(), Thrown> {
+    /// Begins an activation of a closure, or calls its native code and stores the result.
+    fn call(
+        &mut self,
+        host: &mut Host<'_, '_>,
+        to: Reg,
+        callee: Reg,
+        args: u8,
+    ) -> Result<Option<Word>, Failed> {
         let caller = *self.frames.last().expect("a frame is running");
         let base = caller.base + usize::from(callee) + 1;
-        let word = self.stack[base - 1];
-        let mut heap = Heap(&mut self.memory);
+        let closure = self.stack[base - 1];
+        let depth = caller.depth + 1;
+        let number = match self.callee(&mut host.heap(), closure, args, depth) {
+            Ok(number) => number,
+            Err(Thrown(exception)) => {
+                self.thrown_here(host);
+                return Err(Failed::Thrown(exception));
+            }
+        };
+        if let Host::Native(back) = host {
+            let args: [Word; MOST_ARGUMENTS] =
+                std::array::from_fn(|index| self.stack.get(base + index).copied().unwrap_or(NIL));
+            let given = usize::from(self.program.protos[number as usize].params);
+            if self.native.is_some() {
+                let calls = &mut self.profile[caller.proto as usize].calls;
+                calls[caller.pc as usize - 1].note(number);
+            }
+            if let Some(func) = self.hot_callee(back, number, &args[..given])? {
+                let result = self.call_native(back, func, (closure, depth), &args[..given])?;
+                self.stack[caller.base + usize::from(to)] = result;
+                return Ok(None);
+            }
+        }
+        self.push(Frame { proto: number, pc: 0, base, closure, depth, result: to });
+        Ok(None)
+    }
+
+    /// The function of a closure that is called.
+    pub(crate) fn callee(
+        &self,
+        heap: &mut Heap<'_>,
+        word: Word,
+        args: u8,
+        depth: u32,
+    ) -> Result<u32, Thrown> {
         if tag_of(word) != tag::CLOSURE {
             return Err(heap.raise(&format!("a {} is no function", value::type_name(word))));
         }
-        let closure = address(word);
-        let number = heap.u32(closure);
+        let number = heap.u32(address(word));
         let proto = &self.program.protos[number as usize];
         if proto.params != args {
             let what = format!("{} takes {} arguments, not {args}", proto.name, proto.params);
             return Err(heap.raise(&what));
         }
-        if self.frames.len() >= MOST_FRAMES {
-            return Err(heap.raise("stack overflow"));
+        match depth >= MOST_FRAMES {
+            true => Err(heap.raise("stack overflow")),
+            false => Ok(number),
         }
-        if self.stack.len() < base + WINDOW {
-            self.stack.resize((base + WINDOW) * 2, NIL);
-        }
-        self.frames.push(Frame { proto: number, pc: 0, base, closure, result: to });
-        Ok(())
     }
 
     /// Runs instructions of the innermost activation until it calls, returns or throws. Returns the
-    /// activation as it is then.
-    fn steps(&mut self) -> (Frame, Left) {
+    /// activation as it is then. `PROFILED` notes the kinds of values, and stops at hot loops.
+    fn steps<const PROFILED: bool>(&mut self, host: &mut Host<'_, '_>) -> (Frame, Left) {
         let frame = *self.frames.last().expect("a frame is running");
         let number = frame.proto as usize;
         let window =
@@ -200,13 +357,14 @@ impl Machine {
             constants: &self.constants[number],
             caches: &mut self.caches[number],
             runtime: &self.runtime,
-            heap: Heap(&mut self.memory),
+            heap: host.heap(),
             r: window,
-            closure: frame.closure,
+            closure: address(frame.closure),
             pc: frame.pc as usize,
             program: &self.program,
+            profile: &mut self.profile[number],
         };
-        let left = activation.run().unwrap_or_else(Left::Throw);
+        let left = activation.run::<PROFILED>().unwrap_or_else(Left::Throw);
         (Frame { pc: activation.pc as Pc, ..frame }, left)
     }
 }
@@ -222,19 +380,22 @@ struct Activation<'a> {
     r: &'a mut [Word; WINDOW],
     closure: u32,
     pc: usize,
+    profile: &'a mut ProtoProfile,
 }
 
 /// The result of an operation on two int32, and of the same on two doubles.
 macro_rules! arithmetic {
     ($self:ident, $d:ident, $a:ident, $b:ident, $checked:ident, $kind:expr) => {{
         let (a, b) = ($self.r[$a as usize], $self.r[$b as usize]);
+        $self.saw::<P>(a, b);
         if is_int(a)
             && is_int(b)
             && let Some(result) = (a as i32).$checked(b as i32)
         {
             $self.r[$d as usize] = int(result);
         } else {
-            $self.r[$d as usize] = $self.slow($kind, a, b)?;
+            $self.saw_overflow::<P>();
+            $self.r[$d as usize] = $self.heap.arith($kind, a, b)?;
         }
     }};
 }
@@ -243,9 +404,10 @@ macro_rules! arithmetic {
 macro_rules! compare_jump {
     ($self:ident, $a:ident, $b:ident, $to:ident, $op:tt, $kind:expr, $when:expr) => {{
         let (a, b) = ($self.r[$a as usize], $self.r[$b as usize]);
+        $self.saw::<P>(a, b);
         let holds = match is_int(a) && is_int(b) {
             true => (a as i32) $op (b as i32),
-            false => $self.compare($kind, a, b)?,
+            false => $self.heap.compare($kind, a, b)?,
         };
         if holds == $when {
             $self.pc = $to as usize;
@@ -254,8 +416,41 @@ macro_rules! compare_jump {
 }
 
 impl Activation<'_> {
-    /// The loop over instructions.
-    fn run(&mut self) -> Result<Left, Thrown> {
+    /// Notes the kinds of the operands of the instruction.
+    #[inline(always)]
+    fn saw<const P: bool>(&mut self, a: Word, b: Word) {
+        if P {
+            let [of_a, of_b] = &mut self.profile.operands[self.pc - 1];
+            *of_a |= kind_of(a);
+            *of_b |= kind_of(b);
+        }
+    }
+
+    /// Notes that no operation on two int32 gave the result.
+    #[inline(always)]
+    fn saw_overflow<const P: bool>(&mut self) {
+        if P {
+            self.profile.operands[self.pc - 1][0] |= kind::OVERFLOW;
+        }
+    }
+
+    /// Goes back to a loop header. Returns whether the loop is hot.
+    #[inline(always)]
+    fn turn<const P: bool>(&mut self, to: Pc) -> bool {
+        self.pc = to as usize;
+        if !P {
+            return false;
+        }
+        self.profile.left -= 1;
+        let is_hot = self.profile.left == 0;
+        if is_hot {
+            self.profile.left = self.profile.every;
+        }
+        is_hot
+    }
+
+    /// The loop over instructions. `P`: notes kinds of values, and stops at hot loops.
+    fn run<const P: bool>(&mut self) -> Result<Left, Thrown> {
         let code = &self.proto.code[..];
         loop {
             let op = code[self.pc];
@@ -268,13 +463,22 @@ impl Activation<'_> {
                 Op::Mul(d, a, b) => arithmetic!(self, d, a, b, product, Arith::Mul),
                 Op::AddInt(d, a, n) => {
                     let a = self.r[a as usize];
+                    self.saw::<P>(a, int(n));
                     let sum = if is_int(a) { (a as i32).checked_add(n) } else { None };
                     self.r[d as usize] = match sum {
                         Some(sum) => int(sum),
-                        None => self.slow(Arith::Add, a, int(n))?,
+                        None => {
+                            self.saw_overflow::<P>();
+                            self.heap.arith(Arith::Add, a, int(n))?
+                        }
                     };
                 }
-                Op::Jump(to) | Op::JumpBack(to) => self.pc = to as usize,
+                Op::Jump(to) => self.pc = to as usize,
+                Op::JumpBack(to) => {
+                    if self.turn::<P>(to) {
+                        return Ok(Left::Hot);
+                    }
+                }
                 Op::JumpIf(a, to) if is_true(self.r[a as usize]) => self.pc = to as usize,
                 Op::JumpUnless(a, to) if !is_true(self.r[a as usize]) => self.pc = to as usize,
                 Op::JumpIf(..) | Op::JumpUnless(..) => {}
@@ -285,17 +489,29 @@ impl Activation<'_> {
                 Op::JumpEq(a, b, to) => compare_jump!(self, a, b, to, ==, Compare::Eq, true),
                 Op::JumpNe(a, b, to) => compare_jump!(self, a, b, to, ==, Compare::Eq, false),
                 Op::ForNext(counter, end, to) => {
-                    let now = self.r[counter as usize];
+                    let (now, end) = (self.r[counter as usize], self.r[end as usize]);
+                    self.saw::<P>(now, end);
                     let next = if is_int(now) { (now as i32).checked_add(1) } else { None };
-                    self.r[counter as usize] = match next {
+                    let next = match next {
                         Some(next) => int(next),
-                        None => self.slow(Arith::Add, now, int(1))?,
+                        None => {
+                            self.saw_overflow::<P>();
+                            self.heap.arith(Arith::Add, now, int(1))?
+                        }
                     };
-                    compare_jump!(self, counter, end, to, <, Compare::Lt, true);
+                    self.r[counter as usize] = next;
+                    let goes_on = match is_int(next) && is_int(end) {
+                        true => (next as i32) < (end as i32),
+                        false => self.heap.compare(Compare::Lt, next, end)?,
+                    };
+                    if goes_on && self.turn::<P>(to) {
+                        return Ok(Left::Hot);
+                    }
                 }
                 Op::GetField(d, a, site) => {
                     let of = self.r[a as usize];
                     let (shape, place) = self.caches[site as usize];
+                    self.saw::<P>(of, NIL);
                     self.r[d as usize] =
                         if tag_of(of) == tag::OBJECT && self.heap.u32(address(of)) == shape {
                             self.heap.word(self.heap.slot(address(of), place))
@@ -304,35 +520,48 @@ impl Activation<'_> {
                         };
                 }
                 Op::GetIndex(d, a, index) => {
-                    let element = self.element(self.r[a as usize], self.r[index as usize])?;
+                    self.saw::<P>(self.r[a as usize], self.r[index as usize]);
+                    let element = self.heap.element(self.r[a as usize], self.r[index as usize])?;
                     self.r[d as usize] = self.heap.word(element);
                 }
                 Op::SetIndex(a, index, value) => {
                     let value = self.r[value as usize];
-                    self.set_index(self.r[a as usize], self.r[index as usize], value)?;
+                    self.saw::<P>(self.r[a as usize], self.r[index as usize]);
+                    self.heap.set_index(self.r[a as usize], self.r[index as usize], value)?;
                 }
                 Op::Call(to, callee, args) => return Ok(Left::Call { to, callee, args }),
                 Op::Return(a) => return Ok(Left::Return(self.r[a as usize])),
                 Op::Throw(a) => return Err(Thrown(self.r[a as usize])),
-                other => self.rare(other)?,
+                other => self.rare::<P>(other)?,
             }
         }
     }
 
     /// The other instructions.
-    fn rare(&mut self, op: Op) -> Result<(), Thrown> {
+    fn rare<const P: bool>(&mut self, op: Op) -> Result<(), Thrown> {
         match op {
             Op::Arith(arith, d, a, b) => {
-                self.r[d as usize] = self.slow(arith, self.r[a as usize], self.r[b as usize])?;
+                let (a, b) = (self.r[a as usize], self.r[b as usize]);
+                self.saw::<P>(a, b);
+                if P && (!is_int(b) || b as i32 <= 0 || !is_int(a)) {
+                    self.saw_overflow::<P>();
+                }
+                self.r[d as usize] = self.heap.arith(arith, a, b)?;
             }
             Op::Negate(d, a) => {
                 let word = self.r[a as usize];
-                let number = as_number(word).ok_or_else(|| self.unfit("-", word, None))?;
+                self.saw::<P>(word, NIL);
+                if P && word as i32 & i32::MAX == 0 {
+                    self.saw_overflow::<P>();
+                }
+                let number = as_number(word).ok_or_else(|| self.heap.unfit("-", word, None))?;
                 self.r[d as usize] = value::number(-number);
             }
             Op::Not(d, a) => self.r[d as usize] = boolean(!is_true(self.r[a as usize])),
             Op::Compare(kind, d, a, b) => {
-                let holds = self.compare(kind, self.r[a as usize], self.r[b as usize])?;
+                let (a, b) = (self.r[a as usize], self.r[b as usize]);
+                self.saw::<P>(a, b);
+                let holds = self.heap.compare(kind, a, b)?;
                 self.r[d as usize] = boolean(holds);
             }
             Op::GetGlobal(d, global) => self.r[d as usize] = self.heap.word(GLOBALS + global * 8),
@@ -370,9 +599,11 @@ impl Activation<'_> {
                 self.r[d as usize] = self.heap.array(elements)?;
             }
             Op::SetField(object, a, site) => {
+                self.saw::<P>(self.r[object as usize], NIL);
                 self.write_field(self.r[object as usize], site, self.r[a as usize])?;
             }
             Op::Builtin(which, d, from, count) => {
+                self.saw::<P>(self.r[from as usize], self.r[from as usize + 1]);
                 let args = &self.r[from as usize..from as usize + usize::from(count)];
                 self.r[d as usize] = self.runtime.builtin(&mut self.heap, which, args)?;
             }
@@ -382,99 +613,13 @@ impl Activation<'_> {
     }
 
     fn make_closure(&mut self, number: u32) -> Result<Word, Thrown> {
-        let captures = &self.program.protos[number as usize].captures;
-        let closure = self.heap.allocate(u64::from(at::CELLS) + captures.len() as u64 * 8)?;
-        self.heap.set_u32(closure, number);
-        self.heap.set_u32(closure + 4, captures.len() as u32);
-        for (index, capture) in (0..).zip(captures) {
-            let cell = match capture {
-                Capture::Local(register) => self.r[*register as usize],
-                Capture::Up(up) => self.heap.word(self.closure + at::CELLS + up * 8),
-            };
-            self.heap.set_word(closure + at::CELLS + index * 8, cell);
-        }
-        Ok(reference(tag::CLOSURE, closure))
-    }
-
-    #[cold]
-    fn unfit(&mut self, what: &str, a: Word, b: Option<Word>) -> Thrown {
-        let and = b.map_or(String::new(), |b| format!(" and {}", value::type_name(b)));
-        self.heap.raise(&format!("{what} does not take {}{and}", value::type_name(a)))
-    }
-
-    /// An operation on any two values. A number that an int32 can stand for becomes one.
-    #[cold]
-    fn slow(&mut self, arith: Arith, a: Word, b: Word) -> Result<Word, Thrown> {
-        let (Some(x), Some(y)) = (as_number(a), as_number(b)) else {
-            return match tag_of(a) == tag::STRING && tag_of(b) == tag::STRING {
-                true if arith == Arith::Add => self.heap.concat(a, b),
-                _ => Err(self.unfit(&format!("{arith:?}"), a, Some(b))),
-            };
+        let cell = |capture: &Capture| match capture {
+            Capture::Local(register) => self.r[*register as usize],
+            Capture::Up(up) => self.heap.word(self.closure + at::CELLS + up * 8),
         };
-        Ok(match arith {
-            Arith::Add => double(x + y),
-            Arith::Sub => double(x - y),
-            Arith::Mul => double(x * y),
-            Arith::Div => double(x / y),
-            Arith::FloorDiv => value::number((x / y).floor()),
-            Arith::Mod => value::number(x - (x / y).floor() * y),
-            _ => {
-                let (Some(x), Some(y)) = (low_bits(x), low_bits(y)) else {
-                    return Err(self.heap.raise("an operation on bits needs whole numbers"));
-                };
-                int(match arith {
-                    Arith::And => x & y,
-                    Arith::Or => x | y,
-                    Arith::Xor => x ^ y,
-                    Arith::Shl => x.wrapping_shl(y as u32),
-                    _ => x.wrapping_shr(y as u32),
-                })
-            }
-        })
-    }
-
-    fn compare(&mut self, kind: Compare, a: Word, b: Word) -> Result<bool, Thrown> {
-        if kind == Compare::Eq {
-            return Ok(self.heap.equal(a, b));
-        }
-        match (as_number(a), as_number(b)) {
-            (Some(a), Some(b)) if kind == Compare::Lt => Ok(a < b),
-            (Some(a), Some(b)) => Ok(a <= b),
-            _ => Err(self.unfit("a comparison", a, Some(b))),
-        }
-    }
-
-    /// The address of an element.
-    #[inline]
-    fn element(&mut self, array: Word, index: Word) -> Result<u32, Thrown> {
-        let at = if is_int(index) { Some(index as i32 as u32) } else { whole(index) };
-        if tag_of(array) == tag::ARRAY
-            && let Some(at) = at
-            && at < self.heap.u32(address(array))
-        {
-            return Ok(self.heap.u32(address(array) + at::ELEMENTS) + at * 8);
-        }
-        Err(self.no_element(array, index))
-    }
-
-    #[cold]
-    fn no_element(&mut self, array: Word, index: Word) -> Thrown {
-        if tag_of(array) != tag::ARRAY {
-            return self.unfit("an index", array, None);
-        }
-        let (index, length) = (self.heap.show(index), self.heap.u32(address(array)));
-        self.heap.raise(&format!("index {index} of an array of {length}"))
-    }
-
-    /// Sets an element. The one behind the last is appended.
-    fn set_index(&mut self, array: Word, index: Word, value: Word) -> Result<(), Thrown> {
-        let at = if is_int(index) { Some(index as i32 as u32) } else { whole(index) };
-        if tag_of(array) == tag::ARRAY && at == Some(self.heap.u32(address(array))) {
-            return self.heap.push(address(array), value);
-        }
-        let element = self.element(array, index)?;
-        self.heap.set_word(element, value);
-        Ok(())
+        let captures = &self.program.protos[number as usize].captures;
+        let cells: Vec<Word> = captures.iter().map(cell).collect();
+        self.heap.closure(number, &cells)
     }
 
     #[cold]
@@ -490,6 +635,9 @@ impl Activation<'_> {
         let shape = self.heap.u32(address(of));
         if let Some(place) = self.runtime.shapes().place(shape, name) {
             self.caches[site as usize] = (shape, place);
+            self.profile.sites[site as usize].note((shape, place));
+        } else {
+            self.profile.sites[site as usize].is_many = true;
         }
     }
 
@@ -501,32 +649,12 @@ impl Activation<'_> {
             return Ok(());
         }
         let name = self.proto.sites[site as usize];
+        if tag_of(of) == tag::OBJECT {
+            // A field that is added changes the shape: no case for native code.
+            self.note(of, site, name);
+        }
         self.runtime.set_field(&mut self.heap, (of, name), value)?;
         self.note(of, site, name);
         Ok(())
     }
-}
-
-/// The product of two int32, unless it overflows or is `-0`, which is no int32.
-trait Product: Sized {
-    fn product(self, other: Self) -> Option<Self>;
-}
-
-impl Product for i32 {
-    #[inline(always)]
-    fn product(self, other: i32) -> Option<i32> {
-        let product = self.checked_mul(other)?;
-        (product != 0 || (self | other) >= 0).then_some(product)
-    }
-}
-
-/// The low 32 bits of a whole number.
-fn low_bits(number: f64) -> Option<i32> {
-    (number == number.trunc() && number.abs() < 9e15).then_some(number as i64 as i32)
-}
-
-/// The index that a double stands for, if it is one.
-fn whole(index: Word) -> Option<u32> {
-    let number = as_number(index)?;
-    (number == number.trunc() && (0.0..4e9).contains(&number)).then_some(number as u32)
 }

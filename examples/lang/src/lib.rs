@@ -17,6 +17,9 @@ mod error;
 pub mod heap;
 pub mod interp;
 mod mentions;
+pub mod native;
+mod ops;
+pub mod profile;
 pub mod syntax;
 pub mod value;
 

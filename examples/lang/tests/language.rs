@@ -168,7 +168,7 @@ fn cut_and_damaged_texts_end_with_an_error_or_run() {
 #[test]
 fn programs_print_what_is_expected() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
-    for name in ["sum", "fib", "sieve", "strings", "nbody"] {
+    for name in ["sum", "fib", "sieve", "strings", "nbody", "richards"] {
         let file = directory.join(format!("{name}.wk"));
         let output = Command::new(env!("CARGO_BIN_EXE_wicker")).arg(&file).output();
         let output = output.expect("the command runs");
@@ -185,7 +185,14 @@ fn the_command_ends_with_a_message_and_a_status() {
         let output = output.expect("the command runs");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    assert_eq!(wicker(&[]), (Some(2), "usage: wicker FILE | wicker bench DIRECTORY\n".to_owned()));
+    assert_eq!(
+        wicker(&[]),
+        (
+            Some(2),
+            "usage: wicker [--jit | --counts] FILE | wicker bench DIRECTORY | wicker fuzz SEED COUNT\n"
+                .to_owned()
+        )
+    );
     let (status, message) = wicker(&["no/such/file.wk"]);
     assert_eq!(status, Some(2));
     assert!(message.starts_with("no/such/file.wk: "), "{message}");
