@@ -36,6 +36,7 @@ const ALLOWED: &[Row] = &[
     ("cli", EVERYTHING, &[]),
     ("seal", &["check", "interp", "ir", "jit", "osier", "resume", "transition"], &[]),
     ("judges", EVERYTHING, &[]),
+    ("lang", &["osier"], &[]),
 ];
 
 /// The crates that embedders link.

@@ -161,6 +161,19 @@ impl Memories {
         self.list[memory.index()].storage.bytes()
     }
 
+    /// The contents of a memory, to change them at the cost of a plain store, as the interpreter of
+    /// an embedder does. `None` if every write counts in the digest (`Options::track_memory`);
+    /// [`Memories::write`] keeps it up to date. Constant cost.
+    ///
+    /// # Panics
+    /// When the module declares no such memory.
+    pub fn bytes_mut(&mut self, memory: Memory) -> Option<&mut [u8]> {
+        match self.tracked {
+            true => None,
+            false => Some(self.list[memory.index()].storage.bytes_mut()),
+        }
+    }
+
     /// The size of a memory in pages of 64 KiB.
     ///
     /// # Panics

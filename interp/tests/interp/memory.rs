@@ -1,7 +1,7 @@
 //! Tests of loads, stores, growth, segments and globals, and of the digest over them.
 
 use super::support::{add_memory, define, i32_const, import, load, machine, returned, run, store};
-use interp::{Host, HostError, Limits, Machine, Memories, NoHost, NoObserver};
+use interp::{Host, HostError, Limits, Machine, Memories, NoHost, NoObserver, Options, Program};
 use ir::module::{DataSegment, GlobalDecl, ImportName};
 use ir::{Func, Imm, InstSpec, Memory, Module, Opcode, Shape, TrapKind, Type};
 
@@ -149,6 +149,26 @@ fn the_digest_is_the_same_tracked_or_not() {
 /// The digest changes if two words are exchanged, or if a word moves to another memory or a byte
 /// within its word. Restoring the old contents restores the digest, and the order of writes does
 /// not matter.
+#[test]
+fn a_memory_is_given_as_bytes_unless_its_writes_are_tracked() {
+    let mut module = Module::new();
+    add_memory(&mut module, "memory", 1, None);
+    let first = Memory::from_u32(0);
+    for track_memory in [false, true] {
+        let options = Options { track_memory, ..Options::default() };
+        let program = Program::new(&module);
+        let machine = Machine::with_regions(&program, Limits::default(), options, &mut |_| None);
+        let mut machine = machine.expect("it instantiates");
+        let memories = machine.memories_mut();
+        let bytes = memories.bytes_mut(first);
+        assert_eq!(bytes.is_none(), track_memory);
+        if let Some(bytes) = bytes {
+            bytes[7] = 9;
+            assert_eq!(memories.read(first, 7, 1), Some(&[9][..]));
+        }
+    }
+}
+
 #[test]
 fn the_digest_knows_where_a_word_is() {
     let module = {

@@ -1,0 +1,660 @@
+//! The interpreter.
+//!
+//! A loop over the instructions of the innermost activation. Registers of all activations are in
+//! one stack, so a call moves a window: its arguments are where the callee expects its parameters.
+//! A window has 256 registers, which a register number of 8 bits cannot exceed, so that accesses
+//! need no test.
+
+use crate::bytecode::{Arith, Capture, Compare, Constant, Op, Pc, Program, Proto, Reg};
+use crate::compile::{self, MOST_ARGUMENTS};
+use crate::heap::{GLOBALS, Heap, PAGES, Place, Runtime, THROWN_AT, Thrown, at};
+use crate::native::Native;
+use crate::ops::Product as _;
+use crate::profile::{self, ProtoProfile, kind, kind_of};
+use crate::syntax::{self, SyntaxError};
+use crate::value::{
+    self, NIL, Word, address, as_number, boolean, int, is_int, is_true, reference, tag, tag_of,
+};
+use osier::jit::{Callback, CallbackEnd};
+use std::fmt;
+use std::sync::Arc;
+
+/// The most activations at once. A call beyond throws `stack overflow`.
+pub const MOST_FRAMES: u32 = 20_000;
+
+/// The registers that a register number can name.
+const WINDOW: usize = 256;
+
+/// An exception that no handler has caught.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Uncaught {
+    /// The line of the instruction that threw it, from 1.
+    pub line: u32,
+    /// The column, from 1.
+    pub column: u32,
+    /// The exception as `print` shows it.
+    pub what: String,
+}
+
+impl fmt::Display for Uncaught {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: uncaught exception: {}", self.line, self.column, self.what)
+    }
+}
+
+impl std::error::Error for Uncaught {}
+
+/// A program, and the state of its run.
+#[derive(Debug)]
+pub struct Machine {
+    text: String,
+    pub(crate) program: Program,
+    /// By function: its constants.
+    pub(crate) constants: Vec<Vec<Word>>,
+    /// By function and access site: the shape that objects had last, and the place of the field.
+    caches: Vec<Vec<(u32, Place)>>,
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) stack: Vec<Word>,
+    frames: Vec<Frame>,
+    pub(crate) profile: Vec<ProtoProfile>,
+    /// Native code, if the program may have some.
+    pub(crate) native: Option<Native>,
+}
+
+/// An activation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    pub(crate) proto: u32,
+    /// Its next instruction, while it waits.
+    pub(crate) pc: Pc,
+    /// Its first register.
+    pub(crate) base: usize,
+    /// The word of its closure.
+    pub(crate) closure: Word,
+    /// The activations below it, native ones included.
+    pub(crate) depth: u32,
+    /// The register of the caller that takes the result.
+    pub(crate) result: Reg,
+}
+
+/// No shape: an access site that has not found a field yet.
+const NO_SHAPE: u32 = u32::MAX;
+
+/// How an instruction leaves the loop over those of one activation.
+enum Left {
+    Call {
+        to: Reg,
+        callee: Reg,
+        args: u8,
+    },
+    Return(Word),
+    Throw(Thrown),
+    /// The activation is at the header of a hot loop.
+    Hot,
+}
+
+/// Where the memory is during a run: the interpreter's own, or that of a machine of Osier.
+pub(crate) enum Host<'a, 'b> {
+    Alone(&'a mut Vec<u8>),
+    Native(&'a mut Callback<'b>),
+}
+
+impl Host<'_, '_> {
+    pub(crate) fn heap(&mut self) -> Heap<'_> {
+        match self {
+            Host::Alone(memory) => Heap(memory),
+            Host::Native(back) => {
+                let bytes = back.memories().bytes_mut(crate::native::heap_memory());
+                Heap(bytes.expect("the machine does not track its memories"))
+            }
+        }
+    }
+}
+
+/// Why a call has no result.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// It throws.
+    Thrown(Word),
+    /// The run of native code has ended.
+    Ended(CallbackEnd),
+}
+
+impl From<CallbackEnd> for Failed {
+    fn from(end: CallbackEnd) -> Failed {
+        Failed::Ended(end)
+    }
+}
+
+impl Machine {
+    /// Compiles a program to bytecode.
+    ///
+    /// # Errors
+    /// The first error of the text.
+    pub fn new(text: &str) -> Result<Machine, SyntaxError> {
+        let statements = syntax::parse(text)?;
+        let runtime = Runtime::default();
+        let program = compile::compile(text, &statements, &mut runtime.shapes())?;
+        let profile = profile::empty(&program);
+        let empty = (NO_SHAPE, Place::Inside(0));
+        let caches = program.protos.iter().map(|proto| vec![empty; proto.sites.len()]).collect();
+        let (constants, stack, frames) = Default::default();
+        let (text, runtime, native) = (text.to_owned(), Arc::new(runtime), None);
+        Ok(Machine { text, program, constants, caches, runtime, stack, frames, profile, native })
+    }
+
+    /// Lays out the heap: the variables of the outermost level, and the constants.
+    pub(crate) fn start(&mut self, heap: &mut Heap<'_>) -> Result<(), Thrown> {
+        heap.start();
+        let mut word = |constant: &Constant| match constant {
+            Constant::Word(word) => Ok(*word),
+            Constant::Text(text) => heap.string(text.as_bytes()),
+        };
+        self.constants.clear();
+        for proto in &self.program.protos {
+            let words: Result<_, _> = proto.constants.iter().map(&mut word).collect();
+            self.constants.push(words?);
+        }
+        Ok(())
+    }
+
+    /// The output of the program since the last call.
+    pub fn take_output(&self) -> Vec<u8> {
+        self.runtime.take_output()
+    }
+
+    /// Runs the program from its start, in the interpreter alone.
+    ///
+    /// # Errors
+    /// The exception that ended it.
+    pub fn run(&mut self) -> Result<(), Uncaught> {
+        // The system provides the pages that are touched.
+        let mut memory = vec![0; PAGES as usize * 65_536];
+        let ended = self.main(&mut Host::Alone(&mut memory));
+        match ended {
+            Err(Failed::Thrown(exception)) => Err(self.uncaught(exception, &Heap(&mut memory))),
+            Err(Failed::Ended(_)) | Ok(()) => Ok(()),
+        }
+    }
+
+    /// Runs the outermost level.
+    pub(crate) fn main(&mut self, host: &mut Host<'_, '_>) -> Result<(), Failed> {
+        self.start(&mut host.heap()).map_err(|Thrown(exception)| Failed::Thrown(exception))?;
+        let proto = self.program.protos.len() as u32 - 1;
+        self.frames.clear();
+        self.push(Frame { proto, pc: 0, base: 0, closure: NIL, depth: 0, result: 0 });
+        self.execute(host, 0).map(|_| ())
+    }
+
+    /// The exception that ended the program, and where it was thrown.
+    pub(crate) fn uncaught(&self, exception: Word, heap: &Heap<'_>) -> Uncaught {
+        let place = heap.u32(THROWN_AT) as usize;
+        let SyntaxError { line, column, what } =
+            SyntaxError::new(&self.text, place, heap.show(exception));
+        Uncaught { line, column, what }
+    }
+
+    fn push(&mut self, frame: Frame) {
+        if self.stack.len() < frame.base + WINDOW {
+            self.stack.resize((frame.base + WINDOW) * 2, NIL);
+        }
+        self.frames.push(frame);
+    }
+
+    /// Runs an activation that begins or goes on with these registers, to its end.
+    pub(crate) fn activate(
+        &mut self,
+        host: &mut Host<'_, '_>,
+        frame: Frame,
+        registers: impl IntoIterator<Item = (usize, Word)>,
+    ) -> Result<Word, Failed> {
+        let floor = self.frames.len();
+        let base = self.frames.last().map_or(0, |below| below.base + WINDOW);
+        self.push(Frame { base, ..frame });
+        for (register, word) in registers {
+            self.stack[base + register] = word;
+        }
+        self.execute(host, floor)
+    }
+
+    /// Runs the innermost activations until `floor` are left. Returns the result of the last.
+    fn execute(&mut self, host: &mut Host<'_, '_>, floor: usize) -> Result<Word, Failed> {
+        loop {
+            let (frame, left) = match self.native.is_some() {
+                true => self.steps::<true>(host),
+                false => self.steps::<false>(host),
+            };
+            *self.frames.last_mut().expect("a frame is running") = frame;
+            let done = match left {
+                Left::Call { to, callee, args } => self.call(host, to, callee, args),
+                Left::Return(result) => Ok(Some(result)),
+                Left::Throw(Thrown(exception)) => {
+                    self.thrown_here(host);
+                    Err(Failed::Thrown(exception))
+                }
+                Left::Hot => {
+                    let entered = self.enter(host, frame);
+                    if let Err(Failed::Thrown(_)) = entered {
+                        // Native code has tried the handlers of this activation.
+                        self.frames.pop();
+                    }
+                    entered
+                }
+            };
+            match done {
+                Ok(None) => {}
+                Ok(Some(result)) => {
+                    self.frames.pop();
+                    if self.frames.len() == floor {
+                        return Ok(result);
+                    }
+                    let caller = self.frames.last().expect("a caller waits");
+                    self.stack[caller.base + usize::from(frame.result)] = result;
+                }
+                Err(Failed::Thrown(exception)) => self.unwind(exception, floor)?,
+                Err(ended) => {
+                    self.frames.truncate(floor);
+                    return Err(ended);
+                }
+            }
+        }
+    }
+
+    /// Notes that the innermost activation throws.
+    fn thrown_here(&self, host: &mut Host<'_, '_>) {
+        let frame = self.frames.last().expect("a frame is running");
+        let place = self.program.protos[frame.proto as usize].places[frame.pc as usize - 1];
+        host.heap().set_u32(THROWN_AT, place);
+    }
+
+    /// Gives an exception to the innermost handler above `floor`.
+    fn unwind(&mut self, exception: Word, floor: usize) -> Result<(), Failed> {
+        while self.frames.len() > floor
+            && let Some(frame) = self.frames.last_mut()
+        {
+            let proto = &self.program.protos[frame.proto as usize];
+            // The program counter is behind the instruction that has thrown or called.
+            if let Some(handler) = proto.handler(frame.pc.saturating_sub(1)) {
+                frame.pc = handler.target;
+                self.stack[frame.base + usize::from(handler.register)] = exception;
+                return Ok(());
+            }
+            self.frames.pop();
+        }
+        Err(Failed::Thrown(exception))
+    }
+
+    /// Begins an activation of a closure, or calls its native code and stores the result.
+    fn call(
+        &mut self,
+        host: &mut Host<'_, '_>,
+        to: Reg,
+        callee: Reg,
+        args: u8,
+    ) -> Result<Option<Word>, Failed> {
+        let caller = *self.frames.last().expect("a frame is running");
+        let base = caller.base + usize::from(callee) + 1;
+        let closure = self.stack[base - 1];
+        let depth = caller.depth + 1;
+        let number = match self.callee(&mut host.heap(), closure, args, depth) {
+            Ok(number) => number,
+            Err(Thrown(exception)) => {
+                self.thrown_here(host);
+                return Err(Failed::Thrown(exception));
+            }
+        };
+        if let Host::Native(back) = host {
+            let args: [Word; MOST_ARGUMENTS] =
+                std::array::from_fn(|index| self.stack.get(base + index).copied().unwrap_or(NIL));
+            let given = usize::from(self.program.protos[number as usize].params);
+            if self.native.is_some() {
+                let calls = &mut self.profile[caller.proto as usize].calls;
+                calls[caller.pc as usize - 1].note(number);
+            }
+            if let Some(func) = self.hot_callee(back, number, &args[..given])? {
+                let result = self.call_native(back, func, (closure, depth), &args[..given])?;
+                self.stack[caller.base + usize::from(to)] = result;
+                return Ok(None);
+            }
+        }
+        self.push(Frame { proto: number, pc: 0, base, closure, depth, result: to });
+        Ok(None)
+    }
+
+    /// The function of a closure that is called.
+    pub(crate) fn callee(
+        &self,
+        heap: &mut Heap<'_>,
+        word: Word,
+        args: u8,
+        depth: u32,
+    ) -> Result<u32, Thrown> {
+        if tag_of(word) != tag::CLOSURE {
+            return Err(heap.raise(&format!("a {} is no function", value::type_name(word))));
+        }
+        let number = heap.u32(address(word));
+        let proto = &self.program.protos[number as usize];
+        if proto.params != args {
+            let what = format!("{} takes {} arguments, not {args}", proto.name, proto.params);
+            return Err(heap.raise(&what));
+        }
+        match depth >= MOST_FRAMES {
+            true => Err(heap.raise("stack overflow")),
+            false => Ok(number),
+        }
+    }
+
+    /// Runs instructions of the innermost activation until it calls, returns or throws. Returns the
+    /// activation as it is then. `PROFILED` notes the kinds of values, and stops at hot loops.
+    fn steps<const PROFILED: bool>(&mut self, host: &mut Host<'_, '_>) -> (Frame, Left) {
+        let frame = *self.frames.last().expect("a frame is running");
+        let number = frame.proto as usize;
+        let window =
+            self.stack[frame.base..].first_chunk_mut().expect("a window has its registers");
+        let proto = &self.program.protos[number];
+        let mut activation = Activation {
+            proto,
+            constants: &self.constants[number],
+            caches: &mut self.caches[number],
+            runtime: &self.runtime,
+            heap: host.heap(),
+            r: window,
+            closure: address(frame.closure),
+            pc: frame.pc as usize,
+            program: &self.program,
+            profile: &mut self.profile[number],
+        };
+        let left = activation.run::<PROFILED>().unwrap_or_else(Left::Throw);
+        (Frame { pc: activation.pc as Pc, ..frame }, left)
+    }
+}
+
+/// The state that the instructions of one activation work on.
+struct Activation<'a> {
+    proto: &'a Proto,
+    program: &'a Program,
+    constants: &'a [Word],
+    caches: &'a mut [(u32, Place)],
+    runtime: &'a Runtime,
+    heap: Heap<'a>,
+    r: &'a mut [Word; WINDOW],
+    closure: u32,
+    pc: usize,
+    profile: &'a mut ProtoProfile,
+}
+
+/// The result of an operation on two int32, and of the same on two doubles.
+macro_rules! arithmetic {
+    ($self:ident, $d:ident, $a:ident, $b:ident, $checked:ident, $kind:expr) => {{
+        let (a, b) = ($self.r[$a as usize], $self.r[$b as usize]);
+        $self.saw::<P>(a, b);
+        if is_int(a)
+            && is_int(b)
+            && let Some(result) = (a as i32).$checked(b as i32)
+        {
+            $self.r[$d as usize] = int(result);
+        } else {
+            $self.saw_overflow::<P>();
+            $self.r[$d as usize] = $self.heap.arith($kind, a, b)?;
+        }
+    }};
+}
+
+/// A jump on the comparison of two numbers.
+macro_rules! compare_jump {
+    ($self:ident, $a:ident, $b:ident, $to:ident, $op:tt, $kind:expr, $when:expr) => {{
+        let (a, b) = ($self.r[$a as usize], $self.r[$b as usize]);
+        $self.saw::<P>(a, b);
+        let holds = match is_int(a) && is_int(b) {
+            true => (a as i32) $op (b as i32),
+            false => $self.heap.compare($kind, a, b)?,
+        };
+        if holds == $when {
+            $self.pc = $to as usize;
+        }
+    }};
+}
+
+impl Activation<'_> {
+    /// Notes the kinds of the operands of the instruction.
+    #[inline(always)]
+    fn saw<const P: bool>(&mut self, a: Word, b: Word) {
+        if P {
+            let [of_a, of_b] = &mut self.profile.operands[self.pc - 1];
+            *of_a |= kind_of(a);
+            *of_b |= kind_of(b);
+        }
+    }
+
+    /// Notes that no operation on two int32 gave the result.
+    #[inline(always)]
+    fn saw_overflow<const P: bool>(&mut self) {
+        if P {
+            self.profile.operands[self.pc - 1][0] |= kind::OVERFLOW;
+        }
+    }
+
+    /// Goes back to a loop header. Returns whether the loop is hot.
+    #[inline(always)]
+    fn turn<const P: bool>(&mut self, to: Pc) -> bool {
+        self.pc = to as usize;
+        if !P {
+            return false;
+        }
+        self.profile.left -= 1;
+        let is_hot = self.profile.left == 0;
+        if is_hot {
+            self.profile.left = self.profile.every;
+        }
+        is_hot
+    }
+
+    /// The loop over instructions. `P`: notes kinds of values, and stops at hot loops.
+    fn run<const P: bool>(&mut self) -> Result<Left, Thrown> {
+        let code = &self.proto.code[..];
+        loop {
+            let op = code[self.pc];
+            self.pc += 1;
+            match op {
+                Op::Const(d, index) => self.r[d as usize] = self.constants[index as usize],
+                Op::Move(d, a) => self.r[d as usize] = self.r[a as usize],
+                Op::Add(d, a, b) => arithmetic!(self, d, a, b, checked_add, Arith::Add),
+                Op::Sub(d, a, b) => arithmetic!(self, d, a, b, checked_sub, Arith::Sub),
+                Op::Mul(d, a, b) => arithmetic!(self, d, a, b, product, Arith::Mul),
+                Op::AddInt(d, a, n) => {
+                    let a = self.r[a as usize];
+                    self.saw::<P>(a, int(n));
+                    let sum = if is_int(a) { (a as i32).checked_add(n) } else { None };
+                    self.r[d as usize] = match sum {
+                        Some(sum) => int(sum),
+                        None => {
+                            self.saw_overflow::<P>();
+                            self.heap.arith(Arith::Add, a, int(n))?
+                        }
+                    };
+                }
+                Op::Jump(to) => self.pc = to as usize,
+                Op::JumpBack(to) => {
+                    if self.turn::<P>(to) {
+                        return Ok(Left::Hot);
+                    }
+                }
+                Op::JumpIf(a, to) if is_true(self.r[a as usize]) => self.pc = to as usize,
+                Op::JumpUnless(a, to) if !is_true(self.r[a as usize]) => self.pc = to as usize,
+                Op::JumpIf(..) | Op::JumpUnless(..) => {}
+                Op::JumpLt(a, b, to) => compare_jump!(self, a, b, to, <, Compare::Lt, true),
+                Op::JumpNotLt(a, b, to) => compare_jump!(self, a, b, to, <, Compare::Lt, false),
+                Op::JumpLe(a, b, to) => compare_jump!(self, a, b, to, <=, Compare::Le, true),
+                Op::JumpNotLe(a, b, to) => compare_jump!(self, a, b, to, <=, Compare::Le, false),
+                Op::JumpEq(a, b, to) => compare_jump!(self, a, b, to, ==, Compare::Eq, true),
+                Op::JumpNe(a, b, to) => compare_jump!(self, a, b, to, ==, Compare::Eq, false),
+                Op::ForNext(counter, end, to) => {
+                    let (now, end) = (self.r[counter as usize], self.r[end as usize]);
+                    self.saw::<P>(now, end);
+                    let next = if is_int(now) { (now as i32).checked_add(1) } else { None };
+                    let next = match next {
+                        Some(next) => int(next),
+                        None => {
+                            self.saw_overflow::<P>();
+                            self.heap.arith(Arith::Add, now, int(1))?
+                        }
+                    };
+                    self.r[counter as usize] = next;
+                    let goes_on = match is_int(next) && is_int(end) {
+                        true => (next as i32) < (end as i32),
+                        false => self.heap.compare(Compare::Lt, next, end)?,
+                    };
+                    if goes_on && self.turn::<P>(to) {
+                        return Ok(Left::Hot);
+                    }
+                }
+                Op::GetField(d, a, site) => {
+                    let of = self.r[a as usize];
+                    let (shape, place) = self.caches[site as usize];
+                    self.saw::<P>(of, NIL);
+                    self.r[d as usize] =
+                        if tag_of(of) == tag::OBJECT && self.heap.u32(address(of)) == shape {
+                            self.heap.word(self.heap.slot(address(of), place))
+                        } else {
+                            self.read_field(of, site)?
+                        };
+                }
+                Op::GetIndex(d, a, index) => {
+                    self.saw::<P>(self.r[a as usize], self.r[index as usize]);
+                    let element = self.heap.element(self.r[a as usize], self.r[index as usize])?;
+                    self.r[d as usize] = self.heap.word(element);
+                }
+                Op::SetIndex(a, index, value) => {
+                    let value = self.r[value as usize];
+                    self.saw::<P>(self.r[a as usize], self.r[index as usize]);
+                    self.heap.set_index(self.r[a as usize], self.r[index as usize], value)?;
+                }
+                Op::Call(to, callee, args) => return Ok(Left::Call { to, callee, args }),
+                Op::Return(a) => return Ok(Left::Return(self.r[a as usize])),
+                Op::Throw(a) => return Err(Thrown(self.r[a as usize])),
+                other => self.rare::<P>(other)?,
+            }
+        }
+    }
+
+    /// The other instructions.
+    fn rare<const P: bool>(&mut self, op: Op) -> Result<(), Thrown> {
+        match op {
+            Op::Arith(arith, d, a, b) => {
+                let (a, b) = (self.r[a as usize], self.r[b as usize]);
+                self.saw::<P>(a, b);
+                if P && (!is_int(b) || b as i32 <= 0 || !is_int(a)) {
+                    self.saw_overflow::<P>();
+                }
+                self.r[d as usize] = self.heap.arith(arith, a, b)?;
+            }
+            Op::Negate(d, a) => {
+                let word = self.r[a as usize];
+                self.saw::<P>(word, NIL);
+                if P && word as i32 & i32::MAX == 0 {
+                    self.saw_overflow::<P>();
+                }
+                let number = as_number(word).ok_or_else(|| self.heap.unfit("-", word, None))?;
+                self.r[d as usize] = value::number(-number);
+            }
+            Op::Not(d, a) => self.r[d as usize] = boolean(!is_true(self.r[a as usize])),
+            Op::Compare(kind, d, a, b) => {
+                let (a, b) = (self.r[a as usize], self.r[b as usize]);
+                self.saw::<P>(a, b);
+                let holds = self.heap.compare(kind, a, b)?;
+                self.r[d as usize] = boolean(holds);
+            }
+            Op::GetGlobal(d, global) => self.r[d as usize] = self.heap.word(GLOBALS + global * 8),
+            Op::SetGlobal(a, global) => {
+                self.heap.set_word(GLOBALS + global * 8, self.r[a as usize])
+            }
+            Op::NewCell(d, a) => {
+                let cell = self.heap.allocate(8)?;
+                self.heap.set_word(cell, self.r[a as usize]);
+                self.r[d as usize] = reference(tag::CELL, cell);
+            }
+            Op::GetCell(d, a) => self.r[d as usize] = self.heap.word(address(self.r[a as usize])),
+            Op::SetCell(cell, a) => {
+                self.heap.set_word(address(self.r[cell as usize]), self.r[a as usize]);
+            }
+            Op::GetUp(d, up) => {
+                let cell = address(self.heap.word(self.closure + at::CELLS + up * 8));
+                self.r[d as usize] = self.heap.word(cell);
+            }
+            Op::SetUp(a, up) => {
+                let cell = address(self.heap.word(self.closure + at::CELLS + up * 8));
+                self.heap.set_word(cell, self.r[a as usize]);
+            }
+            Op::Closure(d, number) => self.r[d as usize] = self.make_closure(number)?,
+            Op::NewObject(d, shape) => {
+                let inside = self.runtime.shapes().inside(shape);
+                self.r[d as usize] = self.heap.object(shape, inside)?;
+            }
+            Op::InitSlot(object, a, slot) => {
+                let at = address(self.r[object as usize]) + at::SLOTS + slot * 8;
+                self.heap.set_word(at, self.r[a as usize]);
+            }
+            Op::NewArray(d, from, count) => {
+                let elements = &self.r[from as usize..from as usize + count as usize];
+                self.r[d as usize] = self.heap.array(elements)?;
+            }
+            Op::SetField(object, a, site) => {
+                self.saw::<P>(self.r[object as usize], NIL);
+                self.write_field(self.r[object as usize], site, self.r[a as usize])?;
+            }
+            Op::Builtin(which, d, from, count) => {
+                self.saw::<P>(self.r[from as usize], self.r[from as usize + 1]);
+                let args = &self.r[from as usize..from as usize + usize::from(count)];
+                self.r[d as usize] = self.runtime.builtin(&mut self.heap, which, args)?;
+            }
+            frequent => unreachable!("the loop handles {frequent:?}"),
+        }
+        Ok(())
+    }
+
+    fn make_closure(&mut self, number: u32) -> Result<Word, Thrown> {
+        let cell = |capture: &Capture| match capture {
+            Capture::Local(register) => self.r[*register as usize],
+            Capture::Up(up) => self.heap.word(self.closure + at::CELLS + up * 8),
+        };
+        let captures = &self.program.protos[number as usize].captures;
+        let cells: Vec<Word> = captures.iter().map(cell).collect();
+        self.heap.closure(number, &cells)
+    }
+
+    #[cold]
+    fn read_field(&mut self, of: Word, site: u32) -> Result<Word, Thrown> {
+        let name = self.proto.sites[site as usize];
+        let value = self.runtime.field(&mut self.heap, of, name)?;
+        self.note(of, site, name);
+        Ok(value)
+    }
+
+    /// Remembers the shape of an object at an access site, and where it has the field.
+    fn note(&mut self, of: Word, site: u32, name: u32) {
+        let shape = self.heap.u32(address(of));
+        if let Some(place) = self.runtime.shapes().place(shape, name) {
+            self.caches[site as usize] = (shape, place);
+            self.profile.sites[site as usize].note((shape, place));
+        } else {
+            self.profile.sites[site as usize].is_many = true;
+        }
+    }
+
+    fn write_field(&mut self, of: Word, site: u32, value: Word) -> Result<(), Thrown> {
+        let (shape, place) = self.caches[site as usize];
+        if tag_of(of) == tag::OBJECT && self.heap.u32(address(of)) == shape {
+            let slot = self.heap.slot(address(of), place);
+            self.heap.set_word(slot, value);
+            return Ok(());
+        }
+        let name = self.proto.sites[site as usize];
+        if tag_of(of) == tag::OBJECT {
+            // A field that is added changes the shape: no case for native code.
+            self.note(of, site, name);
+        }
+        self.runtime.set_field(&mut self.heap, (of, name), value)?;
+        self.note(of, site, name);
+        Ok(())
+    }
+}

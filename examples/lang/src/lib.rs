@@ -1,0 +1,26 @@
+//! Wicker: a small dynamic language, for a virtual machine on Osier. So far it has an interpreter
+//! and no native code.
+//!
+//! The stages, each a module: [`syntax`] makes a tree of the text, [`compile`] makes register
+//! bytecode of the tree ([`bytecode`]), and [`interp`] runs it on words ([`value`]) and a heap
+//! ([`heap`]).
+//!
+//! ```
+//! let mut machine = wicker::Machine::new("print(1 + 2);").expect("it compiles");
+//! machine.run().expect("it ends without an exception");
+//! assert_eq!(machine.take_output(), b"3\n");
+//! ```
+
+pub mod bytecode;
+pub mod compile;
+mod error;
+pub mod heap;
+pub mod interp;
+mod mentions;
+pub mod native;
+mod ops;
+pub mod profile;
+pub mod syntax;
+pub mod value;
+
+pub use interp::{Machine, Uncaught};

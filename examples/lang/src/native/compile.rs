@@ -1,0 +1,314 @@
+//! Native code of one function: its base, the optimized version, and the ways between them.
+
+use super::emit::LEAVE;
+use super::lower::{self, Input, lower};
+use super::{GENERATIONS, Made, Native};
+use crate::bytecode::Pc;
+use crate::heap::OPERANDS;
+use crate::interp::Machine;
+use osier::check::Checked;
+use osier::driver::{CertifiedGraph, Derived, NoObserver, Vigilance, certify_graph, derive};
+use osier::interp::HostError;
+use osier::ir::decided::Decided;
+use osier::ir::{
+    FrameState, FrameStates, Func, Function, FunctionBuilder, Imm, Inst, InstSpec, Opcode, Point,
+    Type, Value, ValueDef,
+};
+use osier::jit::{
+    Action, Callback, CallbackEnd, Condition, Continuation, Engine, HotLoop, PointSpec, RunError,
+    Tier, Tiering, Version,
+};
+use osier::osr::{Level, VersionGraph, VersionTree};
+use osier::passes::Pipeline;
+use osier::transition::Demand;
+use osier::transition::mapping::Mapping;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The code of a function of the language.
+#[derive(Debug)]
+pub(super) struct Code {
+    funcs: [Func; GENERATIONS],
+    /// The generations begun.
+    begun: usize,
+    compiled: Option<Compiled>,
+    /// The times that the last generation has left.
+    exits: u32,
+}
+
+impl Code {
+    pub(super) fn new(funcs: [Func; GENERATIONS]) -> Code {
+        Code { funcs, begun: 0, compiled: None, exits: 0 }
+    }
+
+    pub(super) fn is_new(&self) -> bool {
+        self.begun == 0
+    }
+
+    /// The function that calls lead to.
+    fn func(&self) -> Func {
+        self.funcs[self.begun.saturating_sub(1)]
+    }
+
+    /// The function to call, if it has native code.
+    pub(super) fn native(&self) -> Option<Func> {
+        self.compiled.as_ref().map(|compiled| compiled.func)
+    }
+
+    pub(super) fn compiled(&self) -> Option<&Compiled> {
+        self.compiled.as_ref()
+    }
+
+    /// Notes as many exits. Returns whether it is time for the next generation.
+    pub(super) fn leaves_often(&mut self, exits: u32, most: u32) -> bool {
+        self.exits += exits;
+        self.exits >= most && self.compiled.is_some() && self.begun < GENERATIONS
+    }
+}
+
+/// Native code, and what leads there.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    pub(super) func: Func,
+    base: Arc<Function>,
+    states: Arc<FrameStates>,
+    version: Arc<Version>,
+    /// From the base to the version.
+    forward: Checked<Mapping>,
+    /// By loop header: its point in the base.
+    headers: BTreeMap<Pc, Point>,
+}
+
+impl Compiled {
+    /// The point of a loop header in the base, and its frame state.
+    pub(super) fn header(&self, pc: Pc) -> Option<(Point, &FrameState)> {
+        let at = *self.headers.get(&pc)?;
+        Some((at, self.states.get(at)?))
+    }
+
+    /// Whether a value of the base is a constant, which an entry reads without the interpreter.
+    pub(super) fn is_constant(&self, value: Value) -> bool {
+        match self.base.value_def(value) {
+            ValueDef::Result(inst, _) => self.base.inst(inst).constant().is_some(),
+            ValueDef::Param(..) => false,
+        }
+    }
+}
+
+/// The continuations of loops, for the run to find. `None` where there is no entry.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Loops(Arc<Mutex<BTreeMap<(Func, Point), Option<Arc<Continuation>>>>>);
+
+impl Loops {
+    /// The values that the continuation of a loop requires, which is made at the first question.
+    /// `None` if there is no entry.
+    pub(super) fn required(
+        &self,
+        engine: &Engine,
+        code: &Compiled,
+        place: HotLoop,
+    ) -> Option<Vec<Value>> {
+        let mut loops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = loops.entry((place.func, place.at)).or_insert_with(|| {
+            let entry = code.forward.checked_entry(place.at)?;
+            engine.continuation(&code.base, entry, &code.version).ok()
+        });
+        made.as_ref().map(|made| made.requires().to_vec())
+    }
+}
+
+impl Tiering for Loops {
+    fn hot(
+        &mut self,
+        _: &mut Tier<'_>,
+        at: HotLoop,
+    ) -> Result<Option<Arc<Continuation>>, RunError> {
+        let loops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(loops.get(&(at.func, at.at)).cloned().flatten())
+    }
+}
+
+/// Ends the run with a failure.
+fn failed(what: &dyn std::fmt::Display) -> CallbackEnd {
+    HostError::Failed(what.to_string()).into()
+}
+
+impl Machine {
+    /// Makes the next generation of code of a function. Returns the functions that it calls. If
+    /// there can be no code, the function of the IR asks the interpreter.
+    pub(super) fn make_one(
+        &mut self,
+        back: &mut Callback<'_>,
+        number: u32,
+    ) -> Result<BTreeSet<u32>, CallbackEnd> {
+        let Some(native) = &mut self.native else { return Ok(BTreeSet::new()) };
+        let code = &mut native.codes[number as usize];
+        let earlier = code.funcs[..code.begun].to_vec();
+        code.begun += 1;
+        code.exits = 0;
+        let func = code.func();
+        let funcs: Vec<Func> = native.codes.iter().map(Code::func).collect();
+        let runtime = &self.runtime;
+        let input = Input {
+            program: &self.program,
+            number,
+            name: &native.module.funcs[func].name,
+            constants: &self.constants[number as usize],
+            profile: &self.profile[number as usize],
+            imports: &native.imports,
+            funcs: &funcs,
+            inside: &|shape| runtime.shapes().inside(shape),
+            is_chaotic: native.tuning.chaos.is_some(),
+        };
+        let params = self.program.protos[number as usize].params;
+        let mut callees = BTreeSet::new();
+        let made = match lower(&input) {
+            None => Err("no base".to_owned()),
+            Some(lowered) => {
+                callees = lowered.callees;
+                let (base, states) = (Arc::new(lowered.function), Arc::new(lowered.states));
+                back.supply(func, Arc::clone(&base)).map_err(|error| failed(&error))?;
+                let compile = |native: &Native, back: &mut Callback<'_>, pipeline: &Pipeline| {
+                    let parts = (Arc::clone(&base), Arc::clone(&states));
+                    native.compile(back, func, parts, pipeline)
+                };
+                let plain = Pipeline::of(Vec::new());
+                let optimized = match native.tuning.is_optimizing {
+                    true => compile(native, back, &Pipeline::default()),
+                    false => compile(native, back, &plain),
+                };
+                // A pass may take a value that an exit needs. Code without passes has all exits.
+                optimized.or_else(|what| {
+                    native.counts.plain.push(format!("{}: {what}", base.name()));
+                    compile(native, back, &plain)
+                })
+            }
+        };
+        native.counts.compiled += u32::from(made.is_ok());
+        let code = &mut native.codes[number as usize];
+        match made {
+            Ok(compiled) => code.compiled = Some(compiled),
+            Err(what) => {
+                native
+                    .counts
+                    .refused
+                    .push(format!("{}: {what}", self.program.protos[number as usize].name));
+                code.compiled = None;
+                let stub =
+                    interpreting(&native.module.funcs[func].name, params, native.imports.call);
+                native.install(back, func, stub)?;
+            }
+        }
+        for other in earlier {
+            native.install(back, other, calling(&native.module.funcs[other].name, params, func))?;
+        }
+        Ok(callees)
+    }
+}
+
+impl Native {
+    /// Optimizes and compiles a base, and installs the code.
+    fn compile(
+        &self,
+        back: &mut Callback<'_>,
+        func: Func,
+        (base, states): (Arc<Function>, Arc<FrameStates>),
+        pipeline: &Pipeline,
+    ) -> Made {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        // Optimize, then prove the entries in both directions. Those to the base provide what the
+        // frame states name, which the tree is told of first.
+        let steps = &mut NoObserver;
+        let Derived { function, log } =
+            derive(&self.module, &base, pipeline, Vigilance::Off, steps);
+        let is_header = |state: &FrameState| state.pc & lower::HEADER != 0;
+        let headers: BTreeMap<Pc, Point> = states
+            .iter()
+            .filter(|(_, state)| is_header(state))
+            .map(|(at, state)| (state.pc & !lower::HEADER, at))
+            .collect();
+        let mut tree = VersionTree::new(Function::clone(&base));
+        tree.arm_states(VersionTree::BASE, &states).map_err(|error| text(&error))?;
+        let last = tree.add(VersionTree::BASE, function, log).map_err(|error| text(&error))?;
+        // Runs come up at loop headers alone. Entries elsewhere would need further values.
+        let lands = headers.values().copied().filter(|at| tree.function(last).has_inst(at.inst()));
+        let lands = lands.collect();
+        tree.land_at(last, lands);
+        let pairs = [(VersionTree::BASE, last)];
+        let graph = VersionGraph::build(&tree, &pairs, Level::Avail, Demand::default());
+        let mut graph = graph.map_err(|error| text(&error))?;
+        let CertifiedGraph { mappings, .. } = certify_graph(&self.module, &mut graph, steps);
+        // Forward comes before backward.
+        let Ok([forward, way_back]) = <[_; 2]>::try_from(mappings) else {
+            return Err("a pair has two directions".to_owned());
+        };
+        let optimized = tree.function(last);
+        // Constants may decide that a guard never fails.
+        let reached = Decided::new(optimized);
+        let is_exit = |inst: &Inst| {
+            if !reached.cfg().is_reachable(optimized.inst_block(*inst)) {
+                return false;
+            }
+            let data = optimized.inst(*inst);
+            data.opcode == Opcode::Trap && data.imm == Imm::Trap(LEAVE)
+        };
+        let mut points = Vec::new();
+        for inst in optimized.all_insts().filter(is_exit) {
+            let (at, always) = (Point::before(inst), Condition::Always);
+            let point = PointSpec::of_entry(&way_back, at, always);
+            points.push(point.ok_or_else(|| format!("no entry back from {inst}"))?);
+        }
+        let version = self.engine.version(&self.module, func, optimized, &points);
+        let version = version.map_err(|error| text(&error))?;
+        let back_to_base = Arc::new(way_back);
+        let hand = || Action::Hand(Arc::clone(&back_to_base), Arc::clone(&states));
+        let actions = points.iter().map(|_| hand()).collect();
+        back.tier().install(&version, actions).map_err(|error| text(&error))?;
+        Ok(Compiled { func, base, states, version, forward, headers })
+    }
+
+    /// Makes a function run other code: that of a stub.
+    fn install(
+        &self,
+        back: &mut Callback<'_>,
+        func: Func,
+        stub: Function,
+    ) -> Result<(), CallbackEnd> {
+        if self.module.awaits_body(func) {
+            back.supply(func, stub.clone()).map_err(|error| failed(&error))?;
+        }
+        let version = self.engine.version(&self.module, func, &stub, &[]);
+        let version = version.map_err(|error| failed(&error))?;
+        back.tier().install(&version, Vec::new()).map_err(|error| failed(&error))
+    }
+}
+
+/// A function that asks the interpreter: `call(closure, depth, count)`, with operands in memory.
+fn interpreting(name: &str, params: u8, call: Func) -> Function {
+    let mut b = FunctionBuilder::new(name, lower::signature(params));
+    let entry = b.create_block();
+    b.switch_to(entry);
+    let (closure, depth) = (b.append_param(entry, Type::I64), b.append_param(entry, Type::I32));
+    let base = b.constant(Type::I32, 0);
+    for index in 0..u64::from(params) {
+        let word = b.append_param(entry, Type::I64);
+        let imm = Imm::Address(super::heap_memory(), u64::from(OPERANDS) + index * 8);
+        b.insert(InstSpec::new(Opcode::Store, Type::I64, imm, &[base, word]));
+    }
+    let count = b.constant(Type::I32, params.into());
+    let result = b.insert_value(InstSpec::call(call, &[closure, depth, count], &[Type::I64]));
+    b.ret(&[result]);
+    b.finish().expect("the stub is one block")
+}
+
+/// A function that calls another of the same signature.
+fn calling(name: &str, params: u8, func: Func) -> Function {
+    let mut b = FunctionBuilder::new(name, lower::signature(params));
+    let entry = b.create_block();
+    b.switch_to(entry);
+    let types = lower::signature(params).params;
+    let args: Vec<_> = types.into_iter().map(|ty| b.append_param(entry, ty)).collect();
+    let result = b.insert_value(InstSpec::call(func, &args, &[Type::I64]));
+    b.ret(&[result]);
+    b.finish().expect("the stub is one block")
+}

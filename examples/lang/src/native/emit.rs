@@ -1,0 +1,115 @@
+//! Instructions of the IR, a function each.
+
+use super::heap_memory;
+use crate::heap::CHAOS;
+use crate::value::FIRST_TAGGED;
+use osier::ir::{
+    Block, Func, FunctionBuilder, Imm, InstSpec, Opcode, Target, TrapKind, Type, Value,
+};
+
+/// The number of the trap behind a frame state. A run leaves in front of it.
+pub(super) const LEAVE: TrapKind = TrapKind::User(0);
+
+/// Appends instructions to a function.
+pub(super) struct Emit {
+    pub(super) b: FunctionBuilder,
+    pub(super) is_chaotic: bool,
+}
+
+impl Emit {
+    pub(super) fn op(&mut self, opcode: Opcode, ty: Type, args: &[Value]) -> Value {
+        self.b.op(opcode, ty, args)
+    }
+
+    pub(super) fn int(&mut self, value: i32) -> Value {
+        self.b.constant(Type::I32, u64::from(value as u32))
+    }
+
+    pub(super) fn word(&mut self, bits: u64) -> Value {
+        self.b.constant(Type::I64, bits)
+    }
+
+    pub(super) fn double(&mut self, value: f64) -> Value {
+        self.b.constant(Type::F64, value.to_bits())
+    }
+
+    pub(super) fn load(&mut self, ty: Type, address: Value, offset: u32) -> Value {
+        let imm = Imm::Address(heap_memory(), offset.into());
+        self.b.insert_value(InstSpec::new(Opcode::Load, ty, imm, &[address]))
+    }
+
+    /// The byte at an address.
+    pub(super) fn byte(&mut self, address: Value, offset: u32) -> Value {
+        let imm = Imm::Address(heap_memory(), offset.into());
+        let ty = Type::I32;
+        self.b.insert_value(InstSpec::new(Opcode::Uload8, ty, imm, &[address]))
+    }
+
+    pub(super) fn store(&mut self, address: Value, offset: u32, value: Value) {
+        let (imm, ty) =
+            (Imm::Address(heap_memory(), offset.into()), self.b.function().value_type(value));
+        self.b.insert(InstSpec::new(Opcode::Store, ty, imm, &[address, value]));
+    }
+
+    pub(super) fn call(&mut self, func: Func, args: &[Value]) -> Value {
+        self.b.insert_value(InstSpec::call(func, args, &[Type::I64]))
+    }
+
+    pub(super) fn trap(&mut self) {
+        self.b.insert(InstSpec::new(Opcode::Trap, Type::I32, Imm::Trap(LEAVE), &[]));
+    }
+
+    /// Begins a block.
+    pub(super) fn place(&mut self, block: Block) {
+        self.b.place_block(block);
+        self.b.switch_to(block);
+    }
+
+    /// Branches to two new blocks, for a condition that holds and one that does not.
+    pub(super) fn fork(&mut self, holds: Value) -> (Block, Block) {
+        let (yes, no) = (self.b.reserve_block(), self.b.reserve_block());
+        self.b.br_if(holds, Target::new(yes, &[]), Target::new(no, &[]));
+        (yes, no)
+    }
+
+    /// Goes on if a condition holds, and in a block otherwise.
+    pub(super) fn branch_to(&mut self, holds: Value, otherwise: Block) {
+        let good = self.b.reserve_block();
+        self.b.br_if(holds, Target::new(good, &[]), Target::new(otherwise, &[]));
+        self.place(good);
+    }
+
+    /// The word of an int32.
+    pub(super) fn boxed(&mut self, int: Value) -> Value {
+        let wide = self.op(Opcode::Uextend, Type::I64, &[int]);
+        let tag = self.word(FIRST_TAGGED);
+        self.op(Opcode::Or, Type::I64, &[wide, tag])
+    }
+
+    /// Whether a word has a tag.
+    pub(super) fn has_tag(&mut self, word: Value, tag: u64) -> Value {
+        let (bits, wanted) = (self.word(48), self.word(tag));
+        let of = self.op(Opcode::Ushr, Type::I64, &[word, bits]);
+        self.op(Opcode::Eq, Type::I64, &[of, wanted])
+    }
+
+    /// A condition that, in a chaotic program, fails at random, too: once in 16 times, by a
+    /// generator of random numbers in memory.
+    pub(super) fn failing(&mut self, holds: Value) -> Value {
+        if !self.is_chaotic {
+            return holds;
+        }
+        let at = self.int(CHAOS as i32);
+        let (factor, add) =
+            (self.word(6_364_136_223_846_793_005), self.word(1_442_695_040_888_963_407));
+        let now = self.load(Type::I64, at, 0);
+        let next = self.op(Opcode::Mul, Type::I64, &[now, factor]);
+        let next = self.op(Opcode::Add, Type::I64, &[next, add]);
+        self.store(at, 0, next);
+        let bits = self.word(60);
+        let high = self.op(Opcode::Ushr, Type::I64, &[next, bits]);
+        let zero = self.word(0);
+        let lucky = self.op(Opcode::Ne, Type::I64, &[high, zero]);
+        self.op(Opcode::And, Type::I32, &[holds, lucky])
+    }
+}

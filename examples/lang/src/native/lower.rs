@@ -1,0 +1,598 @@
+//! From bytecode and its profile to a function of the IR: the *base* of a function.
+//!
+//! A number that the profile has seen as int32 is kept as an `i32`, a double as an `f64`, and all
+//! else as a word. Where a register has another kind than the profile says, the base leaves: it
+//! branches to a block that traps, with a frame state in front. Osier never executes that trap; an
+//! OSR point in front of it hands the frame to the interpreter.
+//!
+//! How registers are kept where paths join follows from a fixpoint: the function is built again
+//! until no path changes the state of a place ([`super::registers::join`]).
+
+use super::emit::Emit;
+use super::registers::{Known, Registers, Rep, State, has, join, leaders, live};
+use super::runtime::Imports;
+use crate::bytecode::{Capture, Compare, Op, Pc, Program, Proto, Reg};
+use crate::heap::{EXCEPTION, OPERANDS};
+use crate::profile::ProtoProfile;
+use crate::value::{FALSE, NIL, Word, is_double, is_int, tag, tag_of};
+use osier::ir::{
+    Block, FrameState, FrameStates, Func, Function, Local, LocalContent, Opcode, Type, Value,
+    Variable,
+};
+use osier::ir::{FunctionBuilder, Signature};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The slots of a frame state behind those of the registers.
+pub(super) const CLOSURE: u32 = 254;
+/// The slot of the depth of the activation.
+pub(super) const DEPTH: u32 = 255;
+/// Marks the program counter of the state of a loop header.
+pub(super) const HEADER: u32 = 1 << 31;
+/// The representations of frame states: a word, an int32, a double.
+pub(super) const WORD: u32 = 0;
+/// An int32.
+pub(super) const INT: u32 = 1;
+/// A double.
+pub(super) const DOUBLE: u32 = 2;
+/// A word with this tag: the sum of this number and the low 16 bits of the tag.
+pub(super) const TAGGED: u32 = 3;
+/// An object: the sum of this number and its shape.
+pub(super) const SHAPED: u32 = 1 << 17;
+/// Depths from here on tell the base to go on at a loop header, see [`Lower::entrances`].
+const ENTRANCES: i32 = i32::MIN;
+
+/// What a function is lowered from.
+pub(super) struct Input<'a> {
+    pub(super) program: &'a Program,
+    pub(super) number: u32,
+    /// The name of the function of the IR.
+    pub(super) name: &'a str,
+    pub(super) constants: &'a [Word],
+    pub(super) profile: &'a ProtoProfile,
+    pub(super) imports: &'a Imports,
+    /// By function of the program: the function of the IR that calls lead to.
+    pub(super) funcs: &'a [Func],
+    /// By shape: the slots in its objects.
+    pub(super) inside: &'a dyn Fn(u32) -> u32,
+    /// Whether guards fail at random.
+    pub(super) is_chaotic: bool,
+}
+
+/// The base of a function.
+pub(super) struct Lowered {
+    pub(super) function: Function,
+    pub(super) states: FrameStates,
+    /// The functions of the program that it calls.
+    pub(super) callees: BTreeSet<u32>,
+}
+
+/// The signature of a function with this many parameters: closure, depth, arguments.
+pub(super) fn signature(params: u8) -> Signature {
+    let mut types = vec![Type::I64, Type::I32];
+    types.extend((0..params).map(|_| Type::I64));
+    Signature::new(&types, &[Type::I64])
+}
+
+/// Lowers a function. `None` if it cannot be built.
+pub(super) fn lower(input: &Input<'_>) -> Option<Lowered> {
+    let proto = &input.program.protos[input.number as usize];
+    let captured = |number: u32| {
+        let captures = &input.program.protos[number as usize].captures;
+        let local = |capture: &Capture| match capture {
+            Capture::Local(register) => Some(*register),
+            Capture::Up(_) => None,
+        };
+        captures.iter().filter_map(local).collect()
+    };
+    let (live, leaders) = (live(proto, captured), leaders(proto));
+    let mut entries = BTreeMap::new();
+    // Each turn moves some register up a lattice of height 3.
+    for _ in 0..proto.code.len() * 3 + 8 {
+        let mut lowerer = Lower::new(input, proto, &live, &leaders, &mut entries);
+        lowerer.function();
+        if !lowerer.is_changed {
+            let Lower { e, callees, .. } = lowerer;
+            let (function, states) = e.b.finish_with_states().ok()?;
+            return Some(Lowered { function, states, callees });
+        }
+    }
+    None
+}
+
+pub(super) struct Lower<'a> {
+    pub(super) input: &'a Input<'a>,
+    pub(super) proto: &'a Proto,
+    live: &'a [Registers],
+    leaders: &'a BTreeMap<Pc, bool>,
+    /// By block: how its registers are kept at its start.
+    entries: &'a mut BTreeMap<Pc, State>,
+    /// Whether a path has changed `entries`, so that the function must be built again.
+    is_changed: bool,
+    pub(super) e: Emit,
+    blocks: BTreeMap<Pc, Block>,
+    /// By register: its variables as `i32`, `f64` and word.
+    ints: Vec<Variable>,
+    doubles: Vec<Variable>,
+    words: Vec<Variable>,
+    pub(super) closure: Variable,
+    pub(super) depth: Variable,
+    pub(super) state: State,
+    /// The state in front of the instruction.
+    before: State,
+    pub(super) pc: Pc,
+    /// The block that leaves in front of the instruction.
+    exit: Option<Block>,
+    /// Whether the code so far goes on at the next instruction.
+    pub(super) is_open: bool,
+    pub(super) callees: BTreeSet<u32>,
+    /// The loop headers with a path from the start.
+    entered: BTreeSet<Pc>,
+}
+
+impl<'a> Lower<'a> {
+    fn new(
+        input: &'a Input<'a>,
+        proto: &'a Proto,
+        live: &'a [Registers],
+        leaders: &'a BTreeMap<Pc, bool>,
+        entries: &'a mut BTreeMap<Pc, State>,
+    ) -> Lower<'a> {
+        let mut b = FunctionBuilder::new(input.name, signature(proto.params));
+        let mut declare = |ty| (0..proto.registers).map(|_| b.declare_var(ty)).collect();
+        let (ints, doubles, words) = (declare(Type::I32), declare(Type::F64), declare(Type::I64));
+        let (closure, depth) = (b.declare_var(Type::I64), b.declare_var(Type::I32));
+        let state = vec![Rep::Dead; proto.registers as usize];
+        Lower {
+            input,
+            proto,
+            live,
+            leaders,
+            entries,
+            is_changed: false,
+            e: Emit { b, is_chaotic: input.is_chaotic },
+            blocks: BTreeMap::new(),
+            ints,
+            doubles,
+            words,
+            closure,
+            depth,
+            before: state.clone(),
+            state,
+            pc: 0,
+            exit: None,
+            is_open: true,
+            callees: BTreeSet::new(),
+            entered: BTreeSet::new(),
+        }
+    }
+
+    fn function(&mut self) {
+        self.arguments();
+        for pc in 0..self.proto.code.len() as Pc {
+            if self.leaders.contains_key(&pc) {
+                self.begin(pc);
+            }
+            if !self.is_open {
+                continue;
+            }
+            self.pc = pc;
+            self.before.clone_from(&self.state);
+            self.instruction(self.proto.code[pc as usize]);
+            self.place_exit();
+        }
+        // A header that this turn has found needs its path from the start.
+        let is_missed = |(pc, is_header): (&Pc, &bool)| {
+            *is_header && self.entries.contains_key(pc) && !self.entered.contains(pc)
+        };
+        self.is_changed |= self.leaders.iter().any(is_missed);
+    }
+
+    /// The entry block. Arguments of one kind of number are unboxed here, for all loops.
+    fn arguments(&mut self) {
+        let entry = self.e.b.create_block();
+        self.e.b.switch_to(entry);
+        let closure = self.e.b.append_param(entry, Type::I64);
+        self.e.b.def_var(self.closure, closure);
+        let depth = self.e.b.append_param(entry, Type::I32);
+        self.e.b.def_var(self.depth, depth);
+        for register in 0..self.proto.params {
+            let word = self.e.b.append_param(entry, Type::I64);
+            self.set_word(register, word, Known::Nothing);
+        }
+        self.entrances();
+        self.before.clone_from(&self.state);
+        for register in 0..self.proto.params {
+            if !has(&self.live[0], register) {
+                continue;
+            }
+            match self.input.profile.params[usize::from(register)] {
+                crate::profile::kind::INT => _ = self.int(register),
+                crate::profile::kind::DOUBLE => {
+                    self.double(register, crate::profile::kind::DOUBLE);
+                }
+                _ => {}
+            }
+        }
+        self.place_exit();
+        // An edge must not lead to the entry block.
+        if self.leaders.contains_key(&0) {
+            self.edge(0);
+        }
+    }
+
+    /// Paths from the start to all loop headers, with any contents of the registers. No run takes
+    /// them. They are there because the base has no code for what the interpreter has not executed
+    /// yet: without them, passes would know of a register what holds only as long as that is so,
+    /// and a run that comes up from the interpreter has executed more.
+    fn entrances(&mut self) {
+        let headers = self.leaders.iter().filter(|(_, is_header)| **is_header);
+        let headers: Vec<Pc> = headers.map(|(pc, _)| *pc).collect();
+        if headers.is_empty() {
+            return;
+        }
+        let (arguments, depth) = (self.state.clone(), self.e.b.use_var(self.depth));
+        let first = self.e.int(ENTRANCES);
+        let is_usual = self.e.op(Opcode::Ult, Type::I32, &[depth, first]);
+        let (usual, mut other) = self.e.fork(is_usual);
+        for (index, pc) in (0..).zip(headers) {
+            let Some(state) = self.entries.get(&pc).cloned() else { continue };
+            self.entered.insert(pc);
+            self.e.place(other);
+            let this = self.e.int(ENTRANCES + index);
+            let is_this = self.e.op(Opcode::Eq, Type::I32, &[depth, this]);
+            let (here, next) = self.e.fork(is_this);
+            self.e.place(here);
+            self.contents(&state);
+            self.edge(pc);
+            other = next;
+        }
+        self.e.place(other);
+        self.e.b.jump(usual, &[]);
+        self.e.place(usual);
+        (self.state, self.is_open) = (arguments, true);
+    }
+
+    /// Sets all registers of a state to words in memory.
+    fn contents(&mut self, state: &State) {
+        let base = self.e.int(0);
+        for (register, rep) in (0..).zip(state) {
+            let register: Reg = register;
+            let offset = OPERANDS + u32::from(register) * 8;
+            let (ty, variables) = match rep {
+                Rep::Dead => continue,
+                Rep::Int => (Type::I32, &self.ints),
+                Rep::Double => (Type::F64, &self.doubles),
+                Rep::Word(_) => (Type::I64, &self.words),
+            };
+            let variable = variables[usize::from(register)];
+            let value = self.e.load(ty, base, offset);
+            self.e.b.def_var(variable, value);
+        }
+        let depth = self.e.load(Type::I32, base, OPERANDS + DEPTH * 8);
+        self.e.b.def_var(self.depth, depth);
+        self.state.clone_from(state);
+    }
+
+    /// Begins the block of an instruction, if a path leads there.
+    fn begin(&mut self, pc: Pc) {
+        if self.is_open && (pc != 0 || !self.blocks.contains_key(&0)) {
+            self.edge(pc);
+        }
+        self.is_open = false;
+        let Some(state) = self.entries.get(&pc) else { return };
+        self.state = state.clone();
+        let block = self.block(pc);
+        self.e.place(block);
+        self.is_open = true;
+        if self.leaders[&pc] {
+            let state = self.frame_state(pc | HEADER, pc);
+            self.e.b.frame_state(state);
+        }
+    }
+
+    fn block(&mut self, pc: Pc) -> Block {
+        let b = &mut self.e.b;
+        *self.blocks.entry(pc).or_insert_with(|| b.reserve_block())
+    }
+
+    /// Goes on at an instruction, with registers kept as all paths there agree.
+    pub(super) fn edge(&mut self, to: Pc) {
+        let mut path = self.state.clone();
+        for (register, rep) in (0..).zip(&mut path) {
+            if !has(&self.live[to as usize], register) {
+                *rep = Rep::Dead;
+            } else if *rep == Rep::Dead {
+                *rep = Rep::ANY;
+            }
+        }
+        match self.entries.get_mut(&to) {
+            Some(known) => self.is_changed |= join(known, &path),
+            None => {
+                self.entries.insert(to, path);
+                // A loop may have read the state of its header without this path.
+                self.is_changed |= to <= self.pc && self.leaders.contains_key(&to);
+            }
+        }
+        let wanted = self.entries[&to].clone();
+        for (register, rep) in (0..).zip(wanted) {
+            match (self.state[usize::from(register)], rep) {
+                (Rep::Int, Rep::Double) => {
+                    let value = self.double(register, 0);
+                    self.e.b.def_var(self.doubles[usize::from(register)], value);
+                }
+                (Rep::Int | Rep::Double | Rep::Dead, Rep::Word(_)) => {
+                    let word = self.word(register);
+                    self.e.b.def_var(self.words[usize::from(register)], word);
+                }
+                _ => {}
+            }
+        }
+        let block = self.block(to);
+        self.e.b.jump(block, &[]);
+        self.is_open = false;
+    }
+
+    /// The frame of the interpreter at an instruction.
+    fn frame_state(&mut self, pc: u32, at: Pc) -> FrameState {
+        let mut locals = Vec::new();
+        for register in 0..self.proto.registers as Reg {
+            if !has(&self.live[at as usize], register) {
+                continue;
+            }
+            let index = usize::from(register);
+            let (variable, representation) = match self.before_or(pc)[index] {
+                Rep::Dead => continue,
+                Rep::Int => (self.ints[index], INT),
+                Rep::Double => (self.doubles[index], DOUBLE),
+                Rep::Word(Known::Nothing) => (self.words[index], WORD),
+                Rep::Word(Known::Tag(tag)) => (self.words[index], TAGGED + tag as u32),
+                Rep::Word(Known::Shape(shape)) => (self.words[index], SHAPED + shape),
+            };
+            let content = LocalContent::Value(self.e.b.use_var(variable));
+            locals.push(Local { slot: u32::from(register), content, representation });
+        }
+        for (slot, variable) in [(CLOSURE, self.closure), (DEPTH, self.depth)] {
+            let content = LocalContent::Value(self.e.b.use_var(variable));
+            locals.push(Local { slot, content, representation: WORD });
+        }
+        FrameState::new(self.input.number, pc, locals)
+    }
+
+    fn before_or(&self, pc: u32) -> &State {
+        if pc & HEADER == 0 { &self.before } else { &self.state }
+    }
+
+    /// Goes on only if a condition holds, and leaves in front of the instruction otherwise.
+    pub(super) fn guard(&mut self, holds: Value) {
+        let exit = self.exit_block();
+        let holds = self.e.failing(holds);
+        self.e.branch_to(holds, exit);
+    }
+
+    fn exit_block(&mut self) -> Block {
+        let b = &mut self.e.b;
+        *self.exit.get_or_insert_with(|| b.reserve_block())
+    }
+
+    /// Leaves in front of the instruction.
+    pub(super) fn leave(&mut self) {
+        let exit = self.exit_block();
+        self.e.b.jump(exit, &[]);
+        self.is_open = false;
+    }
+
+    fn place_exit(&mut self) {
+        let Some(exit) = self.exit.take() else { return };
+        let current = self.e.b.current().filter(|_| self.is_open);
+        self.e.place(exit);
+        let state = self.frame_state(self.pc, self.pc);
+        self.e.b.frame_state(state);
+        self.e.trap();
+        if let Some(current) = current {
+            self.e.b.switch_to(current);
+        }
+    }
+
+    /// The kinds of the operands that the interpreter has seen.
+    pub(super) fn kinds(&self) -> [u16; 2] {
+        self.input.profile.operands[self.pc as usize]
+    }
+
+    /// Whether the interpreter has never executed the instruction.
+    fn is_never(&self) -> bool {
+        self.kinds() == [0; 2]
+    }
+
+    pub(super) fn rep(&self, register: Reg) -> Rep {
+        self.state[usize::from(register)]
+    }
+
+    pub(super) fn set_word(&mut self, register: Reg, value: Value, known: Known) {
+        self.e.b.def_var(self.words[usize::from(register)], value);
+        self.state[usize::from(register)] = Rep::Word(known);
+    }
+
+    pub(super) fn set_int(&mut self, register: Reg, value: Value) {
+        self.e.b.def_var(self.ints[usize::from(register)], value);
+        self.state[usize::from(register)] = Rep::Int;
+    }
+
+    pub(super) fn set_double(&mut self, register: Reg, value: Value) {
+        self.e.b.def_var(self.doubles[usize::from(register)], value);
+        self.state[usize::from(register)] = Rep::Double;
+    }
+
+    /// A register as it is kept.
+    pub(super) fn kept(&mut self, register: Reg) -> Value {
+        let index = usize::from(register);
+        match self.state[index] {
+            Rep::Int => self.e.b.use_var(self.ints[index]),
+            Rep::Double => self.e.b.use_var(self.doubles[index]),
+            Rep::Word(_) => self.e.b.use_var(self.words[index]),
+            Rep::Dead => self.e.word(NIL),
+        }
+    }
+
+    /// A register as a word.
+    pub(super) fn word(&mut self, register: Reg) -> Value {
+        let kept = self.kept(register);
+        match self.rep(register) {
+            Rep::Int => self.e.boxed(kept),
+            Rep::Double => self.e.op(Opcode::Bitcast, Type::I64, &[kept]),
+            Rep::Word(_) | Rep::Dead => kept,
+        }
+    }
+
+    /// The address of a reference, whose tag is guarded if it is not known.
+    pub(super) fn address(&mut self, register: Reg, tag: u64) -> Value {
+        let word = self.word(register);
+        if self.rep(register).tag() != Some(tag) {
+            let is = self.e.has_tag(word, tag);
+            self.guard(is);
+            if let Rep::Word(_) = self.rep(register) {
+                self.state[usize::from(register)] = Rep::Word(Known::Tag(tag));
+            }
+        }
+        self.e.op(Opcode::Wrap, Type::I32, &[word])
+    }
+
+    /// Forgets the shapes of objects, which a call may have changed.
+    pub(super) fn forget_shapes(&mut self) {
+        for rep in &mut self.state {
+            if let Rep::Word(Known::Shape(_)) = rep {
+                *rep = Rep::Word(Known::Tag(tag::OBJECT));
+            }
+        }
+    }
+
+    fn instruction(&mut self, op: Op) {
+        match op {
+            Op::Const(d, index) => self.constant(d, self.input.constants[index as usize]),
+            Op::Move(d, a) => {
+                let (kept, rep) = (self.kept(a), self.rep(a));
+                match rep {
+                    Rep::Int => self.set_int(d, kept),
+                    Rep::Double => self.set_double(d, kept),
+                    Rep::Word(known) => self.set_word(d, kept, known),
+                    Rep::Dead => self.set_word(d, kept, Known::Tag(tag::SPECIAL)),
+                }
+            }
+            Op::Jump(to) | Op::JumpBack(to) => self.edge(to),
+            Op::JumpIf(a, to) => self.jump_if(a, to, true),
+            Op::JumpUnless(a, to) => self.jump_if(a, to, false),
+            Op::JumpLt(a, b, to) => self.jump(Compare::Lt, (a, b), to, true),
+            Op::JumpNotLt(a, b, to) => self.jump(Compare::Lt, (a, b), to, false),
+            Op::JumpLe(a, b, to) => self.jump(Compare::Le, (a, b), to, true),
+            Op::JumpNotLe(a, b, to) => self.jump(Compare::Le, (a, b), to, false),
+            Op::JumpEq(a, b, to) => self.jump(Compare::Eq, (a, b), to, true),
+            Op::JumpNe(a, b, to) => self.jump(Compare::Eq, (a, b), to, false),
+            Op::Not(d, a) => {
+                let holds = self.truth(a);
+                let not = self.e.op(Opcode::Eqz, Type::I32, &[holds]);
+                self.set_bool(d, not);
+            }
+            Op::Call(d, callee, args) => self.call(d, callee, args),
+            Op::Return(a) => {
+                let word = self.word(a);
+                self.e.b.ret(&[word]);
+                self.is_open = false;
+            }
+            Op::Throw(a) => {
+                let word = self.word(a);
+                let at = self.e.int(EXCEPTION as i32);
+                self.e.store(at, 0, word);
+                self.note_place();
+                self.throw_on();
+                self.is_open = false;
+            }
+            _ if self.is_never() && needs_profile(op) => self.leave(),
+            Op::Compare(kind, d, a, b) => {
+                let holds = self.compare(kind, a, b);
+                self.set_bool(d, holds);
+            }
+            Op::GetField(..) | Op::SetField(..) | Op::GetIndex(..) | Op::SetIndex(..) => {
+                self.access(op);
+            }
+            Op::Builtin(which, d, from, count) => self.builtin(which, d, from, count),
+            _ if needs_profile(op) => self.numbers(op),
+            other => self.variables(other),
+        }
+    }
+
+    fn constant(&mut self, d: Reg, word: Word) {
+        if is_int(word) {
+            let value = self.e.int(word as i32);
+            self.set_int(d, value);
+        } else if is_double(word) {
+            let value = self.e.double(f64::from_bits(word));
+            self.set_double(d, value);
+        } else {
+            let value = self.e.word(word);
+            self.set_word(d, value, Known::Tag(tag_of(word)));
+        }
+    }
+
+    pub(super) fn set_bool(&mut self, d: Reg, holds: Value) {
+        let wide = self.e.op(Opcode::Uextend, Type::I64, &[holds]);
+        let no = self.e.word(FALSE);
+        let word = self.e.op(Opcode::Add, Type::I64, &[no, wide]);
+        self.set_word(d, word, Known::Tag(tag::SPECIAL));
+    }
+
+    fn jump_if(&mut self, a: Reg, to: Pc, when: bool) {
+        let holds = self.truth(a);
+        self.branch(holds, to, when);
+    }
+
+    fn jump(&mut self, kind: Compare, (a, b): (Reg, Reg), to: Pc, when: bool) {
+        if self.is_never() {
+            return self.leave();
+        }
+        let holds = self.compare(kind, a, b);
+        self.branch(holds, to, when);
+    }
+
+    /// Goes on at an instruction if a condition is `when`.
+    pub(super) fn branch(&mut self, holds: Value, to: Pc, when: bool) {
+        let (yes, no) = self.e.fork(holds);
+        let (there, here) = if when { (yes, no) } else { (no, yes) };
+        self.e.place(there);
+        self.edge(to);
+        self.e.place(here);
+        self.is_open = true;
+    }
+
+    /// Whether a condition holds.
+    fn truth(&mut self, a: Reg) -> Value {
+        match self.rep(a) {
+            Rep::Int | Rep::Double => self.e.int(1),
+            Rep::Dead => self.e.int(0),
+            Rep::Word(_) => {
+                let (word, nil) = (self.kept(a), self.e.word(NIL));
+                let (offset, one) =
+                    (self.e.op(Opcode::Sub, Type::I64, &[word, nil]), self.e.word(1));
+                self.e.op(Opcode::Ugt, Type::I64, &[offset, one])
+            }
+        }
+    }
+}
+
+/// Whether code for an instruction depends on its profile.
+fn needs_profile(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Add(..)
+            | Op::Sub(..)
+            | Op::Mul(..)
+            | Op::AddInt(..)
+            | Op::Arith(..)
+            | Op::Negate(..)
+            | Op::Compare(..)
+            | Op::ForNext(..)
+            | Op::GetField(..)
+            | Op::SetField(..)
+            | Op::GetIndex(..)
+            | Op::SetIndex(..)
+            | Op::Builtin(..)
+    )
+}

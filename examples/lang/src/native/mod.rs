@@ -1,0 +1,426 @@
+//! Native code above the interpreter.
+//!
+//! The interpreter counts calls and turns of loops. A hot function gets a base by its profile
+//! ([`mod@lower`]), which Osier optimizes and compiles. From then on calls go to native code, and a
+//! loop of an activation that the interpreter runs goes on in native code, too. Where a guard
+//! fails, the run leaves with the frame of the interpreter ([`Embedder::resume`]). A function that
+//! leaves too often is compiled anew by what the interpreter has seen since.
+//!
+//! A base cannot be replaced, so a function of the language has several functions of the IR, a
+//! *generation* each. The code of an earlier generation then calls the next one.
+
+mod calls;
+mod compile;
+mod emit;
+mod lower;
+mod operations;
+mod registers;
+mod runtime;
+
+use crate::bytecode::Pc;
+use crate::heap::{CHAOS, EXCEPTION, Heap, PAGES, THROWN};
+use crate::interp::{Failed, Frame, Host, Machine, Uncaught};
+use crate::profile::kind_of;
+use crate::value::{Word, address, as_number, int, is_int, number, tag, tag_of};
+use compile::{Code, Compiled, Loops};
+use osier::interp::{Limits, Options, Outcome, TraceLevel};
+use osier::ir::module::{FuncDecl, MemoryDecl, MemoryKind};
+use osier::ir::{Func, LocalContent, Memory, Module, Value};
+use osier::jit::{
+    Callback, CallbackEnd, Config, DeoptFrame, Embedder, Engine, HandedActivation, HandedContent,
+    HotLoop, Nans, Slot, Vm,
+};
+use runtime::{Imports, operands, thrown};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The memory that the heap is in.
+pub(crate) fn heap_memory() -> Memory {
+    Memory::from_u32(0)
+}
+
+/// The functions of the IR for each function of the language.
+const GENERATIONS: usize = 4;
+/// The most nested runs at which the interpreter still enters loops.
+const MOST_NESTED: usize = 200;
+
+/// The exits that a hot loop without a way up counts for: code that was made before the loop ran
+/// leaves in front of it.
+const MISSED: u32 = 10;
+
+/// When code is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Tuning {
+    /// The calls by the interpreter after which a function is compiled.
+    pub calls: u32,
+    /// The turns of loops of a function after which the interpreter asks for native code.
+    pub turns: u32,
+    /// The times that code of a function leaves before it is compiled anew.
+    pub exits: u32,
+    /// Makes every guard fail at random, too, by this seed.
+    pub chaos: Option<u64>,
+    /// Whether passes run.
+    pub is_optimizing: bool,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning { calls: 100, turns: 500, exits: 30, chaos: None, is_optimizing: true }
+    }
+}
+
+/// What has happened in native code.
+#[derive(Clone, Default, Debug)]
+pub struct Counts {
+    /// Functions compiled.
+    pub compiled: u32,
+    /// Functions that no code could be made for, each with the reason.
+    pub refused: Vec<String>,
+    /// Functions whose optimized code lacks an exit, with the reason. They run without passes.
+    pub plain: Vec<String>,
+    /// Times that native code has left.
+    pub exits: u32,
+    /// Loops entered in the middle.
+    pub entered: u32,
+    /// The time that compiling took, in microseconds.
+    pub micros: u64,
+}
+
+/// The native half of a machine.
+#[derive(Debug)]
+pub struct Native {
+    tuning: Tuning,
+    engine: Engine,
+    module: Arc<Module>,
+    imports: Imports,
+    /// By function of the language.
+    codes: Vec<Code>,
+    loops: Loops,
+    counts: Counts,
+}
+
+/// Why a run with native code ended early.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NativeError {
+    /// The program has not caught an exception.
+    Uncaught(Uncaught),
+    /// The machine of Osier has failed.
+    Failed(String),
+}
+
+impl std::fmt::Display for NativeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NativeError::Uncaught(uncaught) => uncaught.fmt(f),
+            NativeError::Failed(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for NativeError {}
+
+impl Machine {
+    /// Runs the program from its start, hot functions natively. To be called once.
+    ///
+    /// # Errors
+    /// The exception that ended it, or a failure of native code.
+    pub fn run_native(&mut self, tuning: Tuning) -> Result<Counts, NativeError> {
+        let failed = |what: &dyn std::fmt::Display| NativeError::Failed(what.to_string());
+        let config = Config { nans: Nans::Platform, ..Config::default() };
+        let engine = Engine::new(config).map_err(|error| failed(&error))?;
+        let (module, imports, codes) = self.module();
+        let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+        let limits = Limits { fuel: u64::MAX, call_depth: u32::MAX, ..Limits::default() };
+        let vm = Vm::new(&engine, &module, limits, options);
+        let mut vm = vm.map_err(|error| failed(&error))?;
+        for (func, function) in runtime::direct(&imports, &self.runtime) {
+            vm.bind(func, &function).map_err(|error| failed(&error))?;
+        }
+        let loops = Loops::default();
+        vm.set_tiering(Box::new(loops.clone()));
+        for profile in &mut self.profile {
+            (profile.every, profile.left) = (tuning.turns, tuning.turns);
+        }
+        self.native = Some(Native {
+            tuning,
+            engine,
+            module,
+            imports,
+            codes,
+            loops,
+            counts: Counts::default(),
+        });
+        let outcome = vm.run(imports.main, &[], self);
+        let counts = self.native.take().map(|native| native.counts).unwrap_or_default();
+        let memory = vm.machine_mut().memories_mut().bytes_mut(heap_memory());
+        let heap = Heap(memory.ok_or_else(|| failed(&"the machine tracks its memories"))?);
+        match outcome {
+            Ok(Outcome::Returned(words)) if words[0] == THROWN => {
+                let exception = heap.word(EXCEPTION);
+                Err(NativeError::Uncaught(self.uncaught(exception, &heap)))
+            }
+            Ok(Outcome::Returned(_)) => Ok(counts),
+            Ok(other) => Err(failed(&other)),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// The module of the program: the runtime, and functions whose bodies come later.
+    fn module(&self) -> (Arc<Module>, Imports, Vec<Code>) {
+        let mut module = Module::new();
+        let (name, import) = ("heap".to_owned(), None);
+        module.memories.push(MemoryDecl {
+            kind: MemoryKind::Linear,
+            name,
+            min_pages: PAGES,
+            max_pages: None,
+            import,
+        });
+        let imports = runtime::declare(&mut module);
+        let mut codes = Vec::new();
+        for (number, proto) in self.program.protos.iter().enumerate() {
+            let sig = module.sig(&lower::signature(proto.params));
+            let funcs = std::array::from_fn(|generation| {
+                let name = format!("{}.{number}.{generation}", proto.name);
+                let func = module.funcs.push(FuncDecl { name, sig, import: None });
+                module.define_later(func);
+                func
+            });
+            codes.push(Code::new(funcs));
+        }
+        (Arc::new(module), imports, codes)
+    }
+
+    /// The native code of a function that the interpreter calls, if it has some by now.
+    pub(crate) fn hot_callee(
+        &mut self,
+        back: &mut Callback<'_>,
+        number: u32,
+        args: &[Word],
+    ) -> Result<Option<Func>, CallbackEnd> {
+        let profile = &mut self.profile[number as usize];
+        profile.called += 1;
+        profile.params.iter_mut().zip(args).for_each(|(seen, arg)| *seen |= kind_of(*arg));
+        let Some(native) = &self.native else { return Ok(None) };
+        if profile.called >= native.tuning.calls && native.codes[number as usize].is_new() {
+            self.make(back, number)?;
+        }
+        let native = self.native.as_ref();
+        Ok(native.and_then(|native| native.codes[number as usize].native()))
+    }
+
+    /// Calls native code.
+    pub(crate) fn call_native(
+        &mut self,
+        back: &mut Callback<'_>,
+        func: Func,
+        (closure, depth): (Word, u32),
+        args: &[Word],
+    ) -> Result<Word, Failed> {
+        let mut given = vec![closure, depth.into()];
+        given.extend(args);
+        let results = back.call(self, func, &given)?;
+        returned(results[0], back)
+    }
+
+    /// Goes on in native code at a loop header, to the end of the activation. `None` if there is no
+    /// code for the loop.
+    pub(crate) fn enter(
+        &mut self,
+        host: &mut Host<'_, '_>,
+        frame: Frame,
+    ) -> Result<Option<Word>, Failed> {
+        let Host::Native(back) = host else { return Ok(None) };
+        let is_new = |native: &Native| native.codes[frame.proto as usize].is_new();
+        if back.depth() > MOST_NESTED {
+            return Ok(None);
+        }
+        if self.native.as_ref().is_some_and(is_new) {
+            self.make(back, frame.proto)?;
+        }
+        let Some((place, contents)) = self.contents(back, frame) else {
+            self.left(back, frame.proto, MISSED)?;
+            return Ok(None);
+        };
+        let entered = back.enter(self, place, &|value| contents.get(&value).copied())?;
+        let Some(results) = entered else { return Ok(None) };
+        if let Some(native) = &mut self.native {
+            native.counts.entered += 1;
+        }
+        returned(results[0], back).map(Some)
+    }
+
+    /// The place of a loop header in the base, and the values of the base there. `None` if there is
+    /// no code, or a register is not of the kind that the code expects.
+    fn contents(
+        &mut self,
+        back: &mut Callback<'_>,
+        frame: Frame,
+    ) -> Option<(HotLoop, BTreeMap<Value, u64>)> {
+        let native = self.native.as_mut()?;
+        let code = native.codes[frame.proto as usize].compiled()?;
+        let (at, state) = code.header(frame.pc)?;
+        let place = HotLoop { func: code.func, at };
+        let required = native.loops.required(&native.engine, code, place)?;
+        let registers = &self.stack[frame.base..];
+        let mut host = Host::Native(back);
+        let heap = host.heap();
+        let mut contents = BTreeMap::new();
+        for local in &state.locals {
+            let LocalContent::Value(value) = local.content else { continue };
+            let bits = match local.slot {
+                lower::CLOSURE => frame.closure,
+                lower::DEPTH => frame.depth.into(),
+                register => unboxed(&heap, registers[register as usize], local.representation)?,
+            };
+            contents.insert(value, bits);
+        }
+        let is_given = |value: &Value| contents.contains_key(value) || code.is_constant(*value);
+        if !required.iter().all(is_given) {
+            return None;
+        }
+        Some((place, contents))
+    }
+
+    /// Notes that native code has left, or could not be entered, and compiles the function anew if
+    /// that has happened often.
+    fn left(
+        &mut self,
+        back: &mut Callback<'_>,
+        number: u32,
+        weight: u32,
+    ) -> Result<(), CallbackEnd> {
+        let Some(native) = &mut self.native else { return Ok(()) };
+        let (code, most) = (&mut native.codes[number as usize], native.tuning.exits);
+        match code.leaves_often(weight, most) {
+            true => self.make(back, number),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The result of native code.
+fn returned(word: Word, back: &mut Callback<'_>) -> Result<Word, Failed> {
+    match word == THROWN {
+        true => Err(Failed::Thrown(Host::Native(back).heap().word(EXCEPTION))),
+        false => Ok(word),
+    }
+}
+
+/// The result of the interpreter for native code.
+fn result(ended: Result<Word, Failed>, back: &mut Callback<'_>) -> Result<Word, CallbackEnd> {
+    match ended {
+        Ok(word) => Ok(word),
+        Err(Failed::Ended(end)) => Err(end),
+        Err(Failed::Thrown(exception)) => {
+            Host::Native(back).heap().set_word(EXCEPTION, exception);
+            Ok(THROWN)
+        }
+    }
+}
+
+/// The bits of a word in a representation of a frame state. `None` if it is not of this kind.
+fn unboxed(heap: &Heap<'_>, word: Word, representation: u32) -> Option<u64> {
+    let is_object = tag_of(word) == tag::OBJECT;
+    match representation {
+        lower::WORD => Some(word),
+        lower::INT => is_int(word).then_some(u64::from(word as u32)),
+        lower::DOUBLE => as_number(word).map(f64::to_bits),
+        shaped if shaped >= lower::SHAPED => {
+            (is_object && heap.u32(address(word)) == shaped - lower::SHAPED).then_some(word)
+        }
+        tagged => (tag_of(word) == u64::from(tagged - lower::TAGGED)).then_some(word),
+    }
+}
+
+/// The registers of an activation that native code has left.
+fn registers(activation: &HandedActivation) -> impl Iterator<Item = (usize, Word)> {
+    activation.locals.iter().filter_map(|local| {
+        let HandedContent::Bits(Slot { bits, .. }) = local.content else { return None };
+        let word = match local.representation {
+            lower::INT => int(bits as i32),
+            lower::DOUBLE => number(f64::from_bits(bits)),
+            _ => bits,
+        };
+        (local.slot < lower::CLOSURE).then_some((local.slot as usize, word))
+    })
+}
+
+impl Embedder for Machine {
+    fn call(
+        &mut self,
+        back: &mut Callback<'_>,
+        func: Func,
+        args: &[u64],
+        results: &mut [u64],
+    ) -> Result<(), CallbackEnd> {
+        let Some(native) = &self.native else { return Ok(()) };
+        let ended = if func == native.imports.main {
+            if let Some(seed) = native.tuning.chaos {
+                Host::Native(back).heap().set_word(CHAOS, seed);
+            }
+            self.main(&mut Host::Native(back)).map(|()| 0)
+        } else {
+            self.call_any(back, args)
+        };
+        results[0] = result(ended, back)?;
+        Ok(())
+    }
+
+    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
+        let activation = frame.activations[0].clone();
+        let mut back = frame.back();
+        let slot = |slot| activation.slot(slot).map_or(0, |slot| slot.bits);
+        let (closure, depth) = (slot(lower::CLOSURE), slot(lower::DEPTH) as u32);
+        let (proto, pc) = (activation.function, (activation.pc & !lower::HEADER) as Pc);
+        if let Some(native) = &mut self.native {
+            native.counts.exits += 1;
+        }
+        self.left(&mut back, proto, 1)?;
+        let frame = Frame { proto, pc, base: 0, closure, depth, result: 0 };
+        let ended = self.activate(&mut Host::Native(&mut back), frame, registers(&activation));
+        let bits = result(ended, &mut back)?;
+        Ok(vec![Slot { ty: osier::ir::Type::I64, bits }])
+    }
+}
+
+impl Machine {
+    /// Calls any function for native code: closure, depth and number of operands, in memory.
+    fn call_any(&mut self, back: &mut Callback<'_>, args: &[u64]) -> Result<Word, Failed> {
+        let (closure, depth, count) = (args[0], args[1] as u32, args[2] as u32);
+        let mut heap = Host::Native(back);
+        let operands = operands(&heap.heap(), count);
+        let number = self.callee(&mut heap.heap(), closure, count as u8, depth);
+        let number = match number {
+            Ok(number) => number,
+            Err(exception) => {
+                thrown(Err(exception), &mut heap.heap());
+                return Err(Failed::Thrown(exception.0));
+            }
+        };
+        if let Some(func) = self.hot_callee(back, number, &operands)? {
+            return self.call_native(back, func, (closure, depth), &operands);
+        }
+        let frame = Frame { proto: number, pc: 0, base: 0, closure, depth, result: 0 };
+        self.activate(&mut Host::Native(back), frame, operands.into_iter().enumerate())
+    }
+
+    /// Makes the next generation of code of a function, and code of the functions that it calls.
+    fn make(&mut self, back: &mut Callback<'_>, number: u32) -> Result<(), CallbackEnd> {
+        let begun = std::time::Instant::now();
+        let mut wanted: Vec<u32> = self.make_one(back, number)?.into_iter().collect();
+        while let Some(callee) = wanted.pop() {
+            let is_new = |native: &Native| native.codes[callee as usize].is_new();
+            if self.native.as_ref().is_some_and(is_new) {
+                wanted.extend(self.make_one(back, callee)?);
+            }
+        }
+        if let Some(native) = &mut self.native {
+            native.counts.micros += begun.elapsed().as_micros() as u64;
+        }
+        Ok(())
+    }
+}
+
+/// What [`Machine::make`] has made for a generation.
+type Made = Result<Compiled, String>;
