@@ -348,7 +348,7 @@ impl<'a> GeneratedBody<'a> {
             let low = self.constant(Type::I64, low);
             return (self.op(Opcode::Add, Type::I64, &[masked, low]), imm);
         }
-        let near = u64::from(self.prng.pick(&self.addresses)) & 0x3f;
+        let near = self.prng.pick(&self.addresses) & 0x3f;
         (self.constant(Type::I64, low + near), imm)
     }
 

@@ -95,9 +95,12 @@ impl Compiled {
     }
 }
 
+/// By function and loop header: the code for the loop, or nothing if it has none.
+type KnownLoops = BTreeMap<(Func, Point), Option<Arc<Continuation>>>;
+
 /// The continuations of loops, for the run to find. `None` where there is no entry.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Loops(Arc<Mutex<BTreeMap<(Func, Point), Option<Arc<Continuation>>>>>);
+pub(super) struct Loops(Arc<Mutex<KnownLoops>>);
 
 impl Loops {
     /// The values that the continuation of a loop requires, which is made at the first question.
