@@ -82,8 +82,8 @@ pub struct SourcePlace {
 
 /// Knows where the instructions of an embedder's functions come from, so that profilers show its
 /// lines or program counters ([`crate::perf`], [`crate::gdb`]). A front end notes the instructions
-/// of each base as it builds it; [`ir::FrameStates::by_inst`] gives them from frame states. Versions
-/// of a function share the numbers of instructions that passes have left in place.
+/// of each base as it builds it; [`ir::FrameStates::by_inst`] gives them from frame states. The
+/// versions of a function share the numbers of instructions that passes have left in place.
 pub trait CodeSource: Send + Sync {
     /// The place of an instruction. `None` if it has none of its own: a pass has made it, say. It
     /// then counts to the place of the code before it.

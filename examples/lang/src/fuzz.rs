@@ -189,7 +189,7 @@ impl Writer {
     }
 }
 
-/// What a program prints, and how it ends.
+/// The output of a program, and how it ends.
 fn outcome(text: &str, tuning: Option<Tuning>) -> Result<(String, Counts), String> {
     let mut machine = Machine::new(text).map_err(|error| format!("{error}"))?;
     let (ended, counts) = match tuning {

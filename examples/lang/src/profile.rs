@@ -54,7 +54,7 @@ impl<T: PartialEq> Cases<T> {
     }
 }
 
-/// What was seen in a function.
+/// The observations in a function.
 #[derive(Clone, Debug)]
 pub struct ProtoProfile {
     /// By parameter: the kinds of arguments.

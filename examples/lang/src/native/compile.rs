@@ -66,7 +66,7 @@ impl Code {
     }
 }
 
-/// Native code, and what leads there.
+/// Native code, and the ways that lead there.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) func: Func,

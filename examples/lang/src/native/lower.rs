@@ -41,7 +41,7 @@ pub(super) const SHAPED: u32 = 1 << 17;
 /// Depths from here on tell the base to go on at a loop header, see [`Lower::entrances`].
 const ENTRANCES: i32 = i32::MIN;
 
-/// What a function is lowered from.
+/// The parts that a function is lowered from.
 pub(super) struct Input<'a> {
     pub(super) program: &'a Program,
     pub(super) number: u32,

@@ -69,7 +69,7 @@ impl Default for Tuning {
     }
 }
 
-/// What has happened in native code.
+/// The events of native code.
 #[derive(Clone, Default, Debug)]
 pub struct Counts {
     /// Functions compiled.

@@ -17,7 +17,7 @@ pub(super) enum Rep {
     Word(Known),
 }
 
-/// What is known of a word.
+/// The facts known of a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Known {
     /// Nothing.
