@@ -1,7 +1,7 @@
 //! Native code above the interpreter.
 //!
 //! The interpreter counts calls and turns of loops. A hot function gets a base by its profile
-//! ([`mod@lower`]), which Osier optimizes and compiles. From then on calls go to native code, and a
+//! (`lower.rs`), which Osier optimizes and compiles. From then on calls go to native code, and a
 //! loop of an activation that the interpreter runs goes on in native code, too. Where a guard
 //! fails, the run leaves with the frame of the interpreter ([`Embedder::resume`]). A function that
 //! leaves too often is compiled anew by what the interpreter has seen since.
