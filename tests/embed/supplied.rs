@@ -206,6 +206,27 @@ fn machines_share_the_body_of_their_module() {
     assert_eq!(one.run(main, &[3000], &mut library), Ok(Outcome::Returned(vec![3000])));
 }
 
+/// Two machines ask their embedders for one body at the same time: the first to come counts.
+#[test]
+fn a_body_may_come_from_elsewhere_meanwhile() {
+    struct Late(Library);
+    impl Embedder for Late {
+        fn supply(
+            &mut self,
+            back: &mut Callback<'_>,
+            func: Func,
+        ) -> Result<Arc<Function>, CallbackEnd> {
+            let body = self.0.supply(back, func)?;
+            back.module().supply(func, Arc::clone(&body)).expect("as another machine does");
+            Ok(body)
+        }
+    }
+    let (engine, module) = (engine(Config::default()), module(MAIN));
+    let (mut vm, mut late) = (vm(&engine, &module), Late(Library::new(BODIES)));
+    let main = named(&module, "main");
+    assert_eq!(vm.run(main, &[3], &mut late), Ok(Outcome::Returned(vec![24])));
+}
+
 fn module_of(text: &str) -> Arc<Function> {
     let bodies = module(text);
     Arc::clone(bodies.shared_body(Func::from_u32(0)).expect("a body"))

@@ -67,6 +67,14 @@ pub(super) fn provide(access: &mut RunAccess<'_>, func: Func, site: &Site) -> Re
     if !access.state().machine.awaits_body(func) {
         return Ok(());
     }
-    let supplied = access.state().supply(func, body);
-    supplied.map_err(|error| RunStop::Failed(RunError::Supply { func, error }))
+    let state = access.state();
+    match state.supply(func, body) {
+        // Another machine with the module has supplied it meanwhile
+        // (`a_body_may_come_from_elsewhere_meanwhile`).
+        Err(SupplyError::NotAwaited { .. }) if state.modules.current.body(func).is_some() => {
+            state.take_up(func);
+            Ok(())
+        }
+        supplied => supplied.map_err(|error| RunStop::Failed(RunError::Supply { func, error })),
+    }
 }
