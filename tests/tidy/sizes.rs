@@ -88,8 +88,9 @@ const ACCEPTANCE: &str = "check/src/accept/";
 
 /// The most lines of code of the files below the checker that acceptance rests on too.
 /// Operations on references that move took 35 of them: they are rows of the tables of operations,
-/// and a place. That clones of a module share bodies took 20, in `ir/src/module.rs`.
-const FOUNDATION_LINES: usize = 4743;
+/// and a place. That clones of a module share bodies took 20, in `ir/src/module.rs`; that they share
+/// declarations, the table by id in `ir/src/chunked.rs`, took 84.
+const FOUNDATION_LINES: usize = 4827;
 
 /// The files of `transition` and `ir` that the modules of acceptance use: composition, with and
 /// without frames, and typing;
@@ -106,6 +107,7 @@ const FOUNDATION: &[&str] = &[
     "transition/src/side.rs",
     "transition/src/version.rs",
     "ir/src/cfg.rs",
+    "ir/src/chunked.rs",
     "ir/src/decided.rs",
     "ir/src/dom.rs",
     "ir/src/entity.rs",
