@@ -5,7 +5,7 @@ use super::code::{module, timed};
 use super::measure;
 use super::{Arguments, Report};
 use interp::{Host, HostError, Limits, Memories, Options, TraceLevel};
-use ir::module::ImportName;
+use ir::module::{FuncDecl, ImportName};
 use ir::text::parse_module;
 use ir::{Func, Function, Module};
 use jit::{Callback, CallbackEnd, DirectEffect, DirectFunction, Embedder, Engine, Vm};
@@ -17,6 +17,8 @@ use std::sync::Arc;
 /// The functions of the first line, and the doublings.
 const LEAST: usize = 1000;
 const DOUBLINGS: u32 = 4;
+/// The functions added, one at a time.
+const ADDED: usize = 100;
 /// The bodies supplied, fewer than the functions of the first line.
 const SUPPLIED: usize = 100;
 /// The bytes of a page of x86-64, where native code runs.
@@ -140,33 +142,32 @@ fn resident() -> Result<usize, Box<dyn Error>> {
     Ok(pages * PAGE)
 }
 
-/// A program of so many functions: the milliseconds to make a machine, the microseconds to take up
-/// one more function and to supply one body, and the bytes of code and of memory for each compiled
-/// function.
+/// A program of so many functions: the milliseconds to make a machine, the microseconds to make a
+/// module with one more function, to take it up, and to supply one body, and the bytes of code and
+/// of memory for each compiled function.
 fn growing(arguments: &Arguments, functions: usize) -> Result<[f64; 6], Box<dyn Error>> {
     let engine = arguments.engine()?;
     let module = module(functions)?;
-    let larger = self::larger(&module)?;
+    let [code, bytes] = memory(&engine, &module)?;
     let (vm, start) = timed(|| Vm::new(&engine, &module, Limits::default(), Options::default()));
-    let mut vm = vm?;
-    let (_, cloning) = timed(|| Module::clone(&module));
-    let (extended, extending) = timed(|| vm.extend(&larger));
-    extended?;
+    let [cloning, extending] = extending(&mut vm?, &module)?;
     let supplying = supplying(&engine, &module)?;
+    Ok([start * 1e3, cloning * 1e6, extending * 1e6, supplying * 1e6, code, bytes])
+}
+
+/// The bytes of code, and all bytes, for each compiled function.
+fn memory(engine: &Engine, module: &Arc<Module>) -> Result<[f64; 2], Box<dyn Error>> {
+    let functions = module.funcs.len() as f64;
+    let compiled = || -> Result<Vec<_>, _> {
+        module.defined().map(|(func, body)| engine.version(module, func, body, &[])).collect()
+    };
+    // These fill the memory that was freed before, so all others take new pages.
+    let _first = compiled()?;
     let before = resident()?;
-    let versions: Result<Vec<_>, _> =
-        module.defined().map(|(func, body)| engine.version(&module, func, body, &[])).collect();
-    let versions = versions?;
-    let bytes = (resident()?.saturating_sub(before)) as f64 / functions as f64;
+    let versions = compiled()?;
+    let bytes = resident()?.saturating_sub(before);
     let code: usize = versions.iter().map(|version| version.code_size()).sum();
-    Ok([
-        start * 1e3,
-        cloning * 1e6,
-        extending * 1e6,
-        supplying * 1e6,
-        code as f64 / functions as f64,
-        bytes,
-    ])
+    Ok([code as f64 / functions, bytes as f64 / functions])
 }
 
 /// The seconds to supply one body, in a program of functions whose bodies come later: the mean of a
@@ -183,13 +184,29 @@ fn supplying(engine: &Engine, module: &Module) -> Result<f64, Box<dyn Error>> {
     Ok(seconds / SUPPLIED as f64)
 }
 
+/// The seconds to make a module with one more function, and to take it up: the means of a hundred.
+fn extending(vm: &mut Vm, module: &Arc<Module>) -> Result<[f64; 2], Box<dyn Error>> {
+    let (mut cloning, mut extending) = (0.0, 0.0);
+    let mut module = Arc::clone(module);
+    for _ in 0..ADDED {
+        let (larger, seconds) = timed(|| larger(&module));
+        module = larger?;
+        cloning += seconds;
+        let (extended, seconds) = timed(|| vm.extend(&module));
+        extended?;
+        extending += seconds;
+    }
+    Ok([cloning / ADDED as f64, extending / ADDED as f64])
+}
+
 /// The module with one more function.
 fn larger(module: &Arc<Module>) -> Result<Arc<Module>, Box<dyn Error>> {
     let mut larger = Module::clone(module);
     let (_, like) = module.defined().next().ok_or("the module has no function")?;
     let first = module.funcs.keys().next().ok_or("the module has no function")?;
-    let func = larger.funcs.push(module.funcs[first].clone());
-    larger.funcs[func].name = "one_more".to_owned();
+    let decl =
+        FuncDecl { name: format!("more{}", larger.funcs.len()), ..larger.funcs[first].clone() };
+    let func = larger.funcs.push(decl);
     larger.define(func, like.clone());
     Ok(Arc::new(larger))
 }

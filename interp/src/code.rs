@@ -54,8 +54,35 @@ pub struct Code {
     key: VersionKey,
     pub(super) params: u32,
     /// The module and the function that `decoded` will be made of, for base versions.
-    source: Mutex<Option<(Arc<Module>, Func)>>,
+    source: Mutex<Option<(Arc<DecodeSource>, Func)>>,
     decoded: OnceLock<Decoded>,
+}
+
+/// The module of which code is made at its first use. All code of a program shares it, and that of
+/// the larger programs that the program is extended to: the earlier modules can be freed
+/// (`earlier_modules_are_freed`), and no code is looked at for that.
+#[derive(Debug)]
+pub(super) struct DecodeSource(Mutex<Arc<Module>>);
+
+impl DecodeSource {
+    pub(super) fn new(module: &Arc<Module>) -> Arc<DecodeSource> {
+        Arc::new(DecodeSource(Mutex::new(Arc::clone(module))))
+    }
+
+    fn module(&self) -> MutexGuard<'_, Arc<Module>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves on from a module to a larger one that begins like it. Returns false, and stays, if the
+    /// source has moved on to a third one: the new functions of that are others.
+    pub(super) fn move_on(&self, from: &Arc<Module>, to: &Arc<Module>) -> bool {
+        let mut module = self.module();
+        let moves = Arc::ptr_eq(&module, from);
+        if moves {
+            *module = Arc::clone(to);
+        }
+        moves
+    }
 }
 
 /// The decoded form of a [`Code`].
@@ -101,14 +128,15 @@ impl Code {
         Code { decoded, ..Code::of(function) }
     }
 
-    /// The base version of a function of a verified module, decoded at its first use. Most runs use
+    /// The base version of a function of a verified module, decoded at its first use. `source` is
+    /// one of this module. Most runs use
     /// a part of the functions of a large module. `None` if the function has no body. Cost:
     /// constant, and at the first use that of [`Code::new`].
     ///
     /// # Panics
     /// At the first use, as [`Code::new`].
-    pub(super) fn later(module: &Arc<Module>, func: Func) -> Option<Code> {
-        let source = Mutex::new(Some((Arc::clone(module), func)));
+    pub(super) fn later(source: &Arc<DecodeSource>, module: &Module, func: Func) -> Option<Code> {
+        let source = Mutex::new(Some((Arc::clone(source), func)));
         Some(Code { source, ..Code::of(module.body(func)?) })
     }
 
@@ -116,6 +144,11 @@ impl Code {
         let params = narrow(function.arguments().len());
         let (key, decoded) = (VersionKey::of(function), OnceLock::new());
         Code { key, params, source: Mutex::new(None), decoded }
+    }
+
+    /// Whether the function is decoded: code of [`crate::Program::on_demand`] is at its first use.
+    pub fn is_decoded(&self) -> bool {
+        self.decoded.get().is_some()
     }
 
     /// The decoded form.
@@ -130,21 +163,22 @@ impl Code {
     #[cold]
     fn decode(&self) -> &Decoded {
         self.decoded.get_or_init(|| {
-            let (module, func) = self.source().take().expect("code has a source or is decoded");
+            let (source, func) = self.source().take().expect("code has a source or is decoded");
+            let module = Arc::clone(&source.module());
             let body = module.body(func).expect("the source has a body");
             Decoded::new(&module, body)
         })
     }
 
-    fn source(&self) -> MutexGuard<'_, Option<(Arc<Module>, Func)>> {
+    fn source(&self) -> MutexGuard<'_, Option<(Arc<DecodeSource>, Func)>> {
         self.source.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets code that is still to be decoded be made of a later module, which has the same
-    /// function, so that the earlier module can be freed (`earlier_modules_are_freed`).
-    pub(super) fn settle(&self, later: &Arc<Module>) {
-        if let Some((module, _)) = &mut *self.source() {
-            *module = Arc::clone(later);
+    /// function, so that the earlier module can be freed.
+    pub(super) fn settle(&self, later: &Arc<DecodeSource>) {
+        if let Some((source, _)) = &mut *self.source() {
+            *source = Arc::clone(later);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::activations::Activations;
 use super::calls::ValueList;
-use super::code::Code;
+use super::code::{Code, DecodeSource};
 use super::counts::{self, VersionCounts};
 use super::fast::counted::CountedOp;
 use super::globals::{self, Globals};
@@ -133,7 +133,7 @@ impl Machine {
     /// Extends the machine to a larger module that starts with the declarations the machine already
     /// has. Several modules can thus share functions, memories, tables and globals. Creates the new
     /// declarations and writes the new active segments. Does not run the start function, and drops
-    /// all runs. Cost: linear in the declarations, plus the size of the new memories and tables.
+    /// all runs. Cost: that of the new declarations, plus the size of the new memories and tables.
     ///
     /// # Errors
     /// As [`Machine::new`]. When a segment is out of bounds ([`InstantiateError::is_of_segment`]),
@@ -163,7 +163,7 @@ impl Machine {
             self.current.len() <= declared.funcs.len(),
             "interp: the module declares fewer functions than the machine"
         );
-        let mut new = declared.funcs.iter().skip(self.current.len());
+        let mut new = declared.funcs.iter_from(self.current.len());
         let has_none = |(func, decl): &(Func, &FuncDecl)| {
             decl.import.is_none() && program.code(*func).is_none() && !declared.is_later(*func)
         };
@@ -181,11 +181,13 @@ impl Machine {
         // in place (test `an_extension_without_room_changes_nothing`).
         add_storage(declared, has, &mut self.memories, &mut self.globals, &mut provide)?;
         self.give_up();
-        self.program = program.clone();
-        if let Some(source) = program.source() {
+        let before = std::mem::replace(&mut self.program, program.clone());
+        if let Some(source) = program.source()
+            && before.source().is_none_or(|before| !Arc::ptr_eq(before, source))
+        {
             self.versions.iter().for_each(|version| version.code.settle(source));
         }
-        for func in declared.funcs.keys().skip(self.current.len()) {
+        for (func, _) in declared.funcs.iter_from(self.current.len()) {
             self.current.push(NO_VERSION);
             self.entered.push(NO_VERSION);
             if let Some(code) = program.code(func) {
@@ -206,7 +208,9 @@ impl Machine {
         if self.current(func).is_some() {
             return;
         }
-        let code = Code::later(module, func);
+        // The source may have moved on, to a module with the same body.
+        let source = self.program.source().map_or_else(|| DecodeSource::new(module), Arc::clone);
+        let code = Code::later(&source, module, func);
         let code = code.unwrap_or_else(|| panic!("interp: {func} has no body yet"));
         let version = self.add_code(func, Arc::new(code));
         self.set_current(func, version);

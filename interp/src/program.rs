@@ -1,6 +1,7 @@
 //! A module that is pre-decoded once for any number of machines.
 
-use super::code::Code;
+use super::code::{Code, DecodeSource};
+use ir::ChunkedMap;
 use ir::entity::Func;
 use ir::module::Module;
 use std::sync::Arc;
@@ -13,12 +14,14 @@ pub struct Program {
 
 #[derive(Debug)]
 struct ProgramData {
-    /// The module without its bodies.
-    declarations: Module,
-    /// The base version of every function that has a body.
-    codes: Vec<Option<Arc<Code>>>,
-    /// The module, if functions are pre-decoded at their first use.
-    source: Option<Arc<Module>>,
+    /// The module; without its bodies if all functions are pre-decoded.
+    declarations: Arc<Module>,
+    /// The base version of every function that had a body.
+    codes: ChunkedMap<Func, Option<Arc<Code>>>,
+    /// The functions that awaited their bodies.
+    awaiting: Vec<Func>,
+    /// The source of the functions that are pre-decoded at their first use.
+    source: Option<Arc<DecodeSource>>,
 }
 
 impl Program {
@@ -28,18 +31,20 @@ impl Program {
     /// # Panics
     /// As [`Code::new`].
     pub fn new(module: &Module) -> Program {
-        let code = |func| module.body(func).map(|body| Code::new(module, body));
-        Program::with_codes(module, None, &[], code)
+        let code = |func| module.body(func).map(|body| Arc::new(Code::new(module, body)));
+        let codes = module.funcs.keys().map(code).collect();
+        let declarations = Arc::new(module.without_bodies());
+        let awaiting = module.funcs.keys().filter(|func| module.awaits_body(*func)).collect();
+        Program { inner: Arc::new(ProgramData { declarations, codes, awaiting, source: None }) }
     }
 
     /// The program of a module, which must be verified, with functions that are pre-decoded at
-    /// their first use. Cost: linear in the declarations, including data segments.
+    /// their first use. Cost: linear in the functions.
     ///
     /// # Panics
     /// At the first use of a function, as [`Code::new`].
     pub fn on_demand(module: &Arc<Module>) -> Program {
-        let source = Some(Arc::clone(module));
-        Program::with_codes(module, source, &[], |func| Code::later(module, func))
+        Program::with_codes(module, ChunkedMap::new(), &[], DecodeSource::new(module))
     }
 
     /// Whether one program is a clone of the other. Cost: constant.
@@ -48,38 +53,50 @@ impl Program {
     }
 
     /// As [`Program::on_demand`], of a larger module that starts with the declarations of this one.
-    /// The two programs share the code of the common functions.
+    /// The two programs share the code of the common functions. Cost: that of the new functions, of
+    /// those that awaited their bodies, and a 64th of all others.
     ///
     /// # Panics
     /// As [`Program::on_demand`].
     pub fn extended(&self, module: &Arc<Module>) -> Program {
-        self.inner.codes.iter().flatten().for_each(|code| code.settle(module));
-        let source = Some(Arc::clone(module));
-        Program::with_codes(module, source, &self.inner.codes, |func| Code::later(module, func))
+        let ProgramData { declarations, codes, awaiting, source } = &*self.inner;
+        let moved = source.as_ref().filter(|source| source.move_on(declarations, module));
+        let source = moved.map_or_else(|| DecodeSource::new(module), Arc::clone);
+        if moved.is_none() {
+            codes.values().flatten().for_each(|code| code.settle(&source));
+        }
+        Program::with_codes(module, codes.clone(), awaiting, source)
     }
 
-    /// The code of the first functions is taken from `known`, and `make` makes that of the others.
+    /// The code of the first functions is `codes`, unless their bodies have come meanwhile.
     fn with_codes(
-        module: &Module,
-        source: Option<Arc<Module>>,
-        known: &[Option<Arc<Code>>],
-        make: impl Fn(Func) -> Option<Code>,
+        module: &Arc<Module>,
+        mut codes: ChunkedMap<Func, Option<Arc<Code>>>,
+        awaited: &[Func],
+        source: Arc<DecodeSource>,
     ) -> Program {
-        // A function whose body has come meanwhile has no code in `known`.
-        let known = |func: Func| known.get(func.as_u32() as usize)?.clone();
-        let code = |func: Func| known(func).or_else(|| make(func).map(Arc::new));
-        let codes = module.funcs.keys().map(code).collect();
-        let declarations = module.without_bodies();
-        Program { inner: Arc::new(ProgramData { declarations, codes, source }) }
+        let later = |func| Code::later(&source, module, func).map(Arc::new);
+        for func in awaited.iter().filter(|func| !module.awaits_body(**func)) {
+            codes[*func] = later(*func);
+        }
+        let known = codes.len();
+        for (func, _) in module.funcs.iter_from(known) {
+            codes.push(later(func));
+        }
+        let new = module.funcs.iter_from(known).map(|(func, _)| func);
+        let awaiting = awaited.iter().copied().chain(new);
+        let awaiting = awaiting.filter(|func| module.awaits_body(*func)).collect();
+        let (declarations, source) = (Arc::clone(module), Some(source));
+        Program { inner: Arc::new(ProgramData { declarations, codes, awaiting, source }) }
     }
 
-    /// The module without its bodies.
+    /// The declarations of the module. It may have bodies or not.
     pub fn declarations(&self) -> &Module {
         &self.inner.declarations
     }
 
-    /// The module of which functions are still to be pre-decoded.
-    pub(super) fn source(&self) -> Option<&Arc<Module>> {
+    /// The source of functions that are still to be pre-decoded.
+    pub(super) fn source(&self) -> Option<&Arc<DecodeSource>> {
         self.inner.source.as_ref()
     }
 
@@ -91,6 +108,6 @@ impl Program {
 
     /// The base version of a function, if it had a body when the program was made.
     pub fn code(&self, func: Func) -> Option<&Arc<Code>> {
-        self.inner.codes.get(func.as_u32() as usize)?.as_ref()
+        self.inner.codes.get(func)?.as_ref()
     }
 }

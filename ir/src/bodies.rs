@@ -5,11 +5,12 @@
 //! something needs it ([`Module::supply`]). All clones of the module have the body from then on, so
 //! no module, program or machine is made anew.
 
+use crate::chunked::ChunkedMap;
 use crate::entity::{Func, Table};
 use crate::function::Function;
 use crate::module::{Module, written_tables};
 use crate::verifier::{Finding, verify_function};
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::EntityRef;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -39,9 +40,20 @@ impl Body {
 /// The bodies of all functions. For an imported function the entry is absent, or missing at the end
 /// of the table.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Bodies(SecondaryMap<Func, Body>);
+pub(crate) struct Bodies(ChunkedMap<Func, Body>);
 
 impl Bodies {
+    fn of(&self, func: Func) -> &Body {
+        self.0.get(func).unwrap_or(&Body::Absent)
+    }
+
+    fn set(&mut self, func: Func, body: Body) {
+        while self.0.len() <= func.index() {
+            self.0.push(Body::Absent);
+        }
+        self.0[func] = body;
+    }
+
     /// The functions that have a body or await one, whether the module declares them or not.
     pub(crate) fn functions(&self) -> impl Iterator<Item = Func> {
         self.0.iter().filter(|(_, body)| !matches!(body, Body::Absent)).map(|(func, _)| func)
@@ -56,7 +68,7 @@ impl Bodies {
     fn later(&self) -> Bodies {
         let mut later = Bodies::default();
         for (func, body) in self.0.iter().filter(|(_, body)| matches!(body, Body::Later(_))) {
-            later.0[func] = body.clone();
+            later.set(func, body.clone());
         }
         later
     }
@@ -118,33 +130,33 @@ impl Module {
     /// The body of a function, which all clones of the module share that have it. `None` as for
     /// [`Module::body`].
     pub fn shared_body(&self, func: Func) -> Option<&Arc<Function>> {
-        self.bodies.0[func].function()
+        self.bodies.of(func).function()
     }
 
     /// Gives a function a body, in place of the one that it has. The verifier rejects a body of an
     /// imported function, and one of a function that the module does not declare.
     pub fn define(&mut self, func: Func, body: impl Into<Arc<Function>>) {
-        self.bodies.0[func] = Body::Here(body.into());
+        self.bodies.set(func, Body::Here(body.into()));
     }
 
     /// Declares that the body of a function comes later, in place of the one that it has.
     pub fn define_later(&mut self, func: Func) {
-        self.bodies.0[func] = Body::Later(Arc::default());
+        self.bodies.set(func, Body::Later(Arc::default()));
     }
 
     /// Takes the body of a function away: before the function becomes an imported one, say.
     pub fn undefine(&mut self, func: Func) {
-        self.bodies.0[func] = Body::Absent;
+        self.bodies.set(func, Body::Absent);
     }
 
     /// Whether the body of a function comes later and has not come yet. Constant cost.
     pub fn awaits_body(&self, func: Func) -> bool {
-        matches!(&self.bodies.0[func], Body::Later(cell) if cell.get().is_none())
+        matches!(self.bodies.of(func), Body::Later(cell) if cell.get().is_none())
     }
 
     /// Whether a function was declared with [`Module::define_later`]. Constant cost.
     pub fn is_later(&self, func: Func) -> bool {
-        matches!(&self.bodies.0[func], Body::Later(_))
+        matches!(self.bodies.of(func), Body::Later(_))
     }
 
     /// Whether a function has the same body in two modules: none, one that is shared or still to
@@ -155,7 +167,7 @@ impl Module {
         other: &Module,
         same: impl FnOnce(&Function, &Function) -> bool,
     ) -> bool {
-        match (&self.bodies.0[func], &other.bodies.0[func]) {
+        match (self.bodies.of(func), other.bodies.of(func)) {
             (Body::Later(one), Body::Later(two)) => Arc::ptr_eq(one, two),
             (Body::Later(_), _) | (_, Body::Later(_)) => false,
             (one, two) => match (one.function(), two.function()) {
@@ -173,7 +185,7 @@ impl Module {
     pub fn supply(&self, func: Func, body: impl Into<Arc<Function>>) -> Result<(), SupplyError> {
         let body = body.into();
         let Some((decl, Body::Later(cell))) =
-            self.funcs.get(func).map(|d| (d, &self.bodies.0[func]))
+            self.funcs.get(func).map(|d| (d, self.bodies.of(func)))
         else {
             return Err(SupplyError::NotAwaited { func });
         };
@@ -195,6 +207,13 @@ impl Module {
         cell.set(body).map_err(|_| SupplyError::NotAwaited { func })
     }
 
+    /// The first functions, up to a number, whose declarations and bodies the two modules have in
+    /// common since one is a clone of the other. More functions may be equal. Costs the number of
+    /// functions divided by 64.
+    pub fn shared_functions(&self, other: &Module) -> usize {
+        self.funcs.shared_with(&other.funcs).min(self.bodies.0.shared_with(&other.bodies.0))
+    }
+
     /// The declarations alone, and the bodies that come later or have come. Linear in the
     /// declarations.
     pub fn without_bodies(&self) -> Module {
@@ -204,7 +223,7 @@ impl Module {
     /// The body of a function, for tests that damage it.
     #[cfg(test)]
     pub(crate) fn damaged_body(&mut self, func: Func) -> Option<&mut Function> {
-        match &mut self.bodies.0[func] {
+        match self.bodies.0.get_mut(func)? {
             Body::Here(function) => Some(Arc::make_mut(function)),
             Body::Absent | Body::Later(_) => None,
         }

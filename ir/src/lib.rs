@@ -12,6 +12,7 @@ mod bag;
 mod bodies;
 pub mod builder;
 pub mod cfg;
+mod chunked;
 pub mod decided;
 pub mod dom;
 pub mod edit;
@@ -40,6 +41,7 @@ pub mod verifier;
 
 pub use bodies::SupplyError;
 pub use builder::{BuildError, FunctionBuilder, Variable};
+pub use chunked::ChunkedMap;
 pub use entity::{
     Block, Data, Elem, Func, Global, Inst, Memory, OsrPoint, Point, Sig, Table, Value,
 };

@@ -1,6 +1,7 @@
 //! A module: declarations, and one body for each function that is not imported.
 
 use crate::bodies::Bodies;
+use crate::chunked::ChunkedMap;
 use crate::entity::{Func, Global, Memory, Sig, Table};
 use crate::function::Function;
 use crate::inst::{Imm, InstData};
@@ -211,7 +212,7 @@ pub struct Module {
     /// The signatures, without duplicates.
     pub sigs: PrimaryMap<Sig, Signature>,
     /// The functions. In a module from WebAssembly, imported functions come first.
-    pub funcs: PrimaryMap<Func, FuncDecl>,
+    pub funcs: ChunkedMap<Func, FuncDecl>,
     /// Global variables.
     pub globals: PrimaryMap<Global, GlobalDecl>,
     /// Memories.

@@ -21,7 +21,6 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::{CompiledCode, Context as Compilation};
 use cranelift_entity::packed_option::PackedOption;
 use ir::{Func, Inst, InstData, Signature};
-use std::collections::BTreeMap;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::ops::Range;
@@ -82,11 +81,10 @@ pub struct MachineCode {
     observers: Arc<[Arc<dyn CodeObserver>]>,
     /// The bytes of this code, counted against the engine's limit.
     _share: BudgetShare,
-    /// The function of each direct call, by instruction.
-    callees: BTreeMap<Inst, Func>,
+    /// The function of each direct call, in the order of instructions.
+    callees: Box<[(Inst, Func)]>,
     /// Data whose addresses are part of the code; `_cells` and `_counters` likewise.
-    #[expect(clippy::vec_box, reason = "as in `Lowered`")]
-    _performed: Vec<Box<InstData>>,
+    _performed: Box<[Box<InstData>]>,
     _cells: Arc<[Cell]>,
     _counters: Option<Arc<NativeCounts>>,
     /// The bytes of stack below the frame pointer.
@@ -94,7 +92,6 @@ pub struct MachineCode {
     /// Whether the prologue compares the stack with its limit.
     pub(crate) checks_stack: bool,
     pub(crate) func: Func,
-    pub(crate) name: String,
     /// Maps each compiled instruction to the instruction of the version it is a copy of. `None` is
     /// the identity.
     pub(crate) origins: Option<Box<[Option<Inst>]>>,
@@ -105,11 +102,11 @@ pub struct MachineCode {
 }
 
 /// The stubs of functions without code, by signature.
-pub(crate) type LazyStubs = Vec<(Signature, Arc<MachineCode>)>;
+pub(crate) type LazyStubs = Box<[(Signature, Arc<MachineCode>)]>;
 
 impl std::fmt::Debug for MachineCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "MachineCode({}, {} bytes)", self.name, self.range.len())
+        write!(f, "MachineCode({}, {} bytes)", self.func, self.range.len())
     }
 }
 
@@ -216,14 +213,13 @@ impl MachineCode {
             exits,
             roots,
             _share: share,
-            callees: about.lowered.callees,
-            _performed: about.lowered.performed,
+            callees: about.lowered.callees.into_iter().collect(),
+            _performed: about.lowered.performed.into(),
             _cells: about.cells,
             _counters: about.counters,
             frame,
             checks_stack: about.checks_stack,
             func: about.func,
-            name: about.name,
             origins: about.origins,
             sites: about.sites,
             lazy: about.lazy,
@@ -323,7 +319,8 @@ impl MachineCode {
     /// The function of the direct call at an address of the code. `None` if there is none.
     pub(crate) fn callee_at(&self, pc: usize) -> Option<Func> {
         let inst = self.places.at((pc - self.range.start) as u32)?;
-        self.callees.get(&inst).copied()
+        let at = self.callees.binary_search_by_key(&inst, |(call, _)| *call).ok()?;
+        Some(self.callees[at].1)
     }
 
     /// The instruction of the version at an address of the code. `None` if the code there comes

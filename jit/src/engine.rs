@@ -340,7 +340,7 @@ impl Engine {
             cells: Arc::from([]),
             counters: None,
             checks_stack: false,
-            lazy: Vec::new(),
+            lazy: LazyStubs::default(),
         };
         MachineCode::compile(&self.inner.isa, &self.inner.budget, &mut compilation, about)
     }

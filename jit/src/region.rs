@@ -100,7 +100,7 @@ impl Engine {
             cells,
             counters: None,
             sites: None,
-            instrumented: Some(instrumented),
+            instrumented: Some(Box::new(instrumented)),
             stubs,
             machine: Mutex::default(),
             callable: false,

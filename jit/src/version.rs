@@ -42,7 +42,7 @@ pub struct Version {
     /// The sites of its inlined code, if it has any.
     pub(crate) sites: Option<Arc<InlinedSites>>,
     /// The function with its OSR points inserted; `None` without points.
-    pub(crate) instrumented: Option<Instrumented>,
+    pub(crate) instrumented: Option<Box<Instrumented>>,
     /// The stubs of the points; `None` without points.
     pub(crate) stubs: Option<PointStubs>,
     /// The machine that has adopted the version. Only versions with points or counters are claimed.
@@ -332,16 +332,20 @@ impl Engine {
             });
         }
         let stubs = self.point_stubs(function, points)?;
-        let cells: Arc<[Cell]> = points.iter().map(|point| self.cell(point.condition)).collect();
+        let cells: Arc<[Cell]> = match points {
+            // All versions without points share this one.
+            [] => Arc::default(),
+            points => points.iter().map(|point| self.cell(point.condition)).collect(),
+        };
         let instrumented = match points {
             [] => None,
             points => {
                 let what = |error: InstrumentError| error.to_string();
                 let made = instrument(function, points).map_err(what);
-                Some(made.map_err(|what| CompileError::Point {
+                Some(Box::new(made.map_err(|what| CompileError::Point {
                     function: function.name().to_owned(),
                     what,
-                })?)
+                })?))
             }
         };
         let origins =

@@ -1,16 +1,19 @@
 //! Machines extended by one module after the other. Existing state stays, and a module that does
 //! not fit changes nothing.
 
-use super::support::{Pair, SUM, engine, in_a_process_of_its_own, invoke, sum, vm};
+use super::support::{Pair, SUM, engine, in_a_process_of_its_own, invoke, module, sum, vm};
 use osier::interp::{InstantiateError, Limits, Options, Outcome};
 use osier::ir::module::{
     DataSegment, ElementSegment, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
     MemoryKind, TableDecl,
 };
-use osier::ir::{Func, Memory, Module, Signature, Table, TrapKind, Type};
+use osier::ir::{
+    ChunkedMap, Func, FunctionBuilder, Imm, InstSpec, Memory, Module, Opcode, Signature, Table,
+    TrapKind, Type,
+};
 use osier::jit::{
-    Action, Bounds, Condition, Config, Engine, Interruption, LinkError, RunError, TransitionKind,
-    Version, Vm, VmError,
+    Action, Bounds, Condition, Config, Effort, Engine, Interruption, LinkError, RunError,
+    TransitionKind, Version, Vm, VmError,
 };
 use osier::native::{Eager, NoObserver, Tiered};
 use osier::passes::Pipeline;
@@ -229,6 +232,52 @@ fn earlier_modules_are_freed() {
     assert!(earlier.iter().all(|module| module.upgrade().is_none()));
 }
 
+/// A machine grows by one function at a time. Each calls the one before it, from native code made
+/// for its own module. A module shares all functions but the last ones with the next, and those
+/// without a version are gone.
+#[test]
+fn a_machine_grows_by_a_function_at_a_time() {
+    const CALLS: &str = "func @f0(%x: i64) -> i64 {\nentry:\n  return %x\n}\n";
+    let engine = engine(Config { effort: Effort::Least, ..Config::default() });
+    let mut last = module(CALLS);
+    let mut vm = vm(&engine, &last);
+    let mut gone = Vec::new();
+    for number in 1..400usize {
+        let callee = Func::from_u32(number as u32 - 1);
+        let next = changed(&last, |module| {
+            let mut decl = module.funcs[callee].clone();
+            decl.name = format!("f{number}");
+            let signature = module.signature(callee).clone();
+            let func = module.funcs.push(decl);
+            let mut b = FunctionBuilder::new(&format!("f{number}"), signature);
+            let entry = b.create_block();
+            let x = b.append_param(entry, Type::I64);
+            b.switch_to(entry);
+            let y = b.insert_value(InstSpec::call(callee, &[x], &[Type::I64]));
+            let one = b.insert_value(InstSpec::constant(Type::I64, 1));
+            let sum = b.insert_value(InstSpec::new(Opcode::Add, Type::I64, Imm::None, &[y, one]));
+            b.ret(&[sum]);
+            module.define(func, b.finish().expect("it is whole"));
+        });
+        vm.extend(&next).expect("it begins alike");
+        assert!(next.shared_functions(&last) + 64 >= number, "{number}");
+        let func = Func::from_u32(number as u32);
+        if number % 3 == 0 {
+            let version = engine.version(&next, func, next.body(func).expect("there"), &[]);
+            vm.install(&version.expect("compiled"), vec![]).expect("it fits");
+        } else {
+            gone.push(Arc::downgrade(&next));
+        }
+        last = next;
+        if number % 50 == 0 || number < 8 {
+            let result = invoke(&mut vm, func, &[5]);
+            assert_eq!(result, Ok(Outcome::Returned(vec![5 + number as u64])));
+        }
+    }
+    gone.pop();
+    assert!(gone.iter().all(|module| module.upgrade().is_none()));
+}
+
 /// Each case changes a declaration that code of the earlier module relies on.
 #[test]
 fn another_beginning_is_refused() {
@@ -267,7 +316,7 @@ fn another_beginning_is_refused() {
             Box::new(|module| module.funcs.values_mut().for_each(|decl| decl.import = None)),
             "function",
         ),
-        (Box::new(|module| module.funcs.clear()), "function"),
+        (Box::new(|module| module.funcs = ChunkedMap::new()), "function"),
         (
             Box::new(|module| module.globals.values_mut().for_each(|decl| decl.ty = Type::I64)),
             "global",

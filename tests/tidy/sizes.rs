@@ -90,8 +90,9 @@ const ACCEPTANCE: &str = "check/src/accept/";
 /// Operations on references that move took 35 of them: they are rows of the tables of operations,
 /// and a place. That clones of a module share bodies took 20, in `ir/src/module.rs`.
 /// Host memories took 104: the kind of a memory, its rules and its immediate, and distances of 64
-/// bits.
-const FOUNDATION_LINES: usize = 4847;
+/// bits. The table by id in `ir/src/chunked.rs`, through which clones of a module share
+/// declarations, took 84.
+const FOUNDATION_LINES: usize = 4931;
 
 /// The files of `transition` and `ir` that the modules of acceptance use: composition, with and
 /// without frames, and typing;
@@ -108,6 +109,7 @@ const FOUNDATION: &[&str] = &[
     "transition/src/side.rs",
     "transition/src/version.rs",
     "ir/src/cfg.rs",
+    "ir/src/chunked.rs",
     "ir/src/decided.rs",
     "ir/src/dom.rs",
     "ir/src/entity.rs",

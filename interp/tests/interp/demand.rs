@@ -28,20 +28,22 @@ fn machine(program: &Program) -> Machine {
 
 #[test]
 fn functions_are_decoded_at_their_first_use() {
-    let (module, [_, caller, unused]) = module();
+    let (module, [leaf, caller, unused]) = module();
     let program = Program::on_demand(&module);
+    let decoded = || {
+        let is_decoded = |func| program.code(func).expect("it has a body").is_decoded();
+        [leaf, caller, unused].map(is_decoded)
+    };
     let mut one = machine(&program);
-    // Each function that is still to be decoded holds the module.
-    let held = || Arc::strong_count(&module);
-    let before = held();
+    assert_eq!(decoded(), [false; 3]);
     assert_eq!(one.invoke(caller, &[], &mut NoHost, &mut NoObserver), returned(&[7]));
-    assert_eq!(held(), before - 2, "nobody calls the third function");
+    assert_eq!(decoded(), [true, true, false], "nobody calls the third function");
     // Machines share the code.
     let mut other = machine(&program);
     assert_eq!(other.invoke(caller, &[], &mut NoHost, &mut NoObserver), returned(&[7]));
-    assert_eq!(held(), before - 2);
+    assert_eq!(decoded(), [true, true, false]);
     assert_eq!(other.invoke(unused, &[], &mut NoHost, &mut NoObserver), returned(&[7]));
-    assert_eq!(held(), before - 3);
+    assert_eq!(decoded(), [true; 3]);
 }
 
 #[test]
@@ -58,5 +60,36 @@ fn an_extension_shares_code_that_is_not_decoded_yet() {
     one.extend(&program.extended(&Arc::new(larger))).expect("it begins alike");
     for func in [twice, unused] {
         assert_eq!(one.invoke(func, &[], &mut NoHost, &mut NoObserver), returned(&[7]));
+    }
+}
+
+/// Two extensions of one program add different functions under the same id, decoded at their first
+/// use: each has its own. The functions that they share go on.
+#[test]
+fn two_extensions_of_a_program_have_their_own_functions() {
+    let (module, [_, _, unused]) = module();
+    let program = Program::on_demand(&module);
+    let extended = |results: &[i32]| {
+        let (mut larger, mut program) = ((*module).clone(), program.clone());
+        let mut added = Vec::new();
+        for (number, result) in results.iter().enumerate() {
+            let name = format!("later{number}");
+            added.push(define(&mut larger, &name, &[], &[Type::I32], |b, _| {
+                let value = i32_const(b, *result);
+                b.ret(&[value]);
+            }));
+            program = program.extended(&Arc::new(larger.clone()));
+        }
+        (program, added)
+    };
+    let (one, two) = (extended(&[1, 2]), extended(&[3, 4]));
+    assert_eq!(one.1, two.1);
+    for ((program, added), results) in [(one, [1, 2]), (two, [3, 4])] {
+        let mut machine = machine(&program);
+        for (func, result) in added.into_iter().zip(results) {
+            let returned = returned(&[result]);
+            assert_eq!(machine.invoke(func, &[], &mut NoHost, &mut NoObserver), returned);
+        }
+        assert_eq!(machine.invoke(unused, &[], &mut NoHost, &mut NoObserver), returned(&[7]));
     }
 }

@@ -494,7 +494,7 @@ fn write_import_name(out: &mut dyn Write, import: Option<&ImportName>) -> fmt::R
 
 /// Writes all functions in the order of their ids, so that parsing assigns the same ids.
 fn write_functions(out: &mut dyn Write, module: &Module) -> fmt::Result {
-    for (func, decl) in &module.funcs {
+    for (func, decl) in module.funcs.iter() {
         if decl.import.is_some() || module.awaits_body(func) {
             out.write_str(if decl.import.is_some() { "import func" } else { "later func" })?;
             write_func(out, module, func)?;

@@ -73,7 +73,7 @@ fn check_names(module: &Module, findings: &mut Findings) {
 }
 
 fn check_functions(module: &Module, findings: &mut Findings) {
-    for (func, decl) in &module.funcs {
+    for (func, decl) in module.funcs.iter() {
         let entity = Entity::Func(func);
         let signature = module.sigs.get(decl.sig);
         if signature.is_none() {

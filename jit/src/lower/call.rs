@@ -42,13 +42,33 @@ pub(crate) fn canonical_signature(module: &ir::Module, sig: Sig) -> u32 {
         .as_u32()
 }
 
-/// The canonical signature of each function of a module. Linear in signatures and functions.
-pub(crate) fn canonical_signatures(module: &ir::Module) -> Box<[u32]> {
-    let mut lowest = BTreeMap::new();
-    for (sig, signature) in module.sigs.iter() {
-        lowest.entry(signature).or_insert(sig.as_u32());
+/// The canonical signatures of a module's functions, for a module that grows.
+#[derive(Debug, Default)]
+pub(crate) struct CanonicalSignatures {
+    /// The first id of each signature, by content.
+    lowest: BTreeMap<Signature, u32>,
+    /// The signatures looked at.
+    known: usize,
+    /// By function.
+    of: Vec<u32>,
+}
+
+impl CanonicalSignatures {
+    /// Adds those of a module that begins like the last one. Costs the new signatures and
+    /// functions, times a logarithm of the signatures.
+    pub(crate) fn extend(&mut self, module: &ir::Module) {
+        for (sig, signature) in module.sigs.iter().skip(self.known) {
+            self.lowest.entry(signature.clone()).or_insert(sig.as_u32());
+        }
+        self.known = module.sigs.len();
+        let new = module.funcs.iter_from(self.of.len());
+        self.of.extend(new.map(|(_, decl)| self.lowest[&module.sigs[decl.sig]]));
     }
-    module.funcs.values().map(|decl| lowest[&module.sigs[decl.sig]]).collect()
+
+    /// By function.
+    pub(crate) fn of_functions(&self) -> &[u32] {
+        &self.of
+    }
 }
 
 impl Lowering<'_, '_> {

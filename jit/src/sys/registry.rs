@@ -198,15 +198,15 @@ impl RegistryWriter {
 /// Drop it before the memory of the code is freed, and not while a thread executes the code.
 #[must_use = "dropping it takes the code out of the list"]
 pub(crate) struct Registration {
-    starts: SmallVec<[usize; 1]>,
-    tables: SmallVec<[Arc<TrapTable>; 1]>,
+    /// The first address of each piece, with its table.
+    code: SmallVec<[(usize, Arc<TrapTable>); 1]>,
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
         let mut writer = RegistryWriter::lock();
         let list = writer.published();
-        for start in &self.starts {
+        for (start, _) in &self.code {
             // Live code is in one batch alone (`register` refuses code that overlaps).
             list.iter().any(|batch| batch.take_out(*start));
         }
@@ -214,7 +214,7 @@ impl Drop for Registration {
             let list = settled(list.iter().cloned());
             writer.publish(list);
         }
-        writer.tables.extend(self.tables.drain(..));
+        writer.tables.extend(self.code.drain(..).map(|(_, table)| table));
         writer.free();
     }
 }
@@ -262,8 +262,8 @@ pub(crate) fn register(
     writer.publish(list);
     writer.free();
     drop(writer);
-    let (starts, tables) = code.into_iter().map(|(range, table)| (range.start, table)).unzip();
-    Ok(Registration { starts, tables })
+    let code = code.into_iter().map(|(range, table)| (range.start, table)).collect();
+    Ok(Registration { code })
 }
 
 /// The trap code at `pc`, if registered code contains `pc` and expects a fault of this kind there.

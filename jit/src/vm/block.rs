@@ -40,6 +40,34 @@ impl ContextBlock {
         Arc::new(block)
     }
 
+    /// The functions that the block has room for.
+    pub(super) fn room(&self) -> usize {
+        self.functions
+    }
+
+    /// Whether the block has room for so many functions.
+    pub(super) fn has_room(&self, functions: usize) -> bool {
+        functions <= self.functions
+    }
+
+    /// A block with more room, in which calls of functions run the same code.
+    ///
+    /// # Panics
+    /// If it would have less room.
+    pub(super) fn larger(&self, functions: usize) -> Arc<ContextBlock> {
+        assert!(self.functions <= functions, "jit: {functions} of {} functions", self.functions);
+        let block = ContextBlock::new(functions);
+        // SAFETY: a block has a word for each function behind its context. The assertion shows that
+        // the new block has words for all functions of this one. Words of both blocks are read and
+        // written on this thread alone, while no native code runs.
+        unsafe {
+            let words = self.context.add(1).cast::<*const u8>();
+            let to = block.context.add(1).cast::<*const u8>();
+            to.copy_from_nonoverlapping(words, self.functions);
+        }
+        block
+    }
+
     /// The address that native code gets as its first argument.
     pub(super) fn address(&self) -> *mut Context {
         self.context.as_ptr()
@@ -62,6 +90,16 @@ impl ContextBlock {
         // shows that this is one of them. No reference to these words is ever made, and native code
         // reads them on this thread alone, while Rust waits for it.
         unsafe { self.context.add(1).cast::<*const u8>().add(function).write(code) }
+    }
+
+    /// The addresses behind the context.
+    #[cfg(test)]
+    pub(super) fn words_of_functions(&self) -> Vec<usize> {
+        let words = (0..self.functions).map(|function| {
+            // SAFETY: as for `point_at`, which writes such a word; `new` has made all of them zero.
+            unsafe { self.context.add(1).cast::<*const u8>().add(function).read() }.addr()
+        });
+        words.collect()
     }
 
     /// The words that tell of interrupts: that of the interpreter, those that native code tests for

@@ -264,7 +264,8 @@ impl Vm {
     /// returns from now on. New functions run in the interpreter until they have code. A run that
     /// is paused in [`Vm::machine_mut`] is given up.
     ///
-    /// Linear in the declarations and segments of the module, and in the new functions.
+    /// Costs a 64th of the functions that the module shares as a clone of the machine's, and is
+    /// linear in its other declarations and segments.
     ///
     /// # Errors
     /// - [`VmError::OtherBeginning`]: the module does not begin like the machine's. The same

@@ -8,14 +8,20 @@ use ir::{Func, Module};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
+/// The fewest earlier modules at which those that are gone are left out.
+const LEAST_CROWD: usize = 16;
+
 /// The engine and the modules whose code a machine runs, and their program in the interpreter.
 pub(super) struct ModuleChain {
     pub(super) engine: Engine,
     /// The module that the machine took up last.
     pub(super) current: Arc<Module>,
-    /// The modules before it. Code that was compiled for them stays valid ([`super::Vm::extend`]).
-    /// The weak references keep their addresses from being reused, so `fits` may compare addresses.
-    earlier: Vec<Weak<Module>>,
+    /// The modules before it that exist, by address. Code that was compiled for them stays valid
+    /// ([`super::Vm::extend`]). The weak references keep their addresses from being reused, so
+    /// `fits` may compare addresses.
+    earlier: BTreeMap<usize, Weak<Module>>,
+    /// The number of earlier modules at which those that are gone are left out.
+    crowded: usize,
     /// The program that the machine was made with or extended to. A different program shows that
     /// the embedder has exchanged the machine.
     program: Program,
@@ -28,7 +34,8 @@ impl ModuleChain {
         ModuleChain {
             engine: engine.clone(),
             current: Arc::clone(module),
-            earlier: Vec::new(),
+            earlier: BTreeMap::new(),
+            crowded: LEAST_CROWD,
             program: program.clone(),
             bases: BTreeMap::new(),
         }
@@ -36,9 +43,15 @@ impl ModuleChain {
 
     /// Takes up a module that begins like the current one.
     pub(super) fn extend(&mut self, module: &Arc<Module>, program: Program) {
-        self.earlier.push(Arc::downgrade(&self.current));
+        let earlier = Arc::downgrade(&self.current);
+        self.earlier.insert(Weak::as_ptr(&earlier).addr(), earlier);
         self.current = Arc::clone(module);
         self.program = program;
+        // No version can be of a module that is gone: versions own theirs.
+        if self.earlier.len() >= self.crowded {
+            self.earlier.retain(|_, module| module.strong_count() > 0);
+            self.crowded = (2 * self.earlier.len()).max(LEAST_CROWD);
+        }
     }
 
     /// Notes the base version of a function.
@@ -67,11 +80,11 @@ impl ModuleChain {
 
     /// Whether the machine can run a version: the same engine compiled it, for the machine's module
     /// or one of the modules before. A declaration of an earlier module means the same in the later
-    /// ones ([`super::Vm::extend`]).
+    /// ones ([`super::Vm::extend`]). Logarithmic in the modules.
     pub(super) fn fits(&self, version: &Version) -> bool {
         let module = Arc::as_ptr(&version.module);
-        let mut modules = std::iter::once(Arc::as_ptr(&self.current))
-            .chain(self.earlier.iter().map(Weak::as_ptr));
-        version.engine.is(&self.engine) && modules.any(|one| one == module)
+        let is_known =
+            module == Arc::as_ptr(&self.current) || self.earlier.contains_key(&module.addr());
+        version.engine.is(&self.engine) && is_known
     }
 }

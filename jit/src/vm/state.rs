@@ -10,7 +10,6 @@ use super::table::CodeTable;
 use super::tiering::TieringPolicy;
 use super::view::NativeView;
 use crate::engine::Engine;
-use cranelift_entity::EntityRef;
 use interp::Machine;
 use ir::{Func, Module};
 use std::collections::BTreeSet;
@@ -70,15 +69,16 @@ impl VmState {
         state
     }
 
-    /// Allocates the views for all declarations of the module, and points the calls of each
-    /// function to its code or its stub. All functions but the first `known` are new. Linear in the
-    /// declarations.
+    /// Allocates the views for all declarations of the module, and points the calls of new
+    /// functions to their code or their stub: of all but the first `known`. Linear in the memories,
+    /// tables and new functions.
     pub(super) fn lay_out(&mut self, known: usize) {
         let module = Arc::clone(&self.modules.current);
         self.view.lay_out(&module);
-        for func in module.funcs.keys() {
-            let base = self.machine.current(func).filter(|_| func.index() >= known);
-            base.into_iter().for_each(|base| self.modules.add_base(func, base));
+        for (func, _) in module.funcs.iter_from(known) {
+            if let Some(base) = self.machine.current(func) {
+                self.modules.add_base(func, base);
+            }
             self.point_at_current(func);
         }
     }

@@ -7,7 +7,7 @@ use super::stop::RunError;
 use crate::config::Interruption;
 use crate::context::{Context, MemoryView, TableView};
 use crate::engine::BUFFER_WORDS;
-use crate::lower::call::canonical_signatures;
+use crate::lower::call::CanonicalSignatures;
 use cranelift_entity::EntityRef;
 use interp::Machine;
 use ir::{Func, Memory, Module, Table};
@@ -26,7 +26,7 @@ pub(super) struct NativeView {
     guarded: Addresses,
     memories: Box<[MemoryView]>,
     tables: Box<[TableView]>,
-    signatures: Box<[u32]>,
+    signatures: CanonicalSignatures,
     interruption: Interruption,
 }
 
@@ -49,25 +49,31 @@ impl NativeView {
             guarded,
             memories: [].into(),
             tables: [].into(),
-            signatures: [].into(),
+            signatures: CanonicalSignatures::default(),
             interruption,
         }
     }
 
-    /// Replaces the block by one with room for the functions of a later module. The caller points
-    /// the functions at their code afterwards.
+    /// Makes room for the functions of a later module. The caller points the new functions at their
+    /// code afterwards. A block without room is replaced by one with twice as much: over many
+    /// extensions each costs a constant (`blocks_are_replaced_at_doublings`).
     pub(super) fn extend(&mut self, module: &Module, mut guarded: Addresses) {
         self.guarded.append(&mut guarded);
-        self.block = self.interrupts.move_to(ContextBlock::new(module.funcs.len()));
+        let functions = module.funcs.len();
+        if !self.block.has_room(functions) {
+            let larger = self.block.larger(functions.max(2 * self.block.room()));
+            self.block = self.interrupts.move_to(larger);
+        }
     }
 
-    /// Allocates the views of all declarations of a module. Linear in the declarations.
+    /// Allocates the views of all declarations of a module. Linear in the memories, tables and new
+    /// functions.
     pub(super) fn lay_out(&mut self, module: &Module) {
         let memory = MemoryView { base: std::ptr::null_mut(), bytes: 0 };
         let table = TableView { entries: std::ptr::null(), count: 0 };
         self.memories = vec![memory; module.memories.len()].into();
         self.tables = vec![table; module.tables.len()].into();
-        self.signatures = canonical_signatures(module);
+        self.signatures.extend(module);
     }
 
     /// The fixed part of the context.
@@ -131,8 +137,9 @@ impl NativeView {
         context.buffer.set(buffer);
         context.tables.set(self.tables.as_ptr());
         context.memories.set(self.memories.as_ptr());
-        context.signatures.set(self.signatures.as_ptr());
-        context.functions.set(self.signatures.len() as u64);
+        let signatures = self.signatures.of_functions();
+        context.signatures.set(signatures.as_ptr());
+        context.functions.set(signatures.len() as u64);
     }
 
     /// Writes the fuel and the first globals of the machine to the context, where native code
@@ -182,5 +189,38 @@ impl NativeView {
     /// [`Interruption::Signal`].
     pub(super) fn heeded(&self) -> Option<Arc<ContextBlock>> {
         (self.interruption == Interruption::Signal).then(|| Arc::clone(&self.block))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::NativeView;
+    use crate::config::Interruption;
+    use crate::vm::region::Addresses;
+    use ir::Module;
+    use ir::module::FuncDecl;
+
+    /// A module that grows by a function at a time gets a new block when it has doubled. The words
+    /// of functions move along.
+    #[test]
+    fn blocks_are_replaced_at_doublings() {
+        let mut module = Module::new();
+        let sig = module.sig(&ir::Signature::default());
+        let mut view = NativeView::new(&module, Addresses::new(), Interruption::Never);
+        let (mut blocks, mut last) = (0, view.address());
+        for number in 0..1000usize {
+            let name = number.to_string();
+            let func = module.funcs.push(FuncDecl { name, sig, import: None });
+            view.extend(&module, Addresses::new());
+            view.lay_out(&module);
+            view.point_at(func, std::ptr::without_provenance(number));
+            if view.address() != last {
+                (blocks, last) = (blocks + 1, view.address());
+                let words = view.block.words_of_functions();
+                assert!((0..=number).eq(words.into_iter().take(number + 1)), "{number}");
+            }
+            assert_eq!(view.signatures.of_functions().len(), number + 1);
+        }
+        assert!((9..=11).contains(&blocks), "{blocks}");
     }
 }
