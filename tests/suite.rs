@@ -25,6 +25,7 @@ mod regions;
 mod replay;
 mod speculation;
 mod state_oracle_random;
+mod state_points;
 mod stay;
 mod tiers;
 mod trial;

@@ -177,8 +177,11 @@ impl<'v> VersionGraph<'v> {
             }
             prepared.push(pair);
         }
-        let outside: BTreeMap<Version, BTreeSet<Point>> =
-            copies.iter().map(|link| (link.after, own_points(tree, link))).collect();
+        let departures = departures(tree, pairs);
+        let outside: BTreeMap<Version, BTreeSet<Point>> = copies
+            .iter()
+            .map(|link| (link.after, own_points(tree, link, departures.get(&link.after))))
+            .collect();
         let waiting: Vec<(&CopyLink<'_>, BTreeSet<Point>)> =
             copies.iter().map(|link| (link, inlined_calls(link))).collect();
         // Versions of no pair have no edges, and no index in this list.
@@ -196,7 +199,8 @@ impl<'v> VersionGraph<'v> {
                 analyzed[places[side]] = Some(version);
             }
             let mut both = Arrow::both_ways(pair, places);
-            both.before.asked = outside.get(before);
+            both.before.asked = outside.get(before).or_else(|| departures.get(before));
+            both.after.asked = departures.get(after);
             both.before.landings = tree.landings(*after);
             both.after.landings = tree.landings(*before);
             let waits = |link: &CopyLink<'_>| link.steps().any(|step| step == (*after, *before));
@@ -429,12 +433,32 @@ fn inlined_calls(link: &CopyLink<'_>) -> BTreeSet<Point> {
     callers.filter(|(id, _)| *id == 0).map(|(_, call)| Point::before(call)).collect()
 }
 
-/// The points of a copy outside inlined code.
-fn own_points(tree: &VersionTree, link: &CopyLink<'_>) -> BTreeSet<Point> {
+/// By version of a pair that entries leave at some points alone: those of these points that it has.
+fn departures(
+    tree: &VersionTree,
+    pairs: &[(Version, Version)],
+) -> BTreeMap<Version, BTreeSet<Point>> {
+    let versions = pairs.iter().flat_map(|(before, after)| [*before, *after]);
+    let bounded = versions.filter_map(|version| Some((version, tree.departures(version)?)));
+    bounded
+        .map(|(version, points)| {
+            let f = tree.function(version);
+            (version, points.iter().copied().filter(|point| f.has_inst(point.inst())).collect())
+        })
+        .collect()
+}
+
+/// The points of a copy outside inlined code, of those that entries may leave.
+fn own_points(
+    tree: &VersionTree,
+    link: &CopyLink<'_>,
+    departures: Option<&BTreeSet<Point>>,
+) -> BTreeSet<Point> {
     let copy = tree.function(link.after);
     let blocks = link.claim.blocks.iter().filter(|(_, (id, _))| *id == 0);
     let blocks = blocks.map(|(block, _)| *block).filter(|block| copy.has_block(*block));
-    blocks.flat_map(|block| copy.block_insts(block).map(Point::before)).collect()
+    let points = blocks.flat_map(|block| copy.block_insts(block).map(Point::before));
+    points.filter(|point| departures.is_none_or(|departures| departures.contains(point))).collect()
 }
 
 /// The uses of a link, with versions and arrows by index.

@@ -25,12 +25,14 @@ struct TreeNode {
     armed: Vec<Arc<Mapping>>,
     /// The points at which entries may land; `None` for all.
     landings: Option<BTreeSet<Point>>,
+    /// The points at which entries may leave; `None` for all.
+    departures: Option<BTreeSet<Point>>,
 }
 
 impl TreeNode {
     fn new(function: Function, parent: Option<(Version, Arc<ActionLog>)>, depth: u32) -> TreeNode {
-        let (armed, landings) = (Vec::new(), None);
-        TreeNode { function: Arc::new(function), parent, depth, armed, landings }
+        let function = Arc::new(function);
+        TreeNode { function, parent, depth, armed: Vec::new(), landings: None, departures: None }
     }
 }
 
@@ -120,6 +122,23 @@ impl VersionTree {
     /// When the tree has no such version.
     pub fn landings(&self, version: Version) -> Option<&BTreeSet<Point>> {
         self.nodes[version].landings.as_ref()
+    }
+
+    /// Lets entries of graphs of this tree leave a version at these points alone. Points that the
+    /// version lacks are ignored. Live+ counts these entries and no others.
+    ///
+    /// # Panics
+    /// When the tree has no such version.
+    pub fn leave_at(&mut self, version: Version, points: BTreeSet<Point>) {
+        self.nodes[version].departures = Some(points);
+    }
+
+    /// The points at which entries may leave a version; `None` for all.
+    ///
+    /// # Panics
+    /// When the tree has no such version.
+    pub fn departures(&self, version: Version) -> Option<&BTreeSet<Point>> {
+        self.nodes[version].departures.as_ref()
     }
 
     /// What the frame states armed in a version require.

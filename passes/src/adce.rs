@@ -4,9 +4,9 @@
 //! Removes the values that stay dead: instructions, parameters, and cycles of both that only feed
 //! each other around a loop.
 //!
-//! *Does not*: remove a branch, a block or a loop. A loop whose results are dead still iterates as
-//! often as before, so the points of both versions still correspond. A loop that does not terminate
-//! still does not.
+//! *Does not*: remove a value that the fuel keeps ([`Editor::kept`]), a branch, a block or a loop.
+//! A loop whose results are dead still iterates as often as before, so the points of both versions
+//! still correspond. A loop that does not terminate still does not.
 //!
 //! *Needs on entry*: nothing.
 //!
@@ -39,7 +39,8 @@ impl Pass for Adce {
     }
 
     fn run(&self, ed: &mut Editor<'_>) {
-        let mut kept = BTreeSet::new();
+        let is_here = |value: &&Value| ed.func().has_value(**value);
+        let mut kept: BTreeSet<Value> = ed.kept().iter().filter(is_here).copied().collect();
         loop {
             let dead = Dead::find(ed.func(), &kept);
             let refused = dead.remove_singly(ed).and_then(|()| dead.remove_cycles(ed));

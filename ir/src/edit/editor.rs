@@ -8,6 +8,7 @@ use crate::entity::{Block, Func, Inst, Value};
 use crate::function::Function;
 use crate::inst::{Edge, InstData, InstSpec};
 use crate::types::Type;
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::Location;
@@ -43,12 +44,19 @@ pub struct Fuel {
     refused: u64,
     /// Ascending, not empty, and apart from each other.
     left_out: Vec<Range<u64>>,
+    /// The values that count as used.
+    kept: BTreeSet<Value>,
 }
 
 impl Fuel {
     /// As many rewrites as the passes find.
-    pub const UNLIMITED: Fuel =
-        Fuel { limit: u64::MAX, planned: 0, refused: 0, left_out: Vec::new() };
+    pub const UNLIMITED: Fuel = Fuel {
+        limit: u64::MAX,
+        planned: 0,
+        refused: 0,
+        left_out: Vec::new(),
+        kept: BTreeSet::new(),
+    };
 
     /// At most this many rewrites.
     pub fn rewrites(count: u64) -> Fuel {
@@ -69,6 +77,14 @@ impl Fuel {
             is_joined
         });
         Fuel { left_out: ranges, ..self }
+    }
+
+    /// The same fuel, under which these values count as used in every version that has them. An
+    /// entry must read them, and nothing can compute them again. Passes still replace such a value
+    /// by an equal one, and still move its instruction ([`Editor::kept`]).
+    #[must_use]
+    pub fn keeping(self, kept: BTreeSet<Value>) -> Fuel {
+        Fuel { kept, ..self }
     }
 
     /// The number of rewrites left.
@@ -195,6 +211,12 @@ impl Editor<'_> {
     pub fn plan(&mut self, rule: &'static str) -> bool {
         self.origin.1 = rule;
         self.fuel.grant()
+    }
+
+    /// The values that count as used although no instruction uses them ([`Fuel::keeping`]): a pass
+    /// does not remove one because it is unused. The function may lack some.
+    pub fn kept(&self) -> &BTreeSet<Value> {
+        &self.fuel.kept
     }
 
     /// Whether a later announcement may be granted. A pass that analyses the function anew after a

@@ -109,6 +109,14 @@ impl<'l> LogReader<'l> {
             ActionKind::RemoveDead { insts, .. } => {
                 insts.iter().for_each(|inst| note_harmless(&mut self.harmless, f, *inst));
             }
+            // A parameter without uses is removed without a replacement, yet a frame state may name
+            // it (`an_unused_parameter_with_one_incoming_value_is_that_value`).
+            ActionKind::RemoveBlockParam { block, param, index } => {
+                let incoming = only_incoming(f, *block, *param, *index);
+                if let Some(incoming) = incoming.filter(|_| !self.equalities.has_link(*param)) {
+                    self.equalities.link(*param, incoming, self.index);
+                }
+            }
             ActionKind::FoldBranch { inst, keep } => self.control.fold(f, *inst, *keep),
             ActionKind::JoinEdges { edges, block, params, .. } => {
                 self.control.join(f, edges, *block, params);
@@ -117,16 +125,24 @@ impl<'l> LogReader<'l> {
             ActionKind::RemoveUnreachable { blocks } => self.control.remove(blocks),
             // Neither equal values nor other paths: the uses of one instruction, a call that calls
             // what it called, the code that a call ran, an edge that still leads where it led, two
-            // blocks that always ran together, a parameter.
+            // blocks that always ran together, a new parameter.
             ActionKind::ReplaceOperand { .. }
             | ActionKind::ResolveCall { .. }
             | ActionKind::Inline { .. }
             | ActionKind::SplitEdge { .. }
             | ActionKind::MergeBlocks { .. }
-            | ActionKind::AddBlockParam { .. }
-            | ActionKind::RemoveBlockParam { .. } => {}
+            | ActionKind::AddBlockParam { .. } => {}
         }
     }
+}
+
+/// The value that a parameter receives on every edge, but for the parameter itself. It dominates
+/// the edges, and so the block.
+fn only_incoming(f: &Function, block: Block, param: Value, index: u32) -> Option<Value> {
+    let args = f.predecessors(block).iter().map(|edge| f.target(*edge).args[index as usize]);
+    let mut others = args.filter(|arg| *arg != param);
+    let first = others.next()?;
+    others.all(|other| other == first).then_some(first)
 }
 
 /// Records an instruction that cannot trap in the version before it is deleted or moved.

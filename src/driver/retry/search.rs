@@ -15,13 +15,13 @@ use crate::driver::{
 };
 use check::verdict::{Check, Verdict};
 use ir::edit::Fuel;
-use ir::{Function, Module, Point};
+use ir::{Function, Module, Point, Value};
 use passes::Pipeline;
 use std::collections::BTreeSet;
 
 /// The question that a probe asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum ProbeScope {
+pub(in crate::driver) enum ProbeScope {
     /// Whether the pair is proved as a whole, without mappings.
     Pair,
     /// Which entries are dropped.
@@ -30,7 +30,7 @@ pub(super) enum ProbeScope {
 
 /// The verdicts on one version.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Answer {
+pub(in crate::driver) struct Answer {
     /// The source points of dropped entries: of the base, and of the version.
     dropped: [BTreeSet<Point>; 2],
     /// The number of reachable points without an accepted entry.
@@ -64,13 +64,19 @@ impl Answer {
         }
     }
 
+    /// The answer of these points without an accepted entry: of the base, and of the version.
+    pub(in crate::driver) fn of_points(dropped: [BTreeSet<Point>; 2], held: usize) -> Answer {
+        let missing = dropped.iter().map(BTreeSet::len).sum();
+        Answer { dropped, missing, held, ..Answer::default() }
+    }
+
     /// The number of reachable points without an accepted entry.
     pub(super) fn missing(&self) -> usize {
         self.missing
     }
 
     /// Whether an entry is dropped that a run may need.
-    pub(super) fn drops(&self) -> bool {
+    pub(in crate::driver) fn drops(&self) -> bool {
         self.is_unrelated || self.dropped.iter().any(|points| !points.is_empty())
     }
 
@@ -96,13 +102,13 @@ fn lost(made: &CertifiedMapping) -> impl Iterator<Item = (Point, Verdict)> {
 }
 
 /// Judges a version against the base.
-pub(super) type Ask<'a> = dyn Fn(&Function, &Derived, ProbeScope) -> Answer + 'a;
+pub(in crate::driver) type Ask<'a> = dyn Fn(&Function, &Derived, ProbeScope) -> Answer + 'a;
 
 /// The bounds of the search have been reached.
 struct Exhausted;
 
 /// A search on one function.
-pub(super) struct RewriteSearch<'a> {
+pub(in crate::driver) struct RewriteSearch<'a> {
     module: &'a Module,
     base: &'a Function,
     pipeline: &'a Pipeline,
@@ -113,6 +119,8 @@ pub(super) struct RewriteSearch<'a> {
     /// The rewrites before this one drop no entry of the kind that was searched last, once those
     /// given up are left out.
     from: (ProbeScope, u64),
+    /// The values that count as used in every version.
+    kept: BTreeSet<Value>,
 }
 
 /// The most rounds in which stretches are given up: each doubles the stretch.
@@ -122,7 +130,7 @@ const STRETCHES: usize = 32;
 const REST: u64 = 1 << 32;
 
 impl<'a> RewriteSearch<'a> {
-    pub(super) fn new(
+    pub(in crate::driver) fn new(
         module: &'a Module,
         base: &'a Function,
         pipeline: &'a Pipeline,
@@ -130,10 +138,16 @@ impl<'a> RewriteSearch<'a> {
         ask: &'a Ask<'a>,
     ) -> RewriteSearch<'a> {
         let from = (ProbeScope::Pair, 0);
-        RewriteSearch { module, base, pipeline, retry, ask, work: 0, probes: 0, from }
+        let kept = BTreeSet::new();
+        RewriteSearch { module, base, pipeline, retry, ask, work: 0, probes: 0, from, kept }
     }
 
-    pub(super) fn probes(&self) -> u64 {
+    /// The same search among versions in which these values count as used.
+    pub(in crate::driver) fn keeping(self, kept: BTreeSet<Value>) -> RewriteSearch<'a> {
+        RewriteSearch { kept, ..self }
+    }
+
+    pub(in crate::driver) fn probes(&self) -> u64 {
         self.probes
     }
 
@@ -148,7 +162,7 @@ impl<'a> RewriteSearch<'a> {
     /// The rewrites to give up, given the verdicts on the version of all `planned` rewrites. Of the
     /// sets of rewrites that the search tries, it is the one that leaves the fewest points without
     /// an entry. Empty if no set is better than giving up nothing.
-    pub(super) fn run(&mut self, whole: Answer, planned: u64) -> Vec<GivenUp> {
+    pub(in crate::driver) fn run(&mut self, whole: Answer, planned: u64) -> Vec<GivenUp> {
         let mut best: (Answer, Vec<GivenUp>) = (whole.clone(), Vec::new());
         let mut given_up: Vec<GivenUp> = Vec::new();
         let (mut now, mut end) = (whole, planned);
@@ -271,7 +285,8 @@ impl<'a> RewriteSearch<'a> {
     /// ids of versions do not depend on the number of probes, and do not grow with it.
     fn derive(&self, limit: u64, given_up: &[GivenUp]) -> (Derived, u64) {
         let base = self.base.fork();
-        let mut fuel = Fuel::rewrites(limit).without(numbers(given_up));
+        let fuel = Fuel::rewrites(limit).without(numbers(given_up));
+        let mut fuel = fuel.keeping(self.kept.clone());
         let (off, observer) = (Vigilance::Off, &mut NoObserver);
         let derived = derive_within(self.module, &base, self.pipeline, off, &mut fuel, observer);
         (derived, fuel.planned())

@@ -1,26 +1,23 @@
 //! Native code of one function: its base, the optimized version, and the ways between them.
 
-use super::emit::LEAVE;
 use super::lower::{self, Input, lower};
 use super::{GENERATIONS, Made, Native};
 use crate::bytecode::Pc;
 use crate::heap::OPERANDS;
 use crate::interp::Machine;
 use osier::check::Checked;
-use osier::driver::{CertifiedGraph, Derived, NoObserver, Vigilance, certify_graph, derive};
+use osier::driver::{NoObserver, Recipe, StatePoints, Vigilance, derive_with_states};
 use osier::interp::HostError;
-use osier::ir::decided::Decided;
 use osier::ir::{
-    FrameState, FrameStates, Func, Function, FunctionBuilder, Imm, Inst, InstSpec, Opcode, Point,
-    Type, Value, ValueDef,
+    FrameState, FrameStates, Func, Function, FunctionBuilder, Imm, InstSpec, Opcode, Point, Type,
+    Value, ValueDef,
 };
 use osier::jit::{
     Action, Callback, CallbackEnd, Condition, Continuation, Engine, HotLoop, PointSpec, RunError,
     Tier, Tiering, Version,
 };
-use osier::osr::{Level, VersionGraph, VersionTree};
+use osier::osr::Level;
 use osier::passes::Pipeline;
-use osier::transition::Demand;
 use osier::transition::mapping::Mapping;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -219,51 +216,32 @@ impl Native {
         pipeline: &Pipeline,
     ) -> Made {
         let text = |error: &dyn std::fmt::Display| error.to_string();
-        // Optimize, then prove the entries in both directions. Those to the base provide what the
-        // frame states name, which the tree is told of first.
-        let steps = &mut NoObserver;
-        let Derived { function, log } =
-            derive(&self.module, &base, pipeline, Vigilance::Off, steps);
+        // Optimize, then prove the entries: up at loop headers, and down at each trap that leaves.
         let is_header = |state: &FrameState| state.pc & lower::HEADER != 0;
         let headers: BTreeMap<Pc, Point> = states
             .iter()
             .filter(|(_, state)| is_header(state))
             .map(|(at, state)| (state.pc & !lower::HEADER, at))
             .collect();
-        let mut tree = VersionTree::new(Function::clone(&base));
-        tree.arm_states(VersionTree::BASE, &states).map_err(|error| text(&error))?;
-        let last = tree.add(VersionTree::BASE, function, log).map_err(|error| text(&error))?;
-        // Runs come up at loop headers alone. Entries elsewhere would need further values.
-        let lands = headers.values().copied().filter(|at| tree.function(last).has_inst(at.inst()));
-        let lands = lands.collect();
-        tree.land_at(last, lands);
-        let pairs = [(VersionTree::BASE, last)];
-        let graph = VersionGraph::build(&tree, &pairs, Level::Avail, Demand::default());
-        let mut graph = graph.map_err(|error| text(&error))?;
-        let CertifiedGraph { mappings, .. } = certify_graph(&self.module, &mut graph, steps);
-        // Forward comes before backward.
-        let Ok([forward, way_back]) = <[_; 2]>::try_from(mappings) else {
-            return Err("a pair has two directions".to_owned());
+        let leaves = |(_, state): &(Point, &FrameState)| !is_header(state);
+        let places = StatePoints {
+            states: &states,
+            entrances: &headers.values().copied().collect(),
+            exits: &states.iter().filter(leaves).map(|(at, _)| at).collect(),
         };
-        let optimized = tree.function(last);
-        // Constants may decide that a guard never fails.
-        let reached = Decided::new(optimized);
-        let is_exit = |inst: &Inst| {
-            if !reached.cfg().is_reachable(optimized.inst_block(*inst)) {
-                return false;
-            }
-            let data = optimized.inst(*inst);
-            data.opcode == Opcode::Trap && data.imm == Imm::Trap(LEAVE)
-        };
-        let mut points = Vec::new();
-        for inst in optimized.all_insts().filter(is_exit) {
-            let (at, always) = (Point::before(inst), Condition::Always);
-            let point = PointSpec::of_entry(&way_back, at, always);
-            points.push(point.ok_or_else(|| format!("no entry back from {inst}"))?);
+        let recipe = Recipe { vigilance: Vigilance::Off, ..Recipe::new(pipeline, &[Level::Avail]) };
+        let made = derive_with_states(&self.module, &base, places, &recipe, &mut NoObserver);
+        let made = made.map_err(|error| text(&error))?;
+        if let Some(lost) = made.lost_exits.first() {
+            return Err(text(lost));
         }
+        let (optimized, forward) = (&made.derived.function, made.up);
+        let of_exit = |at: &Point| PointSpec::of_entry(&made.down, *at, Condition::Always);
+        let points: Option<Vec<PointSpec>> = made.exits.iter().map(of_exit).collect();
+        let points = points.ok_or("an exit lacks its entry")?;
         let version = self.engine.version(&self.module, func, optimized, &points);
         let version = version.map_err(|error| text(&error))?;
-        let back_to_base = Arc::new(way_back);
+        let back_to_base = Arc::new(made.down);
         let hand = || Action::Hand(Arc::clone(&back_to_base), Arc::clone(&states));
         let actions = points.iter().map(|_| hand()).collect();
         back.tier().install(&version, actions).map_err(|error| text(&error))?;

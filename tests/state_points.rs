@@ -1,0 +1,205 @@
+//! Versions for an embedder whose interpreter runs in the frame states of a base.
+
+use check::Checked;
+use interp::{Limits, Options, Outcome};
+use ir::cfg::Cfg;
+use ir::dom::DomTree;
+use ir::text::parse_module;
+use ir::{
+    FrameState, FrameStates, Func, Function, Inst, Local, LocalContent, Module, Opcode, Point,
+    Value,
+};
+use jit::{
+    Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, PointSpec, Slot, Vm,
+};
+use osier::driver::{
+    LostPoint, NoObserver, Recipe, Retry, SecuredStates, StatePoints, derive_with_states,
+};
+use osr::{Level, Reason, VersionTree};
+use passes::Pipeline;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use transition::mapping::Mapping;
+use verify::generate::{Weights, generate};
+
+/// The exit counts the turns of the loop, which no code needs. The second parameter of `leave` has
+/// one incoming value.
+const COUNTED: &str = "func @f(%a: i32, %n: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  jump head(%a, %zero)
+head(%x: i32, %turns: i32):
+  %y = mul.i32 %x, %x
+  %more = add.i32 %turns, %one
+  %big = ult.i32 %n, %y
+  br_if %big, leave(%more, %a), next
+next:
+  %z = add.i32 %y, %one
+  %done = eq.i32 %z, %n
+  br_if %done, end, head(%z, %more)
+leave(%count: i32, %same: i32):
+  trap user0
+end:
+  return %z
+}";
+
+/// A base with one function, and what its exits name.
+struct Base {
+    module: Arc<Module>,
+    func: Func,
+    states: Arc<FrameStates>,
+    entrances: BTreeSet<Point>,
+    exits: BTreeSet<Point>,
+}
+
+impl Base {
+    /// [`COUNTED`], with a state in front of its trap that names `%count` and `%same`.
+    fn counted() -> Base {
+        let module = Arc::new(parse_module(COUNTED).unwrap_or_else(|errors| panic!("{errors:?}")));
+        let (func, f) = module.defined().next().expect("a function");
+        let is_trap = |inst: &Inst| f.inst(*inst).opcode == Opcode::Trap;
+        let trap = f.all_insts().find(is_trap).expect("it traps");
+        let params = f.block_params(f.inst_block(trap));
+        let content = |value: &Value| LocalContent::Value(*value);
+        let locals = (0..).zip(params.iter().map(content));
+        let locals = locals.map(|(slot, content)| Local { slot, content, representation: 0 });
+        let (head, exit) = (f.blocks().nth(1).expect("a loop"), Point::before(trap));
+        let mut states = FrameStates::new();
+        states.set(exit, FrameState::new(0, 7, locals.collect()));
+        let entrances = BTreeSet::from([Point::before(f.first_inst(head))]);
+        let exits = BTreeSet::from([exit]);
+        Base { func, states: Arc::new(states), entrances, exits, module: Arc::clone(&module) }
+    }
+
+    fn body(&self) -> &Function {
+        self.module.body(self.func).expect("it has a body")
+    }
+
+    fn derive(&self, retry: Retry) -> SecuredStates {
+        let Base { states, entrances, exits, .. } = self;
+        let (pipeline, levels) = (Pipeline::default(), [Level::Avail]);
+        let recipe = Recipe { retry, ..Recipe::new(&pipeline, &levels) };
+        let points = StatePoints { states, entrances, exits };
+        let made = derive_with_states(&self.module, self.body(), points, &recipe, &mut NoObserver);
+        made.expect("the states fit")
+    }
+
+    fn params_of_exit(&self) -> [Value; 2] {
+        let exit = self.exits.first().expect("an exit").inst();
+        let params = self.body().block_params(self.body().inst_block(exit));
+        [params[0], params[1]]
+    }
+}
+
+/// Without the values to keep, the parameters that count turns are dead, and the exit is lost.
+#[test]
+fn a_dead_parameter_that_a_state_names_is_kept() {
+    let base = Base::counted();
+    let plain = base.derive(Retry::OFF);
+    let [lost] = &plain.lost_exits[..] else { panic!("{:?}", plain.lost_exits) };
+    let LostPoint::Unmapped(unmapped) = lost else { panic!("{lost}") };
+    assert_eq!((lost.point(), unmapped.reason), (*base.exits.first().unwrap(), Reason::Parameter));
+    assert!(plain.exits.is_empty() && plain.kept.is_empty());
+    assert!(lost.to_string().contains("parameter (v"), "{lost}");
+    let made = base.derive(Retry::default());
+    assert_eq!((&made.lost_exits[..], &made.lost_entrances[..]), (&[][..], &[][..]));
+    assert_eq!(made.exits, Vec::from_iter(base.exits.iter().copied()));
+    assert!(made.kept.contains(&base.params_of_exit()[0]), "{:?}", made.kept);
+    // Nothing else is given up.
+    assert_eq!((made.retried.given_up.len(), made.retried.probes), (0, 0));
+}
+
+#[test]
+fn an_unused_parameter_with_one_incoming_value_is_that_value() {
+    let base = Base::counted();
+    let made = base.derive(Retry::default());
+    let [_, same] = base.params_of_exit();
+    assert!(!made.kept.contains(&same) && !made.derived.function.has_value(same));
+    let entry = made.down.entry(*base.exits.first().unwrap()).expect("an entry");
+    assert!(entry.provides_value(same));
+}
+
+/// Answers 100 times the number of turns.
+struct Turns;
+
+impl Embedder for Turns {
+    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
+        let [count, same] = [0, 1].map(|slot| frame.activations[0].slot(slot).expect("named"));
+        assert_eq!(frame.activations[0].pc, 7);
+        Ok(vec![Slot { ty: count.ty, bits: 100 * count.bits + same.bits }])
+    }
+}
+
+#[test]
+fn a_run_leaves_with_the_values_that_were_kept() {
+    let base = Base::counted();
+    let made = base.derive(Retry::default());
+    let engine = Engine::new(Config::default()).expect("native code runs here");
+    let spec = |at: &Point| PointSpec::of_entry(&made.down, *at, Condition::Always);
+    let points: Vec<PointSpec> = made.exits.iter().filter_map(spec).collect();
+    let code = engine.version(&base.module, base.func, &made.derived.function, &points);
+    let mut vm = Vm::new(&engine, &base.module, Limits::default(), Options::default())
+        .expect("instantiated");
+    let down: Arc<Checked<Mapping>> = Arc::new(made.down.clone());
+    let action = Action::Hand(down, Arc::clone(&base.states));
+    vm.install(&code.expect("compiled"), vec![action]).expect("it fits");
+    // 2, 5, 26, 677: the square of 26 is above 600.
+    let outcomes = [[2, 26], [2, 600], [5, 600]].map(|args| vm.run(base.func, &args, &mut Turns));
+    let returned = [26, 302, 205].map(|bits| Ok(Outcome::Returned(vec![bits])));
+    assert_eq!(outcomes, returned);
+}
+
+/// States at some points of a base that name all values available there.
+fn states_at(base: &Function, points: impl Iterator<Item = Point>) -> FrameStates {
+    let dom = DomTree::new(base, &Cfg::new(base));
+    let params = base.blocks().flat_map(|block| base.block_params(block).iter().copied());
+    let results = base.all_insts().flat_map(|inst| base.inst(inst).results.iter().copied());
+    let values: Vec<Value> = params.chain(results).collect();
+    let mut states = FrameStates::new();
+    for at in points {
+        let there = values.iter().filter(|value| dom.available_at(base, **value, at));
+        let local = |value: &Value| Local {
+            slot: value.as_u32(),
+            content: LocalContent::Value(*value),
+            representation: 0,
+        };
+        states.set(at, FrameState::new(0, 0, there.map(local).collect()));
+    }
+    states
+}
+
+/// Exits behind every tenth call or store, whose states name everything: of those that the whole
+/// pipeline loses, only the ones behind writes that it has moved stay lost for want of values.
+#[test]
+fn no_exit_of_random_programs_is_lost_for_want_of_a_value() {
+    let (mut exits, mut before, mut kept) = (0, 0, 0);
+    for seed in 0..60 {
+        let program = generate(seed, 120, &Weights::default());
+        let (module, func) = (Arc::new(program.module.clone()), program.main);
+        let base = module.body(func).expect("the main function has a body");
+        let cfg = Cfg::new(base);
+        let insts = cfg.rpo().iter().flat_map(|block| base.block_insts(*block));
+        let exit_points: BTreeSet<Point> = insts.map(Point::before).step_by(10).collect();
+        let states = Arc::new(states_at(base, exit_points.iter().copied()));
+        let base = Base {
+            module: Arc::clone(&module),
+            func,
+            states,
+            entrances: BTreeSet::new(),
+            exits: exit_points,
+        };
+        before += base.derive(Retry::OFF).lost_exits.len();
+        let made = base.derive(Retry::default());
+        exits += made.exits.len();
+        kept += made.kept.len();
+        assert_eq!(made.lost_exits, [], "seed {seed}");
+        let tree = VersionTree::new(base.body().clone());
+        assert!(made.down.entries().all(|(_, entry)| {
+            let state = base.states.get(entry.target).expect("entries land at states alone");
+            state.all_values().all(|value| entry.provides_value(value))
+                && tree.function(VersionTree::BASE).has_inst(entry.target.inst())
+        }));
+    }
+    assert!(exits > 300 && before > 50 && kept > 20, "{exits} exits, {before} lost, {kept} kept");
+}
