@@ -3,6 +3,7 @@
 //!
 //!     cargo run --release --example profile -- cost tests/corpus/vm.wasm CORPUS/lua.m2r.wasm:20
 //!     cargo run --release --example profile -- pins CORPUS/lua.m2r.wasm:20
+//!     cargo run --release --example profile -- states tests/corpus/vm.wasm
 //!     cargo run --release --example profile -- check CORPUS/lua.m2r.wasm:20
 //!     cargo run --release --example profile -- inlining CORPUS/lua.m2r.wasm
 //!
@@ -17,7 +18,13 @@
 //! values as operands, as compilers do that carry frame states. It prints the executed instructions
 //! and the sizes of the functions that assume.
 //!
-//! `check` assumes the same. The checker judges the mappings between each two neighboring versions
+//! `states` names, at each loop header and call, what an interpreter has in registers there: values
+//! that are live, and all block parameters, dead or not. It counts the executed instructions of
+//! versions without states, of versions whose exits keep values on demand, and of versions that
+//! keep every value named. The last are a lower bound for compilers that carry states through
+//! passes, since the values may still move and be replaced.
+//!
+//! `check` assumes the same as `pins`. The checker judges the mappings between each two neighboring versions
 //! of the functions with assumptions, and those of the same functions optimized without. It prints
 //! entries, processor time, and entries a second of both.
 //!
@@ -32,6 +39,7 @@ mod check;
 mod cost;
 mod inlining;
 mod pins;
+mod states;
 
 use clap::{Parser, Subcommand};
 use ir::Module;
@@ -60,6 +68,9 @@ enum Command {
     /// Counts the instructions of programs whose assumptions keep what exits lack, and of programs
     /// whose assumptions keep all live values
     Pins(pins::Args),
+    /// Counts the instructions of programs that can leave at calls and loop headers with what an
+    /// interpreter has in registers, and the values kept for that
+    States(states::Args),
 }
 
 fn main() -> ExitCode {
@@ -68,6 +79,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Inlining(args) => inlining::run(&args),
         Command::Pins(args) => pins::run(&args),
+        Command::States(args) => states::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

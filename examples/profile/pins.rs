@@ -146,7 +146,7 @@ pub(super) fn profile(
     Ok(Profile::collect(module, &counted))
 }
 
-fn machine(module: &Module) -> Result<Machine, Box<dyn Error>> {
+pub(super) fn machine(module: &Module) -> Result<Machine, Box<dyn Error>> {
     let options = Options::default();
     let limits = Limits { fuel: u64::MAX, ..Limits::default() };
     Ok(Machine::with_options(&Program::new(module), limits, options)?)
