@@ -270,6 +270,15 @@ impl<I: Copy + Eq> RuleMatch<I> {
             Guard::Always => true,
             Guard::XIsBool => possible() & !1 == 0,
             Guard::CCoversX => self.c.is_some_and(|c| possible() & !c == 0),
+            Guard::CAboveX => match (self.c, self.x.and_then(|x| on.ty(x))) {
+                (Some(c), Some(ty)) => c & ty.mask() == 0,
+                _ => false,
+            },
+            Guard::XMissesD => self.d.is_some_and(|d| possible() & d == 0),
+            Guard::XBelowD => match (self.d, self.x.and_then(|x| on.ty(x))) {
+                (Some(d), Some(ty)) => possible() >> (d % u64::from(ty.bits())) == 0,
+                _ => false,
+            },
         }
     }
 
@@ -292,6 +301,11 @@ impl<I: Copy + Eq> RuleMatch<I> {
             Term::Ones => Some(RightSide::Constant(result.mask())),
             Term::Unary(opcode) => self.operation(on, opcode, &[self.x?], result),
             Term::Binary(opcode) => self.operation(on, opcode, &[self.x?, self.y?], result),
+            Term::Made(constant) => {
+                let ty = on.ty(self.x?)?;
+                let bits = self.made(constant, ty)?;
+                (ty == result).then_some(RightSide::Constant(bits))
+            }
             Term::WithConstant(opcode, constant) => {
                 let x = self.x?;
                 let bits = self.made(constant, on.ty(x)?)?;

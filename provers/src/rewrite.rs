@@ -79,18 +79,25 @@ impl SideWriter<'_, '_> {
     fn guard(&mut self, guard: Guard) {
         let t = self.definitions.terms();
         let wide = |name: char| self.variables.get(&name).map(|(v, ty)| t.widened(*v, *ty));
-        let covering = match guard {
-            Guard::Always => return,
-            Guard::XIsBool => Some(t.constant(1, 64)),
-            Guard::CCoversX => wide('C'),
-        };
-        // A guard about a variable that the rule lacks never holds.
-        let fits = match (wide('X'), covering) {
-            (Some(x), Some(mask)) => {
-                t.equal(t.app("bvand", &[x, t.app("bvnot", &[mask])]), t.constant(0, 64))
+        let x = self.variables.get(&'X').map(|(_, ty)| *ty);
+        let without = |bits, mask| t.app("bvand", &[bits, t.app("bvnot", &[mask])]);
+        // The bits that must be 0. A guard about a variable that the rule lacks never holds.
+        let bits = match (guard, wide('X'), x) {
+            (Guard::Always, ..) => return,
+            (Guard::XIsBool, Some(x), _) => Some(without(x, t.constant(1, 64))),
+            (Guard::CCoversX, Some(x), _) => wide('C').map(|c| without(x, c)),
+            (Guard::CAboveX, _, Some(ty)) => {
+                wide('C').map(|c| t.app("bvand", &[c, t.constant(ty.mask(), 64)]))
             }
-            _ => t.atom("false"),
+            (Guard::XMissesD, Some(x), _) => wide('D').map(|d| t.app("bvand", &[x, d])),
+            // Widths are powers of two.
+            (Guard::XBelowD, Some(x), Some(ty)) => wide('D').map(|d| {
+                let count = t.app("bvand", &[d, t.constant(u64::from(ty.bits()) - 1, 64)]);
+                t.app("bvlshr", &[x, count])
+            }),
+            _ => None,
         };
+        let fits = bits.map_or_else(|| t.atom("false"), |bits| t.equal(bits, t.constant(0, 64)));
         self.given.push(fits);
     }
 
@@ -173,6 +180,7 @@ impl SideWriter<'_, '_> {
                     names.iter().map(|n| self.variable(*n)).collect::<io::Result<Vec<_>>>()?;
                 return self.operation(typing, &arguments).map(Ok);
             }
+            Right::Made(constant) => self.constant(*constant, ty)?,
             Right::WithConstant(typing, constant) => {
                 let constant = self.constant(*constant, typing.operands[1])?;
                 let x = self.variable('X')?;

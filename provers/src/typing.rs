@@ -106,6 +106,8 @@ pub enum Right {
     Op(Typing, Vec<char>),
     /// An operation on `X` and a constant.
     WithConstant(Typing, Const),
+    /// A constant.
+    Made(Const),
     /// The rule would make code that the verifier rejects, for this reason.
     IllFormed(String),
 }
@@ -242,6 +244,12 @@ fn right(term: Term, result: Type, left: &TypedPattern, variables: VariableTypes
         Term::WithConstant(opcode, constant) => {
             return Some(with_constant(opcode, constant, result, variables));
         }
+        Term::Made(constant) if constant_fits(constant, result, variables) => {
+            return of_type(variables.x, Right::Made(constant));
+        }
+        Term::Made(_) => {
+            return Some(Right::IllFormed(format!("the constant does not fit {result}")));
+        }
     };
     let types: Option<Vec<Type>> =
         [variables.x, variables.y].into_iter().take(names.len()).collect();
@@ -255,16 +263,22 @@ fn right(term: Term, result: Type, left: &TypedPattern, variables: VariableTypes
 
 fn with_constant(opcode: Opcode, constant: Const, result: Type, variables: VariableTypes) -> Right {
     let Some(x) = variables.x else { return Right::IllFormed("X is bound by nothing".to_owned()) };
-    let constant_fits = match constant {
-        Const::Bits(bits) => bits & !x.mask() == 0,
-        Const::CthenD(op) | Const::DthenC(op) => {
-            variables.c == Some(x) && variables.d == Some(x) && made(op, &[x, x], x).is_some()
-        }
-    };
     match made(opcode, &[x, x], result) {
-        Some(typing) if constant_fits => Right::WithConstant(typing, constant),
+        Some(typing) if constant_fits(constant, x, variables) => {
+            Right::WithConstant(typing, constant)
+        }
         Some(_) => Right::IllFormed(format!("the constant does not fit {x}")),
         None => Right::IllFormed(format!("{} does not make {result} of two {x}", opcode.name())),
+    }
+}
+
+/// Whether a constant of the right side has this type.
+fn constant_fits(constant: Const, ty: Type, variables: VariableTypes) -> bool {
+    match constant {
+        Const::Bits(bits) => bits & !ty.mask() == 0,
+        Const::CthenD(op) | Const::DthenC(op) => {
+            variables.c == Some(ty) && variables.d == Some(ty) && made(op, &[ty, ty], ty).is_some()
+        }
     }
 }
 

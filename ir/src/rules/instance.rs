@@ -112,6 +112,15 @@ impl Bound {
             Guard::Always => true,
             Guard::XIsBool => possible & !1 == 0,
             Guard::CCoversX => self.c.is_some_and(|c| possible & !c == 0),
+            Guard::CAboveX => match (self.c, self.x.and_then(|x| terms.ty(x))) {
+                (Some(c), Some(ty)) => c & ty.mask() == 0,
+                _ => false,
+            },
+            Guard::XMissesD => self.d.is_some_and(|d| possible & d == 0),
+            Guard::XBelowD => match (self.d, self.x.and_then(|x| terms.ty(x))) {
+                (Some(d), Some(ty)) => possible >> (d % u64::from(ty.bits())) == 0,
+                _ => false,
+            },
         }
     }
 
@@ -149,6 +158,10 @@ impl Bound {
                 result,
                 &|args| matches!(args, [x, y] if Some(*x) == self.x && Some(*y) == self.y),
             ),
+            Term::Made(wanted) => {
+                let ty = terms.ty(class).filter(|ty| self.x.and_then(|x| terms.ty(x)) == Some(*ty));
+                constant.is_some() && constant == ty.and_then(|ty| self.made(wanted, ty))
+            }
             Term::WithConstant(opcode, wanted) => {
                 let bits = self.x.and_then(|x| terms.ty(x)).and_then(|ty| self.made(wanted, ty));
                 self.is_made(terms, opcode, class, result, &|args| {

@@ -67,6 +67,8 @@ pub enum Term {
     Binary(Opcode),
     /// A new operation on `X` and a constant, of the type of `X`.
     WithConstant(Opcode, Const),
+    /// A constant.
+    Made(Const),
 }
 
 /// A constant computed from the matched constants, in the type of `X`.
@@ -89,6 +91,12 @@ pub enum Guard {
     XIsBool,
     /// Every bit that may be set in `X` is set in `C`.
     CCoversX,
+    /// No bit of the type of `X` is set in `C`, whose type is wider.
+    CAboveX,
+    /// No bit that may be set in `X` is set in `D`.
+    XMissesD,
+    /// `X`, shifted right by `D` modulo its width, is 0.
+    XBelowD,
 }
 
 /// A rule: `opcode operands` becomes `result`. It applies only if the result has the type of the
@@ -248,6 +256,22 @@ pub const RULES: &[Rule] = &[
         Xor,
         &[Op(Xor, &[X, C]), D],
         Term::WithConstant(Xor, Const::CthenD(Xor)),
+    ),
+    // Tags: an integer or an address, and a constant in bits that it leaves free.
+    guarded("wrap-tagged", Wrap, &[Op(Or, &[Op(Uextend, &[X]), C])], Guard::CAboveX, Term::X),
+    guarded(
+        "and-tagged",
+        And,
+        &[Op(Or, &[X, C]), D],
+        Guard::XMissesD,
+        Term::Made(Const::CthenD(And)),
+    ),
+    guarded(
+        "ushr-tagged",
+        Ushr,
+        &[Op(Or, &[X, C]), D],
+        Guard::XBelowD,
+        Term::Made(Const::CthenD(Ushr)),
     ),
     // Sign extensions written as shifts, and extensions whose high bits are not needed.
     of_type(

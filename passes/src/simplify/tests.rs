@@ -47,7 +47,12 @@ impl Instance {
         let mask = match rule.guard {
             Guard::Always => None,
             Guard::XIsBool => Some(1),
-            Guard::CCoversX => Some(c),
+            Guard::CCoversX => Some(c & ty.mask()),
+            // The constant that this guard is about has a type of twice the width.
+            Guard::CAboveX if c & ty.mask() != 0 => return None,
+            Guard::CAboveX => None,
+            Guard::XMissesD => Some(!d & ty.mask()),
+            Guard::XBelowD => Some((1 << (d % u64::from(ty.bits()))) - 1),
         };
         if let Some(mask) = mask {
             let mask = builder.constant(ty, mask);
@@ -163,7 +168,8 @@ fn inputs(ty: Type) -> Vec<u64> {
 
 #[test]
 fn every_rule_holds_for_all_inputs() {
-    let constants = [1, 0, 2, 7, 0x55, 0x7f, 0x80, 0xfe, 0xff, 0xffff_ff80, u64::MAX];
+    let constants =
+        [1, 0, 2, 7, 0x55, 0x7f, 0x80, 0xfe, 0xff, 0xff00, 0xffff_ff80, 0xfff9 << 48, u64::MAX];
     let values = &mut Vec::new();
     for rule in RULES {
         let mut fired = 0;
@@ -176,7 +182,7 @@ fn every_rule_holds_for_all_inputs() {
             );
             let ds = choices(uses(rule.operands, &|p| matches!(p, Pat::D)));
             for (c, d) in cs.iter().flat_map(|c| ds.iter().map(move |d| (*c, *d))) {
-                let Some(before) = Instance::of(rule, ty, c & ty.mask(), d & ty.mask()) else {
+                let Some(before) = Instance::of(rule, ty, c, d) else {
                     continue;
                 };
                 let (after, log) =
