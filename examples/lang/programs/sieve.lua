@@ -12,5 +12,5 @@ local function sieve(n)
   return count
 end
 local total = 0
-for round = 1, 20 do total = total + sieve(200000) end
+for round = 1, 60 do total = total + sieve(200000) end
 print(total)

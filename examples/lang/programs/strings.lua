@@ -9,5 +9,5 @@ local function hash(text)
   return h
 end
 local total = 0
-for round = 0, 2999 do total = total + hash(digits(200) .. tostring(round)) end
+for round = 0, 59999 do total = total + hash(digits(200) .. tostring(round)) end
 print(total)

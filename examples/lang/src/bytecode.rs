@@ -230,4 +230,6 @@ impl Proto {
 pub struct Program {
     /// The functions. The last is the outermost level.
     pub protos: Vec<Proto>,
+    /// The number of variables of the outermost level.
+    pub globals: u32,
 }

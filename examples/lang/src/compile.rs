@@ -34,7 +34,8 @@ pub fn compile(
     let made =
         compiler.function(&main).map_err(|(at, what)| SyntaxError::new(text, at as usize, what))?;
     compiler.protos.push(made);
-    Ok(Program { protos: compiler.protos })
+    let globals = compiler.globals.len() as u32;
+    Ok(Program { protos: compiler.protos, globals })
 }
 
 type Compiled<T> = Result<T, (Offset, String)>;

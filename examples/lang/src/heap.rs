@@ -11,43 +11,67 @@
 //! cell     word
 //! ```
 //!
-//! Nothing is collected: a program that allocates more than [`PAGES`] of 64 KiB ends with the
-//! exception `out of memory`. A moving collector needs references that the compiler keeps track of,
-//! which the IR does not have yet.
+//! From the start: numbers of the heap itself ([`header`]), variables of the outermost level,
+//! strings that never move, and two halves, of which one is in use ([`collector`]).
 
 use crate::value::{self, FALSE, NIL, TRUE, Word, as_number, double, int, reference, tag, tag_of};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The pages of the heap: 1 GiB, the default limit of a machine of Osier. The system provides those
-/// that are touched.
-pub const PAGES: u32 = 16_384;
-/// Where the address of the first free byte is.
-pub const NEXT: u32 = 8;
+pub mod collector;
+
+/// The pages of the heap: 256 MiB. The system provides those that are touched.
+pub const PAGES: u32 = 4_096;
 /// Where native code leaves the exception that a call throws.
-pub const EXCEPTION: u32 = 16;
-/// Where the place in the text is at which the last exception was thrown.
-pub const THROWN_AT: u32 = 24;
-/// The state of the generator by which guards fail at random, in tests.
-pub const CHAOS: u32 = 32;
+pub const EXCEPTION: u32 = 48;
 /// Where native code leaves operands of functions that take many.
 pub const OPERANDS: u32 = 64;
 /// Where the variables of the program's outermost level begin.
 pub const GLOBALS: u32 = OPERANDS + 256 * 8;
 /// The most of these variables.
 pub const MAX_GLOBALS: u32 = 8_000;
-/// Where objects begin.
-const FIRST: u32 = GLOBALS + MAX_GLOBALS * 8;
+/// Where the strings of one byte begin, [`CHAR_BYTES`] for each.
+pub const CHARS: u32 = GLOBALS + MAX_GLOBALS * 8;
+/// The bytes of a string of one byte.
+pub const CHAR_BYTES: u32 = 16;
+/// Where the message of an exhausted heap is, and behind it the constants.
+const MESSAGE: u32 = CHARS + 256 * CHAR_BYTES;
+
+/// Where the numbers of the heap are, of 32 bits unless it says otherwise.
+pub mod header {
+    /// The first free byte.
+    pub const NEXT: u32 = 8;
+    /// Where the free bytes end.
+    pub const LIMIT: u32 = 12;
+    /// The half in use.
+    pub const SPACE: u32 = 16;
+    /// The first half.
+    pub const FIRST: u32 = 20;
+    /// The bytes of the allocation that found no space.
+    pub const WANTED: u32 = 24;
+    /// Whether every allocation collects, in tests.
+    pub const STRESS: u32 = 28;
+    /// The number of variables of the outermost level.
+    pub const GLOBALS: u32 = 32;
+    /// The place in the text at which the last exception was thrown.
+    pub const THROWN_AT: u32 = 36;
+    /// 64 bits: the state of the generator by which guards fail at random, in tests.
+    pub const CHAOS: u32 = 40;
+}
 
 /// The offsets within heap objects.
 pub mod at {
     /// Of the slots of an object.
     pub const SLOTS: u32 = 8;
+    /// Of the number of elements that an array has space for.
+    pub const CAPACITY: u32 = 4;
     /// Of the address of further slots.
     pub const MORE: u32 = 4;
     /// Of the address of the elements of an array.
     pub const ELEMENTS: u32 = 8;
+    /// Of the first element of a new array, from its start.
+    pub const FIRST_ELEMENT: u32 = 16;
     /// Of the bytes of a string.
     pub const BYTES: u32 = 8;
     /// Of the cells of a closure.
@@ -57,20 +81,50 @@ pub mod at {
 /// The result of native code that throws, in place of a value. The exception is at [`EXCEPTION`].
 pub const THROWN: Word = (tag::CELL << 48) | 0xffff_ffff;
 
+/// The end of an allocation without space, in place of a value. The instruction is to be executed
+/// once more behind a collection.
+pub const FULL: Word = THROWN - 1;
+
 /// A value that was thrown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Thrown(pub Word);
+
+/// The exception of a heap that is full of live objects.
+pub const OUT_OF_MEMORY: Thrown = Thrown((tag::STRING << 48) | MESSAGE as u64);
 
 /// The memory during some instructions.
 pub struct Heap<'a>(pub &'a mut [u8]);
 
 impl Heap<'_> {
-    /// Lays out an empty heap.
-    pub fn start(&mut self) {
-        self.set_u32(NEXT, FIRST);
-        for global in 0..MAX_GLOBALS {
-            self.set_word(GLOBALS + global * 8, NIL);
+    /// Lays out an empty heap. What is allocated until [`Heap::open`] never moves.
+    pub fn start(&mut self, globals: u32) {
+        self.set_u32(header::NEXT, MESSAGE);
+        self.set_u32(header::LIMIT, self.0.len() as u32);
+        self.set_u32(header::GLOBALS, globals);
+        (0..globals).for_each(|global| self.set_word(GLOBALS + global * 8, NIL));
+        self.set_word(EXCEPTION, NIL);
+        for byte in 0..256 {
+            self.set_u32(CHARS + byte * CHAR_BYTES, 1);
+            self.set_u32(CHARS + byte * CHAR_BYTES + at::BYTES, byte);
         }
+        let message = self.string(b"out of memory");
+        debug_assert_eq!(message, Ok(OUT_OF_MEMORY.0));
+    }
+
+    /// Begins the first half of the heap behind what was allocated so far. With `is_stressed`,
+    /// every allocation collects.
+    pub fn open(&mut self, is_stressed: bool) {
+        let first = self.u32(header::NEXT);
+        let least = if is_stressed { 0 } else { collector::LEAST };
+        self.set_u32(header::FIRST, first);
+        self.set_u32(header::SPACE, first);
+        self.set_u32(header::LIMIT, first + least);
+        self.set_u32(header::STRESS, is_stressed.into());
+    }
+
+    /// The bytes of one half.
+    fn half(&self) -> u32 {
+        (self.0.len() as u32 - self.u32(header::FIRST)) / 16 * 8
     }
 
     /// The number at an address.
@@ -101,39 +155,30 @@ impl Heap<'_> {
         self.0[at..at + 8].copy_from_slice(&word.to_le_bytes());
     }
 
-    /// Allocates zeroed bytes.
+    /// Allocates bytes.
     ///
     /// # Errors
-    /// `out of memory`.
+    /// [`FULL`].
     #[inline]
     pub fn allocate(&mut self, bytes: u64) -> Result<u32, Thrown> {
-        let start = self.u32(NEXT);
-        let end = u64::from(start) + bytes.next_multiple_of(8);
-        // The last bytes stay free for the message.
-        if end > self.0.len() as u64 - 64 {
-            return Err(self.out_of_memory());
+        let (start, bytes) = (self.u32(header::NEXT), bytes.next_multiple_of(8));
+        let end = u64::from(start) + bytes;
+        if end > self.u32(header::LIMIT).into() {
+            self.set_u32(header::WANTED, bytes.min(u64::from(u32::MAX)) as u32);
+            return Err(Thrown(FULL));
         }
-        self.set_u32(NEXT, end as u32);
+        self.set_u32(header::NEXT, end as u32);
         Ok(start)
-    }
-
-    #[cold]
-    fn out_of_memory(&mut self) -> Thrown {
-        let text = b"out of memory";
-        let at = self.0.len() as u32 - 64;
-        self.set_u32(at, text.len() as u32);
-        let start = (at + at::BYTES) as usize;
-        self.0[start..start + text.len()].copy_from_slice(text);
-        Thrown(reference(tag::STRING, at))
     }
 
     /// Allocates a string.
     ///
     /// # Errors
-    /// `out of memory`.
+    /// [`FULL`].
     pub fn string(&mut self, text: &[u8]) -> Result<Word, Thrown> {
         let at = self.allocate(8 + text.len() as u64)?;
         self.set_u32(at, text.len() as u32);
+        self.set_u32(at + 4, 0);
         let start = (at + at::BYTES) as usize;
         self.0[start..start + text.len()].copy_from_slice(text);
         Ok(reference(tag::STRING, at))
@@ -178,7 +223,7 @@ impl Heap<'_> {
     /// Joins two strings.
     ///
     /// # Errors
-    /// `out of memory`.
+    /// [`FULL`].
     pub fn concat(&mut self, a: Word, b: Word) -> Result<Word, Thrown> {
         let (a, b) = (value::address(a), value::address(b));
         let (of_a, of_b) = (self.u32(a), self.u32(b));
@@ -196,15 +241,15 @@ impl Heap<'_> {
     /// Appends an element to an array.
     ///
     /// # Errors
-    /// `out of memory`.
+    /// [`FULL`].
     pub fn push(&mut self, array: u32, element: Word) -> Result<(), Thrown> {
-        let (length, capacity) = (self.u32(array), self.u32(array + 4));
+        let (length, capacity) = (self.u32(array), self.u32(array + at::CAPACITY));
         if length == capacity {
             let larger = (capacity * 2).max(4);
             let moved = self.allocate(u64::from(larger) * 8)?;
             let from = self.u32(array + at::ELEMENTS) as usize;
             self.0.copy_within(from..from + length as usize * 8, moved as usize);
-            self.set_u32(array + 4, larger);
+            self.set_u32(array + at::CAPACITY, larger);
             self.set_u32(array + at::ELEMENTS, moved);
         }
         let elements = self.u32(array + at::ELEMENTS);
@@ -216,26 +261,37 @@ impl Heap<'_> {
     /// Allocates an array of elements.
     ///
     /// # Errors
-    /// `out of memory`.
+    /// [`FULL`].
     pub fn array(&mut self, elements: &[Word]) -> Result<Word, Thrown> {
-        let (array, count) = (self.allocate(16)?, elements.len() as u32);
-        let at = self.allocate(u64::from(count) * 8)?;
+        let count = elements.len() as u32;
+        let array = self.allocate(u64::from(at::FIRST_ELEMENT + count * 8))?;
         self.set_u32(array, count);
-        self.set_u32(array + 4, count);
-        self.set_u32(array + at::ELEMENTS, at);
+        self.set_u32(array + at::CAPACITY, count);
+        self.set_u32(array + at::ELEMENTS, array + at::FIRST_ELEMENT);
         for (index, element) in (0..).zip(elements) {
-            self.set_word(at + index * 8, *element);
+            self.set_word(array + at::FIRST_ELEMENT + index * 8, *element);
         }
         Ok(reference(tag::ARRAY, array))
+    }
+
+    /// Allocates the cell of a variable.
+    ///
+    /// # Errors
+    /// [`FULL`].
+    pub fn cell(&mut self, word: Word) -> Result<Word, Thrown> {
+        let cell = self.allocate(8)?;
+        self.set_word(cell, word);
+        Ok(reference(tag::CELL, cell))
     }
 
     /// Allocates an object of a shape with `inside` slots, all `nil`.
     ///
     /// # Errors
-    /// `out of memory`.
+    /// [`FULL`].
     pub fn object(&mut self, shape: u32, inside: u32) -> Result<Word, Thrown> {
         let at = self.allocate(u64::from(at::SLOTS + inside * 8))?;
         self.set_u32(at, shape);
+        self.set_u32(at + at::MORE, 0);
         for slot in 0..inside {
             self.set_word(at + at::SLOTS + slot * 8, NIL);
         }
@@ -245,7 +301,7 @@ impl Heap<'_> {
     /// Allocates a closure of a function with its cells.
     ///
     /// # Errors
-    /// `out of memory`.
+    /// [`FULL`].
     pub fn closure(&mut self, number: u32, cells: &[Word]) -> Result<Word, Thrown> {
         let closure = self.allocate(u64::from(at::CELLS) + cells.len() as u64 * 8)?;
         self.set_u32(closure, number);
@@ -254,6 +310,11 @@ impl Heap<'_> {
             self.set_word(closure + at::CELLS + index * 8, *cell);
         }
         Ok(reference(tag::CLOSURE, closure))
+    }
+
+    /// The slots of a block of further slots, of which some are in use: they come four at a time.
+    fn space_for(slots: u32) -> u32 {
+        slots.next_multiple_of(4)
     }
 
     /// The address of a slot of an object.
@@ -357,6 +418,12 @@ impl Shapes {
         self.list[shape as usize].inside
     }
 
+    /// The slots that objects of a shape use inside and outside of the object.
+    pub fn slots(&self, shape: u32) -> (u32, u32) {
+        let of = &self.list[shape as usize];
+        (of.inside, (of.fields.len() as u32).saturating_sub(of.inside))
+    }
+
     /// Where objects of a shape have a field.
     pub fn place(&self, shape: u32, name: u32) -> Option<Place> {
         let of = &self.list[shape as usize];
@@ -414,7 +481,7 @@ impl Runtime {
     /// Sets a field of an object, and adds it if there is none.
     ///
     /// # Errors
-    /// If the value is no object, or `out of memory`.
+    /// If the value is no object, or [`FULL`].
     pub fn set_field(
         &self,
         heap: &mut Heap<'_>,
@@ -432,11 +499,10 @@ impl Runtime {
             None => {
                 let with = shapes.with(shape, name);
                 let place = shapes.place(with, name).expect("the field was just added");
-                // Further slots come four at a time.
                 if let Place::More(offset) = place
-                    && offset % 32 == 0
+                    && Heap::space_for(offset / 8) == offset / 8
                 {
-                    let more = heap.allocate(u64::from(offset) + 32)?;
+                    let more = heap.allocate(u64::from(Heap::space_for(offset / 8 + 1)) * 8)?;
                     let from = heap.u32(object + at::MORE) as usize;
                     heap.0.copy_within(from..from + offset as usize, more as usize);
                     heap.set_u32(object + at::MORE, more);
@@ -495,7 +561,7 @@ impl Runtime {
             }
             Builtin::Char => {
                 if let Some(byte) = number(0).filter(|n| (0.0..256.0).contains(n)) {
-                    return heap.string(&[byte as u8]);
+                    return Ok(reference(tag::STRING, CHARS + byte as u32 * CHAR_BYTES));
                 }
             }
             _ => {}

@@ -7,13 +7,14 @@
 
 use crate::bytecode::{Arith, Capture, Compare, Constant, Op, Pc, Program, Proto, Reg};
 use crate::compile::{self, MOST_ARGUMENTS};
-use crate::heap::{GLOBALS, Heap, PAGES, Place, Runtime, THROWN_AT, Thrown, at};
+use crate::heap::collector::Collection;
+use crate::heap::{FULL, GLOBALS, Heap, OUT_OF_MEMORY, PAGES, Place, Runtime, Thrown, at, header};
 use crate::native::Native;
 use crate::ops::Product as _;
 use crate::profile::{self, ProtoProfile, kind, kind_of};
 use crate::syntax::{self, SyntaxError};
 use crate::value::{
-    self, NIL, Word, address, as_number, boolean, int, is_int, is_true, reference, tag, tag_of,
+    self, NIL, Word, address, as_number, boolean, int, is_int, is_true, tag, tag_of,
 };
 use osier::jit::{Callback, CallbackEnd};
 use std::fmt;
@@ -61,6 +62,9 @@ pub struct Machine {
     pub(crate) profile: Vec<ProtoProfile>,
     /// Native code, if the program may have some.
     pub(crate) native: Option<Native>,
+    /// Whether every allocation collects.
+    is_stressed: bool,
+    collections: u32,
 }
 
 /// An activation.
@@ -142,12 +146,35 @@ impl Machine {
         let caches = program.protos.iter().map(|proto| vec![empty; proto.sites.len()]).collect();
         let (constants, stack, frames) = Default::default();
         let (text, runtime, native) = (text.to_owned(), Arc::new(runtime), None);
-        Ok(Machine { text, program, constants, caches, runtime, stack, frames, profile, native })
+        let (is_stressed, collections) = (false, 0);
+        Ok(Machine {
+            text,
+            program,
+            constants,
+            caches,
+            runtime,
+            stack,
+            frames,
+            profile,
+            native,
+            is_stressed,
+            collections,
+        })
+    }
+
+    /// Makes every allocation collect, in tests.
+    pub fn stress(&mut self) {
+        self.is_stressed = true;
+    }
+
+    /// The collections so far.
+    pub fn collections(&self) -> u32 {
+        self.collections
     }
 
     /// Lays out the heap: the variables of the outermost level, and the constants.
     pub(crate) fn start(&mut self, heap: &mut Heap<'_>) -> Result<(), Thrown> {
-        heap.start();
+        heap.start(self.program.globals);
         let mut word = |constant: &Constant| match constant {
             Constant::Word(word) => Ok(*word),
             Constant::Text(text) => heap.string(text.as_bytes()),
@@ -157,6 +184,7 @@ impl Machine {
             let words: Result<_, _> = proto.constants.iter().map(&mut word).collect();
             self.constants.push(words?);
         }
+        heap.open(self.is_stressed);
         Ok(())
     }
 
@@ -181,7 +209,7 @@ impl Machine {
 
     /// Runs the outermost level.
     pub(crate) fn main(&mut self, host: &mut Host<'_, '_>) -> Result<(), Failed> {
-        self.start(&mut host.heap()).map_err(|Thrown(exception)| Failed::Thrown(exception))?;
+        self.start(&mut host.heap()).map_err(|_| Failed::Thrown(OUT_OF_MEMORY.0))?;
         let proto = self.program.protos.len() as u32 - 1;
         self.frames.clear();
         self.push(Frame { proto, pc: 0, base: 0, closure: NIL, depth: 0, result: 0 });
@@ -190,7 +218,7 @@ impl Machine {
 
     /// The exception that ended the program, and where it was thrown.
     pub(crate) fn uncaught(&self, exception: Word, heap: &Heap<'_>) -> Uncaught {
-        let place = heap.u32(THROWN_AT) as usize;
+        let place = heap.u32(header::THROWN_AT) as usize;
         let SyntaxError { line, column, what } =
             SyntaxError::new(&self.text, place, heap.show(exception));
         Uncaught { line, column, what }
@@ -228,12 +256,15 @@ impl Machine {
             };
             *self.frames.last_mut().expect("a frame is running") = frame;
             let done = match left {
-                Left::Call { to, callee, args } => self.call(host, to, callee, args),
-                Left::Return(result) => Ok(Some(result)),
-                Left::Throw(Thrown(exception)) => {
-                    self.thrown_here(host);
-                    Err(Failed::Thrown(exception))
+                Left::Call { to, callee, args } => {
+                    let closure = self.stack[frame.base + usize::from(callee)];
+                    match self.callee(&mut host.heap(), closure, args, frame.depth + 1) {
+                        Ok(number) => self.call(host, (to, callee), number),
+                        Err(thrown) => self.throw_here(host, thrown),
+                    }
                 }
+                Left::Return(result) => Ok(Some(result)),
+                Left::Throw(thrown) => self.throw_here(host, thrown),
                 Left::Hot => {
                     let entered = self.enter(host, frame);
                     if let Err(Failed::Thrown(_)) = entered {
@@ -262,11 +293,62 @@ impl Machine {
         }
     }
 
-    /// Notes that the innermost activation throws.
-    fn thrown_here(&self, host: &mut Host<'_, '_>) {
+    /// The innermost activation throws, or needs a collection and then executes its instruction
+    /// once more.
+    fn throw_here(
+        &mut self,
+        host: &mut Host<'_, '_>,
+        Thrown(mut exception): Thrown,
+    ) -> Result<Option<Word>, Failed> {
+        if exception == FULL {
+            match self.collect(host, &mut [], 0) {
+                Ok(()) => {
+                    self.frames.last_mut().expect("a frame is running").pc -= 1;
+                    return Ok(None);
+                }
+                Err(Thrown(full)) => exception = full,
+            }
+        }
         let frame = self.frames.last().expect("a frame is running");
         let place = self.program.protos[frame.proto as usize].places[frame.pc as usize - 1];
-        host.heap().set_u32(THROWN_AT, place);
+        host.heap().set_u32(header::THROWN_AT, place);
+        Err(Failed::Thrown(exception))
+    }
+
+    /// Collects. The roots are `own`, the first `operands` operands in memory, and all that
+    /// activations of the interpreter and of native code hold.
+    ///
+    /// # Errors
+    /// If there is still no space for the allocation that found none.
+    pub(crate) fn collect(
+        &mut self,
+        host: &mut Host<'_, '_>,
+        own: &mut [Word],
+        operands: u32,
+    ) -> Result<(), Thrown> {
+        // The machine lends its memory or its roots, so the roots come out and go in again.
+        let mut natives = Vec::new();
+        if let Host::Native(back) = host {
+            back.roots(&mut |word| natives.push(*word));
+        }
+        let of = |frame: &Frame| self.program.protos[frame.proto as usize].registers as usize;
+        let top = self.frames.last().map_or(0, |frame| frame.base + of(frame));
+        let (mut heap, shapes) = (host.heap(), self.runtime.shapes());
+        let mut collection = Collection::begin(&mut heap, &shapes, operands);
+        let (used, free) = self.stack.split_at_mut(top);
+        let closures = self.frames.iter_mut().map(|frame| &mut frame.closure);
+        for word in used.iter_mut().chain(own).chain(&mut natives).chain(closures) {
+            *word = collection.forward(*word);
+        }
+        let is_enough = collection.end();
+        // A later activation must not find a word there that the collection has left behind.
+        free.fill(NIL);
+        let mut moved = natives.into_iter();
+        if let Host::Native(back) = host {
+            back.roots(&mut |word| *word = moved.next().unwrap_or(*word));
+        }
+        self.collections += 1;
+        if is_enough { Ok(()) } else { Err(OUT_OF_MEMORY) }
     }
 
     /// Gives an exception to the innermost handler above `floor`.
@@ -290,29 +372,17 @@ impl Machine {
     fn call(
         &mut self,
         host: &mut Host<'_, '_>,
-        to: Reg,
-        callee: Reg,
-        args: u8,
+        (to, callee): (Reg, Reg),
+        number: u32,
     ) -> Result<Option<Word>, Failed> {
         let caller = *self.frames.last().expect("a frame is running");
         let base = caller.base + usize::from(callee) + 1;
-        let closure = self.stack[base - 1];
-        let depth = caller.depth + 1;
-        let number = match self.callee(&mut host.heap(), closure, args, depth) {
-            Ok(number) => number,
-            Err(Thrown(exception)) => {
-                self.thrown_here(host);
-                return Err(Failed::Thrown(exception));
-            }
-        };
+        let (closure, depth) = (self.stack[base - 1], caller.depth + 1);
         if let Host::Native(back) = host {
             let args: [Word; MOST_ARGUMENTS] =
                 std::array::from_fn(|index| self.stack.get(base + index).copied().unwrap_or(NIL));
             let given = usize::from(self.program.protos[number as usize].params);
-            if self.native.is_some() {
-                let calls = &mut self.profile[caller.proto as usize].calls;
-                calls[caller.pc as usize - 1].note(number);
-            }
+            self.profile[caller.proto as usize].calls[caller.pc as usize - 1].note(number);
             if let Some(func) = self.hot_callee(back, number, &args[..given])? {
                 let result = self.call_native(back, func, (closure, depth), &args[..given])?;
                 self.stack[caller.base + usize::from(to)] = result;

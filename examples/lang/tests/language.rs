@@ -168,7 +168,7 @@ fn cut_and_damaged_texts_end_with_an_error_or_run() {
 #[test]
 fn programs_print_what_is_expected() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
-    for name in ["sum", "fib", "sieve", "strings", "nbody", "richards"] {
+    for name in ["sum", "fib", "sieve", "strings", "nbody", "richards", "deltablue"] {
         let file = directory.join(format!("{name}.wk"));
         let output = Command::new(env!("CARGO_BIN_EXE_wicker")).arg(&file).output();
         let output = output.expect("the command runs");

@@ -109,7 +109,7 @@ fn heap_objects_are_those_of_the_interpreter() {
 #[test]
 fn programs_print_natively_what_is_expected() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
-    for name in ["sum", "fib", "sieve", "strings", "nbody", "richards"] {
+    for name in ["sum", "fib", "sieve", "strings", "nbody", "richards", "deltablue"] {
         let file = directory.join(format!("{name}.wk"));
         let output = Command::new(env!("CARGO_BIN_EXE_wicker")).arg("--jit").arg(&file).output();
         let output = output.expect("the command runs");

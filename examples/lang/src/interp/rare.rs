@@ -35,9 +35,7 @@ impl Activation<'_> {
                 self.heap.set_word(GLOBALS + global * 8, self.r[a as usize])
             }
             Op::NewCell(d, a) => {
-                let cell = self.heap.allocate(8)?;
-                self.heap.set_word(cell, self.r[a as usize]);
-                self.r[d as usize] = reference(tag::CELL, cell);
+                self.r[d as usize] = self.heap.cell(self.r[a as usize])?;
             }
             Op::GetCell(d, a) => self.r[d as usize] = self.heap.word(address(self.r[a as usize])),
             Op::SetCell(cell, a) => {

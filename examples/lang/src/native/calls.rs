@@ -2,17 +2,17 @@
 
 use super::lower::Lower;
 use super::registers::Known;
-use super::runtime::COMPARE;
-use crate::bytecode::{Capture, Compare, Op, Reg};
-use crate::heap::{Builtin, EXCEPTION, GLOBALS, OPERANDS, THROWN, THROWN_AT, at};
+use super::runtime::{Helper, number};
+use crate::bytecode::{Capture, Op, Reg};
+use crate::heap::header::THROWN_AT;
+use crate::heap::{Builtin, EXCEPTION, GLOBALS, OPERANDS, THROWN, at};
 use crate::interp::MOST_FRAMES;
-use crate::value::{TRUE, tag};
-use osier::ir::{Func, Opcode, Type, Value};
+use crate::value::{NIL, int, tag};
+use osier::ir::{Opcode, Type, Value};
 
 impl Lower<'_> {
     /// Instructions on variables and new objects.
     pub(super) fn variables(&mut self, op: Op) {
-        let imports = *self.input.imports;
         match op {
             Op::GetGlobal(d, global) => {
                 let base = self.e.int(0);
@@ -24,9 +24,9 @@ impl Lower<'_> {
                 self.e.store(base, GLOBALS + global * 8, word);
             }
             Op::NewCell(d, a) => {
-                let word = self.word(a);
-                let cell = self.helper(imports.cell, &[word]);
-                self.set_word(d, cell, Known::Tag(tag::CELL));
+                let word = self.reference(a);
+                let cell = self.helper(Helper::Cell, &[word], &[]);
+                self.set_reference(d, cell, Known::Tag(tag::CELL));
             }
             Op::GetCell(d, a) => {
                 let cell = self.wrapped(a);
@@ -58,16 +58,15 @@ impl Lower<'_> {
                         Capture::Up(up) => self.up(*up),
                     })
                     .collect();
-                let count = self.give(&cells);
-                let number = self.e.int(number as i32);
-                let closure = self.helper(imports.closure, &[number, count]);
-                self.set_word(d, closure, Known::Tag(tag::CLOSURE));
+                let number = self.e.fixed(int(number as i32));
+                let closure = self.helper(Helper::Closure, &[number], &cells);
+                self.set_reference(d, closure, Known::Tag(tag::CLOSURE));
             }
             Op::NewObject(d, shape) => {
-                let slots = self.e.int((self.input.inside)(shape) as i32);
-                let number = self.e.int(shape as i32);
-                let object = self.helper(imports.object, &[number, slots]);
-                self.set_word(d, object, Known::Shape(shape));
+                let numbers = [shape, (self.input.inside)(shape)];
+                let numbers = numbers.map(|number| self.e.fixed(int(number as i32)));
+                let object = self.helper(Helper::Object, &numbers, &[]);
+                self.set_reference(d, object, Known::Shape(shape));
             }
             Op::InitSlot(object, a, slot) => {
                 let (object, word) = (self.wrapped(object), self.word(a));
@@ -76,9 +75,8 @@ impl Lower<'_> {
             Op::NewArray(d, from, count) => {
                 let items: Vec<Value> =
                     (from..from + count as Reg).map(|register| self.word(register)).collect();
-                let count = self.give(&items);
-                let array = self.helper(imports.array, &[count]);
-                self.set_word(d, array, Known::Tag(tag::ARRAY));
+                let array = self.helper(Helper::Array, &[], &items);
+                self.set_reference(d, array, Known::Tag(tag::ARRAY));
             }
             other => unreachable!("{other:?} is lowered elsewhere"),
         }
@@ -92,30 +90,37 @@ impl Lower<'_> {
     /// A cell of the closure.
     fn up(&mut self, up: u32) -> Value {
         let closure = self.e.b.use_var(self.closure);
+        let closure = self.e.bits(closure);
         let closure = self.e.op(Opcode::Wrap, Type::I32, &[closure]);
         self.e.load(Type::I64, closure, at::CELLS + up * 8)
     }
 
-    /// Puts operands where functions of the runtime find them. Returns their number.
-    pub(super) fn give(&mut self, operands: &[Value]) -> Value {
+    /// Puts words where functions of the runtime find them.
+    fn give(&mut self, words: &[Value]) {
         let base = self.e.int(0);
-        for (index, operand) in (0..).zip(operands) {
-            self.e.store(base, OPERANDS + index * 8, *operand);
+        for (index, word) in (0..).zip(words) {
+            self.e.store(base, OPERANDS + index * 8, *word);
         }
-        self.e.int(operands.len() as i32)
     }
 
-    /// Calls a function of the runtime, which may throw at this instruction.
-    pub(super) fn helper(&mut self, func: Func, args: &[Value]) -> Value {
-        let result = self.e.call(func, args);
+    /// Calls a function of the runtime with references, and words that it finds in memory. It may
+    /// throw at this instruction, and collect.
+    pub(super) fn helper(&mut self, helper: Helper, given: &[Value], words: &[Value]) -> Value {
+        self.give(words);
+        let mut args = vec![self.e.int(number(helper, words.len()) as i32)];
+        args.extend(given);
+        while args.len() < 4 {
+            args.push(self.e.fixed(NIL));
+        }
+        let result = self.e.call(self.input.imports.runtime, &args);
         self.check(result, true);
         result
     }
 
     /// Goes on unless a call has thrown.
     fn check(&mut self, result: Value, is_here: bool) {
-        let thrown = self.e.word(THROWN);
-        let is_result = self.e.op(Opcode::Ne, Type::I64, &[result, thrown]);
+        let (word, thrown) = (self.e.bits(result), self.e.word(THROWN));
+        let is_result = self.e.op(Opcode::Ne, Type::I64, &[word, thrown]);
         let (good, bad) = self.e.fork(is_result);
         self.e.place(bad);
         if is_here {
@@ -136,7 +141,7 @@ impl Lower<'_> {
     /// Goes on at the handler, or throws to the caller. The exception is in memory.
     pub(super) fn throw_on(&mut self) {
         let Some(handler) = self.proto.handler(self.pc).copied() else {
-            let thrown = self.e.word(THROWN);
+            let thrown = self.e.fixed(THROWN);
             self.e.b.ret(&[thrown]);
             return;
         };
@@ -163,10 +168,9 @@ impl Lower<'_> {
         let most = self.e.int(MOST_FRAMES as i32);
         let is_shallow = self.e.op(Opcode::Ult, Type::I32, &[depth, most]);
         self.guard(is_shallow);
-        let closure = self.word(callee);
-        let words: Vec<Value> =
-            (callee + 1..callee + 1 + args).map(|register| self.word(register)).collect();
-        let (result, end) = (self.e.b.declare_var(Type::I64), self.e.b.reserve_block());
+        let closure = self.reference(callee);
+        let given = self.references(callee + 1, args);
+        let (result, end) = (self.e.b.declare_var(Type::Ref), self.e.b.reserve_block());
         for (index, case) in seen.iter().enumerate() {
             let wanted = self.e.int(*case as i32);
             let is_it = self.e.op(Opcode::Eq, Type::I32, &[number, wanted]);
@@ -183,16 +187,17 @@ impl Lower<'_> {
                 }
             };
             self.callees.insert(*case);
-            let mut given = vec![closure, depth];
-            given.extend(&words);
-            let word = self.e.call(self.input.funcs[*case as usize], &given);
+            let args: Vec<Value> = [closure, depth].iter().chain(&given).copied().collect();
+            let word = self.e.call(self.input.funcs[*case as usize], &args);
             self.e.b.def_var(result, word);
             self.e.b.jump(end, &[]);
             next.into_iter().for_each(|next| self.e.place(next));
         }
         if cases.is_many {
             self.note_place();
-            let count = self.give(&words);
+            let words: Vec<Value> = given.iter().map(|given| self.e.bits(*given)).collect();
+            self.give(&words);
+            let count = self.e.int(words.len() as i32);
             let word = self.e.call(self.input.imports.call, &[closure, depth, count]);
             self.e.b.def_var(result, word);
             self.e.b.jump(end, &[]);
@@ -201,28 +206,16 @@ impl Lower<'_> {
         self.forget_shapes();
         let word = self.e.b.use_var(result);
         self.check(word, false);
-        self.set_word(d, word, Known::Nothing);
+        self.set_reference(d, word, Known::Nothing);
     }
 
     pub(super) fn builtin(&mut self, which: Builtin, d: Reg, from: Reg, count: u8) {
         if self.inline_builtin(which, d, from) {
             return;
         }
-        let operands: Vec<Value> =
-            (from..from + count).map(|register| self.word(register)).collect();
-        let count = self.give(&operands);
-        let number = Builtin::ALL.iter().position(|known| known.1 == which).unwrap_or_default();
-        let number = self.e.int(number as i32);
-        let word = self.helper(self.input.imports.builtin, &[number, count]);
-        self.set_word(d, word, Known::Nothing);
-    }
-
-    /// A comparison by the runtime.
-    pub(super) fn compare_any(&mut self, kind: Compare, a: Value, b: Value) -> Value {
-        let number = COMPARE.iter().position(|known| *known == kind).unwrap_or_default();
-        let number = self.e.int(number as i32);
-        let word = self.helper(self.input.imports.compare, &[number, a, b]);
-        let yes = self.e.word(TRUE);
-        self.e.op(Opcode::Eq, Type::I64, &[word, yes])
+        let words: Vec<Value> = (from..from + count).map(|register| self.word(register)).collect();
+        let number = self.e.fixed(int(which as i32));
+        let word = self.helper(Helper::Builtin, &[number], &words);
+        self.set_reference(d, word, Known::Nothing);
     }
 }

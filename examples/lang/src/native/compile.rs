@@ -1,5 +1,6 @@
 //! Native code of one function: its base, the optimized version, and the ways between them.
 
+use super::emit::UNTYPED;
 use super::lower::{self, Input, lower};
 use super::{GENERATIONS, Made, Native};
 use crate::bytecode::Pc;
@@ -269,15 +270,16 @@ fn interpreting(name: &str, params: u8, call: Func) -> Function {
     let mut b = FunctionBuilder::new(name, lower::signature(params));
     let entry = b.create_block();
     b.switch_to(entry);
-    let (closure, depth) = (b.append_param(entry, Type::I64), b.append_param(entry, Type::I32));
+    let (closure, depth) = (b.append_param(entry, Type::Ref), b.append_param(entry, Type::I32));
     let base = b.constant(Type::I32, 0);
     for index in 0..u64::from(params) {
-        let word = b.append_param(entry, Type::I64);
+        let word = b.append_param(entry, Type::Ref);
+        let word = b.op(Opcode::RefBits, UNTYPED, &[word]);
         let imm = Imm::Address(super::heap_memory(), u64::from(OPERANDS) + index * 8);
         b.insert(InstSpec::new(Opcode::Store, Type::I64, imm, &[base, word]));
     }
     let count = b.constant(Type::I32, params.into());
-    let result = b.insert_value(InstSpec::call(call, &[closure, depth, count], &[Type::I64]));
+    let result = b.insert_value(InstSpec::call(call, &[closure, depth, count], &[Type::Ref]));
     b.ret(&[result]);
     b.finish().expect("the stub is one block")
 }
@@ -289,7 +291,7 @@ fn calling(name: &str, params: u8, func: Func) -> Function {
     b.switch_to(entry);
     let types = lower::signature(params).params;
     let args: Vec<_> = types.into_iter().map(|ty| b.append_param(entry, ty)).collect();
-    let result = b.insert_value(InstSpec::call(func, &args, &[Type::I64]));
+    let result = b.insert_value(InstSpec::call(func, &args, &[Type::Ref]));
     b.ret(&[result]);
     b.finish().expect("the stub is one block")
 }

@@ -1,14 +1,17 @@
 //! Instructions of the IR, a function each.
 
 use super::heap_memory;
-use crate::heap::CHAOS;
-use crate::value::FIRST_TAGGED;
+use crate::heap::header::CHAOS;
+use crate::value::{FIRST_TAGGED, Word};
 use osier::ir::{
     Block, Func, FunctionBuilder, Imm, InstSpec, Opcode, Target, TrapKind, Type, Value,
 };
 
 /// The number of the trap behind a frame state. A run leaves in front of it.
 pub(super) const LEAVE: TrapKind = TrapKind::User(0);
+
+/// The type of operations that have none of their own.
+pub(super) const UNTYPED: Type = Type::I32;
 
 /// Appends instructions to a function.
 pub(super) struct Emit {
@@ -27,6 +30,21 @@ impl Emit {
 
     pub(super) fn word(&mut self, bits: u64) -> Value {
         self.b.constant(Type::I64, bits)
+    }
+
+    /// A reference that no collection changes: a number, `nil`, or a string of the program.
+    pub(super) fn fixed(&mut self, word: Word) -> Value {
+        self.b.constant(Type::Ref, word)
+    }
+
+    /// The word of a reference until the next call.
+    pub(super) fn bits(&mut self, reference: Value) -> Value {
+        self.op(Opcode::RefBits, UNTYPED, &[reference])
+    }
+
+    /// The reference of a word.
+    pub(super) fn reference(&mut self, word: Value) -> Value {
+        self.op(Opcode::RefOf, UNTYPED, &[word])
     }
 
     pub(super) fn double(&mut self, value: f64) -> Value {
@@ -52,11 +70,11 @@ impl Emit {
     }
 
     pub(super) fn call(&mut self, func: Func, args: &[Value]) -> Value {
-        self.b.insert_value(InstSpec::call(func, args, &[Type::I64]))
+        self.b.insert_value(InstSpec::call(func, args, &[Type::Ref]))
     }
 
     pub(super) fn trap(&mut self) {
-        self.b.insert(InstSpec::new(Opcode::Trap, Type::I32, Imm::Trap(LEAVE), &[]));
+        self.b.insert(InstSpec::new(Opcode::Trap, UNTYPED, Imm::Trap(LEAVE), &[]));
     }
 
     /// Begins a block.

@@ -68,9 +68,9 @@ pub(super) struct Lowered {
 
 /// The signature of a function with this many parameters: closure, depth, arguments.
 pub(super) fn signature(params: u8) -> Signature {
-    let mut types = vec![Type::I64, Type::I32];
-    types.extend((0..params).map(|_| Type::I64));
-    Signature::new(&types, &[Type::I64])
+    let mut types = vec![Type::Ref, Type::I32];
+    types.extend((0..params).map(|_| Type::Ref));
+    Signature::new(&types, &[Type::Ref])
 }
 
 /// Lowers a function. `None` if it cannot be built.
@@ -139,8 +139,8 @@ impl<'a> Lower<'a> {
     ) -> Lower<'a> {
         let mut b = FunctionBuilder::new(input.name, signature(proto.params));
         let mut declare = |ty| (0..proto.registers).map(|_| b.declare_var(ty)).collect();
-        let (ints, doubles, words) = (declare(Type::I32), declare(Type::F64), declare(Type::I64));
-        let (closure, depth) = (b.declare_var(Type::I64), b.declare_var(Type::I32));
+        let (ints, doubles, words) = (declare(Type::I32), declare(Type::F64), declare(Type::Ref));
+        let (closure, depth) = (b.declare_var(Type::Ref), b.declare_var(Type::I32));
         let state = vec![Rep::Dead; proto.registers as usize];
         Lower {
             input,
@@ -191,13 +191,13 @@ impl<'a> Lower<'a> {
     fn arguments(&mut self) {
         let entry = self.e.b.create_block();
         self.e.b.switch_to(entry);
-        let closure = self.e.b.append_param(entry, Type::I64);
+        let closure = self.e.b.append_param(entry, Type::Ref);
         self.e.b.def_var(self.closure, closure);
         let depth = self.e.b.append_param(entry, Type::I32);
         self.e.b.def_var(self.depth, depth);
         for register in 0..self.proto.params {
-            let word = self.e.b.append_param(entry, Type::I64);
-            self.set_word(register, word, Known::Nothing);
+            let word = self.e.b.append_param(entry, Type::Ref);
+            self.set_reference(register, word, Known::Nothing);
         }
         self.entrances();
         self.before.clone_from(&self.state);
@@ -265,7 +265,10 @@ impl<'a> Lower<'a> {
                 Rep::Word(_) => (Type::I64, &self.words),
             };
             let variable = variables[usize::from(register)];
-            let value = self.e.load(ty, base, offset);
+            let mut value = self.e.load(ty, base, offset);
+            if let Rep::Word(_) = rep {
+                value = self.e.reference(value);
+            }
             self.e.b.def_var(variable, value);
         }
         let depth = self.e.load(Type::I32, base, OPERANDS + DEPTH * 8);
@@ -321,7 +324,7 @@ impl<'a> Lower<'a> {
                     self.e.b.def_var(self.doubles[usize::from(register)], value);
                 }
                 (Rep::Int | Rep::Double | Rep::Dead, Rep::Word(_)) => {
-                    let word = self.word(register);
+                    let word = self.reference(register);
                     self.e.b.def_var(self.words[usize::from(register)], word);
                 }
                 _ => {}
@@ -407,7 +410,12 @@ impl<'a> Lower<'a> {
         self.state[usize::from(register)]
     }
 
-    pub(super) fn set_word(&mut self, register: Reg, value: Value, known: Known) {
+    pub(super) fn set_word(&mut self, register: Reg, word: Value, known: Known) {
+        let reference = self.e.reference(word);
+        self.set_reference(register, reference, known);
+    }
+
+    pub(super) fn set_reference(&mut self, register: Reg, value: Value, known: Known) {
         self.e.b.def_var(self.words[usize::from(register)], value);
         self.state[usize::from(register)] = Rep::Word(known);
     }
@@ -429,18 +437,34 @@ impl<'a> Lower<'a> {
             Rep::Int => self.e.b.use_var(self.ints[index]),
             Rep::Double => self.e.b.use_var(self.doubles[index]),
             Rep::Word(_) => self.e.b.use_var(self.words[index]),
-            Rep::Dead => self.e.word(NIL),
+            Rep::Dead => self.e.fixed(NIL),
         }
     }
 
-    /// A register as a word.
+    /// A register as a word, which is valid until the next call.
     pub(super) fn word(&mut self, register: Reg) -> Value {
         let kept = self.kept(register);
         match self.rep(register) {
             Rep::Int => self.e.boxed(kept),
             Rep::Double => self.e.op(Opcode::Bitcast, Type::I64, &[kept]),
-            Rep::Word(_) | Rep::Dead => kept,
+            Rep::Word(_) | Rep::Dead => self.e.bits(kept),
         }
+    }
+
+    /// A register as a reference, which a collection finds.
+    pub(super) fn reference(&mut self, register: Reg) -> Value {
+        match self.rep(register) {
+            Rep::Int | Rep::Double => {
+                let word = self.word(register);
+                self.e.reference(word)
+            }
+            Rep::Word(_) | Rep::Dead => self.kept(register),
+        }
+    }
+
+    /// Registers as references.
+    pub(super) fn references(&mut self, from: Reg, count: u8) -> Vec<Value> {
+        (from..from + count).map(|register| self.reference(register)).collect()
     }
 
     /// The address of a reference, whose tag is guarded if it is not known.
@@ -473,8 +497,8 @@ impl<'a> Lower<'a> {
                 match rep {
                     Rep::Int => self.set_int(d, kept),
                     Rep::Double => self.set_double(d, kept),
-                    Rep::Word(known) => self.set_word(d, kept, known),
-                    Rep::Dead => self.set_word(d, kept, Known::Tag(tag::SPECIAL)),
+                    Rep::Word(known) => self.set_reference(d, kept, known),
+                    Rep::Dead => self.set_reference(d, kept, Known::Tag(tag::SPECIAL)),
                 }
             }
             Op::Jump(to) | Op::JumpBack(to) => self.edge(to),
@@ -493,7 +517,7 @@ impl<'a> Lower<'a> {
             }
             Op::Call(d, callee, args) => self.call(d, callee, args),
             Op::Return(a) => {
-                let word = self.word(a);
+                let word = self.reference(a);
                 self.e.b.ret(&[word]);
                 self.is_open = false;
             }
@@ -527,8 +551,8 @@ impl<'a> Lower<'a> {
             let value = self.e.double(f64::from_bits(word));
             self.set_double(d, value);
         } else {
-            let value = self.e.word(word);
-            self.set_word(d, value, Known::Tag(tag_of(word)));
+            let value = self.e.fixed(word);
+            self.set_reference(d, value, Known::Tag(tag_of(word)));
         }
     }
 
@@ -568,7 +592,7 @@ impl<'a> Lower<'a> {
             Rep::Int | Rep::Double => self.e.int(1),
             Rep::Dead => self.e.int(0),
             Rep::Word(_) => {
-                let (word, nil) = (self.kept(a), self.e.word(NIL));
+                let (word, nil) = (self.word(a), self.e.word(NIL));
                 let (offset, one) =
                     (self.e.op(Opcode::Sub, Type::I64, &[word, nil]), self.e.word(1));
                 self.e.op(Opcode::Ugt, Type::I64, &[offset, one])

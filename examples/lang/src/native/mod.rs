@@ -18,10 +18,10 @@ mod registers;
 mod runtime;
 
 use crate::bytecode::Pc;
-use crate::heap::{CHAOS, EXCEPTION, Heap, PAGES, THROWN};
+use crate::heap::{EXCEPTION, FULL, Heap, OPERANDS, PAGES, THROWN, Thrown, header};
 use crate::interp::{Failed, Frame, Host, Machine, Uncaught};
 use crate::profile::kind_of;
-use crate::value::{Word, address, as_number, int, is_int, number, tag, tag_of};
+use crate::value::{NIL, Word, address, as_number, int, is_int, number, tag, tag_of};
 use compile::{Code, Compiled, Loops};
 use osier::interp::{Limits, Options, Outcome, TraceLevel};
 use osier::ir::module::{FuncDecl, MemoryDecl, MemoryKind};
@@ -30,7 +30,7 @@ use osier::jit::{
     Callback, CallbackEnd, Config, DeoptFrame, Embedder, Engine, HandedActivation, HandedContent,
     HotLoop, Nans, Slot, Vm,
 };
-use runtime::{Imports, operands, thrown};
+use runtime::{Imports, operands_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -133,9 +133,12 @@ impl Machine {
         let limits = Limits { fuel: u64::MAX, call_depth: u32::MAX, ..Limits::default() };
         let vm = Vm::new(&engine, &module, limits, options);
         let mut vm = vm.map_err(|error| failed(&error))?;
-        for (func, function) in runtime::direct(&imports, &self.runtime) {
-            vm.bind(func, &function).map_err(|error| failed(&error))?;
-        }
+        let on_heap = runtime::direct(&self.runtime);
+        vm.bind(imports.on_heap, &on_heap).map_err(|error| failed(&error))?;
+        let body = module.body(imports.runtime).expect("it is defined");
+        let version = engine.version(&module, imports.runtime, body, &[]);
+        let version = version.map_err(|error| failed(&error))?;
+        vm.install(&version, Vec::new()).map_err(|error| failed(&error))?;
         let loops = Loops::default();
         vm.set_tiering(Box::new(loops.clone()));
         for profile in &mut self.profile {
@@ -299,6 +302,10 @@ impl Machine {
     }
 }
 
+fn thrown(Thrown(exception): Thrown) -> Failed {
+    Failed::Thrown(exception)
+}
+
 /// The result of native code.
 fn returned(word: Word, back: &mut Callback<'_>) -> Result<Word, Failed> {
     match word == THROWN {
@@ -357,9 +364,13 @@ impl Embedder for Machine {
         let Some(native) = &self.native else { return Ok(()) };
         let ended = if func == native.imports.main {
             if let Some(seed) = native.tuning.chaos {
-                Host::Native(back).heap().set_word(CHAOS, seed);
+                Host::Native(back).heap().set_word(header::CHAOS, seed);
             }
-            self.main(&mut Host::Native(back)).map(|()| 0)
+            self.main(&mut Host::Native(back)).map(|()| NIL)
+        } else if func == native.imports.collect {
+            let collected =
+                self.collect(&mut Host::Native(back), &mut [], operands_of(args[0] as u32));
+            collected.map(|()| NIL).map_err(thrown)
         } else {
             self.call_any(back, args)
         };
@@ -380,24 +391,26 @@ impl Embedder for Machine {
         let frame = Frame { proto, pc, base: 0, closure, depth, result: 0 };
         let ended = self.activate(&mut Host::Native(&mut back), frame, registers(&activation));
         let bits = result(ended, &mut back)?;
-        Ok(vec![Slot { ty: osier::ir::Type::I64, bits }])
+        Ok(vec![Slot { ty: osier::ir::Type::Ref, bits }])
     }
 }
 
 impl Machine {
     /// Calls any function for native code: closure, depth and number of operands, in memory.
     fn call_any(&mut self, back: &mut Callback<'_>, args: &[u64]) -> Result<Word, Failed> {
-        let (closure, depth, count) = (args[0], args[1] as u32, args[2] as u32);
-        let mut heap = Host::Native(back);
-        let operands = operands(&heap.heap(), count);
-        let number = self.callee(&mut heap.heap(), closure, count as u8, depth);
-        let number = match number {
-            Ok(number) => number,
-            Err(exception) => {
-                thrown(Err(exception), &mut heap.heap());
-                return Err(Failed::Thrown(exception.0));
+        let (mut closure, depth, count) = ([args[0]], args[1] as u32, args[2] as u32);
+        let host = &mut Host::Native(back);
+        let number = loop {
+            match self.callee(&mut host.heap(), closure[0], count as u8, depth) {
+                Ok(number) => break number,
+                // There was no space for the message.
+                Err(Thrown(FULL)) => self.collect(host, &mut closure, count).map_err(thrown)?,
+                Err(exception) => return Err(thrown(exception)),
             }
         };
+        let (closure, heap) = (closure[0], host.heap());
+        let word = |index: u32| heap.word(OPERANDS + index * 8);
+        let operands: Vec<Word> = (0..count).map(word).collect();
         if let Some(func) = self.hot_callee(back, number, &operands)? {
             return self.call_native(back, func, (closure, depth), &operands);
         }

@@ -2,12 +2,12 @@
 
 use super::lower::Lower;
 use super::registers::{Known, Rep};
-use super::runtime::ARITH;
+use super::runtime::Helper;
 use crate::bytecode::{Arith, Compare, Op, Reg};
-use crate::heap::{Builtin, Place, at};
+use crate::heap::{Builtin, CHARS, Place, at};
 use crate::profile::kind;
-use crate::value::{FIRST_TAGGED, int, tag};
-use osier::ir::{Opcode, Type, Value};
+use crate::value::{FIRST_TAGGED, NIL, TRUE, int, reference, tag};
+use osier::ir::{Block, Opcode, Type, Value};
 
 /// An operand of arithmetic.
 #[derive(Clone, Copy)]
@@ -24,9 +24,10 @@ impl Lower<'_> {
             Rep::Int => kept,
             Rep::Double => self.whole(kept),
             Rep::Word(_) | Rep::Dead => {
-                let is = self.e.has_tag(kept, tag::INT);
+                let word = self.word(register);
+                let is = self.e.has_tag(word, tag::INT);
                 self.guard(is);
-                let int = self.e.op(Opcode::Wrap, Type::I32, &[kept]);
+                let int = self.e.op(Opcode::Wrap, Type::I32, &[word]);
                 self.set_int(register, int);
                 int
             }
@@ -54,24 +55,25 @@ impl Lower<'_> {
             let int = self.int(register);
             return self.e.op(Opcode::FloatFromSint, Type::F64, &[int]);
         }
+        let word = self.word(register);
         let first = self.e.word(FIRST_TAGGED);
-        let is = self.e.op(Opcode::Ult, Type::I64, &[kept, first]);
+        let is = self.e.op(Opcode::Ult, Type::I64, &[word, first]);
         if seen & kind::NUMBER == kind::DOUBLE {
             self.guard(is);
-            let double = self.e.op(Opcode::Bitcast, Type::F64, &[kept]);
+            let double = self.e.op(Opcode::Bitcast, Type::F64, &[word]);
             self.set_double(register, double);
             return double;
         }
         let (result, end) = (self.e.b.declare_var(Type::F64), self.e.b.reserve_block());
         let (double, other) = self.e.fork(is);
         self.e.place(double);
-        let value = self.e.op(Opcode::Bitcast, Type::F64, &[kept]);
+        let value = self.e.op(Opcode::Bitcast, Type::F64, &[word]);
         self.e.b.def_var(result, value);
         self.e.b.jump(end, &[]);
         self.e.place(other);
-        let is = self.e.has_tag(kept, tag::INT);
+        let is = self.e.has_tag(word, tag::INT);
         self.guard(is);
-        let int = self.e.op(Opcode::Wrap, Type::I32, &[kept]);
+        let int = self.e.op(Opcode::Wrap, Type::I32, &[word]);
         let value = self.e.op(Opcode::FloatFromSint, Type::F64, &[int]);
         self.e.b.def_var(result, value);
         self.e.b.jump(end, &[]);
@@ -109,11 +111,31 @@ impl Lower<'_> {
         }
     }
 
-    fn as_word(&mut self, operand: Operand) -> Value {
+    fn as_reference(&mut self, operand: Operand) -> Value {
         match operand {
-            Operand::Register(register, _) => self.word(register),
-            Operand::Small(n) => self.e.word(int(n)),
+            Operand::Register(register, _) => self.reference(register),
+            Operand::Small(n) => self.e.fixed(int(n)),
         }
+    }
+
+    /// Whether both operands were strings, and nothing else.
+    fn are_strings(&self, a: Operand, b: Operand) -> bool {
+        let is = |operand: Operand| match operand {
+            Operand::Register(register, seen) => match self.rep(register) {
+                Rep::Word(Known::Nothing) => seen & !kind::OVERFLOW == kind::STRING,
+                rep => rep.tag() == Some(tag::STRING),
+            },
+            Operand::Small(_) => false,
+        };
+        is(a) && is(b)
+    }
+
+    /// An operand as a word, guarded to be a string.
+    fn as_string(&mut self, operand: Operand) -> Value {
+        if let Operand::Register(register, _) = operand {
+            self.address(register, tag::STRING);
+        }
+        self.as_reference(operand)
     }
 
     /// Instructions that compute numbers.
@@ -184,12 +206,15 @@ impl Lower<'_> {
             let (x, y) = (self.as_double(a), self.as_double(b));
             let result = self.double_arith(arith, x, y);
             self.set_double(d, result);
+        } else if arith == Arith::Add && self.are_strings(a, b) {
+            let (x, y) = (self.as_string(a), self.as_string(b));
+            let word = self.helper(Helper::Concat, &[x, y], &[]);
+            self.set_reference(d, word, Known::Tag(tag::STRING));
         } else {
-            let number = ARITH.iter().position(|known| *known == arith).unwrap_or_default();
-            let number = self.e.int(number as i32);
-            let (x, y) = (self.as_word(a), self.as_word(b));
-            let word = self.helper(self.input.imports.arith, &[number, x, y]);
-            self.set_word(d, word, Known::Nothing);
+            let number = self.e.fixed(int(arith as i32));
+            let (x, y) = (self.as_reference(a), self.as_reference(b));
+            let word = self.helper(Helper::Arith, &[number, x, y], &[]);
+            self.set_reference(d, word, Known::Nothing);
         }
     }
 
@@ -299,22 +324,25 @@ impl Lower<'_> {
         // Values other than numbers and strings are equal if their words are.
         let by_word = |rep: Rep| rep.tag().is_some_and(|tag| tag != tag::STRING);
         let is_by_word = by_word(self.rep(a)) || by_word(self.rep(b));
-        let (word_a, word_b) = (self.word(a), self.word(b));
-        match kind == Compare::Eq && is_by_word {
-            true => self.e.op(Opcode::Eq, Type::I64, &[word_a, word_b]),
-            false => self.compare_any(kind, word_a, word_b),
+        if kind == Compare::Eq && is_by_word {
+            let words = [self.word(a), self.word(b)];
+            return self.e.op(Opcode::Eq, Type::I64, &words);
         }
+        let number = self.e.fixed(int(kind as i32));
+        let operands = [number, self.reference(a), self.reference(b)];
+        let result = self.helper(Helper::Compare, &operands, &[]);
+        let (word, yes) = (self.e.bits(result), self.e.word(TRUE));
+        self.e.op(Opcode::Eq, Type::I64, &[word, yes])
     }
 
     /// Fields and elements.
     pub(super) fn access(&mut self, op: Op) {
-        let imports = *self.input.imports;
         match op {
             Op::GetField(d, of, site) => match self.fields(of, site) {
                 None => {
-                    let (word, name) = (self.word(of), self.name(site));
-                    let result = self.helper(imports.get_field, &[word, name]);
-                    self.set_word(d, result, Known::Nothing);
+                    let (object, name) = (self.reference(of), self.name(site));
+                    let result = self.helper(Helper::GetField, &[object, name], &[]);
+                    self.set_reference(d, result, Known::Nothing);
                 }
                 Some(cases) => {
                     let result = self.e.b.declare_var(Type::I64);
@@ -326,19 +354,19 @@ impl Lower<'_> {
                     self.set_word(d, word, Known::Nothing);
                 }
             },
-            Op::SetField(of, a, site) => {
-                let value = self.word(a);
-                match self.fields(of, site) {
-                    None => {
-                        let (word, name) = (self.word(of), self.name(site));
-                        self.helper(imports.set_field, &[word, value, name]);
-                        self.forget_shapes();
-                    }
-                    Some(cases) => self.each_case(of, &cases, &mut |lower, slots, offset| {
-                        lower.e.store(slots, offset, value);
-                    }),
+            Op::SetField(of, a, site) => match self.fields(of, site) {
+                None => {
+                    let operands = [self.reference(of), self.name(site), self.reference(a)];
+                    self.helper(Helper::SetField, &operands, &[]);
+                    self.forget_shapes();
                 }
-            }
+                Some(cases) => {
+                    let value = self.word(a);
+                    self.each_case(of, &cases, &mut |lower, slots, offset| {
+                        lower.e.store(slots, offset, value);
+                    });
+                }
+            },
             Op::GetIndex(d, array, index) => {
                 let (header, index) = self.array_and_index(array, index);
                 let length = self.e.load(Type::I32, header, 0);
@@ -350,19 +378,20 @@ impl Lower<'_> {
             }
             Op::SetIndex(array, index, a) => {
                 let value = self.word(a);
-                let whole = index;
-                let (header, index) = self.array_and_index(array, index);
+                let (header, at) = self.array_and_index(array, index);
                 let length = self.e.load(Type::I32, header, 0);
-                let is_in = self.e.op(Opcode::Ult, Type::I32, &[index, length]);
+                let is_in = self.e.op(Opcode::Ult, Type::I32, &[at, length]);
                 let (inside, outside) = self.e.fork(is_in);
                 let end = self.e.b.reserve_block();
                 self.e.place(inside);
-                let element = self.element(header, index);
+                let element = self.element(header, at);
                 self.e.store(element, 0, value);
                 self.e.b.jump(end, &[]);
                 self.e.place(outside);
-                let words = [self.word(array), self.word(whole), value];
-                self.helper(imports.set_index, &words);
+                let slow = self.append(header, (at, length), value, end);
+                self.e.place(slow);
+                let operands = [array, index, a].map(|operand| self.reference(operand));
+                self.helper(Helper::SetIndex, &operands, &[]);
                 self.e.b.jump(end, &[]);
                 self.e.place(end);
             }
@@ -372,7 +401,7 @@ impl Lower<'_> {
 
     fn name(&mut self, site: u32) -> Value {
         let proto = &self.input.program.protos[self.input.number as usize];
-        self.e.int(proto.sites[site as usize] as i32)
+        self.e.fixed(int(proto.sites[site as usize] as i32))
     }
 
     /// The shapes that an access site has seen, if they are few.
@@ -439,6 +468,29 @@ impl Lower<'_> {
         (header, index)
     }
 
+    /// Appends a value to an array with space and goes on at `end`, if the index is its length.
+    /// Returns the block for all other cases, which is yet to be placed.
+    fn append(
+        &mut self,
+        header: Value,
+        (index, length): (Value, Value),
+        value: Value,
+        end: Block,
+    ) -> Block {
+        let capacity = self.e.load(Type::I32, header, at::CAPACITY);
+        let has_space = self.e.op(Opcode::Ult, Type::I32, &[length, capacity]);
+        let is_next = self.e.op(Opcode::Eq, Type::I32, &[index, length]);
+        let is_easy = self.e.op(Opcode::And, Type::I32, &[is_next, has_space]);
+        let (easy, slow) = self.e.fork(is_easy);
+        self.e.place(easy);
+        let (element, one) = (self.element(header, length), self.e.int(1));
+        self.e.store(element, 0, value);
+        let longer = self.e.op(Opcode::Add, Type::I32, &[length, one]);
+        self.e.store(header, 0, longer);
+        self.e.b.jump(end, &[]);
+        slow
+    }
+
     fn element(&mut self, header: Value, index: Value) -> Value {
         let elements = self.e.load(Type::I32, header, at::ELEMENTS);
         let three = self.e.int(3);
@@ -476,6 +528,30 @@ impl Lower<'_> {
                 let at = self.e.op(Opcode::Add, Type::I32, &[string, index]);
                 let byte = self.e.byte(at, at::BYTES);
                 self.set_int(d, byte);
+            }
+            (Builtin::Char, _) if self.numeric(a) == kind::INT => {
+                let (byte, most, four) = (self.as_int(a), self.e.int(256), self.e.int(4));
+                let is_byte = self.e.op(Opcode::Ult, Type::I32, &[byte, most]);
+                self.guard(is_byte);
+                let offset = self.e.op(Opcode::Shl, Type::I32, &[byte, four]);
+                let wide = self.e.op(Opcode::Uextend, Type::I64, &[offset]);
+                let first = self.e.word(reference(tag::STRING, CHARS));
+                let word = self.e.op(Opcode::Add, Type::I64, &[first, wide]);
+                self.set_word(d, word, Known::Tag(tag::STRING));
+            }
+            (Builtin::Push, Some(tag::ARRAY)) => {
+                let (array, value) = (self.address(from, tag::ARRAY), self.word(from + 1));
+                let (length, end) = (self.e.load(Type::I32, array, 0), self.e.b.reserve_block());
+                let slow = self.append(array, (length, length), value, end);
+                self.e.place(slow);
+                let index = self.e.boxed(length);
+                let index = self.e.reference(index);
+                let operands = [self.reference(from), index, self.reference(from + 1)];
+                self.helper(Helper::SetIndex, &operands, &[]);
+                self.e.b.jump(end, &[]);
+                self.e.place(end);
+                let nil = self.e.fixed(NIL);
+                self.set_reference(d, nil, Known::Tag(tag::SPECIAL));
             }
             _ => return false,
         }

@@ -1,45 +1,74 @@
-//! The functions that native code calls: those on the heap directly, as C functions, and those that
+//! The functions that native code calls: one on the heap directly, as a C function, and those that
 //! need the interpreter through Osier.
 
+use super::emit::UNTYPED;
 use crate::bytecode::{Arith, Compare};
-use crate::heap::{Builtin, EXCEPTION, Heap, OPERANDS, Runtime, THROWN, Thrown};
-use crate::value::{NIL, Word, boolean, reference, tag};
+use crate::heap::{Builtin, EXCEPTION, FULL, Heap, OPERANDS, Runtime, THROWN, Thrown};
+use crate::value::{NIL, Word, boolean};
 use osier::ir::module::{FuncDecl, ImportName};
-use osier::ir::{Func, Module, Signature, Type};
+use osier::ir::{
+    Func, Function, FunctionBuilder, InstSpec, Module, Opcode, Signature, Target, Type, Value,
+};
 use osier::jit::{DirectEffect, DirectFunction, DirectMemory};
 use std::sync::Arc;
 
-/// The imported functions.
+/// The functions of the module beside those of the language.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Imports {
-    /// `(operation, a, b)`
-    pub(super) arith: Func,
-    /// `(comparison, a, b)`
-    pub(super) compare: Func,
-    /// `(object, name)`
-    pub(super) get_field: Func,
-    /// `(object, value, name)`
-    pub(super) set_field: Func,
-    /// `(array, index, value)`
-    pub(super) set_index: Func,
-    /// `(function, count)`, with operands in memory.
-    pub(super) builtin: Func,
-    /// `(shape, slots)`
-    pub(super) object: Func,
-    /// `(count)`, with operands in memory.
-    pub(super) array: Func,
-    /// `(function, count)`, with cells in memory.
-    pub(super) closure: Func,
-    /// `(word)`
-    pub(super) cell: Func,
+    /// `(helper, a, b, c)`: executes a [`Helper`], directly.
+    pub(super) on_heap: Func,
+    /// `(helper)`: collects behind a helper that has found no space.
+    pub(super) collect: Func,
+    /// `(helper, a, b, c)`: a function of the IR that does both, if need be.
+    pub(super) runtime: Func,
     /// `(closure, depth, count)`, with operands in memory. Asks the interpreter.
     pub(super) call: Func,
     /// `()`: runs the outermost level. Asks the interpreter.
     pub(super) main: Func,
 }
 
+/// The functions on the heap. Numbers are words of int32.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Helper {
+    /// `(operation, a, b)`
+    Arith,
+    /// `(a, b)`: two strings joined.
+    Concat,
+    /// `(comparison, a, b)`
+    Compare,
+    /// `(object, name)`
+    GetField,
+    /// `(object, name, value)`
+    SetField,
+    /// `(array, index, value)`
+    SetIndex,
+    /// `(function)`, with operands in memory.
+    Builtin,
+    /// `(shape, slots)`
+    Object,
+    /// `()`, with operands in memory.
+    Array,
+    /// `(function)`, with cells in memory.
+    Closure,
+    /// `(word)`
+    Cell,
+}
+
+const HELPERS: [Helper; 11] = [
+    Helper::Arith,
+    Helper::Concat,
+    Helper::Compare,
+    Helper::GetField,
+    Helper::SetField,
+    Helper::SetIndex,
+    Helper::Builtin,
+    Helper::Object,
+    Helper::Array,
+    Helper::Closure,
+    Helper::Cell,
+];
 /// The operations, by their numbers.
-pub(super) const ARITH: [Arith; 11] = [
+const ARITH: [Arith; 11] = [
     Arith::Add,
     Arith::Sub,
     Arith::Mul,
@@ -53,142 +82,127 @@ pub(super) const ARITH: [Arith; 11] = [
     Arith::Shr,
 ];
 /// The comparisons, by their numbers.
-pub(super) const COMPARE: [Compare; 3] = [Compare::Eq, Compare::Lt, Compare::Le];
+const COMPARE: [Compare; 3] = [Compare::Eq, Compare::Lt, Compare::Le];
 
-/// Declares the imported functions.
+/// The number of a helper, and how many operands are in memory.
+pub(super) fn number(helper: Helper, operands: usize) -> u32 {
+    (operands as u32) << 8 | helper as u32
+}
+
+/// The operands in memory that go with a number of a helper.
+pub(super) fn operands_of(number: u32) -> u32 {
+    number >> 8
+}
+
+/// Declares the functions.
 pub(super) fn declare(module: &mut Module) -> Imports {
-    let mut import = |name: &str, params: &[Type]| {
-        let sig = module.sig(&Signature::new(params, &[Type::I64]));
-        let import = Some(ImportName { module: "wicker".to_owned(), field: name.to_owned() });
+    let mut declare = |name: &str, params: &[Type], result: Type, is_import: bool| {
+        let sig = module.sig(&Signature::new(params, &[result]));
+        let (unit, field) = ("wicker".to_owned(), name.to_owned());
+        let import = is_import.then_some(ImportName { module: unit, field });
         module.funcs.push(FuncDecl { name: name.to_owned(), sig, import })
     };
-    let (n, w) = (Type::I32, Type::I64);
-    Imports {
-        arith: import("arith", &[n, w, w]),
-        compare: import("compare", &[n, w, w]),
-        get_field: import("get_field", &[w, n]),
-        set_field: import("set_field", &[w, w, n]),
-        set_index: import("set_index", &[w, w, w]),
-        builtin: import("builtin", &[n, n]),
-        object: import("object", &[n, n]),
-        array: import("array", &[n]),
-        closure: import("closure", &[n, n]),
-        cell: import("cell", &[w]),
-        call: import("call", &[w, n, n]),
-        main: import("main", &[]),
-    }
+    let (n, w, r) = (Type::I32, Type::I64, Type::Ref);
+    let imports = Imports {
+        on_heap: declare("on_heap", &[n, w, w, w], w, true),
+        collect: declare("collect", &[n], w, true),
+        runtime: declare("runtime", &[n, r, r, r], r, false),
+        call: declare("call", &[r, n, n], r, true),
+        main: declare("main", &[], r, true),
+    };
+    module.define(imports.runtime, collecting(&imports));
+    imports
 }
 
-/// The functions on the heap.
-pub(super) fn direct(imports: &Imports, runtime: &Arc<Runtime>) -> Vec<(Func, DirectFunction)> {
-    /// Gives a function the runtime and the memory.
-    macro_rules! direct {
-        ($function:ident: $($argument:ty),*) => {{
-            let code = $function as extern "C" fn(&Runtime, DirectMemory<'_>, $($argument),*) -> Word;
-            (imports.$function, DirectFunction::with_memory(
-                Arc::clone(runtime),
-                code,
-                DirectEffect::Writes,
-            ))
-        }};
-    }
-    vec![
-        direct!(arith: u32, u64, u64),
-        direct!(compare: u32, u64, u64),
-        direct!(get_field: u64, u32),
-        direct!(set_field: u64, u64, u32),
-        direct!(set_index: u64, u64, u64),
-        direct!(builtin: u32, u32),
-        direct!(object: u32, u32),
-        direct!(array: u32),
-        direct!(closure: u32, u32),
-        direct!(cell: u64),
-    ]
+/// The function on the heap.
+pub(super) fn direct(runtime: &Arc<Runtime>) -> DirectFunction {
+    let code = on_heap as extern "C" fn(&Runtime, DirectMemory<'_>, u32, Word, Word, Word) -> Word;
+    DirectFunction::with_memory(Arc::clone(runtime), code, DirectEffect::Writes)
 }
 
-/// Runs a function on the heap. An exception becomes [`THROWN`].
-fn on_heap(
-    mut memory: DirectMemory<'_>,
-    body: impl FnOnce(&mut Heap<'_>) -> Result<Word, Thrown>,
-) -> Word {
-    let mut heap = Heap(memory.bytes_mut());
-    thrown(body(&mut heap), &mut heap)
+/// The function that calls a helper, and once more behind a collection if there was no space.
+/// Its parameters are roots meanwhile.
+fn collecting(imports: &Imports) -> Function {
+    let (n, w, r) = (Type::I32, Type::I64, Type::Ref);
+    let mut b = FunctionBuilder::new("runtime", Signature::new(&[n, r, r, r], &[r]));
+    let [entry, full, again, done] = [0; 4].map(|_| b.create_block());
+    b.switch_to(entry);
+    let helper = b.append_param(entry, n);
+    let operands = [0; 3].map(|_| b.append_param(entry, r));
+    let call = |b: &mut FunctionBuilder| {
+        let mut args = vec![helper];
+        args.extend(operands.map(|operand| b.op(Opcode::RefBits, UNTYPED, &[operand])));
+        b.insert_value(InstSpec::call(imports.on_heap, &args, &[w]))
+    };
+    let is = |b: &mut FunctionBuilder, word: Value, other: Word| {
+        let other = b.constant(w, other);
+        b.op(Opcode::Eq, w, &[word, other])
+    };
+    let first = call(&mut b);
+    let result = b.append_param(done, w);
+    let is_full = is(&mut b, first, FULL);
+    b.br_if(is_full, Target::new(full, &[]), Target::new(done, &[first]));
+    b.switch_to(full);
+    let ended = b.insert_value(InstSpec::call(imports.collect, &[helper], &[w]));
+    let has_thrown = is(&mut b, ended, THROWN);
+    b.br_if(has_thrown, Target::new(done, &[ended]), Target::new(again, &[]));
+    b.switch_to(again);
+    let second = call(&mut b);
+    b.jump(done, &[second]);
+    b.switch_to(done);
+    let result = b.op(Opcode::RefOf, UNTYPED, &[result]);
+    b.ret(&[result]);
+    b.finish().expect("the runtime is well-formed")
 }
 
 /// The result of native code that returns or throws.
 pub(super) fn thrown(ended: Result<Word, Thrown>, heap: &mut Heap<'_>) -> Word {
-    ended.unwrap_or_else(|Thrown(exception)| {
-        heap.set_word(EXCEPTION, exception);
-        THROWN
-    })
+    match ended {
+        Ok(word) | Err(Thrown(word @ FULL)) => word,
+        Err(Thrown(exception)) => {
+            heap.set_word(EXCEPTION, exception);
+            THROWN
+        }
+    }
 }
 
-/// The operands in memory.
-pub(super) fn operands(heap: &Heap<'_>, count: u32) -> Vec<Word> {
-    (0..count).map(|index| heap.word(OPERANDS + index * 8)).collect()
-}
-
-extern "C" fn arith(_: &Runtime, memory: DirectMemory<'_>, op: u32, a: Word, b: Word) -> Word {
-    on_heap(memory, |heap| heap.arith(ARITH[op as usize], a, b))
-}
-
-extern "C" fn compare(_: &Runtime, memory: DirectMemory<'_>, op: u32, a: Word, b: Word) -> Word {
-    on_heap(memory, |heap| heap.compare(COMPARE[op as usize], a, b).map(boolean))
-}
-
-extern "C" fn get_field(runtime: &Runtime, memory: DirectMemory<'_>, of: Word, name: u32) -> Word {
-    on_heap(memory, |heap| runtime.field(heap, of, name))
-}
-
-extern "C" fn set_field(
+extern "C" fn on_heap(
     runtime: &Runtime,
-    memory: DirectMemory<'_>,
-    of: Word,
-    value: Word,
-    name: u32,
+    mut memory: DirectMemory<'_>,
+    number: u32,
+    a: Word,
+    b: Word,
+    c: Word,
 ) -> Word {
-    on_heap(memory, |heap| runtime.set_field(heap, (of, name), value).map(|()| NIL))
+    let heap = &mut Heap(memory.bytes_mut());
+    let ended = execute(runtime, heap, number, [a, b, c]);
+    thrown(ended, heap)
 }
 
-extern "C" fn set_index(
-    _: &Runtime,
-    memory: DirectMemory<'_>,
-    array: Word,
-    index: Word,
-    value: Word,
-) -> Word {
-    on_heap(memory, |heap| heap.set_index(array, index, value).map(|()| NIL))
-}
-
-extern "C" fn builtin(runtime: &Runtime, memory: DirectMemory<'_>, which: u32, count: u32) -> Word {
-    on_heap(memory, |heap| {
-        let operands = operands(heap, count);
-        runtime.builtin(heap, Builtin::ALL[which as usize].1, &operands)
-    })
-}
-
-extern "C" fn object(_: &Runtime, memory: DirectMemory<'_>, shape: u32, slots: u32) -> Word {
-    on_heap(memory, |heap| heap.object(shape, slots))
-}
-
-extern "C" fn array(_: &Runtime, memory: DirectMemory<'_>, count: u32) -> Word {
-    on_heap(memory, |heap| {
-        let operands = operands(heap, count);
-        heap.array(&operands)
-    })
-}
-
-extern "C" fn closure(_: &Runtime, memory: DirectMemory<'_>, number: u32, count: u32) -> Word {
-    on_heap(memory, |heap| {
-        let operands = operands(heap, count);
-        heap.closure(number, &operands)
-    })
-}
-
-extern "C" fn cell(_: &Runtime, memory: DirectMemory<'_>, word: Word) -> Word {
-    on_heap(memory, |heap| {
-        let cell = heap.allocate(8)?;
-        heap.set_word(cell, word);
-        Ok(reference(tag::CELL, cell))
-    })
+fn execute(
+    runtime: &Runtime,
+    heap: &mut Heap<'_>,
+    number: u32,
+    [a, b, c]: [Word; 3],
+) -> Result<Word, Thrown> {
+    let (count, small) = (operands_of(number), |word: Word| word as u32 as usize);
+    match HELPERS[number as usize & 0xff] {
+        Helper::Arith => heap.arith(ARITH[small(a)], b, c),
+        Helper::Concat => heap.concat(a, b),
+        Helper::Compare => heap.compare(COMPARE[small(a)], b, c).map(boolean),
+        Helper::GetField => runtime.field(heap, a, b as u32),
+        Helper::SetField => runtime.set_field(heap, (a, b as u32), c).map(|()| NIL),
+        Helper::SetIndex => heap.set_index(a, b, c).map(|()| NIL),
+        Helper::Object => heap.object(a as u32, b as u32),
+        Helper::Cell => heap.cell(a),
+        with_operands => {
+            let operands: Vec<Word> =
+                (0..count).map(|index| heap.word(OPERANDS + index * 8)).collect();
+            match with_operands {
+                Helper::Builtin => runtime.builtin(heap, Builtin::ALL[small(a)].1, &operands),
+                Helper::Array => heap.array(&operands),
+                _ => heap.closure(a as u32, &operands),
+            }
+        }
+    }
 }
