@@ -15,6 +15,7 @@ pub mod cfg;
 pub mod decided;
 pub mod dom;
 pub mod edit;
+pub mod effect;
 pub mod entity;
 pub mod eval;
 pub mod family;
@@ -40,6 +41,7 @@ pub mod verifier;
 
 pub use bodies::SupplyError;
 pub use builder::{BuildError, FunctionBuilder, Variable};
+pub use effect::DeclaredEffect;
 pub use entity::{
     Block, Data, Elem, Func, Global, Inst, Memory, OsrPoint, Point, Sig, Table, Value,
 };

@@ -5,8 +5,8 @@ use crate::bytecode::{Arith, Compare};
 use crate::heap::{Builtin, EXCEPTION, Heap, OPERANDS, Runtime, THROWN, Thrown};
 use crate::value::{NIL, Word, boolean, reference, tag};
 use osier::ir::module::{FuncDecl, ImportName};
-use osier::ir::{Func, Module, Signature, Type};
-use osier::jit::{DirectEffect, DirectFunction, DirectMemory};
+use osier::ir::{DeclaredEffect, Func, Module, Signature, Type};
+use osier::jit::{DirectFunction, DirectMemory};
 use std::sync::Arc;
 
 /// The imported functions.
@@ -60,7 +60,12 @@ pub(super) fn declare(module: &mut Module) -> Imports {
     let mut import = |name: &str, params: &[Type]| {
         let sig = module.sig(&Signature::new(params, &[Type::I64]));
         let import = Some(ImportName { module: "wicker".to_owned(), field: name.to_owned() });
-        module.funcs.push(FuncDecl { name: name.to_owned(), sig, import })
+        module.funcs.push(FuncDecl {
+            name: name.to_owned(),
+            sig,
+            import,
+            effect: Default::default(),
+        })
     };
     let (n, w) = (Type::I32, Type::I64);
     Imports {
@@ -88,7 +93,7 @@ pub(super) fn direct(imports: &Imports, runtime: &Arc<Runtime>) -> Vec<(Func, Di
             (imports.$function, DirectFunction::with_memory(
                 Arc::clone(runtime),
                 code,
-                DirectEffect::Writes,
+                DeclaredEffect::Any,
             ))
         }};
     }
