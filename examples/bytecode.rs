@@ -257,7 +257,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (function, states) = Compiler::compile()?;
     let mut module = Module::new();
     let sig = module.sig(&Signature::new(&[Type::I64, Type::I64], &[Type::I64]));
-    let func = module.funcs.push(FuncDecl { name: "sums".to_owned(), sig, import: None });
+    let func = module.funcs.push(FuncDecl {
+        name: "sums".to_owned(),
+        sig,
+        import: None,
+        effect: Default::default(),
+    });
     module.define(func, function);
     let module = Arc::new(module);
     let mut toy = Interpreter { func, states: Arc::new(states), visits: 0 };

@@ -78,7 +78,8 @@ fn way(
         let made = made.unwrap_or_else(|e| panic!("{name} at {point:?}: {e}"));
         check_origins(&made, landed);
         let sig = module.sig(made.function.signature());
-        let func = module.funcs.push(FuncDecl { name, sig, import: None });
+        let func =
+            module.funcs.push(FuncDecl { name, sig, import: None, effect: Default::default() });
         module.define(func, made.function);
         let findings = verify_function(module, module.body(func).expect("just added"));
         assert!(findings.is_empty(), "{}", findings[0]);

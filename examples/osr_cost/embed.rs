@@ -8,7 +8,7 @@ use interp::{Host, HostError, Limits, Memories, Options, TraceLevel};
 use ir::module::{FuncDecl, ImportName};
 use ir::text::parse_module;
 use ir::{Func, Function, Module};
-use jit::{Callback, CallbackEnd, DirectEffect, DirectFunction, Embedder, Engine, Vm};
+use jit::{Callback, CallbackEnd, DirectFunction, Embedder, Engine, Vm};
 use serde_json::json;
 use std::error::Error;
 use std::fmt::Write as _;
@@ -124,7 +124,7 @@ fn calls(arguments: &Arguments) -> Result<Vec<(String, f64)>, Box<dyn Error>> {
         note("call of a Host", host);
         let next = next as extern "C" fn(&(), u64) -> u64;
         let import = vm.module().func_named("next").ok_or("no @next")?;
-        vm.bind(import, &DirectFunction::new(Arc::new(()), next, DirectEffect::Pure))?;
+        vm.bind(import, &DirectFunction::new(Arc::new(()), next, ir::DeclaredEffect::Pure))?;
         note("call of a bound function", many(&mut vm)?);
         vm.unbind(import);
         let runs = fastest(rounds, 20_000, |n| {

@@ -68,6 +68,8 @@ pub struct CampaignOptions {
     pub stress_gc: bool,
     /// Whether programs have host memories.
     pub host_memory: bool,
+    /// Whether programs call functions with declared effects.
+    pub declared_calls: bool,
     /// The NaNs of native code.
     pub nans: Nans,
 }
@@ -93,6 +95,7 @@ impl Default for CampaignOptions {
             only_exits: false,
             stress_gc: false,
             host_memory: false,
+            declared_calls: false,
             nans: Nans::default(),
         }
     }
@@ -127,6 +130,7 @@ impl CampaignOptions {
         let has_trees = self.only_inlining && !seed.is_multiple_of(TREES_NOT_ONE_IN);
         let weights = if has_trees { weights.and_trees() } else { weights };
         let weights = if self.host_memory { weights.and_host_memories() } else { weights };
+        let weights = if self.declared_calls { weights.and_declared_calls() } else { weights };
         if self.stress_gc { weights.and_references() } else { weights }
     }
 
@@ -278,6 +282,9 @@ impl fmt::Display for CampaignOptions {
         }
         if self.host_memory {
             f.write_str(" --host-memory")?;
+        }
+        if self.declared_calls {
+            f.write_str(" --declared-calls")?;
         }
         if self.nans == Nans::Platform {
             f.write_str(" --nans platform")?;

@@ -17,7 +17,12 @@ use ir::{
 fn define(module: &mut Module, name: &str, build: impl FnOnce(&mut FunctionBuilder)) -> Func {
     let signature = Signature::new(&[Type::I32], &[Type::I32]);
     let sig = module.sig(&signature);
-    let func = module.funcs.push(ir::module::FuncDecl { name: name.to_owned(), sig, import: None });
+    let func = module.funcs.push(ir::module::FuncDecl {
+        name: name.to_owned(),
+        sig,
+        import: None,
+        effect: Default::default(),
+    });
     let mut builder = FunctionBuilder::new(name, signature);
     build(&mut builder);
     module.define(func, builder.finish().expect("the body is complete"));

@@ -7,6 +7,7 @@ use super::memory::Memories;
 use super::program::Program;
 use super::tables::Tables;
 use super::version::MachineVersion;
+use ir::effect::DeclaredEffect;
 use ir::entity::{Func, Sig, Table};
 use ir::reference;
 use ir::trap::TrapKind;
@@ -87,7 +88,45 @@ pub(super) fn indirect_callee(
 }
 
 /// Calls an imported function and returns its results, with bits outside their types cleared.
+///
+/// # Errors
+/// As the host, and [`HostError::Failed`] if the function does more than its declared effect.
 pub(super) fn call_host(
+    program: &Program,
+    func: Func,
+    args: &[u64],
+    host: &mut dyn Host,
+    memories: &mut Memories,
+) -> Result<ValueList, HostError> {
+    let decl = &program.declarations().funcs[func];
+    if decl.effect == DeclaredEffect::Any {
+        return call_undeclared(program, func, args, host, memories);
+    }
+    let exceeds = |what: &str| {
+        let (name, effect) = (&decl.name, decl.effect);
+        HostError::Failed(format!("@{name} is declared `{effect}`, but {what}"))
+    };
+    let (is_tracked, before) = (memories.tracked(), memories.tracked_digest());
+    let results =
+        call_undeclared(program, func, args, host, memories).map_err(|error| match error {
+            HostError::Trap(kind) if decl.effect.is_none() => exceeds(&format!("it traps: {kind}")),
+            HostError::Exit(_) if decl.effect.is_none() => exceeds("it exits"),
+            error => error,
+        })?;
+    if memories.tracked_digest() != before {
+        return Err(exceeds("it wrote memory"));
+    }
+    // A function without effect may run twice, and then gives the same result.
+    if is_tracked
+        && decl.effect.is_none()
+        && call_undeclared(program, func, args, host, memories)? != results
+    {
+        return Err(exceeds("two calls with equal arguments gave different results"));
+    }
+    Ok(results)
+}
+
+fn call_undeclared(
     program: &Program,
     func: Func,
     args: &[u64],

@@ -127,7 +127,7 @@ impl<'a> ExactDecoder<'a> {
         match data.opcode.shape() {
             Shape::Load(_) => self.load(data),
             Shape::Store(_) => self.store(data),
-            Shape::Call | Shape::CallIndirect => self.call(data),
+            Shape::Call | Shape::CallIndirect | Shape::CallValue => self.call(data),
             Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return => self.terminator(data),
             Shape::Trap | Shape::OsrExit => self.terminator(data),
             Shape::MemorySize | Shape::MemoryGrow | Shape::GlobalGet | Shape::GlobalSet => {

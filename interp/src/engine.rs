@@ -122,9 +122,14 @@ impl Machine {
             self.take_back();
         }
         let Machine { program, memories, globals, trace, .. } = self;
-        trace.call_host(func, args, observed_digest(memories, globals));
+        let is_traced = program.effect(func).is_traced();
+        if is_traced {
+            trace.call_host(func, args, observed_digest(memories, globals));
+        }
         let returned = calls::call_host(program, func, args, host, memories)?;
-        trace.ret_host(&returned, observed_digest(memories, globals));
+        if is_traced {
+            trace.ret_host(&returned, observed_digest(memories, globals));
+        }
         results.copy_from_slice(&returned);
         Ok(())
     }
@@ -143,7 +148,7 @@ impl Machine {
     /// When the function is not imported.
     pub fn enter_imported(&mut self, func: Func, args: &[u64]) {
         assert!(self.is_imported(func), "interp: {func} is not imported");
-        if self.is_tracing() {
+        if self.traces_call_of(func) {
             self.take_back();
             self.trace.call_host(func, args, observed_digest(&self.memories, &self.globals));
         }
@@ -158,10 +163,16 @@ impl Machine {
         let types = &self.program.declarations().signature(func).results;
         assert_eq!(types.len(), results.len(), "interp: wrong number of results for {func}");
         results.iter_mut().zip(types).for_each(|(bits, ty)| *bits &= ty.mask());
-        if self.is_tracing() {
+        if self.traces_call_of(func) {
             self.take_back();
             self.trace.ret_host(results, observed_digest(&self.memories, &self.globals));
         }
+    }
+
+    /// Whether the trace records calls of an imported function. It has no calls of functions that
+    /// are declared `reads` or `pure`, since versions may differ in these.
+    fn traces_call_of(&self, func: Func) -> bool {
+        self.is_tracing() && self.program.effect(func).is_traced()
     }
 
     /// Whether the trace records anything. If not, [`Machine::trace_call`] and

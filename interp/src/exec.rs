@@ -18,6 +18,7 @@ use super::refs::RefRoots;
 use super::version::MachineVersion;
 use super::view::{Control, Scope, View};
 use super::visits::{Attention, is_asked};
+use ir::effect::DeclaredEffect;
 use ir::entity::{Func, Inst, Memory, OsrPoint, Sig, Table};
 use ir::eval;
 use ir::opcode::Opcode;
@@ -313,7 +314,10 @@ fn run_loop<const SCOPE: u8, const COUNTED: bool>(
                     activations.top_mut().pc = pc as u32;
                     break 'run LoopStop::Called(func, args.into_vec());
                 }
-                trace.call_host(func, &args, observed_digest(memories, globals));
+                let effect = program.effect(func);
+                if effect.is_traced() {
+                    trace.call_host(func, &args, observed_digest(memories, globals));
+                }
                 let returned = match calls::call_host(program, func, &args, host, memories) {
                     Ok(returned) => returned,
                     Err(error) => break 'run LoopStop::Host(error),
@@ -321,8 +325,12 @@ fn run_loop<const SCOPE: u8, const COUNTED: bool>(
                 for (slot, value) in results.iter().zip(&returned) {
                     set!(*slot, *value);
                 }
-                trace.ret_host(&returned, observed_digest(memories, globals));
-                if let Some(collector) = &mut machine.collector {
+                if effect.is_traced() {
+                    trace.ret_host(&returned, observed_digest(memories, globals));
+                }
+                if let Some(collector) = &mut machine.collector
+                    && effect == DeclaredEffect::Any
+                {
                     activations.top_mut().pc = pc as u32;
                     collector.collect(RefRoots {
                         activations,

@@ -289,11 +289,26 @@ impl Machine {
     /// before.
     ///
     /// # Panics
-    /// When the function is imported.
+    /// When the function is imported, or awaits its body.
     pub fn set_external(&mut self, func: Func, external: bool) {
         let version = self.current[func.index()];
-        assert!(version != NO_VERSION, "interp: {func} is imported");
+        assert!(version != NO_VERSION, "interp: {func} {}", self.why_no_version(func));
         self.entered[func.index()] = if external { NO_VERSION } else { version };
+    }
+
+    /// The version that a run starts with.
+    ///
+    /// # Panics
+    /// When the function has none.
+    pub(super) fn startable(&self, func: Func) -> VersionId {
+        self.current(func).unwrap_or_else(|| {
+            panic!("interp: {func} {} and cannot be started", self.why_no_version(func))
+        })
+    }
+
+    /// Why a function has no version, for messages.
+    fn why_no_version(&self, func: Func) -> &'static str {
+        if self.is_imported(func) { "is imported" } else { "awaits its body" }
     }
 
     /// Whether a function is imported. Constant cost.
@@ -354,11 +369,9 @@ impl Machine {
     /// is paused or waits is dropped, together with the runs suspended below it.
     ///
     /// # Panics
-    /// When the function is imported, or the number of arguments is wrong.
+    /// When the function is imported or awaits its body, or the number of arguments is wrong.
     pub fn start(&mut self, func: Func, args: &[u64]) {
-        let version = self
-            .current(func)
-            .unwrap_or_else(|| panic!("interp: {func} is imported and cannot be started"));
+        let version = self.startable(func);
         let args = self.clean_args(func, args);
         self.give_up();
         if self.is_external(func) {

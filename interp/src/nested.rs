@@ -183,11 +183,9 @@ impl Machine {
     /// unchanged then.
     ///
     /// # Panics
-    /// When the function is imported, or the number of arguments is wrong.
+    /// When the function is imported or awaits its body, or the number of arguments is wrong.
     pub fn begin_nested(&mut self, func: Func, args: &[u64]) -> Result<Nested, TransferError> {
-        let version = self
-            .current(func)
-            .unwrap_or_else(|| panic!("interp: {func} is imported and cannot be started"));
+        let version = self.startable(func);
         let args = self.clean_args(func, args);
         let nested = self.suspend();
         if self.begin(version, &args) {

@@ -2,6 +2,7 @@
 
 use super::code::{Code, DecodeSource};
 use ir::ChunkedMap;
+use ir::effect::DeclaredEffect;
 use ir::entity::Func;
 use ir::module::Module;
 use std::sync::Arc;
@@ -104,6 +105,12 @@ impl Program {
     #[inline]
     pub(super) fn is_imported(&self, func: Func) -> bool {
         self.inner.declarations.funcs[func].import.is_some()
+    }
+
+    /// The declared effect of a function. Constant cost.
+    #[inline]
+    pub(super) fn effect(&self, func: Func) -> DeclaredEffect {
+        self.inner.declarations.funcs[func].effect
     }
 
     /// The base version of a function, if it had a body when the program was made.

@@ -2,7 +2,8 @@
 //!
 //! Stores and global writes are not entries; they are compared as contents of memory. Where memory
 //! is tracked, every entry carries the digest of memory at that moment. A store that moved across a
-//! call therefore changes the trace.
+//! call therefore changes the trace. Calls of functions that are declared `reads` or `pure`
+//! ([`ir::DeclaredEffect`]) are no entries: versions may differ in their number and order.
 
 use super::limits::TraceLevel;
 use super::memory::scramble;

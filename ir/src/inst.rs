@@ -1,7 +1,7 @@
 //! The data of instructions.
 
 use crate::entity::{Block, Data, Elem, Func, Global, Inst, Memory, OsrPoint, Sig, Table, Value};
-use crate::opcode::Opcode;
+use crate::opcode::{Opcode, Shape};
 use crate::trap::TrapKind;
 use crate::types::Type;
 use smallvec::SmallVec;
@@ -206,6 +206,16 @@ impl InstSpec {
             result_types: results.into(),
             ..InstSpec::new(Opcode::Call, Type::I32, Imm::Func(callee), args)
         }
+    }
+
+    /// A call of a function with a declared effect, whose result is a number of type `ty`:
+    /// [`Opcode::CallPure`] or [`Opcode::CallReads`].
+    ///
+    /// # Panics
+    /// When the opcode is another one.
+    pub fn call_value(opcode: Opcode, callee: Func, args: &[Value], ty: Type) -> InstSpec {
+        assert_eq!(opcode.shape(), Shape::CallValue, "{} is no such call", opcode.name());
+        InstSpec::new(opcode, ty, Imm::Func(callee), args)
     }
 
     /// An indirect call. The last operand is the table index.

@@ -16,6 +16,7 @@ mod chunked;
 pub mod decided;
 pub mod dom;
 pub mod edit;
+pub mod effect;
 pub mod entity;
 pub mod eval;
 pub mod family;
@@ -42,6 +43,7 @@ pub mod verifier;
 pub use bodies::SupplyError;
 pub use builder::{BuildError, FunctionBuilder, Variable};
 pub use chunked::ChunkedMap;
+pub use effect::DeclaredEffect;
 pub use entity::{
     Block, Data, Elem, Func, Global, Inst, Memory, OsrPoint, Point, Sig, Table, Value,
 };

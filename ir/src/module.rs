@@ -2,6 +2,7 @@
 
 use crate::bodies::Bodies;
 use crate::chunked::ChunkedMap;
+use crate::effect::DeclaredEffect;
 use crate::entity::{Func, Global, Memory, Sig, Table};
 use crate::function::Function;
 use crate::inst::{Imm, InstData};
@@ -33,6 +34,9 @@ pub struct FuncDecl {
     /// The host function that it refers to, if imported. A function that is not imported has a
     /// body, or awaits one ([`Module::define_later`]).
     pub import: Option<ImportName>,
+    /// The effect that the embedder declares for an imported function;
+    /// [`DeclaredEffect::Any`] for every other function.
+    pub effect: DeclaredEffect,
 }
 
 /// A global variable.

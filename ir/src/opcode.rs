@@ -53,6 +53,7 @@ const STORE: Effects = Effects::WRITES.or(Effects::TRAP);
 const MOVE: Effects = Effects::READS.or(Effects::WRITES).or(Effects::TRAP);
 const GROW: Effects = Effects::READS.or(Effects::WRITES).or(Effects::TRACED);
 const CALL: Effects = GROW.or(Effects::TRAP);
+const OUTSIDE: Effects = Effects::READS.or(Effects::TRACED).or(Effects::TRAP);
 const LEAVE: Effects = Effects::TRACED.or(Effects::LEAVES);
 const TERM: Effects = Effects::TERMINATOR;
 const TERM_TRAP: Effects = Effects::TERMINATOR.or(Effects::TRAP);
@@ -151,6 +152,8 @@ pub enum Shape {
     /// As [`Shape::Call`], by the signature in the immediate, with one more operand at the end: the
     /// `i32` index into the table in the immediate.
     CallIndirect,
+    /// As [`Shape::Call`], with one result: its type is the controlling type.
+    CallValue,
     /// No operands, one target.
     Jump,
     /// `(C)`, `C` any integer type. Two targets: the first for a nonzero operand, the second for
@@ -419,6 +422,15 @@ opcodes! {
     /// Calls the function at a table index; traps on an index out of bounds, a null entry and a
     /// wrong signature.
     CallIndirect "call_indirect" Shape::CallIndirect, CALL;
+    /// Calls an imported function that is declared `pure`: the result depends on the operands
+    /// alone.
+    CallPure "call_pure" Shape::CallValue, PURE;
+    /// Calls an imported function that is declared `pure` or `reads`: the result depends on the
+    /// operands and on the state of the module.
+    CallReads "call_reads" Shape::CallValue, READ;
+    /// Calls an imported function with a declared effect: the call leaves the state of the module
+    /// as it is.
+    CallOutside "call_outside" Shape::Call, OUTSIDE;
     /// 1 if the engine wants the run to leave the version at the point, else 0; always 0 without an
     /// engine.
     OsrTest "osr_test" Shape::OsrTest, GROW;
@@ -466,10 +478,23 @@ impl Opcode {
         self.effects().0 & (Effects::WRITES.0 | Effects::TRACED.0 | Effects::TERMINATOR.0) == 0
     }
 
+    /// Whether the operation is a call: of a function of the module or of the embedder.
+    #[inline]
+    pub const fn is_call(self) -> bool {
+        matches!(self.shape(), Shape::Call | Shape::CallIndirect | Shape::CallValue)
+    }
+
     /// Whether the result depends on the operands alone. The operation may still trap.
     #[inline]
     pub const fn is_value_determined(self) -> bool {
         self.is_effect_free() && !self.effects().has(Effects::READS)
+    }
+
+    /// Whether compensation code may execute the operation: the result depends on the operands
+    /// alone, and no function of the embedder computes it. The operation may still trap.
+    #[inline]
+    pub const fn is_step(self) -> bool {
+        self.is_value_determined() && !matches!(self, Opcode::CallPure)
     }
 
     /// Whether the operation traps on some operands.
@@ -546,6 +571,7 @@ impl Opcode {
             Shape::Extend => ty.is_int() && ty.bits() > 8,
             Shape::Wrap => ty.is_int() && ty.bits() < 64,
             Shape::FloatToInt => matches!(ty, Type::I32 | Type::I64),
+            Shape::CallValue => ty.is_number(),
             Shape::Promote => matches!(ty, Type::F64),
             Shape::Demote => matches!(ty, Type::F32),
             Shape::Bitcast => ty.bits() >= 32 && ty.is_number(),

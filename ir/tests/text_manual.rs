@@ -53,6 +53,7 @@ fn type_rule(shape: Shape) -> (&'static str, &'static str) {
         Shape::GlobalGet => ("() -> T, that of the global", "@global"),
         Shape::GlobalSet => ("(T) -> (), that of the global", "@global, %a"),
         Shape::Call => ("as the function", "@f(%a, ...)"),
+        Shape::CallValue => ("as the function, T its result", "@f(%a, ...)"),
         Shape::CallIndirect => {
             ("as the signature, and an i32", "@table signature [%index](%a, ...)")
         }

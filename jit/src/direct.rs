@@ -10,44 +10,22 @@ use crate::context::offset;
 use cranelift_codegen::ir::{self as clif, AbiParam, InstBuilder, MemFlagsData};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use ir::{Signature, Type};
+use ir::{DeclaredEffect, Signature, Type};
 use std::any::Any;
 use std::ffi::c_void;
-use std::fmt;
 use std::marker::PhantomData;
 use std::slice;
 use std::sync::Arc;
-
-/// What a function of the embedder does at most. A larger effect comes later in the order.
-///
-/// Today the effect is a promise that checked runs test ([`crate::Config::checked`]). Passes treat
-/// the call of an imported function as before, whatever it promises.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum DirectEffect {
-    /// Nothing: its result depends on the arguments alone, and the call can be left out or made
-    /// twice.
-    Pure,
-    /// Reads the first memory of the program, or the state of the embedder.
-    Reads,
-    /// Writes them, too.
-    Writes,
-}
-
-impl fmt::Display for DirectEffect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DirectEffect::Pure => "pure",
-            DirectEffect::Reads => "reads",
-            DirectEffect::Writes => "writes",
-        })
-    }
-}
 
 /// A function of the embedder for [`crate::Vm::bind`].
 ///
 /// It is a function of the C convention. It takes its data first, then perhaps the first memory of
 /// the program ([`DirectMemory`]), and then the arguments of the import. It cannot fail: one that
 /// may end the run, or that calls the program, is for [`crate::Embedder::call`].
+///
+/// Its effect is the most that it does. Passes read the declaration of the import
+/// ([`ir::module::FuncDecl::effect`]), which has to allow at least as much. Checked runs test the
+/// effect of the function ([`crate::Config::checked`]).
 #[derive(Clone, Debug)]
 pub struct DirectFunction {
     code: *const (),
@@ -55,7 +33,7 @@ pub struct DirectFunction {
     /// Keeps what `data` points to.
     pub(crate) keeps: Option<Arc<dyn Any + Send + Sync>>,
     pub(crate) signature: Signature,
-    pub(crate) effect: DirectEffect,
+    pub(crate) effect: DeclaredEffect,
     pub(crate) takes_memory: bool,
 }
 
@@ -63,7 +41,8 @@ impl DirectFunction {
     /// A function of Rust with its data:
     ///
     /// ```
-    /// use osier_jit::{DirectEffect, DirectFunction};
+    /// use osier_ir::DeclaredEffect;
+    /// use osier_jit::DirectFunction;
     /// use std::sync::Arc;
     /// use std::sync::atomic::{AtomicU64, Ordering};
     ///
@@ -72,9 +51,9 @@ impl DirectFunction {
     /// }
     ///
     /// let code = count as extern "C" fn(&AtomicU64, u64) -> u64;
-    /// DirectFunction::new(Arc::new(AtomicU64::new(0)), code, DirectEffect::Writes);
+    /// DirectFunction::new(Arc::new(AtomicU64::new(0)), code, DeclaredEffect::Outside);
     /// ```
-    pub fn new<T, S>(data: Arc<T>, code: impl DirectCode<T, S>, effect: DirectEffect) -> Self
+    pub fn new<T, S>(data: Arc<T>, code: impl DirectCode<T, S>, effect: DeclaredEffect) -> Self
     where
         T: Send + Sync + 'static,
     {
@@ -89,7 +68,7 @@ impl DirectFunction {
     pub fn with_memory<T, S>(
         data: Arc<T>,
         code: impl DirectMemoryCode<T, S>,
-        effect: DirectEffect,
+        effect: DeclaredEffect,
     ) -> Self
     where
         T: Send + Sync + 'static,
@@ -118,7 +97,7 @@ impl DirectFunction {
         code: *const (),
         data: *mut c_void,
         signature: Signature,
-        effect: DirectEffect,
+        effect: DeclaredEffect,
     ) -> DirectFunction {
         DirectFunction { code, data, keeps: None, signature, effect, takes_memory: false }
     }
@@ -194,7 +173,7 @@ impl DirectMemory<'_> {
         unsafe { slice::from_raw_parts(self.base, self.bytes as usize) }
     }
 
-    /// The bytes, for a function with [`DirectEffect::Writes`].
+    /// The bytes, for a function with [`DeclaredEffect::Any`].
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`. `&mut self` excludes every other reference to the memory.
         unsafe { slice::from_raw_parts_mut(self.base, self.bytes as usize) }

@@ -18,7 +18,7 @@ use cranelift_codegen::{Context as Compilation, ir as clif};
 use cranelift_frontend::FunctionBuilderContext;
 use ir::eval::is_nan;
 use ir::verifier::verify_function;
-use ir::{Func, Function, Imm, Inst, Module, Opcode, Signature};
+use ir::{Func, Function, Imm, Inst, Module, Signature};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use transition::copy::InlinedSites;
@@ -379,7 +379,7 @@ fn check(
 fn most_arguments(function: &Function, kind: CodeKind) -> usize {
     let own = if kind == CodeKind::Called { function.signature().params.len() } else { 0 };
     let calls = function.all_insts().map(|inst| function.inst(inst));
-    let calls = calls.filter(|data| matches!(data.opcode, Opcode::Call | Opcode::CallIndirect));
+    let calls = calls.filter(|data| data.opcode.is_call());
     calls.map(|data| data.args.len()).fold(own, usize::max)
 }
 

@@ -63,8 +63,7 @@ pub use code::{MachineCode, live_code};
 pub use config::{Bounds, Config, Effort, Exits, Interruption, Nans};
 pub use counters::NativeCounts;
 pub use direct::{
-    DirectCode, DirectEffect, DirectFunction, DirectMemory, DirectMemoryCode, DirectResult,
-    DirectValue,
+    DirectCode, DirectFunction, DirectMemory, DirectMemoryCode, DirectResult, DirectValue,
 };
 pub use engine::Engine;
 pub use error::{CompileError, ContinueError};

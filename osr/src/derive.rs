@@ -550,7 +550,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
         let data = self.q.f.inst(inst);
         // A load or a call may give another result now, and an operation with several results has
         // no expression.
-        if !data.opcode.is_value_determined() || data.results.len() != 1 {
+        if !data.opcode.is_step() || data.results.len() != 1 {
             return None;
         }
         let args = data.args.iter().map(|v| SearchNode::Wanted(*v)).collect();

@@ -58,8 +58,9 @@ impl Deriver<'_, '_> {
             return Reason::NotLive;
         }
         let Some(inst) = self.q.f.defining_inst(value) else { return Reason::Parameter };
-        let effects = self.q.f.inst(inst).opcode.effects();
-        if effects.has(Effects::TRACED) {
+        let opcode = self.q.f.inst(inst).opcode;
+        let effects = opcode.effects();
+        if effects.has(Effects::TRACED) || opcode.is_call() {
             Reason::Call
         } else if effects.has(Effects::READS) {
             Reason::Load

@@ -231,7 +231,7 @@ impl<'v> VersionPair<'v> {
     /// instructions.
     pub fn calls(&self, side: Side) -> BTreeSet<Point> {
         let Analyzed { f, cfg, .. } = &self.versions[side];
-        let is_call = |i: &Inst| matches!(f.inst(*i).opcode, Opcode::Call | Opcode::CallIndirect);
+        let is_call = |i: &Inst| f.inst(*i).opcode.is_call();
         let insts = cfg.rpo().iter().flat_map(|block| f.block_insts(*block));
         insts.filter(is_call).map(Point::before).collect()
     }

@@ -114,8 +114,10 @@ impl SourcePoint {
                 data.args.iter().map(|v| self.readable(p, *v)).collect();
             // One result and all operands, or no expression can stand for the operation. Values of
             // the block that depend on an absent one are absent in turn.
-            let runs =
-                data.opcode.is_pure() && data.results.len() == 1 && !args.contains(&Here::Absent);
+            let runs = data.opcode.is_step()
+                && data.opcode.is_pure()
+                && data.results.len() == 1
+                && !args.contains(&Here::Absent);
             for value in &data.results {
                 let here = match runs {
                     true => Here::Rest(self.rest.len() as u32),

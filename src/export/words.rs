@@ -3,7 +3,7 @@
 use super::read::ReadError;
 use cranelift_entity::EntityRef;
 use ir::rules::RULES;
-use ir::{Global, Imm, Memory, Opcode, Table, Type};
+use ir::{Func, Global, Imm, Memory, Opcode, Table, Type};
 use std::collections::BTreeMap;
 use std::fmt;
 use transition::certificate::{By, NO_TERM, TermId};
@@ -174,7 +174,8 @@ impl<'t> ExportWords<'t> {
             ["memory", memory] => Ok(Imm::Memory(self.parse_entity(memory)?)),
             ["global", global] => Ok(Imm::Global(self.parse_entity::<Global>(global)?)),
             ["table", table] => Ok(Imm::Table(self.parse_entity::<Table>(table)?)),
-            // Calls and traps cannot be terms, so their immediates are errors.
+            ["func", func] => Ok(Imm::Func(self.parse_entity::<Func>(func)?)),
+            // Indirect calls and traps cannot be terms, so their immediates are errors.
             _ => Err(self.error(format_args!("`{word}` is not an immediate of a term"))),
         }
     }

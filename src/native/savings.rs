@@ -2,7 +2,7 @@
 
 use super::compiler::Goal;
 use super::costs::Costs;
-use ir::{Func, Function, Opcode};
+use ir::{Func, Function};
 use jit::Tier;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ pub(super) fn worth(tier: &mut Tier<'_>, func: Func) -> u64 {
 pub(super) fn is_small_leaf(tier: &mut Tier<'_>, func: Func) -> bool {
     let module = Arc::clone(tier.module());
     let Some(body) = module.body(func) else { return false };
-    let calls = |inst| matches!(body.inst(inst).opcode, Opcode::Call | Opcode::CallIndirect);
+    let calls = |inst| body.inst(inst).opcode.is_call();
     let (executed, visits) = (tier.interpreted(func), tier.visits(func, None));
     executed < visits.saturating_mul(ENTRY / 2) && !body.all_insts().any(calls)
 }

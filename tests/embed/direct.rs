@@ -2,10 +2,8 @@
 
 use super::support::{Calls, engine, invoke, module};
 use osier::interp::{Limits, NoHost, Options, TraceLevel};
-use osier::ir::{Func, Module};
-use osier::jit::{
-    BindError, Config, DirectEffect, DirectFunction, DirectMemory, RunError, Vm, live_code,
-};
+use osier::ir::{DeclaredEffect, Func, Module};
+use osier::jit::{BindError, Config, DirectFunction, DirectMemory, RunError, Vm, live_code};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -63,12 +61,12 @@ extern "C" fn poke((): &(), mut memory: DirectMemory<'_>, at: u32, bits: u32) {
     memory.bytes_mut()[at as usize..][..4].copy_from_slice(&bits.to_le_bytes());
 }
 
-fn count_with(total: &Arc<AtomicU64>, effect: DirectEffect) -> DirectFunction {
+fn count_with(total: &Arc<AtomicU64>, effect: DeclaredEffect) -> DirectFunction {
     let code = count as extern "C" fn(&AtomicU64, u64) -> u64;
     DirectFunction::new(Arc::clone(total), code, effect)
 }
 
-fn poke_with(effect: DirectEffect) -> DirectFunction {
+fn poke_with(effect: DeclaredEffect) -> DirectFunction {
     let code = poke as extern "C" fn(&(), DirectMemory<'_>, u32, u32);
     DirectFunction::with_memory(Arc::new(()), code, effect)
 }
@@ -104,11 +102,11 @@ fn bound_functions_are_called_from_everywhere() {
             let module = Arc::clone(vm.module());
             let total = Arc::new(AtomicU64::new(0));
             let code = scale as extern "C" fn(&f64, i32, f64, f32, u64) -> f64;
-            let scale = DirectFunction::new(Arc::new(10.0), code, DirectEffect::Pure);
+            let scale = DirectFunction::new(Arc::new(10.0), code, DeclaredEffect::Pure);
             vm.bind(named(&module, "scale"), &scale).expect("it fits");
-            vm.bind(named(&module, "count"), &count_with(&total, DirectEffect::Writes))
+            vm.bind(named(&module, "count"), &count_with(&total, DeclaredEffect::Any))
                 .expect("it fits");
-            vm.bind(named(&module, "poke"), &poke_with(DirectEffect::Writes)).expect("it fits");
+            vm.bind(named(&module, "poke"), &poke_with(DeclaredEffect::Any)).expect("it fits");
             let mut run = |name: &str, args: &[u64]| {
                 let outcome = invoke(&mut vm, named(&module, name), args).expect("no error");
                 outcome.returned().expect("it returns")[0]
@@ -133,7 +131,7 @@ fn a_host_serves_the_other_functions() {
         let mut vm = machine(Config::default(), TraceLevel::Off, native);
         let module = Arc::clone(vm.module());
         let (count, total) = (named(&module, "count"), Arc::new(AtomicU64::new(0)));
-        vm.bind(count, &count_with(&total, DirectEffect::Writes)).expect("it fits");
+        vm.bind(count, &count_with(&total, DeclaredEffect::Any)).expect("it fits");
         let mut asked = 0;
         let mut host = Calls(|| {
             asked += 1;
@@ -160,7 +158,7 @@ fn traces_have_calls_of_bound_functions() {
         let module = Arc::clone(vm.module());
         let total = Arc::new(AtomicU64::new(0));
         let count = named(&module, "count");
-        vm.bind(count, &count_with(&total, DirectEffect::Writes)).expect("it fits");
+        vm.bind(count, &count_with(&total, DeclaredEffect::Any)).expect("it fits");
         invoke(&mut vm, named(&module, "sum"), &[5]).expect("no error");
         vm.machine().trace().effects().len()
     });
@@ -177,11 +175,11 @@ fn effects_declared_too_small_are_seen() {
         let module = Arc::clone(vm.module());
         let total = Arc::new(AtomicU64::new(0));
         let (count, poke) = (named(&module, "count"), named(&module, "poke"));
-        vm.bind(count, &count_with(&total, DirectEffect::Pure)).expect("it fits");
-        vm.bind(poke, &poke_with(DirectEffect::Reads)).expect("it fits");
+        vm.bind(count, &count_with(&total, DeclaredEffect::Pure)).expect("it fits");
+        vm.bind(poke, &poke_with(DeclaredEffect::Reads)).expect("it fits");
         for (func, name, args, promised) in [
-            (count, "sum", &[3][..], DirectEffect::Pure),
-            (poke, "poked", &[8, 7], DirectEffect::Reads),
+            (count, "sum", &[3][..], DeclaredEffect::Pure),
+            (poke, "poked", &[8, 7], DeclaredEffect::Reads),
         ] {
             let error = invoke(&mut vm, named(&module, name), args).expect_err("it is seen");
             let RunError::Effect { func: found, promised: said, .. } = &error else {
@@ -199,13 +197,13 @@ fn wrong_bindings_are_refused() {
     let mut vm = machine(Config::default(), TraceLevel::Off, true);
     let module = Arc::clone(vm.module());
     let total = Arc::new(AtomicU64::new(0));
-    let count = count_with(&total, DirectEffect::Writes);
+    let count = count_with(&total, DeclaredEffect::Any);
     let (sum, poke) = (named(&module, "sum"), named(&module, "poke"));
     assert_eq!(vm.bind(sum, &count), Err(BindError::NotImported(sum)));
     let beyond = Func::from_u32(99);
     assert_eq!(vm.bind(beyond, &count), Err(BindError::NotImported(beyond)));
     assert_eq!(vm.bind(poke, &count), Err(BindError::OtherSignature(poke)));
-    assert_eq!(vm.bind(poke, &poke_with(DirectEffect::Pure)), Err(BindError::Memory(poke)));
+    assert_eq!(vm.bind(poke, &poke_with(DeclaredEffect::Pure)), Err(BindError::Memory(poke)));
     let outcome = vm.invoke(sum, &[1], &mut NoHost).expect("no error");
     assert!(outcome.returned().is_none(), "the host has no such function: {outcome}");
 }
@@ -218,7 +216,7 @@ fn bound_functions_are_freed() {
     let (count, sum) = (named(&module, "count"), named(&module, "sum"));
     let totals = [(); 3].map(|()| Arc::new(AtomicU64::new(0)));
     for total in &totals {
-        vm.bind(count, &count_with(total, DirectEffect::Writes)).expect("it fits");
+        vm.bind(count, &count_with(total, DeclaredEffect::Any)).expect("it fits");
         invoke(&mut vm, sum, &[2]).expect("no error");
         assert_eq!(total.load(Ordering::Relaxed), 3);
     }

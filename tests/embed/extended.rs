@@ -287,6 +287,7 @@ fn another_beginning_is_refused() {
         name: "host".to_owned(),
         sig: osier::ir::Sig::from_u32(0),
         import: Some(ImportName { module: "env".to_owned(), field: "f".to_owned() }),
+        effect: Default::default(),
     };
     let first = changed(&first, |module| {
         module.funcs.push(imported);

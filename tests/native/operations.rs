@@ -122,7 +122,12 @@ fn add(
     let mut builder = FunctionBuilder::new(name, signature.clone());
     fill(&mut builder);
     let sig = module.sig(&signature);
-    let func = module.funcs.push(FuncDecl { name: name.to_owned(), sig, import: None });
+    let func = module.funcs.push(FuncDecl {
+        name: name.to_owned(),
+        sig,
+        import: None,
+        effect: Default::default(),
+    });
     module.define(func, builder.finish().expect("it is well-formed"));
     func
 }

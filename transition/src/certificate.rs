@@ -209,6 +209,9 @@ pub fn is_well_typed(opcode: Opcode, ty: Type, imm: &Imm, operands: &[Option<Typ
     if opcode == Opcode::Const {
         return operands.is_empty() && matches!(imm, Imm::Bits(bits) if bits & !ty.mask() == 0);
     }
+    if opcode.shape() == Shape::CallValue {
+        return is_well_typed_call(opcode, ty, imm, operands);
+    }
     if !opcode.effects().has(Effects::READS) && !opcode.effects().has(Effects::WRITES) {
         let types: Option<SmallVec<[Type; 3]>> = operands.iter().copied().collect();
         return *imm == Imm::None && types.is_some_and(|types| accepts(opcode, ty, &types));
@@ -230,4 +233,16 @@ pub fn is_well_typed(opcode: Opcode, ty: Type, imm: &Imm, operands: &[Option<Typ
         (Shape::GlobalSet, [Some(value), None]) => *value == ty && matches!(imm, Imm::Global(_)),
         _ => false,
     }
+}
+
+/// As [`is_well_typed`], for a call whose result is a term. A term says nothing about the function,
+/// so operands of any type are as good as those of its signature; memory is the last operand of a
+/// call that reads it, and no operand of a pure call.
+fn is_well_typed_call(opcode: Opcode, ty: Type, imm: &Imm, operands: &[Option<Type>]) -> bool {
+    let values = match operands.split_last() {
+        Some((None, values)) if opcode.effects().has(Effects::READS) => values,
+        _ if opcode == Opcode::CallPure => operands,
+        _ => return false,
+    };
+    matches!(imm, Imm::Func(_)) && opcode.allows_type(ty) && values.iter().all(Option::is_some)
 }

@@ -327,7 +327,7 @@ fn wrong_operation(prng: &mut Prng, entry: &mut Entry) -> Option<()> {
         *op != step.opcode
             && op.shape() == step.opcode.shape()
             && op.allows_type(step.ty)
-            && op.is_value_determined()
+            && op.is_step()
     };
     let others: Vec<Opcode> = Opcode::ALL.iter().copied().filter(same_shape).collect();
     (!others.is_empty() && step.opcode.shape() != Shape::Const).then_some(())?;

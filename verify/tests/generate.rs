@@ -158,6 +158,33 @@ fn programs_with_references_contain_each_operation_on_them() {
     }
 }
 
+/// Calls of functions with declared effects.
+const DECLARED: [Opcode; 3] = [Opcode::CallPure, Opcode::CallReads, Opcode::CallOutside];
+
+/// A floor: each kind of call occurs, and pure ones are repeated.
+#[test]
+fn programs_with_declared_calls_contain_each_kind() {
+    let (mut total, mut repeated) = (Statistics::default(), 0);
+    for seed in 0..100 {
+        let program = generate(seed, size_of(seed), &Weights::default().and_declared_calls());
+        total.add(&program.statistics());
+        for (_, body) in program.module.defined() {
+            let calls = body.all_insts().map(|inst| body.inst(inst));
+            let mut calls: Vec<_> = calls
+                .filter(|data| data.opcode == Opcode::CallPure)
+                .map(|data| (data.imm, data.args.clone()))
+                .collect();
+            calls.sort();
+            repeated += calls.windows(2).filter(|two| two[0] == two[1]).count();
+        }
+    }
+    for opcode in DECLARED {
+        let count = total.opcodes.get(&opcode).copied().unwrap_or(0);
+        assert!(count >= 200, "{} occurs {count} times", opcode.name());
+    }
+    assert!(repeated >= 50, "{repeated} pure calls repeat another");
+}
+
 /// A floor: most programs access both host memories.
 #[test]
 fn programs_with_host_memories_access_them() {
@@ -196,7 +223,8 @@ fn programs_contain_what_passes_look_for() {
         matches!(opcode, Opcode::SaddOverflows | Opcode::SsubOverflows | Opcode::SmulOverflows)
     };
     let is_general = |opcode: &Opcode| {
-        !is_of_versions(*opcode) && !tells_overflow(*opcode) && !OF_REFERENCES.contains(opcode)
+        let has_weights = OF_REFERENCES.contains(opcode) || DECLARED.contains(opcode);
+        !is_of_versions(*opcode) && !tells_overflow(*opcode) && !has_weights
     };
     for opcode in Opcode::ALL.iter().filter(|opcode| is_general(opcode)) {
         let count = total.opcodes.get(opcode).copied().unwrap_or(0);

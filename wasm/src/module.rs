@@ -297,7 +297,12 @@ impl<'a> Importer<'a, '_> {
         match ty {
             TypeRef::Func(ty) => {
                 let (name, sig) = (self.names.funcs.unique(name), self.types[*ty as usize]);
-                let func = self.module.funcs.push(FuncDecl { name, sig, import: Some(import) });
+                let func = self.module.funcs.push(FuncDecl {
+                    name,
+                    sig,
+                    import: Some(import),
+                    effect: Default::default(),
+                });
                 self.index.funcs.push(func);
             }
             TypeRef::Table(ty) => self.declare_table(ty, name, Some(import), offset)?,
@@ -400,6 +405,7 @@ impl<'a> Importer<'a, '_> {
                 name,
                 sig: self.types[ty? as usize],
                 import: None,
+                effect: Default::default(),
             });
             self.index.funcs.push(func);
         }

@@ -25,6 +25,7 @@ fn observed(inst: &InstData) -> &[Value] {
         | Shape::GlobalSet
         | Shape::Call
         | Shape::CallIndirect
+        | Shape::CallValue
         | Shape::Return
         | Shape::Bitcast => &inst.args,
         _ if inst.opcode == Opcode::Fcopysign => &inst.args[1..],

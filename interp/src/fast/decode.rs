@@ -103,7 +103,9 @@ fn is_known(module: &Module, function: &Function, data: &InstData) -> bool {
             // truncates addresses to 32 bits.
             near && function.value_type(data.args[0]) == Type::I32 && data.ty != Type::I16
         }
-        Shape::Call => matches!(data.imm, Imm::Func(func) if module.funcs.is_valid(func)),
+        Shape::Call | Shape::CallValue => {
+            matches!(data.imm, Imm::Func(func) if module.funcs.is_valid(func))
+        }
         Shape::CallIndirect => matches!(data.imm, Imm::Indirect(..)),
         Shape::GlobalGet | Shape::GlobalSet => matches!(data.imm, Imm::Global(_)),
         Shape::Jump
@@ -318,7 +320,7 @@ impl FastDecoder<'_> {
             (Shape::GlobalSet, Imm::Global(global)) => {
                 FastOp::new(FastOpCode::GlobalSet, [arg(self, 0), 0], [global.as_u32(), 0])
             }
-            (Shape::Call | Shape::CallIndirect, _) => self.call(data),
+            (Shape::Call | Shape::CallIndirect | Shape::CallValue, _) => self.call(data),
             (Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return | Shape::OsrExit, _) => {
                 self.terminator(data)
             }

@@ -254,7 +254,12 @@ fn run_finds_exports_and_runs_the_start_function_first() {
 fn a_function_without_body_is_refused() {
     let mut module = Module::new();
     let sig = module.sig(&ir::Signature::default());
-    module.funcs.push(ir::module::FuncDecl { name: "ghost".to_owned(), sig, import: None });
+    module.funcs.push(ir::module::FuncDecl {
+        name: "ghost".to_owned(),
+        sig,
+        import: None,
+        effect: Default::default(),
+    });
     let error = Machine::new(&module, Limits::default()).expect_err("it is refused");
     assert_eq!(error.to_string(), "function @ghost has no body and is not imported");
 }

@@ -18,7 +18,12 @@ pub(crate) fn define(
 ) -> Func {
     let signature = Signature::new(params, results);
     let sig = module.sig(&signature);
-    let func = module.funcs.push(FuncDecl { name: name.to_owned(), sig, import: None });
+    let func = module.funcs.push(FuncDecl {
+        name: name.to_owned(),
+        sig,
+        import: None,
+        effect: Default::default(),
+    });
     let mut builder = FunctionBuilder::new(name, signature);
     let entry = builder.create_block();
     let args: Vec<Value> = params.iter().map(|ty| builder.append_param(entry, *ty)).collect();
@@ -32,7 +37,7 @@ pub(crate) fn define(
 pub(crate) fn import(module: &mut Module, name: &str, params: &[Type], results: &[Type]) -> Func {
     let sig = module.sig(&Signature::new(params, results));
     let import = Some(ImportName { module: "host".to_owned(), field: name.to_owned() });
-    module.funcs.push(FuncDecl { name: name.to_owned(), sig, import })
+    module.funcs.push(FuncDecl { name: name.to_owned(), sig, import, effect: Default::default() })
 }
 
 pub(crate) fn add_memory(

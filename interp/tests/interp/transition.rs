@@ -79,7 +79,7 @@ fn entries_of_a_function_with_the_same_text_are_refused() {
     let alone = parse_module(&text).unwrap_or_else(|errors| panic!("{errors:?}"));
     let twin = alone.defined().next().expect("it is defined").1.clone();
     let sig = sum.module.funcs[sum.func].sig;
-    let decl = FuncDecl { name: "twin".to_owned(), sig, import: None };
+    let decl = FuncDecl { name: "twin".to_owned(), sig, import: None, effect: Default::default() };
     let other = sum.module.funcs.push(decl);
     sum.module.define(other, twin.clone());
     let function = sum.module.body(sum.func).expect("it is defined");

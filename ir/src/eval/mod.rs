@@ -28,9 +28,10 @@ use crate::trap::TrapKind;
 use crate::types::Type;
 
 /// Whether [`eval`] defines the operation: its result depends on the operands and the types alone.
-/// Constants do not count, because their bits are in the immediate.
+/// Constants do not count, because their bits are in the immediate. Neither do calls of pure
+/// functions, whose results the embedder alone knows.
 pub const fn is_evaluated(opcode: Opcode) -> bool {
-    opcode.is_value_determined() && !matches!(opcode, Opcode::Const)
+    opcode.is_step() && !matches!(opcode, Opcode::Const)
 }
 
 /// Whether [`eval`] accepts an operation with this controlling type and operands of these types.

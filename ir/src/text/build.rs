@@ -6,6 +6,7 @@ use super::items::{
     TargetItem,
 };
 use crate::builder::{BuildError, FunctionBuilder};
+use crate::effect::DeclaredEffect;
 use crate::entity::{Block, Data, Elem, Func, Global, Inst, Memory, OsrPoint, Sig, Table, Value};
 use crate::inst::{Imm, InstSpec, Target};
 use crate::module::{
@@ -194,7 +195,8 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
             return None;
         }
         let sig = self.sig(signature);
-        let func = self.module.funcs.push(FuncDecl { name: name.text.to_string(), sig, import });
+        let (name_text, effect) = (name.text.to_string(), DeclaredEffect::Any);
+        let func = self.module.funcs.push(FuncDecl { name: name_text, sig, import, effect });
         self.funcs.insert(name, func);
         Some(func)
     }
@@ -238,12 +240,14 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
                 let decl = TableDecl { name: name_text, ty, size, max_size, import, fixed };
                 self.tables.insert(&name, self.module.tables.push(decl));
             }
-            Item::Bodiless { name, import, signature } => {
+            Item::Bodiless { name, import, signature, effect } => {
                 let is_later = import.is_none();
-                let func = self.declare_func(&name, &signature, import);
-                func.filter(|_| is_later)
-                    .into_iter()
-                    .for_each(|func| self.module.define_later(func));
+                if let Some(func) = self.declare_func(&name, &signature, import) {
+                    self.module.funcs[func].effect = effect;
+                    if is_later {
+                        self.module.define_later(func);
+                    }
+                }
             }
             // A duplicate definition: the guard has already added the error.
             _ => {}

@@ -4,6 +4,7 @@ use super::error::TextFault;
 use super::items::{BitsItem, ExternalKind, Item};
 use super::lex::{Cursor, Token};
 use super::read::{read_bits, read_list, read_signature, read_type, read_u32, read_unsigned};
+use crate::effect::DeclaredEffect;
 use crate::module::{ImportName, MemoryKind};
 use crate::types::Type;
 
@@ -115,9 +116,28 @@ pub(super) fn read_import<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextF
         }
         _ => {
             let signature = read_signature(cursor)?;
-            Ok(Item::Bodiless { name, import: Some(import), signature })
+            let effect = read_effect(cursor)?;
+            Ok(Item::Bodiless { name, import: Some(import), signature, effect })
         }
     }
+}
+
+/// Reads `effect(pure)`, or nothing.
+fn read_effect(cursor: &mut Cursor<'_>) -> Result<DeclaredEffect, TextFault> {
+    if !cursor.eat_word("effect")? {
+        return Ok(DeclaredEffect::Any);
+    }
+    cursor.punct('(')?;
+    let effect = match cursor.peek()? {
+        Token::Word(word) => DeclaredEffect::from_name(word),
+        _ => None,
+    };
+    let Some(effect) = effect else {
+        return cursor.expected("`any`, `outside`, `reads` or `pure`");
+    };
+    cursor.next()?;
+    cursor.punct(')')?;
+    Ok(effect)
 }
 
 /// Reads the rest of `later func @name (i32) -> i32`.
@@ -126,7 +146,8 @@ pub(super) fn read_later<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextFa
         return cursor.expected("`func`");
     }
     let name = cursor.entity("a function")?;
-    Ok(Item::Bodiless { name, import: None, signature: read_signature(cursor)? })
+    let (signature, effect) = (read_signature(cursor)?, DeclaredEffect::Any);
+    Ok(Item::Bodiless { name, import: None, signature, effect })
 }
 
 pub(super) fn read_export<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextFault> {

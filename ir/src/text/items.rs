@@ -1,5 +1,6 @@
 //! The contents of the lines of a text, before name resolution.
 
+use crate::effect::DeclaredEffect;
 use crate::module::{ImportName, MemoryKind};
 use crate::opcode::Opcode;
 use crate::trap::TrapKind;
@@ -60,6 +61,7 @@ pub(super) enum Item<'a> {
         name: SourceName<'a>,
         import: Option<ImportName>,
         signature: Signature,
+        effect: DeclaredEffect,
     },
     Export {
         name: String,

@@ -312,7 +312,7 @@ fn read_rest<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(),
             cursor.punct(',')?;
             inst.args.push(cursor.value()?);
         }
-        Shape::Call => {
+        Shape::Call | Shape::CallValue => {
             inst.imm = ImmItem::Func(cursor.entity("a function")?);
             inst.args = read_arguments(cursor)?;
         }

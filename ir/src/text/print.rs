@@ -3,6 +3,7 @@
 use super::literal::write_literal;
 use super::mentions::{write_bits, write_func, write_global, write_memory, write_table};
 use super::names::{resolve_clashes, write_block_name, write_bytes, write_name, write_text};
+use crate::effect::DeclaredEffect;
 use crate::entity::{Block, Inst, Memory, Value};
 use crate::function::Function;
 use crate::inst::{Imm, InstData, Target};
@@ -253,7 +254,7 @@ impl<'a> FunctionText<'a> {
                 out.write_str(", ")?;
                 self.write_value(out, *value)?;
             }
-            (Shape::Call, Imm::Func(func), args, []) => {
+            (Shape::Call | Shape::CallValue, Imm::Func(func), args, []) => {
                 write_func(out, module, func)?;
                 self.write_arguments(out, args)?;
             }
@@ -500,9 +501,13 @@ fn write_functions(out: &mut dyn Write, module: &Module) -> fmt::Result {
             write_func(out, module, func)?;
             write_import_name(out, decl.import.as_ref())?;
             match module.sigs.get(decl.sig) {
-                Some(signature) => writeln!(out, " {signature}")?,
-                None => writeln!(out, " {}", decl.sig)?,
+                Some(signature) => write!(out, " {signature}")?,
+                None => write!(out, " {}", decl.sig)?,
             }
+            if decl.effect != DeclaredEffect::Any {
+                write!(out, " effect({})", decl.effect)?;
+            }
+            out.write_char('\n')?;
         } else if let Some(body) = module.body(func) {
             FunctionText::new(module, body).write_function(out)?;
         } else {

@@ -25,7 +25,7 @@ pub(super) fn check(report: &mut FunctionFindings<'_>, layout: &WalkedLayout) {
         }
         let immediate_holds = check_immediate(report, inst, data);
         // Without a valid immediate, the types of a call are unknown.
-        if immediate_holds || !matches!(data.opcode.shape(), Shape::Call | Shape::CallIndirect) {
+        if immediate_holds || !data.opcode.is_call() {
             check_operands(report, inst, data);
             check_results(report, inst, data);
         }
@@ -58,7 +58,7 @@ fn check_immediate(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstDat
         Shape::TableInit => matches!(data.imm, Imm::TableElem(..)),
         Shape::ElemDrop => matches!(data.imm, Imm::Elem(_)),
         Shape::GlobalGet | Shape::GlobalSet => matches!(data.imm, Imm::Global(_)),
-        Shape::Call => matches!(data.imm, Imm::Func(_)),
+        Shape::Call | Shape::CallValue => matches!(data.imm, Imm::Func(_)),
         Shape::CallIndirect => matches!(data.imm, Imm::Indirect(..)),
         Shape::Trap => matches!(data.imm, Imm::Trap(_)),
         Shape::OsrTest | Shape::OsrExit => matches!(data.imm, Imm::Exit(_)),
@@ -111,6 +111,7 @@ fn check_immediate(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstDat
     check_memories(report, inst, data);
     check_global(report, inst, data);
     check_tables(report, inst, data);
+    check_effect(report, inst, data);
     true
 }
 
@@ -153,6 +154,15 @@ fn check_tables(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstData) 
     if held != given {
         let rule = if matches!(data.imm, Imm::Table(_)) { Rule::Imm5 } else { Rule::Imm6 };
         report.inst(rule, inst, format!("{table} holds {held}, not {given}"));
+    }
+}
+
+/// Checks that the declaration of the called function allows the instruction.
+fn check_effect(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstData) {
+    let Imm::Func(func) = data.imm else { return };
+    let declared = report.module.funcs[func].effect;
+    if data.opcode.is_call() && !declared.allows(data.opcode) {
+        report.inst(Rule::Imm9, inst, format!("{func} is declared `{declared}`"));
     }
 }
 
@@ -270,7 +280,7 @@ fn wanted_operands(report: &FunctionFindings<'_>, data: &InstData) -> AllowedOpe
             [own].into_iter().chain(std::iter::repeat_n(AllowedTypes::Any, kept)).collect()
         }
         Shape::Return => exactly(&report.function.signature().results),
-        Shape::Call | Shape::CallIndirect => {
+        Shape::Call | Shape::CallIndirect | Shape::CallValue => {
             let mut wanted = called_signature(report, data)
                 .map_or(AllowedOperands::new(), |s| exactly(&s.params));
             if data.opcode.shape() == Shape::CallIndirect {
@@ -318,6 +328,10 @@ fn check_results(report: &mut FunctionFindings<'_>, inst: Inst, data: &InstData)
         Some(signature) => signature.results.as_slice(),
         None => by_opcode.as_slice(),
     };
+    if data.opcode.shape() == Shape::CallValue && wanted != by_opcode.as_slice() {
+        let message = format!("the function does not return one {}", data.ty);
+        return report.inst(Rule::TypeControl1, inst, message);
+    }
     if wanted.len() != data.results.len() {
         let message = format!("{} results instead of {}", data.results.len(), wanted.len());
         return report.inst(Rule::TypeResult1, inst, message);

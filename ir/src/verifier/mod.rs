@@ -24,6 +24,7 @@
 //! | MOD-BODY-1 | a function that is not imported has a body, or awaits one |
 //! | MOD-BODY-2 | an imported function has no body |
 //! | MOD-BODY-3 | a body belongs to a declared function |
+//! | MOD-EFFECT-1 | an imported function alone has a declared effect; one that is `pure` or `reads` returns one number, and a `pure` one takes no `ref` |
 //! | MOD-GLOBAL-1 | the initial bits of a global fit its type; a reference to a function is to a declared one |
 //! | MOD-MEM-1 | a memory has at most 65536 pages, at the start at most its maximum |
 //! | MOD-HOST-1 | a host memory is neither imported nor exported, and has no maximum; without an address it has no pages |
@@ -71,6 +72,7 @@
 //! | IMM-6 | a table holds the type of the table or segment copied from |
 //! | IMM-7 | a load or store names a host memory exactly if it has a 64-bit address |
 //! | IMM-8 | no operation but loads and stores is on a host memory |
+//! | IMM-9 | the declared effect of a function allows the instruction that calls it |
 //! | NAME-1 | a name is given to a value or block of the function |
 
 mod insts;

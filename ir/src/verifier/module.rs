@@ -3,10 +3,11 @@
 use super::insts::is_null_or_declared;
 use super::rules::Rule;
 use super::{Entity, Finding, sorted};
+use crate::effect::DeclaredEffect;
 use crate::entity::{Func, Memory};
-use crate::module::{External, MemoryKind, Module, PAGE_BYTES};
+use crate::module::{External, FuncDecl, MemoryKind, Module, PAGE_BYTES};
 use crate::reference;
-use crate::types::Type;
+use crate::types::{Signature, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -89,6 +90,9 @@ fn check_functions(module: &Module, findings: &mut Findings) {
             }
             _ => {}
         }
+        if let Some(message) = signature.and_then(|s| wrong_effect(decl, s)) {
+            findings.add(Rule::ModEffect1, entity, message);
+        }
         let Some(body) = module.body(func) else {
             continue;
         };
@@ -110,6 +114,22 @@ fn check_functions(module: &Module, findings: &mut Findings) {
             findings.add(Rule::ModBody3, Entity::Func(func), "a body has no declaration");
         }
     }
+}
+
+/// What is wrong with the declared effect of a function.
+fn wrong_effect(decl: &FuncDecl, signature: &Signature) -> Option<String> {
+    let effect = decl.effect;
+    if effect != DeclaredEffect::Any && decl.import.is_none() {
+        return Some(format!("it is declared `{effect}`, and is not imported"));
+    }
+    let returns_number = matches!(signature.results[..], [ty] if ty.is_number());
+    if effect.is_none() && !returns_number {
+        return Some(format!("it is declared `{effect}`, and does not return one number"));
+    }
+    // The word of a reference changes when a collector moves the object.
+    let takes_ref = signature.params.contains(&Type::Ref);
+    (effect == DeclaredEffect::Pure && takes_ref)
+        .then(|| format!("it is declared `{effect}`, and takes a `ref`"))
 }
 
 fn check_storage(module: &Module, findings: &mut Findings) {

@@ -2,6 +2,7 @@
 //! cannot create most malformed functions.
 
 use super::{Entity, Finding, Rule, verify_function, verify_module};
+use crate::effect::DeclaredEffect;
 use crate::entity::{Block, Func, Global, Inst, Memory, Sig, Table, Value};
 use crate::function::{Function, ValueData, ValueDef};
 use crate::inst::{Edge, Imm, Target};
@@ -133,6 +134,14 @@ fn module_cases() -> Vec<Case> {
             let body = f(m).clone();
             m.define(far, body);
         }),
+        damaged(&[Rule::ModEffect1], |m| m.funcs[Func::new(2)].effect = DeclaredEffect::Outside),
+        written(&[Rule::ModEffect1], "import func @f \"a\" \"b\" () -> () effect(reads)\n"),
+        written(&[Rule::ModEffect1], "import func @f \"a\" \"b\" (ref) -> i32 effect(pure)\n"),
+        written(
+            &[Rule::Imm9],
+            "import func @f \"a\" \"b\" (i32) -> i32 effect(reads)\n\
+             func @g(%x: i32) -> i32 {\nentry:\n  %y = call_pure.i32 @f(%x)\n  return %y\n}\n",
+        ),
         damaged(&[Rule::ModGlobal1], |m| m.globals[Global::new(0)].init = 1 << 32),
         damaged(&[Rule::ModMemory1], |m| m.memories[Memory::new(0)].max_pages = Some(0)),
         damaged(&[Rule::ModMemory1], |m| m.memories[Memory::new(0)].max_pages = Some(65537)),
@@ -520,7 +529,12 @@ impl RandomDamage {
     fn apply(self, module: &mut Module) {
         let RandomDamage { part, opcode, ty, imm, id, other, target, operand, index } = self;
         if part == 11 {
-            module.funcs.push(FuncDecl { name: "stray".into(), sig: Sig::new(9), import: None });
+            module.funcs.push(FuncDecl {
+                name: "stray".into(),
+                sig: Sig::new(9),
+                import: None,
+                effect: Default::default(),
+            });
         }
         let f = f(module);
         match part {

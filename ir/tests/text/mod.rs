@@ -17,6 +17,8 @@ global @pi: f64 = 3.141592653589793
 export "run \"me\"" @main
 start @init
 import func @fd_write "wasi_snapshot_preview1" "fd_write" (i32, i32) -> i32
+import func @hash "env" "hash" (i32) -> i64 effect(pure)
+import func @log "env" "log" (i32) -> () effect(outside)
 later func @"to come" (i64) -> i64
 func @init() -> () {
 block0:
@@ -39,6 +41,9 @@ entry:
   %g = global_get.i32 @g
   global_set.i32 @g, %v
   %r = call @fd_write(%a, %x)
+  %h = call_pure.i64 @hash(%a)
+  %again = call_reads.i64 @hash(%a)
+  call_outside @log(%a)
   %p, %q = call @main(%a, %b)
   call @init()
   %i = call_indirect @t (i32) -> i32 [%a](%x)

@@ -5,8 +5,8 @@ use osier_ir::module::{
     MemoryKind, TableDecl,
 };
 use osier_ir::{
-    Block, Data, Elem, Func, Function, FunctionBuilder, Global, Imm, InstSpec, Memory, Module,
-    Opcode, OsrPoint, Shape, Signature, Table, Target, TrapKind, Type, Value,
+    Block, Data, DeclaredEffect, Elem, Func, Function, FunctionBuilder, Global, Imm, InstSpec,
+    Memory, Module, Opcode, OsrPoint, Shape, Signature, Table, Target, TrapKind, Type, Value,
 };
 
 /// A source of numbers that reads bytes, and returns zero when they run out. Proptest shrinks the
@@ -141,7 +141,10 @@ pub(crate) fn random_module(bytes: &[u8]) -> Module {
         let name = names[(offset + index) % names.len()].to_owned();
         let field = (*draw.of(NAMES)).to_owned();
         let import = (draw.below(2) == 0).then(|| ImportName { module: name.clone(), field });
-        module.funcs.push(FuncDecl { name, sig, import });
+        // The effects that any signature may have.
+        let effects = [DeclaredEffect::Any, DeclaredEffect::Outside];
+        let effect = if import.is_some() { *draw.of(&effects) } else { DeclaredEffect::Any };
+        module.funcs.push(FuncDecl { name, sig, import, effect });
     }
     for func in module.funcs.keys() {
         if module.funcs[func].import.is_none() {
@@ -236,7 +239,7 @@ fn random_inst(
         Shape::Assume => (Imm::Assumed(draw.bits(ty), draw.below(256) as u32), 1 + draw.below(3)),
         Shape::BrIf | Shape::Switch => (Imm::None, 1),
         Shape::Jump => (Imm::None, 0),
-        Shape::Call | Shape::CallIndirect => {
+        Shape::Call | Shape::CallIndirect | Shape::CallValue => {
             return random_call(module, opcode, table, &mut list, draw);
         }
         _ => (Imm::None, draw.below(4)),
@@ -274,9 +277,15 @@ fn random_call(
     let results = &module.signature(func).results;
     let args = list(draw, 2);
     match (opcode, args.is_empty()) {
+        (Opcode::CallIndirect, true) => InstSpec::call(func, &args, results),
         (Opcode::CallIndirect, false) => {
             InstSpec::call_indirect(module.funcs[func].sig, table, &args, results)
         }
-        _ => InstSpec::call(func, &args, results),
+        // A text gives the result of such a call the type in the signature.
+        (Opcode::CallPure | Opcode::CallReads, _) => match results[..] {
+            [ty] if ty.is_number() => InstSpec::call_value(opcode, func, &args, ty),
+            _ => InstSpec::call(func, &args, results),
+        },
+        _ => InstSpec { opcode, ..InstSpec::call(func, &args, results) },
     }
 }

@@ -61,6 +61,18 @@ fn names_are_defined_once_and_used_defined() {
 }
 
 #[test]
+fn effects_are_known() {
+    for (effect, wanted) in [
+        ("effect(odd)", "expected `any`, `outside`, `reads` or `pure`"),
+        ("effect pure", "expected `(`"),
+        ("effect(pure", "expected `)`"),
+    ] {
+        let found = errors(&format!("import func @f \"a\" \"b\" () -> i32 {effect}\n"));
+        assert!(found[0].to_string().contains(wanted), "{effect}: {}", found[0]);
+    }
+}
+
+#[test]
 fn use_before_definition_is_for_the_verifier() {
     let module = parse(&body("b:\n  %x = add.i32 %y, %a\n  %y = add.i32 %x, %a\n  return %y"));
     let found: Vec<&str> = verify_module(&module).iter().map(|f| f.rule().id()).collect();

@@ -80,8 +80,7 @@ const LEAF_LENGTH: usize = 128;
 
 /// Whether a function may go without a check if its frame has at most [`LEAF_FRAME`] bytes.
 pub(crate) fn is_short_leaf(function: &Function) -> bool {
-    let calls =
-        |inst: Inst| matches!(function.inst(inst).opcode, Opcode::Call | Opcode::CallIndirect);
+    let calls = |inst: Inst| function.inst(inst).opcode.is_call();
     function.inst_count() <= LEAF_LENGTH && !function.all_insts().any(calls)
 }
 
@@ -360,7 +359,9 @@ impl<'a> Lowering<'a, '_> {
 
     fn inst(&mut self, inst: Inst, data: &'a InstData) {
         match data.opcode {
-            Opcode::Call => self.call(inst, data),
+            Opcode::Call | Opcode::CallPure | Opcode::CallReads | Opcode::CallOutside => {
+                self.call(inst, data);
+            }
             Opcode::CallIndirect => self.call_indirect(inst, data),
             Opcode::Jump | Opcode::BrIf | Opcode::Switch | Opcode::Return | Opcode::Trap => {
                 self.terminator(inst, data)

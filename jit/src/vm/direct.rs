@@ -9,9 +9,9 @@ use super::native;
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use crate::code::MachineCode;
-use crate::direct::{DirectEffect, DirectFunction};
+use crate::direct::DirectFunction;
 use crate::error::CompileError;
-use ir::{Func, Type};
+use ir::{DeclaredEffect, Func, Type};
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(super) struct Direct {
     pub(super) code: Arc<MachineCode>,
-    effect: DirectEffect,
+    effect: DeclaredEffect,
     /// Keeps the data of the function.
     _keeps: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -37,6 +37,9 @@ pub enum BindError {
     Unfit(Func, Option<Type>),
     /// The function takes the first memory, but promises to be pure, or there is no memory.
     Memory(Func),
+    /// The import is declared with the first effect, and the function has the second, which is
+    /// larger.
+    Effect(Func, DeclaredEffect, DeclaredEffect),
     /// The shim cannot be compiled.
     Compile(CompileError),
 }
@@ -59,6 +62,9 @@ impl fmt::Display for BindError {
                 "the function for {func} takes the first memory, but it is declared pure or the \
                  program has none"
             ),
+            BindError::Effect(func, declared, effect) => {
+                write!(f, "{func} is declared `{declared}`, and the function for it is `{effect}`")
+            }
             BindError::Compile(error) => write!(f, "{error}"),
         }
     }
@@ -82,7 +88,10 @@ impl VmState {
         if signature.results.len() > 1 {
             return Err(BindError::Unfit(func, None));
         }
-        let can_access = function.effect > DirectEffect::Pure && !module.memories.is_empty();
+        if function.effect < decl.effect {
+            return Err(BindError::Effect(func, decl.effect, function.effect));
+        }
+        let can_access = function.effect < DeclaredEffect::Pure && !module.memories.is_empty();
         if function.takes_memory && !can_access {
             return Err(BindError::Memory(func));
         }
@@ -114,7 +123,7 @@ impl VmState {
 
 /// Calls a bound function through its shim, and records the call in the trace. Returns its results.
 /// With [`crate::Config::checked`], the call costs the size of the memories, and a function that
-/// promises to be pure runs twice.
+/// promises to have no effect runs twice.
 ///
 /// # Errors
 /// [`RunError::Effect`] if a checked run sees more than the function promises.
@@ -147,10 +156,10 @@ fn checked_call(
     let before = access.shared().machine.computed_memory_digest();
     let results = native::call(access, native::EnteredCode::of(&direct.code), func, args)?;
     let after = access.shared().machine.computed_memory_digest();
-    if promised < DirectEffect::Writes && before != after {
+    if promised > DeclaredEffect::Any && before != after {
         return Err(too_small("it wrote memory"));
     }
-    if promised == DirectEffect::Pure
+    if promised.is_none()
         && native::call(access, native::EnteredCode::of(&direct.code), func, args)? != results
     {
         return Err(too_small("two calls with equal arguments gave different results"));

@@ -14,7 +14,7 @@ use super::stop::{RunError, RunStop};
 use super::tiering::{HotLoop, Tier};
 use crate::sys::stack;
 use interp::{EarlyEnd, HostError, Machine, Memories};
-use ir::{Func, Function, Module, SupplyError};
+use ir::{DeclaredEffect, Func, Function, Module, SupplyError};
 use std::sync::Arc;
 
 /// The embedder of a machine: the functions that a program imports, and an interpreter for what
@@ -102,11 +102,23 @@ impl From<RunStop> for CallbackEnd {
 #[derive(Debug)]
 pub struct Callback<'a> {
     access: RunAccess<'a>,
+    /// The function that the embedder executes, if it is declared not to call the program.
+    silent: Option<(Func, DeclaredEffect)>,
 }
 
 impl<'a> Callback<'a> {
     pub(super) fn new(access: RunAccess<'a>) -> Callback<'a> {
-        Callback { access }
+        Callback { access, silent: None }
+    }
+
+    /// For the execution of an imported function with this declared effect.
+    pub(super) fn of_import(
+        access: RunAccess<'a>,
+        func: Func,
+        effect: DeclaredEffect,
+    ) -> Callback<'a> {
+        let silent = (effect != DeclaredEffect::Any).then_some((func, effect));
+        Callback { access, silent }
     }
 
     /// The module of the machine.
@@ -220,7 +232,13 @@ impl<'a> Callback<'a> {
         func: Func,
         body: impl FnOnce(&mut RunAccess<'_>) -> Result<R, RunStop>,
     ) -> Result<R, CallbackEnd> {
-        let ended = self.asked(embedder, func, body);
+        let ended = match self.silent {
+            Some((caller, promised)) => {
+                let what = format!("it calls {func}");
+                Err(RunStop::Failed(RunError::Effect { func: caller, promised, what }))
+            }
+            None => self.asked(embedder, func, body),
+        };
         if let Err(stop) = &ended {
             self.access.run().ended = Some(Box::new(stop.clone()));
         }

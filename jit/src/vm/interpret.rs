@@ -198,7 +198,7 @@ impl VmState {
         read: impl Fn(Value) -> u64,
     ) -> Result<Nested, RunStop> {
         let base = self.modules.base(func);
-        let base = base.ok_or_else(|| self.refused(func, "it is imported".to_owned()))?;
+        let base = base.ok_or_else(|| self.refused(func, "it has no body".to_owned()))?;
         self.count_places_of(func, base)?;
         let nested = self.machine.begin_nested_at(base, entry, from, read);
         nested.map_err(|error| match error {
@@ -223,7 +223,7 @@ impl VmState {
         let frames = &entry.entry().frames;
         let bases = frames.iter().map(|frame| self.modules.base(frame.func));
         let bases: Option<Vec<VersionId>> = bases.collect();
-        let bases = bases.ok_or_else(|| self.refused(func, "it is imported".to_owned()))?;
+        let bases = bases.ok_or_else(|| self.refused(func, "it has no body".to_owned()))?;
         for (frame, base) in frames.iter().zip(&bases) {
             self.count_places_of(frame.func, *base)?;
         }

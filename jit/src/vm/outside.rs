@@ -4,9 +4,9 @@ use super::access::{RunAccess, RunEnding};
 use super::direct;
 use super::embedder::{Callback, CallbackCause, CallbackEnd};
 use super::state::VmState;
-use super::stop::RunStop;
-use interp::{EarlyEnd, Site};
-use ir::Func;
+use super::stop::{RunError, RunStop};
+use interp::{EarlyEnd, HostError, Site};
+use ir::{DeclaredEffect, Func};
 
 /// Calls an imported function. Returns its results. The call is recorded in the trace.
 ///
@@ -26,21 +26,19 @@ pub(super) fn call(
     if let Some(host) = run.host() {
         let called = state.machine.call_imported(func, args, host, &mut results);
         called.map_err(|error| RunEnding::AtHelper(EarlyEnd::Host(error)))?;
-        state.stress();
+        state.stress_at(func);
         return Ok(results);
     }
     state.machine.enter_imported(func, args);
-    let called = access.ask_embedder(|embedder, access| {
-        embedder.call(&mut Callback::new(access), func, args, &mut results)
-    });
-    // The embedder may have ignored the end of a nested run.
-    if let Some(stop) = access.run().ended.clone() {
-        return Err((*stop).into());
+    let watch = EffectWatch::begin(access, func);
+    let called = ask(access, (func, watch.effect), args, &mut results)?;
+    if let Some(what) = watch.breach(access, &called) {
+        return Err(RunStop::Failed(RunError::Effect { func, promised: watch.effect, what }).into());
     }
-    match called.expect("jit: each nested run has an embedder") {
+    match called {
         Ok(()) => {
             access.state().machine.leave_imported(func, &mut results);
-            access.state().stress();
+            access.state().stress_at(func);
             Ok(results)
         }
         Err(CallbackEnd(CallbackCause::Stop(stop))) => Err(stop.into()),
@@ -50,9 +48,66 @@ pub(super) fn call(
     }
 }
 
+/// Asks the embedder for the results of an imported function.
+fn ask(
+    access: &mut RunAccess<'_>,
+    (func, effect): (Func, DeclaredEffect),
+    args: &[u64],
+    results: &mut [u64],
+) -> Result<Result<(), CallbackEnd>, RunEnding> {
+    let called = access.ask_embedder(|embedder, access| {
+        let mut back = Callback::of_import(access, func, effect);
+        embedder.call(&mut back, func, args, results)
+    });
+    // The embedder may have ignored the end of a nested run.
+    match access.run().ended.clone() {
+        Some(stop) => Err((*stop).into()),
+        None => Ok(called.expect("jit: each nested run has an embedder")),
+    }
+}
+
+/// Compares a call by the embedder with the declared effect of the function.
+struct EffectWatch {
+    effect: DeclaredEffect,
+    /// The memories before the call, in a checked machine.
+    memory: Option<u64>,
+}
+
+impl EffectWatch {
+    /// Cost: in a checked machine, the size of the memories if the function has a declared effect.
+    fn begin(access: &RunAccess<'_>, func: Func) -> EffectWatch {
+        let state = access.shared();
+        let effect = state.modules.current.funcs[func].effect;
+        let checked = state.modules.engine.config().checked && effect != DeclaredEffect::Any;
+        EffectWatch { effect, memory: checked.then(|| state.machine.computed_memory_digest()) }
+    }
+
+    /// What the call did although the function is declared not to.
+    fn breach(&self, access: &RunAccess<'_>, called: &Result<(), CallbackEnd>) -> Option<String> {
+        match called {
+            Err(CallbackEnd(CallbackCause::Host(HostError::Trap(kind))))
+                if self.effect.is_none() =>
+            {
+                return Some(format!("it traps: {kind}"));
+            }
+            Err(CallbackEnd(CallbackCause::Host(HostError::Exit(_)))) if self.effect.is_none() => {
+                return Some("it exits".to_owned());
+            }
+            _ => {}
+        }
+        let before = self.memory?;
+        (access.shared().machine.computed_memory_digest() != before)
+            .then(|| "it wrote memory".to_owned())
+    }
+}
+
 impl VmState {
-    /// Moves all references, if the machine is to be stressed.
-    fn stress(&mut self) {
+    /// Moves all references at the call of an imported function, if the machine is to be stressed.
+    /// A function with a declared effect moves none.
+    fn stress_at(&mut self, func: Func) {
+        if self.modules.current.funcs[func].effect != DeclaredEffect::Any {
+            return;
+        }
         if let Some(moved) = self.machine.next_stress() {
             self.visit_roots(&mut |word| moved.apply(word));
         }

@@ -2,10 +2,9 @@
 //! code.
 
 use super::link::LinkError;
-use crate::direct::DirectEffect;
 use crate::error::{CompileError, ContinueError};
 use interp::Outcome;
-use ir::{Func, Inst, SupplyError, Value};
+use ir::{DeclaredEffect, Func, Inst, SupplyError, Value};
 use std::fmt;
 
 /// The reason why a run is being ended.
@@ -65,12 +64,13 @@ pub enum RunError {
         /// The difference.
         what: String,
     },
-    /// A checked run saw an effect that a bound function promises not to have.
+    /// An imported function did more than its declared effect, or a bound function more than it
+    /// promises. Checked runs alone see some effects ([`crate::Config::checked`]).
     Effect {
         /// The function.
         func: Func,
-        /// The effect that it was bound with.
-        promised: DirectEffect,
+        /// The effect that it was declared or bound with.
+        promised: DeclaredEffect,
         /// What it did.
         what: String,
     },
@@ -140,7 +140,7 @@ impl fmt::Display for RunError {
                 write!(f, "the handler of {func} returned {what}")
             }
             RunError::Effect { func, promised, what } => {
-                write!(f, "the function bound to {func} is declared `{promised}`, but {what}")
+                write!(f, "the function for {func} is declared `{promised}`, but {what}")
             }
             RunError::HandlerPanicked { func, what } => {
                 write!(f, "the handler of {func} panicked: {what}")

@@ -6,8 +6,8 @@ use super::scope::{ScopeMark, ValueScope};
 use super::statistics::Planted;
 use crate::prng::Prng;
 use ir::{
-    Block, Data, Elem, Func, FunctionBuilder, Global, Imm, Inst, InstSpec, Memory, Opcode, Sig,
-    Signature, Table, Type, Value,
+    Block, Data, DeclaredEffect, Elem, Func, FunctionBuilder, Global, Imm, Inst, InstSpec, Memory,
+    Opcode, Sig, Signature, Table, Type, Value,
 };
 
 /// A function that a body may call, with the largest number of steps of one call.
@@ -38,6 +38,8 @@ pub(super) struct Surroundings {
     pub(super) callees: Vec<Callee>,
     /// A function of the host.
     pub(super) host: Option<(Func, Signature)>,
+    /// Functions of the host with declared effects; empty if the program has none.
+    pub(super) declared: Vec<(Func, Signature, DeclaredEffect)>,
     /// Whether the body may call through the table. A function in the table may not, because it
     /// could reach itself.
     pub(super) may_call_indirect: bool,

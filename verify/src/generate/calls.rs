@@ -5,7 +5,9 @@ use super::body::GeneratedBody;
 use super::feature::Feature;
 use interp::{Host, HostError, Memories};
 use ir::module::ImportName;
-use ir::{Func, Imm, InstSpec, Opcode, Signature, Target, TrapKind, Type, Value};
+use ir::{
+    DeclaredEffect, Func, Imm, InstSpec, Memory, Opcode, Signature, Target, TrapKind, Type, Value,
+};
 
 /// The largest depth that a recursive function takes from its first argument. A power of two less
 /// one.
@@ -15,7 +17,12 @@ const RECURSION: u64 = 3;
 pub(super) const RECURSIVE_ACTIVATIONS: u64 = RECURSION + 1;
 
 /// The host of generated programs: its functions return the sum of the arguments plus the number of
-/// earlier calls.
+/// earlier calls. The names of functions with a declared effect are those of the effect, and they
+/// return 31 times a sum:
+///
+/// - `pure`: of the arguments alone;
+/// - `reads`: of the arguments, the first bytes of the first memory, and its size;
+/// - `outside`: as other functions. It traps for one sum of 64.
 #[derive(Clone, Debug, Default)]
 pub struct CountingHost {
     calls: u64,
@@ -31,17 +38,44 @@ impl CountingHost {
 impl Host for CountingHost {
     fn call(
         &mut self,
-        _import: &ImportName,
+        import: &ImportName,
         _func: Func,
         args: &[u64],
-        _memories: &mut Memories,
+        memories: &mut Memories,
         results: &mut [u64],
     ) -> Result<(), HostError> {
-        let sum = args.iter().fold(self.calls, |sum, arg| sum.wrapping_add(*arg));
+        let effect = DeclaredEffect::from_name(&import.field).unwrap_or_default();
+        let state = match effect {
+            DeclaredEffect::Pure => 0,
+            DeclaredEffect::Reads => state_of(memories),
+            DeclaredEffect::Outside | DeclaredEffect::Any => self.calls,
+        };
+        // A factor, so that no function with a declared effect is the identity.
+        let factor = if effect == DeclaredEffect::Any { 1 } else { 31 };
+        let sum = args.iter().fold(state, |sum, arg| sum.wrapping_add(*arg).wrapping_mul(factor));
         results.fill(sum);
-        self.calls += 1;
-        Ok(())
+        if !effect.is_none() {
+            self.calls += 1;
+        }
+        match effect == DeclaredEffect::Outside && sum % 64 == 42 {
+            true => Err(HostError::Trap(TrapKind::User(9))),
+            false => Ok(()),
+        }
     }
+}
+
+/// A number that depends on the first memory.
+fn state_of(memories: &Memories) -> u64 {
+    if memories.count() == 0 {
+        return 0;
+    }
+    let memory = Memory::from_u32(0);
+    let bytes = memories.bytes(memory);
+    let read = bytes
+        .iter()
+        .take(96)
+        .fold(0u64, |sum, byte| sum.rotate_left(5).wrapping_add(u64::from(*byte)));
+    read.wrapping_add(bytes.len() as u64)
 }
 
 impl GeneratedBody<'_> {
@@ -170,6 +204,26 @@ impl GeneratedBody<'_> {
                 let address = self.op(Opcode::Mul, Type::I32, &[is_it, far]);
                 let imm = Imm::Address(self.around.memory, 0);
                 self.value(InstSpec::new(Opcode::Load, Type::I32, imm, &[address]));
+            }
+        }
+    }
+
+    /// A call of a function with a declared effect, mostly by the opcode that assumes the most.
+    pub(super) fn declared_call(&mut self) {
+        let declared = &self.around.declared;
+        let (func, signature, effect) = declared[self.prng.index(declared.len())].clone();
+        let args: Vec<Value> = signature.params.iter().map(|ty| self.pick(*ty)).collect();
+        let opcodes = [Opcode::CallPure, Opcode::CallReads, Opcode::CallOutside, Opcode::Call];
+        let mut opcodes = opcodes.into_iter().filter(|opcode| effect.allows(*opcode));
+        let opcode = if self.prng.chance(80) { opcodes.next() } else { opcodes.last() };
+        match (opcode, &signature.results[..]) {
+            (Some(opcode @ (Opcode::CallPure | Opcode::CallReads)), [ty]) => {
+                self.value(InstSpec::call_value(opcode, func, &args, *ty));
+            }
+            (opcode, results) => {
+                let opcode = opcode.unwrap_or(Opcode::Call);
+                let spec = InstSpec { opcode, ..InstSpec::call(func, &args, results) };
+                self.finish_call(spec, 0);
             }
         }
     }

@@ -138,6 +138,8 @@ pub struct Weights {
     references: u32,
     /// How many of a hundred accesses of memory are of host memories. Likewise no feature.
     hosted: u32,
+    /// How many of a hundred operations call functions with declared effects. Likewise no feature.
+    declared: u32,
 }
 
 impl Default for Weights {
@@ -146,7 +148,7 @@ impl Default for Weights {
         for feature in Feature::ALL {
             by_feature[*feature as usize] = feature.usual_weight();
         }
-        Weights { by_feature, references: 0, hosted: 0 }
+        Weights { by_feature, references: 0, hosted: 0, declared: 0 }
     }
 }
 
@@ -184,6 +186,18 @@ impl Weights {
     #[must_use]
     pub fn and_host_memories(self) -> Weights {
         Weights { hosted: 50, ..self }
+    }
+
+    /// The same weights, with calls of functions that have declared effects
+    /// ([`ir::DeclaredEffect`]): those of [`super::CountingHost`].
+    #[must_use]
+    pub fn and_declared_calls(self) -> Weights {
+        Weights { declared: 15, ..self }
+    }
+
+    /// How many of a hundred operations call functions with declared effects.
+    pub(super) fn declared(&self) -> u32 {
+        self.declared
     }
 
     /// How many of a hundred accesses of memory are of host memories.

@@ -36,7 +36,7 @@ use ir::module::{
     DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
     MemoryKind, PAGE_BYTES, TableDecl,
 };
-use ir::{Data, Elem, Func, Memory, Module, Signature, Type, reference};
+use ir::{Data, DeclaredEffect, Elem, Func, Memory, Module, Signature, Type, reference};
 
 /// The name of the function to run. The module exports it.
 pub const MAIN: &str = "main";
@@ -227,6 +227,7 @@ fn declare(module: &mut Module, weights: &Weights, prng: &mut Prng) -> Surroundi
         globals,
         callees,
         host,
+        declared: if weights.declared() > 0 { declare_effects(module) } else { Vec::new() },
         may_call_indirect: false,
     }
 }
@@ -249,7 +250,30 @@ fn declare_host(module: &mut Module, prng: &mut Prng) -> (Func, Signature) {
     let signature = Signature::new(&[Type::I32, Type::I64], results);
     let sig = module.sig(&signature);
     let import = Some(ImportName { module: "env".to_owned(), field: "host".to_owned() });
-    (module.funcs.push(FuncDecl { name: "host".to_owned(), sig, import }), signature)
+    let (name, effect) = ("host".to_owned(), DeclaredEffect::Any);
+    (module.funcs.push(FuncDecl { name, sig, import, effect }), signature)
+}
+
+/// Imports functions with declared effects, of several signatures.
+fn declare_effects(module: &mut Module) -> Vec<(Func, Signature, DeclaredEffect)> {
+    let signatures = [
+        (DeclaredEffect::Pure, &[Type::I32][..], &[Type::I32][..]),
+        (DeclaredEffect::Pure, &[Type::I64, Type::F64], &[Type::I64]),
+        (DeclaredEffect::Pure, &[Type::F32, Type::I8], &[Type::F32]),
+        (DeclaredEffect::Reads, &[Type::I32], &[Type::I64]),
+        (DeclaredEffect::Reads, &[], &[Type::I32]),
+        (DeclaredEffect::Outside, &[Type::I32], &[Type::I32]),
+        (DeclaredEffect::Outside, &[Type::I64], &[]),
+    ];
+    let mut declare =
+        |(number, (effect, params, results)): (usize, (DeclaredEffect, &[Type], _))| {
+            let signature = Signature::new(params, results);
+            let (name, sig) = (format!("{effect}{number}"), module.sig(&signature));
+            let import =
+                Some(ImportName { module: "env".to_owned(), field: effect.name().to_owned() });
+            (module.funcs.push(FuncDecl { name, sig, import, effect }), signature, effect)
+        };
+    signatures.into_iter().enumerate().map(&mut declare).collect()
 }
 
 /// Fills the table with the functions made so far, and with null entries.
@@ -315,7 +339,12 @@ fn add_function(
     let steps = body.steps;
     let function = body.builder.finish().expect("every block of a generated function ends");
     let sig = module.sig(shape.1);
-    let func = module.funcs.push(FuncDecl { name: shape.0.to_owned(), sig, import: None });
+    let func = module.funcs.push(FuncDecl {
+        name: shape.0.to_owned(),
+        sig,
+        import: None,
+        effect: Default::default(),
+    });
     module.define(func, function);
     around.callees.push(Callee { func, sig, signature: shape.1.clone(), steps });
 }

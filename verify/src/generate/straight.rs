@@ -45,6 +45,11 @@ impl GeneratedBody<'_> {
                 self.moved_reference();
                 continue;
             }
+            let declared = self.weights.declared();
+            if declared > 0 && self.prng.chance(declared) {
+                self.declared_call();
+                continue;
+            }
             let mut weights = [0; LINEAR.len() + 1];
             weights[0] = ARITHMETIC;
             for (weight, feature) in weights[1..].iter_mut().zip(LINEAR) {

@@ -101,6 +101,9 @@ pub(super) struct Args {
     /// Generate host memories, which have 64-bit addresses
     #[arg(long)]
     host_memory: bool,
+    /// Generate calls of imported functions with declared effects
+    #[arg(long)]
+    declared_calls: bool,
     #[command(flatten)]
     stress: StressArgs,
     /// WebAssembly programs: a file, a file and its arguments in quotes, or a folder of files
@@ -208,6 +211,7 @@ impl Args {
             only_exits: self.only_exits,
             stress_gc: self.stress_gc,
             host_memory: self.host_memory,
+            declared_calls: self.declared_calls,
             nans: self.nans.map_or_else(Nans::default, Nans::from),
             stress: Stress {
                 every: osr_every,

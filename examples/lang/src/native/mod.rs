@@ -185,7 +185,12 @@ impl Machine {
             let sig = module.sig(&lower::signature(proto.params));
             let funcs = std::array::from_fn(|generation| {
                 let name = format!("{}.{number}.{generation}", proto.name);
-                let func = module.funcs.push(FuncDecl { name, sig, import: None });
+                let func = module.funcs.push(FuncDecl {
+                    name,
+                    sig,
+                    import: None,
+                    effect: Default::default(),
+                });
                 module.define_later(func);
                 func
             });

@@ -7,9 +7,10 @@ use crate::heap::{Builtin, EXCEPTION, FULL, Heap, OPERANDS, Runtime, THROWN, Thr
 use crate::value::{NIL, Word, boolean};
 use osier::ir::module::{FuncDecl, ImportName};
 use osier::ir::{
-    Func, Function, FunctionBuilder, InstSpec, Module, Opcode, Signature, Target, Type, Value,
+    DeclaredEffect, Func, Function, FunctionBuilder, InstSpec, Module, Opcode, Signature, Target,
+    Type, Value,
 };
-use osier::jit::{DirectEffect, DirectFunction, DirectMemory};
+use osier::jit::{DirectFunction, DirectMemory};
 use std::sync::Arc;
 
 /// The functions of the module beside those of the language.
@@ -100,7 +101,12 @@ pub(super) fn declare(module: &mut Module) -> Imports {
         let sig = module.sig(&Signature::new(params, &[result]));
         let (unit, field) = ("wicker".to_owned(), name.to_owned());
         let import = is_import.then_some(ImportName { module: unit, field });
-        module.funcs.push(FuncDecl { name: name.to_owned(), sig, import })
+        module.funcs.push(FuncDecl {
+            name: name.to_owned(),
+            sig,
+            import,
+            effect: DeclaredEffect::default(),
+        })
     };
     let (n, w, r) = (Type::I32, Type::I64, Type::Ref);
     let imports = Imports {
@@ -117,7 +123,7 @@ pub(super) fn declare(module: &mut Module) -> Imports {
 /// The function on the heap.
 pub(super) fn direct(runtime: &Arc<Runtime>) -> DirectFunction {
     let code = on_heap as extern "C" fn(&Runtime, DirectMemory<'_>, u32, Word, Word, Word) -> Word;
-    DirectFunction::with_memory(Arc::clone(runtime), code, DirectEffect::Writes)
+    DirectFunction::with_memory(Arc::clone(runtime), code, DeclaredEffect::Any)
 }
 
 /// The function that calls a helper, and once more behind a collection if there was no space.

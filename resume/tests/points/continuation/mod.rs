@@ -142,7 +142,12 @@ done:
 fn with(text: &str, function: &Function) -> (Module, Func) {
     let mut module = parse_module(text).unwrap_or_else(|e| panic!("{}", e[0]));
     let sig = module.sig(function.signature());
-    let func = module.funcs.push(FuncDecl { name: function.name().to_owned(), sig, import: None });
+    let func = module.funcs.push(FuncDecl {
+        name: function.name().to_owned(),
+        sig,
+        import: None,
+        effect: Default::default(),
+    });
     module.define(func, function.clone());
     let findings = verify_module(&module);
     assert!(findings.is_empty(), "{}\n{}", findings[0], print_module(&module));

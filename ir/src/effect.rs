@@ -1,0 +1,85 @@
+//! The declared effects of imported functions.
+//!
+//! Example: a program calls `hash: (i64) -> i64` of its embedder. Without a declaration, a call may
+//! change every memory, so passes keep each call and forget all loads at it. Declared `pure`, the
+//! call is an operation on values like an addition: two calls of equal operands become one, and a
+//! call without use goes.
+//!
+//! A declaration consists of axioms about the function ([`DeclaredEffect`]). Passes and the checker
+//! rely on them, and nothing in the program implies them. The embedder answers for them; a machine
+//! that tracks memory tests them at every call (`interp::Options::track_memory`).
+//!
+//! The instruction names the part of the declaration that it uses: `call_pure` may merge and move,
+//! and a plain `call` of the same function may not. A version is thus complete without its module.
+//! The verifier accepts an instruction only if the declaration allows it (rule `IMM-9`).
+
+use crate::opcode::Opcode;
+use std::fmt;
+
+/// The effects of an imported function at most. A smaller effect comes later in the order.
+///
+/// Axioms of every effect except [`DeclaredEffect::Any`]: a call changes no byte of a memory and no
+/// size, global, table or segment of the module. It moves no reference: no collector runs. It
+/// calls no function of the module.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub enum DeclaredEffect {
+    /// Anything.
+    #[default]
+    Any,
+    /// Effects outside of the module alone: the function may print, count, or end the run.
+    Outside,
+    /// None. The result depends on the arguments and on the state of the module: memories, their
+    /// sizes, globals, tables and segments. The call returns, and neither traps nor exits.
+    Reads,
+    /// None, and the result depends on the arguments alone. The call returns, and neither traps
+    /// nor exits.
+    Pure,
+}
+
+impl DeclaredEffect {
+    /// Every effect.
+    pub const ALL: [DeclaredEffect; 4] =
+        [DeclaredEffect::Any, DeclaredEffect::Outside, DeclaredEffect::Reads, DeclaredEffect::Pure];
+
+    /// The effect with this name in the text form.
+    pub fn from_name(name: &str) -> Option<DeclaredEffect> {
+        DeclaredEffect::ALL.into_iter().find(|effect| effect.name() == name)
+    }
+
+    /// The name in the text form.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DeclaredEffect::Any => "any",
+            DeclaredEffect::Outside => "outside",
+            DeclaredEffect::Reads => "reads",
+            DeclaredEffect::Pure => "pure",
+        }
+    }
+
+    /// Whether an instruction with this opcode may call a function that is declared so. An opcode
+    /// that assumes less than the declaration says is allowed.
+    pub fn allows(self, opcode: Opcode) -> bool {
+        match opcode {
+            Opcode::CallPure => self >= DeclaredEffect::Pure,
+            Opcode::CallReads => self >= DeclaredEffect::Reads,
+            Opcode::CallOutside => self >= DeclaredEffect::Outside,
+            _ => true,
+        }
+    }
+
+    /// Whether the number and the order of calls is observable. If not, calls appear in no trace.
+    pub fn is_traced(self) -> bool {
+        self < DeclaredEffect::Reads
+    }
+
+    /// Whether the function has no effect, and thus neither traps nor exits.
+    pub fn is_none(self) -> bool {
+        self >= DeclaredEffect::Reads
+    }
+}
+
+impl fmt::Display for DeclaredEffect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
