@@ -6,6 +6,7 @@
 mod bad_inputs;
 mod certified;
 mod continuations;
+mod declared;
 mod embed;
 mod explain;
 mod external;

@@ -4,14 +4,13 @@
 use super::cases::{self, Case};
 use check::CheckedEntry;
 use interp::{
-    Control, Machine, NoHost, NoObserver, Observer, Options, Outcome, Program, Run, Scope,
-    VersionId, View,
+    Control, Machine, NoObserver, Observer, Options, Outcome, Program, Run, Scope, VersionId, View,
 };
 use ir::{Inst, Point};
 use std::collections::BTreeSet;
 use transition::mapping::Mapping;
 use transition::{Pair, Side};
-use verify::generate::Program as Generated;
+use verify::generate::{CountingHost, Program as Generated};
 
 /// Pauses at every marked point.
 struct Stop;
@@ -44,12 +43,12 @@ pub(crate) fn killed(
         machine.set_current(case.func, ids[side]);
         let mut plain = machine.clone();
         plain.start(program.main, args);
-        let expected = finish(&mut plain, ids, &case.mappings.after);
+        let expected = finish(&mut plain, &mut CountingHost::default(), ids, &case.mappings.after);
         let expected = (shown(&expected), plain.memory_digest());
         machine.mark(ids[side], mapping.entries().map(|(point, _)| point.inst()));
         machine.start(program.main, args);
-        let mut tried = BTreeSet::new();
-        while let Run::Paused = machine.run(&mut NoHost, &mut Stop) {
+        let (mut tried, mut host) = (BTreeSet::new(), CountingHost::default());
+        while let Run::Paused = machine.run(&mut host, &mut Stop) {
             let view = machine.view().expect("a paused machine has an activation");
             let point = Point::before(view.inst());
             let Some(entry) = mapping.entry(point).filter(|_| tried.insert(point)) else {
@@ -62,7 +61,7 @@ pub(crate) fn killed(
                 killed.insert(point);
                 continue;
             }
-            let ended = finish(&mut other, ids, &case.mappings.after);
+            let ended = finish(&mut other, &mut host.clone(), ids, &case.mappings.after);
             if (shown(&ended), other.memory_digest()) != expected {
                 killed.insert(point);
             }
@@ -73,9 +72,14 @@ pub(crate) fn killed(
 
 /// Runs to the end. Where an assumption of the version after fails, the run leaves by its entry to
 /// the version before.
-pub(crate) fn finish(machine: &mut Machine, ids: Pair<VersionId>, exits: &Mapping) -> Outcome {
+pub(crate) fn finish(
+    machine: &mut Machine,
+    host: &mut CountingHost,
+    ids: Pair<VersionId>,
+    exits: &Mapping,
+) -> Outcome {
     loop {
-        match machine.run(&mut NoHost, &mut NoObserver) {
+        match machine.run(host, &mut NoObserver) {
             Run::Done(outcome) => return outcome,
             Run::Paused | Run::Called { .. } => {}
             Run::Failed { reason } => {

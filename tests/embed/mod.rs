@@ -4,6 +4,7 @@
 mod background;
 mod churn;
 mod collector;
+mod declared;
 mod direct;
 mod ends;
 mod entered;

@@ -2,11 +2,11 @@
 //! functions and for every second one.
 
 use crate::both::{Share, Twins, on_a_large_stack, settings};
-use interp::{Limits, NoHost, Options, TraceLevel};
+use interp::{Limits, Options, TraceLevel};
 use ir::{Func, Module};
 use osier::driver::{NoObserver, Vigilance, optimize};
 use std::sync::Arc;
-use verify::generate::{Weights, generate};
+use verify::generate::{CountingHost, Weights, generate};
 
 /// The number of programs, unless the environment sets another.
 const PROGRAMS: u64 = 200;
@@ -27,10 +27,11 @@ fn compare(
             if share != Share::All && !each && seed as usize % settings().len() != index {
                 continue;
             }
+            let mut hosts = [CountingHost::default(), CountingHost::default()];
             let mut twins = Twins::new(module, (Limits::default(), options), setting, share)?;
             for args in arguments {
                 twins
-                    .call(main, args, [&mut NoHost, &mut NoHost])
+                    .call(main, args, [&mut hosts[0], &mut hosts[1]])
                     .map_err(|what| format!("{args:x?}: {what}"))?;
                 runs += 1;
             }
@@ -52,6 +53,12 @@ fn generated_programs_run_alike() {
 #[test]
 fn generated_programs_with_host_memories_run_alike() {
     all_run_alike(&Weights::default().and_host_memories(), 40, false);
+}
+
+/// Programs that call functions with declared effects.
+#[test]
+fn generated_programs_with_declared_calls_run_alike() {
+    all_run_alike(&Weights::default().and_declared_calls(), 40, false);
 }
 
 /// Runs the programs of the first `count` seeds. `each` is as in [`compare`].

@@ -6,14 +6,14 @@ use crate::cases::oracle_options;
 use crate::output;
 use check::relate;
 use check::verdict::{Check, Options};
-use interp::{Limits, Machine, NoHost};
+use interp::{Limits, Machine};
 use ir::{Func, Inst, Point};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use transition::VersionKey;
 use transition::certificate::{Certificate, VersionTerms};
 use transition::{Pair, Side};
-use verify::generate::Program;
+use verify::generate::{CountingHost, Program};
 use verify::hops::{Edge, FunctionGraph, HopOptions, Hopper};
 use verify::state_oracle::{FunctionPair, Oracle};
 
@@ -171,7 +171,10 @@ pub(crate) fn blamed(program: &Program, made: &Made) -> BTreeSet<Place> {
         let found = catch_unwind(AssertUnwindSafe(|| {
             let mut oracle =
                 Oracle::new(&program.module, pairs, oracle_options(program, 0)).ok()?;
-            program.arguments.iter().for_each(|args| oracle.run(program.main, args, &NoHost));
+            program
+                .arguments
+                .iter()
+                .for_each(|args| oracle.run(program.main, args, &CountingHost::default()));
             Some(oracle.report().divergences.clone())
         }));
         // An oracle that cannot be set up, or panics, blames no entry; `state` counts both as a
@@ -204,7 +207,10 @@ fn state(program: &Program, made: &Made) -> bool {
                 let Ok(mut oracle) = Oracle::new(&program.module, pairs, options) else {
                     return true;
                 };
-                program.arguments.iter().for_each(|args| oracle.run(program.main, args, &NoHost));
+                program
+                    .arguments
+                    .iter()
+                    .for_each(|args| oracle.run(program.main, args, &CountingHost::default()));
                 oracle.report().divergence_count > 0
             })
         })
@@ -225,7 +231,10 @@ fn hops(program: &Program, made: &Made) -> bool {
     quietly(|| {
         let options = HopOptions { limits, ..HopOptions::default() };
         let Ok(mut hopper) = Hopper::new(&program.module, &graphs, options) else { return true };
-        program.arguments.iter().for_each(|args| hopper.run(program.main, args, &NoHost));
+        program
+            .arguments
+            .iter()
+            .for_each(|args| hopper.run(program.main, args, &CountingHost::default()));
         hopper.report().divergence_count > 0
     })
 }
@@ -263,7 +272,8 @@ fn versions_differ(program: &Program, case: &Case) -> bool {
             let mut machine = machine.clone();
             machine.set_current(case.func, id);
             machine.start(program.main, args);
-            let outcome = output::finish(&mut machine, ids, &case.mappings.after);
+            let mut host = CountingHost::default();
+            let outcome = output::finish(&mut machine, &mut host, ids, &case.mappings.after);
             (output::shown(&outcome), machine.memory_digest())
         });
         before != after

@@ -67,7 +67,11 @@ impl Programs {
         let seed = number - self.hand_made.len();
         let plans = plans(area);
         let steps = plans[seed % plans.len()].split('|').map(parse).collect();
-        let weights = if is_speculative(area) { Weights::with_facts() } else { Weights::default() };
+        let weights = match area {
+            "Effects" => Weights::default().and_declared_calls(),
+            _ if is_speculative(area) => Weights::with_facts(),
+            _ => Weights::default(),
+        };
         Subject::new(generate(seed as u64, self.size, &weights), steps, number, area)
     }
 }
@@ -141,6 +145,14 @@ fn plans(area: &str) -> &'static [&'static str] {
         "LoadElim" => {
             &["load_elim", "cse,load_elim", "simplify,cse,load_elim,adce", "load_elim,licm"]
         }
+        "Effects" => &[
+            "O1",
+            "O2",
+            "cse,load_elim,dse",
+            "loop_canon,licm,sink",
+            "gvn,adce",
+            "preheaders,licm",
+        ],
         "Dse" => &["dse", "cse,dse", "simplify,cse,dse,adce", "dse,licm"],
         "Log" => &["O1", "canonical", "simplify,cse,licm,sccp,adce"],
         "Compose" => &[

@@ -3,6 +3,7 @@
 extern crate osier_interp as interp; // the name dependents use
 
 mod control;
+mod declared;
 mod demand;
 mod effects;
 mod engine;

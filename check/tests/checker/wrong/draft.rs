@@ -48,6 +48,10 @@ pub(crate) struct Draft {
 const DECLARATIONS: &str = r#"
 import func @ask "host" "ask" (i32) -> i32
 import func @tell "host" "tell" () -> ()
+import func @one "host" "one" (i32) -> i32 effect(pure)
+import func @other "host" "other" (i32) -> i32 effect(pure)
+import func @peek "host" "peek" (i32) -> i32 effect(reads)
+import func @note "host" "note" (i32) -> i32 effect(outside)
 memory @m 1
 memory @heap host
 table @fixed 4 fixed
@@ -107,7 +111,7 @@ impl Draft {
     fn effects(&self) -> Vec<Inst> {
         let Pair { before: a, after: b } = &self.versions;
         let is_branch = |opcode| matches!(opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
-        let is_call = |opcode| matches!(opcode, Opcode::Call | Opcode::CallIndirect);
+        let is_call = |opcode: Opcode| opcode.is_call();
         let is_anchor = |inst: &Inst| {
             b.has_inst(*inst) && {
                 let [x, y] = [a, b].map(|f| f.inst(*inst).opcode);

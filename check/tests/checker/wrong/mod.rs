@@ -2,6 +2,7 @@
 
 pub(crate) mod compose;
 mod draft;
+mod effects;
 pub(crate) mod memory;
 pub(crate) mod unproved;
 
@@ -40,6 +41,7 @@ pub(crate) fn all() -> Vec<Wrong> {
     all.extend(memory::references());
     all.extend(memory::lone_writes());
     all.extend(memory::entries());
+    all.extend(effects::all());
     all.extend(points());
     all.extend(lists());
     all.extend(steps());
