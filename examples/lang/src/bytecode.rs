@@ -16,7 +16,7 @@
 //! ([`crate::heap::GLOBALS`]). Those that an inner function mentions are in *cells* of the heap,
 //! which closures share.
 
-use crate::heap::Builtin;
+use crate::library::Builtin;
 use crate::syntax::Offset;
 use crate::value::Word;
 
@@ -50,6 +50,28 @@ pub enum Arith {
     Shl,
     /// A signed shift to the right.
     Shr,
+}
+
+impl Arith {
+    /// All of them, by number.
+    pub const ALL: [Arith; 11] = [
+        Arith::Add,
+        Arith::Sub,
+        Arith::Mul,
+        Arith::Div,
+        Arith::FloorDiv,
+        Arith::Mod,
+        Arith::And,
+        Arith::Or,
+        Arith::Xor,
+        Arith::Shl,
+        Arith::Shr,
+    ];
+
+    /// Whether it takes the low 32 bits of whole numbers.
+    pub fn is_on_bits(self) -> bool {
+        self as u32 >= Arith::And as u32
+    }
 }
 
 /// A comparison.
@@ -149,17 +171,18 @@ pub enum Op {
 }
 
 impl Op {
-    pub(crate) fn set_target(&mut self, at: Pc) {
+    /// Where it may lead other than to the next instruction.
+    pub(crate) fn target(&mut self) -> Option<&mut Pc> {
         match self {
-            Op::Jump(to) | Op::JumpBack(to) | Op::JumpIf(_, to) | Op::JumpUnless(_, to) => *to = at,
+            Op::Jump(to) | Op::JumpBack(to) | Op::JumpIf(_, to) | Op::JumpUnless(_, to) => Some(to),
             Op::JumpLt(.., to)
             | Op::JumpNotLt(.., to)
             | Op::JumpLe(.., to)
             | Op::JumpNotLe(.., to)
             | Op::JumpEq(.., to)
             | Op::JumpNe(.., to)
-            | Op::ForNext(.., to) => *to = at,
-            other => unreachable!("{other:?} does not jump"),
+            | Op::ForNext(.., to) => Some(to),
+            _ => None,
         }
     }
 }

@@ -100,7 +100,9 @@ impl Compiler<'_> {
 
     fn patch(&mut self, jumps: &[usize]) {
         let here = self.here();
-        jumps.iter().for_each(|jump| self.unit().proto.code[*jump].set_target(here));
+        for jump in jumps {
+            *self.unit().proto.code[*jump].target().expect("it jumps") = here;
+        }
     }
 
     fn register(&mut self, at: Offset) -> Compiled<Reg> {

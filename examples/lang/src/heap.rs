@@ -14,12 +14,12 @@
 //! From the start: numbers of the heap itself ([`header`]), variables of the outermost level,
 //! strings that never move, and two halves, of which one is in use ([`collector`]).
 
-use crate::value::{self, FALSE, NIL, TRUE, Word, as_number, double, int, reference, tag, tag_of};
-use std::collections::HashMap;
-use std::fmt::Write as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::value::{self, FALSE, NIL, TRUE, Word, as_number, reference, tag, tag_of};
 
 pub mod collector;
+mod shapes;
+
+pub use shapes::{Place, Shapes};
 
 /// The pages of the heap: 256 MiB. The system provides those that are touched.
 pub const PAGES: u32 = 4_096;
@@ -38,7 +38,7 @@ pub const CHAR_BYTES: u32 = 16;
 /// Where the message of an exhausted heap is, and behind it the constants.
 const MESSAGE: u32 = CHARS + 256 * CHAR_BYTES;
 
-/// Where the numbers of the heap are, of 32 bits unless it says otherwise.
+/// Where the numbers of the heap are, of 32 bits.
 pub mod header {
     /// The first free byte.
     pub const NEXT: u32 = 8;
@@ -56,7 +56,7 @@ pub mod header {
     pub const GLOBALS: u32 = 32;
     /// The place in the text at which the last exception was thrown.
     pub const THROWN_AT: u32 = 36;
-    /// 64 bits: the state of the generator by which guards fail at random, in tests.
+    /// The guards of native code until one fails for no reason, in tests.
     pub const CHAOS: u32 = 40;
 }
 
@@ -229,12 +229,13 @@ impl Heap<'_> {
         let (of_a, of_b) = (self.u32(a), self.u32(b));
         let made = self.allocate(8 + u64::from(of_a) + u64::from(of_b))?;
         self.set_u32(made, of_a + of_b);
-        let mut copy = |from: u32, length: u32, to: u32| {
-            let start = (from + at::BYTES) as usize;
-            self.0.copy_within(start..start + length as usize, to as usize);
-        };
-        copy(a, of_a, made + at::BYTES);
-        copy(b, of_b, made + at::BYTES + of_a);
+        self.set_u32(made + 4, 0);
+        // All objects are in front of the new one.
+        let (old, new) = self.0.split_at_mut((made + at::BYTES) as usize);
+        let (first, second) = new.split_at_mut(of_a as usize);
+        let text = |at: u32, length: u32| &old[(at + at::BYTES) as usize..][..length as usize];
+        first.copy_from_slice(text(a, of_a));
+        second[..of_b as usize].copy_from_slice(text(b, of_b));
         Ok(reference(tag::STRING, made))
     }
 
@@ -313,7 +314,7 @@ impl Heap<'_> {
     }
 
     /// The slots of a block of further slots, of which some are in use: they come four at a time.
-    fn space_for(slots: u32) -> u32 {
+    pub(crate) fn space_for(slots: u32) -> u32 {
         slots.next_multiple_of(4)
     }
 
@@ -334,285 +335,5 @@ pub fn show_number(number: f64) -> String {
         n if n == n.trunc() && n.abs() < 1e15 => format!("{}", n as i64),
         n if n.abs() >= 1e15 || n.abs() < 1e-5 => format!("{n:e}"),
         n => format!("{n}"),
-    }
-}
-
-/// Where a field is in an object.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// At this offset from its start.
-    Inside(u32),
-    /// At this offset from its further slots.
-    More(u32),
-}
-
-/// A shape: which fields an object has, in which slots. Also called a hidden class or map.
-#[derive(Clone, Debug)]
-struct Shape {
-    /// The slots in the object itself. Shapes that follow by further fields have as many.
-    inside: u32,
-    fields: HashMap<u32, u32>,
-    /// By name of one more field: the shape.
-    next: HashMap<u32, u32>,
-}
-
-/// The shapes of a program. Shape 0 has no field and the slots of `{}`.
-#[derive(Debug, Default)]
-pub struct Shapes {
-    list: Vec<Shape>,
-    names: Vec<String>,
-    numbers: HashMap<String, u32>,
-    /// By the number of slots inside: the shape without fields.
-    empty: HashMap<u32, u32>,
-}
-
-/// The least slots in an object.
-const LEAST_INSIDE: u32 = 4;
-
-impl Shapes {
-    /// The number of a name of fields.
-    pub fn name(&mut self, name: &str) -> u32 {
-        if let Some(number) = self.numbers.get(name) {
-            return *number;
-        }
-        let number = self.names.len() as u32;
-        self.names.push(name.to_owned());
-        self.numbers.insert(name.to_owned(), number);
-        number
-    }
-
-    /// The name of this number.
-    pub fn name_of(&self, number: u32) -> &str {
-        &self.names[number as usize]
-    }
-
-    /// The shape of an object that is written with these fields.
-    pub fn literal(&mut self, names: &[u32]) -> u32 {
-        let inside = (names.len() as u32).max(LEAST_INSIDE);
-        let known = self.empty.get(&inside).copied();
-        let empty = known.unwrap_or_else(|| {
-            let (fields, next) = (HashMap::new(), HashMap::new());
-            self.list.push(Shape { inside, fields, next });
-            self.empty.insert(inside, self.list.len() as u32 - 1);
-            self.list.len() as u32 - 1
-        });
-        names.iter().fold(empty, |shape, name| self.with(shape, *name))
-    }
-
-    /// The shape with one more field.
-    fn with(&mut self, shape: u32, name: u32) -> u32 {
-        let of = &self.list[shape as usize];
-        if let Some(next) = of.next.get(&name) {
-            return *next;
-        }
-        let mut made = Shape { next: HashMap::new(), ..of.clone() };
-        made.fields.insert(name, made.fields.len() as u32);
-        self.list.push(made);
-        let number = self.list.len() as u32 - 1;
-        self.list[shape as usize].next.insert(name, number);
-        number
-    }
-
-    /// The slots inside objects of a shape.
-    pub fn inside(&self, shape: u32) -> u32 {
-        self.list[shape as usize].inside
-    }
-
-    /// The slots that objects of a shape use inside and outside of the object.
-    pub fn slots(&self, shape: u32) -> (u32, u32) {
-        let of = &self.list[shape as usize];
-        (of.inside, (of.fields.len() as u32).saturating_sub(of.inside))
-    }
-
-    /// Where objects of a shape have a field.
-    pub fn place(&self, shape: u32, name: u32) -> Option<Place> {
-        let of = &self.list[shape as usize];
-        let slot = *of.fields.get(&name)?;
-        Some(match slot.checked_sub(of.inside) {
-            None => Place::Inside(at::SLOTS + slot * 8),
-            Some(more) => Place::More(more * 8),
-        })
-    }
-}
-
-/// The state beside the heap. It is behind locks, since functions that compiled code calls directly
-/// get shared references alone.
-#[derive(Debug, Default)]
-pub struct Runtime {
-    shapes: Mutex<Shapes>,
-    output: Mutex<Vec<u8>>,
-}
-
-impl Runtime {
-    /// The shapes.
-    pub fn shapes(&self) -> MutexGuard<'_, Shapes> {
-        self.shapes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The output of the program since the last call.
-    pub fn take_output(&self) -> Vec<u8> {
-        std::mem::take(&mut *self.output.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn print(&self, text: &str) {
-        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        output.extend_from_slice(text.as_bytes());
-        output.push(b'\n');
-    }
-
-    /// A field of an object, `nil` if it has none of this name.
-    ///
-    /// # Errors
-    /// If the value is no object.
-    pub fn field(&self, heap: &mut Heap<'_>, of: Word, name: u32) -> Result<Word, Thrown> {
-        if tag_of(of) != tag::OBJECT {
-            let what = format!("a {} has no field {}", value::type_name(of), self.show_name(name));
-            return Err(heap.raise(&what));
-        }
-        let object = value::address(of);
-        let place = self.shapes().place(heap.u32(object), name);
-        Ok(place.map_or(NIL, |place| heap.word(heap.slot(object, place))))
-    }
-
-    fn show_name(&self, name: u32) -> String {
-        self.shapes().name_of(name).to_owned()
-    }
-
-    /// Sets a field of an object, and adds it if there is none.
-    ///
-    /// # Errors
-    /// If the value is no object, or [`FULL`].
-    pub fn set_field(
-        &self,
-        heap: &mut Heap<'_>,
-        (of, name): (Word, u32),
-        value: Word,
-    ) -> Result<(), Thrown> {
-        if tag_of(of) != tag::OBJECT {
-            let what = format!("a {} has no field {}", value::type_name(of), self.show_name(name));
-            return Err(heap.raise(&what));
-        }
-        let (object, mut shapes) = (value::address(of), self.shapes());
-        let shape = heap.u32(object);
-        let place = match shapes.place(shape, name) {
-            Some(place) => place,
-            None => {
-                let with = shapes.with(shape, name);
-                let place = shapes.place(with, name).expect("the field was just added");
-                if let Place::More(offset) = place
-                    && Heap::space_for(offset / 8) == offset / 8
-                {
-                    let more = heap.allocate(u64::from(Heap::space_for(offset / 8 + 1)) * 8)?;
-                    let from = heap.u32(object + at::MORE) as usize;
-                    heap.0.copy_within(from..from + offset as usize, more as usize);
-                    heap.set_u32(object + at::MORE, more);
-                }
-                heap.set_u32(object, with);
-                place
-            }
-        };
-        let slot = heap.slot(object, place);
-        heap.set_word(slot, value);
-        Ok(())
-    }
-
-    /// Calls a function of the library.
-    ///
-    /// # Errors
-    /// If an argument is of another type than the function needs.
-    pub fn builtin(
-        &self,
-        heap: &mut Heap<'_>,
-        which: Builtin,
-        args: &[Word],
-    ) -> Result<Word, Thrown> {
-        let number = |index: usize| as_number(args[index]);
-        let is = |index: usize, tag: u64| tag_of(args[index]) == tag;
-        match which {
-            Builtin::Print => {
-                let shown: Vec<String> = args.iter().map(|arg| heap.show(*arg)).collect();
-                self.print(&shown.join(" "));
-                return Ok(NIL);
-            }
-            Builtin::Len if is(0, tag::ARRAY) || is(0, tag::STRING) => {
-                return Ok(value::number(heap.u32(value::address(args[0])).into()));
-            }
-            Builtin::Push if is(0, tag::ARRAY) => {
-                heap.push(value::address(args[0]), args[1])?;
-                return Ok(NIL);
-            }
-            Builtin::Pop if is(0, tag::ARRAY) => {
-                let array = value::address(args[0]);
-                let Some(last) = heap.u32(array).checked_sub(1) else { return Ok(NIL) };
-                heap.set_u32(array, last);
-                return Ok(heap.word(heap.u32(array + at::ELEMENTS) + last * 8));
-            }
-            Builtin::Str => {
-                let shown = heap.show(args[0]);
-                return heap.string(shown.as_bytes());
-            }
-            Builtin::Sqrt if let Some(n) = number(0) => return Ok(double(n.sqrt())),
-            Builtin::Floor if let Some(n) = number(0) => return Ok(value::number(n.floor())),
-            Builtin::Byte if is(0, tag::STRING) => {
-                if let Some(index) = number(1).filter(|n| *n >= 0.0) {
-                    let byte = heap.text(args[0]).get(index as usize);
-                    return Ok(byte.map_or(NIL, |byte| int(i32::from(*byte))));
-                }
-            }
-            Builtin::Char => {
-                if let Some(byte) = number(0).filter(|n| (0.0..256.0).contains(n)) {
-                    return Ok(reference(tag::STRING, CHARS + byte as u32 * CHAR_BYTES));
-                }
-            }
-            _ => {}
-        }
-        let mut types = String::new();
-        for arg in args {
-            let _ = write!(types, " {}", value::type_name(*arg));
-        }
-        Err(heap.raise(&format!("{} does not take{types}", which.name())))
-    }
-}
-
-/// A function of the library.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Builtin {
-    /// `print(..)`: a line.
-    Print,
-    /// `len(a)`: of an array or a string.
-    Len,
-    /// `push(a, x)`
-    Push,
-    /// `pop(a)`: the last element, `nil` of an empty array.
-    Pop,
-    /// `str(x)`
-    Str,
-    /// `sqrt(n)`
-    Sqrt,
-    /// `floor(n)`
-    Floor,
-    /// `byte(s, i)`: a byte of a string, `nil` behind its end.
-    Byte,
-    /// `char(n)`: the string of one byte.
-    Char,
-}
-
-impl Builtin {
-    /// All of them, with names and numbers of arguments.
-    pub const ALL: [(&'static str, Builtin, Option<usize>); 9] = [
-        ("print", Builtin::Print, None),
-        ("len", Builtin::Len, Some(1)),
-        ("push", Builtin::Push, Some(2)),
-        ("pop", Builtin::Pop, Some(1)),
-        ("str", Builtin::Str, Some(1)),
-        ("sqrt", Builtin::Sqrt, Some(1)),
-        ("floor", Builtin::Floor, Some(1)),
-        ("byte", Builtin::Byte, Some(2)),
-        ("char", Builtin::Char, Some(1)),
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        Builtin::ALL.iter().find(|(_, which, _)| *which == self).map_or("", |(name, ..)| name)
     }
 }

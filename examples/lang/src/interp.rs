@@ -7,8 +7,8 @@
 
 use crate::bytecode::{Arith, Capture, Compare, Constant, Op, Pc, Program, Proto, Reg};
 use crate::compile::{self, MOST_ARGUMENTS};
-use crate::heap::collector::Collection;
-use crate::heap::{FULL, GLOBALS, Heap, OUT_OF_MEMORY, PAGES, Place, Runtime, Thrown, at, header};
+use crate::heap::{FULL, GLOBALS, Heap, OUT_OF_MEMORY, PAGES, Place, Thrown, at, header};
+use crate::library::Runtime;
 use crate::native::Native;
 use crate::ops::Product as _;
 use crate::profile::{self, ProtoProfile, kind, kind_of};
@@ -21,6 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 
 mod rare;
+mod roots;
 
 /// The most activations at once. A call beyond throws `stack overflow`.
 pub const MOST_FRAMES: u32 = 20_000;
@@ -254,7 +255,6 @@ impl Machine {
                 true => self.steps::<true>(host),
                 false => self.steps::<false>(host),
             };
-            *self.frames.last_mut().expect("a frame is running") = frame;
             let done = match left {
                 Left::Call { to, callee, args } => {
                     let closure = self.stack[frame.base + usize::from(callee)];
@@ -315,42 +315,6 @@ impl Machine {
         Err(Failed::Thrown(exception))
     }
 
-    /// Collects. The roots are `own`, the first `operands` operands in memory, and all that
-    /// activations of the interpreter and of native code hold.
-    ///
-    /// # Errors
-    /// If there is still no space for the allocation that found none.
-    pub(crate) fn collect(
-        &mut self,
-        host: &mut Host<'_, '_>,
-        own: &mut [Word],
-        operands: u32,
-    ) -> Result<(), Thrown> {
-        // The machine lends its memory or its roots, so the roots come out and go in again.
-        let mut natives = Vec::new();
-        if let Host::Native(back) = host {
-            back.roots(&mut |word| natives.push(*word));
-        }
-        let of = |frame: &Frame| self.program.protos[frame.proto as usize].registers as usize;
-        let top = self.frames.last().map_or(0, |frame| frame.base + of(frame));
-        let (mut heap, shapes) = (host.heap(), self.runtime.shapes());
-        let mut collection = Collection::begin(&mut heap, &shapes, operands);
-        let (used, free) = self.stack.split_at_mut(top);
-        let closures = self.frames.iter_mut().map(|frame| &mut frame.closure);
-        for word in used.iter_mut().chain(own).chain(&mut natives).chain(closures) {
-            *word = collection.forward(*word);
-        }
-        let is_enough = collection.end();
-        // A later activation must not find a word there that the collection has left behind.
-        free.fill(NIL);
-        let mut moved = natives.into_iter();
-        if let Host::Native(back) = host {
-            back.roots(&mut |word| *word = moved.next().unwrap_or(*word));
-        }
-        self.collections += 1;
-        if is_enough { Ok(()) } else { Err(OUT_OF_MEMORY) }
-    }
-
     /// Gives an exception to the innermost handler above `floor`.
     fn unwind(&mut self, exception: Word, floor: usize) -> Result<(), Failed> {
         while self.frames.len() > floor
@@ -394,6 +358,7 @@ impl Machine {
     }
 
     /// The function of a closure that is called.
+    #[inline]
     pub(crate) fn callee(
         &self,
         heap: &mut Heap<'_>,
@@ -419,7 +384,7 @@ impl Machine {
     /// Runs instructions of the innermost activation until it calls, returns or throws. Returns the
     /// activation as it is then. `PROFILED` notes the kinds of values, and stops at hot loops.
     fn steps<const PROFILED: bool>(&mut self, host: &mut Host<'_, '_>) -> (Frame, Left) {
-        let frame = *self.frames.last().expect("a frame is running");
+        let frame = self.frames.last_mut().expect("a frame is running");
         let number = frame.proto as usize;
         let window =
             self.stack[frame.base..].first_chunk_mut().expect("a window has its registers");
@@ -437,7 +402,8 @@ impl Machine {
             profile: &mut self.profile[number],
         };
         let left = activation.run::<PROFILED>().unwrap_or_else(Left::Throw);
-        (Frame { pc: activation.pc as Pc, ..frame }, left)
+        frame.pc = activation.pc as Pc;
+        (*frame, left)
     }
 }
 

@@ -1,9 +1,8 @@
-//! Wicker: a small dynamic language, for a virtual machine on Osier. So far it has an interpreter
-//! and no native code.
+//! Wicker: a small dynamic language with an interpreter, and native code through Osier.
 //!
 //! The stages, each a module: [`syntax`] makes a tree of the text, [`compile`] makes register
 //! bytecode of the tree ([`bytecode`]), and [`interp`] runs it on words ([`value`]) and a heap
-//! ([`heap`]).
+//! ([`heap`]). [`native`] makes code of what is hot.
 //!
 //! ```
 //! let mut machine = wicker::Machine::new("print(1 + 2);").expect("it compiles");
@@ -16,6 +15,7 @@ pub mod compile;
 mod error;
 pub mod heap;
 pub mod interp;
+pub mod library;
 mod mentions;
 pub mod native;
 mod ops;

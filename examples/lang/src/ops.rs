@@ -34,13 +34,7 @@ impl Heap<'_> {
                 let (Some(x), Some(y)) = (low_bits(x), low_bits(y)) else {
                     return Err(self.raise("an operation on bits needs whole numbers"));
                 };
-                int(match arith {
-                    Arith::And => x & y,
-                    Arith::Or => x | y,
-                    Arith::Xor => x ^ y,
-                    Arith::Shl => x.wrapping_shl(y as u32),
-                    _ => x.wrapping_shr(y as u32),
-                })
+                int(arith.of_ints(x, y).expect("it is one on bits"))
             }
         })
     }
@@ -110,6 +104,22 @@ impl Product for i32 {
     fn product(self, other: i32) -> Option<i32> {
         let product = self.checked_mul(other)?;
         (product != 0 || (self | other) >= 0).then_some(product)
+    }
+}
+
+impl Arith {
+    /// The result of the rarer operations on two int32, if it is one for sure.
+    pub(crate) fn of_ints(self, a: i32, b: i32) -> Option<i32> {
+        match self {
+            Arith::FloorDiv if b > 0 => Some(a.div_euclid(b)),
+            Arith::Mod if b > 0 => Some(a.rem_euclid(b)),
+            Arith::And => Some(a & b),
+            Arith::Or => Some(a | b),
+            Arith::Xor => Some(a ^ b),
+            Arith::Shl => Some(a.wrapping_shl(b as u32)),
+            Arith::Shr => Some(a.wrapping_shr(b as u32)),
+            _ => None,
+        }
     }
 }
 

@@ -18,6 +18,7 @@
 //! workspace bring it anyway. Parsers are plain functions, so a limit on nesting is a counter in
 //! the input.
 
+use crate::bytecode::{Arith, Compare};
 pub use crate::error::SyntaxError;
 use winnow::ascii::till_line_ending;
 use winnow::combinator::{alt, opt, peek, preceded, repeat};
@@ -35,40 +36,10 @@ pub type Offset = u32;
 /// An operator with two operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BinaryOp {
-    /// `+`, of numbers or strings.
-    Add,
-    /// `-`
-    Sub,
-    /// `*`
-    Mul,
-    /// `/`, never rounded.
-    Div,
-    /// `//`, rounded toward minus infinity.
-    FloorDiv,
-    /// `%`: `a - a // b * b`.
-    Mod,
-    /// `&`, of the low 32 bits, as are the next four.
-    BitAnd,
-    /// `|`
-    BitOr,
-    /// `^`
-    BitXor,
-    /// `<<`
-    Shl,
-    /// `>>`, signed.
-    Shr,
-    /// `==`
-    Eq,
-    /// `!=`
-    Ne,
-    /// `<`
-    Lt,
-    /// `<=`
-    Le,
-    /// `>`
-    Gt,
-    /// `>=`
-    Ge,
+    /// An operation on two numbers.
+    Arith(Arith),
+    /// A comparison: whether the operands change places, and whether the result is negated.
+    Compare(Compare, bool, bool),
     /// `and`: the first operand if it is `false` or `nil`.
     And,
     /// `or`
@@ -79,23 +50,23 @@ pub enum BinaryOp {
 const BINARY: &[(&str, BinaryOp, u8)] = &[
     ("or", BinaryOp::Or, 1),
     ("and", BinaryOp::And, 2),
-    ("==", BinaryOp::Eq, 3),
-    ("!=", BinaryOp::Ne, 3),
-    ("<<", BinaryOp::Shl, 7),
-    (">>", BinaryOp::Shr, 7),
-    ("<=", BinaryOp::Le, 3),
-    (">=", BinaryOp::Ge, 3),
-    ("<", BinaryOp::Lt, 3),
-    (">", BinaryOp::Gt, 3),
-    ("|", BinaryOp::BitOr, 4),
-    ("^", BinaryOp::BitXor, 5),
-    ("&", BinaryOp::BitAnd, 6),
-    ("+", BinaryOp::Add, 8),
-    ("-", BinaryOp::Sub, 8),
-    ("*", BinaryOp::Mul, 9),
-    ("//", BinaryOp::FloorDiv, 9),
-    ("/", BinaryOp::Div, 9),
-    ("%", BinaryOp::Mod, 9),
+    ("==", BinaryOp::Compare(Compare::Eq, false, false), 3),
+    ("!=", BinaryOp::Compare(Compare::Eq, false, true), 3),
+    ("<<", BinaryOp::Arith(Arith::Shl), 7),
+    (">>", BinaryOp::Arith(Arith::Shr), 7),
+    ("<=", BinaryOp::Compare(Compare::Le, false, false), 3),
+    (">=", BinaryOp::Compare(Compare::Le, true, false), 3),
+    ("<", BinaryOp::Compare(Compare::Lt, false, false), 3),
+    (">", BinaryOp::Compare(Compare::Lt, true, false), 3),
+    ("|", BinaryOp::Arith(Arith::Or), 4),
+    ("^", BinaryOp::Arith(Arith::Xor), 5),
+    ("&", BinaryOp::Arith(Arith::And), 6),
+    ("+", BinaryOp::Arith(Arith::Add), 8),
+    ("-", BinaryOp::Arith(Arith::Sub), 8),
+    ("*", BinaryOp::Arith(Arith::Mul), 9),
+    ("//", BinaryOp::Arith(Arith::FloorDiv), 9),
+    ("/", BinaryOp::Arith(Arith::Div), 9),
+    ("%", BinaryOp::Arith(Arith::Mod), 9),
 ];
 
 const KEYWORDS: &[&str] = &[

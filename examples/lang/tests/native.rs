@@ -11,8 +11,8 @@ fn eager() -> Tuning {
     Tuning { calls: 2, turns: 3, exits: 4, ..Tuning::default() }
 }
 
-/// Runs a program in the interpreter, natively, and natively with guards that fail at random. All
-/// must print the same. Returns the counts of the second run.
+/// Runs a program in the interpreter, natively, natively with guards that fail at random, and with
+/// a collection at every allocation. All must print the same. Returns the counts of the native run.
 fn same(text: &str) -> Counts {
     let text = text.to_owned();
     // Runs of native code and of the interpreter nest.
@@ -24,8 +24,15 @@ fn compared(text: &str) -> Counts {
     let mut machine = Machine::new(text).expect("the program is well-formed");
     let ended: Result<(), Uncaught> = machine.run();
     let wanted = (machine.take_output(), ended);
-    let run = |tuning: Tuning| {
+    let mut stressed = Machine::new(text).expect("the program is well-formed");
+    stressed.stress();
+    let ended = stressed.run();
+    assert_eq!((stressed.take_output(), ended), wanted, "collecting: {text}");
+    let run = |tuning: Tuning, is_collecting: bool| {
         let mut machine = Machine::new(text).expect("the program is well-formed");
+        if is_collecting {
+            machine.stress();
+        }
         let ended = machine.run_native(tuning);
         let counts = ended.clone().unwrap_or_default();
         let ended = match ended {
@@ -36,9 +43,11 @@ fn compared(text: &str) -> Counts {
         ((machine.take_output(), ended), counts)
     };
     for seed in [3, 5, 7] {
-        assert_eq!(run(Tuning { chaos: Some(seed), ..eager() }).0, wanted, "{text}");
+        let tuning = Tuning { chaos: Some(seed), ..eager() };
+        assert_eq!(run(tuning, seed == 5).0, wanted, "{text}");
     }
-    let (got, counts) = run(eager());
+    assert_eq!(run(eager(), true).0, wanted, "collecting: {text}");
+    let (got, counts) = run(eager(), false);
     assert_eq!(got, wanted, "{text}");
     counts
 }
@@ -117,6 +126,44 @@ fn programs_print_natively_what_is_expected() {
         assert!(output.status.success(), "{name}: {output:?}");
         assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{name}");
     }
+}
+
+/// What a collection moves is found in registers of the interpreter and in frames of native code.
+#[test]
+fn collections_move_what_is_alive() {
+    same(
+        "func list(n) {
+            var l = nil;
+            for i in 0..n { l = {next: l, value: [i, str(i)], get: func () { return i; }}; }
+            return l;
+        }
+        func sum(l) {
+            var s = 0;
+            var t = \"\";
+            while l != nil { s = s + l.value[0] + l.get(); t = t + l.value[1]; l = l.next; }
+            return [s, t];
+        }
+        for i in 0..12 { var both = sum(list(i)); print(both[0], both[1]); }",
+    );
+    same(
+        "func deep(n, o) {
+            var own = {n: n};
+            if n == 0 { return o; }
+            var r = deep(n - 1, own);
+            return {n: r.n + own.n};
+        }
+        for i in 0..10 { print(deep(i, {n: 5}).n); }
+        func thrower(n) {
+            var s = \"a\" + str(n);
+            try { if n % 3 == 0 { throw s + \"!\"; } return s; } catch e { return e + s; }
+        }
+        for i in 0..20 { print(thrower(i)); }",
+    );
+    let text = "var o = {x: 0};
+        for i in 0..400000 { o = {x: o.x + 1, more: \"text\" + str(i)}; } print(o.x);";
+    let mut machine = Machine::new(text).expect("it compiles");
+    assert_eq!(machine.run(), Ok(()));
+    assert!(machine.collections() > 1, "{}", machine.collections());
 }
 
 /// Random programs, by the command. Raise the number to search longer.

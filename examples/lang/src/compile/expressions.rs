@@ -3,7 +3,7 @@
 use super::{Compiled, Compiler, Home};
 use crate::bytecode::{Arith, Compare, Constant, Op, Reg};
 use crate::compile::MOST_ARGUMENTS;
-use crate::heap::Builtin;
+use crate::library::Builtin;
 use crate::syntax::{BinaryOp, Expr, ExprKind, Offset};
 use crate::value::{FALSE, NIL, TRUE, number};
 
@@ -135,56 +135,41 @@ impl Compiler<'_> {
         (a, b): (&Expr, &Expr),
         to: Reg,
     ) -> Compiled<()> {
-        let arith = match op {
+        match op {
             // In a register of its own: the second operand may read the variable in `to`.
             BinaryOp::And | BinaryOp::Or if self.is_variable(to) => {
                 let own = self.register(at)?;
                 self.binary(at, op, (a, b), own)?;
                 self.emit(at, Op::Move(to, own));
-                return Ok(());
             }
             BinaryOp::And | BinaryOp::Or => {
                 self.expr_to(a, to)?;
-                let over = match op {
-                    BinaryOp::And => Op::JumpUnless(to, 0),
-                    _ => Op::JumpIf(to, 0),
-                };
-                let over = self.emit(at, over);
+                let over = if op == BinaryOp::And { Op::JumpUnless } else { Op::JumpIf };
+                let over = self.emit(at, over(to, 0));
                 self.expr_to(b, to)?;
                 self.patch(&[over]);
-                return Ok(());
             }
-            BinaryOp::Eq | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
-                let (mut x, mut y) = (self.expr(a)?, self.expr(b)?);
-                if matches!(op, BinaryOp::Gt | BinaryOp::Ge) {
-                    (x, y) = (y, x);
+            BinaryOp::Compare(kind, is_swapped, is_negated) => {
+                let (x, y) = self.operands(a, b, is_swapped)?;
+                self.emit(at, Op::Compare(kind, to, x, y));
+                if is_negated {
+                    self.emit(at, Op::Not(to, to));
                 }
-                let compare = match op {
-                    BinaryOp::Eq => Compare::Eq,
-                    BinaryOp::Lt | BinaryOp::Gt => Compare::Lt,
-                    _ => Compare::Le,
-                };
-                self.emit(at, Op::Compare(compare, to, x, y));
-                return Ok(());
             }
-            BinaryOp::Ne => {
-                let (x, y) = (self.expr(a)?, self.expr(b)?);
-                self.emit(at, Op::Compare(Compare::Eq, to, x, y));
-                self.emit(at, Op::Not(to, to));
-                return Ok(());
+            BinaryOp::Arith(arith) => {
+                let op = self.arith(arith, (a, b), to)?;
+                self.emit(at, op);
             }
-            BinaryOp::Add => Arith::Add,
-            BinaryOp::Sub => Arith::Sub,
-            BinaryOp::Mul => Arith::Mul,
-            BinaryOp::Div => Arith::Div,
-            BinaryOp::FloorDiv => Arith::FloorDiv,
-            BinaryOp::Mod => Arith::Mod,
-            BinaryOp::BitAnd => Arith::And,
-            BinaryOp::BitOr => Arith::Or,
-            BinaryOp::BitXor => Arith::Xor,
-            BinaryOp::Shl => Arith::Shl,
-            BinaryOp::Shr => Arith::Shr,
-        };
+        }
+        Ok(())
+    }
+
+    fn operands(&mut self, a: &Expr, b: &Expr, is_swapped: bool) -> Compiled<(Reg, Reg)> {
+        let (x, y) = (self.expr(a)?, self.expr(b)?);
+        Ok(if is_swapped { (y, x) } else { (x, y) })
+    }
+
+    fn arith(&mut self, arith: Arith, (a, b): (&Expr, &Expr), to: Reg) -> Compiled<Op> {
         let x = self.expr(a)?;
         if let (Arith::Add | Arith::Sub, ExprKind::Number(n)) = (arith, &b.kind)
             && *n == n.trunc()
@@ -192,18 +177,15 @@ impl Compiler<'_> {
             && *n != 0.0
         {
             let n = if arith == Arith::Add { *n } else { -*n };
-            self.emit(at, Op::AddInt(to, x, n as i32));
-            return Ok(());
+            return Ok(Op::AddInt(to, x, n as i32));
         }
         let y = self.expr(b)?;
-        let op = match arith {
+        Ok(match arith {
             Arith::Add => Op::Add(to, x, y),
             Arith::Sub => Op::Sub(to, x, y),
             Arith::Mul => Op::Mul(to, x, y),
             arith => Op::Arith(arith, to, x, y),
-        };
-        self.emit(at, op);
-        Ok(())
+        })
     }
 
     /// Code that jumps if a condition is `when`, and goes on behind otherwise. Returns the jumps.
@@ -225,13 +207,9 @@ impl Compiler<'_> {
                     second
                 }
             }
-            ExprKind::Binary(op, a, b) if comparison(*op).is_some() => {
-                let (mut x, mut y) = (self.expr(a)?, self.expr(b)?);
-                if matches!(op, BinaryOp::Gt | BinaryOp::Ge) {
-                    (x, y) = (y, x);
-                }
-                let (compare, negated) = comparison(*op).expect("it is one");
-                let jump = match (compare, when != negated) {
+            ExprKind::Binary(BinaryOp::Compare(kind, is_swapped, is_negated), a, b) => {
+                let (x, y) = self.operands(a, b, *is_swapped)?;
+                let jump = match (kind, when != *is_negated) {
                     (Compare::Eq, true) => Op::JumpEq(x, y, 0),
                     (Compare::Eq, false) => Op::JumpNe(x, y, 0),
                     (Compare::Lt, true) => Op::JumpLt(x, y, 0),
@@ -257,14 +235,4 @@ fn most(at: Offset, count: usize) -> Compiled<u8> {
         true => Err((at, format!("more than {MOST_ARGUMENTS} arguments"))),
         false => Ok(count as u8),
     }
-}
-
-fn comparison(op: BinaryOp) -> Option<(Compare, bool)> {
-    Some(match op {
-        BinaryOp::Eq => (Compare::Eq, false),
-        BinaryOp::Ne => (Compare::Eq, true),
-        BinaryOp::Lt | BinaryOp::Gt => (Compare::Lt, false),
-        BinaryOp::Le | BinaryOp::Ge => (Compare::Le, false),
-        _ => return None,
-    })
 }

@@ -12,7 +12,14 @@ impl Activation<'_> {
                 if P && (!is_int(b) || b as i32 <= 0 || !is_int(a)) {
                     self.saw_overflow::<P>();
                 }
-                self.r[d as usize] = self.heap.arith(arith, a, b)?;
+                let small = match is_int(a) && is_int(b) {
+                    true => arith.of_ints(a as i32, b as i32),
+                    false => None,
+                };
+                self.r[d as usize] = match small {
+                    Some(result) => int(result),
+                    None => self.heap.arith(arith, a, b)?,
+                };
             }
             Op::Negate(d, a) => {
                 let word = self.r[a as usize];

@@ -5,8 +5,9 @@ use super::registers::Known;
 use super::runtime::{Helper, number};
 use crate::bytecode::{Capture, Op, Reg};
 use crate::heap::header::THROWN_AT;
-use crate::heap::{Builtin, EXCEPTION, GLOBALS, OPERANDS, THROWN, at};
+use crate::heap::{EXCEPTION, GLOBALS, OPERANDS, THROWN, at};
 use crate::interp::MOST_FRAMES;
+use crate::library::Builtin;
 use crate::value::{NIL, int, tag};
 use osier::ir::{Opcode, Type, Value};
 

@@ -111,23 +111,17 @@ impl Emit {
         self.op(Opcode::Eq, Type::I64, &[of, wanted])
     }
 
-    /// A condition that, in a chaotic program, fails at random, too: once in 16 times, by a
-    /// generator of random numbers in memory.
+    /// A condition that, in a chaotic program, fails at random, too: where the number in memory has
+    /// been counted down to 0.
     pub(super) fn failing(&mut self, holds: Value) -> Value {
         if !self.is_chaotic {
             return holds;
         }
-        let at = self.int(CHAOS as i32);
-        let (factor, add) =
-            (self.word(6_364_136_223_846_793_005), self.word(1_442_695_040_888_963_407));
-        let now = self.load(Type::I64, at, 0);
-        let next = self.op(Opcode::Mul, Type::I64, &[now, factor]);
-        let next = self.op(Opcode::Add, Type::I64, &[next, add]);
-        self.store(at, 0, next);
-        let bits = self.word(60);
-        let high = self.op(Opcode::Ushr, Type::I64, &[next, bits]);
-        let zero = self.word(0);
-        let lucky = self.op(Opcode::Ne, Type::I64, &[high, zero]);
-        self.op(Opcode::And, Type::I32, &[holds, lucky])
+        let (at, zero, one) = (self.int(CHAOS as i32), self.int(0), self.int(1));
+        let left = self.load(Type::I32, at, 0);
+        let left = self.op(Opcode::Sub, Type::I32, &[left, one]);
+        self.store(at, 0, left);
+        let is_lucky = self.op(Opcode::Ne, Type::I32, &[left, zero]);
+        self.op(Opcode::And, Type::I32, &[holds, is_lucky])
     }
 }

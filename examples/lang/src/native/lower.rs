@@ -12,12 +12,12 @@ use super::emit::Emit;
 use super::registers::{Known, Registers, Rep, State, has, join, leaders, live};
 use super::runtime::Imports;
 use crate::bytecode::{Capture, Compare, Op, Pc, Program, Proto, Reg};
-use crate::heap::{EXCEPTION, OPERANDS};
+use crate::heap::EXCEPTION;
 use crate::profile::ProtoProfile;
 use crate::value::{FALSE, NIL, Word, is_double, is_int, tag, tag_of};
 use osier::ir::{
-    Block, FrameState, FrameStates, Func, Function, Local, LocalContent, Opcode, Type, Value,
-    Variable,
+    Block, FrameState, FrameStates, Func, Function, Local, LocalContent, Opcode, Target, Type,
+    Value, Variable,
 };
 use osier::ir::{FunctionBuilder, Signature};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,9 +38,6 @@ pub(super) const DOUBLE: u32 = 2;
 pub(super) const TAGGED: u32 = 3;
 /// An object: the sum of this number and its shape.
 pub(super) const SHAPED: u32 = 1 << 17;
-/// Depths from here on tell the base to go on at a loop header, see [`Lower::entrances`].
-const ENTRANCES: i32 = i32::MIN;
-
 /// The parts that a function is lowered from.
 pub(super) struct Input<'a> {
     pub(super) program: &'a Program,
@@ -102,23 +99,23 @@ pub(super) fn lower(input: &Input<'_>) -> Option<Lowered> {
 pub(super) struct Lower<'a> {
     pub(super) input: &'a Input<'a>,
     pub(super) proto: &'a Proto,
-    live: &'a [Registers],
-    leaders: &'a BTreeMap<Pc, bool>,
+    pub(super) live: &'a [Registers],
+    pub(super) leaders: &'a BTreeMap<Pc, bool>,
     /// By block: how its registers are kept at its start.
-    entries: &'a mut BTreeMap<Pc, State>,
+    pub(super) entries: &'a mut BTreeMap<Pc, State>,
     /// Whether a path has changed `entries`, so that the function must be built again.
     is_changed: bool,
     pub(super) e: Emit,
     blocks: BTreeMap<Pc, Block>,
     /// By register: its variables as `i32`, `f64` and word.
-    ints: Vec<Variable>,
-    doubles: Vec<Variable>,
-    words: Vec<Variable>,
+    pub(super) ints: Vec<Variable>,
+    pub(super) doubles: Vec<Variable>,
+    pub(super) words: Vec<Variable>,
     pub(super) closure: Variable,
     pub(super) depth: Variable,
     pub(super) state: State,
     /// The state in front of the instruction.
-    before: State,
+    pub(super) before: State,
     pub(super) pc: Pc,
     /// The block that leaves in front of the instruction.
     exit: Option<Block>,
@@ -126,7 +123,7 @@ pub(super) struct Lower<'a> {
     pub(super) is_open: bool,
     pub(super) callees: BTreeSet<u32>,
     /// The loop headers with a path from the start.
-    entered: BTreeSet<Pc>,
+    pub(super) entered: BTreeSet<Pc>,
 }
 
 impl<'a> Lower<'a> {
@@ -185,95 +182,6 @@ impl<'a> Lower<'a> {
             *is_header && self.entries.contains_key(pc) && !self.entered.contains(pc)
         };
         self.is_changed |= self.leaders.iter().any(is_missed);
-    }
-
-    /// The entry block. Arguments of one kind of number are unboxed here, for all loops.
-    fn arguments(&mut self) {
-        let entry = self.e.b.create_block();
-        self.e.b.switch_to(entry);
-        let closure = self.e.b.append_param(entry, Type::Ref);
-        self.e.b.def_var(self.closure, closure);
-        let depth = self.e.b.append_param(entry, Type::I32);
-        self.e.b.def_var(self.depth, depth);
-        for register in 0..self.proto.params {
-            let word = self.e.b.append_param(entry, Type::Ref);
-            self.set_reference(register, word, Known::Nothing);
-        }
-        self.entrances();
-        self.before.clone_from(&self.state);
-        for register in 0..self.proto.params {
-            if !has(&self.live[0], register) {
-                continue;
-            }
-            match self.input.profile.params[usize::from(register)] {
-                crate::profile::kind::INT => _ = self.int(register),
-                crate::profile::kind::DOUBLE => {
-                    self.double(register, crate::profile::kind::DOUBLE);
-                }
-                _ => {}
-            }
-        }
-        self.place_exit();
-        // An edge must not lead to the entry block.
-        if self.leaders.contains_key(&0) {
-            self.edge(0);
-        }
-    }
-
-    /// Paths from the start to all loop headers, with any contents of the registers. No run takes
-    /// them. They are there because the base has no code for what the interpreter has not executed
-    /// yet: without them, passes would know of a register what holds only as long as that is so,
-    /// and a run that comes up from the interpreter has executed more.
-    fn entrances(&mut self) {
-        let headers = self.leaders.iter().filter(|(_, is_header)| **is_header);
-        let headers: Vec<Pc> = headers.map(|(pc, _)| *pc).collect();
-        if headers.is_empty() {
-            return;
-        }
-        let (arguments, depth) = (self.state.clone(), self.e.b.use_var(self.depth));
-        let first = self.e.int(ENTRANCES);
-        let is_usual = self.e.op(Opcode::Ult, Type::I32, &[depth, first]);
-        let (usual, mut other) = self.e.fork(is_usual);
-        for (index, pc) in (0..).zip(headers) {
-            let Some(state) = self.entries.get(&pc).cloned() else { continue };
-            self.entered.insert(pc);
-            self.e.place(other);
-            let this = self.e.int(ENTRANCES + index);
-            let is_this = self.e.op(Opcode::Eq, Type::I32, &[depth, this]);
-            let (here, next) = self.e.fork(is_this);
-            self.e.place(here);
-            self.contents(&state);
-            self.edge(pc);
-            other = next;
-        }
-        self.e.place(other);
-        self.e.b.jump(usual, &[]);
-        self.e.place(usual);
-        (self.state, self.is_open) = (arguments, true);
-    }
-
-    /// Sets all registers of a state to words in memory.
-    fn contents(&mut self, state: &State) {
-        let base = self.e.int(0);
-        for (register, rep) in (0..).zip(state) {
-            let register: Reg = register;
-            let offset = OPERANDS + u32::from(register) * 8;
-            let (ty, variables) = match rep {
-                Rep::Dead => continue,
-                Rep::Int => (Type::I32, &self.ints),
-                Rep::Double => (Type::F64, &self.doubles),
-                Rep::Word(_) => (Type::I64, &self.words),
-            };
-            let variable = variables[usize::from(register)];
-            let mut value = self.e.load(ty, base, offset);
-            if let Rep::Word(_) = rep {
-                value = self.e.reference(value);
-            }
-            self.e.b.def_var(variable, value);
-        }
-        let depth = self.e.load(Type::I32, base, OPERANDS + DEPTH * 8);
-        self.e.b.def_var(self.depth, depth);
-        self.state.clone_from(state);
     }
 
     /// Begins the block of an instruction, if a path leads there.
@@ -372,6 +280,17 @@ impl<'a> Lower<'a> {
         self.e.branch_to(holds, exit);
     }
 
+    /// Leaves in front of the instruction if a condition holds.
+    pub(super) fn guard_not(&mut self, fails: Value) {
+        if self.e.is_chaotic {
+            let holds = self.e.op(Opcode::Eqz, Type::I32, &[fails]);
+            return self.guard(holds);
+        }
+        let (exit, good) = (self.exit_block(), self.e.b.reserve_block());
+        self.e.b.br_if(fails, Target::new(exit, &[]), Target::new(good, &[]));
+        self.e.place(good);
+    }
+
     fn exit_block(&mut self) -> Block {
         let b = &mut self.e.b;
         *self.exit.get_or_insert_with(|| b.reserve_block())
@@ -384,7 +303,7 @@ impl<'a> Lower<'a> {
         self.is_open = false;
     }
 
-    fn place_exit(&mut self) {
+    pub(super) fn place_exit(&mut self) {
         let Some(exit) = self.exit.take() else { return };
         let current = self.e.b.current().filter(|_| self.is_open);
         self.e.place(exit);

@@ -12,6 +12,7 @@
 mod calls;
 mod compile;
 mod emit;
+mod entrances;
 mod lower;
 mod operations;
 mod registers;
@@ -65,7 +66,7 @@ pub struct Tuning {
 
 impl Default for Tuning {
     fn default() -> Tuning {
-        Tuning { calls: 100, turns: 500, exits: 30, chaos: None, is_optimizing: true }
+        Tuning { calls: 500, turns: 3000, exits: 30, chaos: None, is_optimizing: true }
     }
 }
 
@@ -84,6 +85,18 @@ pub struct Counts {
     pub entered: u32,
     /// The time that compiling took, in microseconds.
     pub micros: u64,
+}
+
+impl Counts {
+    /// Adds the events of another run.
+    pub fn add(&mut self, other: Counts) {
+        self.compiled += other.compiled;
+        self.refused.extend(other.refused);
+        self.plain.extend(other.plain);
+        self.exits += other.exits;
+        self.entered += other.entered;
+        self.micros += other.micros;
+    }
 }
 
 /// The native half of a machine.
@@ -368,9 +381,7 @@ impl Embedder for Machine {
     ) -> Result<(), CallbackEnd> {
         let Some(native) = &self.native else { return Ok(()) };
         let ended = if func == native.imports.main {
-            if let Some(seed) = native.tuning.chaos {
-                Host::Native(back).heap().set_word(header::CHAOS, seed);
-            }
+            self.set_chaos(back);
             self.main(&mut Host::Native(back)).map(|()| NIL)
         } else if func == native.imports.collect {
             let collected =
@@ -392,6 +403,7 @@ impl Embedder for Machine {
         if let Some(native) = &mut self.native {
             native.counts.exits += 1;
         }
+        self.set_chaos(&mut back);
         self.left(&mut back, proto, 1)?;
         let frame = Frame { proto, pc, base: 0, closure, depth, result: 0 };
         let ended = self.activate(&mut Host::Native(&mut back), frame, registers(&activation));
@@ -401,6 +413,18 @@ impl Embedder for Machine {
 }
 
 impl Machine {
+    /// In a chaotic program, chooses the guard that fails next.
+    fn set_chaos(&mut self, back: &mut Callback<'_>) {
+        let tuning = self.native.as_mut().map(|native| &mut native.tuning);
+        if let Some(Tuning { chaos: Some(state), .. }) = tuning {
+            // Knuth's linear congruential generator.
+            *state =
+                state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(0x1405_7b7e_f767_814f);
+            let guards = 1 + (*state >> 59) as u32;
+            Host::Native(back).heap().set_u32(header::CHAOS, guards);
+        }
+    }
+
     /// Calls any function for native code: closure, depth and number of operands, in memory.
     fn call_any(&mut self, back: &mut Callback<'_>, args: &[u64]) -> Result<Word, Failed> {
         let (mut closure, depth, count) = ([args[0]], args[1] as u32, args[2] as u32);

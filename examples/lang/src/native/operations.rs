@@ -4,7 +4,8 @@ use super::lower::Lower;
 use super::registers::{Known, Rep};
 use super::runtime::Helper;
 use crate::bytecode::{Arith, Compare, Op, Reg};
-use crate::heap::{Builtin, CHARS, Place, at};
+use crate::heap::{CHARS, Place, at};
+use crate::library::Builtin;
 use crate::profile::kind;
 use crate::value::{FIRST_TAGGED, NIL, TRUE, int, reference, tag};
 use osier::ir::{Block, Opcode, Type, Value};
@@ -183,16 +184,16 @@ impl Lower<'_> {
 
     /// Adds, subtracts or multiplies, guarded against overflow.
     fn add_int(&mut self, (op, overflows): (Opcode, Opcode), a: Value, b: Value) -> Value {
+        // In this order, native code computes both with one addition and branches on its flag.
+        let result = self.e.op(op, Type::I32, &[a, b]);
         let overflows = self.e.op(overflows, Type::I32, &[a, b]);
-        let fits = self.e.op(Opcode::Eqz, Type::I32, &[overflows]);
-        self.guard(fits);
-        self.e.op(op, Type::I32, &[a, b])
+        self.guard_not(overflows);
+        result
     }
 
     fn arith(&mut self, arith: Arith, d: Reg, (a, b): (Operand, Operand)) {
         let is_numeric = self.numeric(a) != 0 && self.numeric(b) != 0;
-        let on_bits =
-            matches!(arith, Arith::And | Arith::Or | Arith::Xor | Arith::Shl | Arith::Shr);
+        let on_bits = arith.is_on_bits();
         // The flag of overflow says nothing of operations on bits.
         let is_int = match on_bits {
             true => self.numeric(a) == kind::INT && self.numeric(b) == kind::INT,

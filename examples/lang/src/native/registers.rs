@@ -119,20 +119,9 @@ pub(super) fn accesses(op: Op) -> (Vec<Reg>, Option<Reg>) {
 }
 
 /// Where an instruction leads, other than to the next. The second is whether it also leads there.
-pub(super) fn leads(op: Op) -> (Option<Pc>, bool) {
-    match op {
-        Op::Jump(to) | Op::JumpBack(to) => (Some(to), false),
-        Op::JumpIf(_, to) | Op::JumpUnless(_, to) => (Some(to), true),
-        Op::JumpLt(.., to)
-        | Op::JumpNotLt(.., to)
-        | Op::JumpLe(.., to)
-        | Op::JumpNotLe(.., to)
-        | Op::JumpEq(.., to)
-        | Op::JumpNe(.., to)
-        | Op::ForNext(.., to) => (Some(to), true),
-        Op::Return(_) | Op::Throw(_) => (None, false),
-        _ => (None, true),
-    }
+pub(super) fn leads(mut op: Op) -> (Option<Pc>, bool) {
+    let falls = !matches!(op, Op::Jump(_) | Op::JumpBack(_) | Op::Return(_) | Op::Throw(_));
+    (op.target().copied(), falls)
 }
 
 /// By instruction: the registers that are live in front of it. A handler may be reached from every

@@ -3,7 +3,8 @@
 
 use super::emit::UNTYPED;
 use crate::bytecode::{Arith, Compare};
-use crate::heap::{Builtin, EXCEPTION, FULL, Heap, OPERANDS, Runtime, THROWN, Thrown};
+use crate::heap::{EXCEPTION, FULL, Heap, OPERANDS, THROWN, Thrown};
+use crate::library::{Builtin, Runtime};
 use crate::value::{NIL, Word, boolean};
 use osier::ir::module::{FuncDecl, ImportName};
 use osier::ir::{
@@ -67,20 +68,6 @@ const HELPERS: [Helper; 11] = [
     Helper::Array,
     Helper::Closure,
     Helper::Cell,
-];
-/// The operations, by their numbers.
-const ARITH: [Arith; 11] = [
-    Arith::Add,
-    Arith::Sub,
-    Arith::Mul,
-    Arith::Div,
-    Arith::FloorDiv,
-    Arith::Mod,
-    Arith::And,
-    Arith::Or,
-    Arith::Xor,
-    Arith::Shl,
-    Arith::Shr,
 ];
 /// The comparisons, by their numbers.
 const COMPARE: [Compare; 3] = [Compare::Eq, Compare::Lt, Compare::Le];
@@ -193,7 +180,7 @@ fn execute(
 ) -> Result<Word, Thrown> {
     let (count, small) = (operands_of(number), |word: Word| word as u32 as usize);
     match HELPERS[number as usize & 0xff] {
-        Helper::Arith => heap.arith(ARITH[small(a)], b, c),
+        Helper::Arith => heap.arith(Arith::ALL[small(a)], b, c),
         Helper::Concat => heap.concat(a, b),
         Helper::Compare => heap.compare(COMPARE[small(a)], b, c).map(boolean),
         Helper::GetField => runtime.field(heap, a, b as u32),

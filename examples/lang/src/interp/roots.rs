@@ -1,0 +1,42 @@
+//! The roots of a collection.
+
+use super::*;
+use crate::heap::collector::Collection;
+
+impl Machine {
+    /// Collects. The roots are `own`, the first `operands` operands in memory, and all that
+    /// activations of the interpreter and of native code hold.
+    ///
+    /// # Errors
+    /// If there is still no space for the allocation that found none.
+    pub(crate) fn collect(
+        &mut self,
+        host: &mut Host<'_, '_>,
+        own: &mut [Word],
+        operands: u32,
+    ) -> Result<(), Thrown> {
+        // The machine lends its memory or its roots, so the roots come out and go in again.
+        let mut natives = Vec::new();
+        if let Host::Native(back) = host {
+            back.roots(&mut |word| natives.push(*word));
+        }
+        let of = |frame: &Frame| self.program.protos[frame.proto as usize].registers as usize;
+        let top = self.frames.last().map_or(0, |frame| frame.base + of(frame));
+        let (mut heap, shapes) = (host.heap(), self.runtime.shapes());
+        let mut collection = Collection::begin(&mut heap, &shapes, operands);
+        let (used, free) = self.stack.split_at_mut(top);
+        let closures = self.frames.iter_mut().map(|frame| &mut frame.closure);
+        for word in used.iter_mut().chain(own).chain(&mut natives).chain(closures) {
+            *word = collection.forward(*word);
+        }
+        let is_enough = collection.end();
+        // A later activation must not find a word there that the collection has left behind.
+        free.fill(NIL);
+        let mut moved = natives.into_iter();
+        if let Host::Native(back) = host {
+            back.roots(&mut |word| *word = moved.next().unwrap_or(*word));
+        }
+        self.collections += 1;
+        if is_enough { Ok(()) } else { Err(OUT_OF_MEMORY) }
+    }
+}

@@ -1,0 +1,102 @@
+//! The ways into a base: from its arguments, and at loop headers.
+
+use super::lower::{DEPTH, Lower};
+use super::registers::{Known, Rep, State, has};
+use crate::bytecode::{Pc, Reg};
+use crate::heap::OPERANDS;
+use crate::profile::kind;
+use osier::ir::{Opcode, Type};
+
+/// Depths from here on tell the base to go on at a loop header, see [`Lower::entrances`].
+const ENTRANCES: i32 = i32::MIN;
+
+impl Lower<'_> {
+    /// The entry block. Arguments of one kind of number are unboxed here, for all loops.
+    pub(super) fn arguments(&mut self) {
+        let entry = self.e.b.create_block();
+        self.e.b.switch_to(entry);
+        let closure = self.e.b.append_param(entry, Type::Ref);
+        self.e.b.def_var(self.closure, closure);
+        let depth = self.e.b.append_param(entry, Type::I32);
+        self.e.b.def_var(self.depth, depth);
+        for register in 0..self.proto.params {
+            let word = self.e.b.append_param(entry, Type::Ref);
+            self.set_reference(register, word, Known::Nothing);
+        }
+        self.entrances();
+        self.before.clone_from(&self.state);
+        for register in 0..self.proto.params {
+            if !has(&self.live[0], register) {
+                continue;
+            }
+            match self.input.profile.params[usize::from(register)] {
+                kind::INT => _ = self.int(register),
+                kind::DOUBLE => {
+                    self.double(register, kind::DOUBLE);
+                }
+                _ => {}
+            }
+        }
+        self.place_exit();
+        // An edge must not lead to the entry block.
+        if self.leaders.contains_key(&0) {
+            self.edge(0);
+        }
+    }
+
+    /// Paths from the start to all loop headers, with any contents of the registers. No run takes
+    /// them. They are there because the base has no code for what the interpreter has not executed
+    /// yet: without them, passes would know of a register what holds only as long as that is so,
+    /// and a run that comes up from the interpreter has executed more.
+    fn entrances(&mut self) {
+        let headers = self.leaders.iter().filter(|(_, is_header)| **is_header);
+        let headers: Vec<Pc> = headers.map(|(pc, _)| *pc).collect();
+        if headers.is_empty() {
+            return;
+        }
+        let (arguments, depth) = (self.state.clone(), self.e.b.use_var(self.depth));
+        let first = self.e.int(ENTRANCES);
+        let is_usual = self.e.op(Opcode::Ult, Type::I32, &[depth, first]);
+        let (usual, mut other) = self.e.fork(is_usual);
+        for (index, pc) in (0..).zip(headers) {
+            let Some(state) = self.entries.get(&pc).cloned() else { continue };
+            self.entered.insert(pc);
+            self.e.place(other);
+            let this = self.e.int(ENTRANCES + index);
+            let is_this = self.e.op(Opcode::Eq, Type::I32, &[depth, this]);
+            let (here, next) = self.e.fork(is_this);
+            self.e.place(here);
+            self.contents(&state);
+            self.edge(pc);
+            other = next;
+        }
+        self.e.place(other);
+        self.e.b.jump(usual, &[]);
+        self.e.place(usual);
+        (self.state, self.is_open) = (arguments, true);
+    }
+
+    /// Sets all registers of a state to words in memory.
+    fn contents(&mut self, state: &State) {
+        let base = self.e.int(0);
+        for (register, rep) in (0..).zip(state) {
+            let register: Reg = register;
+            let offset = OPERANDS + u32::from(register) * 8;
+            let (ty, variables) = match rep {
+                Rep::Dead => continue,
+                Rep::Int => (Type::I32, &self.ints),
+                Rep::Double => (Type::F64, &self.doubles),
+                Rep::Word(_) => (Type::I64, &self.words),
+            };
+            let variable = variables[usize::from(register)];
+            let mut value = self.e.load(ty, base, offset);
+            if let Rep::Word(_) = rep {
+                value = self.e.reference(value);
+            }
+            self.e.b.def_var(variable, value);
+        }
+        let depth = self.e.load(Type::I32, base, OPERANDS + DEPTH * 8);
+        self.e.b.def_var(self.depth, depth);
+        self.state.clone_from(state);
+    }
+}
