@@ -24,9 +24,9 @@
 //! keep every value named. The last are a lower bound for compilers that carry states through
 //! passes, since the values may still move and be replaced.
 //!
-//! `check` assumes the same as `pins`. The checker judges the mappings between each two neighboring versions
-//! of the functions with assumptions, and those of the same functions optimized without. It prints
-//! entries, processor time, and entries a second of both.
+//! `check` assumes the same as `pins`. The checker judges the mappings between each two neighboring
+//! versions of the functions with assumptions, and those of the same functions optimized without. It
+//! prints entries, processor time, and entries a second of both.
 //!
 //! `inlining` takes the functions in which `O3` inlines a call. It optimizes and certifies each by
 //! `O2` and by `O3`, both at level `avail`, and by `O2` at all levels. It prints the instructions

@@ -161,8 +161,10 @@ fn states(func: Func, base: &Function) -> FrameStates {
     let cfg = Cfg::new(base);
     let (dom, live) = (DomTree::new(base, &cfg), Liveness::new(base, &cfg));
     let forest = LoopForest::new(base, &cfg);
-    let headers = forest.loops().map(|id| base.first_inst(forest.header(id)));
-    let is_call = |opcode| matches!(opcode, Opcode::Call | Opcode::CallIndirect);
+    // The first effect or branch: passes move other instructions, and the exit with them.
+    let header = |block| base.block_insts(block).find(|i| !base.inst(*i).opcode.is_effect_free());
+    let headers = forest.loops().filter_map(|id| header(forest.header(id)));
+    let is_call = |opcode: Opcode| opcode.is_call() && !opcode.is_effect_free();
     let reachable = cfg.rpo().iter().flat_map(|block| base.block_insts(*block));
     let calls = reachable.filter(|inst| is_call(base.inst(*inst).opcode));
     let params: Vec<Value> =

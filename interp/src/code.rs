@@ -128,10 +128,9 @@ impl Code {
         Code { decoded, ..Code::of(function) }
     }
 
-    /// The base version of a function of a verified module, decoded at its first use. `source` is
-    /// one of this module. Most runs use
-    /// a part of the functions of a large module. `None` if the function has no body. Cost:
-    /// constant, and at the first use that of [`Code::new`].
+    /// The base version of a function of a verified module, decoded at its first use: most runs use
+    /// a part of the functions of a large module. `source` is one of this module. `None` if the
+    /// function has no body. Cost: constant, and at the first use that of [`Code::new`].
     ///
     /// # Panics
     /// At the first use, as [`Code::new`].

@@ -221,7 +221,7 @@ impl Machine {
         &self.program
     }
 
-    /// The declarations of the module, without function bodies.
+    /// The declarations of the module. It may have bodies or not.
     pub fn declarations(&self) -> &Module {
         self.program.declarations()
     }

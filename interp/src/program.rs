@@ -25,6 +25,17 @@ struct ProgramData {
     source: Option<Arc<DecodeSource>>,
 }
 
+/// Those of some functions that may still get a code: their bodies had not come when `codes` was
+/// made. The module is not asked whether they have come by now, since another thread may supply one
+/// meanwhile.
+fn awaiting(
+    module: &Module,
+    codes: &ChunkedMap<Func, Option<Arc<Code>>>,
+    funcs: impl Iterator<Item = Func>,
+) -> Vec<Func> {
+    funcs.filter(|func| codes[*func].is_none() && module.is_later(*func)).collect()
+}
+
 impl Program {
     /// Pre-decodes a module, which must be verified. Cost: linear in the module, including data
     /// segments.
@@ -33,9 +44,9 @@ impl Program {
     /// As [`Code::new`].
     pub fn new(module: &Module) -> Program {
         let code = |func| module.body(func).map(|body| Arc::new(Code::new(module, body)));
-        let codes = module.funcs.keys().map(code).collect();
+        let codes: ChunkedMap<Func, Option<Arc<Code>>> = module.funcs.keys().map(code).collect();
         let declarations = Arc::new(module.without_bodies());
-        let awaiting = module.funcs.keys().filter(|func| module.awaits_body(*func)).collect();
+        let awaiting = awaiting(module, &codes, module.funcs.keys());
         Program { inner: Arc::new(ProgramData { declarations, codes, awaiting, source: None }) }
     }
 
@@ -85,8 +96,7 @@ impl Program {
             codes.push(later(func));
         }
         let new = module.funcs.iter_from(known).map(|(func, _)| func);
-        let awaiting = awaited.iter().copied().chain(new);
-        let awaiting = awaiting.filter(|func| module.awaits_body(*func)).collect();
+        let awaiting = awaiting(module, &codes, awaited.iter().copied().chain(new));
         let (declarations, source) = (Arc::clone(module), Some(source));
         Program { inner: Arc::new(ProgramData { declarations, codes, awaiting, source }) }
     }

@@ -123,7 +123,8 @@ impl<K: EntityRef, V> Index<K> for ChunkedMap<K, V> {
     type Output = V;
 
     fn index(&self, key: K) -> &V {
-        &self.chunks[key.index() / CHUNK][key.index() % CHUNK]
+        let (length, index) = (self.length, key.index());
+        self.get(key).unwrap_or_else(|| panic!("no entry {index} of {length}"))
     }
 }
 

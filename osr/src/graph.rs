@@ -44,11 +44,12 @@ use transition::{Correspondence, Demand, Pair, Refusal, Side, VersionKey, compos
 pub enum EdgeOrigin {
     /// Synthesis made them from the log between the versions.
     Built {
-        /// All points of the source version, unreachable ones included.
+        /// All points of the source version, or those that entries may leave
+        /// ([`VersionTree::leave_at`]), unreachable ones included.
         points: usize,
-        /// Points in code proved never to run.
+        /// Points of these in code proved never to run.
         unreachable: usize,
-        /// The reachable points without an entry, ascending.
+        /// The reachable points of these without an entry, ascending.
         unmapped: Vec<Unmapped>,
     },
     /// They are composed of other edges.
@@ -211,7 +212,13 @@ impl<'v> VersionGraph<'v> {
         let analyzed = analyzed.into_iter();
         let analyzed: Vec<&Analyzed<'_>> =
             analyzed.map(|a| a.expect("every version in the list belongs to a pair")).collect();
-        let plain = PlainLiveness::of_all(&analyzed, demand);
+        let plain = match (&prepared[..], bounded(pairs, &departures)) {
+            // A large version has too many live values to list them at all points.
+            ([pair], Some(asked)) if copies.is_empty() => {
+                PlainLiveness::at_points(pair, demand, &asked)
+            }
+            _ => PlainLiveness::of_all(&analyzed, demand),
+        };
         let links = copies.iter().map(|link| linked(tree, link, place, &arrows, demand));
         let links: Vec<LinkedUses<'_>> = links.collect();
         let armed: Vec<ExtraUses> =
@@ -446,6 +453,16 @@ fn departures(
             (version, points.iter().copied().filter(|point| f.has_inst(point.inst())).collect())
         })
         .collect()
+}
+
+/// The points that entries between the two versions of the only pair may leave, if both versions
+/// are bounded.
+fn bounded(
+    pairs: &[(Version, Version)],
+    departures: &BTreeMap<Version, BTreeSet<Point>>,
+) -> Option<Pair<BTreeSet<Point>>> {
+    let [(before, after)] = pairs else { return None };
+    Some(Pair::new(departures.get(before)?.clone(), departures.get(after)?.clone()))
 }
 
 /// The points of a copy outside inlined code, of those that entries may leave.

@@ -106,10 +106,7 @@ fn levels_at(
     let mut arrows = Arrow::both_ways(pair, Pair::new(0, 1));
     arrows.before.asked = Some(&asked.before);
     arrows.after.asked = Some(&asked.after);
-    let plain = Side::BOTH.map(|side| {
-        let landings = landing_candidates(pair, side.other(), &asked[side.other()]);
-        PlainLiveness::at(pair.source(side), pair.demand, &asked[side], landings)
-    });
+    let plain = PlainLiveness::at_points(pair, pair.demand, asked);
     let arrows: Vec<Arrow<'_, '_>> = arrows.into_iter().collect();
     make_levels(&versions, (&arrows, OuterUses::NONE), &plain, (pair.demand, levels))
 }
@@ -301,6 +298,19 @@ impl PlainLiveness {
     /// The liveness of each version; `None` for a version with too many live values.
     pub(crate) fn of_all(versions: &[&Analyzed<'_>], demand: Demand) -> Vec<Option<PlainLiveness>> {
         versions.iter().map(|v| PlainLiveness::new(v, demand)).collect()
+    }
+
+    /// The liveness of both versions of a pair, for entries that leave at these points.
+    pub(crate) fn at_points(
+        pair: &VersionPair<'_>,
+        demand: Demand,
+        asked: &Pair<BTreeSet<Point>>,
+    ) -> Vec<Option<PlainLiveness>> {
+        let of = |side: Side| {
+            let landings = landing_candidates(pair, side.other(), &asked[side.other()]);
+            PlainLiveness::at(pair.source(side), demand, &asked[side], landings)
+        };
+        Side::BOTH.map(of).into()
     }
 
     fn new(version: &Analyzed<'_>, demand: Demand) -> Option<PlainLiveness> {

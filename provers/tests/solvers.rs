@@ -117,6 +117,8 @@ fn damaged(term: Term) -> Term {
         Term::Unary(_) => Term::Unary(Opcode::Sext8),
         Term::Binary(Opcode::Eq) => Term::Binary(Opcode::Ule),
         Term::Binary(_) => Term::Binary(Opcode::Eq),
+        Term::Made(Const::CthenD(Opcode::And)) => Term::Made(Const::CthenD(Opcode::Or)),
+        Term::Made(_) => Term::Made(Const::CthenD(Opcode::And)),
         Term::WithConstant(opcode, Const::Bits(bits)) => {
             Term::WithConstant(opcode, Const::Bits(bits >> 1))
         }

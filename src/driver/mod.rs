@@ -25,7 +25,7 @@ pub use retry::{
     GivenUp, Recipe, Retried, Retry, Secured, SecuredPoint, derive_certified, derive_certified_at,
     derive_without,
 };
-pub use states::{LostPoint, SecuredStates, StatePoints, derive_with_states};
+pub use states::{LostPoint, SecuredStates, StatePointError, StatePoints, derive_with_states};
 
 use ir::edit::{ActionLog, Fuel, Pass, apply, check_replay};
 use ir::verifier::verify_function;

@@ -12,7 +12,7 @@ use super::{Derived, GivenUp, NoObserver, Observer, Recipe, Retried, Step, deriv
 use check::Checked;
 use check::verdict::{Check, Verdict};
 use ir::decided::Decided;
-use ir::edit::Fuel;
+use ir::edit::{ActionLog, Fuel};
 use ir::{
     Effects, FrameState, FrameStateError, FrameStates, Function, Module, Point, Value, ValueDef,
 };
@@ -30,7 +30,9 @@ pub struct StatePoints<'a> {
     /// The points at which runs come up, such as loop headers.
     pub entrances: &'a BTreeSet<Point>,
     /// The points at which the version leaves, if it still reaches their instructions. Derived
-    /// versions keep the ids of instructions, so these are points of the version, too.
+    /// versions keep the ids of instructions, so these are points of the version, too. The
+    /// instruction is a terminator or an effect: a pass moves or deletes others, and the exit with
+    /// them.
     pub exits: &'a BTreeSet<Point>,
 }
 
@@ -79,8 +81,7 @@ pub struct SecuredStates {
     pub exits: Vec<Point>,
     /// The entrances without an entry.
     pub lost_entrances: Vec<LostPoint>,
-    /// The exits that the version reaches, without an entry back. Empty if the search for rewrites
-    /// to give up was not bounded: a version without rewrites is the base.
+    /// The exits that the version reaches, without an entry back.
     pub lost_exits: Vec<LostPoint>,
     /// The values of the base that count as used in the version, because a state alone names them.
     pub kept: BTreeSet<Value>,
@@ -91,17 +92,60 @@ pub struct SecuredStates {
 /// The most rounds in which values are kept. A round may make other passes lose other values.
 const ROUNDS: usize = 4;
 
+/// A mistake in [`StatePoints`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StatePointError {
+    /// A state does not fit the base.
+    State(FrameStateError),
+    /// The base lacks an entrance or an exit.
+    NoSuchPoint(Point),
+    /// The instruction behind an exit is no effect and no terminator.
+    Movable(Point),
+}
+
+impl std::fmt::Display for StatePointError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StatePointError::State(error) => write!(f, "{error}"),
+            StatePointError::NoSuchPoint(point) => {
+                write!(f, "the function lacks {}, an entrance or exit", point.inst())
+            }
+            StatePointError::Movable(point) => {
+                write!(f, "an exit is in front of {}, which passes move", point.inst())
+            }
+        }
+    }
+}
+
+impl std::error::Error for StatePointError {}
+
+impl StatePoints<'_> {
+    /// Checks that the points are points of the base.
+    fn check(&self, base: &Function) -> Result<(), StatePointError> {
+        self.states.check(base).map_err(StatePointError::State)?;
+        let mut points = self.entrances.iter().chain(self.exits);
+        if let Some(point) = points.find(|point| !base.has_inst(point.inst())) {
+            return Err(StatePointError::NoSuchPoint(*point));
+        }
+        let is_movable = |point: &&Point| base.inst(point.inst()).opcode.is_effect_free();
+        self.exits.iter().find(is_movable).map_or(Ok(()), |at| Err(StatePointError::Movable(*at)))
+    }
+}
+
 /// Derives a version of `base` and makes its entries at `points`. If an exit lacks values that the
 /// version does not have, such as a block parameter that the state alone names, the driver derives
 /// the version again and keeps them. If entries are still lost, at an exit or an entrance, the
 /// driver gives up rewrites until none is, as [`super::derive_certified`] does, within the bounds
-/// of the recipe. The level is the last of the recipe; [`Level::Avail`] if there is none.
+/// of the recipe: [`super::Retry::BRIEF`] for a program that waits, and [`super::Retry::OFF`] for
+/// neither. It never gives up rewrites for entries that the base does not have to itself. The
+/// answer loses no more points than the version of the whole pipeline. The level is the last of the
+/// recipe; [`Level::Avail`] if there is none.
 ///
-/// Cost: the pipeline, one certificate, and a verdict for each point; the same again for each round
-/// and each probe.
+/// Cost: the pipeline, one certificate, and a verdict for each point; the same again for each of a
+/// few rounds and for each probe.
 ///
 /// # Errors
-/// The first state that does not fit the base.
+/// The first mistake in the points.
 ///
 /// # Panics
 /// Like [`super::derive()`].
@@ -111,36 +155,25 @@ pub fn derive_with_states(
     points: StatePoints<'_>,
     recipe: &Recipe<'_>,
     observer: &mut dyn Observer,
-) -> Result<SecuredStates, FrameStateError> {
-    points.states.check(base)?;
-    let search = StateDeriver { module, base, points, recipe };
-    let (mut made, mut planned) = search.derive(BTreeSet::new(), &[], observer);
+) -> Result<SecuredStates, StatePointError> {
+    points.check(base)?;
+    let deriver = StateDeriver { module, base, points, recipe };
+    let (mut made, mut planned) = deriver.derive(BTreeSet::new(), &[], observer);
+    let is_searching = recipe.retry.rewrites > 0;
     for _ in 0..ROUNDS {
-        let lacking = search.lacking(&made);
-        if lacking.is_empty() || recipe.retry.rewrites == 0 {
+        let lacking = deriver.lacking(&made);
+        if lacking.is_empty() || !is_searching {
             break;
         }
         let kept = made.kept.union(&lacking).copied().collect();
-        (made, planned) = search.derive(kept, &[], observer);
+        (made, planned) = deriver.derive(kept, &[], observer);
     }
-    let answer = made.answer();
-    if !answer.drops() || recipe.retry.rewrites == 0 {
-        return Ok(made);
+    if is_searching && made.answer(&BTreeSet::new()).drops() {
+        observer.begin(Some(Step::Retry));
+        made = deriver.give_up(made, planned, observer);
     }
-    observer.begin(Some(Step::Retry));
-    let ask = |base: &Function, derived: &Derived, _| {
-        search.secure(base, derived.clone(), &mut NoObserver).answer()
-    };
-    let rewrites = RewriteSearch::new(module, base, recipe.pipeline, recipe.retry, &ask);
-    let mut rewrites = rewrites.keeping(made.kept.clone());
-    let given_up = rewrites.run(answer, planned);
-    let retried = Retried { given_up, probes: rewrites.probes(), ..Retried::default() };
-    if retried.given_up.is_empty() {
-        return Ok(SecuredStates { retried, ..made });
-    }
-    let (fewer, _) = search.derive(made.kept, &retried.given_up, observer);
-    let retried = Retried { refused: fewer.retried.refused, ..retried };
-    Ok(SecuredStates { retried, ..fewer })
+    observer.begin(None);
+    Ok(made)
 }
 
 /// What versions are derived from, and what they are judged by. The states fit the base.
@@ -169,8 +202,47 @@ impl StateDeriver<'_> {
         (SecuredStates { kept, retried, ..made }, fuel.planned())
     }
 
-    /// The values of the base that lost exits lack, because the version lacks them: the one that
-    /// synthesis names, and others that the same state names.
+    /// The version without the rewrites that lose points, if it loses fewer.
+    fn give_up(
+        &self,
+        made: SecuredStates,
+        planned: u64,
+        observer: &mut dyn Observer,
+    ) -> SecuredStates {
+        // An entrance or exit of which the base itself has no entry is lost in every version.
+        let log = ActionLog::empty_for(self.base);
+        let same = Derived { function: self.base.clone(), log };
+        let same = self.secure(self.base, same, &mut NoObserver);
+        let hopeless = same.lost_entrances.iter().chain(&same.lost_exits).map(LostPoint::point);
+        let hopeless: BTreeSet<Point> = hopeless.collect();
+        let answer = made.answer(&hopeless);
+        if !answer.drops() {
+            return made;
+        }
+        let ask = |base: &Function, derived: &Derived, _| {
+            self.secure(base, derived.clone(), &mut NoObserver).answer(&hopeless)
+        };
+        let Recipe { pipeline, retry, .. } = *self.recipe;
+        let search = RewriteSearch::new(self.module, self.base, pipeline, retry, &ask);
+        let mut search = search.keeping(made.kept.clone());
+        let given_up = search.run(answer, planned);
+        let retried = Retried { given_up, probes: search.probes(), ..Retried::default() };
+        if retried.given_up.is_empty() {
+            return SecuredStates { retried, ..made };
+        }
+        let (fewer, _) = self.derive(made.kept.clone(), &retried.given_up, observer);
+        let lost = |made: &SecuredStates| made.lost_entrances.len() + made.lost_exits.len();
+        if lost(&fewer) < lost(&made) {
+            let retried = Retried { refused: fewer.retried.refused, ..retried };
+            SecuredStates { retried, ..fewer }
+        } else {
+            SecuredStates { retried: Retried { given_up: Vec::new(), ..retried }, ..made }
+        }
+    }
+
+    /// The values of the base that lost exits lack, because neither the version nor compensation
+    /// code has them: leaves of the values that their states name, and of those that synthesis
+    /// names.
     fn lacking(&self, made: &SecuredStates) -> BTreeSet<Value> {
         let version = &made.derived.function;
         let unmapped = made.lost_exits.iter().filter_map(|lost| match lost {
@@ -179,13 +251,19 @@ impl StateDeriver<'_> {
         });
         let named =
             |point| self.points.states.get(point).into_iter().flat_map(FrameState::all_values);
-        let all = unmapped.flat_map(|lost| lost.value.into_iter().chain(named(lost.point)));
-        all.filter(|value| {
-            self.base.has_value(*value)
-                && !version.has_value(*value)
-                && !is_computed_again(self.base, *value)
-        })
-        .collect()
+        let mut work: Vec<Value> =
+            unmapped.flat_map(|lost| lost.value.into_iter().chain(named(lost.point))).collect();
+        let (mut seen, mut leaves) = (BTreeSet::new(), BTreeSet::new());
+        while let Some(value) = work.pop() {
+            if !self.base.has_value(value) || version.has_value(value) || !seen.insert(value) {
+                continue;
+            }
+            match sources(self.base, value) {
+                Some(sources) => work.extend(sources),
+                None => _ = leaves.insert(value),
+            }
+        }
+        leaves
     }
 
     /// Makes the entries of a version.
@@ -221,26 +299,35 @@ impl StateDeriver<'_> {
     }
 }
 
-/// Whether an entry may find a value that its version lacks: compensation code executes its
-/// operation again, or another value is equal to it.
-fn is_computed_again(base: &Function, value: Value) -> bool {
+/// The values from which an entry may find a value that its version lacks: the operands of an
+/// operation that compensation code executes again, or the only value that a parameter receives.
+/// `None` if there is no such way.
+fn sources(base: &Function, value: Value) -> Option<Vec<Value>> {
     match base.value_def(value) {
         ValueDef::Result(inst, _) => {
-            let opcode = base.inst(inst).opcode;
-            opcode.is_effect_free() && !opcode.effects().has(Effects::READS)
+            let data = base.inst(inst);
+            let is_repeatable = data.opcode.is_effect_free()
+                && !data.opcode.effects().has(Effects::READS)
+                && !data.opcode.is_call();
+            is_repeatable.then(|| data.args.to_vec())
         }
         ValueDef::Param(block, index) => {
             let edges = base.predecessors(block).iter();
-            let incoming: BTreeSet<Value> =
-                edges.map(|edge| base.target(*edge).args[index as usize]).collect();
-            incoming.iter().filter(|arg| **arg != value).count() == 1
+            let incoming: BTreeSet<Value> = edges
+                .map(|edge| base.target(*edge).args[index as usize])
+                .filter(|arg| *arg != value)
+                .collect();
+            (incoming.len() == 1).then(|| incoming.into_iter().collect())
         }
     }
 }
 
 impl SecuredStates {
-    fn answer(&self) -> Answer {
-        let points = |lost: &[LostPoint]| lost.iter().map(LostPoint::point).collect();
+    /// The lost points but for these, for a search.
+    fn answer(&self, hopeless: &BTreeSet<Point>) -> Answer {
+        let points = |lost: &[LostPoint]| {
+            lost.iter().map(LostPoint::point).filter(|point| !hopeless.contains(point)).collect()
+        };
         let dropped = [points(&self.lost_entrances), points(&self.lost_exits)];
         Answer::of_points(dropped, self.up.len() + self.down.len())
     }

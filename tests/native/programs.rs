@@ -27,11 +27,11 @@ fn compare(
             if share != Share::All && !each && seed as usize % settings().len() != index {
                 continue;
             }
-            let mut hosts = [CountingHost::default(), CountingHost::default()];
+            let (mut host, mut native) = (CountingHost::default(), CountingHost::default());
             let mut twins = Twins::new(module, (Limits::default(), options), setting, share)?;
             for args in arguments {
                 twins
-                    .call(main, args, [&mut hosts[0], &mut hosts[1]])
+                    .call(main, args, [&mut host, &mut native])
                     .map_err(|what| format!("{args:x?}: {what}"))?;
                 runs += 1;
             }

@@ -79,9 +79,10 @@ impl Fuel {
         Fuel { left_out: ranges, ..self }
     }
 
-    /// The same fuel, under which these values count as used in every version that has them. An
-    /// entry must read them, and nothing can compute them again. Passes still replace such a value
-    /// by an equal one, and still move its instruction ([`Editor::kept`]).
+    /// The same fuel, under which these values count as used in every version that has them.
+    /// Example: an entry reads a value that no instruction reads, and that nothing can compute
+    /// again. Passes still replace such a value by an equal one, and still move its instruction
+    /// ([`Editor::kept`]).
     #[must_use]
     pub fn keeping(self, kept: BTreeSet<Value>) -> Fuel {
         Fuel { kept, ..self }
@@ -213,8 +214,8 @@ impl Editor<'_> {
         self.fuel.grant()
     }
 
-    /// The values that count as used although no instruction uses them ([`Fuel::keeping`]): a pass
-    /// does not remove one because it is unused. The function may lack some.
+    /// The values that count as used although no instruction uses them ([`Fuel::keeping`]). A pass
+    /// does not remove one for want of uses. The function may lack some.
     pub fn kept(&self) -> &BTreeSet<Value> {
         &self.fuel.kept
     }

@@ -136,7 +136,7 @@ impl Drop for ContextBlock {
 }
 
 /// The current block of a machine, for threads that signal from outside. Extending the machine
-/// replaces its block. Every change of a word holds the lock.
+/// may replace its block. Every change of a word holds the lock.
 #[derive(Clone, Debug)]
 pub(crate) struct Current(Arc<Mutex<Arc<ContextBlock>>>);
 

@@ -69,7 +69,8 @@ impl VmState {
         }
         self.provide_host_memory(module);
         self.modules.extend(module, program);
-        // The new block has room for the new functions. `lay_out` fills it, so it comes afterwards.
+        // The block has room for the new functions, or a larger one takes over its words. `lay_out`
+        // fills the new words, so it comes afterwards.
         self.view.extend(module, provided.addresses);
         self.policy.watch.heed(self.view.heeded());
         self.lay_out(known);

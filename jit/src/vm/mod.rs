@@ -265,7 +265,9 @@ impl Vm {
     /// is paused in [`Vm::machine_mut`] is given up.
     ///
     /// Costs a 64th of the functions that the module shares as a clone of the machine's, and is
-    /// linear in its other declarations and segments.
+    /// linear in its other declarations and segments and in the functions that await their bodies.
+    /// A version owns its module, so a version for each of many modules costs memory: compile
+    /// several functions for one module, or declare them with [`Module::define_later`].
     ///
     /// # Errors
     /// - [`VmError::OtherBeginning`]: the module does not begin like the machine's. The same

@@ -210,7 +210,8 @@ mod tests {
         let (mut blocks, mut last) = (0, view.address());
         for number in 0..1000usize {
             let name = number.to_string();
-            let func = module.funcs.push(FuncDecl { name, sig, import: None });
+            let func =
+                module.funcs.push(FuncDecl { name, sig, import: None, effect: Default::default() });
             view.extend(&module, Addresses::new());
             view.lay_out(&module);
             view.point_at(func, std::ptr::without_provenance(number));

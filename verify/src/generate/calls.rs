@@ -215,7 +215,7 @@ impl GeneratedBody<'_> {
         let args: Vec<Value> = signature.params.iter().map(|ty| self.pick(*ty)).collect();
         let opcodes = [Opcode::CallPure, Opcode::CallReads, Opcode::CallOutside, Opcode::Call];
         let mut opcodes = opcodes.into_iter().filter(|opcode| effect.allows(*opcode));
-        let opcode = if self.prng.chance(80) { opcodes.next() } else { opcodes.last() };
+        let opcode = if self.prng.chance(80) { opcodes.next() } else { opcodes.next_back() };
         match (opcode, &signature.results[..]) {
             (Some(opcode @ (Opcode::CallPure | Opcode::CallReads)), [ty]) => {
                 self.value(InstSpec::call_value(opcode, func, &args, *ty));

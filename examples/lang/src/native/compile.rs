@@ -7,7 +7,7 @@ use crate::bytecode::Pc;
 use crate::heap::OPERANDS;
 use crate::interp::Machine;
 use osier::check::Checked;
-use osier::driver::{NoObserver, Recipe, StatePoints, Vigilance, derive_with_states};
+use osier::driver::{NoObserver, Recipe, Retry, StatePoints, Vigilance, derive_with_states};
 use osier::interp::HostError;
 use osier::ir::{
     FrameState, FrameStates, Func, Function, FunctionBuilder, Imm, InstSpec, Opcode, Point, Type,
@@ -230,7 +230,8 @@ impl Native {
             entrances: &headers.values().copied().collect(),
             exits: &states.iter().filter(leaves).map(|(at, _)| at).collect(),
         };
-        let recipe = Recipe { vigilance: Vigilance::Off, ..Recipe::new(pipeline, &[Level::Avail]) };
+        let (vigilance, retry) = (Vigilance::Off, Retry::BRIEF);
+        let recipe = Recipe { vigilance, retry, ..Recipe::new(pipeline, &[Level::Avail]) };
         let made = derive_with_states(&self.module, &base, places, &recipe, &mut NoObserver);
         let made = made.map_err(|error| text(&error))?;
         if let Some(lost) = made.lost_exits.first() {
