@@ -2,8 +2,8 @@
 //!
 //! Authors of JITs depend on this library. It re-exports the crates of the project and holds the
 //! [`driver`], which connects them: it loads modules, runs pipelines of passes with every step
-//! verified, and makes checked mappings. [`report`] computes figures about mappings, and
-//! [`explain`] explains a single point. The `osier` command (package `osier-cli`) and the fuzzer
+//! verified, and makes checked mappings. `report` computes figures about mappings, and
+//! `explain` explains a single point. The `osier` command (package `osier-cli`) and the fuzzer
 //! (package `osier-fuzz`) depend on the library.
 
 #[cfg(feature = "report")]

@@ -110,7 +110,7 @@ pub struct Certified {
     /// The requested levels, lowest first.
     pub levels: Vec<CertifiedLevel>,
     /// The anchors at which the versions are not proved alike. Entries at points from which or to
-    /// which a run passes them are dropped ([`crate::explain::unproved`] describes them).
+    /// which a run passes them are dropped (`explain::unproved` describes them).
     pub unproved: Vec<UnprovedAnchor>,
 }
 

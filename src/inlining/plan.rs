@@ -62,7 +62,7 @@ impl InlinePlan {
     /// of the profile.
     ///
     /// # Panics
-    /// If the profile is of another module ([`Profile::read`] rejects one).
+    /// If the profile is of another module (`Profile::read` rejects one).
     pub fn profiled(self, module: &Module, profile: &Profile) -> InlinePlan {
         InlinePlan { counts: Some(Arc::new(profile.call_counts(module))), ..self }
     }

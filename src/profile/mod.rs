@@ -6,7 +6,7 @@
 //! calls and arguments, the sides of its branches, the targets of its indirect calls, and the loads
 //! that gave one value. [`crate::speculate::suggest`] makes assumptions from it.
 //!
-//! [`Profile::write`] and [`Profile::read`] are its file format (`docs/profile.md`).
+//! `Profile::write` and `Profile::read` are its file format (`docs/profile.md`).
 
 #[cfg(feature = "report")]
 mod file;

@@ -162,7 +162,7 @@ impl<'a> Suggester<'a> {
     /// a bounded search for each place.
     ///
     /// # Panics
-    /// If the module lacks the body, or the profile is of another module ([`Profile::read`] rejects
+    /// If the module lacks the body, or the profile is of another module (`Profile::read` rejects
     /// one).
     pub fn of(&self, func: Func) -> Vec<Suggestion> {
         let base = self.module.body(func).expect("the module has the function");

@@ -392,10 +392,12 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
     ///
     /// The walk is in preorder of the dominator tree, with a stack of accesses for each address and
     /// memory. An access that does not dominate the current access dominates no later access
-    /// either, and is popped for good. An access is pushed only if the one below it does not vouch
-    /// for it. So in a linear memory the top reaches furthest, and vouches for all that others on
-    /// the stack vouch for. In a host memory, an access for which another one alone vouches counts
-    /// as one that may trap. Cost: amortized one push and one pop for each access.
+    /// either, and is popped for good. All that are left dominate one another and the access. An
+    /// access is pushed only if none of them vouches for it. So in a linear memory the top reaches
+    /// furthest, and vouches for all that others on the stack vouch for. In a host memory each
+    /// vouches for its own bytes, and the nearest [`MAX_ACCESSES`] are looked at
+    /// (`a_store_to_another_field_hides_no_voucher`). Cost: amortized one push and one pop for each
+    /// access, and these looks.
     fn vouch(&mut self) {
         let graph = self.live.as_ref().unwrap_or(&self.full);
         let mut blocks = graph.blocks().to_vec();
@@ -407,7 +409,7 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
             // (`an_access_on_another_arm_vouches_for_nothing`).
             let above = above.entry((address, place.memory())).or_default();
             while above.pop_if(|(other, _)| !graph.passed(self.f, *other, inst)).is_some() {}
-            if above.last().is_some_and(|(_, p)| p.vouches_for(&place)) {
+            if above.iter().rev().take(MAX_ACCESSES).any(|(_, p)| p.vouches_for(&place)) {
                 self.vouched.insert(inst.as_u32() as usize);
             } else {
                 above.push((inst, place));

@@ -52,7 +52,7 @@ impl Runtime {
     /// Sets a field of an object, and adds it if there is none.
     ///
     /// # Errors
-    /// If the value is no object, or [`FULL`].
+    /// If the value is no object, or [`FULL`](crate::heap::FULL).
     pub fn set_field(
         &self,
         heap: &mut Heap<'_>,

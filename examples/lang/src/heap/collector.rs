@@ -1,7 +1,7 @@
 //! A copying collector: it moves what the roots lead to from one half of the heap to the other
 //! (C. J. Cheney, *A nonrecursive list compacting algorithm*, 1970).
 //!
-//! An allocation that finds no space ends its instruction with [`FULL`]. The interpreter, or the
+//! An allocation that finds no space ends its instruction with [`FULL`](crate::heap::FULL). The interpreter, or the
 //! function that native code calls, then collects and executes the instruction once more. So an
 //! instruction allocates at most once, and before it changes anything.
 
