@@ -45,7 +45,7 @@ end:
   return %z
 }";
 
-/// A base with one function, and what its exits name.
+/// A base, and its states, entrances and exits.
 struct Base {
     module: Arc<Module>,
     func: Func,

@@ -18,15 +18,15 @@
 //! values as operands, as compilers do that carry frame states. It prints the executed instructions
 //! and the sizes of the functions that assume.
 //!
-//! `states` names, at each loop header and call, what an interpreter has in registers there: values
+//! `states` names, at each loop header and call, the registers of an interpreter there: values
 //! that are live, and all block parameters, dead or not. It counts the executed instructions of
 //! versions without states, of versions whose exits keep values on demand, and of versions that
 //! keep every value named. The last are a lower bound for compilers that carry states through
 //! passes, since the values may still move and be replaced.
 //!
 //! `check` assumes the same as `pins`. The checker judges the mappings between each two neighboring
-//! versions of the functions with assumptions, and those of the same functions optimized without. It
-//! prints entries, processor time, and entries a second of both.
+//! versions of the functions with assumptions, and those of the same functions optimized without.
+//! It prints entries, processor time, and entries a second of both.
 //!
 //! `inlining` takes the functions in which `O3` inlines a call. It optimizes and certifies each by
 //! `O2` and by `O3`, both at level `avail`, and by `O2` at all levels. It prints the instructions
@@ -68,8 +68,8 @@ enum Command {
     /// Counts the instructions of programs whose assumptions keep what exits lack, and of programs
     /// whose assumptions keep all live values
     Pins(pins::Args),
-    /// Counts the instructions of programs that can leave at calls and loop headers with what an
-    /// interpreter has in registers, and the values kept for that
+    /// Counts the instructions of programs that can leave at calls and loop headers with all
+    /// registers of an interpreter, and the values kept for that
     States(states::Args),
 }
 

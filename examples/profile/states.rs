@@ -155,7 +155,7 @@ fn secured(
     Ok(derive_with_states(module, base, points, &recipe, &mut Unobserved)?)
 }
 
-/// States at loop headers and in front of calls. They name what an interpreter has in registers:
+/// States at loop headers and in front of calls. They name the registers of an interpreter:
 /// the values live there, and the block parameters available there, which are the locals.
 fn states(func: Func, base: &Function) -> FrameStates {
     let cfg = Cfg::new(base);

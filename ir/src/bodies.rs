@@ -178,8 +178,8 @@ impl Module {
     }
 
     /// Supplies the body of a function that awaits it. The body is verified first, in this module.
-    /// Linear in the body, whatever the size of the module. A machine that runs the module takes the
-    /// body up at the next call of the function. To compile it or to enter it before, supply it
+    /// Linear in the body, whatever the size of the module. A machine that runs the module takes
+    /// the body up at the next call of the function. To compile it or to enter it before, supply it
     /// through the machine: `jit::Vm::supply`, `Callback::supply` or `Tier::supply`.
     ///
     /// # Errors

@@ -63,7 +63,7 @@ fn a_pure_function_is_called_once() {
     assert_eq!(run(&pair.opt), (10 * 21 + 45, 1));
 }
 
-/// The import says what passes may assume, so a function that does more does not fit.
+/// Passes rely on the import, so a function that does more does not fit.
 #[test]
 fn a_function_with_a_larger_effect_is_not_bound() {
     let module = module(SUM);
@@ -108,7 +108,7 @@ entry:
 }
 ";
 
-/// What the embedder does instead of nothing.
+/// A deed of the embedder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Breach {
     Nothing,
@@ -133,8 +133,10 @@ impl Embedder for Breaching {
             Breach::Trap => return Err(HostError::Trap(TrapKind::User(1)).into()),
             Breach::Exit => return Err(HostError::Exit(3).into()),
             Breach::Write => {
+                // Other bytes each time: a checked run compares them.
                 let memory = osier::ir::Memory::from_u32(0);
-                back.memories().write(memory, 8, &[1]).expect("in bounds");
+                let byte = back.memories().read(memory, 8, 1).expect("in bounds")[0];
+                back.memories().write(memory, 8, &[byte + 1]).expect("in bounds");
             }
             Breach::Call(func) => {
                 // Ignoring the error does not help.

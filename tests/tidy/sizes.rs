@@ -92,7 +92,7 @@ const ACCEPTANCE: &str = "check/src/accept/";
 /// Host memories took 104: the kind of a memory, its rules and its immediate, and distances of 64
 /// bits. The table by id in `ir/src/chunked.rs`, through which clones of a module share
 /// declarations, took 84.
-const FOUNDATION_LINES: usize = 4931;
+const FOUNDATION_LINES: usize = 5030;
 
 /// The files of `transition` and `ir` that the modules of acceptance use: composition, with and
 /// without frames, and typing;
@@ -119,6 +119,7 @@ const FOUNDATION: &[&str] = &[
     "ir/src/layout.rs",
     "ir/src/module.rs",
     "ir/src/opcode.rs",
+    "ir/src/opcode/types.rs",
     "ir/src/place.rs",
     "ir/src/rules/",
     "ir/src/trap.rs",

@@ -392,12 +392,9 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
     ///
     /// The walk is in preorder of the dominator tree, with a stack of accesses for each address and
     /// memory. An access that does not dominate the current access dominates no later access
-    /// either, and is popped for good. All that are left dominate one another and the access. An
-    /// access is pushed only if none of them vouches for it. So in a linear memory the top reaches
-    /// furthest, and vouches for all that others on the stack vouch for. In a host memory each
-    /// vouches for its own bytes, and the nearest [`MAX_ACCESSES`] are looked at
-    /// (`a_store_to_another_field_hides_no_voucher`). Cost: amortized one push and one pop for each
-    /// access, and these looks.
+    /// either, and is popped for good. Those that are left dominate it. An access is pushed only if
+    /// none of the nearest [`MAX_ACCESSES`] vouches for it (in a host memory, each vouches for its
+    /// own bytes alone: `host_fields.oir`). Cost: that many looks at each access.
     fn vouch(&mut self) {
         let graph = self.live.as_ref().unwrap_or(&self.full);
         let mut blocks = graph.blocks().to_vec();

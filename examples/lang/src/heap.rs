@@ -96,7 +96,7 @@ pub const OUT_OF_MEMORY: Thrown = Thrown((tag::STRING << 48) | MESSAGE as u64);
 pub struct Heap<'a>(pub &'a mut [u8]);
 
 impl Heap<'_> {
-    /// Lays out an empty heap. What is allocated until [`Heap::open`] never moves.
+    /// Lays out an empty heap. Objects allocated until [`Heap::open`] never move.
     pub fn start(&mut self, globals: u32) {
         self.set_u32(header::NEXT, MESSAGE);
         self.set_u32(header::LIMIT, self.0.len() as u32);
@@ -111,7 +111,7 @@ impl Heap<'_> {
         debug_assert_eq!(message, Ok(OUT_OF_MEMORY.0));
     }
 
-    /// Begins the first half of the heap behind what was allocated so far. With `is_stressed`,
+    /// Begins the first half of the heap behind the objects allocated so far. With `is_stressed`,
     /// every allocation collects.
     pub fn open(&mut self, is_stressed: bool) {
         let first = self.u32(header::NEXT);

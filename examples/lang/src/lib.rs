@@ -2,7 +2,7 @@
 //!
 //! The stages, each a module: [`syntax`] makes a tree of the text, [`compile`] makes register
 //! bytecode of the tree ([`bytecode`]), and [`interp`] runs it on words ([`value`]) and a heap
-//! ([`heap`]). [`native`] makes code of what is hot.
+//! ([`heap`]). [`native`] makes code of hot functions.
 //!
 //! ```
 //! let mut machine = wicker::Machine::new("print(1 + 2);").expect("it compiles");

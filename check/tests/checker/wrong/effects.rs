@@ -5,6 +5,7 @@
 use super::draft::{Draft, Wrong};
 use check::verdict::Check;
 use transition::Side::{After, Before};
+use transition::certificate::By;
 
 fn of_writes(before: &str, after: &str) -> Draft {
     Draft::of_writes(before, after)
@@ -43,8 +44,16 @@ fn outside() -> [Wrong; 2] {
     let call = dropped.at(Before, "entry", 0).inst();
     dropped.anchors.retain(|anchor| *anchor != call);
 
-    let shown = |first: &str| format!("{first}\n%r = call_outside @note(%x)\nreturn %x\n");
-    let seen = of_writes(&shown("global_set.i32 @g, %x"), &shown("%p = const.i32 0"));
+    // The last write of both versions covers the first one, so memory is the same behind the call.
+    let shown = |first: &str| {
+        format!("{first}\n%r = call_outside @note(%x)\nglobal_set.i32 @g, %y\nreturn %y\n")
+    };
+    let mut seen = of_writes(&shown("global_set.i32 @g, %x"), &shown("%p = const.i32 0"));
+    let [lone, last] = [0, 2].map(|index| seen.at(Before, "entry", index));
+    let same = seen.at(After, "entry", 2);
+    let (memory, result) = (seen.write(Before, lone), seen.write(After, same));
+    let term = seen.like(result, memory, result, By::Covers { result });
+    seen.write_is(Before, last, term);
     [
         dropped.done(Check::EffectAnchor, "a call with effects outside that is no anchor"),
         seen.done(

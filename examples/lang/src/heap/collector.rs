@@ -1,9 +1,9 @@
-//! A copying collector: it moves what the roots lead to from one half of the heap to the other
+//! A copying collector: it moves all that the roots lead to from one half of the heap to the other
 //! (C. J. Cheney, *A nonrecursive list compacting algorithm*, 1970).
 //!
-//! An allocation that finds no space ends its instruction with [`FULL`](crate::heap::FULL). The interpreter, or the
-//! function that native code calls, then collects and executes the instruction once more. So an
-//! instruction allocates at most once, and before it changes anything.
+//! An allocation that finds no space ends its instruction with [`FULL`](crate::heap::FULL). The
+//! interpreter, or the function that native code calls, then collects and executes the instruction
+//! once more. So an instruction allocates at most once, and before it changes anything.
 
 use super::{EXCEPTION, GLOBALS, Heap, OPERANDS, Shapes, at, header};
 use crate::value::{Word, address, reference, tag, tag_of};
@@ -26,7 +26,7 @@ pub struct Collection<'a, 'b> {
 }
 
 impl<'a, 'b> Collection<'a, 'b> {
-    /// Begins a collection: moves what globals, the exception and the first `operands` operands
+    /// Begins a collection: moves all that globals, the exception and the first `operands` operands
     /// lead to.
     pub fn begin(heap: &'a mut Heap<'b>, shapes: &'a Shapes, operands: u32) -> Collection<'a, 'b> {
         let (space, first) = (heap.u32(header::SPACE), heap.u32(header::FIRST));

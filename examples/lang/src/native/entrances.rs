@@ -45,9 +45,9 @@ impl Lower<'_> {
     }
 
     /// Paths from the start to all loop headers, with any contents of the registers. No run takes
-    /// them. They are there because the base has no code for what the interpreter has not executed
-    /// yet: without them, passes would know of a register what holds only as long as that is so,
-    /// and a run that comes up from the interpreter has executed more.
+    /// them. The base lacks code that the interpreter has not executed so far. Without these paths,
+    /// passes would prove facts that hold only as long as that is so, and a run that comes up from
+    /// the interpreter has executed more.
     fn entrances(&mut self) {
         let headers = self.leaders.iter().filter(|(_, is_header)| **is_header);
         let headers: Vec<Pc> = headers.map(|(pc, _)| *pc).collect();
