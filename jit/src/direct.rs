@@ -41,7 +41,7 @@ impl DirectFunction {
     /// A function of Rust with its data:
     ///
     /// ```
-    /// use osier_ir::DeclaredEffect;
+    /// use ir::DeclaredEffect;
     /// use osier_jit::DirectFunction;
     /// use std::sync::Arc;
     /// use std::sync::atomic::{AtomicU64, Ordering};

@@ -192,7 +192,7 @@ impl Weights {
     /// ([`ir::DeclaredEffect`]): those of [`super::CountingHost`].
     #[must_use]
     pub fn and_declared_calls(self) -> Weights {
-        Weights { declared: 15, ..self }
+        Weights { declared: 30, ..self }
     }
 
     /// How many of a hundred operations call functions with declared effects.
