@@ -219,6 +219,10 @@ impl GeneratedBody<'_> {
         match (opcode, &signature.results[..]) {
             (Some(opcode @ (Opcode::CallPure | Opcode::CallReads)), [ty]) => {
                 self.value(InstSpec::call_value(opcode, func, &args, *ty));
+                // Random operands are rarely equal, and passes merge equal calls alone.
+                if self.prng.chance(40) {
+                    self.value(InstSpec::call_value(opcode, func, &args, *ty));
+                }
             }
             (opcode, results) => {
                 let opcode = opcode.unwrap_or(Opcode::Call);
