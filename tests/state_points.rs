@@ -105,7 +105,7 @@ fn a_dead_parameter_that_a_state_names_is_kept() {
         (*base.exits.first().expect("an exit"), Reason::Parameter)
     );
     assert!(plain.exits.is_empty() && plain.kept.is_empty());
-    assert!(lost.to_string().contains("parameter (v"), "{lost}");
+    assert!(lost.to_string().contains("block parameter does not exist"), "{lost}");
     let made = base.derive(Retry::default());
     assert_eq!((&made.lost_exits[..], &made.lost_entrances[..]), (&[][..], &[][..]));
     assert_eq!(made.exits, Vec::from_iter(base.exits.iter().copied()));

@@ -60,8 +60,8 @@ impl std::fmt::Display for LostPoint {
         write!(f, "no entry in front of {}: ", self.point().inst())?;
         match self {
             LostPoint::Unmapped(unmapped) => {
-                f.write_str(unmapped.reason.name())?;
-                unmapped.value.map_or(Ok(()), |value| write!(f, " ({value})"))
+                write!(f, "{}", unmapped.reason)?;
+                unmapped.value.map_or(Ok(()), |value| write!(f, " (%{value})"))
             }
             LostPoint::Rejected(_, verdict) => write!(f, "{verdict}"),
         }
@@ -161,12 +161,15 @@ pub fn derive_with_states(
     let (mut made, mut planned) = deriver.derive(BTreeSet::new(), &[], observer);
     let is_searching = recipe.retry.rewrites > 0;
     for _ in 0..ROUNDS {
-        let lacking = deriver.lacking(&made);
-        if lacking.is_empty() || !is_searching {
+        let kept: BTreeSet<Value> = deriver.lacking(&made).union(&made.kept).copied().collect();
+        if kept.len() == made.kept.len() || !is_searching {
             break;
         }
-        let kept = made.kept.union(&lacking).copied().collect();
-        (made, planned) = deriver.derive(kept, &[], observer);
+        let next = deriver.derive(kept, &[], observer);
+        if next.0.lost() > made.lost() {
+            break;
+        }
+        (made, planned) = next;
     }
     if is_searching && made.answer(&BTreeSet::new()).drops() {
         observer.begin(Some(Step::Retry));
@@ -231,8 +234,7 @@ impl StateDeriver<'_> {
             return SecuredStates { retried, ..made };
         }
         let (fewer, _) = self.derive(made.kept.clone(), &retried.given_up, observer);
-        let lost = |made: &SecuredStates| made.lost_entrances.len() + made.lost_exits.len();
-        if lost(&fewer) < lost(&made) {
+        if fewer.lost() < made.lost() {
             let retried = Retried { refused: fewer.retried.refused, ..retried };
             SecuredStates { retried, ..fewer }
         } else {
@@ -323,6 +325,11 @@ fn sources(base: &Function, value: Value) -> Option<Vec<Value>> {
 }
 
 impl SecuredStates {
+    /// The number of lost points.
+    fn lost(&self) -> usize {
+        self.lost_entrances.len() + self.lost_exits.len()
+    }
+
     /// The lost points but for these, for a search.
     fn answer(&self, hopeless: &BTreeSet<Point>) -> Answer {
         let points = |lost: &[LostPoint]| {
