@@ -101,14 +101,29 @@ pub struct Spread {
     count: u64,
     sum: u64,
     max: u64,
+    histogram: [u64; Spread::BUCKETS.len()],
 }
 
 impl Spread {
+    /// The numbers that each bucket of the histogram counts.
+    pub const BUCKETS: [&str; 9] = ["0", "1", "2", "3-4", "5-8", "9-16", "17-32", "33-64", "65+"];
+
+    /// The number of points in each bucket.
+    pub fn histogram(&self) -> [u64; Spread::BUCKETS.len()] {
+        self.histogram
+    }
+
     /// Adds the number of one point.
     pub fn add(&mut self, number: u64) {
         self.count += 1;
         self.sum += number;
         self.max = self.max.max(number);
+        // Each bucket from 2 on reaches up to the next power of two.
+        let bucket = match number {
+            0 | 1 => number as usize,
+            more => 1 + (u64::BITS - (more - 1).leading_zeros()) as usize,
+        };
+        self.histogram[bucket.min(Spread::BUCKETS.len() - 1)] += 1;
     }
 
     /// Adds all points of another distribution.
@@ -116,6 +131,7 @@ impl Spread {
         self.count += other.count;
         self.sum += other.sum;
         self.max = self.max.max(other.max);
+        self.histogram.iter_mut().zip(other.histogram).for_each(|(mine, theirs)| *mine += theirs);
     }
 
     /// The mean. `None` for no points.
@@ -144,9 +160,10 @@ impl FromIterator<u64> for Spread {
 
 impl Serialize for Spread {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
+        let mut map = serializer.serialize_map(Some(3))?;
         map.serialize_entry("mean", &self.mean())?;
         map.serialize_entry("max", &self.max())?;
+        map.serialize_entry("histogram", &self.histogram)?;
         map.end()
     }
 }

@@ -1,24 +1,25 @@
 //! Computes the figures of `osier report`: the points with an entry between two versions of a
 //! function, the cost of their transitions, and the reasons why other points have none.
 
-mod html;
 mod inlining;
+mod page;
 mod published;
 mod speculation;
 mod tally;
 mod text;
 mod totals;
 
-pub use html::{html, inlining_html, speculation_html};
 pub use inlining::{inlined_function, inlining_text};
+pub use page::{FunctionPage, inlining_page, page, speculation_page};
 pub(crate) use speculation::speculated_version;
 pub use speculation::{speculated, speculation_text};
 pub use text::{WIDTH, check_text, text};
 
 use crate::blame::History;
 use crate::driver::{CertifiedMapping, Secured, UNPROVED};
+use crate::explain::{Surroundings, view};
 use crate::schema::{Actions, FunctionReport, LEVELS, Report, ReportedProgram, SCHEMA, Size, Time};
-use ir::Function;
+use ir::{Function, Module};
 use osr::Level;
 use tally::{Gap, Tally};
 
@@ -52,6 +53,27 @@ pub fn function_report(base: &Function, secured: &Secured, level: Level) -> Func
         refused: retried.refused,
         without_retry: retried.without.clone(),
     }
+}
+
+/// The view of a function on the page of the report ([`page`]), at a level of its mappings. `number`
+/// is the place of the function in the report. Cost: near linear in the versions and their entries;
+/// and in the log, for each value that an entry assigns.
+///
+/// # Panics
+/// If the mappings were made from another base, or lack the level.
+pub fn function_page(
+    module: &Module,
+    base: &Function,
+    secured: &Secured,
+    level: Level,
+    number: usize,
+) -> FunctionPage {
+    FunctionPage::new(&view(module, base, secured, level, Surroundings::default())).at(number)
+}
+
+/// What was measured, and what came out, in a sentence each.
+pub fn summary(report: &Report) -> [String; 2] {
+    [format!("Osier optimized {} functions.", report.totals.functions.changed), String::new()]
 }
 
 /// Adds the mapping of one level. With a history, also adds the reasons of points without an entry.
