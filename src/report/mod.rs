@@ -17,8 +17,11 @@ pub use text::{WIDTH, check_text, text};
 
 use crate::blame::History;
 use crate::driver::{CertifiedMapping, Secured, UNPROVED};
+use crate::profile::FunctionProfile;
 use crate::schema::{Actions, FunctionReport, LEVELS, Report, ReportedProgram, SCHEMA, Size, Time};
-use ir::Function;
+use cranelift_entity::SecondaryMap;
+use ir::edit::ActionLog;
+use ir::{Block, Function};
 use osr::Level;
 use tally::{Gap, Tally};
 
@@ -27,13 +30,49 @@ pub(crate) fn place(level: Level) -> usize {
     LEVELS.iter().position(|name| *name == level.name()).expect("the schema has every level")
 }
 
+/// The visits of each block of a version.
+pub type BlockWeights = SecondaryMap<Block, u64>;
+
+/// The visits of each block of the base that a profile tells of, and with a log those of the
+/// version that the log makes of it. The weight of a point is that of its block. `None` if the log
+/// inlines ([`FunctionProfile::visits_after`]). Cost: linear in the base and the log.
+///
+/// # Panics
+/// If the log is not one of the base.
+pub fn weights(
+    profile: &FunctionProfile,
+    base: &Function,
+    log: Option<&ActionLog>,
+) -> Option<BlockWeights> {
+    let visits = match log {
+        None => profile.visits(base),
+        Some(log) => profile.visits_after(base, log)?,
+    };
+    let mut weights = SecondaryMap::with_capacity(visits.len());
+    (0u32..).zip(visits).for_each(|(block, visits)| weights[Block::from_u32(block)] = visits);
+    Some(weights)
+}
+
 /// The figures of one function and the version derived from it, with the mappings of every level.
 /// Only entries that the checker accepts count. `level` is the level of `infeasible` and `blame`.
 /// Cost: linear in the entries.
 pub fn function_report(base: &Function, secured: &Secured, level: Level) -> FunctionReport {
+    weighed_function_report(base, secured, level, None)
+}
+
+/// Like [`function_report`], and with a profile of the base also the figures with each point
+/// counted as often as it ran. A function that did not run has an empty profile. Cost: linear in
+/// the entries and the log.
+pub fn weighed_function_report(
+    base: &Function,
+    secured: &Secured,
+    level: Level,
+    profile: Option<&FunctionProfile>,
+) -> FunctionReport {
     let Secured { derived, certified, retried } = secured;
     let history = History { base, opt: &derived.function, log: &derived.log };
-    let mut tallies = [Tally::new(base), Tally::new(&derived.function)];
+    let [before, after] = [None, Some(&derived.log)].map(|log| weights(profile?, base, log));
+    let mut tallies = [Tally::new(base, before), Tally::new(&derived.function, after)];
     for made in &certified.levels {
         for (tally, mapping) in tallies.iter_mut().zip([&made.forward, &made.backward]) {
             take(tally, place(made.level), mapping, (made.level == level).then_some(history));
@@ -42,6 +81,7 @@ pub fn function_report(base: &Function, secured: &Secured, level: Level) -> Func
     let [forward, backward] = tallies.map(Tally::finish);
     FunctionReport {
         name: base.name().to_owned(),
+        visits: profile.map(|profile| profile.calls),
         base: Size::of(base),
         opt: Size::of(&derived.function),
         actions: Actions::of(derived.log.actions()),
@@ -61,7 +101,7 @@ fn take(
     made: &CertifiedMapping,
     history: Option<History<'_>>,
 ) {
-    tally.take_level(place, made.points as u64, made.unreachable as u64, &made.mapping);
+    tally.take_level(place, made);
     let Some(history) = history else { return };
     let pass = |blame: Option<usize>| {
         blame.map_or(UNBLAMED, |at| history.log.actions()[at].origin().pass())
@@ -93,8 +133,10 @@ pub fn report(
         program,
         pipeline,
         level,
+        profile: None,
         functions,
         totals,
+        against: None,
         interrupted: false,
         time: Time::default(),
     }
