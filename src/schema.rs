@@ -4,11 +4,18 @@
 //! changes. A key without a measurement is `null`, never 0, so that consumers can tell "not
 //! measured" from "none". `cli/tests/cli/report.rs` holds the keys to this contract.
 
+mod comparison;
+mod dynamic;
 mod explain;
 mod inlining;
 mod run;
 mod speculation;
 
+pub use comparison::{
+    Change, ComparedCause, ComparedDirection, ComparedFunction, ComparedLevel, Comparison,
+    FunctionFate,
+};
+pub use dynamic::DynamicFigures;
 pub use explain::{
     ActivationPlace, Computed, ExplainedEntry, ExplainedFrame, ExplainedFrames, Explanation,
     FrameValue, FramesPrice, InlinedAnswer, InliningExplanation, Kept, PassAction, PointAnswer,
@@ -28,11 +35,14 @@ pub use speculation::{
 use crate::driver::{CheckCounts, GivenUp};
 use crate::inlining::RefusedRecord;
 use ir::edit::Action;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::BTreeMap;
 
-/// The version of all documents, in their key `schema`.
-pub const SCHEMA: u32 = 1;
+/// The version of all documents, in their key `schema`. Since version 2, `osier report` with several
+/// pipelines prints an array of documents.
+pub const SCHEMA: u32 = 2;
 
 /// The names of the reconstruction levels, in the order of reports. The first five form a chain:
 /// the pool of each level contains that of the level before. `pure` and `full` do not exist yet.
@@ -91,6 +101,18 @@ impl<T: Serialize> Serialize for PerLevel<T> {
             map.serialize_entry(name, figure)?;
         }
         map.end()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerLevel<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<PerLevel<T>, D::Error> {
+        let mut levels = PerLevel(std::array::from_fn(|_| None));
+        for (name, figure) in BTreeMap::<String, Option<T>>::deserialize(from)? {
+            let level = LEVELS.iter().position(|level| *level == name);
+            let level = level.ok_or_else(|| D::Error::custom(format!("unknown level {name:?}")))?;
+            levels.0[level] = figure;
+        }
+        Ok(levels)
     }
 }
 
@@ -179,10 +201,15 @@ pub struct Report {
     pub pipeline: Vec<String>,
     /// The level of `infeasible` and `blame`.
     pub level: String,
+    /// The path of the profile in the form in which the user gave it; `null` without one.
+    pub profile: Option<String>,
     /// The selected functions in module order, unchanged ones included.
     pub functions: Vec<FunctionReport>,
     /// Sums over the changed functions.
     pub totals: Totals,
+    /// What changed since the report of `--against`; `null` without one, or if that document has
+    /// no report on this pipeline.
+    pub against: Option<Comparison>,
     /// Whether the command was interrupted. The report then covers the functions that were complete
     /// by then.
     pub interrupted: bool,
@@ -202,7 +229,7 @@ pub struct ReportedProgram {
 }
 
 /// The size of one version, or of several together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, Deserialize)]
 pub struct Size {
     /// The number of instructions, constants and terminators included.
     pub instructions: u64,
@@ -289,6 +316,8 @@ impl Default for Actions {
 pub struct FunctionReport {
     /// The name of the function in the module.
     pub name: String,
+    /// The calls in the profile; `null` without one.
+    pub visits: Option<u64>,
     /// The size of the base.
     pub base: Size,
     /// The size of the optimized version.
@@ -344,6 +373,8 @@ pub struct DirectionFigures {
     /// The same points, by reason and then by pass. Sums over passes give `infeasible`; sums over
     /// reasons give `blame`.
     pub infeasible_by_pass: BTreeMap<String, BTreeMap<String, u64>>,
+    /// The figures with each point counted as often as it ran; `null` without a profile.
+    pub dynamic: Option<DynamicFigures>,
 }
 
 impl DirectionFigures {
@@ -359,6 +390,12 @@ impl DirectionFigures {
         (self.reachable() > 0).then(|| 100.0 * feasible as f64 / self.reachable() as f64)
     }
 
+    /// The share of visits at points with an entry at a level, in percent. `None` without a
+    /// profile, if the level does not exist yet, or if no point ran.
+    pub fn dynamic_share(&self, level: usize) -> Option<f64> {
+        self.dynamic.as_ref()?.share(level)
+    }
+
     /// Adds the points of another function.
     pub fn merge(&mut self, other: &DirectionFigures) {
         self.points += other.points;
@@ -372,13 +409,17 @@ impl DirectionFigures {
         for (reason, passes) in &other.infeasible_by_pass {
             add_counts(self.infeasible_by_pass.entry(reason.clone()).or_default(), passes);
         }
+        if let Some(dynamic) = &other.dynamic {
+            self.dynamic.get_or_insert_default().merge(dynamic);
+        }
     }
 }
 
-/// Adds counts key by key.
+/// Adds counts key by key. Sums saturate, since visits come from files.
 fn add_counts(mine: &mut BTreeMap<String, u64>, theirs: &BTreeMap<String, u64>) {
     for (key, count) in theirs {
-        *mine.entry(key.clone()).or_default() += count;
+        let sum = mine.entry(key.clone()).or_default();
+        *sum = sum.saturating_add(*count);
     }
 }
 
@@ -449,10 +490,13 @@ pub struct FeasibleShare {
     pub max: f64,
     /// The share of all points together. Each point counts once.
     pub weighted: f64,
+    /// The share of all visits together: each point counts as often as it ran. `null` without a
+    /// profile, or if no point ran.
+    pub dynamic: Option<f64>,
 }
 
 /// The times of the command, in seconds. Times of steps are sums over all threads.
-#[derive(Clone, Copy, PartialEq, Debug, Default, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, serde::Serialize, Deserialize)]
 pub struct Time {
     /// The number of threads.
     pub jobs: u64,

@@ -21,7 +21,7 @@ pub use inlined::{InliningQuestion, explain_inlined};
 pub use inlined_text::inlined_text;
 pub use text::text;
 pub(crate) use text::unproved_text;
-pub(crate) use whole::{FunctionView, Surroundings, view};
+pub(crate) use whole::{BlockVisits, FunctionView, Surroundings, view};
 
 use crate::blame::History;
 use crate::driver::UNPROVED;

@@ -17,7 +17,7 @@ use ir::{Func, Function};
 use osier::driver::{Recipe, Step, derive_certified};
 use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, PassPlan, inline};
 use osier::profile::Profile;
-use osier::report::{self, FunctionPage};
+use osier::report::{self, FunctionPage, ViewOptions};
 use osier::schema::{
     AssumptionFigures, InliningFigures, InliningReport, ReportedProgram, SCHEMA, Size,
     SpeculationReport, SpeculationTime, Time,
@@ -109,7 +109,7 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
         let figures = report::function_report(base, &secured, args.level);
         let wants_view = args.format == ReportFormat::Html && figures.is_changed();
         let view = wants_view
-            .then(|| report::function_page(&loaded.module, base, &secured, args.level, 0));
+            .then(|| report::function_page(&loaded.module, base, &secured, args.level, ViewOptions::default()));
         (figures, view)
     };
     each_function(jobs, &selected, figures, |worked| {
