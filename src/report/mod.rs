@@ -10,7 +10,7 @@ mod text;
 mod totals;
 
 pub use inlining::{inlined_function, inlining_text};
-pub use page::{FunctionPage, inlining_page, page, speculation_page};
+pub use page::{FunctionPage, PipelinePage, inlining_page, page, speculation_page};
 pub(crate) use speculation::speculated_version;
 pub use speculation::{speculated, speculation_text};
 pub use text::{WIDTH, check_text, text};

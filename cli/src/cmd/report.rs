@@ -17,7 +17,7 @@ use ir::{Func, Function};
 use osier::driver::{Recipe, Step, derive_certified};
 use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, PassPlan, inline};
 use osier::profile::Profile;
-use osier::report::{self, FunctionPage, ViewOptions};
+use osier::report::{self, FunctionPage, PipelinePage, ViewOptions};
 use osier::schema::{
     AssumptionFigures, InliningFigures, InliningReport, ReportedProgram, SCHEMA, Size,
     SpeculationReport, SpeculationTime, Time,
@@ -108,8 +108,15 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
         let secured = derive_certified(&loaded.module, base, &recipe, stopwatch);
         let figures = report::function_report(base, &secured, args.level);
         let wants_view = args.format == ReportFormat::Html && figures.is_changed();
-        let view = wants_view
-            .then(|| report::function_page(&loaded.module, base, &secured, args.level, ViewOptions::default()));
+        let view = wants_view.then(|| {
+            report::function_page(
+                &loaded.module,
+                base,
+                &secured,
+                args.level,
+                ViewOptions::default(),
+            )
+        });
         (figures, view)
     };
     each_function(jobs, &selected, figures, |worked| {
@@ -126,12 +133,12 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
             ..times(&worked.stopwatch)
         };
         tell_times(&report.time);
+        let output = if report.interrupted { None } else { args.output.clone() };
         let text = match args.format {
             ReportFormat::Text => report::text(&report),
-            ReportFormat::Html => report::page(&report, &views),
+            ReportFormat::Html => report::page(&[PipelinePage { report, views }]),
             ReportFormat::Json => json(&report),
         };
-        let output = if report.interrupted { None } else { args.output.clone() };
         Output::to(output).write(&text)
     })
 }

@@ -5,6 +5,7 @@
 //! script. A view is compressed data inside the page, so that a page of a large program opens at
 //! once: the script unpacks and lays out the one function that the reader opens.
 
+mod against;
 mod figures;
 mod functions;
 mod names;
@@ -16,7 +17,7 @@ pub use view::FunctionPage;
 
 use super::text::{Section, sections};
 use super::{inlining, speculation};
-use crate::schema::{InliningReport, LEVELS, Report, SpeculationReport};
+use crate::schema::{DirectionFigures, InliningReport, LEVELS, Report, SpeculationReport};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use names::shown;
 
@@ -35,27 +36,83 @@ const SCRIPTS: [&str; 4] = [
 pub(super) const CLASSES: [&str; LEVELS.len() + 2] =
     ["empty", "live", "live_e", "alias", "avail", "pure", "full", "none", "unreachable"];
 
-/// The report as a page. `views` has the views of the functions that the pipeline changed
+/// The report on one pipeline, and the views of the functions that it changed
 /// ([`function_page`](super::function_page)), in the order of the report.
-pub fn page(report: &Report, views: &[FunctionPage]) -> String {
-    let title = format!("OSR report on {}", report.program.path);
+#[derive(Clone, Debug)]
+pub struct PipelinePage {
+    /// The report.
+    pub report: Report,
+    /// The views.
+    pub views: Vec<FunctionPage>,
+}
+
+/// The reports on a program as one page. With several pipelines, the reader chooses among them;
+/// without the script, their reports follow each other.
+///
+/// # Panics
+/// If there is no report.
+pub fn page(pipelines: &[PipelinePage]) -> String {
+    let first = &pipelines.first().expect("a page is about a report").report;
+    let title = format!("OSR report on {}", first.program.path);
     let body = html! {
-        section #overview {
-            (summary(report))
-            (shares::shares(report))
-            (plots::sizes(report))
-            (functions::table(report))
-            (plots::costs(report))
-            (shares::times(report))
-            section #figures aria-labelledby="figures-heading" {
-                h2 #figures-heading { "All figures" }
-                (figures::sections(&sections(report)))
+        @if pipelines.len() > 1 { (pipeline_choice(pipelines)) }
+        @for (number, PipelinePage { report, .. }) in pipelines.iter().enumerate() {
+            section.overview data-k=(number) aria-label=(format!("Report {}", number + 1)) {
+                (overview(number, report))
             }
         }
-        section #function hidden aria-live="off" {}
-        @for view in views { (view.data()) }
+        section #function hidden {}
+        @for (number, PipelinePage { views, .. }) in pipelines.iter().enumerate() {
+            @for view in views { (view.data(number)) }
+        }
     };
     document(&title, &body, true)
+}
+
+/// The parts of the page about one pipeline.
+fn overview(number: usize, report: &Report) -> Markup {
+    html! {
+        (summary(report))
+        @if let Some(comparison) = &report.against { (against::changes(comparison, number)) }
+        (shares::shares(report))
+        (plots::sizes(report, number))
+        (functions::table(report, number))
+        (plots::costs(report))
+        (shares::times(report))
+        section aria-label="All figures" {
+            h2 { "All figures" }
+            (figures::sections(&sections(report)))
+        }
+    }
+}
+
+/// Links to the reports on the pipelines, with their shares beside each other.
+fn pipeline_choice(pipelines: &[PipelinePage]) -> Markup {
+    let share = |figures: &DirectionFigures, report: &Report| {
+        let share = level(report).and_then(|level| figures.share(level));
+        share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1} %"))
+    };
+    html! {
+        nav aria-label="Pipelines" {
+            div.scroll { table {
+                thead { tr {
+                    th scope="col" { "pipeline" } th scope="col" { "base to opt" }
+                    th scope="col" { "opt to base" } th scope="col" { "instructions" }
+                } }
+                tbody { @for (number, PipelinePage { report, .. }) in pipelines.iter().enumerate() { tr {
+                    th scope="row" { a data-choose=(number) href={ "#k=" (number) } { (number + 1) ": " (report.pipeline.join(" ")) } }
+                    td { (share(&report.totals.forward.sum, report)) }
+                    td { (share(&report.totals.backward.sum, report)) }
+                    td { (report.totals.opt.instructions) }
+                } } }
+            } }
+        }
+    }
+}
+
+/// The index of the level of a report in [`LEVELS`].
+fn level(report: &Report) -> Option<usize> {
+    LEVELS.iter().position(|name| *name == report.level)
 }
 
 /// The report on assumptions as a page, with the tables of its text.

@@ -24,9 +24,14 @@ fn is_shown(c: char) -> bool {
     !c.is_control() && !steers
 }
 
-/// The address of a function on the page.
-pub(super) fn address(name: &str) -> String {
-    format!("#f={}", utf8_percent_encode(&shown(name), &PLAIN))
+/// The address of a function on the page, in the report with this place.
+pub(super) fn address(name: &str, pipeline: usize) -> String {
+    let name = shown(name);
+    let name = utf8_percent_encode(&name, &PLAIN);
+    match pipeline {
+        0 => format!("#f={name}"),
+        other => format!("#k={other}&f={name}"),
+    }
 }
 
 #[cfg(test)]
@@ -40,6 +45,6 @@ mod tests {
 
     #[test]
     fn an_address_has_no_markup_and_no_separator() {
-        assert_eq!(address("<a b=\"&p\">%é"), "#f=%3Ca%20b%3D%22%26p%22%3E%25%C3%A9");
+        assert_eq!(address("<a b=\"&p\">%é", 0), "#f=%3Ca%20b%3D%22%26p%22%3E%25%C3%A9");
     }
 }

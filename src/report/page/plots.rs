@@ -43,8 +43,8 @@ pub(super) fn costs(report: &Report) -> Markup {
     let rows: [(&str, &DirectionFigures); 2] =
         [("base to opt", &report.totals.forward.sum), ("opt to base", &report.totals.backward.sum)];
     html! {
-        section aria-labelledby="costs-heading" {
-            h2 #costs-heading { "Cost of an entry, at the level " (report.level) }
+        section aria-label="Costs" {
+            h2 { "Cost of an entry, at the level " (report.level) }
             div.plots {
                 @for (way, figures) in rows {
                     (distribution(&format!("Operations and copies, {way}"), figures.chi.get(level)))
@@ -102,7 +102,7 @@ fn distribution(name: &str, spread: Option<&Spread>) -> Markup {
 }
 
 /// Functions by size and share of points with an entry, up. The functions that lose most are named.
-pub(super) fn sizes(report: &Report) -> Markup {
+pub(super) fn sizes(report: &Report, pipeline: usize) -> Markup {
     let level = LEVELS.iter().position(|name| *name == report.level).expect("a level");
     let share = |f: &FunctionReport| {
         let both = [f.forward.share(level), f.backward.share(level)];
@@ -126,15 +126,15 @@ pub(super) fn sizes(report: &Report) -> Markup {
     let losing: Vec<&FunctionReport> =
         functions.iter().map(|(f, _)| *f).take(NAMED).filter(|f| lost(f) > 0).collect();
     html! {
-        section aria-labelledby="sizes-heading" {
-            h2 #sizes-heading { "Functions by size, and share of points with an entry" }
+        section aria-label="Functions by size" {
+            h2 { "Functions by size, and share of points with an entry" }
             p { "The share is the lower one of the two directions. Every point is a link." }
-            (scatter(&functions, losing.len()))
+            (scatter(&functions, losing.len(), pipeline))
             @if left_out > 0 { p { (left_out) " functions that lose least are left out." } }
             @if !losing.is_empty() {
                 p { "Largest losses: " @for (n, f) in losing.iter().enumerate() {
                     @if n > 0 { ", " }
-                    a href=(address(&f.name)) { bdi { (shown(&f.name)) } }
+                    a href=(address(&f.name, pipeline)) { bdi { (shown(&f.name)) } }
                     " (" (lost(f)) " points)"
                 } "." }
             }
@@ -143,7 +143,7 @@ pub(super) fn sizes(report: &Report) -> Markup {
 }
 
 /// The plot. The first functions are named.
-fn scatter(functions: &[(&FunctionReport, f64)], named: usize) -> Markup {
+fn scatter(functions: &[(&FunctionReport, f64)], named: usize, pipeline: usize) -> Markup {
     let size = |f: &FunctionReport| f.base.instructions.max(1) as f64;
     let largest = functions.iter().map(|(f, _)| size(f)).fold(10.0, f64::max);
     let lowest = functions.iter().map(|(_, share)| *share).fold(100.0, f64::min);
@@ -180,12 +180,12 @@ fn scatter(functions: &[(&FunctionReport, f64)], named: usize) -> Markup {
         figure.wide {
             (PreEscaped(axes))
             @for (n, ((f, share), (x, y))) in functions.iter().zip(&places).enumerate().rev() {
-                a href=(address(&f.name)) tabindex="-1" {
+                a href=(address(&f.name, pipeline)) tabindex="-1" {
                     title { (shown(&f.name)) (format!(": {} instructions, {share:.1} %", f.base.instructions)) }
                     circle.f cx=(x) cy=(y) r="4" {}
                     @if n < named {
                         text.name x=(if *x > 650 { x - 7 } else { x + 7 }) y=(y + 4)
-                            text-anchor=(if *x > 650 { "end" } else { "start" }) { (super::plots::short(&f.name)) }
+                            text-anchor=(if *x > 650 { "end" } else { "start" }) { (short(&f.name)) }
                     }
                 }
             }

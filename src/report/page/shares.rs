@@ -2,7 +2,7 @@
 
 use super::CLASSES;
 use super::names::shown;
-use crate::schema::{DirectionFigures, LEVELS, Report, Time};
+use crate::schema::{LEVELS, Report, Time};
 use maud::{Markup, html};
 
 /// A part of a bar: its class, its name, its share in percent.
@@ -15,20 +15,25 @@ pub(super) fn shares(report: &Report) -> Markup {
         ("From the optimized version to the base: opt to base", &report.totals.backward.sum),
     ];
     html! {
-        section aria-labelledby="shares-heading" {
-            h2 #shares-heading { "Points with an entry, by the first level that has one" }
-            @for (name, figures) in directions { (bar(name, &parts(figures))) }
+        section aria-label="Shares" {
+            h2 { "Points with an entry, by the first level that has one" }
+            @for (name, figures) in directions {
+                (bar(name, &parts(|level| figures.share(level))))
+                @if figures.dynamic.is_some() {
+                    (bar(&format!("{name}, each point as often as it ran"), &parts(|level| figures.dynamic_share(level))))
+                }
+            }
             (legend())
         }
     }
 }
 
 /// The shares that each level adds, and the rest.
-fn parts(figures: &DirectionFigures) -> Vec<Part> {
+fn parts(share: impl Fn(usize) -> Option<f64>) -> Vec<Part> {
     let mut below = 0.0;
     let mut parts = Vec::new();
     for (level, name) in LEVELS.iter().enumerate() {
-        let Some(share) = figures.share(level) else { continue };
+        let Some(share) = share(level) else { continue };
         parts.push((CLASSES[level], (*name).to_owned(), share - below));
         below = share;
     }
@@ -45,7 +50,7 @@ fn bar(name: &str, parts: &[Part]) -> Markup {
         figure {
             figcaption { (name) }
             @match parts.is_empty() {
-                true => p { "No reachable points." },
+                true => p { "No points." },
                 false => {
                     div.bar role="img" aria-label=(format!("{name}: {said}")) {
                         @for (class, name, share) in parts {
@@ -105,8 +110,8 @@ pub(super) fn times(report: &Report) -> Markup {
         false => report.pipeline.join(" "),
     };
     html! {
-        section aria-labelledby="time-heading" {
-            h2 #time-heading { "Time by phase" }
+        section aria-label="Times" {
+            h2 { "Time by phase" }
             p { (format!("{elapsed:.2} s in all; work of {jobs} threads, added up, below.")) }
             table.times {
                 tbody { @for (name, seconds) in phases {

@@ -32,9 +32,9 @@ impl FunctionPage {
         FunctionPage { number, ..self }
     }
 
-    /// A block of data, which the browser does not run.
-    pub(super) fn data(&self) -> Markup {
-        let id = format!("view-{}", self.number);
+    /// A block of data, which the browser does not run. `pipeline` is the place of the report.
+    pub(super) fn data(&self, pipeline: usize) -> Markup {
+        let id = format!("view-{pipeline}-{}", self.number);
         html! { script type="application/octet-stream" id=(id) { (PreEscaped(&self.data)) } }
     }
 }

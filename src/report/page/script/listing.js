@@ -6,9 +6,9 @@ const SIDES = ['base', 'opt'];
 const NAMES = ['base', 'optimized version'];
 const VALUE = /%(?:"(?:[^"\\]|\\.)*"|[\w.$/-]+)/g;
 
-/** The view of the function with this number, unpacked. */
-async function unpack(number) {
-  const packed = atob(byId(`view-${number}`).textContent);
+/** The view of a function of a report, unpacked. */
+async function unpack(report, number) {
+  const packed = atob(byId(`view-${report}-${number}`).textContent);
   const bytes = new Uint8Array(packed.length);
   for (let at = 0; at < packed.length; at += 1) bytes[at] = packed.charCodeAt(at);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));

@@ -1,10 +1,12 @@
 // What the address names is shown: a function, a point of it, an action of its log.
 
-/** The function that is open: its name, its view, and the line selected in it. */
+/** The function that is open: the number of its report, its name, and its view. */
 let open = null;
 let placeInOverview = 0;
 
-const rowOf = (name) => Array.from(byId('functions').tBodies[0].rows)
+const overviews = () => Array.from(document.querySelectorAll('.overview'));
+const tableOf = (report) => overviews()[report].querySelector('table.functions');
+const rowOf = ({ report, name }) => Array.from(tableOf(report).tBodies[0].rows)
   .find((row) => row.dataset.name === name);
 
 function logElement(view) {
@@ -22,8 +24,8 @@ function logElement(view) {
 
 function layOut(made) {
   const { view, name } = made;
-  const row = rowOf(name);
-  const figures = headings(byId('functions')).map((heading, at) => (
+  const row = rowOf(made);
+  const figures = headings(tableOf(made.report)).map((heading, at) => (
     [heading.querySelector('button').title, row.cells[at].textContent]
   )).slice(1);
   const log = element('details', { id: 'log' }, element('summary', {},
@@ -35,7 +37,7 @@ function layOut(made) {
   const listings = element('div', { class: 'listings' },
     columns.map((each, side) => element('div', { class: 'side' }, element('h3', {}, NAMES[side]), each)));
   byId('function').replaceChildren(
-    element('p', {}, element('a', { href: '#', id: 'back' }, '← All functions')),
+    element('p', {}, element('a', { href: made.report === 0 ? '#' : `#k=${made.report}`, id: 'back' }, '← All functions')),
     element('h2', { tabindex: '-1' }, element('bdi', {}, name)),
     element('details', { class: 'note' }, element('summary', {}, 'Figures of this function'),
       terms(figures.map(([meaning, figure]) => [meaning, [figure === '' ? '-' : figure]]))),
@@ -125,66 +127,90 @@ function showAction(stamp) {
   action.focus({ preventScroll: true });
 }
 
-function showOverview() {
+/** Shows the report with this number, or none while a function is open. */
+function showReport(number) {
+  overviews().forEach((overview, at) => { overview.hidden = at !== number; });
+  const choice = document.querySelector('nav');
+  if (choice === null) return;
+  choice.hidden = number === null;
+  for (const link of choice.querySelectorAll('a')) {
+    if (Number(link.dataset.choose) === number) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+  }
+}
+
+function showOverview(report) {
   open = null;
   byId('function').hidden = true;
   byId('function').replaceChildren();
-  byId('overview').hidden = false;
+  showReport(report);
   window.scrollTo(0, placeInOverview);
 }
 
 function showMessage(text) {
+  byId('function').hidden = false;
   byId('function').replaceChildren(
     element('p', {}, element('a', { href: '#' }, '← All functions')),
     element('p', { role: 'alert' }, text),
   );
 }
 
-/** Opens a function; what it was, if it is open. */
-async function openFunction(name) {
-  if (open !== null && open.name === name) return true;
-  if (!byId('overview').hidden) placeInOverview = window.scrollY;
-  const row = rowOf(name);
+/** Opens a function. The answer is whether it is open when the view is there. */
+async function openFunction(report, name) {
+  if (open !== null && open.name === name && open.report === report) return true;
+  if (open === null) placeInOverview = window.scrollY;
   const start = performance.now();
-  byId('overview').hidden = true;
-  byId('function').hidden = false;
+  const row = rowOf({ report, name });
+  showReport(null);
+  open = { report, name };
+  const asked = open;
   if (row === undefined) {
+    showMessage(`This report has no listing of a function ${name}: the passes left it as it was, or it is not there.`);
     open = null;
-    showMessage(`This report has no listing of a function ${name}.`);
     return false;
   }
   showMessage(`Opening ${name}`);
-  const made = { name, view: await unpack(row.dataset.n) };
-  open = made;
-  layOut(made);
+  const view = await unpack(report, row.dataset.n);
+  // The reader may have left in the meantime.
+  if (open !== asked) return false;
+  open.view = view;
+  layOut(open);
   window.scrollTo(0, 0);
   byId('function').querySelector('h2').focus({ preventScroll: true });
   performance.measure('osier-open', { start, end: performance.now() });
   return true;
 }
 
+function showPlace(side, place) {
+  const at = open.view.places[side].get(place);
+  if (at === undefined) {
+    byId('point').replaceChildren(element('p', { role: 'alert' }, `The ${NAMES[side]} has no point ${place}.`));
+  } else {
+    choose(byId(`line-${side}-${at}`), { write: false });
+  }
+}
+
 async function route() {
   const asked = new URLSearchParams(location.hash.slice(1));
+  const report = Math.min(Number.parseInt(asked.get('k') ?? '0', 10) || 0, overviews().length - 1);
   const name = asked.get('f');
   if (name === null) {
-    showOverview();
+    showOverview(Math.max(0, report));
     return;
   }
-  if (!(await openFunction(name)) || open === null || open.name !== name) return;
-  const place = asked.get('p');
-  const side = asked.get('v') === 'opt' ? 1 : 0;
-  if (place !== null) {
-    const at = open.view.places[side].get(place);
-    if (at === undefined) byId('point').replaceChildren(element('p', { role: 'alert' }, `The ${NAMES[side]} has no point ${place}.`));
-    else choose(byId(`line-${side}-${at}`), { write: false });
-  }
+  if (!(await openFunction(Math.max(0, report), name))) return;
+  if (asked.has('p')) showPlace(asked.get('v') === 'opt' ? 1 : 0, asked.get('p'));
   if (asked.has('a')) showAction(asked.get('a'));
 }
 
-function start() {
-  startTable();
-  window.addEventListener('hashchange', () => { route(); });
+function go() {
   route().catch((error) => showMessage(`The listing cannot be shown: ${error.message}`));
+}
+
+function start() {
+  overviews().forEach(startTable);
+  window.addEventListener('hashchange', go);
+  go();
   performance.mark('osier-ready');
 }
 

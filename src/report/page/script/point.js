@@ -3,16 +3,18 @@
 const plural = (count, one, many) => `${count} ${count === 1 ? one : many}`;
 
 function pointAddress(open, side, place) {
-  const point = `${address(open.name)}&p=${encodeURIComponent(place)}`;
+  const point = `${address(open)}&p=${encodeURIComponent(place)}`;
   return side === 0 ? point : `${point}&v=opt`;
 }
 
-const address = (name) => `#f=${encodeURIComponent(name)}`;
+const address = ({ report, name }) => (
+  `#${report === 0 ? '' : `k=${report}&`}f=${encodeURIComponent(name)}`
+);
 
 /** A link to an action of the log, with its words if there is room for them. */
 function actionLink(open, stamp, words) {
   const action = open.view.log.find((each) => each.stamp === stamp);
-  const link = element('a', { href: `${address(open.name)}&a=${stamp}` }, `a${stamp}`);
+  const link = element('a', { href: `${address(open)}&a=${stamp}` }, `a${stamp}`);
   if (action === undefined) return [link];
   const text = open.view.strings;
   const pass = `${text[action.pass]}, rule ${text[action.rule]}`;

@@ -55,7 +55,7 @@ function sortBy(table, heading) {
 }
 
 /** Shows the rows whose name or blamed pass contains the text. */
-function filterBy(table, text) {
+function filterBy(table, text, status) {
   const wanted = text.trim().toLowerCase();
   let shown = 0;
   const rows = table.tBodies[0].rows;
@@ -65,17 +65,18 @@ function filterBy(table, text) {
     row.hidden = !fits;
     if (fits) shown += 1;
   }
-  byId('filtered').textContent = wanted === '' ? '' : `${shown} of ${rows.length}`;
+  status.textContent = wanted === '' ? '' : `${shown} of ${rows.length}`;
 }
 
-function startTable() {
-  const table = byId('functions');
+function startTable(overview) {
+  const table = overview.querySelector('table.functions');
   for (const heading of headings(table)) {
     heading.querySelector('button').addEventListener('click', () => {
       measured('osier-sort', () => sortBy(table, heading));
     });
   }
-  byId('filter').addEventListener('input', (event) => {
-    measured('osier-filter', () => filterBy(table, event.target.value));
+  const status = overview.querySelector('.filtered');
+  overview.querySelector('.filter').addEventListener('input', (event) => {
+    measured('osier-filter', () => filterBy(table, event.target.value, status));
   });
 }
