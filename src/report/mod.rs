@@ -104,7 +104,8 @@ pub struct ViewOptions<'a> {
     pub source: Option<&'a dyn Fn(Inst) -> Option<String>>,
 }
 
-/// The view of a function on the page of the report ([`page`]), at a level of its mappings. Cost:
+/// The view of a function on the page of the report ([`page`]), at a level of its mappings, with
+/// the figures of the function. Cost:
 /// near linear in the versions and their entries; and in the log, for each value that an entry
 /// assigns.
 ///
@@ -114,7 +115,7 @@ pub fn function_page(
     module: &Module,
     base: &Function,
     secured: &Secured,
-    level: Level,
+    (figures, level): (&FunctionReport, Level),
     options: ViewOptions<'_>,
 ) -> FunctionPage {
     let log = &secured.derived.log;
@@ -122,7 +123,7 @@ pub fn function_page(
         Some(BlockVisits::new(weights(profile, base, None)?, weights(profile, base, Some(log))?))
     });
     let around = Surroundings { visits: visits.as_ref(), source: options.source };
-    FunctionPage::new(&view(module, base, secured, level, around))
+    FunctionPage::new(&view(module, base, secured, level, around), figures)
 }
 
 /// What was measured, and what came out, in a sentence each.

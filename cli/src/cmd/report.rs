@@ -109,13 +109,8 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
         let figures = report::function_report(base, &secured, args.level);
         let wants_view = args.format == ReportFormat::Html && figures.is_changed();
         let view = wants_view.then(|| {
-            report::function_page(
-                &loaded.module,
-                base,
-                &secured,
-                args.level,
-                ViewOptions::default(),
-            )
+            let asked = (&figures, args.level);
+            report::function_page(&loaded.module, base, &secured, asked, ViewOptions::default())
         });
         (figures, view)
     };

@@ -91,11 +91,17 @@ struct PointView {
     visits: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<Text>,
+    /// The price of the entry at each level from `level` up to that of the report.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prices: Vec<Price>,
     #[serde(skip_serializing_if = "Option::is_none")]
     entry: Option<EntryView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<WhyView>,
 }
+
+/// What an entry costs: operations, copies, kept values without arguments, kept arguments.
+type Price = [usize; 4];
 
 /// An entry, at the level of the report or the nearest lower one.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -298,6 +304,7 @@ impl Viewer<'_> {
             source: (self.around.source)
                 .and_then(|line| line(point.inst()))
                 .map(|l| self.strings.id(l)),
+            prices: prices(teller, point),
             entry: entry.map(|(level, entry)| {
                 self.entry(teller, (level, entry), facts.get(&(level, point)).copied())
             }),
@@ -459,4 +466,17 @@ fn first_level(teller: &Teller<'_, '_>, point: Point) -> u8 {
     let mut levels = teller.index.certified.levels.iter();
     let first = levels.find(|made| teller.mapping(made).mapping.entry(point).is_some());
     place(first.expect("an entry has a level").level) as u8
+}
+
+/// The price of the entry of a point at each level at which it has one, lowest first.
+fn prices(teller: &Teller<'_, '_>, point: Point) -> Vec<Price> {
+    let arguments = teller.from.version.version.arguments();
+    let price = |entry: &Entry| {
+        let copies = entry.assigns.iter().filter(|assign| !assign.is_identity()).count();
+        let kept = entry.kept.iter().filter(|value| arguments.contains(value)).count();
+        [entry.steps.len() + entry.replays.len(), copies, entry.kept.len() - kept, kept]
+    };
+    let levels = teller.index.certified.levels.iter().map(|made| made.level);
+    let levels = levels.filter(|level| *level <= teller.index.level);
+    levels.filter_map(|level| Some(price(teller.entry(point, level)?.1))).collect()
 }

@@ -141,7 +141,12 @@ impl Group {
 /// The table of the functions that the pipeline changed. The script sorts and filters it.
 pub(super) fn table(report: &Report, pipeline: usize) -> Markup {
     let level = super::level(report).expect("a report has a level");
-    let changed = report.functions.iter().enumerate().filter(|(_, f)| f.is_changed());
+    let mut changed: Vec<(usize, &FunctionReport)> =
+        report.functions.iter().enumerate().filter(|(_, f)| f.is_changed()).collect();
+    // Whoever opens the page asks first which function loses most.
+    changed.sort_by_key(|(_, f)| {
+        std::cmp::Reverse((lost(&f.forward) + lost(&f.backward), f.base.instructions))
+    });
     let unchanged = report.totals.functions.unchanged;
     let columns: Vec<&Column> =
         COLUMNS.iter().filter(|column| report.profile.is_some() || !column.dynamic).collect();
@@ -153,7 +158,8 @@ pub(super) fn table(report: &Report, pipeline: usize) -> Markup {
         section aria-label="Functions" {
             h2 { "Functions" }
             p {
-                "A function's name opens its listings. "
+                "A name opens the listings of the function. "
+                "The functions that lose most points come first. "
                 "Shares and costs are those of the level " code { (report.level) } "."
                 @if unchanged > 0 { " Left out: " (unchanged) " that the passes left as they were." }
             }

@@ -78,7 +78,7 @@ fn distribution(name: &str, spread: Option<&Spread>) -> Markup {
         chart
             .configure_mesh()
             .disable_x_mesh()
-            .max_light_lines(0)
+            .max_light_lines(1)
             .bold_line_style(GRID)
             .axis_style(GRID)
             .y_labels(4)
@@ -147,7 +147,7 @@ fn scatter(functions: &[(&FunctionReport, f64)], named: usize, pipeline: usize) 
     let size = |f: &FunctionReport| f.base.instructions.max(1) as f64;
     let largest = functions.iter().map(|(f, _)| size(f)).fold(10.0, f64::max);
     let lowest = functions.iter().map(|(_, share)| *share).fold(100.0, f64::min);
-    let bottom = if lowest >= 90.0 { 90.0 } else { 0.0 };
+    let bottom = (((lowest - 5.0) / 10.0).floor() * 10.0).clamp(0.0, 90.0);
     let mut places = Vec::new();
     let axes = themed((860, 320), |area| {
         let mut chart = ChartBuilder::on(area)
@@ -160,7 +160,7 @@ fn scatter(functions: &[(&FunctionReport, f64)], named: usize, pipeline: usize) 
             )?;
         chart
             .configure_mesh()
-            .max_light_lines(0)
+            .max_light_lines(1)
             .bold_line_style(GRID)
             .axis_style(GRID)
             .x_desc("instructions of the base")
@@ -175,6 +175,7 @@ fn scatter(functions: &[(&FunctionReport, f64)], named: usize, pipeline: usize) 
             functions.iter().map(|(f, share)| chart.backend_coord(&(size(f), *share))).collect();
         Ok(())
     });
+    let named = labelled(&places[..named]);
     let axes = axes.trim_end().trim_end_matches("</svg>");
     html! {
         figure.wide {
@@ -183,7 +184,7 @@ fn scatter(functions: &[(&FunctionReport, f64)], named: usize, pipeline: usize) 
                 a href=(address(&f.name, pipeline)) tabindex="-1" {
                     title { (shown(&f.name)) (format!(": {} instructions, {share:.1} %", f.base.instructions)) }
                     circle.f cx=(x) cy=(y) r="4" {}
-                    @if n < named {
+                    @if named.contains(&n) {
                         text.name x=(if *x > 650 { x - 7 } else { x + 7 }) y=(y + 4)
                             text-anchor=(if *x > 650 { "end" } else { "start" }) { (short(&f.name)) }
                     }
@@ -192,6 +193,18 @@ fn scatter(functions: &[(&FunctionReport, f64)], named: usize, pipeline: usize) 
             (PreEscaped("</svg>"))
         }
     }
+}
+
+/// The points whose names do not cover the name of an earlier one.
+fn labelled(places: &[(i32, i32)]) -> Vec<usize> {
+    let mut labelled: Vec<usize> = Vec::new();
+    for (n, (x, y)) in places.iter().enumerate() {
+        let covers = |m: &usize| (places[*m].0 - x).abs() < 170 && (places[*m].1 - y).abs() < 13;
+        if !labelled.iter().any(covers) {
+            labelled.push(n);
+        }
+    }
+    labelled
 }
 
 /// A name that fits beside a point.

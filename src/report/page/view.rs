@@ -1,6 +1,7 @@
 //! The views of functions inside the page, compressed.
 
 use crate::explain::FunctionView;
+use crate::schema::FunctionReport;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -13,13 +14,14 @@ use std::io::Write;
 pub struct FunctionPage {
     /// The place of the function in the report.
     number: usize,
-    /// The view as JSON, compressed by zlib, in base 64: the characters are no markup.
+    /// The view and the figures of the function as JSON, compressed by zlib, in base 64: the
+    /// characters are no markup.
     data: String,
 }
 
 impl FunctionPage {
-    pub(in crate::report) fn new(view: &FunctionView) -> FunctionPage {
-        let json = serde_json::to_vec(view).expect("a view has a JSON form");
+    pub(in crate::report) fn new(view: &FunctionView, figures: &FunctionReport) -> FunctionPage {
+        let json = serde_json::to_vec(&(view, figures)).expect("a view has a JSON form");
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
         let written = encoder.write_all(&json).and_then(|()| encoder.finish());
         let bytes = written.expect("writing to memory cannot fail");

@@ -12,7 +12,8 @@ async function unpack(report, number) {
   const bytes = new Uint8Array(packed.length);
   for (let at = 0; at < packed.length; at += 1) bytes[at] = packed.charCodeAt(at);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
-  const view = JSON.parse(await new Response(stream).text());
+  const [view, figures] = JSON.parse(await new Response(stream).text());
+  view.figures = figures;
   view.places = view.versions.map(
     (version) => new Map(version.lines.map((line, at) => [view.strings[line.place], at])),
   );

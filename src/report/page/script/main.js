@@ -22,12 +22,47 @@ function logElement(view) {
   ];
 }
 
+const decimal = (number) => (number === null || number === undefined ? '-' : number.toFixed(1));
+
+/** The shares and costs of a function by level, and the causes of what it lost. */
+function figuresOf(figures) {
+  const ways = [['base to opt', figures.forward], ['opt to base', figures.backward]];
+  const made = LEVELS.filter((level) => typeof figures.forward.feasible[level] === 'number');
+  const ran = figures.forward.dynamic !== null && figures.forward.dynamic !== undefined;
+  const head = ['% with an entry', ...(ran ? ['ran %'] : []), 'steps', 'kept values', 'kept arguments'];
+  const cells = (way, level) => {
+    const reachable = way.points - way.unreachable;
+    const share = (part, all) => (all > 0 ? decimal((100 * part) / all) : '-');
+    const { dynamic } = way;
+    return [
+      share(way.feasible[level], reachable),
+      ...(ran ? [share(dynamic?.feasible[level], dynamic?.visits ?? 0)] : []),
+      decimal(way.chi[level]?.mean), decimal(way.kept[level]?.mean), decimal(way.kept_args[level]?.mean),
+    ].map((figure) => element('td', {}, figure));
+  };
+  const table = element('table', {},
+    element('thead', {},
+      element('tr', {}, element('td', {}), ways.map(([name]) => (
+        element('th', { colspan: head.length, scope: 'colgroup' }, name)))),
+      element('tr', {}, element('th', { scope: 'col' }, 'level'), ways.flatMap(() => (
+        head.map((text) => element('th', { scope: 'col' }, text)))))),
+    element('tbody', {}, made.map((level) => element('tr', {},
+      element('th', { scope: 'row' }, element('i', { class: `l-${level}` }), level),
+      ways.flatMap(([, way]) => cells(way, level))))));
+  const causes = ways.flatMap(([name, way]) => Object.entries(way.infeasible_by_pass)
+    .flatMap(([reason, passes]) => Object.entries(passes).map(([pass, count]) => (
+      `${name}: ${plural(count, 'point', 'points')} without an entry: ${reason.replaceAll('_', ' ')}; `
+        + (pass === 'none' ? 'no action named' : `pass to blame: ${pass}`)))));
+  const sizes = `${figures.base.instructions} instructions, optimized ${figures.opt.instructions}`;
+  return [
+    element('p', { class: 'note' }, sizes),
+    element('div', { class: 'scroll', tabindex: '0', role: 'group', 'aria-label': 'Shares and costs by level' }, table),
+    ...list(causes.map((text) => element('li', {}, text))),
+  ];
+}
+
 function layOut(made) {
   const { view, name } = made;
-  const row = rowOf(made);
-  const figures = headings(tableOf(made.report)).map((heading, at) => (
-    [heading.querySelector('button').title, row.cells[at].textContent]
-  )).slice(1);
   const log = element('details', { id: 'log' }, element('summary', {},
     `The log: ${plural(view.log.length, 'action', 'actions')} of the passes`));
   log.addEventListener('toggle', () => {
@@ -39,10 +74,9 @@ function layOut(made) {
   byId('function').replaceChildren(
     element('p', {}, element('a', { href: made.report === 0 ? '#' : `#k=${made.report}`, id: 'back' }, '← All functions')),
     element('h2', { tabindex: '-1' }, element('bdi', {}, name)),
-    element('details', { class: 'note' }, element('summary', {}, 'Figures of this function'),
-      terms(figures.map(([meaning, figure]) => [meaning, [figure === '' ? '-' : figure]]))),
+    ...figuresOf(view.figures),
     element('p', { class: 'legend' }, LEVELS.filter((_, at) => at < 5 || at >= NONE)
-      .map((level) => element('span', {}, element('i', { class: `l-${level}` }), level, ' '))),
+      .flatMap((level) => [element('span', {}, element('i', { class: `l-${level}` }), level), ' '])),
     element('div', { class: 'work' }, listings,
       element('div', { id: 'point', 'aria-live': 'polite', tabindex: '0', role: 'region', 'aria-label': 'The selected point' },
         element('p', {}, 'Select a point of either listing: by a click, or by the arrow keys.'))),

@@ -45,15 +45,25 @@ function assignment(open, other, set) {
   return item;
 }
 
-function cost(entry) {
-  const copies = entry.set.length;
-  const steps = entry.compute.length + entry.replay.length;
-  const kept = entry.kept.filter(([, isArgument]) => !isArgument).length;
-  const parts = [plural(steps, 'operation', 'operations'), plural(copies, 'copy', 'copies')];
-  const price = `${parts.join(' and ')} for each transition`;
-  const keeps = `${plural(kept, 'value', 'values')} and `
-    + `${plural(entry.kept.length - kept, 'argument', 'arguments')} kept until here`;
-  return `${price}; ${keeps}`;
+/** What an entry costs, in words: each transition, and being ready for one. */
+function priceWords([steps, copies, kept, keptArguments]) {
+  const moves = `${plural(steps, 'operation', 'operations')} and ${plural(copies, 'copy', 'copies')}`;
+  if (kept + keptArguments === 0) return `${moves} for each transition`;
+  const keeps = `${plural(kept, 'value', 'values')} and ${plural(keptArguments, 'argument', 'arguments')}`;
+  return `${moves} for each transition; keeps ${keeps} until here`;
+}
+
+/** The price at each level: one line for levels that cost the same. */
+function prices(point) {
+  const rows = [];
+  point.prices.forEach((price, at) => {
+    const words = priceWords(price);
+    const last = rows.at(-1);
+    const level = LEVELS[point.level + at];
+    if (last !== undefined && last.words === words) last.levels.push(level);
+    else rows.push({ words, levels: [level] });
+  });
+  return rows.map(({ words, levels }) => element('li', {}, code(levels.join(' ')), ` ${words}`));
 }
 
 function entryTerms(open, side, point) {
@@ -82,7 +92,7 @@ function entryTerms(open, side, point) {
       const defined = home === undefined ? '' : ` defined: ${text[home.defined]}`;
       return element('li', {}, code(text[value]), isArgument ? ' an argument' : defined);
     }))],
-    ['cost', [cost(entry)]],
+    ['cost', list(prices(point))],
   ]);
 }
 
