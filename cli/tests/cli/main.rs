@@ -7,6 +7,7 @@ mod harness;
 mod io;
 mod jobs;
 mod manual;
+mod page;
 mod report;
 mod run;
 mod tools;

@@ -237,38 +237,6 @@ fn text_of(page: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-#[test]
-fn the_page_stands_alone_and_has_every_line_of_the_text() {
-    let path = kernel("vm", "");
-    let page =
-        osier(&["report", &path, "--level", "live", "--format", "html"]).with_status(0).stdout;
-    assert!(page.starts_with("<!DOCTYPE html>\n") && page.ends_with("</html>\n"));
-    for loaded in ["<script", "<link", "<img", "src=", "href=", "url(", "@import"] {
-        assert!(!page.contains(loaded), "{loaded}");
-    }
-    let shown = text_of(&page);
-    let text = osier(&["report", &path, "--level", "live"]).with_status(0).stdout;
-    // Lists and explanations have other line breaks.
-    let tables =
-        text.split("\n\n").filter(|part| !part.starts_with("levels:") && !part.starts_with('*'));
-    let lines: Vec<&str> = tables.skip(1).flat_map(str::lines).collect();
-    assert!(lines.len() > 60, "{text}");
-    for line in lines {
-        let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(shown.contains(&words), "{line}");
-    }
-}
-
-#[test]
-fn no_name_becomes_markup() {
-    let folder = scratch();
-    let text = "func @\"<b>&x\"(%a: i32) -> i32 {\nentry:\n  %z = const.i32 0\n  %s = add.i32 %a, %z\n  return %s\n}\n";
-    let path = file(&folder, "<i>.oir", text);
-    let page = osier(&["report", &path, "--format", "html"]).with_status(0).stdout;
-    assert!(page.contains("&lt;b&gt;&amp;x") && page.contains("&lt;i&gt;.oir"));
-    assert!(!page.contains("<b>") && !page.contains("<i>"));
-}
-
 /// The report on assumptions has the same width, and a page with every line of its tables.
 #[test]
 fn reports_on_assumptions_fit_too() {
