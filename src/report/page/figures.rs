@@ -65,7 +65,7 @@ fn head_row(row: &TableRow) -> Markup {
 fn body_row(row: &TableRow, columns: usize) -> Markup {
     html! {
         @match row {
-            TableRow::Text(text) => tr { th.text scope="rowgroup" colspan=(columns) { (shown(text.trim())) } },
+            TableRow::Text(text) => tr { td.text colspan=(columns) { (shown(text.trim())) } },
             TableRow::Spans(_) => (head_row(row)),
             TableRow::Figures(label, figures) => tr {
                 th scope="row" class={ "in" (indent(label)) } { (shown(label.trim_start())) }

@@ -151,8 +151,10 @@ fn summary(report: &Report) -> Markup {
 fn document(title: &str, body: &Markup, active: bool) -> String {
     let title = shown(title);
     let policy = match active {
-        true => "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'",
-        false => "default-src 'none'; style-src 'unsafe-inline'",
+        true => {
+            "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+        }
+        false => "default-src 'none'; img-src data:; style-src 'unsafe-inline'",
     };
     let page = html! {
         (DOCTYPE)

@@ -14,13 +14,24 @@ async function unpack(report, number) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
   const [view, figures] = JSON.parse(await new Response(stream).text());
   view.figures = figures;
-  view.places = view.versions.map(
-    (version) => new Map(version.lines.map((line, at) => [view.strings[line.place], at])),
-  );
-  view.values = view.versions.map(
+  view.blocks = [[], []];
+  view.blockOf = view.versions.map((version) => new Int32Array(version.lines.length));
+  return view;
+}
+
+/** The value of a version with this name. The table is made when the first is asked for. */
+function valueNamed(view, side, name) {
+  view.values ??= view.versions.map(
     (version) => new Map(version.values.map((value) => [view.strings[value.name], value])),
   );
-  return view;
+  return view.values[side].get(name);
+}
+
+/** The line of the point at this place. */
+function lineAt(view, side, place) {
+  const { lines } = view.versions[side];
+  const id = view.strings.indexOf(place);
+  return id < 0 ? -1 : lines.findIndex((line) => line.place === id);
 }
 
 /** What a point has, in words. */
@@ -49,40 +60,79 @@ function pointElement(view, side, at) {
   return made;
 }
 
-/** One version, a line for each row. Each block is a group, which the browser lays out when seen. */
+/** One version, a line for each row. Each block is a group, whose lines come when they are needed. */
 function column(view, side) {
   const list = element('div', {
     id: SIDES[side], class: 'listing', role: 'listbox', 'aria-label': `Points of the ${NAMES[side]}`,
   });
-  let group = null;
+  const blocks = view.blocks[side];
   const begin = (label) => {
-    group = element('div', { class: 'block', role: 'group', 'aria-label': label });
-    group.lines = 0;
-    list.append(group);
+    const made = element('div', { class: 'block', role: 'group', 'aria-label': label });
+    made.dataset.block = blocks.length;
+    blocks.push({ made, lines: [], full: false });
+    list.append(made);
   };
   for (const row of view.rows) {
     const at = row[side];
     const line = at < 0 ? null : view.versions[side].lines[at];
-    if (line !== null && line.head !== undefined) {
-      begin(view.strings[line.block]);
-      group.append(element('div', { class: 'head', role: 'presentation' }, view.strings[line.head]));
-    } else {
-      // Rows before the first block are gaps.
-      if (group === null) begin('before the first block');
-      group.append(line === null
-        ? element('div', { class: 'gap', role: 'presentation' })
-        : pointElement(view, side, at));
-    }
-    group.lines += 1;
+    if (line !== null && line.head !== undefined) begin(view.strings[line.block]);
+    // Rows before the first block are gaps.
+    else if (blocks.length === 0) begin('before the first block');
+    blocks.at(-1).lines.push(at);
+    if (at >= 0) view.blockOf[side][at] = blocks.length - 1;
   }
-  for (const block of list.children) block.style.setProperty('--lines', block.lines);
-  // An empty group would be a list without options.
-  for (const block of [...list.children]) {
-    if (block.querySelector('.point') === null) block.setAttribute('role', 'presentation');
-  }
-  const first = list.querySelector('.point');
-  if (first !== null) first.tabIndex = 0;
+  for (const { made, lines } of blocks) made.style.setProperty('--lines', lines.length);
+  const first = view.versions[side].lines.findIndex((line) => line.place !== undefined);
+  if (first >= 0) lineElement(view, side, first, list).tabIndex = 0;
   return list;
+}
+
+/** Lays out the lines of a block. */
+function fill(view, side, number) {
+  const block = view.blocks[side][number];
+  if (block.full) return;
+  block.full = true;
+  block.made.append(...block.lines.map((at) => {
+    if (at < 0) return element('div', { class: 'gap', role: 'presentation' });
+    const line = view.versions[side].lines[at];
+    return line.head === undefined
+      ? pointElement(view, side, at)
+      : element('div', { class: 'head', role: 'presentation' }, view.strings[line.head]);
+  }));
+  // A group without an option is no group of a list.
+  if (block.made.querySelector('.point') === null) block.made.setAttribute('role', 'presentation');
+}
+
+/** The element of a line. */
+function lineElement(view, side, at) {
+  const number = view.blockOf[side][at];
+  fill(view, side, number);
+  const { made, lines } = view.blocks[side][number];
+  return made.children[lines.indexOf(at)];
+}
+
+/** Fills blocks that come into sight, and the others while nothing else is to do. */
+function fillOnDemand(view, listings, isOpen) {
+  const seen = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      seen.unobserve(target);
+      fill(view, SIDES.indexOf(target.parentElement.id), Number(target.dataset.block));
+    }
+  }, { root: listings, rootMargin: '600px' });
+  const left = [0, 1].flatMap((side) => view.blocks[side].map(({ made }, number) => {
+    seen.observe(made);
+    return [side, number];
+  }));
+  const later = window.requestIdleCallback ?? ((task) => setTimeout(() => task({ timeRemaining: () => 8 }), 30));
+  // Searching a page finds lines that are there alone.
+  const work = (deadline) => {
+    if (!isOpen()) return;
+    while (left.length > 0 && deadline.timeRemaining() > 2) fill(view, ...left.shift());
+    if (left.length > 0) later(work);
+    else performance.mark('osier-filled');
+  };
+  later(work);
 }
 
 /** Makes the values of a line elements of their own, when the reader first comes to it. */
@@ -103,13 +153,13 @@ function splitValues(line) {
 
 /** Where a value lives in the other version, in words. */
 function whereabouts(view, side, name) {
-  const value = view.values[side].get(name);
+  const value = valueNamed(view, side, name);
   if (value === undefined) return null;
   const other = NAMES[1 - side];
   const said = [];
   if (value.alike !== undefined) {
     const homes = value.alike.map((at) => {
-      const home = view.values[1 - side].get(view.strings[at]);
+      const home = valueNamed(view, 1 - side, view.strings[at]);
       return `${view.strings[at]} (${home === undefined ? '?' : view.strings[home.defined]})`;
     });
     said.push(`in the ${other}: ${homes.join(', ')}`);

@@ -90,6 +90,7 @@ function layOut(made) {
   listings.addEventListener('keydown', (event) => move(event));
   listings.addEventListener('focusin', (event) => splitValues(event.target));
   startHover(view, listings);
+  fillOnDemand(view, listings, () => open !== null && open.view === view);
 }
 
 const sideOf = (line) => SIDES.indexOf(line.dataset.v);
@@ -108,7 +109,7 @@ function choose(line, { write = true, focus = true } = {}) {
     const side = sideOf(line);
     const point = showPoint(open, side, numberOf(line));
     if (point.entry !== undefined) {
-      const landing = byId(`line-${1 - side}-${point.entry.to}`);
+      const landing = lineElement(open.view, 1 - side, point.entry.to);
       landing.classList.add('landing');
     }
     if (focus) line.focus({ preventScroll: true });
@@ -122,33 +123,31 @@ function move(event) {
   const line = event.target.closest('.point');
   if (line === null || event.ctrlKey || event.metaKey || event.altKey) return;
   const side = sideOf(line);
-  const points = () => Array.from(byId(SIDES[side]).querySelectorAll('.point'));
-  const beside = (step) => {
-    const last = open.view.versions[side].lines.length;
-    for (let at = numberOf(line) + step; at >= 0 && at < last; at += step) {
-      const found = byId(`line-${side}-${at}`);
-      if (found !== null) return found;
+  const { lines } = open.view.versions[side];
+  const from = (at, step) => {
+    for (let next = at; next >= 0 && next < lines.length; next += step) {
+      if (lines[next].place !== undefined) return lineElement(open.view, side, next);
     }
     return null;
   };
   const across = () => {
-    const point = open.view.versions[side].lines[numberOf(line)];
-    return point.entry === undefined ? null : byId(`line-${1 - side}-${point.entry.to}`);
+    const { entry } = lines[numberOf(line)];
+    return entry === undefined ? null : lineElement(open.view, 1 - side, entry.to);
   };
   const targets = {
-    ArrowDown: () => beside(1),
-    ArrowUp: () => beside(-1),
+    ArrowDown: () => from(numberOf(line) + 1, 1),
+    ArrowUp: () => from(numberOf(line) - 1, -1),
     ArrowRight: () => (side === 0 ? across() : null),
     ArrowLeft: () => (side === 1 ? across() : null),
-    Home: () => points()[0],
-    End: () => points().at(-1),
+    Home: () => from(0, 1),
+    End: () => from(lines.length - 1, -1),
     Enter: () => line,
     ' ': () => line,
   };
   if (targets[event.key] === undefined) return;
   event.preventDefault();
   const target = targets[event.key]();
-  if (target !== null && target !== undefined) choose(target);
+  if (target !== null) choose(target);
 }
 
 function showAction(stamp) {
@@ -216,11 +215,11 @@ async function openFunction(report, name) {
 }
 
 function showPlace(side, place) {
-  const at = open.view.places[side].get(place);
-  if (at === undefined) {
+  const at = lineAt(open.view, side, place);
+  if (at < 0) {
     byId('point').replaceChildren(element('p', { role: 'alert' }, `The ${NAMES[side]} has no point ${place}.`));
   } else {
-    choose(byId(`line-${side}-${at}`), { write: false });
+    choose(lineElement(open.view, side, at), { write: false });
   }
 }
 

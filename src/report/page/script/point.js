@@ -35,7 +35,7 @@ const list = (items) => (items.length === 0 ? [] : [element('ul', {}, items)]);
 
 function assignment(open, other, set) {
   const text = open.view.strings;
-  const value = open.view.values[other].get(text[set.value]);
+  const value = valueNamed(open.view, other, text[set.value]);
   const said = [];
   if (value !== undefined) said.push(`there ${text[value.defined]}`);
   if (set.because !== undefined) said.push(text[set.because]);
@@ -88,7 +88,7 @@ function entryTerms(open, side, point) {
     ['set', list(entry.set.map((set) => assignment(open, other, set)))],
     ['unchanged', names(entry.same)],
     ['keep', list(entry.kept.map(([value, isArgument]) => {
-      const home = view.values[side].get(text[value]);
+      const home = valueNamed(view, side, text[value]);
       const defined = home === undefined ? '' : ` defined: ${text[home.defined]}`;
       return element('li', {}, code(text[value]), isArgument ? ' an argument' : defined);
     }))],

@@ -36,6 +36,27 @@ function compare(a, b) {
   return a < b ? -1 : 1;
 }
 
+/** The most rows that are laid out at once: a table of thousands of rows takes long to lay out. */
+const MOST_ROWS = 300;
+
+/** Shows the rows that fit the filter: the first of them, unless the reader wants all. */
+function showRows(overview) {
+  const { rows } = overview.querySelector('table.functions').tBodies[0];
+  const wanted = overview.querySelector('.filter').value.trim().toLowerCase();
+  const more = overview.querySelector('.more');
+  const most = more.dataset.all === undefined ? MOST_ROWS : rows.length;
+  let fitting = 0;
+  for (const row of rows) {
+    const pass = row.cells[row.cells.length - 1].textContent;
+    const fits = row.dataset.name.toLowerCase().includes(wanted) || pass.includes(wanted);
+    if (fits) fitting += 1;
+    row.hidden = !fits || fitting > most;
+  }
+  overview.querySelector('.filtered').textContent = wanted === '' ? '' : `${fitting} of ${rows.length}`;
+  more.hidden = fitting <= most;
+  more.textContent = `Show all ${fitting}: ${fitting - most} more`;
+}
+
 /** Sorts by a column. Numbers begin with the largest; a second press turns the order around. */
 function sortBy(table, heading) {
   const column = heading.cellIndex;
@@ -54,29 +75,24 @@ function sortBy(table, heading) {
   table.tBodies[0].append(...rows.map(([, row]) => row));
 }
 
-/** Shows the rows whose name or blamed pass contains the text. */
-function filterBy(table, text, status) {
-  const wanted = text.trim().toLowerCase();
-  let shown = 0;
-  const rows = table.tBodies[0].rows;
-  for (const row of rows) {
-    const pass = row.cells[row.cells.length - 1].textContent;
-    const fits = row.dataset.name.toLowerCase().includes(wanted) || pass.includes(wanted);
-    row.hidden = !fits;
-    if (fits) shown += 1;
-  }
-  status.textContent = wanted === '' ? '' : `${shown} of ${rows.length}`;
-}
-
 function startTable(overview) {
   const table = overview.querySelector('table.functions');
+  const more = element('button', { type: 'button', class: 'more', hidden: '' });
+  table.parentElement.after(more);
+  more.addEventListener('click', () => {
+    more.dataset.all = '';
+    showRows(overview);
+  });
   for (const heading of headings(table)) {
     heading.querySelector('button').addEventListener('click', () => {
-      measured('osier-sort', () => sortBy(table, heading));
+      measured('osier-sort', () => {
+        sortBy(table, heading);
+        showRows(overview);
+      });
     });
   }
-  const status = overview.querySelector('.filtered');
-  overview.querySelector('.filter').addEventListener('input', (event) => {
-    measured('osier-filter', () => filterBy(table, event.target.value, status));
+  overview.querySelector('.filter').addEventListener('input', () => {
+    measured('osier-filter', () => showRows(overview));
   });
+  showRows(overview);
 }
