@@ -1,7 +1,8 @@
 //! Prints the report as one self-contained page without scripts, fonts or pictures.
 
-use super::text::{Section, sections};
-use super::{inlining, speculation};
+use super::section::Section;
+use super::text::sections;
+use super::{comparison, inlining, pipeline_name, several, speculation};
 use crate::schema::{InliningReport, Report, SpeculationReport};
 use crate::table::{TableRow, TextTable};
 use std::fmt::Write;
@@ -27,7 +28,27 @@ dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
 
 /// The report as a page. It has the tables of the text, but does not shorten names.
 pub fn html(report: &Report) -> String {
-    page(&format!("OSR report on {}", report.program.path), &sections(report))
+    page(&title(report), &with_comparison(report))
+}
+
+/// Reports on several pipelines as one page: the table beside each other, then each report.
+pub fn several_html(reports: &[Report]) -> String {
+    let mut all = several::sections(reports);
+    for report in reports {
+        let name = pipeline_name(&report.pipeline);
+        all.push(Section::Words(format!("Pipeline {name}"), Vec::new()));
+        all.extend(with_comparison(report));
+    }
+    page(&reports.first().map(title).unwrap_or_default(), &all)
+}
+
+fn title(report: &Report) -> String {
+    format!("OSR report on {}", report.program.path)
+}
+
+/// The sections of a report, behind what changed since an older one.
+fn with_comparison(report: &Report) -> Vec<Section> {
+    report.against.iter().flat_map(comparison::sections).chain(sections(report)).collect()
 }
 
 /// The report on assumptions as a page, with the tables of its text.
@@ -56,6 +77,9 @@ fn page(title: &str, sections: &[Section]) -> String {
 
 fn write_section(page: &mut String, section: &Section) {
     let written = match section {
+        Section::Sentences(sentences) => {
+            writeln!(page, "<p>{}</p>", escaped(&sentences.join(" ")))
+        }
         Section::Table(table) => write_table(page, table),
         Section::Words(heading, words) => {
             writeln!(page, "<h2>{}</h2>\n<p>{}</p>", escaped(heading), escaped(&words.join(" ")))

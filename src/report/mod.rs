@@ -1,19 +1,30 @@
 //! Computes the figures of `osier report`: the points with an entry between two versions of a
 //! function, the cost of their transitions, and the reasons why other points have none.
 
+mod brief;
+mod comparison;
 mod html;
 mod inlining;
+mod past;
 mod published;
+mod section;
+mod several;
 mod speculation;
+mod summary;
 mod tally;
 mod text;
 mod totals;
 
-pub use html::{html, inlining_html, speculation_html};
+pub use comparison::compare;
+pub use html::{html, inlining_html, several_html, speculation_html};
 pub use inlining::{inlined_function, inlining_text};
+pub use past::{PastReport, PastReportError, read_past};
+pub use section::{MOST_LINES, TextOptions, WIDTH};
+pub use several::several_text;
 pub(crate) use speculation::speculated_version;
 pub use speculation::{speculated, speculation_text};
-pub use text::{WIDTH, check_text, text};
+pub use summary::{inlining_summary, pipeline_name, speculation_summary, summary};
+pub use text::{check_text, text};
 
 use crate::blame::History;
 use crate::driver::{CertifiedMapping, Secured, UNPROVED};

@@ -21,6 +21,14 @@ impl Output {
         path.filter(|path| path != Path::new("-")).map_or(Output::Stdout, Output::File)
     }
 
+    /// Whether the destination shows colors: standard output, if it is a terminal that has them and
+    /// the environment does not forbid them (`NO_COLOR`).
+    pub(super) fn is_colored(&self) -> bool {
+        let stdout = std::io::stdout();
+        matches!(self, Output::Stdout)
+            && anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never
+    }
+
     /// Writes a whole result.
     ///
     /// # Errors
