@@ -19,7 +19,7 @@ pub use comparison::compare;
 pub use html::{html, inlining_html, several_html, speculation_html};
 pub use inlining::{inlined_function, inlining_text};
 pub use past::{PastReport, PastReportError, read_past};
-pub use section::{MOST_LINES, TextOptions, WIDTH};
+pub use section::{MOST_LINES, TextOptions, WIDTH, colored_labels};
 pub use several::several_text;
 pub(crate) use speculation::speculated_version;
 pub use speculation::{speculated, speculation_text};

@@ -96,6 +96,25 @@ fn colored_term(line: &str) -> String {
     }
 }
 
+/// A text of labels and their meaning, such as an explanation or a listing, with escape sequences
+/// for colors: a label of at most [`TERM`] columns behind `indent` blanks is colored, and a line
+/// without blanks in front and without a label is a heading. Cost: linear.
+pub fn colored_labels(text: &str, indent: usize) -> String {
+    let colored = text.lines().map(|line| {
+        let bare = line.trim_start_matches(' ');
+        let blanks = line.len() - bare.len();
+        let label = bare.char_indices().nth(TERM).map(|(at, _)| bare.split_at(at));
+        match label {
+            Some((label, rest)) if blanks == indent && label.ends_with(' ') => {
+                format!("{}{}{rest}", &line[..blanks], painted(TERM_STYLE, label))
+            }
+            _ if blanks == 0 && !bare.is_empty() => painted(HEADING, line),
+            _ => line.to_owned(),
+        }
+    });
+    colored.flat_map(|line| [line, "\n".to_owned()]).collect()
+}
+
 /// The lines of a table: headings are bold, and shares have the color of their grade.
 fn colored_table(table: &TextTable) -> Vec<String> {
     let mut headings: Option<(&str, &[String])> = None;
@@ -166,6 +185,30 @@ const MORE: &str = "More tables, and what the words mean: --verbose.";
 mod tests {
     use super::*;
 
+    /// A text without the escape sequences.
+    fn stripped(colored: &str) -> String {
+        let (mut plain, mut rest) = (String::new(), colored);
+        while let Some((before, after)) = rest.split_once('\u{1b}') {
+            plain += before;
+            rest = after.split_once('m').expect("a sequence ends").1;
+        }
+        plain + rest
+    }
+
+    #[test]
+    fn labels_and_headings_of_explanations_have_colors() {
+        let text = "base to opt\nfrom       head:0 inst3\n           next line\n\n";
+        let colored = colored_labels(text, 0);
+        assert_eq!(stripped(&colored), text);
+        assert!(colored.starts_with(&painted(HEADING, "base to opt")), "{colored:?}");
+        assert!(colored.contains(&painted(TERM_STYLE, "from       ")), "{colored:?}");
+        assert_eq!(colored.matches('\u{1b}').count(), 4, "{colored:?}");
+        let listed =
+            "func @f, base to opt\n  body:0 inst1 -> body:0 inst1\n    set        %a = %b\n";
+        assert_eq!(stripped(&colored_labels(listed, 4)), listed);
+        assert!(colored_labels(listed, 4).contains(&painted(TERM_STYLE, "set        ")));
+    }
+
     #[test]
     fn colors_change_no_character() {
         let mut table = TextTable::new(20, &[8, 8]);
@@ -183,12 +226,6 @@ mod tests {
         let (green, red) = (AnsiColor::Green.on_default(), AnsiColor::Red.on_default());
         assert!(colored.contains(&painted(green, "   100.0")), "{colored:?}");
         assert!(colored.contains(&painted(red, "    12.5")), "{colored:?}");
-        let mut plain = String::new();
-        let mut rest = colored.as_str();
-        while let Some((before, after)) = rest.split_once('\u{1b}') {
-            plain += before;
-            rest = after.split_once('m').expect("a sequence ends").1;
-        }
-        assert_eq!(plain + rest, joined(&sections, false));
+        assert_eq!(stripped(&colored), joined(&sections, false));
     }
 }

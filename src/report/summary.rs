@@ -12,12 +12,28 @@ use std::collections::BTreeMap;
 /// The width of names in sentences, in columns.
 const NAME: usize = 44;
 
-/// The name of the pipeline of these passes: `O1` for the passes of `O1`, else the names of the
-/// passes, separated by commas. Cost: linear in the passes.
+/// The name of the pipeline of these passes, as `--pipeline` takes it: `O1` for the passes of `O1`,
+/// `O1,thread` where another one follows, else the names of the passes, separated by commas. Cost:
+/// the square of the number of passes.
 pub fn pipeline_name(passes: &[String]) -> String {
-    let known = passes::registry::name_of(passes);
-    let is_o3 = || InlinePlan::o3().names().iter().eq(passes);
-    known.or_else(|| is_o3().then_some(O3)).map_or_else(|| passes.join(","), str::to_owned)
+    if InlinePlan::o3().names().iter().eq(passes) {
+        return O3.to_owned();
+    }
+    if passes.is_empty() {
+        return passes::registry::name_of(passes).unwrap_or_default().to_owned();
+    }
+    let mut names: Vec<&str> = Vec::new();
+    let mut rest = passes;
+    while let Some((first, behind)) = rest.split_first() {
+        // The longest list that has a name, as in `O2,thread`.
+        let named = (2..=rest.len())
+            .rev()
+            .find_map(|count| Some((passes::registry::name_of(&rest[..count])?, &rest[count..])));
+        let (name, left) = named.unwrap_or((first, behind));
+        names.push(name);
+        rest = left;
+    }
+    names.join(",")
 }
 
 /// The words for a pipeline in a sentence.
@@ -76,8 +92,8 @@ fn result(report: &Report, forward: &DirectionFigures, backward: &DirectionFigur
         let [there, back] = sides.map(|side| percent(side.dynamic_share(at)));
         text += &format!(" ({there} % and {back} % if each point counts as often as it ran)");
     }
-    let steps = sides.map(|side| decimal(side.chi.get(at).and_then(Spread::mean)));
-    text += &format!(", in {} and {} steps on average", steps[0], steps[1]);
+    let [there, back] = sides.map(|side| decimal(side.chi.get(at).and_then(Spread::mean)));
+    text += &format!(", which takes {there} steps there and {back} back on average");
     let mut blame: BTreeMap<&str, u64> = BTreeMap::new();
     for (pass, count) in sides.iter().flat_map(|side| &side.blame) {
         *blame.entry(pass).or_default() += count;
@@ -139,7 +155,8 @@ pub(super) fn several_summary(reports: &[Report]) -> [String; 2] {
     };
     let result = match lowest(&worst) < lowest(&best) {
         true => format!(
-            "With {} it can move at most points, {}; with {} at fewest, {}.",
+            "At the level {} it can move at most points with {}, {}; at fewest with {}, {}.",
+            first.level,
             named(best),
             of(best),
             named(worst),
@@ -159,9 +176,9 @@ pub fn inlining_summary(report: &InliningReport) -> [String; 2] {
     let PointCounts { points, entries, .. } = &report.totals.up;
     let [own, inlined] = [&report.totals.own, &report.totals.inlined];
     let measured = format!(
-        "{start}Osier put the code of {} in their places in {} of {} of {} with {}, and asked at \
-         each of their {} whether a running call can move to the optimized version, and at each \
-         of its {} whether it can move back.",
+        "{start}Osier inlined {} in {} of {} of {} with {}, and asked at each of their {} whether \
+         a running call can move to the optimized version, and at each of its {} whether it can \
+         move back.",
         counted(report.totals.calls, "call", "calls"),
         grouped(with),
         counted(with + report.plain, "function", "functions"),
@@ -174,8 +191,8 @@ pub fn inlining_summary(report: &InliningReport) -> [String; 2] {
         share_words((points > 0).then(|| 100.0 * entries as f64 / points as f64))
     };
     let result = format!(
-        "It can move there at {}, back at {} outside of inlined code, and at {} inside, where it \
-         goes on in several functions at once.",
+        "It can move there at {}, back at {} outside of inlined code, and at {} inside, from where \
+         it goes on in several functions.",
         share(*points, *entries),
         share(own.points, own.entries),
         share(inlined.points, inlined.entries),
@@ -187,6 +204,20 @@ pub fn inlining_summary(report: &InliningReport) -> [String; 2] {
 pub fn speculation_summary(report: &SpeculationReport) -> [String; 2] {
     let start = if report.interrupted { "Until an interrupt, " } else { "" };
     let totals = &report.totals;
+    if totals.suggested == 0 {
+        return [
+            format!(
+                "{start}Osier found no assumption in the profile {} for the functions of {}.",
+                shortened(&report.profile, NAME),
+                shortened(&report.program.path, NAME)
+            ),
+            format!(
+                "It looks at places that were visited {} or more, and suggests what held there \
+                 each time.",
+                counted(report.visits, "time", "times")
+            ),
+        ];
+    }
     let measured = format!(
         "{start}Osier found {} in the profile {} for {} of {} of {}, and optimized versions that \
          make them with {}.",
@@ -221,5 +252,6 @@ mod tests {
         assert_eq!(named(&o1.join(" ")), "O1");
         assert_eq!(named(&InlinePlan::o3().names().join(" ")), "O3");
         assert_eq!((named(""), named("licm cse")), ("O0".to_owned(), "licm,cse".to_owned()));
+        assert_eq!(named(&format!("licm {} thread", o1.join(" "))), "licm,O1,thread");
     }
 }

@@ -29,6 +29,18 @@ impl Output {
             && anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never
     }
 
+    /// Writes a whole result in which labels stand behind `indent` blanks, with colors where the
+    /// destination has them.
+    ///
+    /// # Errors
+    /// As [`Output::write`].
+    pub(super) fn write_labeled(&self, result: &str, indent: usize) -> Result<(), CommandFailure> {
+        match self.is_colored() {
+            true => self.write(&osier::report::colored_labels(result, indent)),
+            false => self.write(result),
+        }
+    }
+
     /// Writes a whole result.
     ///
     /// # Errors

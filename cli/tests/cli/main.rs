@@ -8,6 +8,7 @@ mod io;
 mod jobs;
 mod manual;
 mod report;
+mod report_options;
 mod run;
 mod tools;
 mod wasi;
