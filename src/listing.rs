@@ -17,6 +17,10 @@ use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 /// The most bytes of an instruction that a listing shows beside its point.
 const INST: usize = 60;
 
+/// The width of the labels in front of the parts of an entry, in columns. Labels and their width
+/// are those of explanations of single points.
+pub(crate) const LABEL: usize = 11;
+
 /// The actions of a log, one per line, under the name of the function.
 pub fn actions(name: &str, log: &ActionLog) -> String {
     let plural = if log.len() == 1 { "" } else { "s" };
@@ -139,7 +143,8 @@ impl NamedVersion<'_> {
     }
 
     fn values(&self, values: impl IntoIterator<Item = Value>) -> String {
-        values.into_iter().map(|value| format!(" {}", self.text.value(value))).collect()
+        let values = values.into_iter().map(|value| self.text.value(value));
+        values.collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -172,11 +177,8 @@ impl Listing<'_> {
             } else if let Ok(index) =
                 made.rejected.binary_search_by_key(&point, |(point, _)| *point)
             {
-                let (place, comment) = (self.source.point(point), self.source.comment(point));
-                self.line(
-                    2,
-                    &format!("{place}: none, not accepted: {}{comment}", made.rejected[index].1),
-                );
+                self.no_entry(point, "it is not proved");
+                self.part("verdict", &made.rejected[index].1.to_string());
             } else {
                 let (place, comment) = (self.source.point(point), self.source.comment(point));
                 self.line(2, &format!("{place}: unreachable{comment}"));
@@ -184,50 +186,79 @@ impl Listing<'_> {
         }
     }
 
-    fn entry(&mut self, point: Point, entry: &Entry) {
-        let (from, to) = (self.source.point(point), self.target.point(entry.target));
-        self.line(2, &format!("{from} -> {to}{}", self.source.comment(point)));
-        self.code(&entry.kept, &entry.steps);
-        for replay in &entry.replays {
-            let (code, stands) = (self.source.replay(replay), Point::before(replay.inst));
-            // The store of a composed entry may be one of a version on the way.
-            if !self.target.version.has_inst(replay.inst) {
-                self.line(4, &format!("replay {code}"));
-                continue;
-            }
-            let (place, comment) = (self.target.point(stands), self.target.comment(stands));
-            self.line(4, &format!("replay {code}, as at {place}{comment}"));
-        }
-        let same: Vec<Value> =
-            entry.assigns.iter().filter(|a| a.is_identity()).map(|a| a.value).collect();
-        for Assign { value, from } in entry.assigns.iter().filter(|a| !a.is_identity()) {
-            self.line(
-                4,
-                &format!("{} = {}", self.target.text.value(*value), self.source.operand(*from)),
-            );
-        }
-        if !same.is_empty() {
-            self.line(4, &format!("same{}", self.target.values(same)));
+    /// One part of an entry, behind its label.
+    fn part(&mut self, label: &str, text: &str) {
+        self.line(4, &format!("{label:<LABEL$}{text}"));
+    }
+
+    /// A list of parts of one kind. Only the first has the label.
+    fn parts(&mut self, label: &str, texts: impl IntoIterator<Item = String>) {
+        for (number, text) in texts.into_iter().enumerate() {
+            self.part(if number == 0 { label } else { "" }, &text);
         }
     }
 
-    /// The kept values and the steps of an entry.
-    fn code(&mut self, kept: &[Value], steps: &[Step]) {
-        if !kept.is_empty() {
-            self.line(4, &format!("keep{}", self.source.values(kept.iter().copied())));
+    /// The line of a point without an entry.
+    fn no_entry(&mut self, point: Point, why: &str) {
+        let (place, comment) = (self.source.point(point), self.source.comment(point));
+        self.line(2, &format!("{place}: no entry: {why}{comment}"));
+    }
+
+    fn entry(&mut self, point: Point, entry: &Entry) {
+        let (from, to) = (self.source.point(point), self.target.point(entry.target));
+        self.line(2, &format!("{from} -> {to}{}", self.source.comment(point)));
+        self.compute(&entry.steps);
+        let replays = entry.replays.iter().map(|replay| self.replay(replay));
+        let replays: Vec<String> = replays.collect();
+        self.parts("replay", replays);
+        let (same, set): (Vec<&Assign>, Vec<&Assign>) =
+            entry.assigns.iter().partition(|assign| assign.is_identity());
+        let (source, target) = (self.source, self.target);
+        let set = set.into_iter().map(|Assign { value, from }| {
+            format!("{} = {}", target.text.value(*value), source.operand(*from))
+        });
+        self.parts("set", set);
+        if !same.is_empty() {
+            self.part("unchanged", &target.values(same.into_iter().map(|assign| assign.value)));
         }
-        for (index, step) in steps.iter().enumerate() {
-            self.line(4, &format!("${index} = {}", self.source.step(step)));
+        self.kept(&entry.kept);
+    }
+
+    /// A replayed store, and the place where it stands in the target version.
+    fn replay(&self, replay: &Replay) -> String {
+        let (code, stands) = (self.source.replay(replay), Point::before(replay.inst));
+        // The store of a composed entry may be one of a version on the way.
+        if !self.target.version.has_inst(replay.inst) {
+            return code;
+        }
+        let (place, comment) = (self.target.point(stands), self.target.comment(stands));
+        format!("{code}, as at {place}{comment}")
+    }
+
+    /// The steps of an entry.
+    fn compute(&mut self, steps: &[Step]) {
+        let source = self.source;
+        let steps = steps.iter().enumerate();
+        self.parts(
+            "compute",
+            steps.map(|(index, step)| format!("${index} = {}", source.step(step))),
+        );
+    }
+
+    /// The kept values of an entry.
+    fn kept(&mut self, kept: &[Value]) {
+        if !kept.is_empty() {
+            self.part("keep", &self.source.values(kept.iter().copied()));
         }
     }
 
     fn unmapped(&mut self, unmapped: &Unmapped) {
-        let value =
-            unmapped.value.map_or(String::new(), |v| format!(" {}", self.target.text.value(v)));
-        let blame =
-            unmapped.blame.map_or(String::new(), |i| format!(" (since {})", self.log.actions()[i]));
-        let (place, comment) =
-            (self.source.point(unmapped.point), self.source.comment(unmapped.point));
-        self.line(2, &format!("{place}: none, {}{value}{blame}{comment}", unmapped.reason.name()));
+        self.no_entry(unmapped.point, &unmapped.reason.to_string());
+        if let Some(value) = unmapped.value {
+            self.part("missing", &self.target.text.value(value));
+        }
+        if let Some(index) = unmapped.blame {
+            self.part("blame", &self.log.actions()[index].to_string());
+        }
     }
 }

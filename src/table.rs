@@ -45,6 +45,14 @@ impl TextTable {
         self.rows.push(TableRow::Text(text.to_owned()));
     }
 
+    /// Adds a text about the rows left out, if a table of `all` rows shows the first `most`.
+    pub(crate) fn and_more(&mut self, all: usize, most: usize) {
+        if all > most {
+            let more = grouped((all - most) as u64);
+            self.line(&format!("  and {more} more: see --format json"));
+        }
+    }
+
     /// The rows, in order.
     pub(crate) fn rows(&self) -> &[TableRow] {
         &self.rows
@@ -56,16 +64,41 @@ impl TextTable {
     }
 
     fn text(&self, row: &TableRow) -> String {
-        let (label, figures) = match row {
-            TableRow::Text(text) => return text.clone(),
-            TableRow::Spans(headings) => return self.headings(headings),
-            TableRow::Figures(label, figures) => (label, figures),
-        };
+        match row {
+            TableRow::Text(text) => text.clone(),
+            TableRow::Spans(headings) => self.headings(headings),
+            TableRow::Figures(label, figures) => {
+                self.line_with(label, figures, |_, _, text| text.to_owned())
+            }
+        }
+    }
+
+    /// A row of figures as a line. `paint` gets the column, the figure, and the figure as it is
+    /// aligned, and returns what the line shows.
+    pub(crate) fn line_with(
+        &self,
+        label: &str,
+        figures: &[String],
+        paint: impl Fn(usize, &str, &str) -> String,
+    ) -> String {
         let mut line = padded(&shortened(label, self.label), self.label);
-        for (figure, width) in figures.iter().zip(&self.columns) {
-            line.push_str(&format!("{figure:>width$}"));
+        for (column, (figure, width)) in figures.iter().zip(&self.columns).enumerate() {
+            line.push_str(&paint(column, figure, &format!("{figure:>width$}")));
         }
         line
+    }
+
+    /// Drops rows at the end, until the table has `over` lines less or no more than `least` rows of
+    /// figures below its headings. The last line then tells the number of rows dropped.
+    pub(crate) fn shorten(&mut self, over: usize, least: usize) {
+        let heads = 1 + self.rows.iter().take_while(|r| matches!(r, TableRow::Spans(_))).count();
+        // One line more goes, for the line that tells.
+        let kept = self.rows.len().saturating_sub(over + 1).max(heads + least);
+        if kept + 1 < self.rows.len() {
+            let dropped = self.rows.len() - kept;
+            self.rows.truncate(kept);
+            self.line(&format!("  and {} more", grouped(dropped as u64)));
+        }
     }
 
     fn headings(&self, headings: &[(usize, String)]) -> String {

@@ -56,6 +56,15 @@ const PIPELINES: &[(&str, &str)] = &[
 /// The name of the pipeline that callers use by default.
 pub const DEFAULT: &str = "O1";
 
+/// The name of the pipeline that consists of these passes, if it has one. Cost: linear.
+pub fn name_of<S: AsRef<str>>(passes: &[S]) -> Option<&'static str> {
+    let is_of = |list: &str| {
+        let names = list.split(',').filter(|name| !name.is_empty());
+        names.eq(passes.iter().map(AsRef::as_ref))
+    };
+    PIPELINES.iter().find(|(_, list)| is_of(list)).map(|(name, _)| *name)
+}
+
 /// A list of passes, run in order.
 #[derive(Clone)]
 pub struct Pipeline {

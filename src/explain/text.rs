@@ -1,14 +1,12 @@
 //! Prints explanations as text for people, at most [`WIDTH`] columns wide.
 
+use crate::listing::LABEL;
 use crate::report::WIDTH;
 use crate::schema::{
     Computed, ExplainedEntry, Explanation, Kept, LEVELS, PassAction, PointAnswer, PointPlace,
     PointStatus, UnprovedPlace, Why,
 };
 use crate::table::{shortened, wrapped};
-
-/// The width of the labels, in columns.
-const LABEL: usize = 11;
 
 /// The explanation as text. Every line ends with `\n`.
 pub fn text(explanation: &Explanation) -> String {

@@ -55,9 +55,8 @@ impl Listing<'_> {
     }
 
     fn lost(&mut self, point: Point, lost: &BTreeMap<Point, &'static str>) {
-        let (place, comment) = (self.source.point(point), self.source.comment(point));
         let reason = lost.get(&point).copied().unwrap_or("unknown");
-        self.line(2, &format!("{place}: none, {reason}{comment}"));
+        self.no_entry(point, &reason.replace('_', " "));
     }
 
     fn frame_entry(
@@ -70,18 +69,19 @@ impl Listing<'_> {
         let frames: Vec<String> =
             entry.frames.iter().map(|frame| place(frame, &bases[&frame.func])).collect();
         self.line(2, &format!("{from} -> {}{}", frames.join(" in "), self.source.comment(point)));
-        self.code(&entry.kept, &entry.steps);
-        for replay in &entry.replays {
-            self.line(4, &format!("replay {}", self.source.replay(replay)));
-        }
+        self.compute(&entry.steps);
+        let source = self.source;
+        self.parts("replay", entry.replays.iter().map(|replay| source.replay(replay)));
         for frame in &entry.frames {
             let base = &bases[&frame.func];
-            self.line(4, &format!("@{}:", base.version.name()));
-            for assign in &frame.assigns {
-                let (to, from) = (base.text.value(assign.value), self.source.operand(assign.from));
-                self.line(6, &format!("{to} = {from}"));
-            }
+            let name = base.version.name();
+            let set = frame.assigns.iter().map(|assign| {
+                format!("{} = {}", base.text.value(assign.value), source.operand(assign.from))
+            });
+            self.part("frame", &format!("@{name}"));
+            self.parts("set", set);
         }
+        self.kept(&entry.kept);
     }
 }
 

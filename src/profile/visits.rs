@@ -112,7 +112,9 @@ impl EdgeVisits {
                 let sides: Vec<Edge> =
                     (0..targets).map(|index| Edge { inst: *inst, index }).collect();
                 let sum = self.sum(&sides);
-                self.0.retain(|edge, _| edge.inst != *inst);
+                for side in &sides {
+                    self.0.remove(side);
+                }
                 self.0.insert(Edge { inst: *inst, index: 0 }, sum);
             }
             ActionKind::SplitEdge { edge, jump, .. } => {

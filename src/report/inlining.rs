@@ -1,7 +1,9 @@
 //! Computes the figures of `osier report` for a pipeline that inlines: the points with an entry
 //! into a version with inlined code and out of it, and the price by the number of activations.
 
-use super::text::{LABEL, NO_FIGURE, Section, TERM, WIDTH, ended, percent};
+use super::section::{LABEL, Section, TERM, TextOptions, WIDTH, fitted, joined};
+use super::summary::inlining_summary;
+use super::text::{NO_FIGURE, STOPPED, percent};
 use crate::inlining::Inlined;
 use crate::schema::{
     FramePrice, InlinedFunction, InliningFigures, InliningReport, PointCounts, Size, Spread,
@@ -52,11 +54,23 @@ impl InliningReport {
 /// The functions that the text lists.
 const MOST: usize = 12;
 
-/// The report as text. Every line ends with `\n`.
-pub fn inlining_text(report: &InliningReport) -> String {
-    let parts: Vec<String> =
-        sections(report).iter().map(|section| ended(&section.lines())).collect();
-    parts.join("\n")
+/// The report as text, with the two sentences of [`inlining_summary`] before its tables. Every line
+/// ends with `\n`.
+pub fn inlining_text(report: &InliningReport, options: TextOptions) -> String {
+    let mut all = vec![Section::Sentences(inlining_summary(report).into())];
+    if options.verbose || report.functions.is_empty() {
+        all.extend(sections(report));
+        return joined(&all, options.colored);
+    }
+    if report.interrupted {
+        all.push(Section::Terms(vec![("stopped".to_owned(), STOPPED.to_owned())]));
+    }
+    all.push(Section::Table(points(&report.totals)));
+    all.extend(lost(&report.totals).map(Section::Table));
+    all.extend([Section::Table(prices(&report.totals)), Section::Table(sizes(report))]);
+    let list = all.len();
+    all.push(Section::Table(largest(report)));
+    joined(&fitted(all, list, 1), options.colored)
 }
 
 /// The sections of the report, in order.
@@ -96,8 +110,7 @@ fn heading(report: &InliningReport) -> Vec<(String, String)> {
         ("checked", checked),
     ];
     if report.interrupted {
-        terms
-            .push(("stopped", "by an interrupt: covers the functions complete by then".to_owned()));
+        terms.push(("stopped", STOPPED.to_owned()));
     }
     terms.into_iter().map(|(term, text)| (term.to_owned(), text)).collect()
 }
@@ -183,9 +196,7 @@ fn largest(report: &InliningReport) -> TextTable {
             [grouped(*calls), cleaned, opt, percent(up.share()), percent(down.share())],
         );
     }
-    if let Some(more) = functions.len().checked_sub(MOST).filter(|more| *more > 0) {
-        table.line(&format!("  and {} more: see --format json", grouped(more as u64)));
-    }
+    table.and_more(functions.len(), MOST);
     table
 }
 

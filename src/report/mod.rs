@@ -1,19 +1,30 @@
 //! Computes the figures of `osier report`: the points with an entry between two versions of a
 //! function, the cost of their transitions, and the reasons why other points have none.
 
+mod brief;
+mod comparison;
 mod inlining;
 mod page;
+mod past;
 mod published;
+mod section;
+mod several;
 mod speculation;
+mod summary;
 mod tally;
 mod text;
 mod totals;
 
+pub use comparison::compare;
 pub use inlining::{inlined_function, inlining_text};
 pub use page::{FunctionPage, PipelinePage, inlining_page, page, speculation_page};
+pub use past::{PastReport, PastReportError, read_past};
+pub use section::{MOST_LINES, TextOptions, WIDTH, colored_labels};
+pub use several::several_text;
 pub(crate) use speculation::speculated_version;
 pub use speculation::{speculated, speculation_text};
-pub use text::{WIDTH, check_text, text};
+pub use summary::{inlining_summary, pipeline_name, speculation_summary, summary};
+pub use text::{check_text, text};
 
 use crate::blame::History;
 use crate::driver::{CertifiedMapping, Secured, UNPROVED};
@@ -124,11 +135,6 @@ pub fn function_page(
     });
     let around = Surroundings { visits: visits.as_ref(), source: options.source };
     FunctionPage::new(&view(module, base, secured, level, around), figures)
-}
-
-/// What was measured, and what came out, in a sentence each.
-pub fn summary(report: &Report) -> [String; 2] {
-    [format!("Osier optimized {} functions.", report.totals.functions.changed), String::new()]
 }
 
 /// Adds the mapping of one level. With a history, also adds the reasons of points without an entry.

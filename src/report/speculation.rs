@@ -2,7 +2,9 @@
 //! their exits.
 
 use super::UNBLAMED;
-use super::text::{LABEL, NO_FIGURE, Section, TERM, WIDTH, ended};
+use super::section::{LABEL, Section, TERM, TextOptions, WIDTH, fitted, joined};
+use super::summary::speculation_summary;
+use super::text::{NO_FIGURE, STOPPED};
 use crate::driver::{NoObserver, Vigilance, derive};
 use crate::listing::NamedVersion;
 use crate::profile::Profile;
@@ -164,11 +166,23 @@ pub(super) fn sections(report: &SpeculationReport) -> Vec<Section> {
     sections
 }
 
-/// The report as text. Every line ends with `\n`.
-pub fn speculation_text(report: &SpeculationReport) -> String {
-    let parts: Vec<String> =
-        sections(report).iter().map(|section| ended(&section.lines())).collect();
-    parts.join("\n")
+/// The report as text, with the two sentences of [`speculation_summary`] before its tables. Every
+/// line ends with `\n`.
+pub fn speculation_text(report: &SpeculationReport, options: TextOptions) -> String {
+    let mut all = vec![Section::Sentences(speculation_summary(report).into())];
+    if options.verbose || report.totals.suggested == 0 {
+        all.extend(sections(report));
+        return joined(&all, options.colored);
+    }
+    if report.interrupted {
+        all.push(Section::Terms(vec![("stopped".to_owned(), STOPPED.to_owned())]));
+    }
+    all.push(Section::Table(fates(report)));
+    all.extend(dropped(&report.totals).map(Section::Table));
+    all.push(Section::Table(prices(&report.totals)));
+    let list = all.len();
+    all.push(Section::Table(worthwhile(report)));
+    joined(&fitted(all, list, 1), options.colored)
 }
 
 fn heading(report: &SpeculationReport) -> Vec<(String, String)> {
@@ -189,8 +203,7 @@ fn heading(report: &SpeculationReport) -> Vec<(String, String)> {
         ("functions", suggested),
     ];
     if report.interrupted {
-        terms
-            .push(("stopped", "by an interrupt: covers the functions complete by then".to_owned()));
+        terms.push(("stopped", STOPPED.to_owned()));
     }
     terms.into_iter().map(|(term, text)| (term.to_owned(), text)).collect()
 }
@@ -285,9 +298,7 @@ fn worthwhile(report: &SpeculationReport) -> TextTable {
         };
         table.row(&label, [grouped(assumption.visits), worth, kept]);
     }
-    if let Some(more) = all.len().checked_sub(MOST).filter(|more| *more > 0) {
-        table.line(&format!("  and {} more: see --format json", grouped(more as u64)));
-    }
+    table.and_more(all.len(), MOST);
     table
 }
 

@@ -1,24 +1,16 @@
 //! Prints the report as text for people, at most [`WIDTH`] columns wide.
 
-use super::UNBLAMED;
 use super::published::{self, Published, PublishedShare};
+use super::section::{LABEL, Section, TERM, TextOptions, WIDTH, ended, joined};
 use super::totals::largest;
+use super::{UNBLAMED, brief, comparison, summary};
 use crate::driver::{CheckCounts, GivenUp};
 use crate::schema::{
-    Actions, CheckReport, CheckedFunction, DirectionTotals, FeasibleShare, FunctionReport, LEVELS,
-    PerLevel, Report, Size, Spread,
+    Actions, CheckReport, CheckedFunction, DirectionFigures, DirectionTotals, FeasibleShare,
+    FunctionReport, LEVELS, PerLevel, Report, Size, Spread,
 };
 use crate::table::{TextTable, grouped, shortened, wrapped};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The width of the widest line, in columns.
-pub const WIDTH: usize = 80;
-
-/// The width of the labels of tables, in columns.
-pub(super) const LABEL: usize = 30;
-
-/// The width of terms before their explanations, in columns.
-pub(super) const TERM: usize = 11;
 
 /// The text in place of a missing figure.
 pub(super) const NO_FIGURE: &str = "-";
@@ -48,39 +40,6 @@ fn sides(report: &Report) -> [DirectionSection<'_>; 2] {
     ]
 }
 
-/// A section of the report, independent of the output format.
-#[derive(Clone, Debug)]
-pub(super) enum Section {
-    /// A table.
-    Table(TextTable),
-    /// A heading and the words that follow it.
-    Words(String, Vec<String>),
-    /// Terms, each with its explanation.
-    Terms(Vec<(String, String)>),
-    /// A note of one or two sentences.
-    Note(String),
-}
-
-impl Section {
-    /// The section as lines of text.
-    pub(super) fn lines(&self) -> Vec<String> {
-        match self {
-            Section::Table(table) => table.lines(),
-            Section::Words(heading, words) => {
-                let words = wrapped("  ", words.iter().map(String::as_str), WIDTH);
-                std::iter::once(heading.clone()).chain(words).collect()
-            }
-            Section::Terms(terms) => {
-                let lines = terms
-                    .iter()
-                    .map(|(term, text)| wrapped(&format!("{term:<TERM$}"), text.split(' '), WIDTH));
-                lines.flatten().collect()
-            }
-            Section::Note(text) => wrapped("* ", text.split(' '), WIDTH),
-        }
-    }
-}
-
 /// The sections of a report, in order.
 pub(super) fn sections(report: &Report) -> Vec<Section> {
     let mut sections = vec![Section::Terms(heading(report))];
@@ -108,15 +67,17 @@ pub(super) fn sections(report: &Report) -> Vec<Section> {
     sections
 }
 
-/// The report as text. Every line ends with `\n`.
-pub fn text(report: &Report) -> String {
-    let parts = sections(report).iter().map(|section| ended(&section.lines())).collect::<Vec<_>>();
-    parts.join("\n")
-}
-
-/// Joins lines and ends each with `\n`, without blanks before it.
-pub(super) fn ended(lines: &[String]) -> String {
-    lines.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
+/// The report as text, with the two sentences of [`summary`] before its tables. Every line ends with
+/// `\n`.
+pub fn text(report: &Report, options: TextOptions) -> String {
+    let mut all = vec![Section::Sentences(summary(report).into())];
+    if options.verbose {
+        all.extend(report.against.iter().flat_map(comparison::sections));
+        all.extend(sections(report));
+    } else {
+        all = brief::sections(report, all);
+    }
+    joined(&all, options.colored)
 }
 
 /// The text of `osier check`. Every line ends with `\n`.
@@ -187,11 +148,12 @@ fn given_up_section<'f>(
             table.line("    and a stretch of rewrites behind it");
         }
     }
-    if let Some(more) = all.len().checked_sub(MOST_GIVEN_UP).filter(|more| *more > 0) {
-        table.line(&format!("  and {} more: see --format json", grouped(more as u64)));
-    }
+    table.and_more(all.len(), MOST_GIVEN_UP);
     (!all.is_empty()).then_some(Section::Table(table))
 }
+
+/// The heading of an interrupted report, after the term `stopped`.
+pub(super) const STOPPED: &str = "by an interrupt: covers the functions complete by then";
 
 fn heading(report: &Report) -> Vec<(String, String)> {
     let pipeline = if report.pipeline.is_empty() {
@@ -208,9 +170,11 @@ fn heading(report: &Report) -> Vec<(String, String)> {
     let functions = format!("{functions}: {changed}, {unchanged}");
     let path = shortened(&report.program.path, WIDTH - TERM);
     let mut terms = vec![("program", path), ("pipeline", pipeline), ("functions", functions)];
+    if let Some(profile) = &report.profile {
+        terms.insert(1, ("profile", shortened(profile, WIDTH - TERM)));
+    }
     if report.interrupted {
-        terms
-            .push(("stopped", "by an interrupt: covers the functions complete by then".to_owned()));
+        terms.push(("stopped", STOPPED.to_owned()));
     }
     terms.into_iter().map(|(term, text)| (term.to_owned(), text)).collect()
 }
@@ -231,7 +195,7 @@ fn sizes(report: &Report) -> TextTable {
 }
 
 /// The change from one size to another, in percent.
-fn change(before: u64, after: u64) -> String {
+pub(super) fn change(before: u64, after: u64) -> String {
     match before {
         0 => NO_FIGURE.to_owned(),
         _ => format!("{:+.1} %", 100.0 * (after as f64 - before as f64) / before as f64),
@@ -249,16 +213,22 @@ fn actions(actions: &Actions) -> Section {
 }
 
 /// The indices of the levels for which the report has figures.
-fn levels(report: &Report) -> Vec<usize> {
+pub(super) fn levels(report: &Report) -> Vec<usize> {
     report.totals.forward.sum.feasible.iter().map(|(level, _)| level).collect()
 }
 
 /// A table with one column per level.
-fn level_table(heading: &str, levels: &[usize]) -> TextTable {
+pub(super) fn level_table(heading: &str, levels: &[usize]) -> TextTable {
     let mut table = TextTable::new(LABEL, &vec![9; levels.len()]);
     table.row(heading, levels.iter().map(|level| LEVELS[*level]));
     table
 }
+
+/// The row of shares in which each point counts once.
+const ALL_POINTS: &str = "  all points";
+
+/// The row of shares in which each point counts as often as it ran.
+pub(super) const AS_OFTEN: &str = "    as often as they ran";
 
 fn feasible(report: &Report) -> TextTable {
     let levels = levels(report);
@@ -271,13 +241,17 @@ fn feasible(report: &Report) -> TextTable {
             ("  all functions, mean", &side.ours.share, |s| s.mean),
             ("    lowest", &side.ours.share, |s| s.min),
             ("    highest", &side.ours.share, |s| s.max),
-            ("  all points", &side.ours.share, |s| s.weighted),
+            (ALL_POINTS, &side.ours.share, |s| s.weighted),
             ("  largest functions, mean", &side.ours.share_largest, |s| s.mean),
             ("    lowest", &side.ours.share_largest, |s| s.min),
             ("    highest", &side.ours.share_largest, |s| s.max),
         ];
         for (label, shares, figure) in ours {
             table.row(label, levels.iter().map(|level| percent(shares.get(*level).map(figure))));
+            if report.profile.is_some() && label == ALL_POINTS {
+                let dynamic = |level: &usize| percent(shares.get(*level).and_then(|s| s.dynamic));
+                table.row(AS_OFTEN, levels.iter().map(dynamic));
+            }
         }
         let theirs: [(&str, Figure<PublishedShare, f64>); 3] = [
             ("  thesis *, mean", |p| p.mean),
@@ -323,64 +297,141 @@ fn costs(report: &Report) -> TextTable {
 }
 
 /// A table of the points without an entry: by reason with the passes to blame below it, and by
-/// pass.
+/// pass. With a profile, the visits of these points stand beside their numbers.
 fn infeasible(report: &Report) -> TextTable {
-    let mut table = TextTable::new(LABEL, &[14, 14]);
-    let sides = [&report.totals.forward.sum, &report.totals.backward.sum];
-    table.row(&format!("points without entry, {}", report.level), ["base to opt", "opt to base"]);
-    if sides.iter().all(|side| side.infeasible.is_empty()) {
-        table.line("  none");
-        return table;
+    let sums = [&report.totals.forward.sum, &report.totals.backward.sum];
+    let mut gaps = GapTable::new(sums);
+    gaps.headings(&format!("points without entry, {}", report.level));
+    if sums.iter().all(|side| side.infeasible.is_empty()) {
+        gaps.table.line("  none");
+        return gaps.table;
     }
-    table.row(
-        "  by reason, and pass to blame",
-        sides.map(|side| grouped(side.infeasible.values().sum())),
-    );
-    let none = BTreeMap::new();
-    for reason in keys(sides.map(|side| &side.infeasible)) {
-        table.row(
-            &format!("    {}", reason.replace('_', " ")),
-            counts(sides.map(|side| &side.infeasible), reason),
-        );
-        let passes = sides.map(|side| side.infeasible_by_pass.get(reason).unwrap_or(&none));
-        pass_rows("      ", passes, &mut table);
+    gaps.row("  by reason, and pass to blame", |counts| counts.reasons.values().sum());
+    for reason in keys(sums.map(|side| &side.infeasible)) {
+        let of = |map: &BTreeMap<String, u64>| map.get(reason).copied().unwrap_or(0);
+        gaps.row(&format!("    {}", reason.replace('_', " ")), |counts| of(counts.reasons));
+        let none = BTreeMap::new();
+        let passes = sums.map(|side| side.infeasible_by_pass.get(reason).unwrap_or(&none));
+        for pass in keys(passes) {
+            gaps.row(&format!("      {}", blamed(pass)), |counts| {
+                let passes = counts.by_pass.get(reason);
+                passes.and_then(|passes| passes.get(pass)).copied().unwrap_or(0)
+            });
+        }
     }
-    table.row("  by pass to blame", sides.map(|side| grouped(side.blame.values().sum())));
-    pass_rows("    ", sides.map(|side| &side.blame), &mut table);
-    table
+    gaps.row("  by pass to blame", |counts| counts.passes.values().sum());
+    for pass in keys(sums.map(|side| &side.blame)) {
+        gaps.row(&format!("    {}", blamed(pass)), |counts| {
+            counts.passes.get(pass).copied().unwrap_or(0)
+        });
+    }
+    gaps.table
 }
 
-/// Adds a row for each pass in either map.
-fn pass_rows(indent: &str, maps: [&BTreeMap<String, u64>; 2], table: &mut TextTable) {
-    for pass in keys(maps) {
-        let name = if pass == UNBLAMED { "no action named" } else { pass };
-        table.row(&format!("{indent}{name}"), counts(maps, pass));
+/// The pass to blame, in words.
+pub(super) fn blamed(pass: &str) -> &str {
+    if pass == UNBLAMED { "no action named" } else { pass }
+}
+
+/// Counts of points, or of visits, by reason and by pass.
+#[derive(Clone, Copy)]
+pub(super) struct GapCounts<'a> {
+    pub(super) reasons: &'a BTreeMap<String, u64>,
+    pub(super) passes: &'a BTreeMap<String, u64>,
+    pub(super) by_pass: &'a BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+/// A table with the points of both directions, and their visits where there is a profile.
+pub(super) struct GapTable<'a> {
+    pub(super) table: TextTable,
+    columns: Vec<(GapCounts<'a>, bool)>,
+}
+
+impl<'a> GapTable<'a> {
+    pub(super) fn new(sums: [&'a DirectionFigures; 2]) -> GapTable<'a> {
+        let mut columns = Vec::new();
+        for sum in sums {
+            let (reasons, passes) = (&sum.infeasible, &sum.blame);
+            columns.push((GapCounts { reasons, passes, by_pass: &sum.infeasible_by_pass }, false));
+            if let Some(dynamic) = &sum.dynamic {
+                let (reasons, passes) = (&dynamic.infeasible, &dynamic.blame);
+                let by_pass = &dynamic.infeasible_by_pass;
+                columns.push((GapCounts { reasons, passes, by_pass }, true));
+            }
+        }
+        let widths = if columns.len() > 2 { [9, 16].repeat(2) } else { vec![14, 14] };
+        GapTable { table: TextTable::new(LABEL, &widths), columns }
+    }
+
+    pub(super) fn headings(&mut self, title: &str) {
+        if self.columns.len() > 2 {
+            self.table.spans(&[(2, "base to opt"), (2, "opt to base")]);
+            self.table.row(title, ["points", "visits"].repeat(2));
+        } else {
+            self.table.row(title, ["base to opt", "opt to base"]);
+        }
+    }
+
+    pub(super) fn row(&mut self, label: &str, of: impl Fn(GapCounts<'a>) -> u64) {
+        let cells = self.columns.iter().map(|(counts, are_visits)| match are_visits {
+            true => visits(of(*counts)),
+            false => grouped(of(*counts)),
+        });
+        self.table.row(label, cells.collect::<Vec<_>>());
     }
 }
 
-fn keys(maps: [&BTreeMap<String, u64>; 2]) -> BTreeSet<&String> {
+/// A number of visits. A large one is rounded, so that it fits its column.
+pub(super) fn visits(number: u64) -> String {
+    match number {
+        0..1_000_000_000 => grouped(number),
+        _ => format!("{:.2e}", number as f64),
+    }
+}
+
+pub(super) fn keys(maps: [&BTreeMap<String, u64>; 2]) -> BTreeSet<&String> {
     maps.into_iter().flat_map(BTreeMap::keys).collect()
-}
-
-fn counts(maps: [&BTreeMap<String, u64>; 2], key: &str) -> [String; 2] {
-    maps.map(|counts| grouped(counts.get(key).copied().unwrap_or(0)))
 }
 
 fn functions(report: &Report) -> TextTable {
     let changed: Vec<&FunctionReport> =
         report.functions.iter().filter(|f| f.is_changed()).collect();
-    let level =
-        LEVELS.iter().position(|name| *name == report.level).expect("the level of a report is one");
-    let mut table = TextTable::new(LABEL, &[8; 6]);
-    table.spans(&[(2, ""), (2, "base to opt"), (2, "opt to base")]);
-    let title = format!("largest functions, {}", report.level);
-    table.row(&title, ["base", "opt", "%", "steps", "%", "steps"]);
-    for function in largest(&changed) {
+    function_table(report, "largest functions", &largest(&changed))
+}
+
+/// The level of a report, as an index.
+pub(super) fn level(report: &Report) -> usize {
+    LEVELS.iter().position(|name| *name == report.level).expect("the level of a report is one")
+}
+
+/// A table of functions: sizes, shares, shares of visits where there is a profile, and steps.
+pub(super) fn function_table(
+    report: &Report,
+    title: &str,
+    functions: &[&FunctionReport],
+) -> TextTable {
+    let (level, title) = (level(report), format!("{title}, {}", report.level));
+    let dynamic = report.profile.is_some();
+    let mut table = if dynamic {
+        let mut table = TextTable::new(LABEL - 4, &[7, 7, 7, 7, 6, 7, 7, 6]);
+        table.spans(&[(2, ""), (3, "base to opt"), (3, "opt to base")]);
+        table.row(&title, ["base", "opt", "%", "run, %", "steps", "%", "run, %", "steps"]);
+        table
+    } else {
+        let mut table = TextTable::new(LABEL, &[8; 6]);
+        table.spans(&[(2, ""), (2, "base to opt"), (2, "opt to base")]);
+        table.row(&title, ["base", "opt", "%", "steps", "%", "steps"]);
+        table
+    };
+    for function in functions {
         let mut figures =
             [function.base, function.opt].map(|size| grouped(size.instructions)).to_vec();
         for side in [&function.forward, &function.backward] {
-            let steps = side.chi.get(level).and_then(Spread::mean);
-            figures.extend([percent(side.share(level)), decimal(steps)]);
+            figures.push(percent(side.share(level)));
+            if dynamic {
+                figures.push(percent(side.dynamic_share(level)));
+            }
+            figures.push(decimal(side.chi.get(level).and_then(Spread::mean)));
         }
         table.row(&format!("  {}", function.name), figures);
     }
@@ -388,7 +439,7 @@ fn functions(report: &Report) -> TextTable {
 }
 
 /// The terms of the tables with their explanations.
-fn legend() -> Vec<(String, String)> {
+pub(super) fn legend() -> Vec<(String, String)> {
     const WORDS: [(&str, &str); 8] = [
         (
             "levels:",
@@ -417,11 +468,11 @@ pub(super) fn percent(share: Option<f64>) -> String {
     decimal(share.map(|s| if s > 0.0 && s < 100.0 { s.clamp(0.1, 99.9) } else { s }))
 }
 
-fn decimal(figure: Option<f64>) -> String {
+pub(super) fn decimal(figure: Option<f64>) -> String {
     figure.map_or(NO_FIGURE.to_owned(), |f| format!("{f:.1}"))
 }
 
-fn whole(figure: Option<u64>) -> String {
+pub(super) fn whole(figure: Option<u64>) -> String {
     figure.map_or(NO_FIGURE.to_owned(), grouped)
 }
 

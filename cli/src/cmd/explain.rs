@@ -135,11 +135,11 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
         given_up: made.retried.given_up,
         answers,
     };
-    let text = match args.format {
-        OutputFormat::Text => text(&explanation),
-        OutputFormat::Json => json(&explanation),
-    };
-    Output::to(args.output).write(&text)
+    let output = Output::to(args.output);
+    match args.format {
+        OutputFormat::Text => output.write_labeled(&text(&explanation), 0),
+        OutputFormat::Json => output.write(&json(&explanation)),
+    }
 }
 
 /// Explains one point of a function with inlined code and writes the explanation.
@@ -172,11 +172,11 @@ fn inlining(
         calls: made.copies.instances().len() as u64 - 1,
         answers,
     };
-    let text = match args.format {
-        OutputFormat::Text => inlined_text(&explanation),
-        OutputFormat::Json => json(&explanation),
-    };
-    Output::to(args.output.clone()).write(&text)
+    let output = Output::to(args.output.clone());
+    match args.format {
+        OutputFormat::Text => output.write_labeled(&inlined_text(&explanation), 0),
+        OutputFormat::Json => output.write(&json(&explanation)),
+    }
 }
 
 /// Explains the assumptions at one point and writes the explanation.
@@ -209,9 +209,9 @@ fn speculation(
         asked: args.point.clone(),
         assumptions,
     };
-    let text = match args.format {
-        OutputFormat::Text => assumption_text(&explanation),
-        OutputFormat::Json => json(&explanation),
-    };
-    Output::to(args.output.clone()).write(&text)
+    let output = Output::to(args.output.clone());
+    match args.format {
+        OutputFormat::Text => output.write_labeled(&assumption_text(&explanation), 0),
+        OutputFormat::Json => output.write(&json(&explanation)),
+    }
 }

@@ -73,7 +73,7 @@ pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
             PassPlan::Passes(pipeline) => pipeline,
             PassPlan::Inlining(plan) => {
                 let text = inlined(&args, &module, &selected, plan)?;
-                return Output::to(args.output).write(&text);
+                return write(&args, &text);
             }
         };
         let functions =
@@ -83,7 +83,16 @@ pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
             .then(|| export::header(&pipeline, args.level.name(), count));
         header.into_iter().chain(functions).collect()
     };
-    Output::to(args.output).write(&text)
+    write(&args, &text)
+}
+
+fn write(args: &Args, text: &str) -> Result<(), CommandFailure> {
+    let output = Output::to(args.output.clone());
+    match args.emit {
+        // The labels of a listing stand behind the places of points.
+        Emit::Listing => output.write_labeled(text, 4),
+        Emit::Oir | Emit::Actions | Emit::Mapping => output.write(text),
+    }
 }
 
 /// The selected output of a pipeline that inlines.

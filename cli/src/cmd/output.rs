@@ -21,6 +21,26 @@ impl Output {
         path.filter(|path| path != Path::new("-")).map_or(Output::Stdout, Output::File)
     }
 
+    /// Whether the destination shows colors: standard output, if it is a terminal that has them and
+    /// the environment does not forbid them (`NO_COLOR`).
+    pub(super) fn is_colored(&self) -> bool {
+        let stdout = std::io::stdout();
+        matches!(self, Output::Stdout)
+            && anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never
+    }
+
+    /// Writes a whole result in which labels stand behind `indent` blanks, with colors where the
+    /// destination has them.
+    ///
+    /// # Errors
+    /// As [`Output::write`].
+    pub(super) fn write_labeled(&self, result: &str, indent: usize) -> Result<(), CommandFailure> {
+        match self.is_colored() {
+            true => self.write(&osier::report::colored_labels(result, indent)),
+            false => self.write(result),
+        }
+    }
+
     /// Writes a whole result.
     ///
     /// # Errors

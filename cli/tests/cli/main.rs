@@ -9,6 +9,7 @@ mod jobs;
 mod manual;
 mod page;
 mod report;
+mod report_options;
 mod run;
 mod tools;
 mod wasi;

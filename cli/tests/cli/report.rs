@@ -147,14 +147,17 @@ fn totals_are_the_sums_over_changed_functions() {
     assert_eq!(largest.collect::<Vec<_>>(), sizes);
 }
 
-/// The text of a report, after asserting that every line fits 80 columns.
+/// The verbose text of a report, after asserting that every line of both texts fits 80 columns, and
+/// the brief one 40 lines.
 fn fitting(path: &str) -> String {
-    let text = osier(&["report", path]).with_status(0).stdout;
-    for line in text.lines() {
+    let brief = osier(&["report", path]).with_status(0).stdout;
+    let verbose = osier(&["report", path, "--verbose"]).with_status(0).stdout;
+    assert!(brief.lines().count() <= 40, "{brief}");
+    for line in brief.lines().chain(verbose.lines()) {
         assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
         assert!(!line.ends_with(' '), "{line:?}");
     }
-    text
+    verbose
 }
 
 #[test]
@@ -245,11 +248,14 @@ fn reports_on_assumptions_fit_too() {
     let path = kernel("vm", "");
     osier(&["run", "--profile", &profile, &path, "--", "150"]).with_status(0);
     let command = ["report", &path, "--speculate", &profile, "--every", "--visits", "10"];
-    let text = osier(&command).with_status(0).stdout;
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let brief = osier(&command).with_status(0).stdout;
+    assert!(brief.lines().count() <= 40, "{brief}");
+    let text = osier(&[&command[..], &["--verbose"]].concat()).with_status(0).stdout;
+    let lines = || brief.lines().chain(text.lines());
+    assert!(lines().all(|line| line.chars().count() <= 80), "{brief}\n{text}");
     let page = osier(&[&command[..], &["--format", "html"]].concat()).with_status(0).stdout;
     let shown = text_of(&page);
-    let tables = text.split("\n\n").skip(1).filter(|part| !part.starts_with("exits, %"));
+    let tables = text.split("\n\n").skip(2).filter(|part| !part.starts_with("exits, %"));
     let lines: Vec<&str> = tables.flat_map(str::lines).collect();
     assert!(lines.len() > 12, "{text}");
     for line in lines {

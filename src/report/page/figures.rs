@@ -1,7 +1,7 @@
 //! The tables of the text as tables of a page.
 
 use super::names::shown;
-use crate::report::text::Section;
+use crate::report::section::Section;
 use crate::table::{TableRow, TextTable};
 use maud::{Markup, html};
 
@@ -10,6 +10,7 @@ pub(super) fn sections(sections: &[Section]) -> Markup {
     html! {
         @for section in sections {
             @match section {
+                Section::Sentences(sentences) => p { (shown(&sentences.join(" "))) },
                 Section::Table(made) => (table(made)),
                 Section::Words(heading, words) => { h3 { (shown(heading)) } p { (shown(&words.join(" "))) } }
                 Section::Terms(terms) => dl {

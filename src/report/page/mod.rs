@@ -15,7 +15,8 @@ mod view;
 
 pub use view::FunctionPage;
 
-use super::text::{Section, sections};
+use super::section::Section;
+use super::text::sections;
 use super::{inlining, speculation};
 use crate::schema::{DirectionFigures, InliningReport, LEVELS, Report, SpeculationReport};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -57,7 +58,7 @@ pub fn page(pipelines: &[PipelinePage]) -> String {
     let body = html! {
         @if pipelines.len() > 1 { (pipeline_choice(pipelines)) }
         @for (number, PipelinePage { report, .. }) in pipelines.iter().enumerate() {
-            section.overview data-k=(number) aria-label=(format!("Report {}", number + 1)) {
+            section.overview data-k=(number) aria-label=(format!("Pipeline {}", super::pipeline_name(&report.pipeline))) {
                 (overview(number, report))
             }
         }
@@ -100,7 +101,7 @@ fn pipeline_choice(pipelines: &[PipelinePage]) -> Markup {
                     th scope="col" { "opt to base" } th scope="col" { "instructions" }
                 } }
                 tbody { @for (number, PipelinePage { report, .. }) in pipelines.iter().enumerate() { tr {
-                    th scope="row" { a data-choose=(number) href={ "#k=" (number) } { (number + 1) ": " (report.pipeline.join(" ")) } }
+                    th scope="row" { a data-choose=(number) href={ "#k=" (number) } { code { (shown(&super::pipeline_name(&report.pipeline))) } } }
                     td { (share(&report.totals.forward.sum, report)) }
                     td { (share(&report.totals.backward.sum, report)) }
                     td { (report.totals.opt.instructions) }

@@ -1,0 +1,60 @@
+//! `osier report` with a pipeline that inlines.
+
+use super::{Args, ReportFormat, names, program, times, times_text};
+use crate::cmd::failure::{CommandFailure, tell};
+use crate::cmd::format::json;
+use crate::cmd::input::Loaded;
+use crate::cmd::jobs::each_function;
+use crate::cmd::stopwatch::Stopwatch;
+use ir::{Func, Function};
+use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, inline};
+use osier::report;
+use osier::schema::{InliningFigures, InliningReport, SCHEMA, Time};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Writes the report on versions with inlined code, as [`super::report`] does.
+pub(super) fn report(
+    args: &Args,
+    loaded: &Loaded,
+    selected: &[(Func, &Function)],
+    plan: &InlinePlan,
+    (started, import): (Instant, f64),
+) -> Result<(), CommandFailure> {
+    let module = &loaded.module;
+    let landings = CalleeLandings::new(module, plan);
+    let funcs: BTreeMap<&str, Func> =
+        selected.iter().map(|(func, base)| (base.name(), *func)).collect();
+    let figures = |base: &Function, stopwatch: &mut Stopwatch| {
+        match inline(module, funcs[base.name()], plan, &landings, stopwatch) {
+            Ok(made) => Some(report::inlined_function(&made)),
+            Err(NotInlined::NoCall) => None,
+            // A copy that the checker refuses is a bug of ours, and no property of the program.
+            Err(error) => panic!("@{}: {error}", base.name()),
+        }
+    };
+    let jobs = args.jobs.count();
+    each_function(jobs, selected, figures, |worked| {
+        let plain = worked.results.iter().filter(|function| function.is_none()).count() as u64;
+        let mut report = InliningReport {
+            schema: SCHEMA,
+            program: program(loaded),
+            pipeline: args.pipeline.first().map(names).unwrap_or_default(),
+            plain,
+            functions: worked.results.into_iter().flatten().collect(),
+            totals: InliningFigures::default(),
+            interrupted: worked.interrupted,
+            time: Time { import, jobs: jobs as u64, ..times(&worked.stopwatch) },
+        };
+        report.sum();
+        report.time.elapsed = started.elapsed().as_secs_f64();
+        tell(&times_text(&report.time));
+        let output = args.output(report.interrupted);
+        let text = match args.format {
+            ReportFormat::Text => report::inlining_text(&report, args.text_options(&output)),
+            ReportFormat::Html => report::inlining_page(&report),
+            ReportFormat::Json => json(&report),
+        };
+        output.write(&text)
+    })
+}

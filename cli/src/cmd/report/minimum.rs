@@ -1,0 +1,172 @@
+//! `osier report --min`: shares that a report must reach.
+
+use crate::cmd::failure::{CommandFailure, print};
+use osier::report::pipeline_name;
+use osier::schema::{DirectionFigures, LEVELS, Report};
+use osr::Level;
+
+/// The lowest shares that pass, by level.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) struct Minima {
+    /// The index of each level in [`LEVELS`], and its lowest share in percent.
+    shares: Vec<(usize, f64)>,
+    /// Whether the shares count each point as often as it ran.
+    dynamic: bool,
+}
+
+impl Minima {
+    /// Reads a list as `avail=99,live_e=80,dynamic`.
+    ///
+    /// # Errors
+    /// A message about the first part that is wrong, or about a list without a share.
+    pub(super) fn parse(text: &str) -> Result<Minima, String> {
+        let mut minima = Minima::default();
+        for part in text.split(',') {
+            if part == "dynamic" {
+                minima.dynamic = true;
+                continue;
+            }
+            let (name, share) = part
+                .split_once('=')
+                .ok_or_else(|| format!("`{part}` is neither LEVEL=PERCENT nor `dynamic`"))?;
+            let level = level(name)?;
+            let percent = share.parse().ok().filter(|share| (0.0..=100.0).contains(share));
+            let percent =
+                percent.ok_or_else(|| format!("`{share}` is no percentage from 0 to 100"))?;
+            if minima.shares.iter().any(|(known, _)| *known == level) {
+                return Err(format!("the level {name} occurs twice"));
+            }
+            minima.shares.push((level, percent));
+        }
+        match minima.shares.is_empty() {
+            true => Err("it names no level, as in avail=99".to_owned()),
+            false => Ok(minima),
+        }
+    }
+
+    pub(super) fn is_dynamic(&self) -> bool {
+        self.dynamic
+    }
+}
+
+/// The index of a level that mappings have.
+fn level(name: &str) -> Result<usize, String> {
+    let known = Level::ALL.map(|level| level.name());
+    let is_known = known.contains(&name);
+    let place = LEVELS.iter().position(|level| *level == name).filter(|_| is_known);
+    place.ok_or_else(|| format!("unknown level `{name}`; levels: {}", known.join(", ")))
+}
+
+/// Compares the shares of all points with the lowest that pass, and tells on standard error which
+/// are below.
+///
+/// # Errors
+/// If one is below, or the reports are those of an interrupted command.
+pub(super) fn check(minima: &[Minima], reports: &[&Report]) -> Result<(), CommandFailure> {
+    if minima.is_empty() {
+        return Ok(());
+    }
+    let mut below = 0;
+    for report in reports {
+        for line in minima.iter().flat_map(|minima| shortfalls(minima, report)) {
+            print(&format!("osier: {line}"));
+            below += 1;
+        }
+    }
+    let plural = if below == 1 { "share is" } else { "shares are" };
+    if reports.iter().any(|report| report.interrupted) {
+        return Err(CommandFailure::Program(
+            "--min: an interrupted report never passes".to_owned(),
+        ));
+    }
+    match below {
+        0 => Ok(()),
+        _ => Err(CommandFailure::Program(format!("--min: {below} {plural} too low"))),
+    }
+}
+
+/// A line for each share of a report that is below.
+fn shortfalls(minima: &Minima, report: &Report) -> Vec<String> {
+    let sides =
+        [("base to opt", &report.totals.forward.sum), ("opt to base", &report.totals.backward.sum)];
+    // A pipeline that changes nothing loses no point.
+    if report.totals.functions.changed == 0 {
+        return Vec::new();
+    }
+    let name = pipeline_name(&report.pipeline);
+    let mut lines = Vec::new();
+    for (level, least) in &minima.shares {
+        for (direction, sum) in sides {
+            let place = format!("{name}, {direction}, {}", LEVELS[*level]);
+            let what = if minima.dynamic { "the visits" } else { "the points" };
+            match share(sum, *level, minima.dynamic) {
+                Some(share) if share >= *least => {}
+                Some(share) => {
+                    let [share, lack] = shown(share, *least);
+                    let words = format!("{share} % of {what} have an entry");
+                    lines.push(format!("{place}: {words}, {lack} below {least} %"));
+                }
+                // A check without a figure has not passed.
+                None => lines.push(format!("{place}: no point ran, so {what} have no share")),
+            }
+        }
+    }
+    lines
+}
+
+/// A share of points. Without points, no point lacks an entry.
+fn share(sum: &DirectionFigures, level: usize, dynamic: bool) -> Option<f64> {
+    match dynamic {
+        true => sum.dynamic_share(level),
+        false if sum.reachable() == 0 => Some(100.0),
+        false => sum.share(level),
+    }
+}
+
+/// A share and what it lacks, with as many digits as show that it is below.
+fn shown(share: f64, least: f64) -> [String; 2] {
+    let digits = (1..12).find(|digits| {
+        let unit = 10f64.powi(-digits);
+        least - share >= unit
+    });
+    let digits = digits.unwrap_or(12) as usize;
+    [format!("{share:.digits$}"), format!("{:.digits$}", least - share)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read() {
+        let minima = Minima::parse("avail=99.5,live_e=0,dynamic").expect("a list");
+        assert_eq!(minima, Minima { shares: vec![(4, 99.5), (2, 0.0)], dynamic: true });
+    }
+
+    #[test]
+    fn wrong_lists_are_rejected_by_their_part() {
+        for (list, part) in [
+            ("", "``"),
+            ("dynamic", "no level"),
+            ("avail", "`avail`"),
+            ("avail=99,,live=1", "``"),
+            ("full=1", "`full`"),
+            ("Avail=1", "`Avail`"),
+            ("avail=100.1", "`100.1`"),
+            ("avail=-1", "`-1`"),
+            ("avail=NaN", "`NaN`"),
+            ("avail=inf", "`inf`"),
+            ("avail=", "``"),
+            ("avail=1,avail=2", "avail occurs twice"),
+        ] {
+            let error = Minima::parse(list).expect_err(list);
+            assert!(error.contains(part), "{list}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_small_lack_shows() {
+        assert_eq!(shown(98.0, 99.0), ["98.0", "1.0"].map(str::to_owned));
+        assert_eq!(shown(98.9996, 99.0), ["98.9996", "0.0004"].map(str::to_owned));
+    }
+}

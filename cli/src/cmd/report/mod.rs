@@ -1,0 +1,383 @@
+//! `osier report`: counts the points at which a run can transition between the versions of each
+//! function.
+
+mod inlining;
+mod minimum;
+mod speculation;
+
+use super::failure::{CommandFailure, tell};
+use super::format::json;
+use super::input::{self, Loaded};
+use super::jobs::{Jobs, each_function};
+use super::level;
+use super::limits::InputLimits;
+use super::output::Output;
+use super::retry::RetryOption;
+use super::select::Selection;
+use super::stopwatch::Stopwatch;
+use super::suggestions::{SuggestionOptions, read_profile};
+use clap::ValueEnum;
+use ir::{Func, Function};
+use minimum::Minima;
+use osier::driver::{Recipe, Step, derive_certified};
+use osier::inlining::{InlinePlan, PassPlan};
+use osier::profile::{FunctionProfile, Profile};
+use osier::report::{self, FunctionPage, PastReport, PipelinePage, TextOptions, ViewOptions};
+use osier::schema::{FunctionReport, Report, ReportedProgram, Size, Time};
+use osr::Level;
+use passes::Pipeline;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Format of the report
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum ReportFormat {
+    /// For people, at most 80 columns
+    Text,
+    /// For programs; the keys are those of osier::schema::Report
+    Json,
+    /// A page for a browser: figures, plots, and a view of each function
+    Html,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The module
+    file: PathBuf,
+    /// A pipeline, or passes separated by commas; several of them are compared. With O3, or with
+    /// inline among the passes, reports on functions with inlined code
+    #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = PassPlan::parse)]
+    pipeline: Vec<PassPlan>,
+    #[command(flatten)]
+    selection: Selection,
+    /// Count points without an entry, by reason and by pass to blame, at this level
+    #[arg(long, value_name = "L", default_value = level::DEFAULT, value_parser = level::parser())]
+    level: Level,
+    /// Format of the report
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
+    /// Print all tables as text, and what their words mean, instead of at most 40 lines
+    #[arg(long)]
+    verbose: bool,
+    /// Count each point as often as it ran, too, by this profile (osier run --profile)
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<PathBuf>,
+    /// Tell what changed since this report (osier report --format json)
+    #[arg(long, value_name = "OLD")]
+    against: Option<PathBuf>,
+    /// Exit with status 1 if a share of points with an entry is lower, in either direction: levels
+    /// and percentages, as in avail=99,live_e=80; with dynamic in the list, the shares count each
+    /// point as often as it ran
+    #[arg(long, value_name = "SHARES", value_parser = Minima::parse)]
+    min: Vec<Minima>,
+    /// Report on assumptions instead: those that this profile suggests (osier run --profile), and
+    /// their exits
+    #[arg(long, value_name = "PROFILE", conflicts_with_all = ["level", "no_retry", "profile", "against", "min"])]
+    speculate: Option<PathBuf>,
+    #[command(flatten)]
+    suggestions: SuggestionOptions,
+    #[command(flatten)]
+    retry: RetryOption,
+    #[command(flatten)]
+    jobs: Jobs,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    limits: InputLimits,
+}
+
+impl Args {
+    /// The pipelines, if none of them inlines.
+    fn plain_pipelines(&self) -> Option<Vec<&Pipeline>> {
+        let plain = |plan| match plan {
+            &PassPlan::Passes(ref pipeline) => Some(pipeline),
+            PassPlan::Inlining(_) => None,
+        };
+        self.pipeline.iter().map(plain).collect()
+    }
+
+    /// The pipeline that inlines.
+    ///
+    /// # Errors
+    /// If there are others, or options that reports on inlined code do not have.
+    fn inlining_plan(&self) -> Result<&InlinePlan, CommandFailure> {
+        let refused = |what| Err(CommandFailure::input(format!("{what}, as yet")));
+        let given = [
+            ("--speculate", self.speculate.is_some()),
+            ("--profile", self.profile.is_some()),
+            ("--against", self.against.is_some()),
+            ("--min", !self.min.is_empty()),
+        ];
+        match &self.pipeline[..] {
+            [PassPlan::Inlining(plan)] => match given.iter().find(|(_, is_given)| *is_given) {
+                Some((option, _)) => refused(format!("{option}: no pipeline with inline")),
+                None => Ok(plan),
+            },
+            _ => refused("--pipeline: several pipelines, but none with inline".to_owned()),
+        }
+    }
+
+    /// Checks that shares of visits have a profile.
+    ///
+    /// # Errors
+    /// If they have none.
+    fn check_minima(&self) -> Result<(), CommandFailure> {
+        let is_without = self.min.iter().any(Minima::is_dynamic) && self.profile.is_none();
+        match is_without {
+            true => Err(CommandFailure::input("--min: dynamic requires --profile")),
+            false => Ok(()),
+        }
+    }
+
+    /// Where the report goes. That of an interrupted command replaces no file.
+    fn output(&self, interrupted: bool) -> Output {
+        Output::to(if interrupted { None } else { self.output.clone() })
+    }
+
+    fn text_options(&self, output: &Output) -> TextOptions {
+        TextOptions { verbose: self.verbose, colored: output.is_colored() }
+    }
+}
+
+/// The names of the passes of a pipeline.
+fn names(plan: &PassPlan) -> Vec<String> {
+    plan.names().into_iter().map(str::to_owned).collect()
+}
+
+/// Writes the report on a module. After Ctrl-C the report covers the functions that were complete
+/// by then. It goes to standard output, so that it does not replace the contents of a file.
+///
+/// # Errors
+/// If an input cannot be read, no function is selected, the output cannot be written, or a share is
+/// below `--min`.
+pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
+    let started = Instant::now();
+    let loaded = input::load(&args.file, &args.limits.limits())?;
+    let import = started.elapsed().as_secs_f64();
+    let selected = args.selection.of(&loaded.module)?;
+    let Some(pipelines) = args.plain_pipelines() else {
+        let plan = args.inlining_plan()?;
+        level::of_inlined(args.level)?;
+        return inlining::report(&args, &loaded, &selected, plan, (started, import));
+    };
+    if let Some(path) = &args.speculate {
+        let [pipeline] = pipelines[..] else {
+            return Err(CommandFailure::input("--speculate: one pipeline at a time, as yet"));
+        };
+        let profile = read_profile(path, &loaded.module)?;
+        let profile = (path.as_path(), &profile);
+        return speculation::report(
+            (&args, pipeline),
+            &loaded,
+            &selected,
+            profile,
+            (started, import),
+        );
+    }
+    let past = args.against.as_deref().map(|path| Past::read(path, &pipelines)).transpose()?;
+    args.check_minima()?;
+    let profile = args.profile.as_deref().map(|path| read_profile(path, &loaded.module));
+    let profile = profile.transpose()?;
+    let plan = Plan { args: &args, loaded: &loaded, pipelines, profile, past };
+    plan.report(&selected, (started, import))
+}
+
+/// The older document of `--against`.
+struct Past {
+    path: String,
+    reports: Vec<PastReport>,
+}
+
+impl Past {
+    /// Reads the document.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no report, or has none on these pipelines.
+    fn read(path: &Path, pipelines: &[&Pipeline]) -> Result<Past, CommandFailure> {
+        let name = path.display().to_string();
+        let reports = report::read_past(&input::read_text(path)?);
+        let reports = reports.map_err(|e| CommandFailure::input(format!("{name}: {e}")))?;
+        let is_there = |pipeline: &&Pipeline| {
+            let names = pipeline.names();
+            reports.iter().any(|old| names.iter().eq(old.pipeline()))
+        };
+        if !(pipelines.iter().any(|p| is_there(p)) || pipelines.len() == 1 && reports.len() == 1) {
+            return Err(CommandFailure::input(format!(
+                "{name}: it has no report on any of these pipelines"
+            )));
+        }
+        Ok(Past { path: name, reports })
+    }
+}
+
+/// A report to be made, on pipelines that do not inline.
+struct Plan<'a> {
+    args: &'a Args,
+    loaded: &'a Loaded,
+    pipelines: Vec<&'a Pipeline>,
+    profile: Option<Profile>,
+    past: Option<Past>,
+}
+
+impl Plan<'_> {
+    fn report(
+        &self,
+        selected: &[(Func, &Function)],
+        (started, import): (Instant, f64),
+    ) -> Result<(), CommandFailure> {
+        let funcs: BTreeMap<&str, Func> =
+            selected.iter().map(|(func, base)| (base.name(), *func)).collect();
+        let jobs = self.args.jobs.count();
+        // A thread drops versions and mappings of a function and pipeline before it takes the next
+        // one. Memory thus holds the module and one function per thread.
+        let figures = |base: &Function, _: &mut Stopwatch| {
+            let each = self.pipelines.iter();
+            each.map(|pipeline| self.figures(pipeline, funcs[base.name()], base)).collect()
+        };
+        each_function(jobs, selected, figures, |worked| {
+            let time = Time { import, jobs: jobs as u64, ..Time::default() };
+            let mut pages = self.pages(worked.results, time);
+            for PipelinePage { report, .. } in &mut pages {
+                report.interrupted = worked.interrupted;
+                report.time.elapsed = started.elapsed().as_secs_f64();
+                self.compare(report);
+                tell_times(report, self.pipelines.len() > 1);
+            }
+            self.write(&pages, worked.interrupted)?;
+            let reports: Vec<&Report> = pages.iter().map(|page| &page.report).collect();
+            minimum::check(&self.args.min, &reports)
+        })
+    }
+
+    /// The figures of one function with one pipeline, for a page also its view, and the times.
+    fn figures(&self, pipeline: &Pipeline, func: Func, base: &Function) -> Reported {
+        let mut stopwatch = Stopwatch::new();
+        let recipe = Recipe::new(pipeline, &Level::ALL);
+        let recipe = Recipe { retry: self.args.retry.bounds(), ..recipe };
+        let secured = derive_certified(&self.loaded.module, base, &recipe, &mut stopwatch);
+        let none = FunctionProfile::default();
+        let profile = self.profile.as_ref();
+        let profile = profile.map(|profile| profile.functions.get(&func).unwrap_or(&none));
+        let level = self.args.level;
+        let figures = report::weighed_function_report(base, &secured, level, profile);
+        let wants_view = self.args.format == ReportFormat::Html && figures.is_changed();
+        let view = wants_view.then(|| {
+            let options = ViewOptions { profile, ..ViewOptions::default() };
+            report::function_page(&self.loaded.module, base, &secured, (&figures, level), options)
+        });
+        Reported { figures, view, stopwatch }
+    }
+
+    /// The report on each pipeline, from the figures of the functions, and the views.
+    fn pages(&self, functions: Vec<Vec<Reported>>, time: Time) -> Vec<PipelinePage> {
+        let mut columns: Vec<Column> = self.pipelines.iter().map(|_| Column::new()).collect();
+        for each in functions {
+            columns.iter_mut().zip(each).for_each(|(column, made)| column.add(made));
+        }
+        let made = self.pipelines.iter().zip(columns).map(|(pipeline, column)| {
+            let names = pipeline.names().into_iter().map(str::to_owned).collect();
+            let mut report =
+                report::report(program(self.loaded), names, self.args.level, column.functions);
+            report.profile = self.args.profile.as_ref().map(|path| path.display().to_string());
+            let Time { import, jobs, .. } = time;
+            report.time = Time { import, jobs, ..times(&column.stopwatch) };
+            PipelinePage { report, views: column.views }
+        });
+        made.collect()
+    }
+
+    /// Compares a report with the older one on its pipeline.
+    fn compare(&self, report: &mut Report) {
+        let Some(Past { path, reports }) = &self.past else { return };
+        report.against = report::compare(report, reports, path, self.pipelines.len() == 1);
+        if report.against.is_none() {
+            let name = report::pipeline_name(&report.pipeline);
+            tell(&format!("{path} has no report on the pipeline {name}"));
+        }
+    }
+
+    fn write(&self, pages: &[PipelinePage], interrupted: bool) -> Result<(), CommandFailure> {
+        let output = self.args.output(interrupted);
+        let options = self.args.text_options(&output);
+        let reports: Vec<&Report> = pages.iter().map(|page| &page.report).collect();
+        let text = match (self.args.format, &reports[..]) {
+            (ReportFormat::Html, _) => report::page(pages),
+            (ReportFormat::Text, [report]) => report::text(report, options),
+            (ReportFormat::Text, reports) => report::several_text(reports, options),
+            (ReportFormat::Json, [report]) => json(report),
+            (ReportFormat::Json, reports) => json(&reports),
+        };
+        output.write(&text)
+    }
+}
+
+/// What is made of one function with one pipeline.
+struct Reported {
+    figures: FunctionReport,
+    view: Option<FunctionPage>,
+    stopwatch: Stopwatch,
+}
+
+/// What is made of all functions with one pipeline.
+struct Column {
+    functions: Vec<FunctionReport>,
+    views: Vec<FunctionPage>,
+    stopwatch: Stopwatch,
+}
+
+impl Column {
+    fn new() -> Column {
+        Column { functions: Vec::new(), views: Vec::new(), stopwatch: Stopwatch::new() }
+    }
+
+    fn add(&mut self, Reported { figures, view, stopwatch }: Reported) {
+        self.views.extend(view.map(|view| view.at(self.functions.len())));
+        self.functions.push(figures);
+        self.stopwatch.merge(&stopwatch);
+    }
+}
+
+fn program(loaded: &Loaded) -> ReportedProgram {
+    let bodies = || loaded.module.defined().map(|(_, body)| body);
+    let instructions = bodies().map(|body| Size::of(body).instructions).sum();
+    ReportedProgram { path: loaded.name.clone(), functions: bodies().count() as u64, instructions }
+}
+
+fn times(stopwatch: &Stopwatch) -> Time {
+    Time {
+        optimize: stopwatch.seconds(Step::Optimize),
+        replay: stopwatch.seconds(Step::Replay),
+        map: stopwatch.seconds(Step::Map),
+        check: stopwatch.seconds(Step::Check),
+        retry: stopwatch.seconds(Step::Retry),
+        ..Time::default()
+    }
+}
+
+/// Writes the times to standard error. Times differ from run to run, so they stay out of the text
+/// of the report, which goldens compare.
+fn tell_times(report: &Report, has_others: bool) {
+    let name = match has_others {
+        true => format!("{}: ", report::pipeline_name(&report.pipeline)),
+        false => String::new(),
+    };
+    tell(&format!("{name}{}", times_text(&report.time)));
+}
+
+/// The times in words.
+fn times_text(time: &Time) -> String {
+    let several = match time.jobs {
+        1 => String::new(),
+        jobs => format!(" (work of {jobs} threads, added up)"),
+    };
+    let retry = match time.retry {
+        0.0 => String::new(),
+        retry => format!(", retry {retry:.2} s"),
+    };
+    format!(
+        "import {:.2} s, optimize {:.2} s, verify and replay {:.2} s, map {:.2} s, check {:.2} s{retry}{several}; {:.2} s in all",
+        time.import, time.optimize, time.replay, time.map, time.check, time.elapsed
+    )
+}

@@ -1,0 +1,168 @@
+//! The text of a report in at most [`MOST_LINES`] lines: the shares, the price at one level, the
+//! most frequent causes, and some functions.
+
+#[cfg(doc)]
+use super::MOST_LINES;
+use super::comparison;
+use super::section::{LABEL, Section, fitted};
+use super::text::{
+    AS_OFTEN, GapTable, STOPPED, blamed, change, decimal, function_table, level, level_table,
+    levels, percent, whole,
+};
+use super::totals::largest;
+use crate::schema::{DirectionFigures, FunctionReport, Report, Spread};
+use crate::table::{TextTable, grouped};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// The most causes that the text lists.
+const CAUSES: usize = 4;
+
+/// The sections of the brief text, behind those of its beginning. A comparison at the beginning has
+/// the shares already, and takes the place of causes and functions.
+pub(super) fn sections(report: &Report, beginning: Vec<Section>) -> Vec<Section> {
+    let mut all = beginning;
+    if report.interrupted {
+        all.push(Section::Terms(vec![("stopped".to_owned(), STOPPED.to_owned())]));
+    }
+    if report.totals.functions.changed == 0 && report.against.is_none() {
+        return all;
+    }
+    if let Some(against) = &report.against {
+        // The table of functions is the last but one.
+        all.extend(comparison::sections_within(against, CAUSES, usize::MAX));
+        let list = all.len() - 2;
+        all.push(Section::Terms(legend()));
+        return fitted(all, list, 1);
+    }
+    all.extend([
+        Section::Table(shares(report)),
+        Section::Table(costs(report)),
+        Section::Table(causes(report)),
+    ]);
+    let list = all.len();
+    all.extend([Section::Table(functions(report)), Section::Terms(terms(report))]);
+    fitted(all, list, 1)
+}
+
+fn sums(report: &Report) -> [(&'static str, &DirectionFigures); 2] {
+    let totals = &report.totals;
+    [("base to opt", &totals.forward.sum), ("opt to base", &totals.backward.sum)]
+}
+
+/// The shares of all points by level.
+fn shares(report: &Report) -> TextTable {
+    let levels = levels(report);
+    let mut table = level_table("points with an entry, %", &levels);
+    for (name, sum) in sums(report) {
+        table.row(&format!("  {name}"), levels.iter().map(|level| percent(sum.share(*level))));
+        if report.profile.is_some() {
+            table.row(AS_OFTEN, levels.iter().map(|level| percent(sum.dynamic_share(*level))));
+        }
+    }
+    table
+}
+
+/// The price of entries at the level of the report: means, and the highest figures in brackets.
+fn costs(report: &Report) -> TextTable {
+    let level = level(report);
+    let mut table = TextTable::new(LABEL, &[14, 14]);
+    let sums = sums(report).map(|(_, sum)| sum);
+    let title = format!("mean cost (most), {}", report.level);
+    table.row(&title, ["base to opt", "opt to base"]);
+    let figure = |spread: Option<&Spread>| {
+        let most = whole(spread.and_then(Spread::max));
+        format!("{} ({most})", decimal(spread.and_then(Spread::mean)))
+    };
+    table.row("  compensation steps", sums.map(|sum| figure(sum.chi.get(level))));
+    table.row("  kept values", sums.map(|sum| figure(sum.kept.get(level))));
+    table.row("  kept arguments", sums.map(|sum| figure(sum.kept_args.get(level))));
+    table
+}
+
+/// The most frequent causes of points without an entry: reason and pass to blame.
+fn causes(report: &Report) -> TextTable {
+    let sums = sums(report).map(|(_, sum)| sum);
+    let mut gaps = GapTable::new(sums);
+    gaps.headings(&format!("points without entry, {}", report.level));
+    let mut points: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for (reason, passes) in sums.iter().flat_map(|sum| &sum.infeasible_by_pass) {
+        for (pass, count) in passes {
+            *points.entry((reason, pass)).or_default() += count;
+        }
+    }
+    if points.is_empty() {
+        gaps.table.line("  none");
+        return gaps.table;
+    }
+    gaps.row("  all", |counts| counts.reasons.values().sum());
+    let mut causes: Vec<((&str, &str), u64)> = points.into_iter().collect();
+    causes.sort_by_key(|(_, count)| Reverse(*count));
+    for ((reason, pass), _) in causes.iter().take(CAUSES) {
+        let label = format!("    {}: {}", blamed(pass), reason.replace('_', " "));
+        gaps.row(&label, |counts| {
+            let passes = counts.by_pass.get(*reason);
+            passes.and_then(|passes| passes.get(*pass)).copied().unwrap_or(0)
+        });
+    }
+    if causes.len() > CAUSES {
+        gaps.table.line(&format!("    and {} more", grouped((causes.len() - CAUSES) as u64)));
+    }
+    gaps.table
+}
+
+/// The functions with the most points without an entry. If every point has one, the largest
+/// functions.
+fn functions(report: &Report) -> TextTable {
+    let changed: Vec<&FunctionReport> =
+        report.functions.iter().filter(|f| f.is_changed()).collect();
+    let missing = |function: &FunctionReport| -> u64 {
+        let sides = [&function.forward, &function.backward];
+        sides.iter().flat_map(|side| side.infeasible.values()).sum()
+    };
+    let mut lacking: Vec<&FunctionReport> =
+        changed.iter().copied().filter(|function| missing(function) > 0).collect();
+    if lacking.is_empty() {
+        return function_table(report, "largest functions", &largest(&changed));
+    }
+    lacking.sort_by_key(|function| Reverse(missing(function)));
+    function_table(report, "most without entry", &lacking)
+}
+
+/// Figures that need no table, and the meaning of the levels.
+fn terms(report: &Report) -> Vec<(String, String)> {
+    let totals = &report.totals;
+    let (base, opt) = (totals.base.instructions, totals.opt.instructions);
+    let size = format!(
+        "{} instructions before and {} after the passes, {}",
+        grouped(base),
+        grouped(opt),
+        change(base, opt)
+    );
+    let checked = &totals.checked;
+    let dropped = checked.all_dropped();
+    let of = format!("{} entries of all levels", grouped(checked.held + dropped));
+    let checked = match dropped {
+        0 => format!("{of}: all hold"),
+        _ => format!(
+            "{of}: {} hold, {} are dropped, {} of these are refuted",
+            grouped(checked.held),
+            grouped(dropped),
+            grouped(checked.refuted)
+        ),
+    };
+    let mut terms = vec![("size".to_owned(), size), ("checked".to_owned(), checked)];
+    if totals.refused > 0 {
+        let refused = format!("{} rewrites, so that entries hold", grouped(totals.refused));
+        terms.push(("given up".to_owned(), refused));
+    }
+    terms.extend(legend());
+    terms
+}
+
+/// The meaning of the levels, in few lines.
+fn legend() -> Vec<(String, String)> {
+    let levels = "what the code of an entry may read: at empty nothing, at live the live values, \
+                  at live_e arguments too, at alias equal values too, at avail kept values too";
+    vec![("levels".to_owned(), levels.to_owned())]
+}

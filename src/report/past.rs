@@ -1,0 +1,230 @@
+//! Older reports, read from their JSON documents.
+//!
+//! The documents are untrusted: a report is rejected if its figures contradict each other, and all
+//! sums over it saturate.
+
+use crate::schema::{
+    DirectionFigures, DynamicFigures, FunctionReport, LEVELS, PerLevel, Report, SCHEMA, Size, Time,
+};
+use crate::table::shortened;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// Why a document cannot be compared with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PastReportError {
+    /// The text is no document of `osier report --format json`.
+    Malformed(String),
+    /// The document has another schema.
+    OtherSchema(u64),
+    /// Figures contradict each other.
+    Contradiction(String),
+}
+
+impl fmt::Display for PastReportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PastReportError::Malformed(what) => {
+                write!(f, "it is no report of `osier report --format json`: {what}")
+            }
+            PastReportError::OtherSchema(found) => {
+                write!(f, "the report has schema {found}; this program reads schema {SCHEMA}")
+            }
+            PastReportError::Contradiction(what) => {
+                write!(f, "the figures of the report contradict each other: {what}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PastReportError {}
+
+/// The part of a report that a later one is compared with.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PastReport {
+    pub(super) program: PastProgram,
+    pub(super) pipeline: Vec<String>,
+    pub(super) level: String,
+    pub(super) profile: Option<String>,
+    pub(super) functions: Vec<PastFunction>,
+    pub(super) interrupted: bool,
+    pub(super) time: Time,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct PastProgram {
+    pub(super) path: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct PastFunction {
+    pub(super) name: String,
+    pub(super) base: Size,
+    pub(super) opt: Size,
+    actions: BTreeMap<String, u64>,
+    pub(super) forward: PastDirection,
+    pub(super) backward: PastDirection,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct PastDirection {
+    points: u64,
+    unreachable: u64,
+    pub(super) feasible: PerLevel<u64>,
+    pub(super) infeasible_by_pass: BTreeMap<String, BTreeMap<String, u64>>,
+    pub(super) dynamic: Option<DynamicFigures>,
+}
+
+/// The schema of a document. Other keys are ignored.
+#[derive(Deserialize)]
+struct Schema {
+    schema: u64,
+}
+
+/// Reads the document of one pipeline, or the array of several. Cost: linear in the text.
+///
+/// # Errors
+/// [`PastReportError`], which names the place in the text or the function.
+pub fn read_past(text: &str) -> Result<Vec<PastReport>, PastReportError> {
+    // Documents of another schema may have other keys, so the schema comes first.
+    for Schema { schema } in documents::<Schema>(text)? {
+        if schema != u64::from(SCHEMA) {
+            return Err(PastReportError::OtherSchema(schema));
+        }
+    }
+    let reports: Vec<PastReport> = documents(text)?;
+    if reports.is_empty() {
+        return Err(PastReportError::Malformed("an array without reports".to_owned()));
+    }
+    reports.iter().try_for_each(consistent)?;
+    Ok(reports)
+}
+
+fn documents<'de, T: Deserialize<'de>>(text: &'de str) -> Result<Vec<T>, PastReportError> {
+    let parsed = match text.trim_start().starts_with('[') {
+        true => serde_json::from_str(text),
+        false => serde_json::from_str(text).map(|one| vec![one]),
+    };
+    // Messages quote the text.
+    parsed.map_err(|error| PastReportError::Malformed(shortened(&error.to_string(), 200)))
+}
+
+/// The longest time of a command in seconds that a report may claim: 30 years.
+const MOST_SECONDS: f64 = 1e9;
+
+/// Rejects a report with unknown levels, functions of one name, more entries than points, or an
+/// impossible time.
+fn consistent(report: &PastReport) -> Result<(), PastReportError> {
+    let fault = |what: String| Err(PastReportError::Contradiction(what));
+    if !LEVELS.contains(&report.level.as_str()) {
+        return fault(format!("no level is named {}", shortened(&report.level, 40)));
+    }
+    if !(0.0..MOST_SECONDS).contains(&report.time.elapsed) {
+        return fault("the time elapsed is none".to_owned());
+    }
+    let mut names = BTreeSet::new();
+    for function in &report.functions {
+        let name = shortened(&function.name, 60);
+        if !names.insert(&function.name) {
+            return fault(format!("@{name} occurs twice"));
+        }
+        for side in [&function.forward, &function.backward] {
+            let reachable = side.points.checked_sub(side.unreachable);
+            let Some(reachable) = reachable else {
+                return fault(format!("@{name} has more unreachable points than points"));
+            };
+            if side.feasible.iter().any(|(_, entries)| *entries > reachable) {
+                return fault(format!("@{name} has more entries than reachable points"));
+            }
+            let dynamic = side.dynamic.as_ref();
+            if dynamic.is_some_and(|d| d.feasible.iter().any(|(_, visits)| *visits > d.visits)) {
+                return fault(format!("@{name} has more visits with an entry than visits"));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl PastReport {
+    /// The part of a report as its document would have it.
+    pub(super) fn of(report: &Report) -> PastReport {
+        PastReport {
+            program: PastProgram { path: report.program.path.clone() },
+            pipeline: report.pipeline.clone(),
+            level: report.level.clone(),
+            profile: report.profile.clone(),
+            functions: report.functions.iter().map(PastFunction::of).collect(),
+            interrupted: report.interrupted,
+            time: report.time,
+        }
+    }
+
+    /// The passes, in order.
+    pub fn pipeline(&self) -> &[String] {
+        &self.pipeline
+    }
+}
+
+impl PastFunction {
+    fn of(function: &FunctionReport) -> PastFunction {
+        let counts = function.actions.counts();
+        PastFunction {
+            name: function.name.clone(),
+            base: function.base,
+            opt: function.opt,
+            actions: counts.map(|(name, count)| (name.to_owned(), count)).collect(),
+            forward: PastDirection::of(&function.forward),
+            backward: PastDirection::of(&function.backward),
+        }
+    }
+
+    /// Whether the pipeline changed the function.
+    pub(super) fn is_changed(&self) -> bool {
+        self.actions.values().any(|count| *count > 0)
+    }
+}
+
+impl PastDirection {
+    fn of(figures: &DirectionFigures) -> PastDirection {
+        PastDirection {
+            points: figures.points,
+            unreachable: figures.unreachable,
+            feasible: figures.feasible.clone(),
+            infeasible_by_pass: figures.infeasible_by_pass.clone(),
+            dynamic: figures.dynamic.clone(),
+        }
+    }
+
+    pub(super) fn reachable(&self) -> u64 {
+        self.points.saturating_sub(self.unreachable)
+    }
+
+    /// The points without an entry at a level; `None` if the level has no figure.
+    pub(super) fn missing(&self, level: usize) -> Option<u64> {
+        Some(self.reachable().saturating_sub(*self.feasible.get(level)?))
+    }
+
+    /// The share of points with an entry at a level, in percent.
+    pub(super) fn share(&self, level: usize) -> Option<f64> {
+        let entries = *self.feasible.get(level)?;
+        (self.reachable() > 0).then(|| 100.0 * entries as f64 / self.reachable() as f64)
+    }
+
+    /// Adds another function.
+    pub(super) fn merge(&mut self, other: &PastDirection) {
+        self.points = self.points.saturating_add(other.points);
+        self.unreachable = self.unreachable.saturating_add(other.unreachable);
+        self.feasible.merge(&other.feasible, |a, b| *a = a.saturating_add(*b));
+        for (reason, passes) in &other.infeasible_by_pass {
+            let mine = self.infeasible_by_pass.entry(reason.clone()).or_default();
+            for (pass, count) in passes {
+                let sum = mine.entry(pass.clone()).or_default();
+                *sum = sum.saturating_add(*count);
+            }
+        }
+        if let Some(dynamic) = &other.dynamic {
+            self.dynamic.get_or_insert_default().merge(dynamic);
+        }
+    }
+}
