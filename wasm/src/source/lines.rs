@@ -314,11 +314,7 @@ impl Sequence {
         Sequence { code, address: 0, file: 1, line: 1, column: 0, rows, is_elsewhere, wrong }
     }
 
-    fn execute(
-        &mut self,
-        instruction: LineInstruction<Reader<'_>>,
-        header: &Header<'_>,
-    ) -> Step {
+    fn execute(&mut self, instruction: LineInstruction<Reader<'_>>, header: &Header<'_>) -> Step {
         let encoding = header.line_encoding();
         let advance = |opcode: u8| {
             let adjusted = opcode - header.opcode_base();

@@ -39,31 +39,17 @@ pub struct SourceLine<'a> {
 }
 
 impl fmt::Display for SourceLine<'_> {
-    /// Prints `file:line:column`, or `file:line` without a column. Control characters and marks of
-    /// the direction of writing are printed as escapes.
+    /// Prints `file:line:column`, or `file:line` without a column. Characters that do not print as
+    /// themselves are escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", Escaped(self.file), self.line)?;
-        match self.column {
-            Some(column) => write!(f, ":{column}"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// A text of the input, which is printed on one line and in the order of its characters.
-struct Escaped<'a>(&'a str);
-
-impl fmt::Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let turns = |c| matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}');
-        let isolates = |c| matches!(c, '\u{2066}'..='\u{2069}');
-        for c in self.0.chars() {
-            match c.is_control() || turns(c) || isolates(c) {
-                true => write!(f, "{}", c.escape_unicode())?,
-                false => write!(f, "{c}")?,
+        for c in self.file.chars() {
+            match c {
+                '\'' | '"' | '\\' => write!(f, "{c}")?,
+                c => write!(f, "{}", c.escape_debug())?,
             }
         }
-        Ok(())
+        write!(f, ":{}", self.line)?;
+        self.column.map_or(Ok(()), |column| write!(f, ":{column}"))
     }
 }
 
