@@ -23,6 +23,7 @@ pub mod profile;
 pub mod report;
 #[cfg(feature = "report")]
 pub mod schema;
+pub mod source;
 pub mod speculate;
 #[cfg(feature = "report")]
 mod table;

@@ -4,9 +4,10 @@
 mod frames;
 
 use crate::driver::{Certified, CertifiedMapping, Derived};
+use crate::source::{Line, Lines, VersionLines};
 use crate::speculate::{Assumption, Expected};
 use cranelift_entity::SecondaryMap;
-pub use frames::frames;
+pub use frames::{frames, frames_with_lines};
 use ir::edit::ActionLog;
 use ir::text::{FunctionText, print_literal};
 use ir::{Function, Inst, Module, Opcode, Point, Value};
@@ -63,9 +64,19 @@ pub fn mappings(
     derived: &Derived,
     certified: &Certified,
 ) -> String {
-    let (base, opt) =
-        (NamedVersion::new(module, base), NamedVersion::new(module, &derived.function));
+    mappings_with_lines(module, base, derived, certified, None)
+}
+
+/// As [`mappings`], with the lines of the source behind the instructions, where they are known.
+pub fn mappings_with_lines(
+    module: &Module,
+    base: &Function,
+    derived: &Derived,
+    certified: &Certified,
+    lines: Option<&dyn Lines>,
+) -> String {
     let log = &derived.log;
+    let [base, opt] = NamedVersion::pair(module, [base, &derived.function], log, lines);
     let mut out = String::new();
     for made in &certified.levels {
         let (level, out) = (made.level, &mut out);
@@ -90,6 +101,7 @@ pub(crate) struct NamedVersion<'a> {
     pub(crate) text: FunctionText<'a>,
     /// The index of each instruction in its block.
     places: SecondaryMap<Inst, u32>,
+    lines: Option<VersionLines<'a>>,
 }
 
 impl<'a> NamedVersion<'a> {
@@ -98,7 +110,30 @@ impl<'a> NamedVersion<'a> {
         for block in version.blocks() {
             version.block_insts(block).zip(0..).for_each(|(inst, place)| places[inst] = place);
         }
-        NamedVersion { text: FunctionText::new(module, version), version, places }
+        NamedVersion { text: FunctionText::new(module, version), version, places, lines: None }
+    }
+
+    /// A base and a version that a log leads to from it, with the lines of their instructions, if
+    /// the source is known.
+    pub(crate) fn pair(
+        module: &'a Module,
+        [base, derived]: [&'a Function; 2],
+        log: &ActionLog,
+        lines: Option<&'a dyn Lines>,
+    ) -> [NamedVersion<'a>; 2] {
+        let known = lines.zip(module.func_named(base.name()));
+        let of_base = known.map(|(lines, func)| VersionLines::of_base(lines, func));
+        let of_derived =
+            known.map(|(lines, func)| VersionLines::of_derived(lines, func, [base, derived], log));
+        [
+            NamedVersion::new(module, base).with_lines(of_base),
+            NamedVersion::new(module, derived).with_lines(of_derived),
+        ]
+    }
+
+    /// The version with the lines of its instructions, if the source is known.
+    pub(crate) fn with_lines(self, lines: Option<VersionLines<'a>>) -> NamedVersion<'a> {
+        NamedVersion { lines, ..self }
     }
 }
 
@@ -109,14 +144,21 @@ impl NamedVersion<'_> {
         format!("{}:{}", self.text.block(block), self.places[point.inst()])
     }
 
+    /// The line of the source that the instruction behind a point comes from, if it is known.
+    pub(crate) fn line(&self, point: Point) -> Option<Line> {
+        self.lines.as_ref()?.of(point.inst())
+    }
+
     /// The place of a point and the id of the instruction that is about to execute there.
     fn point(&self, point: Point) -> String {
         format!("{} {}", self.place(point), point.inst())
     }
 
-    /// The instruction that is about to execute at a point, as a comment.
+    /// The instruction that is about to execute at a point, and its line in the source, as a
+    /// comment.
     fn comment(&self, point: Point) -> String {
-        format!("  ; {}", self.text.inst_up_to(point.inst(), INST))
+        let line = self.line(point).map_or(String::new(), |line| format!("  at {line}"));
+        format!("  ; {}{line}", self.text.inst_up_to(point.inst(), INST))
     }
 
     /// A step of compensation code. The values that it reads have the names of this version.

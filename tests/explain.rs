@@ -152,7 +152,8 @@ fn explain_all(
     let version = if heading == Side::Before { base } else { &derived.function };
     let mut counted = Counted::default();
     for inst in version.all_insts() {
-        let question = Question { point: &inst.to_string(), headings: &[heading], level };
+        let question =
+            Question { point: &inst.to_string(), headings: &[heading], level, lines: None };
         let answers =
             explain(module, base, derived, certified, question).expect("the version has the point");
         counted.take(&answers[0]);
@@ -224,7 +225,8 @@ fn odd_texts_for_points_are_refused() {
         "body:0\0",
     ];
     for point in odd.into_iter().chain(more) {
-        let question = Question { point, headings: &[Side::Before], level: Level::Avail };
+        let question =
+            Question { point, headings: &[Side::Before], level: Level::Avail, lines: None };
         let error = explain(&module, base, &derived, &certified, question)
             .expect_err(&point[..point.len().min(99)]);
         let message = error.to_string();
@@ -250,7 +252,8 @@ fn a_dropped_entry_is_explained_as_unproved() {
         made.forward.mapping.retain(|at, _| at != point);
         made.forward.rejected.push((point, check::verdict::Verdict::Undecided(finding)));
     }
-    let question = Question { point: "inst12", headings: &[Side::Before], level: Level::Avail };
+    let question =
+        Question { point: "inst12", headings: &[Side::Before], level: Level::Avail, lines: None };
     let answers = explain(&module, base, &derived, &certified, question).expect("a point");
     assert_eq!(answers[0].status, PointStatus::Unproved);
     let why = answers[0].why.as_ref().expect("a reason");

@@ -6,6 +6,8 @@ use ir::text::{SourceLines, parse_module_with_lines};
 use ir::verifier::{Entity, Finding, Rule, verify_module};
 use std::fmt;
 use wasm::ImportError;
+#[cfg(feature = "source")]
+use wasm::SourceMap;
 
 /// The format of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,16 +111,54 @@ pub fn load(format: Format, bytes: &[u8]) -> Result<Module, LoadError> {
 /// # Panics
 /// Like [`load`].
 pub fn load_within(format: Format, bytes: &[u8], limits: &Limits) -> Result<Module, LoadError> {
-    if bytes.len() as u64 > limits.input_bytes {
-        let what =
-            format!("the input has {} bytes; the limit is {}", bytes.len(), limits.input_bytes);
-        return Err(LoadError::about_bytes(what));
-    }
+    check_length(bytes, limits)?;
     let module = match format {
         Format::Oir => load_text(bytes)?,
         Format::Wasm => imported(wasm::import(bytes, &limits.import))?,
         Format::Wat => imported(wasm::import_wat(utf8(bytes)?, &limits.import))?,
     };
+    within(module, limits)
+}
+
+/// Like [`load_within`], and also returns the lines of the source if the module has debug info with
+/// lines. The module is the same. Only the binary format has debug info. Cost: as [`load_within`];
+/// with debug info, 4 bytes for each instruction and a copy of the debug info, which is not read
+/// yet.
+///
+/// # Errors
+/// Like [`load_within`]. Debug info that is wrong is no error: see [`SourceMap::notes`].
+///
+/// # Panics
+/// Like [`load`].
+#[cfg(feature = "source")]
+pub fn load_with_source(
+    format: Format,
+    bytes: &[u8],
+    limits: &Limits,
+) -> Result<(Module, Option<SourceMap>), LoadError> {
+    if format != Format::Wasm
+        || bytes.len() as u64 > limits.input_bytes
+        || !SourceMap::has_lines(bytes)
+    {
+        return Ok((load_within(format, bytes, limits)?, None));
+    }
+    let (module, offsets) =
+        wasm::import_with_offsets(bytes, &limits.import).map_err(LoadError::about_bytes)?;
+    let module = within(imported(Ok(module))?, limits)?;
+    Ok((module, Some(SourceMap::new(bytes, offsets))))
+}
+
+fn check_length(bytes: &[u8], limits: &Limits) -> Result<(), LoadError> {
+    if bytes.len() as u64 > limits.input_bytes {
+        let what =
+            format!("the input has {} bytes; the limit is {}", bytes.len(), limits.input_bytes);
+        return Err(LoadError::about_bytes(what));
+    }
+    Ok(())
+}
+
+/// The module, unless one of its functions is too long.
+fn within(module: Module, limits: &Limits) -> Result<Module, LoadError> {
     let too_long =
         module.defined().find(|(_, body)| body.inst_count() as u64 > limits.function_instructions);
     match too_long {

@@ -18,6 +18,8 @@ pub use certified::{
     certify_at, recheck,
 };
 pub use certified_graph::{CertifiedGraph, NO_LOG, VersionPoints, certify_graph, certify_graph_at};
+#[cfg(feature = "source")]
+pub use load::load_with_source;
 #[cfg(feature = "wasm")]
 pub use load::{Format, LoadError, load, load_within};
 pub use regions::{CertifiedRegions, EnteredRegion, certify_regions};

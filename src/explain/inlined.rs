@@ -16,6 +16,7 @@ use crate::schema::{
     ActivationPlace, ExplainedEntry, ExplainedFrame, ExplainedFrames, FrameValue, FramesPrice,
     InlinedAnswer, PointPlace, PointStatus, Why,
 };
+use crate::source::{Lines, VersionLines};
 use crate::table::shortened;
 use check::FrameRefusal;
 use ir::cfg::Cfg;
@@ -34,6 +35,8 @@ pub struct InliningQuestion<'a> {
     pub point: &'a str,
     /// The directions to answer for, in this order: into the version, and out of it.
     pub headings: &'a [Side],
+    /// The lines of the source, if they are known.
+    pub lines: Option<&'a dyn Lines>,
 }
 
 /// Explains a point of a version with inlined code, or of its base, one answer per direction. Cost:
@@ -62,10 +65,11 @@ pub fn explain_inlined(
         let (from, to) = ends[at];
         let [base, opt] = [from, to].map(|version| made.tree.function(version));
         let history = History { base, opt, log: &logs[at] };
-        let [base, opt] = [base, opt].map(|f| NamedVersion::new(module, f));
-        Told { base, opt, history }
+        let named = |version| NamedVersion::of_inlined(module, made, version, question.lines);
+        Told { base: named(from), opt: named(to), history }
     };
-    let teller = InlinedTeller { module, made, steps, told: [told(0), told(1), told(2)] };
+    let told = [told(0), told(1), told(2)];
+    let teller = InlinedTeller { module, made, steps, told, lines: question.lines };
     let whole = &teller.told[2];
     let found = [&whole.base, &whole.opt].map(|version| point::find(version, question.point));
     if found == [None, None] {
@@ -111,6 +115,7 @@ struct InlinedTeller<'a> {
     /// The base with the cleaned version, the copy with the optimized one, and the base with the
     /// optimized one.
     told: [Told<'a>; 3],
+    lines: Option<&'a dyn Lines>,
 }
 
 impl InlinedTeller<'_> {
@@ -199,7 +204,8 @@ impl InlinedTeller<'_> {
 
     fn in_base(&self, func: Func, inst: Inst) -> PointPlace {
         let base = self.module.body(func).expect("it is inlined");
-        let version = NamedVersion::new(self.module, base);
+        let lines = self.lines.map(|lines| VersionLines::of_base(lines, func));
+        let version = NamedVersion::new(self.module, base).with_lines(lines);
         Shown { name: "base", version: &version }.place(Point::before(inst))
     }
 
@@ -238,7 +244,8 @@ impl InlinedTeller<'_> {
 
     fn frame(&self, frame: &Frame) -> ExplainedFrame {
         let base = self.module.body(frame.func).expect("frames land in bases");
-        let version = NamedVersion::new(self.module, base);
+        let lines = self.lines.map(|lines| VersionLines::of_base(lines, frame.func));
+        let version = NamedVersion::new(self.module, base).with_lines(lines);
         let (shown, opt) = (Shown { name: "base", version: &version }, self.shown("opt"));
         let set = frame.assigns.iter().map(|assign| FrameValue {
             value: version.text.value(assign.value),

@@ -13,7 +13,7 @@ use crate::table::shortened;
 /// The explanation as text, at most [`WIDTH`] columns wide. Every line ends with `\n`.
 pub fn inlined_text(explanation: &InliningExplanation) -> String {
     let mut lines = TextLines::default();
-    lines.field("function", &format!("@{}", explanation.function));
+    lines.function(&explanation.function, explanation.source_name.as_deref());
     lines.words("pipeline", &explanation.pipeline.join(" "));
     lines.field("level", &explanation.level);
     lines.field("inlined", &counted(explanation.calls as usize, "call", "calls"));

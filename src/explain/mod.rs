@@ -32,6 +32,7 @@ use crate::schema::{
     Computed, ExplainedEntry, Kept, PassAction, PerLevel, PointAnswer, PointPlace, PointStatus,
     Replayed, SetValue, Why,
 };
+use crate::source::Lines;
 use crate::table::shortened;
 use check::verdict::Check;
 use difference::Differences;
@@ -81,6 +82,8 @@ pub struct Question<'a> {
     /// The level. A point has an entry at a level if the mapping of that level or of a lower one
     /// has it.
     pub level: Level,
+    /// The lines of the source, if they are known.
+    pub lines: Option<&'a dyn Lines>,
 }
 
 /// Explains a point of a function, one answer per direction. `certified` must hold the mappings of
@@ -100,11 +103,9 @@ pub fn explain(
     question: Question<'_>,
 ) -> Result<Vec<PointAnswer>, NoSuchPoint> {
     let history = History { base, opt: &derived.function, log: &derived.log };
-    let told = Told {
-        base: NamedVersion::new(module, base),
-        opt: NamedVersion::new(module, &derived.function),
-        history,
-    };
+    let versions = [base, &derived.function];
+    let [base, opt] = NamedVersion::pair(module, versions, &derived.log, question.lines);
+    let told = Told { base, opt, history };
     let found = [&told.base, &told.opt].map(|version| point::find(version, question.point));
     if found == [None, None] {
         let near = point::near(&[&told.base, &told.opt], question.point);
@@ -147,6 +148,7 @@ impl<'a> Shown<'a> {
             version: self.name,
             at: self.version.place(point),
             inst: point.inst().to_string(),
+            line: self.version.line(point),
             text: self.version.text.inst_up_to(point.inst(), INST),
         }
     }

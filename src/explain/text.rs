@@ -11,7 +11,7 @@ use crate::table::{shortened, wrapped};
 /// The explanation as text. Every line ends with `\n`.
 pub fn text(explanation: &Explanation) -> String {
     let mut lines = TextLines::default();
-    lines.field("function", &format!("@{}", explanation.function));
+    lines.function(&explanation.function, explanation.source_name.as_deref());
     let pipeline = match explanation.pipeline.is_empty() {
         true => "(no passes)".to_owned(),
         false => explanation.pipeline.join(" "),
@@ -51,6 +51,14 @@ impl TextLines {
     /// Adds a label and a text, which is shortened to fit the line.
     pub(super) fn field(&mut self, label: &str, text: &str) {
         self.0.push(format!("{label:<LABEL$}{}", shortened(text, WIDTH - LABEL)));
+    }
+
+    /// Adds the name of the function, and the one that it has in the source if that is another.
+    pub(super) fn function(&mut self, name: &str, in_source: Option<&str>) {
+        let in_source = in_source.filter(|in_source| *in_source != name);
+        let in_source = in_source
+            .map_or(String::new(), |name| format!(", in the source {}", name.escape_debug()));
+        self.field("function", &format!("@{name}{in_source}"));
     }
 
     /// Adds a label and a text, which is wrapped at blanks.
@@ -95,7 +103,8 @@ fn answer_lines(answer: &PointAnswer, lines: &mut TextLines) {
 }
 
 pub(super) fn place(label: &str, place: &PointPlace, lines: &mut TextLines) {
-    let at = format!("{} {}", place.at, place.inst);
+    let line = place.line.as_ref().map_or(String::new(), |line| format!(" at {line}"));
+    let at = format!("{} {}{line}", place.at, place.inst);
     match LABEL + at.chars().count() + 2 + place.text.chars().count() <= WIDTH {
         true => lines.field(label, &format!("{at}  {}", place.text)),
         false => {

@@ -2,9 +2,10 @@
 
 use super::{Listing, NamedVersion};
 use crate::inlining::Inlined;
+use crate::source::{Lines, VersionLines};
 use ir::edit::ActionLog;
 use ir::{Func, Module, Point};
-use osr::VersionTree;
+use osr::{Version, VersionTree};
 use std::collections::BTreeMap;
 use transition::frames::{Frame, FrameEntry, FramePlace};
 
@@ -12,8 +13,13 @@ use transition::frames::{Frame, FrameEntry, FramePlace};
 /// entry into the version, and every reachable point of the version with its entry into frames, or
 /// the reason why there is none. Cost: linear in the entries and in the functions of frames.
 pub fn frames(module: &Module, made: &Inlined) -> String {
-    let version = |version| NamedVersion::new(module, made.tree.function(version));
-    let (base, opt) = (version(VersionTree::BASE), version(made.optimized));
+    frames_with_lines(module, made, None)
+}
+
+/// As [`frames`], with the lines of the source behind the instructions, where they are known.
+pub fn frames_with_lines(module: &Module, made: &Inlined, lines: Option<&dyn Lines>) -> String {
+    let [base, opt] = [VersionTree::BASE, made.optimized]
+        .map(|version| NamedVersion::of_inlined(module, made, version, lines));
     let log = ActionLog::empty_for(base.version);
     let mut out = String::new();
     let [up, down] = &made.points;
@@ -82,6 +88,21 @@ impl Listing<'_> {
             self.parts("set", set);
         }
         self.kept(&entry.kept);
+    }
+}
+
+impl<'a> NamedVersion<'a> {
+    /// A version of a function with inlined code, with the lines of its instructions, if the source
+    /// is known.
+    pub(crate) fn of_inlined(
+        module: &'a Module,
+        made: &'a Inlined,
+        version: Version,
+        lines: Option<&'a dyn Lines>,
+    ) -> NamedVersion<'a> {
+        let func = made.copies.instances()[0].func;
+        let lines = lines.map(|lines| VersionLines::of_inlined(lines, func, made, version));
+        NamedVersion::new(module, made.tree.function(version)).with_lines(lines)
     }
 }
 

@@ -31,9 +31,10 @@ use crate::driver::{CertifiedMapping, Secured, UNPROVED};
 use crate::explain::{BlockVisits, Surroundings, view};
 use crate::profile::FunctionProfile;
 use crate::schema::{Actions, FunctionReport, LEVELS, Report, ReportedProgram, SCHEMA, Size, Time};
+use crate::source::Lines;
 use cranelift_entity::SecondaryMap;
 use ir::edit::ActionLog;
-use ir::{Block, Function, Inst, Module};
+use ir::{Block, Function, Module};
 use osr::Level;
 use tally::{Gap, Tally};
 
@@ -111,8 +112,8 @@ pub fn weighed_function_report(
 pub struct ViewOptions<'a> {
     /// The profile of the base: each point then has its visits.
     pub profile: Option<&'a FunctionProfile>,
-    /// The line of the source of an instruction, as in `window.c:12`.
-    pub source: Option<&'a dyn Fn(Inst) -> Option<String>>,
+    /// The lines of the source.
+    pub lines: Option<&'a dyn Lines>,
 }
 
 /// The view of a function on the page of the report ([`page`]), at a level of its mappings, with
@@ -133,7 +134,7 @@ pub fn function_page(
     let visits = options.profile.and_then(|profile| {
         Some(BlockVisits::new(weights(profile, base, None)?, weights(profile, base, Some(log))?))
     });
-    let around = Surroundings { visits: visits.as_ref(), source: options.source };
+    let around = Surroundings { visits: visits.as_ref(), lines: options.lines };
     FunctionPage::new(&view(module, base, secured, level, around), figures)
 }
 

@@ -98,7 +98,8 @@ fn figures(
 
 /// The points that each pipeline has lost and gained since the older report, if there is one.
 fn changes(reports: &[&Report]) -> Option<TextTable> {
-    let compared: Vec<&Report> = reports.iter().copied().filter(|report| report.against.is_some()).collect();
+    let compared: Vec<&Report> =
+        reports.iter().copied().filter(|report| report.against.is_some()).collect();
     let mut table = TextTable::new(LABEL, &[12, 12, 12]);
     let path = &compared.first()?.against.as_ref()?.path;
     let title = format!("against {}", shortened(path, LABEL - 10));

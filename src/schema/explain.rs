@@ -2,6 +2,7 @@
 
 use super::PerLevel;
 use crate::driver::GivenUp;
+use crate::source::Line;
 
 /// The explanation of one point.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -12,6 +13,8 @@ pub struct Explanation {
     pub path: String,
     /// The name of the function.
     pub function: String,
+    /// The name that the function has in the source. `null` if it is not known.
+    pub source_name: Option<String>,
     /// The passes, in order.
     pub pipeline: Vec<String>,
     /// The level of the mappings.
@@ -68,6 +71,8 @@ pub struct InliningExplanation {
     pub path: String,
     /// The name of the function.
     pub function: String,
+    /// The name that the function has in the source. `null` if it is not known.
+    pub source_name: Option<String>,
     /// The passes, in order.
     pub pipeline: Vec<String>,
     /// The level of the mappings.
@@ -184,6 +189,8 @@ pub struct PointPlace {
     pub at: String,
     /// The id of the instruction that is about to execute there.
     pub inst: String,
+    /// The line of the source that the instruction comes from. `null` if it is not known.
+    pub line: Option<Line>,
     /// The instruction in the text form, shortened if it is long.
     pub text: String,
 }

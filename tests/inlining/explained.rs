@@ -22,7 +22,7 @@ fn answer(
     asked: &str,
     side: Side,
 ) -> InlinedAnswer {
-    let question = InliningQuestion { point: asked, headings: &[side] };
+    let question = InliningQuestion { point: asked, headings: &[side], lines: None };
     let answers = explain_inlined(module, &made.0, &made.1, question);
     answers.unwrap_or_else(|error| panic!("{error}")).remove(0)
 }

@@ -8,6 +8,7 @@
 use crate::budget::ImportBudget;
 use crate::error::ImportError;
 use crate::function::{ModuleContext, translate};
+use crate::offsets::BodyOffsets;
 use ir::{Func, Function};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wasmparser::{FuncToValidate, FuncValidatorAllocations, FunctionBody, ValidatorResources};
@@ -24,8 +25,12 @@ pub(crate) struct Pending<'a> {
     pub(crate) body: FunctionBody<'a>,
 }
 
-/// A body that was translated.
-pub(crate) type Translated = (Func, Function);
+/// A body that was translated, with the offsets of its instructions if they are noted.
+pub(crate) struct Translated {
+    pub(crate) id: Func,
+    pub(crate) function: Function,
+    pub(crate) offsets: Option<BodyOffsets>,
+}
 
 impl Pending<'_> {
     pub(crate) fn translate(
@@ -38,9 +43,9 @@ impl Pending<'_> {
         let (resources, index, ty, features) = (resources.clone(), *index, *ty, *features);
         let func = FuncToValidate { resources, index, ty, features };
         let mut validator = func.into_validator(std::mem::take(allocations));
-        let function = translate(context, self.id, &self.body, &mut validator, budget)?;
+        let (function, offsets) = translate(context, self.id, &self.body, &mut validator, budget)?;
         *allocations = validator.into_allocations();
-        Ok((self.id, function))
+        Ok(Translated { id: self.id, function, offsets })
     }
 }
 

@@ -62,6 +62,11 @@ pub(crate) mod cost {
     /// An operand of an instruction in the finished function, where it has memory of its own: in a
     /// list of more than three operands, and in one of more than four users.
     pub(crate) const USE: u64 = 12;
+    /// The offset of an instruction, while its function is imported: in a table that grows by
+    /// doubling, and in those of old and new ids.
+    pub(crate) const BUILT_OFFSET: u64 = 24;
+    /// The offset of an instruction of the finished function.
+    pub(crate) const OFFSET: u64 = 4;
     /// A block without its instructions, while its function is imported.
     pub(crate) const BUILT_BLOCK: u64 = 500;
     /// A block without its instructions in the finished function.

@@ -1,6 +1,6 @@
 //! Imports the sections of a module, in order.
 
-use crate::bodies::{Pending, translate_all};
+use crate::bodies::{Pending, Translated, translate_all};
 use crate::budget::{ImportBudget, ImportLimits, cost};
 use crate::constant;
 use crate::error::{ImportError, Location};
@@ -8,6 +8,7 @@ use crate::function::{ModuleContext, value_type};
 use crate::index::Index;
 use crate::link::Linker;
 use crate::names::{NameSection, UniqueNames};
+use crate::offsets::CodeOffsets;
 use ir::module::{
     DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
     MemoryKind, TableDecl,
@@ -34,12 +35,19 @@ const FEATURES: WasmFeatures = WasmFeatures::WASM1
     .union(WasmFeatures::REFERENCE_TYPES)
     .union(WasmFeatures::EXTENDED_CONST);
 
+/// A module and the offsets of its instructions, if they were asked for.
+pub(crate) struct Imported {
+    pub(crate) module: Module,
+    pub(crate) offsets: Option<CodeOffsets>,
+}
+
 /// Imports a module, alone or linked to the modules of a linker.
 pub(crate) fn import(
     bytes: &[u8],
     limits: &ImportLimits,
     linker: Option<Linker<'_>>,
-) -> Result<Module> {
+    with_offsets: bool,
+) -> Result<Imported> {
     let module = linker.as_ref().map_or_else(Module::new, Linker::before);
     let mut importer = Importer {
         types: Vec::new(),
@@ -53,18 +61,20 @@ pub(crate) fn import(
         allocations: FuncValidatorAllocations::default(),
         pending: Vec::new(),
         threads: limits.threads,
+        code_start: 0,
+        offsets: with_offsets.then(CodeOffsets::default),
     };
     let imported = importer.all(bytes);
     // An error of a body comes before one behind it.
     importer.bodies()?;
     imported?;
     let is_linked = importer.linker.is_some();
-    let mut module = importer.module;
+    let (mut module, offsets) = (importer.module, importer.offsets);
     // The code of a linked module comes later, and may write the tables of the modules before.
     if !is_linked {
         fix_tables(&mut module);
     }
-    Ok(module)
+    Ok(Imported { module, offsets })
 }
 
 /// Declares tables fixed that nothing writes. Cost: linear in the module.
@@ -121,6 +131,10 @@ struct Importer<'a, 'l> {
     /// Bodies that were read, and not translated yet.
     pending: Vec<Pending<'a>>,
     threads: usize,
+    /// The offset at which the contents of the code section start.
+    code_start: u64,
+    /// The offsets of instructions, if they are to be noted.
+    offsets: Option<CodeOffsets>,
 }
 
 impl<'a> Importer<'a, '_> {
@@ -228,6 +242,10 @@ impl<'a> Importer<'a, '_> {
             }
             Payload::ElementSection(section) => self.elements(section),
             Payload::DataSection(section) => self.data(section),
+            Payload::CodeSectionStart { unchecked_range, .. } => {
+                self.code_start = unchecked_range.start;
+                Ok(())
+            }
             _ => Ok(()), // version, counts, custom sections and the end need no import
         }
     }
@@ -528,22 +546,36 @@ impl<'a> Importer<'a, '_> {
             self.pending.push(one);
             return Ok(());
         }
-        let context =
-            ModuleContext { module: &self.module, types: &self.types, index: &self.index };
-        let (id, function) = one.translate(context, &mut self.allocations, &mut self.budget)?;
-        self.module.define(id, function);
+        let context = ModuleContext {
+            module: &self.module,
+            types: &self.types,
+            index: &self.index,
+            notes_from: self.offsets.is_some().then_some(self.code_start),
+        };
+        let translated = one.translate(context, &mut self.allocations, &mut self.budget)?;
+        self.define(translated);
         Ok(())
     }
 
     /// Translates the bodies that wait.
     fn bodies(&mut self) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
-        let context =
-            ModuleContext { module: &self.module, types: &self.types, index: &self.index };
-        let made = translate_all(context, &pending, self.threads, &mut self.budget)?;
-        for (id, function) in made {
-            self.module.define(id, function);
+        let context = ModuleContext {
+            module: &self.module,
+            types: &self.types,
+            index: &self.index,
+            notes_from: self.offsets.is_some().then_some(self.code_start),
+        };
+        for translated in translate_all(context, &pending, self.threads, &mut self.budget)? {
+            self.define(translated);
         }
         Ok(())
+    }
+
+    fn define(&mut self, Translated { id, function, offsets }: Translated) {
+        self.module.define(id, function);
+        if let (Some(all), Some(offsets)) = (&mut self.offsets, offsets) {
+            all.insert(id, offsets);
+        }
     }
 }

@@ -24,7 +24,7 @@ pub fn import_wat(text: &str, limits: &ImportLimits) -> Result<Module, ImportErr
     let buffer = ParseBuffer::new(text).map_err(located)?;
     let mut wat = parser::parse::<Wat<'_>>(&buffer).map_err(located)?;
     let bytes = wat.encode().map_err(located)?;
-    import(&bytes, limits, None)
+    Ok(import(&bytes, limits, None, false)?.module)
 }
 
 /// The line and column of a byte offset.

@@ -2,7 +2,7 @@
 
 use super::failure::{CommandFailure, tell};
 use super::format::{OutputFormat, json};
-use super::input::{self, Loaded};
+use super::input::{self, Loaded, Source, Sourced};
 use super::level;
 use super::limits::InputLimits;
 use super::output::Output;
@@ -93,7 +93,7 @@ pub(super) struct Args {
 /// If an input cannot be read, the module lacks the function, neither version has the point, or the
 /// output cannot be written.
 pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
-    let loaded = input::load(&args.file, &args.limits.limits())?;
+    let Sourced { loaded, source } = input::load_with_source(&args.file, &args.limits.limits())?;
     let (func, base) = select::named(&loaded.module, &args.func)?;
     let inlines =
         |plan: &InlinePlan| plan.inlines(&Callers::new(&loaded.module), func, &mut NoObserver);
@@ -106,7 +106,7 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
         }
         (PassPlan::Passes(pipeline), None) => pipeline,
         (PassPlan::Inlining(plan), None) if inlines(plan) => {
-            return inlining(&args, &loaded, func, plan);
+            return inlining(&args, (&loaded, &source), func, plan);
         }
         (PassPlan::Inlining(plan), None) => {
             tell(&format!(
@@ -121,20 +121,26 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
     let recipe = Recipe::new(pipeline, &Level::ALL);
     let recipe = Recipe { retry: args.retry.bounds(), ..recipe };
     let made = derive_certified(module, base, &recipe, &mut NoObserver);
-    let question =
-        Question { point: &args.point, headings: args.direction.headings(), level: args.level };
+    let question = Question {
+        point: &args.point,
+        headings: args.direction.headings(),
+        level: args.level,
+        lines: source.lines(),
+    };
     let answers = answer(module, base, &made.derived, &made.certified, question)
         .map_err(|e| CommandFailure::input(format!("@{}: {e}", base.name())))?;
     let explanation = Explanation {
         schema: SCHEMA,
         path: name.clone(),
         function: base.name().to_owned(),
+        source_name: source.lines().and_then(|lines| lines.name(func)),
         pipeline: pipeline.names().into_iter().map(str::to_owned).collect(),
         level: args.level.name().to_owned(),
         asked: args.point,
         given_up: made.retried.given_up,
         answers,
     };
+    source.tell_notes();
     let output = Output::to(args.output);
     match args.format {
         OutputFormat::Text => output.write_labeled(&text(&explanation), 0),
@@ -149,7 +155,7 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
 /// point, or the output cannot be written.
 fn inlining(
     args: &Args,
-    loaded: &Loaded,
+    (loaded, source): (&Loaded, &Source),
     func: Func,
     plan: &InlinePlan,
 ) -> Result<(), CommandFailure> {
@@ -159,19 +165,22 @@ fn inlining(
     let made = inline_in_steps(module, func, plan, &landings, &mut NoObserver);
     // The plan inlines calls, and a copy that the checker refuses is a bug of ours.
     let (made, steps) = made.unwrap_or_else(|why| panic!("@{}: {why}", args.func));
-    let question = InliningQuestion { point: &args.point, headings: args.direction.headings() };
+    let (headings, lines) = (args.direction.headings(), source.lines());
+    let question = InliningQuestion { point: &args.point, headings, lines };
     let answers = explain_inlined(module, &made, &steps, question)
         .map_err(|error| CommandFailure::input(format!("@{}: {error}", args.func)))?;
     let explanation = InliningExplanation {
         schema: SCHEMA,
         path: loaded.name.clone(),
         function: args.func.clone(),
+        source_name: lines.and_then(|lines| lines.name(func)),
         pipeline: plan.names().into_iter().map(str::to_owned).collect(),
         level: args.level.name().to_owned(),
         asked: args.point.clone(),
         calls: made.copies.instances().len() as u64 - 1,
         answers,
     };
+    source.tell_notes();
     let output = Output::to(args.output.clone());
     match args.format {
         OutputFormat::Text => output.write_labeled(&inlined_text(&explanation), 0),

@@ -1,11 +1,13 @@
 //! Reads input files and standard input, and loads modules from them.
 
-use super::failure::CommandFailure;
+use super::failure::{CommandFailure, tell};
 use ir::Module;
 use osier::Limits;
 use osier::driver::{self, Format};
+use osier::source::Lines;
 use std::io::Read;
 use std::path::Path;
+use wasm::SourceMap;
 
 /// The path that denotes standard input.
 const STDIN: &str = "-";
@@ -68,12 +70,59 @@ pub(super) fn load(path: &Path, limits: &Limits) -> Result<Loaded, CommandFailur
     }
 }
 
+/// As [`load`], with the lines of the source if the module has debug info.
+///
+/// # Errors
+/// As [`load`].
+pub(super) fn load_with_source(path: &Path, limits: &Limits) -> Result<Sourced, CommandFailure> {
+    let input = read_at_most(path, limits.input_bytes)?;
+    let extension = path.extension().and_then(|e| e.to_str());
+    let format = Format::of(extension, &input.bytes);
+    match driver::load_with_source(format, &input.bytes, limits) {
+        Ok((module, source)) => Ok(Sourced {
+            source: Source { name: input.name.clone(), map: source },
+            loaded: Loaded { name: input.name, module },
+        }),
+        Err(error) => Err(CommandFailure::Input(error.in_file(&input.name))),
+    }
+}
+
 /// A module and the name of its input.
 #[derive(Debug)]
 pub(super) struct Loaded {
     /// The path in the form that diagnostics and reports show.
     pub(super) name: String,
     pub(super) module: Module,
+}
+
+/// A module and its source.
+#[derive(Debug)]
+pub(super) struct Sourced {
+    pub(super) loaded: Loaded,
+    pub(super) source: Source,
+}
+
+/// The source of a module, as far as its debug info tells.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// The path of the module.
+    name: String,
+    map: Option<SourceMap>,
+}
+
+impl Source {
+    /// The lines, if the module has any.
+    pub(super) fn lines(&self) -> Option<&dyn Lines> {
+        self.map.as_ref().map(|map| map as &dyn Lines)
+    }
+
+    /// Writes to standard error which debug info was left out, and why. To be called after the
+    /// lines are read.
+    pub(super) fn tell_notes(&self) {
+        for note in self.map.iter().flat_map(SourceMap::notes) {
+            tell(&format!("{}: debug info left out: {note}", self.name));
+        }
+    }
 }
 
 /// Reads a file that must be UTF-8 text.

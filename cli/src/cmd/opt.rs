@@ -2,7 +2,7 @@
 //! mappings between the versions.
 
 use super::failure::CommandFailure;
-use super::input;
+use super::input::{self, Source, Sourced};
 use super::level;
 use super::limits::InputLimits;
 use super::output::Output;
@@ -15,6 +15,7 @@ use osier::driver::{GivenUp, NoObserver, Recipe, Secured, Vigilance, derive, der
 use osier::export::{self, WrittenCopy};
 use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, PassPlan, inline_in_steps};
 use osier::listing;
+use osier::source::Lines;
 use osr::{Level, VersionTree};
 use passes::{Callers, Pipeline};
 use std::collections::BTreeSet;
@@ -63,7 +64,15 @@ pub(super) struct Args {
 /// # Errors
 /// If an input cannot be read, no function is selected, or the output cannot be written.
 pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
-    let module = input::load(&args.file, &args.limits.limits())?.module;
+    let limits = args.limits.limits();
+    let (module, source) = match args.emit {
+        Emit::Listing => {
+            let Sourced { loaded, source } = input::load_with_source(&args.file, &limits)?;
+            (loaded.module, Some(source))
+        }
+        _ => (input::load(&args.file, &limits)?.module, None),
+    };
+    let lines = source.as_ref().and_then(Source::lines);
     let text = if args.emit == Emit::Oir && args.selection.is_everything() {
         print_module(&args.pipeline.optimize(&module, Vigilance::On, &mut NoObserver).module)
     } else {
@@ -72,17 +81,19 @@ pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
         let pipeline = match &args.pipeline {
             PassPlan::Passes(pipeline) => pipeline,
             PassPlan::Inlining(plan) => {
-                let text = inlined(&args, &module, &selected, plan)?;
+                let text = inlined(&args, (&module, lines), &selected, plan)?;
+                source.iter().for_each(Source::tell_notes);
                 return write(&args, &text);
             }
         };
         let functions =
-            selected.into_iter().map(|(_, base)| emitted(&args, pipeline, &module, base));
+            selected.into_iter().map(|(_, base)| emitted(&args, pipeline, (&module, lines), base));
         let pipeline = args.pipeline.names().join(",");
         let header = (args.emit == Emit::Mapping)
             .then(|| export::header(&pipeline, args.level.name(), count));
         header.into_iter().chain(functions).collect()
     };
+    source.iter().for_each(Source::tell_notes);
     write(&args, &text)
 }
 
@@ -101,7 +112,7 @@ fn write(args: &Args, text: &str) -> Result<(), CommandFailure> {
 /// If the mappings of another level are selected than such versions have.
 fn inlined(
     args: &Args,
-    module: &Module,
+    (module, lines): (&Module, Option<&dyn Lines>),
     selected: &[(Func, &Function)],
     plan: &InlinePlan,
 ) -> Result<String, CommandFailure> {
@@ -118,7 +129,7 @@ fn inlined(
         let is_plain = !plan.inlines(landings.callers(), *func, &mut NoObserver);
         if is_plain && args.emit != Emit::Listing {
             // The version is that of the passes before the inlining.
-            text += &emitted(args, &plan.first, module, base);
+            text += &emitted(args, &plan.first, (module, lines), base);
             continue;
         }
         let made = inline_in_steps(module, *func, plan, &landings, &mut NoObserver);
@@ -132,7 +143,7 @@ fn inlined(
             Err(error) => panic!("@{}: {error}", base.name()),
         };
         match args.emit {
-            Emit::Oir | Emit::Listing => text += &listing::frames(module, &made),
+            Emit::Oir | Emit::Listing => text += &listing::frames_with_lines(module, &made, lines),
             Emit::Actions => {
                 let log = made.tree.log(VersionTree::BASE, made.optimized);
                 text += &listing::actions(base.name(), &log.expect("derived from the base"));
@@ -177,7 +188,12 @@ fn with_landings(
 
 /// The selected output for one function. A module is printed as the whole pipeline makes it. All
 /// other output is about the version with entries, as in `osier report` and `osier explain`.
-fn emitted(args: &Args, pipeline: &Pipeline, module: &Module, base: &Function) -> String {
+fn emitted(
+    args: &Args,
+    pipeline: &Pipeline,
+    (module, lines): (&Module, Option<&dyn Lines>),
+    base: &Function,
+) -> String {
     if args.emit == Emit::Oir {
         let derived = derive(module, base, pipeline, Vigilance::On, &mut NoObserver);
         return print_function(module, &derived.function);
@@ -189,7 +205,7 @@ fn emitted(args: &Args, pipeline: &Pipeline, module: &Module, base: &Function) -
         derive_certified(module, base, &recipe, &mut NoObserver);
     match args.emit {
         Emit::Oir | Emit::Actions => listing::actions(base.name(), &derived.log),
-        Emit::Listing => listing::mappings(module, base, &derived, &certified),
+        Emit::Listing => listing::mappings_with_lines(module, base, &derived, &certified, lines),
         Emit::Mapping => {
             let mut text = String::new();
             let left_out: Vec<_> = retried.given_up.iter().map(GivenUp::numbers).collect();

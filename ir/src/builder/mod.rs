@@ -26,6 +26,7 @@ use crate::function::{Function, InstNode, ValueData};
 use crate::inst::{Edge, InstData, InstSpec, Target};
 use crate::mutate::InsertPosition;
 use crate::opcode::Opcode;
+use crate::sparse::NOWHERE;
 use crate::types::{Signature, Type};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,6 +103,8 @@ pub struct FunctionBuilder {
     next_state: Option<FrameState>,
     /// The frame states, each with its instruction.
     states: BTreeMap<Inst, FrameState>,
+    /// Whether the client asks for the new ids of its instructions.
+    tells_insts: bool,
 }
 
 /// A function that is finished, and what the client may want to know about it.
@@ -110,6 +113,23 @@ struct FinishedBody {
     /// The parameters created for variables.
     params: Vec<(Value, Variable)>,
     states: FrameStates,
+    /// By the client's id of an instruction: the new id, or [`NOWHERE`]. `None` if all ids stay, or
+    /// if the client does not ask.
+    insts: Option<Vec<u32>>,
+}
+
+/// The ids of instructions in a finished function ([`FunctionBuilder::finish_with_insts`]).
+#[derive(Clone, Debug)]
+pub struct FinishedInsts(Option<Vec<u32>>);
+
+impl FinishedInsts {
+    /// The id of an instruction that [`FunctionBuilder::insert`] returned. `None` if the builder
+    /// dropped the instruction, with an empty block. Cost: constant.
+    pub fn of(&self, inserted: Inst) -> Option<Inst> {
+        let Some(ids) = &self.0 else { return Some(inserted) };
+        let id = ids.get(inserted.as_u32() as usize).copied().filter(|id| *id != NOWHERE);
+        id.map(Inst::from_u32)
+    }
 }
 
 impl FunctionBuilder {
@@ -126,6 +146,7 @@ impl FunctionBuilder {
             skip_but: None,
             next_state: None,
             states: BTreeMap::new(),
+            tells_insts: false,
         }
     }
 
@@ -407,6 +428,19 @@ impl FunctionBuilder {
         Ok((function, states))
     }
 
+    /// Finishes the function as [`FunctionBuilder::finish`] does. Also returns the ids that the
+    /// inserted instructions have in the finished function. The zeros that the builder adds are not
+    /// among them. Cost: four more bytes for each instruction.
+    ///
+    /// # Errors
+    /// As [`FunctionBuilder::finish`].
+    pub fn finish_with_insts(mut self) -> Result<(Function, FinishedInsts), BuildError> {
+        self.tells_insts = true;
+        let FinishedBody { mut function, insts, .. } = self.finish_body()?;
+        function.start_history();
+        Ok((function, FinishedInsts(insts)))
+    }
+
     fn finish_body(mut self) -> Result<FinishedBody, BuildError> {
         self.check()?;
         if !self.renumbers {
@@ -414,7 +448,8 @@ impl FunctionBuilder {
             for (inst, state) in self.states {
                 states.set(Point::before(inst), state);
             }
-            return Ok(FinishedBody { function: self.function, params: Vec::new(), states });
+            let params = Vec::new();
+            return Ok(FinishedBody { function: self.function, params, states, insts: None });
         }
         if let Some(keep) = &mut self.skip_but {
             // A frame state needs its instruction (`a_state_keeps_an_empty_block`).
@@ -432,14 +467,15 @@ impl FunctionBuilder {
             let is_free = |block, to| !made.contains(&block) && !made.contains(&to);
             skip::skip_empty(&mut self.function, keep, is_free);
         }
-        let finished = rebuild::rebuild(self.function, self.states, &placement, &pruned);
-        let FinishedBody { mut function, params, states } = finished;
+        let asked = rebuild::Asked { states: self.states, insts: self.tells_insts };
+        let finished = rebuild::rebuild(self.function, asked, &placement, &pruned);
+        let FinishedBody { mut function, params, states, insts } = finished;
         // To shrink a table holds two copies of it for a moment, so a reserved one stays.
         if !self.has_reserved {
             function.insts.shrink();
             function.values.shrink();
         }
-        Ok(FinishedBody { function, params, states })
+        Ok(FinishedBody { function, params, states, insts })
     }
 
     fn check(&self) -> Result<(), BuildError> {

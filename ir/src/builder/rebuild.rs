@@ -23,11 +23,18 @@ use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+/// The client's ids to translate, besides those of the function.
+pub(super) struct Asked {
+    pub(super) states: BTreeMap<Inst, FrameState>,
+    /// Whether the client asks for the new ids of its instructions.
+    pub(super) insts: bool,
+}
+
 /// Rebuilds the function with the remaining parameters. Also returns these parameters, each with
-/// its variable, and the frame states. Cost: linear.
+/// its variable, the frame states, and the new ids of instructions if asked for. Cost: linear.
 pub(super) fn rebuild(
     function: Function,
-    states: BTreeMap<Inst, FrameState>,
+    asked: Asked,
     placement: &Placement,
     pruned: &Pruned,
 ) -> FinishedBody {
@@ -47,12 +54,15 @@ pub(super) fn rebuild(
     let (inst_count, value_count) = rebuild.number();
     rebuild.translate();
     rebuild.rename();
-    let states = rebuild.states(states);
-    rebuild.reorder(inst_count, value_count);
+    let states = rebuild.states(asked.states);
+    let to = rebuild.new_insts();
+    let insts = asked.insts.then(|| to.clone());
+    rebuild.reorder(to, inst_count, value_count);
     let blocks = rebuild.fill();
     let params =
         pruned.live.ones().map(|p| (rebuild.made_value[p], placement.params[p].variable)).collect();
-    FinishedBody { function: rebuild.finished(blocks, inst_count, value_count), params, states }
+    let function = rebuild.finished(blocks, inst_count, value_count);
+    FinishedBody { function, params, states, insts }
 }
 
 /// The remaining created parameters of each block, by block index, in the order of their variables.
@@ -285,8 +295,8 @@ impl Rebuild<'_> {
         self.function.block_names = names.filter(|(b, _)| !b.is_reserved_value()).collect();
     }
 
-    /// Moves instructions and values to their new ids.
-    fn reorder(&mut self, inst_count: usize, value_count: usize) {
+    /// By the client's id of an instruction: the new id, or [`NOWHERE`] if it was dropped.
+    fn new_insts(&self) -> Vec<u32> {
         let mut to = vec![NOWHERE; self.function.inst_bound()];
         for (block, span) in self.function.blocks().zip(&self.spans) {
             let insts = self.function.block_insts(block);
@@ -296,7 +306,12 @@ impl Rebuild<'_> {
                 to[inst.index()] = new as u32;
             }
         }
-        self.function.insts.permute(to, inst_count);
+        to
+    }
+
+    /// Moves instructions and values to their new ids.
+    fn reorder(&mut self, insts: Vec<u32>, inst_count: usize, value_count: usize) {
+        self.function.insts.permute(insts, inst_count);
         // The reserved value has the number `NOWHERE`.
         let to = std::mem::take(&mut self.value).into_iter().map(Value::as_u32).collect();
         self.function.values.permute(to, value_count);

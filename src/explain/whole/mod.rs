@@ -15,6 +15,7 @@ use crate::driver::{CertifiedMapping, GivenUp, Secured};
 use crate::listing::NamedVersion;
 use crate::report::place;
 use crate::schema::{LEVELS, PassAction, PointStatus, Why};
+use crate::source::Lines;
 use cranelift_entity::SecondaryMap;
 use ir::{Block, Function, Inst, Module, Point, Value, ValueDef};
 use osr::Level;
@@ -45,8 +46,8 @@ pub(crate) type BlockVisits = Pair<SecondaryMap<Block, u64>>;
 pub(crate) struct Surroundings<'a> {
     /// How often its blocks ran.
     pub(crate) visits: Option<&'a BlockVisits>,
-    /// The line of the source of an instruction.
-    pub(crate) source: Option<&'a dyn Fn(Inst) -> Option<String>>,
+    /// The lines of the source.
+    pub(crate) lines: Option<&'a dyn Lines>,
 }
 
 /// Both listings of a function and the answers for all of their points.
@@ -184,11 +185,10 @@ pub(crate) fn view(
     around: Surroundings<'_>,
 ) -> FunctionView {
     let derived = &secured.derived;
-    let told = Told {
-        base: NamedVersion::new(module, base),
-        opt: NamedVersion::new(module, &derived.function),
-        history: History { base, opt: &derived.function, log: &derived.log },
-    };
+    let versions = [base, &derived.function];
+    let [named, opt] = NamedVersion::pair(module, versions, &derived.log, around.lines);
+    let history = History { base, opt: &derived.function, log: &derived.log };
+    let told = Told { base: named, opt, history };
     let index = Index::new(&told, &secured.certified, level);
     let claims = Claims::new(&told, &secured.certified.certificate);
     let keys = Side::BOTH.map(|side| lines(version(&told, side).version));
@@ -301,9 +301,7 @@ impl Viewer<'_> {
             text: self.strings.id(version.text.inst_up_to(point.inst(), INST)),
             level,
             visits: self.around.visits.map(|visits| visits[teller.heading][block]),
-            source: (self.around.source)
-                .and_then(|line| line(point.inst()))
-                .map(|l| self.strings.id(l)),
+            source: version.line(point).map(|line| self.strings.id(line.to_string())),
             prices: prices(teller, point),
             entry: entry.map(|(level, entry)| {
                 self.entry(teller, (level, entry), facts.get(&(level, point)).copied())

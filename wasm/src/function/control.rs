@@ -160,6 +160,9 @@ impl Translator<'_> {
             FrameExit::Unused => {
                 let block = self.builder.current().expect("reachable code has an open block");
                 self.frames[index].exit = FrameExit::Open(block);
+                if let Some(notes) = &mut self.notes {
+                    notes.left_open(block, self.offset);
+                }
             }
             FrameExit::Open(_) | FrameExit::Made(_) => {
                 let exit = self.exit_block(index)?;
@@ -326,7 +329,10 @@ impl Translator<'_> {
     fn jump_from(&mut self, from: Block, to: Block) -> Result<()> {
         let current = self.builder.current();
         self.builder.switch_to(from);
-        self.jump(to)?;
+        let jump = self.jump(to)?;
+        if let Some(notes) = &mut self.notes {
+            notes.jumped(from, jump);
+        }
         if let Some(current) = current {
             self.builder.switch_to(current);
         }

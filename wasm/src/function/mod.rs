@@ -17,6 +17,7 @@ mod storage;
 use crate::budget::{ImportBudget, cost};
 use crate::error::ImportError;
 use crate::index::Index;
+use crate::offsets::{BodyOffsets, OffsetNotes};
 use crate::operators;
 use ir::{
     Block, BuildError, Func, Function, FunctionBuilder, Imm, Inst, InstSpec, Module, Opcode, Sig,
@@ -34,6 +35,8 @@ pub(crate) struct ModuleContext<'a> {
     /// The signature for each type index. Several types may share one signature.
     pub(crate) types: &'a [Sig],
     pub(crate) index: &'a Index,
+    /// The offset at which the contents of the code section start, if offsets are to be noted.
+    pub(crate) notes_from: Option<u64>,
 }
 
 /// The way in which control reaches the code after the `end` of a structure.
@@ -93,6 +96,7 @@ pub(crate) struct Translator<'a> {
     unreachable: Option<u32>,
     offset: u64,
     built: Built,
+    notes: Option<OffsetNotes>,
 }
 
 /// The size of the function so far, for the budget.
@@ -126,7 +130,7 @@ pub(crate) fn translate(
     body: &FunctionBody<'_>,
     validator: &mut FuncValidator<ValidatorResources>,
     budget: &mut ImportBudget,
-) -> Result<Function> {
+) -> Result<(Function, Option<BodyOffsets>)> {
     let signature = context.module.signature(func).clone();
     let name = &context.module.funcs[func].name;
     let mut translator = Translator {
@@ -140,6 +144,7 @@ pub(crate) fn translate(
         unreachable: None,
         offset: body.range().start,
         built: Built::default(),
+        notes: context.notes_from.map(|start| OffsetNotes::new(start, body.range())),
     };
     translator.reserve(body)?;
     translator.start(&signature)?;
@@ -375,7 +380,12 @@ impl Translator<'_> {
         self.built.operands += operands;
         self.built.more_results += more_results;
         self.built.targets += targets;
-        Ok(self.builder.insert(spec))
+        let inst = self.builder.insert(spec);
+        if let Some(notes) = &mut self.notes {
+            notes.inserted(inst, self.offset);
+            self.work(cost::BUILT_OFFSET)?;
+        }
+        Ok(inst)
     }
 
     /// Adds an instruction and pushes its results.
@@ -489,13 +499,21 @@ impl Translator<'_> {
 
 impl Translator<'_> {
     /// Finishes the function, releases the working memory, and charges the finished size.
-    fn finish(mut self) -> Result<Function> {
+    fn finish(mut self) -> Result<(Function, Option<BodyOffsets>)> {
         // The table of values may move to make room for the block parameters.
         let moving = FunctionBuilder::table_bytes(0, self.built.reserved.values);
         let most = self.budget.left().saturating_sub(moving) / cost::BUILT_ARG;
         self.builder.limit_args(usize::try_from(most).unwrap_or(usize::MAX));
         self.builder.skip_empty_blocks(self.loop_heads);
-        let function = self.builder.finish().map_err(|error| match error {
+        let finished = match self.notes {
+            None => self.builder.finish().map(|function| (function, None)),
+            Some(notes) => self.builder.finish_with_insts().map(|(function, ids)| {
+                let bound = function.inst_bound();
+                let offsets = notes.finish(&ids, bound);
+                (function, Some(offsets))
+            }),
+        };
+        let (function, offsets) = finished.map_err(|error| match error {
             BuildError::TooLarge => ImportError::too_large(
                 "the locals need more block parameters than the memory limit allows",
                 self.offset,
@@ -515,8 +533,9 @@ impl Translator<'_> {
             // The tables are paid for.
             _ => operands * cost::USE,
         };
-        let kept = insts + blocks * cost::BLOCK + targets * cost::TARGET + args * cost::ARG;
+        let noted = offsets.as_ref().map_or(0, |_| function.inst_bound() as u64 * cost::OFFSET);
+        let kept = noted + insts + blocks * cost::BLOCK + targets * cost::TARGET + args * cost::ARG;
         self.budget.charge(kept, self.offset)?;
-        Ok(function)
+        Ok((function, offsets))
     }
 }

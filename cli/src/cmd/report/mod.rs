@@ -7,7 +7,7 @@ mod speculation;
 
 use super::failure::{CommandFailure, tell};
 use super::format::json;
-use super::input::{self, Loaded};
+use super::input::{self, Loaded, Source, Sourced};
 use super::jobs::{Jobs, each_function};
 use super::level;
 use super::limits::InputLimits;
@@ -154,7 +154,15 @@ fn names(plan: &PassPlan) -> Vec<String> {
 /// below `--min`.
 pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
     let started = Instant::now();
-    let loaded = input::load(&args.file, &args.limits.limits())?;
+    // Only pages show lines of the source.
+    let limits = args.limits.limits();
+    let (loaded, source) = match args.format {
+        ReportFormat::Html => {
+            let Sourced { loaded, source } = input::load_with_source(&args.file, &limits)?;
+            (loaded, Some(source))
+        }
+        ReportFormat::Text | ReportFormat::Json => (input::load(&args.file, &limits)?, None),
+    };
     let import = started.elapsed().as_secs_f64();
     let selected = args.selection.of(&loaded.module)?;
     let Some(pipelines) = args.plain_pipelines() else {
@@ -180,8 +188,11 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
     args.check_minima()?;
     let profile = args.profile.as_deref().map(|path| read_profile(path, &loaded.module));
     let profile = profile.transpose()?;
-    let plan = Plan { args: &args, loaded: &loaded, pipelines, profile, past };
-    plan.report(&selected, (started, import))
+    let source = source.as_ref();
+    let plan = Plan { args: &args, loaded: &loaded, source, pipelines, profile, past };
+    plan.report(&selected, (started, import))?;
+    source.into_iter().for_each(Source::tell_notes);
+    Ok(())
 }
 
 /// The older document of `--against`.
@@ -216,6 +227,7 @@ impl Past {
 struct Plan<'a> {
     args: &'a Args,
     loaded: &'a Loaded,
+    source: Option<&'a Source>,
     pipelines: Vec<&'a Pipeline>,
     profile: Option<Profile>,
     past: Option<Past>,
@@ -264,7 +276,7 @@ impl Plan<'_> {
         let figures = report::weighed_function_report(base, &secured, level, profile);
         let wants_view = self.args.format == ReportFormat::Html && figures.is_changed();
         let view = wants_view.then(|| {
-            let options = ViewOptions { profile, ..ViewOptions::default() };
+            let options = ViewOptions { profile, lines: self.source.and_then(Source::lines) };
             report::function_page(&self.loaded.module, base, &secured, (&figures, level), options)
         });
         Reported { figures, view, stopwatch }
