@@ -1,0 +1,63 @@
+'use strict';
+// All checks of a page, and the printed judgement.
+
+const { accessible } = require('./accessible.js');
+const { Judgement } = require('./browser.js');
+const { contract } = require('./contract.js');
+const { keyboard } = require('./keyboard.js');
+const { narrow, plainPage } = require('./layout.js');
+const { links } = require('./links.js');
+const { names } = require('./names.js');
+const { pictures } = require('./pictures.js');
+const { times } = require('./times.js');
+
+/** Each check by its name, in the order in which they run. */
+const CHECKS = {
+  contract,
+  times,
+  accessibility: accessible,
+  keyboard,
+  links,
+  narrow,
+  plain: plainPage,
+  names,
+};
+
+/** Judges one page by the named checks. A check that cannot go on is a finding of its own. */
+async function judgePage(browser, file, options, only) {
+  const judgement = new Judgement(browser, file, options);
+  const run = async (name, check) => {
+    const start = performance.now();
+    try {
+      await check(judgement);
+    } catch (error) {
+      const lines = `${error.message ?? error}`.split('\n');
+      judgement.find(name, `the check ended early: ${lines.slice(0, 2).join(' ')}`);
+    }
+    judgement.notes.push(`${name} took ${((performance.now() - start) / 1000).toFixed(1)} s`);
+  };
+  for (const name of only) await run(name, CHECKS[name]);
+  if (judgement.options.screenshots) await run('screenshots', pictures);
+  return judgement;
+}
+
+/** Prints the table of a page's figures, and its findings. */
+function print(judgement) {
+  const { file, figures, findings, notes } = judgement;
+  console.log(file);
+  if (judgement.bytes !== undefined) {
+    console.log(`  ${(judgement.bytes / 1e6).toFixed(2)} MB; empty page ready in `
+      + `${judgement.empty.toFixed(1)} ms; largest function ${JSON.stringify(judgement.largest.text)}`);
+    console.log('            best     worst    page\'s own   x empty   goal');
+  }
+  const ms = value => (Number.isNaN(value) ? '-' : `${value.toFixed(0)} ms`).padStart(9);
+  for (const { name, best, worst, own, ratio, goal, isMissed } of figures) {
+    console.log(`  ${name.padEnd(6)}${ms(best)} ${ms(worst)}   ${ms(own)}  ${ratio.toFixed(1).padStart(9)}`
+      + `   ${goal.milliseconds} ms or ${goal.ratio} times empty${isMissed ? '  MISSED' : ''}`);
+  }
+  for (const note of notes) console.log(`  ${note}`);
+  for (const { check, text } of findings) console.log(`  FAULT ${check}: ${text}`);
+  console.log(`  ${findings.length} faults`);
+}
+
+module.exports = { CHECKS, judgePage, print };

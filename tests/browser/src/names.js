@@ -1,0 +1,90 @@
+'use strict';
+// Names from modules are shown as text: no markup of theirs is an element, no script of theirs
+// runs, and no mark of theirs turns the text around them.
+
+const fs = require('node:fs');
+const { fragment, functionsOf, openFunction } = require('./browser.js');
+const { plain } = require('./links.js');
+
+/** Control characters that a reader cannot see. */
+const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/;
+
+/**
+ * Judges a page of which `--names FILE` lists the functions' names. The names mark the elements
+ * that they would make with the attribute `data-osier-hostile`, and their scripts set
+ * `window.osierHostile`.
+ */
+async function names(judgement) {
+  const find = text => judgement.find('names', text);
+  const wanted = judgement.options.names
+    ? JSON.parse(fs.readFileSync(judgement.options.names, 'utf8')) : [];
+  await judgement.withPage({}, '', async page => {
+    page.setDefaultTimeout(10_000);
+    const functions = await functionsOf(page);
+    for (const name of wanted) {
+      const f = functions.find(f => f.name === name);
+      if (!f) {
+        find(`no row links to ${JSON.stringify(name)}`);
+        continue;
+      }
+      // Parts of a name that any page can show as they are.
+      const parts = name.match(/[!-~]{3,}/g) ?? [];
+      const missing = parts.find(part => !plain(f.text).includes(part));
+      if (missing) find(`the row of ${JSON.stringify(name)} does not show ${missing}`);
+      if (f.text === '') find(`the row of ${JSON.stringify(name)} shows nothing`);
+      await openFunction(page, name).catch(() => find(`${fragment(name)} opens nothing`));
+      (await page.evaluate(harm)).forEach(find);
+    }
+    const texts = functions.map(f => f.text);
+    const twice = texts.find((text, at) => texts.indexOf(text) !== at);
+    if (twice !== undefined) find(`two functions are shown as ${JSON.stringify(twice)}`);
+    const shown = await page.evaluate(shownTexts);
+    for (const text of shown.filter(text => CONTROL.test(text)).slice(0, 3)) {
+      find(`a control character is not visible in ${JSON.stringify(text.slice(0, 80))}`);
+    }
+    (await page.evaluate(harm)).forEach(find);
+    (await page.evaluate(turned)).forEach(find);
+  });
+}
+
+/** Runs in the page: traces of names that were taken for markup. */
+function harm() {
+  const found = [];
+  if (window.osierHostile !== undefined) found.push(`a name ran its script: ${osierHostile}`);
+  const made = document.querySelector('[data-osier-hostile], osier-hostile');
+  if (made) found.push(`a name made an element ${made.localName}`);
+  return found;
+}
+
+/** Runs in the page: every text that is shown. */
+function shownTexts() {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const texts = [];
+  while (walker.nextNode()) {
+    const { parentElement, data } = walker.currentNode;
+    if (!/^(script|style|template|noscript)$/i.test(parentElement.localName)
+      && osierJudge.visible(parentElement)) texts.push(data);
+  }
+  return texts;
+}
+
+/** Runs in the page: texts whose marks of direction reach beyond their element. */
+function turned() {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const found = [];
+  while (walker.nextNode()) {
+    const { parentElement, data } = walker.currentNode;
+    if (/^(script|style|template|noscript)$/i.test(parentElement.localName)) continue;
+    if (!/[\u202a-\u202e\u2066-\u2069]/.test(data)) continue;
+    let isolated = false;
+    for (let at = parentElement; at && !isolated; at = at.parentElement) {
+      const { unicodeBidi, display } = getComputedStyle(at);
+      isolated = /isolate|plaintext/.test(unicodeBidi) || /block|cell|flex/.test(display);
+      if (/block|cell|flex/.test(display)) break;
+    }
+    if (!isolated) found.push(`a mark of direction turns text around ${JSON.stringify(data)}`);
+  }
+  return found.slice(0, 3);
+}
+
+module.exports = { names };
