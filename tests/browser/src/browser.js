@@ -12,8 +12,11 @@ const INSIDE = fs.readFileSync(path.join(__dirname, 'inside.js'), 'utf8');
 /** The window in which pages are judged unless a check says otherwise. */
 const WINDOW = { width: 1280, height: 900 };
 
-/** How long a page may take until it is ready before the judge gives up, in milliseconds. */
-const PATIENCE = 60_000;
+/**
+ * How long the judge waits in milliseconds: for a page to be ready, and for the answer to an
+ * action.
+ */
+const PATIENCE = { ready: 60_000, answer: 15_000 };
 
 /** Starts Chromium, which cannot resolve any host. */
 function launch() {
@@ -37,6 +40,7 @@ class Judgement {
     this.file = file;
     this.url = pathToFileURL(path.resolve(file)).href;
     this.options = { rounds: 3, ...options };
+    this.patience = { ...PATIENCE, ...options.patience };
     /** Each with `check` and `text`, in the order of their discovery. */
     this.findings = [];
     /** Each with the columns of the printed table. */
@@ -60,8 +64,8 @@ class Judgement {
     try {
       const page = await context.newPage();
       await this.watch(page);
-      page.setDefaultTimeout(PATIENCE);
-      await page.goto(this.url + fragment, { waitUntil: 'load', timeout: PATIENCE });
+      page.setDefaultTimeout(this.patience.answer);
+      await page.goto(this.url + fragment, { waitUntil: 'load', timeout: this.patience.ready });
       if (settings.javaScriptEnabled !== false) await this.ready(page);
       await page.evaluate(INSIDE);
       return await use(page);
@@ -73,10 +77,10 @@ class Judgement {
   /** Waits until the page has said that it is interactive. Throws if it does not. */
   async ready(page) {
     const isReady = () => performance.getEntriesByName('osier-ready', 'mark').length > 0;
-    const timeout = this.options.patience ?? PATIENCE;
+    const timeout = this.patience.ready;
     await page.waitForFunction(isReady, undefined, { timeout }).catch(() => {
       // The other checks need not wait as long to find the same.
-      this.options.patience = 1000;
+      this.patience.ready = 1000;
       throw new Error('the page never marked osier-ready');
     });
   }
@@ -95,7 +99,11 @@ class Judgement {
       dialog.dismiss().catch(error => this.find('dialog', `${error}`));
     });
     page.on('popup', () => this.find('network', 'the page opened a window'));
-    page.on('websocket', socket => this.find('network', `a web socket to ${socket.url()}`));
+    const session = await page.context().newCDPSession(page);
+    await session.send('Network.enable');
+    session.on('Network.webSocketCreated', ({ url }) => {
+      this.find('network', `a web socket to ${url}`);
+    });
     page.on('request', request => {
       const url = request.url();
       const isOwn = request.isNavigationRequest() && url.split('#')[0] === this.url;
@@ -174,14 +182,17 @@ async function openFunction(page, name, point) {
   await painted(page);
 }
 
-/** Selects the point in the middle of a listing by a click, and gives its place. */
-async function selectPoint(page, version = 'base') {
-  const place = await page.evaluate(version => {
-    const points = osierJudge.points(version);
-    const point = points[Math.floor(points.length / 2)];
+/**
+ * Selects the point in the middle of the base's listing by a click, or the one at `most` if that
+ * is earlier. Gives its place.
+ */
+async function selectPoint(page, most = Number.MAX_SAFE_INTEGER) {
+  const place = await page.evaluate(most => {
+    const points = osierJudge.points('base');
+    const point = points[Math.min(most, Math.floor(points.length / 2))];
     osierJudge.chosen = point;
     return `${point.dataset.v} ${point.dataset.p}`;
-  }, version);
+  }, most);
   const point = (await page.evaluateHandle(() => osierJudge.chosen)).asElement();
   await point.click();
   await page.waitForFunction(place => osierJudge.isSelected(place), place);
@@ -190,6 +201,6 @@ async function selectPoint(page, version = 'base') {
 }
 
 module.exports = {
-  INSIDE, Judgement, PATIENCE, WINDOW, fragment, functionsOf, launch, nearest, openFunction,
-  painted, selectPoint, thin,
+  Judgement, WINDOW, fragment, functionsOf, launch, nearest, openFunction, painted, selectPoint,
+  thin,
 };

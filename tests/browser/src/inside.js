@@ -51,7 +51,7 @@
 
   /** A cell's figure; NaN for text and for cells without figures. */
   judge.figure = cell => {
-    const given = cell.dataset.sort ?? cell.dataset.value ?? cell.textContent;
+    const given = cell.dataset.v ?? cell.textContent;
     const text = given.replace(/[\s\u00a0\u2009\u202f,%]/g, '').replace('\u2212', '-');
     return /^[-+]?\d+(\.\d+)?/.test(text) ? parseFloat(text) : NaN;
   };
@@ -76,7 +76,7 @@
     const cells = judge.rows().slice(0, 40).map(row => row.cells[column]);
     const figures = cells.map(judge.figure).filter(figure => !Number.isNaN(figure));
     if (figures.length > 0) return isMonotonic(figures, (a, b) => sign * (a - b));
-    const texts = cells.map(cell => cell.dataset.sort ?? cell.textContent.trim());
+    const texts = cells.map(cell => cell.textContent.trim());
     const orders = [
       (a, b) => a < b ? -1 : Number(a > b),
       (a, b) => a.localeCompare(b),
@@ -134,12 +134,10 @@
       && details.textContent.trim() !== '';
   };
 
-  /** How long a measured action may take before the judge gives up, in milliseconds. */
-  const PATIENCE = 60_000;
-
   /**
    * Prepares the measurement `name`: from the next event of a type until the frame is painted in
-   * which `judge[done](...args)` holds. The promise `judge.measured` gives milliseconds.
+   * which `judge[done](...args)` holds. The promise `judge.measured` gives milliseconds; it
+   * fails after `judge.patience` milliseconds.
    */
   judge.after = (name, type, done, args) => {
     const begun = performance.now();
@@ -154,7 +152,7 @@
       const frame = () => {
         if (start !== undefined && judge[done](...args)) {
           channel.port2.postMessage(null);
-        } else if (performance.now() - begun > PATIENCE) {
+        } else if (performance.now() - begun > judge.patience) {
           reject(new Error(`no ${type} event brought the page to ${done}(${args})`));
         } else {
           requestAnimationFrame(frame);

@@ -122,8 +122,7 @@ async function isSeen(page) {
 /** Presses a key, and gives whether `holds` comes true in the page soon after. */
 async function pressed(page, key, holds, argument) {
   await page.keyboard.press(key);
-  const options = { timeout: 5000 };
-  return page.waitForFunction(holds, argument, options).then(() => true, error => {
+  return page.waitForFunction(holds, argument).then(() => true, error => {
     if (error.name === 'TimeoutError') return false;
     throw error;
   });

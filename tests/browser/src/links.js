@@ -51,19 +51,23 @@ async function follow(judgement, page, f) {
 
 async function expectSelected(judgement, page, f, point) {
   const isSelected = point => osierJudge.selected().some(place => place.endsWith(` ${point}`));
-  const options = { timeout: 5000 };
-  await page.waitForFunction(isSelected, point, options).catch(() => {
+  await page.waitForFunction(isSelected, point).catch(() => {
     judgement.find('links', `${fragment(f.name, point)} does not select the point`);
   });
+}
+
+/** Whether so many links fail that the rest tells nothing more, each after some waiting. */
+function isLost(judgement) {
+  return judgement.findings.filter(finding => finding.check === 'links').length >= 4;
 }
 
 async function links(judgement) {
   let functions;
   const points = new Map();
   await judgement.withPage({}, '', async page => {
-    page.setDefaultTimeout(10_000);
     functions = await functionsOf(page);
     for (const f of sample(functions, INSIDE)) {
+      if (isLost(judgement)) return;
       const point = await follow(judgement, page, f);
       if (!point) continue;
       points.set(f.name, point);
@@ -74,9 +78,9 @@ async function links(judgement) {
     await wrongLinks(judgement, page, functions[0]?.name ?? '');
   });
   for (const f of sample(functions, OUTSIDE).filter(f => points.has(f.name))) {
+    if (isLost(judgement)) return;
     const point = points.get(f.name);
     await judgement.withPage({}, fragment(f.name, point), async page => {
-      page.setDefaultTimeout(10_000);
       await page.waitForFunction(() => osierJudge.isOpen()).catch(() => {
         judgement.find('links', `${fragment(f.name, point)} opens nothing in a new window`);
       });
@@ -94,7 +98,7 @@ async function wayBack(judgement, page, functions) {
   await openFunction(page, second.name);
   await page.goBack();
   const shows = text => osierJudge.heading()?.includes(text);
-  await page.waitForFunction(shows, first.text, { timeout: 5000 }).catch(() => {
+  await page.waitForFunction(shows, first.text).catch(() => {
     judgement.find('links', 'the way back does not show the function before');
   });
 }

@@ -19,7 +19,6 @@ async function names(judgement) {
   const wanted = judgement.options.names
     ? JSON.parse(fs.readFileSync(judgement.options.names, 'utf8')) : [];
   await judgement.withPage({}, '', async page => {
-    page.setDefaultTimeout(10_000);
     const functions = await functionsOf(page);
     for (const name of wanted) {
       const f = functions.find(f => f.name === name);
@@ -76,13 +75,14 @@ function turned() {
     const { parentElement, data } = walker.currentNode;
     if (/^(script|style|template|noscript)$/i.test(parentElement.localName)) continue;
     if (!/[\u202a-\u202e\u2066-\u2069]/.test(data)) continue;
-    let isolated = false;
-    for (let at = parentElement; at && !isolated; at = at.parentElement) {
+    const ends = at => {
       const { unicodeBidi, display } = getComputedStyle(at);
-      isolated = /isolate|plaintext/.test(unicodeBidi) || /block|cell|flex/.test(display);
-      if (/block|cell|flex/.test(display)) break;
-    }
-    if (!isolated) found.push(`a mark of direction turns text around ${JSON.stringify(data)}`);
+      const isAlone = display !== 'inline' && at.textContent.trim() === data.trim();
+      return isAlone || (display === 'inline' && /isolate|plaintext/.test(unicodeBidi));
+    };
+    let at = parentElement;
+    while (!ends(at) && getComputedStyle(at).display === 'inline') at = at.parentElement;
+    if (!ends(at)) found.push(`a mark of direction turns text around ${JSON.stringify(data)}`);
   }
   return found.slice(0, 3);
 }

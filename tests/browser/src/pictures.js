@@ -11,6 +11,9 @@ const { NARROW } = require('./layout.js');
 /** The size of the function that is shown. */
 const SIZE = 100;
 
+/** The place of the selected point, which is in the window with the top of the function. */
+const EARLY = 12;
+
 /** Writes pictures to the folder `options.screenshots`, named after the page's file. */
 async function pictures(judgement) {
   const folder = judgement.options.screenshots;
@@ -39,7 +42,7 @@ async function pictures(judgement) {
       }
       const { name } = nearest(await functionsOf(page), judgement.options.size ?? SIZE);
       await openFunction(page, name);
-      await selectPoint(page);
+      await selectPoint(page, EARLY);
       await scroll(page, '#function');
       await shoot(page, `${look}function`);
       await scroll(page, '#point');

@@ -122,6 +122,7 @@ function ownTimes(page, name) {
 /** A round: loads the page, then sorts, filters, opens and selects. Adds to the lists in `times`. */
 async function round(judgement, times) {
   await judgement.withPage({}, '', async page => {
+    await page.evaluate(answer => { osierJudge.patience = answer; }, judgement.patience.answer);
     times.ready.push(await readyTime(page));
     const functions = await functionsOf(page);
     const largest = nearest(functions, Number.MAX_VALUE);
