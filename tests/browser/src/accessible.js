@@ -32,6 +32,7 @@ async function ask(judgement, page, state) {
       count: result.nodes.length,
       places: result.nodes.slice(0, 3).map(node => node.target.join(' ')),
       reason: result.nodes[0]?.failureSummary?.split('\n').slice(1, 2).join(' ').trim() ?? '',
+      keys: result.nodes.map(n => [...n.any,...n.all,...n.none].map(c => c.data?.messageKey)).flat().join(),
     }));
     return { violations: brief(violations), incomplete: brief(incomplete) };
   });
@@ -39,8 +40,8 @@ async function ask(judgement, page, state) {
     judgement.find('accessibility',
       `${state}: ${id}: ${help}; ${count} elements: ${places.join(', ')}; ${reason}`);
   }
-  for (const { id, count, places } of results.incomplete) {
-    judgement.notes.push(`axe cannot tell, ${state}: ${id}, ${count} elements: ${places[0]}`);
+  for (const { id, count, places, keys } of results.incomplete) {
+    judgement.notes.push(`axe cannot tell, ${state}: ${id}, ${count} elements: ${places[0]} ${keys.slice(0,300)}`);
   }
 }
 

@@ -45,9 +45,11 @@ async function judgePage(browser, file, options, only) {
 function print(judgement) {
   const { file, figures, findings, notes } = judgement;
   console.log(file);
-  if (judgement.bytes !== undefined) {
-    console.log(`  ${(judgement.bytes / 1e6).toFixed(2)} MB; empty page ready in `
-      + `${judgement.empty.toFixed(1)} ms; largest function ${JSON.stringify(judgement.largest.text)}`);
+  // A check of times that ended early has no figures.
+  if (figures.length > 0) {
+    const { bytes, empty, largest } = judgement;
+    console.log(`  ${(bytes / 1e6).toFixed(2)} MB; empty page ready in ${empty.toFixed(1)} ms; `
+      + `largest function ${JSON.stringify(largest.text.slice(0, 60))}`);
     console.log('            best     worst    page\'s own   x empty   goal');
   }
   const ms = value => (Number.isNaN(value) ? '-' : `${value.toFixed(0)} ms`).padStart(9);
