@@ -4,6 +4,7 @@
 const {
   functionsOf, nearest, openFunction, painted, selectPoint, thin,
 } = require('./browser.js');
+const { weakTexts } = require('./contrast.js');
 const AXE = require('axe-core').source;
 
 /** Rules look at each element: longer tables are filtered, and a function of this size is opened. */
@@ -32,7 +33,6 @@ async function ask(judgement, page, state) {
       count: result.nodes.length,
       places: result.nodes.slice(0, 3).map(node => node.target.join(' ')),
       reason: result.nodes[0]?.failureSummary?.split('\n').slice(1, 2).join(' ').trim() ?? '',
-      keys: result.nodes.map(n => [...n.any,...n.all,...n.none].map(c => c.data?.messageKey)).flat().join(),
     }));
     return { violations: brief(violations), incomplete: brief(incomplete) };
   });
@@ -40,8 +40,12 @@ async function ask(judgement, page, state) {
     judgement.find('accessibility',
       `${state}: ${id}: ${help}; ${count} elements: ${places.join(', ')}; ${reason}`);
   }
-  for (const { id, count, places, keys } of results.incomplete) {
-    judgement.notes.push(`axe cannot tell, ${state}: ${id}, ${count} elements: ${places[0]} ${keys.slice(0,300)}`);
+  for (const text of await page.evaluate(weakTexts)) {
+    judgement.find('accessibility', `${state}: ${text}`);
+  }
+  for (const { id, count, places } of results.incomplete) {
+    // `weakTexts` judges these texts, except for those of pictures.
+    if (id !== 'color-contrast') judgement.notes.push(`axe cannot tell, ${state}: ${id}, ${count} elements: ${places[0]}`);
   }
 }
 

@@ -147,6 +147,13 @@ function nearest(functions, size) {
   return named.reduce((best, f) => distance(f) < distance(best) ? f : best, named[0]);
 }
 
+/** A text for people: between quotes, with escapes for characters that they cannot see. */
+function show(text) {
+  const unseen = /[\u0000-\u001f\u007f-\u00a0\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+  const escaped = `${text}`.replace(unseen, c => `\\u{${c.codePointAt(0).toString(16)}}`);
+  return text === null ? 'nothing' : `"${escaped}"`;
+}
+
 /** The fragment of a function's link. */
 function fragment(name, point) {
   return `#f=${encodeURIComponent(name)}` + (point ? `&p=${encodeURIComponent(point)}` : '');
@@ -202,5 +209,5 @@ async function selectPoint(page, most = Number.MAX_SAFE_INTEGER) {
 
 module.exports = {
   Judgement, WINDOW, fragment, functionsOf, launch, nearest, openFunction, painted, selectPoint,
-  thin,
+  show, thin,
 };

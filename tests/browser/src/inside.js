@@ -76,7 +76,7 @@
     const cells = judge.rows().slice(0, 40).map(row => row.cells[column]);
     const figures = cells.map(judge.figure).filter(figure => !Number.isNaN(figure));
     if (figures.length > 0) return isMonotonic(figures, (a, b) => sign * (a - b));
-    const texts = cells.map(cell => cell.textContent.trim());
+    const texts = cells.map(cell => cell.textContent);
     const orders = [
       (a, b) => a < b ? -1 : Number(a > b),
       (a, b) => a.localeCompare(b),
@@ -202,8 +202,11 @@
 
   /** Whether some part of an element is in the window and not covered. */
   judge.isUncovered = element => [...element.getClientRects()].some(box => {
-    const across = [0.1, 0.5, 0.9].map(part => box.left + part * box.width);
-    const down = [0.1, 0.5, 0.9].map(part => box.top + part * box.height);
+    const [left, right] = [Math.max(0, box.left), Math.min(innerWidth, box.right)];
+    const [top, bottom] = [Math.max(0, box.top), Math.min(innerHeight, box.bottom)];
+    if (left >= right || top >= bottom) return false;
+    const across = [0.1, 0.5, 0.9].map(part => left + part * (right - left));
+    const down = [0.1, 0.5, 0.9].map(part => top + part * (bottom - top));
     return across.some(x => down.some(y => {
       const found = document.elementFromPoint(x, y);
       return found !== null && (element.contains(found) || found.contains(element));

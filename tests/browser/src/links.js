@@ -1,7 +1,7 @@
 'use strict';
 // Links to functions and points open what they name, whatever the name consists of.
 
-const { fragment, functionsOf, openFunction, painted } = require('./browser.js');
+const { fragment, functionsOf, openFunction, painted, show } = require('./browser.js');
 
 /** The most functions whose links are followed, in the page that is open and from outside. */
 const INSIDE = 60;
@@ -31,7 +31,7 @@ function plain(text) {
 async function expectHeading(judgement, page, f, how) {
   const heading = await page.evaluate(() => osierJudge.heading());
   if (!plain(heading)?.includes(plain(f.text))) {
-    judgement.find('links', `${how} ${JSON.stringify(f.name)} shows ${JSON.stringify(heading)}`);
+    judgement.find('links', `${how} ${show(f.name)} shows ${show(heading)}`);
   }
 }
 

@@ -3,7 +3,7 @@
 // runs, and no mark of theirs turns the text around them.
 
 const fs = require('node:fs');
-const { fragment, functionsOf, openFunction } = require('./browser.js');
+const { fragment, functionsOf, openFunction, show } = require('./browser.js');
 const { plain } = require('./links.js');
 
 /** Control characters that a reader cannot see. */
@@ -20,29 +20,32 @@ async function names(judgement) {
     ? JSON.parse(fs.readFileSync(judgement.options.names, 'utf8')) : [];
   await judgement.withPage({}, '', async page => {
     const functions = await functionsOf(page);
-    for (const name of wanted) {
-      const f = functions.find(f => f.name === name);
-      if (!f) {
-        find(`no row links to ${JSON.stringify(name)}`);
-        continue;
-      }
+    const byName = new Map(functions.map(f => [f.name, f]));
+    const lost = wanted.filter(name => !byName.has(name));
+    if (lost.length > 0) {
+      find(`no row links to ${lost.length} of the names: ${lost.slice(0, 5).map(show).join(', ')}`);
+    }
+    for (const name of wanted.filter(name => byName.has(name))) {
+      const f = byName.get(name);
       // Parts of a name that any page can show as they are.
       const parts = name.match(/[!-~]{3,}/g) ?? [];
       const missing = parts.find(part => !plain(f.text).includes(part));
-      if (missing) find(`the row of ${JSON.stringify(name)} does not show ${missing}`);
-      if (f.text === '') find(`the row of ${JSON.stringify(name)} shows nothing`);
+      if (missing) find(`the row of ${show(name)} does not show ${missing}`);
+      if (f.text === '') find(`the row of ${show(name)} shows nothing`);
       await openFunction(page, name).catch(() => find(`${fragment(name)} opens nothing`));
       (await page.evaluate(harm)).forEach(find);
     }
     const texts = functions.map(f => f.text);
     const twice = texts.find((text, at) => texts.indexOf(text) !== at);
-    if (twice !== undefined) find(`two functions are shown as ${JSON.stringify(twice)}`);
+    if (twice !== undefined) find(`two functions are shown as ${show(twice)}`);
     const shown = await page.evaluate(shownTexts);
     for (const text of shown.filter(text => CONTROL.test(text)).slice(0, 3)) {
-      find(`a control character is not visible in ${JSON.stringify(text.slice(0, 80))}`);
+      find(`a control character is not visible in ${show(text.slice(0, 80))}`);
     }
     (await page.evaluate(harm)).forEach(find);
-    (await page.evaluate(turned)).forEach(find);
+    (await page.evaluate(turned)).forEach(data => {
+      find(`a mark of direction turns text around ${show(data)}`);
+    });
   });
 }
 
@@ -82,7 +85,7 @@ function turned() {
     };
     let at = parentElement;
     while (!ends(at) && getComputedStyle(at).display === 'inline') at = at.parentElement;
-    if (!ends(at)) found.push(`a mark of direction turns text around ${JSON.stringify(data)}`);
+    if (!ends(at)) found.push(data);
   }
   return found.slice(0, 3);
 }

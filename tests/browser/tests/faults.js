@@ -144,5 +144,5 @@ module.exports = [
   fault('shows two functions alike', 'names', ROW,
     '<tr><td><a href="#f=sum.1">main</a></td><td>9</td></tr>',
     'names: two functions are shown as "main"'),
-  fault('leaves a function out', 'names', ROW, '', 'names: no row links to "sum"'),
+  fault('leaves a function out', 'names', ROW, '', 'names: no row links to 1 of the names: "sum"'),
 ];
