@@ -154,6 +154,12 @@ function show(text) {
   return text === null ? 'nothing' : `"${escaped}"`;
 }
 
+/** The function with the largest size, or the first of functions without sizes. */
+function largest(functions) {
+  const named = functions.filter(f => f.name !== null);
+  return named.reduce((best, f) => f.size > (best.size || 0) ? f : best, named[0]);
+}
+
 /** The fragment of a function's link. */
 function fragment(name, point) {
   return `#f=${encodeURIComponent(name)}` + (point ? `&p=${encodeURIComponent(point)}` : '');
@@ -208,6 +214,6 @@ async function selectPoint(page, most = Number.MAX_SAFE_INTEGER) {
 }
 
 module.exports = {
-  Judgement, WINDOW, fragment, functionsOf, launch, nearest, openFunction, painted, selectPoint,
-  show, thin,
+  Judgement, WINDOW, fragment, functionsOf, largest, launch, nearest, openFunction, painted,
+  selectPoint, show, thin,
 };

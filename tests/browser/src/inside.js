@@ -30,6 +30,16 @@
 
   judge.rows = () => judge.allRows().filter(judge.visible);
 
+  /** The first visible rows, at most so many, at the cost of those before them. */
+  const firstRows = most => {
+    const found = [];
+    for (const row of document.querySelectorAll('#functions tbody tr')) {
+      if (judge.visible(row) && row.querySelector(LINK)) found.push(row);
+      if (found.length === most) break;
+    }
+    return found;
+  };
+
   judge.link = row => row.querySelector(LINK);
 
   judge.rowOf = name =>
@@ -73,7 +83,9 @@
     const order = header.cell.getAttribute('aria-sort');
     if (order !== 'ascending' && order !== 'descending') return false;
     const sign = order === 'ascending' ? 1 : -1;
-    const cells = judge.rows().slice(0, 40).map(row => row.cells[column]);
+    // Cells without contents come last in any order.
+    const cells = firstRows(40).map(row => row.cells[column])
+      .filter(cell => !/^[-\u2013\u2014]?$/.test(cell.textContent.trim()));
     const figures = cells.map(judge.figure).filter(figure => !Number.isNaN(figure));
     if (figures.length > 0) return isMonotonic(figures, (a, b) => sign * (a - b));
     const texts = cells.map(cell => cell.textContent);

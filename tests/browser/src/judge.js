@@ -41,7 +41,10 @@ async function judgePage(browser, file, options, only) {
   return judgement;
 }
 
-/** Prints the table of a page's figures, and its findings. */
+/**
+ * Prints the table of a page's figures, and its findings. "Quickest" and "slowest" are of different
+ * events, each in its best round; "worst" is the slowest event in any round.
+ */
 function print(judgement) {
   const { file, figures, findings, notes } = judgement;
   console.log(file);
@@ -50,12 +53,12 @@ function print(judgement) {
     const { bytes, empty, largest } = judgement;
     console.log(`  ${(bytes / 1e6).toFixed(2)} MB; empty page ready in ${empty.toFixed(1)} ms; `
       + `largest function ${JSON.stringify(largest.text.slice(0, 60))}`);
-    console.log('            best     worst    page\'s own   x empty   goal');
+    console.log('         quickest   slowest     worst  page\'s own  x empty  goal');
   }
   const ms = value => (Number.isNaN(value) ? '-' : `${value.toFixed(0)} ms`).padStart(9);
-  for (const { name, best, worst, own, ratio, goal, isMissed } of figures) {
-    console.log(`  ${name.padEnd(6)}${ms(best)} ${ms(worst)}   ${ms(own)}  ${ratio.toFixed(1).padStart(9)}`
-      + `   ${goal.milliseconds} ms or ${goal.ratio} times empty${isMissed ? '  MISSED' : ''}`);
+  for (const { name, best, time, worst, own, ratio, goal, isMissed } of figures) {
+    console.log(`  ${name.padEnd(6)}${[best, time, worst, own].map(ms).join(' ')}`
+      + `${ratio.toFixed(1).padStart(11)}  ${goal.milliseconds} ms or ${goal.ratio} times empty${isMissed ? '  MISSED' : ''}`);
   }
   for (const note of notes) console.log(`  ${note}`);
   for (const { check, text } of findings) console.log(`  FAULT ${check}: ${text}`);

@@ -40,7 +40,9 @@ test('a page without faults has no findings', async () => {
   const { findings, figures } = await judgePage(browser, PAGE, all, Object.keys(CHECKS));
   assert.deepEqual(findings, []);
   assert.deepEqual(figures.map(f => f.name), ['ready', 'sort', 'filter', 'open', 'select']);
-  for (const { best, worst, own } of figures) assert.ok(best > 0 && best <= worst && own > 0);
+  for (const { best, time, worst, own } of figures) {
+    assert.ok(best > 0 && best <= time && time <= worst && own > 0);
+  }
   const expected = ['', 'dark-', 'narrow-'].flatMap(look =>
     ['top', 'table', 'function', 'point'].map(view => `page-${look}${view}.png`));
   assert.deepEqual(fs.readdirSync(screenshots).sort(), expected.sort());
