@@ -4,11 +4,18 @@
 //! changes. A key without a measurement is `null`, never 0, so that consumers can tell "not
 //! measured" from "none". `cli/tests/cli/report.rs` holds the keys to this contract.
 
+mod comparison;
+mod dynamic;
 mod explain;
 mod inlining;
 mod run;
 mod speculation;
 
+pub use comparison::{
+    Change, ComparedCause, ComparedDirection, ComparedFunction, ComparedLevel, Comparison,
+    FunctionFate,
+};
+pub use dynamic::DynamicFigures;
 pub use explain::{
     ActivationPlace, Computed, ExplainedEntry, ExplainedFrame, ExplainedFrames, Explanation,
     FrameValue, FramesPrice, InlinedAnswer, InliningExplanation, Kept, PassAction, PointAnswer,
@@ -28,11 +35,14 @@ pub use speculation::{
 use crate::driver::{CheckCounts, GivenUp};
 use crate::inlining::RefusedRecord;
 use ir::edit::Action;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::BTreeMap;
 
-/// The version of all documents, in their key `schema`.
-pub const SCHEMA: u32 = 1;
+/// The version of all documents, in their key `schema`. Since version 2, `osier report` with several
+/// pipelines prints an array of documents.
+pub const SCHEMA: u32 = 2;
 
 /// The names of the reconstruction levels, in the order of reports. The first five form a chain:
 /// the pool of each level contains that of the level before. `pure` and `full` do not exist yet.
@@ -94,6 +104,18 @@ impl<T: Serialize> Serialize for PerLevel<T> {
     }
 }
 
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerLevel<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<PerLevel<T>, D::Error> {
+        let mut levels = PerLevel(std::array::from_fn(|_| None));
+        for (name, figure) in BTreeMap::<String, Option<T>>::deserialize(from)? {
+            let level = LEVELS.iter().position(|level| *level == name);
+            let level = level.ok_or_else(|| D::Error::custom(format!("unknown level {name:?}")))?;
+            levels.0[level] = figure;
+        }
+        Ok(levels)
+    }
+}
+
 /// The distribution of a whole number over points. JSON shows `mean` and `max`; both are `null` for
 /// no points.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -101,14 +123,29 @@ pub struct Spread {
     count: u64,
     sum: u64,
     max: u64,
+    histogram: [u64; Spread::BUCKETS.len()],
 }
 
 impl Spread {
+    /// The numbers that each bucket of the histogram counts.
+    pub const BUCKETS: [&str; 9] = ["0", "1", "2", "3-4", "5-8", "9-16", "17-32", "33-64", "65+"];
+
+    /// The number of points in each bucket.
+    pub fn histogram(&self) -> [u64; Spread::BUCKETS.len()] {
+        self.histogram
+    }
+
     /// Adds the number of one point.
     pub fn add(&mut self, number: u64) {
         self.count += 1;
         self.sum += number;
         self.max = self.max.max(number);
+        // Each bucket from 2 on reaches up to the next power of two.
+        let bucket = match number {
+            0 | 1 => number as usize,
+            more => 1 + (u64::BITS - (more - 1).leading_zeros()) as usize,
+        };
+        self.histogram[bucket.min(Spread::BUCKETS.len() - 1)] += 1;
     }
 
     /// Adds all points of another distribution.
@@ -116,6 +153,7 @@ impl Spread {
         self.count += other.count;
         self.sum += other.sum;
         self.max = self.max.max(other.max);
+        self.histogram.iter_mut().zip(other.histogram).for_each(|(mine, theirs)| *mine += theirs);
     }
 
     /// The mean. `None` for no points.
@@ -144,9 +182,10 @@ impl FromIterator<u64> for Spread {
 
 impl Serialize for Spread {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
+        let mut map = serializer.serialize_map(Some(3))?;
         map.serialize_entry("mean", &self.mean())?;
         map.serialize_entry("max", &self.max())?;
+        map.serialize_entry("histogram", &self.histogram)?;
         map.end()
     }
 }
@@ -162,10 +201,15 @@ pub struct Report {
     pub pipeline: Vec<String>,
     /// The level of `infeasible` and `blame`.
     pub level: String,
+    /// The path of the profile in the form in which the user gave it; `null` without one.
+    pub profile: Option<String>,
     /// The selected functions in module order, unchanged ones included.
     pub functions: Vec<FunctionReport>,
     /// Sums over the changed functions.
     pub totals: Totals,
+    /// What changed since the report of `--against`; `null` without one, or if that document has
+    /// no report on this pipeline.
+    pub against: Option<Comparison>,
     /// Whether the command was interrupted. The report then covers the functions that were complete
     /// by then.
     pub interrupted: bool,
@@ -185,7 +229,7 @@ pub struct ReportedProgram {
 }
 
 /// The size of one version, or of several together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, Deserialize)]
 pub struct Size {
     /// The number of instructions, constants and terminators included.
     pub instructions: u64,
@@ -272,6 +316,8 @@ impl Default for Actions {
 pub struct FunctionReport {
     /// The name of the function in the module.
     pub name: String,
+    /// The calls in the profile; `null` without one.
+    pub visits: Option<u64>,
     /// The size of the base.
     pub base: Size,
     /// The size of the optimized version.
@@ -327,6 +373,8 @@ pub struct DirectionFigures {
     /// The same points, by reason and then by pass. Sums over passes give `infeasible`; sums over
     /// reasons give `blame`.
     pub infeasible_by_pass: BTreeMap<String, BTreeMap<String, u64>>,
+    /// The figures with each point counted as often as it ran; `null` without a profile.
+    pub dynamic: Option<DynamicFigures>,
 }
 
 impl DirectionFigures {
@@ -342,6 +390,12 @@ impl DirectionFigures {
         (self.reachable() > 0).then(|| 100.0 * feasible as f64 / self.reachable() as f64)
     }
 
+    /// The share of visits at points with an entry at a level, in percent. `None` without a
+    /// profile, if the level does not exist yet, or if no point ran.
+    pub fn dynamic_share(&self, level: usize) -> Option<f64> {
+        self.dynamic.as_ref()?.share(level)
+    }
+
     /// Adds the points of another function.
     pub fn merge(&mut self, other: &DirectionFigures) {
         self.points += other.points;
@@ -355,13 +409,17 @@ impl DirectionFigures {
         for (reason, passes) in &other.infeasible_by_pass {
             add_counts(self.infeasible_by_pass.entry(reason.clone()).or_default(), passes);
         }
+        if let Some(dynamic) = &other.dynamic {
+            self.dynamic.get_or_insert_default().merge(dynamic);
+        }
     }
 }
 
-/// Adds counts key by key.
+/// Adds counts key by key. Sums saturate, since visits come from files.
 fn add_counts(mine: &mut BTreeMap<String, u64>, theirs: &BTreeMap<String, u64>) {
     for (key, count) in theirs {
-        *mine.entry(key.clone()).or_default() += count;
+        let sum = mine.entry(key.clone()).or_default();
+        *sum = sum.saturating_add(*count);
     }
 }
 
@@ -432,10 +490,13 @@ pub struct FeasibleShare {
     pub max: f64,
     /// The share of all points together. Each point counts once.
     pub weighted: f64,
+    /// The share of all visits together: each point counts as often as it ran. `null` without a
+    /// profile, or if no point ran.
+    pub dynamic: Option<f64>,
 }
 
 /// The times of the command, in seconds. Times of steps are sums over all threads.
-#[derive(Clone, Copy, PartialEq, Debug, Default, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, serde::Serialize, Deserialize)]
 pub struct Time {
     /// The number of threads.
     pub jobs: u64,

@@ -12,6 +12,7 @@ mod inlined;
 mod inlined_text;
 mod point;
 mod text;
+mod whole;
 mod words;
 
 pub use assumption::{AssumptionError, AssumptionQuestion, assumption_text, explain_assumption};
@@ -20,6 +21,7 @@ pub use inlined::{InliningQuestion, explain_inlined};
 pub use inlined_text::inlined_text;
 pub use text::text;
 pub(crate) use text::unproved_text;
+pub(crate) use whole::{BlockVisits, FunctionView, Surroundings, view};
 
 use crate::blame::History;
 use crate::driver::UNPROVED;
@@ -36,9 +38,11 @@ use difference::Differences;
 use ir::cfg::Cfg;
 use ir::{Function, Inst, Module, Opcode, Point, Value, ValueDef};
 use osr::{Level, Unmapped};
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::fmt;
-use transition::Side;
 use transition::mapping::{Entry, Step};
+use transition::{Pair, Side};
 use words::Told;
 
 /// The most bytes of an instruction that an answer shows.
@@ -106,13 +110,9 @@ pub fn explain(
         let near = point::near(&[&told.base, &told.opt], question.point);
         return Err(NoSuchPoint { asked: shortened(question.point, SHOWN), near });
     }
+    let index = Index::new(&told, certified, question.level);
     let answer = |heading: &Side| {
-        let (from, to) = match heading {
-            Side::Before => (Shown::base(&told), Shown::opt(&told)),
-            Side::After => (Shown::opt(&told), Shown::base(&told)),
-        };
-        let teller =
-            Teller { told: &told, from, to, heading: *heading, certified, level: question.level };
+        let teller = index.teller(*heading);
         match (found[*heading as usize], found[heading.other() as usize]) {
             (Some(point), _) => teller.answer(point),
             // The place may lie beyond the end of a block that the passes shortened. The source
@@ -173,17 +173,60 @@ impl<'a> Shown<'a> {
     }
 }
 
+/// What all answers about two versions share. Without it, each answer would search the log, the
+/// certificate and the points without an entry anew; a function has as many answers as points.
+struct Index<'a> {
+    told: &'a Told<'a>,
+    certified: &'a Certified,
+    level: Level,
+    /// By source version: the points for which synthesis found no entry at the level.
+    unmapped: Pair<BTreeMap<Point, &'a Unmapped>>,
+    /// The first action that concerns a value, of the values asked for so far.
+    since: RefCell<BTreeMap<Value, Option<usize>>>,
+    differences: OnceCell<Differences<'a>>,
+}
+
+impl<'a> Index<'a> {
+    fn new(told: &'a Told<'a>, certified: &'a Certified, level: Level) -> Index<'a> {
+        let made = certified.levels.iter().find(|made| made.level == level);
+        let made = made.expect("mappings were made at the level asked about");
+        let by_point =
+            |mapping: &'a CertifiedMapping| mapping.unmapped.iter().map(|u| (u.point, u)).collect();
+        let unmapped = Pair::new(by_point(&made.forward), by_point(&made.backward));
+        let (since, differences) = (RefCell::default(), OnceCell::new());
+        Index { told, certified, level, unmapped, since, differences }
+    }
+
+    fn teller(&self, heading: Side) -> Teller<'_, 'a> {
+        let (base, opt) = (Shown::base(self.told), Shown::opt(self.told));
+        let (from, to) = match heading {
+            Side::Before => (base, opt),
+            Side::After => (opt, base),
+        };
+        Teller { index: self, told: self.told, from, to, heading }
+    }
+
+    /// The number in the log of the first action that concerns a value.
+    fn since(&self, value: Value) -> Option<usize> {
+        let find = || self.told.history.of_value(value);
+        *self.since.borrow_mut().entry(value).or_insert_with(find)
+    }
+
+    fn differences(&self) -> &Differences<'a> {
+        self.differences.get_or_init(|| Differences::new(self.told, &self.certified.certificate))
+    }
+}
+
 /// Answers the question in one direction.
-struct Teller<'a> {
+struct Teller<'i, 'a> {
+    index: &'i Index<'a>,
     told: &'a Told<'a>,
     from: Shown<'a>,
     to: Shown<'a>,
     heading: Side,
-    certified: &'a Certified,
-    level: Level,
 }
 
-impl Teller<'_> {
+impl Teller<'_, '_> {
     fn mapping<'c>(&self, made: &'c CertifiedLevel) -> &'c CertifiedMapping {
         match self.heading {
             Side::Before => &made.forward,
@@ -204,14 +247,15 @@ impl Teller<'_> {
     /// The entry used at a level, and the level of its mapping. That is the level itself or the
     /// nearest lower level with an entry.
     fn entry(&self, point: Point, level: Level) -> Option<(Level, &Entry)> {
-        let levels = self.certified.levels.iter().rev().filter(|made| made.level <= level);
+        let levels = self.index.certified.levels.iter().rev().filter(|made| made.level <= level);
         levels
             .filter_map(|made| Some((made.level, self.mapping(made).mapping.entry(point)?)))
             .next()
     }
 
     fn answer(&self, point: Point) -> PointAnswer {
-        let entry = self.entry(point, self.level).map(|(level, entry)| self.moved(level, entry));
+        let entry =
+            self.entry(point, self.index.level).map(|(level, entry)| self.moved(level, entry));
         let (status, why) = match &entry {
             Some(_) => (PointStatus::Entry, None),
             None => {
@@ -221,7 +265,7 @@ impl Teller<'_> {
         };
         let mut levels = PerLevel::default();
         if status != PointStatus::Unreachable {
-            for made in &self.certified.levels {
+            for made in &self.index.certified.levels {
                 levels.set(place(made.level), self.entry(point, made.level).is_some());
             }
         }
@@ -236,25 +280,24 @@ impl Teller<'_> {
     }
 
     fn moved(&self, level: Level, entry: &Entry) -> ExplainedEntry {
-        let since = |value| self.told.history.of_value(value).map(|n| self.told.done(n));
+        let since = |value| self.index.since(value).map(|n| self.told.done(n));
         let stands = |inst| self.to.place(Point::before(inst));
         shown_entry([self.from, self.to], (level, entry), since, stands)
     }
 
     /// The status of a point without an entry, and the reason.
     fn why(&self, point: Point) -> (PointStatus, Why) {
-        let made = self.certified.levels.iter().find(|made| made.level == self.level);
+        let made = self.index.certified.levels.iter().find(|made| made.level == self.index.level);
         let made = self.mapping(made.expect("mappings were made at the level asked about"));
-        if let Some(unmapped) = made.unmapped.iter().find(|u| u.point == point) {
+        if let Some(unmapped) = self.index.unmapped[self.heading].get(&point) {
             return (PointStatus::None, why_unmapped(self.told, [self.from, self.to], unmapped));
         }
-        let rejected = made.rejected.iter().find(|(rejected, _)| *rejected == point);
-        if let Some((_, verdict)) = rejected {
+        // They are in ascending order.
+        if let Ok(found) = made.rejected.binary_search_by_key(&point, |(point, _)| *point) {
+            let verdict = &made.rejected[found].1;
             let finding = verdict.finding().expect("what is rejected failed a check");
-            let unproved = self.certified.unproved.iter().find(|u| u.finding == finding);
-            // Reading the claims costs time in proportion to the certificate.
-            let differences = || Differences::new(self.told, &self.certified.certificate);
-            let unproved = unproved.map(|unproved| differences().told(unproved));
+            let unproved = self.index.certified.unproved.iter().find(|u| u.finding == finding);
+            let unproved = unproved.map(|unproved| self.index.differences().told(unproved));
             let blame = self.told.history.of_rejected(point, verdict);
             let text = rejected_text(finding.check);
             let mut why = because(self.told, UNPROVED, text, blame);

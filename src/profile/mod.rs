@@ -17,10 +17,11 @@ pub use file::{FORMAT, MAX_FUNCTIONS, ProfileError};
 
 use cranelift_entity::EntityRef;
 use interp::{CallTarget, CallTargets, MAX_TARGETS, Machine, RunCounts};
+use ir::edit::ActionLog;
 use ir::{Func, Function, Imm, Inst, Module, Opcode};
 use passes::CallCounts;
 use std::collections::BTreeMap;
-use visits::visits;
+use visits::{visits, visits_after};
 
 /// The decisions that runs made.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -238,6 +239,22 @@ impl FunctionProfile {
     /// outside once. Sums saturate. Cost: linear in the blocks and edges.
     pub fn visits(&self, base: &Function) -> Vec<u64> {
         visits(self, base)
+    }
+
+    /// The visits of each block of the version that a log makes of the base, by index, if the runs
+    /// of the profile had executed that version. For example, an edge that `thread` redirects past
+    /// a block takes its visits from that block and from the side of its branch that they took.
+    ///
+    /// The visits are exact for runs that return: every action on control flow says which edges the
+    /// visits of an edge move to. A run that ends inside of a block counts as in
+    /// [`FunctionProfile::visits`], so a trap that a pass moved counts where the base trapped.
+    /// `None` if the log inlines: the profile does not tell the calls of one site from others. Sums
+    /// saturate. Cost: a replay of the log.
+    ///
+    /// # Panics
+    /// If the log is not one of the base.
+    pub fn visits_after(&self, base: &Function, log: &ActionLog) -> Option<Vec<u64>> {
+        visits_after(self, base, log)
     }
 }
 

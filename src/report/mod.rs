@@ -1,24 +1,28 @@
 //! Computes the figures of `osier report`: the points with an entry between two versions of a
 //! function, the cost of their transitions, and the reasons why other points have none.
 
-mod html;
 mod inlining;
+mod page;
 mod published;
 mod speculation;
 mod tally;
 mod text;
 mod totals;
 
-pub use html::{html, inlining_html, speculation_html};
 pub use inlining::{inlined_function, inlining_text};
+pub use page::{FunctionPage, PipelinePage, inlining_page, page, speculation_page};
 pub(crate) use speculation::speculated_version;
 pub use speculation::{speculated, speculation_text};
 pub use text::{WIDTH, check_text, text};
 
 use crate::blame::History;
 use crate::driver::{CertifiedMapping, Secured, UNPROVED};
+use crate::explain::{BlockVisits, Surroundings, view};
+use crate::profile::FunctionProfile;
 use crate::schema::{Actions, FunctionReport, LEVELS, Report, ReportedProgram, SCHEMA, Size, Time};
-use ir::Function;
+use cranelift_entity::SecondaryMap;
+use ir::edit::ActionLog;
+use ir::{Block, Function, Inst, Module};
 use osr::Level;
 use tally::{Gap, Tally};
 
@@ -27,13 +31,49 @@ pub(crate) fn place(level: Level) -> usize {
     LEVELS.iter().position(|name| *name == level.name()).expect("the schema has every level")
 }
 
+/// The visits of each block of a version.
+pub type BlockWeights = SecondaryMap<Block, u64>;
+
+/// The visits of each block of the base that a profile tells of, and with a log those of the
+/// version that the log makes of it. The weight of a point is that of its block. `None` if the log
+/// inlines ([`FunctionProfile::visits_after`]). Cost: linear in the base and the log.
+///
+/// # Panics
+/// If the log is not one of the base.
+pub fn weights(
+    profile: &FunctionProfile,
+    base: &Function,
+    log: Option<&ActionLog>,
+) -> Option<BlockWeights> {
+    let visits = match log {
+        None => profile.visits(base),
+        Some(log) => profile.visits_after(base, log)?,
+    };
+    let mut weights = SecondaryMap::with_capacity(visits.len());
+    (0u32..).zip(visits).for_each(|(block, visits)| weights[Block::from_u32(block)] = visits);
+    Some(weights)
+}
+
 /// The figures of one function and the version derived from it, with the mappings of every level.
 /// Only entries that the checker accepts count. `level` is the level of `infeasible` and `blame`.
 /// Cost: linear in the entries.
 pub fn function_report(base: &Function, secured: &Secured, level: Level) -> FunctionReport {
+    weighed_function_report(base, secured, level, None)
+}
+
+/// Like [`function_report`], and with a profile of the base also the figures with each point
+/// counted as often as it ran. A function that did not run has an empty profile. Cost: linear in
+/// the entries and the log.
+pub fn weighed_function_report(
+    base: &Function,
+    secured: &Secured,
+    level: Level,
+    profile: Option<&FunctionProfile>,
+) -> FunctionReport {
     let Secured { derived, certified, retried } = secured;
     let history = History { base, opt: &derived.function, log: &derived.log };
-    let mut tallies = [Tally::new(base), Tally::new(&derived.function)];
+    let [before, after] = [None, Some(&derived.log)].map(|log| weights(profile?, base, log));
+    let mut tallies = [Tally::new(base, before), Tally::new(&derived.function, after)];
     for made in &certified.levels {
         for (tally, mapping) in tallies.iter_mut().zip([&made.forward, &made.backward]) {
             take(tally, place(made.level), mapping, (made.level == level).then_some(history));
@@ -42,6 +82,7 @@ pub fn function_report(base: &Function, secured: &Secured, level: Level) -> Func
     let [forward, backward] = tallies.map(Tally::finish);
     FunctionReport {
         name: base.name().to_owned(),
+        visits: profile.map(|profile| profile.calls),
         base: Size::of(base),
         opt: Size::of(&derived.function),
         actions: Actions::of(derived.log.actions()),
@@ -54,6 +95,42 @@ pub fn function_report(base: &Function, secured: &Secured, level: Level) -> Func
     }
 }
 
+/// What a view of a function shows besides its versions and their entries.
+#[derive(Clone, Copy, Default)]
+pub struct ViewOptions<'a> {
+    /// The profile of the base: each point then has its visits.
+    pub profile: Option<&'a FunctionProfile>,
+    /// The line of the source of an instruction, as in `window.c:12`.
+    pub source: Option<&'a dyn Fn(Inst) -> Option<String>>,
+}
+
+/// The view of a function on the page of the report ([`page`]), at a level of its mappings, with
+/// the figures of the function. Cost:
+/// near linear in the versions and their entries; and in the log, for each value that an entry
+/// assigns.
+///
+/// # Panics
+/// If the mappings were made from another base, or lack the level.
+pub fn function_page(
+    module: &Module,
+    base: &Function,
+    secured: &Secured,
+    (figures, level): (&FunctionReport, Level),
+    options: ViewOptions<'_>,
+) -> FunctionPage {
+    let log = &secured.derived.log;
+    let visits = options.profile.and_then(|profile| {
+        Some(BlockVisits::new(weights(profile, base, None)?, weights(profile, base, Some(log))?))
+    });
+    let around = Surroundings { visits: visits.as_ref(), source: options.source };
+    FunctionPage::new(&view(module, base, secured, level, around), figures)
+}
+
+/// What was measured, and what came out, in a sentence each.
+pub fn summary(report: &Report) -> [String; 2] {
+    [format!("Osier optimized {} functions.", report.totals.functions.changed), String::new()]
+}
+
 /// Adds the mapping of one level. With a history, also adds the reasons of points without an entry.
 fn take(
     tally: &mut Tally<'_>,
@@ -61,7 +138,7 @@ fn take(
     made: &CertifiedMapping,
     history: Option<History<'_>>,
 ) {
-    tally.take_level(place, made.points as u64, made.unreachable as u64, &made.mapping);
+    tally.take_level(place, made);
     let Some(history) = history else { return };
     let pass = |blame: Option<usize>| {
         blame.map_or(UNBLAMED, |at| history.log.actions()[at].origin().pass())
@@ -93,8 +170,10 @@ pub fn report(
         program,
         pipeline,
         level,
+        profile: None,
         functions,
         totals,
+        against: None,
         interrupted: false,
         time: Time::default(),
     }

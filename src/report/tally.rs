@@ -1,9 +1,11 @@
 //! Counts the entries of the mappings of one direction, level by level.
 
-use crate::schema::DirectionFigures;
-use ir::{Point, Value};
+use super::BlockWeights;
+use crate::driver::CertifiedMapping;
+use crate::schema::{DirectionFigures, DynamicFigures};
+use ir::{Function, Point, Value};
 use std::collections::BTreeMap;
-use transition::mapping::{Entry, Mapping};
+use transition::mapping::Entry;
 
 /// The cost of an entry at run time: steps of compensation code, kept values, and kept arguments.
 #[derive(Clone, Copy, Debug)]
@@ -41,35 +43,49 @@ pub(super) struct Gap {
 #[derive(Debug)]
 pub(super) struct Tally<'a> {
     figures: DirectionFigures,
-    arguments: &'a [Value],
+    source: &'a Function,
+    /// The visits of each block of the source version, if there is a profile.
+    weights: Option<BlockWeights>,
     /// The cost of the entry used at the levels so far, by source point.
     used: BTreeMap<Point, EntryCost>,
 }
 
 impl<'a> Tally<'a> {
-    /// A tally without levels, for mappings from `source`.
-    pub(super) fn new(source: &'a ir::Function) -> Tally<'a> {
-        Tally {
-            figures: DirectionFigures::default(),
-            arguments: source.arguments(),
-            used: BTreeMap::new(),
-        }
+    /// A tally without levels, for mappings from `source`. With weights it also counts each point
+    /// as often as its block was visited.
+    pub(super) fn new(source: &'a Function, weights: Option<BlockWeights>) -> Tally<'a> {
+        let dynamic = weights.is_some().then(DynamicFigures::default);
+        let figures = DirectionFigures { dynamic, ..DirectionFigures::default() };
+        Tally { figures, source, weights, used: BTreeMap::new() }
+    }
+
+    /// The visits of a point; 0 without weights.
+    fn visits(&self, point: Point) -> u64 {
+        let weights = self.weights.as_ref();
+        weights.map_or(0, |weights| weights[self.source.inst_block(point.inst())])
     }
 
     /// Adds the mapping of the next higher level. The counts of points must be the same at every
     /// level.
-    pub(super) fn take_level(
-        &mut self,
-        level: usize,
-        points: u64,
-        unreachable: u64,
-        mapping: &Mapping,
-    ) {
-        (self.figures.points, self.figures.unreachable) = (points, unreachable);
+    pub(super) fn take_level(&mut self, level: usize, made: &CertifiedMapping) {
+        self.figures.points = made.points as u64;
+        self.figures.unreachable = made.unreachable as u64;
         // An entry of this level replaces that of a lower one, which remains where this level has
         // none.
-        for (point, entry) in mapping.entries() {
-            self.used.insert(point, EntryCost::of(entry, self.arguments));
+        for (point, entry) in made.mapping.entries() {
+            self.used.insert(point, EntryCost::of(entry, self.source.arguments()));
+        }
+        let sum = |points: &mut dyn Iterator<Item = Point>| {
+            points.fold(0u64, |sum, point| sum.saturating_add(self.visits(point)))
+        };
+        let feasible = sum(&mut self.used.keys().copied());
+        let entries = made.mapping.entries().map(|(point, _)| point);
+        let unmapped = made.unmapped.iter().map(|unmapped| unmapped.point);
+        let rejected = made.rejected.iter().map(|(point, _)| *point);
+        let visits = sum(&mut entries.chain(unmapped).chain(rejected));
+        if let Some(dynamic) = &mut self.figures.dynamic {
+            dynamic.visits = visits;
+            dynamic.feasible.set(level, feasible);
         }
         self.figures.feasible.set(level, self.used.len() as u64);
         self.figures.chi.set(level, self.used.values().map(|c| c.chi).collect());
@@ -80,11 +96,18 @@ impl<'a> Tally<'a> {
     /// Counts the points without an entry at the last level, by reason and by pass to blame. A
     /// point with an entry of a lower level is left out.
     pub(super) fn take_gaps(&mut self, gaps: impl Iterator<Item = Gap>) {
-        for Gap { reason, pass, .. } in gaps.filter(|gap| !self.used.contains_key(&gap.point)) {
+        for Gap { point, reason, pass } in gaps {
+            if self.used.contains_key(&point) {
+                continue;
+            }
             *self.figures.infeasible.entry(reason.to_owned()).or_default() += 1;
             *self.figures.blame.entry(pass.to_owned()).or_default() += 1;
             let passes = self.figures.infeasible_by_pass.entry(reason.to_owned()).or_default();
             *passes.entry(pass.to_owned()).or_default() += 1;
+            let visits = self.visits(point);
+            if let Some(dynamic) = &mut self.figures.dynamic {
+                dynamic.add_gap(reason, pass, visits);
+            }
         }
     }
 

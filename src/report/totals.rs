@@ -1,7 +1,8 @@
 //! Adds up the figures of the functions of a report.
 
 use crate::schema::{
-    DirectionFigures, DirectionTotals, FeasibleShare, FunctionReport, LEVELS, PerLevel, Totals,
+    DirectionFigures, DirectionTotals, DynamicFigures, FeasibleShare, FunctionReport, LEVELS,
+    PerLevel, Totals,
 };
 
 /// The totals of functions in module order.
@@ -60,6 +61,8 @@ fn shares<'a>(directions: impl Iterator<Item = &'a DirectionFigures>) -> PerLeve
         }
         let feasible: u64 = directions.iter().filter_map(|d| d.feasible.get(level)).sum();
         let reachable: u64 = directions.iter().map(|d| d.reachable()).sum();
+        let mut dynamic = DynamicFigures::default();
+        directions.iter().filter_map(|d| d.dynamic.as_ref()).for_each(|d| dynamic.merge(d));
         shares.set(
             level,
             FeasibleShare {
@@ -67,6 +70,7 @@ fn shares<'a>(directions: impl Iterator<Item = &'a DirectionFigures>) -> PerLeve
                 min: each.iter().copied().fold(f64::INFINITY, f64::min),
                 max: each.iter().copied().fold(f64::NEG_INFINITY, f64::max),
                 weighted: 100.0 * feasible as f64 / reachable as f64,
+                dynamic: dynamic.share(level),
             },
         );
     }

@@ -2,6 +2,7 @@
 //! profiles suggest.
 
 mod counting;
+mod derived;
 mod files;
 mod native;
 mod suggestions;

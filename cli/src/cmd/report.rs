@@ -17,7 +17,7 @@ use ir::{Func, Function};
 use osier::driver::{Recipe, Step, derive_certified};
 use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, PassPlan, inline};
 use osier::profile::Profile;
-use osier::report;
+use osier::report::{self, FunctionPage, PipelinePage, ViewOptions};
 use osier::schema::{
     AssumptionFigures, InliningFigures, InliningReport, ReportedProgram, SCHEMA, Size,
     SpeculationReport, SpeculationTime, Time,
@@ -36,7 +36,7 @@ enum ReportFormat {
     Text,
     /// For programs; the keys are those of osier::schema::Report
     Json,
-    /// A page for a browser, with the tables of the text
+    /// A page for a browser: figures, plots, and a view of each function
     Html,
 }
 
@@ -106,11 +106,20 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
         let recipe = Recipe::new(pipeline, &Level::ALL);
         let recipe = Recipe { retry: args.retry.bounds(), ..recipe };
         let secured = derive_certified(&loaded.module, base, &recipe, stopwatch);
-        report::function_report(base, &secured, args.level)
+        let figures = report::function_report(base, &secured, args.level);
+        let wants_view = args.format == ReportFormat::Html && figures.is_changed();
+        let view = wants_view.then(|| {
+            let asked = (&figures, args.level);
+            report::function_page(&loaded.module, base, &secured, asked, ViewOptions::default())
+        });
+        (figures, view)
     };
     each_function(jobs, &selected, figures, |worked| {
         let pipeline = args.pipeline.names().into_iter().map(str::to_owned).collect();
-        let mut report = report::report(program(&loaded), pipeline, args.level, worked.results);
+        let (figures, views): (Vec<_>, Vec<_>) = worked.results.into_iter().unzip();
+        let numbered = views.into_iter().enumerate();
+        let views: Vec<FunctionPage> = numbered.filter_map(|(n, view)| Some(view?.at(n))).collect();
+        let mut report = report::report(program(&loaded), pipeline, args.level, figures);
         report.interrupted = worked.interrupted;
         report.time = Time {
             import,
@@ -119,12 +128,12 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
             ..times(&worked.stopwatch)
         };
         tell_times(&report.time);
+        let output = if report.interrupted { None } else { args.output.clone() };
         let text = match args.format {
             ReportFormat::Text => report::text(&report),
-            ReportFormat::Html => report::html(&report),
+            ReportFormat::Html => report::page(&[PipelinePage { report, views }]),
             ReportFormat::Json => json(&report),
         };
-        let output = if report.interrupted { None } else { args.output.clone() };
         Output::to(output).write(&text)
     })
 }
@@ -167,7 +176,7 @@ fn inlining(
         tell_times(&report.time);
         let text = match args.format {
             ReportFormat::Text => report::inlining_text(&report),
-            ReportFormat::Html => report::inlining_html(&report),
+            ReportFormat::Html => report::inlining_page(&report),
             ReportFormat::Json => json(&report),
         };
         let output = if report.interrupted { None } else { args.output.clone() };
@@ -217,7 +226,7 @@ fn speculation(
         report.time.elapsed = started.elapsed().as_secs_f64();
         let text = match args.format {
             ReportFormat::Text => report::speculation_text(&report),
-            ReportFormat::Html => report::speculation_html(&report),
+            ReportFormat::Html => report::speculation_page(&report),
             ReportFormat::Json => json(&report),
         };
         tell(&format!("{:.2} s in all", report.time.elapsed));

@@ -41,7 +41,7 @@ fn has(value: &Value, keys: &[&str]) {
 fn every_key_of_the_contract_is_there() {
     let report = json(&[&kernel("sort", "")]);
     has(&report, &["schema", "program", "pipeline", "functions", "totals", "time"]);
-    assert_eq!(report["schema"], 1);
+    assert_eq!(report["schema"], 2);
     has(&report["program"], &["path", "functions", "instructions"]);
     has(&report["time"], &["import", "optimize", "map", "check"]);
     has(&report["totals"], &["forward", "backward", "checked"]);

@@ -174,7 +174,7 @@ fn stats_are_written_to_a_file_or_standard_error_for_failed_programs_too() {
         let stats = stats.as_object().expect("an object");
         // The documented keys; figures that do not apply are null.
         assert!(stats["compiled"].is_null() && stats["transitions"].is_null());
-        assert!(stats["seconds"].is_object() && stats["schema"] == 1);
+        assert!(stats["seconds"].is_object() && stats["schema"] == 2);
         assert!(stats["instructions"].as_u64().is_some_and(|n| n > 0));
     }
 }

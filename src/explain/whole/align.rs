@@ -1,0 +1,95 @@
+//! Lays the lines of two listings side by side.
+
+use std::collections::BTreeMap;
+
+/// The place of one line in each listing: the index of the line, or `None` for a gap.
+pub(super) type Row = [Option<u32>; 2];
+
+/// Rows that show both listings in order, each line once. A key occurs at most once in a listing.
+/// Lines with the same key stand in one row, as many as can without changing the order of a
+/// listing. Lines between two such rows stand beside each other.
+///
+/// Example: the left listing is `a b c`, and the right one `a x c`. The rows are `a a`, `b x`,
+/// `c c`.
+///
+/// The common lines are a longest increasing subsequence (Fredman 1975). Cost: `n log n` for `n`
+/// lines.
+pub(super) fn rows<K: Ord>(left: &[K], right: &[K]) -> Vec<Row> {
+    let places: BTreeMap<&K, u32> = right.iter().zip(0..).collect();
+    let common: Vec<(u32, u32)> =
+        left.iter().zip(0..).filter_map(|(key, l)| Some((l, *places.get(key)?))).collect();
+    let mut rows = Vec::with_capacity(left.len().max(right.len()));
+    let mut next = [0, 0];
+    for (l, r) in increasing(&common) {
+        between(&mut rows, next, [l, r]);
+        rows.push([Some(l), Some(r)]);
+        next = [l + 1, r + 1];
+    }
+    between(&mut rows, next, [left.len() as u32, right.len() as u32]);
+    rows
+}
+
+/// Adds the lines of two stretches beside each other.
+fn between(rows: &mut Vec<Row>, from: [u32; 2], to: [u32; 2]) {
+    let length = (to[0] - from[0]).max(to[1] - from[1]);
+    let line = |side: usize, n: u32| Some(from[side] + n).filter(|line| *line < to[side]);
+    rows.extend((0..length).map(|n| [line(0, n), line(1, n)]));
+}
+
+/// A longest subsequence of pairs, ascending in the first part, in which the second part ascends.
+fn increasing(pairs: &[(u32, u32)]) -> Vec<(u32, u32)> {
+    // The last pair of the best subsequence of each length, and the pair before each pair.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = vec![None; pairs.len()];
+    for (at, pair) in pairs.iter().enumerate() {
+        let length = ends.partition_point(|end| pairs[*end].1 < pair.1);
+        before[at] = length.checked_sub(1).map(|shorter| ends[shorter]);
+        match ends.get_mut(length) {
+            Some(end) => *end = at,
+            None => ends.push(at),
+        }
+    }
+    let chain = std::iter::successors(ends.last().copied(), |at| before[*at]);
+    let mut best: Vec<(u32, u32)> = chain.map(|at| pairs[at]).collect();
+    best.reverse();
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn common_lines_share_a_row_and_others_stand_beside_each_other() {
+        let rows = rows(&["a", "b", "c"], &["a", "x", "y", "c"]);
+        let both = |l, r| [Some(l), Some(r)];
+        assert_eq!(rows, [both(0, 0), both(1, 1), [None, Some(2)], both(2, 3)]);
+    }
+
+    #[test]
+    fn a_line_that_moved_stands_in_two_rows() {
+        let rows = rows(&["hoisted", "head", "rest"], &["head", "rest", "hoisted"]);
+        assert_eq!(
+            rows,
+            [[Some(0), None], [Some(1), Some(0)], [Some(2), Some(1)], [None, Some(2)]]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_line_has_one_row_in_order(
+            left in proptest::collection::btree_set(0u8..40, 0..30),
+            right in Just((0u8..40).collect::<Vec<u8>>()).prop_shuffle(),
+            cut in 0usize..40,
+        ) {
+            let left: Vec<u8> = left.into_iter().collect();
+            let right = &right[..cut];
+            let rows = rows(&left, right);
+            for (side, length) in [(0, left.len()), (1, right.len())] {
+                let lines: Vec<u32> = rows.iter().filter_map(|row| row[side]).collect();
+                prop_assert_eq!(lines, (0..length as u32).collect::<Vec<u32>>());
+            }
+        }
+    }
+}

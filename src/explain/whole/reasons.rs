@@ -1,0 +1,130 @@
+//! Tells in words why the certificate claims that two values are equal.
+
+use crate::explain::words::Told;
+use ir::rules::RULES;
+use ir::text::print_literal;
+use ir::{Imm, Opcode, Value};
+use std::collections::BTreeMap;
+use transition::certificate::{By, Certificate, NO_TERM, Term, TermId, TermKind};
+use transition::{Pair, Side};
+
+/// The claims of a certificate, arranged for look-up by value and by class.
+pub(super) struct Claims<'a> {
+    told: &'a Told<'a>,
+    certificate: &'a Certificate,
+    /// By side: the term of each value.
+    terms: Pair<BTreeMap<Value, TermId>>,
+    /// By side: the values of each class, in ascending order.
+    classes: Pair<BTreeMap<TermId, Vec<Value>>>,
+}
+
+impl<'a> Claims<'a> {
+    /// Cost: near linear in the values of the certificate.
+    pub(super) fn new(told: &'a Told<'a>, certificate: &'a Certificate) -> Claims<'a> {
+        let values = |side: Side| &certificate.sides[side as usize].values;
+        let terms = Pair::from_fn(|side| values(side).iter().copied().collect());
+        let classes = Pair::from_fn(|side| {
+            let mut classes: BTreeMap<TermId, Vec<Value>> = BTreeMap::new();
+            for (value, term) in values(side) {
+                if let Some(term) = certificate.terms.get(*term as usize) {
+                    classes.entry(term.class).or_default().push(*value);
+                }
+            }
+            classes
+        });
+        Claims { told, certificate, terms, classes }
+    }
+
+    /// The term of a value; [`NO_TERM`] without a claim.
+    pub(super) fn term(&self, side: Side, value: Value) -> TermId {
+        self.terms[side].get(&value).copied().unwrap_or(NO_TERM)
+    }
+
+    /// The values of the other version that are claimed to equal a value, the one of the same id
+    /// first.
+    pub(super) fn alike(&self, side: Side, value: Value) -> Vec<Value> {
+        let Some(term) = self.get(self.term(side, value)) else { return Vec::new() };
+        let mut alike = self.classes[side.other()].get(&term.class).cloned().unwrap_or_default();
+        alike.sort_by_key(|other| *other != value);
+        alike
+    }
+
+    /// The constant that a value always holds, in the text form.
+    pub(super) fn constant(&self, side: Side, value: Value) -> Option<String> {
+        let term = self.get(self.term(side, value))?;
+        literal(self.get(term.class)?)
+    }
+
+    fn get(&self, id: TermId) -> Option<&'a Term> {
+        self.certificate.terms.get(id as usize)
+    }
+
+    /// Why two terms stand for equal contents. `None` if the certificate does not claim it.
+    pub(super) fn why(&self, a: TermId, b: TermId) -> Option<String> {
+        let (first, second) = (self.get(a)?, self.get(b)?);
+        if first.class != second.class {
+            return None;
+        }
+        if a == b {
+            return Some(self.same(first));
+        }
+        let reasons: Vec<String> =
+            [first, second].into_iter().filter_map(|term| self.by(term)).collect();
+        Some(match reasons.is_empty() {
+            true => self.same(first),
+            false => reasons.join("; "),
+        })
+    }
+
+    /// Why two values of one term are equal.
+    fn same(&self, term: &Term) -> String {
+        match &term.kind {
+            TermKind::Argument(index) => format!("both are argument {index} of the call"),
+            TermKind::Param => "both versions bind it alike at every anchor".to_owned(),
+            TermKind::Result(inst, _) => {
+                format!("both are the result of {}, an anchor", self.told.inst(*inst))
+            }
+            TermKind::MemoryAtEntry | TermKind::MemoryParam | TermKind::MemoryAfter(_) => {
+                "memory is equal".to_owned()
+            }
+            TermKind::Op { opcode: Opcode::Const, .. } => "both are this constant".to_owned(),
+            TermKind::Op { opcode, .. } => {
+                format!("both are {} of operands that are equal", opcode.name())
+            }
+        }
+    }
+
+    /// The reason why a term belongs to its class. `None` for the first of the class.
+    fn by(&self, term: &Term) -> Option<String> {
+        let class = || self.get(term.class).and_then(literal);
+        Some(match &term.by {
+            By::Itself => return None,
+            By::Folding => match class() {
+                Some(constant) => format!("the operation on constants gives {constant}"),
+                None => "an operation on constants".to_owned(),
+            },
+            By::Sum { .. } => "the constants of two sums are equal".to_owned(),
+            By::Rule { rule, .. } => match RULES.get(*rule as usize) {
+                Some(rule) => format!("by the rule {}", rule.name),
+                None => "by a rule".to_owned(),
+            },
+            By::Apart { .. } => "the store before this read writes another place".to_owned(),
+            By::Stored { .. } => "this read gives back what the store before it wrote".to_owned(),
+            By::Covers { .. } => "this store overwrites an earlier one".to_owned(),
+            By::Swaps { .. } => "two stores to different places, in either order".to_owned(),
+            By::Merged { .. } => {
+                "on every way into the block, this read has the same contents".to_owned()
+            }
+        })
+    }
+}
+
+/// The literal of a term that is a constant.
+fn literal(term: &Term) -> Option<String> {
+    match &term.kind {
+        TermKind::Op { opcode: Opcode::Const, ty, imm: Imm::Bits(bits), .. } => {
+            Some(print_literal(*ty, *bits))
+        }
+        _ => None,
+    }
+}

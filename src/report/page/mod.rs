@@ -1,0 +1,182 @@
+//! Prints the report as one page for a browser, which needs nothing else.
+//!
+//! The page has the figures of the text, plots of them, and a view of each function that the
+//! pipeline changed. Without its script the page still shows all figures; the views need the
+//! script. A view is compressed data inside the page, so that a page of a large program opens at
+//! once: the script unpacks and lays out the one function that the reader opens.
+
+mod against;
+mod figures;
+mod functions;
+mod names;
+mod plots;
+mod shares;
+mod view;
+
+pub use view::FunctionPage;
+
+use super::text::{Section, sections};
+use super::{inlining, speculation};
+use crate::schema::{DirectionFigures, InliningReport, LEVELS, Report, SpeculationReport};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use names::shown;
+
+/// The style of the page, for light and dark color schemes.
+const STYLE: &str = include_str!("page.css");
+
+/// The scripts of a page with views of functions.
+const SCRIPTS: [&str; 4] = [
+    include_str!("script/table.js"),
+    include_str!("script/listing.js"),
+    include_str!("script/point.js"),
+    include_str!("script/main.js"),
+];
+
+/// The names of the levels, and of the points without one, as classes of the style.
+pub(super) const CLASSES: [&str; LEVELS.len() + 2] =
+    ["empty", "live", "live_e", "alias", "avail", "pure", "full", "none", "unreachable"];
+
+/// The report on one pipeline, and the views of the functions that it changed
+/// ([`function_page`](super::function_page)), in the order of the report.
+#[derive(Clone, Debug)]
+pub struct PipelinePage {
+    /// The report.
+    pub report: Report,
+    /// The views.
+    pub views: Vec<FunctionPage>,
+}
+
+/// The reports on a program as one page. With several pipelines, the reader chooses among them;
+/// without the script, their reports follow each other.
+///
+/// # Panics
+/// If there is no report.
+pub fn page(pipelines: &[PipelinePage]) -> String {
+    let first = &pipelines.first().expect("a page is about a report").report;
+    let title = format!("OSR report on {}", first.program.path);
+    let body = html! {
+        @if pipelines.len() > 1 { (pipeline_choice(pipelines)) }
+        @for (number, PipelinePage { report, .. }) in pipelines.iter().enumerate() {
+            section.overview data-k=(number) aria-label=(format!("Report {}", number + 1)) {
+                (overview(number, report))
+            }
+        }
+        section #function hidden {}
+        @for (number, PipelinePage { views, .. }) in pipelines.iter().enumerate() {
+            @for view in views { (view.data(number)) }
+        }
+    };
+    document(&title, &body, true)
+}
+
+/// The parts of the page about one pipeline.
+fn overview(number: usize, report: &Report) -> Markup {
+    html! {
+        (summary(report))
+        @if let Some(comparison) = &report.against { (against::changes(comparison, number)) }
+        (shares::shares(report))
+        (plots::sizes(report, number))
+        (functions::table(report, number))
+        (plots::costs(report))
+        (shares::times(report))
+        section aria-label="All figures" {
+            h2 { "All figures" }
+            (figures::sections(&sections(report)))
+        }
+    }
+}
+
+/// Links to the reports on the pipelines, with their shares beside each other.
+fn pipeline_choice(pipelines: &[PipelinePage]) -> Markup {
+    let share = |figures: &DirectionFigures, report: &Report| {
+        let share = level(report).and_then(|level| figures.share(level));
+        share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1} %"))
+    };
+    html! {
+        nav aria-label="Pipelines" {
+            div.scroll { table {
+                thead { tr {
+                    th scope="col" { "pipeline" } th scope="col" { "base to opt" }
+                    th scope="col" { "opt to base" } th scope="col" { "instructions" }
+                } }
+                tbody { @for (number, PipelinePage { report, .. }) in pipelines.iter().enumerate() { tr {
+                    th scope="row" { a data-choose=(number) href={ "#k=" (number) } { (number + 1) ": " (report.pipeline.join(" ")) } }
+                    td { (share(&report.totals.forward.sum, report)) }
+                    td { (share(&report.totals.backward.sum, report)) }
+                    td { (report.totals.opt.instructions) }
+                } } }
+            } }
+        }
+    }
+}
+
+/// The index of the level of a report in [`LEVELS`].
+fn level(report: &Report) -> Option<usize> {
+    LEVELS.iter().position(|name| *name == report.level)
+}
+
+/// The report on assumptions as a page, with the tables of its text.
+pub fn speculation_page(report: &SpeculationReport) -> String {
+    let title = format!("Speculation report on {}", report.program.path);
+    tables(&title, &speculation::sections(report))
+}
+
+/// The report on inlining as a page, with the tables of its text.
+pub fn inlining_page(report: &InliningReport) -> String {
+    let title = format!("Inlining report on {}", report.program.path);
+    tables(&title, &inlining::sections(report))
+}
+
+/// A page of tables alone.
+fn tables(title: &str, sections: &[Section]) -> String {
+    document(title, &figures::sections(sections), false)
+}
+
+/// What was measured, in two sentences, and whether it is all.
+fn summary(report: &Report) -> Markup {
+    let [measured, found] = super::summary(report);
+    html! {
+        @if report.interrupted {
+            p.alert role="alert" {
+                "The command was interrupted. This page covers the functions that were complete "
+                "by then."
+            }
+        }
+        p.summary { (shown(&measured)) " " (shown(&found)) }
+    }
+}
+
+/// A page with a title and a body. With `active`, the page has the scripts, and a policy that lets
+/// the browser run no other and load nothing.
+fn document(title: &str, body: &Markup, active: bool) -> String {
+    let title = shown(title);
+    let policy = match active {
+        true => "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'",
+        false => "default-src 'none'; style-src 'unsafe-inline'",
+    };
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                link rel="icon" href="data:,";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header { h1 { (title) } }
+                main { (body) }
+                @if active {
+                    script {
+                        (PreEscaped("'use strict';\n{\n"))
+                        @for script in SCRIPTS { (PreEscaped(script)) }
+                        (PreEscaped("}\n"))
+                    }
+                }
+            }
+        }
+    };
+    page.into_string()
+}

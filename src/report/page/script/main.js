@@ -1,0 +1,251 @@
+// What the address names is shown: a function, a point of it, an action of its log.
+
+/** The function that is open: the number of its report, its name, and its view. */
+let open = null;
+let placeInOverview = 0;
+
+const overviews = () => Array.from(document.querySelectorAll('.overview'));
+const tableOf = (report) => overviews()[report].querySelector('table.functions');
+const rowOf = ({ report, name }) => Array.from(tableOf(report).tBodies[0].rows)
+  .find((row) => row.dataset.name === name);
+
+function logElement(view) {
+  const text = view.strings;
+  const items = view.log.map((action) => element('li', { id: `a${action.stamp}`, tabindex: '-1' },
+    code(`a${action.stamp}`), ` ${text[action.pass]}, rule ${text[action.rule]}: ${text[action.words]}`));
+  const given = view.given_up.map(([pass, rule, check, what]) => element('li', {},
+    `${text[pass]}, rule ${text[rule]}: `, code(text[what]), `; after it the check ${text[check]} failed`));
+  return [
+    given.length === 0 ? null : element('h3', {}, 'Rewrites given up, so that entries hold'),
+    given.length === 0 ? null : element('ul', {}, given),
+    element('ol', { class: 'log' }, items),
+  ];
+}
+
+const decimal = (number) => (number === null || number === undefined ? '-' : number.toFixed(1));
+
+/** The shares and costs of a function by level, and the causes of what it lost. */
+function figuresOf(figures) {
+  const ways = [['base to opt', figures.forward], ['opt to base', figures.backward]];
+  const made = LEVELS.filter((level) => typeof figures.forward.feasible[level] === 'number');
+  const ran = figures.forward.dynamic !== null && figures.forward.dynamic !== undefined;
+  const head = ['% with an entry', ...(ran ? ['ran %'] : []), 'steps', 'kept values', 'kept arguments'];
+  const cells = (way, level) => {
+    const reachable = way.points - way.unreachable;
+    const share = (part, all) => (all > 0 ? decimal((100 * part) / all) : '-');
+    const { dynamic } = way;
+    return [
+      share(way.feasible[level], reachable),
+      ...(ran ? [share(dynamic?.feasible[level], dynamic?.visits ?? 0)] : []),
+      decimal(way.chi[level]?.mean), decimal(way.kept[level]?.mean), decimal(way.kept_args[level]?.mean),
+    ].map((figure) => element('td', {}, figure));
+  };
+  const table = element('table', {},
+    element('thead', {},
+      element('tr', {}, element('td', {}), ways.map(([name]) => (
+        element('th', { colspan: head.length, scope: 'colgroup' }, name)))),
+      element('tr', {}, element('th', { scope: 'col' }, 'level'), ways.flatMap(() => (
+        head.map((text) => element('th', { scope: 'col' }, text)))))),
+    element('tbody', {}, made.map((level) => element('tr', {},
+      element('th', { scope: 'row' }, element('i', { class: `l-${level}` }), level),
+      ways.flatMap(([, way]) => cells(way, level))))));
+  const causes = ways.flatMap(([name, way]) => Object.entries(way.infeasible_by_pass)
+    .flatMap(([reason, passes]) => Object.entries(passes).map(([pass, count]) => (
+      `${name}: ${plural(count, 'point', 'points')} without an entry: ${reason.replaceAll('_', ' ')}; `
+        + (pass === 'none' ? 'no action named' : `pass to blame: ${pass}`)))));
+  const sizes = `${figures.base.instructions} instructions, optimized ${figures.opt.instructions}`;
+  return [
+    element('p', { class: 'note' }, sizes),
+    element('div', { class: 'scroll', tabindex: '0', role: 'group', 'aria-label': 'Shares and costs by level' }, table),
+    ...list(causes.map((text) => element('li', {}, text))),
+  ];
+}
+
+function layOut(made) {
+  const { view, name } = made;
+  const log = element('details', { id: 'log' }, element('summary', {},
+    `The log: ${plural(view.log.length, 'action', 'actions')} of the passes`));
+  log.addEventListener('toggle', () => {
+    if (log.open && log.children.length === 1) log.append(...logElement(view).filter(Boolean));
+  });
+  const columns = [column(view, 0), column(view, 1)];
+  const listings = element('div', { class: 'listings' },
+    columns.map((each, side) => element('div', { class: 'side' }, element('h3', {}, NAMES[side]), each)));
+  byId('function').replaceChildren(
+    element('p', {}, element('a', { href: made.report === 0 ? '#' : `#k=${made.report}`, id: 'back' }, '← All functions')),
+    element('h2', { tabindex: '-1' }, element('bdi', {}, name)),
+    ...figuresOf(view.figures),
+    element('p', { class: 'legend' }, LEVELS.filter((_, at) => at < 5 || at >= NONE)
+      .flatMap((level) => [element('span', {}, element('i', { class: `l-${level}` }), level), ' '])),
+    element('div', { class: 'work' }, listings,
+      element('div', { id: 'point', 'aria-live': 'polite', tabindex: '0', role: 'region', 'aria-label': 'The selected point' },
+        element('p', {}, 'Select a point of either listing: by a click, or by the arrow keys.'))),
+    log,
+    element('div', { id: 'tip', role: 'tooltip', hidden: '' }),
+  );
+  listings.addEventListener('click', (event) => {
+    const line = event.target.closest('.point');
+    if (line !== null) choose(line);
+  });
+  listings.addEventListener('keydown', (event) => move(event));
+  listings.addEventListener('focusin', (event) => splitValues(event.target));
+  startHover(view, listings);
+}
+
+const sideOf = (line) => SIDES.indexOf(line.dataset.v);
+const numberOf = (line) => Number(line.id.split('-')[2]);
+
+/** Selects a line, and marks where it goes on. */
+function choose(line, { write = true, focus = true } = {}) {
+  measured('osier-select', () => {
+    for (const old of document.querySelectorAll('.point[aria-selected="true"], .landing')) {
+      old.setAttribute('aria-selected', 'false');
+      old.classList.remove('landing');
+    }
+    document.querySelectorAll(`#${line.dataset.v} .point[tabindex="0"]`).forEach((old) => { old.tabIndex = -1; });
+    line.setAttribute('aria-selected', 'true');
+    line.tabIndex = 0;
+    const side = sideOf(line);
+    const point = showPoint(open, side, numberOf(line));
+    if (point.entry !== undefined) {
+      const landing = byId(`line-${1 - side}-${point.entry.to}`);
+      landing.classList.add('landing');
+    }
+    if (focus) line.focus({ preventScroll: true });
+    line.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+    if (write) history.replaceState(null, '', pointAddress(open, side, line.dataset.p));
+  });
+}
+
+/** The line that a key leads to. */
+function move(event) {
+  const line = event.target.closest('.point');
+  if (line === null || event.ctrlKey || event.metaKey || event.altKey) return;
+  const side = sideOf(line);
+  const points = () => Array.from(byId(SIDES[side]).querySelectorAll('.point'));
+  const beside = (step) => {
+    const last = open.view.versions[side].lines.length;
+    for (let at = numberOf(line) + step; at >= 0 && at < last; at += step) {
+      const found = byId(`line-${side}-${at}`);
+      if (found !== null) return found;
+    }
+    return null;
+  };
+  const across = () => {
+    const point = open.view.versions[side].lines[numberOf(line)];
+    return point.entry === undefined ? null : byId(`line-${1 - side}-${point.entry.to}`);
+  };
+  const targets = {
+    ArrowDown: () => beside(1),
+    ArrowUp: () => beside(-1),
+    ArrowRight: () => (side === 0 ? across() : null),
+    ArrowLeft: () => (side === 1 ? across() : null),
+    Home: () => points()[0],
+    End: () => points().at(-1),
+    Enter: () => line,
+    ' ': () => line,
+  };
+  if (targets[event.key] === undefined) return;
+  event.preventDefault();
+  const target = targets[event.key]();
+  if (target !== null && target !== undefined) choose(target);
+}
+
+function showAction(stamp) {
+  const log = byId('log');
+  log.open = true;
+  if (log.children.length === 1) log.append(...logElement(open.view).filter(Boolean));
+  const action = byId(`a${stamp}`);
+  if (action === null) return;
+  action.scrollIntoView({ block: 'center' });
+  action.focus({ preventScroll: true });
+}
+
+/** Shows the report with this number, or none while a function is open. */
+function showReport(number) {
+  overviews().forEach((overview, at) => { overview.hidden = at !== number; });
+  const choice = document.querySelector('nav');
+  if (choice === null) return;
+  choice.hidden = number === null;
+  for (const link of choice.querySelectorAll('a')) {
+    if (Number(link.dataset.choose) === number) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+  }
+}
+
+function showOverview(report) {
+  open = null;
+  byId('function').hidden = true;
+  byId('function').replaceChildren();
+  showReport(report);
+  window.scrollTo(0, placeInOverview);
+}
+
+function showMessage(text) {
+  byId('function').hidden = false;
+  byId('function').replaceChildren(
+    element('p', {}, element('a', { href: '#' }, '← All functions')),
+    element('p', { role: 'alert' }, text),
+  );
+}
+
+/** Opens a function. The answer is whether it is open when the view is there. */
+async function openFunction(report, name) {
+  if (open !== null && open.name === name && open.report === report) return true;
+  if (open === null) placeInOverview = window.scrollY;
+  const start = performance.now();
+  const row = rowOf({ report, name });
+  showReport(null);
+  open = { report, name };
+  const asked = open;
+  if (row === undefined) {
+    showMessage(`This report has no listing of a function ${name}: the passes left it as it was, or it is not there.`);
+    open = null;
+    return false;
+  }
+  showMessage(`Opening ${name}`);
+  const view = await unpack(report, row.dataset.n);
+  // The reader may have left in the meantime.
+  if (open !== asked) return false;
+  open.view = view;
+  layOut(open);
+  window.scrollTo(0, 0);
+  byId('function').querySelector('h2').focus({ preventScroll: true });
+  performance.measure('osier-open', { start, end: performance.now() });
+  return true;
+}
+
+function showPlace(side, place) {
+  const at = open.view.places[side].get(place);
+  if (at === undefined) {
+    byId('point').replaceChildren(element('p', { role: 'alert' }, `The ${NAMES[side]} has no point ${place}.`));
+  } else {
+    choose(byId(`line-${side}-${at}`), { write: false });
+  }
+}
+
+async function route() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const report = Math.min(Number.parseInt(asked.get('k') ?? '0', 10) || 0, overviews().length - 1);
+  const name = asked.get('f');
+  if (name === null) {
+    showOverview(Math.max(0, report));
+    return;
+  }
+  if (!(await openFunction(Math.max(0, report), name))) return;
+  if (asked.has('p')) showPlace(asked.get('v') === 'opt' ? 1 : 0, asked.get('p'));
+  if (asked.has('a')) showAction(asked.get('a'));
+}
+
+function go() {
+  route().catch((error) => showMessage(`The listing cannot be shown: ${error.message}`));
+}
+
+function start() {
+  overviews().forEach(startTable);
+  window.addEventListener('hashchange', go);
+  go();
+  performance.mark('osier-ready');
+}
+
+start();

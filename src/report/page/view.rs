@@ -1,0 +1,42 @@
+//! The views of functions inside the page, compressed.
+
+use crate::explain::FunctionView;
+use crate::schema::FunctionReport;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use maud::{Markup, PreEscaped, html};
+use std::io::Write;
+
+/// The view of one function: both listings, and the answer for each point.
+#[derive(Clone, Debug)]
+pub struct FunctionPage {
+    /// The place of the function in the report.
+    number: usize,
+    /// The view and the figures of the function as JSON, compressed by zlib, in base 64: the
+    /// characters are no markup.
+    data: String,
+}
+
+impl FunctionPage {
+    pub(in crate::report) fn new(view: &FunctionView, figures: &FunctionReport) -> FunctionPage {
+        let json = serde_json::to_vec(&(view, figures)).expect("a view has a JSON form");
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+        let written = encoder.write_all(&json).and_then(|()| encoder.finish());
+        let bytes = written.expect("writing to memory cannot fail");
+        FunctionPage { number: 0, data: STANDARD.encode(bytes) }
+    }
+
+    /// The view of the function with this place in the report.
+    #[must_use]
+    pub fn at(self, number: usize) -> FunctionPage {
+        FunctionPage { number, ..self }
+    }
+
+    /// A block of data, which the browser does not run. `pipeline` is the place of the report.
+    pub(super) fn data(&self, pipeline: usize) -> Markup {
+        let id = format!("view-{pipeline}-{}", self.number);
+        html! { script type="application/octet-stream" id=(id) { (PreEscaped(&self.data)) } }
+    }
+}
