@@ -56,6 +56,7 @@ async function accessible(judgement) {
       await page.evaluate(paintCanvas);
       await thin(page, ROWS);
       await ask(judgement, page, `${colorScheme}, top`);
+      if (judgement.options.tables) return;
       const { name } = nearest(await functionsOf(page), SIZE);
       await openFunction(page, name);
       await ask(judgement, page, `${colorScheme}, a function`);

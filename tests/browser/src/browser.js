@@ -66,7 +66,8 @@ class Judgement {
       await this.watch(page);
       page.setDefaultTimeout(this.patience.answer);
       await page.goto(this.url + fragment, { waitUntil: 'load', timeout: this.patience.ready });
-      if (settings.javaScriptEnabled !== false) await this.ready(page);
+      const isActive = settings.javaScriptEnabled !== false && !this.options.tables;
+      if (isActive) await this.ready(page);
       await page.evaluate(INSIDE);
       return await use(page);
     } finally {

@@ -2,6 +2,8 @@
 // Modules whose names are markup, scripts, addresses, control characters and marks of direction.
 // Elements and scripts made of names leave the traces that `names.js` looks for.
 
+const { leb, lineSections } = require('./lines.js');
+
 /** Names of functions. Each is taken by a page that is wrong in one way for something else. */
 const NAMES = [
   // Markup, in text, in attributes, in scripts and in styles.
@@ -74,42 +76,40 @@ done:
   return [...globals, ...exports, ...each].join('');
 }
 
-/** A number in the form of LEB128, unsigned. */
-function leb(number) {
-  const bytes = [];
-  do {
-    bytes.push((number & 127) | (number > 127 ? 128 : 0));
-    number >>>= 7;
-  } while (number > 0);
-  return bytes;
-}
-
 const vector = items => [...leb(items.length), ...items.flat()];
 const text = name => vector([...Buffer.from(name, 'utf8')].map(byte => [byte]));
 const section = (id, contents) => [id, ...leb(contents.length), ...contents];
 
 /**
- * A WebAssembly module with the same names in its name section. An empty name there is no name, and
- * is left out.
+ * A WebAssembly module with the same names in its name section, and as source files. An empty name
+ * in a name section is no name, and is left out.
  */
 function binaryModule(names = wasmNames()) {
   const [I32, GET, ADD, MUL, END] = [0x7f, 0x20, 0x6a, 0x6c, 0x0b];
   const sum = [GET, 0, GET, 1, ADD];
   // A sum computed again and again, so that every function changes, each with a size of its own.
-  const code = number => {
+  const bodies = names.map((_, number) => {
     const again = Array.from({ length: number + 1 }, () => [...sum, MUL]).flat();
     const body = [0, ...sum, ...again, END];
     return [...leb(body.length), ...body];
-  };
-  const naming = names.map((name, number) => [...leb(number), ...text(name)]);
-  const functions = vector(naming);
+  });
+  // Tables of lines count bytes from the start of the code section's contents.
+  let end = leb(bodies.length).length;
+  const lines = bodies.map((body, number) => {
+    end += body.length;
+    return { start: end - (body.length - leb(body.length).length) + 1, end, file: names[number] };
+  });
+  const functions = vector(names.map((name, number) => [...leb(number), ...text(name)]));
+  const custom = Object.entries(lineSections(lines))
+    .flatMap(([name, contents]) => section(0, [...text(name), ...contents]));
   return Buffer.from([
     0, 0x61, 0x73, 0x6d, 1, 0, 0, 0,
     ...section(1, vector([[0x60, 2, I32, I32, 1, I32]])),
     ...section(3, vector(names.map(() => [0]))),
     ...section(7, vector(names.map((name, number) => [...text(name), 0, ...leb(number)]))),
-    ...section(10, vector(names.map((_, number) => code(number)))),
+    ...section(10, vector(bodies)),
     ...section(0, [...text('name'), 1, ...leb(functions.length), ...functions]),
+    ...custom,
   ]);
 }
 

@@ -23,6 +23,9 @@ const CHECKS = {
   names,
 };
 
+/** The checks of a page that has tables alone. */
+const OF_TABLES = ['accessibility', 'keyboard', 'narrow', 'plain', 'names'];
+
 /** Judges one page by the named checks. A check that cannot go on is a finding of its own. */
 async function judgePage(browser, file, options, only) {
   const judgement = new Judgement(browser, file, options);
@@ -65,4 +68,4 @@ function print(judgement) {
   console.log(`  ${findings.length} faults`);
 }
 
-module.exports = { CHECKS, judgePage, print };
+module.exports = { CHECKS, OF_TABLES, judgePage, print };
