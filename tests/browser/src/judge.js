@@ -9,6 +9,7 @@ const { narrow, plainPage } = require('./layout.js');
 const { links } = require('./links.js');
 const { names } = require('./names.js');
 const { pictures } = require('./pictures.js');
+const { points } = require('./points.js');
 const { times } = require('./times.js');
 
 /** Each check by its name, in the order in which they run. */
@@ -17,6 +18,7 @@ const CHECKS = {
   times,
   accessibility: accessible,
   keyboard,
+  points,
   links,
   narrow,
   plain: plainPage,

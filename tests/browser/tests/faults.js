@@ -103,6 +103,19 @@ module.exports = [
   fault('selects a second point', 'keyboard', 'String(other === point)',
     'String(other === point || other.getAttribute("aria-selected") === "true")',
     'several points are selected'),
+  // Points.
+  fault('shows objects', 'points', "point ? `${point.dataset.p} goes", "point ? `${{}} goes",
+    'points: base block0:0 shows "[object Object] goes on'),
+  fault('selects some points', 'points', "if (point) measured('osier-select'",
+    "if (point && point.dataset.p !== 'block2:3') measured('osier-select'",
+    'points: a click does not select 1 points: base block2:3'),
+  fault('shows nothing of a point', 'points', "$('#point').textContent = point ?",
+    "$('#point').textContent = point && point.dataset.p !== 'block2:3' ?",
+    'points: base block2:3 shows nothing'),
+  fault('scrolls sideways', 'points', "if (point) measured('osier-select'",
+    "point.style.width = '90rem';\n  $('#base').style.overflowX = 'scroll';\n"
+    + "  $('#base').scrollLeft = 9;\n  if (point) measured('osier-select'",
+    'scrolls a listing sideways'),
   // Links.
   fault('ignores changes of the address', 'links', "addEventListener('hashchange', follow);", '',
     'opens nothing'),
