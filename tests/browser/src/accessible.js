@@ -7,7 +7,7 @@ const {
 const { weakTexts } = require('./contrast.js');
 const AXE = require('axe-core').source;
 
-/** Rules look at each element: longer tables are filtered, and a function of this size is opened. */
+/** Rules look at each element: longer tables are filtered, and a function of medium size opens. */
 const ROWS = 100;
 const SIZE = 150;
 
@@ -32,7 +32,7 @@ async function ask(judgement, page, state) {
       help: result.help,
       count: result.nodes.length,
       places: result.nodes.slice(0, 3).map(node => node.target.join(' ')),
-      reason: result.nodes[0]?.failureSummary?.split('\n').slice(1, 2).join(' ').trim() ?? '',
+      reason: result.nodes[0]?.failureSummary?.split('\n').at(1)?.trim() ?? '',
     }));
     return { violations: brief(violations), incomplete: brief(incomplete) };
   });

@@ -80,8 +80,7 @@ class Judgement {
     const isReady = () => performance.getEntriesByName('osier-ready', 'mark').length > 0;
     const timeout = this.patience.ready;
     await page.waitForFunction(isReady, undefined, { timeout }).catch(() => {
-      // The other checks need not wait as long to find the same.
-      this.patience.ready = 1000;
+      this.isDead = true;
       throw new Error('the page never marked osier-ready');
     });
   }
@@ -125,8 +124,8 @@ function painted(page) {
 }
 
 /**
- * The names of the rows, and the size of each function (NaN without a column of sizes), in the
- * order of the page.
+ * The name of each function, its text with and without blanks around it, and its size (NaN without
+ * a column of sizes), in the order of the page.
  */
 function functionsOf(page) {
   return page.evaluate(() => {
@@ -136,6 +135,7 @@ function functionsOf(page) {
     return rows.map(row => ({
       name: judge.target(judge.link(row).getAttribute('href'))?.name ?? null,
       text: judge.link(row).textContent.trim(),
+      whole: judge.link(row).textContent,
       size: column === undefined ? NaN : judge.figure(row.cells[column]),
     }));
   });
@@ -150,7 +150,8 @@ function nearest(functions, size) {
 
 /** A text for people: between quotes, with escapes for characters that they cannot see. */
 function show(text) {
-  const unseen = /[\u0000-\u001f\u007f-\u00a0\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+  const unseen = new RegExp('[\\0-\\x1f\\x7f-\\xa0\\xad\\u061c\\u200b-\\u200f\\u2028-\\u202e'
+    + '\\u2060-\\u206f\\ufeff]', 'g');
   const escaped = `${text}`.replace(unseen, c => `\\u{${c.codePointAt(0).toString(16)}}`);
   return text === null ? 'nothing' : `"${escaped}"`;
 }

@@ -9,7 +9,8 @@ async function contract(judgement) {
       const found = [];
       const need = (holds, text) => { if (!holds) found.push(text); };
       need(document.querySelector('table#functions'), 'there is no table#functions');
-      need(document.querySelector('input#filter[type="search"]'), 'there is no search field #filter');
+      need(document.querySelector('input#filter[type="search"]'),
+        'there is no search field #filter');
       need(document.querySelector('section#function'), 'there is no section#function');
       need(judge.headers().length > 0, 'no header of #functions has a button');
       need(judge.allRows().length > 0, 'no row of #functions links to #f=NAME');

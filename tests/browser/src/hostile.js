@@ -27,7 +27,8 @@ const NAMES = [
   '\u202egpj.exe', 'a\u202eb', 'a\\u{202e}b', '\u2067\u2067a', '\u200b', '\ufeff', 'a\u00adb',
   'a\u2028b\u2029c',
   // Scripts from right to left, combining marks, characters beyond the first plane.
-  '\u05e2\u05d1\u05e8\u05d9\u05ea(1)', '\u0645\u0631\u062d\u0628\u0627 = 1', `e${'\u0301'.repeat(40)}`,
+  '\u05e2\u05d1\u05e8\u05d9\u05ea(1)', '\u0645\u0631\u062d\u0628\u0627 = 1',
+  `e${'\u0301'.repeat(40)}`,
   '\u{1f980}\u{1f468}\u200d\u{1f469}', '\u{10ffff}',
   // Names of properties in script, and of elements of the page.
   '__proto__', 'constructor', 'toString', 'hasOwnProperty', 'functions', 'filter', 'point', 'base',

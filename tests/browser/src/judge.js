@@ -2,7 +2,7 @@
 // All checks of a page, and the printed judgement.
 
 const { accessible } = require('./accessible.js');
-const { Judgement } = require('./browser.js');
+const { Judgement, show } = require('./browser.js');
 const { contract } = require('./contract.js');
 const { keyboard } = require('./keyboard.js');
 const { narrow, plainPage } = require('./layout.js');
@@ -41,8 +41,13 @@ async function judgePage(browser, file, options, only) {
     }
     judgement.notes.push(`${name} took ${((performance.now() - start) / 1000).toFixed(1)} s`);
   };
-  for (const name of only) await run(name, CHECKS[name]);
-  if (judgement.options.screenshots) await run('screenshots', pictures);
+  const checks = only.map(name => [name, CHECKS[name]]);
+  if (judgement.options.screenshots) checks.push(['screenshots', pictures]);
+  for (const [name, check] of checks) {
+    // Each further check of a page that is never ready would wait, and find the same.
+    if (judgement.isDead) judgement.notes.push(`${name} did not run`);
+    else await run(name, check);
+  }
   return judgement;
 }
 
@@ -57,13 +62,14 @@ function print(judgement) {
   if (figures.length > 0) {
     const { bytes, empty, largest } = judgement;
     console.log(`  ${(bytes / 1e6).toFixed(2)} MB; empty page ready in ${empty.toFixed(1)} ms; `
-      + `largest function ${JSON.stringify(largest.text.slice(0, 60))}`);
+      + `largest function ${show(largest.text.slice(0, 60))}`);
     console.log('         quickest   slowest     worst  page\'s own  x empty  goal');
   }
   const ms = value => (Number.isNaN(value) ? '-' : `${value.toFixed(0)} ms`).padStart(9);
   for (const { name, best, time, worst, own, ratio, goal, isMissed } of figures) {
-    console.log(`  ${name.padEnd(6)}${[best, time, worst, own].map(ms).join(' ')}`
-      + `${ratio.toFixed(1).padStart(11)}  ${goal.milliseconds} ms or ${goal.ratio} times empty${isMissed ? '  MISSED' : ''}`);
+    const cells = [best, time, worst, own].map(ms).join(' ');
+    console.log(`  ${name.padEnd(6)}${cells}${ratio.toFixed(1).padStart(11)}  `
+      + `${goal.milliseconds} ms or ${goal.ratio} times empty${isMissed ? '  MISSED' : ''}`);
   }
   for (const note of notes) console.log(`  ${note}`);
   for (const { check, text } of findings) console.log(`  FAULT ${check}: ${text}`);

@@ -35,7 +35,7 @@ async function names(judgement) {
       await openFunction(page, name).catch(() => find(`${fragment(name)} opens nothing`));
       (await page.evaluate(harm)).forEach(find);
     }
-    const texts = functions.map(f => f.text);
+    const texts = functions.map(f => f.whole);
     const twice = texts.find((text, at) => texts.indexOf(text) !== at);
     if (twice !== undefined) find(`two functions are shown as ${show(twice)}`);
     const shown = await page.evaluate(shownTexts);

@@ -119,7 +119,7 @@ function ownTimes(page, name) {
     performance.getEntriesByName(name, 'measure').map(entry => entry.duration), name);
 }
 
-/** A round: loads the page, then sorts, filters, opens and selects. Adds to the lists in `times`. */
+/** Loads the page, then sorts, filters, opens and selects. Adds to the lists in `times`. */
 async function round(judgement, times) {
   await judgement.withPage({}, '', async page => {
     await page.evaluate(answer => { osierJudge.patience = answer; }, judgement.patience.answer);

@@ -14,7 +14,8 @@ const ROW = '<tr><td><a href="#f=sum">sum</a></td><td>9</td></tr>';
 
 module.exports = [
   // Scripts and the network.
-  scripted('throws', 'contract', 'setTimeout(() => { throw Error("lost"); });', 'script: Error: lost'),
+  scripted('throws', 'contract', 'setTimeout(() => { throw Error("lost"); });',
+    'script: Error: lost'),
   scripted('rejects', 'contract', 'Promise.reject(Error("lost"));', 'script: Error: lost'),
   scripted('complains', 'contract', 'console.error("lost");', 'script: console error: lost'),
   scripted('fetches', 'contract', 'fetch("https://osier.invalid/x").catch(() => {});',
@@ -84,7 +85,8 @@ module.exports = [
     '<p><b style="cursor: pointer" onclick="0">all</b> <label>Search', 'a mouse alone reaches b'),
   fault('is a trap', 'keyboard', '<p><label>Search', '<p><button onblur="setTimeout(() => '
     + 'this.focus())">trap</button> <label>Search', 'Tab does not reach'),
-  fault('hides the focus', 'keyboard', ':focus-visible { outline: 2px solid; outline-offset: 1px; }',
+  fault('hides the focus', 'keyboard',
+    ':focus-visible { outline: 2px solid; outline-offset: 1px; }',
     ':focus-visible { outline: none; }', 'the focus is not visible on'),
   fault('has an outline without contrast', 'keyboard',
     ':focus-visible { outline: 2px solid; outline-offset: 1px; }',
