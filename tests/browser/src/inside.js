@@ -103,7 +103,9 @@
     const wanted = text.toLowerCase();
     const has = element => element.textContent.toLowerCase().includes(wanted);
     // A filter may look at names alone or at all cells.
-    const isRight = row => judge.visible(row) ? has(row) : !has(judge.link(row));
+    // A page may lay out the first rows of a long table, with a button for the others.
+    const more = [...document.querySelectorAll('button.more')].some(judge.visible);
+    const isRight = row => judge.visible(row) ? has(row) : more || !has(judge.link(row));
     const rows = judge.allRows();
     return rows.every(isRight) && rows.some(judge.visible);
   };
