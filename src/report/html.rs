@@ -46,7 +46,7 @@ fn title(report: &Report) -> String {
     format!("OSR report on {}", report.program.path)
 }
 
-/// The sections of a report, behind what changed since an older one.
+/// The sections of a report, behind the changes since an older one.
 fn with_comparison(report: &Report) -> Vec<Section> {
     report.against.iter().flat_map(comparison::sections).chain(sections(report)).collect()
 }

@@ -1,4 +1,4 @@
-//! The two sentences at the beginning of each report: what was measured, and the result.
+//! The two sentences at the beginning of each report: the question, and the result.
 
 use super::UNBLAMED;
 use super::text::{decimal, level, percent};
@@ -46,8 +46,8 @@ pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
-/// Two sentences about a report for readers who know no term of it: what was measured, and the
-/// result.
+/// Two sentences about a report for readers who know no term of it: the question that was asked,
+/// and the result.
 pub fn summary(report: &Report) -> [String; 2] {
     let path = shortened(&report.program.path, NAME);
     let pipeline = pipeline_words(&report.pipeline);
@@ -212,8 +212,8 @@ pub fn speculation_summary(report: &SpeculationReport) -> [String; 2] {
                 shortened(&report.program.path, NAME)
             ),
             format!(
-                "It looks at places that were visited {} or more, and suggests what held there \
-                 each time.",
+                "It looks at places that were visited {} or more, and suggests facts that held \
+                 there each time.",
                 counted(report.visits, "time", "times")
             ),
         ];

@@ -180,7 +180,7 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
     args.check_minima()?;
     let profile = args.profile.as_deref().map(|path| read_profile(path, &loaded.module));
     let profile = profile.transpose()?;
-    let plan = Plan { args: &args, loaded: &loaded, pipelines, profile, past };
+    let plan = PlainReports { args: &args, loaded: &loaded, pipelines, profile, past };
     plan.report(&selected, (started, import))
 }
 
@@ -213,7 +213,7 @@ impl Past {
 }
 
 /// A report to be made, on pipelines that do not inline.
-struct Plan<'a> {
+struct PlainReports<'a> {
     args: &'a Args,
     loaded: &'a Loaded,
     pipelines: Vec<&'a Pipeline>,
@@ -221,7 +221,7 @@ struct Plan<'a> {
     past: Option<Past>,
 }
 
-impl Plan<'_> {
+impl PlainReports<'_> {
     fn report(
         &self,
         selected: &[(Func, &Function)],
