@@ -165,8 +165,9 @@ pub(super) fn ended(lines: &[String]) -> String {
     lines.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
-/// Shortens sections to [`MOST_LINES`] lines: first the tables of `lists`, in this order, to one row
-/// each, then whole sections from the end. The last section tells how to see the rest.
+/// Shortens sections to [`MOST_LINES`] lines: first the tables of `lists`, in this order, to one
+/// row each. If that does not suffice, it drops sections from the end. The last section tells how
+/// to see the rest.
 pub(super) fn fitted(mut sections: Vec<Section>, lists: &[usize]) -> Vec<Section> {
     sections.push(Section::Sentences(vec![MORE.to_owned()]));
     let over = |sections: &[Section]| {
