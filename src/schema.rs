@@ -40,8 +40,8 @@ use serde::de::{Deserializer, Error};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::BTreeMap;
 
-/// The version of all documents, in their key `schema`. Since version 2, `osier report` with several
-/// pipelines prints an array of documents.
+/// The version of all documents, in their key `schema`. Since version 2, `osier report` prints an
+/// array of documents for several pipelines.
 pub const SCHEMA: u32 = 2;
 
 /// The names of the reconstruction levels, in the order of reports. The first five form a chain:
@@ -207,7 +207,7 @@ pub struct Report {
     pub functions: Vec<FunctionReport>,
     /// Sums over the changed functions.
     pub totals: Totals,
-    /// What changed since the report of `--against`; `null` without one, or if that document has
+    /// The changes since the report of `--against`; `null` without one, or if that document has
     /// no report on this pipeline.
     pub against: Option<Comparison>,
     /// Whether the command was interrupted. The report then covers the functions that were complete

@@ -8,6 +8,8 @@ pub(crate) struct TextTable {
     label: usize,
     columns: Vec<usize>,
     rows: Vec<TableRow>,
+    /// The number of rows dropped; a line at the end then tells it.
+    dropped: usize,
 }
 
 /// A row of a table. Each level of nesting indents the label by two blanks.
@@ -24,7 +26,7 @@ pub(crate) enum TableRow {
 impl TextTable {
     /// An empty table with the widths of its label and columns.
     pub(crate) fn new(label: usize, columns: &[usize]) -> TextTable {
-        TextTable { label, columns: columns.to_vec(), rows: Vec::new() }
+        TextTable { label, columns: columns.to_vec(), rows: Vec::new(), dropped: 0 }
     }
 
     /// Adds a row of figures. A missing figure leaves its column blank.
@@ -74,7 +76,7 @@ impl TextTable {
     }
 
     /// A row of figures as a line. `paint` gets the column, the figure, and the figure as it is
-    /// aligned, and returns what the line shows.
+    /// aligned, and returns the text for the line.
     pub(crate) fn line_with(
         &self,
         label: &str,
@@ -88,16 +90,29 @@ impl TextTable {
         line
     }
 
-    /// Drops rows at the end, until the table has `over` lines less or no more than `least` rows of
-    /// figures below its headings. The last line then tells the number of rows dropped.
+    /// Drops rows at the end, until the table has `over` lines less or no more than `least` rows
+    /// below its headings. A last line tells the number of rows dropped so far.
     pub(crate) fn shorten(&mut self, over: usize, least: usize) {
-        let heads = 1 + self.rows.iter().take_while(|r| matches!(r, TableRow::Spans(_))).count();
-        // One line more goes, for the line that tells.
-        let kept = self.rows.len().saturating_sub(over + 1).max(heads + least);
-        if kept + 1 < self.rows.len() {
-            let dropped = self.rows.len() - kept;
+        // One row more goes, for the line that tells.
+        let kept = self.rows.len().saturating_sub(over + 1).max(self.heads() + least);
+        self.truncate(kept);
+    }
+
+    /// Drops the rows behind the first `most` below the headings, as [`TextTable::shorten`] does.
+    pub(crate) fn keep(&mut self, most: usize) {
+        self.truncate(self.heads() + most);
+    }
+
+    fn heads(&self) -> usize {
+        1 + self.rows.iter().take_while(|row| matches!(row, TableRow::Spans(_))).count()
+    }
+
+    fn truncate(&mut self, kept: usize) {
+        let shown = self.rows.len() - usize::from(self.dropped > 0);
+        if kept < shown {
+            self.dropped += shown - kept;
             self.rows.truncate(kept);
-            self.line(&format!("  and {} more", grouped(dropped as u64)));
+            self.line(&format!("  and {} more", grouped(self.dropped as u64)));
         }
     }
 
@@ -131,10 +146,16 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// A name of at most this width. A longer name loses its middle. Control characters become `?`:
-/// names come from the input, and a terminal would obey the characters.
+/// A name of at most this width. A longer name loses its middle. Control characters become `?`, and
+/// so do marks of writing direction: names come from the input, and a terminal would obey them.
 pub(crate) fn shortened(name: &str, width: usize) -> String {
-    let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    let is_mark = |c| {
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}')
+            || ('\u{202a}'..='\u{202e}').contains(&c)
+            || ('\u{2066}'..='\u{2069}').contains(&c)
+    };
+    let shown = |c: char| if c.is_control() || is_mark(c) { '?' } else { c };
+    let name: String = name.chars().map(shown).collect();
     if name.width() <= width {
         return name;
     }
@@ -189,6 +210,21 @@ mod tests {
     }
 
     #[test]
+    fn a_shortened_table_tells_how_many_rows_it_lacks() {
+        let mut table = TextTable::new(6, &[4]);
+        table.spans(&[(1, "all")]);
+        ["head", "a", "b", "c", "d", "e"].into_iter().for_each(|label| table.row(label, ["1"]));
+        table.keep(4);
+        assert_eq!(table.lines()[5..], ["d        1".to_owned(), "  and 1 more".to_owned()]);
+        table.shorten(2, 1);
+        assert_eq!(table.lines()[3..], ["b        1".to_owned(), "  and 3 more".to_owned()]);
+        table.shorten(9, 1);
+        assert_eq!(table.lines()[2..], ["a        1".to_owned(), "  and 4 more".to_owned()]);
+        table.shorten(9, 1);
+        assert_eq!(table.lines().len(), 4);
+    }
+
+    #[test]
     fn a_long_name_loses_its_middle() {
         assert_eq!(shortened("sqlite3VdbeExec", 15), "sqlite3VdbeExec");
         assert_eq!(shortened("sqlite3VdbeExec", 9), "sqli…Exec");
@@ -198,6 +234,7 @@ mod tests {
     #[test]
     fn no_character_of_a_name_reaches_the_terminal_as_a_command() {
         assert_eq!(shortened("a\u{1b}[2Jb\n", 20), "a?[2Jb?");
+        assert_eq!(shortened("a\u{202e}b\u{2069}c\u{200f}", 20), "a?b?c?");
     }
 
     #[test]

@@ -11,12 +11,12 @@ use std::path::PathBuf;
 pub struct JudgeArguments {
     /// The comparison to make.
     #[command(subcommand)]
-    pub command: Comparison,
+    pub command: JudgeCommand,
 }
 
 /// A comparison.
 #[derive(Subcommand, Debug)]
-pub enum Comparison {
+pub enum JudgeCommand {
     /// Outcomes of random modules, before and after O1
     Smith(SmithArguments),
     /// Speed of the kernels and the programs of the corpus

@@ -21,5 +21,5 @@ pub mod speed;
 #[cfg(feature = "native")]
 pub use arguments::{CallArguments, EnginesArguments, ExecArguments, NativeArguments};
 pub use arguments::{
-    Comparison, CorpusArguments, JudgeArguments, SmithArguments, SpeedArguments, TableFormat,
+    CorpusArguments, JudgeArguments, JudgeCommand, SmithArguments, SpeedArguments, TableFormat,
 };

@@ -3,7 +3,7 @@
 //! The exit status is 0 if nothing differs, 1 if something does, and 2 if the comparison failed.
 
 use clap::Parser;
-use osier_judges::{Comparison, JudgeArguments, smith, speed};
+use osier_judges::{JudgeArguments, JudgeCommand, smith, speed};
 #[cfg(feature = "native")]
 use osier_judges::{engines, exec, native};
 use std::io::{self, Write};
@@ -12,16 +12,16 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut out = io::stdout();
     let done = match JudgeArguments::parse().command {
-        Comparison::Smith(arguments) => smith::run(&arguments, &mut out),
-        Comparison::Speed(arguments) => speed::run(&arguments, &mut out),
+        JudgeCommand::Smith(arguments) => smith::run(&arguments, &mut out),
+        JudgeCommand::Speed(arguments) => speed::run(&arguments, &mut out),
         #[cfg(feature = "native")]
-        Comparison::Native(arguments) => native::run(&arguments, &mut out),
+        JudgeCommand::Native(arguments) => native::run(&arguments, &mut out),
         #[cfg(feature = "native")]
-        Comparison::Calls(arguments) => native::calls::run(&arguments, &mut out),
+        JudgeCommand::Calls(arguments) => native::calls::run(&arguments, &mut out),
         #[cfg(feature = "native")]
-        Comparison::Engines(arguments) => engines::run(&arguments, &mut out),
+        JudgeCommand::Engines(arguments) => engines::run(&arguments, &mut out),
         #[cfg(feature = "native")]
-        Comparison::Exec(arguments) => exec::run(&arguments, &mut out),
+        JudgeCommand::Exec(arguments) => exec::run(&arguments, &mut out),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -29,20 +29,21 @@ pub(super) fn sections(report: &Report, beginning: Vec<Section>) -> Vec<Section>
         return all;
     }
     if let Some(against) = &report.against {
-        // The table of functions is the last but one.
         all.extend(comparison::sections_within(against, CAUSES, usize::MAX));
-        let list = all.len() - 2;
+        // The table of sizes is the last one, behind those of causes and functions.
+        let [causes, functions] = [all.len() - 3, all.len() - 2];
         all.push(Section::Terms(legend()));
-        return fitted(all, list, 1);
+        return fitted(all, &[functions, causes]);
     }
     all.extend([
         Section::Table(shares(report)),
         Section::Table(costs(report)),
         Section::Table(causes(report)),
     ]);
-    let list = all.len();
-    all.extend([Section::Table(functions(report)), Section::Terms(terms(report))]);
-    fitted(all, list, 1)
+    let [causes, list] = [all.len() - 1, all.len()];
+    let functions = Section::Table(functions(report));
+    all.extend([functions, Section::Terms(terms(report)), Section::Terms(legend())]);
+    fitted(all, &[list, causes])
 }
 
 fn sums(report: &Report) -> [(&'static str, &DirectionFigures); 2] {
@@ -98,16 +99,15 @@ fn causes(report: &Report) -> TextTable {
     gaps.row("  all", |counts| counts.reasons.values().sum());
     let mut causes: Vec<((&str, &str), u64)> = points.into_iter().collect();
     causes.sort_by_key(|(_, count)| Reverse(*count));
-    for ((reason, pass), _) in causes.iter().take(CAUSES) {
+    for ((reason, pass), _) in &causes {
         let label = format!("    {}: {}", blamed(pass), reason.replace('_', " "));
         gaps.row(&label, |counts| {
             let passes = counts.by_pass.get(*reason);
             passes.and_then(|passes| passes.get(*pass)).copied().unwrap_or(0)
         });
     }
-    if causes.len() > CAUSES {
-        gaps.table.line(&format!("    and {} more", grouped((causes.len() - CAUSES) as u64)));
-    }
+    // The row of all stands before them.
+    gaps.table.keep(1 + CAUSES);
     gaps.table
 }
 
@@ -129,7 +129,7 @@ fn functions(report: &Report) -> TextTable {
     function_table(report, "most without entry", &lacking)
 }
 
-/// Figures that need no table, and the meaning of the levels.
+/// Figures that need no table.
 fn terms(report: &Report) -> Vec<(String, String)> {
     let totals = &report.totals;
     let (base, opt) = (totals.base.instructions, totals.opt.instructions);
@@ -156,7 +156,6 @@ fn terms(report: &Report) -> Vec<(String, String)> {
         let refused = format!("{} rewrites, so that entries hold", grouped(totals.refused));
         terms.push(("given up".to_owned(), refused));
     }
-    terms.extend(legend());
     terms
 }
 

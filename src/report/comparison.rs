@@ -1,4 +1,4 @@
-//! Compares a report with an older one, and prints what changed.
+//! Compares a report with an older one, and prints the changes.
 
 use super::UNBLAMED;
 use super::past::{PastDirection, PastFunction, PastReport};

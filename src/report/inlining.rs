@@ -70,7 +70,7 @@ pub fn inlining_text(report: &InliningReport, options: TextOptions) -> String {
     all.extend([Section::Table(prices(&report.totals)), Section::Table(sizes(report))]);
     let list = all.len();
     all.push(Section::Table(largest(report)));
-    joined(&fitted(all, list, 1), options.colored)
+    joined(&fitted(all, &[list]), options.colored)
 }
 
 /// The sections of the report, in order.

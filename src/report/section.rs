@@ -165,16 +165,23 @@ pub(super) fn ended(lines: &[String]) -> String {
     lines.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
-/// Drops the last rows of one table, until all sections fit [`MOST_LINES`] lines or the table has
-/// `least` rows of figures besides its headings. A row below tells how many rows are missing, and
-/// the last section how to see them.
-pub(super) fn fitted(mut sections: Vec<Section>, list: usize, least: usize) -> Vec<Section> {
+/// Shortens sections to [`MOST_LINES`] lines: first the tables of `lists`, in this order, to one
+/// row each. If that does not suffice, it drops sections from the end. The last section tells how
+/// to see the rest.
+pub(super) fn fitted(mut sections: Vec<Section>, lists: &[usize]) -> Vec<Section> {
     sections.push(Section::Sentences(vec![MORE.to_owned()]));
-    let blanks = sections.len() - 1;
-    let lines: usize = sections.iter().map(|section| section.lines().len()).sum();
-    let over = (lines + blanks).saturating_sub(MOST_LINES);
-    if let (Some(Section::Table(table)), true) = (sections.get_mut(list), over > 0) {
-        table.shorten(over, least);
+    let over = |sections: &[Section]| {
+        let lines: usize = sections.iter().map(|section| section.lines().len()).sum();
+        (lines + sections.len() - 1).saturating_sub(MOST_LINES)
+    };
+    for list in lists {
+        let over = over(&sections);
+        if let (Some(Section::Table(table)), true) = (sections.get_mut(*list), over > 0) {
+            table.shorten(over, 1);
+        }
+    }
+    while over(&sections) > 0 && sections.len() > 2 {
+        sections.remove(sections.len() - 2);
     }
     sections
 }

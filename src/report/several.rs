@@ -14,7 +14,7 @@ const COLUMNS: usize = 4;
 const COLUMN: usize = 12;
 
 /// The reports on several pipelines over the same functions, as text: two sentences, tables with
-/// the pipelines as columns, and what changed against an older report. Verbose text has the whole
+/// the pipelines as columns, and the changes since an older report. Verbose text has the whole
 /// report on each pipeline behind that. Every line ends with `\n`.
 pub fn several_text(reports: &[&Report], options: TextOptions) -> String {
     let mut all = vec![Section::Sentences(several_summary(reports).into())];
@@ -31,7 +31,7 @@ pub fn several_text(reports: &[&Report], options: TextOptions) -> String {
     parts.join("\n")
 }
 
-/// The tables with the pipelines as columns, and what changed against an older report.
+/// The tables with the pipelines as columns, and the changes since an older report.
 pub(super) fn sections(reports: &[&Report]) -> Vec<Section> {
     let mut all = Vec::new();
     if reports.iter().any(|report| report.interrupted) {

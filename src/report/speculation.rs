@@ -182,7 +182,7 @@ pub fn speculation_text(report: &SpeculationReport, options: TextOptions) -> Str
     all.push(Section::Table(prices(&report.totals)));
     let list = all.len();
     all.push(Section::Table(worthwhile(report)));
-    joined(&fitted(all, list, 1), options.colored)
+    joined(&fitted(all, &[list]), options.colored)
 }
 
 fn heading(report: &SpeculationReport) -> Vec<(String, String)> {

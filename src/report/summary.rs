@@ -1,4 +1,4 @@
-//! The two sentences at the beginning of each report: what was measured, and the result.
+//! The two sentences at the beginning of each report: the question, and the result.
 
 use super::UNBLAMED;
 use super::text::{decimal, level, percent};
@@ -46,8 +46,8 @@ pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
-/// Two sentences about a report for readers who know no term of it: what was measured, and the
-/// result.
+/// Two sentences about a report for readers who know no term of it: the question that was asked,
+/// and the result.
 pub fn summary(report: &Report) -> [String; 2] {
     let path = shortened(&report.program.path, NAME);
     let pipeline = pipeline_words(&report.pipeline);
@@ -67,9 +67,9 @@ pub fn summary(report: &Report) -> [String; 2] {
     }
     let [forward, backward] = [&report.totals.forward.sum, &report.totals.backward.sum];
     let measured = format!(
-        "{start}Osier optimized {} {selected} with {pipeline}, and asked at each of their {} \
-         whether a running call can move to the optimized version, and at each of its {} whether \
-         it can move back.",
+        "{start}Osier optimized {} {selected} with {pipeline}, and asked at each of {} whether a \
+         running call can move to the optimized version, and at each of {} there whether it can \
+         move back.",
         grouped(counts.changed),
         counted(forward.reachable(), "point", "points"),
         counted(backward.reachable(), "point", "points"),
@@ -176,8 +176,8 @@ pub fn inlining_summary(report: &InliningReport) -> [String; 2] {
     let PointCounts { points, entries, .. } = &report.totals.up;
     let [own, inlined] = [&report.totals.own, &report.totals.inlined];
     let measured = format!(
-        "{start}Osier inlined {} in {} of {} of {} with {}, and asked at each of their {} whether \
-         a running call can move to the optimized version, and at each of its {} whether it can \
+        "{start}Osier inlined {} in {} of {} of {} with {}, and asked at each of {} whether a \
+         running call can move to the optimized version, and at each of {} there whether it can \
          move back.",
         counted(report.totals.calls, "call", "calls"),
         grouped(with),
@@ -212,8 +212,8 @@ pub fn speculation_summary(report: &SpeculationReport) -> [String; 2] {
                 shortened(&report.program.path, NAME)
             ),
             format!(
-                "It looks at places that were visited {} or more, and suggests what held there \
-                 each time.",
+                "It looks at places that were visited {} or more, and suggests facts that held \
+                 there each time.",
                 counted(report.visits, "time", "times")
             ),
         ];

@@ -67,8 +67,8 @@ pub(super) fn sections(report: &Report) -> Vec<Section> {
     sections
 }
 
-/// The report as text, with the two sentences of [`summary`] before its tables. Every line ends with
-/// `\n`.
+/// The report as text, with the two sentences of [`summary()`] before its tables. Every line ends
+/// with `\n`.
 pub fn text(report: &Report, options: TextOptions) -> String {
     let mut all = vec![Section::Sentences(summary(report).into())];
     if options.verbose {

@@ -1,4 +1,4 @@
-//! The key `against` of a report: what changed since an older report.
+//! The key `against` of a report: the changes since an older report.
 
 use super::{PerLevel, Size, Time};
 use serde::Serialize;
@@ -19,7 +19,7 @@ impl<T: PartialEq> Change<T> {
     }
 }
 
-/// What changed from an older report to a newer one, for one pipeline.
+/// The changes from an older report to a newer one, for one pipeline.
 ///
 /// Sums cover the functions that the pipeline changed, as in [`super::Totals`]. If one of the
 /// reports was interrupted, they cover only functions that both reports have.

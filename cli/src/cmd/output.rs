@@ -21,8 +21,8 @@ impl Output {
         path.filter(|path| path != Path::new("-")).map_or(Output::Stdout, Output::File)
     }
 
-    /// Whether the destination shows colors: standard output, if it is a terminal that has them and
-    /// the environment does not forbid them (`NO_COLOR`).
+    /// Whether the destination shows colors. Only a terminal as standard output does, unless
+    /// `NO_COLOR` forbids it.
     pub(super) fn is_colored(&self) -> bool {
         let stdout = std::io::stdout();
         matches!(self, Output::Stdout)

@@ -57,7 +57,7 @@ fn json_has_every_key_and_agrees_with_the_text() {
     let told = window(&["--point", "body:2"]);
     assert_eq!(
         (&told["schema"], &told["function"], &told["level"]),
-        (&1.into(), &"f".into(), &"avail".into())
+        (&2.into(), &"f".into(), &"avail".into())
     );
     assert_eq!(told["asked"], "body:2");
     let answers = told["answers"].as_array().expect("a list");
@@ -149,7 +149,7 @@ fn json_of_inlined_code_has_every_key_and_agrees_with_the_listing() {
     let told = explained("block4:4");
     assert_eq!(
         (&told["schema"], &told["function"], &told["calls"], &told["level"]),
-        (&1.into(), &"total".into(), &1.into(), &"avail".into())
+        (&2.into(), &"total".into(), &1.into(), &"avail".into())
     );
     let [up, down] = [0, 1].map(|at| &told["answers"][at]);
     assert_eq!((&up["status"], &up["why"]["reason"]), (&"absent".into(), &"absent".into()));

@@ -136,6 +136,7 @@ fn shown(share: f64, least: f64) -> [String; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use osier::schema::ReportedProgram;
 
     #[test]
     fn lists_are_read() {
@@ -162,6 +163,18 @@ mod tests {
             let error = Minima::parse(list).expect_err(list);
             assert!(error.contains(part), "{list}: {error}");
         }
+    }
+
+    #[test]
+    fn an_interrupted_report_never_passes() {
+        let program = ReportedProgram { path: "p".to_owned(), functions: 0, instructions: 0 };
+        let mut report = osier::report::report(program, Vec::new(), Level::Avail, Vec::new());
+        let minima = [Minima::parse("avail=0").expect("a list")];
+        check(&minima, std::slice::from_ref(&report)).expect("nothing is below");
+        report.interrupted = true;
+        check(&[], std::slice::from_ref(&report)).expect("nothing was asked");
+        let failed = check(&minima, &[report]).expect_err("it was interrupted");
+        assert!(matches!(failed, CommandFailure::Program(_)), "{failed:?}");
     }
 
     #[test]

@@ -189,7 +189,7 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
     let profile = args.profile.as_deref().map(|path| read_profile(path, &loaded.module));
     let profile = profile.transpose()?;
     let source = source.as_ref();
-    let plan = Plan { args: &args, loaded: &loaded, source, pipelines, profile, past };
+    let plan = PlainReports { args: &args, loaded: &loaded, source, pipelines, profile, past };
     plan.report(&selected, (started, import))?;
     source.into_iter().for_each(Source::tell_notes);
     Ok(())
@@ -224,7 +224,7 @@ impl Past {
 }
 
 /// A report to be made, on pipelines that do not inline.
-struct Plan<'a> {
+struct PlainReports<'a> {
     args: &'a Args,
     loaded: &'a Loaded,
     source: Option<&'a Source>,
@@ -233,7 +233,7 @@ struct Plan<'a> {
     past: Option<Past>,
 }
 
-impl Plan<'_> {
+impl PlainReports<'_> {
     fn report(
         &self,
         selected: &[(Func, &Function)],
