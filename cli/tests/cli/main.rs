@@ -9,5 +9,6 @@ mod jobs;
 mod manual;
 mod report;
 mod run;
+mod source;
 mod tools;
 mod wasi;
