@@ -133,6 +133,7 @@ fn explanation(base: &Function, answers: Vec<PointAnswer>) -> Explanation {
         schema: SCHEMA,
         path: String::new(),
         function: base.name().to_owned(),
+        source_name: None,
         pipeline: Vec::new(),
         level: String::new(),
         asked: String::new(),

@@ -24,6 +24,7 @@ mod passes_random;
 mod profile;
 mod regions;
 mod replay;
+mod source;
 mod speculation;
 mod state_oracle_random;
 mod state_points;

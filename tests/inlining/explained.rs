@@ -32,6 +32,7 @@ fn text(answer: InlinedAnswer) -> String {
         schema: SCHEMA,
         path: String::new(),
         function: "f".to_owned(),
+        source_name: None,
         pipeline: vec!["O3".to_owned()],
         level: "avail".to_owned(),
         asked: String::new(),

@@ -67,6 +67,8 @@ pub(crate) mod cost {
     pub(crate) const BUILT_OFFSET: u64 = 24;
     /// The offset of an instruction of the finished function.
     pub(crate) const OFFSET: u64 = 4;
+    /// The offsets of a function, without those of its instructions.
+    pub(crate) const OFFSETS: u64 = 120;
     /// A block without its instructions, while its function is imported.
     pub(crate) const BUILT_BLOCK: u64 = 500;
     /// A block without its instructions in the finished function.

@@ -401,9 +401,14 @@ const MODULES: [&str; 37] = [
 
 /// Imports a module, and also returns the peak of the memory in use.
 fn measured(bytes: &[u8]) -> (Result<Module, wasm::ImportError>, usize) {
+    peak_of(|| wasm::import(bytes, &LIMITS))
+}
+
+/// The result of some work, and the peak of the memory in use.
+fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
-    let result = wasm::import(bytes, &LIMITS);
+    let result = work();
     (result, ALLOCATOR.peak_usage() - before)
 }
 
@@ -429,9 +434,67 @@ fn import_memory_is_bounded_by_the_input() {
             }
         }
     }
+    offsets_are_within_the_bound();
+    debug_info_costs_memory_in_proportion();
     false_counts_cost_nothing();
     long_functions_import();
     damage_costs_no_memory();
+}
+
+/// The offsets of instructions count as all memory of an import does.
+fn offsets_are_within_the_bound() {
+    for what in MODULES {
+        for size in [10_000, 300_000] {
+            let bytes = module_of(what, size);
+            let (result, peak) = peak_of(|| wasm::import_with_offsets(&bytes, &LIMITS));
+            let bound = 64 * bytes.len() + (64 << 20);
+            assert!(peak <= bound, "{what}: {} bytes took {peak}, more than {bound}", bytes.len());
+            if let Err(error) = result {
+                assert_eq!(error.kind(), ErrorKind::TooLarge, "{what}: {error}");
+            }
+        }
+    }
+}
+
+/// A line table of DWARF 5 without directories. Each file is a byte, and each row three.
+fn wide_line_table(files: usize, rows: usize) -> Vec<u8> {
+    let mut header = vec![1, 1, 1, 0xfb, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1];
+    header.extend([1, 1, 0x0f, 0]); // directories: a path, which is a number; none
+    header.extend([1, 1, 0x0f]);
+    header.extend([files as u8 | 0x80, (files >> 7) as u8 | 0x80, (files >> 14) as u8 & 0x7f]);
+    header.resize(header.len() + files, 0);
+    // From the first body on, a byte further and a line further each time.
+    let mut program = vec![0, 5, 2, 3, 0, 0, 0];
+    program.extend([2, 0, 1].repeat(rows));
+    program.extend([0, 1, 1]);
+    let mut table = (8 + header.len() as u32 + program.len() as u32).to_le_bytes().to_vec();
+    table.extend([5, 0, 4, 0]);
+    table.extend((header.len() as u32).to_le_bytes());
+    table.extend(header);
+    table.extend(program);
+    table
+}
+
+/// Few bytes of debug info claim many files, rows and tables.
+fn debug_info_costs_memory_in_proportion() {
+    for (files, rows) in [(500_000, 10), (100, 1_000_000)] {
+        let table = wide_line_table(files, rows);
+        let mut function = Function::new([]);
+        function.instruction(&Instruction::End);
+        let mut bytes = with_functions(&[function]);
+        bytes.push(0);
+        let custom = CustomSection { name: ".debug_line".into(), data: (&table).into() };
+        wasm_encoder::Encode::encode(&custom, &mut bytes);
+        let (module, offsets) = wasm::import_with_offsets(&bytes, &LIMITS).expect("a module");
+        let (func, _) = module.defined().next().expect("a function");
+        let (map, peak) = peak_of(|| {
+            let map = wasm::SourceMap::new(&bytes, offsets);
+            assert_eq!(map.start_of(func), None);
+            map
+        });
+        assert!(map.notes().next().is_some(), "{files} files, {rows} rows");
+        assert!(peak < 256 * bytes.len(), "{files} files, {rows} rows: {peak}");
+    }
 }
 
 /// A function of straight code, as from an unrolled loop of a compiler: 2.5 bytes for each

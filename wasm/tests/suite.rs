@@ -8,6 +8,7 @@ mod damage;
 mod features;
 mod programs;
 mod refusals;
+mod source;
 mod threads;
 mod translation;
 mod wasi;

@@ -7,7 +7,7 @@ mod tiers;
 mod tools;
 
 use super::failure::{CommandFailure, print};
-use super::input;
+use super::input::{self, Source, Sourced};
 use super::limits::{InputLimits, RunLimits};
 use super::nans::NansOption;
 use super::output::Output;
@@ -22,6 +22,7 @@ use osier::inlining::{InlinedModule, ModuleSites, PassPlan};
 use osier::listing;
 use osier::profile::Profile;
 use osier::schema::{RunSeconds, RunStats, SCHEMA};
+use osier::source::line_of;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -140,7 +141,7 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
         return Err(CommandFailure::input("--engine tiered: no pipeline with inline, as yet"));
     }
     let mut stats = RunStats { schema: SCHEMA, ..RunStats::default() };
-    let InlinedModule { module, sites } = loaded(&args, &mut stats.seconds)?;
+    let (InlinedModule { module, sites }, source) = loaded(&args, &mut stats.seconds)?;
     let module = Arc::new(module);
     // The process ends with the run, and the system takes its memory. To free SQLite function by
     // function took 4 % of the instructions of a short run.
@@ -151,7 +152,7 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
         engine => native::execute(&args, engine, (&module, sites), &call, &mut stats)?,
     };
     let printed = match &ended {
-        Ok(outcome) => print_outcome(&module, &call, outcome),
+        Ok(outcome) => print_outcome((&module, &source), &call, outcome),
         Err(why) => Err(CommandFailure::Program(why.clone())),
     };
     // Figures matter most when the program failed, so write them before returning the failure
@@ -166,20 +167,24 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     printed
 }
 
-/// The module, optimized if `--pipeline` is set. Stores the times in `seconds`.
-fn loaded(args: &Args, seconds: &mut RunSeconds) -> Result<InlinedModule, CommandFailure> {
+/// The module, optimized if `--pipeline` is set, and its source. Stores the times in `seconds`.
+fn loaded(
+    args: &Args,
+    seconds: &mut RunSeconds,
+) -> Result<(InlinedModule, Source), CommandFailure> {
     let started = Instant::now();
-    let module = input::load(&args.file, &args.limits.limits())?.module;
+    let Sourced { loaded, source } = input::load_with_source(&args.file, &args.limits.limits())?;
+    let module = loaded.module;
     seconds.import = started.elapsed().as_secs_f64();
     // Profiles are in terms of the base.
     let Some(pipeline) = args.pipeline.as_ref().filter(|_| args.speculate.is_none()) else {
-        return Ok(InlinedModule { module, sites: ModuleSites::new() });
+        return Ok((InlinedModule { module, sites: ModuleSites::new() }, source));
     };
     let mut stopwatch = Stopwatch::new();
     let optimized = pipeline.optimize(&module, Vigilance::On, &mut stopwatch);
     seconds.optimize = Some(stopwatch.seconds(Step::Optimize));
     seconds.replay = Some(stopwatch.seconds(Step::Replay));
-    Ok(optimized)
+    Ok((optimized, source))
 }
 
 /// The function to call and its arguments. Without `--invoke` it is `_start` or `main`.
@@ -281,7 +286,11 @@ fn execute(
 }
 
 /// Prints the results, or turns the outcome into a failure.
-fn print_outcome(module: &Module, call: &Call, outcome: &Outcome) -> Result<(), CommandFailure> {
+fn print_outcome(
+    (module, source): (&Module, &Source),
+    call: &Call,
+    outcome: &Outcome,
+) -> Result<(), CommandFailure> {
     match outcome {
         Outcome::Returned(values) if call.prints_results => {
             let types = &module.signature(call.func).results;
@@ -295,17 +304,24 @@ fn print_outcome(module: &Module, call: &Call, outcome: &Outcome) -> Result<(), 
         Outcome::Exited(status) => Err(CommandFailure::exited(*status)),
         other => Err(CommandFailure::Program(format!(
             "{other}{}",
-            place(module, other).unwrap_or_default()
+            place((module, source), other).unwrap_or_default()
         ))),
     }
 }
 
-/// The place where a run ended, in the notation of listings. `None` if the outcome names no
-/// instruction, or one of another version.
-fn place(module: &Module, outcome: &Outcome) -> Option<String> {
+/// The place where a run ended, in the notation of listings, with its line in the source. `None` if
+/// the outcome names no instruction, or one of another version.
+fn place((module, source): (&Module, &Source), outcome: &Outcome) -> Option<String> {
     let site = outcome.site()?;
     let (body, inst) = (module.body(site.func)?, site.inst?);
-    body.has_inst(inst).then(|| format!(" ({})", listing::place(module, body, Point::before(inst))))
+    if !body.has_inst(inst) {
+        return None;
+    }
+    // Passes may have made the body. What they added has ids of its own, which have no lines.
+    let line = line_of(source.lines(), site.func, inst);
+    source.tell_notes();
+    let line = line.map_or(String::new(), |line| format!(" at {line}"));
+    Some(format!(" ({}{line})", listing::place(module, body, Point::before(inst))))
 }
 
 fn write_stats(out: Option<PathBuf>, stats: &RunStats) -> Result<(), CommandFailure> {

@@ -11,5 +11,6 @@ mod page;
 mod report;
 mod report_options;
 mod run;
+mod source;
 mod tools;
 mod wasi;

@@ -37,7 +37,7 @@ use std::fs;
 use verify::state_oracle::{FunctionPair, Oracle, OracleOptions};
 
 /// The files whose blocks are checked.
-const MANUALS: [&str; 10] = [
+const MANUALS: [&str; 11] = [
     "README.md",
     "CONTRIBUTING.md",
     "docs/certificates.md",
@@ -45,6 +45,7 @@ const MANUALS: [&str; 10] = [
     "docs/native.md",
     "docs/osr.md",
     "docs/passes.md",
+    "docs/programs.md",
     "docs/profile.md",
     "docs/report.md",
     "docs/testing.md",

@@ -533,7 +533,9 @@ impl Translator<'_> {
             // The tables are paid for.
             _ => operands * cost::USE,
         };
-        let noted = offsets.as_ref().map_or(0, |_| function.inst_bound() as u64 * cost::OFFSET);
+        let noted = offsets
+            .as_ref()
+            .map_or(0, |_| cost::OFFSETS + function.inst_bound() as u64 * cost::OFFSET);
         let kept = noted + insts + blocks * cost::BLOCK + targets * cost::TARGET + args * cost::ARG;
         self.budget.charge(kept, self.offset)?;
         Ok((function, offsets))

@@ -24,8 +24,8 @@ type Header<'a> = LineProgramHeader<Reader<'a>>;
 const SECTION: &str = ".debug_line";
 
 /// The longest header that is read, in bytes. `gimli` makes a hundred bytes of one, for each file;
-/// a program of ten thousand files has a quarter of this.
-const LONGEST_HEADER: usize = 1 << 20;
+/// a program of ten thousand files has half of this.
+const LONGEST_HEADER: usize = 512 << 10;
 
 /// Why a sequence is left out that begins in the code.
 const BEYOND: &str = "a sequence that leaves the code";
@@ -116,6 +116,7 @@ struct Unit {
     start: usize,
     /// The start of the next program.
     end: usize,
+    version: u64,
     header_length: u64,
 }
 
@@ -146,6 +147,9 @@ impl Builder<'_> {
 
     /// Adds the rows of a program. Those of complete sequences stay if it fails later.
     fn program(&mut self, unit: &Unit) -> Result<(), String> {
+        if !(2..=5).contains(&unit.version) {
+            return Err(format!("DWARF {}; 2 to 5 are read", unit.version));
+        }
         if unit.header_length > LONGEST_HEADER as u64 {
             let length = unit.header_length;
             return Err(format!("a header of {length} bytes; the limit is {LONGEST_HEADER}"));
@@ -280,8 +284,9 @@ impl Unit {
             return Err(format!("a table of {length} bytes, where the section has {left} more"));
         };
         // Addresses and segments have their sizes in the header from DWARF 5 on.
-        at += if field(at, 2)? >= 5 { 4 } else { 2 };
-        Ok(Unit { start, end, header_length: field(at, size)? })
+        let version = field(at, 2)?;
+        at += if version >= 5 { 4 } else { 2 };
+        Ok(Unit { start, end, version, header_length: field(at, size)? })
     }
 }
 

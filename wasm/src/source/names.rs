@@ -43,8 +43,8 @@ impl FunctionNames {
         let mut walk = Walk {
             sections,
             starts: bodies.map(|body| body.start).collect(),
-            attributes: ATTRIBUTES * sections.info.len(),
-            abbreviation_bytes: 4 * sections.abbrev.len(),
+            attributes: ATTRIBUTES * sections.info.len() + 1,
+            abbreviation_bytes: 4 * sections.abbrev.len() + 1,
             name_bytes: 4 * sections.len() + LONGEST,
             names: FunctionNames { names: BTreeMap::new(), notes: Notes::default() },
         };
@@ -230,12 +230,17 @@ impl<'a> Walk<'a> {
     /// If a bound is exceeded, or an entry on the way cannot be read.
     fn name(&mut self, entry: Entry<'a>, unit: &Unit<'a, '_>) -> Result<Option<String>, String> {
         let (mut entry, mut linkage_name) = (entry, None);
-        for _ in 0..HOPS {
+        for hop in 0.. {
             if let Some(name) = &entry.name {
                 return self.text(name, unit);
             }
             linkage_name = linkage_name.or(entry.linkage_name);
             let Some(AttributeValue::UnitRef(origin)) = entry.origin else { break };
+            if hop == HOPS {
+                let cause = format!("the origin of a function is {HOPS} entries away, or itself");
+                self.names.notes.add(SECTION, unit.header.offset().0, cause);
+                break;
+            }
             entry = self.entry_at(origin, unit)?;
         }
         match linkage_name {

@@ -19,6 +19,11 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus")
 }
 
+/// The kernels, by name.
+pub(crate) fn kernels() -> Vec<(String, PathBuf)> {
+    modules_in(&corpus())
+}
+
 /// The modules to test with their names (`bzip2.o2`), the kernels first.
 fn modules() -> Vec<(String, PathBuf)> {
     let mut folders = vec![corpus()];
@@ -28,20 +33,21 @@ fn modules() -> Vec<(String, PathBuf)> {
             "SKIPPED: the programs of the corpus, because OSIER_CORPUS names no folder with them",
         ),
     }
-    let mut modules = Vec::new();
-    for folder in &folders {
-        let before = modules.len();
-        let files =
-            std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
-        for file in files.map(|f| f.expect("a readable folder").path()) {
-            if file.extension().is_some_and(|e| e == "wasm") {
-                let name = file.file_stem().expect("a file name").to_string_lossy().into_owned();
-                modules.push((name, file));
-            }
-        }
-        modules[before..].sort();
-        assert!(modules.len() > before, "no modules in {}", folder.display());
-    }
+    folders.iter().flat_map(|folder| modules_in(folder)).collect()
+}
+
+/// The modules of a folder, by name.
+fn modules_in(folder: &Path) -> Vec<(String, PathBuf)> {
+    let files = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let files = files.map(|f| f.expect("a readable folder").path());
+    let is_module = |file: &PathBuf| file.extension().is_some_and(|e| e == "wasm");
+    let named = |file: PathBuf| {
+        let name = file.file_stem().expect("a file name").to_string_lossy().into_owned();
+        (name, file)
+    };
+    let mut modules: Vec<_> = files.filter(is_module).map(named).collect();
+    modules.sort();
+    assert!(!modules.is_empty(), "no modules in {}", folder.display());
     modules
 }
 
