@@ -57,7 +57,7 @@ module.exports = [
     'contract: the page never recorded the measure osier-select'),
   // Sizes and times.
   fault('is late', 'times', "performance.mark('osier-ready');",
-    "setTimeout(() => performance.mark('osier-ready'), 12_000);", 'times: ready: ', 30_000),
+    "setTimeout(() => performance.mark('osier-ready'), 18_000);", 'times: ready: ', 30_000),
   fault('selects slowly', 'times', "measured('osier-select', event, () => select(point))",
     "measured('osier-select', event, () => setTimeout(() => select(point), 1500))",
     'times: select: '),
