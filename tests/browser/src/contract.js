@@ -23,6 +23,11 @@ async function contract(judgement) {
       return found;
     });
     missing.forEach(text => judgement.find('contract', text));
+    const hidden = await page.evaluate(() => {
+      osierJudge.more()?.click();
+      return osierJudge.allRows().length - osierJudge.rows().length;
+    });
+    if (hidden > 0) judgement.find('contract', `${hidden} rows are hidden, and no button shows all`);
   });
 }
 

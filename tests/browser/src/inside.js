@@ -78,13 +78,18 @@
     values.every((value, at) => at === 0 || compare(values[at - 1], value) <= 0);
 
   /** Whether the first visible rows are in the order that the column's header states. */
-  judge.isSorted = column => {
+  judge.isSorted = column => areSorted(firstRows(40), column);
+
+  /** Whether all rows are, also those that a page shows on demand. */
+  judge.areAllSorted = column => areSorted(judge.allRows(), column);
+
+  const areSorted = (rows, column) => {
     const header = judge.headers().find(h => h.column === column);
     const order = header.cell.getAttribute('aria-sort');
     if (order !== 'ascending' && order !== 'descending') return false;
     const sign = order === 'ascending' ? 1 : -1;
     // Cells without contents come last in any order.
-    const cells = firstRows(40).map(row => row.cells[column])
+    const cells = rows.map(row => row.cells[column])
       .filter(cell => !/^[-\u2013\u2014]?$/.test(cell.textContent.trim()));
     const figures = cells.map(judge.figure).filter(figure => !Number.isNaN(figure));
     if (figures.length > 0) return isMonotonic(figures, (a, b) => sign * (a - b));
@@ -98,16 +103,20 @@
     return orders.some(compare => isMonotonic(texts, (a, b) => sign * compare(a, b)));
   };
 
-  /** Whether the rows with a text are visible, and no others. */
+  /** The button that shows the other rows of a table that begins with some of them. */
+  judge.more = () => [...document.querySelectorAll('button')]
+    .find(button => judge.visible(button) && /^Show all\b/.test(button.textContent.trim()));
+
+  /** Whether the rows with a text are visible, or the first of them, and no others. */
   judge.isFiltered = text => {
     const wanted = text.toLowerCase();
     const has = element => element.textContent.toLowerCase().includes(wanted);
-    // A filter may look at names alone or at all cells.
-    // A page may lay out the first rows of a long table, with a button for the others.
-    const more = [...document.querySelectorAll('button.more')].some(judge.visible);
-    const isRight = row => judge.visible(row) ? has(row) : more || !has(judge.link(row));
     const rows = judge.allRows();
-    return rows.every(isRight) && rows.some(judge.visible);
+    const shown = rows.filter(judge.visible);
+    if (shown.length === 0 || !shown.every(has)) return false;
+    // A filter may look at names alone or at all cells.
+    const isLeftOut = row => has(judge.link(row)) && !judge.visible(row);
+    return judge.more() !== undefined || !rows.some(isLeftOut);
   };
 
   judge.points = version =>
