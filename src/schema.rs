@@ -516,6 +516,14 @@ pub struct Time {
     pub retry: f64,
 }
 
+impl Time {
+    /// The time of all steps behind the import, in seconds, summed over all threads. With several
+    /// pipelines, the steps of each are timed apart, and `elapsed` covers all pipelines.
+    pub fn work(&self) -> f64 {
+        self.optimize + self.replay + self.map + self.check + self.retry
+    }
+}
+
 /// The document that `osier check` prints.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct CheckReport {

@@ -4,7 +4,7 @@ use super::UNBLAMED;
 use super::past::{PastDirection, PastFunction, PastReport};
 use super::section::{LABEL, Section, TERM, WIDTH};
 use super::summary::pipeline_words;
-use super::text::{blamed, change, level_table, percent};
+use super::text::{NO_FIGURE, blamed, change, level_table, percent};
 use crate::schema::{
     Change, ComparedCause, ComparedDirection, ComparedFunction, ComparedLevel, Comparison,
     FunctionFate, LEVELS, PerLevel, Report, Size,
@@ -361,13 +361,13 @@ fn sizes_table(comparison: &Comparison) -> TextTable {
         let label = format!("  instructions, {label}");
         table.row(&label, [grouped(old), grouped(new), change(old, new)]);
     }
-    let Change { old, new } = comparison.time;
+    let [old, new] = [comparison.time.old, comparison.time.new].map(|time| time.work());
     let seconds = |seconds: f64| format!("{seconds:.2} s");
-    let change = if old.elapsed > 0.0 {
-        format!("{:+.1} %", 100.0 * (new.elapsed - old.elapsed) / old.elapsed)
-    } else {
-        "-".to_owned()
+    // Shorter times say nothing, and the quotient could be any number.
+    let change = match old >= 0.001 {
+        true => format!("{:+.1} %", 100.0 * (new - old) / old),
+        false => NO_FIGURE.to_owned(),
     };
-    table.row("  time", [seconds(old.elapsed), seconds(new.elapsed), change]);
+    table.row("  time of all threads", [seconds(old), seconds(new), change]);
     table
 }

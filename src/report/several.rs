@@ -72,11 +72,8 @@ fn table(reports: &[&Report]) -> TextTable {
     table.row("  functions changed", reports.iter().map(|r| grouped(r.totals.functions.changed)));
     table.row("  instructions", reports.iter().map(|report| grouped(opt(report))));
     table.row("    change", reports.iter().map(|report| change(base(report), opt(report))));
-    let seconds = |report: &&Report| {
-        let time = report.time;
-        format!("{:.2} s", time.optimize + time.replay + time.map + time.check + time.retry)
-    };
-    table.row("  time of all threads", reports.iter().map(seconds));
+    let seconds = reports.iter().map(|report| format!("{:.2} s", report.time.work()));
+    table.row("  time of all threads", seconds);
     table
 }
 
