@@ -1,5 +1,6 @@
-//! Lines of the source in versions: what passes moved keeps its line, what they added has that of
-//! the instruction it stands for, and inlined code has that of its own function.
+//! Lines of the source in versions of a function. An instruction that passes moved keeps its line.
+//! An added one has the line of the instruction that it replaced. Inlined code keeps the lines of
+//! the callee.
 
 use osier::driver::{Format, NoObserver, Vigilance, derive, load, load_with_source};
 use osier::inlining::{CalleeLandings, InlinePlan, inline_in_steps};

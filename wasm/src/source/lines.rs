@@ -37,14 +37,14 @@ const NO_LINE: u32 = 0;
 #[derive(Debug)]
 pub(super) struct LineTable {
     /// In the order of addresses. The end of a sequence comes before a row at the same address.
-    rows: Vec<Row>,
+    rows: Vec<LineRow>,
     files: Vec<Box<str>>,
     pub(super) notes: Notes,
 }
 
 /// A row, and the end of a sequence, which has no line.
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct LineRow {
     address: u32,
     /// The number in [`LineTable::files`].
     file: u32,
@@ -85,7 +85,7 @@ impl LineTable {
         rows.filter_map(|row| self.line(row)).next()
     }
 
-    fn line(&self, row: &Row) -> Option<SourceLine<'_>> {
+    fn line(&self, row: &LineRow) -> Option<SourceLine<'_>> {
         let file = self.files.get(row.file as usize)?;
         let column = (row.column > 0).then_some(row.column);
         (row.line != NO_LINE).then_some(SourceLine { file, line: row.line, column })
@@ -112,7 +112,7 @@ struct Builder<'a> {
 }
 
 /// The place of a program in its section.
-struct Unit {
+struct ProgramSpan {
     start: usize,
     /// The start of the next program.
     end: usize,
@@ -125,7 +125,7 @@ impl Builder<'_> {
     fn programs(&mut self) {
         let mut start = 0;
         while start < self.sections.line.len() {
-            let unit = match Unit::at(&self.sections.line, start) {
+            let unit = match ProgramSpan::at(&self.sections.line, start) {
                 Ok(unit) => unit,
                 Err(cause) => {
                     self.table.notes.add(SECTION, start, cause);
@@ -146,7 +146,7 @@ impl Builder<'_> {
     }
 
     /// Adds the rows of a program. Those of complete sequences stay if it fails later.
-    fn program(&mut self, unit: &Unit) -> Result<(), String> {
+    fn program(&mut self, unit: &ProgramSpan) -> Result<(), String> {
         if !(2..=5).contains(&unit.version) {
             return Err(format!("DWARF {}; 2 to 5 are read", unit.version));
         }
@@ -200,7 +200,7 @@ impl Builder<'_> {
         match (ended.wrong, end) {
             (None, Some(address)) => {
                 self.table.rows.extend(ended.rows);
-                self.table.rows.push(Row { address, file: u32::MAX, line: NO_LINE, column: 0 });
+                self.table.rows.push(LineRow { address, file: u32::MAX, line: NO_LINE, column: 0 });
             }
             (Some(cause), _) => self.table.notes.add(SECTION, at, cause),
             (None, None) => self.table.notes.add(SECTION, at, BEYOND),
@@ -261,12 +261,12 @@ impl Builder<'_> {
     }
 }
 
-impl Unit {
+impl ProgramSpan {
     /// The program at an offset of the section.
     ///
     /// # Errors
     /// If its length is wrong, so that the next program cannot be found.
-    fn at(section: &[u8], start: usize) -> Result<Unit, String> {
+    fn at(section: &[u8], start: usize) -> Result<ProgramSpan, String> {
         let field = |at: usize, bytes: usize| -> Result<u64, String> {
             let field = at.checked_add(bytes).and_then(|end| section.get(at..end));
             let field = field.ok_or("the section ends in a header")?;
@@ -286,7 +286,7 @@ impl Unit {
         // Addresses and segments have their sizes in the header from DWARF 5 on.
         let version = field(at, 2)?;
         at += if version >= 5 { 4 } else { 2 };
-        Ok(Unit { start, end, version, header_length: field(at, size)? })
+        Ok(ProgramSpan { start, end, version, header_length: field(at, size)? })
     }
 }
 
@@ -306,7 +306,7 @@ struct Sequence {
     file: u64,
     line: u64,
     column: u64,
-    rows: Vec<Row>,
+    rows: Vec<LineRow>,
     /// Whether the sequence begins outside of the code: that of a function that a linker removed.
     is_elsewhere: bool,
     /// Why the sequence is left out although it begins in the code.
@@ -376,7 +376,7 @@ impl Sequence {
         }
         let fits = |number: u64| u32::try_from(number).unwrap_or(0);
         let address = self.address as u32;
-        let row = Row { address, file, line: fits(self.line), column: fits(self.column) };
+        let row = LineRow { address, file, line: fits(self.line), column: fits(self.column) };
         match self.rows.last_mut() {
             Some(last) if last.address == address => *last = row,
             _ => self.rows.push(row),

@@ -101,8 +101,8 @@ impl Notes {
 
 /// Where the instructions of a module come from: lines of the source, and names of functions.
 ///
-/// It answers for the imported functions. In a version of one, an instruction that passes moved has
-/// its id, and thus its line; one that they added has none.
+/// The map answers for imported functions. Passes keep the ids of instructions that they move, so
+/// versions share the lines of those. An added instruction has no line here.
 #[derive(Debug)]
 pub struct SourceMap {
     offsets: CodeOffsets,

@@ -72,7 +72,7 @@ struct Walk<'a> {
 
 /// The parts of an entry that names are made of.
 #[derive(Default)]
-struct Entry<'a> {
+struct DebugEntry<'a> {
     start: Option<Value<'a>>,
     name: Option<Value<'a>>,
     linkage_name: Option<Value<'a>>,
@@ -83,7 +83,7 @@ struct Entry<'a> {
 }
 
 /// A unit and the tables that its entries refer to.
-struct Unit<'a, 'u> {
+struct DebugUnit<'a, 'u> {
     header: &'u UnitHeader<Reader<'a>>,
     abbreviations: &'u Abbreviations,
     /// The offsets of its parts of `.debug_addr` and `.debug_str_offsets`: behind a header, if the
@@ -152,7 +152,7 @@ impl<'a> Walk<'a> {
             Format::Dwarf32 => (8, 8),
             Format::Dwarf64 => (16, 16),
         };
-        let mut unit = Unit { header, abbreviations, addr_base, str_offsets_base };
+        let mut unit = DebugUnit { header, abbreviations, addr_base, str_offsets_base };
         let entries = header.entries_raw(abbreviations, None);
         let mut entries = entries.map_err(|error| error.to_string())?;
         let root = entries.next_offset();
@@ -191,10 +191,10 @@ impl<'a> Walk<'a> {
         &mut self,
         entries: &mut EntriesRaw<'_, Reader<'a>>,
         abbreviation: &Abbreviation,
-    ) -> Result<Entry<'a>, String> {
+    ) -> Result<DebugEntry<'a>, String> {
         let count = abbreviation.attributes().len();
         take(&mut self.attributes, count, "more attributes than entries of this size have")?;
-        let mut entry = Entry::default();
+        let mut entry = DebugEntry::default();
         for specification in abbreviation.attributes() {
             let attribute = entries.read_attribute(*specification);
             let attribute = attribute.map_err(|error| error.to_string())?;
@@ -212,7 +212,7 @@ impl<'a> Walk<'a> {
         Ok(entry)
     }
 
-    fn address(&self, value: &Value<'_>, unit: &Unit<'_, '_>) -> Option<u32> {
+    fn address(&self, value: &Value<'_>, unit: &DebugUnit<'_, '_>) -> Option<u32> {
         match value {
             AttributeValue::Addr(address) => u32::try_from(*address).ok(),
             // Addresses of code have 32 bits, in a table for such addresses.
@@ -228,7 +228,11 @@ impl<'a> Walk<'a> {
     ///
     /// # Errors
     /// If a bound is exceeded, or an entry on the way cannot be read.
-    fn name(&mut self, entry: Entry<'a>, unit: &Unit<'a, '_>) -> Result<Option<String>, String> {
+    fn name(
+        &mut self,
+        entry: DebugEntry<'a>,
+        unit: &DebugUnit<'a, '_>,
+    ) -> Result<Option<String>, String> {
         let (mut entry, mut linkage_name) = (entry, None);
         for hop in 0.. {
             if let Some(name) = &entry.name {
@@ -252,14 +256,14 @@ impl<'a> Walk<'a> {
     fn entry_at(
         &mut self,
         offset: UnitOffset<usize>,
-        unit: &Unit<'a, '_>,
-    ) -> Result<Entry<'a>, String> {
+        unit: &DebugUnit<'a, '_>,
+    ) -> Result<DebugEntry<'a>, String> {
         let entries = unit.header.entries_raw(unit.abbreviations, Some(offset));
         let mut entries = entries.map_err(|error| error.to_string())?;
         let abbreviation = entries.read_abbreviation().map_err(|error| error.to_string())?;
         match abbreviation {
             Some(abbreviation) => self.entry(&mut entries, abbreviation),
-            None => Ok(Entry::default()),
+            None => Ok(DebugEntry::default()),
         }
     }
 
@@ -267,7 +271,11 @@ impl<'a> Walk<'a> {
     ///
     /// # Errors
     /// If the names get longer than debug info of this size has them.
-    fn text(&mut self, value: &Value<'a>, unit: &Unit<'_, '_>) -> Result<Option<String>, String> {
+    fn text(
+        &mut self,
+        value: &Value<'a>,
+        unit: &DebugUnit<'_, '_>,
+    ) -> Result<Option<String>, String> {
         let sections = self.sections;
         let text = match value {
             AttributeValue::String(text) if text.len() <= LONGEST => Some(text.to_string_lossy()),
