@@ -116,8 +116,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerLevel<T> {
     }
 }
 
-/// The distribution of a whole number over points. JSON shows `mean` and `max`; both are `null` for
-/// no points.
+/// The distribution of a whole number over points. JSON shows `mean` and `max`, which are `null` for
+/// no points, and `histogram`: the points in each of [`Spread::BUCKETS`], up to the last that has
+/// any.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Spread {
     count: u64,
@@ -185,7 +186,10 @@ impl Serialize for Spread {
         let mut map = serializer.serialize_map(Some(3))?;
         map.serialize_entry("mean", &self.mean())?;
         map.serialize_entry("max", &self.max())?;
-        map.serialize_entry("histogram", &self.histogram)?;
+        // Most functions have small numbers alone: without the empty buckets at the end, the report
+        // on a large program is half as long.
+        let used = self.histogram.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+        map.serialize_entry("histogram", &self.histogram[..used])?;
         map.end()
     }
 }

@@ -145,15 +145,15 @@ pub(super) fn several_summary(reports: &[&Report]) -> [String; 2] {
     let [mut worst, mut best] = [first; 2];
     for report in reports {
         // Of equal pipelines, the first one.
-        worst = if lowest(&report) < lowest(&worst) { report } else { worst };
-        best = if lowest(&report) > lowest(&best) { report } else { best };
+        worst = if lowest(report) < lowest(worst) { report } else { worst };
+        best = if lowest(report) > lowest(best) { report } else { best };
     }
     let of = |report: &Report| {
         let sides = [&report.totals.forward.sum, &report.totals.backward.sum];
         let [there, back] = sides.map(|side| share_words(side.share(at)));
         format!("there at {there} and back at {back}")
     };
-    let result = match lowest(&worst) < lowest(&best) {
+    let result = match lowest(worst) < lowest(best) {
         true => format!(
             "At the level {} it can move at most points with {}, {}; at fewest with {}, {}.",
             first.level,
