@@ -170,10 +170,10 @@ mod tests {
         let program = ReportedProgram { path: "p".to_owned(), functions: 0, instructions: 0 };
         let mut report = osier::report::report(program, Vec::new(), Level::Avail, Vec::new());
         let minima = [Minima::parse("avail=0").expect("a list")];
-        check(&minima, std::slice::from_ref(&report)).expect("nothing is below");
+        check(&minima, &[&report]).expect("nothing is below");
         report.interrupted = true;
-        check(&[], std::slice::from_ref(&report)).expect("nothing was asked");
-        let failed = check(&minima, &[report]).expect_err("it was interrupted");
+        check(&[], &[&report]).expect("nothing was asked");
+        let failed = check(&minima, &[&report]).expect_err("it was interrupted");
         assert!(matches!(failed, CommandFailure::Program(_)), "{failed:?}");
     }
 

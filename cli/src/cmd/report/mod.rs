@@ -88,14 +88,18 @@ pub(super) struct Args {
     limits: InputLimits,
 }
 
+/// The pipeline of a plan that does not inline.
+fn plain_pipeline(plan: &PassPlan) -> Option<&Pipeline> {
+    match plan {
+        PassPlan::Passes(pipeline) => Some(pipeline),
+        PassPlan::Inlining(_) => None,
+    }
+}
+
 impl Args {
     /// The pipelines, if none of them inlines.
     fn plain_pipelines(&self) -> Option<Vec<&Pipeline>> {
-        let plain = |plan| match plan {
-            &PassPlan::Passes(ref pipeline) => Some(pipeline),
-            PassPlan::Inlining(_) => None,
-        };
-        self.pipeline.iter().map(plain).collect()
+        self.pipeline.iter().map(plain_pipeline).collect()
     }
 
     /// The pipeline that inlines.
@@ -214,7 +218,7 @@ impl Past {
             let names = pipeline.names();
             reports.iter().any(|old| names.iter().eq(old.pipeline()))
         };
-        if !(pipelines.iter().any(|p| is_there(p)) || pipelines.len() == 1 && reports.len() == 1) {
+        if !(pipelines.iter().any(is_there) || pipelines.len() == 1 && reports.len() == 1) {
             return Err(CommandFailure::input(format!(
                 "{name}: it has no report on any of these pipelines"
             )));
