@@ -169,6 +169,9 @@ fn compared_functions(sides: &[Indexed<'_>; 2], level: usize) -> Vec<ComparedFun
     functions
 }
 
+/// A function that selects one direction of a function.
+type DirectionOf = fn(&PastFunction) -> &PastDirection;
+
 /// The change of one function. `None` if equally many points lack an entry in each direction.
 fn compared_function(
     old: Option<&PastFunction>,
@@ -176,9 +179,8 @@ fn compared_function(
     level: usize,
 ) -> Option<ComparedFunction> {
     let (mut lost, mut gained) = (0u64, 0u64);
-    for of in [|f: &PastFunction| &f.forward, |f: &PastFunction| &f.backward]
-        as [fn(&PastFunction) -> &PastDirection; 2]
-    {
+    let sides: [DirectionOf; 2] = [|function| &function.forward, |function| &function.backward];
+    for of in sides {
         let missing = |f: Option<&PastFunction>| f.and_then(|f| of(f).missing(level)).unwrap_or(0);
         let (before, after) = (missing(old), missing(new));
         lost = lost.saturating_add(after.saturating_sub(before));
@@ -191,7 +193,7 @@ fn compared_function(
         _ if gained > 0 => FunctionFate::Gained,
         _ => return None,
     };
-    let share = |of: fn(&PastFunction) -> &PastDirection| {
+    let share = |of: DirectionOf| {
         let share = |f: Option<&PastFunction>| f.and_then(|f| of(f).share(level));
         Change { old: share(old), new: share(new) }
     };

@@ -31,9 +31,6 @@ pub fn several_text(reports: &[&Report], options: TextOptions) -> String {
     parts.join("\n")
 }
 
-/// The figures of one direction of a report.
-type SideOf = fn(&Report) -> &DirectionFigures;
-
 /// The tables with the pipelines as columns, and the changes since an older report.
 pub(super) fn sections(reports: &[&Report]) -> Vec<Section> {
     let mut all = Vec::new();
@@ -45,6 +42,9 @@ pub(super) fn sections(reports: &[&Report]) -> Vec<Section> {
     all
 }
 
+/// A function that selects the sums of one direction.
+type SumOf = fn(&Report) -> &DirectionFigures;
+
 /// The figures of some pipelines.
 fn table(reports: &[&Report]) -> TextTable {
     let mut table = TextTable::new(LABEL, &vec![COLUMN; reports.len()]);
@@ -52,7 +52,7 @@ fn table(reports: &[&Report]) -> TextTable {
         reports.iter().map(|report| shortened(&pipeline_name(&report.pipeline), COLUMN - 2));
     table.row("points with an entry, %", names);
     let Some(first) = reports.first() else { return table };
-    let sides: [(&str, SideOf); 2] = [
+    let sides: [(&str, SumOf); 2] = [
         ("base to opt", |report| &report.totals.forward.sum),
         ("opt to base", |report| &report.totals.backward.sum),
     ];
