@@ -1,6 +1,6 @@
 //! What changed since an older report.
 
-use super::names::{address, shown};
+use super::names::{address, shown, shown_name};
 use crate::schema::{
     Change, ComparedDirection, ComparedFunction, Comparison, FunctionFate, LEVELS,
 };
@@ -92,7 +92,7 @@ fn functions(functions: &[ComparedFunction], pipeline: usize) -> Markup {
 
 /// The name of a function, as a link if this report has it.
 fn function_name(function: &ComparedFunction, pipeline: usize) -> Markup {
-    let name = shown(&function.name);
+    let name = shown_name(&function.name);
     html! {
         @match function.fate {
             FunctionFate::Gone => bdi { (name) },

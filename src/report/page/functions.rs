@@ -1,6 +1,6 @@
 //! The table of the functions.
 
-use super::names::{address, shown};
+use super::names::{address, shown_name};
 use crate::report::text::NO_FIGURE;
 use crate::schema::{DirectionFigures, FunctionReport, Report};
 use maud::{Markup, html};
@@ -215,7 +215,7 @@ fn row(
     level: usize,
     columns: &[&Column],
 ) -> Markup {
-    let name = shown(&function.name);
+    let name = shown_name(&function.name);
     html! {
         tr data-n=(number) data-name=(name) {
             th scope="row" { a href=(address(&function.name, pipeline)) { bdi { (name) } } }

@@ -130,7 +130,8 @@ pub fn inlining_page(report: &InliningReport) -> String {
 
 /// A page of tables alone.
 fn tables(title: &str, sections: &[Section]) -> String {
-    document(title, &figures::sections(sections), false)
+    let body = html! { h2 { "Figures" } (figures::sections(sections)) };
+    document(title, &body, false)
 }
 
 /// What was measured, in two sentences, and whether it is all.

@@ -2,7 +2,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What `encodeURIComponent` of the script leaves as it is.
+/// The characters that `address` of the script leaves as they are.
 const PLAIN: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// A text in which characters that show nothing, or that change the direction of the text around
@@ -18,16 +18,40 @@ pub(super) fn shown(text: &str) -> String {
     out
 }
 
+/// The name of a function, so that no two functions look alike: as [`shown`], with escapes also for
+/// blanks that show nothing, and for a backslash that could be taken for the start of an escape. A
+/// name without characters is `\u{}`.
+pub(super) fn shown_name(name: &str) -> String {
+    if name.is_empty() {
+        return "\\u{}".to_owned();
+    }
+    let inner = name.trim_matches(' ');
+    let before = name.len() - name.trim_start_matches(' ').len();
+    let mut out = String::with_capacity(name.len());
+    for (at, c) in name.char_indices() {
+        let hides = match c {
+            ' ' => at < before || at >= before + inner.len(),
+            '\\' => name[at..].starts_with("\\u{"),
+            c => c.is_whitespace(),
+        };
+        match hides {
+            true => out.push_str(&format!("\\u{{{:x}}}", c as u32)),
+            false => out.push_str(&shown(c.encode_utf8(&mut [0; 4]))),
+        }
+    }
+    out
+}
+
 fn is_shown(c: char) -> bool {
     let steers = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
     !c.is_control() && !steers
 }
 
-/// The address of a function on the page, in the report with this place.
+/// The address of a function on the page, in the report with this place. It has the name as the
+/// module gives it.
 pub(super) fn address(name: &str, pipeline: usize) -> String {
-    let name = shown(name);
-    let name = utf8_percent_encode(&name, &PLAIN);
+    let name = utf8_percent_encode(name, &PLAIN);
     match pipeline {
         0 => format!("#f={name}"),
         other => format!("#k={other}&f={name}"),
@@ -44,7 +68,45 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_no_markup_and_no_separator() {
+    fn no_two_names_look_alike() {
+        let names = [
+            "",
+            " ",
+            "  ",
+            "a",
+            "a ",
+            " a",
+            "a b",
+            "\u{a0}",
+            "\u{3000}",
+            "a\nb",
+            "a\tb",
+            "\u{0}",
+            "\u{1}",
+            "\\u{1}",
+            "\\u{5c}u{1}",
+            "\\u{}",
+            "\\",
+            "\\\\",
+            "a\u{202e}b",
+            "a\\u{202e}b",
+        ];
+        let mut seen: Vec<String> = names.iter().map(|name| shown_name(name)).collect();
+        assert!(seen.iter().all(|name| !name.trim().is_empty() && name.trim() == name));
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), names.len(), "{seen:?}");
+        assert_eq!(shown_name("main"), "main");
+        assert_eq!(shown_name("std::vec<int, a\\b>"), "std::vec<int, a\\b>");
+    }
+
+    #[test]
+    fn an_address_has_the_name_of_the_module() {
+        assert_eq!(address("a\u{0}\u{202e}", 1), "#k=1&f=a%00%E2%80%AE");
+    }
+
+    #[test]
+    fn an_address_has_no_no_markup_and_no_separator() {
         assert_eq!(address("<a b=\"&p\">%é", 0), "#f=%3Ca%20b%3D%22%26p%22%3E%25%C3%A9");
     }
 }

@@ -4,7 +4,7 @@
 //! those of the color scheme. The points of functions are links, which it cannot draw: it gives
 //! their places on the page.
 
-use super::names::{address, shown};
+use super::names::{address, shown_name};
 use crate::schema::{DirectionFigures, FunctionReport, LEVELS, Report, Spread};
 use maud::{Markup, PreEscaped, html};
 use plotters::coord::Shift;
@@ -134,7 +134,7 @@ pub(super) fn sizes(report: &Report, pipeline: usize) -> Markup {
             @if !losing.is_empty() {
                 p { "Largest losses: " @for (n, f) in losing.iter().enumerate() {
                     @if n > 0 { ", " }
-                    a href=(address(&f.name, pipeline)) { bdi { (shown(&f.name)) } }
+                    a href=(address(&f.name, pipeline)) { bdi { (shown_name(&f.name)) } }
                     " (" (lost(f)) " points)"
                 } "." }
             }
@@ -182,7 +182,7 @@ fn scatter(functions: &[(&FunctionReport, f64)], named: usize, pipeline: usize) 
             (PreEscaped(axes))
             @for (n, ((f, share), (x, y))) in functions.iter().zip(&places).enumerate().rev() {
                 a href=(address(&f.name, pipeline)) tabindex="-1" {
-                    title { (shown(&f.name)) (format!(": {} instructions, {share:.1} %", f.base.instructions)) }
+                    title { (shown_name(&f.name)) (format!(": {} instructions, {share:.1} %", f.base.instructions)) }
                     circle.f cx=(x) cy=(y) r="4" {}
                     @if named.contains(&n) {
                         text.name x=(if *x > 650 { x - 7 } else { x + 7 }) y=(y + 4)
@@ -209,7 +209,7 @@ fn labelled(places: &[(i32, i32)]) -> Vec<usize> {
 
 /// A name that fits beside a point.
 fn short(name: &str) -> String {
-    let name = shown(name);
+    let name = shown_name(name);
     match name.chars().count() > 24 {
         true => name.chars().take(23).chain(['…']).collect(),
         false => name,

@@ -51,11 +51,15 @@ function pointElement(view, side, at) {
   made.dataset.v = SIDES[side];
   made.setAttribute('role', 'option');
   made.setAttribute('aria-selected', 'false');
-  made.setAttribute('aria-label', `${place} ${text}: ${standing(point)}`);
   made.tabIndex = -1;
+  // The label begins with the texts of the line, as the line shows them.
+  let label = text;
   if (point.visits !== undefined) {
-    made.append(element('span', { class: 'visits' }, point.visits.toLocaleString('en')));
+    const visits = point.visits.toLocaleString('en');
+    made.append(element('span', { class: 'visits' }, visits), ' ');
+    label = `${visits} ${text}`;
   }
+  made.setAttribute('aria-label', `${label}: ${place}, ${standing(point)}`);
   made.append(element('span', { class: 'code' }, text));
   return made;
 }

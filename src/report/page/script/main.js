@@ -6,8 +6,12 @@ let placeInOverview = 0;
 
 const overviews = () => Array.from(document.querySelectorAll('.overview'));
 const tableOf = (report) => overviews()[report].querySelector('table.functions');
-const rowOf = ({ report, name }) => Array.from(tableOf(report).tBodies[0].rows)
-  .find((row) => row.dataset.name === name);
+/** The row of a function. Its address has the name as the module gives it. */
+function rowOf(asked) {
+  const wanted = address(asked);
+  return Array.from(tableOf(asked.report).tBodies[0].rows)
+    .find((row) => row.querySelector('a').getAttribute('href') === wanted);
+}
 
 function logElement(view) {
   const text = view.strings;
@@ -62,7 +66,7 @@ function figuresOf(figures) {
 }
 
 function layOut(made) {
-  const { view, name } = made;
+  const { view } = made;
   const log = element('details', { id: 'log' }, element('summary', {},
     `The log: ${plural(view.log.length, 'action', 'actions')} of the passes`));
   log.addEventListener('toggle', () => {
@@ -73,7 +77,7 @@ function layOut(made) {
     columns.map((each, side) => element('div', { class: 'side' }, element('h3', {}, NAMES[side]), each)));
   byId('function').replaceChildren(
     element('p', {}, element('a', { href: made.report === 0 ? '#' : `#k=${made.report}`, id: 'back' }, '← All functions')),
-    element('h2', { tabindex: '-1' }, element('bdi', {}, name)),
+    element('h2', { tabindex: '-1' }, element('bdi', {}, rowOf(made).dataset.name)),
     ...figuresOf(view.figures),
     element('p', { class: 'legend' }, LEVELS.filter((_, at) => at < 5 || at >= NONE)
       .flatMap((level) => [element('span', {}, element('i', { class: `l-${level}` }), level), ' '])),
@@ -202,7 +206,7 @@ async function openFunction(report, name) {
     open = null;
     return false;
   }
-  showMessage(`Opening ${name}`);
+  showMessage(`Opening ${row.dataset.name}`);
   const view = await unpack(report, row.dataset.n);
   // The reader may have left in the meantime.
   if (open !== asked) return false;

@@ -7,9 +7,12 @@ function pointAddress(open, side, place) {
   return side === 0 ? point : `${point}&v=opt`;
 }
 
-const address = ({ report, name }) => (
-  `#${report === 0 ? '' : `k=${report}&`}f=${encodeURIComponent(name)}`
-);
+/** The address of a function, equal to the one in its row. */
+function address({ report, name }) {
+  const encoded = encodeURIComponent(name)
+    .replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
+  return `#${report === 0 ? '' : `k=${report}&`}f=${encoded}`;
+}
 
 /** A link to an action of the log, with its words if there is room for them. */
 function actionLink(open, stamp, words) {
