@@ -116,9 +116,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerLevel<T> {
     }
 }
 
-/// The distribution of a whole number over points. JSON shows `mean` and `max`, which are `null` for
-/// no points, and `histogram`: the points in each of [`Spread::BUCKETS`], up to the last that has
-/// any.
+/// The distribution of a whole number over points. JSON shows `mean` and `max`, which are `null`
+/// for no points, and `histogram`: the points in each of [`Spread::BUCKETS`], up to the last that
+/// has any.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Spread {
     count: u64,

@@ -21,7 +21,7 @@ pub use inlined::{InliningQuestion, explain_inlined};
 pub use inlined_text::inlined_text;
 pub use text::text;
 pub(crate) use text::unproved_text;
-pub(crate) use whole::{BlockVisits, FunctionView, Surroundings, view};
+pub(crate) use whole::{BlockVisits, FunctionView, ViewSurroundings, view};
 
 use crate::blame::History;
 use crate::driver::UNPROVED;
@@ -111,7 +111,7 @@ pub fn explain(
         let near = point::near(&[&told.base, &told.opt], question.point);
         return Err(NoSuchPoint { asked: shortened(question.point, SHOWN), near });
     }
-    let index = Index::new(&told, certified, question.level);
+    let index = AnswerIndex::new(&told, certified, question.level);
     let answer = |heading: &Side| {
         let teller = index.teller(*heading);
         match (found[*heading as usize], found[heading.other() as usize]) {
@@ -175,9 +175,9 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// What all answers about two versions share. Without it, each answer would search the log, the
+/// The tables that all answers about two versions share. Without it, each answer would search the log, the
 /// certificate and the points without an entry anew; a function has as many answers as points.
-struct Index<'a> {
+struct AnswerIndex<'a> {
     told: &'a Told<'a>,
     certified: &'a Certified,
     level: Level,
@@ -188,15 +188,15 @@ struct Index<'a> {
     differences: OnceCell<Differences<'a>>,
 }
 
-impl<'a> Index<'a> {
-    fn new(told: &'a Told<'a>, certified: &'a Certified, level: Level) -> Index<'a> {
+impl<'a> AnswerIndex<'a> {
+    fn new(told: &'a Told<'a>, certified: &'a Certified, level: Level) -> AnswerIndex<'a> {
         let made = certified.levels.iter().find(|made| made.level == level);
         let made = made.expect("mappings were made at the level asked about");
         let by_point =
             |mapping: &'a CertifiedMapping| mapping.unmapped.iter().map(|u| (u.point, u)).collect();
         let unmapped = Pair::new(by_point(&made.forward), by_point(&made.backward));
         let (since, differences) = (RefCell::default(), OnceCell::new());
-        Index { told, certified, level, unmapped, since, differences }
+        AnswerIndex { told, certified, level, unmapped, since, differences }
     }
 
     fn teller(&self, heading: Side) -> Teller<'_, 'a> {
@@ -221,7 +221,7 @@ impl<'a> Index<'a> {
 
 /// Answers the question in one direction.
 struct Teller<'i, 'a> {
-    index: &'i Index<'a>,
+    index: &'i AnswerIndex<'a>,
     told: &'a Told<'a>,
     from: Shown<'a>,
     to: Shown<'a>,

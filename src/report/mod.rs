@@ -28,7 +28,7 @@ pub use text::{check_text, text};
 
 use crate::blame::History;
 use crate::driver::{CertifiedMapping, Secured, UNPROVED};
-use crate::explain::{BlockVisits, Surroundings, view};
+use crate::explain::{BlockVisits, ViewSurroundings, view};
 use crate::profile::FunctionProfile;
 use crate::schema::{Actions, FunctionReport, LEVELS, Report, ReportedProgram, SCHEMA, Size, Time};
 use crate::source::Lines;
@@ -107,7 +107,7 @@ pub fn weighed_function_report(
     }
 }
 
-/// What a view of a function shows besides its versions and their entries.
+/// The parts of a view of a function besides its versions and their entries.
 #[derive(Clone, Copy, Default)]
 pub struct ViewOptions<'a> {
     /// The profile of the base: each point then has its visits.
@@ -134,7 +134,7 @@ pub fn function_page(
     let visits = options.profile.and_then(|profile| {
         Some(BlockVisits::new(weights(profile, base, None)?, weights(profile, base, Some(log))?))
     });
-    let around = Surroundings { visits: visits.as_ref(), lines: options.lines };
+    let around = ViewSurroundings { visits: visits.as_ref(), lines: options.lines };
     FunctionPage::new(&view(module, base, secured, level, around), figures)
 }
 

@@ -15,6 +15,13 @@ fn untimed(text: &str) -> Value {
     document
 }
 
+/// The page without the times.
+fn untimed_page(page: &str) -> String {
+    let (before, rest) = page.split_once("<section aria-label=\"Times\">").unwrap_or((page, ""));
+    let (_, after) = rest.split_once("</section>").unwrap_or(("", ""));
+    [before, after].concat()
+}
+
 #[test]
 fn the_number_of_threads_does_not_show() {
     for name in KERNELS.into_iter().step_by(3) {
@@ -24,7 +31,7 @@ fn the_number_of_threads_does_not_show() {
         {
             let run =
                 |jobs: &str| osier(&[command, &["--jobs", jobs]].concat()).with_status(0).stdout;
-            assert_eq!(run("1"), run("3"), "{command:?}");
+            assert!(untimed_page(&run("1")) == untimed_page(&run("3")), "{command:?}");
         }
         for command in ["report", "check"] {
             let run = |jobs: &str| {

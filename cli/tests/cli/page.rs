@@ -1,5 +1,5 @@
-//! `osier report --format html`: one page that needs nothing else, and whose views say what
-//! `osier explain` says. `tests/browser` opens pages in a browser.
+//! `osier report --format html`: one page that needs nothing else. Its views agree with
+//! `osier explain`. `tests/browser` opens pages in a browser.
 
 use crate::harness::{file, kernel, osier, scratch};
 use base64::Engine;
@@ -74,7 +74,7 @@ fn no_name_becomes_markup_or_steers_the_text() {
     assert_eq!(page.matches("</script>").count(), 2, "one view and the script of the page");
 }
 
-/// What a view says of one point of one version.
+/// The part of a view about one point of one version.
 struct Told<'v> {
     view: &'v Value,
     other: &'v Value,
@@ -173,7 +173,7 @@ fn a_view_says_of_every_point_what_explain_says() {
     assert!(entries > 10 && reasons > 0, "{entries} entries, {reasons} reasons");
 }
 
-/// Every line of a listing stands in one row, in order, and lines of one instruction stand together.
+/// Every line of a listing stands in one row, in order. Lines of one instruction stand together.
 #[test]
 fn both_listings_are_whole() {
     let page = page(&[&kernel("sort", "")]);

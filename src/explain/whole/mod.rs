@@ -1,15 +1,15 @@
 //! Explains all points of a function at once, for the page of the report.
 //!
-//! A [`FunctionView`] has both listings, laid side by side, and the answer for each of their points:
-//! the one that [`explain`](super::explain) gives, at the same level. It is data for a script, so
-//! each string stands once in a table, and names and places refer to it.
+//! A [`FunctionView`] has both listings, laid side by side, and the answer for each of their
+//! points: the one that [`explain`](super::explain) gives, at the same level. It is data for a
+//! script, so each string stands once in a table, and names and places refer to it.
 
 mod align;
 mod reasons;
 mod strings;
 
 use super::words::Told;
-use super::{Index, Teller};
+use super::{AnswerIndex, Teller};
 use crate::blame::History;
 use crate::driver::{CertifiedMapping, GivenUp, Secured};
 use crate::listing::NamedVersion;
@@ -19,7 +19,7 @@ use crate::source::Lines;
 use cranelift_entity::SecondaryMap;
 use ir::{Block, Function, Inst, Module, Point, Value, ValueDef};
 use osr::Level;
-use reasons::Claims;
+use reasons::CertifiedClaims;
 use std::collections::BTreeMap;
 use strings::{Strings, Text};
 use transition::certificate::{EntryFacts, TermId};
@@ -43,7 +43,7 @@ pub(crate) type BlockVisits = Pair<SecondaryMap<Block, u64>>;
 
 /// What is known of a function besides its versions.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct ViewSurroundings<'a> {
     /// How often its blocks ran.
     pub(crate) visits: Option<&'a BlockVisits>,
     /// The lines of the source.
@@ -116,7 +116,7 @@ struct EntryView {
     /// The code of each replayed store, and the place of the store in the other version.
     replay: Vec<[Text; 2]>,
     set: Vec<SetView>,
-    /// The values that hold what they held, under the same id.
+    /// The values that keep their contents, under the same id.
     same: Vec<Text>,
     /// The kept values, and whether each is an argument.
     kept: Vec<(Text, bool)>,
@@ -146,7 +146,7 @@ struct WhyView {
     blame: Option<u64>,
 }
 
-/// A value and what the other version has for it.
+/// A value and its equals in the other version.
 #[derive(Clone, Debug, serde::Serialize)]
 struct ValueView {
     name: Text,
@@ -182,15 +182,15 @@ pub(crate) fn view(
     base: &Function,
     secured: &Secured,
     level: Level,
-    around: Surroundings<'_>,
+    around: ViewSurroundings<'_>,
 ) -> FunctionView {
     let derived = &secured.derived;
     let versions = [base, &derived.function];
     let [named, opt] = NamedVersion::pair(module, versions, &derived.log, around.lines);
     let history = History { base, opt: &derived.function, log: &derived.log };
     let told = Told { base: named, opt, history };
-    let index = Index::new(&told, &secured.certified, level);
-    let claims = Claims::new(&told, &secured.certified.certificate);
+    let index = AnswerIndex::new(&told, &secured.certified, level);
+    let claims = CertifiedClaims::new(&told, &secured.certified.certificate);
     let keys = Side::BOTH.map(|side| lines(version(&told, side).version));
     let rows = align::rows(&keys[0], &keys[1]);
     let places = Pair::from_fn(|side| line_of_points(&keys[side as usize]));
@@ -217,46 +217,46 @@ fn version<'a>(told: &'a Told<'_>, side: Side) -> &'a NamedVersion<'a> {
 
 /// A line of a listing, by the ids that both versions share.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Line {
+enum ListedLine {
     Block(Block),
     Inst(Inst),
 }
 
-fn lines(function: &Function) -> Vec<Line> {
+fn lines(function: &Function) -> Vec<ListedLine> {
     let of = |block| {
-        let insts = function.block_insts(block).map(Line::Inst);
-        std::iter::once(Line::Block(block)).chain(insts)
+        let insts = function.block_insts(block).map(ListedLine::Inst);
+        std::iter::once(ListedLine::Block(block)).chain(insts)
     };
     function.blocks().flat_map(of).collect()
 }
 
-fn line_of_points(lines: &[Line]) -> BTreeMap<Point, u32> {
+fn line_of_points(lines: &[ListedLine]) -> BTreeMap<Point, u32> {
     let numbered = lines.iter().zip(0..);
     numbered
         .filter_map(|(line, number)| match line {
-            Line::Inst(inst) => Some((Point::before(*inst), number)),
-            Line::Block(_) => None,
+            ListedLine::Inst(inst) => Some((Point::before(*inst), number)),
+            ListedLine::Block(_) => None,
         })
         .collect()
 }
 
 /// Makes the parts of a view.
 struct Viewer<'a> {
-    index: &'a Index<'a>,
-    claims: Claims<'a>,
+    index: &'a AnswerIndex<'a>,
+    claims: CertifiedClaims<'a>,
     /// By side: the line of each point.
     places: Pair<BTreeMap<Point, u32>>,
-    around: Surroundings<'a>,
+    around: ViewSurroundings<'a>,
     strings: Strings,
 }
 
 impl Viewer<'_> {
-    fn version(&mut self, side: Side, lines: &[Line]) -> VersionView {
+    fn version(&mut self, side: Side, lines: &[ListedLine]) -> VersionView {
         let teller = self.index.teller(side);
         let facts = facts(&teller);
         let lines = lines.iter().map(|line| match line {
-            Line::Block(block) => self.block(&teller, *block),
-            Line::Inst(inst) => {
+            ListedLine::Block(block) => self.block(&teller, *block),
+            ListedLine::Inst(inst) => {
                 let point = self.point(&teller, &facts, Point::before(*inst));
                 LineView::Point(Box::new(point))
             }

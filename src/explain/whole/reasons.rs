@@ -9,7 +9,7 @@ use transition::certificate::{By, Certificate, NO_TERM, Term, TermId, TermKind};
 use transition::{Pair, Side};
 
 /// The claims of a certificate, arranged for look-up by value and by class.
-pub(super) struct Claims<'a> {
+pub(super) struct CertifiedClaims<'a> {
     told: &'a Told<'a>,
     certificate: &'a Certificate,
     /// By side: the term of each value.
@@ -18,9 +18,9 @@ pub(super) struct Claims<'a> {
     classes: Pair<BTreeMap<TermId, Vec<Value>>>,
 }
 
-impl<'a> Claims<'a> {
+impl<'a> CertifiedClaims<'a> {
     /// Cost: near linear in the values of the certificate.
-    pub(super) fn new(told: &'a Told<'a>, certificate: &'a Certificate) -> Claims<'a> {
+    pub(super) fn new(told: &'a Told<'a>, certificate: &'a Certificate) -> CertifiedClaims<'a> {
         let values = |side: Side| &certificate.sides[side as usize].values;
         let terms = Pair::from_fn(|side| values(side).iter().copied().collect());
         let classes = Pair::from_fn(|side| {
@@ -32,7 +32,7 @@ impl<'a> Claims<'a> {
             }
             classes
         });
-        Claims { told, certificate, terms, classes }
+        CertifiedClaims { told, certificate, terms, classes }
     }
 
     /// The term of a value; [`NO_TERM`] without a claim.
@@ -109,7 +109,9 @@ impl<'a> Claims<'a> {
                 None => "by a rule".to_owned(),
             },
             By::Apart { .. } => "the store before this read writes another place".to_owned(),
-            By::Stored { .. } => "this read gives back what the store before it wrote".to_owned(),
+            By::Stored { .. } => {
+                "this read gives back the contents of the store before it".to_owned()
+            }
             By::Covers { .. } => "this store overwrites an earlier one".to_owned(),
             By::Swaps { .. } => "two stores to different places, in either order".to_owned(),
             By::Merged { .. } => {

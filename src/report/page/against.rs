@@ -1,4 +1,4 @@
-//! What changed since an older report.
+//! The changes since an older report.
 
 use super::names::{address, shown, shown_name};
 use crate::schema::{
@@ -24,7 +24,7 @@ pub(super) fn changes(comparison: &Comparison, pipeline: usize) -> Markup {
     }
 }
 
-/// What the reader has to know before comparing figures.
+/// The differences that make figures hard to compare.
 fn caveats(comparison: &Comparison) -> Markup {
     let Comparison { program, pipeline, level, interrupted, compared, .. } = comparison;
     html! {

@@ -37,18 +37,22 @@ fn table(table: &TextTable) -> Markup {
         // Focus lets the keyboard scroll it.
         div.scroll tabindex="0" role="group" aria-label=(shown(title.map_or("", String::as_str))) {
             table {
-                thead { @for row in head { (head_row(row)) } }
+                thead { @for row in head { (head_row(row, heads > 1)) } }
                 tbody { @for row in body { (body_row(row, columns + 1)) } }
             }
         }
     }
 }
 
-/// A row of headings. The heading above the table already shows the label of the row.
-fn head_row(row: &TableRow) -> Markup {
+/// A row of headings. The heading above the table already shows the label of the first row; with
+/// `labelled`, other rows stand between.
+fn head_row(row: &TableRow, labelled: bool) -> Markup {
     html! {
         tr {
-            td {}
+            @match row {
+                TableRow::Figures(label, _) if labelled => th scope="col" { (shown(label)) },
+                _ => td {},
+            }
             @match row {
                 TableRow::Spans(headings) => @for (over, text) in headings {
                     @match text.is_empty() {
@@ -67,7 +71,7 @@ fn body_row(row: &TableRow, columns: usize) -> Markup {
     html! {
         @match row {
             TableRow::Text(text) => tr { td.text colspan=(columns) { (shown(text.trim())) } },
-            TableRow::Spans(_) => (head_row(row)),
+            TableRow::Spans(_) => (head_row(row, false)),
             TableRow::Figures(label, figures) => tr {
                 th scope="row" class={ "in" (indent(label)) } { (shown(label.trim_start())) }
                 @for figure in figures { td { (shown(&unbroken(figure))) } }

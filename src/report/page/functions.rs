@@ -5,9 +5,9 @@ use crate::report::text::NO_FIGURE;
 use crate::schema::{DirectionFigures, FunctionReport, Report};
 use maud::{Markup, html};
 
-/// A column: its heading, what it means, and the figure of a function. A figure has the number by
+/// A column: its heading, its meaning, and the figure of a function. A figure has the number by
 /// which the column sorts, and the text that the reader sees.
-struct Column {
+struct FunctionColumn {
     heading: &'static str,
     meaning: &'static str,
     figure: fn(&FunctionReport, usize) -> (Option<f64>, String),
@@ -16,99 +16,99 @@ struct Column {
     dynamic: bool,
 }
 
-const COLUMNS: [Column; 14] = [
-    Column {
+const COLUMNS: [FunctionColumn; 14] = [
+    FunctionColumn {
         heading: "base",
         meaning: "instructions of the base",
         figure: |f, _| whole(f.base.instructions),
         group: Group::Size,
         dynamic: false,
     },
-    Column {
+    FunctionColumn {
         heading: "opt",
         meaning: "instructions of the optimized version",
         figure: |f, _| whole(f.opt.instructions),
         group: Group::Size,
         dynamic: false,
     },
-    Column {
+    FunctionColumn {
         heading: "calls",
         meaning: "calls in the profile",
         figure: |f, _| f.visits.map_or((None, NO_FIGURE.to_owned()), whole),
         group: Group::Calls,
         dynamic: true,
     },
-    Column {
+    FunctionColumn {
         heading: "%",
         meaning: "points of the base with an entry, in percent",
         figure: |f, level| decimal(f.forward.share(level)),
         group: Group::Forward,
         dynamic: false,
     },
-    Column {
+    FunctionColumn {
         heading: "ran %",
         meaning: "the same, each point counted as often as it ran",
         figure: |f, level| decimal(f.forward.dynamic_share(level)),
         group: Group::Forward,
         dynamic: true,
     },
-    Column {
+    FunctionColumn {
         heading: "lost",
         meaning: "points of the base without an entry",
         figure: |f, _| whole(lost(&f.forward)),
         group: Group::Forward,
         dynamic: false,
     },
-    Column {
+    FunctionColumn {
         heading: "steps",
         meaning: "operations and copies of an entry from base to opt, mean",
         figure: |f, level| decimal(f.forward.chi.get(level).and_then(|s| s.mean())),
         group: Group::Forward,
         dynamic: false,
     },
-    Column {
+    FunctionColumn {
         heading: "kept",
         meaning: "values that an entry from base to opt keeps, mean",
         figure: |f, level| decimal(f.forward.kept.get(level).and_then(|s| s.mean())),
         group: Group::Forward,
         dynamic: false,
     },
-    Column {
+    FunctionColumn {
         heading: "%",
         meaning: "points of the optimized version with an entry, in percent",
         figure: |f, level| decimal(f.backward.share(level)),
         group: Group::Backward,
         dynamic: false,
     },
-    Column {
+    FunctionColumn {
         heading: "ran %",
         meaning: "the same, each point counted as often as it ran",
         figure: |f, level| decimal(f.backward.dynamic_share(level)),
         group: Group::Backward,
         dynamic: true,
     },
-    Column {
+    FunctionColumn {
         heading: "lost",
         meaning: "points of the optimized version without an entry",
         figure: |f, _| whole(lost(&f.backward)),
         group: Group::Backward,
         dynamic: false,
     },
-    Column {
+    FunctionColumn {
         heading: "steps",
         meaning: "operations and copies of an entry from opt to base, mean",
         figure: |f, level| decimal(f.backward.chi.get(level).and_then(|s| s.mean())),
         group: Group::Backward,
         dynamic: false,
     },
-    Column {
+    FunctionColumn {
         heading: "kept",
         meaning: "values that an entry from opt to base keeps, mean",
         figure: |f, level| decimal(f.backward.kept.get(level).and_then(|s| s.mean())),
         group: Group::Backward,
         dynamic: false,
     },
-    Column {
+    FunctionColumn {
         heading: "dropped",
         meaning: "entries that the checker did not accept, all levels",
         figure: |f, _| whole(f.checked.all_dropped()),
@@ -117,7 +117,7 @@ const COLUMNS: [Column; 14] = [
     },
 ];
 
-/// What the columns under a common heading are about.
+/// The subject of the columns under a common heading.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Group {
     Size,
@@ -143,12 +143,12 @@ pub(super) fn table(report: &Report, pipeline: usize) -> Markup {
     let level = super::level(report).expect("a report has a level");
     let mut changed: Vec<(usize, &FunctionReport)> =
         report.functions.iter().enumerate().filter(|(_, f)| f.is_changed()).collect();
-    // Whoever opens the page asks first which function loses most.
+    // A reader of the page asks first which function loses most.
     changed.sort_by_key(|(_, f)| {
         std::cmp::Reverse((lost(&f.forward) + lost(&f.backward), f.base.instructions))
     });
     let unchanged = report.totals.functions.unchanged;
-    let columns: Vec<&Column> =
+    let columns: Vec<&FunctionColumn> =
         COLUMNS.iter().filter(|column| report.profile.is_some() || !column.dynamic).collect();
     let id = |name: &str| match pipeline {
         0 => name.to_owned(),
@@ -181,7 +181,7 @@ pub(super) fn table(report: &Report, pipeline: usize) -> Markup {
 }
 
 /// The headings: those over several columns, and those by which the table sorts.
-fn head(columns: &[&Column]) -> Markup {
+fn head(columns: &[&FunctionColumn]) -> Markup {
     html! {
         tr {
             td {}
@@ -213,7 +213,7 @@ fn row(
     (number, pipeline): (usize, usize),
     function: &FunctionReport,
     level: usize,
-    columns: &[&Column],
+    columns: &[&FunctionColumn],
 ) -> Markup {
     let name = shown_name(&function.name);
     html! {

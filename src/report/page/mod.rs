@@ -134,7 +134,7 @@ fn tables(title: &str, sections: &[Section]) -> String {
     document(title, &body, false)
 }
 
-/// What was measured, in two sentences, and whether it is all.
+/// The two sentences at the start, and whether the report is whole.
 fn summary(report: &Report) -> Markup {
     let [measured, found] = super::summary(report);
     html! {

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_no_no_markup_and_no_separator() {
+    fn an_address_has_no_markup_and_no_separator() {
         assert_eq!(address("<a b=\"&p\">%é", 0), "#f=%3Ca%20b%3D%22%26p%22%3E%25%C3%A9");
     }
 }

@@ -69,7 +69,7 @@ fn bar(name: &str, parts: &[Part]) -> Markup {
     }
 }
 
-/// What the levels mean, for a reader who meets them for the first time.
+/// The meaning of the levels, for a reader who meets them for the first time.
 fn legend() -> Markup {
     let levels = [
         ("empty", "the run moves as it is: every value exists under its own name"),

@@ -123,7 +123,7 @@ fn share(sum: &DirectionFigures, level: usize, dynamic: bool) -> Option<f64> {
     }
 }
 
-/// A share and what it lacks, with as many digits as show that it is below.
+/// A share and its shortfall, with as many digits as show that it is below.
 fn shown(share: f64, least: f64) -> [String; 2] {
     let digits = (1..12).find(|digits| {
         let unit = 10f64.powi(-digits);

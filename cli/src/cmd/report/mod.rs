@@ -57,13 +57,13 @@ pub(super) struct Args {
     /// Format of the report
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     format: ReportFormat,
-    /// Print all tables as text, and what their words mean, instead of at most 40 lines
+    /// Print all tables as text, and the meaning of their words, instead of at most 40 lines
     #[arg(long)]
     verbose: bool,
     /// Count each point as often as it ran, too, by this profile (osier run --profile)
     #[arg(long, value_name = "PROFILE")]
     profile: Option<PathBuf>,
-    /// Tell what changed since this report (osier report --format json)
+    /// Tell the changes since this report (osier report --format json)
     #[arg(long, value_name = "OLD")]
     against: Option<PathBuf>,
     /// Exit with status 1 if a share of points with an entry is lower, in either direction: levels
@@ -288,7 +288,8 @@ impl PlainReports<'_> {
 
     /// The report on each pipeline, from the figures of the functions, and the views.
     fn pages(&self, functions: Vec<Vec<Reported>>, time: Time) -> Vec<PipelinePage> {
-        let mut columns: Vec<Column> = self.pipelines.iter().map(|_| Column::new()).collect();
+        let mut columns: Vec<PipelineColumn> =
+            self.pipelines.iter().map(|_| PipelineColumn::new()).collect();
         for each in functions {
             columns.iter_mut().zip(each).for_each(|(column, made)| column.add(made));
         }
@@ -329,23 +330,23 @@ impl PlainReports<'_> {
     }
 }
 
-/// What is made of one function with one pipeline.
+/// The figures, view and times of one function with one pipeline.
 struct Reported {
     figures: FunctionReport,
     view: Option<FunctionPage>,
     stopwatch: Stopwatch,
 }
 
-/// What is made of all functions with one pipeline.
-struct Column {
+/// The figures, views and times of all functions with one pipeline.
+struct PipelineColumn {
     functions: Vec<FunctionReport>,
     views: Vec<FunctionPage>,
     stopwatch: Stopwatch,
 }
 
-impl Column {
-    fn new() -> Column {
-        Column { functions: Vec::new(), views: Vec::new(), stopwatch: Stopwatch::new() }
+impl PipelineColumn {
+    fn new() -> PipelineColumn {
+        PipelineColumn { functions: Vec::new(), views: Vec::new(), stopwatch: Stopwatch::new() }
     }
 
     fn add(&mut self, Reported { figures, view, stopwatch }: Reported) {
