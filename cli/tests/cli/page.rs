@@ -64,7 +64,8 @@ fn the_page_loads_nothing_and_has_every_line_of_the_text() {
 #[test]
 fn no_name_becomes_markup_or_steers_the_text() {
     let folder = scratch();
-    let text = "func @\"<b>&\\u{202e}x\\u{1b}\"(%\"</script><i>\": i32) -> i32 {\nentry:\n  %z = const.i32 0\n  \
+    let text = "func @\"<b>&\\u{202e}x\\u{1b}\"(%\"</script><i>\": i32) -> i32 {\nentry:\n  \
+                %z = const.i32 0\n  \
                 %s = add.i32 %\"</script><i>\", %z\n  return %s\n}\n";
     let path = file(&folder, "<i>.oir", text);
     let page = page(&[&path]);

@@ -80,9 +80,9 @@ impl<'a> CertifiedClaims<'a> {
     fn same(&self, term: &Term) -> String {
         match &term.kind {
             TermKind::Argument(index) => format!("both are argument {index} of the call"),
-            TermKind::Param => "both versions bind it alike at every anchor".to_owned(),
+            TermKind::Param => "a block parameter that both versions bind alike".to_owned(),
             TermKind::Result(inst, _) => {
-                format!("both are the result of {}, an anchor", self.told.inst(*inst))
+                format!("both are the result of {}, which both execute", self.told.inst(*inst))
             }
             TermKind::MemoryAtEntry | TermKind::MemoryParam | TermKind::MemoryAfter(_) => {
                 "memory is equal".to_owned()
@@ -103,7 +103,7 @@ impl<'a> CertifiedClaims<'a> {
                 Some(constant) => format!("the operation on constants gives {constant}"),
                 None => "an operation on constants".to_owned(),
             },
-            By::Sum { .. } => "the constants of two sums are equal".to_owned(),
+            By::Sum { .. } => "both add the same constant to the same value".to_owned(),
             By::Rule { rule, .. } => match RULES.get(*rule as usize) {
                 Some(rule) => format!("by the rule {}", rule.name),
                 None => "by a rule".to_owned(),

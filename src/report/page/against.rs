@@ -28,11 +28,24 @@ pub(super) fn changes(comparison: &Comparison, pipeline: usize) -> Markup {
 fn caveats(comparison: &Comparison) -> Markup {
     let Comparison { program, pipeline, level, interrupted, compared, .. } = comparison;
     html! {
-        @if program.differs() { p { "Programs: " bdi { (shown(&program.old)) } " then, " bdi { (shown(&program.new)) } " now." } }
-        @if pipeline.differs() {
-            p { "Passes then: " code { (shown(&pipeline.old.join(" "))) } ". Now: " code { (shown(&pipeline.new.join(" "))) } "." }
+        @if program.differs() {
+            p {
+                "Programs: " bdi { (shown(&program.old)) } " then, "
+                bdi { (shown(&program.new)) } " now."
+            }
         }
-        @if level.differs() { p { "Levels: " (shown(&level.old)) " then, " (shown(&level.new)) " now. Functions are compared at the latter." } }
+        @if pipeline.differs() {
+            p {
+                "Passes then: " code { (shown(&pipeline.old.join(" "))) } ". Now: "
+                code { (shown(&pipeline.new.join(" "))) } "."
+            }
+        }
+        @if level.differs() {
+            p {
+                "Levels: " (shown(&level.old)) " then, " (shown(&level.new))
+                " now. Functions are compared at the latter."
+            }
+        }
         @if interrupted.old || interrupted.new {
             p.alert {
                 "A report was interrupted. Only functions of both are compared: "
@@ -49,9 +62,8 @@ fn levels(name: &str, direction: &ComparedDirection) -> Markup {
         div.scroll tabindex="0" role="group" aria-label=(name) { table {
             thead { tr {
                 td {}
-                th scope="col" { "points then" } th scope="col" { "now" } th scope="col" { "% then" }
-                th scope="col" { "now" } th scope="col" { "change" }
-                @if is_dynamic { th scope="col" { "ran % then" } th scope="col" { "now" } }
+                (headings(&["points then", "now", "% then", "now", "change"]))
+                @if is_dynamic { (headings(&["ran % then", "now"])) }
             } }
             tbody { @for (level, change) in direction.levels.iter() { tr {
                 th scope="row" { (LEVELS[level]) }
@@ -72,11 +84,10 @@ fn functions(functions: &[ComparedFunction], pipeline: usize) -> Markup {
         h3 { "Functions" }
         @match functions.is_empty() {
             true => p { "No function lost or gained a point." },
-            false => div.scroll tabindex="0" role="group" aria-label="Functions that changed" { table {
+            false => div.scroll tabindex="0" role="group" aria-label="Changed functions" { table {
                 thead { tr {
-                    th scope="col" { "function" } th scope="col" { "" } th scope="col" { "points lost" }
-                    th scope="col" { "gained" } th scope="col" { "base to opt % then" } th scope="col" { "now" }
-                    th scope="col" { "opt to base % then" } th scope="col" { "now" }
+                    (headings(&["function", "change", "points lost", "gained"]))
+                    (headings(&["base to opt % then", "now", "opt to base % then", "now"]))
                 } }
                 tbody { @for f in functions.iter().take(LISTED) { tr {
                     th scope="row" { (function_name(f, pipeline)) }
@@ -109,7 +120,7 @@ fn causes(name: &str, direction: &ComparedDirection) -> Markup {
             h3 { (name) ": points without an entry, where their number changed" }
             div.scroll tabindex="0" role="group" aria-label={ "Causes, " (name) } { table {
                 thead { tr {
-                    th scope="col" { "reason" } th scope="col" { "pass to blame" } th scope="col" { "then" } th scope="col" { "now" }
+                    (headings(&["reason", "pass to blame", "then", "now"]))
                 } }
                 tbody { @for cause in causes.iter().take(LISTED) { tr {
                     th scope="row" { (shown(&cause.reason.replace('_', " "))) }
@@ -129,9 +140,14 @@ fn costs(comparison: &Comparison) -> Markup {
             "Instructions of the bases: " (base.old.instructions) " then, " (base.new.instructions)
             " now; of the optimized versions: " (opt.old.instructions) " then, "
             (opt.new.instructions) " now. Time: "
-            (format!("{:.2} s then, {:.2} s now.", time.old.elapsed, time.new.elapsed))
+            (format!("{:.2} s then, ", time.old.work()))
+            (format!("{:.2} s now, of all threads.", time.new.work()))
         }
     }
+}
+
+fn headings(texts: &[&str]) -> Markup {
+    html! { @for text in texts { th scope="col" { (text) } } }
 }
 
 fn rest(all: usize) -> Markup {

@@ -12,7 +12,10 @@ pub(super) fn sections(sections: &[Section]) -> Markup {
             @match section {
                 Section::Sentences(sentences) => p { (shown(&sentences.join(" "))) },
                 Section::Table(made) => (table(made)),
-                Section::Words(heading, words) => { h3 { (shown(heading)) } p { (shown(&words.join(" "))) } }
+                Section::Words(heading, words) => {
+                    h3 { (shown(heading)) }
+                    p { (shown(&words.join(" "))) }
+                }
                 Section::Terms(terms) => dl {
                     @for (term, text) in terms { dt { (shown(term)) } dd { (shown(text)) } }
                 },
@@ -60,7 +63,9 @@ fn head_row(row: &TableRow, labelled: bool) -> Markup {
                         false => th colspan=(over) scope="colgroup" { (shown(text)) },
                     }
                 },
-                TableRow::Figures(_, figures) => @for figure in figures { th scope="col" { (shown(figure)) } },
+                TableRow::Figures(_, figures) => @for figure in figures {
+                    th scope="col" { (shown(figure)) }
+                },
                 TableRow::Text(text) => th { (shown(text)) },
             }
         }

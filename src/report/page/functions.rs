@@ -3,6 +3,7 @@
 use super::names::{address, shown_name};
 use crate::report::text::NO_FIGURE;
 use crate::schema::{DirectionFigures, FunctionReport, Report};
+use crate::table::grouped;
 use maud::{Markup, html};
 
 /// A column: its heading, its meaning, and the figure of a function. A figure has the number by
@@ -16,7 +17,7 @@ struct FunctionColumn {
     dynamic: bool,
 }
 
-const COLUMNS: [FunctionColumn; 14] = [
+const COLUMNS: [FunctionColumn; 16] = [
     FunctionColumn {
         heading: "base",
         meaning: "instructions of the base",
@@ -60,6 +61,13 @@ const COLUMNS: [FunctionColumn; 14] = [
         dynamic: false,
     },
     FunctionColumn {
+        heading: "ran, lost",
+        meaning: "visits of points of the base without an entry",
+        figure: |f, _| lost_visits(&f.forward).map_or((None, NO_FIGURE.to_owned()), whole),
+        group: Group::Forward,
+        dynamic: true,
+    },
+    FunctionColumn {
         heading: "steps",
         meaning: "operations and copies of an entry from base to opt, mean",
         figure: |f, level| decimal(f.forward.chi.get(level).and_then(|s| s.mean())),
@@ -93,6 +101,13 @@ const COLUMNS: [FunctionColumn; 14] = [
         figure: |f, _| whole(lost(&f.backward)),
         group: Group::Backward,
         dynamic: false,
+    },
+    FunctionColumn {
+        heading: "ran, lost",
+        meaning: "visits of points of the optimized version without an entry",
+        figure: |f, _| lost_visits(&f.backward).map_or((None, NO_FIGURE.to_owned()), whole),
+        group: Group::Backward,
+        dynamic: true,
     },
     FunctionColumn {
         heading: "steps",
@@ -144,9 +159,7 @@ pub(super) fn table(report: &Report, pipeline: usize) -> Markup {
     let mut changed: Vec<(usize, &FunctionReport)> =
         report.functions.iter().enumerate().filter(|(_, f)| f.is_changed()).collect();
     // A reader of the page asks first which function loses most.
-    changed.sort_by_key(|(_, f)| {
-        std::cmp::Reverse((lost(&f.forward) + lost(&f.backward), f.base.instructions))
-    });
+    changed.sort_by_key(|(_, f)| std::cmp::Reverse((losses(f), f.base.instructions)));
     let unchanged = report.totals.functions.unchanged;
     let columns: Vec<&FunctionColumn> =
         COLUMNS.iter().filter(|column| report.profile.is_some() || !column.dynamic).collect();
@@ -159,9 +172,14 @@ pub(super) fn table(report: &Report, pipeline: usize) -> Markup {
             h2 { "Functions" }
             p {
                 "A name opens the listings of the function. "
-                "The functions that lose most points come first. "
+                @match report.profile.is_some() {
+                    true => "The functions whose points without an entry ran most come first. ",
+                    false => "The functions that lose most points come first. ",
+                }
                 "Shares and costs are those of the level " code { (report.level) } "."
-                @if unchanged > 0 { " Left out: " (unchanged) " that the passes left as they were." }
+                @if unchanged > 0 {
+                    " Left out: " (unchanged) " that the passes left as they were."
+                }
             }
             p.tools {
                 label for=(id("filter")) { "Filter by name or pass " }
@@ -238,13 +256,26 @@ fn blamed(function: &FunctionReport) -> Option<String> {
     most.max_by_key(|(_, count)| *count).map(|(pass, _)| pass)
 }
 
+/// The visits, with a profile, and the number of points without an entry, over both directions.
+pub(super) fn losses(function: &FunctionReport) -> (u64, u64) {
+    let both = [&function.forward, &function.backward];
+    let visits = both.iter().map(|side| lost_visits(side).unwrap_or(0));
+    (visits.fold(0, u64::saturating_add), both.iter().map(|side| lost(side)).sum())
+}
+
+/// The visits of points without an entry. `None` without a profile.
+fn lost_visits(direction: &DirectionFigures) -> Option<u64> {
+    let each = direction.dynamic.as_ref()?.infeasible.values();
+    Some(each.fold(0, |sum, visits| sum.saturating_add(*visits)))
+}
+
 /// The reachable points without an entry, at the level of the report.
 fn lost(direction: &DirectionFigures) -> u64 {
     direction.infeasible.values().sum()
 }
 
 fn whole(number: u64) -> (Option<f64>, String) {
-    (Some(number as f64), number.to_string())
+    (Some(number as f64), grouped(number).replace(' ', "\u{a0}"))
 }
 
 fn decimal(number: Option<f64>) -> (Option<f64>, String) {

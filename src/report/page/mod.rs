@@ -20,7 +20,7 @@ use super::text::sections;
 use super::{inlining, speculation};
 use crate::schema::{DirectionFigures, InliningReport, LEVELS, Report, SpeculationReport};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use names::shown;
+use names::{shown, unbroken};
 
 /// The style of the page, for light and dark color schemes.
 const STYLE: &str = include_str!("page.css");
@@ -58,10 +58,12 @@ pub fn page(pipelines: &[PipelinePage]) -> String {
     let body = html! {
         @if pipelines.len() > 1 { (pipeline_choice(pipelines)) }
         @for (number, PipelinePage { report, .. }) in pipelines.iter().enumerate() {
-            section.overview data-k=(number) aria-label=(format!("Pipeline {}", super::pipeline_name(&report.pipeline))) {
+            @let label = format!("Pipeline {}", super::pipeline_name(&report.pipeline));
+            section.overview data-k=(number) aria-label=(label) {
                 (overview(number, report))
             }
         }
+        noscript { p.note { "The listings of functions need scripts, which are off here." } }
         section #function hidden {}
         @for (number, PipelinePage { views, .. }) in pipelines.iter().enumerate() {
             @for view in views { (view.data(number)) }
@@ -93,15 +95,18 @@ fn pipeline_choice(pipelines: &[PipelinePage]) -> Markup {
         let share = level(report).and_then(|level| figures.share(level));
         share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1} %"))
     };
+    let level_name = pipelines.first().map_or("", |page| &page.report.level);
     html! {
         nav aria-label="Pipelines" {
             div.scroll { table {
                 thead { tr {
-                    th scope="col" { "pipeline" } th scope="col" { "base to opt" }
-                    th scope="col" { "opt to base" } th scope="col" { "instructions" }
+                    th scope="col" { "pipeline" } th scope="col" { "base to opt, " (level_name) }
+                    th scope="col" { "opt to base, " (level_name) }
+                    th scope="col" { "instructions, optimized" }
                 } }
-                tbody { @for (number, PipelinePage { report, .. }) in pipelines.iter().enumerate() { tr {
-                    th scope="row" { a data-choose=(number) href={ "#k=" (number) } { code { (shown(&super::pipeline_name(&report.pipeline))) } } }
+                tbody { @for (n, PipelinePage { report, .. }) in pipelines.iter().enumerate() { tr {
+                    @let name = shown(&super::pipeline_name(&report.pipeline));
+                    th scope="row" { a data-choose=(n) href={ "#k=" (n) } { code { (name) } } }
                     td { (share(&report.totals.forward.sum, report)) }
                     td { (share(&report.totals.backward.sum, report)) }
                     td { (report.totals.opt.instructions) }
@@ -144,7 +149,7 @@ fn summary(report: &Report) -> Markup {
                 "by then."
             }
         }
-        p.summary { (shown(&measured)) " " (shown(&found)) }
+        p.summary { (shown(&unbroken(&measured))) " " (shown(&unbroken(&found))) }
     }
 }
 

@@ -42,9 +42,23 @@ pub(super) fn shown_name(name: &str) -> String {
     out
 }
 
+/// A text whose numbers do not break at the blanks between their digits.
+pub(super) fn unbroken(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    let mut before = ' ';
+    while let Some(c) = rest.next() {
+        let inside = before.is_ascii_digit() && rest.peek().is_some_and(char::is_ascii_digit);
+        out.push(if c == ' ' && inside { '\u{a0}' } else { c });
+        before = c;
+    }
+    out
+}
+
 fn is_shown(c: char) -> bool {
     let steers = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}');
     !c.is_control() && !steers
 }
 

@@ -96,7 +96,8 @@ fn distribution(name: &str, spread: Option<&Spread>) -> Markup {
     html! {
         figure {
             figcaption { (name) (format!(": mean {mean:.1}, most {}", spread.max().unwrap_or(0))) }
-            div role="img" aria-label=(format!("{name}. Points by number: {}", said.join(", "))) { (PreEscaped(drawn)) }
+            @let label = format!("{name}. Points by number: {}", said.join(", "));
+            div role="img" aria-label=(label) { (PreEscaped(drawn)) }
         }
     }
 }
@@ -108,23 +109,24 @@ pub(super) fn sizes(report: &Report, pipeline: usize) -> Markup {
         let both = [f.forward.share(level), f.backward.share(level)];
         both.into_iter().flatten().reduce(f64::min)
     };
-    let lost = |f: &FunctionReport| -> u64 {
-        f.forward.infeasible.values().chain(f.backward.infeasible.values()).sum()
-    };
     let mut functions: Vec<(&FunctionReport, f64)> = report
         .functions
         .iter()
         .filter(|f| f.is_changed())
         .filter_map(|f| Some((f, share(f)?)))
         .collect();
-    functions.sort_by_key(|(f, _)| std::cmp::Reverse(lost(f)));
+    functions.sort_by_key(|(f, _)| std::cmp::Reverse(super::functions::losses(f)));
     let left_out = functions.len().saturating_sub(SHOWN);
     functions.truncate(SHOWN);
     if functions.is_empty() {
         return html! {};
     }
-    let losing: Vec<&FunctionReport> =
-        functions.iter().map(|(f, _)| *f).take(NAMED).filter(|f| lost(f) > 0).collect();
+    let losing: Vec<&FunctionReport> = functions
+        .iter()
+        .map(|(f, _)| *f)
+        .take(NAMED)
+        .filter(|f| super::functions::losses(f).1 > 0)
+        .collect();
     html! {
         section aria-label="Functions by size" {
             h2 { "Functions by size, and share of points with an entry" }
@@ -135,7 +137,7 @@ pub(super) fn sizes(report: &Report, pipeline: usize) -> Markup {
                 p { "Largest losses: " @for (n, f) in losing.iter().enumerate() {
                     @if n > 0 { ", " }
                     a href=(address(&f.name, pipeline)) { bdi { (shown_name(&f.name)) } }
-                    " (" (lost(f)) " points)"
+                    " (" (super::functions::losses(f).1) " points)"
                 } "." }
             }
         }
@@ -182,11 +184,12 @@ fn scatter(functions: &[(&FunctionReport, f64)], named: usize, pipeline: usize) 
             (PreEscaped(axes))
             @for (n, ((f, share), (x, y))) in functions.iter().zip(&places).enumerate().rev() {
                 a href=(address(&f.name, pipeline)) tabindex="-1" {
-                    title { (shown_name(&f.name)) (format!(": {} instructions, {share:.1} %", f.base.instructions)) }
+                    @let figures = format!(": {} instructions, {share:.1} %", f.base.instructions);
+                    title { (shown_name(&f.name)) (figures) }
                     circle.f cx=(x) cy=(y) r="4" {}
                     @if named.contains(&n) {
-                        text.name x=(if *x > 650 { x - 7 } else { x + 7 }) y=(y + 4)
-                            text-anchor=(if *x > 650 { "end" } else { "start" }) { (short(&f.name)) }
+                        @let (at, anchor) = if *x > 650 { (x - 7, "end") } else { (x + 7, "start") };
+                        text.name x=(at) y=(y + 4) text-anchor=(anchor) { (short(&f.name)) }
                     }
                 }
             }

@@ -11,8 +11,8 @@ type Part = (&'static str, String, f64);
 /// Both directions as stacked bars.
 pub(super) fn shares(report: &Report) -> Markup {
     let directions = [
-        ("From the base to the optimized version: base to opt", &report.totals.forward.sum),
-        ("From the optimized version to the base: opt to base", &report.totals.backward.sum),
+        ("From the base to the optimized version", &report.totals.forward.sum),
+        ("From the optimized version back to the base", &report.totals.backward.sum),
     ];
     html! {
         section aria-label="Shares" {
@@ -20,11 +20,20 @@ pub(super) fn shares(report: &Report) -> Markup {
             @for (name, figures) in directions {
                 (bar(name, &parts(|level| figures.share(level))))
                 @if figures.dynamic.is_some() {
-                    (bar(&format!("{name}, each point as often as it ran"), &parts(|level| figures.dynamic_share(level))))
+                    @let name = format!("{name}, each point as often as it ran");
+                    (bar(&name, &parts(|level| figures.dynamic_share(level))))
                 }
             }
             (legend())
         }
+    }
+}
+
+/// A share in percent. A small one is not nothing.
+fn percent(share: f64) -> String {
+    match share {
+        small if small > 0.0 && small < 0.05 => "under\u{a0}0.1\u{a0}%".to_owned(),
+        share => format!("{share:.1}\u{a0}%"),
     }
 }
 
@@ -44,7 +53,7 @@ fn parts(share: impl Fn(usize) -> Option<f64>) -> Vec<Part> {
 }
 
 fn bar(name: &str, parts: &[Part]) -> Markup {
-    let said = parts.iter().map(|(_, name, share)| format!("{name} {share:.1} %"));
+    let said = parts.iter().map(|(_, name, share)| format!("{name} {}", percent(*share)));
     let said = said.collect::<Vec<_>>().join(", ");
     html! {
         figure {
@@ -55,13 +64,16 @@ fn bar(name: &str, parts: &[Part]) -> Markup {
                     div.bar role="img" aria-label=(format!("{name}: {said}")) {
                         @for (class, name, share) in parts {
                             @if *share > 0.0 {
-                                span class={ "l-" (class) } style={ "flex-grow:" (format!("{share:.3}")) }
-                                    title=(format!("{name} {share:.1} %")) {}
+                                @let grow = format!("flex-grow:{share:.3}");
+                                span class={ "l-" (class) } style=(grow)
+                                    title=(format!("{name} {}", percent(*share))) {}
                             }
                         }
                     }
                     p.said aria-hidden="true" {
-                        @for (class, name, share) in parts { span { i class={ "l-" (class) } {} (name) " " (format!("{share:.1}\u{a0}%")) } " " }
+                        @for (class, name, share) in parts {
+                            span { i class={ "l-" (class) } {} (name) " " (percent(*share)) } " "
+                        }
                     }
                 },
             }
@@ -118,7 +130,8 @@ pub(super) fn times(report: &Report) -> Markup {
                     tr {
                         th scope="row" { (name) }
                         td { (format!("{seconds:.2} s")) }
-                        td.meter { span style={ "width:" (format!("{:.1}", share(seconds, all))) "%" } {} }
+                        @let width = format!("width:{:.1}%", share(seconds, all));
+                        td.meter { span style=(width) {} }
                     }
                 } }
             }

@@ -55,7 +55,7 @@ function pointElement(view, side, at) {
   // The label begins with the texts of the line, as the line shows them.
   let label = text;
   if (point.visits !== undefined) {
-    const visits = point.visits.toLocaleString('en');
+    const visits = grouped(point.visits);
     made.append(element('span', { class: 'visits' }, visits), ' ');
     label = `${visits} ${text}`;
   }
@@ -155,25 +155,39 @@ function splitValues(line) {
   code.replaceChildren(...parts);
 }
 
-/** Where a value lives in the other version, in words. */
-function whereabouts(view, side, name) {
+/** The values of the other version that the entry of a point provides. */
+function provided(view, point) {
+  const { entry } = point;
+  if (entry === undefined) return new Set();
+  return new Set([...entry.same, ...entry.set.map((set) => set.value)].map((id) => view.strings[id]));
+}
+
+/** Where a value lives in the other version when a run moves at a point, in words. */
+function whereabouts(view, side, name, point) {
   const value = valueNamed(view, side, name);
   if (value === undefined) return null;
   const other = NAMES[1 - side];
   const said = [];
   if (value.alike !== undefined) {
-    const homes = value.alike.map((at) => {
-      const home = valueNamed(view, 1 - side, view.strings[at]);
-      return `${view.strings[at]} (${home === undefined ? '?' : view.strings[home.defined]})`;
-    });
-    said.push(`in the ${other}: ${homes.join(', ')}`);
-    if (value.because !== undefined) said.push(view.strings[value.because]);
+    const names = value.alike.map((at) => view.strings[at]);
+    const there = provided(view, point);
+    const held = names.filter((each) => there.has(each));
+    const home = (each) => {
+      const defined = valueNamed(view, 1 - side, each);
+      return defined === undefined ? each : `${each} (${view.strings[defined.defined]})`;
+    };
+    said.push(held.length > 0
+      ? `at the landing point, the ${other} holds it in ${held.map(home).join(', ')}`
+      : `not needed at the landing point; equal in the ${other}, once computed: ${names.map(home).join(', ')}`);
+    if (value.because !== undefined) said.push(`${names[0]}: ${view.strings[value.because]}`);
   } else if (value.constant !== undefined) {
     said.push(`always ${view.strings[value.constant]}; the ${other} has no value for it`);
   } else {
     said.push(`the ${other} has no value that is known to be equal`);
   }
-  return { defined: view.strings[value.defined], text: said.join('; '), since: value.since };
+  // An action says something of the value if the other version lacks it.
+  const since = value.alike === undefined ? value.since : undefined;
+  return { defined: view.strings[value.defined], text: said.join('; '), since };
 }
 
 /** Shows where a value lives, beside the pointer. */
@@ -186,12 +200,14 @@ function startHover(view, listings) {
     tip.hidden = value === null;
     if (value === null) return;
     const name = value.textContent;
-    const found = whereabouts(view, SIDES.indexOf(line.dataset.v), name);
+    const side = SIDES.indexOf(line.dataset.v);
+    const point = view.versions[side].lines[Number(line.id.split('-')[2])];
+    const found = whereabouts(view, side, name, point);
     if (found === null) {
       tip.hidden = true;
       return;
     }
-    const since = found.since === undefined ? '' : `; first action: a${found.since}`;
+    const since = found.since === undefined ? '' : `; first action on it: a${found.since}`;
     tip.textContent = `${name}, ${found.defined}: ${found.text}${since}`;
     const box = value.getBoundingClientRect();
     const left = Math.min(box.left, window.innerWidth - tip.offsetWidth - 8);

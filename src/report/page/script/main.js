@@ -53,16 +53,41 @@ function figuresOf(figures) {
     element('tbody', {}, made.map((level) => element('tr', {},
       element('th', { scope: 'row' }, element('i', { class: `l-${level}` }), level),
       ways.flatMap(([, way]) => cells(way, level))))));
-  const causes = ways.flatMap(([name, way]) => Object.entries(way.infeasible_by_pass)
-    .flatMap(([reason, passes]) => Object.entries(passes).map(([pass, count]) => (
-      `${name}: ${plural(count, 'point', 'points')} without an entry: ${reason.replaceAll('_', ' ')}; `
-        + (pass === 'none' ? 'no action named' : `pass to blame: ${pass}`)))));
   const sizes = `${figures.base.instructions} instructions, optimized ${figures.opt.instructions}`;
   return [
     element('p', { class: 'note' }, sizes),
     element('div', { class: 'scroll', tabindex: '0', role: 'group', 'aria-label': 'Shares and costs by level' }, table),
-    ...list(causes.map((text) => element('li', {}, text))),
   ];
+}
+
+/** The points without an entry by reason and action to blame, each with a link to the first. */
+function causesOf(made) {
+  const { view } = made;
+  const text = view.strings;
+  const causes = new Map();
+  view.versions.forEach((version, side) => version.lines.forEach((line) => {
+    if (line.level !== NONE) return;
+    const key = `${side} ${line.why.text} ${line.why.blame}`;
+    if (!causes.has(key)) causes.set(key, { side, line, count: 0 });
+    causes.get(key).count += 1;
+  }));
+  const items = Array.from(causes.values(), ({ side, line, count }) => element('li', {},
+    `${plural(count, 'point', 'points')} of the ${NAMES[side]}, first `,
+    element('a', { href: pointAddress(made, side, text[line.place]) }, text[line.place]),
+    `: ${text[line.why.text]}; `,
+    ...(line.why.blame === undefined ? ['no action can be named'] : ['blame ', ...actionLink(made, line.why.blame, false)])));
+  if (items.length === 0) return [];
+  return [element('h3', {}, 'Points without an entry'), element('ul', {}, items)];
+}
+
+/** Which pipeline a function is shown for, and links to the same function for the others. */
+function pipelinesOf({ report, name }) {
+  const all = overviews();
+  if (all.length === 1) return [];
+  const label = (at) => all[at].getAttribute('aria-label');
+  const others = all.map((_, at) => at).filter((at) => at !== report && rowOf({ report: at, name }) !== undefined);
+  return [element('p', {}, label(report), ...others.flatMap((at) => [
+    ' · ', element('a', { href: address({ report: at, name }) }, `see ${label(at)}`)]))];
 }
 
 function layOut(made) {
@@ -78,12 +103,15 @@ function layOut(made) {
   byId('function').replaceChildren(
     element('p', {}, element('a', { href: made.report === 0 ? '#' : `#k=${made.report}`, id: 'back' }, '← All functions')),
     element('h2', { tabindex: '-1' }, element('bdi', {}, rowOf(made).dataset.name)),
+    ...pipelinesOf(made),
     ...figuresOf(view.figures),
+    ...causesOf(made),
     element('p', { class: 'legend' }, LEVELS.filter((_, at) => at < 5 || at >= NONE)
       .flatMap((level) => [element('span', {}, element('i', { class: `l-${level}` }), level), ' '])),
     element('div', { class: 'work' }, listings,
       element('div', { id: 'point', 'aria-live': 'polite', tabindex: '0', role: 'region', 'aria-label': 'The selected point' },
-        element('p', {}, 'Select a point of either listing: by a click, or by the arrow keys.'))),
+        element('p', {}, 'Select a point of either listing by a click, or by the arrow keys. The keys n and p '
+          + 'lead to the next and the previous point without an entry.'))),
     log,
     element('div', { id: 'tip', role: 'tooltip', hidden: '' }),
   );
@@ -128,12 +156,13 @@ function move(event) {
   if (line === null || event.ctrlKey || event.metaKey || event.altKey) return;
   const side = sideOf(line);
   const { lines } = open.view.versions[side];
-  const from = (at, step) => {
+  const from = (at, step, fits = ({ place }) => place !== undefined) => {
     for (let next = at; next >= 0 && next < lines.length; next += step) {
-      if (lines[next].place !== undefined) return lineElement(open.view, side, next);
+      if (fits(lines[next])) return lineElement(open.view, side, next);
     }
     return null;
   };
+  const isGap = ({ level }) => level === NONE;
   const across = () => {
     const { entry } = lines[numberOf(line)];
     return entry === undefined ? null : lineElement(open.view, 1 - side, entry.to);
@@ -145,6 +174,8 @@ function move(event) {
     ArrowLeft: () => (side === 1 ? across() : null),
     Home: () => from(0, 1),
     End: () => from(lines.length - 1, -1),
+    n: () => from(numberOf(line) + 1, 1, isGap),
+    p: () => from(numberOf(line) - 1, -1, isGap),
     Enter: () => line,
     ' ': () => line,
   };

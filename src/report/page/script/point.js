@@ -59,6 +59,8 @@ function priceWords([steps, copies, kept, keptArguments]) {
 /** The price at each level: one line for levels that cost the same. */
 function prices(point) {
   const rows = [];
+  const below = LEVELS.slice(0, point.level);
+  if (below.length > 0) rows.push({ words: 'no entry', levels: below });
   point.prices.forEach((price, at) => {
     const words = priceWords(price);
     const last = rows.at(-1);
@@ -81,8 +83,8 @@ function entryTerms(open, side, point) {
   const names = (values) => (values.length === 0 ? [] : [code(values.map((v) => text[v]).join(' '))]);
   const first = LEVELS[point.level];
   const level = first === LEVELS[entry.level]
-    ? first
-    : `from ${first} on; shown is that of ${LEVELS[entry.level]}`;
+    ? `first entry at ${first}`
+    : `first entry at ${first}; shown here: the entry at ${LEVELS[entry.level]}`;
   return terms([
     ['goes on at', [link, ` of the ${NAMES[other]}: `, code(text[landing.text])]],
     ['level', [level]],
@@ -92,7 +94,7 @@ function entryTerms(open, side, point) {
     ['unchanged', names(entry.same)],
     ['keep', list(entry.kept.map(([value, isArgument]) => {
       const home = valueNamed(view, side, text[value]);
-      const defined = home === undefined ? '' : ` defined: ${text[home.defined]}`;
+      const defined = home === undefined ? '' : ` from ${text[home.defined]}`;
       return element('li', {}, code(text[value]), isArgument ? ' an argument' : defined);
     }))],
     ['cost', list(prices(point))],
@@ -111,7 +113,7 @@ function valueTerms(open, side, point) {
   const names = new Set(open.view.strings[point.text].match(VALUE) ?? []);
   const rows = [];
   for (const name of names) {
-    const found = whereabouts(open.view, side, name);
+    const found = whereabouts(open.view, side, name, point);
     if (found === null) continue;
     const item = element('li', {}, code(name), ` ${found.defined}: ${found.text}`);
     if (found.since !== undefined) item.append(' (', ...actionLink(open, found.since, false), ')');
@@ -126,7 +128,7 @@ function showPoint(open, side, at) {
   const text = view.strings;
   const facts = [`${text[point.place]} ${text[point.inst]} of the ${NAMES[side]}`];
   if (point.source !== undefined) facts.push(text[point.source]);
-  if (point.visits !== undefined) facts.push(`ran ${plural(point.visits, 'time', 'times')}`);
+  if (point.visits !== undefined) facts.push(`ran ${grouped(point.visits)} ${point.visits === 1 ? 'time' : 'times'}`);
   byId('point').replaceChildren(
     element('h3', {}, element('i', { class: `l-${LEVELS[point.level]}` }), facts.join(' · ')),
     element('p', {}, code(text[point.text])),

@@ -12,6 +12,9 @@ function element(tag, attributes, ...children) {
   return made;
 }
 
+/** A number in groups of three digits, which do not break. */
+const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, '\u00a0');
+
 /** Runs a task and records its time under a name, for the browser's performance panel. */
 function measured(name, task) {
   const start = performance.now();
@@ -52,7 +55,7 @@ function showRows(overview) {
     if (fits) fitting += 1;
     row.hidden = !fits || fitting > most;
   }
-  overview.querySelector('.filtered').textContent = wanted === '' ? '' : `${fitting} of ${rows.length}`;
+  overview.querySelector('.filtered').textContent = wanted === '' ? '' : `${fitting} of ${rows.length} functions`;
   more.hidden = fitting <= most;
   more.textContent = `Show all ${fitting}: ${fitting - most} more`;
 }
