@@ -7,6 +7,8 @@
 use check::verdict::{Place, Verdict};
 use ir::edit::{ActionKind, ActionLog};
 use ir::{Block, Function, Inst, Point, Value};
+#[cfg(feature = "report")]
+use std::collections::BTreeMap;
 
 /// The two versions of a function and the log that leads from `base` to `opt`.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +18,39 @@ pub(crate) struct History<'a> {
     pub(crate) log: &'a ActionLog,
 }
 
+/// The first action that mentions each value and each instruction, by its number in the log.
+#[cfg(feature = "report")]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Mentions {
+    values: BTreeMap<Value, usize>,
+    insts: BTreeMap<Inst, usize>,
+}
+
 impl History<'_> {
+    /// The first action that mentions each value and each instruction. Cost: near linear in the log.
+    #[cfg(feature = "report")]
+    pub(crate) fn mentions(&self) -> Mentions {
+        let mut mentions = Mentions::default();
+        for (number, action) in self.log.actions().iter().enumerate() {
+            for inst in insts_of(action.kind()) {
+                mentions.insts.entry(inst).or_insert(number);
+            }
+            for value in values_of(action.kind()) {
+                mentions.values.entry(value).or_insert(number);
+            }
+        }
+        mentions
+    }
+
+    /// As [`History::of_value`], by look-up.
+    #[cfg(feature = "report")]
+    pub(crate) fn of_value_in(&self, mentions: &Mentions, value: Value) -> Option<usize> {
+        let defining =
+            [self.base, self.opt].into_iter().find(|f| f.has_value(value))?.defining_inst(value);
+        let of_inst = defining.and_then(|inst| mentions.insts.get(&inst));
+        mentions.values.get(&value).into_iter().chain(of_inst).min().copied()
+    }
+
     /// The number in the log of the first action that mentions a value or the instruction that
     /// defines it. `None` if neither version has the value, or no action mentions it. Cost: linear
     /// in the log.
@@ -111,42 +145,53 @@ fn removes_block(kind: &ActionKind, block: Block) -> bool {
 }
 
 fn mentions_inst(kind: &ActionKind, inst: Inst) -> bool {
-    match kind {
-        ActionKind::Add { inst: i, .. }
-        | ActionKind::Delete { inst: i, .. }
-        | ActionKind::Hoist { inst: i, .. }
-        | ActionKind::Sink { inst: i, .. }
-        | ActionKind::ReplaceOperand { inst: i, .. }
-        | ActionKind::FoldBranch { inst: i, .. }
-        | ActionKind::ResolveCall { inst: i, .. }
-        | ActionKind::MergeBlocks { jump: i, .. } => *i == inst,
-        ActionKind::Inline { call, body } => {
-            [*call, body.jump].contains(&inst) || body.insts.iter().any(|(_, copy)| *copy == inst)
-        }
-        ActionKind::SplitEdge { edge, jump, .. } => edge.inst == inst || *jump == inst,
-        ActionKind::JoinEdges { edges, jump, .. } => {
-            *jump == inst || edges.iter().any(|e| e.inst == inst)
-        }
-        ActionKind::Redirect { edge, .. } => edge.inst == inst,
-        ActionKind::RemoveDead { insts, .. } => insts.contains(&inst),
-        ActionKind::ReplaceAll { .. }
-        | ActionKind::RemoveUnreachable { .. }
-        | ActionKind::AddBlockParam { .. }
-        | ActionKind::RemoveBlockParam { .. } => false,
-    }
+    insts_of(kind).contains(&inst)
 }
 
 fn mentions_value(kind: &ActionKind, value: Value) -> bool {
+    values_of(kind).contains(&value)
+}
+
+/// The instructions that an action mentions.
+fn insts_of(kind: &ActionKind) -> Vec<Inst> {
     match kind {
-        ActionKind::Add { data, .. } => data.results.contains(&value),
-        ActionKind::ReplaceOperand { before, after, .. }
-        | ActionKind::ReplaceAll { before, after } => *before == value || *after == value,
-        ActionKind::JoinEdges { params, .. } => params.contains(&value),
-        ActionKind::AddBlockParam { param, .. } | ActionKind::RemoveBlockParam { param, .. } => {
-            *param == value
+        ActionKind::Add { inst, .. }
+        | ActionKind::Delete { inst, .. }
+        | ActionKind::Hoist { inst, .. }
+        | ActionKind::Sink { inst, .. }
+        | ActionKind::ReplaceOperand { inst, .. }
+        | ActionKind::FoldBranch { inst, .. }
+        | ActionKind::ResolveCall { inst, .. }
+        | ActionKind::MergeBlocks { jump: inst, .. } => vec![*inst],
+        ActionKind::Inline { call, body } => {
+            let copies = body.insts.iter().map(|(_, copy)| *copy);
+            [*call, body.jump].into_iter().chain(copies).collect()
         }
-        ActionKind::Inline { body, .. } => body.values.iter().any(|(_, copy)| *copy == value),
-        ActionKind::RemoveDead { params, .. } => params.iter().any(|(_, param)| *param == value),
+        ActionKind::SplitEdge { edge, jump, .. } => vec![edge.inst, *jump],
+        ActionKind::JoinEdges { edges, jump, .. } => {
+            edges.iter().map(|edge| edge.inst).chain([*jump]).collect()
+        }
+        ActionKind::Redirect { edge, .. } => vec![edge.inst],
+        ActionKind::RemoveDead { insts, .. } => insts.to_vec(),
+        ActionKind::ReplaceAll { .. }
+        | ActionKind::RemoveUnreachable { .. }
+        | ActionKind::AddBlockParam { .. }
+        | ActionKind::RemoveBlockParam { .. } => Vec::new(),
+    }
+}
+
+/// The values that an action mentions.
+fn values_of(kind: &ActionKind) -> Vec<Value> {
+    match kind {
+        ActionKind::Add { data, .. } => data.results.to_vec(),
+        ActionKind::ReplaceOperand { before, after, .. }
+        | ActionKind::ReplaceAll { before, after } => vec![*before, *after],
+        ActionKind::JoinEdges { params, .. } => params.to_vec(),
+        ActionKind::AddBlockParam { param, .. } | ActionKind::RemoveBlockParam { param, .. } => {
+            vec![*param]
+        }
+        ActionKind::Inline { body, .. } => body.values.iter().map(|(_, copy)| *copy).collect(),
+        ActionKind::RemoveDead { params, .. } => params.iter().map(|(_, param)| *param).collect(),
         ActionKind::Delete { .. }
         | ActionKind::Hoist { .. }
         | ActionKind::Sink { .. }
@@ -155,6 +200,6 @@ fn mentions_value(kind: &ActionKind, value: Value) -> bool {
         | ActionKind::SplitEdge { .. }
         | ActionKind::Redirect { .. }
         | ActionKind::MergeBlocks { .. }
-        | ActionKind::RemoveUnreachable { .. } => false,
+        | ActionKind::RemoveUnreachable { .. } => Vec::new(),
     }
 }

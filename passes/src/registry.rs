@@ -65,6 +65,12 @@ pub fn name_of<S: AsRef<str>>(passes: &[S]) -> Option<&'static str> {
     PIPELINES.iter().find(|(_, list)| is_of(list)).map(|(name, _)| *name)
 }
 
+/// The number of passes of the longest pipeline that has a name.
+pub fn longest() -> usize {
+    let passes = |list: &str| list.split(',').filter(|name| !name.is_empty()).count();
+    PIPELINES.iter().map(|(_, list)| passes(list)).max().unwrap_or(0)
+}
+
 /// A list of passes, run in order.
 #[derive(Clone)]
 pub struct Pipeline {

@@ -280,7 +280,11 @@ impl InlinedTeller<'_> {
             let (at, from) = if heading == Side::Before { (0, "base") } else { (1, "opt") };
             let (told, from) = (&self.told[at], self.shown(from));
             match is_removed(told, from, point) {
-                true => (PointStatus::Unreachable, why_unreachable(told, from, point), None),
+                true => (
+                    PointStatus::Unreachable,
+                    why_unreachable(told, from, point, &Cfg::new(from.version.version)),
+                    None,
+                ),
                 false => {
                     let text = "no entry is proved at the point".to_owned();
                     (PointStatus::Unproved, because(told, UNPROVED, text, None), None)
@@ -330,7 +334,8 @@ impl InlinedTeller<'_> {
         let why = match refusal {
             Refusal::NotProvided { value } => self.not_provided(*refusal, (*value, "copy"), told),
             Refusal::NoSecondEntry if is_removed(told, self.shown("copy"), place) => {
-                let why = why_unreachable(told, self.shown("copy"), place);
+                let copy = self.shown("copy");
+                let why = why_unreachable(told, copy, place, &Cfg::new(copy.version.version));
                 Why { reason: refusal.name(), ..why }
             }
             _ => because(told, refusal.name(), refusal.to_string(), None),

@@ -23,7 +23,7 @@ pub use text::text;
 pub(crate) use text::unproved_text;
 pub(crate) use whole::{BlockVisits, FunctionView, ViewSurroundings, view};
 
-use crate::blame::History;
+use crate::blame::{History, Mentions};
 use crate::driver::UNPROVED;
 use crate::driver::{Certified, CertifiedLevel, CertifiedMapping, Derived};
 use crate::listing::NamedVersion;
@@ -39,7 +39,7 @@ use difference::Differences;
 use ir::cfg::Cfg;
 use ir::{Function, Inst, Module, Opcode, Point, Value, ValueDef};
 use osr::{Level, Unmapped};
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use transition::mapping::{Entry, Step};
@@ -183,8 +183,9 @@ struct AnswerIndex<'a> {
     level: Level,
     /// By source version: the points for which synthesis found no entry at the level.
     unmapped: Pair<BTreeMap<Point, &'a Unmapped>>,
-    /// The first action that concerns a value, of the values asked for so far.
-    since: RefCell<BTreeMap<Value, Option<usize>>>,
+    mentions: OnceCell<Mentions>,
+    /// By side: the blocks that edges lead to.
+    graphs: Pair<OnceCell<Cfg>>,
     differences: OnceCell<Differences<'a>>,
 }
 
@@ -195,8 +196,8 @@ impl<'a> AnswerIndex<'a> {
         let by_point =
             |mapping: &'a CertifiedMapping| mapping.unmapped.iter().map(|u| (u.point, u)).collect();
         let unmapped = Pair::new(by_point(&made.forward), by_point(&made.backward));
-        let (since, differences) = (RefCell::default(), OnceCell::new());
-        AnswerIndex { told, certified, level, unmapped, since, differences }
+        let (mentions, graphs, differences) = Default::default();
+        AnswerIndex { told, certified, level, unmapped, mentions, graphs, differences }
     }
 
     fn teller(&self, heading: Side) -> Teller<'_, 'a> {
@@ -210,8 +211,16 @@ impl<'a> AnswerIndex<'a> {
 
     /// The number in the log of the first action that concerns a value.
     fn since(&self, value: Value) -> Option<usize> {
-        let find = || self.told.history.of_value(value);
-        *self.since.borrow_mut().entry(value).or_insert_with(find)
+        let mentions = self.mentions.get_or_init(|| self.told.history.mentions());
+        self.told.history.of_value_in(mentions, value)
+    }
+
+    fn graph(&self, side: Side) -> &Cfg {
+        let version = match side {
+            Side::Before => self.told.base.version,
+            Side::After => self.told.opt.version,
+        };
+        self.graphs[side].get_or_init(|| Cfg::new(version))
     }
 
     fn differences(&self) -> &Differences<'a> {
@@ -309,7 +318,10 @@ impl Teller<'_, '_> {
             let verdict = Some(verdict.to_string());
             return (PointStatus::Unproved, Why { verdict, unproved, ..why });
         }
-        (PointStatus::Unreachable, why_unreachable(self.told, self.from, point))
+        (
+            PointStatus::Unreachable,
+            why_unreachable(self.told, self.from, point, self.index.graph(self.heading)),
+        )
     }
 
     /// The answer for a point that the target version has and the source version lacks.
@@ -360,11 +372,11 @@ fn rejected_text(check: Check) -> String {
     }
 }
 
-fn why_unreachable(told: &Told<'_>, from: Shown<'_>, point: Point) -> Why {
+fn why_unreachable(told: &Told<'_>, from: Shown<'_>, point: Point, graph: &Cfg) -> Why {
     let function = from.version.version;
     let block = function.inst_block(point.inst());
     let name = from.version.text.block(block);
-    let text = match Cfg::new(function).is_reachable(block) {
+    let text = match graph.is_reachable(block) {
         false => format!("{name} is unreachable: no reachable block leads to it"),
         true => format!("{name} is unreachable: the passes proved it"),
     };

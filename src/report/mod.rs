@@ -117,9 +117,7 @@ pub struct ViewOptions<'a> {
 }
 
 /// The view of a function on the page of the report ([`page`]), at a level of its mappings, with
-/// the figures of the function. Cost:
-/// near linear in the versions and their entries; and in the log, for each value that an entry
-/// assigns.
+/// the figures of the function. Cost: near linear in the versions, their entries and the log.
 ///
 /// # Panics
 /// If the mappings were made from another base, or lack the level.

@@ -3,10 +3,12 @@
 //! The documents are untrusted: a report is rejected if its figures contradict each other, and all
 //! sums over it saturate.
 
+use super::place;
 use crate::schema::{
-    DirectionFigures, DynamicFigures, FunctionReport, LEVELS, PerLevel, Report, SCHEMA, Size, Time,
+    DirectionFigures, DynamicFigures, FunctionReport, PerLevel, Report, SCHEMA, Size, Time,
 };
 use crate::table::shortened;
+use osr::Level;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -113,13 +115,14 @@ fn documents<'de, T: Deserialize<'de>>(text: &'de str) -> Result<Vec<T>, PastRep
 /// The longest time of a command in seconds that a report may claim: 30 years.
 const MOST_SECONDS: f64 = 1e9;
 
-/// Rejects a report with unknown levels, functions of one name, more entries than points, or an
-/// impossible time.
+/// Rejects a report whose figures cannot be those of one: levels without figures, functions of one
+/// name, more entries than points, causes of other points, an impossible time.
 fn consistent(report: &PastReport) -> Result<(), PastReportError> {
     let fault = |what: String| Err(PastReportError::Contradiction(what));
-    if !LEVELS.contains(&report.level.as_str()) {
-        return fault(format!("no level is named {}", shortened(&report.level, 40)));
-    }
+    let level = Level::ALL.iter().find(|level| level.name() == report.level);
+    let Some(level) = level else {
+        return fault(format!("no mapping has a level named {}", shortened(&report.level, 40)));
+    };
     let Time { elapsed, import, optimize, replay, map, check, retry, .. } = report.time;
     let times = [elapsed, import, optimize, replay, map, check, retry];
     if !times.iter().all(|time| (0.0..MOST_SECONDS).contains(time)) {
@@ -139,13 +142,33 @@ fn consistent(report: &PastReport) -> Result<(), PastReportError> {
             if side.feasible.iter().any(|(_, entries)| *entries > reachable) {
                 return fault(format!("@{name} has more entries than reachable points"));
             }
+            if let Some(what) = contradiction(side, place(*level)) {
+                return fault(format!("@{name} has {what}"));
+            }
             let dynamic = side.dynamic.as_ref();
+            if dynamic.is_some() != report.profile.is_some() {
+                return fault(format!("@{name} has visits without a profile, or none with one"));
+            }
             if dynamic.is_some_and(|d| d.feasible.iter().any(|(_, visits)| *visits > d.visits)) {
                 return fault(format!("@{name} has more visits with an entry than visits"));
             }
         }
     }
     Ok(())
+}
+
+/// The contradiction among the levels of one direction, in words. `level` is that of the causes.
+fn contradiction(side: &PastDirection, level: usize) -> Option<&'static str> {
+    let chain = Level::ALL.iter().map(|level| side.feasible.get(place(*level)));
+    let Some(chain) = chain.collect::<Option<Vec<_>>>() else {
+        return Some("no figure for a level");
+    };
+    if !chain.is_sorted() {
+        return Some("fewer entries at a higher level");
+    }
+    let causes = side.infeasible_by_pass.values().flat_map(BTreeMap::values);
+    let causes = causes.fold(0u64, |sum, count| sum.saturating_add(*count));
+    (side.missing(level) != Some(causes)).then_some("other causes than points without an entry")
 }
 
 impl PastReport {

@@ -14,7 +14,7 @@ const NAME: usize = 44;
 
 /// The name of the pipeline of these passes, as `--pipeline` takes it: `O1` for the passes of `O1`,
 /// `O1,thread` where another one follows, else the names of the passes, separated by commas. Cost:
-/// the square of the number of passes.
+/// linear.
 pub fn pipeline_name(passes: &[String]) -> String {
     if InlinePlan::o3().names().iter().eq(passes) {
         return O3.to_owned();
@@ -26,7 +26,7 @@ pub fn pipeline_name(passes: &[String]) -> String {
     let mut rest = passes;
     while let Some((first, behind)) = rest.split_first() {
         // The longest list that has a name, as in `O2,thread`.
-        let named = (2..=rest.len())
+        let named = (2..=rest.len().min(passes::registry::longest()))
             .rev()
             .find_map(|count| Some((passes::registry::name_of(&rest[..count])?, &rest[count..])));
         let (name, left) = named.unwrap_or((first, behind));

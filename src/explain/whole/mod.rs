@@ -173,7 +173,7 @@ struct LoggedAction {
 }
 
 /// The view of a function. `secured` must have the mappings of the level. Cost: near linear in the
-/// versions and their entries; and in the log, for each value that an entry assigns.
+/// versions, their entries and the log.
 ///
 /// # Panics
 /// If the mappings were made from another base, or lack the level.
@@ -404,7 +404,7 @@ impl Viewer<'_> {
 
     fn value(&mut self, teller: &Teller<'_, '_>, value: Value) -> ValueView {
         let side = teller.heading;
-        let alike = self.claims.alike(side, value);
+        let alike = self.claims.alike(side, value, ALIKE);
         let because = alike.first().and_then(|other| {
             self.claims.why(self.claims.term(side, value), self.claims.term(side.other(), *other))
         });
@@ -419,7 +419,6 @@ impl Viewer<'_> {
             defined: self.strings.id(defined),
             alike: alike
                 .iter()
-                .take(ALIKE)
                 .map(|other| self.strings.id(teller.to.version.text.value(*other)))
                 .collect(),
             because: because.map(|text| self.strings.id(text)),

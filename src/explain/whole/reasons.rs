@@ -40,13 +40,15 @@ impl<'a> CertifiedClaims<'a> {
         self.terms[side].get(&value).copied().unwrap_or(NO_TERM)
     }
 
-    /// The values of the other version that are claimed to equal a value, the one of the same id
-    /// first.
-    pub(super) fn alike(&self, side: Side, value: Value) -> Vec<Value> {
-        let Some(term) = self.get(self.term(side, value)) else { return Vec::new() };
-        let mut alike = self.classes[side.other()].get(&term.class).cloned().unwrap_or_default();
-        alike.sort_by_key(|other| *other != value);
-        alike
+    /// At most `most` values of the other version that are claimed to equal a value, the one of the
+    /// same id first. A class may have as many values as the version.
+    pub(super) fn alike(&self, side: Side, value: Value, most: usize) -> Vec<Value> {
+        let term = self.get(self.term(side, value));
+        let class = term.and_then(|term| self.classes[side.other()].get(&term.class));
+        let Some(class) = class else { return Vec::new() };
+        let same = class.binary_search(&value).is_ok().then_some(value);
+        let others = class.iter().copied().filter(|other| *other != value);
+        same.into_iter().chain(others).take(most).collect()
     }
 
     /// The constant that a value always holds, in the text form.

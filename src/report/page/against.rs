@@ -1,6 +1,7 @@
 //! The changes since an older report.
 
 use super::names::{address, shown, shown_name};
+use crate::report::text::percent;
 use crate::schema::{
     Change, ComparedDirection, ComparedFunction, Comparison, FunctionFate, LEVELS,
 };
@@ -152,10 +153,6 @@ fn headings(texts: &[&str]) -> Markup {
 
 fn rest(all: usize) -> Markup {
     html! { @if all > LISTED { p.note { "and " (all - LISTED) " more: see --format json" } } }
-}
-
-fn percent(share: Option<f64>) -> String {
-    share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1}"))
 }
 
 fn difference(share: Change<Option<f64>>) -> String {

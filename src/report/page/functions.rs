@@ -1,7 +1,7 @@
 //! The table of the functions.
 
 use super::names::{address, shown_name};
-use crate::report::text::NO_FIGURE;
+use crate::report::text::{NO_FIGURE, percent};
 use crate::schema::{DirectionFigures, FunctionReport, Report};
 use crate::table::grouped;
 use maud::{Markup, html};
@@ -42,14 +42,14 @@ const COLUMNS: [FunctionColumn; 16] = [
     FunctionColumn {
         heading: "%",
         meaning: "points of the base with an entry, in percent",
-        figure: |f, level| decimal(f.forward.share(level)),
+        figure: |f, level| share(f.forward.share(level)),
         group: Group::Forward,
         dynamic: false,
     },
     FunctionColumn {
         heading: "ran %",
         meaning: "the same, each point counted as often as it ran",
-        figure: |f, level| decimal(f.forward.dynamic_share(level)),
+        figure: |f, level| share(f.forward.dynamic_share(level)),
         group: Group::Forward,
         dynamic: true,
     },
@@ -84,14 +84,14 @@ const COLUMNS: [FunctionColumn; 16] = [
     FunctionColumn {
         heading: "%",
         meaning: "points of the optimized version with an entry, in percent",
-        figure: |f, level| decimal(f.backward.share(level)),
+        figure: |f, level| share(f.backward.share(level)),
         group: Group::Backward,
         dynamic: false,
     },
     FunctionColumn {
         heading: "ran %",
         meaning: "the same, each point counted as often as it ran",
-        figure: |f, level| decimal(f.backward.dynamic_share(level)),
+        figure: |f, level| share(f.backward.dynamic_share(level)),
         group: Group::Backward,
         dynamic: true,
     },
@@ -253,7 +253,7 @@ fn blamed(function: &FunctionReport) -> Option<String> {
         *all.entry(pass.clone()).or_default() += count;
     }
     let most = all.into_iter().filter(|(pass, _)| pass != crate::report::UNBLAMED);
-    most.max_by_key(|(_, count)| *count).map(|(pass, _)| pass)
+    most.max_by_key(|(pass, count)| (*count, std::cmp::Reverse(pass.clone()))).map(|(pass, _)| pass)
 }
 
 /// The visits, with a profile, and the number of points without an entry, over both directions.
@@ -276,6 +276,10 @@ fn lost(direction: &DirectionFigures) -> u64 {
 
 fn whole(number: u64) -> (Option<f64>, String) {
     (Some(number as f64), grouped(number).replace(' ', "\u{a0}"))
+}
+
+fn share(share: Option<f64>) -> (Option<f64>, String) {
+    (share, percent(share))
 }
 
 fn decimal(number: Option<f64>) -> (Option<f64>, String) {

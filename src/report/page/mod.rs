@@ -16,11 +16,14 @@ mod view;
 pub use view::FunctionPage;
 
 use super::section::Section;
-use super::text::sections;
+use super::text::{percent, sections};
 use super::{inlining, speculation};
 use crate::schema::{DirectionFigures, InliningReport, LEVELS, Report, SpeculationReport};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use names::{shown, unbroken};
+use sha2::{Digest, Sha256};
 
 /// The style of the page, for light and dark color schemes.
 const STYLE: &str = include_str!("page.css");
@@ -92,16 +95,15 @@ fn overview(number: usize, report: &Report) -> Markup {
 /// Links to the reports on the pipelines, with their shares beside each other.
 fn pipeline_choice(pipelines: &[PipelinePage]) -> Markup {
     let share = |figures: &DirectionFigures, report: &Report| {
-        let share = level(report).and_then(|level| figures.share(level));
-        share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1} %"))
+        percent(level(report).and_then(|level| figures.share(level)))
     };
     let level_name = pipelines.first().map_or("", |page| &page.report.level);
     html! {
         nav aria-label="Pipelines" {
             div.scroll { table {
                 thead { tr {
-                    th scope="col" { "pipeline" } th scope="col" { "base to opt, " (level_name) }
-                    th scope="col" { "opt to base, " (level_name) }
+                    th scope="col" { "pipeline" } th scope="col" { "base to opt %, " (level_name) }
+                    th scope="col" { "opt to base %, " (level_name) }
                     th scope="col" { "instructions, optimized" }
                 } }
                 tbody { @for (n, PipelinePage { report, .. }) in pipelines.iter().enumerate() { tr {
@@ -153,16 +155,22 @@ fn summary(report: &Report) -> Markup {
     }
 }
 
-/// A page with a title and a body. With `active`, the page has the scripts, and a policy that lets
-/// the browser run no other and load nothing.
+/// The script of the page, as it stands between its tags.
+fn script() -> String {
+    format!("'use strict';\n{{\n{}}}\n", SCRIPTS.concat())
+}
+
+/// A page with a title and a body. With `active`, the page has the script. The policy lets the
+/// browser load nothing and run this script alone, by its digest: a name that were taken for markup
+/// could still not act.
 fn document(title: &str, body: &Markup, active: bool) -> String {
     let title = shown(title);
-    let policy = match active {
-        true => {
-            "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-        }
-        false => "default-src 'none'; img-src data:; style-src 'unsafe-inline'",
-    };
+    let script = active.then(script);
+    let allowed = script.as_ref().map(|script| STANDARD.encode(Sha256::digest(script)));
+    let allowed = allowed.map_or_else(|| "'none'".to_owned(), |hash| format!("'sha256-{hash}'"));
+    let policy = format!(
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src {allowed}"
+    );
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -177,13 +185,7 @@ fn document(title: &str, body: &Markup, active: bool) -> String {
             body {
                 header { h1 { (title) } }
                 main { (body) }
-                @if active {
-                    script {
-                        (PreEscaped("'use strict';\n{\n"))
-                        @for script in SCRIPTS { (PreEscaped(script)) }
-                        (PreEscaped("}\n"))
-                    }
-                }
+                @if let Some(script) = &script { script { (PreEscaped(script)) } }
             }
         }
     };

@@ -88,8 +88,14 @@ fn distribution(name: &str, spread: Option<&Spread>) -> Markup {
                 _ => String::new(),
             })
             .draw()?;
-        let bars = counts.iter().enumerate().map(|(b, n)| (b as i32, *n));
-        chart.draw_series(Histogram::vertical(&chart).style(FILL.filled()).margin(3).data(bars))?;
+        // The histogram of `plotters` draws its bars in the order of a hash map, so that no two pages
+        // were equal (`the_number_of_threads_does_not_show`).
+        chart.draw_series((0..).zip(counts).map(|(bucket, count)| {
+            let (left, right) = (SegmentValue::Exact(bucket), SegmentValue::Exact(bucket + 1));
+            let mut bar = Rectangle::new([(left, 0), (right, count)], FILL.filled());
+            bar.set_margin(0, 0, 3, 3);
+            bar
+        }))?;
         Ok(())
     });
     let mean = spread.mean().unwrap_or(0.0);

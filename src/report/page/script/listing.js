@@ -4,6 +4,8 @@ const LEVELS = ['empty', 'live', 'live_e', 'alias', 'avail', 'pure', 'full', 'no
 const NONE = 7;
 const SIDES = ['base', 'opt'];
 const NAMES = ['base', 'optimized version'];
+/** The most lines that are laid out at once. */
+const MOST_LINES = 300;
 const VALUE = /%(?:"(?:[^"\\]|\\.)*"|[\w.$/-]+)/g;
 
 /** The view of a function of a report, unpacked. */
@@ -82,6 +84,8 @@ function column(view, side) {
     if (line !== null && line.head !== undefined) begin(view.strings[line.block]);
     // Rows before the first block are gaps.
     else if (blocks.length === 0) begin('before the first block');
+    // A long block is laid out in parts.
+    else if (blocks.at(-1).lines.length >= MOST_LINES) begin(blocks.at(-1).made.getAttribute('aria-label'));
     blocks.at(-1).lines.push(at);
     if (at >= 0) view.blockOf[side][at] = blocks.length - 1;
   }

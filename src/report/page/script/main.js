@@ -28,6 +28,9 @@ function logElement(view) {
 
 const decimal = (number) => (number === null || number === undefined ? '-' : number.toFixed(1));
 
+/** A share in percent. Rounding must not hide a point, as in the text of the report. */
+const percent = (share) => decimal(share > 0 && share < 100 ? Math.min(99.9, Math.max(0.1, share)) : share);
+
 /** The shares and costs of a function by level, and the causes of what it lost. */
 function figuresOf(figures) {
   const ways = [['base to opt', figures.forward], ['opt to base', figures.backward]];
@@ -36,7 +39,7 @@ function figuresOf(figures) {
   const head = ['% with an entry', ...(ran ? ['ran %'] : []), 'steps', 'kept values', 'kept arguments'];
   const cells = (way, level) => {
     const reachable = way.points - way.unreachable;
-    const share = (part, all) => (all > 0 ? decimal((100 * part) / all) : '-');
+    const share = (part, all) => (all > 0 ? percent((100 * part) / all) : '-');
     const { dynamic } = way;
     return [
       share(way.feasible[level], reachable),
@@ -223,30 +226,33 @@ function showMessage(text) {
   );
 }
 
-/** Opens a function. The answer is whether it is open when the view is there. */
-async function openFunction(report, name) {
-  if (open !== null && open.name === name && open.report === report) return true;
-  if (open === null) placeInOverview = window.scrollY;
+/** Unpacks and shows a function. */
+async function prepare(asked) {
   const start = performance.now();
-  const row = rowOf({ report, name });
+  const row = rowOf(asked);
   showReport(null);
-  open = { report, name };
-  const asked = open;
   if (row === undefined) {
-    showMessage(`This report has no listing of a function ${name}: the passes left it as it was, or it is not there.`);
-    open = null;
-    return false;
+    throw new Error(`this report has no listing of ${asked.name}: the passes left it as it was, or it is not there`);
   }
   showMessage(`Opening ${row.dataset.name}`);
-  const view = await unpack(report, row.dataset.n);
+  const view = await unpack(asked.report, row.dataset.n);
   // The reader may have left in the meantime.
-  if (open !== asked) return false;
-  open.view = view;
-  layOut(open);
+  if (open !== asked) return;
+  asked.view = view;
+  layOut(asked);
   window.scrollTo(0, 0);
   byId('function').querySelector('h2').focus({ preventScroll: true });
   performance.measure('osier-open', { start, end: performance.now() });
-  return true;
+}
+
+/** Opens a function. A second address of one that is being opened waits for the first. */
+async function openFunction(report, name) {
+  if (open === null) placeInOverview = window.scrollY;
+  if (open === null || open.name !== name || open.report !== report) {
+    open = { report, name };
+    open.ready = prepare(open);
+  }
+  await open.ready;
 }
 
 function showPlace(side, place) {
@@ -258,27 +264,36 @@ function showPlace(side, place) {
   }
 }
 
+/** The number of addresses so far. What comes late for an earlier one is dropped. */
+let addresses = 0;
+
 async function route() {
+  addresses += 1;
+  const mine = addresses;
   const asked = new URLSearchParams(location.hash.slice(1));
-  const report = Math.min(Number.parseInt(asked.get('k') ?? '0', 10) || 0, overviews().length - 1);
+  const number = Number.parseInt(asked.get('k') ?? '0', 10) || 0;
+  const report = Math.min(Math.max(0, number), overviews().length - 1);
   const name = asked.get('f');
   if (name === null) {
-    showOverview(Math.max(0, report));
+    showOverview(report);
     return;
   }
-  if (!(await openFunction(Math.max(0, report), name))) return;
-  if (asked.has('p')) showPlace(asked.get('v') === 'opt' ? 1 : 0, asked.get('p'));
-  if (asked.has('a')) showAction(asked.get('a'));
-}
-
-function go() {
-  route().catch((error) => showMessage(`The listing cannot be shown: ${error.message}`));
+  try {
+    await openFunction(report, name);
+    if (mine !== addresses) return;
+    if (asked.has('p')) showPlace(asked.get('v') === 'opt' ? 1 : 0, asked.get('p'));
+    if (asked.has('a')) showAction(asked.get('a'));
+  } catch (error) {
+    if (mine !== addresses) return;
+    open = null;
+    showMessage(`The listing cannot be shown: ${error.message}`);
+  }
 }
 
 function start() {
   overviews().forEach(startTable);
-  window.addEventListener('hashchange', go);
-  go();
+  window.addEventListener('hashchange', route);
+  route();
   performance.mark('osier-ready');
 }
 
