@@ -1,0 +1,675 @@
+(** One version: its runs, and why every available value holds what its class stands for.
+
+    A run carries the contents that each leaf was last bound to, besides its state. The invariant
+    needs no theory of dominators: availability is read from claimed sets of blocks. The check asks
+    that these sets shrink along live edges, and the proof uses nothing else of them. *)
+From Coq Require Import List Arith Lia Bool.
+Import ListNotations.
+From Osier Require Import Util Terms.
+
+Record edge := Edge { dst : nat; ea : list nat }.
+Inductive inst (op : Type) :=
+| IPure (i v : nat) (o : op) (a : list nat)     (* v = o a *)
+| IEff (i : nat) (o : op) (a r : list nat).     (* an effect with the results r *)
+Arguments IPure {op}. Arguments IEff {op}.
+(** A terminator: its id, its operation, the operands that the operation shows or decides by, and
+    the edges. A return and a trap have no edges. *)
+Record last (op : Type) := Last { li : nat; lo : op; la : list nat; les : list edge }.
+Arguments Last {op}. Arguments li {op}. Arguments lo {op}. Arguments la {op}. Arguments les {op}.
+Record blk (op : Type) := Blk { ps : list nat; bn : nat; bi : nat -> inst op; lt : last op }.
+Arguments Blk {op}. Arguments ps {op}. Arguments bn {op}. Arguments bi {op}. Arguments lt {op}.
+
+Definition inst_at {op} (B : blk op) (k : nat) : option (inst op) :=
+  if k <? bn B then Some (bi B k) else None.
+Lemma inst_some {op} (B : blk op) k i : inst_at B k = Some i -> k < bn B.
+Proof.
+  unfold inst_at. destruct (k <? bn B) eqn:E; [|discriminate]. intros _. now apply Nat.ltb_lt.
+Qed.
+Lemma inst_none {op} (B : blk op) k : inst_at B k = None <-> bn B <= k.
+Proof.
+  unfold inst_at. destruct (k <? bn B) eqn:E.
+  - apply Nat.ltb_lt in E. split; [discriminate|lia].
+  - apply Nat.ltb_ge in E. split; auto.
+Qed.
+
+(** The edge of this number, or the last one: a switch takes the last edge for all greater
+    indices. *)
+Definition edge_no {A} (es : list A) (n : nat) : option A :=
+  match nth_error es n with Some e => Some e | None => nth_error es (pred (length es)) end.
+Lemma edge_no_in {A} (es : list A) n e : edge_no es n = Some e -> In e es.
+Proof.
+  unfold edge_no. destruct (nth_error es n) eqn:N; intro H.
+  - inversion H; subst. eapply nth_error_In; eauto.
+  - eapply nth_error_In; eauto.
+Qed.
+Lemma edge_no_some {A} (es : list A) n : es <> [] -> exists e, edge_no es n = Some e.
+Proof.
+  intro N. unfold edge_no. destruct (nth_error es n); eauto.
+  destruct (nth_error es (pred (length es))) eqn:Q; eauto.
+  apply nth_error_None in Q. destruct es; [contradiction|]. simpl in Q. lia.
+Qed.
+Lemma nth_error_combine {A B} (es : list A) : forall (es' : list B) n e e',
+  nth_error es n = Some e -> nth_error es' n = Some e' -> nth_error (combine es es') n = Some (e, e').
+Proof.
+  induction es as [|x es IH]; intros [|y es'] [|n] e e' H H'; simpl in *; try discriminate; auto.
+  inversion H; inversion H'; auto.
+Qed.
+Lemma edge_no_pair {A} (es es' : list A) n e e' : length es = length es' ->
+  edge_no es n = Some e -> edge_no es' n = Some e' -> edge_no (combine es es') n = Some (e, e').
+Proof.
+  intros Ln. unfold edge_no. rewrite combine_length, <- Ln, Nat.min_id.
+  destruct (nth_error es n) eqn:N; intros H H'.
+  - destruct (nth_error es' n) eqn:N'.
+    + inversion H; inversion H'; subst. now rewrite (nth_error_combine _ _ _ _ _ N N').
+    + apply nth_error_None in N'. assert (n < length es) by (apply nth_error_Some; congruence). lia.
+  - apply nth_error_None in N. rewrite (proj2 (nth_error_None es' n)) in H' by lia.
+    rewrite (proj2 (nth_error_None (combine es es') n)) by (rewrite combine_length; lia).
+    now apply nth_error_combine.
+Qed.
+
+(** A version with the claims about it. All claims are untrusted. *)
+Record version (op : Type) := Version {
+  fn : nat;                    (* the number of blocks; block 0 is the entry *)
+  fb : nat -> blk op;
+  tm : nat -> nat;             (* the term of a value *)
+  lv : nat -> bool;            (* blocks that may be reached *)
+  doms : nat -> list nat;      (* blocks that dominate a block, itself first *)
+  dl : nat -> nat * nat;       (* the definition of a value: block, and instructions passed *)
+  sole : nat -> option nat;    (* the only block that leads to a block, if there is one *)
+  home : nat -> nat;           (* the block that binds a leaf *)
+  eloc : nat -> nat * nat      (* the place of an effect *)
+}.
+Arguments Version {op}. Arguments fn {op}. Arguments fb {op}. Arguments tm {op}.
+Arguments lv {op}. Arguments sole {op}. Arguments doms {op}. Arguments dl {op}. Arguments home {op}. Arguments eloc {op}.
+
+Record st (V W : Type) := St {
+  sb : nat; sk : nat;          (* block, and instructions passed in it *)
+  se : nat -> V;               (* contents of values *)
+  sw : W;
+  str : list nat;              (* the effects executed *)
+  ss : nat -> V                (* contents of leaves *)
+}.
+Arguments St {V W}. Arguments sb {V W}. Arguments sk {V W}. Arguments se {V W}.
+Arguments sw {V W}. Arguments str {V W}. Arguments ss {V W}.
+
+Section Version.
+Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W) (T : table op R).
+Variable anch : nat -> bool.   (* the anchors, by id *)
+Variable stop : nat -> bool.   (* anchors at which the runs that are considered end *)
+Variable v : version op.
+
+Notation D := (D M T).
+Notation cls := (cls T).
+Notation knd := (knd T).
+Notation leaf := (leaf T).
+Notation indep := (indep M T).
+Definition vcl (x : nat) : nat := cls (tm v x).
+Definition blk_at (b : nat) : option (blk op) := if b <? fn v then Some (fb v b) else None.
+Lemma blk_lt b B : blk_at b = Some B -> b < fn v.
+Proof. unfold blk_at. destruct (b <? fn v) eqn:E; [|discriminate]. intros _. now apply Nat.ltb_lt. Qed.
+
+(** ** Runs *)
+Definition assign (l : list (nat * V)) (env : nat -> V) : nat -> V :=
+  fun x => match find (fun y => fst y =? x) l with Some (_, a) => a | None => env x end.
+Definition isparam (t : nat) : bool := match knd t with Some KParam => true | _ => false end.
+Definition isres (i t : nat) : bool := match knd t with Some (KRes j _) => j =? i | _ => false end.
+Definition leafb (B x : nat) : bool := isparam (tm v x) && (home v (tm v x) =? B).
+Fixpoint bindl (B : nat) (l : list (nat * V)) (s : nat -> V) : nat -> V :=
+  match l with
+  | [] => s
+  | (x, a) :: r => if leafb B x then upd (bindl B r s) (tm v x) a else bindl B r s
+  end.
+(** The leaves of the results of an effect are bound all at once, also those that no value has. *)
+Definition bindr (i : nat) (rs : list V) (s : nat -> V) : nat -> V :=
+  fun t => match knd t with Some (KRes j n) => if j =? i then nth n rs (dflt M) else s t | _ => s t end.
+Definition pad (n : nat) (rs : list V) : list V := map (fun i => nth i rs (dflt M)) (seq 0 n).
+
+Definition iid (i : inst op) : nat := match i with IPure i _ _ _ => i | IEff i _ _ _ => i end.
+Definition is_eff (i : inst op) : bool := match i with IEff _ _ _ _ => true | _ => false end.
+Definition pid (B : blk op) (k : nat) : nat :=
+  match inst_at B k with Some i => iid i | None => li (lt B) end.
+Definition is_anch (B : blk op) (k : nat) : bool :=
+  match inst_at B k with Some i => is_eff i || anch (iid i) | None => anch (li (lt B)) end.
+Definition taken (l : last op) (env : nat -> V) : option edge :=
+  edge_no (les l) (choose M (lo l) (map env (la l))).
+Definition enter (s : st V W) (e : edge) : option (st V W) :=
+  match blk_at (dst e) with
+  | Some B' =>
+    let l := combine (ps B') (map (se s) (ea e)) in
+    Some (St (dst e) 0 (assign l (se s)) (sw s) (str s) (bindl (dst e) l (ss s)))
+  | None => None
+  end.
+(** One step; [None] where the run ends. *)
+Definition step1 (s : st V W) : option (st V W) :=
+  match blk_at (sb s) with
+  | None => None
+  | Some B =>
+    if is_anch B (sk s) && stop (pid B (sk s)) then None else
+    match inst_at B (sk s) with
+    | Some (IPure i x o a) =>
+      Some (St (sb s) (S (sk s)) (upd (se s) x (opsem M o (map (se s) a))) (sw s) (str s) (ss s))
+    | Some (IEff i o a r) =>
+      let (w', rs) := effsem M o (map (se s) a) (sw s) in
+      Some (St (sb s) (S (sk s)) (assign (combine r (pad (length r) rs)) (se s)) w'
+               (str s ++ [i]) (bindr i (pad (length r) rs) (ss s)))
+    | None => match taken (lt B) (se s) with Some e => enter s e | None => None end
+    end
+  end.
+Definition params0 : list nat := match blk_at 0 with Some B => ps B | None => [] end.
+Definition arity : nat := length params0.
+Definition start (args : list V) (w : W) : st V W :=
+  St 0 0 (assign (combine params0 args) (fun _ => dflt M)) w []
+     (fun t => match knd t with Some (KArg n) => nth n args (dflt M) | _ => dflt M end).
+Inductive reach (s0 : st V W) : st V W -> Prop :=
+| R0 : reach s0 s0
+| RS s s' : reach s0 s -> step1 s = Some s' -> reach s0 s'.
+
+(** ** The check *)
+Definition defs (i : inst op) : list nat := match i with IPure _ x _ _ => [x] | IEff _ _ _ r => r end.
+Definition isdef (x d pos : nat) : bool :=
+  match blk_at d with
+  | None => false
+  | Some B =>
+    match pos with
+    | 0 => inb x (ps B)
+    | S k => match inst_at B k with Some i => inb x (defs i) | None => false end
+    end
+  end.
+(** Whether a value is available in a block behind its first [k] instructions. *)
+Definition availb (x b k : nat) : bool :=
+  let (d, pos) := dl v x in
+  isdef x d pos && inb d (doms v b) && (negb (d =? b) || (pos <=? k)).
+
+(** The edges of a terminator that may be taken. *)
+Definition live_edges (l : last op) : list edge :=
+  match constants L T (map vcl (la l)) with
+  | Some cs => match edge_no (les l) (pick L (lo l) cs) with Some e => [e] | None => [] end
+  | None => les l
+  end.
+Definition chk_param (B : nat) (l : list (nat * nat)) (xa : nat * nat) : bool :=
+  let (x, a) := xa in
+  if leafb B x then
+    match find (fun y => leafb B (fst y) && (tm v (fst y) =? tm v x)) l with
+    | Some (_, b) => vcl a =? vcl b
+    | None => false
+    end
+  else vcl a =? vcl x.
+Definition chk_sole (P : nat) (e : edge) : bool :=
+  match sole v (dst e) with Some Q => Q =? P | None => true end.
+Definition chk_edge (P len : nat) (e : edge) : bool :=
+  chk_sole P e &&
+  (lv v (dst e) && negb (dst e =? 0) &&
+  match blk_at (dst e) with
+  | None => false
+  | Some B' =>
+    (length (ea e) =? length (ps B')) && forallb (fun a => availb a P len) (ea e) &&
+    match doms v (dst e) with h :: r => (h =? dst e) && sub (doms v P) r | [] => true end &&
+    (let l := combine (ps B') (ea e) in forallb (chk_param (dst e) l) l)
+  end).
+Definition loc_is (x b pos : nat) : bool := (fst (dl v x) =? b) && (snd (dl v x) =? pos).
+Definition chk_args (cs : list nat) (o : op) (a : list nat) : bool :=
+  nats_eqb cs (map vcl a) ||
+  (comm L o && (length a =? 2) && nats_eqb cs (rev (map vcl a))).
+Definition chk_inst (b k : nat) (i : inst op) : bool :=
+  match i with
+  | IPure _ x o a =>
+    forallb (fun y => availb y b k) a && loc_is x b (S k) &&
+    match knd (tm v x) with Some (KOp o' cs) => op_eqb L o' o && chk_args cs o a | _ => false end
+  | IEff i _ a r =>
+    anch i && forallb (fun x => availb x b k) a && forallb (fun x => loc_is x b (S k)) r &&
+    nodupb r && (fst (eloc v i) =? b) && (snd (eloc v i) =? k) &&
+    indexed (fun n x => match knd (tm v x) with
+                        | Some (KRes j m) => (j =? i) && (m =? n) | _ => false end) 0 r
+  end.
+Definition chk_last (b len : nat) (l : last op) : bool :=
+  forallb (fun x => availb x b len) (la l) && forallb (chk_edge b len) (live_edges l).
+Definition chk_block (b : nat) : bool :=
+  negb (lv v b) ||
+  match blk_at b with
+  | None => false
+  | Some B =>
+    forallb (fun x => loc_is x b 0) (ps B) && nodupb (ps B) &&
+    below (bn B) (fun k => match inst_at B k with Some i => chk_inst b k i | None => false end) &&
+    chk_last b (bn B) (lt B)
+  end.
+Definition chk_first : bool :=
+  lv v 0 && nats_eqb (doms v 0) [0] && (0 <? fn v) &&
+  indexed (fun n x => match knd (tm v x) with Some (KArg m) => m =? n | _ => false end) 0 params0.
+Definition chk_version : bool := chk_first && below (fn v) chk_block.
+
+(** ** The invariant *)
+Definition free (l b k : nat) := forall x, availb x b k = true -> indep (vcl x) l.
+Definition bindsb (B x : nat) : bool := isdef x B 0 && leafb B x.
+Definition indep_home (l : nat) :=
+  forall x, availb x (home v l) 0 = true -> bindsb (home v l) x = false -> indep (vcl x) l.
+Definition indep_eff (i l : nat) :=
+  forall x, availb x (fst (eloc v i)) (snd (eloc v i)) = true -> indep (vcl x) l.
+(** A leaf was never bound, and nothing available depends on it; or nothing that is available
+    where it is bound depends on it. *)
+Definition once (b k l : nat) : Prop :=
+  match knd l with
+  | Some KParam => free l b k \/ indep_home l
+  | Some (KRes i _) => free l b k \/ indep_eff i l
+  | _ => True
+  end.
+Definition right (s : st V W) :=
+  forall x, availb x (sb s) (sk s) = true -> se s x = D (ss s) (vcl x).
+Record Inv (s : st V W) : Prop := {
+  inv_live : lv v (sb s) = true;
+  inv_at : exists B, blk_at (sb s) = Some B /\ sk s <= bn B;
+  inv_right : right s;
+  inv_once : forall l, once (sb s) (sk s) l
+}.
+
+Hypothesis F : Faithful L M.
+Hypothesis rules : RulesHold L M T.
+Hypothesis table_ok : chk_table L T = true.
+Hypothesis version_ok : chk_version = true.
+
+Lemma loc_is_ok x b p : loc_is x b p = true -> dl v x = (b, p).
+Proof. unfold loc_is. intro H. bools. destruct (dl v x); simpl in *; congruence. Qed.
+Lemma block_ok b B : lv v b = true -> blk_at b = Some B ->
+  (forall x, In x (ps B) -> dl v x = (b, 0)) /\ NoDup (ps B) /\
+  (forall k i, inst_at B k = Some i -> chk_inst b k i = true) /\ chk_last b (bn B) (lt B) = true.
+Proof.
+  intros Lb E. unfold chk_version in version_ok. bools.
+  pose proof (below_ok _ _ H0 _ (blk_lt _ _ E)) as I. unfold chk_block in I.
+  rewrite Lb, E in I. simpl in I. bools. split; [|split; [|split]]; auto.
+  - intros x Hx. rewrite forallb_forall in H1. apply loc_is_ok. auto.
+  - now apply nodupb_ok.
+  - intros k i Hk. pose proof (below_ok _ _ H3 _ (inst_some _ _ _ Hk)) as Q. simpl in Q.
+    now rewrite Hk in Q.
+Qed.
+Lemma avail_def x b k : availb x b k = true ->
+  exists d p, dl v x = (d, p) /\ isdef x d p = true /\ In d (doms v b) /\ (d = b -> p <= k).
+Proof.
+  unfold availb. destruct (dl v x) as [d p]. intro H. bools. exists d, p. split; auto. split; auto.
+  split; [now apply inb_In|]. intro Q. subst. rewrite Nat.eqb_refl in H0. simpl in H0.
+  now apply Nat.leb_le in H0.
+Qed.
+Lemma def_avail x d p b k : dl v x = (d, p) -> isdef x d p = true -> In d (doms v b) ->
+  (d = b -> p <= k) -> availb x b k = true.
+Proof.
+  intros E A B H. unfold availb. rewrite E, A. apply inb_In in B. rewrite B. simpl.
+  destruct (d =? b) eqn:Q; auto. apply Nat.eqb_eq in Q. simpl. now apply Nat.leb_le, H.
+Qed.
+(** A value that is available behind an instruction was available before it, or is its result. *)
+Lemma avail_back x b k B i : lv v b = true -> blk_at b = Some B -> inst_at B k = Some i ->
+  availb x b (S k) = true -> In x (defs i) \/ (~ In x (defs i) /\ availb x b k = true).
+Proof.
+  intros Lb E K A. destruct (avail_def _ _ _ A) as [d [p [X [Y [Z H]]]]].
+  destruct (in_dec Nat.eq_dec x (defs i)) as [I|N]; auto. right. split; auto.
+  eapply def_avail; eauto. intro Q. subst d. specialize (H eq_refl). assert (p <> S k).
+  { intro; subst p. unfold isdef in Y. rewrite E, K in Y. apply inb_In in Y. contradiction. }
+  lia.
+Qed.
+Lemma defs_at x b k B i : lv v b = true -> blk_at b = Some B -> inst_at B k = Some i ->
+  In x (defs i) -> dl v x = (b, S k).
+Proof.
+  intros Lb E K I. destruct (block_ok _ _ Lb E) as [_ [_ [H _]]]. specialize (H _ _ K).
+  unfold chk_inst in H. destruct i as [i x' o a|i o a r]; simpl in *; bools.
+  - destruct I as [->|[]]. now apply loc_is_ok.
+  - rewrite forallb_forall in H4. apply loc_is_ok. auto.
+Qed.
+Lemma edge_ok P len e : chk_edge P len e = true ->
+  exists B', blk_at (dst e) = Some B' /\ lv v (dst e) = true /\ dst e <> 0 /\
+  length (ea e) = length (ps B') /\ (forall a, In a (ea e) -> availb a P len = true) /\
+  (forall h, In h (doms v (dst e)) -> h <> dst e -> In h (doms v P)) /\
+  (forall x a, In (x, a) (combine (ps B') (ea e)) ->
+    chk_param (dst e) (combine (ps B') (ea e)) (x, a) = true).
+Proof.
+  unfold chk_edge. intro H. apply andb_true_iff in H. destruct H as [_ H]. revert H.
+  destruct (blk_at (dst e)) as [B'|]; [|rewrite andb_false_r; discriminate].
+  intro H. bools. exists B'. split; auto. split; auto. split.
+  { intro Q. rewrite Q in H4. discriminate. }
+  split; auto. rewrite forallb_forall in H3. split; auto. split.
+  - intros h Hh N'. destruct (doms v (dst e)) as [|h0 r]; [contradiction|]. bools. subst h0.
+    destruct Hh as [Q|Hh]; [congruence|]. eapply sub_ok; eauto.
+  - intros x a I. rewrite forallb_forall in H1. exact (H1 _ I).
+Qed.
+(** A value that is available at the start of a block, and is no parameter of it, was available at
+    the end of every block before it. *)
+Lemma avail_up x P BP e B' : blk_at P = Some BP -> chk_edge P (bn BP) e = true ->
+  blk_at (dst e) = Some B' -> availb x (dst e) 0 = true -> ~ In x (ps B') ->
+  availb x P (bn BP) = true.
+Proof.
+  intros EP CE EB A NI. destruct (edge_ok _ _ _ CE) as [B2 [E2 [L2 [N [_ [_ [Tr _]]]]]]].
+  rewrite EB in E2. inversion E2; subst B2. destruct (avail_def _ _ _ A) as [d [p [X [Y [Z H]]]]].
+  destruct (Nat.eq_dec d (dst e)) as [Q|Q].
+  - subst d. specialize (H eq_refl). assert (p = 0) by lia. subst p. unfold isdef in Y.
+    rewrite EB in Y. apply inb_In in Y. contradiction.
+  - eapply def_avail; eauto. intro. subst d. unfold isdef in Y. rewrite EP in Y.
+    destruct p as [|p]; [lia|]. destruct (inst_at BP p) eqn:G; [|discriminate].
+    apply inst_some in G. lia.
+Qed.
+
+Lemma bindl_find B t s : forall l, bindl B l s t =
+  match find (fun y => leafb B (fst y) && (tm v (fst y) =? t)) l with
+  | Some (_, a) => a | None => s t end.
+Proof.
+  induction l as [|[x a] r IH]; simpl; auto. destruct (leafb B x) eqn:Lx; simpl; auto.
+  destruct (tm v x =? t) eqn:Q.
+  - apply Nat.eqb_eq in Q. subst. apply upd_same.
+  - rewrite <- IH. apply upd_other. intro; subst. now rewrite Nat.eqb_refl in Q.
+Qed.
+Lemma bindl_indep B c s : forall l,
+  (forall x a, In (x, a) l -> leafb B x = true -> indep c (tm v x)) -> D (bindl B l s) c = D s c.
+Proof.
+  induction l as [|[x a] r IH]; simpl; intro H; auto. destruct (leafb B x) eqn:Lx.
+  - rewrite (H x a (or_introl eq_refl) Lx). apply IH. intros; eapply H; eauto.
+  - apply IH. intros; eapply H; eauto.
+Qed.
+(** Leaves without a name in the table do not matter, so finitely many updates do as well. *)
+Lemma many_indep c (s s' : nat -> V) :
+  (forall t, s' t = s t \/ (t < tn T /\ indep c t)) -> D s' c = D s c.
+Proof.
+  intro H.
+  assert (G: forall n, exists u, D u c = D s c /\
+    forall t, if t <? n then u t = s' t else u t = s t).
+  { induction n as [|n [u [E U]]].
+    - exists s. split; auto. intro t. destruct (t <? 0) eqn:Q; auto. apply Nat.ltb_lt in Q. lia.
+    - exists (fun t => if t =? n then s' t else u t). split.
+      + destruct (H n) as [Q|[_ Q]].
+        * rewrite <- E. assert (X: forall n0 t, den M T n0 (fun t => if t =? n then s' t else u t) t
+            = den M T n0 u t).
+          { assert (Y: forall t, (if t =? n then s' t else u t) = u t).
+            { intro t. destruct (t =? n) eqn:Z; auto. apply Nat.eqb_eq in Z. subst t.
+              specialize (U n). rewrite Nat.ltb_irrefl in U. congruence. }
+            induction n0 as [|n0 IH]; simpl; intro t; [apply Y|].
+            destruct (knd t) as [[]|]; auto. f_equal. apply map_ext. intro; apply IH. }
+          apply X.
+        * rewrite <- E, <- (Q u (s' n)).
+          assert (X: forall n0 t, den M T n0 (fun t => if t =? n then s' t else u t) t
+            = den M T n0 (upd u n (s' n)) t).
+          { assert (Y: forall t, (if t =? n then s' t else u t) = upd u n (s' n) t).
+            { intro t. unfold upd. destruct (t =? n) eqn:Z; auto. apply Nat.eqb_eq in Z. now subst. }
+            induction n0 as [|n0 IH]; simpl; intro t; [apply Y|].
+            destruct (knd t) as [[]|]; auto. f_equal. apply map_ext. intro; apply IH. }
+          apply X.
+      + intro t. specialize (U t). destruct (t =? n) eqn:Z.
+        * apply Nat.eqb_eq in Z. subst. now rewrite (proj2 (Nat.ltb_lt n (S n))) by lia.
+        * apply Nat.eqb_neq in Z. destruct (t <? n) eqn:Q, (t <? S n) eqn:Q2; auto;
+            rewrite ?Nat.ltb_lt, ?Nat.ltb_ge in *; lia. }
+  destruct (G (tn T)) as [u [E U]]. rewrite <- E.
+  assert (Y: forall t, u t = s' t).
+  { intro t. specialize (U t). destruct (t <? tn T) eqn:Q; auto. apply Nat.ltb_ge in Q.
+    destruct (H t) as [Z|[Z _]]; [congruence|lia]. }
+  assert (X: forall n t, den M T n s' t = den M T n u t).
+  { induction n as [|n IH]; simpl; intro t; [now rewrite Y|].
+    destruct (knd t) as [[]|]; auto. f_equal. apply map_ext. intro; apply IH. }
+  apply X.
+Qed.
+Lemma knd_lt t k : knd t = Some k -> t < tn T.
+Proof.
+  unfold Terms.knd. destruct (at_ T t) eqn:E; [|discriminate]. intros _. eapply at_lt; eauto.
+Qed.
+Lemma bindr_indep i rs c s : (forall t, isres i t = true -> indep c t) ->
+  D (bindr i rs s) c = D s c.
+Proof.
+  intro H. apply many_indep. intro t. unfold bindr. specialize (H t). unfold isres in H.
+  destruct (knd t) as [[n0| |j n|o a]|] eqn:K; auto. destruct (j =? i); auto.
+  right. split; auto. eapply knd_lt; eauto.
+Qed.
+Lemma leafb_param B x : leafb B x = true ->
+  knd (tm v x) = Some KParam /\ home v (tm v x) = B /\ leaf (tm v x) = true /\ vcl x = tm v x.
+Proof.
+  unfold leafb, isparam. intro H. bools.
+  destruct (knd (tm v x)) as [[n0| |i n0|o a]|] eqn:E; try discriminate.
+  assert (Lf: leaf (tm v x) = true) by (unfold Terms.leaf; now rewrite E).
+  repeat split; auto. unfold vcl. eapply cls_leaf; eauto.
+Qed.
+Lemma indep_vcl x l : indep (tm v x) l -> indep (vcl x) l.
+Proof. intro H. unfold vcl. eapply indep_cls; eauto. Qed.
+
+(** The operands of an instruction decide its result. *)
+Lemma op_value b k i x o a (s : st V W) : chk_inst b k (IPure i x o a) = true ->
+  (forall y, availb y b k = true -> se s y = D (ss s) (vcl y)) ->
+  opsem M o (map (se s) a) = D (ss s) (vcl x).
+Proof.
+  intros H Rt. unfold chk_inst in H. bools.
+  destruct (knd (tm v x)) as [[n0| |i0 n0|o' cs]|] eqn:K; try discriminate. bools.
+  apply (op_eqb_ok _ _ F) in H0. subst o'. unfold vcl.
+  rewrite <- (class_sound L M T F rules table_ok), (D_op L M T table_ok _ _ _ _ K).
+  rewrite forallb_forall in H. assert (Mp: map (se s) a = map (D (ss s)) (map vcl a)).
+  { rewrite map_map. apply map_ext_in. intros y Hy. auto. }
+  rewrite Mp. unfold chk_args in H2. apply orb_true_iff in H2. destruct H2 as [X|X].
+  - apply nats_eqb_ok in X. now rewrite X.
+  - bools. match goal with Q : nats_eqb cs _ = true |- _ => apply nats_eqb_ok in Q; rewrite Q end.
+    destruct a as [|a1 [|a2 [|]]]; try discriminate. simpl. now apply (comm_ok _ _ F).
+Qed.
+Lemma op_indep b k i x o a l : chk_inst b k (IPure i x o a) = true -> free l b k ->
+  indep (vcl x) l.
+Proof.
+  intros H Fr. unfold chk_inst in H. bools.
+  destruct (knd (tm v x)) as [[n0| |i0 n0|o' cs]|] eqn:K; try discriminate. bools.
+  apply indep_vcl. eapply indep_op; eauto. rewrite forallb_forall in H.
+  assert (Mp: forall c, In c (map vcl a) -> indep c l).
+  { intros c Hc. apply in_map_iff in Hc. destruct Hc as [y [<- Hy]]. apply Fr. auto. }
+  intros c Hc. apply Mp. unfold chk_args in H2. apply orb_true_iff in H2. destruct H2 as [X|X].
+  - apply nats_eqb_ok in X. now rewrite <- X.
+  - bools. match goal with Q : nats_eqb cs _ = true |- _ => apply nats_eqb_ok in Q; rewrite Q in Hc end.
+    now apply in_rev.
+Qed.
+
+(** *** Every step keeps the invariant *)
+Lemma inv_pure s B i x o a : Inv s -> blk_at (sb s) = Some B ->
+  inst_at B (sk s) = Some (IPure i x o a) ->
+  Inv (St (sb s) (S (sk s)) (upd (se s) x (opsem M o (map (se s) a))) (sw s) (str s) (ss s)).
+Proof.
+  intros [Lb [B0 [E0 K0]] Rt O] E K. destruct (block_ok _ _ Lb E) as [_ [_ [BI _]]].
+  pose proof (BI _ _ K) as H. constructor; simpl; auto.
+  - exists B. split; auto. now apply inst_some in K.
+  - intros y A. simpl in *. destruct (avail_back _ _ _ _ _ Lb E K A) as [I|[N A']].
+    + simpl in I. destruct I as [<-|[]]. rewrite upd_same. exact (op_value _ _ i _ _ _ s H Rt).
+    + rewrite upd_other; auto. simpl in N. intro; subst; tauto.
+  - assert (Fr: forall l, free l (sb s) (sk s) -> free l (sb s) (S (sk s))).
+    { intros l Fr y A. destruct (avail_back _ _ _ _ _ Lb E K A) as [I|[_ A']]; [|now apply Fr].
+      simpl in I. destruct I as [<-|[]]. exact (op_indep _ _ i _ _ _ _ H Fr). }
+    intro l. specialize (O l). unfold once in *.
+    destruct (knd l) as [[n0| |j n0|o' cs]|]; auto; destruct O; auto.
+Qed.
+Lemma res_kind b k i o a r x n : chk_inst b k (IEff i o a r) = true -> nth_error r n = Some x ->
+  knd (tm v x) = Some (KRes i n).
+Proof.
+  intros H Hx. simpl in H. bools. pose proof (indexed_ok _ _ _ H0 _ _ Hx) as G. simpl in G.
+  destruct (knd (tm v x)) as [[n0| |j m|o' cs]|]; try discriminate. bools. congruence.
+Qed.
+Lemma nth_pad n (x : nat) (rs : list V) (r : list nat) : nth_error r n = Some x ->
+  nth_error (pad (length r) rs) n = Some (nth n rs (dflt M)).
+Proof.
+  intro H. unfold pad. assert (Lr: n < length r) by (apply nth_error_Some; congruence).
+  rewrite nth_error_map. rewrite nth_error_nth' with (d := 0) by (rewrite seq_length; auto).
+  simpl. now rewrite seq_nth.
+Qed.
+Lemma inv_eff s B i o a r w' rs : Inv s -> blk_at (sb s) = Some B ->
+  inst_at B (sk s) = Some (IEff i o a r) ->
+  Inv (St (sb s) (S (sk s)) (assign (combine r (pad (length r) rs)) (se s)) w' (str s ++ [i])
+          (bindr i (pad (length r) rs) (ss s))).
+Proof.
+  intros [Lb [B0 [E0 K0]] Rt O] E K. destruct (block_ok _ _ Lb E) as [_ [_ [BI _]]].
+  pose proof (BI _ _ K) as H.
+  assert (Kr: forall n x, nth_error r n = Some x -> knd (tm v x) = Some (KRes i n))
+    by (intros; eapply (res_kind (sb s) (sk s) i o a r); eauto).
+  simpl in H. bools.
+  assert (EL: eloc v i = (sb s, sk s)) by (destruct (eloc v i); simpl in *; congruence).
+  assert (ND: NoDup r) by now apply nodupb_ok.
+  (* Nothing that is available before the effect depends on its results. *)
+  assert (FR: forall t, isres i t = true -> free t (sb s) (sk s)).
+  { intros t It. specialize (O t). unfold once, isres in *.
+    destruct (knd t) as [[n0| |j n0|o' cs]|]; try discriminate. bools. subst j.
+    destruct O as [Fr|G]; auto. intros x A. apply G. now rewrite EL. }
+  constructor; simpl; auto.
+  - exists B. split; auto. now apply inst_some in K.
+  - intros x A. simpl in *. unfold assign.
+    destruct (avail_back _ _ _ _ _ Lb E K A) as [I|[N A']].
+    + simpl in I. apply In_nth_error in I. destruct I as [n Hn].
+      pose proof (Kr _ _ Hn) as Kx.
+      assert (I2: In (x, nth n rs (dflt M)) (combine r (pad (length r) rs))).
+      { eapply in_combine_nth; eauto. now apply nth_pad with (x := x). }
+      rewrite (find_nodup _ _ _ _ ND I2). unfold vcl.
+      assert (Lf: leaf (tm v x) = true) by (unfold Terms.leaf; now rewrite Kx).
+      rewrite (cls_leaf L T table_ok _ Lf), (D_leaf M T _ _ Lf). unfold bindr.
+      rewrite Kx, Nat.eqb_refl. symmetry. apply nth_error_nth. now apply nth_pad with (x := x).
+    + rewrite find_none_in by auto. rewrite bindr_indep; auto. intros t It. apply (FR t It). auto.
+  - intro l. pose proof (O l) as Ol. unfold once in *.
+    assert (New: forall x, In x r -> tm v x <> l -> indep (vcl x) l).
+    { intros x Hx Nx. apply In_nth_error in Hx. destruct Hx as [n Hn].
+      pose proof (Kr _ _ Hn) as Kx. apply indep_vcl.
+      apply indep_leaf; auto. unfold Terms.leaf. now rewrite Kx. }
+    destruct (knd l) as [[n0| |j n0|o' cs]|] eqn:Kl; auto.
+    + destruct Ol as [Fr|G]; [left|right; auto]. intros x A.
+      destruct (avail_back _ _ _ _ _ Lb E K A) as [I|[_ A']]; auto.
+      apply New; auto. intro; subst. simpl in I. apply In_nth_error in I. destruct I as [n Hn].
+      pose proof (Kr _ _ Hn). congruence.
+    + destruct (Nat.eq_dec j i) as [->|Nj].
+      * right. intros x A. rewrite EL in A. simpl in A. apply FR; auto. unfold isres.
+        rewrite Kl. apply Nat.eqb_refl.
+      * destruct Ol as [Fr|G]; [left|right; auto]. intros x A.
+        destruct (avail_back _ _ _ _ _ Lb E K A) as [I|[_ A']]; auto.
+        apply New; auto. intro; subst. simpl in I. apply In_nth_error in I. destruct I as [n Hn].
+        pose proof (Kr _ _ Hn). congruence.
+Qed.
+
+Lemma taken_live (s : st V W) B : chk_last (sb s) (bn B) (lt B) = true ->
+  (forall x, availb x (sb s) (bn B) = true -> se s x = D (ss s) (vcl x)) ->
+  forall e, taken (lt B) (se s) = Some e -> In e (live_edges (lt B)).
+Proof.
+  intros H Rt e P. unfold chk_last in H. bools. rewrite forallb_forall in H. unfold taken in P.
+  unfold live_edges. destruct (constants L T (map vcl (la (lt B)))) as [cs|] eqn:Cs.
+  - apply (constants_D L M T F table_ok) with (s := ss s) in Cs.
+    replace (map (se s) (la (lt B))) with (map (val M) cs) in P.
+    + rewrite (pick_ok _ _ F) in P. rewrite P. now left.
+    + rewrite <- Cs, map_map. apply map_ext_in. intros x Hx. symmetry. auto.
+  - eapply edge_no_in; eauto.
+Qed.
+Lemma taken_edge s B e : Inv s -> blk_at (sb s) = Some B -> sk s = bn B ->
+  taken (lt B) (se s) = Some e ->
+  In e (live_edges (lt B)) /\ chk_edge (sb s) (bn B) e = true.
+Proof.
+  intros I E K Tk. destruct (block_ok _ _ (inv_live _ I) E) as [_ [_ [_ CL]]].
+  assert (Le: In e (live_edges (lt B))).
+  { apply (taken_live s); auto. intros x A. apply (inv_right _ I). now rewrite K. }
+  split; auto. unfold chk_last in CL. apply andb_true_iff in CL. destruct CL as [_ CL].
+  rewrite forallb_forall in CL. auto.
+Qed.
+Lemma inv_edge s B e s' : Inv s -> blk_at (sb s) = Some B -> inst_at B (sk s) = None ->
+  taken (lt B) (se s) = Some e -> enter s e = Some s' -> Inv s'.
+Proof.
+  intros [Lb [B0 [E0 K0]] Rt O] E K P N.
+  assert (Kl: sk s = bn B) by (apply inst_none in K; replace B0 with B in K0 by congruence; lia).
+  destruct (block_ok _ _ Lb E) as [_ [_ [_ CL]]].
+  assert (LE: In e (live_edges (lt B))).
+  { apply (taken_live s); auto. intros x A; apply Rt; now rewrite Kl. }
+  assert (CE: chk_edge (sb s) (bn B) e = true).
+  { unfold chk_last in CL. bools. rewrite forallb_forall in H0. auto. }
+  destruct (edge_ok _ _ _ CE) as [B' [E' [L' [N0 [Len [Av [Dm Pm]]]]]]].
+  unfold enter in N. rewrite E' in N. inversion N; subst s'; clear N.
+  destruct (block_ok _ _ L' E') as [Pl [ND [_ _]]].
+  set (cmb := combine (ps B') (ea e)) in *.
+  (* A parameter that is no leaf has the class of its argument. *)
+  assert (Copy: forall x, In x (ps B') -> leafb (dst e) x = false ->
+    exists a, In (x, a) cmb /\ availb a (sb s) (sk s) = true /\ vcl a = vcl x).
+  { intros x Hx Lx. destruct (in_combine (ps B') (ea e) x Len Hx) as [a Ha]. exists a. split; auto.
+    split. { rewrite Kl. apply Av. eapply in_combine_r; eauto. }
+    pose proof (Pm _ _ Ha) as Q. unfold chk_param in Q. rewrite Lx in Q. now apply Nat.eqb_eq. }
+  assert (Up: forall x, availb x (dst e) 0 = true -> ~ In x (ps B') ->
+    availb x (sb s) (sk s) = true).
+  { intros x A NI. rewrite Kl. eapply avail_up; eauto. }
+  (* Nothing available there depends on the leaves that the block binds, but the parameters that
+     bind them. *)
+  assert (Ind: forall l, knd l = Some KParam -> home v l = dst e -> indep_home l).
+  { intros l Kd Hl. pose proof (O l) as Ol. unfold once in Ol. rewrite Kd in Ol.
+    destruct Ol as [Fr|G]; auto. intros x A Bx. rewrite Hl in *.
+    destruct (in_dec Nat.eq_dec x (ps B')) as [I|NI].
+    - assert (Lx: leafb (dst e) x = false).
+      { unfold bindsb, isdef in Bx. rewrite E' in Bx. apply inb_In in I. now rewrite I in Bx. }
+      destruct (Copy _ I Lx) as [a [_ [Aa Q]]]. rewrite <- Q. auto.
+    - auto. }
+  constructor; simpl; auto.
+  - exists B'. split; auto. lia.
+  - intros x A. simpl in *. unfold assign.
+    assert (IB: forall c, (forall l, knd l = Some KParam -> home v l = dst e -> indep c l) ->
+      D (bindl (dst e) (combine (ps B') (map (se s) (ea e))) (ss s)) c = D (ss s) c).
+    { intros c Hc. apply bindl_indep. intros y a _ Ly.
+      destruct (leafb_param _ _ Ly) as [Ky [Hy _]]. auto. }
+    destruct (in_dec Nat.eq_dec x (ps B')) as [I|NI].
+    + destruct (in_combine (ps B') (ea e) x Len I) as [a Ha].
+      assert (Q: find (fun y : nat * V => fst y =? x) (combine (ps B') (map (se s) (ea e)))
+        = Some (x, se s a)).
+      { rewrite (find_combine (fun y => y =? x)). now rewrite (find_nodup _ _ _ _ ND Ha). }
+      rewrite Q. assert (Aa: availb a (sb s) (sk s) = true)
+        by (rewrite Kl; apply Av; eapply in_combine_r; eauto).
+      rewrite (Rt _ Aa). destruct (leafb (dst e) x) eqn:Lx.
+      * destruct (leafb_param _ _ Lx) as [Kx [Hx [Lf Vx]]]. rewrite Vx, (D_leaf M T _ _ Lf).
+        rewrite bindl_find, (find_combine (fun y => leafb (dst e) y && (tm v y =? tm v x))).
+        pose proof (Pm _ _ Ha) as Z. unfold chk_param in Z. rewrite Lx in Z. fold cmb.
+        destruct (find _ cmb) as [[y b]|] eqn:Fd; [|discriminate].
+        simpl. apply Nat.eqb_eq in Z. rewrite Z. symmetry. apply Rt. rewrite Kl. apply Av.
+        apply find_some in Fd. destruct Fd as [Fd _]. eapply in_combine_r; eauto.
+      * pose proof (Pm _ _ Ha) as Z. unfold chk_param in Z. rewrite Lx in Z.
+        apply Nat.eqb_eq in Z. rewrite Z. symmetry. apply IB. intros l Kd Hl.
+        pose proof (Ind l Kd Hl) as G. apply G; [now rewrite Hl|]. unfold bindsb.
+        rewrite Hl, Lx. now rewrite andb_false_r.
+    + rewrite find_none_in by auto. rewrite IB; auto. intros l Kd Hl.
+      apply (Ind l Kd Hl); rewrite Hl; auto. unfold bindsb, isdef. rewrite E'.
+      destruct (inb x (ps B')) eqn:I; auto. apply inb_In in I. contradiction.
+  - intro l. pose proof (O l) as Ol. unfold once in *.
+    assert (New: forall x, In x (ps B') -> (knd l = Some KParam -> home v l <> dst e) ->
+      free l (sb s) (sk s) -> indep (vcl x) l).
+    { intros x I Nl Fr. destruct (leafb (dst e) x) eqn:Lx.
+      - destruct (leafb_param _ _ Lx) as [Kx [Hx [Lf Vx]]]. rewrite Vx. apply indep_leaf; auto.
+        intro; subst. now apply Nl.
+      - destruct (Copy _ I Lx) as [a [_ [Aa Z]]]. rewrite <- Z. auto. }
+    destruct (knd l) as [[n0| |j n0|o' cs]|] eqn:Kd; auto.
+    + destruct (Nat.eq_dec (home v l) (dst e)) as [Q|Q]; [right; now apply Ind|].
+      destruct Ol as [Fr|G]; [left|right; auto]. intros x A.
+      destruct (in_dec Nat.eq_dec x (ps B')) as [I|NI]; auto.
+    + destruct Ol as [Fr|G]; [left|right; auto]. intros x A.
+      destruct (in_dec Nat.eq_dec x (ps B')) as [I|NI]; auto. apply New; auto. discriminate.
+Qed.
+Lemma inv_step s s' : Inv s -> step1 s = Some s' -> Inv s'.
+Proof.
+  intros I H. unfold step1 in H. destruct (blk_at (sb s)) as [B|] eqn:E; [|discriminate].
+  destruct (is_anch B (sk s) && stop (pid B (sk s))); [discriminate|].
+  destruct (inst_at B (sk s)) as [[i x o a|i o a r]|] eqn:K.
+  - inversion H; subst. eapply inv_pure; eauto.
+  - destruct (effsem M o (map (se s) a) (sw s)) as [w' rs]. inversion H; subst.
+    eapply inv_eff; eauto.
+  - destruct (taken (lt B) (se s)) as [e|] eqn:P; [|discriminate]. eapply inv_edge; eauto.
+Qed.
+Lemma inv_start args w : length args = arity -> Inv (start args w).
+Proof.
+  intro Len. pose proof version_ok as VO. unfold chk_version, chk_first in VO. bools.
+  apply nats_eqb_ok in H3. unfold arity in Len. unfold start.
+  assert (E: exists B, blk_at 0 = Some B) by (unfold blk_at; destruct (0 <? fn v) eqn:Q; eauto;
+    apply Nat.ltb_ge in Q; lia).
+  destruct E as [B E]. unfold params0 in *. rewrite E in *.
+  destruct (block_ok _ _ H E) as [Pl [ND [_ _]]].
+  assert (KA: forall x, availb x 0 0 = true ->
+    exists n, nth_error (ps B) n = Some x /\ knd (tm v x) = Some (KArg n)).
+  { intros x A. destruct (avail_def _ _ _ A) as [d [p [X [Y [Z Hp]]]]]. rewrite H3 in Z.
+    destruct Z as [<-|[]]. specialize (Hp eq_refl). assert (p = 0) by lia. subst p.
+    unfold isdef in Y. rewrite E in Y. apply inb_In in Y. apply In_nth_error in Y.
+    destruct Y as [n Hn]. exists n. split; auto.
+    pose proof (indexed_ok _ _ _ H1 _ _ Hn) as G. simpl in G.
+    destruct (knd (tm v x)) as [[m| |i0 n0|o' cs]|]; try discriminate. bools. now subst. }
+  assert (Lf: forall x n, knd (tm v x) = Some (KArg n) -> leaf (tm v x) = true /\ vcl x = tm v x).
+  { intros x n K. assert (Q: leaf (tm v x) = true) by (unfold Terms.leaf; now rewrite K).
+    split; auto. unfold vcl. eapply cls_leaf; eauto. }
+  constructor; simpl; auto.
+  - exists B. split; auto. lia.
+  - intros x A. simpl in *. destruct (KA _ A) as [n [Hn K]]. destruct (Lf _ _ K) as [Q ->].
+    rewrite (D_leaf M T _ _ Q). rewrite K. unfold assign.
+    destruct (nth_error args n) as [a|] eqn:An.
+    + rewrite (find_nodup _ _ x a ND); [|eapply in_combine_nth; eauto].
+      symmetry. now apply nth_error_nth.
+    + apply nth_error_None in An.
+      assert (n < length (ps B)) by (apply nth_error_Some; congruence). lia.
+  - intro l. unfold once. destruct (knd l) as [[n0| |j n0|o' cs]|] eqn:Kl; auto;
+    (left; intros x A; destruct (KA _ A) as [n [_ K]]; destruct (Lf _ _ K) as [Q ->];
+     apply indep_leaf; auto; intro; subst; congruence).
+Qed.
+(** At every point that a run reaches, every available value holds what its class stands for. *)
+Theorem version_sound args w s : length args = arity -> reach (start args w) s -> Inv s.
+Proof. intros Len Rc. induction Rc; [now apply inv_start|eapply inv_step; eauto]. Qed.
+End Version.
