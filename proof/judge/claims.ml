@@ -37,16 +37,42 @@ let kind_of ~results ~nparams ~type_of (kind : string list) = match kind with
     KOp (Lang.key o ty source imm, args)
   | _ -> raise (Outside "a kind of term")
 
-let reason by = match by with
-  | "itself" -> ByItself | "folding" -> ByFold
-  | _ -> ByRule by
+let reason by =
+  let id w = int_of_string w in
+  let via w = if w = "-" then None else Some (id w) in
+  match String.split_on_char ':' by with
+  | ["itself"] -> ByItself
+  | ["folding"] -> ByFold
+  | ["sum"; r] -> BySum (id r)
+  | ["apart"; a; b; r] -> ByApart (via a, via b, id r)
+  | ["stored"; a; b] -> ByStored (via a, via b)
+  | ["covers"; r] -> ByCovers (id r)
+  | ["swaps"; a; b; i; r] -> BySwaps (via a, via b, id i, id r)
+  | ["merged"; reads] ->
+    ByMerged (if reads = "-" then [] else List.map id (String.split_on_char ',' reads))
+  | ["rule"; name; swapped; inner; result] ->
+    let inner = if inner = "-" then [] else List.map id (String.split_on_char ',' inner) in
+    ByRule { Rules.name; swapped = id swapped; inner; result = via result }
+  | _ -> raise (Outside ("the reason " ^ by))
 
-let table (pair : R.pair) ~results ~nparams =
-  let raw = Array.of_list (List.rev pair.terms) in
-  let n = Array.length raw in
-  let type_of i = if i < n then raw.(i).tty else "" in
-  let terms = Array.map (fun (t : R.term) ->
-    { tk = kind_of ~results ~nparams ~type_of t.kind; tc = t.cls; tb = reason t.by }) raw in
+(* The merged reads that the class of each term rests on. *)
+let merged_reads terms =
+  let n = Array.length terms in
+  let rests = Array.make n [] in
+  let of_via = function Some u when u < n -> rests.(u) | _ -> [] in
+  let of_term u = if u < n then rests.(u) else [] in
+  Array.iteri (fun t term ->
+    rests.(t) <- (match term.tb with
+      | ByMerged _ -> [t]
+      | ByApart (a, b, r) -> union (of_term r) (union (of_via a) (of_via b))
+      | ByStored (a, b) -> union (of_via a) (of_via b)
+      | ByCovers r | BySum r -> of_term r
+      | BySwaps (a, b, i, r) -> union (union (of_term i) (of_term r)) (union (of_via a) (of_via b))
+      | ByItself | ByFold | ByRule _ -> [])) terms;
+  rests
+
+let leaves_below terms =
+  let n = Array.length terms in
   let deps = Array.make n [] in
   Array.iteri (fun i t -> match t.tk with
     | KOp (_, args) ->
@@ -56,7 +82,18 @@ let table (pair : R.pair) ~results ~nparams =
         | KOp _ -> if deps.(a) == l then l else union l deps.(a)
         | _ -> union l [a]) [] args
     | _ -> ()) terms;
-  { tn = n; tg = (fun i -> terms.(i)); deps = (fun i -> deps.(i)) }
+  deps
+
+let table (pair : R.pair) ~results ~nparams =
+  let raw = Array.of_list (List.rev pair.terms) in
+  let n = Array.length raw in
+  let type_of i = if i < n then raw.(i).tty else "" in
+  let terms = Array.map (fun (t : R.term) ->
+    { tk = kind_of ~results ~nparams ~type_of t.kind; tc = t.cls; ty = Lang.type_code t.tty;
+      tb = reason t.by }) raw in
+  let deps = leaves_below terms and rests = merged_reads terms in
+  { tn = n; tg = (fun i -> terms.(i)); deps = (fun i -> if i < n then deps.(i) else []);
+    mdep = (fun i -> if i < n then rests.(i) else []) }
 
 (* ** Versions *)
 
@@ -111,6 +148,9 @@ let body_inst bld b k memory (x : R.inst) =
     (IPure (x.id, m, o, x.args @ [memory]), m)
   | None when Lang.is Lang.effects x.opcode ->
     let results = List.map fst x.results in
+    List.iteri (fun n (_, t) -> Lang.note_effect o n (Lang.type_code t)) x.results;
+    if not (Lang.keeps_memory x.opcode) then
+      Lang.note_effect o (List.length results) Lang.memory_type;
     List.iter (fun r -> define bld r (b, k + 1)) results;
     if Lang.keeps_memory x.opcode then (IEff (x.id, o, x.args @ [memory], results), memory)
     else begin
@@ -185,6 +225,32 @@ let find_homes tbl blks order tm idom =
       if home.(t) = nowhere || above b home.(t) then home.(t) <- b) blks.(b).ps) order;
   home
 
+(* The merged reads of the memory that each block binds. *)
+let merged_by_block tbl n home =
+  let by_block = Array.make n [] in
+  for t = 0 to tbl.tn - 1 do
+    match tbl.tg t with
+    | { tk = KOp (_, (_ :: _ as args)); tb = ByMerged _; _ } ->
+      let m = List.nth args (List.length args - 1) in
+      if m < tbl.tn && home.(m) < n then by_block.(home.(m)) <- t :: by_block.(home.(m))
+    | _ -> ()
+  done;
+  fun b -> if b < n then by_block.(b) else []
+
+(* A value of each leaf: the parameter or result that binds it. *)
+let holders tbl blks order tm =
+  let held = Array.make tbl.tn nowhere in
+  let hold above x =
+    let t = tm x in
+    if t < tbl.tn && (held.(t) = nowhere || above) then
+      match (tbl.tg t).tk with KOp _ -> () | _ -> held.(t) <- x in
+  List.iter (fun b ->
+    List.iter (hold false) blks.(b).ps;
+    for k = 0 to blks.(b).bn - 1 do
+      match blks.(b).bi k with IEff (_, _, _, r) -> List.iter (hold false) r | IPure _ -> ()
+    done) order;
+  fun t -> if t < tbl.tn then held.(t) else nowhere
+
 let build_side (pair : R.pair) side tbl lang ~nres ~result_term =
   let raw = List.rev_map (fun (b : R.block) -> { b with insts = List.rev b.insts })
       pair.versions.(side).blocks in
@@ -213,7 +279,8 @@ let build_side (pair : R.pair) side tbl lang ~nres ~result_term =
   let dl x = if x < size then bld.def.(x) else (nowhere, 0) in
   let eloc i = try Hashtbl.find bld.at i with Not_found -> (nowhere, 0) in
   let claimed = { fn = n; fb = (fun b -> blks.(b)); tm; lv = (fun _ -> true); doms = (fun _ -> []);
-                  dl; sole = (fun _ -> None); home = (fun _ -> nowhere); eloc } in
+                  dl; sole = (fun _ -> None); home = (fun _ -> nowhere); eloc;
+                  mreads = (fun _ -> []); holder = (fun _ -> missing) } in
   let succ = Array.map (fun b -> List.map (fun e -> e.dst) (live_edges lang tbl claimed b.lt)) blks in
   let (live, idom, preds, order) = dominators n (fun b -> succ.(b)) in
   let home = find_homes tbl blks order tm idom in
@@ -222,7 +289,8 @@ let build_side (pair : R.pair) side tbl lang ~nres ~result_term =
   let sole = Array.init n (sole_of preds) in
   let v = { claimed with lv = (fun b -> b < n && live.(b)); doms = (fun b -> if b < n then doms.(b) else []);
             sole = (fun b -> if b < n then sole.(b) else None);
-            home = (fun t -> if t < tbl.tn then home.(t) else nowhere) } in
+            home = (fun t -> if t < tbl.tn then home.(t) else nowhere);
+            mreads = merged_by_block tbl n home; holder = holders tbl blks order tm } in
   let leaves_of = Array.make n [] and results_of = Array.make n [] in
   Array.iteri (fun t b -> if b < n then leaves_of.(b) <- t :: leaves_of.(b)) home;
   for t = 0 to tbl.tn - 1 do

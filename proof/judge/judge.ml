@@ -16,7 +16,7 @@ let counts : (string, int) Hashtbl.t = Hashtbl.create 16
 let add key n = Hashtbl.replace counts key (n + try Hashtbl.find counts key with Not_found -> 0)
 
 type direction = {
-  p : side; q : side; k : claims; tbl : (int, string) table; lang : (int64, int, string) lang;
+  p : side; q : side; k : claims; tbl : (int, Rules.claim) table; lang : (int64, int, Rules.claim) lang;
   anch : int -> bool; past : int -> bool; ahead : int -> bool; need : int -> int -> set;
   proved : bool }
 
@@ -182,7 +182,7 @@ let judge_pair (pair : R.pair) =
     match (tbl.tg t).tk with KRes (i, n) -> Hashtbl.replace by_result (i, n) t | _ -> ()
   done;
   let result_term i n = try Hashtbl.find by_result (i, n) with Not_found -> tbl.tn + 1 in
-  let lang = Lang.lang (fun _ _ _ -> true) in
+  let lang = Lang.lang Rules.holds in
   let build side = build_side pair side tbl lang ~nres ~result_term in
   let before = build 0 in
   let after = build 1 in

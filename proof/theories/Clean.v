@@ -3,7 +3,7 @@
     no stopped anchor, and goes on through blocks without one, is such a run. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms Version Paths.
+From Osier Require Import Util Terms Memory Classes Version Paths.
 
 Section Clean.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W) (T : table op R).
@@ -15,8 +15,8 @@ Variables (past ahead : nat -> bool).
 
 Definition nowhere (_ : nat) := false.
 Notation live_edges := (live_edges L T v).
-Notation reach := (reach M T anch stop v).
-Notation run := (Version.reach M T anch nowhere v).
+Notation reach := (reach L M T anch stop v).
+Notation run := (Version.reach L M T anch nowhere v).
 Notation start := (start M T v).
 
 Definition quiet (B : blk op) : bool :=
@@ -37,7 +37,7 @@ Hypothesis table_ok : chk_table L T = true.
 Hypothesis version_ok : chk_version L T anch v = true.
 Hypothesis clean_ok : chk_clean = true.
 
-Lemma stop_less s s' : step1 M T anch stop v s = Some s' -> step1 M T anch nowhere v s = Some s'.
+Lemma stop_less s s' : step1 L M T anch stop v s = Some s' -> step1 L M T anch nowhere v s = Some s'.
 Proof.
   unfold step1. destruct (blk_at v (sb s)) as [B|]; [|discriminate].
   destruct (is_anch anch B (sk s) && stop (pid B (sk s))); [discriminate|].
@@ -45,10 +45,10 @@ Proof.
 Qed.
 Lemma reach_run s0 s : reach s0 s -> run s0 s.
 Proof. induction 1; [constructor|]. econstructor; eauto. now apply stop_less. Qed.
-Lemma quiet_step s s' B : Inv M T v s -> blk_at v (sb s) = Some B -> quiet B = true ->
-  step1 M T anch nowhere v s = Some s' -> step1 M T anch stop v s = Some s'.
+Lemma quiet_step s s' B : Inv L M T v s -> blk_at v (sb s) = Some B -> quiet B = true ->
+  step1 L M T anch nowhere v s = Some s' -> step1 L M T anch stop v s = Some s'.
 Proof.
-  intros I E Q H. destruct (inv_at _ _ _ _ I) as [B0 [E0 K0]]. replace B0 with B in * by congruence.
+  intros I E Q H. destruct (inv_at _ _ _ _ _ I) as [B0 [E0 K0]]. replace B0 with B in * by congruence.
   assert (Kl: sk s < S (bn B)) by lia. pose proof (below_ok _ _ Q _ Kl) as N. simpl in N.
   apply negb_true_iff in N. unfold step1 in *. rewrite E in *. rewrite N.
   unfold nowhere in H. now rewrite andb_false_r in H.
@@ -66,8 +66,8 @@ Proof.
     now rewrite forallb_forall in H3.
 Qed.
 (** A step stays in its block, or takes an edge that may be taken. *)
-Lemma step_where s s' B : Inv M T v s -> blk_at v (sb s) = Some B ->
-  step1 M T anch nowhere v s = Some s' ->
+Lemma step_where s s' B : Inv L M T v s -> blk_at v (sb s) = Some B ->
+  step1 L M T anch nowhere v s = Some s' ->
   sb s' = sb s \/ exists e, In e (live_edges (lt B)) /\ sb s' = dst e.
 Proof.
   intros I E H. unfold step1 in H. rewrite E in H. unfold nowhere in H. rewrite andb_false_r in H.
@@ -75,7 +75,7 @@ Proof.
   - inversion H; subst; auto.
   - destruct (effsem M o (map (se s) a) (sw s)). inversion H; subst; auto.
   - destruct (taken M (lt B) (se s)) as [e|] eqn:Tk; [|discriminate]. right. exists e.
-    destruct (inv_at _ _ _ _ I) as [B0 [E0 K0]]. replace B0 with B in * by congruence.
+    destruct (inv_at _ _ _ _ _ I) as [B0 [E0 K0]]. replace B0 with B in * by congruence.
     apply inst_none in N. assert (Kl: sk s = bn B) by lia. split.
     + eapply (taken_edge L M T anch v F table_ok); eauto.
     + unfold enter in H. destruct (blk_at v (dst e)); [|discriminate]. inversion H; subst; auto.
@@ -83,13 +83,14 @@ Qed.
 Section Runs.
 Variables (args : list V) (w : W).
 Hypothesis args_ok : length args = arity v.
-Lemma run_inv s : run (start args w) s -> Inv M T v s.
-Proof. exact (version_sound L M T anch nowhere v F rules table_ok version_ok args w s args_ok). Qed.
+Hypothesis args_ty : args_typed M T args.
+Lemma run_inv s : run (start args w) s -> Inv L M T v s.
+Proof. exact (version_sound L M T anch nowhere v F rules table_ok version_ok args w s args_ok args_ty). Qed.
 Lemma past_ok s : run (start args w) s -> past (sb s) = true -> reach (start args w) s.
 Proof.
   induction 1 as [|s s' Rn IH St]; intro P; [constructor|].
-  pose proof (run_inv _ Rn) as I. destruct (inv_at _ _ _ _ I) as [B [E K]].
-  destruct (clean_at _ _ (inv_live _ _ _ _ I) E) as [Q [U _]].
+  pose proof (run_inv _ Rn) as I. destruct (inv_at _ _ _ _ _ I) as [B [E K]].
+  destruct (clean_at _ _ (inv_live _ _ _ _ _ I) E) as [Q [U _]].
   assert (Ps: past (sb s) = true).
   { destruct (step_where _ _ _ I E St) as [Q'|[e [Ie Q']]]; [congruence|].
     destruct (past (sb s)) eqn:Z; auto. rewrite Q' in P. now rewrite (U eq_refl e Ie) in P. }
@@ -101,27 +102,27 @@ Proof.
   intros Rs A Rn.
   assert (G: reach s s' /\ ahead (sb s') = true /\ run (start args w) s').
   { induction Rn as [|s' s'' Rn [IH [A' R']] St]; [split; [constructor|auto]|].
-    pose proof (run_inv _ R') as I. destruct (inv_at _ _ _ _ I) as [B [E K]].
-    destruct (clean_at _ _ (inv_live _ _ _ _ I) E) as [_ [_ U]]. destruct (U A') as [Q Ue].
+    pose proof (run_inv _ R') as I. destruct (inv_at _ _ _ _ _ I) as [B [E K]].
+    destruct (clean_at _ _ (inv_live _ _ _ _ _ I) E) as [_ [_ U]]. destruct (U A') as [Q Ue].
     split; [econstructor; eauto; eapply quiet_step; eauto|]. split; [|econstructor; eauto].
     destruct (step_where _ _ _ I E St) as [Q'|[e [Ie Q']]]; rewrite Q'; auto. }
   destruct G as [G [A' R']]. split; auto. intros B E.
-  destruct (clean_at _ _ (inv_live _ _ _ _ (run_inv _ R')) E) as [_ [_ U]]. now apply U.
+  destruct (clean_at _ _ (inv_live _ _ _ _ _ (run_inv _ R')) E) as [_ [_ U]]. now apply U.
 Qed.
 End Runs.
 
-Lemma reach_trans st' a b c : Version.reach M T anch st' v a b -> Version.reach M T anch st' v b c ->
-  Version.reach M T anch st' v a c.
+Lemma reach_trans st' a b c : Version.reach L M T anch st' v a b -> Version.reach L M T anch st' v b c ->
+  Version.reach L M T anch st' v a c.
 Proof. intros H G. induction G; auto. econstructor; eauto. Qed.
-Lemma reach_first st' a b : Version.reach M T anch st' v a b -> b = a \/
-  exists a', step1 M T anch st' v a = Some a' /\ Version.reach M T anch st' v a' b.
+Lemma reach_first st' a b : Version.reach L M T anch st' v a b -> b = a \/
+  exists a', step1 L M T anch st' v a = Some a' /\ Version.reach L M T anch st' v a' b.
 Proof.
   induction 1 as [|s s' Rn IH St]; auto. right. destruct IH as [->|[a' [Sa Ra]]].
   - exists s'. split; auto. constructor.
   - exists a'. split; auto. econstructor; eauto.
 Qed.
 (** Runs are deterministic: one that goes as far as it can passes all states of another. *)
-Lemma run_on a b c : run a b -> run a c -> step1 M T anch nowhere v c = None -> run b c.
+Lemma run_on a b c : run a b -> run a c -> step1 L M T anch nowhere v c = None -> run b c.
 Proof.
   intros Rb Rc N. induction Rb as [|s s' Rs IH St]; auto.
   destruct (reach_first _ _ _ IH) as [->|[s1 [S1 R1]]]; [congruence|].

@@ -2,7 +2,7 @@
     has at the landing point. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms Version Paths Pair.
+From Osier Require Import Util Terms Memory Classes Version Paths Pair.
 
 Inductive operand := Src (x : nat) | Stp (n : nat).
 (** A step: its operation and operands, and the terms that it computes over the leaves at the source
@@ -28,16 +28,16 @@ Notation AL := (AL T).
 Notation vcl := (vcl T).
 Notation ag := (ag T K).
 Notation stop := (stopped K).
-Notation reach := (reach M T anch stop).
-Notation nreach := (nreach M T anch stop).
+Notation reach := (reach L M T anch stop).
+Notation nreach := (nreach L M T anch stop).
 Notation start := (start M T).
 Notation crosses_all := (crosses_all T).
 Notation bound_ok := (bound_ok M T).
-Notation Inv := (Inv M T).
+Notation Inv := (Inv L M T).
 
 (** ** Firing an entry *)
 Definition content (env : nat -> V) (rs : list V) (o : operand) : V :=
-  match o with Src x => env x | Stp n => nth n rs (dflt M) end.
+  match o with Src x => env x | Stp n => nth n rs (dflt M 0) end.
 Definition run_steps (env : nat -> V) (l : list (step op)) (rs : list V) : list V :=
   fold_left (fun rs s => rs ++ [opsem M (so s) (map (content env rs) (sa s))]) l rs.
 (** The contents that an operand of an assignment gives. *)
@@ -67,7 +67,7 @@ Definition fits_far (k : class2) (c : nat) : bool :=
 Definition computes (fit : class2 -> nat -> bool) (s : step op) (ks : list class2) (t : nat) : bool :=
   match knd T t with
   | Some (KOp o cs) =>
-    op_eqb L o (so s) &&
+    op_eqb L o (so s) && is_nil (mdep T t) &&
     (all2 fit ks cs || (comm L o && (length ks =? 2) && all2 fit ks (rev cs)))
   | _ => false
   end.
@@ -127,6 +127,7 @@ Hypothesis rules : RulesHold L M T.
 Hypothesis pair_ok : chk_pair L T anch p q K = true.
 Variables (args : list V) (w : W).
 Hypothesis args_ok : length args = arity p.
+Hypothesis args_ty : args_typed M T args.
 Let tok : chk_table L T = true := table_ok L T anch p q K pair_ok.
 
 (** Classes say what an operand holds: over the leaves [s] at the source, and [e] at the anchor. *)
@@ -135,6 +136,8 @@ Definition means (s e : nat -> V) (k : class2) (x : V) :=
 Section Sound.
 Variables (E : entry op) (b : binds) (s e : nat -> V) (env : nat -> V).
 Hypothesis bound : bound_ok b s e.
+Hypothesis typed_s : TL M T s.
+Hypothesis typed_e : TL M T e.
 Hypothesis contents : forall x, mem x (requires E) = true ->
   availb p x (fst (src E)) (snd (src E)) = true -> env x = D s (vcl p x).
 Lemma stays_ok b' s' e' c : bound_ok b' s' e' -> stays b' c = true -> D e' c = D s' c.
@@ -181,13 +184,15 @@ Proof.
     try discriminate; auto.
   apply andb_true_iff in A. destruct A as [A1 A2]. f_equal; eauto.
 Qed.
-Lemma computes_ok fit m s' ks xs t : (forall k x c, means s e k x -> fit k c = true -> x = D m c) ->
+Lemma computes_ok fit m s' ks xs t : TL M T m -> (forall k x c, means s e k x -> fit k c = true -> x = D m c) ->
   Forall2 (means s e) ks xs -> computes fit s' ks t = true -> opsem M (so s') xs = D m (cls T t).
 Proof.
-  intros Fit Fk Cm. unfold computes in Cm.
+  intros Tm Fit Fk Cm. unfold computes in Cm.
   destruct (knd T t) as [[n0| |i n0|o cs]|] eqn:Kt; try discriminate.
-  apply andb_true_iff in Cm. destruct Cm as [O Cm]. apply (op_eqb_ok _ _ F) in O. subst o.
-  rewrite <- (class_sound L M T F rules tok), (D_op L M T tok _ _ _ _ Kt).
+  apply andb_true_iff in Cm. destruct Cm as [O Cm]. apply andb_true_iff in O. destruct O as [O Md].
+  apply (op_eqb_ok _ _ F) in O. subst o. apply is_nil_ok in Md.
+  rewrite <- (class_sound L M T F rules tok _ Tm) by (intros u; rewrite Md; intros []).
+  rewrite (D_op L M T tok _ _ _ _ Kt).
   apply orb_true_iff in Cm. destruct Cm as [Cm|Cm].
   - f_equal. eapply all2_ok; eauto.
   - apply andb_true_iff in Cm. destruct Cm as [Cm A]. apply andb_true_iff in Cm.
@@ -262,14 +267,14 @@ Proof.
   destruct (path_run L M T anch stop p F rules tok Okp _ sp [] (ss sp) csp ap (InvP _ Rc) Lp
     (bound_nil _ _ _)) as [ep [Np [Xp [Yp Zp]]]]. fold bp in Zp.
   (* There the target version is, too. *)
-  destruct (lockstep L M T anch p q K F rules pair_ok args w args_ok sp Rc) as [gp [gq [G Ng]]].
-  destruct (gap_sync L M T anch p q K F rules pair_ok args w args_ok _ _ G)
+  destruct (lockstep L M T anch p q K F rules pair_ok args w args_ok args_ty sp Rc) as [gp [gq [G Ng]]].
+  destruct (gap_sync L M T anch p q K F rules pair_ok args w args_ok args_ty _ _ G)
     as [ep' [eq [a0 [Np' [Nq Sy]]]]].
   destruct Sy as [Rp Rq Pos Lt_a In_a Ew Etr Ag Eqs Anc Id].
   assert (ep' = ep).
-  { assert (N: nreach p gp ep) by exact (nreach_trans _ _ _ _ _ _ _ _ Ng Np).
-    assert (X: nreach p ep ep') by exact (nreach_on _ _ _ _ _ _ _ _ N Np' (proj1 Anc)).
-    exact (nreach_anchor _ _ _ _ _ _ _ X Yp). }
+  { assert (N: nreach p gp ep) by exact (nreach_trans _ _ _ _ _ _ _ _ _ Ng Np).
+    assert (X: nreach p ep ep') by exact (nreach_on _ _ _ _ _ _ _ _ _ N Np' (proj1 Anc)).
+    exact (nreach_anchor _ _ _ _ _ _ _ _ X Yp). }
   subst ep'.
   assert (a0 = a).
   { rewrite <- Xp in Ap. cbn [fst snd] in Ap. congruence. }
@@ -280,27 +285,28 @@ Proof.
   { rewrite Lq. congruence. }
   { intros B HB. rewrite Et in HB. inversion HB; subst. auto. }
   exists sq. split; auto. split; [destruct (tgt E); simpl in *; congruence|].
-  destruct (nreach_same _ _ _ _ _ _ _ Np) as [Wp Tp].
-  destruct (nreach_same _ _ _ _ _ _ _ Ns) as [Wq Tq].
+  destruct (nreach_same _ _ _ _ _ _ _ _ Np) as [Wp Tp].
+  destruct (nreach_same _ _ _ _ _ _ _ _ Ns) as [Wq Tq].
   split; [congruence|]. split; [congruence|]. intros env Henv x o Hx.
   (* The target version may bind leaves from there on. *)
   destruct (path_run L M T anch stop q F rules tok Okq max_crossings sq [] (ss sq) csq aq (InvQ _ Rs))
     as [eq' [Nq' [Xq [Yq Zq]]]]; [now rewrite Sb, Sk|apply bound_nil|]. fold bq in Zq.
   assert (eq' = eq).
-  { assert (X: nreach q eq' eq) by exact (nreach_on _ _ _ _ _ _ _ _ Nq' Ns (proj2 Anc)).
-    symmetry. exact (nreach_anchor _ _ _ _ _ _ _ X Yq). }
+  { assert (X: nreach q eq' eq) by exact (nreach_on _ _ _ _ _ _ _ _ _ Nq' Ns (proj2 Anc)).
+    symmetry. exact (nreach_anchor _ _ _ _ _ _ _ _ X Yq). }
   subst eq'. apply (each_ok _ _ _ _ As) in Hx. unfold chk_assign in Hx.
   apply andb_true_iff in Hx. destruct Hx as [Av Hx]. apply andb_true_iff in Hx.
   destruct Hx as [Hx Ub]. apply andb_true_iff in Hx. destruct Hx as [Ff Al].
   assert (Vq: se sq x = D (ss sq) (vcl q x)).
-  { apply (inv_right _ _ _ _ (InvQ _ Rs)). now rewrite Sb, Sk. }
+  { apply (inv_right _ _ _ _ _ (InvQ _ Rs)). now rewrite Sb, Sk. }
   rewrite Vq, <- (stays_ok _ _ _ _ Zq Ub).
   rewrite <- (agree_D L M T anch p q K pair_ok (ag a) (ss ep) (ss eq) _ Ag Al).
   assert (Cont: forall u, mem u (requires E) = true ->
     availb p u (fst (src E)) (snd (src E)) = true -> env u = D (ss sp) (vcl p u)).
-  { intros u Hu Au. rewrite Henv by auto. apply (inv_right _ _ _ _ (InvP _ Rc)).
+  { intros u Hu Au. rewrite Henv by auto. apply (inv_right _ _ _ _ _ (InvP _ Rc)).
     rewrite <- At in Au. exact Au. }
   eapply (fits_far_ok bp (ss sp) (ss ep) Zp); [|exact Ff].
+  pose proof (inv_typed _ _ _ _ _ (InvP _ Rc)) as Ts. pose proof (inv_typed _ _ _ _ _ (InvP _ Rp)) as Te.
   apply opcls_ok; auto. unfold fire. eapply steps_ok; eauto.
 Qed.
 End Entry.

@@ -4,7 +4,7 @@
     entry. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms Version.
+From Osier Require Import Util Terms Memory Classes Version.
 
 Section Live.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W) (T : table op R).
@@ -12,9 +12,9 @@ Variables (anch stop : nat -> bool) (v : version op).
 (** Claimed: the values needed at each place. Given: the values that armed entries require there. *)
 Variables (need armed : nat -> nat -> set).
 
-Notation step1 := (step1 M T anch stop v).
-Notation reach := (reach M T anch stop v).
-Notation Inv := (Inv M T v).
+Notation step1 := (step1 L M T anch stop v).
+Notation reach := (reach L M T anch stop v).
+Notation Inv := (Inv L M T v).
 Notation live_edges := (live_edges L T v).
 
 Definition needs (t : set) (l : list nat) : bool := forallb (fun x => mem x t) l.
@@ -90,9 +90,9 @@ Lemma alike_step s t s' : Inv s -> Alike s t -> step1 s = Some s' ->
   exists t', step1 t = Some t' /\ Alike s' t'.
 Proof.
   intros I [Hb Hk Hw Ht He] St. unfold Version.step1 in St |- *. rewrite Hb, Hk.
-  destruct (inv_at _ _ _ _ I) as [B [E Kb]]. rewrite E in *.
+  destruct (inv_at _ _ _ _ _ I) as [B [E Kb]]. rewrite E in *.
   destruct (is_anch anch B (sk s) && stop (pid B (sk s))); [discriminate|].
-  destruct (live_at _ _ (inv_live _ _ _ _ I) E) as [LI [_ LL]].
+  destruct (live_at _ _ (inv_live _ _ _ _ _ I) E) as [LI [_ LL]].
   destruct (inst_at B (sk s)) as [[i x o a|i o a r]|] eqn:N.
   - pose proof (LI _ _ N) as Q. simpl in Q. apply andb_true_iff in Q. destruct Q as [Kp Nd].
     inversion St; subst; clear St. eexists. split; [reflexivity|]. constructor; simpl; auto.
@@ -105,9 +105,9 @@ Proof.
     destruct (effsem M o (map (se s) a) (sw s)) as [w' rs]. inversion St; subst; clear St.
     eexists. split; [reflexivity|]. constructor; simpl; auto. intros y Hy. unfold assign.
     destruct (find _ _) as [[z c]|] eqn:Fd; auto. apply He. eapply keeps_ok; eauto. intro Iy.
-    assert (G: length (pad M (length r) rs) = length r)
+    assert (G: length (pad L M o (length r) rs) = length r)
       by (unfold pad; now rewrite map_length, seq_length).
-    destruct (in_combine r (pad M (length r) rs) y G Iy) as [c Hc].
+    destruct (in_combine r (pad L M o (length r) rs) y G Iy) as [c Hc].
     apply (find_none _ _ Fd) in Hc. simpl in Hc. now rewrite Nat.eqb_refl in Hc.
   - unfold chk_need_last in LL. apply andb_true_iff in LL. destruct LL as [Nd Ed].
     apply inst_none in N. assert (Kl: sk s = bn B) by lia. rewrite Kl in *.
@@ -124,7 +124,7 @@ Proof.
     + apply He. apply find_some in Fd. destruct Fd as [Ic Q]. simpl in Q. apply Nat.eqb_eq in Q.
       subst z. apply Ar in Ic. simpl in Ic. now rewrite Hy in Ic.
     + apply He. eapply keeps_ok; eauto. intro Iy. exfalso.
-      destruct (edge_ok _ _ _ _ _ CE) as [B2 [E2 [_ [_ [Ln _]]]]]. assert (B2 = B') by congruence.
+      destruct (edge_ok _ _ _ _ _ _ CE) as [B2 [E2 [_ [_ [Ln _]]]]]. assert (B2 = B') by congruence.
       subst B2. destruct (in_combine (ps B') (ea e) y Ln Iy) as [c Hc].
       apply (find_none _ _ Fd) in Hc. simpl in Hc. now rewrite Nat.eqb_refl in Hc.
 Qed.
@@ -141,8 +141,8 @@ Qed.
 (** An entry that is armed at a point on the way finds the values that it requires. *)
 Lemma armed_ok s t x : Inv s -> Alike s t -> mem x (armed (sb s) (sk s)) = true -> se t x = se s x.
 Proof.
-  intros I Al A. destruct (inv_at _ _ _ _ I) as [B [E Kb]].
-  destruct (live_at _ _ (inv_live _ _ _ _ I) E) as [_ [Ar _]]. specialize (Ar _ Kb).
+  intros I Al A. destruct (inv_at _ _ _ _ _ I) as [B [E Kb]].
+  destruct (live_at _ _ (inv_live _ _ _ _ _ I) E) as [_ [Ar _]]. specialize (Ar _ Kb).
   apply (al_env _ _ Al). exact (for_all_ok _ _ _ Ar A).
 Qed.
 End Live.

@@ -1,7 +1,7 @@
 (** The theorem. All hypotheses are in its statement: [Faithful] and [RulesHold] (Terms.v). *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms Version Paths Pair Entry Clean Live.
+From Osier Require Import Util Terms Memory Classes Version Paths Pair Entry Clean Live.
 
 Section Main.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W) (T : table op R).
@@ -20,7 +20,7 @@ Definition accept_entry (E : entry op) : bool :=
   past (fst (src E)) && ahead (fst (src E)) && chk_entry L T anch p q K E && covers E.
 
 (** Runs of the versions, from the start of the function and from any state. *)
-Definition run (v : version op) : st V W -> st V W -> Prop := reach M T anch nowhere v.
+Definition run (v : version op) : st V W -> st V W -> Prop := reach L M T anch nowhere v.
 (** The contents of values after an entry has fired. Values that it does not provide hold junk. *)
 Definition fired (E : entry op) (env junk : nat -> V) : nat -> V :=
   fun x => match get x (assigns E) with Some o => fire M E env o | None => junk x end.
@@ -32,7 +32,7 @@ Definition result (v : version op) (s : st V W) (o : op) (vs : list V) : Prop :=
 
 Section Runs.
 Variable v : version op.
-Notation step := (step1 M T anch nowhere v).
+Notation step := (step1 L M T anch nowhere v).
 Lemma grows a b : run v a b -> exists l, str b = str a ++ l /\ (l = [] -> sw b = sw a).
 Proof.
   induction 1 as [|s s' Rn [l [E Q]] St]; [exists []; split; [now rewrite app_nil_r|auto]|].
@@ -48,7 +48,7 @@ Qed.
 Lemma either a b c : run v a b -> run v a c -> run v b c \/ run v c b.
 Proof.
   intros Rb Rc. induction Rb as [|s s' Rs IH St]; auto. destruct IH as [G|G].
-  - destruct (reach_first M T anch v nowhere _ _ G) as [->|[s1 [S1 R1]]].
+  - destruct (reach_first L M T anch v nowhere _ _ G) as [->|[s1 [S1 R1]]].
     + right. econstructor; [constructor|]. exact St.
     + left. replace s' with s1 by congruence. exact R1.
   - right. econstructor; eauto.
@@ -63,14 +63,15 @@ End Runs.
 
 Lemma result_anchor s o vs args w : Faithful L M -> RulesHold L M T ->
   chk_pair L T anch p q K = true -> length args = arity p ->
-  reach M T anch (stopped K) p (start M T p args w) s -> result p s o vs ->
+  args_typed M T args ->
+  reach L M T anch (stopped K) p (start M T p args w) s -> result p s o vs ->
   at_anchor anch p s = true.
 Proof.
-  intros F Rl Ok Ar Rs Rt. destruct (lockstep L M T anch p q K F Rl Ok args w Ar s Rs) as [gp [gq [G Ng]]].
-  destruct (gap_sync L M T anch p q K F Rl Ok args w Ar _ _ G) as [ep [eq [a [Np [Nq Sy]]]]].
-  pose proof (nreach_on M T anch (stopped K) p _ _ _ Ng Np (proj1 (sy_anchor _ _ _ _ _ _ _ _ _ _ _ Sy))) as X.
+  intros F Rl Ok Ar Ta Rs Rt. destruct (lockstep L M T anch p q K F Rl Ok args w Ar Ta s Rs) as [gp [gq [G Ng]]].
+  destruct (gap_sync L M T anch p q K F Rl Ok args w Ar Ta _ _ G) as [ep [eq [a [Np [Nq Sy]]]]].
+  pose proof (nreach_on L M T anch (stopped K) p _ _ _ Ng Np (proj1 (sy_anchor _ _ _ _ _ _ _ _ _ _ _ _ Sy))) as X.
   inversion X as [|x s1 y A S1 R1]; subst.
-  - exact (proj1 (sy_anchor _ _ _ _ _ _ _ _ _ _ _ Sy)).
+  - exact (proj1 (sy_anchor _ _ _ _ _ _ _ _ _ _ _ _ Sy)).
   - apply stop_less in S1. rewrite (result_stuck _ _ _ _ Rt) in S1. discriminate.
 Qed.
 
@@ -83,6 +84,7 @@ Qed.
 Theorem transition_right (E : entry op) args w sp :
   Faithful L M -> RulesHold L M T ->
   accept_pair = true -> accept_entry E = true -> length args = arity p ->
+  args_typed M T args ->
   run p (start M T p args w) sp -> (sb sp, sk sp) = src E ->
   exists sq, run q (start M T q args w) sq /\ (sb sq, sk sq) = tgt E /\
     sw sq = sw sp /\ str sq = str sp /\
@@ -93,7 +95,7 @@ Theorem transition_right (E : entry op) args w sp :
     (forall sp' o vs, run p sp sp' -> result p sp' o vs ->
       exists t', run q t t' /\ result q t' o vs /\ sw t' = sw sp' /\ str t' = str sp').
 Proof.
-  intros F Rl AP AE Ar Rp At. unfold accept_pair in AP. apply andb_true_iff in AP.
+  intros F Rl AP AE Ar Ta Rp At. unfold accept_pair in AP. apply andb_true_iff in AP.
   destruct AP as [AP Lv]. apply andb_true_iff in AP. destruct AP as [Pr Cl].
   unfold accept_entry in AE. apply andb_true_iff in AE. destruct AE as [AE Cv].
   apply andb_true_iff in AE. destruct AE as [AE Ce]. apply andb_true_iff in AE.
@@ -101,16 +103,16 @@ Proof.
   pose proof (okq L T anch p q K Pr) as Okq. pose proof (table_ok L T anch p q K Pr) as Tok.
   assert (Arq: length args = arity q) by (eapply args_okq; eauto).
   rewrite <- At in Pa, Ah. cbn [fst snd] in Pa, Ah.
-  assert (Rs: reach M T anch (stopped K) p (start M T p args w) sp) by (eapply past_ok; eauto).
-  destruct (entry_right L M T anch p q K F Rl Pr args w Ar E sp Ce Rs At)
+  assert (Rs: reach L M T anch (stopped K) p (start M T p args w) sp) by (eapply past_ok; eauto).
+  destruct (entry_right L M T anch p q K F Rl Pr args w Ar Ta E sp Ce Rs At)
     as [sq [Rq [Aq [Eqw [Eqt Right]]]]].
   exists sq. assert (Rq': run q (start M T q args w) sq) by (eapply reach_run; eauto).
   split; auto. split; auto. split; auto. split; auto. intros env junk Henv t.
   assert (Prov: forall x o, get x (assigns E) = Some o -> se t x = se sq x).
   { intros x o G. simpl. unfold fired. rewrite G. eapply Right; eauto. }
   split; auto.
-  assert (AI: forall s, run q (start M T q args w) s -> Inv M T q s).
-  { intros s H. exact (version_sound L M T anch nowhere q F Rl Tok Okq args w s Arq H). }
+  assert (AI: forall s, run q (start M T q args w) s -> Inv L M T q s).
+  { intros s H. exact (version_sound L M T anch nowhere q F Rl Tok Okq args w s Arq Ta H). }
   assert (Al: Alike need sq t).
   { constructor; simpl; auto. intros x Hx. unfold covers in Cv. rewrite <- Aq in Cv. simpl in Cv.
     pose proof (for_all_ok _ _ _ Cv Hx) as G. simpl in G.
@@ -122,10 +124,10 @@ Proof.
     intros x Hx. apply AI. eapply reach_trans; eauto. }
   split.
   - intros sp' Rp'. destruct (ahead_ok L M T anch (stopped K) p past ahead F Rl Tok Okp Cl
-      args w Ar sp sp' Rp Ah Rp') as [Rs' _].
-    destruct (lockstep L M T anch p q K F Rl Pr args w Ar sp' (reach_trans M T anch p _ _ _ _ Rs Rs'))
+      args w Ar Ta sp sp' Rp Ah Rp') as [Rs' _].
+    destruct (lockstep L M T anch p q K F Rl Pr args w Ar Ta sp' (reach_trans L M T anch p _ _ _ _ Rs Rs'))
       as [gp [gq [G Ng]]].
-    destruct (nreach_same _ _ _ _ _ _ _ Ng) as [Wg Tg]. destruct G as [Rgp Rgq Gw Gt _].
+    destruct (nreach_same _ _ _ _ _ _ _ _ Ng) as [Wg Tg]. destruct G as [Rgp Rgq Gw Gt _].
     apply reach_run in Rgq. destruct (either q _ _ _ Rq' Rgq) as [H|H].
     + destruct (Go _ H) as [t' [Rt Al']]. exists t'. split; auto.
       split; [rewrite (al_w _ _ _ Al'); congruence|rewrite (al_tr _ _ _ Al'); congruence].
@@ -140,32 +142,32 @@ Proof.
       split; [rewrite (Wm eq_refl); auto|congruence].
   - intros sp' o vs Rp' Rt.
     destruct (ahead_ok L M T anch (stopped K) p past ahead F Rl Tok Okp Cl
-      args w Ar sp sp' Rp Ah Rp') as [Rs' Quiet].
-    pose proof (reach_trans M T anch p _ _ _ _ Rs Rs') as Rall.
+      args w Ar Ta sp sp' Rp Ah Rp') as [Rs' Quiet].
+    pose proof (reach_trans L M T anch p _ _ _ _ Rs Rs') as Rall.
     assert (Run': run p (start M T p args w) sp') by (eapply reach_trans; eauto).
-    pose proof (result_anchor _ _ _ _ _ F Rl Pr Ar Rall Rt) as An.
+    pose proof (result_anchor _ _ _ _ _ F Rl Pr Ar Ta Rall Rt) as An.
     destruct Rt as [B [EB [N [Nil [Lo Vs]]]]]. unfold at_anchor in An. rewrite EB in An.
     assert (Ends: ends anch K p sp' o vs).
     { exists B. repeat split; auto.
       - unfold is_anch in An. now rewrite N in An.
       - pose proof (Quiet _ EB) as Qb. unfold quiet in Qb.
-        destruct (inv_at _ _ _ _ (invp L M T anch p q K F Rl Pr args w Ar _ Rall)) as [B0 [E0 K0]].
+        destruct (inv_at _ _ _ _ _ (invp L M T anch p q K F Rl Pr args w Ar Ta _ Rall)) as [B0 [E0 K0]].
         replace B0 with B in * by congruence. assert (Kl: sk sp' < S (bn B)) by lia.
         pose proof (below_ok _ _ Qb _ Kl) as G. simpl in G. rewrite An in G. simpl in G.
         apply negb_true_iff in G. unfold pid in G. now rewrite N in G. }
-    destruct (same_result L M T anch p q K F Rl Pr args w Ar sp' o vs Rall Ends)
+    destruct (same_result L M T anch p q K F Rl Pr args w Ar Ta sp' o vs Rall Ends)
       as [eq [Req [Eq [Wq Tq]]]].
     destruct Eq as [Bq [EBq [Nq [Nilq [Loq [_ [_ Vq]]]]]]].
-    assert (Stuck: step1 M T anch nowhere q eq = None).
+    assert (Stuck: step1 L M T anch nowhere q eq = None).
     { apply result_stuck with (o := o) (vs := vs). exists Bq. auto. }
-    apply reach_run in Req. pose proof (run_on M T anch q _ _ _ Rq' Req Stuck) as H.
+    apply reach_run in Req. pose proof (run_on L M T anch q _ _ _ Rq' Req Stuck) as H.
     destruct (Go _ H) as [t' [Rt' Al']]. exists t'. split; auto. split.
     + exists Bq. rewrite (al_b _ _ _ Al'), (al_k _ _ _ Al'). repeat split; auto. rewrite Vq.
       symmetry. pose proof (AI _ Req) as Iq.
-      destruct (live_at L T q need armed Lv _ _ (inv_live _ _ _ _ Iq) EBq) as [_ [_ LL]].
+      destruct (live_at L T q need armed Lv _ _ (inv_live _ _ _ _ _ Iq) EBq) as [_ [_ LL]].
       unfold chk_need_last in LL. apply andb_true_iff in LL. destruct LL as [Nd _].
       eapply needs_map; eauto. intros x Hx. apply (al_env _ _ _ Al').
-      apply inst_none in Nq. destruct (inv_at _ _ _ _ Iq) as [B0 [E0 K0]].
+      apply inst_none in Nq. destruct (inv_at _ _ _ _ _ Iq) as [B0 [E0 K0]].
       replace B0 with Bq in * by congruence. replace (sk eq) with (bn Bq) by lia. exact Hx.
     + split; [rewrite (al_w _ _ _ Al'); auto|rewrite (al_tr _ _ _ Al'); auto].
 Qed.

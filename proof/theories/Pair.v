@@ -2,7 +2,7 @@
     ([lockstep], [same_result]). *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms Version Paths.
+From Osier Require Import Util Terms Memory Classes Version Paths.
 
 (** Claims about both versions. *)
 Record claims := Claims {
@@ -19,6 +19,10 @@ Definition posb (a b : nat * nat) : bool := (fst a =? fst b) && (snd a =? snd b)
 Lemma posb_ok a b : posb a b = true -> a = b.
 Proof. destruct a, b. unfold posb. simpl. intro H. bools. congruence. Qed.
 
+Definition is_nil {A} (l : list A) : bool := match l with [] => true | _ => false end.
+Lemma is_nil_ok {A} (l : list A) : is_nil l = true -> l = [].
+Proof. now destruct l. Qed.
+
 Section Pair.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W) (T : table op R).
 Variable anch : nat -> bool.
@@ -30,9 +34,9 @@ Notation knd := (knd T).
 Notation leaf := (leaf T).
 Notation AL := (AL T).
 Notation constants := (constants L T).
-Notation step1 := (step1 M T anch stop).
-Notation reach := (reach M T anch stop).
-Notation nreach := (nreach M T anch stop).
+Notation step1 := (step1 L M T anch stop).
+Notation reach := (reach L M T anch stop).
+Notation nreach := (nreach L M T anch stop).
 Notation start := (start M T).
 Notation path := (path L T anch).
 Notation crosses := (crosses T).
@@ -40,9 +44,8 @@ Notation crosses_all := (crosses_all T).
 Notation bound_ok := (bound_ok M T).
 Notation vcl := (vcl T).
 Notation at_anchor := (at_anchor anch).
-Notation Inv := (Inv M T).
+Notation Inv := (Inv L M T).
 Notation live_edges := (live_edges L T).
-Notation isres := (isres T).
 Notation chk_version := (chk_version L T anch).
 
 (** Paths enter as many blocks as this at most. *)
@@ -90,7 +93,7 @@ Definition same_ops (a : nat) (x x' : list nat) : bool :=
 Definition tests (b : op) (c : nat) : list nat :=
   c :: match asked K c with
        | Some t =>
-         if cls T t =? c then
+         if (cls T t =? c) && is_nil (mdep T t) then
            match knd t with
            | Some (KOp o [x; z]) =>
              match constant L T z, constant L T x with
@@ -112,7 +115,6 @@ Definition chk_over (S : nat -> bool) (bp bq : nat) (ee : edge * edge) : bool :=
   let (e, e') := ee in
   chk_meet S (crosses p [] (bp, (e, []))) (crosses q [] (bq, (e', [])))
            (from p (dst e) 0) (from q (dst e') 0).
-Definition is_nil {A} (l : list A) : bool := match l with [] => true | _ => false end.
 (** The edges over which both versions leave an anchor, and whether the choice is the same. A
     branch of one version may be a jump of the other. *)
 Definition pairs (a : nat) (l l' : last op) : option (list (edge * edge)) :=
@@ -125,6 +127,11 @@ Definition pairs (a : nat) (l l' : last op) : option (list (edge * edge)) :=
              end)
   else if is_nil (les l) || is_nil (les l') then None
   else Some (list_prod (live_edges p l) (live_edges q l')).
+Definition results_of (v : version op) (r : list nat) (l : nat) : bool :=
+  existsb (fun x => tm v x =? l) r.
+(** The leaves that agree behind an effect. *)
+Definition after_effect (a : nat) (r r' : list nat) (l : nat) : bool :=
+  if results_of p r l then results_of q r' l else if results_of q r' l then false else ag a l.
 Definition chk_anchor (a : nat) : bool :=
   let (pp, pq) := pos K a in
   match blk_at p (fst pp), blk_at q (fst pq) with
@@ -133,7 +140,7 @@ Definition chk_anchor (a : nat) : bool :=
     match inst_at Bp (snd pp), inst_at Bq (snd pq) with
     | Some (IEff i o x r), Some (IEff i' o' x' r') =>
       op_eqb L o o' && (length r =? length r') && same_ops a x x' &&
-      chk_meet (fun l => ag a l || isres a l) [] []
+      chk_meet (after_effect a r r') [] []
         (from p (fst pp) (S (snd pp))) (from q (fst pq) (S (snd pq)))
     | Some (IPure i _ o x), Some (IPure i' _ o' x') =>
       (* The contents of operands are no part of the claim here: each version computes its own. *)
@@ -175,13 +182,14 @@ Proof.
 Qed.
 Variables (args : list V) (w : W).
 Hypothesis args_ok : length args = arity p.
+Hypothesis args_ty : args_typed M T args.
 Lemma args_okq : length args = arity q.
 Proof. unfold chk_pair in pair_ok. bools. congruence. Qed.
 
 Lemma invp s : reach p (start p args w) s -> Inv p s.
-Proof. exact (version_sound L M T anch stop p F rules table_ok okp args w s args_ok). Qed.
+Proof. exact (version_sound L M T anch stop p F rules table_ok okp args w s args_ok args_ty). Qed.
 Lemma invq s : reach q (start q args w) s -> Inv q s.
-Proof. exact (version_sound L M T anch stop q F rules table_ok okq args w s args_okq). Qed.
+Proof. exact (version_sound L M T anch stop q F rules table_ok okq args w s args_okq args_ty). Qed.
 
 Definition Agree (S : nat -> bool) (s s' : nat -> V) := forall l, S l = true -> s l = s' l.
 Lemma agree_D S s s' c : Agree S s s' -> AL S c = true -> D s c = D s' c.
@@ -228,8 +236,8 @@ Proof.
   destruct (path_run L M T anch stop q F rules table_ok okq _ gq bq sq0 csq aq (invq _ Rq) Lq Bq)
     as [eq [Nq [Xq [Yq Zq]]]].
   exists ep, eq, a. split; auto. split; auto.
-  destruct (nreach_same _ _ _ _ _ _ _ Np) as [Wp Tp].
-  destruct (nreach_same _ _ _ _ _ _ _ Nq) as [Wq Tq].
+  destruct (nreach_same _ _ _ _ _ _ _ _ Np) as [Wp Tp].
+  destruct (nreach_same _ _ _ _ _ _ _ _ Nq) as [Wq Tq].
   constructor; try congruence; auto.
   - eapply nreach_reach; eauto.
   - eapply nreach_reach; eauto.
@@ -266,12 +274,15 @@ Proof.
   - rewrite Hp, Hq by auto. eapply same_val_ok; eauto.
   - apply IH; auto.
 Qed.
-Lemma tests_ok b s c u : In u (tests b c) -> choose M b [D s u] = choose M b [D s c].
+Lemma tests_ok b s c u : TL M T s -> In u (tests b c) -> choose M b [D s u] = choose M b [D s c].
 Proof.
-  intros [<-|I]; auto. destruct (asked K c) as [t|]; [|contradiction].
-  destruct (cls T t =? c) eqn:Ct; [|contradiction]. apply Nat.eqb_eq in Ct.
+  intros Ts [<-|I]; auto. destruct (asked K c) as [t|]; [|contradiction].
+  destruct ((cls T t =? c) && is_nil (mdep T t)) eqn:Ct; [|contradiction].
+  apply andb_true_iff in Ct. destruct Ct as [Ct Md]. apply Nat.eqb_eq in Ct. apply is_nil_ok in Md.
   destruct (knd t) as [[n0| |i n0|o [|x [|z [|]]]]|] eqn:Kt; try contradiction.
-  rewrite <- Ct, <- (class_sound L M T F rules table_ok), (D_op L M T table_ok _ _ _ _ Kt). simpl.
+  rewrite <- Ct, <- (class_sound L M T F rules table_ok _ Ts)
+    by (intros m; rewrite Md; intros []).
+  rewrite (D_op L M T table_ok _ _ _ _ Kt). simpl.
   destruct (constant L T z) as [k|] eqn:Cz.
   - destruct (asks L b o k) eqn:As; [|contradiction]. destruct I as [<-|[]].
     rewrite (constant_D L M T F table_ok _ _ s Cz). symmetry. now apply (asks_ok _ _ F).
@@ -286,16 +297,16 @@ Lemma side_edge v s B : chk_version v = true -> Inv v s -> blk_at v (sb s) = Som
   In e (live_edges v (lt B)) /\ exists s', enter T v s e = Some s' /\ sb s' = dst e /\ sk s' = 0 /\
   sw s' = sw s /\ str s' = str s /\ bound_ok (crosses v [] (sb s, (e, []))) (ss s) (ss s').
 Proof.
-  intros Ok I E N e Tk. destruct (inv_at _ _ _ _ I) as [B0 [E0 K0]].
+  intros Ok I E N e Tk. destruct (inv_at _ _ _ _ _ I) as [B0 [E0 K0]].
   replace B0 with B in * by congruence. apply inst_none in N. assert (Kl: sk s = bn B) by lia.
-  destruct (block_ok _ _ _ _ Ok _ _ (inv_live _ _ _ _ I) E) as [_ [_ [_ CL]]].
+  destruct (block_ok _ _ _ _ Ok _ _ (inv_live _ _ _ _ _ I) E) as [_ [_ [_ CL]]].
   assert (Le: In e (live_edges v (lt B))).
-  { apply (taken_live L M T v F table_ok s); auto. intros x A. apply (inv_right _ _ _ _ I).
+  { apply (taken_live L M T v F table_ok s); auto. intros x A. apply (inv_right _ _ _ _ _ I).
     now rewrite Kl. }
-  split; auto. assert (CE: chk_edge T v (sb s) (bn B) e = true).
+  split; auto. assert (CE: chk_edge L T v (sb s) (bn B) e = true).
   { unfold chk_last in CL. apply andb_true_iff in CL. destruct CL as [_ CL].
     rewrite forallb_forall in CL. auto. }
-  destruct (edge_ok _ _ _ _ _ CE) as [B' [E' _]].
+  destruct (edge_ok _ _ _ _ _ _ CE) as [B' [E' _]].
   assert (X: exists s', enter T v s e = Some s' /\ sb s' = dst e /\ sk s' = 0 /\ sw s' = sw s /\
     str s' = str s).
   { unfold enter. rewrite E'. eexists. split; [reflexivity|]. simpl. auto. }
@@ -309,7 +320,7 @@ Lemma step_end v s B e : blk_at v (sb s) = Some B -> inst_at B (sk s) = None ->
 Proof. intros E N St Tk. unfold Version.step1. now rewrite E, St, N, Tk. Qed.
 Lemma end_at v s B : Inv v s -> blk_at v (sb s) = Some B -> inst_at B (sk s) = None -> sk s = bn B.
 Proof.
-  intros I E N. destruct (inv_at _ _ _ _ I) as [B0 [E0 K0]]. apply inst_none in N.
+  intros I E N. destruct (inv_at _ _ _ _ _ I) as [B0 [E0 K0]]. apply inst_none in N.
   replace B0 with B in * by congruence. lia.
 Qed.
 Lemma args_avail v b len l x : chk_last L T v b len l = true -> In x (la l) -> availb v x b len = true.
@@ -319,7 +330,8 @@ Proof.
 Qed.
 
 (** Both versions leave the end of a block together. *)
-Lemma pairs_ok a l l' ees (sp sq : st V W) e : pairs a l l' = Some ees ->
+Lemma pairs_ok a l l' ees (sp sq : st V W) e : TL M T (ss sp) -> TL M T (ss sq) ->
+  pairs a l l' = Some ees ->
   Agree (ag a) (ss sp) (ss sq) ->
   (forall c c', In (c, c') (equal K a) -> D (ss sp) c = D (ss sq) c') ->
   (forall y, In y (la l) -> se sp y = D (ss sp) (vcl p y)) ->
@@ -328,7 +340,7 @@ Lemma pairs_ok a l l' ees (sp sq : st V W) e : pairs a l l' = Some ees ->
   (forall e', taken M l' (se sq) = Some e' -> In e' (live_edges q l')) ->
   exists e', taken M l' (se sq) = Some e' /\ In (e, e') ees.
 Proof.
-  unfold pairs. intros H A E Hp Hq Tk Le Lq.
+  unfold pairs. intros Tp Tq H A E Hp Hq Tk Le Lq.
   destruct (op_eqb L (lo l) (lo l') && (length (les l) =? length (les l')) &&
      (same_ops a (la l) (la l') || negb (is_nil (les l)) && same_test a (lo l) (la l) (la l'))) eqn:G.
   - inversion H; subst ees; clear H. bools. apply (op_eqb_ok _ _ F) in H.
@@ -340,7 +352,7 @@ Proof.
         apply existsb_exists in H2. destruct H2 as [u [Iu H2]].
         apply existsb_exists in H2. destruct H2 as [u' [Iu' H2]].
         simpl. rewrite (Hp y), (Hq y') by now left.
-        rewrite <- (tests_ok _ (ss sp) _ _ Iu), <- (tests_ok _ (ss sq) _ _ Iu').
+        rewrite <- (tests_ok _ (ss sp) _ _ Tp Iu), <- (tests_ok _ (ss sq) _ _ Tq Iu').
         now rewrite (same_val_ok _ _ _ _ _ H2 A E). }
     unfold taken in Tk |- *. destruct (edge_no_some (les l') (choose M (lo l') (map (se sq) (la l'))))
       as [e' Te'].
@@ -359,6 +371,23 @@ Proof.
     exists e'. split; auto. apply in_prod; auto.
 Qed.
 
+Lemma results_find v o r rs l :
+  let lr := combine r (pad L M o (length r) rs) in
+  (results_of v r l = false /\ find (fun y => tm v (fst y) =? l) lr = None) \/
+  exists x c, results_of v r l = true /\ find (fun y => tm v (fst y) =? l) lr = Some (x, c) /\
+    In (x, c) lr /\ tm v x = l.
+Proof.
+  intro lr. assert (Len: length (pad L M o (length r) rs) = length r)
+    by (unfold pad; now rewrite map_length, seq_length).
+  destruct (find (fun y => tm v (fst y) =? l) lr) as [[x c]|] eqn:Fd.
+  - right. exists x, c. apply find_some in Fd. destruct Fd as [I Q]. simpl in Q.
+    split; [|split; [auto|split; [auto|now apply Nat.eqb_eq]]].
+    unfold results_of. apply existsb_exists. exists x. split; auto. eapply in_combine_l; eauto.
+  - left. split; auto. unfold results_of. destruct (existsb _ r) eqn:Ex; auto.
+    apply existsb_exists in Ex. destruct Ex as [x [Ix Qx]].
+    destruct (in_combine r _ x Len Ix) as [c Hc]. apply (find_none _ _ Fd) in Hc. simpl in Hc. congruence.
+Qed.
+
 (** One anchor further. *)
 Lemma sync_step sp sq a sp' : Sync sp sq a -> step1 p sp = Some sp' ->
   exists sq', step1 q sq = Some sq' /\ Gap sp' sq'.
@@ -374,8 +403,8 @@ Proof.
   destruct (blk_at q (sb sq)) as [Bq|] eqn:Eq; [|discriminate].
   apply andb_true_iff in CA. destruct CA as [CA Ck]. apply andb_true_iff in CA.
   destruct CA as [_ Idq]. apply Nat.eqb_eq in Idq.
-  destruct (block_ok _ _ _ _ okp _ _ (inv_live _ _ _ _ Ip) Ep) as [_ [_ [BIp CLp]]].
-  destruct (block_ok _ _ _ _ okq _ _ (inv_live _ _ _ _ Iq) Eq) as [_ [_ [BIq CLq]]].
+  destruct (block_ok _ _ _ _ okp _ _ (inv_live _ _ _ _ _ Ip) Ep) as [_ [_ [BIp CLp]]].
+  destruct (block_ok _ _ _ _ okq _ _ (inv_live _ _ _ _ _ Iq) Eq) as [_ [_ [BIq CLq]]].
   assert (Stq: is_anch anch Bq (sk sq) && stop (pid Bq (sk sq)) = false)
     by (now rewrite Idq, Sp, andb_false_r).
   destruct (inst_at Bp (sk sp)) as [[i x o y|i o y r]|] eqn:Np;
@@ -392,34 +421,45 @@ Proof.
     apply (op_eqb_ok _ _ F) in Eo. apply Nat.eqb_eq in Lr. subst o'.
     assert (i = a) by (unfold pid in Ida; now rewrite Np in Ida).
     assert (i' = a) by (unfold pid in Idq; now rewrite Nq in Idq). subst i i'.
+    assert (Resp: forall rs x c, In (x, c) (combine r (pad L M o (length r) rs)) -> exists n,
+      knd (tm p x) = Some (KRes a n) /\ c = nth n rs (dflt M (ety L o n))).
+    { intros rs x c I. destruct (in_results L M _ _ _ _ _ I) as [n [Hn ->]]. exists n. split; auto.
+      now destruct (res_kind L T anch p _ _ _ _ _ _ _ _ (BIp _ _ Np) Hn). }
+    assert (Resq: forall rs x c, In (x, c) (combine r' (pad L M o (length r') rs)) -> exists n,
+      knd (tm q x) = Some (KRes a n) /\ c = nth n rs (dflt M (ety L o n))).
+    { intros rs x c I. destruct (in_results L M _ _ _ _ _ I) as [n [Hn ->]]. exists n. split; auto.
+      now destruct (res_kind L T anch q _ _ _ _ _ _ _ _ (BIq _ _ Nq) Hn). }
     pose proof (BIp _ _ Np) as Cp. pose proof (BIq _ _ Nq) as Cq. simpl in Cp, Cq. bools.
     repeat match goal with H : forallb _ _ = true |- _ => rewrite forallb_forall in H end.
     assert (Mx: map (se sp) y = map (se sq) y').
     { eapply same_ops_ok; eauto.
-      - intros z Hz. apply (inv_right _ _ _ _ Ip). auto.
-      - intros z Hz. apply (inv_right _ _ _ _ Iq). auto. }
+      - intros z Hz. apply (inv_right _ _ _ _ _ Ip). auto.
+      - intros z Hz. apply (inv_right _ _ _ _ _ Iq). auto. }
     destruct (effsem M o (map (se sp) y) (sw sp)) as [w' rs] eqn:Es. inversion St; subst sp'; clear St.
-    assert (Sq: step1 q sq = Some (St (sb sq) (S (sk sq))
-      (assign (combine r' (pad M (length r') rs)) (se sq)) w' (str sq ++ [a])
-      (bindr M T a (pad M (length r') rs) (ss sq)))).
+    set (lq := combine r' (pad L M o (length r') rs)).
+    assert (Sq: step1 q sq = Some (St (sb sq) (S (sk sq)) (assign lq (se sq)) w' (str sq ++ [a])
+      (bindr q lq (ss sq)))).
     { unfold Version.step1. now rewrite Eq, Stq, Nq, <- Mx, Ew, Es. }
     eexists. split; [exact Sq|]. constructor; simpl; auto.
     + eapply RS; eauto.
     + eapply RS; eauto.
     + now rewrite Et.
     + do 5 eexists. split; [apply bound_nil|]. split; [apply bound_nil|]. split; [|exact Mt].
-      intros l Hl. rewrite Lr. unfold bindr. unfold Version.isres in Hl.
-      destruct (knd l) as [[n0| |j n0|o2 cs]|]; try (apply Ag; rewrite orb_false_r in Hl; exact Hl).
-      destruct (j =? a); auto. apply Ag. now rewrite orb_false_r in Hl.
+      intros l Hl. rewrite !bindr_find. subst lq.
+      destruct (results_find p o r rs l) as [[Np' ->]|[x [c [Np' [-> [Ix Qx]]]]]];
+      destruct (results_find q o r' rs l) as [[Nq' ->]|[x' [c' [Nq' [-> [Ix' Qx']]]]]];
+      unfold after_effect in Hl; rewrite Np', Nq' in Hl; try discriminate; auto.
+      destruct (Resp _ _ _ Ix) as [n [Kn ->]]. destruct (Resq _ _ _ Ix') as [n' [Kn' ->]].
+      assert (n = n') by congruence. now subst.
   - apply andb_true_iff in Ck. destruct Ck as [_ Ck].
     destruct (taken M (lt Bp) (se sp)) as [e|] eqn:Tk; [|discriminate].
     destruct (pairs a (lt Bp) (lt Bq)) as [ees|] eqn:Pr; [|discriminate].
     pose proof (end_at _ _ _ Ip Ep Np) as Kp. pose proof (end_at _ _ _ Iq Eq Nq) as Kq.
     destruct (side_edge p sp Bp okp Ip Ep Np e Tk) as [Le [s1 [En [Sb1 [Sk1 [Sw1 [St1 Bo1]]]]]]].
     assert (s1 = sp') by congruence. subst s1.
-    destruct (pairs_ok _ _ _ _ sp sq e Pr Ag Eqs) as [e' [Tk' Ie]]; auto.
-    { intros z Hz. apply (inv_right _ _ _ _ Ip). rewrite Kp. eapply args_avail; eauto. }
-    { intros z Hz. apply (inv_right _ _ _ _ Iq). rewrite Kq. eapply args_avail; eauto. }
+    destruct (pairs_ok _ _ _ _ sp sq e (inv_typed _ _ _ _ _ Ip) (inv_typed _ _ _ _ _ Iq) Pr Ag Eqs) as [e' [Tk' Ie]]; auto.
+    { intros z Hz. apply (inv_right _ _ _ _ _ Ip). rewrite Kp. eapply args_avail; eauto. }
+    { intros z Hz. apply (inv_right _ _ _ _ _ Iq). rewrite Kq. eapply args_avail; eauto. }
     { intros e' Te'. now destruct (side_edge q sq Bq okq Iq Eq Nq e' Te'). }
     destruct (side_edge q sq Bq okq Iq Eq Nq e' Tk') as [_ [sq' [En' [Sb2 [Sk2 [Sw2 [St2 Bo2]]]]]]].
     exists sq'. assert (Sq: step1 q sq = Some sq') by (now rewrite (step_end _ _ _ _ Eq Nq Stq Tk')).
@@ -446,7 +486,7 @@ Proof.
   - destruct (at_anchor p s) eqn:A.
     + destruct (gap_sync _ _ G) as [ep [eq [a [Np [Nq Sy]]]]].
       assert (ep = s).
-      { pose proof (nreach_on _ _ _ _ _ _ _ _ N Np (proj1 (sy_anchor _ _ _ Sy))) as X.
+      { pose proof (nreach_on _ _ _ _ _ _ _ _ _ N Np (proj1 (sy_anchor _ _ _ Sy))) as X.
         eapply nreach_anchor; eauto. }
       subst ep. destruct (sync_step _ _ _ _ Sy St) as [sq' [_ G']]. exists s', sq'. split; auto.
       constructor.
@@ -466,7 +506,7 @@ Proof.
   destruct (gap_sync _ _ G) as [ep [eq [a [Np [Nq Sy]]]]].
   assert (A: at_anchor p sp = true) by (unfold Paths.at_anchor, is_anch; now rewrite E, N).
   assert (ep = sp).
-  { pose proof (nreach_on _ _ _ _ _ _ _ _ Ng Np (proj1 (sy_anchor _ _ _ Sy))) as X.
+  { pose proof (nreach_on _ _ _ _ _ _ _ _ _ Ng Np (proj1 (sy_anchor _ _ _ Sy))) as X.
     eapply nreach_anchor; eauto. }
   subst ep. destruct Sy as [Rp Rq At Lt_a In_a Ew Et Ag Eqs _ Id]. exists eq. split; auto.
   split; [|split; congruence]. pose proof (invp _ Rp) as Ip. pose proof (invq _ Rq) as Iq.
@@ -485,12 +525,12 @@ Proof.
   destruct Gd as [Eo Ln]. apply (op_eqb_ok _ _ F) in Eo. rewrite orb_false_r in Ops.
   exists Bq. repeat split; auto; try congruence.
   { destruct (les (lt Bq)); [auto|discriminate]. }
-  destruct (block_ok _ _ _ _ okp _ _ (inv_live _ _ _ _ Ip) E) as [_ [_ [_ CLp]]].
-  destruct (block_ok _ _ _ _ okq _ _ (inv_live _ _ _ _ Iq) Eq) as [_ [_ [_ CLq]]].
+  destruct (block_ok _ _ _ _ okp _ _ (inv_live _ _ _ _ _ Ip) E) as [_ [_ [_ CLp]]].
+  destruct (block_ok _ _ _ _ okq _ _ (inv_live _ _ _ _ _ Iq) Eq) as [_ [_ [_ CLq]]].
   subst vs. eapply same_ops_ok; eauto.
-  - intros y Hy. apply (inv_right _ _ _ _ Ip). rewrite (end_at _ _ _ Ip E N).
+  - intros y Hy. apply (inv_right _ _ _ _ _ Ip). rewrite (end_at _ _ _ Ip E N).
     eapply args_avail; eauto.
-  - intros y Hy. apply (inv_right _ _ _ _ Iq). rewrite (end_at _ _ _ Iq Eq Nq').
+  - intros y Hy. apply (inv_right _ _ _ _ _ Iq). rewrite (end_at _ _ _ Iq Eq Nq').
     eapply args_avail; eauto.
 Qed.
 End Pair.

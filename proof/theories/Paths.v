@@ -5,7 +5,7 @@
     ([back_path]). *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms Version.
+From Osier Require Import Util Terms Memory Classes Version.
 
 (** The block that is left, the edge, and the other edges of the terminator that may be taken and
     lead to the same block. *)
@@ -41,11 +41,11 @@ Notation availb := (availb v).
 Notation is_anch := (is_anch anch).
 Notation live_edges := (live_edges L T v).
 Notation enter := (enter T v).
-Notation step1 := (step1 M T anch stop v).
-Notation reach := (reach M T anch stop v).
-Notation Inv := (Inv M T v).
+Notation step1 := (step1 L M T anch stop v).
+Notation reach := (reach L M T anch stop v).
+Notation Inv := (Inv L M T v).
 Notation chk_version := (chk_version L T anch v).
-Notation chk_edge := (chk_edge T v).
+Notation chk_edge := (chk_edge L T v).
 
 (** ** The checks *)
 Definition next_anch (B : blk op) (k : nat) : option nat := first_in (bn B - k) k (is_anch B).
@@ -178,7 +178,7 @@ Lemma over_bound s BP e s' b s0 : Inv s -> blk_at (sb s) = Some BP -> sk s = bn 
   chk_edge (sb s) (bn BP) e = true -> enter s e = Some s' -> bound_ok b s0 (ss s) ->
   bound_ok (binds_over b e ++ b) s0 (ss s').
 Proof.
-  intros I EP K CE N H. destruct (edge_ok _ _ _ _ _ CE) as [B' [E' [L' [_ [Len [Av [_ _]]]]]]].
+  intros I EP K CE N H. destruct (edge_ok _ _ _ _ _ _ CE) as [B' [E' [L' [_ [Len [Av [_ _]]]]]]].
   unfold Version.enter in N. rewrite E' in N. inversion N; subst s'; clear N. simpl. split.
   - intros l r A. rewrite assoc_app, (assoc_over _ _ _ _ E') in A.
     destruct (find _ (combine (ps B') (ea e))) as [[x a]|] eqn:Fd; simpl in A.
@@ -190,7 +190,7 @@ Proof.
     destruct (find (fun y => leafb (dst e) (fst y) && (tm v (fst y) =? l))
                    (combine (ps B') (ea e))) as [[x a]|] eqn:Fd; simpl.
     + destruct (resolve b (vcl a)) as [c|] eqn:Rs; auto. rewrite <- (resolve_ok _ _ _ _ _ H Rs).
-      apply (inv_right _ _ _ _ I). rewrite K. apply Av. apply find_some in Fd.
+      apply (inv_right _ _ _ _ _ I). rewrite K. apply Av. apply find_some in Fd.
       destruct Fd as [Fd _]. eapply in_combine_r; eauto.
     + destruct H as [_ H]. apply H.
 Qed.
@@ -209,9 +209,9 @@ Proof.
   intros I EP K In' De CE' CE N H. pose proof (over_bound _ _ _ _ _ _ I EP K CE' N H) as G.
   unfold crosses. simpl. destruct es as [|e1 es].
   { destruct In' as [<-|[]]. exact G. }
-  set (es' := e1 :: es) in *. clearbody es'. destruct (edge_ok _ _ _ _ _ CE) as [B' [E' [_ [_ [Len _]]]]].
+  set (es' := e1 :: es) in *. clearbody es'. destruct (edge_ok _ _ _ _ _ _ CE) as [B' [E' [_ [_ [Len _]]]]].
   assert (E'': blk_at (dst e') = Some B') by (now rewrite De).
-  destruct (edge_ok _ _ _ _ _ CE') as [B2 [E2 [_ [_ [Len' _]]]]].
+  destruct (edge_ok _ _ _ _ _ _ CE') as [B2 [E2 [_ [_ [Len' _]]]]].
   assert (B2 = B') by congruence. subst B2.
   (* Both edges bind the same leaves. *)
   assert (Dom: forall l, assoc l (binds_over b e) = None <-> assoc l (binds_over b e') = None).
@@ -271,14 +271,14 @@ Lemma go_on s B : Inv s -> blk_at (sb s) = Some B -> sk s = bn B -> anch (li (lt
   In e (live_edges (lt B)) /\ chk_edge (sb s) (bn B) e = true /\
   exists s', enter s e = Some s' /\ step1 s = Some s' /\ sb s' = dst e /\ sk s' = 0.
 Proof.
-  intros I E K A e Tk. destruct (block_ok _ _ _ _ version_ok _ _ (inv_live _ _ _ _ I) E) as [_ [_ [_ CL]]].
+  intros I E K A e Tk. destruct (block_ok _ _ _ _ version_ok _ _ (inv_live _ _ _ _ _ I) E) as [_ [_ [_ CL]]].
   assert (Le: In e (live_edges (lt B))).
-  { apply (taken_live L M T v F table_ok s); auto. intros x Ax. apply (inv_right _ _ _ _ I).
+  { apply (taken_live L M T v F table_ok s); auto. intros x Ax. apply (inv_right _ _ _ _ _ I).
     now rewrite K. }
   assert (CE: chk_edge (sb s) (bn B) e = true).
   { unfold chk_last in CL. apply andb_true_iff in CL. destruct CL as [_ CL].
     rewrite forallb_forall in CL. auto. }
-  split; auto. split; auto. destruct (edge_ok _ _ _ _ _ CE) as [B' [E' _]].
+  split; auto. split; auto. destruct (edge_ok _ _ _ _ _ _ CE) as [B' [E' _]].
   assert (X: exists s', enter s e = Some s' /\ sb s' = dst e /\ sk s' = 0).
   { unfold Version.enter. rewrite E'. eexists. split; [reflexivity|]. auto. }
   destruct X as [s' [En [Sb Sk]]]. exists s'. split; auto. split; auto.
@@ -294,7 +294,7 @@ Lemma path_run : forall fuel s b s0 cs a, Inv s -> path fuel (sb s) (sk s) = Som
 Proof.
   induction fuel as [|n IH]; intros s b s0 cs a I H Bo; simpl in H; [discriminate|].
   destruct (blk_at (sb s)) as [B|] eqn:E; [|discriminate].
-  destruct (inv_at _ _ _ _ I) as [B0 [E0 K0]]. replace B0 with B in * by congruence.
+  destruct (inv_at _ _ _ _ _ I) as [B0 [E0 K0]]. replace B0 with B in * by congruence.
   destruct (next_anch B (sk s)) as [j|] eqn:N.
   - inversion H; subst. destruct (first_in_some _ _ _ _ N) as [X [Y [Z U]]].
     destruct (pure_run B j s E X) as [s' [Rn [P [Q Tt]]]]; auto; try lia.
@@ -317,7 +317,7 @@ Proof.
       destruct Tk as [e' Tk]. destruct (go_on s1 B I1 E1 Q An e' Tk) as [Le [CE [s2 [En [S1 [Sb Sk]]]]]].
       assert (De: dst e' = dst e) by (apply Same; auto).
       assert (CE0: chk_edge (sb s1) (bn B) e = true).
-      { destruct (block_ok _ _ _ _ version_ok _ _ (inv_live _ _ _ _ I1) E1) as [_ [_ [_ CL]]].
+      { destruct (block_ok _ _ _ _ version_ok _ _ (inv_live _ _ _ _ _ I1) E1) as [_ [_ [_ CL]]].
         unfold chk_last in CL. apply andb_true_iff in CL. destruct CL as [_ CL].
         rewrite forallb_forall in CL. apply CL. rewrite LE. now left. }
       assert (I2: Inv s2) by (eapply inv_step; eauto).
@@ -356,7 +356,7 @@ Lemma back_edge s0 s P BP e : (forall x, reach s0 x -> Inv x) -> reach s0 s -> s
   exists s1, reach s0 s1 /\ sb s1 = P /\ sk s1 = bn BP /\ nreach s1 s.
 Proof.
   intros AI Rc Z K Sb N EP O An. inversion Rc as [|s1 s' R1 St]; subst; [congruence|].
-  pose proof (AI _ R1) as I1. destruct (inv_at _ _ _ _ I1) as [B1 [E1 K1]].
+  pose proof (AI _ R1) as I1. destruct (inv_at _ _ _ _ _ I1) as [B1 [E1 K1]].
   assert (G: bn B1 <= sk s1 /\ exists e', taken M (lt B1) (se s1) = Some e' /\ dst e' = dst e).
   { unfold Version.step1 in St. rewrite E1 in St.
     destruct (is_anch B1 (sk s1) && stop _); [discriminate|].
@@ -367,9 +367,9 @@ Proof.
       exists e'. split; auto. unfold Version.enter in St. destruct (blk_at (dst e')); [|discriminate].
       inversion St; subst. simpl in Sb. congruence. }
   destruct G as [Q [e' [Pk De]]]. assert (Kl: sk s1 = bn B1) by lia.
-  destruct (block_ok _ _ _ _ version_ok _ _ (inv_live _ _ _ _ I1) E1) as [_ [_ [_ CL]]].
+  destruct (block_ok _ _ _ _ version_ok _ _ (inv_live _ _ _ _ _ I1) E1) as [_ [_ [_ CL]]].
   assert (LE: In e' (live_edges (lt B1))).
-  { apply (taken_live L M T v F table_ok s1); auto. intros x A. apply (inv_right _ _ _ _ I1).
+  { apply (taken_live L M T v F table_ok s1); auto. intros x A. apply (inv_right _ _ _ _ _ I1).
     now rewrite Kl. }
   assert (PP: sb s1 = P).
   { unfold chk_last in CL. apply andb_true_iff in CL. destruct CL as [_ CL].

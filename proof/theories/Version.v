@@ -5,7 +5,7 @@
     that these sets shrink along live edges, and the proof uses nothing else of them. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms.
+From Osier Require Import Util Terms Memory Classes.
 
 Record edge := Edge { dst : nat; ea : list nat }.
 Inductive inst (op : Type) :=
@@ -77,10 +77,13 @@ Record version (op : Type) := Version {
   dl : nat -> nat * nat;       (* the definition of a value: block, and instructions passed *)
   sole : nat -> option nat;    (* the only block that leads to a block, if there is one *)
   home : nat -> nat;           (* the block that binds a leaf *)
-  eloc : nat -> nat * nat      (* the place of an effect *)
+  eloc : nat -> nat * nat;     (* the place of an effect *)
+  mreads : nat -> list nat;    (* the merged reads of the memory that a block binds *)
+  holder : nat -> nat          (* the value that has a leaf *)
 }.
 Arguments Version {op}. Arguments fn {op}. Arguments fb {op}. Arguments tm {op}.
 Arguments lv {op}. Arguments sole {op}. Arguments doms {op}. Arguments dl {op}. Arguments home {op}. Arguments eloc {op}.
+Arguments mreads {op}. Arguments holder {op}.
 
 Record st (V W : Type) := St {
   sb : nat; sk : nat;          (* block, and instructions passed in it *)
@@ -103,6 +106,9 @@ Notation cls := (cls T).
 Notation knd := (knd T).
 Notation leaf := (leaf T).
 Notation indep := (indep M T).
+Notation TL := (TL M T).
+Notation tty := (tty T).
+Notation AL := (AL T).
 Definition vcl (x : nat) : nat := cls (tm v x).
 Definition blk_at (b : nat) : option (blk op) := if b <? fn v then Some (fb v b) else None.
 Lemma blk_lt b B : blk_at b = Some B -> b < fn v.
@@ -119,10 +125,11 @@ Fixpoint bindl (B : nat) (l : list (nat * V)) (s : nat -> V) : nat -> V :=
   | [] => s
   | (x, a) :: r => if leafb B x then upd (bindl B r s) (tm v x) a else bindl B r s
   end.
-(** The leaves of the results of an effect are bound all at once, also those that no value has. *)
-Definition bindr (i : nat) (rs : list V) (s : nat -> V) : nat -> V :=
-  fun t => match knd t with Some (KRes j n) => if j =? i then nth n rs (dflt M) else s t | _ => s t end.
-Definition pad (n : nat) (rs : list V) : list V := map (fun i => nth i rs (dflt M)) (seq 0 n).
+(** The leaves of the results of an effect. *)
+Fixpoint bindr (l : list (nat * V)) (s : nat -> V) : nat -> V :=
+  match l with [] => s | (x, a) :: r => upd (bindr r s) (tm v x) a end.
+Definition pad (o : op) (n : nat) (rs : list V) : list V :=
+  map (fun i => nth i rs (dflt M (ety L o i))) (seq 0 n).
 
 Definition iid (i : inst op) : nat := match i with IPure i _ _ _ => i | IEff i _ _ _ => i end.
 Definition is_eff (i : inst op) : bool := match i with IEff _ _ _ _ => true | _ => false end.
@@ -150,16 +157,20 @@ Definition step1 (s : st V W) : option (st V W) :=
       Some (St (sb s) (S (sk s)) (upd (se s) x (opsem M o (map (se s) a))) (sw s) (str s) (ss s))
     | Some (IEff i o a r) =>
       let (w', rs) := effsem M o (map (se s) a) (sw s) in
-      Some (St (sb s) (S (sk s)) (assign (combine r (pad (length r) rs)) (se s)) w'
-               (str s ++ [i]) (bindr i (pad (length r) rs) (ss s)))
+      let l := combine r (pad o (length r) rs) in
+      Some (St (sb s) (S (sk s)) (assign l (se s)) w' (str s ++ [i]) (bindr l (ss s)))
     | None => match taken (lt B) (se s) with Some e => enter s e | None => None end
     end
   end.
 Definition params0 : list nat := match blk_at 0 with Some B => ps B | None => [] end.
 Definition arity : nat := length params0.
 Definition start (args : list V) (w : W) : st V W :=
-  St 0 0 (assign (combine params0 args) (fun _ => dflt M)) w []
-     (fun t => match knd t with Some (KArg n) => nth n args (dflt M) | _ => dflt M end).
+  St 0 0 (assign (combine params0 args) (fun _ => dflt M 0)) w []
+     (fun t => match knd t with
+               | Some (KArg n) => nth n args (dflt M (tty t)) | _ => dflt M (tty t) end).
+(** Arguments of the types that the table gives them. *)
+Definition args_typed (args : list V) : Prop := forall t n, knd t = Some (KArg n) ->
+  typed M (tty t) (nth n args (dflt M (tty t))).
 Inductive reach (s0 : st V W) : st V W -> Prop :=
 | R0 : reach s0 s0
 | RS s s' : reach s0 s -> step1 s = Some s' -> reach s0 s'.
@@ -190,10 +201,71 @@ Definition chk_param (B : nat) (l : list (nat * nat)) (xa : nat * nat) : bool :=
   let (x, a) := xa in
   if leafb B x then
     match find (fun y => leafb B (fst y) && (tm v (fst y) =? tm v x)) l with
-    | Some (_, b) => vcl a =? vcl b
+    | Some (_, b) => (vcl a =? vcl b) && (tty (vcl b) =? tty (tm v x))
     | None => false
     end
   else vcl a =? vcl x.
+(** ** Merged reads *)
+(** A merged read, its memory being a parameter: the access, and the reads found on edges. *)
+Definition merged_at (m : nat) : option (access * list nat) :=
+  match at_ T m with
+  | Some e =>
+    match tb e, read_at L T m with
+    | ByMerged found, Some a => if isparam (am a) then Some (a, found) else None
+    | _, _ => None
+    end
+  | None => None
+  end.
+(** Whether a number is that of a block that edges may lead to. *)
+Definition is_block (B : nat) : bool := (0 <? B) && (B <? fn v).
+(** Whether the block of a merged read dominates a block. *)
+Definition is_here (b m : nat) : bool :=
+  match merged_at m with
+  | Some (a, _) => inb (home v (am a)) (doms v b) && is_block (home v (am a))
+  | None => false
+  end.
+(** Whether a leaf is bound nowhere that a block dominates. *)
+Definition is_above (B l : nat) : bool :=
+  match knd l with
+  | Some KParam => negb (inb B (doms v (home v l))) && negb (home v l =? B)
+  | Some (KRes i _) => negb (inb B (doms v (fst (eloc v i))))
+  | _ => true
+  end.
+Definition chk_merged (m : nat) : bool :=
+  match merged_at m with
+  | Some (a, _) =>
+    let B := home v (am a) in
+    negb (is_block B) ||
+    (inb m (mreads v B) && forallb (AL (is_above B)) (ax a) && AL (is_above B) (cls m))
+  | None => true
+  end.
+(** Over an edge, the read finds its class in the memory that the edge brings. *)
+Definition chk_merge (P : nat) (l : list (nat * nat)) (B m : nat) : bool :=
+  match merged_at m with
+  | Some (a, found) =>
+    match find (fun y => leafb B (fst y) && (tm v (fst y) =? am a)) l with
+    | Some (_, x) =>
+      existsb (fun r => match read_at L T r with
+                        | Some f => like L f a && (am f =? vcl x) && (cls r =? cls m) &&
+                                    forallb (is_here P) (mdep T r)
+                        | None => false
+                        end) found
+    | None => false
+    end
+  | None => true
+  end.
+(** Whether an available value has this leaf. *)
+Definition is_held (b k l : nat) : bool :=
+  match knd l with
+  | Some KParam | Some (KRes _ _) => availb (holder v l) b k && (tm v (holder v l) =? l)
+  | _ => true
+  end.
+Definition chk_rest (b k t : nat) : bool :=
+  match mdep T t with
+  | [] => true
+  | ms => forallb (is_here b) ms &&
+          (let c := cls t in forallb (is_held b k) (if leaf c then [c] else deps T c))
+  end.
 Definition chk_sole (P : nat) (e : edge) : bool :=
   match sole v (dst e) with Some Q => Q =? P | None => true end.
 Definition chk_edge (P len : nat) (e : edge) : bool :=
@@ -204,7 +276,8 @@ Definition chk_edge (P len : nat) (e : edge) : bool :=
   | Some B' =>
     (length (ea e) =? length (ps B')) && forallb (fun a => availb a P len) (ea e) &&
     match doms v (dst e) with h :: r => (h =? dst e) && sub (doms v P) r | [] => true end &&
-    (let l := combine (ps B') (ea e) in forallb (chk_param (dst e) l) l)
+    (let l := combine (ps B') (ea e) in
+     forallb (chk_param (dst e) l) l && forallb (chk_merge P l (dst e)) (mreads v (dst e)))
   end).
 Definition loc_is (x b pos : nat) : bool := (fst (dl v x) =? b) && (snd (dl v x) =? pos).
 Definition chk_args (cs : list nat) (o : op) (a : list nat) : bool :=
@@ -214,12 +287,14 @@ Definition chk_inst (b k : nat) (i : inst op) : bool :=
   match i with
   | IPure _ x o a =>
     forallb (fun y => availb y b k) a && loc_is x b (S k) &&
-    match knd (tm v x) with Some (KOp o' cs) => op_eqb L o' o && chk_args cs o a | _ => false end
-  | IEff i _ a r =>
+    match knd (tm v x) with Some (KOp o' cs) => op_eqb L o' o && chk_args cs o a | _ => false end &&
+    chk_rest b k (tm v x)
+  | IEff i o a r =>
     anch i && forallb (fun x => availb x b k) a && forallb (fun x => loc_is x b (S k)) r &&
     nodupb r && (fst (eloc v i) =? b) && (snd (eloc v i) =? k) &&
     indexed (fun n x => match knd (tm v x) with
-                        | Some (KRes j m) => (j =? i) && (m =? n) | _ => false end) 0 r
+                        | Some (KRes j m) => (j =? i) && (m =? n) && (tty (tm v x) =? ety L o n)
+                        | _ => false end) 0 r
   end.
 Definition chk_last (b len : nat) (l : last op) : bool :=
   forallb (fun x => availb x b len) (la l) && forallb (chk_edge b len) (live_edges l).
@@ -235,7 +310,8 @@ Definition chk_block (b : nat) : bool :=
 Definition chk_first : bool :=
   lv v 0 && nats_eqb (doms v 0) [0] && (0 <? fn v) &&
   indexed (fun n x => match knd (tm v x) with Some (KArg m) => m =? n | _ => false end) 0 params0.
-Definition chk_version : bool := chk_first && below (fn v) chk_block.
+Definition chk_version : bool :=
+  chk_first && below (fn v) chk_block && below (tn T) chk_merged.
 
 (** ** The invariant *)
 Definition free (l b k : nat) := forall x, availb x b k = true -> indep (vcl x) l.
@@ -254,7 +330,12 @@ Definition once (b k l : nat) : Prop :=
   end.
 Definition right (s : st V W) :=
   forall x, availb x (sb s) (sk s) = true -> se s x = D (ss s) (vcl x).
+(** A merged read has its class wherever its block dominates. *)
+Definition merges (s : nat -> V) (b : nat) : Prop :=
+  forall m, is_here b m = true -> D s m = D s (cls m).
 Record Inv (s : st V W) : Prop := {
+  inv_typed : TL (ss s);
+  inv_merged : merges (ss s) (sb s);
   inv_live : lv v (sb s) = true;
   inv_at : exists B, blk_at (sb s) = Some B /\ sk s <= bn B;
   inv_right : right s;
@@ -272,12 +353,15 @@ Lemma block_ok b B : lv v b = true -> blk_at b = Some B ->
   (forall x, In x (ps B) -> dl v x = (b, 0)) /\ NoDup (ps B) /\
   (forall k i, inst_at B k = Some i -> chk_inst b k i = true) /\ chk_last b (bn B) (lt B) = true.
 Proof.
-  intros Lb E. unfold chk_version in version_ok. bools.
-  pose proof (below_ok _ _ H0 _ (blk_lt _ _ E)) as I. unfold chk_block in I.
+  intros Lb E. pose proof version_ok as VO. unfold chk_version in VO.
+  apply andb_true_iff in VO. destruct VO as [VO _]. apply andb_true_iff in VO. destruct VO as [_ VO].
+  pose proof (below_ok _ _ VO _ (blk_lt _ _ E)) as I. unfold chk_block in I.
   rewrite Lb, E in I. simpl in I. bools. split; [|split; [|split]]; auto.
-  - intros x Hx. rewrite forallb_forall in H1. apply loc_is_ok. auto.
+  - intros x Hx. rewrite forallb_forall in H. apply loc_is_ok. auto.
   - now apply nodupb_ok.
-  - intros k i Hk. pose proof (below_ok _ _ H3 _ (inst_some _ _ _ Hk)) as Q. simpl in Q.
+  - intros k i Hk.
+    match goal with Z : below (bn B) _ = true |- _ => rename Z into Bl end.
+    pose proof (below_ok _ _ Bl _ (inst_some _ _ _ Hk)) as Q. simpl in Q.
     now rewrite Hk in Q.
 Qed.
 Lemma avail_def x b k : availb x b k = true ->
@@ -316,16 +400,21 @@ Lemma edge_ok P len e : chk_edge P len e = true ->
   length (ea e) = length (ps B') /\ (forall a, In a (ea e) -> availb a P len = true) /\
   (forall h, In h (doms v (dst e)) -> h <> dst e -> In h (doms v P)) /\
   (forall x a, In (x, a) (combine (ps B') (ea e)) ->
-    chk_param (dst e) (combine (ps B') (ea e)) (x, a) = true).
+    chk_param (dst e) (combine (ps B') (ea e)) (x, a) = true) /\
+  (forall m, In m (mreads v (dst e)) -> chk_merge P (combine (ps B') (ea e)) (dst e) m = true).
 Proof.
   unfold chk_edge. intro H. apply andb_true_iff in H. destruct H as [_ H]. revert H.
   destruct (blk_at (dst e)) as [B'|]; [|rewrite andb_false_r; discriminate].
-  intro H. bools. exists B'. split; auto. split; auto. split.
-  { intro Q. rewrite Q in H4. discriminate. }
-  split; auto. rewrite forallb_forall in H3. split; auto. split.
+  intro H. apply andb_true_iff in H. destruct H as [H1 H]. apply andb_true_iff in H1.
+  destruct H1 as [Lv N0]. apply andb_true_iff in H. destruct H as [H Q]. apply andb_true_iff in Q.
+  destruct Q as [Qp Qm]. apply andb_true_iff in H. destruct H as [H Dm]. apply andb_true_iff in H.
+  destruct H as [Ln Av]. exists B'. split; auto. split; auto. split.
+  { intro Q. rewrite Q in N0. discriminate. }
+  rewrite forallb_forall in Av, Qp, Qm. split; [now apply Nat.eqb_eq|]. split; auto. split; [|split].
   - intros h Hh N'. destruct (doms v (dst e)) as [|h0 r]; [contradiction|]. bools. subst h0.
     destruct Hh as [Q|Hh]; [congruence|]. eapply sub_ok; eauto.
-  - intros x a I. rewrite forallb_forall in H1. exact (H1 _ I).
+  - intros x a I. exact (Qp _ I).
+  - exact Qm.
 Qed.
 (** A value that is available at the start of a block, and is no parameter of it, was available at
     the end of every block before it. *)
@@ -333,7 +422,7 @@ Lemma avail_up x P BP e B' : blk_at P = Some BP -> chk_edge P (bn BP) e = true -
   blk_at (dst e) = Some B' -> availb x (dst e) 0 = true -> ~ In x (ps B') ->
   availb x P (bn BP) = true.
 Proof.
-  intros EP CE EB A NI. destruct (edge_ok _ _ _ CE) as [B2 [E2 [L2 [N [_ [_ [Tr _]]]]]]].
+  intros EP CE EB A NI. destruct (edge_ok _ _ _ CE) as [B2 [E2 [L2 [N [_ [_ [Tr [_ _]]]]]]]].
   rewrite EB in E2. inversion E2; subst B2. destruct (avail_def _ _ _ A) as [d [p [X [Y [Z H]]]]].
   destruct (Nat.eq_dec d (dst e)) as [Q|Q].
   - subst d. specialize (H eq_refl). assert (p = 0) by lia. subst p. unfold isdef in Y.
@@ -352,63 +441,48 @@ Proof.
   - apply Nat.eqb_eq in Q. subst. apply upd_same.
   - rewrite <- IH. apply upd_other. intro; subst. now rewrite Nat.eqb_refl in Q.
 Qed.
-Lemma bindl_indep B c s : forall l,
+Definition fits_leaves (l : list (nat * V)) (B : nat) : Prop :=
+  forall x a, In (x, a) l -> leafb B x = true -> typed M (tty (tm v x)) a.
+Lemma bindl_typed B s l : TL s -> fits_leaves l B -> TL (bindl B l s).
+Proof.
+  intros Ts H. induction l as [|[x a] r IH]; simpl; auto.
+  assert (Ts': TL (bindl B r s)) by (apply IH; intros y c I; apply H; now right).
+  destruct (leafb B x) eqn:Lx; auto. apply TL_upd; auto. apply (H x a); [now left|auto].
+Qed.
+Lemma bindl_indep B c s : TL s -> forall l, fits_leaves l B ->
   (forall x a, In (x, a) l -> leafb B x = true -> indep c (tm v x)) -> D (bindl B l s) c = D s c.
 Proof.
-  induction l as [|[x a] r IH]; simpl; intro H; auto. destruct (leafb B x) eqn:Lx.
-  - rewrite (H x a (or_introl eq_refl) Lx). apply IH. intros; eapply H; eauto.
-  - apply IH. intros; eapply H; eauto.
+  intros Ts. induction l as [|[x a] r IH]; simpl; intros Tl H; auto.
+  assert (Tr: fits_leaves r B) by (intros y b I; apply Tl; now right).
+  assert (Hr: D (bindl B r s) c = D s c) by (apply IH; auto; intros; eapply H; eauto; now right).
+  destruct (leafb B x) eqn:Lx; auto. rewrite (H x a (or_introl eq_refl) Lx); auto.
+  - now apply bindl_typed.
+  - apply (Tl x a); [now left|auto].
 Qed.
-(** Leaves without a name in the table do not matter, so finitely many updates do as well. *)
-Lemma many_indep c (s s' : nat -> V) :
-  (forall t, s' t = s t \/ (t < tn T /\ indep c t)) -> D s' c = D s c.
+Lemma bindr_find t s : forall l, bindr l s t =
+  match find (fun y => tm v (fst y) =? t) l with Some (_, a) => a | None => s t end.
 Proof.
-  intro H.
-  assert (G: forall n, exists u, D u c = D s c /\
-    forall t, if t <? n then u t = s' t else u t = s t).
-  { induction n as [|n [u [E U]]].
-    - exists s. split; auto. intro t. destruct (t <? 0) eqn:Q; auto. apply Nat.ltb_lt in Q. lia.
-    - exists (fun t => if t =? n then s' t else u t). split.
-      + destruct (H n) as [Q|[_ Q]].
-        * rewrite <- E. assert (X: forall n0 t, den M T n0 (fun t => if t =? n then s' t else u t) t
-            = den M T n0 u t).
-          { assert (Y: forall t, (if t =? n then s' t else u t) = u t).
-            { intro t. destruct (t =? n) eqn:Z; auto. apply Nat.eqb_eq in Z. subst t.
-              specialize (U n). rewrite Nat.ltb_irrefl in U. congruence. }
-            induction n0 as [|n0 IH]; simpl; intro t; [apply Y|].
-            destruct (knd t) as [[]|]; auto. f_equal. apply map_ext. intro; apply IH. }
-          apply X.
-        * rewrite <- E, <- (Q u (s' n)).
-          assert (X: forall n0 t, den M T n0 (fun t => if t =? n then s' t else u t) t
-            = den M T n0 (upd u n (s' n)) t).
-          { assert (Y: forall t, (if t =? n then s' t else u t) = upd u n (s' n) t).
-            { intro t. unfold upd. destruct (t =? n) eqn:Z; auto. apply Nat.eqb_eq in Z. now subst. }
-            induction n0 as [|n0 IH]; simpl; intro t; [apply Y|].
-            destruct (knd t) as [[]|]; auto. f_equal. apply map_ext. intro; apply IH. }
-          apply X.
-      + intro t. specialize (U t). destruct (t =? n) eqn:Z.
-        * apply Nat.eqb_eq in Z. subst. now rewrite (proj2 (Nat.ltb_lt n (S n))) by lia.
-        * apply Nat.eqb_neq in Z. destruct (t <? n) eqn:Q, (t <? S n) eqn:Q2; auto;
-            rewrite ?Nat.ltb_lt, ?Nat.ltb_ge in *; lia. }
-  destruct (G (tn T)) as [u [E U]]. rewrite <- E.
-  assert (Y: forall t, u t = s' t).
-  { intro t. specialize (U t). destruct (t <? tn T) eqn:Q; auto. apply Nat.ltb_ge in Q.
-    destruct (H t) as [Z|[Z _]]; [congruence|lia]. }
-  assert (X: forall n t, den M T n s' t = den M T n u t).
-  { induction n as [|n IH]; simpl; intro t; [now rewrite Y|].
-    destruct (knd t) as [[]|]; auto. f_equal. apply map_ext. intro; apply IH. }
-  apply X.
+  induction l as [|[x a] r IH]; simpl; auto. destruct (tm v x =? t) eqn:Q.
+  - apply Nat.eqb_eq in Q. subst. apply upd_same.
+  - rewrite <- IH. apply upd_other. intro; subst. now rewrite Nat.eqb_refl in Q.
 Qed.
-Lemma knd_lt t k : knd t = Some k -> t < tn T.
+Definition fits_results (l : list (nat * V)) : Prop :=
+  forall x a, In (x, a) l -> typed M (tty (tm v x)) a.
+Lemma bindr_typed s l : TL s -> fits_results l -> TL (bindr l s).
 Proof.
-  unfold Terms.knd. destruct (at_ T t) eqn:E; [|discriminate]. intros _. eapply at_lt; eauto.
+  intros Ts H. induction l as [|[x a] r IH]; simpl; auto. apply TL_upd.
+  - apply IH. intros y c I. apply H. now right.
+  - apply (H x a). now left.
 Qed.
-Lemma bindr_indep i rs c s : (forall t, isres i t = true -> indep c t) ->
-  D (bindr i rs s) c = D s c.
+Lemma bindr_indep c s : TL s -> forall l, fits_results l ->
+  (forall x a, In (x, a) l -> indep c (tm v x)) -> D (bindr l s) c = D s c.
 Proof.
-  intro H. apply many_indep. intro t. unfold bindr. specialize (H t). unfold isres in H.
-  destruct (knd t) as [[n0| |j n|o a]|] eqn:K; auto. destruct (j =? i); auto.
-  right. split; auto. eapply knd_lt; eauto.
+  intros Ts. induction l as [|[x a] r IH]; simpl; intros Tl H; auto.
+  assert (Tr: fits_results r) by (intros y b I; apply Tl; now right).
+  rewrite (H x a (or_introl eq_refl)).
+  - apply IH; auto. intros; eapply H; eauto.
+  - now apply bindr_typed.
+  - apply (Tl x a). now left.
 Qed.
 Lemma leafb_param B x : leafb B x = true ->
   knd (tm v x) = Some KParam /\ home v (tm v x) = B /\ leaf (tm v x) = true /\ vcl x = tm v x.
@@ -418,18 +492,57 @@ Proof.
   assert (Lf: leaf (tm v x) = true) by (unfold Terms.leaf; now rewrite E).
   repeat split; auto. unfold vcl. eapply cls_leaf; eauto.
 Qed.
-Lemma indep_vcl x l : indep (tm v x) l -> indep (vcl x) l.
-Proof. intro H. unfold vcl. eapply indep_cls; eauto. Qed.
+(** *** Merged reads *)
+Lemma merged_rest b k t s : chk_rest b k t = true -> merges s b -> merged_ok M T s t.
+Proof.
+  intros H Mg m Hm. unfold chk_rest in H. destruct (mdep T t) as [|m0 ms] eqn:E; [contradiction|].
+  apply andb_true_iff in H. destruct H as [H _]. rewrite forallb_forall in H. auto.
+Qed.
+Lemma chk_merged_all m : chk_merged m = true.
+Proof.
+  unfold chk_version in version_ok. apply andb_true_iff in version_ok. destruct version_ok as [_ Mg].
+  destruct (at_ T m) as [e|] eqn:E.
+  - apply (below_ok _ _ Mg). eapply at_lt; eauto.
+  - unfold chk_merged, merged_at. now rewrite E.
+Qed.
+(** Where no leaf that a class names changes but those that the block binds, merged reads stay. *)
+Lemma merges_stay s s' b m : merges s b -> is_here b m = true ->
+  (forall a found, merged_at m = Some (a, found) -> s' (am a) = s (am a) /\
+    forall l, is_above (home v (am a)) l = true -> s' l = s l) ->
+  D s' m = D s' (cls m).
+Proof.
+  intros Mg H Ch. pose proof (chk_merged_all m) as Cm. pose proof (Mg _ H) as E. unfold is_here in H. unfold chk_merged in Cm.
+  destruct (merged_at m) as [[a found]|] eqn:Ma; [|discriminate].
+  destruct (Ch _ _ eq_refl) as [Cl Co]. apply andb_true_iff in H. destruct H as [H Lb].
+  rewrite Lb in Cm. simpl in Cm. apply andb_true_iff in Cm.
+  destruct Cm as [Cm Cc]. apply andb_true_iff in Cm. destruct Cm as [_ Cx].
+  unfold merged_at in Ma. destruct (at_ T m) as [e|]; [|discriminate].
+  destruct (tb e); try discriminate. destruct (read_at L T m) as [a'|] eqn:Ra; [|discriminate].
+  destruct (isparam (am a')) eqn:Ip; [|discriminate]. inversion Ma; subst; clear Ma.
+  pose proof (shapes L T table_ok) as Sh.
+  destruct (access_ok L M T Sh s' (reads L) m a Ra) as [_ D'].
+  destruct (access_ok L M T Sh s (reads L) m a Ra) as [_ D0].
+  assert (Lf: leaf (am a) = true)
+    by (unfold isparam in Ip; unfold Terms.leaf; destruct (knd (am a)) as [[]|]; auto).
+  rewrite (AL_agree L M T table_ok _ s' s _ Cc Co), <- E, D', D0. f_equal. f_equal.
+  - apply map_ext_in. intros x Hx. rewrite forallb_forall in Cx.
+    exact (AL_agree L M T table_ok _ s' s _ (Cx _ Hx) Co).
+  - f_equal. rewrite !(D_leaf M T) by auto. exact Cl.
+Qed.
 
 (** The operands of an instruction decide its result. *)
 Lemma op_value b k i x o a (s : st V W) : chk_inst b k (IPure i x o a) = true ->
+  TL (ss s) -> merges (ss s) b ->
   (forall y, availb y b k = true -> se s y = D (ss s) (vcl y)) ->
   opsem M o (map (se s) a) = D (ss s) (vcl x).
 Proof.
-  intros H Rt. unfold chk_inst in H. bools.
-  destruct (knd (tm v x)) as [[n0| |i0 n0|o' cs]|] eqn:K; try discriminate. bools.
+  intros H Ts Mg Rt. unfold chk_inst in H. apply andb_true_iff in H. destruct H as [H Rest].
+  apply andb_true_iff in H. destruct H as [H H0]. apply andb_true_iff in H. destruct H as [H _].
+  destruct (knd (tm v x)) as [[n0| |i0 n0|o' cs]|] eqn:K; try discriminate.
+  apply andb_true_iff in H0. destruct H0 as [H0 H2].
   apply (op_eqb_ok _ _ F) in H0. subst o'. unfold vcl.
-  rewrite <- (class_sound L M T F rules table_ok), (D_op L M T table_ok _ _ _ _ K).
+  rewrite <- (class_sound L M T F rules table_ok _ Ts) by (eapply merged_rest; eauto).
+  rewrite (D_op L M T table_ok _ _ _ _ K).
   rewrite forallb_forall in H. assert (Mp: map (se s) a = map (D (ss s)) (map vcl a)).
   { rewrite map_map. apply map_ext_in. intros y Hy. auto. }
   rewrite Mp. unfold chk_args in H2. apply orb_true_iff in H2. destruct H2 as [X|X].
@@ -438,17 +551,35 @@ Proof.
     destruct a as [|a1 [|a2 [|]]]; try discriminate. simpl. now apply (comm_ok _ _ F).
 Qed.
 Lemma op_indep b k i x o a l : chk_inst b k (IPure i x o a) = true -> free l b k ->
-  indep (vcl x) l.
+  (exists j n, knd l = Some (KRes j n)) \/ knd l = Some KParam -> indep (vcl x) l.
 Proof.
-  intros H Fr. unfold chk_inst in H. bools.
-  destruct (knd (tm v x)) as [[n0| |i0 n0|o' cs]|] eqn:K; try discriminate. bools.
-  apply indep_vcl. eapply indep_op; eauto. rewrite forallb_forall in H.
-  assert (Mp: forall c, In c (map vcl a) -> indep c l).
-  { intros c Hc. apply in_map_iff in Hc. destruct Hc as [y [<- Hy]]. apply Fr. auto. }
-  intros c Hc. apply Mp. unfold chk_args in H2. apply orb_true_iff in H2. destruct H2 as [X|X].
-  - apply nats_eqb_ok in X. now rewrite <- X.
-  - bools. match goal with Q : nats_eqb cs _ = true |- _ => apply nats_eqb_ok in Q; rewrite Q in Hc end.
-    now apply in_rev.
+  intros H Fr Kl. unfold chk_inst in H. apply andb_true_iff in H. destruct H as [H Rest].
+  apply andb_true_iff in H. destruct H as [H H0]. apply andb_true_iff in H. destruct H as [H _].
+  destruct (knd (tm v x)) as [[n0| |i0 n0|o' cs]|] eqn:K; try discriminate.
+  apply andb_true_iff in H0. destruct H0 as [_ H2].
+  assert (Ll: leaf l = true) by (unfold Terms.leaf; destruct Kl as [[j [n Q]]|Q]; now rewrite Q).
+  unfold chk_rest in Rest. destruct (mdep T (tm v x)) as [|m0 ms] eqn:Md.
+  - unfold vcl. apply (indep_cls L M T F rules table_ok); auto.
+    eapply (indep_op L M T table_ok); eauto. rewrite forallb_forall in H.
+    assert (Mp: forall c, In c (map vcl a) -> indep c l).
+    { intros c Hc. apply in_map_iff in Hc. destruct Hc as [y [<- Hy]]. apply Fr. auto. }
+    intros c Hc. apply Mp. unfold chk_args in H2. apply orb_true_iff in H2. destruct H2 as [X|X].
+    + apply nats_eqb_ok in X. now rewrite <- X.
+    + bools. match goal with Q : nats_eqb cs _ = true |- _ => apply nats_eqb_ok in Q; rewrite Q in Hc end.
+      now apply in_rev.
+  - apply andb_true_iff in Rest. destruct Rest as [_ Held]. fold (vcl x) in Held.
+    rewrite forallb_forall in Held. apply (indep_deps L M T table_ok); auto.
+    destruct (in_dec Nat.eq_dec l (if leaf (vcl x) then [vcl x] else deps T (vcl x))) as [I|N].
+    + left. intros m ->. apply Held in I. unfold is_held in I.
+      assert (G: availb (holder v l) b k && (tm v (holder v l) =? l) = true)
+        by (destruct Kl as [[j [n Q]]|Q]; now rewrite Q in I).
+      apply andb_true_iff in G. destruct G as [Av Tm]. apply Nat.eqb_eq in Tm.
+      specialize (Fr _ Av). unfold vcl in Fr. rewrite Tm in Fr.
+      now rewrite (cls_leaf L T table_ok _ Ll) in Fr.
+    + right. unfold Terms.AL. destruct (leaf (vcl x)) eqn:Lx.
+      * apply negb_true_iff, Nat.eqb_neq. intro; subst. apply N. now left.
+      * apply forallb_forall. intros y Hy. apply negb_true_iff, Nat.eqb_neq. intro; subst.
+        contradiction.
 Qed.
 
 (** *** Every step keeps the invariant *)
@@ -456,78 +587,116 @@ Lemma inv_pure s B i x o a : Inv s -> blk_at (sb s) = Some B ->
   inst_at B (sk s) = Some (IPure i x o a) ->
   Inv (St (sb s) (S (sk s)) (upd (se s) x (opsem M o (map (se s) a))) (sw s) (str s) (ss s)).
 Proof.
-  intros [Lb [B0 [E0 K0]] Rt O] E K. destruct (block_ok _ _ Lb E) as [_ [_ [BI _]]].
+  intros [Ts Mg Lb [B0 [E0 K0]] Rt O] E K. destruct (block_ok _ _ Lb E) as [_ [_ [BI _]]].
   pose proof (BI _ _ K) as H. constructor; simpl; auto.
   - exists B. split; auto. now apply inst_some in K.
   - intros y A. simpl in *. destruct (avail_back _ _ _ _ _ Lb E K A) as [I|[N A']].
-    + simpl in I. destruct I as [<-|[]]. rewrite upd_same. exact (op_value _ _ i _ _ _ s H Rt).
+    + simpl in I. destruct I as [<-|[]]. rewrite upd_same. exact (op_value _ _ i _ _ _ s H Ts Mg Rt).
     + rewrite upd_other; auto. simpl in N. intro; subst; tauto.
-  - assert (Fr: forall l, free l (sb s) (sk s) -> free l (sb s) (S (sk s))).
-    { intros l Fr y A. destruct (avail_back _ _ _ _ _ Lb E K A) as [I|[_ A']]; [|now apply Fr].
-      simpl in I. destruct I as [<-|[]]. exact (op_indep _ _ i _ _ _ _ H Fr). }
+  - assert (Fr: forall l, (exists j n, knd l = Some (KRes j n)) \/ knd l = Some KParam ->
+      free l (sb s) (sk s) -> free l (sb s) (S (sk s))).
+    { intros l Kl Fr y A. destruct (avail_back _ _ _ _ _ Lb E K A) as [I|[_ A']]; [|now apply Fr].
+      simpl in I. destruct I as [<-|[]]. exact (op_indep _ _ i _ _ _ _ H Fr Kl). }
     intro l. specialize (O l). unfold once in *.
-    destruct (knd l) as [[n0| |j n0|o' cs]|]; auto; destruct O; auto.
+    destruct (knd l) as [[n0| |j n0|o' cs]|] eqn:Kl; auto; destruct O; eauto 6.
 Qed.
 Lemma res_kind b k i o a r x n : chk_inst b k (IEff i o a r) = true -> nth_error r n = Some x ->
-  knd (tm v x) = Some (KRes i n).
+  knd (tm v x) = Some (KRes i n) /\ tty (tm v x) = ety L o n.
 Proof.
-  intros H Hx. simpl in H. bools. pose proof (indexed_ok _ _ _ H0 _ _ Hx) as G. simpl in G.
-  destruct (knd (tm v x)) as [[n0| |j m|o' cs]|]; try discriminate. bools. congruence.
+  intros H Hx. simpl in H. apply andb_true_iff in H. destruct H as [_ H].
+  pose proof (indexed_ok _ _ _ H _ _ Hx) as G. simpl in G.
+  destruct (knd (tm v x)) as [[n0| |j m|o' cs]|]; try discriminate. bools. split; congruence.
 Qed.
-Lemma nth_pad n (x : nat) (rs : list V) (r : list nat) : nth_error r n = Some x ->
-  nth_error (pad (length r) rs) n = Some (nth n rs (dflt M)).
+Lemma nth_pad o n (x : nat) (rs : list V) (r : list nat) : nth_error r n = Some x ->
+  nth_error (pad o (length r) rs) n = Some (nth n rs (dflt M (ety L o n))).
 Proof.
   intro H. unfold pad. assert (Lr: n < length r) by (apply nth_error_Some; congruence).
   rewrite nth_error_map. rewrite nth_error_nth' with (d := 0) by (rewrite seq_length; auto).
   simpl. now rewrite seq_nth.
 Qed.
-Lemma inv_eff s B i o a r w' rs : Inv s -> blk_at (sb s) = Some B ->
-  inst_at B (sk s) = Some (IEff i o a r) ->
-  Inv (St (sb s) (S (sk s)) (assign (combine r (pad (length r) rs)) (se s)) w' (str s ++ [i])
-          (bindr i (pad (length r) rs) (ss s))).
+Lemma in_results (r : list nat) o rs (x : nat) c : In (x, c) (combine r (pad o (length r) rs)) ->
+  exists n, nth_error r n = Some x /\ c = nth n rs (dflt M (ety L o n)).
 Proof.
-  intros [Lb [B0 [E0 K0]] Rt O] E K. destruct (block_ok _ _ Lb E) as [_ [_ [BI _]]].
+  intro I. apply In_nth_error in I. destruct I as [n Hn]. exists n.
+  assert (Hr: nth_error r n = Some x).
+  { clear -Hn. revert Hn. generalize (pad o (length r) rs). revert n.
+    induction r as [|y r IH]; intros [|n] [|c' l] H; simpl in *; try discriminate.
+    - inversion H; auto.
+    - eauto. }
+  split; auto. pose proof (nth_error_combine _ _ _ _ _ Hr (nth_pad o _ _ rs _ Hr)). congruence.
+Qed.
+Lemma inv_eff s B i o a r w' rs : Inv s -> blk_at (sb s) = Some B ->
+  inst_at B (sk s) = Some (IEff i o a r) -> effsem M o (map (se s) a) (sw s) = (w', rs) ->
+  let l := combine r (pad o (length r) rs) in
+  Inv (St (sb s) (S (sk s)) (assign l (se s)) w' (str s ++ [i]) (bindr l (ss s))).
+Proof.
+  intros [Ts Mg Lb [B0 [E0 K0]] Rt O] E K Es l. destruct (block_ok _ _ Lb E) as [_ [_ [BI _]]].
   pose proof (BI _ _ K) as H.
-  assert (Kr: forall n x, nth_error r n = Some x -> knd (tm v x) = Some (KRes i n))
+  assert (Kr: forall n x, nth_error r n = Some x ->
+    knd (tm v x) = Some (KRes i n) /\ tty (tm v x) = ety L o n)
     by (intros; eapply (res_kind (sb s) (sk s) i o a r); eauto).
   simpl in H. bools.
   assert (EL: eloc v i = (sb s, sk s)) by (destruct (eloc v i); simpl in *; congruence).
   assert (ND: NoDup r) by now apply nodupb_ok.
+  assert (Fits: fits_results l).
+  { intros x c I. destruct (in_results _ _ _ _ _ I) as [n [Hn ->]]. destruct (Kr _ _ Hn) as [_ ->].
+    replace rs with (snd (effsem M o (map (se s) a) (sw s))) by (now rewrite Es).
+    apply (eff_typed _ _ F). apply (dflt_typed _ _ F). }
+  assert (Leafs: forall x c, In (x, c) l -> exists n, knd (tm v x) = Some (KRes i n)).
+  { intros x c I. destruct (in_results _ _ _ _ _ I) as [n [Hn _]]. destruct (Kr _ _ Hn). eauto. }
   (* Nothing that is available before the effect depends on its results. *)
-  assert (FR: forall t, isres i t = true -> free t (sb s) (sk s)).
-  { intros t It. specialize (O t). unfold once, isres in *.
-    destruct (knd t) as [[n0| |j n0|o' cs]|]; try discriminate. bools. subst j.
+  assert (FR: forall t n, knd t = Some (KRes i n) -> free t (sb s) (sk s)).
+  { intros t n It. specialize (O t). unfold once in *. rewrite It in O.
     destruct O as [Fr|G]; auto. intros x A. apply G. now rewrite EL. }
+  assert (Same: forall y, availb y (sb s) (sk s) = true -> D (bindr l (ss s)) (vcl y) = D (ss s) (vcl y)).
+  { intros y A. apply bindr_indep; auto. intros x c I. destruct (Leafs _ _ I) as [n Kx].
+    exact (FR _ _ Kx y A). }
   constructor; simpl; auto.
+  - now apply bindr_typed.
+  - intros m Hm. eapply merges_stay; eauto. intros m' found Ma. split.
+    + rewrite bindr_find. destruct (find _ l) as [[x c]|] eqn:Fd; auto. exfalso.
+      apply find_some in Fd. destruct Fd as [I Q]. simpl in Q. apply Nat.eqb_eq in Q.
+      destruct (Leafs _ _ I) as [n Kx]. unfold merged_at in Ma. destruct (at_ T m) as [e|]; [|discriminate].
+      destruct (tb e); try discriminate. destruct (read_at L T m) as [a'|]; [|discriminate].
+      unfold isparam in Ma. destruct (knd (am a')) as [[]|] eqn:Ka; try discriminate.
+      inversion Ma; subst. congruence.
+    + intros y Hy. rewrite bindr_find. destruct (find _ l) as [[x c]|] eqn:Fd; auto. exfalso.
+      apply find_some in Fd. destruct Fd as [I Q]. simpl in Q. apply Nat.eqb_eq in Q. subst y.
+      destruct (Leafs _ _ I) as [n Kx]. unfold is_above in Hy. rewrite Kx, EL in Hy. simpl in Hy.
+      unfold is_here in Hm. rewrite Ma in Hm. apply andb_true_iff in Hm. destruct Hm as [Hm _].
+      rewrite Hm in Hy. discriminate.
   - exists B. split; auto. now apply inst_some in K.
   - intros x A. simpl in *. unfold assign.
     destruct (avail_back _ _ _ _ _ Lb E K A) as [I|[N A']].
     + simpl in I. apply In_nth_error in I. destruct I as [n Hn].
-      pose proof (Kr _ _ Hn) as Kx.
-      assert (I2: In (x, nth n rs (dflt M)) (combine r (pad (length r) rs))).
-      { eapply in_combine_nth; eauto. now apply nth_pad with (x := x). }
-      rewrite (find_nodup _ _ _ _ ND I2). unfold vcl.
+      destruct (Kr _ _ Hn) as [Kx _]. pose proof (nth_pad o _ _ rs _ Hn) as Np.
+      assert (I2: In (x, nth n rs (dflt M (ety L o n))) l) by (eapply in_combine_nth; eauto).
+      unfold l at 1. rewrite (find_nodup _ _ _ _ ND I2). unfold vcl.
       assert (Lf: leaf (tm v x) = true) by (unfold Terms.leaf; now rewrite Kx).
-      rewrite (cls_leaf L T table_ok _ Lf), (D_leaf M T _ _ Lf). unfold bindr.
-      rewrite Kx, Nat.eqb_refl. symmetry. apply nth_error_nth. now apply nth_pad with (x := x).
-    + rewrite find_none_in by auto. rewrite bindr_indep; auto. intros t It. apply (FR t It). auto.
-  - intro l. pose proof (O l) as Ol. unfold once in *.
-    assert (New: forall x, In x r -> tm v x <> l -> indep (vcl x) l).
+      rewrite (cls_leaf L T table_ok _ Lf), (D_leaf M T _ _ Lf), bindr_find.
+      destruct (find (fun y => tm v (fst y) =? tm v x) l) as [[y c]|] eqn:Fd.
+      * apply find_some in Fd. destruct Fd as [Iy Q]. simpl in Q. apply Nat.eqb_eq in Q.
+        destruct (in_results _ _ _ _ _ Iy) as [n' [Hn' ->]]. destruct (Kr _ _ Hn') as [Ky _].
+        assert (n' = n) by congruence. now subst.
+      * apply (find_none _ _ Fd) in I2. simpl in I2. now rewrite Nat.eqb_refl in I2.
+    + unfold l at 1. rewrite find_none_in by auto. rewrite Same by auto. auto.
+  - intro t. pose proof (O t) as Ot. unfold once in *.
+    assert (New: forall x, In x r -> tm v x <> t -> indep (vcl x) t).
     { intros x Hx Nx. apply In_nth_error in Hx. destruct Hx as [n Hn].
-      pose proof (Kr _ _ Hn) as Kx. apply indep_vcl.
-      apply indep_leaf; auto. unfold Terms.leaf. now rewrite Kx. }
-    destruct (knd l) as [[n0| |j n0|o' cs]|] eqn:Kl; auto.
-    + destruct Ol as [Fr|G]; [left|right; auto]. intros x A.
+      destruct (Kr _ _ Hn) as [Kx _].
+      assert (Lf: leaf (tm v x) = true) by (unfold Terms.leaf; now rewrite Kx).
+      unfold vcl. rewrite (cls_leaf L T table_ok _ Lf). now apply indep_leaf. }
+    destruct (knd t) as [[n0| |j n0|o' cs]|] eqn:Kl; auto.
+    + destruct Ot as [Fr|G]; [left|right; auto]. intros x A.
       destruct (avail_back _ _ _ _ _ Lb E K A) as [I|[_ A']]; auto.
       apply New; auto. intro; subst. simpl in I. apply In_nth_error in I. destruct I as [n Hn].
-      pose proof (Kr _ _ Hn). congruence.
+      destruct (Kr _ _ Hn). congruence.
     + destruct (Nat.eq_dec j i) as [->|Nj].
-      * right. intros x A. rewrite EL in A. simpl in A. apply FR; auto. unfold isres.
-        rewrite Kl. apply Nat.eqb_refl.
-      * destruct Ol as [Fr|G]; [left|right; auto]. intros x A.
+      * right. intros x A. rewrite EL in A. simpl in A. eapply FR; eauto.
+      * destruct Ot as [Fr|G]; [left|right; auto]. intros x A.
         destruct (avail_back _ _ _ _ _ Lb E K A) as [I|[_ A']]; auto.
         apply New; auto. intro; subst. simpl in I. apply In_nth_error in I. destruct I as [n Hn].
-        pose proof (Kr _ _ Hn). congruence.
+        destruct (Kr _ _ Hn). congruence.
 Qed.
 
 Lemma taken_live (s : st V W) B : chk_last (sb s) (bn B) (lt B) = true ->
@@ -552,20 +721,66 @@ Proof.
   split; auto. unfold chk_last in CL. apply andb_true_iff in CL. destruct CL as [_ CL].
   rewrite forallb_forall in CL. auto.
 Qed.
+(** Over an edge into its block, a merged read has its class in the memory that the edge brings. *)
+Lemma merge_edge (s : st V W) (s1 : nat -> V) e (B' : blk op) m a found : TL (ss s) -> merges (ss s) (sb s) ->
+  merged_at m = Some (a, found) -> home v (am a) = dst e -> is_block (dst e) = true ->
+  (forall m, In m (mreads v (dst e)) ->
+    chk_merge (sb s) (combine (ps B') (ea e)) (dst e) m = true) ->
+  (forall y, is_above (home v (am a)) y = true -> s1 y = ss s y) ->
+  (forall x, find (fun y => leafb (dst e) (fst y) && (tm v (fst y) =? am a))
+                  (combine (ps B') (ea e)) = Some x -> s1 (am a) = D (ss s) (vcl (snd x))) ->
+  D s1 m = D s1 (cls m).
+Proof.
+  intros Ts Mg Ma Hh Lf Mm Above Mem. pose proof (chk_merged_all m) as Cm. unfold chk_merged in Cm.
+  rewrite Ma, Hh, Lf in Cm. simpl in Cm. apply andb_true_iff in Cm. destruct Cm as [Cm Cc].
+  apply andb_true_iff in Cm. destruct Cm as [Ci Cx]. apply inb_In in Ci.
+  pose proof (Mm _ Ci) as Ch. unfold chk_merge in Ch. rewrite Ma in Ch.
+  destruct (find _ (combine (ps B') (ea e))) as [[z y]|] eqn:Fd; [|discriminate].
+  specialize (Mem _ eq_refl). simpl in Mem. apply existsb_exists in Ch. destruct Ch as [r [_ Ch]].
+  destruct (read_at L T r) as [f|] eqn:Rf; [|discriminate].
+  apply andb_true_iff in Ch. destruct Ch as [Ch Hr]. apply andb_true_iff in Ch. destruct Ch as [Ch Cr].
+  apply andb_true_iff in Ch. destruct Ch as [Lk Am]. apply Nat.eqb_eq in Cr. apply Nat.eqb_eq in Am.
+  apply (like_ok L M F) in Lk. destruct Lk as [Eo Ex].
+  unfold merged_at in Ma. destruct (at_ T m) as [e0|]; [|discriminate].
+  destruct (tb e0); try discriminate. destruct (read_at L T m) as [a'|] eqn:Ra; [|discriminate].
+  destruct (isparam (am a')) eqn:Ip; [|discriminate]. inversion Ma; subst a' found0; clear Ma.
+  pose proof (shapes L T table_ok) as Sh. rewrite Hh in Above.
+  destruct (access_ok L M T Sh s1 (reads L) m a Ra) as [_ D1].
+  destruct (access_ok L M T Sh (ss s) (reads L) r f Rf) as [_ Dr].
+  assert (Lm: leaf (am a) = true)
+    by (unfold isparam in Ip; unfold Terms.leaf; destruct (knd (am a)) as [[]|]; auto).
+  rewrite (AL_agree L M T table_ok _ s1 (ss s) _ Cc Above), <- Cr.
+  rewrite <- (class_sound L M T F rules table_ok _ Ts).
+  - rewrite D1, Dr, Eo, Ex, Am, (D_leaf M T _ _ Lm), Mem. f_equal. f_equal.
+    apply map_ext_in. intros x Hx. rewrite forallb_forall in Cx.
+    exact (AL_agree L M T table_ok _ s1 (ss s) _ (Cx _ Hx) Above).
+  - intros m' Hm'. rewrite forallb_forall in Hr. auto.
+Qed.
 Lemma inv_edge s B e s' : Inv s -> blk_at (sb s) = Some B -> inst_at B (sk s) = None ->
   taken (lt B) (se s) = Some e -> enter s e = Some s' -> Inv s'.
 Proof.
-  intros [Lb [B0 [E0 K0]] Rt O] E K P N.
+  intros [Ts Mg Lb [B0 [E0 K0]] Rt O] E K P N.
   assert (Kl: sk s = bn B) by (apply inst_none in K; replace B0 with B in K0 by congruence; lia).
   destruct (block_ok _ _ Lb E) as [_ [_ [_ CL]]].
   assert (LE: In e (live_edges (lt B))).
   { apply (taken_live s); auto. intros x A; apply Rt; now rewrite Kl. }
   assert (CE: chk_edge (sb s) (bn B) e = true).
   { unfold chk_last in CL. bools. rewrite forallb_forall in H0. auto. }
-  destruct (edge_ok _ _ _ CE) as [B' [E' [L' [N0 [Len [Av [Dm Pm]]]]]]].
+  destruct (edge_ok _ _ _ CE) as [B' [E' [L' [N0 [Len [Av [Dm [Pm Mm]]]]]]]].
   unfold enter in N. rewrite E' in N. inversion N; subst s'; clear N.
   destruct (block_ok _ _ L' E') as [Pl [ND [_ _]]].
   set (cmb := combine (ps B') (ea e)) in *.
+  assert (Avs: forall x a, In (x, a) cmb -> se s a = D (ss s) (vcl a)).
+  { intros x a I. apply Rt. rewrite Kl. apply Av. eapply in_combine_r; eauto. }
+  assert (Fits: fits_leaves (combine (ps B') (map (se s) (ea e))) (dst e)).
+  { intros x a I Lx. assert (Q: exists y, In (x, y) cmb /\ a = se s y).
+    { clear -I. unfold cmb. revert I. generalize (ea e). induction (ps B') as [|z zs IH];
+        intros [|y ys] I; simpl in *; try contradiction.
+      destruct I as [Q|I]; [inversion Q; subst; eauto|]. destruct (IH _ I) as [u [Iu Q]]. eauto. }
+    destruct Q as [y [Iy ->]]. rewrite (Avs _ _ Iy). pose proof (Pm _ _ Iy) as Z.
+    unfold chk_param in Z. rewrite Lx in Z. destruct (find _ cmb) as [[u c]|] eqn:Fd; [|discriminate].
+    apply andb_true_iff in Z. destruct Z as [Z1 Z2]. apply Nat.eqb_eq in Z1. apply Nat.eqb_eq in Z2.
+    rewrite Z1, <- Z2. now apply (D_type L M T F table_ok). }
   (* A parameter that is no leaf has the class of its argument. *)
   assert (Copy: forall x, In x (ps B') -> leafb (dst e) x = false ->
     exists a, In (x, a) cmb /\ availb a (sb s) (sk s) = true /\ vcl a = vcl x).
@@ -585,12 +800,38 @@ Proof.
       { unfold bindsb, isdef in Bx. rewrite E' in Bx. apply inb_In in I. now rewrite I in Bx. }
       destruct (Copy _ I Lx) as [a [_ [Aa Q]]]. rewrite <- Q. auto.
     - auto. }
+  set (s1 := bindl (dst e) (combine (ps B') (map (se s) (ea e))) (ss s)).
+  assert (Bound: forall t, (knd t = Some KParam /\ home v t = dst e) \/ s1 t = ss s t).
+  { intro t. unfold s1. rewrite bindl_find.
+    destruct (find (fun y => leafb (dst e) (fst y) && (tm v (fst y) =? t))
+                   (combine (ps B') (map (se s) (ea e)))) as [[x c]|] eqn:Fd; auto.
+    left. apply find_some in Fd. destruct Fd as [_ Q]. simpl in Q. apply andb_true_iff in Q.
+    destruct Q as [Lx Q]. apply Nat.eqb_eq in Q. subst t.
+    destruct (leafb_param _ _ Lx) as [Kx [Hx _]]. auto. }
   constructor; simpl; auto.
+  - now apply bindl_typed.
+  - intros m Hm. fold s1. pose proof Hm as Hm0. unfold is_here in Hm.
+    destruct (merged_at m) as [[am0 found]|] eqn:Ma; [|discriminate].
+    apply andb_true_iff in Hm. destruct Hm as [Hd Hf]. apply inb_In in Hd.
+    assert (Above: forall y, is_above (home v (am am0)) y = true -> s1 y = ss s y).
+    { intros y Hy. destruct (Bound y) as [[Ky Hh]|]; auto. exfalso. unfold is_above in Hy.
+      rewrite Ky, Hh in Hy. apply andb_true_iff in Hy. destruct Hy as [Hy _].
+      apply inb_In in Hd. now rewrite Hd in Hy. }
+    destruct (Nat.eq_dec (home v (am am0)) (dst e)) as [Q|Q].
+    + apply (merge_edge s s1 e B' m am0 found); auto; [now rewrite <- Q|].
+      intros x Fd. unfold s1. rewrite bindl_find.
+      rewrite (find_combine (fun y => leafb (dst e) y && (tm v y =? am am0))). fold cmb.
+      fold cmb in Fd. rewrite Fd. simpl. apply find_some in Fd. destruct Fd as [I _].
+      destruct x as [z y]. exact (Avs _ _ I).
+    + apply (merges_stay (ss s) s1 (sb s) m Mg).
+      * unfold is_here. rewrite Ma, Hf, andb_true_r. apply inb_In. auto.
+      * intros a' f' Ma'. assert (a' = am0) by congruence. subst a'. split; auto.
+        destruct (Bound (am am0)) as [[_ Hh]|]; auto; contradiction.
   - exists B'. split; auto. lia.
-  - intros x A. simpl in *. unfold assign.
+  - subst s1. intros x A. simpl in *. unfold assign.
     assert (IB: forall c, (forall l, knd l = Some KParam -> home v l = dst e -> indep c l) ->
       D (bindl (dst e) (combine (ps B') (map (se s) (ea e))) (ss s)) c = D (ss s) c).
-    { intros c Hc. apply bindl_indep. intros y a _ Ly.
+    { intros c Hc. apply bindl_indep; auto. intros y a _ Ly.
       destruct (leafb_param _ _ Ly) as [Ky [Hy _]]. auto. }
     destruct (in_dec Nat.eq_dec x (ps B')) as [I|NI].
     + destruct (in_combine (ps B') (ea e) x Len I) as [a Ha].
@@ -604,7 +845,8 @@ Proof.
         rewrite bindl_find, (find_combine (fun y => leafb (dst e) y && (tm v y =? tm v x))).
         pose proof (Pm _ _ Ha) as Z. unfold chk_param in Z. rewrite Lx in Z. fold cmb.
         destruct (find _ cmb) as [[y b]|] eqn:Fd; [|discriminate].
-        simpl. apply Nat.eqb_eq in Z. rewrite Z. symmetry. apply Rt. rewrite Kl. apply Av.
+        simpl. apply andb_true_iff in Z. destruct Z as [Z _]. apply Nat.eqb_eq in Z. rewrite Z.
+        symmetry. apply Rt. rewrite Kl. apply Av.
         apply find_some in Fd. destruct Fd as [Fd _]. eapply in_combine_r; eauto.
       * pose proof (Pm _ _ Ha) as Z. unfold chk_param in Z. rewrite Lx in Z.
         apply Nat.eqb_eq in Z. rewrite Z. symmetry. apply IB. intros l Kd Hl.
@@ -633,30 +875,38 @@ Proof.
   destruct (is_anch B (sk s) && stop (pid B (sk s))); [discriminate|].
   destruct (inst_at B (sk s)) as [[i x o a|i o a r]|] eqn:K.
   - inversion H; subst. eapply inv_pure; eauto.
-  - destruct (effsem M o (map (se s) a) (sw s)) as [w' rs]. inversion H; subst.
+  - destruct (effsem M o (map (se s) a) (sw s)) as [w' rs] eqn:Es. inversion H; subst.
     eapply inv_eff; eauto.
   - destruct (taken (lt B) (se s)) as [e|] eqn:P; [|discriminate]. eapply inv_edge; eauto.
 Qed.
-Lemma inv_start args w : length args = arity -> Inv (start args w).
+Lemma inv_start args w : length args = arity -> args_typed args -> Inv (start args w).
 Proof.
-  intro Len. pose proof version_ok as VO. unfold chk_version, chk_first in VO. bools.
-  apply nats_eqb_ok in H3. unfold arity in Len. unfold start.
+  intros Len Ta. pose proof version_ok as VO. unfold chk_version, chk_first in VO. bools.
+  match goal with Z : nats_eqb (doms v 0) [0] = true |- _ => apply nats_eqb_ok in Z; rename Z into Hdom end.
+  match goal with Z : indexed _ 0 params0 = true |- _ => rename Z into Hind end.
+  unfold arity in Len. unfold start.
   assert (E: exists B, blk_at 0 = Some B) by (unfold blk_at; destruct (0 <? fn v) eqn:Q; eauto;
     apply Nat.ltb_ge in Q; lia).
   destruct E as [B E]. unfold params0 in *. rewrite E in *.
   destruct (block_ok _ _ H E) as [Pl [ND [_ _]]].
   assert (KA: forall x, availb x 0 0 = true ->
     exists n, nth_error (ps B) n = Some x /\ knd (tm v x) = Some (KArg n)).
-  { intros x A. destruct (avail_def _ _ _ A) as [d [p [X [Y [Z Hp]]]]]. rewrite H3 in Z.
+  { intros x A. destruct (avail_def _ _ _ A) as [d [p [X [Y [Z Hp]]]]]. rewrite Hdom in Z.
     destruct Z as [<-|[]]. specialize (Hp eq_refl). assert (p = 0) by lia. subst p.
     unfold isdef in Y. rewrite E in Y. apply inb_In in Y. apply In_nth_error in Y.
     destruct Y as [n Hn]. exists n. split; auto.
-    pose proof (indexed_ok _ _ _ H1 _ _ Hn) as G. simpl in G.
+    pose proof (indexed_ok _ _ _ Hind _ _ Hn) as G. simpl in G.
     destruct (knd (tm v x)) as [[m| |i0 n0|o' cs]|]; try discriminate. bools. now subst. }
   assert (Lf: forall x n, knd (tm v x) = Some (KArg n) -> leaf (tm v x) = true /\ vcl x = tm v x).
   { intros x n K. assert (Q: leaf (tm v x) = true) by (unfold Terms.leaf; now rewrite K).
     split; auto. unfold vcl. eapply cls_leaf; eauto. }
   constructor; simpl; auto.
+  - intro l. specialize (Ta l). destruct (knd l) as [[n0| |j n0|o' cs]|];
+      try apply (dflt_typed _ _ F). now apply Ta.
+  - (* No merged read has its block at the function entry: an edge leads to its block. *)
+    intros m Hm. exfalso. unfold is_here in Hm. destruct (merged_at m) as [[a found]|] eqn:Ma; [|discriminate].
+    apply andb_true_iff in Hm. destruct Hm as [Hm Hb]. apply inb_In in Hm. rewrite Hdom in Hm.
+    destruct Hm as [Hm|[]]. unfold is_block in Hb. rewrite <- Hm in Hb. discriminate.
   - exists B. split; auto. lia.
   - intros x A. simpl in *. destruct (KA _ A) as [n [Hn K]]. destruct (Lf _ _ K) as [Q ->].
     rewrite (D_leaf M T _ _ Q). rewrite K. unfold assign.
@@ -670,6 +920,7 @@ Proof.
      apply indep_leaf; auto; intro; subst; congruence).
 Qed.
 (** At every point that a run reaches, every available value holds what its class stands for. *)
-Theorem version_sound args w s : length args = arity -> reach (start args w) s -> Inv s.
-Proof. intros Len Rc. induction Rc; [now apply inv_start|eapply inv_step; eauto]. Qed.
+Theorem version_sound args w s : length args = arity -> args_typed args ->
+  reach (start args w) s -> Inv s.
+Proof. intros Len Ta Rc. induction Rc; [now apply inv_start|eapply inv_step; eauto]. Qed.
 End Version.
