@@ -138,6 +138,7 @@ let fold_op { opcode = o; ty; source; imm } args =
   | "float_from_uint", [x] -> from_int ty source false x
   | "fpromote", [x] -> of_float "f64" (float_of "f32" x)
   | "fdemote", [x] -> of_float "f32" (float_of "f64" x)
+  | "ref_is_null", [x] -> bit (x = 0L)
   | "select", [c; a; b] ->
     Some (Int64.logand (if Int64.logand c (mask source) <> 0L then a else b) (mask ty))
   | _, [x] -> if ty.[0] = 'f' then float_unary o ty x else int_unary o ty x
