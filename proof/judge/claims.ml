@@ -174,7 +174,8 @@ let terminator bld memory (x : R.inst) =
 let block bld b (raw : R.block) =
   let params = List.map fst raw.params @ [memory_of_block bld.num b] in
   List.iter (fun p -> define bld p (b, 0)) params;
-  let memory = ref (memory_of_block bld.num b) and body = ref [] and last = ref None and k = ref 0 in
+  let memory = ref (memory_of_block bld.num b) and body = ref [] and last = ref None and k = ref 0
+    in
   List.iter (fun (x : R.inst) ->
     Hashtbl.replace bld.at x.id (b, !k); Hashtbl.replace bld.before x.id !memory;
     if Lang.is Lang.terminators x.opcode then last := Some (terminator bld !memory x)
@@ -281,13 +282,15 @@ let build_side (pair : R.pair) side tbl lang ~nres ~result_term =
   let claimed = { fn = n; fb = (fun b -> blks.(b)); tm; lv = (fun _ -> true); doms = (fun _ -> []);
                   dl; sole = (fun _ -> None); home = (fun _ -> nowhere); eloc;
                   mreads = (fun _ -> []); holder = (fun _ -> missing) } in
-  let succ = Array.map (fun b -> List.map (fun e -> e.dst) (live_edges lang tbl claimed b.lt)) blks in
+  let succ = Array.map (fun b -> List.map (fun e -> e.dst) (live_edges lang tbl claimed b.lt))
+    blks in
   let (live, idom, preds, order) = dominators n (fun b -> succ.(b)) in
   let home = find_homes tbl blks order tm idom in
   let doms = Array.make n [] in
   List.iter (fun b -> doms.(b) <- if b = 0 then [0] else b :: doms.(idom.(b))) order;
   let sole = Array.init n (sole_of preds) in
-  let v = { claimed with lv = (fun b -> b < n && live.(b)); doms = (fun b -> if b < n then doms.(b) else []);
+  let v = { claimed with lv = (fun b -> b < n && live.(b)); doms = (fun b -> if b < n then doms.(b)
+    else []);
             sole = (fun b -> if b < n then sole.(b) else None);
             home = (fun t -> if t < tbl.tn then home.(t) else nowhere);
             mreads = merged_by_block tbl n home; holder = holders tbl blks order tm } in
@@ -299,7 +302,8 @@ let build_side (pair : R.pair) side tbl lang ~nres ~result_term =
     | KArg _ -> leaves_of.(0) <- t :: leaves_of.(0)
     | _ -> ()
   done;
-  { v; place = bld.at; memory_before = bld.before; blks; post = List.rev order; idom; leaves_of; results_of }
+  { v; place = bld.at; memory_before = bld.before; blks; post = List.rev order; idom; leaves_of;
+    results_of }
 
 (* ** Both versions *)
 
@@ -307,7 +311,8 @@ let build_side (pair : R.pair) side tbl lang ~nres ~result_term =
 let leaves_at side (b, k) =
   let rec go b k acc =
     let acc = List.rev_append side.leaves_of.(b) acc in
-    let acc = List.fold_left (fun acc (j, t) -> if j < k then t :: acc else acc) acc side.results_of.(b) in
+    let acc = List.fold_left (fun acc (j, t) -> if j < k then t :: acc else acc)
+      acc side.results_of.(b) in
     if b = 0 then acc else go side.idom.(b) max_int acc in
   if b < Array.length side.blks && (b = 0 || side.idom.(b) >= 0) then go b k [] else []
 

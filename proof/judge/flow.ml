@@ -28,7 +28,8 @@ let rec remove x t = match t with
     if x = y then join l r
     else if x < y then (let l' = remove x l in if l' == l then t else Node (l', y, r))
     else (let r' = remove x r in if r' == r then t else Node (l, y, r'))
-let rec elements t acc = match t with Leaf -> acc | Node (l, x, r) -> elements l (x :: elements r acc)
+let rec elements t acc = match t with Leaf -> acc | Node (l, x, r) ->
+  elements l (x :: elements r acc)
 
 let rec put x a t = match t with
   | MLeaf -> MNode (MLeaf, x, a, MLeaf)
@@ -55,12 +56,14 @@ let rec drop x t = match t with
 (* ** Needed values *)
 
 let before_inst i t = match i with
-  | IPure (_, x, _, a) -> if mem x t then List.fold_left (fun t y -> insert y t) (remove x t) a else t
+  | IPure (_, x, _, a) -> if mem x t then List.fold_left (fun t y -> insert y t) (remove x t)
+    a else t
   | IEff (_, _, a, r) ->
     let t = List.fold_left (fun t y -> remove y t) t r in
     List.fold_left (fun t y -> insert y t) t a
 
-let add_armed armed t = match armed with Leaf -> t | _ -> elements armed [] |> List.fold_left (fun t x -> insert x t) t
+let add_armed armed t = match armed with Leaf -> t | _ -> elements armed [] |> List.fold_left (fun t
+  x -> insert x t) t
 
 (* By block, the values needed before each place of it, as a least fixpoint. *)
 let needed lang tbl side armed =
@@ -101,7 +104,8 @@ let needed lang tbl side armed =
 (* The blocks that no stopped anchor leads to, and those that lead to none. *)
 let clean lang tbl side stopped_blocks =
   let n = Array.length side.blks in
-  let next = Array.map (fun b -> List.map (fun e -> e.dst) (live_edges lang tbl side.v b.lt)) side.blks in
+  let next = Array.map (fun b -> List.map (fun e -> e.dst) (live_edges lang tbl side.v b.lt))
+    side.blks in
   let back = Array.make n [] in
   List.iter (fun b -> List.iter (fun s -> back.(s) <- b :: back.(s)) next.(b)) side.post;
   let spread succ =

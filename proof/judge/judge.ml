@@ -16,7 +16,8 @@ let counts : (string, int) Hashtbl.t = Hashtbl.create 16
 let add key n = Hashtbl.replace counts key (n + try Hashtbl.find counts key with Not_found -> 0)
 
 type direction = {
-  p : side; q : side; k : claims; tbl : (int, Rules.claim) table; lang : (int64, int, Rules.claim) lang;
+  p : side; q : side; k : claims; tbl : (int, Rules.claim) table; lang : (int64, int, Rules.claim)
+    lang;
   anch : int -> bool; past : int -> bool; ahead : int -> bool; need : int -> int -> set;
   proved : bool }
 
@@ -58,7 +59,8 @@ let direction tbl lang anch agree nids (p, q) armed =
   let k = { nids; agree; equal = (fun _ -> []); reached = get reached; stopped = get stopped;
             pos = (fun a -> (at p a, at q a)); asked = asked_terms tbl } in
   let none _ = true in
-  let d = { p; q; k; tbl; lang; anch; past = none; ahead = none; need = (fun _ _ -> Leaf); proved = false } in
+  let d = { p; q; k; tbl; lang; anch; past = none; ahead = none; need = (fun _ _ -> Leaf);
+    proved = false } in
   explore d reached stopped;
   let stops = List.filter (fun a -> stopped.(a)) (List.init nids Fun.id) in
   let (past, ahead) = Flow.clean lang tbl p (List.map (fun a -> fst (at p a)) stops) in
@@ -67,7 +69,8 @@ let direction tbl lang anch agree nids (p, q) armed =
   { d with past; ahead; need; proved }
 
 let explain (pair : R.pair) d =
-  let bad_terms = List.filter (fun t -> not (chk_term d.lang d.tbl t)) (List.init d.tbl.tn Fun.id) in
+  let bad_terms = List.filter (fun t -> not (chk_term d.lang d.tbl t)) (List.init d.tbl.tn Fun.id)
+    in
   let blocks s = List.filter (fun b -> not (chk_block d.lang d.tbl d.anch s.v b))
       (List.init (Array.length s.blks) Fun.id) in
   let show l = String.concat "," (List.map string_of_int l) in
@@ -97,11 +100,13 @@ let required (c : current) (e : R.entry) = match e.requires with
     reads set (List.map snd e.assigns)
 
 let entry_of d (c : current) (e : R.entry) =
-  let m0 = Hashtbl.find d.p.memory_before e.source and m1 = Hashtbl.find d.q.memory_before e.target in
+  let m0 = Hashtbl.find d.p.memory_before e.source and m1 = Hashtbl.find d.q.memory_before e.target
+    in
   let step (s : R.step) =
     let imm = if s.op = "const" then "bits:" ^ s.bits else "-" in
     let source = match s.operands with [] -> "" | _ -> s.operand_ty in
-    { so = Lang.key s.op s.sty source imm; sa = List.map operand s.operands; here = s.here; far = s.far } in
+    { so = Lang.key s.op s.sty source imm; sa = List.map operand s.operands; here = s.here;
+      far = s.far } in
   let steps = List.rev_map step e.steps in
   let count = ref (List.length steps) and memory = ref (Src m0) in
   let replay (r : R.replay) =
@@ -172,10 +177,12 @@ let armed_at side mappings =
 let judge_pair (pair : R.pair) =
   let nres_table = Hashtbl.create 64 in
   Array.iter (fun (s : R.side) ->
-    List.iter (fun (i : R.inst) -> Hashtbl.replace nres_table i.id (List.length i.results)) (all_insts s.blocks))
+    List.iter (fun (i : R.inst) -> Hashtbl.replace nres_table i.id (List.length i.results))
+      (all_insts s.blocks))
     pair.versions;
   let nres i = try Hashtbl.find nres_table i with Not_found -> 0 in
-  let nparams = match List.rev pair.versions.(0).blocks with b :: _ -> List.length b.params | [] -> 0 in
+  let nparams = match List.rev pair.versions.(0).blocks with b :: _ -> List.length b.params | [] ->
+    0 in
   let tbl = table pair ~results:nres ~nparams in
   let by_result = Hashtbl.create 64 in
   for t = tbl.tn - 1 downto 0 do
@@ -200,14 +207,16 @@ let judge_pair (pair : R.pair) =
   List.iter (fun (m : R.mapping) ->
     let (p, q) = if m.direction = "forward" then (before, after) else (after, before) in
     let other (o : R.mapping) = o.direction <> m.direction in
-    let d = direction tbl lang anch agree nids (p, q) (armed_at q (List.filter other pair.mappings)) in
+    let d = direction tbl lang anch agree nids (p, q) (armed_at q (List.filter other pair.mappings))
+      in
     if why then explain pair d;
     each_entry m (judge_entry d pair m.direction)) (List.rev pair.mappings)
 
 let pair (pair : R.pair) =
   try judge_pair pair with Outside reason ->
     List.iter (fun (m : R.mapping) ->
-      each_entry m (fun _ e -> say pair m.direction e.source ("outside " ^ reason))) (List.rev pair.mappings)
+      each_entry m (fun _ e -> say pair m.direction e.source ("outside " ^ reason)))
+        (List.rev pair.mappings)
 
 let outside _ direction n = add ("outside copy-" ^ direction) n
 
@@ -215,6 +224,7 @@ let () =
   let h = { R.pair; outside; header = (fun k v -> if k = "level" then level := v) } in
   (try R.read h stdin with
    | R.Bad (line, what) -> Printf.eprintf "judge: line %d: %s\n" line what; exit 2
-   | Failure what | Invalid_argument what -> Printf.eprintf "judge: malformed number: %s\n" what; exit 2);
+   | Failure what | Invalid_argument what -> Printf.eprintf "judge: malformed number: %s\n" what;
+     exit 2);
   let all = List.sort compare (Hashtbl.fold (fun k n l -> (k, n) :: l) counts []) in
   List.iter (fun (k, n) -> Printf.printf "%-24s %d\n" k n) all

@@ -101,7 +101,8 @@ let int_unary o ty x =
 
 (* Floats fold in double precision. A sum, difference, product, quotient or root of two floats of
    single precision is rounded twice without harm, since a double has more than twice the digits. *)
-let float_of ty x = if ty = "f32" then Int32.float_of_bits (Int64.to_int32 x) else Int64.float_of_bits x
+let float_of ty x = if ty = "f32" then Int32.float_of_bits (Int64.to_int32 x)
+  else Int64.float_of_bits x
 let of_float ty r =
   if r <> r then None
   else if ty = "f32" then Some (Int64.logand (Int64.of_int32 (Int32.bits_of_float r)) 0xffffffffL)
@@ -130,7 +131,8 @@ let from_int ty source signed_ x =
 
 let fold_op { opcode = o; ty; source; imm } args =
   match o, args with
-  | "const", [] when String.length imm > 5 -> Some (bits_of (String.sub imm 5 (String.length imm - 5)))
+  | "const", [] when String.length imm > 5 -> Some (bits_of (String.sub imm 5 (String.length imm -
+    5)))
   | "uextend", [x] -> Some (Int64.logand x (mask source))
   | "sextend", [x] -> Some (Int64.logand (sign source x) (mask ty))
   | ("wrap" | "bitcast"), [x] -> Some (Int64.logand x (mask ty))
@@ -167,7 +169,8 @@ let compares = set [
   "ssub_overflows"; "smul_overflows"; "feq"; "fne"; "flt"; "fle"; "fgt"; "fge"; "ref_is_null";
   "ref_eq"; "memory_size"; "table_size"]
 let stores = ["store", 0; "store8", 1; "store16", 2; "store32", 4]
-let loads = ["load", 0; "uload8", 1; "sload8", 1; "uload16", 2; "sload16", 2; "uload32", 4; "sload32", 4]
+let loads = ["load", 0; "uload8", 1; "sload8", 1; "uload16", 2; "sload16", 2; "uload32", 4;
+  "sload32", 4]
 (* The type of the result of an operation without effect, or of a write: a memory. *)
 let result_type o =
   if is compares o.opcode then "i32"
@@ -181,7 +184,8 @@ let int_binary_names = set [
   "sadd_overflows"; "ssub_overflows"; "smul_overflows"]
 let float_unary_names = set ["fabs"; "fneg"; "fceil"; "ffloor"; "ftrunc"; "fnearest"; "fsqrt"]
 let float_binary_names = set [
-  "fadd"; "fsub"; "fmul"; "fdiv"; "fmin"; "fmax"; "fcopysign"; "feq"; "fne"; "flt"; "fle"; "fgt"; "fge"]
+  "fadd"; "fsub"; "fmul"; "fdiv"; "fmin"; "fmax"; "fcopysign"; "feq"; "fne"; "flt"; "fle"; "fgt";
+    "fge"]
 
 let split c s = String.split_on_char c s
 (* The memory, the offset and the width of addresses of an access. *)
@@ -189,7 +193,8 @@ let address imm = match split ':' imm with
   | ["address"; m; o] -> Some (int_of_string m, bits_of o, 32)
   | ["host"; m; o] -> Some (int_of_string m, bits_of o, 64)
   | _ -> None
-let address_type imm = match address imm with Some (_, _, 32) -> "i32" | Some _ -> "i64" | None -> ""
+let address_type imm = match address imm with Some (_, _, 32) -> "i32" | Some _ -> "i64" | None ->
+  ""
 
 (* Whether an operation takes operands of these types; memory is the last operand of accesses. *)
 let well_typed { opcode = o; ty; imm; _ } args =
@@ -202,8 +207,10 @@ let well_typed { opcode = o; ty; imm; _ } args =
   | [a; b] when is float_binary_names o -> a = t && b = t && is floats t
   | [a] when o = "sextend" || o = "uextend" -> is ints a && is ints t && width a < width t
   | [a] when o = "wrap" -> is ints a && is ints t && width a > width t
-  | [a] when o = "float_from_sint" || o = "float_from_uint" -> (a = "i32" || a = "i64") && is floats t
-  | [a] when is converting o && o <> "select" -> (is floats a || is ints a) && (is floats t || is ints t)
+  | [a] when o = "float_from_sint" || o = "float_from_uint" -> (a = "i32" || a = "i64")
+    && is floats t
+  | [a] when is converting o && o <> "select" -> (is floats a || is ints a)
+    && (is floats t || is ints t)
   | [c; a; b] when o = "select" -> is ints c && a = t && b = t
   | [a] when o = "ref_is_null" -> a = t
   | ["ref"; "ref"] -> o = "ref_eq"
@@ -244,9 +251,11 @@ let read_place o = match List.assoc_opt o.opcode loads with
     | _ -> None
 let written_place o = match List.assoc_opt o.opcode stores with
   | Some n -> bytes o n o.imm
-  | None -> match o.opcode, numbered o.imm with "global_set", Some g -> Some (Cell (3 * g + 1)) | _ -> None
+  | None -> match o.opcode, numbered o.imm with "global_set", Some g -> Some (Cell (3 * g + 1))
+    | _ -> None
 let gives_back w r =
-  w.ty = r.ty && (w.opcode = "store" && r.opcode = "load" || w.opcode = "global_set" && r.opcode = "global_get")
+  w.ty = r.ty && (w.opcode = "store" && r.opcode = "load" || w.opcode = "global_set" && r.opcode =
+    "global_get")
 
 (* ** The language *)
 
@@ -264,7 +273,8 @@ let int_type = function
 
 (* The types of the results of effects are those of the text. *)
 let effect_types : (int * int, int) Hashtbl.t = Hashtbl.create 64
-let note_effect o n t = if not (Hashtbl.mem effect_types (o, n)) then Hashtbl.add effect_types (o, n) t
+let note_effect o n t = if not (Hashtbl.mem effect_types (o, n)) then Hashtbl.add effect_types (o,
+  n) t
 
 (* Answers about operations are kept by number. *)
 let kept f =

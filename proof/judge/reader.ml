@@ -33,7 +33,8 @@ type state = { h : handler; mutable line : int; mutable fname : string;
                mutable cur : pair option; mutable copying : string; mutable landing : bool }
 
 let bad st what = raise (Bad (st.line, what))
-let int st w = match int_of_string_opt w with Some n when n >= 0 -> n | _ -> bad st ("bad number " ^ w)
+let int st w = match int_of_string_opt w with Some n when n >= 0 -> n | _ ->
+  bad st ("bad number " ^ w)
 let items w = if w = "-" then [] else String.split_on_char ',' w
 let ints st w = List.map (int st) (items w)
 let typed st w = match String.index_opt w ':' with

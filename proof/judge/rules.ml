@@ -5,12 +5,14 @@ open Kernel
 
 type claim = { name : string; swapped : int; inner : int list; result : int option }
 
-type pattern = X | Y | Zero | One | Ones | Non_zero | Is of int64 | C | D | Op of string * pattern list
+type pattern = X | Y | Zero | One | Ones | Non_zero | Is of int64 | C | D | Op of string * pattern
+  list
 type made = Bits of int64 | C_d of string | D_c of string
 type right = Rx | Ry | Operand of int | R0 | R1 | Rones | Unary of string | Binary of string
            | With of string * made | Made of made
 type guard = Always | X_is_bool | C_covers_x | C_above_x | X_misses_d | X_below_d
-type rule = { opcode : string; only : string option; operands : pattern list; guard : guard; right : right }
+type rule = { opcode : string; only : string option; operands : pattern list; guard : guard;
+  right : right }
 
 let rule ?only ?(guard = Always) name opcode operands right =
   (name, { opcode; only; operands; guard; right })
@@ -43,7 +45,8 @@ let rows =
     rule "select-same" "select" [Y; X; X] Rx; rule "select-first" "select" [Non_zero; X; Y] Rx;
     rule "select-second" "select" [Zero; X; Y] Ry;
     rule "select-bool" "select" [X; One; Zero] ~guard:X_is_bool Rx;
-    rule "add-sub" "add" [Op ("sub", [X; Y]); Y] Rx; rule "sub-add" "sub" [Op ("add", [X; Y]); Y] Rx;
+    rule "add-sub" "add" [Op ("sub", [X; Y]); Y] Rx; rule "sub-add" "sub" [Op ("add", [X; Y]);
+      Y] Rx;
     rule "sub-add-other" "sub" [Op ("add", [Y; X]); Y] Rx;
     rule "xor-xor-other" "xor" [Op ("xor", [Y; X]); Y] Rx;
     rule "xor-xor" "xor" [Op ("xor", [X; Y]); Y] Rx;
@@ -70,7 +73,8 @@ let rows =
     rule "shifts-sext16" "sshr" ~only:"i32" [Op ("shl", [X; Is 16L]); Is 16L] (Unary "sext16");
     rule "shifts-sext32" "sshr" ~only:"i64" [Op ("shl", [X; Is 32L]); Is 32L] (Unary "sext32");
     rule "sext8-mask" "and" ~only:"i32" [Op ("sext8", [X]); Is 0xffL] (With ("and", Bits 0xffL));
-    rule "sext16-mask" "and" ~only:"i32" [Op ("sext16", [X]); Is 0xffffL] (With ("and", Bits 0xffffL));
+    rule "sext16-mask" "and" ~only:"i32" [Op ("sext16", [X]); Is 0xffffL] (With ("and",
+      Bits 0xffffL));
     rule "mask-sext8" "sext8" ~only:"i32" [Op ("and", [X; Is 0xffL])] (Unary "sext8");
     rule "mask-sext16" "sext16" ~only:"i32" [Op ("and", [X; Is 0xffffL])] (Unary "sext16") ]
 let by_name = Hashtbl.of_seq (List.to_seq rows)
@@ -89,7 +93,8 @@ let own_bits tbl bits o args ty =
   let of_ i = match List.nth_opt args i with Some a -> bits.(a) | None -> -1L in
   let shifted f = match List.nth_opt args 1 with
     | Some k -> (match constant tbl k with
-        | Some n -> f (of_ 0) (Int64.to_int (Int64.unsigned_rem n (Int64.of_int (Lang.width o.Lang.ty))))
+        | Some n -> f (of_ 0) (Int64.to_int (Int64.unsigned_rem n (Int64.of_int (Lang.width
+          o.Lang.ty))))
         | None -> -1L)
     | None -> -1L in
   let found = match o.Lang.opcode, args with
@@ -101,7 +106,8 @@ let own_bits tbl bits o args ty =
     | "shl", _ -> shifted Int64.shift_left
     | "ushr", _ -> shifted Int64.shift_right_logical
     | "uload8", _ -> 0xffL | "uload16", _ -> 0xffffL | "uload32", _ -> 0xffffffffL
-    | c, _ when Lang.is Lang.compares c && c <> "memory_size" && c <> "table_size" && c <> "ref_eq" -> 1L
+    | c, _ when Lang.is Lang.compares c && c <> "memory_size" && c <> "table_size" && c <> "ref_eq"
+      -> 1L
     | _ -> -1L in
   Int64.logand found (Lang.mask ty)
 let bits_of_classes tbl =
@@ -110,7 +116,8 @@ let bits_of_classes tbl =
     let term = tbl.tg t in
     let ty = Lang.type_name term.ty in
     let own = match term.tk with
-      | KOp (o, args) when List.for_all (fun a -> a < t) args -> own_bits tbl bits (Lang.op o) args ty
+      | KOp (o, args) when List.for_all (fun a -> a < t) args -> own_bits tbl bits (Lang.op o)
+        args ty
       | _ -> if ty = "memory" then -1L else Lang.mask ty in
     let known = match term.tb with ByMerged _ | ByApart _ -> false | _ -> true in
     if known && term.tc <= t then begin
@@ -127,7 +134,8 @@ let possible tbl c =
 
 (* ** Matching *)
 
-type bound = { mutable x : int option; mutable y : int option; mutable c : int64 option; mutable d : int64 option }
+type bound = { mutable x : int option; mutable y : int option; mutable c : int64 option;
+  mutable d : int64 option }
 exception No
 
 let is_ones tbl c = match constant tbl c with
@@ -201,14 +209,16 @@ let gives tbl b rule t claim c =
   let is n = constant tbl c = Some n in
   match rule.right with
   | Rx -> b.x = Some c | Ry -> b.y = Some c
-  | Operand i -> (match operation tbl t with Some (_, args) -> List.nth_opt args i = Some c | None -> false)
+  | Operand i -> (match operation tbl t with Some (_, args) ->
+    List.nth_opt args i = Some c | None -> false)
   | R0 -> is 0L | R1 -> is 1L | Rones -> is_ones tbl c
   | Unary o -> is_made tbl b t claim c o (fun args -> args = [need b.x])
   | Binary o -> is_made tbl b t claim c o (fun args -> args = [need b.x; need b.y])
   | Made m -> let ty = type_of tbl (need b.x) in type_of tbl c = ty && is (number b ty m)
   | With (o, m) ->
     let n = number b (type_of tbl (need b.x)) m in
-    is_made tbl b t claim c o (function [x; k] -> x = need b.x && constant tbl k = Some n | _ -> false)
+    is_made tbl b t claim c o (function [x; k] -> x = need b.x && constant tbl k = Some n | _ ->
+      false)
 
 let holds tbl claim t =
   match Hashtbl.find_opt by_name claim.name with

@@ -80,7 +80,8 @@ Proof.
   assert (Before: forall u, u < t -> relies T t u = true -> D s u = D s (cls u)).
   { intros u Lu Rl. apply IH; auto. intros m Hm. apply Mg. unfold relies in Rl.
     rewrite forallb_forall in Rl. apply inb_In. auto. }
-  pose proof table_ok as TO. unfold chk_table in TO. apply andb_true_iff in TO. destruct TO as [_ TO].
+  pose proof table_ok as TO. unfold chk_table in TO. apply andb_true_iff in TO.
+    destruct TO as [_ TO].
   pose proof (below_ok _ _ TO _ (at_lt T _ _ E)) as Ch. unfold chk_term in Ch. rewrite E in Ch.
   apply andb_true_iff in Ch. destruct Ch as [_ Ch].
   assert (Hc: cls t = tc e) by (unfold Terms.cls; now rewrite E). unfold chk_reason in Ch.
@@ -110,10 +111,12 @@ Qed.
 Definition indep (c l : nat) :=
   forall s x, TL s -> typed M (tty T l) x -> D (upd s l x) c = D s c.
 Lemma TL_upd s l x : TL s -> typed M (tty T l) x -> TL (upd s l x).
-Proof. intros H Tx m. unfold upd. destruct (m =? l) eqn:E; auto. apply Nat.eqb_eq in E. now subst. Qed.
+Proof. intros H Tx m. unfold upd. destruct (m =? l) eqn:E; auto. apply Nat.eqb_eq in E. now subst.
+  Qed.
 Lemma indep_cls t l : mdep T t = [] -> indep t l -> indep (cls t) l.
 Proof.
-  intros Nil H s x Ts Tx. assert (G: forall s, merged_ok s t) by (intros s' m; rewrite Nil; intros []).
+  intros Nil H s x Ts Tx. assert (G: forall s, merged_ok s t) by (intros s' m; rewrite Nil;
+    intros []).
   rewrite <- !class_sound by auto using TL_upd. auto.
 Qed.
 Lemma indep_op t o args l :

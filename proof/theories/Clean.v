@@ -3,7 +3,7 @@
     no stopped anchor, and goes on through blocks without one, is such a run. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms Memory Classes Version Paths.
+From Osier Require Import Util Terms Memory Classes Version Sound Paths.
 
 Section Clean.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W) (T : table op R).
@@ -37,7 +37,8 @@ Hypothesis table_ok : chk_table L T = true.
 Hypothesis version_ok : chk_version L T anch v = true.
 Hypothesis clean_ok : chk_clean = true.
 
-Lemma stop_less s s' : step1 L M T anch stop v s = Some s' -> step1 L M T anch nowhere v s = Some s'.
+Lemma stop_less s s' : step1 L M T anch stop v s = Some s' ->
+  step1 L M T anch nowhere v s = Some s'.
 Proof.
   unfold step1. destruct (blk_at v (sb s)) as [B|]; [|discriminate].
   destruct (is_anch anch B (sk s) && stop (pid B (sk s))); [discriminate|].
@@ -48,7 +49,8 @@ Proof. induction 1; [constructor|]. econstructor; eauto. now apply stop_less. Qe
 Lemma quiet_step s s' B : Inv L M T v s -> blk_at v (sb s) = Some B -> quiet B = true ->
   step1 L M T anch nowhere v s = Some s' -> step1 L M T anch stop v s = Some s'.
 Proof.
-  intros I E Q H. destruct (inv_at _ _ _ _ _ I) as [B0 [E0 K0]]. replace B0 with B in * by congruence.
+  intros I E Q H. destruct (inv_at _ _ _ _ _ I) as [B0 [E0 K0]]. replace B0 with B in
+    * by congruence.
   assert (Kl: sk s < S (bn B)) by lia. pose proof (below_ok _ _ Q _ Kl) as N. simpl in N.
   apply negb_true_iff in N. unfold step1 in *. rewrite E in *. rewrite N.
   unfold nowhere in H. now rewrite andb_false_r in H.
@@ -85,7 +87,8 @@ Variables (args : list V) (w : W).
 Hypothesis args_ok : length args = arity v.
 Hypothesis args_ty : args_typed M T args.
 Lemma run_inv s : run (start args w) s -> Inv L M T v s.
-Proof. exact (version_sound L M T anch nowhere v F rules table_ok version_ok args w s args_ok args_ty). Qed.
+Proof. exact (version_sound L M T anch nowhere v F rules table_ok version_ok args w s args_ok
+  args_ty). Qed.
 Lemma past_ok s : run (start args w) s -> past (sb s) = true -> reach (start args w) s.
 Proof.
   induction 1 as [|s s' Rn IH St]; intro P; [constructor|].
@@ -111,7 +114,8 @@ Proof.
 Qed.
 End Runs.
 
-Lemma reach_trans st' a b c : Version.reach L M T anch st' v a b -> Version.reach L M T anch st' v b c ->
+Lemma reach_trans st' a b c : Version.reach L M T anch st' v a b ->
+  Version.reach L M T anch st' v b c ->
   Version.reach L M T anch st' v a c.
 Proof. intros H G. induction G; auto. econstructor; eauto. Qed.
 Lemma reach_first st' a b : Version.reach L M T anch st' v a b -> b = a \/

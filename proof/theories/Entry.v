@@ -2,7 +2,7 @@
     has at the landing point. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms Memory Classes Version Paths Pair.
+From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair.
 
 Inductive operand := Src (x : nat) | Stp (n : nat).
 (** A step: its operation and operands, and the terms that it computes over the leaves at the source
@@ -64,7 +64,8 @@ Definition is_some (o : option nat) (c : nat) : bool :=
 Definition fits_here (k : class2) (c : nat) : bool := is_some (fst k) c.
 Definition fits_far (k : class2) (c : nat) : bool :=
   is_some (snd k) c || match assoc c b with Some (Some x) => is_some (fst k) x | _ => false end.
-Definition computes (fit : class2 -> nat -> bool) (s : step op) (ks : list class2) (t : nat) : bool :=
+Definition computes (fit : class2 -> nat -> bool) (s : step op) (ks : list class2) (t : nat)
+  : bool :=
   match knd T t with
   | Some (KOp o cs) =>
     op_eqb L o (so s) && is_nil (mdep T t) &&
@@ -106,7 +107,8 @@ Definition chk_target (a : nat) (aq : nat * nat) (csq : list crossing) (E : entr
 Definition chk_source (a : nat) (ap : nat * nat) : bool :=
   (a <? nids K) && reached K a && negb (stop a) && posb (fst (pos K a)) ap.
 Definition chk_entry (E : entry op) : bool :=
-  match from L T anch p (fst (src E)) (snd (src E)), from L T anch q (fst (tgt E)) (snd (tgt E)) with
+  match from L T anch p (fst (src E)) (snd (src E)), from L T anch q (fst (tgt E)) (snd (tgt E))
+    with
   | Some (csp, ap), Some (csq, aq) =>
     match aid p (fst ap) (snd ap) with
     | Some a =>
@@ -184,7 +186,8 @@ Proof.
     try discriminate; auto.
   apply andb_true_iff in A. destruct A as [A1 A2]. f_equal; eauto.
 Qed.
-Lemma computes_ok fit m s' ks xs t : TL M T m -> (forall k x c, means s e k x -> fit k c = true -> x = D m c) ->
+Lemma computes_ok fit m s' ks xs t : TL M T m -> (forall k x c, means s e k x -> fit k c = true ->
+  x = D m c) ->
   Forall2 (means s e) ks xs -> computes fit s' ks t = true -> opsem M (so s') xs = D m (cls T t).
 Proof.
   intros Tm Fit Fk Cm. unfold computes in Cm.
@@ -267,7 +270,8 @@ Proof.
   destruct (path_run L M T anch stop p F rules tok Okp _ sp [] (ss sp) csp ap (InvP _ Rc) Lp
     (bound_nil _ _ _)) as [ep [Np [Xp [Yp Zp]]]]. fold bp in Zp.
   (* There the target version is, too. *)
-  destruct (lockstep L M T anch p q K F rules pair_ok args w args_ok args_ty sp Rc) as [gp [gq [G Ng]]].
+  destruct (lockstep L M T anch p q K F rules pair_ok args w args_ok args_ty sp Rc)
+    as [gp [gq [G Ng]]].
   destruct (gap_sync L M T anch p q K F rules pair_ok args w args_ok args_ty _ _ G)
     as [ep' [eq [a0 [Np' [Nq Sy]]]]].
   destruct Sy as [Rp Rq Pos Lt_a In_a Ew Etr Ag Eqs Anc Id].
@@ -289,7 +293,8 @@ Proof.
   destruct (nreach_same _ _ _ _ _ _ _ _ Ns) as [Wq Tq].
   split; [congruence|]. split; [congruence|]. intros env Henv x o Hx.
   (* The target version may bind leaves from there on. *)
-  destruct (path_run L M T anch stop q F rules tok Okq max_crossings sq [] (ss sq) csq aq (InvQ _ Rs))
+  destruct (path_run L M T anch stop q F rules tok Okq max_crossings sq [] (ss sq)
+    csq aq (InvQ _ Rs))
     as [eq' [Nq' [Xq [Yq Zq]]]]; [now rewrite Sb, Sk|apply bound_nil|]. fold bq in Zq.
   assert (eq' = eq).
   { assert (X: nreach q eq' eq) by exact (nreach_on _ _ _ _ _ _ _ _ _ Nq' Ns (proj2 Anc)).
@@ -306,7 +311,8 @@ Proof.
   { intros u Hu Au. rewrite Henv by auto. apply (inv_right _ _ _ _ _ (InvP _ Rc)).
     rewrite <- At in Au. exact Au. }
   eapply (fits_far_ok bp (ss sp) (ss ep) Zp); [|exact Ff].
-  pose proof (inv_typed _ _ _ _ _ (InvP _ Rc)) as Ts. pose proof (inv_typed _ _ _ _ _ (InvP _ Rp)) as Te.
+  pose proof (inv_typed _ _ _ _ _ (InvP _ Rc)) as Ts. pose proof (inv_typed _ _ _ _ _ (InvP _ Rp))
+    as Te.
   apply opcls_ok; auto. unfold fire. eapply steps_ok; eauto.
 Qed.
 End Entry.

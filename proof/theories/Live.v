@@ -4,7 +4,7 @@
     entry. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms Memory Classes Version.
+From Osier Require Import Util Terms Memory Classes Version Sound.
 
 Section Live.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W) (T : table op R).
@@ -120,7 +120,8 @@ Proof.
     apply andb_true_iff in Le. destruct Le as [Kp Ar]. rewrite forallb_forall in Ar.
     inversion St; subst; clear St. eexists. split; [reflexivity|]. constructor; simpl; auto.
     intros y Hy. unfold assign. rewrite !(find_combine (fun z => z =? y)).
-    destruct (find (fun z : nat * nat => fst z =? y) (combine (ps B') (ea e))) as [[z c]|] eqn:Fd; simpl.
+    destruct (find (fun z : nat * nat => fst z =? y) (combine (ps B') (ea e))) as [[z c]|] eqn:Fd;
+      simpl.
     + apply He. apply find_some in Fd. destruct Fd as [Ic Q]. simpl in Q. apply Nat.eqb_eq in Q.
       subst z. apply Ar in Ic. simpl in Ic. now rewrite Hy in Ic.
     + apply He. eapply keeps_ok; eauto. intro Iy. exfalso.
@@ -134,7 +135,8 @@ Qed.
 Theorem going_on s t s' : (forall x, reach s x -> Inv x) -> Alike s t -> reach s s' ->
   exists t', reach t t' /\ Alike s' t'.
 Proof.
-  intros AI Al Rc. induction Rc as [|s1 s2 Rc [t1 [Rt Al1]] St]; [exists t; split; auto; constructor|].
+  intros AI Al Rc. induction Rc as [|s1 s2 Rc [t1 [Rt Al1]] St]; [exists t; split; auto;
+    constructor|].
   destruct (alike_step _ _ _ (AI _ Rc) Al1 St) as [t2 [St2 Al2]]. exists t2. split; auto.
   econstructor; eauto.
 Qed.

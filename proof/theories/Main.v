@@ -1,7 +1,7 @@
 (** The theorem. All hypotheses are in its statement: [Faithful] and [RulesHold] (Terms.v). *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms Memory Classes Version Paths Pair Entry Clean Live.
+From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Entry Clean Live.
 
 Section Main.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W) (T : table op R).
@@ -24,7 +24,8 @@ Definition run (v : version op) : st V W -> st V W -> Prop := reach L M T anch n
 (** The contents of values after an entry has fired. Values that it does not provide hold junk. *)
 Definition fired (E : entry op) (env junk : nat -> V) : nat -> V :=
   fun x => match get x (assigns E) with Some o => fire M E env o | None => junk x end.
-(** The observable end of a run: a return or a trap instruction, and the values that it shows, memory
+(** The observable end of a run: a return or a trap instruction, and the values that it shows,
+  memory
     among them. *)
 Definition result (v : version op) (s : st V W) (o : op) (vs : list V) : Prop :=
   exists B, blk_at v (sb s) = Some B /\ inst_at B (sk s) = None /\ les (lt B) = [] /\
@@ -67,9 +68,11 @@ Lemma result_anchor s o vs args w : Faithful L M -> RulesHold L M T ->
   reach L M T anch (stopped K) p (start M T p args w) s -> result p s o vs ->
   at_anchor anch p s = true.
 Proof.
-  intros F Rl Ok Ar Ta Rs Rt. destruct (lockstep L M T anch p q K F Rl Ok args w Ar Ta s Rs) as [gp [gq [G Ng]]].
+  intros F Rl Ok Ar Ta Rs Rt. destruct (lockstep L M T anch p q K F Rl Ok args w Ar Ta s Rs)
+    as [gp [gq [G Ng]]].
   destruct (gap_sync L M T anch p q K F Rl Ok args w Ar Ta _ _ G) as [ep [eq [a [Np [Nq Sy]]]]].
-  pose proof (nreach_on L M T anch (stopped K) p _ _ _ Ng Np (proj1 (sy_anchor _ _ _ _ _ _ _ _ _ _ _ _ Sy))) as X.
+  pose proof (nreach_on L M T anch (stopped K) p _ _ _ Ng Np (proj1 (sy_anchor _ _ _ _ _ _ _ _ _ _ _
+    _ Sy))) as X.
   inversion X as [|x s1 y A S1 R1]; subst.
   - exact (proj1 (sy_anchor _ _ _ _ _ _ _ _ _ _ _ _ Sy)).
   - apply stop_less in S1. rewrite (result_stuck _ _ _ _ Rt) in S1. discriminate.
@@ -77,7 +80,8 @@ Qed.
 
 (** Let the checks accept a pair of versions and an entry, and let the source version come to the
     source point. Then the target version, started on the same input, comes to the landing point in
-    the same world, after the same effects. The entry gives every value that it provides the contents
+    the same world, after the same effects. The entry gives every value that it provides the
+      contents
     that it has there. The target version, going on from the fired state, does what the source
     version would have done: it comes through the same worlds by the same effects, and if the source
     version ends, it ends with the same result in the same world. *)
@@ -125,7 +129,8 @@ Proof.
   split.
   - intros sp' Rp'. destruct (ahead_ok L M T anch (stopped K) p past ahead F Rl Tok Okp Cl
       args w Ar Ta sp sp' Rp Ah Rp') as [Rs' _].
-    destruct (lockstep L M T anch p q K F Rl Pr args w Ar Ta sp' (reach_trans L M T anch p _ _ _ _ Rs Rs'))
+    destruct (lockstep L M T anch p q K F Rl Pr args w Ar Ta sp' (reach_trans L M T anch p _ _ _ _
+      Rs Rs'))
       as [gp [gq [G Ng]]].
     destruct (nreach_same _ _ _ _ _ _ _ _ Ng) as [Wg Tg]. destruct G as [Rgp Rgq Gw Gt _].
     apply reach_run in Rgq. destruct (either q _ _ _ Rq' Rgq) as [H|H].
@@ -151,7 +156,8 @@ Proof.
     { exists B. repeat split; auto.
       - unfold is_anch in An. now rewrite N in An.
       - pose proof (Quiet _ EB) as Qb. unfold quiet in Qb.
-        destruct (inv_at _ _ _ _ _ (invp L M T anch p q K F Rl Pr args w Ar Ta _ Rall)) as [B0 [E0 K0]].
+        destruct (inv_at _ _ _ _ _ (invp L M T anch p q K F Rl Pr args w Ar Ta _ Rall))
+          as [B0 [E0 K0]].
         replace B0 with B in * by congruence. assert (Kl: sk sp' < S (bn B)) by lia.
         pose proof (below_ok _ _ Qb _ Kl) as G. simpl in G. rewrite An in G. simpl in G.
         apply negb_true_iff in G. unfold pid in G. now rewrite N in G. }

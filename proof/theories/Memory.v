@@ -24,7 +24,8 @@ Fixpoint sum (n : nat) (w : Z) (t : nat) : option nat * Z :=
       | Some (a, w') =>
         if (w' =? w)%Z then
           match a, args with
-          | AConst, [] => match fold L o [] with Some c => (None, zc L c) | None => (Some t, 0%Z) end
+          | AConst, [] => match fold L o [] with Some c => (None, zc L c) | None => (Some t, 0%Z)
+            end
           | AAdd, [x; y] =>
             match constant L T y, constant L T x with
             | Some c, _ => let (b, k) := sum n' w x in (b, (k + zc L c)%Z)
@@ -113,7 +114,8 @@ Definition is_read_apart (t c : nat) (v v' : option nat) (r : nat) : bool :=
   | Some a, Some f =>
     match write_at (am a) with
     | Some b =>
-      (r <? t) && relies T t r && (cls r =? c) && has_address a && has_address b && like f a && (am f =? am b) &&
+      (r <? t) && relies T t r && (cls r =? c) && has_address a && has_address b && like f a && (am
+        f =? am b) &&
       is_apart (ap a) (ap b) (distance t a b v v')
     | None => false
     end
@@ -127,7 +129,8 @@ Definition is_stored (t c : nat) (v v' : option nat) : bool :=
       match rev (ax b) with
       | x :: _ =>
         has_address a && has_address b && (x =? c) && gives_back L (ao b) (ao a) &&
-        (tty x =? rty L (ao a)) && (match ap b, ax b with Bytes _ _ _ _, [_] => false | _, _ => true end) &&
+        (tty x =? rty L (ao a)) && (match ap b, ax b with Bytes _ _ _ _, [_] => false | _,
+          _ => true end) &&
         covers (ap a) (ap b) (distance t a b v v') && covers (ap b) (ap a) (distance t b a v' v)
       | [] => false
       end
@@ -138,7 +141,8 @@ Definition is_stored (t c : nat) (v v' : option nat) : bool :=
 Definition is_covering (t c r : nat) : bool :=
   match write_at t, write_at r with
   | Some a, Some b =>
-    (r <? t) && relies T t r && (cls r =? c) && has_address a && like b a && alike max_writes t a (am a) (am b)
+    (r <? t) && relies T t r && (cls r =? c) && has_address a && like b a && alike max_writes t a
+      (am a) (am b)
   | _, _ => false
   end.
 Definition is_swap (t c : nat) (v v' : option nat) (i r : nat) : bool :=
@@ -146,7 +150,8 @@ Definition is_swap (t c : nat) (v v' : option nat) (i r : nat) : bool :=
   | Some a, Some f, Some l =>
     match write_at (am a) with
     | Some b =>
-      (i <? t) && relies T t i && (r <? t) && relies T t r && (cls r =? c) && has_address a && has_address b &&
+      (i <? t) && relies T t i && (r <? t) && relies T t r && (cls r =? c)
+        && has_address a && has_address b &&
       like f a && (am f =? am b) && like l b && (am l =? cls i) &&
       is_apart (ap a) (ap b) (distance t a b v v')
     | None => false
@@ -197,7 +202,8 @@ Proof.
     rewrite Fo, (zc_ok _ _ F). simpl. f_equal; lia.
 Qed.
 Lemma obase_ok b c : obase b c = true -> b = c.
-Proof. destruct b, c; simpl; intro H; try discriminate; auto. apply Nat.eqb_eq in H. congruence. Qed.
+Proof. destruct b, c; simpl; intro H; try discriminate; auto. apply Nat.eqb_eq in H. congruence.
+  Qed.
 Lemma is_sum_ok t r : is_sum t r = true -> D s t = D s r.
 Proof.
   unfold is_sum. destruct (knd t) as [[n0| |i n0|o args]|] eqn:K; try discriminate.
@@ -273,7 +279,8 @@ Proof.
   unfold has_address, address. destruct (ap a); [|destruct l; simpl; tauto].
   destruct (ax a); [discriminate|]. simpl. tauto.
 Qed.
-Lemma look_out a t' l : write_at t' = Some a -> has_address a = true -> ~ within (address a) (ap a) l ->
+Lemma look_out a t' l : write_at t' = Some a -> has_address a = true -> ~ within (address a) (ap a)
+  l ->
   look M (D s t') l = look M (D s (am a)) l.
 Proof.
   intros H Ha N. destruct (access_ok _ _ _ H) as [Wr ->].
@@ -307,7 +314,8 @@ Proof.
   apply (gives_back_ok _ _ F _ _ _ _ _ _ _ _ Q3 Wr Rd).
   - rewrite <- Q2. now apply (D_typed L M T F shapes_ok).
   - intro l.
-    assert (A1: within (num M (hd (D s x) (map (D s) (rev xs)))) (ap b) l <-> within (address b) (ap b) l).
+    assert (A1: within (num M (hd (D s x) (map (D s) (rev xs)))) (ap b) l <-> within (address b)
+      (ap b) l).
     { unfold address. destruct (ap b); [|destruct l; simpl; tauto].
       rewrite Ax in Q1 |- *. destruct (rev xs) as [|y ys]; [discriminate|]. simpl. tauto. }
     rewrite A1, within_hd by auto. split; intro Wi.

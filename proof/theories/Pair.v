@@ -2,7 +2,7 @@
     ([lockstep], [same_result]). *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms Memory Classes Version Paths.
+From Osier Require Import Util Terms Memory Classes Version Sound Paths.
 
 (** Claims about both versions. *)
 Record claims := Claims {
@@ -323,7 +323,8 @@ Proof.
   intros I E N. destruct (inv_at _ _ _ _ _ I) as [B0 [E0 K0]]. apply inst_none in N.
   replace B0 with B in * by congruence. lia.
 Qed.
-Lemma args_avail v b len l x : chk_last L T v b len l = true -> In x (la l) -> availb v x b len = true.
+Lemma args_avail v b len l x : chk_last L T v b len l = true -> In x (la l) ->
+  availb v x b len = true.
 Proof.
   unfold chk_last. intros H I. apply andb_true_iff in H. destruct H as [H _].
   rewrite forallb_forall in H. auto.
@@ -342,7 +343,8 @@ Lemma pairs_ok a l l' ees (sp sq : st V W) e : TL M T (ss sp) -> TL M T (ss sq) 
 Proof.
   unfold pairs. intros Tp Tq H A E Hp Hq Tk Le Lq.
   destruct (op_eqb L (lo l) (lo l') && (length (les l) =? length (les l')) &&
-     (same_ops a (la l) (la l') || negb (is_nil (les l)) && same_test a (lo l) (la l) (la l'))) eqn:G.
+     (same_ops a (la l) (la l') || negb (is_nil (les l)) && same_test a (lo l) (la l) (la l')))
+       eqn:G.
   - inversion H; subst ees; clear H. bools. apply (op_eqb_ok _ _ F) in H.
     assert (Ch: choose M (lo l) (map (se sp) (la l)) = choose M (lo l') (map (se sq) (la l'))).
     { rewrite <- H. apply orb_true_iff in H0. destruct H0 as [H0|H0].
@@ -354,7 +356,8 @@ Proof.
         simpl. rewrite (Hp y), (Hq y') by now left.
         rewrite <- (tests_ok _ (ss sp) _ _ Tp Iu), <- (tests_ok _ (ss sq) _ _ Tq Iu').
         now rewrite (same_val_ok _ _ _ _ _ H2 A E). }
-    unfold taken in Tk |- *. destruct (edge_no_some (les l') (choose M (lo l') (map (se sq) (la l'))))
+    unfold taken in Tk |- *. destruct (edge_no_some (les l') (choose M (lo l') (map (se sq)
+      (la l'))))
       as [e' Te'].
     { intro Nil. rewrite Nil in H1. destruct (les l); [|discriminate]. unfold edge_no in Tk.
       destruct (choose M (lo l) _); discriminate. }
@@ -385,7 +388,8 @@ Proof.
     unfold results_of. apply existsb_exists. exists x. split; auto. eapply in_combine_l; eauto.
   - left. split; auto. unfold results_of. destruct (existsb _ r) eqn:Ex; auto.
     apply existsb_exists in Ex. destruct Ex as [x [Ix Qx]].
-    destruct (in_combine r _ x Len Ix) as [c Hc]. apply (find_none _ _ Fd) in Hc. simpl in Hc. congruence.
+    destruct (in_combine r _ x Len Ix) as [c Hc]. apply (find_none _ _ Fd) in Hc. simpl in Hc.
+      congruence.
 Qed.
 
 (** One anchor further. *)
@@ -435,7 +439,8 @@ Proof.
     { eapply same_ops_ok; eauto.
       - intros z Hz. apply (inv_right _ _ _ _ _ Ip). auto.
       - intros z Hz. apply (inv_right _ _ _ _ _ Iq). auto. }
-    destruct (effsem M o (map (se sp) y) (sw sp)) as [w' rs] eqn:Es. inversion St; subst sp'; clear St.
+    destruct (effsem M o (map (se sp) y) (sw sp)) as [w' rs] eqn:Es. inversion St; subst sp';
+      clear St.
     set (lq := combine r' (pad L M o (length r') rs)).
     assert (Sq: step1 q sq = Some (St (sb sq) (S (sk sq)) (assign lq (se sq)) w' (str sq ++ [a])
       (bindr q lq (ss sq)))).
@@ -457,12 +462,14 @@ Proof.
     pose proof (end_at _ _ _ Ip Ep Np) as Kp. pose proof (end_at _ _ _ Iq Eq Nq) as Kq.
     destruct (side_edge p sp Bp okp Ip Ep Np e Tk) as [Le [s1 [En [Sb1 [Sk1 [Sw1 [St1 Bo1]]]]]]].
     assert (s1 = sp') by congruence. subst s1.
-    destruct (pairs_ok _ _ _ _ sp sq e (inv_typed _ _ _ _ _ Ip) (inv_typed _ _ _ _ _ Iq) Pr Ag Eqs) as [e' [Tk' Ie]]; auto.
+    destruct (pairs_ok _ _ _ _ sp sq e (inv_typed _ _ _ _ _ Ip) (inv_typed _ _ _ _ _ Iq) Pr Ag Eqs)
+      as [e' [Tk' Ie]]; auto.
     { intros z Hz. apply (inv_right _ _ _ _ _ Ip). rewrite Kp. eapply args_avail; eauto. }
     { intros z Hz. apply (inv_right _ _ _ _ _ Iq). rewrite Kq. eapply args_avail; eauto. }
     { intros e' Te'. now destruct (side_edge q sq Bq okq Iq Eq Nq e' Te'). }
     destruct (side_edge q sq Bq okq Iq Eq Nq e' Tk') as [_ [sq' [En' [Sb2 [Sk2 [Sw2 [St2 Bo2]]]]]]].
-    exists sq'. assert (Sq: step1 q sq = Some sq') by (now rewrite (step_end _ _ _ _ Eq Nq Stq Tk')).
+    exists sq'. assert (Sq: step1 q sq = Some sq') by (now rewrite (step_end _ _ _ _ Eq Nq Stq
+      Tk')).
     split; auto. constructor; try congruence.
     + eapply RS; eauto.
     + eapply RS; eauto.
@@ -497,7 +504,8 @@ Qed.
     shows, memory among them. *)
 Definition ends (v : version op) (s : st V W) (o : op) (vs : list V) : Prop :=
   exists B, blk_at v (sb s) = Some B /\ inst_at B (sk s) = None /\ les (lt B) = [] /\
-  lo (lt B) = o /\ anch (li (lt B)) = true /\ stop (li (lt B)) = false /\ vs = map (se s) (la (lt B)).
+  lo (lt B) = o /\ anch (li (lt B)) = true /\ stop (li (lt B)) = false /\ vs = map (se s)
+    (la (lt B)).
 (** If one version ends, the other ends alike. *)
 Theorem same_result sp o vs : reach p (start p args w) sp -> ends p sp o vs ->
   exists sq, reach q (start q args w) sq /\ ends q sq o vs /\ sw sq = sw sp /\ str sq = str sp.

@@ -5,13 +5,14 @@
     ([back_path]). *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms Memory Classes Version.
+From Osier Require Import Util Terms Memory Classes Version Sound.
 
 (** The block that is left, the edge, and the other edges of the terminator that may be taken and
     lead to the same block. *)
 Definition crossing := (nat * (edge * list edge))%type.
 Definition into (x : crossing) : nat := dst (fst (snd x)).
-(** The classes of leaves in terms of the leaves where a path starts; [None] if no class is known. *)
+(** The classes of leaves in terms of the leaves where a path starts; [None] if no class is known.
+  *)
 Definition binds := list (nat * option nat).
 Fixpoint assoc (l : nat) (b : binds) : option (option nat) :=
   match b with [] => None | (x, c) :: r => if x =? l then Some c else assoc l r end.
@@ -209,7 +210,8 @@ Proof.
   intros I EP K In' De CE' CE N H. pose proof (over_bound _ _ _ _ _ _ I EP K CE' N H) as G.
   unfold crosses. simpl. destruct es as [|e1 es].
   { destruct In' as [<-|[]]. exact G. }
-  set (es' := e1 :: es) in *. clearbody es'. destruct (edge_ok _ _ _ _ _ _ CE) as [B' [E' [_ [_ [Len _]]]]].
+  set (es' := e1 :: es) in *. clearbody es'. destruct (edge_ok _ _ _ _ _ _ CE)
+    as [B' [E' [_ [_ [Len _]]]]].
   assert (E'': blk_at (dst e') = Some B') by (now rewrite De).
   destruct (edge_ok _ _ _ _ _ _ CE') as [B2 [E2 [_ [_ [Len' _]]]]].
   assert (B2 = B') by congruence. subst B2.
@@ -223,7 +225,8 @@ Proof.
   - intros l r A. rewrite assoc_app, assoc_agreed in A.
     destruct (assoc l (binds_over b e')) as [c'|] eqn:A'.
     + apply (Lf l c'). rewrite assoc_app. now rewrite A'.
-    + rewrite (proj2 (Dom l) A') in A. simpl in A. apply (Lf l r). rewrite assoc_app. now rewrite A'.
+    + rewrite (proj2 (Dom l) A') in A. simpl in A. apply (Lf l r). rewrite assoc_app.
+      now rewrite A'.
   - intro l. specialize (G l). rewrite assoc_app in G |- *. rewrite assoc_agreed.
     destruct (assoc l (binds_over b e)) as [c|] eqn:A; simpl.
     + destruct (forallb (fun e0 => match assoc l (binds_over b e0) with
@@ -251,13 +254,15 @@ Proof.
       destruct (inst_at B (sk s)) as [[i x o a|i o a r]|] eqn:N; simpl in Hn; try discriminate.
       - eexists. split; [reflexivity|]. simpl. auto.
       - apply inst_none in N. lia. }
-    destruct X as [s1 [S1 [Sb [Sk Ss]]]]. destruct (IH s1) as [s' [Rn [X [Y Z]]]]; try congruence; try lia.
+    destruct X as [s1 [S1 [Sb [Sk Ss]]]]. destruct (IH s1) as [s' [Rn [X [Y Z]]]]; try congruence;
+      try lia.
     { intros m Lm Mm. apply H; lia. }
     exists s'. repeat split; try congruence. econstructor; eauto.
 Qed.
 Lemma end_anchor (B : blk op) : is_anch B (bn B) = anch (li (lt B)).
 Proof. unfold Version.is_anch. now rewrite (proj2 (inst_none B (bn B))) by lia. Qed.
-Lemma one_way_in es e r : one_way es = Some (e, r) -> es = e :: r /\ forall e', In e' es -> dst e' = dst e.
+Lemma one_way_in es e r : one_way es = Some (e, r) -> es = e :: r /\ forall e', In e' es ->
+  dst e' = dst e.
 Proof.
   unfold one_way. destruct es as [|e0 r0]; [discriminate|].
   destruct (forallb (fun e' => dst e' =? dst e0) r0) eqn:Fa; [|discriminate].
@@ -271,7 +276,8 @@ Lemma go_on s B : Inv s -> blk_at (sb s) = Some B -> sk s = bn B -> anch (li (lt
   In e (live_edges (lt B)) /\ chk_edge (sb s) (bn B) e = true /\
   exists s', enter s e = Some s' /\ step1 s = Some s' /\ sb s' = dst e /\ sk s' = 0.
 Proof.
-  intros I E K A e Tk. destruct (block_ok _ _ _ _ version_ok _ _ (inv_live _ _ _ _ _ I) E) as [_ [_ [_ CL]]].
+  intros I E K A e Tk. destruct (block_ok _ _ _ _ version_ok _ _ (inv_live _ _ _ _ _ I) E)
+    as [_ [_ [_ CL]]].
   assert (Le: In e (live_edges (lt B))).
   { apply (taken_live L M T v F table_ok s); auto. intros x Ax. apply (inv_right _ _ _ _ _ I).
     now rewrite K. }
@@ -303,7 +309,8 @@ Proof.
   - destruct (pure_run B (bn B) s E K0) as [s1 [Rn [P [Q Tt]]]]; auto.
     { intros m Lm Mm. eapply first_in_none; eauto. lia. }
     destruct (anch (li (lt B))) eqn:An.
-    + inversion H; subst. exists s1. split; auto. split; [congruence|]. split; [|rewrite Tt; exact Bo].
+    + inversion H; subst. exists s1. split; auto. split; [congruence|]. split; [|rewrite Tt;
+      exact Bo].
       unfold at_anchor. now rewrite P, E, Q, end_anchor.
     + destruct (one_way (live_edges (lt B))) as [[e es]|] eqn:OW; [|discriminate]. simpl in H.
       destruct (path n (dst e) 0) as [[cs' a']|] eqn:Ln; [|discriminate].
@@ -314,7 +321,8 @@ Proof.
       { unfold taken. apply edge_no_some. intro Nil. unfold Version.live_edges in LE.
         rewrite Nil in LE. destruct (constants L T _); simpl in LE; try discriminate.
         unfold edge_no in LE. destruct (pick L _ _); discriminate. }
-      destruct Tk as [e' Tk]. destruct (go_on s1 B I1 E1 Q An e' Tk) as [Le [CE [s2 [En [S1 [Sb Sk]]]]]].
+      destruct Tk as [e' Tk]. destruct (go_on s1 B I1 E1 Q An e' Tk)
+        as [Le [CE [s2 [En [S1 [Sb Sk]]]]]].
       assert (De: dst e' = dst e) by (apply Same; auto).
       assert (CE0: chk_edge (sb s1) (bn B) e = true).
       { destruct (block_ok _ _ _ _ version_ok _ _ (inv_live _ _ _ _ _ I1) E1) as [_ [_ [_ CL]]].
@@ -364,7 +372,8 @@ Proof.
     - inversion St; subst. simpl in K. discriminate.
     - destruct (effsem M o (map (se s1) a) (sw s1)). inversion St; subst. simpl in K. discriminate.
     - split; [now apply inst_none|]. destruct (taken M (lt B1) (se s1)) as [e'|]; [|discriminate].
-      exists e'. split; auto. unfold Version.enter in St. destruct (blk_at (dst e')); [|discriminate].
+      exists e'. split; auto. unfold Version.enter in St. destruct (blk_at (dst e'));
+        [|discriminate].
       inversion St; subst. simpl in Sb. congruence. }
   destruct G as [Q [e' [Pk De]]]. assert (Kl: sk s1 = bn B1) by lia.
   destruct (block_ok _ _ _ _ version_ok _ _ (inv_live _ _ _ _ _ I1) E1) as [_ [_ [_ CL]]].
@@ -397,7 +406,8 @@ Proof.
     + destruct (one_way (live_edges (lt B))) as [[e es]|] eqn:OW; [|discriminate]. simpl in H.
       destruct (path n (dst e) 0) as [[cs' a']|] eqn:Ln; [|discriminate].
       inversion H; subst cs a'. clear H. simpl in J. unfold into in J at 1 2. simpl in J.
-      apply andb_true_iff in J. destruct J as [J J2]. apply andb_true_iff in J. destruct J as [J1 J0].
+      apply andb_true_iff in J. destruct J as [J J2]. apply andb_true_iff in J.
+        destruct J as [J1 J0].
       destruct (IH (dst e) 0 cs' Ln) as [s2 [R2 [S2 [K2 W2]]]]; auto; [intros; lia|].
       destruct (back_edge s0 s2 b B e AI R2 Z0 K2 S2) as [s1 [R1 [S1 [K1 W1]]]]; auto.
       { intro Q. rewrite Q in J0. discriminate. }

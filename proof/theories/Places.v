@@ -89,12 +89,14 @@ Proof.
     + destruct (Z.eq_dec x ((a + off + k) mod 2 ^ w)) as [E|E].
       * left. split; auto. exists k. lia.
       * right. intros [_ [k' [Hk' X]]]. apply E. subst x. f_equal. f_equal.
-        apply (near (2 ^ w) k' k ((a + off + k') / 2 ^ w + (((a + off + k') mod 2 ^ w - (a + off)) / 2 ^ w))); try lia.
+        apply (near (2 ^ w) k' k ((a + off + k') / 2 ^ w + (((a + off + k') mod 2 ^ w - (a + off))
+          / 2 ^ w))); try lia.
         pose proof (Z.div_mod (a + off + k') (2 ^ w)) as D1.
         pose proof (Z.div_mod ((a + off + k') mod 2 ^ w - (a + off)) (2 ^ w)) as D2. unfold k. lia.
     + right. intros [_ [k' [Hk' X]]]. apply Lk. subst x.
       assert (k' = k); [|lia].
-      apply (near (2 ^ w) k' k ((a + off + k') / 2 ^ w + (((a + off + k') mod 2 ^ w - (a + off)) / 2 ^ w))); try lia.
+      apply (near (2 ^ w) k' k ((a + off + k') / 2 ^ w + (((a + off + k') mod 2 ^ w - (a + off))
+        / 2 ^ w))); try lia.
       pose proof (Z.div_mod (a + off + k') (2 ^ w)) as D1.
       pose proof (Z.div_mod ((a + off + k') mod 2 ^ w - (a + off)) (2 ^ w)) as D2. unfold k. lia.
   - destruct (Nat.eq_dec n' n); [left|right]; auto.

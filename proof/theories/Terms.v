@@ -13,7 +13,8 @@ Inductive kind (op : Type) :=
 | KRes (i n : nat)            (* the n-th result of the effect i *)
 | KOp (o : op) (args : list nat).
 Arguments KArg {op}. Arguments KParam {op}. Arguments KRes {op}. Arguments KOp {op}.
-(** Why a term belongs to its class: as in docs/certificates.md. A [via] is a term of the class of an
+(** Why a term belongs to its class: as in docs/certificates.md.
+  A [via] is a term of the class of an
     address that shows it as a sum. *)
 Inductive reason (R : Type) :=
 | ByItself
@@ -33,8 +34,10 @@ Arguments Term {op R}. Arguments tk {op R}. Arguments tc {op R}. Arguments ty {o
 Arguments tb {op R}.
 
 (** A table looks terms up by a function, which the extracted program reads from an array. [deps]
-    claims for each term a list of leaves that contains all leaves of the term. A merged read has its
-    class only where its block has been entered, so [mdep] claims the merged reads that a class rests
+    claims for each term a list of leaves that contains all leaves of the term.
+      A merged read has its
+    class only where its block has been entered, so [mdep] claims the merged reads that a class
+      rests
     on. *)
 Record table (op R : Type) := Table {
   tn : nat;
@@ -75,7 +78,8 @@ Record Lang (C op R : Type) := {
   gives_back : op -> op -> bool;              (* [gives_back w r]: [r] finds just what [w] wrote *)
   rule_ok : table op R -> R -> nat -> bool    (* the term is an instance of a rule *)
 }.
-Arguments op_eqb {C op R}. Arguments ceqb {C op R}. Arguments comm {C op R}. Arguments fold {C op R}.
+Arguments op_eqb {C op R}. Arguments ceqb {C op R}. Arguments comm {C op R}.
+  Arguments fold {C op R}.
 Arguments pick {C op R}. Arguments asks {C op R}. Arguments rty {C op R}. Arguments signed {C op R}.
 Arguments ety {C op R}. Arguments arith_of {C op R}. Arguments int_type {C op R}.
 Arguments zc {C op R}. Arguments reads {C op R}. Arguments writes {C op R}.
@@ -103,7 +107,8 @@ Arguments num {C op V W}. Arguments norm {C op V W}. Arguments look {C op V W}.
 (** The location of a byte of a range, and whether a place at an address has a location. *)
 Definition within (num : Z) (p : place) (l : loc) : Prop :=
   match p, l with
-  | Bytes m off len w, LByte m' a => m' = m /\ exists k, 0 <= k < len /\ a = (num + off + k) mod 2 ^ w
+  | Bytes m off len w, LByte m' a => m' = m /\ exists k, 0 <= k < len /\ a = (num + off + k)
+    mod 2 ^ w
   | Cell n, LCell n' => n' = n
   | _, _ => False
   end%Z.
@@ -223,8 +228,10 @@ Lemma op_shape t o args : knd t = Some (KOp o args) ->
   forall a, In a args -> a < t /\ cls a = a /\ chk_deps t a = true.
 Proof.
   unfold knd, tty at 1. destruct (at_ t) as [e|] eqn:E; simpl; [|discriminate]. intros K.
-  inversion K as [K']. pose proof (shape_of _ _ E) as Ch. unfold chk_shape in Ch. rewrite E, K' in Ch.
-  apply andb_true_iff in Ch. destruct Ch as [Ch S1]. apply andb_true_iff in Ch. destruct Ch as [Ch S2].
+  inversion K as [K']. pose proof (shape_of _ _ E) as Ch. unfold chk_shape in Ch. rewrite E, K' in
+    Ch.
+  apply andb_true_iff in Ch. destruct Ch as [Ch S1]. apply andb_true_iff in Ch.
+    destruct Ch as [Ch S2].
   split; [now apply Nat.eqb_eq|]. split; auto. intros a Ha. rewrite forallb_forall in Ch.
   apply Ch in Ha. bools. auto.
 Qed.

@@ -169,7 +169,8 @@ Fixpoint get {A} (x : nat) (t : map_ A) : option A :=
   end.
 Fixpoint each {A} (P : nat -> A -> bool) (t : map_ A) : bool :=
   match t with MLeaf => true | MNode l k a r => P k a && each P l && each P r end.
-Lemma each_ok {A} (P : nat -> A -> bool) t x a : each P t = true -> get x t = Some a -> P x a = true.
+Lemma each_ok {A} (P : nat -> A -> bool) t x a : each P t = true -> get x t = Some a ->
+  P x a = true.
 Proof.
   induction t as [|l IHl k b r IHr]; simpl; intros H I; [discriminate|].
   apply andb_true_iff in H. destruct H as [H Hr]. apply andb_true_iff in H. destruct H as [Hk Hl].
