@@ -76,7 +76,8 @@ let explain (pair : R.pair) d =
   let show l = String.concat "," (List.map string_of_int l) in
   let stops = List.filter (fun a -> d.k.stopped a) (List.init d.k.nids Fun.id) in
   if not d.proved || stops <> [] then
-    Printf.printf "pair %s %s proved=%b table=%b terms=%s source=%b:%s target=%b:%s start=%b stopped=%s\n"
+    Printf.printf
+      "pair %s %s proved=%b table=%b terms=%s source=%b:%s target=%b:%s start=%b stopped=%s\n"
       pair.fname pair.label d.proved (chk_table d.lang d.tbl) (show bad_terms)
       (chk_version d.lang d.tbl d.anch d.p.v) (show (blocks d.p))
       (chk_version d.lang d.tbl d.anch d.q.v) (show (blocks d.q))
@@ -170,7 +171,11 @@ let armed_at side mappings =
   let h = Hashtbl.create 64 in
   List.iter (fun m -> each_entry m (fun c e ->
     match Hashtbl.find_opt side.place e.source, Hashtbl.find_opt side.memory_before e.source with
-    | Some at, Some m0 -> Hashtbl.replace h at (Flow.insert m0 (required c e))
+    | Some (b, k), Some m0 ->
+      (* A forged entry may require values that the version lacks. *)
+      let has x = fst (side.v.dl x) <> nowhere in
+      let values = List.filter has (Flow.elements (Flow.insert m0 (required c e)) []) in
+      Hashtbl.replace h (b, k) (set_of values)
     | _ -> ())) mappings;
   fun b k -> try Hashtbl.find h (b, k) with Not_found -> Leaf
 
