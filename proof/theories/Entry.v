@@ -240,18 +240,18 @@ Proof.
 Qed.
 End Sound.
 
-(** Suppose that the source version comes to the source point. Then the target version, started on
-    the same input, comes to the landing point, in the same world and after the same effects. Firing
-    the entry reads the required values alone, and gives every value provided the contents that it
-    has there. Memory is one of the values provided. *)
-Theorem entry_right (E : entry op) sp : chk_entry E = true ->
-  reach p (start p args w) sp -> (sb sp, sk sp) = src E ->
-  exists sq, reach q (start q args w) sq /\ (sb sq, sk sq) = tgt E /\ sw sq = sw sp /\
+(** The theorem for a run of the target version that has a step before each state but the first. *)
+Lemma entry_from (Rn : st V W -> Prop) (E : entry op) sp gp gq :
+  (forall s, Rn s -> reach q (start q args w) s) ->
+  (forall s, Rn s -> s = start q args w \/ exists s', Rn s' /\ step1 L M T anch stop q s' = Some s) ->
+  chk_entry E = true -> reach p (start p args w) sp -> (sb sp, sk sp) = src E ->
+  Gap L M T anch p q K args w gp gq -> nreach p gp sp -> (forall e, nreach q gq e -> Rn e) ->
+  exists sq, Rn sq /\ (sb sq, sk sq) = tgt E /\ sw sq = sw sp /\
   str sq = str sp /\
   forall env, (forall x, mem x (requires E) = true -> env x = se sp x) ->
   forall x o, get x (assigns E) = Some o -> fire E env o = se sq x.
 Proof.
-  intros CE Rc At. unfold chk_entry, from in CE. rewrite <- At in CE. cbn [fst snd] in CE.
+  intros Sub Came CE Rc At G Ng Fw. unfold chk_entry, from in CE. rewrite <- At in CE. cbn [fst snd] in CE.
   destruct (path L T anch p max_crossings (sb sp) (sk sp)) as [[csp ap]|] eqn:Lp; [|discriminate].
   destruct (path L T anch q max_crossings (fst (tgt E)) (snd (tgt E))) as [[csq aq]|] eqn:Lq;
     [|discriminate].
@@ -270,8 +270,6 @@ Proof.
   destruct (path_run L M T anch stop p F rules tok Okp _ sp [] (ss sp) csp ap (InvP _ Rc) Lp
     (bound_nil _ _ _)) as [ep [Np [Xp [Yp Zp]]]]. fold bp in Zp.
   (* There the target version is, too. *)
-  destruct (lockstep L M T anch p q K F rules pair_ok args w args_ok args_ty sp Rc)
-    as [gp [gq [G Ng]]].
   destruct (gap_sync L M T anch p q K F rules pair_ok args w args_ok args_ty _ _ G)
     as [ep' [eq [a0 [Np' [Nq Sy]]]]].
   destruct Sy as [Rp Rq Pos Lt_a In_a Ew Etr Ag Eqs Anc Id].
@@ -284,7 +282,8 @@ Proof.
   { rewrite <- Xp in Ap. cbn [fst snd] in Ap. congruence. }
   subst a0. apply posb_ok in Pq. assert (Paq: (sb eq, sk eq) = aq) by (now rewrite Pos in Pq).
   (* And it came by the landing point. *)
-  destruct (back_path L M T anch stop q F tok Okq (start q args w) eq InvQ Rq eq_refl eq_refl
+  destruct (back_path L M T anch stop q F tok Okq Rn (start q args w) Came eq
+    (fun x Hx => InvQ x (Sub x Hx)) (Fw _ Nq) eq_refl eq_refl
     max_crossings (fst (tgt E)) (snd (tgt E)) csq) as [sq [Rs [Sb [Sk Ns]]]]; auto.
   { rewrite Lq. congruence. }
   { intros B HB. rewrite Et in HB. inversion HB; subst. auto. }
@@ -294,7 +293,7 @@ Proof.
   split; [congruence|]. split; [congruence|]. intros env Henv x o Hx.
   (* The target version may bind leaves from there on. *)
   destruct (path_run L M T anch stop q F rules tok Okq max_crossings sq [] (ss sq)
-    csq aq (InvQ _ Rs))
+    csq aq (InvQ _ (Sub _ Rs)))
     as [eq' [Nq' [Xq [Yq Zq]]]]; [now rewrite Sb, Sk|apply bound_nil|]. fold bq in Zq.
   assert (eq' = eq).
   { assert (X: nreach q eq' eq) by exact (nreach_on _ _ _ _ _ _ _ _ _ Nq' Ns (proj2 Anc)).
@@ -303,7 +302,7 @@ Proof.
   apply andb_true_iff in Hx. destruct Hx as [Av Hx]. apply andb_true_iff in Hx.
   destruct Hx as [Hx Ub]. apply andb_true_iff in Hx. destruct Hx as [Ff Al].
   assert (Vq: se sq x = D (ss sq) (vcl q x)).
-  { apply (inv_right _ _ _ _ _ (InvQ _ Rs)). now rewrite Sb, Sk. }
+  { apply (inv_right _ _ _ _ _ (InvQ _ (Sub _ Rs))). now rewrite Sb, Sk. }
   rewrite Vq, <- (stays_ok _ _ _ _ Zq Ub).
   rewrite <- (agree_D L M T anch p q K pair_ok (ag a) (ss ep) (ss eq) _ Ag Al).
   assert (Cont: forall u, mem u (requires E) = true ->
@@ -314,5 +313,23 @@ Proof.
   pose proof (inv_typed _ _ _ _ _ (InvP _ Rc)) as Ts. pose proof (inv_typed _ _ _ _ _ (InvP _ Rp))
     as Te.
   apply opcls_ok; auto. unfold fire. eapply steps_ok; eauto.
+Qed.
+
+(** Suppose that the source version comes to the source point. Then the target version, started on
+    the same input, comes to the landing point, in the same world and after the same effects. Firing
+    the entry reads the required values alone, and gives every value provided the contents that it
+    has there. Memory is one of the values provided. *)
+Theorem entry_right (E : entry op) sp : chk_entry E = true ->
+  reach p (start p args w) sp -> (sb sp, sk sp) = src E ->
+  exists sq, reach q (start q args w) sq /\ (sb sq, sk sq) = tgt E /\ sw sq = sw sp /\
+  str sq = str sp /\
+  forall env, (forall x, mem x (requires E) = true -> env x = se sp x) ->
+  forall x o, get x (assigns E) = Some o -> fire E env o = se sq x.
+Proof.
+  intros CE Rc At.
+  destruct (lockstep L M T anch p q K F rules pair_ok args w args_ok args_ty sp Rc) as [gp [gq [G Ng]]].
+  apply (entry_from (reach q (start q args w)) E sp gp gq); auto.
+  - apply reach_came.
+  - intros e Ne. eapply nreach_reach; eauto. exact (ga_q _ _ _ _ _ _ _ _ _ _ _ G).
 Qed.
 End Entry.

@@ -337,33 +337,37 @@ Proof.
 Qed.
 
 (** ** Looking back: the only way to the end of a path *)
-Lemma back_in_block s0 s B k : reach s0 s -> sk s0 = 0 -> blk_at (sb s) = Some B -> k <= sk s ->
+(** The states of a run from [s0]: each but the first has one before it. *)
+Section Back.
+Variables (Rn : st V W -> Prop) (s0 : st V W).
+Hypothesis came : forall s, Rn s -> s = s0 \/ exists s', Rn s' /\ step1 s' = Some s.
+Lemma back_in_block B k : sk s0 = 0 -> forall s, Rn s -> blk_at (sb s) = Some B -> k <= sk s ->
   (forall m, k <= m -> m < sk s -> is_anch B m = false) ->
-  exists s1, reach s0 s1 /\ sb s1 = sb s /\ sk s1 = k /\ nreach s1 s.
+  exists s1, Rn s1 /\ sb s1 = sb s /\ sk s1 = k /\ nreach s1 s.
 Proof.
-  intros Rc Z. revert k. induction Rc as [|s s' Rc IH St]; intros k E Lk H.
-  - exists s0. repeat split; try constructor. lia.
-  - destruct (Nat.eq_dec k (sk s')) as [->|N].
-    + exists s'. repeat split; try constructor. econstructor; eauto.
-    + assert (G: sb s' = sb s /\ sk s' = S (sk s)).
-      { unfold Version.step1 in St. destruct (blk_at (sb s)) as [B1|]; [|discriminate].
-        destruct (is_anch B1 (sk s) && stop _); [discriminate|].
-        destruct (inst_at B1 (sk s)) as [[i x o a|i o a r]|].
-        - inversion St; subst; auto.
-        - destruct (effsem M o (map (se s) a) (sw s)). inversion St; subst; auto.
-        - destruct (taken M (lt B1) (se s)) as [e|]; [|discriminate]. unfold Version.enter in St.
-          destruct (blk_at (dst e)); [|discriminate]. inversion St; subst. simpl in *. lia. }
-      destruct G as [G1 G2]. rewrite G1 in *. destruct (IH k E) as [s1 [R1 [X [Y W1]]]]; try lia.
-      { intros m Lm Mm. apply H; lia. }
-      exists s1. repeat split; auto. eapply nreach_step; eauto. unfold at_anchor. rewrite E.
-      apply H; lia.
+  intros Z s. remember (sk s - k) as d. revert s Heqd. induction d as [|d IH];
+    intros s Q Rc E Lk H.
+  - exists s. repeat split; auto; [lia|constructor].
+  - destruct (came _ Rc) as [->|[s' [R' St]]]; [lia|].
+    assert (G: sb s = sb s' /\ sk s = S (sk s')).
+    { unfold Version.step1 in St. destruct (blk_at (sb s')) as [B1|]; [|discriminate].
+      destruct (is_anch B1 (sk s') && stop _); [discriminate|].
+      destruct (inst_at B1 (sk s')) as [[i x o a|i o a r]|].
+      - inversion St; subst; auto.
+      - destruct (effsem M o (map (se s') a) (sw s')). inversion St; subst; auto.
+      - destruct (taken M (lt B1) (se s')) as [e|]; [|discriminate]. unfold Version.enter in St.
+        destruct (blk_at (dst e)); [|discriminate]. inversion St; subst. simpl in *. lia. }
+    destruct G as [G1 G2]. rewrite G1 in *. destruct (IH s') as [s1 [R1 [X [Y W1]]]]; auto; try lia.
+    { intros m Lm Mm. apply H; lia. }
+    exists s1. repeat split; auto. eapply nreach_step; eauto. unfold at_anchor. rewrite E.
+    apply H; lia.
 Qed.
-Lemma back_edge s0 s P BP e : (forall x, reach s0 x -> Inv x) -> reach s0 s -> sb s0 = 0 ->
+Lemma back_edge s P BP e : (forall x, Rn x -> Inv x) -> Rn s -> sb s0 = 0 ->
   sk s = 0 -> sb s = dst e -> dst e <> 0 -> blk_at P = Some BP -> only_from P (dst e) = true ->
   anch (li (lt BP)) = false ->
-  exists s1, reach s0 s1 /\ sb s1 = P /\ sk s1 = bn BP /\ nreach s1 s.
+  exists s1, Rn s1 /\ sb s1 = P /\ sk s1 = bn BP /\ nreach s1 s.
 Proof.
-  intros AI Rc Z K Sb N EP O An. inversion Rc as [|s1 s' R1 St]; subst; [congruence|].
+  intros AI Rc Z K Sb N EP O An. destruct (came _ Rc) as [->|[s1 [R1 St]]]; [congruence|].
   pose proof (AI _ R1) as I1. destruct (inv_at _ _ _ _ _ I1) as [B1 [E1 K1]].
   assert (G: bn B1 <= sk s1 /\ exists e', taken M (lt B1) (se s1) = Some e' /\ dst e' = dst e).
   { unfold Version.step1 in St. rewrite E1 in St.
@@ -389,19 +393,19 @@ Proof.
   econstructor; eauto; [|constructor]. unfold at_anchor. now rewrite E1, Kl, end_anchor.
 Qed.
 (** Every run to the end of a path passed its start, if no block on it has another predecessor. *)
-Lemma back_path s0 s : (forall x, reach s0 x -> Inv x) -> reach s0 s -> sb s0 = 0 -> sk s0 = 0 ->
+Lemma back_path s : (forall x, Rn x -> Inv x) -> Rn s -> sb s0 = 0 -> sk s0 = 0 ->
   forall fuel b k cs, path fuel b k = Some (cs, (sb s, sk s)) ->
   (forall B, blk_at b = Some B -> k <= bn B) ->
   forallb (fun x : crossing => only_from (fst x) (into x) && negb (into x =? 0)) cs = true ->
-  exists s1, reach s0 s1 /\ sb s1 = b /\ sk s1 = k /\ nreach s1 s.
+  exists s1, Rn s1 /\ sb s1 = b /\ sk s1 = k /\ nreach s1 s.
 Proof.
   intros AI Rc Z0 Z1. induction fuel as [|n IH]; intros b k cs H Lk J; simpl in H; [discriminate|].
   destruct (blk_at b) as [B|] eqn:E; [|discriminate]. specialize (Lk _ eq_refl).
   destruct (next_anch B k) as [j|] eqn:N.
   - inversion H; subst. destruct (first_in_some _ _ _ _ N) as [X [Y [Zz U]]].
-    destruct (back_in_block s0 s B k Rc Z1 E X U) as [s1 [? [? [? ?]]]]. exists s1; auto.
+    destruct (back_in_block B k Z1 s Rc E X U) as [s1 [? [? [? ?]]]]. exists s1; auto.
   - destruct (anch (li (lt B))) eqn:An.
-    + inversion H; subst. destruct (back_in_block s0 s B k Rc Z1 E) as [s1 [? [? [? ?]]]]; try lia.
+    + inversion H; subst. destruct (back_in_block B k Z1 s Rc E) as [s1 [? [? [? ?]]]]; try lia.
       { intros m Lm Mm. eapply first_in_none; eauto; lia. } exists s1; auto.
     + destruct (one_way (live_edges (lt B))) as [[e es]|] eqn:OW; [|discriminate]. simpl in H.
       destruct (path n (dst e) 0) as [[cs' a']|] eqn:Ln; [|discriminate].
@@ -409,11 +413,14 @@ Proof.
       apply andb_true_iff in J. destruct J as [J J2]. apply andb_true_iff in J.
         destruct J as [J1 J0].
       destruct (IH (dst e) 0 cs' Ln) as [s2 [R2 [S2 [K2 W2]]]]; auto; [intros; lia|].
-      destruct (back_edge s0 s2 b B e AI R2 Z0 K2 S2) as [s1 [R1 [S1 [K1 W1]]]]; auto.
+      destruct (back_edge s2 b B e AI R2 Z0 K2 S2) as [s1 [R1 [S1 [K1 W1]]]]; auto.
       { intro Q. rewrite Q in J0. discriminate. }
-      destruct (back_in_block s0 s1 B k R1 Z1) as [s3 [R3 [S3 [K3 W3]]]]; try lia; try congruence.
+      destruct (back_in_block B k Z1 s1 R1) as [s3 [R3 [S3 [K3 W3]]]]; try lia; try congruence.
       { intros m Lm Mm. eapply first_in_none; eauto; lia. }
       exists s3. repeat split; auto; try congruence.
       eapply nreach_trans; [exact W3|]. eapply nreach_trans; eauto.
 Qed.
+End Back.
+Lemma reach_came s0 s : reach s0 s -> s = s0 \/ exists s', reach s0 s' /\ step1 s' = Some s.
+Proof. destruct 1; eauto. Qed.
 End Paths.

@@ -57,12 +57,22 @@ Notation chk_first := (Version.chk_first T v).
 Notation chk_version := (Version.chk_version L T anch v).
 
 (** ** The invariant *)
-Definition free (l b k : nat) := forall x, availb x b k = true -> indep (vcl x) l.
+(** The operation without effect that defines a value, and its operands. *)
+Definition site_of (x : nat) : option (op * list nat) :=
+  match snd (dl v x), blk_at (fst (dl v x)) with
+  | S k, Some B =>
+    match inst_at B k with Some (IPure _ _ o a) => Some (o, a) | _ => None end
+  | _, _ => None
+  end.
+(** Neither a value nor the operands that it was computed from depend on a leaf. *)
+Definition aside (x l : nat) : Prop := indep (vcl x) l /\
+  forall o a, site_of x = Some (o, a) -> forall y, In y a -> indep (vcl y) l.
+Definition free (l b k : nat) := forall x, availb x b k = true -> aside x l.
 Definition bindsb (B x : nat) : bool := isdef x B 0 && leafb B x.
 Definition indep_home (l : nat) :=
-  forall x, availb x (home v l) 0 = true -> bindsb (home v l) x = false -> indep (vcl x) l.
+  forall x, availb x (home v l) 0 = true -> bindsb (home v l) x = false -> aside x l.
 Definition indep_eff (i l : nat) :=
-  forall x, availb x (fst (eloc v i)) (snd (eloc v i)) = true -> indep (vcl x) l.
+  forall x, availb x (fst (eloc v i)) (snd (eloc v i)) = true -> aside x l.
 (** A leaf was never bound, and nothing available depends on it; or nothing that is available
     where it is bound depends on it. *)
 Definition once (b k l : nat) : Prop :=
@@ -312,7 +322,8 @@ Proof.
   - unfold Version.vcl. apply (indep_cls L M T F rules table_ok); auto.
     eapply (indep_op L M T table_ok); eauto. rewrite forallb_forall in H.
     assert (Mp: forall c, In c (map vcl a) -> indep c l).
-    { intros c Hc. apply in_map_iff in Hc. destruct Hc as [y [<- Hy]]. apply Fr. auto. }
+    { intros c Hc. apply in_map_iff in Hc. destruct Hc as [y [<- Hy]].
+      apply Fr. auto. }
     intros c Hc. apply Mp. unfold Version.chk_args in H2. apply orb_true_iff in H2.
       destruct H2 as [X|X].
     + apply nats_eqb_ok in X. now rewrite <- X.
@@ -326,13 +337,25 @@ Proof.
       assert (G: availb (holder v l) b k && (tm v (holder v l) =? l) = true)
         by (destruct Kl as [[j [n Q]]|Q]; now rewrite Q in I).
       apply andb_true_iff in G. destruct G as [Av Tm]. apply Nat.eqb_eq in Tm.
-      specialize (Fr _ Av). unfold Version.vcl in Fr. rewrite Tm in Fr.
+      apply Fr in Av. destruct Av as [Av _]. clear Fr. rename Av into Fr. unfold Version.vcl in Fr. rewrite Tm in Fr.
       now rewrite (cls_leaf L T table_ok _ Ll) in Fr.
     + right. unfold Terms.AL. destruct (leaf (vcl x)) eqn:Lx.
       * apply negb_true_iff, Nat.eqb_neq. intro; subst. apply N. now left.
       * apply forallb_forall. intros y Hy. apply negb_true_iff, Nat.eqb_neq. intro; subst.
         contradiction.
 Qed.
+
+Lemma site_here x b k B i o a : dl v x = (b, S k) -> blk_at b = Some B ->
+  inst_at B k = Some (IPure i x o a) -> site_of x = Some (o, a).
+Proof. intros Dl E K. unfold site_of. rewrite Dl. simpl. now rewrite E, K. Qed.
+Lemma site_none x b k B : dl v x = (b, S k) -> blk_at b = Some B ->
+  match inst_at B k with Some (IPure _ _ _ _) => False | _ => True end -> site_of x = None.
+Proof.
+  intros Dl E K. unfold site_of. rewrite Dl. simpl. rewrite E.
+  destruct (inst_at B k) as [[]|]; auto. contradiction.
+Qed.
+Lemma site_param x b : dl v x = (b, 0) -> site_of x = None.
+Proof. intro Dl. unfold site_of. now rewrite Dl. Qed.
 
 (** *** Every step keeps the invariant *)
 Lemma inv_pure s B i x o a : Inv s -> blk_at (sb s) = Some B ->
@@ -349,7 +372,12 @@ Proof.
   - assert (Fr: forall l, (exists j n, knd l = Some (KRes j n)) \/ knd l = Some KParam ->
       free l (sb s) (sk s) -> free l (sb s) (S (sk s))).
     { intros l Kl Fr y A. destruct (avail_back _ _ _ _ _ Lb E K A) as [I|[_ A']]; [|now apply Fr].
-      simpl in I. destruct I as [<-|[]]. exact (op_indep _ _ i _ _ _ _ H Fr Kl). }
+      simpl in I. destruct I as [<-|[]]. split; [exact (op_indep _ _ i _ _ _ _ H Fr Kl)|].
+      intros o' a' Si z Hz.
+      rewrite (site_here _ _ _ _ _ _ _ (defs_at _ _ _ _ _ Lb E K (or_introl eq_refl)) E K) in Si.
+      inversion Si; subst o' a'. apply Fr. unfold Version.chk_inst in H.
+      apply andb_true_iff in H. destruct H as [H _]. apply andb_true_iff in H. destruct H as [H _].
+      apply andb_true_iff in H. destruct H as [H _]. rewrite forallb_forall in H. auto. }
     intro l. specialize (O l). unfold once in *.
     destruct (knd l) as [[n0| |j n0|o' cs]|] eqn:Kl; auto; destruct O; eauto 6.
 Qed.
@@ -404,7 +432,7 @@ Proof.
   assert (Same: forall y, availb y (sb s) (sk s) = true -> D (bindr l (ss s)) (vcl y) = D (ss s)
     (vcl y)).
   { intros y A. apply bindr_indep; auto. intros x c I. destruct (Leafs _ _ I) as [n Kx].
-    exact (FR _ _ Kx y A). }
+    exact (proj1 (FR _ _ Kx y A)). }
   constructor; simpl; auto.
   - now apply bindr_typed.
   - intros m Hm. eapply merges_stay; eauto. intros m' found Ma. split.
@@ -438,8 +466,12 @@ Proof.
       * apply (find_none _ _ Fd) in I2. simpl in I2. now rewrite Nat.eqb_refl in I2.
     + unfold l at 1. rewrite find_none_in by auto. rewrite Same by auto. auto.
   - intro t. pose proof (O t) as Ot. unfold once in *.
-    assert (New: forall x, In x r -> tm v x <> t -> indep (vcl x) t).
-    { intros x Hx Nx. apply In_nth_error in Hx. destruct Hx as [n Hn].
+    assert (New: forall x, In x r -> tm v x <> t -> aside x t).
+    { intros x Hx Nx. split.
+      2: { intros o' a' Si. exfalso.
+           rewrite (site_none _ _ _ _ (defs_at _ _ _ _ _ Lb E K Hx) E) in Si; [discriminate|].
+           now rewrite K. }
+      apply In_nth_error in Hx. destruct Hx as [n Hn].
       destruct (Kr _ _ Hn) as [Kx _].
       assert (Lf: leaf (tm v x) = true) by (unfold Terms.leaf; now rewrite Kx).
       unfold Version.vcl. rewrite (cls_leaf L T table_ok _ Lf). now apply indep_leaf. }
@@ -562,7 +594,8 @@ Proof.
     - assert (Lx: leafb (dst e) x = false).
       { unfold bindsb, Version.isdef in Bx. rewrite E' in Bx. apply inb_In in I. now rewrite I in
         Bx. }
-      destruct (Copy _ I Lx) as [a [_ [Aa Q]]]. rewrite <- Q. auto.
+      destruct (Copy _ I Lx) as [a [_ [Aa Q]]]. split; [rewrite <- Q; now apply Fr|].
+      intros o' a' Si. now rewrite (site_param _ _ (Pl _ I)) in Si.
     - auto. }
   set (s1 := bindl (dst e) (combine (ps B') (map (se s) (ea e))) (ss s)).
   assert (Bound: forall t, (knd t = Some KParam /\ home v t = dst e) \/ s1 t = ss s t).
@@ -614,18 +647,21 @@ Proof.
         apply find_some in Fd. destruct Fd as [Fd _]. eapply in_combine_r; eauto.
       * pose proof (Pm _ _ Ha) as Z. unfold Version.chk_param in Z. rewrite Lx in Z.
         apply Nat.eqb_eq in Z. rewrite Z. symmetry. apply IB. intros l Kd Hl.
-        pose proof (Ind l Kd Hl) as G. apply G; [now rewrite Hl|]. unfold bindsb.
+        pose proof (Ind l Kd Hl) as G.
+        apply G; [now rewrite Hl|]. unfold bindsb.
         rewrite Hl, Lx. now rewrite andb_false_r.
     + rewrite find_none_in by auto. rewrite IB; auto. intros l Kd Hl.
       apply (Ind l Kd Hl); rewrite Hl; auto. unfold bindsb, Version.isdef. rewrite E'.
       destruct (inb x (ps B')) eqn:I; auto. apply inb_In in I. contradiction.
   - intro l. pose proof (O l) as Ol. unfold once in *.
     assert (New: forall x, In x (ps B') -> (knd l = Some KParam -> home v l <> dst e) ->
-      free l (sb s) (sk s) -> indep (vcl x) l).
-    { intros x I Nl Fr. destruct (leafb (dst e) x) eqn:Lx.
+      free l (sb s) (sk s) -> aside x l).
+    { intros x I Nl Fr. split.
+      2: { intros o' a' Si. now rewrite (site_param _ _ (Pl _ I)) in Si. }
+      destruct (leafb (dst e) x) eqn:Lx.
       - destruct (leafb_param _ _ Lx) as [Kx [Hx [Lf Vx]]]. rewrite Vx. apply indep_leaf; auto.
         intro; subst. now apply Nl.
-      - destruct (Copy _ I Lx) as [a [_ [Aa Z]]]. rewrite <- Z. auto. }
+      - destruct (Copy _ I Lx) as [a [_ [Aa Z]]]. rewrite <- Z. now apply Fr. }
     destruct (knd l) as [[n0| |j n0|o' cs]|] eqn:Kd; auto.
     + destruct (Nat.eq_dec (home v l) (dst e)) as [Q|Q]; [right; now apply Ind|].
       destruct Ol as [Fr|G]; [left|right; auto]. intros x A.
@@ -684,8 +720,9 @@ Proof.
     + apply nth_error_None in An.
       assert (n < length (ps B)) by (apply nth_error_Some; congruence). lia.
   - intro l. unfold once. destruct (knd l) as [[n0| |j n0|o' cs]|] eqn:Kl; auto;
-    (left; intros x A; destruct (KA _ A) as [n [_ K]]; destruct (Lf _ _ K) as [Q ->];
-     apply indep_leaf; auto; intro; subst; congruence).
+    (left; intros x A; destruct (KA _ A) as [n [Hn K]]; destruct (Lf _ _ K) as [Q Vx];
+     split; [rewrite Vx; apply indep_leaf; auto; intro; subst; congruence|];
+     intros o1 a1 Si; apply nth_error_In in Hn; now rewrite (site_param _ _ (Pl _ Hn)) in Si).
 Qed.
 (** At every point that a run reaches, every available value holds what its class stands for. *)
 Theorem version_sound args w s : length args = arity -> args_typed args ->
