@@ -271,16 +271,55 @@ let int_type = function
   | Zpos p -> type_code ("i" ^ string_of_int (int_of_pos p))
   | _ -> no_type
 
-(* The types of the results of effects are those of the text. *)
-let effect_types : (int * int, int) Hashtbl.t = Hashtbl.create 64
-let note_effect o n t = if not (Hashtbl.mem effect_types (o, n)) then Hashtbl.add effect_types (o,
-  n) t
-
 (* Answers about operations are kept by number. *)
 let kept f =
   let h = Hashtbl.create 64 in
   fun (n : int) -> match Hashtbl.find_opt h n with
     | Some x -> x | None -> let x = f (op n) in Hashtbl.add h n x; x
+
+(* ** Traps *)
+
+let dividing = set ["udiv"; "urem"; "sdiv"; "srem"]
+let access_bytes o = match List.assoc_opt o.opcode loads with
+  | Some n -> Some n | None -> List.assoc_opt o.opcode stores
+let traps o =
+  access_bytes o <> None || is dividing o.opcode
+  || List.mem o.opcode ["sint_from_float"; "uint_from_float"; "table_get"]
+(* A division by a constant other than 0, and other than -1 if the quotient may overflow. *)
+let safe_division o ks = match ks with
+  | [_; Some d] when is dividing o.opcode ->
+    d <> 0L && (o.opcode <> "sdiv" || d <> mask o.ty)
+  | _ -> false
+(* In a linear memory, an access that ends later vouches for one that ends earlier. In a host memory,
+   an access vouches for bytes of its own. *)
+let range o = match access_bytes o, address o.imm with
+  | Some n, Some (m, offset, w) ->
+    let len = if n = 0 then width o.ty / 8 else n in
+    if w = 32 && ucmp offset 0xffffffffL > 0 then None else Some (m, offset, len, w)
+  | _ -> None
+let reaches o o' = match range o, range o' with
+  | Some (m, a, n, w), Some (m', b, n', w') ->
+    let ahead = Int64.sub b a in
+    m = m' && w = w' &&
+    (if w = 32 then Int64.compare (Int64.add b (Int64.of_int n')) (Int64.add a (Int64.of_int n)) <= 0
+     else Int64.compare ahead 0L >= 0
+          && Int64.compare ahead (Int64.of_int n) <= 0
+          && Int64.to_int ahead + n' <= n)
+  | _ -> false
+(* The number of operands that have to be equal. *)
+let vouch n n' =
+  let o = op n and o' = op n' in
+  if access_bytes o <> None then (if reaches o o' then Some 1 else None)
+  else if n = n' && o.opcode <> "table_get" then Some 3
+  else if n = n' then Some 1
+  else None
+let trap_lang = {
+  can_trap = kept traps; safe = (fun n ks -> safe_division (op n) ks); vouch }
+
+(* The types of the results of effects are those of the text. *)
+let effect_types : (int * int, int) Hashtbl.t = Hashtbl.create 64
+let note_effect o n t = if not (Hashtbl.mem effect_types (o, n)) then Hashtbl.add effect_types (o,
+  n) t
 
 let type_name code =
   let found = ref "" in

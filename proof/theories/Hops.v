@@ -12,6 +12,7 @@ From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Ent
 Section Hops.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W).
 Hypothesis F : Faithful L M.
+Variable demands : op -> bool.
 
 (** A certificate with its claims, from one version to another. *)
 Record cert := Cert {
@@ -19,7 +20,7 @@ Record cert := Cert {
   cpast : nat -> bool; cahead : nat -> bool; cneed : nat -> nat -> set; carmed : nat -> nat -> set
 }.
 Definition good (c : cert) : Prop := RulesHold L M (ct c) /\
-  accept_pair L (ct c) (canch c) (cp c) (cq c) (ck c) (cpast c) (cahead c) (cneed c) (carmed c) = true.
+  accept_pair L (ct c) (canch c) (cp c) (cq c) (ck c) demands (cpast c) (cahead c) (cneed c) (carmed c) = true.
 Definition takes (c : cert) (E : entry op) : Prop :=
   accept_entry L (ct c) (canch c) (cp c) (cq c) (ck c) (cpast c) (cahead c) (cneed c) E = true.
 
@@ -81,7 +82,7 @@ Proof.
   rewrite andb_false_r in St |- *. destruct (inst_at B (sk s)) as [[i x o a|i o a r]|] eqn:N.
   - eauto.
   - destruct (effsem M o (map (se s) a) (sw s)). eauto.
-  - destruct (live_at L (ct c) (cq c) (cneed c) (carmed c) Lv _ _ (inv_live _ _ _ _ _ I) E)
+  - destruct (live_at L (ct c) (cq c) demands (cneed c) (carmed c) Lv _ _ (inv_live _ _ _ _ _ I) E)
       as [_ [_ LL]].
     unfold chk_need_last in LL. apply andb_true_iff in LL. destruct LL as [Nd _].
     apply inst_none in N. assert (Kl: sk s = bn B) by lia. rewrite Kl in *.
@@ -99,7 +100,7 @@ Proof.
     |c c' E t junk ghost J [G [Len [Ta [s [Rs Al]]]]] G' Tk Cd Len' Ta' At Ar].
   - split; auto. split; auto. split; auto. eexists. split; [constructor|]. constructor; auto.
   - split; auto. split; auto. split; auto. pose proof G as [Rl Ok].
-    assert (Ok': accept_pair L (ct c) (canch c) (cp c) (cq c) (ck c) (cpast c) (cahead c)
+    assert (Ok': accept_pair L (ct c) (canch c) (cp c) (cq c) (ck c) demands (cpast c) (cahead c)
       (cneed c) (carmed c) = true) by exact Ok.
     unfold accept_pair in Ok. apply andb_true_iff in Ok. destruct Ok as [Ok Lv].
     apply andb_true_iff in Ok. destruct Ok as [Pr _].
@@ -107,7 +108,7 @@ Proof.
     assert (I: Inv L M (ct c) (cq c) s)
       by exact (version_sound L M (ct c) (canch c) nowhere (cq c) F Rl Tok Okq args w s Len Ta Rs).
     destruct (alike_back c s t t' G I Al St) as [s' Ss].
-    destruct (alike_step L M (ct c) (canch c) nowhere (cq c) (cneed c) (carmed c) F Tok Okq Lv
+    destruct (alike_step L M (ct c) (canch c) nowhere (cq c) demands (cneed c) (carmed c) F Tok Okq Lv
       s t s' I Al Ss) as [t2 [St2 Al2]].
     assert (t2 = t') by congruence. subst t2. exists s'. split; auto. econstructor; eauto.
   - destruct (same_run c c' (cq c) (cp c') args w s Cd Rs) as [sp [Rp Sm]].
@@ -119,7 +120,7 @@ Proof.
     pose proof G' as [Rl' Ok']. unfold takes in Tk.
     assert (Here: (sb sp, sk sp) = src E).
     { rewrite (sm_b _ _ Sm), (sm_k _ _ Sm), <- (al_b _ _ _ Al), <- (al_k _ _ _ Al). exact At. }
-    destruct (transition_right L M (ct c') (canch c') (cp c') (cq c') (ck c') (cpast c') (cahead c')
+    destruct (transition_right L M (ct c') (canch c') (cp c') (cq c') (ck c') demands (cpast c') (cahead c')
       (cneed c') (carmed c') E args w sp F Rl' Ok' Tk Len' Ta' Rp Here)
       as [sq [Rq [Aq [Ew [Et Right]]]]].
     assert (Lenq: length args = arity (cq c')).
@@ -129,7 +130,7 @@ Proof.
     destruct (Right (se t) junk) as [Prov _].
     { intros x Hx. rewrite (sm_e _ _ Sm). pose proof (for_all_ok _ _ _ Ar Hx) as Hm. simpl in Hm.
       rewrite (al_b _ _ _ Al), (al_k _ _ _ Al) in Hm.
-      exact (armed_ok L M (ct c) (cq c) (cneed c) (carmed c) Lv s t x I Al Hm). }
+      exact (armed_ok L M (ct c) (cq c) demands (cneed c) (carmed c) Lv s t x I Al Hm). }
     constructor; simpl.
     + destruct (tgt E); simpl in *; congruence.
     + destruct (tgt E); simpl in *; congruence.

@@ -9,6 +9,8 @@ From Osier Require Import Util Terms Memory Classes Version Sound.
 Section Live.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W) (T : table op R).
 Variables (anch stop : nat -> bool) (v : version op).
+(** The operations whose operands are needed even where the result is not: those that may trap. *)
+Variable demands : op -> bool.
 (** Claimed: the values needed at each place. Given: the values that armed entries require there. *)
 Variables (need armed : nat -> nat -> set).
 
@@ -24,7 +26,7 @@ Definition keeps (t' : set) (results : list nat) (t : set) : bool :=
 Definition chk_need_inst (b k : nat) (i : inst op) : bool :=
   let t := need b k in let t' := need b (S k) in
   match i with
-  | IPure _ x _ a => keeps t' [x] t && (negb (mem x t') || needs t a)
+  | IPure _ x o a => keeps t' [x] t && (negb (mem x t' || demands o) || needs t a)
   | IEff _ _ a r => keeps t' r t && needs t a
   end.
 Definition chk_need_edge (t : set) (e : edge) : bool :=

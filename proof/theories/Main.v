@@ -7,12 +7,13 @@ Section Main.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W) (T : table op R).
 Variable anch : nat -> bool.
 Variables (p q : version op) (K : claims).
+Variable demands : op -> bool.
 Variables (past ahead : nat -> bool) (need armed : nat -> nat -> set).
 
 (** What the judge computes for a pair of versions, and for an entry between them. *)
 Definition accept_pair : bool :=
   chk_pair L T anch p q K && chk_clean L T anch (stopped K) p past ahead &&
-  chk_live L T q need armed.
+  chk_live L T q demands need armed.
 Definition covers (E : entry op) : bool :=
   for_all (fun x => match get x (assigns E) with Some _ => true | None => false end)
           (need (fst (tgt E)) (snd (tgt E))).
@@ -124,7 +125,7 @@ Proof.
   (* The state of the target version that corresponds to a later state of the source version lies
      behind the landing point, up to steps without effects. *)
   assert (Go: forall sq', run q sq sq' -> exists t', run q t t' /\ Alike need sq' t').
-  { intros sq' H. apply (going_on L M T anch nowhere q need armed F Tok Okq Lv sq t sq'); auto.
+  { intros sq' H. apply (going_on L M T anch nowhere q demands need armed F Tok Okq Lv sq t sq'); auto.
     intros x Hx. apply AI. eapply reach_trans; eauto. }
   split.
   - intros sp' Rp'. destruct (ahead_ok L M T anch (stopped K) p past ahead F Rl Tok Okp Cl
@@ -170,7 +171,7 @@ Proof.
     destruct (Go _ H) as [t' [Rt' Al']]. exists t'. split; auto. split.
     + exists Bq. rewrite (al_b _ _ _ Al'), (al_k _ _ _ Al'). repeat split; auto. rewrite Vq.
       symmetry. pose proof (AI _ Req) as Iq.
-      destruct (live_at L T q need armed Lv _ _ (inv_live _ _ _ _ _ Iq) EBq) as [_ [_ LL]].
+      destruct (live_at L T q demands need armed Lv _ _ (inv_live _ _ _ _ _ Iq) EBq) as [_ [_ LL]].
       unfold chk_need_last in LL. apply andb_true_iff in LL. destruct LL as [Nd _].
       eapply needs_map; eauto. intros x Hx. apply (al_env _ _ _ Al').
       apply inst_none in Nq. destruct (inv_at _ _ _ _ _ Iq) as [B0 [E0 K0]].

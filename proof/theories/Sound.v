@@ -724,6 +724,59 @@ Proof.
      split; [rewrite Vx; apply indep_leaf; auto; intro; subst; congruence|];
      intros o1 a1 Si; apply nth_error_In in Hn; now rewrite (site_param _ _ (Pl _ Hn)) in Si).
 Qed.
+(** *** What a step leaves as it is *)
+(** Over an effect, the operands of available values keep their contents. *)
+Lemma eff_stays s B i o a r w' rs y c : Inv s -> blk_at (sb s) = Some B ->
+  inst_at B (sk s) = Some (IEff i o a r) -> effsem M o (map (se s) a) (sw s) = (w', rs) ->
+  availb y (sb s) (sk s) = true -> (forall l, aside y l -> indep c l) ->
+  D (bindr (combine r (pad o (length r) rs)) (ss s)) c = D (ss s) c.
+Proof.
+  intros I E K Es Ay Ind. pose proof I as [Ts Mg Lb [B0 [E0 K0]] Rt O].
+  destruct (block_ok _ _ Lb E) as [_ [_ [BI _]]]. pose proof (BI _ _ K) as H.
+  assert (Kr: forall n x, nth_error r n = Some x ->
+    knd (tm v x) = Some (KRes i n) /\ tty (tm v x) = ety L o n)
+    by (intros; eapply (res_kind (sb s) (sk s) i o a r); eauto).
+  assert (EL: eloc v i = (sb s, sk s)).
+  { simpl in H. bools. destruct (eloc v i); simpl in *; congruence. }
+  apply bindr_indep; auto.
+  - intros x d J. destruct (in_results _ _ _ _ _ J) as [n [Hn ->]]. destruct (Kr _ _ Hn) as [_ ->].
+    replace rs with (snd (effsem M o (map (se s) a) (sw s))) by (now rewrite Es).
+    apply (eff_typed _ _ F). apply (dflt_typed _ _ F).
+  - intros x d J. destruct (in_results _ _ _ _ _ J) as [n [Hn _]]. destruct (Kr _ _ Hn) as [Kx _].
+    apply Ind. pose proof (O (tm v x)) as Ox. unfold once in Ox. rewrite Kx in Ox.
+    destruct Ox as [Fr|G]; [now apply Fr|]. apply G. now rewrite EL.
+Qed.
+(** Over an edge, too, but for the parameters of the block that is entered. *)
+Lemma edge_stays s B e s' B' y c : Inv s -> blk_at (sb s) = Some B -> inst_at B (sk s) = None ->
+  taken (lt B) (se s) = Some e -> enter s e = Some s' -> blk_at (dst e) = Some B' ->
+  availb y (dst e) 0 = true -> ~ In y (ps B') ->
+  availb y (sb s) (sk s) = true /\
+  ((forall l, aside y l -> indep c l) -> D (ss s') c = D (ss s) c).
+Proof.
+  intros I E K P N E' Ay NI. pose proof I as [Ts Mg Lb [B0 [E0 K0]] Rt O].
+  apply inst_none in K. assert (Kl: sk s = bn B) by (replace B0 with B in K0 by congruence; lia).
+  destruct (taken_edge s B e I E Kl P) as [_ CE].
+  destruct (edge_ok _ _ _ CE) as [B2 [E2 [_ [_ [Len [Av [_ [Pm _]]]]]]]].
+  assert (B2 = B') by congruence. subst B2.
+  assert (Up: availb y (sb s) (sk s) = true) by (rewrite Kl; eapply avail_up; eauto).
+  split; auto. intro Ind. unfold Version.enter in N. rewrite E' in N. inversion N; subst s'; clear N.
+  simpl. apply bindl_indep; auto.
+  - intros x a J Lx. assert (Q: exists z, In (x, z) (combine (ps B') (ea e)) /\ a = se s z).
+    { clear -J. revert J. generalize (ea e). induction (ps B') as [|z zs IH];
+        intros [|u us] J; simpl in *; try contradiction.
+      destruct J as [Q|J]; [inversion Q; subst; eauto|]. destruct (IH _ J) as [t [Jt Q]]. eauto. }
+    destruct Q as [z [Iz ->]]. rewrite (Rt z) by (rewrite Kl; apply Av; eapply in_combine_r; eauto).
+    pose proof (Pm _ _ Iz) as Z. unfold Version.chk_param in Z. rewrite Lx in Z.
+    destruct (find _ (combine (ps B') (ea e))) as [[t d]|] eqn:Fd; [|discriminate].
+    apply andb_true_iff in Z. destruct Z as [Z1 Z2]. apply Nat.eqb_eq in Z1. apply Nat.eqb_eq in Z2.
+    rewrite Z1, <- Z2. now apply (D_type L M T F table_ok).
+  - intros x a _ Lx. destruct (leafb_param _ _ Lx) as [Kx [Hx _]]. apply Ind.
+    pose proof (O (tm v x)) as Ox. unfold once in Ox. rewrite Kx in Ox.
+    destruct Ox as [Fr|G]; [now apply Fr|]. apply G; rewrite Hx; auto.
+    unfold bindsb, Version.isdef. rewrite E'. destruct (inb y (ps B')) eqn:J; auto.
+    apply inb_In in J. contradiction.
+Qed.
+
 (** At every point that a run reaches, every available value holds what its class stands for. *)
 Theorem version_sound args w s : length args = arity -> args_typed args ->
   reach (start args w) s -> Inv s.
