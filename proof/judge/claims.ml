@@ -108,6 +108,7 @@ type side = {
   place : (int, int * int) Hashtbl.t;          (* of instructions *)
   memory_before : (int, int) Hashtbl.t;
   blks : int blk array;
+  vouchers : int -> int;                       (* by value, one that vouches for its operation *)
   post : int list;                             (* the live blocks, exits first *)
   idom : int array;
   leaves_of : int list array;                  (* the leaves that a block binds *)
@@ -302,7 +303,8 @@ let build_side (pair : R.pair) side tbl lang ~nres ~result_term =
     | KArg _ -> leaves_of.(0) <- t :: leaves_of.(0)
     | _ -> ()
   done;
-  { v; place = bld.at; memory_before = bld.before; blks; post = List.rev order; idom; leaves_of;
+  { v; place = bld.at; memory_before = bld.before; blks;
+    vouchers = (fun _ -> nowhere); post = List.rev order; idom; leaves_of;
     results_of }
 
 (* ** Both versions *)

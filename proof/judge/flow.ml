@@ -56,8 +56,10 @@ let rec drop x t = match t with
 (* ** Needed values *)
 
 let before_inst i t = match i with
-  | IPure (_, x, _, a) -> if mem x t then List.fold_left (fun t y -> insert y t) (remove x t)
-    a else t
+  | IPure (_, x, o, a) ->
+    if mem x t || Lang.trap_lang.can_trap o
+    then List.fold_left (fun t y -> insert y t) (remove x t) a
+    else t
   | IEff (_, _, a, r) ->
     let t = List.fold_left (fun t y -> remove y t) t r in
     List.fold_left (fun t y -> insert y t) t a
@@ -98,6 +100,32 @@ let needed lang tbl side armed =
   let places = Array.map (fun b -> Array.make (b.bn + 1) Leaf) side.blks in
   List.iter (fun b -> ignore (walk b (fun k t -> places.(b).(k) <- t))) side.post;
   fun b k -> if b < n && k < Array.length places.(b) then places.(b).(k) else Leaf
+
+(* ** Traps *)
+
+(* For each operation that may trap, a value whose operation vouches for it, if there is one. *)
+let vouchers tbl side =
+  let found = Hashtbl.create 64 and by_operand = Hashtbl.create 64 in
+  let rec classes n l = match l with
+    | z :: r when n > 0 -> vcl tbl side.v z :: classes (n - 1) r
+    | _ -> [] in
+  let look b k x o a =
+    let fits (y, o', a') =
+      availb side.v y b k
+      && match Lang.vouch o' o with Some n -> classes n a' = classes n a | None -> false in
+    match List.find_opt fits (Hashtbl.find_all by_operand (classes 1 a)) with
+    | Some (y, _, _) -> Hashtbl.replace found x y; true
+    | None -> false in
+  (* From dominators down. An operation that is vouched for vouches for none: its own does. *)
+  List.iter (fun b ->
+    let blk = side.blks.(b) in
+    for k = 0 to blk.bn - 1 do
+      match blk.bi k with
+      | IPure (_, x, o, a) when Lang.trap_lang.can_trap o ->
+        if not (look b k x o a) then Hashtbl.add by_operand (classes 1 a) (x, o, a)
+      | _ -> ()
+    done) (List.rev side.post);
+  fun x -> try Hashtbl.find found x with Not_found -> nowhere
 
 (* ** Stopped anchors *)
 

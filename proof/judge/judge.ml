@@ -19,7 +19,7 @@ type direction = {
   p : side; q : side; k : claims; tbl : (int, Rules.claim) table; lang : (int64, int, Rules.claim)
     lang;
   anch : int -> bool; past : int -> bool; ahead : int -> bool; need : int -> int -> set;
-  proved : bool }
+  proved : bool; traps : bool }
 
 (* ** The pair *)
 
@@ -60,13 +60,15 @@ let direction tbl lang anch agree nids (p, q) armed =
             pos = (fun a -> (at p a, at q a)); asked = asked_terms tbl } in
   let none _ = true in
   let d = { p; q; k; tbl; lang; anch; past = none; ahead = none; need = (fun _ _ -> Leaf);
-    proved = false } in
+    proved = false; traps = false } in
   explore d reached stopped;
   let stops = List.filter (fun a -> stopped.(a)) (List.init nids Fun.id) in
   let (past, ahead) = Flow.clean lang tbl p (List.map (fun a -> fst (at p a)) stops) in
   let need = Flow.needed lang tbl q armed in
-  let proved = accept_pair lang tbl anch p.v q.v k past ahead need armed in
-  { d with past; ahead; need; proved }
+  let may_trap = Lang.trap_lang.can_trap in
+  let proved = accept_pair lang tbl anch p.v q.v k may_trap past ahead need armed in
+  let traps = chk_traps lang tbl Lang.trap_lang anch p.v q.v k p.vouchers q.vouchers in
+  { d with past; ahead; need; proved; traps }
 
 let explain (pair : R.pair) d =
   let bad_terms = List.filter (fun t -> not (chk_term d.lang d.tbl t)) (List.init d.tbl.tn Fun.id)
@@ -151,6 +153,7 @@ let say (pair : R.pair) direction source verdict =
 let judge_entry d pair name current (e : R.entry) =
   let verdict =
     if not d.proved then "refuse pair"
+    else if not d.traps then "outside traps"
     else match entry_of d current e with
       | exception Not_found -> "refuse source-point"
       | x ->
@@ -195,7 +198,9 @@ let judge_pair (pair : R.pair) =
   done;
   let result_term i n = try Hashtbl.find by_result (i, n) with Not_found -> tbl.tn + 1 in
   let lang = Lang.lang Rules.holds in
-  let build side = build_side pair side tbl lang ~nres ~result_term in
+  let build side =
+    let s = build_side pair side tbl lang ~nres ~result_term in
+    { s with vouchers = Flow.vouchers tbl s } in
   let before = build 0 in
   let after = build 1 in
   let nids = 1 + List.fold_left max 0 pair.anchors in
