@@ -290,7 +290,8 @@ let safe_division o ks = match ks with
   | [_; Some d] when is dividing o.opcode ->
     d <> 0L && (o.opcode <> "sdiv" || d <> mask o.ty)
   | _ -> false
-(* In a linear memory, an access that ends later vouches for one that ends earlier. In a host memory,
+(* In a linear memory, an access that ends later vouches for one that ends earlier.
+  In a host memory,
    an access vouches for bytes of its own. *)
 let range o = match access_bytes o, address o.imm with
   | Some n, Some (m, offset, w) ->
@@ -301,7 +302,8 @@ let reaches o o' = match range o, range o' with
   | Some (m, a, n, w), Some (m', b, n', w') ->
     let ahead = Int64.sub b a in
     m = m' && w = w' &&
-    (if w = 32 then Int64.compare (Int64.add b (Int64.of_int n')) (Int64.add a (Int64.of_int n)) <= 0
+    (if w = 32 then Int64.compare (Int64.add b (Int64.of_int n')) (Int64.add a (Int64.of_int n))
+      <= 0
      else Int64.compare ahead 0L >= 0
           && Int64.compare ahead (Int64.of_int n) <= 0
           && Int64.to_int ahead + n' <= n)

@@ -243,7 +243,8 @@ End Sound.
 (** The theorem for a run of the target version that has a step before each state but the first. *)
 Lemma entry_from (Rn : st V W -> Prop) (E : entry op) sp gp gq :
   (forall s, Rn s -> reach q (start q args w) s) ->
-  (forall s, Rn s -> s = start q args w \/ exists s', Rn s' /\ step1 L M T anch stop q s' = Some s) ->
+  (forall s, Rn s -> s = start q args w \/ exists s', Rn s' /\ step1 L M T anch stop q s' = Some s)
+    ->
   chk_entry E = true -> reach p (start p args w) sp -> (sb sp, sk sp) = src E ->
   Gap L M T anch p q K args w gp gq -> nreach p gp sp -> (forall e, nreach q gq e -> Rn e) ->
   exists sq, Rn sq /\ (sb sq, sk sq) = tgt E /\ sw sq = sw sp /\
@@ -251,7 +252,8 @@ Lemma entry_from (Rn : st V W -> Prop) (E : entry op) sp gp gq :
   forall env, (forall x, mem x (requires E) = true -> env x = se sp x) ->
   forall x o, get x (assigns E) = Some o -> fire E env o = se sq x.
 Proof.
-  intros Sub Came CE Rc At G Ng Fw. unfold chk_entry, from in CE. rewrite <- At in CE. cbn [fst snd] in CE.
+  intros Sub Came CE Rc At G Ng Fw. unfold chk_entry, from in CE. rewrite <- At in CE.
+    cbn [fst snd] in CE.
   destruct (path L T anch p max_crossings (sb sp) (sk sp)) as [[csp ap]|] eqn:Lp; [|discriminate].
   destruct (path L T anch q max_crossings (fst (tgt E)) (snd (tgt E))) as [[csq aq]|] eqn:Lq;
     [|discriminate].
@@ -327,7 +329,8 @@ Theorem entry_right (E : entry op) sp : chk_entry E = true ->
   forall x o, get x (assigns E) = Some o -> fire E env o = se sq x.
 Proof.
   intros CE Rc At.
-  destruct (lockstep L M T anch p q K F rules pair_ok args w args_ok args_ty sp Rc) as [gp [gq [G Ng]]].
+  destruct (lockstep L M T anch p q K F rules pair_ok args w args_ok args_ty sp Rc)
+    as [gp [gq [G Ng]]].
   apply (entry_from (reach q (start q args w)) E sp gp gq); auto.
   - apply reach_came.
   - intros e Ne. eapply nreach_reach; eauto. exact (ga_q _ _ _ _ _ _ _ _ _ _ _ G).

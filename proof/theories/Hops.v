@@ -20,7 +20,8 @@ Record cert := Cert {
   cpast : nat -> bool; cahead : nat -> bool; cneed : nat -> nat -> set; carmed : nat -> nat -> set
 }.
 Definition good (c : cert) : Prop := RulesHold L M (ct c) /\
-  accept_pair L (ct c) (canch c) (cp c) (cq c) (ck c) demands (cpast c) (cahead c) (cneed c) (carmed c) = true.
+  accept_pair L (ct c) (canch c) (cp c) (cq c) (ck c) demands (cpast c) (cahead c) (cneed c)
+    (carmed c) = true.
 Definition takes (c : cert) (E : entry op) : Prop :=
   accept_entry L (ct c) (canch c) (cp c) (cq c) (ck c) (cpast c) (cahead c) (cneed c) E = true.
 
@@ -32,7 +33,8 @@ Notation startv c v := (start M (ct c) v).
 Definition same_code (v v' : version op) : Prop := fn v = fn v' /\ forall b, fb v b = fb v' b.
 (** States that differ in the contents of leaves alone, which no machine has. *)
 Record Same (s t : st V W) : Prop := {
-  sm_b : sb t = sb s; sm_k : sk t = sk s; sm_e : se t = se s; sm_w : sw t = sw s; sm_t : str t = str s
+  sm_b : sb t = sb s; sm_k : sk t = sk s; sm_e : se t = se s; sm_w : sw t = sw s;
+    sm_t : str t = str s
 }.
 Lemma same_blk v v' b : same_code v v' -> blk_at v b = blk_at v' b.
 Proof. intros [H1 H2]. unfold blk_at. now rewrite H1, H2. Qed.
@@ -44,7 +46,8 @@ Proof.
   rewrite andb_false_r in St |- *. destruct (inst_at B (sk s)) as [[i x o a|i o a r]|].
   - inversion St; subst; clear St. eexists. split; [reflexivity|].
     constructor; simpl; congruence.
-  - rewrite He, Hw. destruct (effsem M o (map (se s) a) (sw s)) as [w' rs]. inversion St; subst; clear St.
+  - rewrite He, Hw. destruct (effsem M o (map (se s) a) (sw s)) as [w' rs]. inversion St; subst;
+    clear St.
     eexists. split; [reflexivity|]. constructor; simpl; congruence.
   - rewrite He. destruct (taken M (lt B) (se s)) as [e|]; [|discriminate]. unfold enter in *.
     rewrite <- (same_blk v v' (dst e) Cd). destruct (blk_at v (dst e)) as [B'|]; [|discriminate].
@@ -108,19 +111,23 @@ Proof.
     assert (I: Inv L M (ct c) (cq c) s)
       by exact (version_sound L M (ct c) (canch c) nowhere (cq c) F Rl Tok Okq args w s Len Ta Rs).
     destruct (alike_back c s t t' G I Al St) as [s' Ss].
-    destruct (alike_step L M (ct c) (canch c) nowhere (cq c) demands (cneed c) (carmed c) F Tok Okq Lv
+    destruct (alike_step L M (ct c) (canch c) nowhere (cq c) demands (cneed c) (carmed c)
+      F Tok Okq Lv
       s t s' I Al Ss) as [t2 [St2 Al2]].
     assert (t2 = t') by congruence. subst t2. exists s'. split; auto. econstructor; eauto.
   - destruct (same_run c c' (cq c) (cp c') args w s Cd Rs) as [sp [Rp Sm]].
-    pose proof G as [_ Ok]. unfold accept_pair in Ok. apply andb_true_iff in Ok. destruct Ok as [Ok Lv].
+    pose proof G as [_ Ok]. unfold accept_pair in Ok. apply andb_true_iff in Ok.
+      destruct Ok as [Ok Lv].
     apply andb_true_iff in Ok. destruct Ok as [Pr _].
     pose proof (table_ok _ _ _ _ _ _ Pr) as Tok. pose proof (okq _ _ _ _ _ _ Pr) as Okq.
     assert (I: Inv L M (ct c) (cq c) s)
-      by exact (version_sound L M (ct c) (canch c) nowhere (cq c) F (proj1 G) Tok Okq args w s Len Ta Rs).
+      by exact (version_sound L M (ct c) (canch c) nowhere (cq c) F (proj1 G)
+        Tok Okq args w s Len Ta Rs).
     pose proof G' as [Rl' Ok']. unfold takes in Tk.
     assert (Here: (sb sp, sk sp) = src E).
     { rewrite (sm_b _ _ Sm), (sm_k _ _ Sm), <- (al_b _ _ _ Al), <- (al_k _ _ _ Al). exact At. }
-    destruct (transition_right L M (ct c') (canch c') (cp c') (cq c') (ck c') demands (cpast c') (cahead c')
+    destruct (transition_right L M (ct c') (canch c') (cp c') (cq c') (ck c') demands (cpast c')
+      (cahead c')
       (cneed c') (carmed c') E args w sp F Rl' Ok' Tk Len' Ta' Rp Here)
       as [sq [Rq [Aq [Ew [Et Right]]]]].
     assert (Lenq: length args = arity (cq c')).
@@ -137,7 +144,8 @@ Proof.
     + rewrite Ew, (sm_w _ _ Sm). exact (al_w _ _ _ Al).
     + rewrite Et, (sm_t _ _ Sm). exact (al_tr _ _ _ Al).
     + intros x Hx. unfold accept_entry in Tk. apply andb_true_iff in Tk. destruct Tk as [_ Cv].
-      unfold covers in Cv. rewrite <- Aq in Cv. simpl in Cv. pose proof (for_all_ok _ _ _ Cv Hx) as Gx.
+      unfold covers in Cv. rewrite <- Aq in Cv. simpl in Cv. pose proof (for_all_ok _ _ _ Cv Hx)
+        as Gx.
       simpl in Gx. destruct (get x (assigns E)) as [o|] eqn:Ex; [|discriminate].
       exact (Prov x o Ex).
 Qed.

@@ -337,7 +337,8 @@ Proof.
       assert (G: availb (holder v l) b k && (tm v (holder v l) =? l) = true)
         by (destruct Kl as [[j [n Q]]|Q]; now rewrite Q in I).
       apply andb_true_iff in G. destruct G as [Av Tm]. apply Nat.eqb_eq in Tm.
-      apply Fr in Av. destruct Av as [Av _]. clear Fr. rename Av into Fr. unfold Version.vcl in Fr. rewrite Tm in Fr.
+      apply Fr in Av. destruct Av as [Av _]. clear Fr. rename Av into Fr. unfold Version.vcl in Fr.
+        rewrite Tm in Fr.
       now rewrite (cls_leaf L T table_ok _ Ll) in Fr.
     + right. unfold Terms.AL. destruct (leaf (vcl x)) eqn:Lx.
       * apply negb_true_iff, Nat.eqb_neq. intro; subst. apply N. now left.
@@ -759,7 +760,8 @@ Proof.
   destruct (edge_ok _ _ _ CE) as [B2 [E2 [_ [_ [Len [Av [_ [Pm _]]]]]]]].
   assert (B2 = B') by congruence. subst B2.
   assert (Up: availb y (sb s) (sk s) = true) by (rewrite Kl; eapply avail_up; eauto).
-  split; auto. intro Ind. unfold Version.enter in N. rewrite E' in N. inversion N; subst s'; clear N.
+  split; auto. intro Ind. unfold Version.enter in N. rewrite E' in N. inversion N; subst s';
+    clear N.
   simpl. apply bindl_indep; auto.
   - intros x a J Lx. assert (Q: exists z, In (x, z) (combine (ps B') (ea e)) /\ a = se s z).
     { clear -J. revert J. generalize (ea e). induction (ps B') as [|z zs IH];

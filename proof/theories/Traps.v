@@ -104,10 +104,12 @@ Lemma inst_args s B i x o a : Inv s -> blk_at v (sb s) = Some B ->
   inst_at B (sk s) = Some (IPure i x o a) ->
   (forall z, In z a -> se s z = D (ss s) (vcl z)) /\ dl v x = (sb s, S (sk s)).
 Proof.
-  intros I E N. destruct (block_ok L T anch v version_ok _ _ (inv_live _ _ _ _ _ I) E) as [_ [_ [BI _]]].
+  intros I E N. destruct (block_ok L T anch v version_ok _ _ (inv_live _ _ _ _ _ I) E)
+    as [_ [_ [BI _]]].
   pose proof (BI _ _ N) as Ci. split.
   - intros z Hz. apply (inv_right _ _ _ _ _ I). unfold chk_inst in Ci.
-    apply andb_true_iff in Ci. destruct Ci as [Ci _]. apply andb_true_iff in Ci. destruct Ci as [Ci _].
+    apply andb_true_iff in Ci. destruct Ci as [Ci _]. apply andb_true_iff in Ci.
+      destruct Ci as [Ci _].
     apply andb_true_iff in Ci. destruct Ci as [Ci _]. rewrite forallb_forall in Ci. auto.
   - eapply (defs_at L T anch v version_ok); eauto using inv_live. now left.
 Qed.
@@ -128,7 +130,8 @@ Proof.
     + exfalso. simpl in Iy.
       rewrite (site_none v _ _ _ _ (defs_at L T anch v version_ok _ _ _ _ _ Lb E N Iy) E) in Si;
         [discriminate|]. now rewrite N.
-    + assert (Eq: map (fun z => D (bindr v (combine r (pad L M o1 (length r) rs)) (ss s)) (vcl z)) a =
+    + assert (Eq: map (fun z => D (bindr v (combine r (pad L M o1 (length r) rs)) (ss s)) (vcl z))
+      a =
         map (fun z => D (ss s) (vcl z)) a).
       { apply map_ext_in. intros z Hz.
         apply (eff_stays L M T anch v F version_ok s B i o1 a1 r w' rs y); auto.
@@ -148,10 +151,12 @@ Proof.
       now rewrite (site_param v _ _ (Pl _ Iy)) in Si.
     + assert (Eq: map (fun z => D (ss s') (vcl z)) a = map (fun z => D (ss s) (vcl z)) a).
       { apply map_ext_in. intros z Hz.
-        destruct (edge_stays L M T anch v F table_ok version_ok s B e s' B' y (vcl z) I E N Tk St E' A NI)
+        destruct (edge_stays L M T anch v F table_ok version_ok s B e s' B' y (vcl z)
+          I E N Tk St E' A NI)
           as [_ Q]. apply Q. intros l [_ As]. eauto. }
       rewrite Eq. apply (Fl y); auto.
-      apply (edge_stays L M T anch v F table_ok version_ok s B e s' B' y (vcl y) I E N Tk St E' A NI).
+      apply (edge_stays L M T anch v F table_ok version_ok s B e s' B' y (vcl y)
+        I E N Tk St E' A NI).
 Qed.
 Section Args.
 Variables (args : list V) (w : W).
@@ -172,7 +177,8 @@ Proof.
     assert (Dz: doms v 0 = [0]).
     { pose proof version_ok as VQ. unfold chk_version, chk_first in VQ. bools.
       match goal with Z : nats_eqb (doms v 0) [0] = true |- _ => now apply nats_eqb_ok in Z end. }
-    rewrite Dz in Dm. destruct Dm as [<-|[]]. specialize (Lk eq_refl). assert (k = 0) by lia. subst k.
+    rewrite Dz in Dm. destruct Dm as [<-|[]]. specialize (Lk eq_refl). assert (k = 0) by lia.
+      subst k.
     now rewrite (site_param v _ _ Dl) in Si.
   - eapply flags_step; eauto. now apply calm_inv.
 Qed.
@@ -182,7 +188,8 @@ Lemma excused_passes s B i x o a : Inv s -> flags s -> blk_at v (sb s) = Some B 
   halt o (map (se s) a) (sw s) = false.
 Proof.
   intros I Fl E N Ex. destruct (inst_args _ _ _ _ _ _ I E N) as [Ag _]. unfold excused in Ex.
-  apply orb_true_iff in Ex. destruct Ex as [Ex|Ex]; [apply orb_true_iff in Ex; destruct Ex as [Ex|Ex]|].
+  apply orb_true_iff in Ex. destruct Ex as [Ex|Ex]; [apply orb_true_iff in Ex;
+    destruct Ex as [Ex|Ex]|].
   - apply (can_ok _ _ _ FT). now apply negb_true_iff.
   - apply (safe_ok _ _ _ FT _ _ _ _ Ex). clear -Ag table_ok F. unfold known.
     induction a as [|y a IH]; simpl; constructor.
@@ -213,7 +220,8 @@ Proof.
   destruct (inv_at _ _ _ _ _ I) as [B [E K]]. rewrite E in *.
   destruct (inst_at B (sk s)) as [[i x o a|i o a r]|] eqn:N; auto.
   unfold is_anch in A. rewrite N in A. simpl in A.
-  pose proof (site_checked _ _ _ _ _ _ _ (inv_live _ _ _ _ _ I) E N) as Q. rewrite A, orb_false_r in Q.
+  pose proof (site_checked _ _ _ _ _ _ _ (inv_live _ _ _ _ _ I) E N) as Q. rewrite A,
+    orb_false_r in Q.
   eapply excused_passes; eauto. now apply calm_flags.
 Qed.
 End Args.
@@ -301,17 +309,20 @@ Proof.
     + destruct (gap_sync L M T anch p q K F rules pair_ok args w args_ok args_ty _ _ G)
         as [ep [eq [a [Np [Nq Sy]]]]].
       assert (ep = s).
-      { pose proof (nreach_on _ _ _ _ _ _ _ _ _ N Np (proj1 (sy_anchor _ _ _ _ _ _ _ _ _ _ _ _ Sy))) as X.
+      { pose proof (nreach_on _ _ _ _ _ _ _ _ _ N Np (proj1 (sy_anchor _ _ _ _ _ _ _ _ _ _ _ _ Sy)))
+        as X.
         eapply nreach_anchor; eauto. }
       subst ep.
       destruct (sync_step L M T anch p q K F rules pair_ok args w args_ok args_ty _ _ _ _ Sy St)
         as [sq' [Sq G']].
       exists s', sq'. split; auto. split; [constructor|].
-      pose proof (calm_on stop q vq F rules FT tok okq sites_q args w argsq args_ty _ _ Cq Nq) as Ceq.
+      pose proof (calm_on stop q vq F rules FT tok okq sites_q args w argsq args_ty _ _ Cq Nq)
+        as Ceq.
       eapply CS; eauto. eapply anchor_passes; eauto.
       pose proof Sy as [_ _ _ _ _ _ _ _ _ [Anp _] Id]. unfold Version.step1 in St. unfold aid in Id.
       unfold at_anchor in Anp. destruct (blk_at p (sb s)) as [B|]; [|discriminate].
-      rewrite Anp in St. simpl in St. destruct (stop (pid B (sk s))) eqn:Z; [discriminate|]. congruence.
+      rewrite Anp in St. simpl in St. destruct (stop (pid B (sk s))) eqn:Z; [discriminate|].
+        congruence.
     + exists gp, gq. split; auto. split; auto. eapply nreach_step; eauto.
 Qed.
 (** ** Stopped anchors *)
