@@ -125,7 +125,8 @@ Proof.
   (* The state of the target version that corresponds to a later state of the source version lies
      behind the landing point, up to steps without effects. *)
   assert (Go: forall sq', run q sq sq' -> exists t', run q t t' /\ Alike need sq' t').
-  { intros sq' H. apply (going_on L M T anch nowhere q demands need armed F Tok Okq Lv sq t sq'); auto.
+  { intros sq' H. apply (going_on L M T anch nowhere q demands need armed F Tok Okq Lv sq t sq');
+    auto.
     intros x Hx. apply AI. eapply reach_trans; eauto. }
   split.
   - intros sp' Rp'. destruct (ahead_ok L M T anch (stopped K) p past ahead F Rl Tok Okp Cl
