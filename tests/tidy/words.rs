@@ -23,6 +23,7 @@ fn prose_names_its_subjects() {
         "fuzz",
         "src",
         "cli",
+        "proof",
         "provers",
         "judges",
         "examples",

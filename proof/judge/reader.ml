@@ -1,0 +1,163 @@
+(* Reads the files that `osier opt --emit mapping` writes (docs/certificates.md), one pair of
+   versions after the other. What is read is a claim, and nothing of it is believed. *)
+
+exception Bad of int * string
+
+type inst = { id : int; opcode : string; ty : string; imm : string; args : int list;
+              results : (int * string) list; targets : (int * int list) list }
+type block = { block : int; params : (int * string) list; mutable insts : inst list }
+type term = { tty : string; cls : int; by : string; kind : string list }
+type operand = V of int | S of int
+type step = { op : string; sty : string; operand_ty : string; bits : string;
+              operands : operand list; here : int option; far : int option }
+type replay = { rop : string; rty : string; rimm : string; roperands : operand list;
+                rterm : int option }
+type change = Same of int list * int list | Entry of entry
+and entry = { source : int; target : int; mutable requires : int list option;
+              mutable steps : step list; mutable replays : replay list;
+              mutable assigns : (int * operand) list }
+type mapping = { direction : string; mutable changes : change list }
+type side = { mutable blocks : block list }
+type pair = { fname : string; label : string; versions : side array;
+              mutable terms : term list; mutable values : (int * int * int) list;
+              mutable memories : (int * int * int) list; mutable writes : (int * int * int) list;
+              mutable anchors : int list; mutable passed : int list;
+              mutable mappings : mapping list }
+
+type handler = { pair : pair -> unit;           (* a pair of versions is complete *)
+                 outside : string -> string -> int -> unit;  (* entries without a certificate *)
+                 header : string -> string -> unit }
+
+type state = { h : handler; mutable line : int; mutable fname : string;
+               sides : (string, side) Hashtbl.t; mutable reading : side option;
+               mutable cur : pair option; mutable copying : string; mutable landing : bool }
+
+let bad st what = raise (Bad (st.line, what))
+let int st w = match int_of_string_opt w with Some n when n >= 0 -> n | _ ->
+  bad st ("bad number " ^ w)
+let items w = if w = "-" then [] else String.split_on_char ',' w
+let ints st w = List.map (int st) (items w)
+let typed st w = match String.index_opt w ':' with
+  | Some i -> (int st (String.sub w 0 i), String.sub w (i + 1) (String.length w - i - 1))
+  | None -> bad st ("no type in " ^ w)
+let after w = String.sub w 1 (String.length w - 1)
+let operand st w =
+  if w = "" then bad st "an operand is empty"
+  else match w.[0] with
+    | 'v' -> V (int st (after w)) | 's' -> S (int st (after w)) | _ -> bad st ("bad operand " ^ w)
+let term_named st w = if w = "-" then None else Some (int st w)
+
+(* 1(4,4),3(-) *)
+let targets st w =
+  let n = String.length w in
+  let rec go i =
+    if i >= n then [] else
+    match String.index_from_opt w i '(' with
+    | None -> bad st ("bad target " ^ w)
+    | Some p ->
+      match String.index_from_opt w p ')' with
+      | None -> bad st ("bad target " ^ w)
+      | Some q ->
+        let t = (int st (String.sub w i (p - i)), ints st (String.sub w (p + 1) (q - p - 1))) in
+        t :: go (q + 2) in
+  if w = "-" then [] else go 0
+
+let need st = match st.cur with Some p -> p | None -> bad st "the record has no pair of versions"
+let side_no st = function "before" -> 0 | "after" -> 1 | w -> bad st ("unknown side " ^ w)
+let finish st =
+  (match st.cur with Some p when not st.landing -> st.h.pair p | _ -> ());
+  st.cur <- None
+let find_side st name = match Hashtbl.find_opt st.sides name with
+  | Some s -> s | None -> bad st ("unknown version " ^ name)
+let open_pair st label one other =
+  finish st;
+  st.reading <- None;
+  st.cur <- Some { fname = st.fname; label; versions = [| find_side st one; find_side st other |];
+                   terms = []; values = []; memories = []; writes = []; anchors = []; passed = [];
+                   mappings = [] }
+(* The terms of a function without inlined code follow its two versions at once. *)
+let open_plain st =
+  if st.cur = None then
+    if st.landing then open_pair st "landing" "base" "base" else open_pair st "-" "before" "after"
+
+let last_mapping st = match (need st).mappings with m :: _ -> m | [] -> bad st "no mapping"
+let last_entry st = match (last_mapping st).changes with
+  | Entry e :: _ -> e | _ -> bad st "the record belongs to no entry"
+
+let record_version st words = match words, st.reading with
+  | "block" :: b :: params, Some s ->
+    s.blocks <- { block = int st b; params = List.map (typed st) params; insts = [] } :: s.blocks
+  | ["inst"; id; opcode; ty; imm; args; results; tg], Some { blocks = b :: _ } ->
+    b.insts <- { id = int st id; opcode; ty; imm; args = ints st args;
+                 results = List.map (typed st) (items results); targets = targets st tg } :: b.insts
+  | _ -> bad st "the record belongs to no version"
+
+let record_claim st words =
+  open_plain st;
+  let p = need st in
+  match words with
+  | "term" :: _ :: tty :: cls :: by :: kind ->
+    p.terms <- { tty; cls = int st cls; by; kind } :: p.terms
+  | ["value"; s; v; t] -> p.values <- (side_no st s, int st v, int st t) :: p.values
+  | ["memory"; s; b; t] -> p.memories <- (side_no st s, int st b, int st t) :: p.memories
+  | ["write"; s; i; t] -> p.writes <- (side_no st s, int st i, int st t) :: p.writes
+  | ["anchor"; i] -> p.anchors <- int st i :: p.anchors
+  | ["passed"; i] -> p.passed <- int st i :: p.passed
+  | _ -> bad st "malformed record"
+
+let record_entry st words = match words with
+  | ["same"; added; removed] ->
+    let m = last_mapping st in m.changes <- Same (ints st added, ints st removed) :: m.changes
+  | ["entry"; s; t; _] ->
+    let m = last_mapping st in
+    m.changes <- Entry { source = int st s; target = int st t; requires = None; steps = [];
+                         replays = []; assigns = [] } :: m.changes
+  | ["requires"; vs] -> (last_entry st).requires <- Some (ints st vs)
+  | ["step"; op; sty; operand_ty; bits; a; here; far] ->
+    let e = last_entry st in
+    e.steps <- { op; sty; operand_ty; bits; operands = List.map (operand st) (items a);
+                 here = term_named st here; far = term_named st far } :: e.steps
+  | ["replay"; _; rop; rty; rimm; a; t] ->
+    let e = last_entry st in
+    e.replays <- { rop; rty; rimm; roperands = List.map (operand st) (items a);
+                   rterm = term_named st t } :: e.replays
+  | ["assign"; v; o] ->
+    let e = last_entry st in e.assigns <- (int st v, operand st o) :: e.assigns
+  | _ -> bad st "malformed record"
+
+let start_function st name landing =
+  finish st; Hashtbl.reset st.sides; st.fname <- name; st.copying <- ""; st.landing <- landing
+
+let record st line = match String.split_on_char ' ' line with
+  | ["osier-mapping"; v] -> if v <> "3" then bad st ("the form has version " ^ v ^ ", not 3")
+  | ["pipeline"; p] -> st.h.header "pipeline" p
+  | ["level"; l] -> st.h.header "level" l
+  | ["functions"; _] | ["landings"; _] | "left-out" :: _ -> ()
+  | "function" :: name -> start_function st (String.concat " " name) false
+  | "landing" :: name -> start_function st (String.concat " " name) true
+  | ["version"; name] ->
+    let s = { blocks = [] } in Hashtbl.replace st.sides name s; st.reading <- Some s
+  | ("block" | "inst") :: _ as w -> record_version st w
+  | ["pair"; one; other] -> open_pair st (one ^ "-" ^ other) one other
+  | ("term" | "value" | "memory" | "write" | "anchor" | "passed") :: _ as w -> record_claim st w
+  | ["mapping"; ("into" | "out") as d; n] ->
+    finish st; st.copying <- d; st.h.outside st.fname d (int st n)
+  | ["mapping"; d; _] ->
+    open_plain st;
+    let p = need st in p.mappings <- { direction = d; changes = [] } :: p.mappings
+  | _ when st.copying <> "" -> if line = "end" then st.copying <- ""
+  | ("instance" | "begins") :: _ -> finish st
+  | ["end"] -> finish st
+  | ("same" | "entry" | "requires" | "step" | "replay" | "assign") :: _ as w -> record_entry st w
+  | _ -> bad st ("unknown record " ^ line)
+
+let read h ic =
+  let st = { h; line = 0; fname = ""; sides = Hashtbl.create 8; reading = None; cur = None;
+             copying = ""; landing = false } in
+  try
+    while true do
+      let line = input_line ic in
+      st.line <- st.line + 1;
+      record st line
+    done
+  with End_of_file -> if st.line = 0 then bad st "the file is empty"
