@@ -27,7 +27,8 @@ pub(crate) struct Mentions {
 }
 
 impl History<'_> {
-    /// The first action that mentions each value and each instruction. Cost: near linear in the log.
+    /// The first action that mentions each value and each instruction. Cost: near linear in the
+    /// log.
     #[cfg(feature = "report")]
     pub(crate) fn mentions(&self) -> Mentions {
         let mut mentions = Mentions::default();

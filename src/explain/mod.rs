@@ -175,8 +175,9 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// The tables that all answers about two versions share. Without it, each answer would search the log, the
-/// certificate and the points without an entry anew; a function has as many answers as points.
+/// The tables that all answers about two versions share. Without them, each answer would search
+/// the log, the certificate and the points without an entry anew; a function has as many answers
+/// as points.
 struct AnswerIndex<'a> {
     told: &'a Told<'a>,
     certified: &'a Certified,

@@ -259,7 +259,7 @@ fn wrong_old_reports_are_refused_by_name_and_cause() {
         ("new schema", changed("/schema", json!(3)), "has schema 3"),
         ("another document", check, "missing field"),
         ("a report on inlined code", inlined.with_status(0).stdout, "missing field"),
-        ("no level", changed("/level", json!("\u{1b}[2J")), "no level is named ?[2J"),
+        ("no level", changed("/level", json!("\u{1b}[2J")), "no mapping has a level named ?[2J"),
         (
             "a level of ours",
             changed("/functions/0/forward/feasible", json!({"most": 1})),
@@ -275,6 +275,26 @@ fn wrong_old_reports_are_refused_by_name_and_cause() {
             "entries",
             changed("/functions/0/forward/feasible/avail", json!(u64::MAX)),
             "more entries than",
+        ),
+        (
+            "a level without a figure",
+            changed("/functions/0/forward/feasible", json!({})),
+            "no figure",
+        ),
+        (
+            "a level that falls",
+            changed("/functions/0/forward/feasible/empty", json!(1_000)),
+            "more entries than",
+        ),
+        (
+            "causes of other points",
+            changed("/functions/0/forward/infeasible_by_pass", json!({"load": {"dse": 7}})),
+            "other causes than points without an entry",
+        ),
+        (
+            "visits without a profile",
+            changed("/profile", json!("there")),
+            "visits without a profile, or none with one",
         ),
         ("negative", changed("/functions/0/base/instructions", json!(-1)), "invalid value"),
         ("time", changed("/time/elapsed", json!(1e300)), "a time is negative"),
@@ -297,6 +317,8 @@ fn wrong_old_reports_are_refused_by_name_and_cause() {
         function["base"]["instructions"] = json!(u64::MAX);
         function["forward"]["points"] = json!(u64::MAX);
         function["forward"]["unreachable"] = json!(0);
+        let entries = function["forward"]["feasible"]["avail"].as_u64().expect("a count");
+        function["forward"]["infeasible_by_pass"] = json!({"load": {"dse": u64::MAX - entries}});
     }
     let old = file(&folder, "large.json", large.to_string());
     osier(&["report", &path, "--against", &old]).with_status(0);

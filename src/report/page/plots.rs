@@ -88,8 +88,8 @@ fn distribution(name: &str, spread: Option<&Spread>) -> Markup {
                 _ => String::new(),
             })
             .draw()?;
-        // The histogram of `plotters` draws its bars in the order of a hash map, so that no two pages
-        // were equal (`the_number_of_threads_does_not_show`).
+        // The histogram of `plotters` draws its bars in the order of a hash map, so that no two
+        // pages were equal (`the_number_of_threads_does_not_show`).
         chart.draw_series((0..).zip(counts).map(|(bucket, count)| {
             let (left, right) = (SegmentValue::Exact(bucket), SegmentValue::Exact(bucket + 1));
             let mut bar = Rectangle::new([(left, 0), (right, count)], FILL.filled());

@@ -182,7 +182,8 @@ function whereabouts(view, side, name, point) {
     };
     said.push(held.length > 0
       ? `at the landing point, the ${other} holds it in ${held.map(home).join(', ')}`
-      : `not needed at the landing point; equal in the ${other}, once computed: ${names.map(home).join(', ')}`);
+      : `${point.entry === undefined ? '' : 'not needed at the landing point; '}equal in the ${other}, `
+        + `once computed: ${names.map(home).join(', ')}`);
     if (value.because !== undefined) said.push(`${names[0]}: ${view.strings[value.because]}`);
   } else if (value.constant !== undefined) {
     said.push(`always ${view.strings[value.constant]}; the ${other} has no value for it`);
