@@ -27,8 +27,8 @@ async function names(judgement) {
     }
     for (const name of wanted.filter(name => byName.has(name))) {
       const f = byName.get(name);
-      // Parts of a name that any page can show as they are.
-      const parts = name.match(/[!-~]{3,}/g) ?? [];
+      // Parts of a name that any page can show as they are. A backslash may stand as an escape.
+      const parts = name.match(/[!-[\]-~]{3,}/g) ?? [];
       const missing = parts.find(part => !plain(f.text).includes(part));
       if (missing) find(`the row of ${show(name)} does not show ${missing}`);
       if (f.text === '') find(`the row of ${show(name)} shows nothing`);

@@ -131,6 +131,18 @@ function layOut(made) {
 const sideOf = (line) => SIDES.indexOf(line.dataset.v);
 const numberOf = (line) => Number(line.id.split('-')[2]);
 
+/** Scrolls to a line, up and down alone: the colors of the levels stand at the left edge. */
+function bringIntoView(line) {
+  const listings = document.querySelector('.listings');
+  listings.scrollIntoView({ block: 'nearest' });
+  const heading = listings.querySelector('h3').offsetHeight;
+  const [frame, box] = [listings.getBoundingClientRect(), line.getBoundingClientRect()];
+  const above = frame.top + heading - box.top;
+  const below = box.bottom - frame.bottom;
+  if (above > 0) listings.scrollTop -= above + 2 * box.height;
+  else if (below > 0) listings.scrollTop += below + 2 * box.height;
+}
+
 /** Selects a line, and marks where it goes on. */
 function choose(line, { write = true, focus = true } = {}) {
   measured('osier-select', () => {
@@ -148,7 +160,7 @@ function choose(line, { write = true, focus = true } = {}) {
       landing.classList.add('landing');
     }
     if (focus) line.focus({ preventScroll: true });
-    line.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+    bringIntoView(line);
     if (write) history.replaceState(null, '', pointAddress(open, side, line.dataset.p));
   });
 }
