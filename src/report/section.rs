@@ -97,7 +97,7 @@ fn colored_term(line: &str) -> String {
 }
 
 /// A text of labels and their meaning, such as an explanation or a listing, with escape sequences
-/// for colors: a label of at most [`TERM`] columns behind `indent` blanks is colored, and a line
+/// for colors: a label of at most `TERM` columns behind `indent` blanks is colored, and a line
 /// without blanks in front and without a label is a heading. Cost: linear.
 pub fn colored_labels(text: &str, indent: usize) -> String {
     let colored = text.lines().map(|line| {
