@@ -228,13 +228,13 @@ Proof.
   rewrite Ct, orb_true_r in Q. simpl in Q. apply andb_true_iff in Q. destruct Q as [_ Nd].
   eapply needs_map; eauto. apply Al.
 Qed.
-Lemma alike_passes s t : Inv L M T q s -> Alike need s t -> passes q s -> passes q t.
+Lemma alike_passes s t : Inv L M T q s -> Alike need s t -> (passes q s <-> passes q t).
 Proof.
-  intros I Al Ps. pose proof Al as [Hb Hk Hw Ht He]. unfold Traps.passes in *. rewrite Hb, Hk, Hw.
-  destruct (blk_at q (sb s)) as [B|] eqn:E; auto.
-  destruct (inst_at B (sk s)) as [[i x o y|]|] eqn:N; auto.
-  destruct (can_trap H o) eqn:Ct; [|now apply (can_ok _ _ _ FT)].
-  now rewrite (alike_operands s t B i x o y).
+  intros I Al. pose proof Al as [Hb Hk Hw Ht He]. unfold Traps.passes. rewrite Hb, Hk, Hw.
+  destruct (blk_at q (sb s)) as [B|] eqn:E; [|tauto].
+  destruct (inst_at B (sk s)) as [[i x o y|]|] eqn:N; try tauto.
+  destruct (can_trap H o) eqn:Ct; [|rewrite !(can_ok _ _ _ FT) by auto; tauto].
+  rewrite (alike_operands s t B i x o y) by auto. tauto.
 Qed.
 Lemma calm_on_alike s t s' : calm q (start q args w) s -> Alike need s t -> calm q s s' ->
   exists t', calm q t t' /\ Alike need s' t'.
@@ -246,7 +246,7 @@ Proof.
       eapply calm_trans; eauto. }
     destruct (alike_step L M T anch nowhere q (can_trap H) need armed F tok okq live_ok _ _ _
       I Al1 St) as [t2 [St2 Al2]].
-    exists t2. split; auto. eapply CS; eauto. eapply alike_passes; eauto.
+    exists t2. split; auto. eapply CS; eauto. now apply (alike_passes s1).
 Qed.
 
 (** Where the source version traps, the target version does: the same operation, on the same
