@@ -156,7 +156,8 @@ Proof.
     clear -Ks tok F. induction Ks as [|k x ks xs [Hk _] Ks IH]; simpl; constructor; auto.
     destruct (fst k) as [c|]; auto. destruct (constant L T c) as [z|] eqn:Cz; auto.
     rewrite (Hk c) by auto. now apply (constant_D L M T F tok).
-  - apply (vouches_ok p _ _ _ _ _ _ sp at_p eq_refl flags_p) with (2 := Ks) (3 := Sc). intros k x c Mk. now apply (fits_here_ok M T (ss sp) (ss ep)).
+  - apply (vouches_ok p _ _ _ _ _ _ sp at_p eq_refl flags_p) with (2 := Ks) (3 := Sc).
+    intros k x c Mk. now apply (fits_here_ok M T (ss sp) (ss ep)).
   - apply (vouches_ok q _ _ _ _ _ _ sq at_q same_w flags_q) with (2 := Ks) (3 := Sc).
     intros k x c Mk Ft. unfold fits_there in Ft.
     apply andb_true_iff in Ft. destruct Ft as [Ft St]. apply andb_true_iff in Ft.
@@ -348,8 +349,8 @@ Proof.
   intros AE Cf Cm At. unfold accept_entry in AE. apply andb_true_iff in AE. destruct AE as [AE Cv].
   apply andb_true_iff in AE. destruct AE as [AE Ce]. apply andb_true_iff in AE.
   destruct AE as [Pa Ah]. rewrite <- At in Pa, Ah. cbn [fst snd] in Pa, Ah.
-  pose proof (calm_past L M T H halt anch p q K vp vq F rules chk_pair_ok traps_ok args w args_ok args_ty
-    past ahead clean_ok _ Cm Pa) as Cp.
+  pose proof (calm_past L M T H halt anch p q K vp vq F rules chk_pair_ok traps_ok args w args_ok
+    args_ty past ahead clean_ok _ Cm Pa) as Cp.
   destruct (lockstep_calm L M T H halt anch p q K vp vq F rules FT chk_pair_ok traps_ok args w
     args_ok args_ty _ Cp) as [gp [gq [G [Ng Cq]]]].
   destruct (entry_from L M T anch p q K F rules chk_pair_ok args w args_ok args_ty
