@@ -4,7 +4,7 @@
     that traps. Two memories differ, and so do two worlds. *)
 From Coq Require Import List Arith ZArith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms Classes Traps.
+From Osier Require Import Util Terms Classes Version Pair Entry Clean Main Traps Real.
 Local Open Scope Z_scope.
 
 Inductive code := OConst (z : Z) | OAdd | OSub | ODiv | OLoad | OStore | OJump | OBranch | OEmit.
@@ -34,8 +34,8 @@ Definition operate (o : code) (vs : list cell) : cell :=
   | OAdd => Int (byte (n 0%nat + n 1%nat))
   | OSub => Int (byte (n 0%nat - n 1%nat))
   | ODiv => Int (byte (n 0%nat / n 1%nat))
-  | OLoad => Int (byte (number (seen (last vs (Int 0)) (LByte 0 (n 0%nat mod 2)))))
-  | OStore => put (last vs (Int 0)) (n 0%nat) (number (last (removelast vs) (Int 0)))
+  | OLoad => Int (byte (number (seen (List.last vs (Int 0)) (LByte 0 (n 0%nat mod 2)))))
+  | OStore => put (List.last vs (Int 0)) (n 0%nat) (number (List.last (removelast vs) (Int 0)))
   | _ => Int 0
   end.
 (** The types: 0 of all integers, 1 of memories, and [2 + w] of the integers of width [w]. *)
@@ -122,7 +122,7 @@ Qed.
 Lemma int_seen m l : Int (number (seen m l)) = seen m l.
 Proof. destruct m, l as [[|n] x|n]; simpl; auto. now destruct (x =? 0), (x =? 1). Qed.
 Lemma store_at xs m : operate OStore (xs ++ [m]) =
-  put m (number (nth 0 (xs ++ [m]) (Int 0))) (number (last xs (Int 0))).
+  put m (number (nth 0 (xs ++ [m]) (Int 0))) (number (List.last xs (Int 0))).
 Proof. unfold operate. now rewrite removelast_last, last_last. Qed.
 Lemma nth_hd (xs : list cell) m : nth 0 (xs ++ [m]) (Int 0) = hd m xs.
 Proof. now destruct xs. Qed.
@@ -211,4 +211,91 @@ Qed.
 Example model_stores : let m := operate OStore [Int 1; Int 7; Mem 3 4] in
   operate OLoad [Int 1; m] = Int 7 /\ operate OLoad [Int 0; m] = Int 3 /\ m <> Mem 3 4.
 Proof. repeat split; discriminate. Qed.
-Print Assumptions model_faithful.
+(** ** The theorem applies: a version that divides, and an entry that divides again
+
+    [fn(x) = x / x]. The entry stands behind the division, and its step repeats it: the division of
+    the source version vouches for the step. *)
+Definition table_ : table code unit := {|
+  tn := 3;
+  tg := fun t => match t with
+                 | 0%nat => Term (KArg 0) 0 i8 ByItself
+                 | 1%nat => Term (KArg 1) 1 1 ByItself
+                 | _ => Term (KOp ODiv [0; 0]%nat) 2 i8 ByItself
+                 end;
+  deps := fun _ => [0%nat];
+  mdep := fun _ => []
+|}.
+Definition divides : version code := {|
+  fn := 1;
+  fb := fun _ => Blk [0; 1]%nat 1 (fun _ => IPure 4 2 ODiv [0; 0]%nat)
+                     (Last 5 OJump [2; 1]%nat []);
+  tm := fun x => x;
+  lv := fun _ => true;
+  doms := fun _ => [0%nat];
+  dl := fun x => if Nat.eqb x 2 then (0, 1)%nat else (0, 0)%nat;
+  sole := fun _ => None;
+  home := fun _ => 0%nat;
+  eloc := fun _ => (0, 0)%nat;
+  mreads := fun _ => [];
+  holder := fun x => x
+|}.
+Definition is_anchor (a : nat) : bool := Nat.eqb a 4 || Nat.eqb a 5.
+Definition both : claims := {|
+  nids := 6; agree := fun _ => Node Leaf 0 (Node Leaf 1 Leaf); equal := fun _ => [];
+  reached := is_anchor; stopped := fun _ => false;
+  pos := fun a => if Nat.eqb a 4 then ((0, 0), (0, 0))%nat else ((0, 1), (0, 1))%nat;
+  asked := fun _ => None
+|}.
+Definition need_ (_ k : nat) : set :=
+  match k with 0%nat => Node Leaf 0 (Node Leaf 1 Leaf) | _ => Node Leaf 1 (Node Leaf 2 Leaf) end.
+Definition again : entry code := {|
+  src := (0, 1)%nat; tgt := (0, 1)%nat; requires := Node Leaf 0 (Node Leaf 1 Leaf);
+  steps := [Step ODiv [Src 0; Src 0] (Some 2%nat) None];
+  assigns := MNode MLeaf 1 (Src 1) (MNode MLeaf 2 (Stp 0) MLeaf)
+|}.
+Definition all (_ : nat) := true.
+Definition nothing (_ _ : nat) := Leaf.
+Lemma pair_accepted : accept_pair model_lang table_ is_anchor divides divides both
+  (can_trap model_traps) all all need_ nothing = true.
+Proof. vm_compute. reflexivity. Qed.
+Lemma traps_accepted : chk_traps model_lang table_ model_traps is_anchor divides divides both
+  (fun _ => 0%nat) (fun _ => 0%nat) = true.
+Proof. vm_compute. reflexivity. Qed.
+Lemma entry_accepted :
+  accept_entry model_lang table_ is_anchor divides divides both all all need_ again = true.
+Proof. vm_compute. reflexivity. Qed.
+Definition fires_by (y : nat) : bool := chk_fire model_lang table_ model_traps is_anchor divides
+  divides both again (fun _ => y) (fun _ => 0%nat).
+Lemma fire_accepted : fires_by 2 = true.
+Proof. vm_compute. reflexivity. Qed.
+(** The same step before the division is refused, and so is one without a voucher. *)
+Lemma fire_refused : fires_by 0 = false.
+Proof. vm_compute. reflexivity. Qed.
+
+(** The version started with [x] in an empty memory, and behind its division. *)
+Definition started (x : Z) : st cell (list (list cell)) :=
+  start model table_ divides [Int x; Mem 0 0] [].
+Theorem model_applies x : 0 < x < 256 -> exists sq,
+  calm model_lang model table_ model_halt is_anchor nowhere divides (started x) sq /\
+  (sb sq, sk sq) = (0, 1)%nat /\
+  steps_pass model model_halt (fun v => match v with 0%nat => Int x | _ => Mem 0 0 end)
+    (steps again) [] [].
+Proof.
+  intro Hx. set (s0 := started x).
+  assert (Ps: passes model_halt divides s0).
+  { unfold passes. simpl. unfold model_halt. simpl. apply Z.eqb_neq. lia. }
+  destruct (step1 model_lang model table_ is_anchor nowhere divides s0) as [s1|] eqn:St;
+    [|discriminate].
+  assert (Cm: calm model_lang model table_ model_halt is_anchor nowhere divides s0 s1)
+    by (eapply CS; [constructor| |]; eauto).
+  inversion St; subst s1; clear St.
+  assert (Ta: args_typed model table_ [Int x; Mem 0 0]).
+  { intros t n Kt. destruct t as [|[|[|t]]]; inversion Kt; subst; simpl; auto. lia. }
+  destruct (real_right model_lang model table_ model_traps model_halt is_anchor divides divides both
+    _ _ all all need_ nothing model_faithful (model_rules _) model_trap_faithful pair_accepted
+    traps_accepted [Int x; Mem 0 0] [] eq_refl Ta again _ _ _ entry_accepted fire_accepted Cm
+    eq_refl) as [sq [Cq [Aq [_ [_ Right]]]]].
+  exists sq. split; auto. split; auto. apply (Right _ (fun _ => Int 0)).
+  intros y Hy. destruct y as [|[|y]]; auto. exfalso. simpl in Hy. discriminate.
+Qed.
+Print Assumptions model_applies.
