@@ -109,6 +109,7 @@ type side = {
   memory_before : (int, int) Hashtbl.t;
   blks : int blk array;
   vouchers : int -> int;                       (* by value, one that vouches for its operation *)
+  sites : int list -> (int * int * int list) list;  (* operations that may trap, by first operand *)
   post : int list;                             (* the live blocks, exits first *)
   idom : int array;
   leaves_of : int list array;                  (* the leaves that a block binds *)
@@ -304,7 +305,7 @@ let build_side (pair : R.pair) side tbl lang ~nres ~result_term =
     | _ -> ()
   done;
   { v; place = bld.at; memory_before = bld.before; blks;
-    vouchers = (fun _ -> nowhere); post = List.rev order; idom; leaves_of;
+    vouchers = (fun _ -> nowhere); sites = (fun _ -> []); post = List.rev order; idom; leaves_of;
     results_of }
 
 (* ** Both versions *)

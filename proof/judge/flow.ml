@@ -103,7 +103,8 @@ let needed lang tbl side armed =
 
 (* ** Traps *)
 
-(* For each operation that may trap, a value whose operation vouches for it, if there is one. *)
+(* For each operation that may trap, a value whose operation vouches for it, if there is one; and
+   the operations without such a value, by the class of their first operand. *)
 let vouchers tbl side =
   let found = Hashtbl.create 64 and by_operand = Hashtbl.create 64 in
   let rec classes n l = match l with
@@ -125,7 +126,45 @@ let vouchers tbl side =
         if not (look b k x o a) then Hashtbl.add by_operand (classes 1 a) (x, o, a)
       | _ -> ()
     done) (List.rev side.post);
-  fun x -> try Hashtbl.find found x with Not_found -> nowhere
+  { side with vouchers = (fun x -> try Hashtbl.find found x with Not_found -> nowhere);
+              sites = Hashtbl.find_all by_operand }
+
+let rec first n l = match l with x :: r when n > 0 -> x :: first (n - 1) r | _ -> []
+(* For each step of an entry that may trap, values of the source version and of the target version
+   whose operations vouch for it. *)
+let step_vouchers lang tbl anch p q e =
+  let here = Hashtbl.create 4 and far = Hashtbl.create 4 in
+  let claim h x = try Hashtbl.find h x with Not_found -> nowhere in
+  let is_risky s = Lang.trap_lang.can_trap s.so in
+  let find side (b, k) fit firsts o ks =
+    let fits (y, o', a') =
+      availb side.v y b k
+      && match Lang.vouch o' o with
+         | Some n ->
+           let wanted = first n ks and given = first n a' in
+           List.length wanted = List.length given
+           && List.for_all2 (fun k z -> fit k (vcl tbl side.v z)) wanted given
+         | None -> false in
+    List.concat_map (fun c -> side.sites [c]) firsts |> List.find_opt fits in
+  let note h n = function Some (y, _, _) -> Hashtbl.replace h n y | None -> () in
+  let of_step b known n s =
+    let ks = List.map (opcls tbl p.v e b known) s.sa in
+    match ks with
+    | (h, f) :: _ ->
+      let becomes (l, r) = if r <> None && r = h then Some l else None in
+      let far_classes = Option.to_list f @ List.filter_map becomes b in
+      note here n (find p e.src fits_here (Option.to_list h) s.so ks);
+      note far n (find q e.tgt (fits_far b) far_classes s.so ks)
+    | [] -> () in
+  (if List.exists is_risky e.steps then
+     match from lang tbl anch p.v (fst e.src) (snd e.src) with
+     | Some (csp, _) ->
+       let b = crosses_all tbl p.v [] csp in
+       (match steps_class lang tbl p.v e b e.steps [] with
+        | Some known -> List.iteri (fun n s -> if is_risky s then of_step b known n s) e.steps
+        | None -> ())
+     | None -> ());
+  (claim here, claim far)
 
 (* ** Stopped anchors *)
 

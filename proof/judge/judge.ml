@@ -144,6 +144,11 @@ let failed d e =
           else if not (d.past (fst e.src) && d.ahead (fst e.src)) then "anchors-proved"
           else "live-plus"
 
+(* Whether no step of the entry traps. *)
+let fires d e =
+  let (here, far) = Flow.step_vouchers d.lang d.tbl d.anch d.p d.q e in
+  chk_fire d.lang d.tbl Lang.trap_lang d.anch d.p.v d.q.v d.k e here far
+
 let say (pair : R.pair) direction source verdict =
   add (match String.index_opt verdict ' ' with
       | Some _ -> verdict | None -> verdict) 1;
@@ -157,8 +162,10 @@ let judge_entry d pair name current (e : R.entry) =
     else match entry_of d current e with
       | exception Not_found -> "refuse source-point"
       | x ->
-        if accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead d.need x then "accept"
-        else "refuse " ^ failed d x in
+        if not (accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead d.need x)
+        then "refuse " ^ failed d x
+        else if fires d x then "accept"
+        else "refuse step-trap" in
   say pair name e.source verdict
 
 let each_entry (m : R.mapping) f =
@@ -200,7 +207,7 @@ let judge_pair (pair : R.pair) =
   let lang = Lang.lang Rules.holds in
   let build side =
     let s = build_side pair side tbl lang ~nres ~result_term in
-    { s with vouchers = Flow.vouchers tbl s } in
+    Flow.vouchers tbl s in
   let before = build 0 in
   let after = build 1 in
   let nids = 1 + List.fold_left max 0 pair.anchors in

@@ -240,6 +240,17 @@ Proof.
 Qed.
 End Sound.
 
+(** Both versions are at the points of an entry, and come to one anchor from there. *)
+Record Landed (E : entry op) (sp sq : st V W) (a : nat) (ap aq : nat * nat)
+  (csp csq : list crossing) (ep eq : st V W) : Prop := {
+  ld_p : from L T anch p (fst (src E)) (snd (src E)) = Some (csp, ap);
+  ld_q : from L T anch q (fst (tgt E)) (snd (tgt E)) = Some (csq, aq);
+  ld_id : aid p (fst ap) (snd ap) = Some a;
+  ld_bp : bound_ok (crosses_all p [] csp) (ss sp) (ss ep);
+  ld_bq : bound_ok (crosses_all q [] csq) (ss sq) (ss eq);
+  ld_inv : Inv p ep;
+  ld_agree : Agree (ag a) (ss ep) (ss eq)
+}.
 (** The theorem for a run of the target version that has a step before each state but the first. *)
 Lemma entry_from (Rn : st V W -> Prop) (E : entry op) sp gp gq :
   (forall s, Rn s -> reach q (start q args w) s) ->
@@ -248,7 +259,7 @@ Lemma entry_from (Rn : st V W -> Prop) (E : entry op) sp gp gq :
   chk_entry E = true -> reach p (start p args w) sp -> (sb sp, sk sp) = src E ->
   Gap L M T anch p q K args w gp gq -> nreach p gp sp -> (forall e, nreach q gq e -> Rn e) ->
   exists sq, Rn sq /\ (sb sq, sk sq) = tgt E /\ sw sq = sw sp /\
-  str sq = str sp /\
+  str sq = str sp /\ (exists a ap aq csp csq ep eq, Landed E sp sq a ap aq csp csq ep eq) /\
   forall env, (forall x, mem x (requires E) = true -> env x = se sp x) ->
   forall x o, get x (assigns E) = Some o -> fire E env o = se sq x.
 Proof.
@@ -292,7 +303,7 @@ Proof.
   exists sq. split; auto. split; [destruct (tgt E); simpl in *; congruence|].
   destruct (nreach_same _ _ _ _ _ _ _ _ Np) as [Wp Tp].
   destruct (nreach_same _ _ _ _ _ _ _ _ Ns) as [Wq Tq].
-  split; [congruence|]. split; [congruence|]. intros env Henv x o Hx.
+  split; [congruence|]. split; [congruence|].
   (* The target version may bind leaves from there on. *)
   destruct (path_run L M T anch stop q F rules tok Okq max_crossings sq [] (ss sq)
     csq aq (InvQ _ (Sub _ Rs)))
@@ -300,7 +311,9 @@ Proof.
   assert (eq' = eq).
   { assert (X: nreach q eq' eq) by exact (nreach_on _ _ _ _ _ _ _ _ _ Nq' Ns (proj2 Anc)).
     symmetry. exact (nreach_anchor _ _ _ _ _ _ _ _ X Yq). }
-  subst eq'. apply (each_ok _ _ _ _ As) in Hx. unfold chk_assign in Hx.
+  subst eq'. split.
+  { exists a, ap, aq, csp, csq, ep, eq. constructor; auto. now rewrite <- At. }
+  intros env Henv x o Hx. apply (each_ok _ _ _ _ As) in Hx. unfold chk_assign in Hx.
   apply andb_true_iff in Hx. destruct Hx as [Av Hx]. apply andb_true_iff in Hx.
   destruct Hx as [Hx Ub]. apply andb_true_iff in Hx. destruct Hx as [Ff Al].
   assert (Vq: se sq x = D (ss sq) (vcl q x)).
@@ -331,8 +344,10 @@ Proof.
   intros CE Rc At.
   destruct (lockstep L M T anch p q K F rules pair_ok args w args_ok args_ty sp Rc)
     as [gp [gq [G Ng]]].
-  apply (entry_from (reach q (start q args w)) E sp gp gq); auto.
+  destruct (entry_from (reach q (start q args w)) E sp gp gq)
+    as [sq Right]; auto.
   - apply reach_came.
   - intros e Ne. eapply nreach_reach; eauto. exact (ga_q _ _ _ _ _ _ _ _ _ _ _ G).
+  - exists sq. tauto.
 Qed.
 End Entry.

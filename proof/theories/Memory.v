@@ -279,12 +279,16 @@ Proof.
   unfold has_address, address. destruct (ap a); [|destruct l; simpl; tauto].
   destruct (ax a); [discriminate|]. simpl. tauto.
 Qed.
+Lemma addressed_ok a : has_address a = true -> addressed (ap a) (map (D s) (ax a)).
+Proof. unfold has_address, addressed. now destruct (ap a), (ax a). Qed.
+Ltac outside := first [solve [auto using addressed_ok] | rewrite within_hd by auto; auto].
 Lemma look_out a t' l : write_at t' = Some a -> has_address a = true -> ~ within (address a) (ap a)
   l ->
   look M (D s t') l = look M (D s (am a)) l.
 Proof.
   intros H Ha N. destruct (access_ok _ _ _ H) as [Wr ->].
-  apply (write_out _ _ F _ _ _ _ _ Wr). intro I. apply N. now apply within_hd in I.
+  apply (write_out _ _ F _ _ _ _ _ Wr); [now apply addressed_ok|].
+  intro I. apply N. now apply within_hd in I.
 Qed.
 Lemma apart_right c v v' r : is_read_apart t c v v' r = true -> D s t = D s c.
 Proof.
@@ -295,7 +299,8 @@ Proof.
   apply Nat.ltb_lt in H. apply Nat.eqb_eq in Q4. apply like_ok in Q1. destruct Q1 as [Eo Ex].
   apply Nat.eqb_eq in Q0. rewrite <- Q4, <- before by auto.
   destruct (access_ok _ _ _ Ra) as [Rd ->]. destruct (access_ok _ _ _ Rf) as [_ ->].
-  rewrite Eo, Ex, Q0. apply (read_ok _ _ F _ _ _ _ _ Rd). intros l Wi.
+  rewrite Eo, Ex, Q0. apply (read_ok _ _ F _ _ _ _ _ Rd); [now apply addressed_ok|].
+  intros l Wi.
   apply look_out; auto. intro Wj. apply within_hd in Wi; auto.
   pose proof (place_of_read _ _ Ra) as Pa. pose proof (place_of_write _ _ Wb) as Pb.
   exact (apart_ok _ _ _ _ _ _ Pa Pb Q (distance_ok a b v v' Pa) Wi Wj).
@@ -312,6 +317,9 @@ Proof.
   rewrite Dm, Ax, map_app. simpl. rewrite <- app_assoc. simpl.
   pose proof (place_of_read _ _ Ra) as Pa. pose proof (place_of_write _ _ Wb) as Pb.
   apply (gives_back_ok _ _ F _ _ _ _ _ _ _ _ Q3 Wr Rd).
+  - unfold addressed. destruct (ap b); auto. rewrite Ax in Q1.
+    destruct (rev xs); [discriminate|]. discriminate.
+  - now apply addressed_ok.
   - rewrite <- Q2. now apply (D_typed L M T F shapes_ok).
   - intro l.
     assert (A1: within (num M (hd (D s x) (map (D s) (rev xs)))) (ap b) l <-> within (address b)
@@ -340,8 +348,8 @@ Proof.
     destruct (access_ok _ _ _ Wb) as [Wr Dm]. destruct (access_ok _ _ _ Wb') as [Wr' Dm'].
     rewrite Dm, Dm', <- Eo, <- Ex.
     destruct (within_dec (address b) (ap b) l (place_of_write _ _ Wb)) as [Wi|Wo].
-    + apply (write_in _ _ F _ _ _ _ _ _ Wr). now apply within_hd.
-    + rewrite !(write_out _ _ F _ _ _ _ _ Wr); auto; rewrite within_hd by auto; auto.
+    + apply (write_in _ _ F _ _ _ _ _ _ Wr); [now apply addressed_ok|now apply within_hd].
+    + rewrite !(write_out _ _ F _ _ _ _ _ Wr); outside.
   - apply andb_true_iff in H. destruct H as [H1 H2]. rewrite (Skip b m) by auto. auto.
   - apply andb_true_iff in H. destruct H as [H1 H2]. rewrite (Skip b' m') by auto. auto.
 Qed.
@@ -355,8 +363,8 @@ Proof.
   destruct (access_ok _ _ _ Wa) as [Wr ->]. destruct (access_ok _ _ _ Wb) as [_ ->]. rewrite Eo, Ex.
   apply (memory_ext _ _ F _ _ _ _ _ _ Wr Wr). intro l. pose proof (place_of_write _ _ Wa) as Pa.
   destruct (within_dec (address a) (ap a) l Pa) as [Wi|Wo].
-  - apply (write_in _ _ F _ _ _ _ _ _ Wr). now apply within_hd.
-  - rewrite !(write_out _ _ F _ _ _ _ _ Wr); try (rewrite within_hd by auto; auto).
+  - apply (write_in _ _ F _ _ _ _ _ _ Wr); [now apply addressed_ok|now apply within_hd].
+  - rewrite !(write_out _ _ F _ _ _ _ _ Wr); try outside.
     eapply alike_ok; eauto.
 Qed.
 Lemma swaps_right c v v' i r : is_swap t c v v' i r = true -> D s t = D s c.
@@ -378,13 +386,13 @@ Proof.
   assert (Ap: within (address a) (ap a) l -> within (address b) (ap b) l -> False).
   { intros Wi Wj. exact (apart_ok _ _ _ _ _ _ Pa Pb Q (distance_ok a b v v' Pa) Wi Wj). }
   destruct (within_dec (address a) (ap a) l Pa) as [Wi|Wo].
-  - rewrite (write_out _ _ F _ _ _ _ _ Wrb) by (rewrite within_hd by auto; auto).
-    apply (write_in _ _ F _ _ _ _ _ _ Wra). now apply within_hd.
-  - rewrite (write_out _ _ F _ _ _ _ _ Wra) by (rewrite within_hd by auto; auto). rewrite Db.
+  - rewrite (write_out _ _ F _ _ _ _ _ Wrb) by outside.
+    apply (write_in _ _ F _ _ _ _ _ _ Wra); [now apply addressed_ok|now apply within_hd].
+  - rewrite (write_out _ _ F _ _ _ _ _ Wra) by outside. rewrite Db.
     destruct (within_dec (address b) (ap b) l Pb) as [Wj|Wk].
-    + apply (write_in _ _ F _ _ _ _ _ _ Wrb). now apply within_hd.
-    + rewrite !(write_out _ _ F _ _ _ _ _ Wrb) by (rewrite within_hd by auto; auto).
-      rewrite (write_out _ _ F _ _ _ _ _ Wra) by (rewrite within_hd by auto; auto). reflexivity.
+    + apply (write_in _ _ F _ _ _ _ _ _ Wrb); [now apply addressed_ok|now apply within_hd].
+    + rewrite !(write_out _ _ F _ _ _ _ _ Wrb) by outside.
+      rewrite (write_out _ _ F _ _ _ _ _ Wra) by outside. reflexivity.
 Qed.
 End At.
 End Memory.

@@ -506,11 +506,13 @@ Definition ends (v : version op) (s : st V W) (o : op) (vs : list V) : Prop :=
   exists B, blk_at v (sb s) = Some B /\ inst_at B (sk s) = None /\ les (lt B) = [] /\
   lo (lt B) = o /\ anch (li (lt B)) = true /\ stop (li (lt B)) = false /\ vs = map (se s)
     (la (lt B)).
-(** If one version ends, the other ends alike. *)
-Theorem same_result sp o vs : reach p (start p args w) sp -> ends p sp o vs ->
-  exists sq, reach q (start q args w) sq /\ ends q sq o vs /\ sw sq = sw sp /\ str sq = str sp.
+(** If one version ends, the other ends alike, in a run that has a property of all runs from the
+    start of the pair of paths. *)
+Lemma result_from (Rn : st V W -> Prop) gp gq sp o vs : (forall e, nreach q gq e -> Rn e) ->
+  Gap gp gq -> nreach p gp sp -> ends p sp o vs ->
+  exists sq, Rn sq /\ ends q sq o vs /\ sw sq = sw sp /\ str sq = str sp.
 Proof.
-  intros Rc [B [E [N [Nil [Lo [An [Sp Vs]]]]]]]. destruct (lockstep _ Rc) as [gp [gq [G Ng]]].
+  intros Fw G Ng [B [E [N [Nil [Lo [An [Sp Vs]]]]]]].
   destruct (gap_sync _ _ G) as [ep [eq [a [Np [Nq Sy]]]]].
   assert (A: at_anchor p sp = true) by (unfold Paths.at_anchor, is_anch; now rewrite E, N).
   assert (ep = sp).
@@ -540,5 +542,12 @@ Proof.
     eapply args_avail; eauto.
   - intros y Hy. apply (inv_right _ _ _ _ _ Iq). rewrite (end_at _ _ _ Iq Eq Nq').
     eapply args_avail; eauto.
+Qed.
+Theorem same_result sp o vs : reach p (start p args w) sp -> ends p sp o vs ->
+  exists sq, reach q (start q args w) sq /\ ends q sq o vs /\ sw sq = sw sp /\ str sq = str sp.
+Proof.
+  intros Rc En. destruct (lockstep _ Rc) as [gp [gq [G Ng]]].
+  apply (result_from _ gp gq); auto. intros e Ne. eapply nreach_reach; eauto.
+  exact (ga_q _ _ G).
 Qed.
 End Pair.

@@ -113,6 +113,10 @@ Definition within (num : Z) (p : place) (l : loc) : Prop :=
   | _, _ => False
   end%Z.
 
+(** Whether a list of operands has the address that a place asks for. *)
+Definition addressed {V} (p : place) (xs : list V) : Prop :=
+  match p with Bytes _ _ _ _ => xs <> [] | Cell _ => True end.
+
 (** The duties of the part that runs towards the meaning. *)
 Record Faithful {C op R V W} (L : Lang C op R) (M : Sem C op V W) : Prop := {
   op_eqb_ok : forall a b, op_eqb L a b = true -> a = b;
@@ -140,20 +144,23 @@ Record Faithful {C op R V W} (L : Lang C op R) (M : Sem C op V W) : Prop := {
     | AConst => True
     end;
   (* A read depends on its place alone. The first operand is the address, the last the memory. *)
-  read_ok : forall o p xs m m', reads L o = Some p ->
+  read_ok : forall o p xs m m', reads L o = Some p -> addressed p xs ->
     (forall l, within (num M (hd m xs)) p l -> look M m l = look M m' l) ->
     opsem M o (xs ++ [m]) = opsem M o (xs ++ [m']);
   (* A write changes its place alone, and what it leaves there depends on its operands alone. *)
-  write_out : forall o p xs m l, writes L o = Some p -> ~ within (num M (hd m xs)) p l ->
+  write_out : forall o p xs m l, writes L o = Some p -> addressed p xs ->
+    ~ within (num M (hd m xs)) p l ->
     look M (opsem M o (xs ++ [m])) l = look M m l;
-  write_in : forall o p xs m m' l, writes L o = Some p -> within (num M (hd m xs)) p l ->
+  write_in : forall o p xs m m' l, writes L o = Some p -> addressed p xs ->
+    within (num M (hd m xs)) p l ->
     look M (opsem M o (xs ++ [m])) l = look M (opsem M o (xs ++ [m'])) l;
   (* Memories behind writes are equal if all their contents are. *)
   memory_ext : forall o o' p p' vs vs', writes L o = Some p -> writes L o' = Some p' ->
     (forall l, look M (opsem M o vs) l = look M (opsem M o' vs') l) ->
     opsem M o vs = opsem M o' vs';
   gives_back_ok : forall o o' p p' xs x ys m, gives_back L o o' = true ->
-    writes L o = Some p -> reads L o' = Some p' -> typed M (rty L o') x ->
+    writes L o = Some p -> reads L o' = Some p' -> addressed p xs -> addressed p' ys ->
+    typed M (rty L o') x ->
     (forall l, within (num M (hd x xs)) p l <->
                within (num M (hd (opsem M o (xs ++ [x; m])) ys)) p' l) ->
     opsem M o' (ys ++ [opsem M o (xs ++ [x; m])]) = x;

@@ -355,12 +355,12 @@ Proof.
   intros Ce Pa Cm At. rewrite <- At in Pa. cbn [fst] in Pa. pose proof (calm_past _ Cm Pa) as Cp.
   destruct (lockstep_calm _ Cp) as [gp [gq [G [N Cq]]]].
   destruct (entry_from L M T anch p q K F rules pair_ok args w args_ok args_ty calmq E sp gp gq)
-    as [sq [Rq Rest]]; auto.
+    as [sq [Rq [Aq [Ew [Et [_ Right]]]]]]; auto.
   - apply calm_reach.
   - apply calm_came.
   - now apply calm_reach in Cp.
   - intros e Ne. eapply (calm_on stop q vq F rules FT tok okq sites_q args w argsq args_ty); eauto.
-  - exists sq. split; auto. now apply calm_free.
+  - exists sq. split; [now apply calm_free|]. auto.
 Qed.
 End Pair.
 End Traps.
