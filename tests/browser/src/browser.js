@@ -65,7 +65,9 @@ class Judgement {
       const page = await context.newPage();
       await this.watch(page);
       page.setDefaultTimeout(this.patience.answer);
-      await page.goto(this.url + fragment, { waitUntil: 'load', timeout: this.patience.ready });
+      // A busy machine takes long to load any page. Patience is for the page's own script.
+      const timeout = Math.max(this.patience.ready, 30_000);
+      await page.goto(this.url + fragment, { waitUntil: 'load', timeout });
       const isActive = settings.javaScriptEnabled !== false && !this.options.tables;
       if (isActive) await this.ready(page);
       await page.evaluate(INSIDE);
