@@ -207,10 +207,11 @@ fn compared_function(
     })
 }
 
-/// The most causes and functions that a verbose text or a page lists.
+/// The most causes and functions that a verbose text lists.
 const MOST: usize = 40;
 
-/// The sections of a comparison, in order, for a page and for verbose text.
+/// The sections of a comparison, in order, for verbose text. A page has tables of its own, with
+/// links (`page::against`).
 pub(super) fn sections(comparison: &Comparison) -> Vec<Section> {
     sections_within(comparison, MOST, MOST)
 }
