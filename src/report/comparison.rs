@@ -15,16 +15,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Compares a report with the one on the same pipeline in an older document, or with the only one
 /// there if the newer document (`alone`) has one pipeline as well. `None` if there is no such
-/// report. `path` names the older document. Cost: linear in both.
+/// report. `path` names the older document. Compares functions of these names alone if `selected`
+/// is given. Cost: linear in both.
 pub fn compare(
     report: &Report,
     past: &[PastReport],
     path: &str,
     alone: bool,
+    selected: Option<&BTreeSet<&str>>,
 ) -> Option<Comparison> {
     let same = past.iter().find(|old| old.pipeline == report.pipeline);
     let only = past.first().filter(|_| alone && past.len() == 1);
-    Some(compared(same.or(only)?, &PastReport::of(report), path))
+    Some(compared(same.or(only)?, &PastReport::of(report), path, selected))
 }
 
 /// The functions of a report by name, and their order.
@@ -40,19 +42,27 @@ impl<'a> Indexed<'a> {
         Indexed { order, by_name }
     }
 
-    /// Keeps the functions that the other report has, too.
-    fn retain_common(&mut self, other: &BTreeSet<&str>) {
-        self.order.retain(|function| other.contains(function.name.as_str()));
-        self.by_name.retain(|name, _| other.contains(name));
+    /// Keeps the functions of these names.
+    fn retain(&mut self, names: &BTreeSet<&str>) {
+        self.order.retain(|function| names.contains(function.name.as_str()));
+        self.by_name.retain(|name, _| names.contains(name));
     }
 }
 
-fn compared(old: &PastReport, new: &PastReport, path: &str) -> Comparison {
+fn compared(
+    old: &PastReport,
+    new: &PastReport,
+    path: &str,
+    selected: Option<&BTreeSet<&str>>,
+) -> Comparison {
     let mut sides = [Indexed::new(old), Indexed::new(new)];
+    if let Some(names) = selected {
+        sides.iter_mut().for_each(|side| side.retain(names));
+    }
     if old.interrupted || new.interrupted {
         let names = sides.each_ref().map(|s| s.by_name.keys().copied().collect::<BTreeSet<_>>());
-        sides[0].retain_common(&names[1]);
-        sides[1].retain_common(&names[0]);
+        sides[0].retain(&names[1]);
+        sides[1].retain(&names[0]);
     }
     let level = LEVELS.iter().position(|name| *name == new.level).expect("a report has a level");
     let sums = sides.each_ref().map(Sums::of);
@@ -68,13 +78,15 @@ fn compared(old: &PastReport, new: &PastReport, path: &str) -> Comparison {
         pipeline: Change { old: before.pipeline.clone(), new: after.pipeline.clone() },
         level: Change { old: before.level.clone(), new: after.level.clone() },
         interrupted: Change { old: before.interrupted, new: after.interrupted },
+        selected: selected.is_some(),
         compared: Change { old: sides[0].order.len() as u64, new: sides[1].order.len() as u64 },
         forward: direction(|sums| &sums.forward),
         backward: direction(|sums| &sums.backward),
         functions: compared_functions(&sides, level),
         base: Change { old: sums[0].base, new: sums[1].base },
         opt: Change { old: sums[0].opt, new: sums[1].opt },
-        time: Change { old: before.time, new: after.time },
+        // The times of a document are those of all its functions.
+        time: selected.is_none().then(|| Change { old: before.time, new: after.time }),
     }
 }
 
@@ -255,6 +267,9 @@ fn heading(comparison: &Comparison) -> Vec<(String, String)> {
         Change { old: false, new: true } => Some("this report was interrupted"),
         Change { old: true, new: true } => Some("both were interrupted"),
     };
+    if comparison.selected {
+        terms.push(("", "the selected functions alone".to_owned()));
+    }
     if let Some(which) = which {
         let common = grouped(comparison.compared.new);
         terms.push(("", format!("{which}: the {common} functions that both have")));
@@ -364,7 +379,8 @@ fn sizes_table(comparison: &Comparison) -> TextTable {
         let label = format!("  instructions, {label}");
         table.row(&label, [grouped(old), grouped(new), change(old, new)]);
     }
-    let [old, new] = [comparison.time.old, comparison.time.new].map(|time| time.work());
+    let Some(Change { old, new }) = comparison.time else { return table };
+    let [old, new] = [old, new].map(|time| time.work());
     let seconds = |seconds: f64| format!("{seconds:.2} s");
     // Shorter times say nothing, and the quotient could be any number.
     let change = match old >= 0.001 {

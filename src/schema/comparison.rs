@@ -35,7 +35,10 @@ pub struct Comparison {
     pub level: Change<String>,
     /// Whether each report was interrupted.
     pub interrupted: Change<bool>,
-    /// The number of functions that are compared: all, or the common ones after an interrupt.
+    /// Whether an option selected the functions that are compared.
+    pub selected: bool,
+    /// The number of functions that are compared: all, those that are selected, or the common ones
+    /// after an interrupt.
     pub compared: Change<u64>,
     /// From the base to the optimized version.
     pub forward: ComparedDirection,
@@ -49,8 +52,8 @@ pub struct Comparison {
     pub base: Change<Size>,
     /// The size of the optimized versions.
     pub opt: Change<Size>,
-    /// The times of the commands.
-    pub time: Change<Time>,
+    /// The times of the commands. `null` if only selected functions are compared.
+    pub time: Option<Change<Time>>,
 }
 
 /// One direction of a comparison, over all compared functions.

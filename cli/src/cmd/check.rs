@@ -65,6 +65,7 @@ pub(super) struct Args {
 /// If the checker refutes an entry, or drops an entry of a mapping that was read from a file. Also
 /// if an input cannot be read or the output cannot be written.
 pub(super) fn check(args: Args) -> Result<(), CommandFailure> {
+    Output::check(&args.output)?;
     let module = input::load(&args.file, &args.limits.limits())?.module;
     let selected = args.selection.of(&module)?;
     match &args.mapping {

@@ -93,6 +93,7 @@ pub(super) struct Args {
 /// If an input cannot be read, the module lacks the function, neither version has the point, or the
 /// output cannot be written.
 pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
+    Output::check(&args.output)?;
     let Sourced { loaded, source } = input::load_with_source(&args.file, &args.limits.limits())?;
     let (func, base) = select::named(&loaded.module, &args.func)?;
     let inlines =

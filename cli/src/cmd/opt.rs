@@ -64,6 +64,7 @@ pub(super) struct Args {
 /// # Errors
 /// If an input cannot be read, no function is selected, or the output cannot be written.
 pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
+    Output::check(&args.output)?;
     let limits = args.limits.limits();
     let (module, source) = match args.emit {
         Emit::Listing => {

@@ -21,6 +21,21 @@ impl Output {
         path.filter(|path| path != Path::new("-")).map_or(Output::Stdout, Output::File)
     }
 
+    /// Checks that a result can be written to these paths, so that a command fails before its work
+    /// and not behind it. Creates the temporary file of each, and removes it.
+    ///
+    /// # Errors
+    /// If a path has no folder, or the folder takes no file.
+    pub(super) fn check<'p>(
+        paths: impl IntoIterator<Item = &'p PathBuf>,
+    ) -> Result<(), CommandFailure> {
+        for path in paths {
+            let Output::File(path) = Output::to(Some(path.clone())) else { continue };
+            check_file(&path).map_err(|e| CommandFailure::writing(path.display(), &e))?;
+        }
+        Ok(())
+    }
+
     /// Whether the destination shows colors. Only a terminal as standard output does, unless
     /// `NO_COLOR` forbids it.
     pub(super) fn is_colored(&self) -> bool {
@@ -69,19 +84,41 @@ fn write_file(path: &Path, result: &str) -> std::io::Result<()> {
     if path.metadata().is_ok_and(|m| !m.is_file()) {
         return std::fs::OpenOptions::new().write(true).open(path)?.write_all(result.as_bytes());
     }
-    // A rename onto a symbolic link would replace the link. Rename onto the file that it points to.
-    let path = match path.canonicalize() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => end_of_links(path)?,
-        found => found?,
-    };
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    builder.permissions(permissions(&path));
-    let mut file = builder.prefix(".osier-").tempfile_in(folder)?;
+    let path = destination(path)?;
+    let mut file = temporary(&path)?;
     file.write_all(result.as_bytes())?;
     file.persist(&path)?;
     Ok(())
+}
+
+/// Fails as [`write_file`] would before it writes.
+///
+/// # Errors
+/// If the path is a folder, or no file can be created beside it.
+fn check_file(path: &Path) -> std::io::Result<()> {
+    match path.metadata() {
+        Ok(found) if found.is_dir() => Err(std::io::ErrorKind::IsADirectory.into()),
+        Ok(found) if !found.is_file() => Ok(()),
+        _ => temporary(&destination(path)?).map(drop),
+    }
+}
+
+/// The file that a path means. A rename onto a symbolic link would replace the link, so this is the
+/// file that it points to.
+fn destination(path: &Path) -> std::io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => end_of_links(path),
+        found => found,
+    }
+}
+
+/// A temporary file beside the destination, with the permissions for it.
+fn temporary(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(permissions(path));
+    builder.prefix(".osier-").tempfile_in(folder)
 }
 
 /// Follows symbolic links from `path` to a file that does not exist yet. `canonicalize` fails on

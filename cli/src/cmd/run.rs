@@ -140,6 +140,7 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     if args.engine == RunEngine::Tiered && matches!(args.pipeline, Some(PassPlan::Inlining(_))) {
         return Err(CommandFailure::input("--engine tiered: no pipeline with inline, as yet"));
     }
+    Output::check(args.stats.iter().flatten().chain(&args.profile))?;
     let mut stats = RunStats { schema: SCHEMA, ..RunStats::default() };
     let (InlinedModule { module, sites }, source) = loaded(&args, &mut stats.seconds)?;
     let module = Arc::new(module);

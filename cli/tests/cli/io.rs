@@ -422,11 +422,29 @@ fn links_stay_and_their_targets_are_written() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_named() {
+fn a_file_that_cannot_be_written_is_named_before_the_work() {
     let folder = scratch();
-    let out = folder.path().join("missing/out.txt").display().to_string();
-    let ended = osier(&["report", &kernel("queens", ""), "-o", &out]).with_status(2);
-    assert!(ended.stderr.contains(&out), "{}", ended.stderr);
+    let missing = folder.path().join("missing/out.txt").display().to_string();
+    let a_folder = folder.path().display().to_string();
+    let path = kernel("queens", "");
+    for out in [&missing, &a_folder] {
+        // Without `Output::check`, the commands tell times first, and `run` runs the program.
+        for args in [
+            &["report", &path, "-o", out][..],
+            &["opt", &path, "-o", out],
+            &["check", &path, "-o", out],
+            &["explain", &path, "--func", "f", "--point", "entry", "-o", out],
+            &["run", &path, "--profile", out],
+            &["run", &path, &format!("--stats={out}")],
+        ] {
+            let ended = osier(args).with_status(2);
+            let told = format!("osier: cannot write {out}: ");
+            assert!(ended.stderr.starts_with(&told), "{args:?} {}", ended.stderr);
+            assert_eq!(ended.stderr.lines().count(), 1, "{args:?} {}", ended.stderr);
+            assert_eq!(ended.stdout, "", "{args:?}");
+        }
+    }
+    assert_eq!(fs::read_dir(folder.path()).expect("ours").count(), 0, "nothing is left behind");
 }
 
 #[test]
@@ -434,5 +452,8 @@ fn unknown_commands_and_names_are_bad_usage() {
     osier(&["lint", "tests/corpus/queens.wasm"]).with_status(2);
     osier(&["report", "tests/corpus/queens.wasm", "--pipeline", "nonsense"]).with_status(2);
     osier(&["report", "tests/corpus/queens.wasm", "--func", "nonsense"]).with_status(2);
+    let twice = ["--pipeline", "O2", "--pipeline", "O1", "--pipeline", "O2"];
+    let ended = osier(&[&["report", "tests/corpus/queens.wasm"], &twice[..]].concat());
+    assert_eq!(ended.with_status(2).stderr, "osier: --pipeline: O2 is given twice\n");
     osier(&[]).with_status(2);
 }

@@ -27,8 +27,9 @@ pub(super) fn changes(comparison: &Comparison, pipeline: usize) -> Markup {
 
 /// The differences that make figures hard to compare.
 fn caveats(comparison: &Comparison) -> Markup {
-    let Comparison { program, pipeline, level, interrupted, compared, .. } = comparison;
+    let Comparison { program, pipeline, level, interrupted, selected, compared, .. } = comparison;
     html! {
+        @if *selected { p { "Only the selected functions are compared." } }
         @if program.differs() {
             p {
                 "Programs: " bdi { (shown(&program.old)) } " then, "
@@ -140,9 +141,11 @@ fn costs(comparison: &Comparison) -> Markup {
         p {
             "Instructions of the bases: " (base.old.instructions) " then, " (base.new.instructions)
             " now; of the optimized versions: " (opt.old.instructions) " then, "
-            (opt.new.instructions) " now. Time: "
-            (format!("{:.2} s then, ", time.old.work()))
-            (format!("{:.2} s now, of all threads.", time.new.work()))
+            (opt.new.instructions) " now."
+            @if let Some(time) = time {
+                " Time: " (format!("{:.2} s then, ", time.old.work()))
+                (format!("{:.2} s now, of all threads.", time.new.work()))
+            }
         }
     }
 }

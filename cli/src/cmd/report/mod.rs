@@ -26,7 +26,7 @@ use osier::report::{self, FunctionPage, PastReport, PipelinePage, TextOptions, V
 use osier::schema::{FunctionReport, Report, ReportedProgram, Size, Time};
 use osr::Level;
 use passes::Pipeline;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -123,6 +123,21 @@ impl Args {
         }
     }
 
+    /// Checks that no pipeline is given twice.
+    ///
+    /// # Errors
+    /// If one is.
+    fn check_pipelines(&self) -> Result<(), CommandFailure> {
+        let mut seen = BTreeSet::new();
+        match self.pipeline.iter().map(names).find(|names| !seen.insert(names.clone())) {
+            None => Ok(()),
+            Some(twice) => {
+                let name = report::pipeline_name(&twice);
+                Err(CommandFailure::input(format!("--pipeline: {name} is given twice")))
+            }
+        }
+    }
+
     /// Checks that shares of visits have a profile.
     ///
     /// # Errors
@@ -158,6 +173,8 @@ fn names(plan: &PassPlan) -> Vec<String> {
 /// below `--min`.
 pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
     let started = Instant::now();
+    Output::check(&args.output)?;
+    args.check_pipelines()?;
     // Only pages show lines of the source.
     let limits = args.limits.limits();
     let (loaded, source) = match args.format {
@@ -193,7 +210,10 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
     let profile = args.profile.as_deref().map(|path| read_profile(path, &loaded.module));
     let profile = profile.transpose()?;
     let source = source.as_ref();
-    let plan = PlainReports { args: &args, loaded: &loaded, source, pipelines, profile, past };
+    let names = || selected.iter().map(|(_, body)| body.name().to_owned()).collect();
+    let names = (!args.selection.is_everything()).then(names);
+    let (args, loaded) = (&args, &loaded);
+    let plan = PlainReports { args, loaded, source, pipelines, profile, past, selected: names };
     plan.report(&selected, (started, import))?;
     source.into_iter().for_each(Source::tell_notes);
     Ok(())
@@ -235,6 +255,8 @@ struct PlainReports<'a> {
     pipelines: Vec<&'a Pipeline>,
     profile: Option<Profile>,
     past: Option<Past>,
+    /// The names of the functions that options selected.
+    selected: Option<BTreeSet<String>>,
 }
 
 impl PlainReports<'_> {
@@ -308,7 +330,10 @@ impl PlainReports<'_> {
     /// Compares a report with the older one on its pipeline.
     fn compare(&self, report: &mut Report) {
         let Some(Past { path, reports }) = &self.past else { return };
-        report.against = report::compare(report, reports, path, self.pipelines.len() == 1);
+        let selected = self.selected.as_ref();
+        let names = selected.map(|names| names.iter().map(String::as_str).collect());
+        let alone = self.pipelines.len() == 1;
+        report.against = report::compare(report, reports, path, alone, names.as_ref());
         if report.against.is_none() {
             let name = report::pipeline_name(&report.pipeline);
             tell(&format!("{path} has no report on the pipeline {name}"));
