@@ -367,9 +367,22 @@ fn a_share_below_its_minimum_fails_the_command_after_the_report() {
 }
 
 #[test]
+fn shares_of_points_in_and_around_inlined_code_have_minima() {
+    let path = kernel("hash", "");
+    let run = |least: &str| osier(&["report", &path, "--pipeline", "O3", "--min", least]);
+    run("avail=88").with_status(0);
+    let ended = run("avail=90").with_status(1);
+    let told: Vec<&str> = ended.stderr.lines().skip(1).collect();
+    let expected = "osier: O3, up, avail: 88.9 % of the points have an entry, 1.1 below 90 %";
+    assert_eq!(told, [expected, "osier: --min: 1 share is too low"]);
+}
+
+#[test]
 fn options_that_reports_on_inlined_code_lack_are_refused() {
     let path = kernel("vm", "");
-    for (option, value) in [("--min", "avail=1"), ("--against", "x"), ("--profile", "x")] {
+    for (option, value) in
+        [("--min", "live=1"), ("--min", "avail=1,dynamic"), ("--against", "x"), ("--profile", "x")]
+    {
         let ended = osier(&["report", &path, "--pipeline", "O3", option, value]).with_status(2);
         assert!(ended.stderr.contains(option), "{}", ended.stderr);
     }

@@ -1,5 +1,6 @@
 //! `osier report` with a pipeline that inlines.
 
+use super::minimum::{self, Measured};
 use super::{Args, ReportFormat, names, program, times, times_text};
 use crate::cmd::failure::{CommandFailure, tell};
 use crate::cmd::format::json;
@@ -55,6 +56,7 @@ pub(super) fn report(
             ReportFormat::Html => report::inlining_page(&report),
             ReportFormat::Json => json(&report),
         };
-        output.write(&text)
+        output.write(&text)?;
+        minimum::check(&args.min, [Measured::of_inlining(&report)])
     })
 }

@@ -1,8 +1,9 @@
 //! `osier report --min`: shares that a report must reach.
 
 use crate::cmd::failure::{CommandFailure, print};
+use crate::cmd::level;
 use osier::report::pipeline_name;
-use osier::schema::{DirectionFigures, LEVELS, Report};
+use osier::schema::{DirectionFigures, InliningFigures, InliningReport, LEVELS, Report};
 use osr::Level;
 
 /// The lowest shares that pass, by level.
@@ -29,7 +30,7 @@ impl Minima {
             let (name, share) = part
                 .split_once('=')
                 .ok_or_else(|| format!("`{part}` is neither LEVEL=PERCENT nor `dynamic`"))?;
-            let level = level(name)?;
+            let level = place(name)?;
             let percent = share.parse().ok().filter(|share| (0.0..=100.0).contains(share));
             let percent =
                 percent.ok_or_else(|| format!("`{share}` is no percentage from 0 to 100"))?;
@@ -47,14 +48,78 @@ impl Minima {
     pub(super) fn is_dynamic(&self) -> bool {
         self.dynamic
     }
+
+    /// Checks that a report on inlined code has these shares: it has one level and no profile.
+    ///
+    /// # Errors
+    /// If it lacks one.
+    pub(super) fn check_inlined(&self) -> Result<(), CommandFailure> {
+        let other = self.shares.iter().find(|(level, _)| LEVELS[*level] != level::DEFAULT);
+        let refused = |what: &str| {
+            Err(CommandFailure::input(format!("--min {what}: no pipeline with inline, as yet")))
+        };
+        match other {
+            Some((level, _)) => refused(LEVELS[*level]),
+            None if self.dynamic => refused("dynamic"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The index of a level that mappings have.
-fn level(name: &str) -> Result<usize, String> {
+fn place(name: &str) -> Result<usize, String> {
     let known = Level::ALL.map(|level| level.name());
     let is_known = known.contains(&name);
-    let place = LEVELS.iter().position(|level| *level == name).filter(|_| is_known);
-    place.ok_or_else(|| format!("unknown level `{name}`; levels: {}", known.join(", ")))
+    let found = LEVELS.iter().position(|level| *level == name).filter(|_| is_known);
+    found.ok_or_else(|| format!("unknown level `{name}`; levels: {}", known.join(", ")))
+}
+
+/// The shares of a report that minima apply to.
+pub(super) struct Measured<'r> {
+    pipeline: &'r [String],
+    interrupted: bool,
+    directions: Vec<Direction<'r>>,
+}
+
+/// The points that share a minimum, and their share in percent at a level: of points, or of visits.
+/// `None` if no point ran.
+struct Direction<'r> {
+    name: &'static str,
+    share: Box<dyn Fn(usize, bool) -> Option<f64> + 'r>,
+}
+
+impl<'r> Measured<'r> {
+    pub(super) fn of(report: &'r Report) -> Measured<'r> {
+        let totals = &report.totals;
+        let sides = [("base to opt", &totals.forward.sum), ("opt to base", &totals.backward.sum)];
+        // A pipeline that changes nothing loses no point.
+        let sides = sides.into_iter().filter(|_| totals.functions.changed > 0);
+        let directions = sides.map(|(name, sum)| Direction {
+            name,
+            share: Box::new(|level, dynamic| share(sum, level, dynamic)),
+        });
+        Measured {
+            pipeline: &report.pipeline,
+            interrupted: report.interrupted,
+            directions: directions.collect(),
+        }
+    }
+
+    /// The shares of a report on inlined code, which has one level and no profile.
+    pub(super) fn of_inlining(report: &'r InliningReport) -> Measured<'r> {
+        let InliningFigures { up, own, inlined, .. } = &report.totals;
+        let sides =
+            [("up", up), ("down outside inlined code", own), ("down in inlined code", inlined)];
+        let directions = sides.map(|(name, counts)| Direction {
+            name,
+            share: Box::new(|_, _| Some(counts.share().unwrap_or(100.0))),
+        });
+        Measured {
+            pipeline: &report.pipeline,
+            interrupted: report.interrupted,
+            directions: directions.into(),
+        }
+    }
 }
 
 /// Compares the shares of all points with the lowest that pass, and tells on standard error which
@@ -62,19 +127,23 @@ fn level(name: &str) -> Result<usize, String> {
 ///
 /// # Errors
 /// If one is below, or the reports are those of an interrupted command.
-pub(super) fn check(minima: &[Minima], reports: &[&Report]) -> Result<(), CommandFailure> {
+pub(super) fn check<'r>(
+    minima: &[Minima],
+    reports: impl IntoIterator<Item = Measured<'r>>,
+) -> Result<(), CommandFailure> {
     if minima.is_empty() {
         return Ok(());
     }
-    let mut below = 0;
+    let (mut below, mut interrupted) = (0, false);
     for report in reports {
-        for line in minima.iter().flat_map(|minima| shortfalls(minima, report)) {
+        interrupted |= report.interrupted;
+        for line in minima.iter().flat_map(|minima| shortfalls(minima, &report)) {
             print(&format!("osier: {line}"));
             below += 1;
         }
     }
     let plural = if below == 1 { "share is" } else { "shares are" };
-    if reports.iter().any(|report| report.interrupted) {
+    if interrupted {
         return Err(CommandFailure::Program(
             "--min: an interrupted report never passes".to_owned(),
         ));
@@ -86,20 +155,14 @@ pub(super) fn check(minima: &[Minima], reports: &[&Report]) -> Result<(), Comman
 }
 
 /// A line for each share of a report that is below.
-fn shortfalls(minima: &Minima, report: &Report) -> Vec<String> {
-    let sides =
-        [("base to opt", &report.totals.forward.sum), ("opt to base", &report.totals.backward.sum)];
-    // A pipeline that changes nothing loses no point.
-    if report.totals.functions.changed == 0 {
-        return Vec::new();
-    }
-    let name = pipeline_name(&report.pipeline);
+fn shortfalls(minima: &Minima, report: &Measured<'_>) -> Vec<String> {
+    let name = pipeline_name(report.pipeline);
     let mut lines = Vec::new();
     for (level, least) in &minima.shares {
-        for (direction, sum) in sides {
-            let place = format!("{name}, {direction}, {}", LEVELS[*level]);
+        for direction in &report.directions {
+            let place = format!("{name}, {}, {}", direction.name, LEVELS[*level]);
             let what = if minima.dynamic { "the visits" } else { "the points" };
-            match share(sum, *level, minima.dynamic) {
+            match (direction.share)(*level, minima.dynamic) {
                 Some(share) if share >= *least => {}
                 Some(share) => {
                     let [share, lack] = shown(share, *least);
@@ -170,10 +233,10 @@ mod tests {
         let program = ReportedProgram { path: "p".to_owned(), functions: 0, instructions: 0 };
         let mut report = osier::report::report(program, Vec::new(), Level::Avail, Vec::new());
         let minima = [Minima::parse("avail=0").expect("a list")];
-        check(&minima, &[&report]).expect("nothing is below");
+        check(&minima, [Measured::of(&report)]).expect("nothing is below");
         report.interrupted = true;
-        check(&[], &[&report]).expect("nothing was asked");
-        let failed = check(&minima, &[&report]).expect_err("it was interrupted");
+        check(&[], [Measured::of(&report)]).expect("nothing was asked");
+        let failed = check(&minima, [Measured::of(&report)]).expect_err("it was interrupted");
         assert!(matches!(failed, CommandFailure::Program(_)), "{failed:?}");
     }
 

@@ -18,7 +18,7 @@ use super::stopwatch::Stopwatch;
 use super::suggestions::{SuggestionOptions, read_profile};
 use clap::ValueEnum;
 use ir::{Func, Function};
-use minimum::Minima;
+use minimum::{Measured, Minima};
 use osier::driver::{Recipe, Step, derive_certified};
 use osier::inlining::{InlinePlan, PassPlan};
 use osier::profile::{FunctionProfile, Profile};
@@ -112,7 +112,6 @@ impl Args {
             ("--speculate", self.speculate.is_some()),
             ("--profile", self.profile.is_some()),
             ("--against", self.against.is_some()),
-            ("--min", !self.min.is_empty()),
         ];
         match &self.pipeline[..] {
             [PassPlan::Inlining(plan)] => match given.iter().find(|(_, is_given)| *is_given) {
@@ -189,6 +188,7 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
     let Some(pipelines) = args.plain_pipelines() else {
         let plan = args.inlining_plan()?;
         level::of_inlined(args.level)?;
+        args.min.iter().try_for_each(Minima::check_inlined)?;
         return inlining::report(&args, &loaded, &selected, plan, (started, import));
     };
     if let Some(path) = &args.speculate {
@@ -284,8 +284,7 @@ impl PlainReports<'_> {
                 tell_times(report, self.pipelines.len() > 1);
             }
             self.write(&pages, worked.interrupted)?;
-            let reports: Vec<&Report> = pages.iter().map(|page| &page.report).collect();
-            minimum::check(&self.args.min, &reports)
+            minimum::check(&self.args.min, pages.iter().map(|page| Measured::of(&page.report)))
         })
     }
 
