@@ -14,6 +14,8 @@ use plotters::prelude::*;
 const TEXT: RGBColor = RGBColor(1, 2, 3);
 const GRID: RGBColor = RGBColor(1, 2, 4);
 const FILL: RGBColor = RGBColor(1, 2, 5);
+/// The size of text. The library writes 12 pixels for it, the size of names in `page.css`.
+const TEXT_SIZE: u32 = 15;
 const MARKS: [(&str, &str); 3] =
     [("#010203", "currentColor"), ("#010204", "var(--grid)"), ("#010205", "var(--bar)")];
 
@@ -72,8 +74,8 @@ fn distribution(name: &str, spread: Option<&Spread>) -> Markup {
         };
         let mut chart = ChartBuilder::on(area)
             .margin(6)
-            .x_label_area_size(28)
-            .y_label_area_size(64)
+            .x_label_area_size(32)
+            .y_label_area_size(72)
             .build_cartesian_2d((0..labels.len() as i32 - 1).into_segmented(), 0..most.max(1))?;
         chart
             .configure_mesh()
@@ -82,7 +84,7 @@ fn distribution(name: &str, spread: Option<&Spread>) -> Markup {
             .bold_line_style(GRID)
             .axis_style(GRID)
             .y_labels(4)
-            .label_style(("sans-serif", 12).into_font().color(&TEXT))
+            .label_style(("sans-serif", TEXT_SIZE).into_font().color(&TEXT))
             .x_label_formatter(&|segment| match segment {
                 SegmentValue::CenterOf(bucket) => label(bucket),
                 _ => String::new(),
@@ -160,8 +162,8 @@ fn scatter(functions: &[(&FunctionReport, f64)], named: usize, pipeline: usize) 
     let axes = themed((860, 320), |area| {
         let mut chart = ChartBuilder::on(area)
             .margin(10)
-            .x_label_area_size(36)
-            .y_label_area_size(48)
+            .x_label_area_size(44)
+            .y_label_area_size(56)
             .build_cartesian_2d(
                 (1.0..largest * 1.3).log_scale(),
                 bottom..100.0 + (100.0 - bottom) * 0.04,
@@ -176,8 +178,8 @@ fn scatter(functions: &[(&FunctionReport, f64)], named: usize, pipeline: usize) 
             .y_labels(6)
             .x_label_formatter(&|n| format!("{n:.0}"))
             .y_label_formatter(&|n| format!("{n:.0}"))
-            .label_style(("sans-serif", 12).into_font().color(&TEXT))
-            .axis_desc_style(("sans-serif", 12).into_font().color(&TEXT))
+            .label_style(("sans-serif", TEXT_SIZE).into_font().color(&TEXT))
+            .axis_desc_style(("sans-serif", TEXT_SIZE).into_font().color(&TEXT))
             .draw()?;
         places =
             functions.iter().map(|(f, share)| chart.backend_coord(&(size(f), *share))).collect();
