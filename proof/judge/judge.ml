@@ -102,6 +102,13 @@ let required (c : current) (e : R.entry) = match e.requires with
     let set = List.fold_left (fun s (x : R.replay) -> reads s x.roperands) set e.replays in
     reads set (List.map snd e.assigns)
 
+(* The required values in the order of the file, and the assigned ones. *)
+let listed c (e : R.entry) = match e.requires with
+  | Some l -> l
+  | None -> Flow.elements (required c e) []
+let assigned (c : current) (e : R.entry) =
+  List.merge compare (List.sort compare (List.map fst e.assigns)) (Flow.elements c.set [])
+
 let entry_of d (c : current) (e : R.entry) =
   let m0 = Hashtbl.find d.p.memory_before e.source and m1 = Hashtbl.find d.q.memory_before e.target
     in
@@ -155,7 +162,7 @@ let say (pair : R.pair) direction source verdict =
   if verdicts then
     Printf.printf "%s %s %s %s %d %s\n" pair.fname pair.label direction !level source verdict
 
-let judge_entry d pair name current (e : R.entry) =
+let judge_entry d texts pair name current (e : R.entry) =
   let verdict =
     if not d.proved then "refuse pair"
     else if not d.traps then "outside traps"
@@ -164,8 +171,11 @@ let judge_entry d pair name current (e : R.entry) =
       | x ->
         if not (accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead d.need x)
         then "refuse " ^ failed d x
-        else if fires d x then "accept"
-        else "refuse step-trap" in
+        else if not (fires d x) then "refuse step-trap"
+        else match Shape.flaw (fst texts) (snd texts) (x.src, x.tgt) ~required:(listed current e)
+                     ~kept:e.kept ~assigned:(assigned current e) with
+          | None -> "accept"
+          | Some check -> "refuse " ^ check in
   say pair name e.source verdict
 
 let each_entry (m : R.mapping) f =
@@ -210,6 +220,7 @@ let judge_pair (pair : R.pair) =
     Flow.vouchers tbl s in
   let before = build 0 in
   let after = build 1 in
+  let text_before = Shape.text before and text_after = Shape.text after in
   let nids = 1 + List.fold_left max 0 pair.anchors in
   let listed = Array.make nids false in
   List.iter (fun a -> listed.(a) <- true) pair.anchors;
@@ -222,12 +233,14 @@ let judge_pair (pair : R.pair) =
       let s = set_of (both (at before) (at after)) in
       Hashtbl.replace memo a s; s in
   List.iter (fun (m : R.mapping) ->
-    let (p, q) = if m.direction = "forward" then (before, after) else (after, before) in
+    let is_forward = m.direction = "forward" in
+    let (p, q) = if is_forward then (before, after) else (after, before) in
+    let texts = if is_forward then (text_before, text_after) else (text_after, text_before) in
     let other (o : R.mapping) = o.direction <> m.direction in
     let d = direction tbl lang anch agree nids (p, q) (armed_at q (List.filter other pair.mappings))
       in
     if why then explain pair d;
-    each_entry m (judge_entry d pair m.direction)) (List.rev pair.mappings)
+    each_entry m (judge_entry d texts pair m.direction)) (List.rev pair.mappings)
 
 let pair (pair : R.pair) =
   try judge_pair pair with Outside reason ->
