@@ -110,8 +110,11 @@ let own_bits tbl bits o args ty =
       -> 1L
     | _ -> -1L in
   Int64.logand found (Lang.mask ty)
-let bits_of_classes tbl =
-  let bits = Array.make tbl.tn (-1L) in
+(* By class: its masks, each with the first term for which it counts, the last one first. A term
+   says something about its class only for terms behind it: otherwise the guard of its own rule
+   could rest on it. *)
+let masks_of_classes tbl =
+  let bits = Array.make tbl.tn (-1L) and masks = Array.make tbl.tn [] in
   for t = 0 to tbl.tn - 1 do
     let term = tbl.tg t in
     let ty = Lang.type_name term.ty in
@@ -121,16 +124,22 @@ let bits_of_classes tbl =
       | _ -> if ty = "memory" then -1L else Lang.mask ty in
     let known = match term.tb with ByMerged _ | ByApart _ -> false | _ -> true in
     if known && term.tc <= t then begin
-      bits.(term.tc) <- Int64.logand bits.(term.tc) own
+      let narrowed = Int64.logand bits.(term.tc) own in
+      if narrowed <> bits.(term.tc) then masks.(term.tc) <- (t + 1, narrowed) :: masks.(term.tc);
+      bits.(term.tc) <- narrowed
     end
   done;
-  bits
-let last : ((int, claim) table * int64 array) option ref = ref None
-let possible tbl c =
-  let bits = match !last with
-    | Some (t, bits) when t == tbl -> bits
-    | _ -> let bits = bits_of_classes tbl in last := Some (tbl, bits); bits in
-  if c < tbl.tn then bits.(c) else -1L
+  masks
+let last : ((int, claim) table * (int * int64) list array) option ref = ref None
+(* The bits that may be set in a class, as far as the terms before a term tell. *)
+let possible tbl t c =
+  let masks = match !last with
+    | Some (known, masks) when known == tbl -> masks
+    | _ -> let masks = masks_of_classes tbl in last := Some (tbl, masks); masks in
+  if c >= tbl.tn then -1L
+  else match List.find_opt (fun (from, _) -> from <= t) masks.(c) with
+    | Some (_, bits) -> bits
+    | None -> -1L
 
 (* ** Matching *)
 
@@ -179,8 +188,8 @@ let find tbl rule t claim =
   b
 
 let need = function Some v -> v | None -> raise No
-let satisfies tbl b guard =
-  let x () = possible tbl (need b.x) in
+let satisfies tbl t b guard =
+  let x () = possible tbl t (need b.x) in
   let width_of_x () = type_of tbl (need b.x) in
   match guard with
   | Always -> true
@@ -226,5 +235,5 @@ let holds tbl claim t =
   | Some rule ->
     try
       let b = find tbl rule t claim in
-      satisfies tbl b rule.guard && gives tbl b rule t claim (class_of tbl t)
+      satisfies tbl t b rule.guard && gives tbl b rule t claim (class_of tbl t)
     with No -> false
