@@ -16,7 +16,7 @@ let counts : (string, int) Hashtbl.t = Hashtbl.create 16
 let add key n = Hashtbl.replace counts key (n + try Hashtbl.find counts key with Not_found -> 0)
 
 type direction = {
-  p : side; q : side; k : claims; tbl : (int, Rules.claim) table; lang : (int64, int, Rules.claim)
+  p : side; q : side; k : claims; tbl : (code, Rules.claim) table; lang : (z, code, Rules.claim)
     lang;
   anch : int -> bool; past : int -> bool; ahead : int -> bool; need : int -> int -> set;
   proved : bool; traps : bool }
@@ -65,9 +65,8 @@ let direction tbl lang anch agree nids (p, q) armed =
   let stops = List.filter (fun a -> stopped.(a)) (List.init nids Fun.id) in
   let (past, ahead) = Flow.clean lang tbl p (List.map (fun a -> fst (at p a)) stops) in
   let need = Flow.needed lang tbl q armed in
-  let may_trap = Lang.trap_lang.can_trap in
   let proved = accept_pair lang tbl anch p.v q.v k may_trap past ahead need armed in
-  let traps = chk_traps lang tbl Lang.trap_lang anch p.v q.v k p.vouchers q.vouchers in
+  let traps = chk_traps lang tbl osier_traps anch p.v q.v k p.vouchers q.vouchers in
   { d with past; ahead; need; proved; traps }
 
 let explain (pair : R.pair) d =
@@ -154,7 +153,7 @@ let failed d e =
 (* Whether no step of the entry traps. *)
 let fires d e =
   let (here, far) = Flow.step_vouchers d.lang d.tbl d.anch d.p d.q e in
-  chk_fire d.lang d.tbl Lang.trap_lang d.anch d.p.v d.q.v d.k e here far
+  chk_fire d.lang d.tbl osier_traps d.anch d.p.v d.q.v d.k e here far
 
 let say (pair : R.pair) direction source verdict =
   add (match String.index_opt verdict ' ' with

@@ -9,7 +9,7 @@ type text = {
   side : side;
   reached : bool array;                 (* by block, in the text *)
   first : int array; last : int array;  (* the range of each block in preorder of dominators *)
-  constants : (int, int64) Hashtbl.t;
+  constants : (int, z) Hashtbl.t;
   live : (int -> int -> set) Lazy.t }
 
 let insts side b = List.init side.blks.(b).bn side.blks.(b).bi
@@ -17,12 +17,11 @@ let successors side b = List.map (fun e -> e.dst) side.blks.(b).lt.les
 
 (* The operands that an instruction needs even if nothing needs its results. *)
 let demanded constants o args =
-  let op = Lang.op o in
-  if Lang.is Lang.effects op.opcode then args
-  else if not (Lang.trap_lang.can_trap o) then []
+  if Lang.is Lang.effects (Lang.op o).opcode then args
+  else if not (may_trap o) then []
   else match args with
     | _ :: (divisor :: _ as rest) ->
-      if Lang.safe_division op [None; Hashtbl.find_opt constants divisor] then rest else args
+      if cannot_trap o [None; Hashtbl.find_opt constants divisor] then rest else args
     | _ -> args
 
 let insert_all l t = List.fold_left (fun t x -> Flow.insert x t) t l
@@ -71,8 +70,7 @@ let text side =
   number 0;
   let constants = Hashtbl.create 64 in
   Array.iteri (fun b _ -> List.iter (function
-    | IPure (_, x, o, []) when (Lang.op o).opcode = "const" ->
-      Option.iter (Hashtbl.replace constants x) (Lang.fold_op (Lang.op o) [])
+    | IPure (_, x, Const (_, z), []) -> Hashtbl.replace constants x z
     | _ -> ()) (insts side b)) side.blks;
   { side; reached; first; last; constants;
     live = lazy (live_values side (List.rev order) constants) }
