@@ -214,8 +214,9 @@ fn garbled(
     draft.text(versions, left_out)
 }
 
-/// The text of a function in which half of the entries are damaged, with the facts that the
-/// certifier finds for them, and their number.
+/// The text of a function in which entries are damaged, with the facts that the certifier finds for
+/// them, and their number. Entries have to provide what those of the other direction require, and a
+/// damaged one may require anything: so one direction has most of the damage, or both have little.
 fn damaged_entries(
     prng: &mut Prng,
     (base, derived): (&Function, &Derived),
@@ -224,13 +225,16 @@ fn damaged_entries(
 ) -> (String, usize) {
     let versions = Pair::new(base, &derived.function);
     let mut changed = 0;
+    let one = Side::BOTH[prng.index(2)];
+    let (most, least) = prng.pick(&[(100, 0), (50, 1), (5, 5)]);
     for side in Side::BOTH {
+        let percent = if side == one { most } else { least };
         let damager = Damager::new(versions[side], versions[side.other()]);
         let entries: Vec<_> =
             draft.mappings[side].entries().map(|(point, entry)| (point, entry.clone())).collect();
         for (point, entry) in entries {
             let kind = prng.pick(&Damage::ALL);
-            if prng.chance(50)
+            if prng.chance(percent)
                 && let Some(damaged) = damager.damage(prng, kind, point, &entry)
                 && damaged != entry
             {

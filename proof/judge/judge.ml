@@ -242,10 +242,10 @@ let judge_pair (pair : R.pair) =
     each_entry m (judge_entry d texts pair m.direction)) (List.rev pair.mappings)
 
 let pair (pair : R.pair) =
-  try judge_pair pair with Outside reason ->
-    List.iter (fun (m : R.mapping) ->
-      each_entry m (fun _ e -> say pair m.direction e.source ("outside " ^ reason)))
-        (List.rev pair.mappings)
+  let all verdict = List.iter (fun (m : R.mapping) ->
+    each_entry m (fun _ e -> say pair m.direction e.source verdict)) (List.rev pair.mappings) in
+  if not (Shape.anchors_same pair) then all "refuse anchor-same"
+  else try judge_pair pair with Outside reason -> all ("outside " ^ reason)
 
 let outside _ direction n = add ("outside copy-" ^ direction) n
 

@@ -1,9 +1,32 @@
-(* What `osier check` asks of the lists of an entry, and no claim of the theorem needs: required
-   and assigned values ascend and are available, and the kept values are the required ones that
-   are not live. Engines go by the text of a version, so all edges count here, those that no run
-   takes among them. Not part of the kernel. *)
+(* What `osier check` asks, and no claim of the theorem needs. Not part of the kernel. *)
 open Kernel
 open Claims
+
+(* ** Anchors: each is the same instruction in both versions, also where no run comes *)
+
+let branches = Lang.set ["jump"; "br_if"; "switch"]
+let calls = Lang.set ["call"; "call_indirect"]
+let insts_by_id (side : R.side) =
+  let h = Hashtbl.create 64 in
+  List.iter (fun (x : R.inst) -> Hashtbl.replace h x.id x) (all_insts side.blocks);
+  h
+(* A branch may be folded to a jump, and a call through a table may be resolved. *)
+let same_anchor (x : R.inst) (y : R.inst) =
+  let both set = Lang.is set x.opcode && Lang.is set y.opcode in
+  let alike = x.opcode = y.opcode && List.length x.targets = List.length y.targets
+    && List.length x.args = List.length y.args in
+  let folded = x.opcode <> y.opcode && both branches && (x.opcode = "jump" || y.opcode = "jump") in
+  x.ty = y.ty && List.length x.results = List.length y.results
+  && (x.imm = y.imm && (alike || folded) || both calls)
+let anchors_same (pair : R.pair) =
+  let a = insts_by_id pair.versions.(0) and b = insts_by_id pair.versions.(1) in
+  List.for_all (fun i -> match Hashtbl.find_opt a i, Hashtbl.find_opt b i with
+    | Some x, Some y -> same_anchor x y
+    | _ -> false) pair.anchors
+
+(* ** The lists of entries: required and assigned values ascend and are available, and the kept
+   values are the required ones that are not live. Engines go by the text of a version, so all
+   edges count here, those that no run takes among them. *)
 
 type text = {
   side : side;
