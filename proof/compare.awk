@@ -24,7 +24,7 @@ FILENAME == ARGV[2] {
   name = $1
   if (mine == "accept") accepted[name]++
   if (verdict ~ /^outside/) {
-    sum["outside, " substr(mine, 1, 6) "ed by osier check:" substr(verdict, 8)]++
+    sum["outside, " (mine == "accept" ? "accepted" : "refused") " by osier check:" substr(verdict, 8)]++
   } else if (mine == "accept" && verdict == "accept") {
     sum["accepted"]++
   } else if (mine != "accept" && verdict != "accept") {

@@ -170,8 +170,8 @@ fn told(what: &str, lines: usize, most: usize) -> Option<String> {
     (lines > most).then_some(text)
 }
 
-/// Prints what has to be trusted of the extracted judge beside Coq and OCaml, which `docs/proof.md`
-/// gives: `cargo test --test tidy the_judge_is_small`.
+/// Prints the lines to trust in the extracted judge, beside Coq and OCaml. `docs/proof.md` gives the
+/// figure: `cargo test --test tidy the_judge_is_small`.
 #[test]
 fn the_judge_is_small() {
     let judge = files().into_iter().filter(|(path, _)| {
