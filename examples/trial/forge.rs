@@ -151,8 +151,8 @@ fn by_hand(out: &Path, verdicts: &Path) {
     tell(&format!("{count} forgeries\n"));
 }
 
-/// Functions with more entries than this are rarely damaged as a whole. Most damage to a certificate
-/// has all entries of the pair refused, which tells little about many entries.
+/// Functions with more entries than this are rarely damaged as a whole: most damage to a
+/// certificate has all entries of the pair refused.
 const MANY_ENTRIES: usize = 300;
 
 /// Writes the mappings of a module, half of them damaged.

@@ -198,8 +198,9 @@ let armed_at side mappings =
   List.iter (fun m -> each_entry m (fun c e ->
     match Hashtbl.find_opt side.place e.source, Hashtbl.find_opt side.memory_before e.source with
     | Some (b, k), Some m0 ->
-      (* A forged entry may require values that the version lacks. *)
-      let has x = fst (side.v.dl x) <> nowhere in
+      (* A forged entry may require values that the version lacks, or defines below. It is not
+         accepted ([Shape.flaw]), and nobody has to provide them. *)
+      let has x = let (d, pos) = side.v.dl x in d <> nowhere && not (d = b && pos > k) in
       let values = List.filter has (Flow.elements (Flow.insert m0 (required c e)) []) in
       Hashtbl.replace h (b, k) (set_of values)
     | _ -> ())) mappings;
@@ -252,6 +253,7 @@ let pair (pair : R.pair) =
   let all verdict = List.iter (fun (m : R.mapping) ->
     each_entry m (fun _ e -> say pair m.direction e.source verdict)) (List.rev pair.mappings) in
   if not (Shape.anchors_same pair) then all "refuse anchor-same"
+  else if not (Shape.leaves_typed pair) then all "refuse term-shape"
   else try judge_pair pair with Outside reason -> all ("outside " ^ reason)
 
 let outside _ direction n = add ("outside copy-" ^ direction) n

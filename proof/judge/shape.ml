@@ -24,6 +24,15 @@ let anchors_same (pair : R.pair) =
     | Some x, Some y -> same_anchor x y
     | _ -> false) pair.anchors
 
+(* ** Leaves: the memories among them have the type of a memory, and no others. To the kernel, a
+   memory is a value like others. *)
+
+let leaves_typed (pair : R.pair) =
+  List.for_all (fun (t : R.term) -> match t.kind with
+    | ("memory-at-entry" | "memory-param" | "memory-after") :: _ -> t.tty = "memory"
+    | ("argument" | "param" | "result") :: _ -> t.tty <> "memory"
+    | _ -> true) pair.terms
+
 (* ** The lists of entries: required and assigned values ascend and are available, and the kept
    values are the required ones that are not live. Engines go by the text of a version, so all
    edges count here, those that no run takes among them. *)
