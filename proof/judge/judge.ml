@@ -192,17 +192,16 @@ let each_entry (m : R.mapping) f =
       List.iter (fun v -> c.set <- Flow.remove v c.set; c.map <- Flow.drop v c.map) removed
     | R.Entry e -> f c e) (List.rev m.changes)
 
-(* The values that the entries of the mappings from a version require, by place. *)
-let armed_at side mappings =
+(* The values that the entries of the mappings from a version require, by place. One that is not
+   available there does not count: such an entry is refused ([Shape.flaw]). *)
+let armed_at side text mappings =
   let h = Hashtbl.create 64 in
   List.iter (fun m -> each_entry m (fun c e ->
     match Hashtbl.find_opt side.place e.source, Hashtbl.find_opt side.memory_before e.source with
-    | Some (b, k), Some m0 ->
-      (* A forged entry may require values that the version lacks, or defines below. It is not
-         accepted ([Shape.flaw]), and nobody has to provide them. *)
-      let has x = let (d, pos) = side.v.dl x in d <> nowhere && not (d = b && pos > k) in
+    | Some place, Some m0 ->
+      let has x = x = m0 || Shape.available text place x in
       let values = List.filter has (Flow.elements (Flow.insert m0 (required c e)) []) in
-      Hashtbl.replace h (b, k) (set_of values)
+      Hashtbl.replace h place (set_of values)
     | _ -> ())) mappings;
   fun b k -> try Hashtbl.find h (b, k) with Not_found -> Leaf
 
@@ -244,8 +243,7 @@ let judge_pair (pair : R.pair) =
     let (p, q) = if is_forward then (before, after) else (after, before) in
     let texts = if is_forward then (text_before, text_after) else (text_after, text_before) in
     let other (o : R.mapping) = o.direction <> m.direction in
-    let d = direction tbl lang anch agree nids (p, q) (armed_at q (List.filter other pair.mappings))
-      in
+    let d = direction tbl lang anch agree nids (p, q) (armed_at q (snd texts) (List.filter other pair.mappings)) in
     if why then explain pair d;
     each_entry m (judge_entry d texts pair m.direction)) (List.rev pair.mappings)
 
