@@ -27,7 +27,8 @@ Definition Bi := HBinary.
 Definition Sx := Op (HExtend true).
 Definition not_compare (n : string) o o' := rule n (Un UEqz) [Op (Bi o) [X; Y]] (RBinary o').
 
-Definition rows : list row := [
+(** Neutral and absorbing operands. *)
+Definition neutral : list row := [
   rule "add-zero" (Bi BAdd) [X; Zero] RX;
   rule "sub-zero" (Bi BSub) [X; Zero] RX;
   rule "mul-one" (Bi BMul) [X; One] RX;
@@ -45,7 +46,10 @@ Definition rows : list row := [
   rule "sshr-zero" (Bi BSshr) [X; Zero] RX;
   rule "ushr-zero" (Bi BUshr) [X; Zero] RX;
   rule "rotl-zero" (Bi BRotl) [X; Zero] RX;
-  rule "rotr-zero" (Bi BRotr) [X; Zero] RX;
+  rule "rotr-zero" (Bi BRotr) [X; Zero] RX
+].
+(** Equal operands. *)
+Definition equal : list row := [
   rule "sub-same" (Bi BSub) [X; X] RZero;
   rule "and-same" (Bi BAnd) [X; X] RX;
   rule "or-same" (Bi BOr) [X; X] RX;
@@ -59,7 +63,10 @@ Definition rows : list row := [
   rule "ult-same" (Bi BUlt) [X; X] RZero;
   rule "ule-same" (Bi BUle) [X; X] ROne;
   rule "ugt-same" (Bi BUgt) [X; X] RZero;
-  rule "uge-same" (Bi BUge) [X; X] ROne;
+  rule "uge-same" (Bi BUge) [X; X] ROne
+].
+(** Arithmetic that cannot overflow, and selection. *)
+Definition fitting : list row := [
   rule "sadd-zero-fits" (Bi BSaddOverflows) [X; Zero] RZero;
   rule "ssub-zero-fits" (Bi BSsubOverflows) [X; Zero] RZero;
   rule "ssub-same-fits" (Bi BSsubOverflows) [X; X] RZero;
@@ -70,7 +77,10 @@ Definition rows : list row := [
   rule "select-same" HSelect [Y; X; X] RX;
   rule "select-first" HSelect [NonZero; X; Y] RX;
   rule "select-second" HSelect [Zero; X; Y] RY;
-  guarded "select-bool" HSelect [X; One; Zero] XIsBool RX;
+  guarded "select-bool" HSelect [X; One; Zero] XIsBool RX
+].
+(** Inverse and repeated operations. *)
+Definition inverse : list row := [
   rule "add-sub" (Bi BAdd) [Op (Bi BSub) [X; Y]; Y] RX;
   rule "sub-add" (Bi BSub) [Op (Bi BAdd) [X; Y]; Y] RX;
   rule "sub-add-other" (Bi BSub) [Op (Bi BAdd) [Y; X]; Y] RX;
@@ -80,14 +90,20 @@ Definition rows : list row := [
   rule "wrap-uextend" HWrap [Op (HExtend false) [X]] RX;
   rule "sext8-twice" (Un USext8) [Op (Un USext8) [X]] (ROperand 0);
   rule "sext16-twice" (Un USext16) [Op (Un USext16) [X]] (ROperand 0);
-  rule "sext16-sext8" (Un USext16) [Op (Un USext8) [X]] (ROperand 0);
+  rule "sext16-sext8" (Un USext16) [Op (Un USext8) [X]] (ROperand 0)
+].
+(** Truth values. *)
+Definition truth : list row := [
   guarded "and-known" (Bi BAnd) [X; C] CCoversX RX;
   guarded "bool-ne-zero" (Bi BNe) [X; Zero] XIsBool RX;
   guarded "bool-eq-one" (Bi BEq) [X; One] XIsBool RX;
   guarded "not-not-bool" (Un UEqz) [Op (Un UEqz) [X]] XIsBool RX;
   guarded "not-ne-one" (Bi BNe) [X; One] XIsBool (RUnary UEqz);
   rule "eq-zero" (Bi BEq) [X; Zero] (RUnary UEqz);
-  rule "not-ne-zero" (Un UEqz) [Op (Bi BNe) [X; Zero]] (RUnary UEqz);
+  rule "not-ne-zero" (Un UEqz) [Op (Bi BNe) [X; Zero]] (RUnary UEqz)
+].
+(** Negated comparisons. *)
+Definition negated : list row := [
   not_compare "not-eq" BEq BNe;
   not_compare "not-ne" BNe BEq;
   not_compare "not-slt" BSlt BSge;
@@ -97,7 +113,10 @@ Definition rows : list row := [
   not_compare "not-ult" BUlt BUge;
   not_compare "not-ule" BUle BUgt;
   not_compare "not-ugt" BUgt BUle;
-  not_compare "not-uge" BUge BUlt;
+  not_compare "not-uge" BUge BUlt
+].
+(** Two constants become one. *)
+Definition merged : list row := [
   rule "add-add" (Bi BAdd) [Op (Bi BAdd) [X; C]; D] (RWith BAdd (CthenD BAdd));
   rule "add-sub-constants" (Bi BAdd) [Op (Bi BSub) [X; C]; D] (RWith BAdd (DthenC BSub));
   rule "sub-add-constants" (Bi BSub) [Op (Bi BAdd) [X; C]; D] (RWith BAdd (CthenD BSub));
@@ -105,7 +124,10 @@ Definition rows : list row := [
   rule "mul-mul" (Bi BMul) [Op (Bi BMul) [X; C]; D] (RWith BMul (CthenD BMul));
   rule "and-and" (Bi BAnd) [Op (Bi BAnd) [X; C]; D] (RWith BAnd (CthenD BAnd));
   rule "or-or" (Bi BOr) [Op (Bi BOr) [X; C]; D] (RWith BOr (CthenD BOr));
-  rule "xor-xor-constants" (Bi BXor) [Op (Bi BXor) [X; C]; D] (RWith BXor (CthenD BXor));
+  rule "xor-xor-constants" (Bi BXor) [Op (Bi BXor) [X; C]; D] (RWith BXor (CthenD BXor))
+].
+(** Tags; extensions written as shifts, or whose high bits are not needed. *)
+Definition tagged : list row := [
   guarded "wrap-tagged" HWrap [Op (Bi BOr) [Op (HExtend false) [X]; C]] CAboveX RX;
   guarded "and-tagged" (Bi BAnd) [Op (Bi BOr) [X; C]; D] XMissesD (RMade (CthenD BAnd));
   guarded "ushr-tagged" (Bi BUshr) [Op (Bi BOr) [X; C]; D] XBelowD (RMade (CthenD BUshr));
@@ -119,6 +141,8 @@ Definition rows : list row := [
   of_type I32 "mask-sext8" (Un USext8) [Op (Bi BAnd) [X; Bits 0xff]] (RUnary USext8);
   of_type I32 "mask-sext16" (Un USext16) [Op (Bi BAnd) [X; Bits 0xffff]] (RUnary USext16)
 ].
+Definition rows : list row :=
+  neutral ++ equal ++ fitting ++ inverse ++ truth ++ negated ++ merged ++ tagged.
 
 (** ** What a row says *)
 Definition make (h : head) (s t : ty) : code :=
