@@ -1,10 +1,11 @@
 (* Judges exported mappings with the extracted kernel.
 
    usage: judge [--verdicts] [--why] < MAPPING
+          judge --rules
 
    Prints the number of entries by verdict, and with --verdicts a line for each entry: the function,
    the pair of versions, the direction, the level, the source point, and `accept`, `refuse CHECK` or
-   `outside REASON`. --why tells the pairs that are not proved. *)
+   `outside REASON`. --why tells the pairs that are not proved. --rules prints the rows of the rules. *)
 open Kernel
 module R = Reader
 open Claims
@@ -16,7 +17,7 @@ let counts : (string, int) Hashtbl.t = Hashtbl.create 16
 let add key n = Hashtbl.replace counts key (n + try Hashtbl.find counts key with Not_found -> 0)
 
 type direction = {
-  p : side; q : side; k : claims; tbl : (code, Rules.claim) table; lang : (z, code, Rules.claim)
+  p : side; q : side; k : claims; tbl : (code, citation) table; lang : (z, code, citation)
     lang;
   anch : int -> bool; past : int -> bool; ahead : int -> bool; need : int -> int -> set;
   lax : (int -> int -> set) Lazy.t;
@@ -220,7 +221,7 @@ let judge_pair (pair : R.pair) =
     match (tbl.tg t).tk with KRes (i, n) -> Hashtbl.replace by_result (i, n) t | _ -> ()
   done;
   let result_term i n = try Hashtbl.find by_result (i, n) with Not_found -> tbl.tn + 1 in
-  let lang = Lang.lang Rules.holds in
+  let lang = Lang.lang in
   let build side =
     let s = build_side pair side tbl lang ~nres ~result_term in
     Flow.vouchers tbl s in
@@ -257,6 +258,7 @@ let pair (pair : R.pair) =
 let outside _ direction n = add ("outside copy-" ^ direction) n
 
 let () =
+  if Array.exists ((=) "--rules") Sys.argv then begin Rules.print (); exit 0 end;
   let h = { R.pair; outside; header = (fun k v -> if k = "level" then level := v) } in
   (try R.read h stdin with
    | R.Bad (line, what) -> Printf.eprintf "judge: line %d: %s\n" line what; exit 2

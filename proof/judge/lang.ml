@@ -229,4 +229,4 @@ let effect_of opcode ty imm results =
   if List.mem_assoc opcode stores || opcode = "global_set" then key opcode ty "" imm
   else Effect (named (String.concat " " [opcode; ty; imm]), results)
 
-let lang rule_ok = osier fold_float rule_ok
+let lang = rule_lang fold_float

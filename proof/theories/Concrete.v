@@ -1,9 +1,8 @@
-(** The concrete language satisfies the duties of the checker ([Faithful], [TrapFaithful]), and
-    [osier_right]: the theorem about Osier's operations. *)
+(** The concrete language satisfies the duties of the checker: [osier_faithful] and
+    [osier_trap_faithful]. *)
 From Coq Require Import List Arith ZArith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms Places Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Traps Real Integers Bytes Operations Meaning.
+From Osier Require Import Util Terms Places Traps Integers Bytes Operations Meaning.
 Local Open Scope Z_scope.
 
 Section Concrete.
@@ -305,43 +304,4 @@ Proof.
     destruct o; simpl in *; auto. rewrite Z.leb_gt in *.
     pose proof (entries_grow _ G name us w n). lia.
 Qed.
-
-(** ** The theorem about Osier's operations *)
-Section Right.
-Variables (T : table code R) (anch : nat -> bool) (p q : version code) (K : claims).
-Variables (vp vq : nat -> nat) (past ahead : nat -> bool) (need armed : nat -> nat -> set).
-Notation calm := (calm L M T (halts X) anch nowhere).
-Notation start := (start M T).
-Hypothesis sizes : SizesGrow X.
-Hypothesis rules : RulesHold L M T.
-Hypothesis pair_ok : accept_pair L T anch p q K may_trap past ahead need armed = true.
-Hypothesis traps_ok : chk_traps L T osier_traps anch p q K vp vq = true.
-Variables (args : list value) (w : W).
-Hypothesis args_ok : length args = arity p.
-Hypothesis args_ty : args_typed M T args.
-(** As [real_right], for the operations of Osier. The hypotheses that are left: the judge folds
-    floats as the machine computes them, memories and tables never shrink, and the rules. Calls are
-    functions of operands and world. *)
-Theorem osier_right (E : entry code) here_by far_by sp :
-  accept_entry L T anch p q K past ahead need E = true ->
-  chk_fire L T osier_traps anch p q K E here_by far_by = true ->
-  calm p (start p args w) sp -> (sb sp, sk sp) = src E ->
-  exists sq, calm q (start q args w) sq /\ (sb sq, sk sq) = tgt E /\
-    sw sq = sw sp /\ str sq = str sp /\
-    forall env junk, (forall x, mem x (requires E) = true -> env x = se sp x) ->
-    let t := with_env sq (fired M E env junk) in
-    steps_pass M (halts X) env (steps E) [] (sw sp) /\
-    (forall x o, get x (assigns E) = Some o -> se t x = se sq x) /\
-    (forall sp', calm p sp sp' -> exists t', calm q t t' /\ sw t' = sw sp' /\ str t' = str sp') /\
-    (forall sp' o vs, calm p sp sp' -> result p sp' o vs ->
-      exists t', calm q t t' /\ result q t' o vs /\ sw t' = sw sp' /\ str t' = str sp') /\
-    (forall sp' o vs, calm p sp sp' -> Real.traps (halts X) p sp' o vs ->
-      exists t', calm q t t' /\ Real.traps (halts X) q t' o vs /\ sw t' = sw sp' /\
-      str t' = str sp').
-Proof.
-  apply (real_right L M T osier_traps (halts X) anch p q K vp vq past ahead need armed
-    osier_faithful rules (osier_trap_faithful sizes) pair_ok traps_ok args w args_ok args_ty).
-Qed.
-End Right.
 End Concrete.
-Print Assumptions osier_right.
