@@ -129,7 +129,7 @@ const FOUNDATION: &[&str] = &[
 
 /// The most lines of OCaml that the extracted judge adds to the theorem: they read the file, number
 /// its values and operations, match rules, and print verdicts.
-const JUDGE_LINES: usize = 1700;
+const JUDGE_LINES: usize = 1300;
 
 /// Where they are.
 const JUDGE: &str = "proof/judge/";
