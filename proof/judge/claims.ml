@@ -91,7 +91,8 @@ let table (pair : R.pair) ~results ~nparams =
   let n = Array.length raw in
   let type_of i = if i < n then raw.(i).tty else "" in
   let kinds = Array.map (fun (t : R.term) -> kind_of ~results ~nparams ~type_of t.kind) raw in
-  let op_at t = if t < n then match kinds.(t) with KOp (o, a) -> Some (o, a) | _ -> None else None in
+  let op_at t = if t >= n then None else
+    match kinds.(t) with KOp (o, a) -> Some (o, a) | _ -> None in
   let terms = Array.mapi (fun i (t : R.term) ->
     { tk = kinds.(i); tc = t.cls; ty = Lang.type_code t.tty; tb = reason op_at i t.by }) raw in
   let deps = leaves_below terms and rests = merged_reads terms in

@@ -2,10 +2,12 @@
 
    usage: judge [--verdicts] [--why] < MAPPING
           judge --rules
+          judge --fold LEAST < FOLDS
 
    Prints the number of entries by verdict, and with --verdicts a line for each entry: the function,
    the pair of versions, the direction, the level, the source point, and `accept`, `refuse CHECK` or
-   `outside REASON`. --why tells the pairs that are not proved. --rules prints the rows of the rules. *)
+   `outside REASON`. --why tells the pairs that are not proved. --rules prints the rules. --fold
+   compares results on constants (fold.ml). *)
 open Kernel
 module R = Reader
 open Claims
@@ -189,6 +191,18 @@ let armed_at side mappings =
     | _ -> ())) mappings;
   fun b k -> try Hashtbl.find h (b, k) with Not_found -> Leaf
 
+(* Whether the table gives each argument the type that both versions give it. Runs take arguments of
+   these types. Memory is the last. *)
+let arguments_typed (pair : R.pair) tbl =
+  let types (s : R.side) = match List.rev s.blocks with
+    | b :: _ -> List.map (fun (_, t) -> Lang.type_code t) b.params @ [Lang.memory_type]
+    | [] -> [] in
+  let before = types pair.versions.(0) in
+  let fits t = match (tbl.tg t).tk with
+    | KArg k -> List.nth_opt before k = Some (tbl.tg t).ty
+    | _ -> true in
+  types pair.versions.(1) = before && List.for_all fits (List.init tbl.tn Fun.id)
+
 let judge_pair (pair : R.pair) =
   let nres_table = Hashtbl.create 64 in
   Array.iter (fun (s : R.side) ->
@@ -199,6 +213,7 @@ let judge_pair (pair : R.pair) =
   let nparams = match List.rev pair.versions.(0).blocks with b :: _ -> List.length b.params | [] ->
     0 in
   let tbl = table pair ~results:nres ~nparams in
+  let typed = arguments_typed pair tbl in
   let by_result = Hashtbl.create 64 in
   for t = tbl.tn - 1 downto 0 do
     match (tbl.tg t).tk with KRes (i, n) -> Hashtbl.replace by_result (i, n) t | _ -> ()
@@ -226,6 +241,7 @@ let judge_pair (pair : R.pair) =
     let other (o : R.mapping) = o.direction <> m.direction in
     let d = direction tbl lang anch agree nids (p, q) (armed_at q (List.filter other pair.mappings))
       in
+    let d = { d with proved = d.proved && typed } in
     if why then explain pair d;
     each_entry m (judge_entry d pair m.direction)) (List.rev pair.mappings)
 
@@ -239,6 +255,9 @@ let outside _ direction n = add ("outside copy-" ^ direction) n
 
 let () =
   if Array.exists ((=) "--rules") Sys.argv then begin Rules.print (); exit 0 end;
+  (match Sys.argv with
+   | [| _; "--fold"; least |] -> Fold.run (int_of_string least); exit 0
+   | _ -> ());
   let h = { R.pair; outside; header = (fun k v -> if k = "level" then level := v) } in
   (try R.read h stdin with
    | R.Bad (line, what) -> Printf.eprintf "judge: line %d: %s\n" line what; exit 2

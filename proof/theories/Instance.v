@@ -47,7 +47,8 @@ Proof.
 Qed.
 Lemma usable_ok u c : usable T t u c = true -> De u = De c /\ tty u = tty c.
 Proof.
-  unfold usable. intro H. repeat (apply andb_true_iff in H; let Q := fresh "Q" in destruct H as [H Q]).
+  unfold usable. intro H.
+  repeat (apply andb_true_iff in H; let Q := fresh "Q" in destruct H as [H Q]).
   apply Nat.ltb_lt in H. apply Nat.eqb_eq in Q. apply Nat.eqb_eq in Q0. subst c. split; auto.
 Qed.
 Lemma head_shape u o args h r v : op_at u = Some (o, args) -> head_of o = Some (h, r, v) ->
@@ -120,7 +121,8 @@ Proof.
     apply put_z_ok in P. split; [unfold below, part in *; simpl; intuition|].
     intros B [_ [_ [_ Hd]]]. specialize (Hd k eq_refl). split; auto. simpl. rewrite Hd.
     now apply De_const.
-  - destruct f as [|u sw fs]; [discriminate|]. destruct (op_at u) as [[o args]|] eqn:Ou; [|discriminate].
+  - destruct f as [|u sw fs]; [discriminate|].
+    destruct (op_at u) as [[o args]|] eqn:Ou; [|discriminate].
     destruct (head_of o) as [[[h' r] v]|] eqn:Ho; [|discriminate].
     destruct (usable T t u a && head_eqb h h' && (negb sw || commuting o)) eqn:G; [|discriminate].
     apply andb_true_iff in G. destruct G as [G Sw]. apply andb_true_iff in G. destruct G as [Us Eh].

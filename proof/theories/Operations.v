@@ -103,7 +103,8 @@ Definition result_type (o : code) : nat :=
   | Store _ _ _ | GlobalSet _ _ => memory_type
   | Effect _ _ | Jump | BrIf | Switch | End _ => no_type
   end.
-Definition address_type (a : address) : nat := let '(Addr _ _ h) := a in tcode (if h then I64 else I32).
+Definition address_type (a : address) : nat :=
+  let '(Addr _ _ h) := a in tcode (if h then I64 else I32).
 (** The low bits that an extension within a type extends: fewer than the type has. *)
 Definition low_bits (o : unary) : Z :=
   match o with USext8 => 8 | USext16 => 16 | USext32 => 32 | _ => 0 end.

@@ -49,8 +49,8 @@ Proof.
     faithful (rules_hold X run T floats) trap_faithful pair_ok traps_ok args w args_ok args_ty).
 Qed.
 End Right.
-(** As [journey_real], for the operations of Osier: certificates that the checks accept are solid, so
-    that a journey along them is right. *)
+(** As [journey_real], for the operations of Osier: certificates that the checks accept are solid,
+    so that a journey along them is right. *)
 Theorem osier_solid {W} (X : machine W) run (c : @cert code citation) vp vq : FloatsFold run X ->
   accept_pair (rule_lang run) (ct c) (canch c) (cp c) (cq c) (ck c) may_trap (cpast c) (cahead c)
     (cneed c) (carmed c) = true ->
