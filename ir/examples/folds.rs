@@ -1,7 +1,7 @@
 //! Prints what operations on constants give, for comparison with their meaning in Coq.
 //!
 //! A line has the opcode, its type, the type of the first operand, the operands, and the result of
-//! `ir::eval::fold`, or `-` where that gives none. `proof/fold` runs this.
+//! `ir::eval::fold`, or `-` where that gives none. `proof/meaning` runs this.
 
 use osier_ir::eval::{accepts, fold};
 use osier_ir::{Opcode, Type};
