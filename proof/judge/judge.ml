@@ -22,6 +22,7 @@ type direction = {
   p : side; q : side; k : claims; tbl : (code, citation) table; lang : (z, code, citation)
     lang;
   anch : int -> bool; past : int -> bool; ahead : int -> bool; need : int -> int -> set;
+  lax : (int -> int -> set) Lazy.t;
   proved : bool; traps : bool }
 
 (* ** The pair *)
@@ -63,6 +64,7 @@ let direction tbl lang anch agree nids (p, q) armed =
             pos = (fun a -> (at p a, at q a)); asked = asked_terms tbl } in
   let none _ = true in
   let d = { p; q; k; tbl; lang; anch; past = none; ahead = none; need = (fun _ _ -> Leaf);
+    lax = lazy (fun _ _ -> Leaf);
     proved = false; traps = false } in
   explore d reached stopped;
   let stops = List.filter (fun a -> stopped.(a)) (List.init nids Fun.id) in
@@ -70,7 +72,8 @@ let direction tbl lang anch agree nids (p, q) armed =
   let need = Flow.needed lang tbl q armed in
   let proved = accept_pair lang tbl anch p.v q.v k may_trap past ahead need armed in
   let traps = chk_traps lang tbl osier_traps anch p.v q.v k p.vouchers q.vouchers in
-  { d with past; ahead; need; proved; traps }
+  let lax = lazy (Shape.lax_need lang tbl q armed) in
+  { d with past; ahead; need; lax; proved; traps }
 
 let explain (pair : R.pair) d =
   let bad_terms = List.filter (fun t -> not (chk_term d.lang d.tbl t)) (List.init d.tbl.tn Fun.id)
@@ -103,6 +106,13 @@ let required (c : current) (e : R.entry) = match e.requires with
     let set = List.fold_left (fun s (x : R.step) -> reads s x.operands) c.set e.steps in
     let set = List.fold_left (fun s (x : R.replay) -> reads s x.roperands) set e.replays in
     reads set (List.map snd e.assigns)
+
+(* The required values in the order of the file, and the assigned ones. *)
+let listed c (e : R.entry) = match e.requires with
+  | Some l -> l
+  | None -> Flow.elements (required c e) []
+let assigned (c : current) (e : R.entry) =
+  List.merge compare (List.sort compare (List.map fst e.assigns)) (Flow.elements c.set [])
 
 let entry_of d (c : current) (e : R.entry) =
   let m0 = Hashtbl.find d.p.memory_before e.source and m1 = Hashtbl.find d.q.memory_before e.target
@@ -157,17 +167,24 @@ let say (pair : R.pair) direction source verdict =
   if verdicts then
     Printf.printf "%s %s %s %s %d %s\n" pair.fname pair.label direction !level source verdict
 
-let judge_entry d pair name current (e : R.entry) =
+let judge_entry d texts pair name current (e : R.entry) =
   let verdict =
     if not d.proved then "refuse pair"
     else if not d.traps then "outside traps"
     else match entry_of d current e with
       | exception Not_found -> "refuse source-point"
       | x ->
-        if not (accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead d.need x)
-        then "refuse " ^ failed d x
-        else if fires d x then "accept"
-        else "refuse step-trap" in
+        let accepted need =
+          accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead need x in
+        if not (accepted d.need) then
+          match failed d x with
+          | "live-plus" when accepted (Lazy.force d.lax) -> "outside unneeded-division"
+          | check -> "refuse " ^ check
+        else if not (fires d x) then "refuse step-trap"
+        else match Shape.flaw (fst texts) (snd texts) (x.src, x.tgt) ~required:(listed current e)
+                     ~kept:e.kept ~assigned:(assigned current e) with
+          | None -> "accept"
+          | Some check -> "refuse " ^ check in
   say pair name e.source verdict
 
 let each_entry (m : R.mapping) f =
@@ -178,16 +195,16 @@ let each_entry (m : R.mapping) f =
       List.iter (fun v -> c.set <- Flow.remove v c.set; c.map <- Flow.drop v c.map) removed
     | R.Entry e -> f c e) (List.rev m.changes)
 
-(* The values that the entries of the mappings from a version require, by place. *)
-let armed_at side mappings =
+(* The values that the entries of the mappings from a version require, by place. One that is not
+   available there does not count: such an entry is refused ([Shape.flaw]). *)
+let armed_at side text mappings =
   let h = Hashtbl.create 64 in
   List.iter (fun m -> each_entry m (fun c e ->
     match Hashtbl.find_opt side.place e.source, Hashtbl.find_opt side.memory_before e.source with
-    | Some (b, k), Some m0 ->
-      (* A forged entry may require values that the version lacks. *)
-      let has x = fst (side.v.dl x) <> nowhere in
+    | Some place, Some m0 ->
+      let has x = x = m0 || Shape.available text place x in
       let values = List.filter has (Flow.elements (Flow.insert m0 (required c e)) []) in
-      Hashtbl.replace h (b, k) (set_of values)
+      Hashtbl.replace h place (set_of values)
     | _ -> ())) mappings;
   fun b k -> try Hashtbl.find h (b, k) with Not_found -> Leaf
 
@@ -225,6 +242,7 @@ let judge_pair (pair : R.pair) =
     Flow.vouchers tbl s in
   let before = build 0 in
   let after = build 1 in
+  let text_before = Shape.text before and text_after = Shape.text after in
   let nids = 1 + List.fold_left max 0 pair.anchors in
   let listed = Array.make nids false in
   List.iter (fun a -> listed.(a) <- true) pair.anchors;
@@ -237,19 +255,22 @@ let judge_pair (pair : R.pair) =
       let s = set_of (both (at before) (at after)) in
       Hashtbl.replace memo a s; s in
   List.iter (fun (m : R.mapping) ->
-    let (p, q) = if m.direction = "forward" then (before, after) else (after, before) in
+    let is_forward = m.direction = "forward" in
+    let (p, q) = if is_forward then (before, after) else (after, before) in
+    let texts = if is_forward then (text_before, text_after) else (text_after, text_before) in
     let other (o : R.mapping) = o.direction <> m.direction in
-    let d = direction tbl lang anch agree nids (p, q) (armed_at q (List.filter other pair.mappings))
-      in
+    let armed = armed_at q (snd texts) (List.filter other pair.mappings) in
+    let d = direction tbl lang anch agree nids (p, q) armed in
     let d = { d with proved = d.proved && typed } in
     if why then explain pair d;
-    each_entry m (judge_entry d pair m.direction)) (List.rev pair.mappings)
+    each_entry m (judge_entry d texts pair m.direction)) (List.rev pair.mappings)
 
 let pair (pair : R.pair) =
-  try judge_pair pair with Outside reason ->
-    List.iter (fun (m : R.mapping) ->
-      each_entry m (fun _ e -> say pair m.direction e.source ("outside " ^ reason)))
-        (List.rev pair.mappings)
+  let all verdict = List.iter (fun (m : R.mapping) ->
+    each_entry m (fun _ e -> say pair m.direction e.source verdict)) (List.rev pair.mappings) in
+  if not (Shape.anchors_same pair) then all "refuse anchor-same"
+  else if not (Shape.leaves_typed pair) then all "refuse term-shape"
+  else try judge_pair pair with Outside reason -> all ("outside " ^ reason)
 
 let outside _ direction n = add ("outside copy-" ^ direction) n
 

@@ -52,11 +52,46 @@ let of_float t r =
   if r <> r then None
   else if t = F32 then Some (Int64.logand (Int64.of_int32 (Int32.bits_of_float r)) 0xffffffffL)
   else Some (Int64.bits_of_float r)
-(* A number of 64 bits is not rounded to single precision here: it would be rounded twice. *)
+(* A number of 64 bits is rounded once: bits below the precision of a float leave a mark that tips
+   the rounding, and nothing else. *)
 let from_int t source signed x =
-  if source <> I32 && (source <> I64 || t = F32 || not signed) then None
-  else if signed && source = I32 then of_float t (Int32.to_float (Int64.to_int32 x))
-  else of_float t (Int64.to_float x)
+  let magnitude x =   (* unsigned *)
+    if Int64.shift_right_logical x 53 = 0L then Int64.to_float x
+    else
+      let low = Int64.logand x 0x7ffL and high = Int64.shift_right_logical x 11 in
+      (* A double has 53 digits, so it needs the bits below to be rounded itself. *)
+      if t = F32 then ldexp (Int64.to_float (if low = 0L then high else Int64.logor high 1L)) 11
+      else if Int64.compare x 0L >= 0 then Int64.to_float x
+      else 2. *. Int64.to_float (Int64.logor (Int64.shift_right_logical x 1) (Int64.logand x 1L)) in
+  match source, signed with
+  | I32, true -> of_float t (Int32.to_float (Int64.to_int32 x))
+  | (I32 | I64), false -> of_float t (magnitude x)
+  | I64, true ->
+    of_float t (if Int64.compare x 0L < 0 then -. magnitude (Int64.neg x) else magnitude x)
+  | _ -> None
+let nearest x =
+  let big = 4503599627370496. (* 2^52: from there on, doubles are whole *) in
+  if Float.abs x >= big then x else Float.copy_sign ((Float.abs x +. big) -. big) x
+(* -0 is less than 0. *)
+let least x y = if x = y then (if Float.sign_bit x then x else y) else if x < y then x else y
+let greatest x y = if x = y then (if Float.sign_bit x then y else x) else if x > y then x else y
+(* A float rounded toward zero, if it lies in the range, or else the nearest number of it. *)
+let to_int t signed saturates x =
+  let w = if t = I32 then 32 else 64 in
+  let top = ldexp 1. (if signed then w - 1 else w) in
+  let bottom = if signed then -. top else 0. in
+  let x = Float.trunc x in
+  let exact x = if x >= 9223372036854775808.
+    then Int64.logxor (Int64.of_float (x -. 9223372036854775808.)) Int64.min_int
+    else Int64.of_float x in
+  let all = if w = 32 then 0xffffffffL else -1L in
+  let found =
+    if x <> x then (if saturates then Some 0L else None)
+    else if x >= bottom && x < top then Some (exact x)
+    else if not saturates then None
+    else if x < bottom then Some (if signed then Int64.shift_left (-1L) (w - 1) else 0L)
+    else Some (if signed then Int64.shift_right_logical all 1 else all) in
+  Option.map (Int64.logand all) (if t = I32 || t = I64 then found else None)
 let fold_float (FCode (f, source, t)) args =
   let fl = float_of source in
   let found = match f, List.map int64_of args with
@@ -66,6 +101,14 @@ let fold_float (FCode (f, source, t)) args =
     | (Promote | Demote), [x] -> of_float t (fl x)
     | FromSint, [x] -> from_int t source true x
     | FromUint, [x] -> from_int t source false x
+    | Fmin, [x; y] -> let x = fl x and y = fl y in of_float t (if x <> x then x else if y <> y then y
+      else least x y)
+    | Fmax, [x; y] -> let x = fl x and y = fl y in of_float t (if x <> x then x else if y <> y then y
+      else greatest x y)
+    | Fceil, [x] -> of_float t (Float.ceil (fl x)) | Ffloor, [x] -> of_float t (Float.floor (fl x))
+    | Ftrunc, [x] -> of_float t (Float.trunc (fl x)) | Fnearest, [x] -> of_float t (nearest (fl x))
+    | ToSint, [x] -> to_int t true false (fl x) | ToUint, [x] -> to_int t false false (fl x)
+    | ToSintSat, [x] -> to_int t true true (fl x) | ToUintSat, [x] -> to_int t false true (fl x)
     | _ -> None in
   Option.map z_of found
 
