@@ -333,4 +333,3 @@ Theorem rules_hold {W} (K : machine W) run T : FloatsFold run K ->
 Proof.
   intros Fl k t Tok Rk s Ts Before. exact (instance_ok K run Fl T Tok s Ts t Before k Rk).
 Qed.
-Print Assumptions rules_hold.

@@ -69,5 +69,5 @@ Proof.
   intros Fl Sz J. apply (journey_real (rule_lang run) (osier_sem X) osier_traps (halts X)
     (osier_faithful X run _ Fl) (osier_trap_faithful X Sz)) in J. tauto.
 Qed.
-Print Assumptions osier_journey.
-Print Assumptions osier_right.
+Definition theorems {W} := (@osier_right W, @osier_journey W, @rules_hold W).
+Print Assumptions theorems.
