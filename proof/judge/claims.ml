@@ -315,6 +315,20 @@ let build_side (pair : R.pair) side tbl lang ~nres ~result_term =
 
 (* ** Both versions *)
 
+(* Whether the terms of values have their types. The theorem takes arguments of the types that the
+   table gives them ([args_typed]), so the table must not give them others than the versions do. *)
+let values_typed (pair : R.pair) =
+  let terms = Array.of_list (List.rev pair.terms) in
+  let type_of t = if t < Array.length terms then terms.(t).R.tty else "" in
+  let declared = Array.map (fun (s : R.side) ->
+    let types = Hashtbl.create 64 in
+    let note (v, t) = Hashtbl.replace types v t in
+    List.iter (fun (b : R.block) -> List.iter note b.params) s.blocks;
+    List.iter (fun (i : R.inst) -> List.iter note i.results) (all_insts s.blocks);
+    types) pair.versions in
+  List.for_all (fun (side, v, t) -> Hashtbl.find_opt declared.(side) v = Some (type_of t))
+    pair.values
+
 (* The leaves that a version has before a place. *)
 let leaves_at side (b, k) =
   let rec go b k acc =

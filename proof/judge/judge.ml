@@ -270,6 +270,8 @@ let pair (pair : R.pair) =
     each_entry m (fun _ e -> say pair m.direction e.source verdict)) (List.rev pair.mappings) in
   if not (Shape.anchors_same pair) then all "refuse anchor-same"
   else if not (Shape.leaves_typed pair) then all "refuse term-shape"
+  else if not (values_typed pair) then all "refuse value-term"
+  else if not (Shape.memories_exist pair) then all "refuse memory-term"
   else try judge_pair pair with Outside reason -> all ("outside " ^ reason)
 
 let outside _ direction n = add ("outside copy-" ^ direction) n
