@@ -149,13 +149,15 @@ let fires d e =
   let (here, far) = Flow.step_vouchers d.lang d.tbl d.anch d.p d.q e in
   chk_fire d.lang d.tbl Lang.trap_lang d.anch d.p.v d.q.v d.k e here far
 
-let say (pair : R.pair) direction source verdict =
-  add (match String.index_opt verdict ' ' with
-      | Some _ -> verdict | None -> verdict) 1;
-  if verdicts then
-    Printf.printf "%s %s %s %s %d %s\n" pair.fname pair.label direction !level source verdict
+let say_of name label direction source verdict =
+  add verdict 1;
+  if verdicts then Printf.printf "%s %s %s %s %d %s\n" name label direction !level source verdict
+let say (pair : R.pair) = say_of pair.fname pair.label
 
-let judge_entry d pair name current (e : R.entry) =
+(* The accepted entries of a mapping, by source point. *)
+type judged = { dir : direction; entries : (int, int entry) Hashtbl.t }
+
+let judge_entry { dir = d; entries } pair name current (e : R.entry) =
   let verdict =
     if not d.proved then "refuse pair"
     else if not d.traps then "outside traps"
@@ -164,7 +166,7 @@ let judge_entry d pair name current (e : R.entry) =
       | x ->
         if not (accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead d.need x)
         then "refuse " ^ failed d x
-        else if fires d x then "accept"
+        else if fires d x then (Hashtbl.replace entries e.source x; "accept")
         else "refuse step-trap" in
   say pair name e.source verdict
 
@@ -189,7 +191,8 @@ let armed_at side mappings =
     | _ -> ())) mappings;
   fun b k -> try Hashtbl.find h (b, k) with Not_found -> Leaf
 
-let judge_pair (pair : R.pair) =
+(* Both versions of a pair, and what directions between them share. *)
+let sides (pair : R.pair) =
   let nres_table = Hashtbl.create 64 in
   Array.iter (fun (s : R.side) ->
     List.iter (fun (i : R.inst) -> Hashtbl.replace nres_table i.id (List.length i.results))
@@ -221,27 +224,24 @@ let judge_pair (pair : R.pair) =
       let at side = try leaves_at side (Hashtbl.find side.place a) with Not_found -> [] in
       let s = set_of (both (at before) (at after)) in
       Hashtbl.replace memo a s; s in
-  List.iter (fun (m : R.mapping) ->
+  (tbl, lang, anch, agree, nids, before, after)
+
+(* Judges the mappings of a pair. *)
+let judge_pair (pair : R.pair) =
+  let (tbl, lang, anch, agree, nids, before, after) = sides pair in
+  List.map (fun (m : R.mapping) ->
     let (p, q) = if m.direction = "forward" then (before, after) else (after, before) in
     let other (o : R.mapping) = o.direction <> m.direction in
     let d = direction tbl lang anch agree nids (p, q) (armed_at q (List.filter other pair.mappings))
       in
     if why then explain pair d;
-    each_entry m (judge_entry d pair m.direction)) (List.rev pair.mappings)
+    let judged = { dir = d; entries = Hashtbl.create 64 } in
+    each_entry m (judge_entry judged pair m.direction);
+    (m.direction, judged)) (List.rev pair.mappings)
 
 let pair (pair : R.pair) =
   try judge_pair pair with Outside reason ->
     List.iter (fun (m : R.mapping) ->
       each_entry m (fun _ e -> say pair m.direction e.source ("outside " ^ reason)))
-        (List.rev pair.mappings)
-
-let outside _ direction n = add ("outside copy-" ^ direction) n
-
-let () =
-  let h = { R.pair; outside; header = (fun k v -> if k = "level" then level := v) } in
-  (try R.read h stdin with
-   | R.Bad (line, what) -> Printf.eprintf "judge: line %d: %s\n" line what; exit 2
-   | Failure what | Invalid_argument what -> Printf.eprintf "judge: malformed number: %s\n" what;
-     exit 2);
-  let all = List.sort compare (Hashtbl.fold (fun k n l -> (k, n) :: l) counts []) in
-  List.iter (fun (k, n) -> Printf.printf "%-24s %d\n" k n) all
+        (List.rev pair.mappings);
+    []

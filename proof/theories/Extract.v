@@ -2,6 +2,7 @@
 From Coq Require Import Extraction ExtrOcamlBasic ExtrOcamlNatInt.
 From Osier Require Import Util Terms Places Memory Classes Version Paths Pair Entry.
 From Osier Require Import Clean Live Main Traps Real.
+From Osier Require Import Copy Across Into.
 Extraction Language OCaml.
 Extraction "kernel.ml" Classes.chk_table Terms.AL Version.chk_version Version.live_edges
   Version.chk_block Version.chk_first Classes.chk_term
@@ -11,4 +12,5 @@ Extraction "kernel.ml" Classes.chk_table Terms.AL Version.chk_version Version.li
   Entry.chk_entry Main.accept_pair Main.accept_entry Main.covers Clean.chk_clean Live.chk_live
     Traps.chk_traps
   Traps.excused Traps.chk_sites Traps.chk_trap_anchor
-  Entry.opcls Entry.fits_here Entry.fits_far Real.chk_fire.
+  Entry.opcls Entry.fits_here Entry.fits_far Real.chk_fire
+  Copy.chk_copy Copy.chk_copy_block Across.chk_steps Into.chk_place Into.chk_into_entry.
