@@ -39,16 +39,17 @@ let returns n = (Lang.op n).opcode = "return"
 
 type stand = {
   claim : (int, Rules.claim) copies; whole : (int, Rules.claim) code; is_copy : bool;
-  copies_of : (int, int list) Hashtbl.t;        (* by instruction of instance 0: its copies *)
-  origin_of : (int, int * int) Hashtbl.t;       (* by instruction of the copy *)
-  sides_of : side array; dirs : direction array }
+  into : judged; onto : judged;                 (* base to cleaned, and copy to optimized *)
+  back : judged; off : judged;                  (* cleaned to base, and optimized to copy *)
+  lands : direction array;                      (* by instance: to where activations of it land *)
+  from_copy : (int * int, int entry) Hashtbl.t; (* entries of [onto], by place of instance 0 *)
+  from_own : (int * int, int entry) Hashtbl.t } (* entries of [back], by source point *)
 
 let find_map (pairs : judged_pair list) label direction =
-  match List.find_opt (fun p -> p.raw.R.label = label) pairs with
-  | Some p ->
-    (match List.assoc_opt direction p.maps with
-     | Some j -> (p.raw, j) | None -> raise (Outside "copy-pairs"))
-  | None -> raise (Outside "copy-pairs")
+  let pair = List.find_opt (fun p -> p.raw.R.label = label) pairs in
+  match Option.bind pair (fun p -> List.assoc_opt direction p.maps) with
+  | Some j when j.dir.proved && j.dir.traps -> j
+  | _ -> raise (Outside "copy-pair")
 
 (* Walks the blocks of the copy beside the code that they are copies of. *)
 let walk (raw : R.pair) (side : side) (starts : (int * int * int) list) sides =
@@ -57,7 +58,6 @@ let walk (raw : R.pair) (side : side) (starts : (int * int * int) list) sides =
   List.iter (fun (b, i, inst) -> Hashtbl.replace at b (i, inst)) starts;
   let begins = Array.make (Array.length blocks) (nowhere, (nowhere, 0)) in
   let named = Hashtbl.create 256 and owned = Hashtbl.create 256 in
-  let copies_of = Hashtbl.create 64 and origin_of = Hashtbl.create 64 in
   let define i y x = Hashtbl.replace named (i, y) x; Hashtbl.replace owned x (i, y) in
   let rec defines i ys xs = match ys, xs with
     | y :: ys, x :: xs -> define i y x; defines i ys xs | _ -> () in
@@ -77,58 +77,66 @@ let walk (raw : R.pair) (side : side) (starts : (int * int * int) list) sides =
            | IPure (_, x, _, _), IPure (_, y, _, _) -> define i y x
            | IEff (_, _, _, xs), IEff (_, _, _, ys) -> defines i ys xs
            | _ -> ()
-         done;
-         (* Instructions of the original by place. *)
-         List.iteri (fun k (x : R.inst) -> Hashtbl.replace origin_of x.R.id (n, k))
-           (List.rev b.R.insts)
+         done
        | None -> ())
     | _ -> ()) blocks;
   let name i y = try Hashtbl.find named (i, y) with Not_found -> nowhere in
   let owner x = try Hashtbl.find owned x with Not_found -> (nowhere, nowhere) in
   let get n = if n < Array.length begins then begins.(n) else (nowhere, (nowhere, 0)) in
-  ignore copies_of;
-  (get, name, owner, origin_of)
+  (get, name, owner)
+
+(* The accepted entries of a mapping by a key of theirs. *)
+let by key (j : judged) =
+  let h = Hashtbl.create 64 in
+  Hashtbl.iter (fun _ e -> match key e with
+    | Some k -> Hashtbl.replace h k e | None -> ()) j.entries;
+  h
 
 let stand (c : R.across) pairs =
   if !twice then raise (Outside "copy-names");
-  let (_, one) = find_map pairs "base-cleaned" "forward" in
-  let (raw, two) = find_map pairs "copy-optimized" "forward" in
+  let into = find_map pairs "base-cleaned" "forward" in
+  let back = find_map pairs "base-cleaned" "backward" in
+  let onto = find_map pairs "copy-optimized" "forward" in
+  let off = find_map pairs "copy-optimized" "backward" in
+  let raw = (List.find (fun p -> p.raw.R.label = "copy-optimized") pairs).raw in
   let instances = Array.of_list (List.rev c.R.instances) in
   if instances = [||] then raise (Outside "copy-instances");
   let own = instances.(0).R.ifunc in
   let first = own - Hashtbl.find order c.R.aname in
   let by_number = Hashtbl.create 64 in
   Hashtbl.iter (fun name n -> Hashtbl.replace by_number (first + n) name) order;
-  let of_instance (i : R.instance) =
-    if i.R.ifunc = own then (one.dir, one.dir.q)
-    else match Hashtbl.find_opt by_number i.R.ifunc with
-      | None -> raise (Outside "copy-callee")
-      | Some name ->
-        match Hashtbl.find_opt landings name with
-        | None -> raise (Outside "copy-landing")
-        | Some d -> let d = Lazy.force d in
-          if not (d.proved && d.traps) then raise (Outside "copy-landing");
-          (d, d.q) in
-  let both = Array.map of_instance instances in
-  let sides = Array.map snd both and dirs = Array.map fst both in
-  let (begins, name, owner, origin_of) = walk raw two.dir.p c.R.starts sides in
+  let landing_of (i : R.instance) =
+    if i.R.ifunc = own then back.dir
+    else
+      let name = Hashtbl.find_opt by_number i.R.ifunc in
+      match Option.bind name (Hashtbl.find_opt landings) with
+      | Some (lazy d) when d.proved && d.traps && i.R.iversion = "base" -> d
+      | _ -> raise (Outside "copy-landing") in
+  let lands = Array.map landing_of instances in
+  let sides = Array.map (fun d -> d.p) lands in
+  let (begins, name, owner) = walk raw onto.dir.p c.R.starts sides in
+  let no_place = (nowhere, (nowhere, 0)) in
   let caller i =
     match (if i < Array.length instances then instances.(i).R.called else None) with
     | Some (j, inst) when j < Array.length sides ->
-      (try (j, Hashtbl.find sides.(j).place inst) with Not_found -> (nowhere, (nowhere, 0)))
-    | _ -> (nowhere, (nowhere, 0)) in
-  let codes = Array.map (fun (d, s) -> code d s) both in
+      (try (j, Hashtbl.find sides.(j).place inst) with Not_found -> no_place)
+    | _ -> no_place in
+  let codes = Array.map (fun d -> code d d.p) lands in
   let claim = { cn = Array.length instances; orig = (fun i -> codes.(i));
                 fnc = (fun i -> instances.(i).R.ifunc); caller; begins; name; owner } in
-  let whole = code two.dir two.dir.p in
-  let ok = chk_copy two.dir.lang callee returns whole claim in
-  if why then begin
-    let bad = List.filter (fun b -> not (chk_copy_block two.dir.lang callee returns whole claim b))
-      (List.init two.dir.p.v.fn Fun.id) in
-    if not ok then Printf.printf "copy %s blocks %s\n" c.R.aname
-      (String.concat "," (List.map string_of_int bad))
+  let whole = code onto.dir onto.dir.p in
+  let is_copy = chk_copy onto.dir.lang callee returns whole claim in
+  if why && not is_copy then begin
+    let holds b = chk_copy_block onto.dir.lang callee returns whole claim b in
+    let bad = List.filter (fun b -> not (holds b)) (List.init onto.dir.p.v.fn Fun.id) in
+    Printf.printf "copy %s blocks=%s\n" c.R.aname (String.concat "," (List.map string_of_int bad))
   end;
-  { claim; whole; is_copy = ok; copies_of = Hashtbl.create 1; origin_of; sides_of = sides; dirs }
+  let place (e : int entry) =
+    let (b, k) = e.src in
+    let (i, (b0, k0)) = begins b in
+    if i = 0 then Some (b0, k0 + k) else None in
+  { claim; whole; is_copy; into; onto; back; off; lands; from_copy = by place onto;
+    from_own = by (fun e -> Some e.src) back }
 
 (* ** Where steps are from *)
 
@@ -165,34 +173,83 @@ let origins (e1 : int entry) nexts steps =
 
 (* ** Entries *)
 
-let entry_at (j : judged) source = Hashtbl.find_opt j.entries source
-
-(* The entry of the second pair from the copy of a place of the function itself. *)
-let on_from st (two : judged) (place : int * int) =
-  let found = ref None in
-  Hashtbl.iter (fun source (e : int entry) ->
-    let (b, k) = e.src in
-    let (i, (b0, k0)) = st.claim.begins b in
-    if !found = None && i = 0 && (b0, k0 + k) = place then found := Some (source, e)) two.entries;
-  Option.map snd !found
-
-let judge_into st (one : judged) (two : judged) current (e : R.entry) =
-  match entry_at one e.R.source with
+let judge_into st current (e : R.entry) =
+  match Hashtbl.find_opt st.into.entries e.R.source with
   | None -> "refuse first-entry"
   | Some e1 ->
-    match on_from st two e1.tgt with
+    match Hashtbl.find_opt st.from_copy e1.tgt with
     | None -> "refuse second-entry"
     | Some e2 ->
-      let d = { one.dir with q = two.dir.q } in
+      let d = { st.into.dir with q = st.onto.dir.q } in
       match entry_of d current e with
       | exception Not_found -> "refuse source-point"
       | x ->
+        let lang = d.lang in
         let from_ = origins e1 [on_copy st.claim e1 e2] x.steps in
-        if chk_into_entry two.dir.lang st.whole st.claim e1 e2 x from_ then "accept"
+        if chk_into_entry lang st.whole st.claim e1 e2 x from_ then "accept"
         else if not (chk_place st.whole st.claim e1 e2) then "refuse copy-place"
-        else if not (chk_steps two.dir.lang e1 (after_copy st.claim e1 e2) x.requires x.steps from_)
+        else if not (chk_steps lang e1 (after_copy st.claim e1 e2) x.requires x.steps from_)
         then "refuse copy-steps"
         else "refuse copy-assign"
+
+(* The certificate of a direction, as the kernel has it. *)
+let cert d armed = { ct = d.tbl; canch = d.anch; cp = d.p.v; cq = d.q.v; ck = d.k; cpast = d.past;
+                     cahead = d.ahead; cneed = d.need; carmed = armed }
+
+(* An entry of a base to itself, which keeps what is needed or asked for. *)
+let staying d (b, k) asked =
+  let values = List.sort_uniq compare (Flow.elements (d.need b k) asked) in
+  let own = List.fold_left (fun m x -> Flow.put x (Src x) m) MLeaf values in
+  let e = { src = (b, k); tgt = (b, k); requires = set_of values; steps = []; assigns = own } in
+  if accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead d.need e && fires d e
+  then Some e else None
+
+let judge_out st lcs current (e : R.entry) =
+  match Hashtbl.find_opt st.off.entries e.R.source with
+  | None -> "refuse first-entry"
+  | Some e1 ->
+    let (b, j) = e1.tgt in
+    let (id, (b0, k0)) = st.claim.begins b in
+    let frames = List.rev e.R.frames in
+    (* The code of the entry, and the memory of the innermost activation. *)
+    let d = { st.off.dir with q = st.off.dir.p } in
+    let reads = { e with R.target = e.R.source;
+                  assigns = List.concat_map (fun (f : R.frame) -> f.R.fassigns) frames } in
+    match entry_of d current reads with
+    | exception Not_found -> "refuse source-point"
+    | x ->
+      let m1 = Hashtbl.find d.q.memory_before e.R.source in
+      let memory = get m1 x.assigns in
+      let rec land_ j id at frames = match frames with
+        | [] -> []
+        | (f : R.frame) :: rest ->
+          if id >= Array.length st.lands || f.R.func <> st.claim.fnc id || f.R.fversion <> "base"
+             || f.R.within <> (j > 0) then raise (Outside "frame");
+          let d = st.lands.(id) in
+          let own = List.fold_left (fun m (v, o) -> Flow.put v (operand o) m) MLeaf f.R.fassigns in
+          let where_ = Hashtbl.find d.q.place f.R.finst in
+          let own = match memory with
+            | Some o when j = 0 -> Flow.put (Hashtbl.find d.q.memory_before f.R.finst) o own
+            | _ -> own in
+          let onward =
+            if d == st.back.dir then Hashtbl.find_opt st.from_own at
+            else staying d at (List.map fst f.R.fassigns
+              @ (if j = 0 then [Hashtbl.find d.q.memory_before f.R.finst] else [])) in
+          match onward with
+          | None -> raise (Outside "onward")
+          | Some onward ->
+            let (c, at') = st.claim.caller id in
+            { where_; gives = own; onward } :: land_ (j + 1) c at' rest in
+      match land_ 0 id (b0, k0 + j) frames with
+      | exception Not_found -> "refuse frame-place"
+      | exception Outside what -> "refuse frame-" ^ what
+      | lands ->
+        let entry = { fsrc = x.src; freq = x.requires; fsteps = x.steps; frames = lands } in
+        let from_ = origins e1 (chain st.claim id lands) x.steps in
+        if chk_out_entry d.lang lcs st.claim e1 entry from_ then "accept"
+        else if not (chk_steps d.lang e1 (List.nth_opt (chain st.claim id lands)) x.requires x.steps
+          from_) then "refuse frame-steps"
+        else "refuse frame-assigns"
 
 let judge (c : R.across) pairs =
   let say = say_of c.R.aname "across" in
@@ -201,14 +258,11 @@ let judge (c : R.across) pairs =
     (List.rev c.R.across) in
   match stand c pairs with
   | exception Outside reason -> each (fun d _ _ -> Printf.sprintf "outside %s-%s" reason d)
+  | st when not st.is_copy -> each (fun d _ _ -> "refuse copy-" ^ d)
   | st ->
-    let (_, one) = find_map pairs "base-cleaned" "forward" in
-    let (_, two) = find_map pairs "copy-optimized" "forward" in
-    let whole = one.dir.proved && one.dir.traps && two.dir.proved && two.dir.traps in
-    each (fun d current e ->
-      if not st.is_copy then "refuse copy-" ^ d
-      else if d = "out" then "outside copy-out"
-      else if not whole then "outside copy-pair"
-      else judge_into st one two current e)
+    let certs = Array.map (fun d -> cert d (fun _ _ -> Leaf)) st.lands in
+    each (fun direction current e ->
+      if direction = "into" then judge_into st current e
+      else judge_out st (fun id -> certs.(id)) current e)
 
 let finish () = List.iter (fun (c, pairs) -> judge c pairs) (List.rev !pending)

@@ -121,7 +121,7 @@ Qed.
     worlds, as long as such calls return, to the same result or the same trap. *)
 Theorem into_right (fair : W -> Prop) (c1 c2 : cert) K (E1 E2 E : entry op) from_ args w sp :
   solid c1 -> fires c1 E1 -> solid c2 -> fires c2 E2 ->
-  (forall id, id < cn K -> exists c, solid c /\ orig K id = code_q c) -> orig K 0 = code_q c1 ->
+  (forall id, id < cn K -> exists c, solid c /\ (orig K id = code_q c \/ orig K id = code_p c)) -> orig K 0 = code_q c1 ->
   chk_copy L callee returns (code_p c2) K = true ->
   chk_into_entry (code_p c2) K E1 E2 E from_ = true ->
   CallsMean L M halt callee returns K -> CallsReturn L M halt callee returns K fair ->
@@ -150,7 +150,7 @@ Proof.
   apply andb_true_iff in Ci. destruct Ci as [Src Tgt]. apply posb_ok in Src, Tgt.
   rewrite Src in At. rewrite Tgt.
   assert (Gor: forall id, id < cn K -> good_code L M (orig K id)).
-  { intros id Li. destruct (Or id Li) as [c [Sc ->]]. now apply solid_q. }
+  { intros id Li. destruct (Or id Li) as [c [Sc [->| ->]]]; [now apply solid_q|now apply solid_p]. }
   pose proof (solid_p _ S2) as GI.
   assert (Len0: length args = arity (cver (orig K 0))) by (rewrite O0; eapply args_okq; eauto).
   assert (Len2: length args = arity (cp c2)).
