@@ -92,6 +92,16 @@ let by key (j : judged) =
     | Some k -> Hashtbl.replace h k e | None -> ()) j.entries;
   h
 
+(* The certificate of the source version of a direction with itself. *)
+let itself d armed =
+  let agree a = match Hashtbl.find_opt d.p.place a with
+    | Some at -> set_of (leaves_at d.p at) | None -> Leaf in
+  direction d.tbl d.lang d.anch agree d.k.nids (d.p, d.p) armed
+let armed_by (j : judged) =
+  let h = Hashtbl.create 64 in
+  Hashtbl.iter (fun _ (e : int entry) -> Hashtbl.replace h e.src e.requires) j.entries;
+  fun b k -> try Hashtbl.find h (b, k) with Not_found -> Leaf
+
 let stand (c : R.across) pairs =
   if !twice then raise (Outside "copy-names");
   let into = find_map pairs "base-cleaned" "forward" in
@@ -105,14 +115,18 @@ let stand (c : R.across) pairs =
   let first = own - Hashtbl.find order c.R.aname in
   let by_number = Hashtbl.create 64 in
   Hashtbl.iter (fun name n -> Hashtbl.replace by_number (first + n) name) order;
-  let landing_of (i : R.instance) =
-    if i.R.ifunc = own then back.dir
+  let base = lazy (itself into.dir (armed_by into)) in
+  (* The function itself is cleaned first. Where that changes nothing, it is named the base. *)
+  let landing_of n (i : R.instance) =
+    if n = 0 || (i.R.ifunc = own && i.R.iversion = "cleaned") then back.dir
+    else if i.R.ifunc = own && (Lazy.force base).proved && (Lazy.force base).traps
+    then Lazy.force base
     else
       let name = Hashtbl.find_opt by_number i.R.ifunc in
       match Option.bind name (Hashtbl.find_opt landings) with
       | Some (lazy d) when d.proved && d.traps && i.R.iversion = "base" -> d
       | _ -> raise (Outside "copy-landing") in
-  let lands = Array.map landing_of instances in
+  let lands = Array.mapi landing_of instances in
   let sides = Array.map (fun d -> d.p) lands in
   let (begins, name, owner) = walk raw onto.dir.p c.R.starts sides in
   let no_place = (nowhere, (nowhere, 0)) in
