@@ -54,6 +54,7 @@ let find_map (pairs : judged_pair list) label direction =
 (* Walks the blocks of the copy beside the code that they are copies of. *)
 let walk (raw : R.pair) (side : side) (starts : (int * int * int) list) sides =
   let blocks = Array.of_list (List.rev raw.R.versions.(0).R.blocks) in
+  if Array.length blocks <> Array.length side.blks then raise (Outside "copy-assume");
   let at = Hashtbl.create 64 in
   List.iter (fun (b, i, inst) -> Hashtbl.replace at b (i, inst)) starts;
   let begins = Array.make (Array.length blocks) (nowhere, (nowhere, 0)) in

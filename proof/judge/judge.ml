@@ -165,7 +165,10 @@ let judge_entry { dir = d; entries } pair name current (e : R.entry) =
       | exception Not_found -> "refuse source-point"
       | x ->
         if not (accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead d.need x)
-        then "refuse " ^ failed d x
+        then
+          (* No run comes behind an assumption that always fails. *)
+          if Assume.has pair && not (d.p.v.lv (fst x.src)) then "outside assume"
+          else "refuse " ^ failed d x
         else if fires d x then (Hashtbl.replace entries e.source x; "accept")
         else "refuse step-trap" in
   say pair name e.source verdict
@@ -193,6 +196,7 @@ let armed_at side mappings =
 
 (* Both versions of a pair, and what directions between them share. *)
 let sides (pair : R.pair) =
+  let pair = Assume.split pair in
   let nres_table = Hashtbl.create 64 in
   Array.iter (fun (s : R.side) ->
     List.iter (fun (i : R.inst) -> Hashtbl.replace nres_table i.id (List.length i.results))

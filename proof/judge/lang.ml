@@ -20,7 +20,8 @@ let number op =
 let op n = !by_number.(n)
 
 let set l = let h = Hashtbl.create 64 in List.iter (fun o -> Hashtbl.replace h o ()) l; h
-let terminators = set ["jump"; "br_if"; "switch"; "return"; "trap"; "osr_exit"]
+let terminators = set [
+  "jump"; "br_if"; "switch"; "return"; "trap"; "osr_exit"; "assume"; "leave"]
 (* Instructions with an effect. Stores and writes of globals are writes of one place, unless the
    certificate gives the memory after them no term. *)
 let effects = set [
@@ -150,6 +151,9 @@ let fold_op { opcode = o; ty; source; imm } args =
 let pick n args = match (op n).opcode, args with
   | "br_if", [c] -> if c <> 0L then 0 else 1
   | "switch", [c] -> if ucmp c 0x3fffffffL > 0 then 0x3fffffff else Int64.to_int c
+  | "assume", [c] ->
+    (match String.split_on_char ':' (op n).imm with
+     | ["assumed"; bits; _] when bits_of bits = c -> 0 | _ -> 1)
   | _ -> 0
 let asks b o z = (op b).opcode = "br_if" && (op o).opcode = "ne" && z = 0L
 
