@@ -27,23 +27,28 @@ let landing (p : R.pair) =
     direction tbl lang anch agree nids (before, after) (fun _ _ -> Leaf)))
 let copy c = pending := (c, !current) :: !pending
 
-let code d side = { ctab = d.tbl; canc = d.anch; cver = side.v }
-let callee n =
-  let o = Lang.op n in
-  match String.split_on_char ':' o.imm with
-  | ["func"; f] when o.opcode = "call" -> int_of_string_opt f
+let body d side = { ctab = d.tbl; canc = d.anch; cver = side.v }
+let callee = function
+  | Effect (n, _) ->
+    (match Lang.parts n with
+     | ["call"; _; imm] ->
+       (match String.split_on_char ':' imm with
+        | ["func"; f] -> int_of_string_opt f | _ -> None)
+     | _ -> None)
   | _ -> None
-let returns n = (Lang.op n).opcode = "return"
+let returns = function
+  | End n -> (match Lang.parts n with "return" :: _ -> true | _ -> false)
+  | _ -> false
 
 (* ** The copy *)
 
 type stand = {
-  claim : (int, Rules.claim) copies; whole : (int, Rules.claim) code; is_copy : bool;
+  claim : (code, Rules.claim) copies; whole : (code, Rules.claim) body; is_copy : bool;
   into : judged; onto : judged;                 (* base to cleaned, and copy to optimized *)
   back : judged; off : judged;                  (* cleaned to base, and optimized to copy *)
   lands : direction array;                      (* by instance: to where activations of it land *)
-  from_copy : (int * int, int entry) Hashtbl.t; (* entries of [onto], by place of instance 0 *)
-  from_own : (int * int, int entry) Hashtbl.t } (* entries of [back], by source point *)
+  from_copy : (int * int, code entry) Hashtbl.t; (* entries of [onto], by place of instance 0 *)
+  from_own : (int * int, code entry) Hashtbl.t } (* entries of [back], by source point *)
 
 let find_map (pairs : judged_pair list) label direction =
   let pair = List.find_opt (fun p -> p.raw.R.label = label) pairs in
@@ -100,7 +105,7 @@ let itself d armed =
   direction d.tbl d.lang d.anch agree d.k.nids (d.p, d.p) armed
 let armed_by (j : judged) =
   let h = Hashtbl.create 64 in
-  Hashtbl.iter (fun _ (e : int entry) -> Hashtbl.replace h e.src e.requires) j.entries;
+  Hashtbl.iter (fun _ (e : code entry) -> Hashtbl.replace h e.src e.requires) j.entries;
   fun b k -> try Hashtbl.find h (b, k) with Not_found -> Leaf
 
 let stand (c : R.across) pairs =
@@ -136,17 +141,17 @@ let stand (c : R.across) pairs =
     | Some (j, inst) when j < Array.length sides ->
       (try (j, Hashtbl.find sides.(j).place inst) with Not_found -> no_place)
     | _ -> no_place in
-  let codes = Array.map (fun d -> code d d.p) lands in
+  let codes = Array.map (fun d -> body d d.p) lands in
   let claim = { cn = Array.length instances; orig = (fun i -> codes.(i));
                 fnc = (fun i -> instances.(i).R.ifunc); caller; begins; name; owner } in
-  let whole = code onto.dir onto.dir.p in
+  let whole = body onto.dir onto.dir.p in
   let is_copy = chk_copy onto.dir.lang callee returns whole claim in
   if why && not is_copy then begin
     let holds b = chk_copy_block onto.dir.lang callee returns whole claim b in
     let bad = List.filter (fun b -> not (holds b)) (List.init onto.dir.p.v.fn Fun.id) in
     Printf.printf "copy %s blocks=%s\n" c.R.aname (String.concat "," (List.map string_of_int bad))
   end;
-  let place (e : int entry) =
+  let place (e : code entry) =
     let (b, k) = e.src in
     let (i, (b0, k0)) = begins b in
     if i = 0 then Some (b0, k0 + k) else None in
@@ -175,7 +180,7 @@ let follow index from_ source steps mark =
       | None -> ()) steps;
   operand
 (* The claim where each step is from, and the value that each operand of the first entry is. *)
-let origins (e1 : int entry) nexts steps =
+let origins (e1 : code entry) nexts steps =
   let index = index_steps steps in
   let from_ = Array.make (List.length steps) [] in
   let first = follow index from_ (fun x -> Some (Src x)) e1.steps (fun m -> First m) in

@@ -16,7 +16,7 @@ type replay = { rop : string; rty : string; rimm : string; roperands : operand l
 type frame = { func : int; fversion : string; within : bool; finst : int;
                fassigns : (int * operand) list }
 type change = Same of int list * int list | Entry of entry
-and entry = { source : int; target : int; mutable requires : int list option;
+and entry = { source : int; target : int; kept : int list; mutable requires : int list option;
               mutable steps : step list; mutable replays : replay list;
               mutable assigns : (int * operand) list;
               mutable frames : frame list }      (* the outermost first, until all are read *)
@@ -129,9 +129,9 @@ let record_claim st words =
 let assign st w = match String.index_opt w '=' with
   | Some i -> (int st (String.sub w 0 i), operand st (String.sub w (i + 1) (String.length w - i - 1)))
   | None -> bad st ("no operand in " ^ w)
-let open_entry st source target =
+let open_entry st source target kept =
   let m = last_mapping st in
-  m.changes <- Entry { source; target; requires = None; steps = []; replays = []; assigns = [];
+  m.changes <- Entry { source; target; kept; requires = None; steps = []; replays = []; assigns = [];
                        frames = [] } :: m.changes
 let record_copy st words = match words with
   | ["instance"; _; func; version; caller; call; _] ->
@@ -147,8 +147,8 @@ let record_copy st words = match words with
 let record_entry st words = match words with
   | ["same"; added; removed] ->
     let m = last_mapping st in m.changes <- Same (ints st added, ints st removed) :: m.changes
-  | ["entry"; s; t; _] -> open_entry st (int st s) (int st t)
-  | ["frames"; s; _] -> open_entry st (int st s) max_int
+  | ["entry"; s; t; kept] -> open_entry st (int st s) (int st t) (ints st kept)
+  | ["frames"; s; kept] -> open_entry st (int st s) max_int (ints st kept)
   | ["frame"; func; version; place; inst; a] ->
     let e = last_entry st in
     e.frames <- { func = int st func; fversion = version; within = place = "within";

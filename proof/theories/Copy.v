@@ -12,12 +12,12 @@ From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Ent
 From Osier Require Import Traps Real.
 
 (** A version with its table and its anchors. *)
-Record code (op R : Type) := Code { ctab : table op R; canc : nat -> bool; cver : version op }.
-Arguments Code {op R}. Arguments ctab {op R}. Arguments canc {op R}. Arguments cver {op R}.
+Record body (op R : Type) := Body { ctab : table op R; canc : nat -> bool; cver : version op }.
+Arguments Body {op R}. Arguments ctab {op R}. Arguments canc {op R}. Arguments cver {op R}.
 (** What is claimed of a copy. Places are a block and the instructions passed in it. *)
 Record copies (op R : Type) := Copies {
   cn : nat;                                (* the number of instances; 0 is the function itself *)
-  orig : nat -> code op R;                 (* by instance: what it is a copy of *)
+  orig : nat -> body op R;                 (* by instance: what it is a copy of *)
   fnc : nat -> nat;                        (* by instance: its function *)
   caller : nat -> nat * (nat * nat);       (* by instance: the instance and place of its call *)
   begins : nat -> nat * (nat * nat);       (* by block of the copy: its instance, and the place *)
@@ -33,7 +33,7 @@ Variable H : TrapLang C op.
 Variable halt : op -> list V -> W -> bool.
 (** The function that a call calls, and the terminators that return. *)
 Variables (callee : op -> option nat) (returns : op -> bool).
-Variable I : code op R.
+Variable I : body op R.
 Variable K : copies op R.
 Notation ov id := (cver (orig K id)).
 Notation ot id := (ctab (orig K id)).
@@ -130,7 +130,7 @@ Notation calm c := (Traps.calm L M (ctab c) halt (canc c) nowhere (cver c)).
 Notation stepc c := (step1 L M (ctab c) (canc c) nowhere (cver c)).
 Notation startc c := (start M (ctab c) (cver c)).
 Notation Invc c := (Inv L M (ctab c) (cver c)).
-Definition good_code (c : code op R) : Prop := RulesHold L M (ctab c) /\
+Definition good_code (c : body op R) : Prop := RulesHold L M (ctab c) /\
   chk_table L (ctab c) = true /\ chk_version L (ctab c) (canc c) (cver c) = true.
 (** A run of the callee that returns is what the call does. *)
 Definition CallsMean : Prop := forall id o vs w e rop rs, id < cn K ->

@@ -8,7 +8,7 @@ Section Step.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W).
 Variable halt : op -> list V -> W -> bool.
 Variables (callee : op -> option nat) (returns : op -> bool).
-Variable I : code op R.
+Variable I : body op R.
 Variable K : copies op R.
 Notation ov id := (cver (orig K id)).
 Notation ot id := (ctab (orig K id)).

@@ -10,15 +10,15 @@ Variable H : TrapLang C op.
 Variable halt : op -> list V -> W -> bool.
 Variables (callee : op -> option nat) (returns : op -> bool).
 Notation cert := (@cert op R).
-Definition code_p (c : cert) : code op R := Code (ct c) (canch c) (cp c).
-Definition code_q (c : cert) : code op R := Code (ct c) (canch c) (cq c).
+Definition code_p (c : cert) : body op R := Body (ct c) (canch c) (cp c).
+Definition code_q (c : cert) : body op R := Body (ct c) (canch c) (cq c).
 Notation calm c := (Traps.calm L M (ctab c) halt (canc c) nowhere (cver c)).
 Notation stepc c := (step1 L M (ctab c) (canc c) nowhere (cver c)).
 Notation startc c := (start M (ctab c) (cver c)).
 
 (** ** The check *)
 Section Check.
-Variables (I : code op R) (K : copies op R).
+Variables (I : body op R) (K : copies op R).
 Variables (E1 E2 E : entry op) (from_ : nat -> list origin).
 (** The value of the first original with this name, where it is available at the landing point. *)
 Definition named_by (x : nat) : option nat :=
