@@ -12,9 +12,15 @@ let order : (string, int) Hashtbl.t = Hashtbl.create 64
 let twice = ref false
 let landings : (string, direction Lazy.t) Hashtbl.t = Hashtbl.create 64
 let current : judged_pair list ref = ref []
-let pending : (R.across * judged_pair list) list ref = ref []
+(* What waits for the numbers of functions, with the place of its lines among the others. *)
+let pending : (R.across * judged_pair list * Buffer.t) list ref = ref []
+let printed : Buffer.t list ref = ref []
 
+let print_lines () =
+  List.iter (fun b -> print_string (Buffer.contents b)) (List.rev (!lines :: !printed));
+  printed := []; lines := Buffer.create 4096
 let func name =
+  if !pending = [] then print_lines ();
   if Hashtbl.mem order name then twice := true;
   Hashtbl.replace order name (Hashtbl.length order);
   current := []
@@ -25,7 +31,11 @@ let landing (p : R.pair) =
   Hashtbl.replace landings p.fname (lazy (
     let (tbl, lang, anch, agree, nids, before, after) = sides p in
     direction tbl lang anch agree nids (before, after) (fun _ _ -> Leaf)))
-let copy c = pending := (c, !current) :: !pending
+let copy c =
+  let own = Buffer.create 4096 in
+  pending := (c, !current, own) :: !pending;
+  printed := own :: !lines :: !printed;
+  lines := Buffer.create 4096
 
 let body d side = { ctab = d.tbl; canc = d.anch; cver = side.v }
 let callee = function
@@ -47,6 +57,7 @@ type stand = {
   into : judged; onto : judged;                 (* base to cleaned, and copy to optimized *)
   back : judged; off : judged;                  (* cleaned to base, and optimized to copy *)
   lands : direction array;                      (* by instance: to where activations of it land *)
+  texts : Shape.text Lazy.t * Shape.text Lazy.t * Shape.text Lazy.t;  (* base, optimized, copy *)
   from_copy : (int * int, code entry) Hashtbl.t; (* entries of [onto], by place of instance 0 *)
   from_own : (int * int, code entry) Hashtbl.t } (* entries of [back], by source point *)
 
@@ -155,7 +166,9 @@ let stand (c : R.across) pairs =
     let (b, k) = e.src in
     let (i, (b0, k0)) = begins b in
     if i = 0 then Some (b0, k0 + k) else None in
-  { claim; whole; is_copy; into; onto; back; off; lands; from_copy = by place onto;
+  let texts = (lazy (Shape.text into.dir.p), lazy (Shape.text onto.dir.q),
+               lazy (Shape.text onto.dir.p)) in
+  { claim; whole; is_copy; into; onto; back; off; lands; texts; from_copy = by place onto;
     from_own = by (fun e -> Some e.src) back }
 
 (* ** Where steps are from *)
@@ -193,6 +206,14 @@ let origins (e1 : code entry) nexts steps =
 
 (* ** Entries *)
 
+(* What no claim of the theorem needs: bits of a step that is no constant, and the kept values. *)
+let flaw p q at (current, (e : R.entry)) assigned =
+  let odd (s : R.step) = s.R.op <> "const" && s.R.bits <> "0" in
+  if List.exists odd e.R.steps then Some "composed-steps"
+  else Shape.flaw (Lazy.force p) (Lazy.force q) at ~required:(listed current e)
+    ~kept:e.R.kept ~assigned
+let unless_flawed found = match found with None -> "accept" | Some check -> "refuse " ^ check
+
 let judge_into st current (e : R.entry) =
   match Hashtbl.find_opt st.into.entries e.R.source with
   | None -> "refuse first-entry"
@@ -206,7 +227,9 @@ let judge_into st current (e : R.entry) =
       | x ->
         let lang = d.lang in
         let from_ = origins e1 [on_copy st.claim e1 e2] x.steps in
-        if chk_into_entry lang st.whole st.claim e1 e2 x from_ then "accept"
+        if chk_into_entry lang st.whole st.claim e1 e2 x from_ then
+          let (base, optimized, _) = st.texts in
+          unless_flawed (flaw base optimized (x.src, x.tgt) (current, e) (assigned current e))
         else if not (chk_place st.whole st.claim e1 e2) then "refuse copy-place"
         else if not (chk_steps lang e1 (after_copy st.claim e1 e2) x.requires x.steps from_)
         then "refuse copy-steps"
@@ -266,13 +289,15 @@ let judge_out st lcs current (e : R.entry) =
       | lands ->
         let entry = { fsrc = x.src; freq = x.requires; fsteps = x.steps; frames = lands } in
         let from_ = origins e1 (chain st.claim id lands) x.steps in
-        if chk_out_entry d.lang lcs st.claim e1 entry from_ then "accept"
+        if chk_out_entry d.lang lcs st.claim e1 entry from_ then
+          let (_, optimized, whole) = st.texts in
+          unless_flawed (flaw optimized whole (x.src, e1.tgt) (current, reads) [])
         else if not (chk_steps d.lang e1 (List.nth_opt (chain st.claim id lands)) x.requires x.steps
           from_) then "refuse frame-steps"
         else "refuse frame-assigns"
 
 let judge (c : R.across) pairs =
-  let say = say_of c.R.aname "across" in
+  let say = say_of c.R.aname "-" in
   let each f = List.iter (fun (m : R.mapping) ->
     each_entry m (fun current e -> say m.direction e.R.source (f m.direction current e)))
     (List.rev c.R.across) in
@@ -285,4 +310,8 @@ let judge (c : R.across) pairs =
       if direction = "into" then judge_into st current e
       else judge_out st (fun id -> certs.(id)) current e)
 
-let finish () = List.iter (fun (c, pairs) -> judge c pairs) (List.rev !pending)
+let finish () =
+  let last = !lines in
+  List.iter (fun (c, pairs, own) -> lines := own; judge c pairs) (List.rev !pending);
+  lines := last;
+  print_lines ()

@@ -155,9 +155,12 @@ let fires d e =
   let (here, far) = Flow.step_vouchers d.lang d.tbl d.anch d.p d.q e in
   chk_fire d.lang d.tbl osier_traps d.anch d.p.v d.q.v d.k e here far
 
+(* Lines that are not printed yet. *)
+let lines = ref (Buffer.create 4096)
 let say_of name label direction source verdict =
   add verdict 1;
-  if verdicts then Printf.printf "%s %s %s %s %d %s\n" name label direction !level source verdict
+  if verdicts then
+    Printf.bprintf !lines "%s %s %s %s %d %s\n" name label direction !level source verdict
 let say (pair : R.pair) = say_of pair.fname pair.label
 
 (* The accepted entries of a mapping, by source point. *)

@@ -277,4 +277,3 @@ Proof.
     rewrite (ex_w _ _ Et), Wt, (mt_w Msi), (ex_w _ _ Es). exact Wu.
 Qed.
 End Into.
-Print Assumptions into_right.

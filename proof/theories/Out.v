@@ -349,8 +349,9 @@ Proof.
     replace B0 with B in * by congruence. replace (sk e) with (bn B) by lia. exact Hx.
   - destruct Re as [B [i [x [y [EB [N [-> Ht]]]]]]].
     assert (Q: map (se e') y = map (se e) y).
-    { eapply (alike_operands L M (ct (lc id)) H (canch (lc id)) (cp (lc id)) (cq (lc id)) (ck (lc id)));
-        eauto. destruct (can_trap H o) eqn:Cn; auto.
+    { apply (alike_operands L M (ct (lc id)) H (canch (lc id)) (cp (lc id)) (cq (lc id)) (ck (lc id))
+        (cpast (lc id)) (cahead (lc id)) (cneed (lc id)) (carmed (lc id)) Ok e e' B i x o y Ie Ale EB N).
+      destruct (can_trap H o) eqn:Cn; auto.
       rewrite (can_ok _ _ _ FT) in Ht by auto. discriminate. }
     exists B, i, x, y. rewrite (al_b _ _ _ Ale), (al_k _ _ _ Ale), (al_w _ _ _ Ale), Q. auto.
 Qed.
@@ -376,6 +377,6 @@ Proof.
   eapply active_step; eauto.
 Qed.
 End Out.
-Print Assumptions out_right.
-Print Assumptions frames_go_on.
-Print Assumptions frames_return.
+(** The theorems about copies, for one look at what they rest on. *)
+Definition across_copies := (@into_right, @out_right, @frames_go_on, @frames_return).
+Print Assumptions across_copies.
