@@ -387,6 +387,3 @@ Proof.
   eapply active_step; eauto.
 Qed.
 End Out.
-(** The theorems about copies, for one look at what they rest on. *)
-Definition across_copies := (@into_right, @out_right, @frames_go_on, @frames_return).
-Print Assumptions across_copies.
