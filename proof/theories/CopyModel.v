@@ -11,7 +11,8 @@ Local Open Scope Z_scope.
 
 Definition calling : Sem Z code cell (list (list cell)) := {|
   typed := has_type; dflt := dflt model; val := Int; opsem := operate;
-  effsem := fun o vs w => match o with OAdd => (w, [operate OAdd vs]) | _ => effsem model o vs w end;
+  effsem := fun o vs w =>
+    match o with OAdd => (w, [operate OAdd vs]) | _ => effsem model o vs w end;
   choose := choose model; num := number; norm := norm model; look := seen
 |}.
 Lemma calling_faithful : Faithful model_lang calling.
@@ -82,7 +83,8 @@ Definition cert_add := itself table_add add (fun a => Nat.eqb a 4) (fun _ => (0,
 Definition cert_i := itself table_i inlined (fun a => Nat.eqb a 6) (fun _ => (2, 0)%nat)
   (fun _ => one 0)
   (fun b k => match b, k with
-              | 0, _ => one 0 | 1, 0 => Node (one 2) 3 Leaf | 1, _ => one 4 | _, _ => one 1 end)%nat.
+              | 0, _ => one 0 | 1, 0 => Node (one 2) 3 Leaf | 1, _ => one 4 | _, _ => one 1
+                end)%nat.
 Definition nobody (_ : nat) := 0%nat.
 Ltac accepted := split; [split; [apply calling_rules|vm_compute; reflexivity]|
   exists nobody, nobody; vm_compute; reflexivity].
@@ -155,14 +157,16 @@ Definition out_of : fentry code := {|
              Land (0, 0)%nat MLeaf at_start]
 |}.
 Lemma into_accepted :
-  chk_into_entry model_lang (code_p cert_i) the_copy at_start at_start at_start (fun _ => []) = true.
+  chk_into_entry model_lang (code_p cert_i) the_copy at_start at_start at_start (fun _ => []) =
+    true.
 Proof. vm_compute. reflexivity. Qed.
 Lemma out_accepted :
   chk_out_entry model_lang lands the_copy in_add out_of (fun _ => []) = true.
 Proof. vm_compute. reflexivity. Qed.
 Lemma fire_start c : c = cert_f \/ c = cert_i -> fires model_lang model_traps c at_start.
 Proof.
-  intros [-> | ->]; (split; [vm_compute; reflexivity|exists nobody, nobody; vm_compute; reflexivity]).
+  intros [-> | ->]; (split; [vm_compute; reflexivity|exists nobody, nobody; vm_compute;
+    reflexivity]).
 Qed.
 Lemma fire_in_add : fires model_lang model_traps cert_i in_add.
 Proof. split; [vm_compute; reflexivity|exists nobody, nobody; vm_compute; reflexivity]. Qed.
@@ -172,7 +176,8 @@ Proof. split; [vm_compute; reflexivity|exists nobody, nobody; vm_compute; reflex
 Section Runs.
 Variable x : Z.
 Hypothesis byte_x : 0 <= x < 256.
-Lemma typed_x (T : table code unit) : (forall t n, knd T t = Some (KArg n) -> n = 0%nat /\ tty T t = i8) ->
+Lemma typed_x (T : table code unit) : (forall t n, knd T t = Some (KArg n) -> n = 0%nat /\ tty T t
+  = i8) ->
   args_typed calling T [Int x].
 Proof. intros Q t n Kt. destruct (Q t n Kt) as [-> ->]. simpl. lia. Qed.
 Theorem copies_apply :
@@ -189,7 +194,8 @@ Proof.
   { apply typed_x. intros [|[|t]] n Kt; inversion Kt; subst; auto. }
   split.
   - destruct (into_right model_lang calling model_traps model_halt callee_of ends_run
-      calling_faithful calling_traps (fun _ => True) cert_f cert_i the_copy at_start at_start at_start
+      calling_faithful calling_traps (fun _ => True) cert_f cert_i the_copy at_start at_start
+        at_start
       (fun _ => []) [Int x] [] (start calling table_f f [Int x] []) solid_f
       (fire_start _ (or_introl eq_refl)) solid_i (fire_start _ (or_intror eq_refl)))
       as [sq [Cq [Aq _]]]; auto using copy_accepted, into_accepted, copy_means, copy_returns, C0.
