@@ -189,7 +189,8 @@ Proof.
       - intros i j Hi Hj. apply byte_inj; lia. }
     clearbody w. unfold Meaning.operate, raw. rewrite memory_last, first_hd by auto.
     now rewrite Ld.
-  - rename t0 into t', g0 into g'. simpl in Fa. apply ty_eqb_ok in Fa. subst t'. inversion Wr; inversion Rd; subst.
+  - rename t0 into t', g0 into g'. simpl in Fa. apply ty_eqb_ok in Fa. subst t'.
+    inversion Wr; inversion Rd; subst.
     assert (g' = g).
     { assert (G: within (number (hd x xs)) (Cell (global_cell g)) (LCell (global_cell g)))
         by reflexivity.
