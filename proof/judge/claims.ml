@@ -91,7 +91,8 @@ let table (pair : R.pair) ~results ~nparams =
   let n = Array.length raw in
   let type_of i = if i < n then raw.(i).tty else "" in
   let kinds = Array.map (fun (t : R.term) -> kind_of ~results ~nparams ~type_of t.kind) raw in
-  let op_at t = if t < n then match kinds.(t) with KOp (o, a) -> Some (o, a) | _ -> None else None in
+  let op_at t = if t >= n then None else
+    match kinds.(t) with KOp (o, a) -> Some (o, a) | _ -> None in
   let terms = Array.mapi (fun i (t : R.term) ->
     { tk = kinds.(i); tc = t.cls; ty = Lang.type_code t.tty; tb = reason op_at i t.by }) raw in
   let deps = leaves_below terms and rests = merged_reads terms in
@@ -146,7 +147,6 @@ let op_of bld (x : R.inst) =
 (* One instruction of a body, and the memory behind it. *)
 let body_inst bld b k memory (x : R.inst) =
   let o = op_of bld x in
-  if x.opcode = "assume" then raise (Outside "assume");
   match Hashtbl.find_opt bld.written x.id with
   | Some t ->
     let m = memory_behind bld.num x.id in
@@ -174,7 +174,11 @@ let body_inst bld b k memory (x : R.inst) =
 let terminator bld memory (x : R.inst) =
   let edge (t, a) = { dst = bld.index t; ea = a @ [memory] } in
   let shown = match x.opcode with
-    | "jump" -> [] | "br_if" | "switch" -> x.args | _ -> x.args @ [memory] in
+    | "jump" -> [] | "br_if" | "switch" | "assume" | "leave" -> x.args | _ -> x.args @ [memory] in
+  (* An assumption leads to blocks of its own (assume.ml), without a claim about their memory. *)
+  if x.opcode = "assume" then
+    List.iter (fun (t, _) -> set_term bld (memory_of_block bld.num (bld.index t))
+      bld.term_of.(memory)) x.targets;
   { li = x.id; lo = op_of bld x; la = shown; les = List.map edge x.targets }
 
 let block bld b (raw : R.block) =

@@ -46,7 +46,8 @@ Proof.
 Qed.
 Lemma wrap_multiple w x q : wrap w (x + 2 ^ w * q) = wrap w x.
 Proof.
-  unfold wrap. destruct (Z.eq_dec (2 ^ w) 0) as [->|N]; [now rewrite !Zmod_0_r, Z.mul_0_l, Z.add_0_r|].
+  unfold wrap.
+  destruct (Z.eq_dec (2 ^ w) 0) as [->|N]; [now rewrite !Zmod_0_r, Z.mul_0_l, Z.add_0_r|].
   rewrite Z.mul_comm. now apply Z_mod_plus_full.
 Qed.
 
@@ -64,7 +65,8 @@ Proof.
 Qed.
 Lemma signed_range w x : 0 < w -> - 2 ^ (w - 1) <= signed w x < 2 ^ (w - 1).
 Proof.
-  intro H. destruct (half w H) as [E P]. pose proof (wrap_range w x ltac:(lia)) as Rg. unfold signed.
+  intro H. destruct (half w H) as [E P]. pose proof (wrap_range w x ltac:(lia)) as Rg.
+  unfold signed.
   destruct (Z.ltb_spec (wrap w x) (2 ^ (w - 1))); lia.
 Qed.
 Lemma signed_fits w z : 0 < w -> - 2 ^ (w - 1) <= z < 2 ^ (w - 1) -> signed w z = z.

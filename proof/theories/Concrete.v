@@ -28,14 +28,16 @@ Proof.
     unfold coerce. now rewrite (width_exact _ _ _ E). }
   assert (Gen: option_map (wrap (width_of (result_type o))) (exact o cs) = Some c ->
     operate o (map VBits cs) = VBits c).
-  { destruct (exact o cs) as [z|] eqn:E; [|discriminate]. intro Q. injection Q as Q. exact (Cut z eq_refl Q). }
+  { destruct (exact o cs) as [z|] eqn:E; [|discriminate]. intro Q. injection Q as Q.
+    exact (Cut z eq_refl Q). }
   destruct o; try (exact (Gen H)).
   - destruct cs; [|discriminate]. simpl in H. destruct (fits (bits t) z) eqn:Fz; [|discriminate].
     inversion H; subst. apply fits_ok in Fz. apply (Cut c eq_refl). simpl. rewrite width_tcode.
     now apply wrap_small.
   - unfold folded in H. destruct cs as [|x [|y [|]]]; try (exact (Gen H)).
     destruct (divides o && _); [discriminate|exact (Gen H)].
-  - simpl in H. destruct f as [f s t]. destruct (run (FCode f s t) cs) as [z|] eqn:E; [|discriminate].
+  - simpl in H. destruct f as [f s t].
+    destruct (run (FCode f s t) cs) as [z|] eqn:E; [|discriminate].
     destruct (fits (width_of (tcode t)) z) eqn:Fz; [|discriminate]. inversion H; subst.
     apply fits_ok in Fz. unfold Meaning.operate, raw, coerce. simpl. rewrite not_memory, number_map.
     rewrite (floats _ _ _ E). f_equal. now apply wrap_small.
@@ -44,8 +46,9 @@ Lemma asks_alike_ok b o z x : asks_alike b o z = true ->
   picked b [number (operate o [x; VBits z])] = picked b [number x] /\
   picked b [number (operate o [VBits z; x])] = picked b [number x].
 Proof.
-  intro H. destruct b; try discriminate. destruct o as [| |b' t| | | | | | | | | | | | | | | | | | | |
-    | | | | | |]; try discriminate. destruct b'; try discriminate. simpl in H.
+  intro H. destruct b; try discriminate.
+  destruct o; try discriminate. rename o into b'.
+  destruct b'; try discriminate. simpl in H.
   apply Z.eqb_eq in H. subst z.
   assert (N: forall p q, operate (Binary BNe t) [p; q] = VBits (bit (negb (number p =? number q)))).
   { intros p q. unfold Meaning.operate, raw, exact, binary_of. cbn [map].
@@ -65,7 +68,8 @@ Proof.
   assert (Zero: (exists z, x = VBits z /\ 0 <= z < 2 ^ 0) -> VBits (wrap t (number x)) = x).
   { intros [z [-> Hz]]. simpl. replace z with 0 by (simpl in Hz; lia). unfold wrap.
     now rewrite Zmod_0_l. }
-  assert (Same: forall w, (exists z, x = VBits z /\ 0 <= z < 2 ^ w) -> VBits (wrap w (number x)) = x).
+  assert (Same: forall w, (exists z, x = VBits z /\ 0 <= z < 2 ^ w) ->
+    VBits (wrap w (number x)) = x).
   { intros w [z [-> Hz]]. simpl. now rewrite wrap_small. }
   destruct (Z.eq_dec t 8) as [->|N8]; [exact (Same _)|].
   destruct (Z.eq_dec t 16) as [->|N16]; [exact (Same _)|].
@@ -80,7 +84,8 @@ Proof.
   - now intros [m ->].
   - intros [z [-> Hz]]. simpl. now rewrite wrap_small.
 Qed.
-Lemma operate_write o p vs : written_place o = Some p -> operate o vs = VMem (contents (raw X o vs)).
+Lemma operate_write o p vs : written_place o = Some p ->
+  operate o vs = VMem (contents (raw X o vs)).
 Proof. intro H. destruct o; try discriminate; reflexivity. Qed.
 Lemma raw_sorted o p vs : written_place o = Some p -> sorted (contents (raw X o vs)).
 Proof.
@@ -96,8 +101,10 @@ Proof.
   assert (Cell: forall n, p = Cell n -> find (LCell n) (contents m) = find (LCell n) (contents m')).
   { intros n ->. specialize (E (LCell n) eq_refl). congruence. }
   destruct o; try discriminate; unfold raw; rewrite ?memory_last.
-  - inversion Rd; subst p. destruct xs as [|r [|v l]]; simpl; rewrite ?(Cell _ eq_refl); auto; now destruct l.
-  - inversion Rd; subst p. destruct xs as [|r [|v l]]; simpl; rewrite ?(Cell _ eq_refl); auto; now destruct l.
+  - inversion Rd; subst p. destruct xs as [|r [|v l]]; simpl; rewrite ?(Cell _ eq_refl); auto;
+      now destruct l.
+  - inversion Rd; subst p. destruct xs as [|r [|v l]]; simpl; rewrite ?(Cell _ eq_refl); auto;
+      now destruct l.
   - assert (Ne: xs <> []).
     { destruct (place_bytes _ _ _ Rd) as [n [off [h [_ [-> _]]]]]. exact Ad. }
     rewrite !first_hd by auto.
@@ -150,16 +157,17 @@ Lemma found_again_ok o o' p p' xs x ys m : found_again o o' = true ->
   operate o' (ys ++ [operate o (xs ++ [x; m])]) = x.
 Proof.
   intros Fa Wr Rd Ad Ad' Tx Eq. transitivity (coerce (result_type o') x); [|now apply coerce_same].
-  destruct o as [| | | | | | | | | | | | | | | |t n a| | | | |t g| | | | | | |]; try discriminate;
-    destruct o' as [| | | | | | | | | | | | | | |t' n' s a'| | | | |t' g'| | | | | | | |];
+  destruct o; try discriminate; destruct o';
     try (simpl in Fa; destruct a; discriminate); try discriminate.
-  - destruct a as [ma off h], a' as [ma' off' h']. simpl in Fa.
+  - rename bytes into n, t0 into t', bytes0 into n', is_signed into s, a0 into a'.
+    destruct a as [ma off h], a' as [ma' off' h']. simpl in Fa.
     repeat (apply andb_true_iff in Fa; let Q := fresh "Q" in destruct Fa as [Fa Q]).
     apply ty_eqb_ok in Fa. apply negb_true_iff in Q1. apply Nat.eqb_eq in Q0.
     apply Bool.eqb_prop in Q. unfold whole in Q2, Q3. apply Z.eqb_eq in Q2. apply Z.eqb_eq in Q3.
     subst t' ma' h' s. assert (n' = n) by lia. subst n'.
     assert (Ne: xs <> []) by (destruct (place_bytes _ _ _ Wr) as [? [? [? [_ [-> _]]]]]; exact Ad).
-    assert (Ne': ys <> []) by (destruct (place_bytes _ _ _ Rd) as [? [? [? [_ [-> _]]]]]; exact Ad').
+    assert (Ne': ys <> [])
+      by (destruct (place_bytes _ _ _ Rd) as [? [? [? [_ [-> _]]]]]; exact Ad').
     destruct (place_bytes _ _ _ Wr) as [? [? [? [_ [_ [_ [Hn _]]]]]]].
     set (w := operate (Store t n (Addr ma off h)) (xs ++ [x; m])) in *.
     assert (Start: forall k, byte_at (Addr ma off h) (number (hd x xs)) k =
@@ -181,7 +189,8 @@ Proof.
       - intros i j Hi Hj. apply byte_inj; lia. }
     clearbody w. unfold Meaning.operate, raw. rewrite memory_last, first_hd by auto.
     now rewrite Ld.
-  - simpl in Fa. apply ty_eqb_ok in Fa. subst t'. inversion Wr; inversion Rd; subst.
+  - rename t0 into t', g0 into g'. simpl in Fa. apply ty_eqb_ok in Fa. subst t'.
+    inversion Wr; inversion Rd; subst.
     assert (g' = g).
     { assert (G: within (number (hd x xs)) (Cell (global_cell g)) (LCell (global_cell g)))
         by reflexivity.
@@ -201,8 +210,8 @@ Lemma sum_of_ok o a w : sum_of o = Some (a, w) ->
   | AConst => True
   end.
 Proof.
-  intro H. destruct o as [t z| |b t| | | | | | | | | | | | | | | | | | | | | | | | | |];
-    try discriminate; [|destruct b; try discriminate]; destruct t; try discriminate;
+  intro H. destruct o; try discriminate; try (destruct o; try discriminate);
+    destruct t; try discriminate;
     inversion H; subst; repeat split; auto; try lia.
 Qed.
 
@@ -227,7 +236,8 @@ Proof.
   - apply read_place_ok.
   - intros o p xs m l Wr Ad N. f_equal. now apply (written_out _ p).
   - intros o p xs m m' l Wr Ad I. f_equal. now apply (written_in _ p).
-  - intros o o' p p' vs vs' Wr Wr' E. rewrite (operate_write _ _ _ Wr), (operate_write _ _ _ Wr') in *.
+  - intros o o' p p' vs vs' Wr Wr' E.
+    rewrite (operate_write _ _ _ Wr), (operate_write _ _ _ Wr') in *.
     f_equal. apply sorted_ext; eauto using raw_sorted. intro k. specialize (E k). simpl in E.
     congruence.
   - apply found_again_ok.
@@ -240,7 +250,8 @@ Qed.
 Lemma reaches_ok a n a' n' x w : reaches a n a' n' = true ->
   out_of_bounds X a n x w = false -> out_of_bounds X a' n' x w = false.
 Proof.
-  unfold reaches. destruct (bytes_at a n); [|discriminate]. destruct (bytes_at a' n'); [|discriminate].
+  unfold reaches. destruct (bytes_at a n); [|discriminate].
+  destruct (bytes_at a' n'); [|discriminate].
   destruct a as [m off h], a' as [m' off' h']. intro H.
   repeat (apply andb_true_iff in H; let Q := fresh "Q" in destruct H as [H Q]).
   apply Nat.eqb_eq in H. apply Bool.eqb_prop in Q1. subst m' h'. apply Z.leb_le in Q.
@@ -291,7 +302,8 @@ Proof.
     + now rewrite H.
     + destruct f as [[] s t]; auto; discriminate.
   - intros o ks vs w S K. destruct o; try discriminate. unfold cannot_trap in S.
-    destruct ks as [|k [|[d|] [|]]]; try discriminate. apply andb_true_iff in S. destruct S as [_ S].
+    destruct ks as [|k [|[d|] [|]]]; try discriminate.
+    apply andb_true_iff in S. destruct S as [_ S].
     inversion K as [|? x1 ? l1 _ K1]; subst. inversion K1 as [|? x2 ? l2 E2 K2]; subst.
     simpl in *. rewrite (safe_divides _ _ _ _ S). now destruct (divides o).
   - apply vouches_ok.

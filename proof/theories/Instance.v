@@ -47,7 +47,8 @@ Proof.
 Qed.
 Lemma usable_ok u c : usable T t u c = true -> De u = De c /\ tty u = tty c.
 Proof.
-  unfold usable. intro H. repeat (apply andb_true_iff in H; let Q := fresh "Q" in destruct H as [H Q]).
+  unfold usable. intro H.
+  repeat (apply andb_true_iff in H; let Q := fresh "Q" in destruct H as [H Q]).
   apply Nat.ltb_lt in H. apply Nat.eqb_eq in Q. apply Nat.eqb_eq in Q0. subst c. split; auto.
 Qed.
 Lemma head_shape u o args h r v : op_at u = Some (o, args) -> head_of o = Some (h, r, v) ->
@@ -120,7 +121,8 @@ Proof.
     apply put_z_ok in P. split; [unfold below, part in *; simpl; intuition|].
     intros B [_ [_ [_ Hd]]]. specialize (Hd k eq_refl). split; auto. simpl. rewrite Hd.
     now apply De_const.
-  - destruct f as [|u sw fs]; [discriminate|]. destruct (op_at u) as [[o args]|] eqn:Ou; [|discriminate].
+  - destruct f as [|u sw fs]; [discriminate|].
+    destruct (op_at u) as [[o args]|] eqn:Ou; [|discriminate].
     destruct (head_of o) as [[[h' r] v]|] eqn:Ho; [|discriminate].
     destruct (usable T t u a && head_eqb h h' && (negb sw || commuting o)) eqn:G; [|discriminate].
     apply andb_true_iff in G. destruct G as [G Sw]. apply andb_true_iff in G. destruct G as [Us Eh].
@@ -270,14 +272,16 @@ Proof.
   - now apply is_const_ok.
   - apply andb_true_iff in H. destruct H as [Us H]. destruct (usable_ok _ _ Us) as [Du _].
     destruct (op_at (made_by k)) as [[o' a]|] eqn:E; [|discriminate].
-    destruct o' as [|o' w| | | | | | | | | | | | | | | | | | | | | | | | | | |]; try discriminate.
+    destruct o'; try discriminate.
+    match type of E with _ = Some (Unary ?a ?b, _) => rename a into o', b into w end.
     destruct a as [|x [|]]; try discriminate. apply andb_true_iff in H. destruct H as [Eo Hx].
     destruct (unary_dec o o') as [<-|]; [|discriminate]. apply is_x_ok in Hx. rewrite Hx.
     destruct (head_shape _ _ _ (HUnary o) w w E eq_refl) as [_ [_ Sh]]. inversion Sh.
     exists w. split; auto. destruct (De_op _ _ _ E) as [Q _]. now rewrite <- Du, Q.
   - apply andb_true_iff in H. destruct H as [Us H]. destruct (usable_ok _ _ Us) as [Du _].
     destruct (op_at (made_by k)) as [[o' a]|] eqn:E; [|discriminate].
-    destruct o' as [| |o' w| | | | | | | | | | | | | | | | | | | | | | | | | |]; try discriminate.
+    destruct o'; try discriminate.
+    match type of E with _ = Some (Binary ?a ?b, _) => rename a into o', b into w end.
     destruct a as [|x [|y [|]]]; try discriminate.
     pose proof (binary_shape _ _ _ _ E) as Sh. injection Sh as Tx Ty.
     destruct (De_op _ _ _ E) as [Q _]. rewrite <- Du, Q. exists w.
@@ -287,7 +291,8 @@ Proof.
     simpl in G1. now apply swapped_binary.
   - apply andb_true_iff in H. destruct H as [Us H]. destruct (usable_ok _ _ Us) as [Du _].
     destruct (op_at (made_by k)) as [[o' a]|] eqn:E; [|discriminate].
-    destruct o' as [| |o' w| | | | | | | | | | | | | | | | | | | | | | | | | |]; try discriminate.
+    destruct o'; try discriminate.
+    match type of E with _ = Some (Binary ?a ?b, _) => rename a into o', b into w end.
     destruct a as [|x [|y [|]]]; try discriminate.
     pose proof (binary_shape _ _ _ _ E) as Sh. injection Sh as Tx Ty.
     destruct (De_op _ _ _ E) as [Q _]. rewrite <- Du, Q. exists w.
@@ -331,4 +336,3 @@ Theorem rules_hold {W} (K : machine W) run T : FloatsFold run K ->
 Proof.
   intros Fl k t Tok Rk s Ts Before. exact (instance_ok K run Fl T Tok s Ts t Before k Rk).
 Qed.
-Print Assumptions rules_hold.

@@ -152,7 +152,8 @@ Definition made_b (b : bound) (m : made) (t : ty) : option Z :=
   | DthenC o, Some c, Some d => result o d c
   | _, _, _ => None
   end.
-Definition gives_b (t : nat) (k : citation) (b : bound) (r : right) (args : list nat) (s : ty) : bool :=
+Definition gives_b (t : nat) (k : citation) (b : bound) (r : right) (args : list nat)
+  (s : ty) : bool :=
   let c := cls t in
   match r with
   | RX => is_x b c

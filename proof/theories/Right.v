@@ -2,8 +2,8 @@
 From Coq Require Import List Arith ZArith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Places Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Hops Traps Real Journey Integers Bytes Operations Meaning Concrete.
-From Osier Require Import Matching Instance.
+From Osier Require Import Hops Traps Real Journey Into Out.
+From Osier Require Import Integers Bytes Operations Meaning Concrete Matching Instance.
 
 Section Right.
 Context {W : Type} (X : machine W) (run : fcode -> list Z -> option Z).
@@ -49,8 +49,8 @@ Proof.
     faithful (rules_hold X run T floats) trap_faithful pair_ok traps_ok args w args_ok args_ty).
 Qed.
 End Right.
-(** As [journey_real], for the operations of Osier: certificates that the checks accept are solid, so
-    that a journey along them is right. *)
+(** As [journey_real], for the operations of Osier: certificates that the checks accept are solid,
+    so that a journey along them is right. *)
 Theorem osier_solid {W} (X : machine W) run (c : @cert code citation) vp vq : FloatsFold run X ->
   accept_pair (rule_lang run) (ct c) (canch c) (cp c) (cq c) (ck c) may_trap (cpast c) (cahead c)
     (cneed c) (carmed c) = true ->
@@ -69,5 +69,44 @@ Proof.
   intros Fl Sz J. apply (journey_real (rule_lang run) (osier_sem X) osier_traps (halts X)
     (osier_faithful X run _ Fl) (osier_trap_faithful X Sz)) in J. tauto.
 Qed.
-Print Assumptions osier_journey.
-Print Assumptions osier_right.
+(** The theorems about inlined code, for the operations of Osier. *)
+Definition osier_into {W} (X : machine W) run callee returns (Fl : FloatsFold run X)
+  (Sz : SizesGrow X) :=
+  into_right (rule_lang run) (osier_sem X) osier_traps (halts X) callee returns
+    (osier_faithful X run _ Fl) (osier_trap_faithful X Sz).
+Definition osier_out {W} (X : machine W) run callee returns landings K (Fl : FloatsFold run X)
+  (Sz : SizesGrow X) :=
+  out_right (rule_lang run) (osier_sem X) osier_traps (halts X) callee returns landings K
+    (osier_faithful X run _ Fl) (osier_trap_faithful X Sz).
+
+(** The hypotheses do not contradict each other, whatever the judge folds: a machine satisfies them.
+    Its effects do nothing, and it has one page of each memory. *)
+Definition idle (run : fcode -> list Z -> option Z) : machine unit := {|
+  float := fun f xs => match run f xs with Some z => z | None => 0%Z end;
+  float_traps := fun _ _ => false;
+  pure := fun _ _ => 0%Z;
+  reading := fun _ _ => 0%Z;
+  words := fun _ x _ => x;
+  act := fun _ _ w => (w, []);
+  pages := fun _ _ => 1%Z;
+  entries := fun _ _ => 0%Z;
+  owned := fun _ _ _ => false
+|}.
+Theorem idle_right run : FloatsFold run (idle run) /\ SizesGrow (idle run).
+Proof.
+  split; [intros f xs z H; simpl; now rewrite H|]. constructor; simpl; auto; intros; lia.
+Qed.
+(** Little endian, within the memory that was written, and not beyond its page. *)
+Example idle_stores run : let X := idle run in let a := Addr 0 4 false in
+  let m := operate X (Store I32 4 a) [VBits 8; VBits 0x01020304; VMem []] in
+  operate X (Load I8 1 false a) [VBits 8; m] = VBits 4 /\
+  operate X (Load I32 2 true a) [VBits 10; m] = VBits 0x0102 /\
+  operate X (Load I32 4 false a) [VBits 12; m] = VBits 0 /\
+  halts X (Load I32 4 false a) [VBits 65528; m] tt = false /\
+  halts X (Load I32 4 false a) [VBits 65529; m] tt = true /\
+  operate X (Binary BSdiv I8) [VBits 249; VBits 2] = VBits 253 /\
+  halts X (Binary BSdiv I8) [VBits 128; VBits 255] tt = true.
+Proof. vm_compute. repeat split. Qed.
+Definition theorems {W} :=
+  (@osier_right W, @osier_journey W, @osier_into W, @osier_out W, @rules_hold W).
+Print Assumptions theorems.

@@ -89,7 +89,8 @@ Lemma sums_fit v v' w x y : 0 < v < w -> 0 < v' < w ->
 Proof.
   intros H H'. rewrite !signed_of_wrap, !signed_wider by lia.
   pose proof (signed_range v x ltac:(lia)). pose proof (signed_range v' y ltac:(lia)).
-  pose proof (pow_mono (v - 1) (w - 2) ltac:(lia)). pose proof (pow_mono (v' - 1) (w - 2) ltac:(lia)).
+  pose proof (pow_mono (v - 1) (w - 2) ltac:(lia)).
+  pose proof (pow_mono (v' - 1) (w - 2) ltac:(lia)).
   assert (2 ^ (w - 1) = 2 * 2 ^ (w - 2)).
   { replace (w - 1) with (Z.succ (w - 2)) by lia. apply Z.pow_succ_r. lia. }
   split; apply bit_0, fits_not_overflow; lia.
