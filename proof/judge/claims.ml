@@ -37,7 +37,8 @@ let kind_of ~results ~nparams ~type_of (kind : string list) = match kind with
     KOp (Lang.key o ty source imm, args)
   | _ -> raise (Outside "a kind of term")
 
-let reason by =
+(* [op_at] gives the operations of terms, and [t] is the term that the reason is for. *)
+let reason op_at t by =
   let id w = int_of_string w in
   let via w = if w = "-" then None else Some (id w) in
   match String.split_on_char ':' by with
@@ -52,7 +53,8 @@ let reason by =
     ByMerged (if reads = "-" then [] else List.map id (String.split_on_char ',' reads))
   | ["rule"; name; swapped; inner; result] ->
     let inner = if inner = "-" then [] else List.map id (String.split_on_char ',' inner) in
-    ByRule { Rules.name; swapped = id swapped; inner; result = via result }
+    ByRule (Rules.cite op_at t
+      { Rules.cited = name; swapped = id swapped; named = inner; result = via result })
   | _ -> raise (Outside ("the reason " ^ by))
 
 (* The merged reads that the class of each term rests on. *)
@@ -88,9 +90,11 @@ let table (pair : R.pair) ~results ~nparams =
   let raw = Array.of_list (List.rev pair.terms) in
   let n = Array.length raw in
   let type_of i = if i < n then raw.(i).tty else "" in
-  let terms = Array.map (fun (t : R.term) ->
-    { tk = kind_of ~results ~nparams ~type_of t.kind; tc = t.cls; ty = Lang.type_code t.tty;
-      tb = reason t.by }) raw in
+  let kinds = Array.map (fun (t : R.term) -> kind_of ~results ~nparams ~type_of t.kind) raw in
+  let op_at t = if t >= n then None else
+    match kinds.(t) with KOp (o, a) -> Some (o, a) | _ -> None in
+  let terms = Array.mapi (fun i (t : R.term) ->
+    { tk = kinds.(i); tc = t.cls; ty = Lang.type_code t.tty; tb = reason op_at i t.by }) raw in
   let deps = leaves_below terms and rests = merged_reads terms in
   { tn = n; tg = (fun i -> terms.(i)); deps = (fun i -> if i < n then deps.(i) else []);
     mdep = (fun i -> if i < n then rests.(i) else []) }
@@ -104,12 +108,13 @@ let memory_of_block num b = num.values + b
 let memory_behind num i = num.values + num.blocks + i
 
 type side = {
-  v : int version;
+  v : code version;
   place : (int, int * int) Hashtbl.t;          (* of instructions *)
   memory_before : (int, int) Hashtbl.t;
-  blks : int blk array;
+  blks : code blk array;
   vouchers : int -> int;                       (* by value, one that vouches for its operation *)
-  sites : int list -> (int * int * int list) list;  (* operations that may trap, by first operand *)
+  (* operations that may trap, by first operand *)
+  sites : int list -> (int * code * int list) list;
   post : int list;                             (* the live blocks, exits first *)
   idom : int array;
   leaves_of : int list array;                  (* the leaves that a block binds *)
@@ -142,7 +147,6 @@ let op_of bld (x : R.inst) =
 (* One instruction of a body, and the memory behind it. *)
 let body_inst bld b k memory (x : R.inst) =
   let o = op_of bld x in
-  if x.opcode = "assume" then raise (Outside "assume");
   match Hashtbl.find_opt bld.written x.id with
   | Some t ->
     let m = memory_behind bld.num x.id in
@@ -150,9 +154,9 @@ let body_inst bld b k memory (x : R.inst) =
     (IPure (x.id, m, o, x.args @ [memory]), m)
   | None when Lang.is Lang.effects x.opcode ->
     let results = List.map fst x.results in
-    List.iteri (fun n (_, t) -> Lang.note_effect o n (Lang.type_code t)) x.results;
-    if not (Lang.keeps_memory x.opcode) then
-      Lang.note_effect o (List.length results) Lang.memory_type;
+    let types = List.map (fun (_, t) -> Lang.type_code t) x.results
+      @ (if Lang.keeps_memory x.opcode then [] else [Lang.memory_type]) in
+    let o = Lang.effect_of x.opcode x.ty x.imm types in
     List.iter (fun r -> define bld r (b, k + 1)) results;
     if Lang.keeps_memory x.opcode then (IEff (x.id, o, x.args @ [memory], results), memory)
     else begin
@@ -170,7 +174,11 @@ let body_inst bld b k memory (x : R.inst) =
 let terminator bld memory (x : R.inst) =
   let edge (t, a) = { dst = bld.index t; ea = a @ [memory] } in
   let shown = match x.opcode with
-    | "jump" -> [] | "br_if" | "switch" -> x.args | _ -> x.args @ [memory] in
+    | "jump" -> [] | "br_if" | "switch" | "assume" | "leave" -> x.args | _ -> x.args @ [memory] in
+  (* An assumption leads to blocks of its own (assume.ml), without a claim about their memory. *)
+  if x.opcode = "assume" then
+    List.iter (fun (t, _) -> set_term bld (memory_of_block bld.num (bld.index t))
+      bld.term_of.(memory)) x.targets;
   { li = x.id; lo = op_of bld x; la = shown; les = List.map edge x.targets }
 
 let block bld b (raw : R.block) =
@@ -310,6 +318,20 @@ let build_side (pair : R.pair) side tbl lang ~nres ~result_term =
 
 (* ** Both versions *)
 
+(* Whether the terms of values have their types. The theorem takes arguments of the types that the
+   table gives them ([args_typed]), so the table must not give them others than the versions do. *)
+let values_typed (pair : R.pair) =
+  let terms = Array.of_list (List.rev pair.terms) in
+  let type_of t = if t < Array.length terms then terms.(t).R.tty else "" in
+  let declared = Array.map (fun (s : R.side) ->
+    let types = Hashtbl.create 64 in
+    let note (v, t) = Hashtbl.replace types v t in
+    List.iter (fun (b : R.block) -> List.iter note b.params) s.blocks;
+    List.iter (fun (i : R.inst) -> List.iter note i.results) (all_insts s.blocks);
+    types) pair.versions in
+  List.for_all (fun (side, v, t) -> Hashtbl.find_opt declared.(side) v = Some (type_of t))
+    pair.values
+
 (* The leaves that a version has before a place. *)
 let leaves_at side (b, k) =
   let rec go b k acc =
@@ -329,7 +351,7 @@ let asked_terms tbl =
   let h = Hashtbl.create 16 in
   for t = tbl.tn - 1 downto 0 do
     match (tbl.tg t).tk with
-    | KOp (o, [_; _]) when (Lang.op o).opcode = "ne" -> Hashtbl.replace h (tbl.tg t).tc t
+    | KOp (Binary (BNe, _), [_; _]) -> Hashtbl.replace h (tbl.tg t).tc t
     | _ -> ()
   done;
   fun c -> Hashtbl.find_opt h c

@@ -55,22 +55,19 @@ let rec drop x t = match t with
 
 (* ** Needed values *)
 
-let before_inst i t = match i with
-  | IPure (_, x, o, a) ->
-    if mem x t || Lang.trap_lang.can_trap o
-    then List.fold_left (fun t y -> insert y t) (remove x t) a
-    else t
-  | IEff (_, _, a, r) ->
-    let t = List.fold_left (fun t y -> remove y t) t r in
-    List.fold_left (fun t y -> insert y t) t a
+let insert_all l t = List.fold_left (fun t x -> insert x t) t l
+(* [demanded] are the operands that an instruction needs even if nothing needs its result. *)
+let before_inst demanded i t = match i with
+  | IPure (_, x, o, a) -> insert_all (if mem x t then a else demanded o a) (remove x t)
+  | IEff (_, _, a, r) -> insert_all a (List.fold_left (fun t x -> remove x t) t r)
 
 let add_armed armed t = match armed with Leaf -> t | _ -> elements armed [] |> List.fold_left (fun t
   x -> insert x t) t
 
-(* By block, the values needed before each place of it, as a least fixpoint. *)
-let needed lang tbl side armed =
+(* By block, the values needed before each place of it, as a least fixpoint. [order] are the blocks
+   that count, exits first, and [edges] the edges that count. *)
+let needed_by ~demanded ~order ~edges side armed =
   let n = Array.length side.blks in
-  let edges = Array.map (fun b -> live_edges lang tbl side.v b.lt) side.blks in
   let at_start = Array.make n Leaf in
   let at_end b =
     let t = List.fold_left (fun t x -> insert x t) Leaf side.blks.(b).lt.la in
@@ -85,7 +82,7 @@ let needed lang tbl side armed =
     let t = ref (add_armed (armed b blk.bn) (at_end b)) in
     visit blk.bn !t;
     for k = blk.bn - 1 downto 0 do
-      t := add_armed (armed b k) (before_inst (blk.bi k) !t);
+      t := add_armed (armed b k) (before_inst demanded (blk.bi k) !t);
       visit k !t
     done;
     !t in
@@ -95,11 +92,16 @@ let needed lang tbl side armed =
     changed := false;
     List.iter (fun b ->
       let t = walk b (fun _ _ -> ()) in
-      if size t > size at_start.(b) then begin at_start.(b) <- t; changed := true end) side.post
+      if size t > size at_start.(b) then begin at_start.(b) <- t; changed := true end) order
   done;
   let places = Array.map (fun b -> Array.make (b.bn + 1) Leaf) side.blks in
-  List.iter (fun b -> ignore (walk b (fun k t -> places.(b).(k) <- t))) side.post;
+  List.iter (fun b -> ignore (walk b (fun k t -> places.(b).(k) <- t))) order;
   fun b k -> if b < n && k < Array.length places.(b) then places.(b).(k) else Leaf
+
+let live lang tbl side = Array.map (fun b -> live_edges lang tbl side.v b.lt) side.blks
+let needed lang tbl side armed =
+  let demanded o a = if may_trap o then a else [] in
+  needed_by ~demanded ~order:side.post ~edges:(live lang tbl side) side armed
 
 (* ** Traps *)
 
@@ -113,7 +115,7 @@ let vouchers tbl side =
   let look b k x o a =
     let fits (y, o', a') =
       availb side.v y b k
-      && match Lang.vouch o' o with Some n -> classes n a' = classes n a | None -> false in
+      && match vouches_for o' o with Some n -> classes n a' = classes n a | None -> false in
     match List.find_opt fits (Hashtbl.find_all by_operand (classes 1 a)) with
     | Some (y, _, _) -> Hashtbl.replace found x y; true
     | None -> false in
@@ -122,7 +124,7 @@ let vouchers tbl side =
     let blk = side.blks.(b) in
     for k = 0 to blk.bn - 1 do
       match blk.bi k with
-      | IPure (_, x, o, a) when Lang.trap_lang.can_trap o ->
+      | IPure (_, x, o, a) when may_trap o ->
         if not (look b k x o a) then Hashtbl.add by_operand (classes 1 a) (x, o, a)
       | _ -> ()
     done) (List.rev side.post);
@@ -135,11 +137,11 @@ let rec first n l = match l with x :: r when n > 0 -> x :: first (n - 1) r | _ -
 let step_vouchers lang tbl anch p q e =
   let here = Hashtbl.create 4 and far = Hashtbl.create 4 in
   let claim h x = try Hashtbl.find h x with Not_found -> nowhere in
-  let is_risky s = Lang.trap_lang.can_trap s.so in
+  let is_risky s = may_trap s.so in
   let find side (b, k) fit firsts o ks =
     let fits (y, o', a') =
       availb side.v y b k
-      && match Lang.vouch o' o with
+      && match vouches_for o' o with
          | Some n ->
            let wanted = first n ks and given = first n a' in
            List.length wanted = List.length given

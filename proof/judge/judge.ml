@@ -1,10 +1,13 @@
 (* Judges exported mappings with the extracted kernel.
 
    usage: judge [--verdicts] [--why] < MAPPING
+          judge --rules
+          judge --fold LEAST < FOLDS
 
    Prints the number of entries by verdict, and with --verdicts a line for each entry: the function,
    the pair of versions, the direction, the level, the source point, and `accept`, `refuse CHECK` or
-   `outside REASON`. --why tells the pairs that are not proved. *)
+   `outside REASON`. --why tells the pairs that are not proved. --rules prints the rules. --fold
+   compares results on constants (fold.ml). *)
 open Kernel
 module R = Reader
 open Claims
@@ -16,9 +19,10 @@ let counts : (string, int) Hashtbl.t = Hashtbl.create 16
 let add key n = Hashtbl.replace counts key (n + try Hashtbl.find counts key with Not_found -> 0)
 
 type direction = {
-  p : side; q : side; k : claims; tbl : (int, Rules.claim) table; lang : (int64, int, Rules.claim)
+  p : side; q : side; k : claims; tbl : (code, citation) table; lang : (z, code, citation)
     lang;
   anch : int -> bool; past : int -> bool; ahead : int -> bool; need : int -> int -> set;
+  lax : (int -> int -> set) Lazy.t;
   proved : bool; traps : bool }
 
 (* ** The pair *)
@@ -60,15 +64,16 @@ let direction tbl lang anch agree nids (p, q) armed =
             pos = (fun a -> (at p a, at q a)); asked = asked_terms tbl } in
   let none _ = true in
   let d = { p; q; k; tbl; lang; anch; past = none; ahead = none; need = (fun _ _ -> Leaf);
+    lax = lazy (fun _ _ -> Leaf);
     proved = false; traps = false } in
   explore d reached stopped;
   let stops = List.filter (fun a -> stopped.(a)) (List.init nids Fun.id) in
   let (past, ahead) = Flow.clean lang tbl p (List.map (fun a -> fst (at p a)) stops) in
   let need = Flow.needed lang tbl q armed in
-  let may_trap = Lang.trap_lang.can_trap in
   let proved = accept_pair lang tbl anch p.v q.v k may_trap past ahead need armed in
-  let traps = chk_traps lang tbl Lang.trap_lang anch p.v q.v k p.vouchers q.vouchers in
-  { d with past; ahead; need; proved; traps }
+  let traps = chk_traps lang tbl osier_traps anch p.v q.v k p.vouchers q.vouchers in
+  let lax = lazy (Shape.lax_need lang tbl q armed) in
+  { d with past; ahead; need; lax; proved; traps }
 
 let explain (pair : R.pair) d =
   let bad_terms = List.filter (fun t -> not (chk_term d.lang d.tbl t)) (List.init d.tbl.tn Fun.id)
@@ -101,6 +106,13 @@ let required (c : current) (e : R.entry) = match e.requires with
     let set = List.fold_left (fun s (x : R.step) -> reads s x.operands) c.set e.steps in
     let set = List.fold_left (fun s (x : R.replay) -> reads s x.roperands) set e.replays in
     reads set (List.map snd e.assigns)
+
+(* The required values in the order of the file, and the assigned ones. *)
+let listed c (e : R.entry) = match e.requires with
+  | Some l -> l
+  | None -> Flow.elements (required c e) []
+let assigned (c : current) (e : R.entry) =
+  List.merge compare (List.sort compare (List.map fst e.assigns)) (Flow.elements c.set [])
 
 let entry_of d (c : current) (e : R.entry) =
   let m0 = Hashtbl.find d.p.memory_before e.source and m1 = Hashtbl.find d.q.memory_before e.target
@@ -147,25 +159,39 @@ let failed d e =
 (* Whether no step of the entry traps. *)
 let fires d e =
   let (here, far) = Flow.step_vouchers d.lang d.tbl d.anch d.p d.q e in
-  chk_fire d.lang d.tbl Lang.trap_lang d.anch d.p.v d.q.v d.k e here far
+  chk_fire d.lang d.tbl osier_traps d.anch d.p.v d.q.v d.k e here far
 
-let say (pair : R.pair) direction source verdict =
-  add (match String.index_opt verdict ' ' with
-      | Some _ -> verdict | None -> verdict) 1;
+(* Lines that are not printed yet. *)
+let lines = ref (Buffer.create 4096)
+let say_of name label direction source verdict =
+  add verdict 1;
   if verdicts then
-    Printf.printf "%s %s %s %s %d %s\n" pair.fname pair.label direction !level source verdict
+    Printf.bprintf !lines "%s %s %s %s %d %s\n" name label direction !level source verdict
+let say (pair : R.pair) = say_of pair.fname pair.label
 
-let judge_entry d pair name current (e : R.entry) =
+(* The accepted entries of a mapping, by source point. *)
+type judged = { dir : direction; entries : (int, code entry) Hashtbl.t }
+
+let judge_entry { dir = d; entries } texts pair name current (e : R.entry) =
   let verdict =
     if not d.proved then "refuse pair"
     else if not d.traps then "outside traps"
     else match entry_of d current e with
       | exception Not_found -> "refuse source-point"
       | x ->
-        if not (accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead d.need x)
-        then "refuse " ^ failed d x
-        else if fires d x then "accept"
-        else "refuse step-trap" in
+        let accepted need =
+          accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead need x in
+        if not (accepted d.need) then
+          (* No run comes behind an assumption that always fails. *)
+          if Assume.has pair && not (d.p.v.lv (fst x.src)) then "outside assume"
+          else match failed d x with
+            | "live-plus" when accepted (Lazy.force d.lax) -> "outside unneeded-division"
+            | check -> "refuse " ^ check
+        else if not (fires d x) then "refuse step-trap"
+        else match Shape.flaw (fst texts) (snd texts) (x.src, x.tgt) ~required:(listed current e)
+                     ~kept:e.kept ~assigned:(assigned current e) with
+          | None -> Hashtbl.replace entries e.source x; "accept"
+          | Some check -> "refuse " ^ check in
   say pair name e.source verdict
 
 let each_entry (m : R.mapping) f =
@@ -176,20 +202,36 @@ let each_entry (m : R.mapping) f =
       List.iter (fun v -> c.set <- Flow.remove v c.set; c.map <- Flow.drop v c.map) removed
     | R.Entry e -> f c e) (List.rev m.changes)
 
-(* The values that the entries of the mappings from a version require, by place. *)
-let armed_at side mappings =
+(* The values that the entries of the mappings from a version require, by place. One that is not
+   available there does not count: such an entry is refused ([Shape.flaw]). *)
+let armed_at side text mappings =
   let h = Hashtbl.create 64 in
   List.iter (fun m -> each_entry m (fun c e ->
     match Hashtbl.find_opt side.place e.source, Hashtbl.find_opt side.memory_before e.source with
-    | Some (b, k), Some m0 ->
-      (* A forged entry may require values that the version lacks. *)
-      let has x = fst (side.v.dl x) <> nowhere in
+    | Some place, Some m0 ->
+      let has x = x = m0 || Shape.available text place x in
       let values = List.filter has (Flow.elements (Flow.insert m0 (required c e)) []) in
-      Hashtbl.replace h (b, k) (set_of values)
+      Hashtbl.replace h place (set_of values)
     | _ -> ())) mappings;
   fun b k -> try Hashtbl.find h (b, k) with Not_found -> Leaf
 
-let judge_pair (pair : R.pair) =
+(* Whether the table gives each argument the type that both versions give it. Runs take arguments of
+   these types. *)
+let arguments_typed (pair : R.pair) =
+  let types (s : R.side) = match List.rev s.blocks with
+    | b :: _ -> Array.of_list (List.map snd b.params) | [] -> [||] in
+  let declared = types pair.versions.(0) in
+  types pair.versions.(1) = declared
+  && List.for_all (fun (t : R.term) -> match t.kind with
+      | ["argument"; k] ->
+        (match int_of_string_opt k with
+         | Some k -> 0 <= k && k < Array.length declared && declared.(k) = t.tty
+         | None -> false)
+      | _ -> true) pair.terms
+
+(* Both versions of a pair, and what directions between them share. *)
+let sides (pair : R.pair) =
+  let pair = Assume.split pair in
   let nres_table = Hashtbl.create 64 in
   Array.iter (fun (s : R.side) ->
     List.iter (fun (i : R.inst) -> Hashtbl.replace nres_table i.id (List.length i.results))
@@ -204,7 +246,7 @@ let judge_pair (pair : R.pair) =
     match (tbl.tg t).tk with KRes (i, n) -> Hashtbl.replace by_result (i, n) t | _ -> ()
   done;
   let result_term i n = try Hashtbl.find by_result (i, n) with Not_found -> tbl.tn + 1 in
-  let lang = Lang.lang Rules.holds in
+  let lang = Lang.lang in
   let build side =
     let s = build_side pair side tbl lang ~nres ~result_term in
     Flow.vouchers tbl s in
@@ -221,27 +263,33 @@ let judge_pair (pair : R.pair) =
       let at side = try leaves_at side (Hashtbl.find side.place a) with Not_found -> [] in
       let s = set_of (both (at before) (at after)) in
       Hashtbl.replace memo a s; s in
-  List.iter (fun (m : R.mapping) ->
-    let (p, q) = if m.direction = "forward" then (before, after) else (after, before) in
+  (tbl, lang, anch, agree, nids, before, after)
+
+(* Judges the mappings of a pair. *)
+let judge_pair (pair : R.pair) =
+  let (tbl, lang, anch, agree, nids, before, after) = sides pair in
+  let text_before = Shape.text before and text_after = Shape.text after in
+  List.map (fun (m : R.mapping) ->
+    let is_forward = m.direction = "forward" in
+    let (p, q) = if is_forward then (before, after) else (after, before) in
+    let texts = if is_forward then (text_before, text_after) else (text_after, text_before) in
     let other (o : R.mapping) = o.direction <> m.direction in
-    let d = direction tbl lang anch agree nids (p, q) (armed_at q (List.filter other pair.mappings))
-      in
+    let armed = armed_at q (snd texts) (List.filter other pair.mappings) in
+    let d = direction tbl lang anch agree nids (p, q) armed in
     if why then explain pair d;
-    each_entry m (judge_entry d pair m.direction)) (List.rev pair.mappings)
+    let judged = { dir = d; entries = Hashtbl.create 64 } in
+    each_entry m (judge_entry judged texts pair m.direction);
+    (m.direction, judged)) (List.rev pair.mappings)
 
 let pair (pair : R.pair) =
-  try judge_pair pair with Outside reason ->
-    List.iter (fun (m : R.mapping) ->
-      each_entry m (fun _ e -> say pair m.direction e.source ("outside " ^ reason)))
-        (List.rev pair.mappings)
-
-let outside _ direction n = add ("outside copy-" ^ direction) n
-
-let () =
-  let h = { R.pair; outside; header = (fun k v -> if k = "level" then level := v) } in
-  (try R.read h stdin with
-   | R.Bad (line, what) -> Printf.eprintf "judge: line %d: %s\n" line what; exit 2
-   | Failure what | Invalid_argument what -> Printf.eprintf "judge: malformed number: %s\n" what;
-     exit 2);
-  let all = List.sort compare (Hashtbl.fold (fun k n l -> (k, n) :: l) counts []) in
-  List.iter (fun (k, n) -> Printf.printf "%-24s %d\n" k n) all
+  let all verdict = List.iter (fun (m : R.mapping) ->
+    each_entry m (fun _ e -> say pair m.direction e.source verdict)) (List.rev pair.mappings) in
+  let refused =
+    if not (Shape.anchors_same pair) then Some "anchor-same"
+    else if not (Shape.leaves_typed pair) then Some "term-shape"
+    else if not (values_typed pair && arguments_typed pair) then Some "value-term"
+    else if not (Shape.memories_exist pair) then Some "memory-term"
+    else None in
+  match refused with
+  | Some check -> all ("refuse " ^ check); []
+  | None -> try judge_pair pair with Outside reason -> all ("outside " ^ reason); []
