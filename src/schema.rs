@@ -32,7 +32,7 @@ pub use speculation::{
     SpeculatedFunction, SpeculationExplanation, SpeculationReport, SpeculationTime,
 };
 
-use crate::driver::{CheckCounts, GivenUp};
+use crate::driver::{CheckCounts, EntryVerdict, GivenUp};
 use crate::inlining::RefusedRecord;
 use ir::edit::Action;
 use serde::Deserialize;
@@ -539,6 +539,8 @@ pub struct CheckReport {
     /// The verdicts if no rewrite were given up, over all functions. `null` with `--no-retry`, and
     /// for the mappings of a file.
     pub without_retry: Option<CheckCounts>,
+    /// The level of the mappings.
+    pub level: String,
     /// The checked functions, in module order.
     pub functions: Vec<CheckedFunction>,
     /// Whether the command was interrupted. The document then covers the functions that were
@@ -569,4 +571,7 @@ pub struct CheckedFunction {
     /// The verdicts if no rewrite were given up. `null` with `--no-retry`, and for the mappings of
     /// a file.
     pub without_retry: Option<CheckCounts>,
+    /// The verdict on each entry, in the order of a file of mappings: by pair and direction, then
+    /// ascending by source point. `null` without `--verdicts`.
+    pub verdicts: Option<Vec<EntryVerdict>>,
 }

@@ -4,10 +4,12 @@
 //!     cargo run --release --example trial -- p2 --damages 1000000
 //!     cargo run --release --example trial -- p3
 //!     cargo run --release --example trial -- garbage --certificates 10000000
+//!     cargo run --release --example trial -- forge M module FILE --seed 1
 //!
 //! `docs/testing.md` defines the pools and holds the tables that these commands print.
 
 mod cases;
+mod forge;
 mod garbage;
 mod output;
 mod p1;
@@ -38,6 +40,8 @@ enum Pool {
     P3(p3::Args),
     /// Garbled certificates
     Garbage(garbage::Args),
+    /// Damaged mappings as files, which `proof/agree` has two checkers judge
+    Forge(forge::Args),
 }
 
 fn main() -> ExitCode {
@@ -47,6 +51,7 @@ fn main() -> ExitCode {
         Pool::P2(args) => p2_table::run(&args),
         Pool::P3(args) => p3::run(&args),
         Pool::Garbage(args) => garbage::run(&args),
+        Pool::Forge(args) => forge::run(&args),
     };
     ExitCode::from(u8::from(!passed))
 }

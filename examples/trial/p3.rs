@@ -4,7 +4,7 @@
 
 #[allow(dead_code)] // the tests of the checker use more of it
 #[path = "../../check/tests/checker/wrong/mod.rs"]
-mod wrong;
+pub(crate) mod wrong;
 
 use crate::cases::{Case, cases};
 use check::relate;

@@ -104,12 +104,13 @@ let memory_of_block num b = num.values + b
 let memory_behind num i = num.values + num.blocks + i
 
 type side = {
-  v : int version;
+  v : code version;
   place : (int, int * int) Hashtbl.t;          (* of instructions *)
   memory_before : (int, int) Hashtbl.t;
-  blks : int blk array;
+  blks : code blk array;
   vouchers : int -> int;                       (* by value, one that vouches for its operation *)
-  sites : int list -> (int * int * int list) list;  (* operations that may trap, by first operand *)
+  (* operations that may trap, by first operand *)
+  sites : int list -> (int * code * int list) list;
   post : int list;                             (* the live blocks, exits first *)
   idom : int array;
   leaves_of : int list array;                  (* the leaves that a block binds *)
@@ -150,9 +151,9 @@ let body_inst bld b k memory (x : R.inst) =
     (IPure (x.id, m, o, x.args @ [memory]), m)
   | None when Lang.is Lang.effects x.opcode ->
     let results = List.map fst x.results in
-    List.iteri (fun n (_, t) -> Lang.note_effect o n (Lang.type_code t)) x.results;
-    if not (Lang.keeps_memory x.opcode) then
-      Lang.note_effect o (List.length results) Lang.memory_type;
+    let types = List.map (fun (_, t) -> Lang.type_code t) x.results
+      @ (if Lang.keeps_memory x.opcode then [] else [Lang.memory_type]) in
+    let o = Lang.effect_of x.opcode x.ty x.imm types in
     List.iter (fun r -> define bld r (b, k + 1)) results;
     if Lang.keeps_memory x.opcode then (IEff (x.id, o, x.args @ [memory], results), memory)
     else begin
@@ -329,7 +330,7 @@ let asked_terms tbl =
   let h = Hashtbl.create 16 in
   for t = tbl.tn - 1 downto 0 do
     match (tbl.tg t).tk with
-    | KOp (o, [_; _]) when (Lang.op o).opcode = "ne" -> Hashtbl.replace h (tbl.tg t).tc t
+    | KOp (Binary (BNe, _), [_; _]) -> Hashtbl.replace h (tbl.tg t).tc t
     | _ -> ()
   done;
   fun c -> Hashtbl.find_opt h c

@@ -57,7 +57,7 @@ let rec drop x t = match t with
 
 let before_inst i t = match i with
   | IPure (_, x, o, a) ->
-    if mem x t || Lang.trap_lang.can_trap o
+    if mem x t || may_trap o
     then List.fold_left (fun t y -> insert y t) (remove x t) a
     else t
   | IEff (_, _, a, r) ->
@@ -113,7 +113,7 @@ let vouchers tbl side =
   let look b k x o a =
     let fits (y, o', a') =
       availb side.v y b k
-      && match Lang.vouch o' o with Some n -> classes n a' = classes n a | None -> false in
+      && match vouches_for o' o with Some n -> classes n a' = classes n a | None -> false in
     match List.find_opt fits (Hashtbl.find_all by_operand (classes 1 a)) with
     | Some (y, _, _) -> Hashtbl.replace found x y; true
     | None -> false in
@@ -122,7 +122,7 @@ let vouchers tbl side =
     let blk = side.blks.(b) in
     for k = 0 to blk.bn - 1 do
       match blk.bi k with
-      | IPure (_, x, o, a) when Lang.trap_lang.can_trap o ->
+      | IPure (_, x, o, a) when may_trap o ->
         if not (look b k x o a) then Hashtbl.add by_operand (classes 1 a) (x, o, a)
       | _ -> ()
     done) (List.rev side.post);
@@ -135,11 +135,11 @@ let rec first n l = match l with x :: r when n > 0 -> x :: first (n - 1) r | _ -
 let step_vouchers lang tbl anch p q e =
   let here = Hashtbl.create 4 and far = Hashtbl.create 4 in
   let claim h x = try Hashtbl.find h x with Not_found -> nowhere in
-  let is_risky s = Lang.trap_lang.can_trap s.so in
+  let is_risky s = may_trap s.so in
   let find side (b, k) fit firsts o ks =
     let fits (y, o', a') =
       availb side.v y b k
-      && match Lang.vouch o' o with
+      && match vouches_for o' o with
          | Some n ->
            let wanted = first n ks and given = first n a' in
            List.length wanted = List.length given

@@ -16,7 +16,7 @@ let counts : (string, int) Hashtbl.t = Hashtbl.create 16
 let add key n = Hashtbl.replace counts key (n + try Hashtbl.find counts key with Not_found -> 0)
 
 type direction = {
-  p : side; q : side; k : claims; tbl : (int, Rules.claim) table; lang : (int64, int, Rules.claim)
+  p : side; q : side; k : claims; tbl : (code, Rules.claim) table; lang : (z, code, Rules.claim)
     lang;
   anch : int -> bool; past : int -> bool; ahead : int -> bool; need : int -> int -> set;
   proved : bool; traps : bool }
@@ -65,9 +65,8 @@ let direction tbl lang anch agree nids (p, q) armed =
   let stops = List.filter (fun a -> stopped.(a)) (List.init nids Fun.id) in
   let (past, ahead) = Flow.clean lang tbl p (List.map (fun a -> fst (at p a)) stops) in
   let need = Flow.needed lang tbl q armed in
-  let may_trap = Lang.trap_lang.can_trap in
   let proved = accept_pair lang tbl anch p.v q.v k may_trap past ahead need armed in
-  let traps = chk_traps lang tbl Lang.trap_lang anch p.v q.v k p.vouchers q.vouchers in
+  let traps = chk_traps lang tbl osier_traps anch p.v q.v k p.vouchers q.vouchers in
   { d with past; ahead; need; proved; traps }
 
 let explain (pair : R.pair) d =
@@ -101,6 +100,13 @@ let required (c : current) (e : R.entry) = match e.requires with
     let set = List.fold_left (fun s (x : R.step) -> reads s x.operands) c.set e.steps in
     let set = List.fold_left (fun s (x : R.replay) -> reads s x.roperands) set e.replays in
     reads set (List.map snd e.assigns)
+
+(* The required values in the order of the file, and the assigned ones. *)
+let listed c (e : R.entry) = match e.requires with
+  | Some l -> l
+  | None -> Flow.elements (required c e) []
+let assigned (c : current) (e : R.entry) =
+  List.merge compare (List.sort compare (List.map fst e.assigns)) (Flow.elements c.set [])
 
 let entry_of d (c : current) (e : R.entry) =
   let m0 = Hashtbl.find d.p.memory_before e.source and m1 = Hashtbl.find d.q.memory_before e.target
@@ -147,7 +153,7 @@ let failed d e =
 (* Whether no step of the entry traps. *)
 let fires d e =
   let (here, far) = Flow.step_vouchers d.lang d.tbl d.anch d.p d.q e in
-  chk_fire d.lang d.tbl Lang.trap_lang d.anch d.p.v d.q.v d.k e here far
+  chk_fire d.lang d.tbl osier_traps d.anch d.p.v d.q.v d.k e here far
 
 let say (pair : R.pair) direction source verdict =
   add (match String.index_opt verdict ' ' with
@@ -155,7 +161,7 @@ let say (pair : R.pair) direction source verdict =
   if verdicts then
     Printf.printf "%s %s %s %s %d %s\n" pair.fname pair.label direction !level source verdict
 
-let judge_entry d pair name current (e : R.entry) =
+let judge_entry d texts pair name current (e : R.entry) =
   let verdict =
     if not d.proved then "refuse pair"
     else if not d.traps then "outside traps"
@@ -164,8 +170,11 @@ let judge_entry d pair name current (e : R.entry) =
       | x ->
         if not (accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead d.need x)
         then "refuse " ^ failed d x
-        else if fires d x then "accept"
-        else "refuse step-trap" in
+        else if not (fires d x) then "refuse step-trap"
+        else match Shape.flaw (fst texts) (snd texts) (x.src, x.tgt) ~required:(listed current e)
+                     ~kept:e.kept ~assigned:(assigned current e) with
+          | None -> "accept"
+          | Some check -> "refuse " ^ check in
   say pair name e.source verdict
 
 let each_entry (m : R.mapping) f =
@@ -210,6 +219,7 @@ let judge_pair (pair : R.pair) =
     Flow.vouchers tbl s in
   let before = build 0 in
   let after = build 1 in
+  let text_before = Shape.text before and text_after = Shape.text after in
   let nids = 1 + List.fold_left max 0 pair.anchors in
   let listed = Array.make nids false in
   List.iter (fun a -> listed.(a) <- true) pair.anchors;
@@ -222,12 +232,14 @@ let judge_pair (pair : R.pair) =
       let s = set_of (both (at before) (at after)) in
       Hashtbl.replace memo a s; s in
   List.iter (fun (m : R.mapping) ->
-    let (p, q) = if m.direction = "forward" then (before, after) else (after, before) in
+    let is_forward = m.direction = "forward" in
+    let (p, q) = if is_forward then (before, after) else (after, before) in
+    let texts = if is_forward then (text_before, text_after) else (text_after, text_before) in
     let other (o : R.mapping) = o.direction <> m.direction in
     let d = direction tbl lang anch agree nids (p, q) (armed_at q (List.filter other pair.mappings))
       in
     if why then explain pair d;
-    each_entry m (judge_entry d pair m.direction)) (List.rev pair.mappings)
+    each_entry m (judge_entry d texts pair m.direction)) (List.rev pair.mappings)
 
 let pair (pair : R.pair) =
   try judge_pair pair with Outside reason ->

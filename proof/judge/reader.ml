@@ -13,7 +13,7 @@ type step = { op : string; sty : string; operand_ty : string; bits : string;
 type replay = { rop : string; rty : string; rimm : string; roperands : operand list;
                 rterm : int option }
 type change = Same of int list * int list | Entry of entry
-and entry = { source : int; target : int; mutable requires : int list option;
+and entry = { source : int; target : int; kept : int list; mutable requires : int list option;
               mutable steps : step list; mutable replays : replay list;
               mutable assigns : (int * operand) list }
 type mapping = { direction : string; mutable changes : change list }
@@ -108,10 +108,10 @@ let record_claim st words =
 let record_entry st words = match words with
   | ["same"; added; removed] ->
     let m = last_mapping st in m.changes <- Same (ints st added, ints st removed) :: m.changes
-  | ["entry"; s; t; _] ->
+  | ["entry"; s; t; kept] ->
     let m = last_mapping st in
-    m.changes <- Entry { source = int st s; target = int st t; requires = None; steps = [];
-                         replays = []; assigns = [] } :: m.changes
+    m.changes <- Entry { source = int st s; target = int st t; kept = ints st kept; requires = None;
+                         steps = []; replays = []; assigns = [] } :: m.changes
   | ["requires"; vs] -> (last_entry st).requires <- Some (ints st vs)
   | ["step"; op; sty; operand_ty; bits; a; here; far] ->
     let e = last_entry st in

@@ -77,15 +77,33 @@ let rows =
       Bits 0xffffL));
     rule "mask-sext8" "sext8" ~only:"i32" [Op ("and", [X; Is 0xffL])] (Unary "sext8");
     rule "mask-sext16" "sext16" ~only:"i32" [Op ("and", [X; Is 0xffffL])] (Unary "sext16") ]
+(* ** Operations *)
+
+let width = function "i8" -> 8 | "i16" -> 16 | "i32" | "f32" -> 32 | _ -> 64
+let mask ty = let w = width ty in
+  if w = 64 then -1L else Int64.sub (Int64.shift_left 1L w) 1L
+let compares = Lang.set [
+  "eqz"; "eq"; "ne"; "slt"; "sle"; "sgt"; "sge"; "ult"; "ule"; "ugt"; "uge"; "sadd_overflows";
+  "ssub_overflows"; "smul_overflows"; "feq"; "fne"; "flt"; "fle"; "fgt"; "fge"; "ref_is_null"]
+let commuting = Lang.set [
+  "add"; "mul"; "and"; "or"; "xor"; "eq"; "ne"; "sadd_overflows"; "smul_overflows"]
+let number_of o = Option.map Lang.int64_of (folded Lang.fold_float o [])
+let int_binary o ty c d =
+  Option.map Lang.int64_of
+    (folded Lang.fold_float (Binary (List.assoc o Lang.binary, List.assoc ty Lang.types))
+      [Lang.z_of c; Lang.z_of d])
+
 let by_name = Hashtbl.of_seq (List.to_seq rows)
 
 (* ** The table *)
 
 let operation tbl t = if t >= tbl.tn then None else
   match (tbl.tg t).tk with KOp (o, args) -> Some (Lang.op o, args) | _ -> None
+let code tbl t = if t >= tbl.tn then None else
+  match (tbl.tg t).tk with KOp (o, args) -> Some (o, args) | _ -> None
 let class_of tbl t = if t < tbl.tn then (tbl.tg t).tc else t
 let type_of tbl t = if t < tbl.tn then Lang.type_name (tbl.tg t).ty else ""
-let constant tbl t = match operation tbl t with Some (o, []) -> Lang.fold_op o [] | _ -> None
+let constant tbl t = match code tbl t with Some (o, []) -> number_of o | _ -> None
 
 (* The bits that may be set in a class, by the first term of the class and all others that rest on
    no merged read. *)
@@ -93,12 +111,11 @@ let own_bits tbl bits o args ty =
   let of_ i = match List.nth_opt args i with Some a -> bits.(a) | None -> -1L in
   let shifted f = match List.nth_opt args 1 with
     | Some k -> (match constant tbl k with
-        | Some n -> f (of_ 0) (Int64.to_int (Int64.unsigned_rem n (Int64.of_int (Lang.width
-          o.Lang.ty))))
+        | Some n -> f (of_ 0) (Int64.to_int (Int64.unsigned_rem n (Int64.of_int (width o.Lang.ty))))
         | None -> -1L)
     | None -> -1L in
   let found = match o.Lang.opcode, args with
-    | "const", [] -> (match Lang.fold_op o [] with Some n -> n | None -> -1L)
+    | "const", [] -> (match Lang.constant o.Lang.imm with Some z -> Lang.int64_of z | None -> -1L)
     | "and", _ -> Int64.logand (of_ 0) (of_ 1)
     | ("or" | "xor"), _ -> Int64.logor (of_ 0) (of_ 1)
     | "select", _ -> Int64.logor (of_ 1) (of_ 2)
@@ -106,31 +123,39 @@ let own_bits tbl bits o args ty =
     | "shl", _ -> shifted Int64.shift_left
     | "ushr", _ -> shifted Int64.shift_right_logical
     | "uload8", _ -> 0xffL | "uload16", _ -> 0xffffL | "uload32", _ -> 0xffffffffL
-    | c, _ when Lang.is Lang.compares c && c <> "memory_size" && c <> "table_size" && c <> "ref_eq"
-      -> 1L
+    | c, _ when Lang.is compares c -> 1L
     | _ -> -1L in
-  Int64.logand found (Lang.mask ty)
-let bits_of_classes tbl =
-  let bits = Array.make tbl.tn (-1L) in
+  Int64.logand found (mask ty)
+(* By class: its masks, each with the first term for which it counts, the last one first. A term
+   says something about its class only for terms behind it: otherwise the guard of its own rule
+   could rest on it. *)
+let masks_of_classes tbl =
+  let bits = Array.make tbl.tn (-1L) and masks = Array.make tbl.tn [] in
   for t = 0 to tbl.tn - 1 do
     let term = tbl.tg t in
     let ty = Lang.type_name term.ty in
     let own = match term.tk with
       | KOp (o, args) when List.for_all (fun a -> a < t) args -> own_bits tbl bits (Lang.op o)
         args ty
-      | _ -> if ty = "memory" then -1L else Lang.mask ty in
+      | _ -> if ty = "memory" then -1L else mask ty in
     let known = match term.tb with ByMerged _ | ByApart _ -> false | _ -> true in
     if known && term.tc <= t then begin
-      bits.(term.tc) <- Int64.logand bits.(term.tc) own
+      let narrowed = Int64.logand bits.(term.tc) own in
+      if narrowed <> bits.(term.tc) then masks.(term.tc) <- (t + 1, narrowed) :: masks.(term.tc);
+      bits.(term.tc) <- narrowed
     end
   done;
-  bits
-let last : ((int, claim) table * int64 array) option ref = ref None
-let possible tbl c =
-  let bits = match !last with
-    | Some (t, bits) when t == tbl -> bits
-    | _ -> let bits = bits_of_classes tbl in last := Some (tbl, bits); bits in
-  if c < tbl.tn then bits.(c) else -1L
+  masks
+let last : ((code, claim) table * (int * int64) list array) option ref = ref None
+(* The bits that may be set in a class, as far as the terms before a term tell. *)
+let possible tbl t c =
+  let masks = match !last with
+    | Some (known, masks) when known == tbl -> masks
+    | _ -> let masks = masks_of_classes tbl in last := Some (tbl, masks); masks in
+  if c >= tbl.tn then -1L
+  else match List.find_opt (fun (from, _) -> from <= t) masks.(c) with
+    | Some (_, bits) -> bits
+    | None -> -1L
 
 (* ** Matching *)
 
@@ -139,7 +164,7 @@ type bound = { mutable x : int option; mutable y : int option; mutable c : int64
 exception No
 
 let is_ones tbl c = match constant tbl c with
-  | Some n -> Int64.equal n (Lang.mask (type_of tbl c)) | None -> false
+  | Some n -> Int64.equal n (mask (type_of tbl c)) | None -> false
 let bind tbl b arg pattern =
   let once get set value = match get () with Some v -> v = value | None -> set value; true in
   let number = constant tbl arg in
@@ -164,7 +189,7 @@ let find tbl rule t claim =
     | Some (o, args) when o.Lang.opcode = wanted && List.length args = List.length patterns ->
       if !at = 0 && rule.only <> None && rule.only <> Some o.Lang.ty then raise No;
       let swapped = !at < 8 && (claim.swapped lsr !at) land 1 = 1 in
-      if swapped && not (Lang.is Lang.commuting wanted) then raise No;
+      if swapped && not (Lang.is commuting wanted) then raise No;
       List.iter2 (fun arg pattern -> match pattern, !inner with
         | Op (o, ps), named :: rest ->
           if named >= u || class_of tbl named <> arg || tbl.mdep named <> [] then raise No;
@@ -179,23 +204,23 @@ let find tbl rule t claim =
   b
 
 let need = function Some v -> v | None -> raise No
-let satisfies tbl b guard =
-  let x () = possible tbl (need b.x) in
+let satisfies tbl t b guard =
+  let x () = possible tbl t (need b.x) in
   let width_of_x () = type_of tbl (need b.x) in
   match guard with
   | Always -> true
   | X_is_bool -> Int64.logand (x ()) (-2L) = 0L
   | C_covers_x -> Int64.logand (x ()) (Int64.lognot (need b.c)) = 0L
-  | C_above_x -> Int64.logand (need b.c) (Lang.mask (width_of_x ())) = 0L
+  | C_above_x -> Int64.logand (need b.c) (mask (width_of_x ())) = 0L
   | X_misses_d -> Int64.logand (x ()) (need b.d) = 0L
   | X_below_d ->
-    let n = Int64.unsigned_rem (need b.d) (Int64.of_int (Lang.width (width_of_x ()))) in
+    let n = Int64.unsigned_rem (need b.d) (Int64.of_int (width (width_of_x ()))) in
     Int64.shift_right_logical (x ()) (Int64.to_int n) = 0L
 
 let number b ty = function
   | Bits n -> n
-  | C_d o -> need (Lang.int_binary o ty (need b.c) (need b.d))
-  | D_c o -> need (Lang.int_binary o ty (need b.d) (need b.c))
+  | C_d o -> need (int_binary o ty (need b.c) (need b.d))
+  | D_c o -> need (int_binary o ty (need b.d) (need b.c))
 (* The term named as the right side is this operation, on operands that fit. *)
 let is_made tbl b t claim c opcode fits =
   let r = need claim.result in
@@ -203,7 +228,7 @@ let is_made tbl b t claim c opcode fits =
   | Some (o, args) ->
     r < t && class_of tbl r = c && tbl.mdep r = [] && o.Lang.opcode = opcode
     && o.Lang.ty = type_of tbl (need b.x)
-    && (fits args || (Lang.is Lang.commuting opcode && fits (List.rev args)))
+    && (fits args || (Lang.is commuting opcode && fits (List.rev args)))
   | None -> false
 let gives tbl b rule t claim c =
   let is n = constant tbl c = Some n in
@@ -226,5 +251,5 @@ let holds tbl claim t =
   | Some rule ->
     try
       let b = find tbl rule t claim in
-      satisfies tbl b rule.guard && gives tbl b rule t claim (class_of tbl t)
+      satisfies tbl t b rule.guard && gives tbl b rule t claim (class_of tbl t)
     with No -> false

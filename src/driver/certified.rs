@@ -1,8 +1,8 @@
 //! Makes mappings, runs the checker on every entry, and keeps the entries that it accepts. The
 //! driver drops and counts the others.
 
-use super::{Derived, Observer, Step};
-use crate::export::ExportedParts;
+use super::{Derived, EntryVerdict, Observer, Step};
+use crate::export::{DIRECTIONS, ExportedParts};
 use certify::Certifier;
 use check::verdict::{Options, Verdict};
 use check::{Accepted, Checked, UnprovedAnchor, relate};
@@ -250,18 +250,28 @@ fn judged(
     Certified { certificate, levels, unproved }
 }
 
+/// What the checker says of the mappings of a file.
+#[derive(Clone, Debug, Default)]
+pub struct Rechecked {
+    /// Counts of the verdicts.
+    pub counts: CheckCounts,
+    /// The verdict on each entry, in the order of the file.
+    pub entries: Vec<EntryVerdict>,
+}
+
 /// Judges mappings in both directions against their certificate, regardless of their origin.
-/// Malformed parts lower the count of accepted entries and never cause a panic.
+/// Malformed parts lower the count of accepted entries and never cause a panic. If the versions are
+/// not proved to correspond, that verdict applies to every entry.
 pub fn recheck(
     module: &Module,
     base: &Function,
     opt: &Function,
     (certificate, mappings): &ExportedParts,
     observer: &mut dyn Observer,
-) -> CheckCounts {
+) -> Rechecked {
     observer.begin(Some(Step::Check));
     let relation = relate(module, Pair::new(base, opt), certificate, Options::default());
-    let mut checked = CheckCounts::default();
+    let mut found = Rechecked::default();
     for (at, side) in Side::BOTH.into_iter().enumerate() {
         let ((mapping, facts), (armed, _)) = (&mappings[at], &mappings[1 - at]);
         let verdicts = match &relation {
@@ -269,11 +279,15 @@ pub fn recheck(
             Err(verdict) => vec![*verdict; mapping.len()],
         };
         let source = [base, opt][at];
-        checked.points += source.inst_count() as u64;
-        verdicts.iter().for_each(|verdict| checked.count(verdict));
+        found.counts.points += source.inst_count() as u64;
+        verdicts.iter().for_each(|verdict| found.counts.count(verdict));
+        let points = mapping.entries().map(|(point, _)| point);
+        let place = (None, DIRECTIONS[at]);
+        let entry = |(point, verdict)| EntryVerdict::of(place, point, verdict);
+        found.entries.extend(points.zip(&verdicts).map(entry));
     }
     observer.begin(None);
-    checked
+    found
 }
 
 /// The points of a synthesized mapping that have no entry.

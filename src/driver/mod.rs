@@ -12,10 +12,11 @@ mod load;
 mod regions;
 mod retry;
 mod states;
+mod verdicts;
 
 pub use certified::{
-    Certified, CertifiedLevel, CertifiedMapping, CertifiedPoints, CheckCounts, UNPROVED, certify,
-    certify_at, recheck,
+    Certified, CertifiedLevel, CertifiedMapping, CertifiedPoints, CheckCounts, Rechecked, UNPROVED,
+    certify, certify_at, recheck,
 };
 pub use certified_graph::{CertifiedGraph, NO_LOG, VersionPoints, certify_graph, certify_graph_at};
 #[cfg(feature = "source")]
@@ -28,6 +29,7 @@ pub use retry::{
     derive_without,
 };
 pub use states::{LostPoint, SecuredStates, StatePointError, StatePoints, derive_with_states};
+pub use verdicts::EntryVerdict;
 
 use ir::edit::{ActionLog, Fuel, Pass, apply, check_replay};
 use ir::verifier::verify_function;

@@ -22,13 +22,19 @@ pub const MAGIC: &str = "osier-mapping 3";
 const SIDES: [&str; 2] = ["before", "after"];
 
 /// The words for the two directions.
-const DIRECTIONS: [&str; 2] = ["forward", "backward"];
+pub(crate) const DIRECTIONS: [&str; 2] = ["forward", "backward"];
 
 /// The words for the versions of a function with inlined code, each derived from the one before.
 const VERSIONS: [&str; 4] = ["base", "cleaned", "copy", "optimized"];
 
 /// The two pairs of these versions that have certificates.
 const PAIRS: [&str; 2] = ["base cleaned", "copy optimized"];
+
+/// The names of these pairs in verdicts.
+pub(crate) const PAIR_NAMES: [&str; 2] = ["base-cleaned", "copy-optimized"];
+
+/// The words for the directions of entries across the copy.
+pub(crate) const ACROSS: [&str; 2] = ["into", "out"];
 
 /// The words for the places of frames.
 const PLACES: [&str; 2] = ["before", "within"];

@@ -5,8 +5,8 @@
 //! every entry of the file has to be the one that it composes at this point.
 
 use super::{CalleeLandings, landing_points, own_landing};
-use crate::driver::{CheckCounts, Observer, Step};
-use crate::export::ExportedParts;
+use crate::driver::{CheckCounts, EntryVerdict, Observer, Step};
+use crate::export::{ACROSS, DIRECTIONS, ExportedParts, PAIR_NAMES};
 use check::verdict::Options;
 use check::{Accepted, Checked, FrameRefusal, LivePoints, enter_copy, leave_copy, relate};
 use ir::{Func, Function, Module, Point, Value};
@@ -56,6 +56,8 @@ pub struct RefusedRecord {
 pub struct InlinedVerdicts {
     /// Counts of the verdicts: on the entries of both pairs, and on those across the copy.
     pub counts: CheckCounts,
+    /// The verdict on each entry, in the order of the file.
+    pub entries: Vec<EntryVerdict>,
     /// The records that the checker refuses, at most [`InlinedVerdicts::MOST`]: the claim about the
     /// copy, and entries across it.
     pub refused: Vec<RefusedRecord>,
@@ -65,9 +67,19 @@ impl InlinedVerdicts {
     /// The most records that are described.
     pub const MOST: usize = 8;
 
-    fn refuse(&mut self, reason: &str, line: usize, what: impl FnOnce() -> String) {
+    /// Counts the verdict on an entry across the copy: the reason why it is refused, and words for
+    /// it, or `None` if it holds.
+    fn across(&mut self, (direction, line): (usize, usize), point: Point, found: DifferingPart) {
+        let place = (None, ACROSS[direction]);
+        let reason = found.as_ref().map(|(reason, _)| *reason);
+        self.entries.push(EntryVerdict::new(place, point, reason));
+        let Some((reason, what)) = found else {
+            self.counts.held += 1;
+            return;
+        };
         *self.counts.dropped.entry(reason.to_owned()).or_default() += 1;
-        self.tell(line, what);
+        let direction = ACROSS[direction];
+        self.tell(line, || format!("entry {direction}, before {}: {what}", point.inst()));
     }
 
     fn tell(&mut self, line: usize, what: impl FnOnce() -> String) {
@@ -98,8 +110,8 @@ pub fn recheck_copy(
     let copies = check::copy(copy, func, original, claim);
     let instances = copies.as_ref().map_or(&[][..], |copies| copies.instances());
     let landed = landing_points(base, instances);
-    let (first, live) = judged(module, [base, cleaned], first, landed, &mut verdicts.counts);
-    let (last, _) = judged(module, [copy, optimized], last, [], &mut verdicts.counts);
+    let (first, live) = judged(module, [base, cleaned], first, landed, (0, &mut verdicts));
+    let (last, _) = judged(module, [copy, optimized], last, [], (1, &mut verdicts));
     verdicts.counts.points += (base.inst_count() + optimized.inst_count()) as u64;
     let landing = |of, key| match of == func {
         true => own_landing(base, live.as_ref()?, &first.after, key),
@@ -118,9 +130,11 @@ pub fn recheck_copy(
         }
         Err(error) => {
             verdicts.tell(line, || format!("the copy: {error}"));
-            let entries = (into.len() + out.len()) as u64;
-            if entries > 0 {
-                verdicts.counts.dropped.insert("copy".to_owned(), entries);
+            let into = into.iter().map(|listed| (ACROSS[0], listed.point));
+            let out = out.iter().map(|listed| (ACROSS[1], listed.point));
+            for (direction, point) in into.chain(out) {
+                *verdicts.counts.dropped.entry(NO_COPY.to_owned()).or_default() += 1;
+                verdicts.entries.push(EntryVerdict::new((None, direction), point, Some(NO_COPY)));
             }
         }
     }
@@ -134,7 +148,7 @@ fn judged(
     [before, after]: [&Function; 2],
     (certificate, [forward, backward]): ExportedParts,
     points: impl IntoIterator<Item = Point>,
-    counts: &mut CheckCounts,
+    (pair, verdicts): (usize, &mut InlinedVerdicts),
 ) -> (Pair<Checked<Mapping>>, Option<Checked<LivePoints>>) {
     let relation = relate(module, Pair::new(before, after), &certificate, Options::default());
     let live = relation.as_ref().ok();
@@ -142,13 +156,17 @@ fn judged(
     // safe.
     let live = live.and_then(|r| r.live_at(Side::Before, points, &[&forward.0]).ok());
     let (mappings, facts) = (Pair::new(forward.0, backward.0), Pair::new(forward.1, backward.1));
+    let mut directions = DIRECTIONS.into_iter();
     let accepted = check::accept(&relation, mappings, facts).map(|made| {
         let Accepted { mapping, rejected, .. } = made;
-        counts.held += mapping.len() as u64;
-        rejected.iter().for_each(|(_, verdict)| counts.count(verdict));
+        verdicts.counts.held += mapping.len() as u64;
+        rejected.iter().for_each(|(_, verdict)| verdicts.counts.count(verdict));
+        let direction = directions.next().expect("a pair has two mappings");
+        let place = (Some(PAIR_NAMES[pair]), direction);
+        verdicts.entries.extend(EntryVerdict::of_mapping(place, &mapping, &rejected));
         mapping
     });
-    counts.points += (before.inst_count() + after.inst_count()) as u64;
+    verdicts.counts.points += (before.inst_count() + after.inst_count()) as u64;
     (accepted, live)
 }
 
@@ -164,14 +182,7 @@ fn compare_into(
             Some(right) => differs_into(entry, right),
             None => Some((NOT_COMPOSED, none(refused, *point, |refusal| refusal.to_string()))),
         };
-        match found {
-            None => verdicts.counts.held += 1,
-            Some((reason, what)) => {
-                verdicts.refuse(reason, *line, || {
-                    format!("entry into, before {}: {what}", point.inst())
-                });
-            }
-        }
+        verdicts.across((0, *line), *point, found);
     }
 }
 
@@ -187,16 +198,12 @@ fn compare_out(
             Some(right) => differs_out(module, entry, right),
             None => Some((NOT_COMPOSED, none(refused, *point, |refusal| refusal.to_string()))),
         };
-        match found {
-            None => verdicts.counts.held += 1,
-            Some((reason, what)) => {
-                verdicts.refuse(reason, *line, || {
-                    format!("entry out, before {}: {what}", point.inst())
-                });
-            }
-        }
+        verdicts.across((1, *line), *point, found);
     }
 }
+
+/// The reason of all entries across a copy that is none.
+const NO_COPY: &str = "copy";
 
 /// The reason of an entry that the checker does not compose.
 const NOT_COMPOSED: &str = "not-composed";

@@ -1,8 +1,8 @@
 //! The steps that the ways into a version with inlined code and out of it are composed of.
 
 use super::Inlined;
-use crate::driver::CertifiedGraph;
-use crate::export::ExportedParts;
+use crate::driver::{CertifiedGraph, EntryVerdict};
+use crate::export::{ACROSS, DIRECTIONS, ExportedParts, PAIR_NAMES};
 use certify::Certifier;
 use check::verdict::Verdict;
 use check::{Checked, FrameRefusal};
@@ -57,6 +57,23 @@ impl InlinedSteps {
         };
         let pairs = [before, after].map(|[forward, back]| Pair::new(step(forward), step(back)));
         InlinedSteps { pairs, refused }
+    }
+
+    /// The verdicts on the entries of the pairs, dropped ones included, and on those across the
+    /// copy, in the order of a file of mappings. Cost: near linear in the entries.
+    pub fn verdicts(&self, made: &Inlined) -> Vec<EntryVerdict> {
+        let mut all = Vec::new();
+        for (pair, steps) in PAIR_NAMES.into_iter().zip(&self.pairs) {
+            for (direction, step) in DIRECTIONS.into_iter().zip([&steps.before, &steps.after]) {
+                let place = (Some(pair), direction);
+                all.extend(EntryVerdict::of_mapping(place, &step.mapping, &step.rejected));
+            }
+        }
+        let into = made.up.entries().map(|(point, _)| (ACROSS[0], point));
+        let out = made.down.entries().map(|(point, _)| (ACROSS[1], point));
+        let across = into.chain(out);
+        all.extend(across.map(|(way, point)| EntryVerdict::new((None, way), point, None)));
+        all
     }
 
     /// The certificates of the two pairs, each with the accepted entries of both directions and

@@ -82,7 +82,8 @@ pub fn text(report: &Report, options: TextOptions) -> String {
 
 /// The text of `osier check`. Every line ends with `\n`.
 pub fn check_text(check: &CheckReport) -> String {
-    let mut lines = checked_table("entries", &check.checked, check.without_retry.as_ref()).lines();
+    let mut lines = verdict_lines(check);
+    lines.extend(checked_table("entries", &check.checked, check.without_retry.as_ref()).lines());
     if check.interrupted {
         lines.insert(0, "interrupted: covers the functions complete by then".to_owned());
     }
@@ -107,6 +108,19 @@ pub fn check_text(check: &CheckReport) -> String {
         lines.extend(section.lines());
     }
     ended(&lines)
+}
+
+/// A line for each verdict, and an empty one behind them.
+fn verdict_lines(check: &CheckReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    for function in &check.functions {
+        let verdicts = function.verdicts.iter().flatten();
+        lines.extend(verdicts.map(|verdict| verdict.line(&function.name, &check.level)));
+    }
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines
 }
 
 /// A table of the verdicts: accepted entries, and dropped ones by failed check. If the retry has

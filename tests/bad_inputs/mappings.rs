@@ -36,13 +36,9 @@ impl Sample {
         let mut checked = CheckCounts::default();
         for function in &file.functions {
             let parts = function.parts([base, &self.derived.function]).map_err(wrong)?;
-            checked.merge(&recheck(
-                &self.module,
-                base,
-                &self.derived.function,
-                &parts,
-                &mut NoObserver,
-            ));
+            let optimized = &self.derived.function;
+            let found = recheck(&self.module, base, optimized, &parts, &mut NoObserver);
+            checked.merge(&found.counts);
         }
         Ok(checked)
     }

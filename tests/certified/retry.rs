@@ -229,7 +229,8 @@ fn a_file_names_the_rewrites_left_out() {
         let (_, base) = again.defined().next().expect("one function");
         let derived = derive_without(&again, base, &pipeline(), left_out, observer);
         let parts = function.parts([base, &derived.function])?;
-        Ok::<_, export::ReadError>(recheck(&again, base, &derived.function, &parts, observer))
+        let found = recheck(&again, base, &derived.function, &parts, observer);
+        Ok::<_, export::ReadError>(found.counts)
     };
     let counts = judged(&text).expect("a written file can be read");
     assert!(counts.all_dropped() == 0 && counts.held > 30, "{counts:?}");

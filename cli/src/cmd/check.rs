@@ -17,7 +17,7 @@ use osier::driver::{
 };
 use osier::export::{self, Exported, ExportedFunction, ReadError};
 use osier::inlining::{
-    CalleeLandings, InlinedVerdicts, NotInlined, PassPlan, inline, recheck_copy,
+    CalleeLandings, InlinedVerdicts, NotInlined, PassPlan, inline_in_steps, recheck_copy,
 };
 use osier::schema::{CheckReport, CheckedFunction, SCHEMA};
 use osr::Level;
@@ -43,6 +43,10 @@ pub(super) struct Args {
     level: Level,
     #[command(flatten)]
     selection: Selection,
+    /// Also print a line for each entry: function, pair of versions, direction, level, source
+    /// point, and `accept` or `refuse CHECK`
+    #[arg(long)]
+    verdicts: bool,
     /// Format of the verdicts; the keys of JSON are those of osier::schema::CheckReport
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     format: OutputFormat,
@@ -75,7 +79,11 @@ pub(super) fn check(args: Args) -> Result<(), CommandFailure> {
 }
 
 /// Adds up and writes the verdicts of all functions, and turns refuted entries into a failure.
-fn write_verdicts(args: &Args, worked: Worked<CheckedFunction>) -> Result<(), CommandFailure> {
+fn write_verdicts(
+    args: &Args,
+    level: &str,
+    worked: Worked<CheckedFunction>,
+) -> Result<(), CommandFailure> {
     let Worked { results: functions, stopwatch, interrupted } = worked;
     let mut total = CheckCounts::default();
     let mut without_retry: Option<CheckCounts> = None;
@@ -92,6 +100,7 @@ fn write_verdicts(args: &Args, worked: Worked<CheckedFunction>) -> Result<(), Co
     let seconds = stopwatch.seconds(Step::Check);
     let document = CheckReport {
         schema: SCHEMA,
+        level: level.to_owned(),
         functions,
         checked: total,
         without_retry,
@@ -138,12 +147,16 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
             refused: retried.refused,
             without_retry: retried.without,
             refused_records: Vec::new(),
+            verdicts: args.verdicts.then(|| certified.verdicts()),
         }
     };
+    let level = args.level.name();
     let plan = match &args.pipeline {
         PassPlan::Passes(pipeline) => {
             let work = |base: &Function, stopwatch: &mut Stopwatch| own(pipeline, base, stopwatch);
-            return each_function(jobs, selected, work, |worked| write_verdicts(args, worked));
+            return each_function(jobs, selected, work, |worked| {
+                write_verdicts(args, level, worked)
+            });
         }
         PassPlan::Inlining(plan) => plan,
     };
@@ -151,10 +164,11 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
     let landings = CalleeLandings::new(module, plan);
     let funcs = funcs(selected);
     let work = |base: &Function, stopwatch: &mut Stopwatch| {
-        match inline(module, funcs[base.name()], plan, &landings, stopwatch) {
-            Ok(made) => CheckedFunction {
+        match inline_in_steps(module, funcs[base.name()], plan, &landings, stopwatch) {
+            Ok((made, steps)) => CheckedFunction {
                 name: base.name().to_owned(),
                 checked: made.all_checked(),
+                verdicts: args.verdicts.then(|| steps.verdicts(&made)),
                 ..CheckedFunction::default()
             },
             Err(NotInlined::NoCall) => own(&plan.first, base, stopwatch),
@@ -162,7 +176,7 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
             Err(error) => panic!("@{}: {error}", base.name()),
         }
     };
-    each_function(jobs, selected, work, |worked| write_verdicts(args, worked))
+    each_function(jobs, selected, work, |worked| write_verdicts(args, level, worked))
 }
 
 /// By name: the functions.
@@ -200,7 +214,8 @@ fn check_exported(
     let by_name: BTreeMap<&str, &ExportedFunction<'_>> =
         exported.values().map(|(at, function)| (selected[*at].1.name(), *function)).collect();
     let landings = landings(&file, module, &plan).map_err(wrong)?;
-    let (of, funcs) = (FileOf { module, plan: &plan, landings }, funcs(selected));
+    let of = FileOf { module, plan: &plan, landings, verdicts: args.verdicts };
+    let funcs = funcs(selected);
     let work = |base: &Function, stopwatch: &mut Stopwatch| {
         let one = (funcs[base.name()], base);
         of.verdicts(by_name[base.name()], one, stopwatch).map_err(wrong)
@@ -210,7 +225,7 @@ fn check_exported(
         // If several functions fail, the command reports the first in module order. The report is
         // thus the same for every number of threads.
         let results = results.into_iter().collect::<Result<Vec<_>, CommandFailure>>()?;
-        write_verdicts(args, Worked { results, stopwatch, interrupted })
+        write_verdicts(args, file.level, Worked { results, stopwatch, interrupted })
     })
 }
 
@@ -255,6 +270,8 @@ struct FileOf<'a> {
     module: &'a Module,
     plan: &'a PassPlan,
     landings: CalleeLandings<'a>,
+    /// Whether the verdict on each entry is asked for.
+    verdicts: bool,
 }
 
 impl FileOf<'_> {
@@ -282,8 +299,10 @@ impl FileOf<'_> {
                     let copy = exported.copy(module, func, versions)?;
                     let found =
                         recheck_copy(module, func, versions, copy, &self.landings, stopwatch);
-                    let InlinedVerdicts { counts: checked, refused: refused_records } = found;
-                    return Ok(CheckedFunction { checked, refused_records, ..named });
+                    let InlinedVerdicts { counts: checked, entries, refused: refused_records } =
+                        found;
+                    let verdicts = self.verdicts.then_some(entries);
+                    return Ok(CheckedFunction { checked, refused_records, verdicts, ..named });
                 }
                 // Where nothing is inlined, the version is that of the passes before.
                 &plan.first
@@ -291,8 +310,9 @@ impl FileOf<'_> {
         };
         let derived = derive_without(module, base, pipeline, &exported.left_out, stopwatch);
         let parts = exported.parts([base, &derived.function])?;
-        let checked = recheck(module, base, &derived.function, &parts, stopwatch);
-        Ok(CheckedFunction { checked, ..named })
+        let found = recheck(module, base, &derived.function, &parts, stopwatch);
+        let verdicts = self.verdicts.then_some(found.entries);
+        Ok(CheckedFunction { checked: found.counts, verdicts, ..named })
     }
 }
 

@@ -101,6 +101,44 @@ fn a_mapping_is_judged_for_the_functions_asked_for() {
     assert!(long.stderr.len() < 400, "quotations are truncated");
 }
 
+/// The verdicts are those of the mapping as it is read: the entry that was changed is refused, and
+/// all entries are if the certificate is.
+#[test]
+fn each_entry_of_a_damaged_mapping_has_a_verdict() {
+    let folder = scratch();
+    let path = kernel("queens", "");
+    let whole = osier(&["opt", &path, "--emit", "mapping"]).with_status(0).stdout;
+    let verdicts = |text: &str, status: i32| -> Vec<String> {
+        let mapping = file(&folder, "m.map", text);
+        let ended = osier(&["check", &path, "--mapping", &mapping, "--verdicts"]);
+        let lines = ended.with_status(status).stdout;
+        lines.lines().take_while(|line| !line.is_empty()).map(str::to_owned).collect()
+    };
+    let sound = verdicts(&whole, 0);
+    let entries = whole.lines().filter(|line| line.starts_with("entry ")).count();
+    assert!(entries > 100 && sound.len() == entries, "{entries} entries: {}", sound.len());
+    assert!(sound.iter().all(|line| line.ends_with(" accept")), "{sound:?}");
+    let own = osier(&["check", &path, "--verdicts"]).with_status(0).stdout;
+    assert!(own.starts_with(&(sound.join("\n") + "\n\n")), "those of the command's own mappings");
+
+    let step = whole.lines().find(|line| line.starts_with("step add ")).expect("a sum");
+    let damaged = verdicts(&whole.replacen(step, &step.replacen("add", "sub", 1), 1), 1);
+    let differ = sound.iter().zip(&damaged).filter(|(sound, damaged)| sound != damaged);
+    let differ: Vec<&String> = differ.map(|(_, damaged)| damaged).collect();
+    assert!(matches!(&differ[..], [one] if one.ends_with(" refuse step-term")), "{differ:?}");
+
+    let term = whole.lines().find(|line| line.starts_with("term 0 ")).expect("a term");
+    let claims = verdicts(&whole.replacen(term, &format!("{} x", &term[..term.len() - 2]), 1), 2);
+    assert!(claims.is_empty(), "a record that cannot be read has no verdict");
+    let pair = whole.replacen(term, &term.replacen(" 0 itself ", " 1 itself ", 1), 1);
+    let refused = verdicts(&pair, 1);
+    let function = refused[0].split(' ').next().expect("its name").to_owned();
+    let of_pair = refused.iter().filter(|line| line.split(' ').next() == Some(&function));
+    let reasons: Vec<&str> =
+        of_pair.map(|line| &line[line.find(" refuse").expect("refused")..]).collect();
+    assert!(reasons.len() > 1 && reasons.iter().all(|r| *r == reasons[0]), "{reasons:?}");
+}
+
 /// The kernel inlines calls two deep, in some of its functions.
 #[test]
 fn mappings_with_inlined_code_are_judged_again_and_forgeries_are_refused() {
