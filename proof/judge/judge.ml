@@ -19,6 +19,7 @@ type direction = {
   p : side; q : side; k : claims; tbl : (code, Rules.claim) table; lang : (z, code, Rules.claim)
     lang;
   anch : int -> bool; past : int -> bool; ahead : int -> bool; need : int -> int -> set;
+  lax : (int -> int -> set) Lazy.t;
   proved : bool; traps : bool }
 
 (* ** The pair *)
@@ -60,6 +61,7 @@ let direction tbl lang anch agree nids (p, q) armed =
             pos = (fun a -> (at p a, at q a)); asked = asked_terms tbl } in
   let none _ = true in
   let d = { p; q; k; tbl; lang; anch; past = none; ahead = none; need = (fun _ _ -> Leaf);
+    lax = lazy (fun _ _ -> Leaf);
     proved = false; traps = false } in
   explore d reached stopped;
   let stops = List.filter (fun a -> stopped.(a)) (List.init nids Fun.id) in
@@ -67,7 +69,8 @@ let direction tbl lang anch agree nids (p, q) armed =
   let need = Flow.needed lang tbl q armed in
   let proved = accept_pair lang tbl anch p.v q.v k may_trap past ahead need armed in
   let traps = chk_traps lang tbl osier_traps anch p.v q.v k p.vouchers q.vouchers in
-  { d with past; ahead; need; proved; traps }
+  let lax = lazy (Shape.lax_need lang tbl q armed) in
+  { d with past; ahead; need; lax; proved; traps }
 
 let explain (pair : R.pair) d =
   let bad_terms = List.filter (fun t -> not (chk_term d.lang d.tbl t)) (List.init d.tbl.tn Fun.id)
@@ -168,8 +171,12 @@ let judge_entry d texts pair name current (e : R.entry) =
     else match entry_of d current e with
       | exception Not_found -> "refuse source-point"
       | x ->
-        if not (accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead d.need x)
-        then "refuse " ^ failed d x
+        let accepted need =
+          accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead need x in
+        if not (accepted d.need) then
+          match failed d x with
+          | "live-plus" when accepted (Lazy.force d.lax) -> "outside unneeded-division"
+          | check -> "refuse " ^ check
         else if not (fires d x) then "refuse step-trap"
         else match Shape.flaw (fst texts) (snd texts) (x.src, x.tgt) ~required:(listed current e)
                      ~kept:e.kept ~assigned:(assigned current e) with
@@ -191,8 +198,9 @@ let armed_at side mappings =
   List.iter (fun m -> each_entry m (fun c e ->
     match Hashtbl.find_opt side.place e.source, Hashtbl.find_opt side.memory_before e.source with
     | Some (b, k), Some m0 ->
-      (* A forged entry may require values that the version lacks. *)
-      let has x = fst (side.v.dl x) <> nowhere in
+      (* A forged entry may require values that the version lacks, or defines below. It is not
+         accepted ([Shape.flaw]), and nobody has to provide them. *)
+      let has x = let (d, pos) = side.v.dl x in d <> nowhere && not (d = b && pos > k) in
       let values = List.filter has (Flow.elements (Flow.insert m0 (required c e)) []) in
       Hashtbl.replace h (b, k) (set_of values)
     | _ -> ())) mappings;
@@ -242,10 +250,11 @@ let judge_pair (pair : R.pair) =
     each_entry m (judge_entry d texts pair m.direction)) (List.rev pair.mappings)
 
 let pair (pair : R.pair) =
-  try judge_pair pair with Outside reason ->
-    List.iter (fun (m : R.mapping) ->
-      each_entry m (fun _ e -> say pair m.direction e.source ("outside " ^ reason)))
-        (List.rev pair.mappings)
+  let all verdict = List.iter (fun (m : R.mapping) ->
+    each_entry m (fun _ e -> say pair m.direction e.source verdict)) (List.rev pair.mappings) in
+  if not (Shape.anchors_same pair) then all "refuse anchor-same"
+  else if not (Shape.leaves_typed pair) then all "refuse term-shape"
+  else try judge_pair pair with Outside reason -> all ("outside " ^ reason)
 
 let outside _ direction n = add ("outside copy-" ^ direction) n
 
