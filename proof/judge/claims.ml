@@ -143,7 +143,6 @@ let op_of bld (x : R.inst) =
 (* One instruction of a body, and the memory behind it. *)
 let body_inst bld b k memory (x : R.inst) =
   let o = op_of bld x in
-  if x.opcode = "assume" then raise (Outside "assume");
   match Hashtbl.find_opt bld.written x.id with
   | Some t ->
     let m = memory_behind bld.num x.id in
@@ -171,7 +170,11 @@ let body_inst bld b k memory (x : R.inst) =
 let terminator bld memory (x : R.inst) =
   let edge (t, a) = { dst = bld.index t; ea = a @ [memory] } in
   let shown = match x.opcode with
-    | "jump" -> [] | "br_if" | "switch" -> x.args | _ -> x.args @ [memory] in
+    | "jump" -> [] | "br_if" | "switch" | "assume" | "leave" -> x.args | _ -> x.args @ [memory] in
+  (* An assumption leads to blocks of its own (assume.ml), without a claim about their memory. *)
+  if x.opcode = "assume" then
+    List.iter (fun (t, _) -> set_term bld (memory_of_block bld.num (bld.index t))
+      bld.term_of.(memory)) x.targets;
   { li = x.id; lo = op_of bld x; la = shown; les = List.map edge x.targets }
 
 let block bld b (raw : R.block) =

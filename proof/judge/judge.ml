@@ -158,13 +158,18 @@ let fires d e =
   let (here, far) = Flow.step_vouchers d.lang d.tbl d.anch d.p d.q e in
   chk_fire d.lang d.tbl osier_traps d.anch d.p.v d.q.v d.k e here far
 
-let say (pair : R.pair) direction source verdict =
-  add (match String.index_opt verdict ' ' with
-      | Some _ -> verdict | None -> verdict) 1;
+(* Lines that are not printed yet. *)
+let lines = ref (Buffer.create 4096)
+let say_of name label direction source verdict =
+  add verdict 1;
   if verdicts then
-    Printf.printf "%s %s %s %s %d %s\n" pair.fname pair.label direction !level source verdict
+    Printf.bprintf !lines "%s %s %s %s %d %s\n" name label direction !level source verdict
+let say (pair : R.pair) = say_of pair.fname pair.label
 
-let judge_entry d texts pair name current (e : R.entry) =
+(* The accepted entries of a mapping, by source point. *)
+type judged = { dir : direction; entries : (int, code entry) Hashtbl.t }
+
+let judge_entry { dir = d; entries } texts pair name current (e : R.entry) =
   let verdict =
     if not d.proved then "refuse pair"
     else if not d.traps then "outside traps"
@@ -174,13 +179,15 @@ let judge_entry d texts pair name current (e : R.entry) =
         let accepted need =
           accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead need x in
         if not (accepted d.need) then
-          match failed d x with
+          (* No run comes behind an assumption that always fails. *)
+          if Assume.has pair && not (d.p.v.lv (fst x.src)) then "outside assume"
+          else match failed d x with
           | "live-plus" when accepted (Lazy.force d.lax) -> "outside unneeded-division"
           | check -> "refuse " ^ check
         else if not (fires d x) then "refuse step-trap"
         else match Shape.flaw (fst texts) (snd texts) (x.src, x.tgt) ~required:(listed current e)
                      ~kept:e.kept ~assigned:(assigned current e) with
-          | None -> "accept"
+          | None -> Hashtbl.replace entries e.source x; "accept"
           | Some check -> "refuse " ^ check in
   say pair name e.source verdict
 
@@ -206,7 +213,9 @@ let armed_at side mappings =
     | _ -> ())) mappings;
   fun b k -> try Hashtbl.find h (b, k) with Not_found -> Leaf
 
-let judge_pair (pair : R.pair) =
+(* Both versions of a pair, and what directions between them share. *)
+let sides (pair : R.pair) =
+  let pair = Assume.split pair in
   let nres_table = Hashtbl.create 64 in
   Array.iter (fun (s : R.side) ->
     List.iter (fun (i : R.inst) -> Hashtbl.replace nres_table i.id (List.length i.results))
@@ -227,7 +236,6 @@ let judge_pair (pair : R.pair) =
     Flow.vouchers tbl s in
   let before = build 0 in
   let after = build 1 in
-  let text_before = Shape.text before and text_after = Shape.text after in
   let nids = 1 + List.fold_left max 0 pair.anchors in
   let listed = Array.make nids false in
   List.iter (fun a -> listed.(a) <- true) pair.anchors;
@@ -239,7 +247,13 @@ let judge_pair (pair : R.pair) =
       let at side = try leaves_at side (Hashtbl.find side.place a) with Not_found -> [] in
       let s = set_of (both (at before) (at after)) in
       Hashtbl.replace memo a s; s in
-  List.iter (fun (m : R.mapping) ->
+  (tbl, lang, anch, agree, nids, before, after)
+
+(* Judges the mappings of a pair. *)
+let judge_pair (pair : R.pair) =
+  let (tbl, lang, anch, agree, nids, before, after) = sides pair in
+  let text_before = Shape.text before and text_after = Shape.text after in
+  List.map (fun (m : R.mapping) ->
     let is_forward = m.direction = "forward" in
     let (p, q) = if is_forward then (before, after) else (after, before) in
     let texts = if is_forward then (text_before, text_after) else (text_after, text_before) in
@@ -247,22 +261,13 @@ let judge_pair (pair : R.pair) =
     let d = direction tbl lang anch agree nids (p, q) (armed_at q (List.filter other pair.mappings))
       in
     if why then explain pair d;
-    each_entry m (judge_entry d texts pair m.direction)) (List.rev pair.mappings)
+    let judged = { dir = d; entries = Hashtbl.create 64 } in
+    each_entry m (judge_entry judged texts pair m.direction);
+    (m.direction, judged)) (List.rev pair.mappings)
 
 let pair (pair : R.pair) =
   let all verdict = List.iter (fun (m : R.mapping) ->
     each_entry m (fun _ e -> say pair m.direction e.source verdict)) (List.rev pair.mappings) in
-  if not (Shape.anchors_same pair) then all "refuse anchor-same"
-  else if not (Shape.leaves_typed pair) then all "refuse term-shape"
-  else try judge_pair pair with Outside reason -> all ("outside " ^ reason)
-
-let outside _ direction n = add ("outside copy-" ^ direction) n
-
-let () =
-  let h = { R.pair; outside; header = (fun k v -> if k = "level" then level := v) } in
-  (try R.read h stdin with
-   | R.Bad (line, what) -> Printf.eprintf "judge: line %d: %s\n" line what; exit 2
-   | Failure what | Invalid_argument what -> Printf.eprintf "judge: malformed number: %s\n" what;
-     exit 2);
-  let all = List.sort compare (Hashtbl.fold (fun k n l -> (k, n) :: l) counts []) in
-  List.iter (fun (k, n) -> Printf.printf "%-24s %d\n" k n) all
+  if not (Shape.anchors_same pair) then (all "refuse anchor-same"; [])
+  else if not (Shape.leaves_typed pair) then (all "refuse term-shape"; [])
+  else try judge_pair pair with Outside reason -> all ("outside " ^ reason); []

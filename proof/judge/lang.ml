@@ -114,7 +114,8 @@ let fold_float (FCode (f, source, t)) args =
 
 (* ** Operations *)
 
-let terminators = set ["jump"; "br_if"; "switch"; "return"; "trap"; "osr_exit"]
+let terminators = set [
+  "jump"; "br_if"; "switch"; "return"; "trap"; "osr_exit"; "assume"; "leave"]
 (* Instructions with an effect. Stores and writes of globals are writes of one place, unless the
    certificate gives the memory after them no term. *)
 let effects = set [
@@ -149,9 +150,14 @@ let stores = ["store", 0; "store8", 1; "store16", 2; "store32", 4]
 
 (* Numbers of names: functions, effects, and what is no operation. *)
 let names : (string, int) Hashtbl.t = Hashtbl.create 64
+let by_number : (int, string) Hashtbl.t = Hashtbl.create 64
 let named name = match Hashtbl.find_opt names name with
   | Some n -> n
-  | None -> let n = Hashtbl.length names in Hashtbl.add names name n; n
+  | None ->
+    let n = Hashtbl.length names in
+    Hashtbl.add names name n; Hashtbl.add by_number n name; n
+(* The opcode, the type and the immediate that an effect or an end has. *)
+let parts n = split ' ' (Hashtbl.find by_number n)
 
 (* An operation as its text has it: the type of the first operand counts for some alone. *)
 type text = { opcode : string; ty : string; source : string; imm : string }
@@ -205,6 +211,10 @@ let parse_typed { opcode = o; imm; _ } t source =
 let unknown x = End (named (String.concat " " [x.opcode; x.ty; x.imm]))
 let parse x = match x.opcode with
   | "jump" -> Jump | "br_if" -> BrIf | "switch" -> Switch
+  | "assume" ->
+    (match split ':' x.imm with
+     | ["assumed"; n; _] -> Assume (z_of (bits_of n), named (x.ty ^ " " ^ x.imm))
+     | _ -> unknown x)
   | _ ->
     match List.assoc_opt x.ty types with
     | None -> unknown x

@@ -12,10 +12,14 @@ type step = { op : string; sty : string; operand_ty : string; bits : string;
               operands : operand list; here : int option; far : int option }
 type replay = { rop : string; rty : string; rimm : string; roperands : operand list;
                 rterm : int option }
+(* An activation that an entry out of inlined code lands in. *)
+type frame = { func : int; fversion : string; within : bool; finst : int;
+               fassigns : (int * operand) list }
 type change = Same of int list * int list | Entry of entry
 and entry = { source : int; target : int; kept : int list; mutable requires : int list option;
               mutable steps : step list; mutable replays : replay list;
-              mutable assigns : (int * operand) list }
+              mutable assigns : (int * operand) list;
+              mutable frames : frame list }      (* the outermost first, until all are read *)
 type mapping = { direction : string; mutable changes : change list }
 type side = { mutable blocks : block list }
 type pair = { fname : string; label : string; versions : side array;
@@ -24,13 +28,22 @@ type pair = { fname : string; label : string; versions : side array;
               mutable anchors : int list; mutable passed : int list;
               mutable mappings : mapping list }
 
-type handler = { pair : pair -> unit;           (* a pair of versions is complete *)
-                 outside : string -> string -> int -> unit;  (* entries without a certificate *)
+(* The code of a function in a copy: its function, its version, and the instance and call that it
+   is called from. *)
+type instance = { ifunc : int; iversion : string; called : (int * int) option }
+(* The claim about a copy, and the mappings across it. *)
+type across = { aname : string; mutable instances : instance list;
+                mutable starts : (int * int * int) list; mutable across : mapping list }
+
+type handler = { func : string -> unit;         (* a function begins *)
+                 pair : pair -> unit;           (* a pair of versions is complete *)
+                 landing : pair -> unit;        (* so is a base with itself *)
+                 copy : across -> unit;         (* so is a claim about a copy *)
                  header : string -> string -> unit }
 
 type state = { h : handler; mutable line : int; mutable fname : string;
                sides : (string, side) Hashtbl.t; mutable reading : side option;
-               mutable cur : pair option; mutable copying : string; mutable landing : bool }
+               mutable cur : pair option; mutable copy : across option; mutable landing : bool }
 
 let bad st what = raise (Bad (st.line, what))
 let int st w = match int_of_string_opt w with Some n when n >= 0 -> n | _ ->
@@ -65,7 +78,7 @@ let targets st w =
 let need st = match st.cur with Some p -> p | None -> bad st "the record has no pair of versions"
 let side_no st = function "before" -> 0 | "after" -> 1 | w -> bad st ("unknown side " ^ w)
 let finish st =
-  (match st.cur with Some p when not st.landing -> st.h.pair p | _ -> ());
+  (match st.cur with Some p -> if st.landing then st.h.landing p else st.h.pair p | None -> ());
   st.cur <- None
 let find_side st name = match Hashtbl.find_opt st.sides name with
   | Some s -> s | None -> bad st ("unknown version " ^ name)
@@ -80,7 +93,14 @@ let open_plain st =
   if st.cur = None then
     if st.landing then open_pair st "landing" "base" "base" else open_pair st "-" "before" "after"
 
-let last_mapping st = match (need st).mappings with m :: _ -> m | [] -> bad st "no mapping"
+let claim st = match st.copy with
+  | Some c -> c
+  | None ->
+    finish st;
+    let c = { aname = st.fname; instances = []; starts = []; across = [] } in
+    st.copy <- Some c; c
+let mappings st = match st.copy with Some c -> c.across | None -> (need st).mappings
+let last_mapping st = match mappings st with m :: _ -> m | [] -> bad st "no mapping"
 let last_entry st = match (last_mapping st).changes with
   | Entry e :: _ -> e | _ -> bad st "the record belongs to no entry"
 
@@ -105,13 +125,34 @@ let record_claim st words =
   | ["passed"; i] -> p.passed <- int st i :: p.passed
   | _ -> bad st "malformed record"
 
+(* 3=v13,4=s0 *)
+let assign st w = match String.index_opt w '=' with
+  | Some i -> (int st (String.sub w 0 i), operand st (String.sub w (i + 1) (String.length w - i - 1)))
+  | None -> bad st ("no operand in " ^ w)
+let open_entry st source target kept =
+  let m = last_mapping st in
+  m.changes <- Entry { source; target; kept; requires = None; steps = []; replays = []; assigns = [];
+                       frames = [] } :: m.changes
+let record_copy st words = match words with
+  | ["instance"; _; func; version; caller; call; _] ->
+    let c = claim st in
+    let called = if caller = "-" then None else Some (int st caller, int st call) in
+    c.instances <- { ifunc = int st func; iversion = version; called } :: c.instances
+  | ["begins"; b; i; inst] ->
+    let c = claim st in c.starts <- (int st b, int st i, int st inst) :: c.starts
+  | ["mapping"; direction; _] ->
+    let c = claim st in c.across <- { direction; changes = [] } :: c.across
+  | _ -> bad st "malformed record"
+
 let record_entry st words = match words with
   | ["same"; added; removed] ->
     let m = last_mapping st in m.changes <- Same (ints st added, ints st removed) :: m.changes
-  | ["entry"; s; t; kept] ->
-    let m = last_mapping st in
-    m.changes <- Entry { source = int st s; target = int st t; kept = ints st kept; requires = None;
-                         steps = []; replays = []; assigns = [] } :: m.changes
+  | ["entry"; s; t; kept] -> open_entry st (int st s) (int st t) (ints st kept)
+  | ["frames"; s; kept] -> open_entry st (int st s) max_int (ints st kept)
+  | ["frame"; func; version; place; inst; a] ->
+    let e = last_entry st in
+    e.frames <- { func = int st func; fversion = version; within = place = "within";
+                  finst = int st inst; fassigns = List.map (assign st) (items a) } :: e.frames
   | ["requires"; vs] -> (last_entry st).requires <- Some (ints st vs)
   | ["step"; op; sty; operand_ty; bits; a; here; far] ->
     let e = last_entry st in
@@ -126,7 +167,11 @@ let record_entry st words = match words with
   | _ -> bad st "malformed record"
 
 let start_function st name landing =
-  finish st; Hashtbl.reset st.sides; st.fname <- name; st.copying <- ""; st.landing <- landing
+  finish st; Hashtbl.reset st.sides; st.fname <- name; st.copy <- None; st.landing <- landing;
+  if not landing then st.h.func name
+let end_function st = match st.copy with
+  | Some c -> st.copy <- None; st.h.copy c
+  | None -> finish st
 
 let record st line = match String.split_on_char ' ' line with
   | ["osier-mapping"; v] -> if v <> "3" then bad st ("the form has version " ^ v ^ ", not 3")
@@ -140,20 +185,19 @@ let record st line = match String.split_on_char ' ' line with
   | ("block" | "inst") :: _ as w -> record_version st w
   | ["pair"; one; other] -> open_pair st (one ^ "-" ^ other) one other
   | ("term" | "value" | "memory" | "write" | "anchor" | "passed") :: _ as w -> record_claim st w
-  | ["mapping"; ("into" | "out") as d; n] ->
-    finish st; st.copying <- d; st.h.outside st.fname d (int st n)
+  | "mapping" :: ("into" | "out") :: _ as w -> record_copy st w
   | ["mapping"; d; _] ->
     open_plain st;
     let p = need st in p.mappings <- { direction = d; changes = [] } :: p.mappings
-  | _ when st.copying <> "" -> if line = "end" then st.copying <- ""
-  | ("instance" | "begins") :: _ -> finish st
-  | ["end"] -> finish st
-  | ("same" | "entry" | "requires" | "step" | "replay" | "assign") :: _ as w -> record_entry st w
+  | ("instance" | "begins") :: _ as w -> record_copy st w
+  | ["end"] -> end_function st
+  | ("same" | "entry" | "frames" | "frame" | "requires" | "step" | "replay" | "assign") :: _ as w ->
+    record_entry st w
   | _ -> bad st ("unknown record " ^ line)
 
 let read h ic =
   let st = { h; line = 0; fname = ""; sides = Hashtbl.create 8; reading = None; cur = None;
-             copying = ""; landing = false } in
+             copy = None; landing = false } in
   try
     while true do
       let line = input_line ic in

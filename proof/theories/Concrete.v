@@ -46,7 +46,7 @@ Lemma asks_alike_ok b o z x : asks_alike b o z = true ->
   picked b [number (operate o [VBits z; x])] = picked b [number x].
 Proof.
   intro H. destruct b; try discriminate. destruct o as [| |b' t| | | | | | | | | | | | | | | | | | | |
-    | | | | | |]; try discriminate. destruct b'; try discriminate. simpl in H.
+    | | | | | | |]; try discriminate. destruct b'; try discriminate. simpl in H.
   apply Z.eqb_eq in H. subst z.
   assert (N: forall p q, operate (Binary BNe t) [p; q] = VBits (bit (negb (number p =? number q)))).
   { intros p q. unfold Meaning.operate, raw, exact, binary_of. cbn [map].
@@ -151,8 +151,8 @@ Lemma found_again_ok o o' p p' xs x ys m : found_again o o' = true ->
   operate o' (ys ++ [operate o (xs ++ [x; m])]) = x.
 Proof.
   intros Fa Wr Rd Ad Ad' Tx Eq. transitivity (coerce (result_type o') x); [|now apply coerce_same].
-  destruct o as [| | | | | | | | | | | | | | | |t n a| | | | |t g| | | | | | |]; try discriminate;
-    destruct o' as [| | | | | | | | | | | | | | |t' n' s a'| | | | |t' g'| | | | | | | |];
+  destruct o as [| | | | | | | | | | | | | | | |t n a| | | | |t g| | | | | | | |]; try discriminate;
+    destruct o' as [| | | | | | | | | | | | | | |t' n' s a'| | | | |t' g'| | | | | | | | |];
     try (simpl in Fa; destruct a; discriminate); try discriminate.
   - destruct a as [ma off h], a' as [ma' off' h']. simpl in Fa.
     repeat (apply andb_true_iff in Fa; let Q := fresh "Q" in destruct Fa as [Fa Q]).
@@ -202,7 +202,7 @@ Lemma sum_of_ok o a w : sum_of o = Some (a, w) ->
   | AConst => True
   end.
 Proof.
-  intro H. destruct o as [t z| |b t| | | | | | | | | | | | | | | | | | | | | | | | | |];
+  intro H. destruct o as [t z| |b t| | | | | | | | | | | | | | | | | | | | | | | | | | |];
     try discriminate; [|destruct b; try discriminate]; destruct t; try discriminate;
     inversion H; subst; repeat split; auto; try lia.
 Qed.

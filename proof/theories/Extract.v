@@ -2,6 +2,7 @@
 From Coq Require Import Extraction ExtrOcamlBasic ExtrOcamlNatInt.
 From Osier Require Import Util Terms Places Memory Classes Version Paths Pair Entry.
 From Osier Require Import Clean Live Main Traps Real Integers Operations.
+From Osier Require Import Copy Across Into Frames.
 Extraction Language OCaml.
 Extraction "kernel.ml" Classes.chk_table Terms.AL Version.chk_version Version.live_edges
   Version.chk_block Version.chk_first Classes.chk_term
@@ -12,4 +13,6 @@ Extraction "kernel.ml" Classes.chk_table Terms.AL Version.chk_version Version.li
     Traps.chk_traps
   Traps.excused Traps.chk_sites Traps.chk_trap_anchor
   Entry.opcls Entry.fits_here Entry.fits_far Real.chk_fire
+  Copy.chk_copy Copy.chk_copy_block Across.chk_steps Into.chk_place Into.chk_into_entry
+  Frames.chk_land Frames.chain Frames.chk_out_entry Frames.waits_at
   Operations.osier Operations.osier_traps.

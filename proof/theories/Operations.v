@@ -46,7 +46,8 @@ Inductive code :=
 | Jump
 | BrIf
 | Switch
-| End (name : nat).
+| End (name : nat)
+| Assume (z : Z) (name : nat).     (* takes its first edge where the operand is [z] *)
 
 Definition ty_dec (a b : ty) : {a = b} + {a <> b}. Proof. decide equality. Defined.
 Definition address_dec (a b : address) : {a = b} + {a <> b}.
@@ -101,7 +102,7 @@ Definition result_type (o : code) : nat :=
   | RefBits => tcode I64
   | RefOf => tcode Ref
   | Store _ _ _ | GlobalSet _ _ => memory_type
-  | Effect _ _ | Jump | BrIf | Switch | End _ => no_type
+  | Effect _ _ | Jump | BrIf | Switch | Assume _ _ | End _ => no_type
   end.
 Definition address_type (a : address) : nat := let '(Addr _ _ h) := a in tcode (if h then I64 else I32).
 (** Whether an operation takes operands of these types. Memory is the last operand of accesses. *)
@@ -138,7 +139,7 @@ Definition takes (o : code) (l : list nat) : bool :=
   | TableGet _ _ => nats_eqb l [tcode I32; memory_type]
   | GlobalSet t _ => nats_eqb l [tcode t; memory_type]
   | CallPure _ _ | CallReads _ _ => true
-  | Effect _ _ | Jump | BrIf | Switch | End _ => false
+  | Effect _ _ | Jump | BrIf | Switch | Assume _ _ | End _ => false
   end.
 Definition effect_type (o : code) (n : nat) : nat :=
   match o, n with
@@ -187,6 +188,7 @@ Definition picked (o : code) (xs : list Z) : nat :=
   match o, xs with
   | BrIf, [c] => if c =? 0 then 1%nat else 0%nat
   | Switch, [c] => Z.to_nat (Z.min c 0x3fffffff)
+  | Assume z _, [c] => if c =? z then 0%nat else 1%nat
   | _, _ => 0%nat
   end.
 Definition asks_alike (b o : code) (z : Z) : bool :=
