@@ -1,7 +1,7 @@
-(* Assumptions, as branches. `%y = assume %x, 7, REASON` ends its block: where `%x` has the bits, the
-   run goes on in a block that begins with `%y = const 7`, and elsewhere in one that *leaves*. Leaving
-   ends the run, and shows the operands. So both versions leave by the same assumption, with equal
-   operands, and points behind an assumption have entries for runs in which it held.
+(* Assumptions, as branches. `%y = assume %x, 7, REASON` ends its block: where `%x` has the bits,
+   the run goes on in a block that begins with `%y = const 7`, and elsewhere in one that *leaves*.
+   Leaving ends the run, and shows the operands. So both versions leave by the same assumption, with
+   equal operands, and points behind an assumption have entries for runs in which it held.
 
    An assumption whose operand has the class of the constant holds in every run, and may be one of
    one version alone. Its block leads to one that binds `%y` to `%x`. Other assumptions of one

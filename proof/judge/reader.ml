@@ -127,12 +127,13 @@ let record_claim st words =
 
 (* 3=v13,4=s0 *)
 let assign st w = match String.index_opt w '=' with
-  | Some i -> (int st (String.sub w 0 i), operand st (String.sub w (i + 1) (String.length w - i - 1)))
+  | Some i ->
+    (int st (String.sub w 0 i), operand st (String.sub w (i + 1) (String.length w - i - 1)))
   | None -> bad st ("no operand in " ^ w)
 let open_entry st source target kept =
   let m = last_mapping st in
-  m.changes <- Entry { source; target; kept; requires = None; steps = []; replays = []; assigns = [];
-                       frames = [] } :: m.changes
+  m.changes <- Entry { source; target; kept; requires = None; steps = []; replays = [];
+                       assigns = []; frames = [] } :: m.changes
 let record_copy st words = match words with
   | ["instance"; _; func; version; caller; call; _] ->
     let c = claim st in

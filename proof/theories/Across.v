@@ -18,7 +18,8 @@ Definition origin_eqb (a b : origin) : bool :=
   | _, _ => false
   end.
 Definition comes (a : origin) (l : list origin) : bool := existsb (origin_eqb a) l.
-(** An entry that follows: what it does, and where the first entry gives it a value that it reads. *)
+(** An entry that follows: what it does, and by which value of the first entry it is given one that
+    it reads. *)
 Record next (op : Type) := NextEntry { ne : entry op; given : nat -> option nat }.
 Arguments NextEntry {op}. Arguments ne {op}. Arguments given {op}.
 
@@ -144,7 +145,9 @@ Proof.
   - rewrite !nth_firstn_lt by auto. apply (IH n (First k)); auto. now apply comes_in.
 Qed.
 Lemma all_rs1 : firstn (length (steps E1)) rs1 = rs1.
-Proof. destruct (run_grows env1 (steps E1) []) as [t [-> Q]]. simpl. now rewrite <- Q, firstn_all. Qed.
+Proof.
+  destruct (run_grows env1 (steps E1) []) as [t [-> Q]]. simpl. now rewrite <- Q, firstn_all.
+Qed.
 Lemma next_content i j m N o o2 : (forall n a, n < i -> In a (from_ n) -> Is n a) ->
   nexts j = Some N -> is_next i j m N o o2 = true ->
   content M env (firstn i rs) o = content M (env2 j) (firstn m (rs2 j N)) o2.
@@ -186,7 +189,8 @@ Proof.
     f_equal. eapply all2_map; [|exact A2]. intros. eapply next_content; eauto.
 Qed.
 (** An operand of the composed entry gives what that of an entry that follows gives. *)
-Lemma composed j N o o2 : nexts j = Some N -> is_next (length l) j (length (steps (ne N))) N o o2 = true ->
+Lemma composed j N o o2 : nexts j = Some N ->
+  is_next (length l) j (length (steps (ne N))) N o o2 = true ->
   content M env rs o = fire M (ne N) (env2 j) o2.
 Proof.
   intros Nj Q. unfold fire.

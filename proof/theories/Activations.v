@@ -1,5 +1,5 @@
-(** A run of a copy is a stack of activations of the originals ([copy_out]), and a run of an original
-    whose calls return is followed by the copy ([copy_in]). *)
+(** A run of a copy is a stack of activations of the originals ([copy_out]), and a run of an
+    original whose calls return is followed by the copy ([copy_in]). *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Entry Clean Live Main.
@@ -70,7 +70,8 @@ Proof.
       - destruct (taken M (lt B) (se s1)) as [e|]; [|discriminate]. unfold enter in Sp.
         destruct (blk_at (ov id) (dst e)); [|discriminate]. inversion Sp; subst. exact Fa. }
     destruct (IH Fb) as [t1 [Ct [Mt1 Keep]]]. clear IH.
-    destruct (kind_of _ _ _ Mt1) as [s' t2 S0 S1 Mt' On Pa _|S0 _ _|B0 i o a r id' t2 Lt Ln Cl E N Co
+    destruct (kind_of _ _ _ Mt1) as [s' t2 S0 S1 Mt' On Pa _|S0 _ _|B0 i o a r id' t2 Lt Ln Cl E N
+      Co
       Len Ta S1 P1 Mt' On|c B0 i o a r rop vs t2 Lt Cl E N Co Rs Rr S1 P1 On Up].
     + rewrite Sp in S0. inversion S0; subst s'. exists t2. split; [|split; auto].
       * eapply CS; eauto. now apply Pa.
@@ -122,7 +123,8 @@ Proof.
   constructor; simpl; auto.
   - exists 0. auto.
   - now apply (inv_start L M (ot 0) (canc (orig K 0))).
-  - apply (inv_start L M (ctab I) (canc I)); auto. unfold arity, params0 in *. rewrite E, Q, map_length.
+  - apply (inv_start L M (ctab I) (canc I)); auto. unfold arity, params0 in *. rewrite E, Q,
+    map_length.
     now rewrite E0 in args_ok.
   - intros y A. unfold start, params0 in *. cbn [sb sk se] in *. rewrite E, E0.
     unfold arity, params0 in args_ok. rewrite E0 in args_ok. apply assigned; auto.

@@ -136,7 +136,8 @@ Proof.
       apply Nat.eqb_eq in Q. subst z. destruct (owns_ok _ _ _ Ow) as [Qx Own].
       simpl in Qx. inversion Qx; subst. rewrite Own in Oz by now left. simpl in Oz. auto.
     + unfold passes. rewrite E, E0, N, N0, Ops, Ew. tauto.
-    + intros o1 vs [B1 [i1 [x1 [y1 [EB1 [N1 [-> Ht]]]]]]]. rewrite E0 in EB1. inversion EB1; subst B1.
+    + intros o1 vs [B1 [i1 [x1 [y1 [EB1 [N1 [-> Ht]]]]]]]. rewrite E0 in EB1. inversion EB1; subst
+      B1.
       rewrite N0 in N1. inversion N1; subst. exists B, i, x, (map (name K id) y1).
       rewrite Ew. auto.
   - pose proof (fun x => eff_avail _ _ _ _ x N0) as Av.
@@ -183,7 +184,8 @@ Proof.
   destruct (blk_at (ov id') 0) as [Bs|] eqn:Es; [|discriminate].
   apply andb_true_iff in Ps. destruct Ps as [Ow Len]. apply Nat.eqb_eq in Len.
   pose proof (fun x => eff_avail _ _ _ _ x N0) as Av.
-  pose proof mt as [Li _ Ew _ It Rl]. pose proof (good_orig _ Ln) as G'. pose proof good0 as [_ [Tk0 _]].
+  pose proof mt as [Li _ Ew _ It Rl]. pose proof (good_orig _ Ln) as G'. pose proof good0 as [_
+    [Tk0 _]].
   assert (Ops: map (se t) (ea e) = map (se s) a) by (rewrite Nm; now apply rel_map).
   assert (Ar: length (map (se s) a) = arity (ov id')).
   { unfold arity, params0. now rewrite Es, map_length. }
@@ -260,7 +262,8 @@ Proof.
     assert (Kt: sk t = bn B) by (apply inst_none in N; lia).
     assert (Tk: taken M (lt B) (se t) = Some e).
     { unfold taken, edge_no. rewrite Le. simpl.
-      destruct (choose M (lo (lt B)) (map (se t) (la (lt B)))) as [|n]; auto. simpl. now destruct n. }
+      destruct (choose M (lo (lt B)) (map (se t) (la (lt B)))) as [|n]; auto. simpl. now destruct
+        n. }
     destruct (taken_edge L M (ctab I) (canc I) (cver I) F TkI VkI t B e It E Kt Tk) as [_ CE].
     destruct (edge_ok _ _ _ _ _ _ CE) as [B2 [E2 [_ [_ [Q2 _]]]]]. congruence. }
   eapply Backs with (c := c) (vs := map (se s) (la (lt B0))); rewrite ?Cl; simpl; eauto.

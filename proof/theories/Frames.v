@@ -1,9 +1,9 @@
 (** Entries out of a version with inlined code, into several activations: [out_right].
 
     An accepted entry leads to the copy, where a run is a stack of activations of the originals
-    ([copy_out]). Each of these goes on to a version of its function, by an accepted entry there: the
-    innermost before an instruction, and each other one before its call, where it waits. The values
-    needed behind the call are those of the waiting activation, or the results of the call. *)
+    ([copy_out]). Each of these goes on to a version of its function, by an accepted entry there:
+    the innermost before an instruction, and each other one before its call, where it waits. A value
+    that is needed behind the call is one that the activation is given, or a result of the call. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Entry Clean Live Main.
@@ -46,7 +46,7 @@ Definition follows (id : nat) (f : land op) : next op :=
   NextEntry (onward f) (given_in id (onward f)).
 Fixpoint chain (id : nat) (fs : list (land op)) : list (next op) :=
   match fs with [] => [] | f :: r => follows id f :: chain (fst (caller K id)) r end.
-(** The results of the call before which an activation waits, if it stands there in both versions. *)
+(** The results of the call before which an activation waits, if both versions stand there. *)
 Definition waits_at (id : nat) (f : land op) : option (list nat) :=
   let c := lc id in let (b, k) := tgt (onward f) in
   match aid (cp c) (fst (src (onward f))) (snd (src (onward f))), blk_at (cq c) b with
@@ -165,7 +165,8 @@ Proof.
   apply andb_true_iff in Tk. destruct Tk as [Pa _]. rewrite <- At in Pa. cbn [fst] in Pa.
   pose proof (calm_past L M (ct c) H halt (canch c) (cp c) (cq c) (ck c) vp vq F Rl Pr Tr args w Len
     Ta (cpast c) (cahead c) Cl s Cm Pa) as Cp.
-  destruct (lockstep_calm L M (ct c) H halt (canch c) (cp c) (cq c) (ck c) vp vq F Rl FT Pr Tr args w
+  destruct (lockstep_calm L M (ct c) H halt (canch c) (cp c) (cq c) (ck c) vp vq F Rl FT Pr Tr args
+    w
     Len Ta s Cp) as [gp [gq [G [Ng Cq]]]].
   destruct (gap_sync L M (ct c) (canch c) (cp c) (cq c) (ck c) F Rl Pr args w Len Ta _ _ G)
     as [ep [eq [an [Np [Nq Sy]]]]].
@@ -176,7 +177,8 @@ Proof.
       (proj1 (sy_anchor _ _ _ _ _ _ _ _ _ _ _ _ Sy))) as X.
     eapply nreach_anchor; eauto. }
   subst ep. pose proof (sites_q L (ct c) H (canch c) (cp c) (cq c) (ck c) vp vq Tr) as Sq.
-  assert (Ce: Traps.calm L M (ct c) halt (canch c) nowhere (cq c) (start M (ct c) (cq c) args w) eq).
+  assert (Ce: Traps.calm L M (ct c) halt (canch c) nowhere (cq c) (start M (ct c) (cq c) args w)
+    eq).
   { apply (calm_free L M (ct c) halt (canch c) (ck c)).
     eapply (calm_on L M (ct c) H halt (canch c) (stopped (ck c)) (cq c) vq); eauto. }
   destruct Sy as [Rp Rq Pos Lt_a In_a Eww Ett Ag Eqs Anc Id].

@@ -26,7 +26,8 @@ Definition named_by (x : nat) : option nat :=
   if (id =? 0) && (name K 0 y =? x) &&
      availb (cver (orig K 0)) y (fst (tgt E1)) (snd (tgt E1)) then Some y else None.
 Definition on_copy : next op := NextEntry E2 named_by.
-Definition after_copy (j : nat) : option (next op) := match j with 0 => Some on_copy | _ => None end.
+Definition after_copy (j : nat) : option (next op) :=
+  match j with 0 => Some on_copy | _ => None end.
 (** Whether a block of the copy has a place of the first original. *)
 Definition stands (b : nat) (x : nat * nat) : bool :=
   let (id, at_) := begins K b in
@@ -58,7 +59,8 @@ Lemma ext_map s t l : Ext s t -> map (se t) l = map (se s) l.
 Proof. intro E. apply map_ext. apply E. Qed.
 Lemma ext_assign s t (l : list (nat * V)) x : Ext s t -> assign l (se t) x = assign l (se s) x.
 Proof. intro E. unfold assign. destruct (find _ l) as [[z a]|]; auto. apply E. Qed.
-Lemma ext_step c s t s' : Ext s t -> stepc c s = Some s' -> exists t', stepc c t = Some t' /\ Ext s' t'.
+Lemma ext_step c s t s' : Ext s t -> stepc c s = Some s' ->
+  exists t', stepc c t = Some t' /\ Ext s' t'.
 Proof.
   intros Ex St. pose proof Ex as [Hb Hk Hw He]. unfold step1 in *. rewrite Hb, Hk.
   destruct (blk_at (cver c) (sb s)) as [B|]; [|discriminate]. unfold nowhere in *.
@@ -121,7 +123,8 @@ Qed.
     worlds, as long as such calls return, to the same result or the same trap. *)
 Theorem into_right (fair : W -> Prop) (c1 c2 : cert) K (E1 E2 E : entry op) from_ args w sp :
   solid c1 -> fires c1 E1 -> solid c2 -> fires c2 E2 ->
-  (forall id, id < cn K -> exists c, solid c /\ (orig K id = code_q c \/ orig K id = code_p c)) -> orig K 0 = code_q c1 ->
+  (forall id, id < cn K -> exists c, solid c /\ (orig K id = code_q c \/ orig K id = code_p c)) ->
+    orig K 0 = code_q c1 ->
   chk_copy L callee returns (code_p c2) K = true ->
   chk_into_entry (code_p c2) K E1 E2 E from_ = true ->
   CallsMean L M halt callee returns K -> CallsReturn L M halt callee returns K fair ->

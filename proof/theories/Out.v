@@ -71,7 +71,8 @@ Lemma land_any j id args w s f at_ w0 env : id < cn K -> length args = arity (ov
   length args = arity (cq (lc id)) /\ args_typed M (ct (lc id)) args /\
   calm (lq id) (startc (lq id) args w) t /\
   forall B i o a r, 0 < j -> blk_at (ov id) (sb s) = Some B ->
-    inst_at B (sk s) = Some (IEff i o a r) -> exists B' i' a' r', blk_at (cq (lc id)) (sb t) = Some B' /\
+    inst_at B (sk s) = Some (IEff i o a r) -> exists B' i' a' r',
+    blk_at (cq (lc id)) (sb t) = Some B' /\
     inst_at B' (sk t) = Some (IEff i' o a' r') /\ map (se t) a' = map (se s) a.
 Proof.
   intros Li Len Ta Cm At Ch Fi Lt Rl Call. destruct (lands_ok id Li) as [So Oc].
@@ -115,7 +116,8 @@ Lemma land_all args w env id s rest : length args = arity (ov 0) ->
     blk_at (cq (lc id)) (sb (ft x)) = Some B' /\
     inst_at B' (sk (ft x)) = Some (IEff i' o a' r') /\ map (se (ft x)) a' = map (se s) a.
 Proof.
-  intros Len0 Ta0 Lc St. induction St as [s Cm Rl|id s c u rest B i o a r St IH Lt Ln Cl EB NB Co Len
+  intros Len0 Ta0 Lc St. induction St as [s Cm Rl|id s c u rest B i o a r St IH Lt Ln Cl EB NB Co
+    Len
     Ta Cm Rl]; intros j fs w0 Mo Ch Fi Call; (destruct fs as [|f fs]; [discriminate|]);
     simpl in Ch, Fi; apply andb_true_iff in Ch; destruct Ch as [C1 C2]; destruct Fi as [F1 F2].
   - destruct fs as [|f2 fs]; [|discriminate].
@@ -132,7 +134,8 @@ Proof.
     { intros o1 vs Hh. apply Mo. eapply (calm_later L M H halt FT (orig K id)); eauto. }
     { intros _. exists B, i, o, a, r. auto. }
     destruct (Opy B i o a r (Nat.lt_0_succ _) EB NB) as [B' [i' [a' [r' [EB' [NB' Ops]]]]]].
-    destruct (land_any j id (map (se u) a) (sw u) s f _ w0 env Ln Len Ta Cm eq_refl C1 F1 Mo Rl Call)
+    destruct (land_any j id (map (se u) a) (sw u) s f _ w0 env Ln Len Ta Cm eq_refl C1 F1 Mo Rl
+      Call)
       as [t [Lx [Ew [Lq [Tq [Ct Opt]]]]]].
     exists (Landing id s t f), (y :: l). split; [cbn [map] in Ql |- *; now rewrite Ql|].
     split; auto. split; auto. split; [|split; [exact Ew|split; [|split]]].
@@ -271,14 +274,16 @@ Proof.
     apply andb_true_iff in Ch. destruct Ch as [_ Ch].
     rewrite <- (la_tgt _ _ _ _ _ _ _ Lx), Ix in Ch. cbn [Nat.add] in Ch.
     pose proof (for_all_ok _ _ _ Ch Hy) as Q. unfold has in Q.
-    destruct (get y (gives (ff x))) as [o|] eqn:Gy; [|discriminate]. exact (Held 0 x eq_refl y o Gy).
+    destruct (get y (gives (ff x))) as [o|] eqn:Gy; [|discriminate]. exact (Held 0 x eq_refl y o
+      Gy).
   - assert (Gen: forall m n, (forall k y, nth_error m k = Some y ->
       Lands E1 E from_ (se si) (sw sp) (S (n + k)) y) ->
       (forall k y, nth_error m k = Some y -> forall z o, get z (gives (ff y)) = Some o ->
         held E env junk (ff y) z = se (ft y) z) ->
       Forall2 (fun f cu => resumes (fst cu) (snd cu) (held E env junk f)) (map ff m)
         (map pair_of m)).
-    2:{ apply (Gen l 0); [intros k y Q; exact (La (S k) y Q)|intros k y Q; exact (Held (S k) y Q)]. }
+    2:{ apply (Gen l 0); [intros k y Q; exact (La (S k) y Q)|intros k y Q; exact (Held (S k) y Q)].
+      }
     clear. induction m as [|y m IH]; intros n La Held; simpl; constructor.
     + pose proof (La 0 y eq_refl) as Ly. pose proof (Held 0 y eq_refl) as Hy. clear La Held.
       destruct (la_call _ _ _ _ _ _ _ Ly) as [B [i [o [a [r [EB [NB Wt]]]]]]]; [lia|].
@@ -287,7 +292,8 @@ Proof.
       rewrite <- (la_tgt _ _ _ _ _ _ _ Ly) in Ch. simpl in Ch.
       intros rs w'. unfold behind. simpl. rewrite EB, NB. constructor; simpl; auto.
       intros z Hz. pose proof (for_all_ok _ _ _ Ch Hz) as Q. simpl in Q. unfold assign.
-      destruct (find (fun y0 => fst y0 =? z) (combine r (pad L M o (length r) rs))) as [[v c]|] eqn:Fd;
+      destruct (find (fun y0 => fst y0 =? z) (combine r (pad L M o (length r) rs))) as [[v c]|]
+        eqn:Fd;
         auto.
       apply orb_true_iff in Q. destruct Q as [Q|Q].
       * exfalso. apply inb_In in Q.
@@ -309,7 +315,8 @@ Proof. destruct 1; split; auto; do 2 eexists; split; eauto. Qed.
 Lemma active_step args w id t t' rest : active args w id t rest -> passes halt (cq (lc id)) t ->
   stepc (lq id) t = Some t' -> active args w id t' rest.
 Proof.
-  intros Ac Ps St. destruct Ac as [t Lc Len Ta Ct|id t c u rest B i o a r Ac Ln Cl EB NB Co Len Ta Ct].
+  intros Ac Ps St. destruct Ac as [t Lc Len Ta Ct|id t c u rest B i o a r Ac Ln Cl EB NB Co Len Ta
+    Ct].
   - apply AOuter; auto. eapply CS; eauto.
   - eapply AInner; eauto. eapply CS; eauto.
 Qed.
@@ -341,7 +348,8 @@ Proof.
   split; intros o us Re.
   - destruct Re as [B [EB [N [Nil [Lo Vs]]]]]. exists B.
     rewrite (al_b _ _ _ Ale), (al_k _ _ _ Ale). repeat split; auto. rewrite Vs. symmetry.
-    destruct (live_at L (ct (lc id)) (cq (lc id)) (can_trap H) (cneed (lc id)) (carmed (lc id)) Lv _ _
+    destruct (live_at L (ct (lc id)) (cq (lc id)) (can_trap H) (cneed (lc id)) (carmed (lc id)) Lv
+      _ _
       (inv_live _ _ _ _ _ Ie) EB) as [_ [_ LL]].
     unfold chk_need_last in LL. apply andb_true_iff in LL. destruct LL as [Nd _].
     eapply needs_map; eauto. intros x Hx. apply (al_env _ _ _ Ale).
@@ -349,8 +357,10 @@ Proof.
     replace B0 with B in * by congruence. replace (sk e) with (bn B) by lia. exact Hx.
   - destruct Re as [B [i [x [y [EB [N [-> Ht]]]]]]].
     assert (Q: map (se e') y = map (se e) y).
-    { apply (alike_operands L M (ct (lc id)) H (canch (lc id)) (cp (lc id)) (cq (lc id)) (ck (lc id))
-        (cpast (lc id)) (cahead (lc id)) (cneed (lc id)) (carmed (lc id)) Ok e e' B i x o y Ie Ale EB N).
+    { apply (alike_operands L M (ct (lc id)) H (canch (lc id)) (cp (lc id)) (cq (lc id)) (ck (lc
+      id))
+        (cpast (lc id)) (cahead (lc id)) (cneed (lc id)) (carmed (lc id)) Ok e e' B i x o y Ie Ale
+          EB N).
       destruct (can_trap H o) eqn:Cn; auto.
       rewrite (can_ok _ _ _ FT) in Ht by auto. discriminate. }
     exists B, i, x, y. rewrite (al_b _ _ _ Ale), (al_k _ _ _ Ale), (al_w _ _ _ Ale), Q. auto.
