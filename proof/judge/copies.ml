@@ -244,7 +244,8 @@ let staying d (b, k) asked =
   let values = List.sort_uniq compare (Flow.elements (d.need b k) asked) in
   let own = List.fold_left (fun m x -> Flow.put x (Src x) m) MLeaf values in
   let e = { src = (b, k); tgt = (b, k); requires = set_of values; steps = []; assigns = own } in
-  if accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead d.need e && fires d e
+  if accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead d.need e && passed d e
+    && fires d e
   then Some e else None
 
 let judge_out st lcs current (e : R.entry) =

@@ -3,7 +3,7 @@
 From Coq Require Import List Arith ZArith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Places Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Traps Real Integers Bytes Operations Meaning.
+From Osier Require Import Traps Walk Owed Matched Real Integers Bytes Operations Meaning.
 Local Open Scope Z_scope.
 
 Section Concrete.
@@ -309,13 +309,13 @@ Qed.
 (** ** The theorem about Osier's operations *)
 Section Right.
 Variables (T : table code R) (anch : nat -> bool) (p q : version code) (K : claims).
-Variables (vp vq : nat -> nat) (past ahead : nat -> bool) (need armed : nat -> nat -> set).
+Variables (owes : owing) (past ahead : nat -> bool) (need armed : nat -> nat -> set).
 Notation calm := (calm L M T (halts X) anch nowhere).
 Notation start := (start M T).
 Hypothesis sizes : SizesGrow X.
 Hypothesis rules : RulesHold L M T.
 Hypothesis pair_ok : accept_pair L T anch p q K may_trap past ahead need armed = true.
-Hypothesis traps_ok : chk_traps L T osier_traps anch p q K vp vq = true.
+Hypothesis traps_ok : chk_traps L T osier_traps anch p q K owes = true.
 Variables (args : list value) (w : W).
 Hypothesis args_ok : length args = arity p.
 Hypothesis args_ty : args_typed M T args.
@@ -325,6 +325,7 @@ Hypothesis args_ty : args_typed M T args.
 Theorem osier_right (E : entry code) here_by far_by sp :
   accept_entry L T anch p q K past ahead need E = true ->
   chk_fire L T osier_traps anch p q K E here_by far_by = true ->
+  chk_passed L T osier_traps anch p q K owes E = true ->
   calm p (start p args w) sp -> (sb sp, sk sp) = src E ->
   exists sq, calm q (start q args w) sq /\ (sb sq, sk sq) = tgt E /\
     sw sq = sw sp /\ str sq = str sp /\
@@ -335,11 +336,11 @@ Theorem osier_right (E : entry code) here_by far_by sp :
     (forall sp', calm p sp sp' -> exists t', calm q t t' /\ sw t' = sw sp' /\ str t' = str sp') /\
     (forall sp' o vs, calm p sp sp' -> result p sp' o vs ->
       exists t', calm q t t' /\ result q t' o vs /\ sw t' = sw sp' /\ str t' = str sp') /\
-    (forall sp' o vs, calm p sp sp' -> Real.traps (halts X) p sp' o vs ->
-      exists t', calm q t t' /\ Real.traps (halts X) q t' o vs /\ sw t' = sw sp' /\
+    (forall sp' o vs, calm p sp sp' -> traps (halts X) p sp' o vs ->
+      exists t', calm q t t' /\ traps (halts X) q t' o vs /\ sw t' = sw sp' /\
       str t' = str sp').
 Proof.
-  apply (real_right L M T osier_traps (halts X) anch p q K vp vq past ahead need armed
+  apply (real_right L M T osier_traps (halts X) anch p q K owes past ahead need armed
     osier_faithful rules (osier_trap_faithful sizes) pair_ok traps_ok args w args_ok args_ty).
 Qed.
 End Right.
