@@ -23,14 +23,15 @@ FILENAME == ARGV[2] {
   }
   name = $1
   if (mine == "accept") accepted[name]++
+  else sum["osier check: " mine]++
   if (verdict ~ /^outside/) {
-    sum["outside, " substr(mine, 1, 6) "ed by osier check:" substr(verdict, 8)]++
+    sum["outside, " (mine == "accept" ? "accepted" : "refused") " by osier check:" substr(verdict, 8)]++
+    outside++
   } else if (mine == "accept" && verdict == "accept") {
     sum["accepted"]++
   } else if (mine != "accept" && verdict != "accept") {
     sum["refused by both"]++
-    sum["ours " mine]++
-    sum["theirs " verdict]++
+    sum["extracted: " verdict]++
   } else {
     differ(here ": osier check: " mine ", extracted: " verdict)
   }
@@ -55,6 +56,7 @@ END {
   if (line < many) differ("the extracted checker prints " line " of " many " lines")
   if (extras) differ("the extracted checker prints more lines: " extra[1])
   print "entries", many + 0
+  print "outside", outside + 0
   for (k in sum) print k, sum[k]
   named("far terms", far); named("replays", replays); named("merged reads", merged)
   named("steps that may trap", traps)

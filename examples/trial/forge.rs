@@ -151,8 +151,8 @@ fn by_hand(out: &Path, verdicts: &Path) {
     tell(&format!("{count} forgeries\n"));
 }
 
-/// Functions with more entries than this are rarely damaged as a whole. Most damage to a certificate
-/// has all entries of the pair refused, which tells little about many entries.
+/// Functions with more entries than this are rarely damaged as a whole: most damage to a
+/// certificate has all entries of the pair refused.
 const MANY_ENTRIES: usize = 300;
 
 /// Writes the mappings of a module, half of them damaged.
@@ -216,7 +216,8 @@ fn garbled(
 
 /// The text of a function in which entries are damaged, with the facts that the certifier finds for
 /// them, and their number. Entries have to provide what those of the other direction require, and a
-/// damaged one may require anything: so one direction has most of the damage, or both have little.
+/// damaged one may require anything: so one direction has the damage and the other no entries, or
+/// both have little damage.
 fn damaged_entries(
     prng: &mut Prng,
     (base, derived): (&Function, &Derived),
@@ -226,9 +227,13 @@ fn damaged_entries(
     let versions = Pair::new(base, &derived.function);
     let mut changed = 0;
     let one = Side::BOTH[prng.index(2)];
-    let (most, least) = prng.pick(&[(100, 0), (50, 1), (5, 5)]);
+    let (most, least) = prng.pick(&[(100, None), (70, None), (40, None), (1, Some(1))]);
     for side in Side::BOTH {
-        let percent = if side == one { most } else { least };
+        let Some(percent) = (if side == one { Some(most) } else { least }) else {
+            draft.mappings[side] = Mapping::new(versions[side], versions[side.other()]);
+            draft.facts[side] = MappingFacts::new();
+            continue;
+        };
         let damager = Damager::new(versions[side], versions[side.other()]);
         let entries: Vec<_> =
             draft.mappings[side].entries().map(|(point, entry)| (point, entry.clone())).collect();

@@ -55,22 +55,19 @@ let rec drop x t = match t with
 
 (* ** Needed values *)
 
-let before_inst i t = match i with
-  | IPure (_, x, o, a) ->
-    if mem x t || may_trap o
-    then List.fold_left (fun t y -> insert y t) (remove x t) a
-    else t
-  | IEff (_, _, a, r) ->
-    let t = List.fold_left (fun t y -> remove y t) t r in
-    List.fold_left (fun t y -> insert y t) t a
+let insert_all l t = List.fold_left (fun t x -> insert x t) t l
+(* [demanded] are the operands that an instruction needs even if nothing needs its result. *)
+let before_inst demanded i t = match i with
+  | IPure (_, x, o, a) -> insert_all (if mem x t then a else demanded o a) (remove x t)
+  | IEff (_, _, a, r) -> insert_all a (List.fold_left (fun t x -> remove x t) t r)
 
 let add_armed armed t = match armed with Leaf -> t | _ -> elements armed [] |> List.fold_left (fun t
   x -> insert x t) t
 
-(* By block, the values needed before each place of it, as a least fixpoint. *)
-let needed lang tbl side armed =
+(* By block, the values needed before each place of it, as a least fixpoint. [order] are the blocks
+   that count, exits first, and [edges] the edges that count. *)
+let needed_by ~demanded ~order ~edges side armed =
   let n = Array.length side.blks in
-  let edges = Array.map (fun b -> live_edges lang tbl side.v b.lt) side.blks in
   let at_start = Array.make n Leaf in
   let at_end b =
     let t = List.fold_left (fun t x -> insert x t) Leaf side.blks.(b).lt.la in
@@ -85,7 +82,7 @@ let needed lang tbl side armed =
     let t = ref (add_armed (armed b blk.bn) (at_end b)) in
     visit blk.bn !t;
     for k = blk.bn - 1 downto 0 do
-      t := add_armed (armed b k) (before_inst (blk.bi k) !t);
+      t := add_armed (armed b k) (before_inst demanded (blk.bi k) !t);
       visit k !t
     done;
     !t in
@@ -95,11 +92,16 @@ let needed lang tbl side armed =
     changed := false;
     List.iter (fun b ->
       let t = walk b (fun _ _ -> ()) in
-      if size t > size at_start.(b) then begin at_start.(b) <- t; changed := true end) side.post
+      if size t > size at_start.(b) then begin at_start.(b) <- t; changed := true end) order
   done;
   let places = Array.map (fun b -> Array.make (b.bn + 1) Leaf) side.blks in
-  List.iter (fun b -> ignore (walk b (fun k t -> places.(b).(k) <- t))) side.post;
+  List.iter (fun b -> ignore (walk b (fun k t -> places.(b).(k) <- t))) order;
   fun b k -> if b < n && k < Array.length places.(b) then places.(b).(k) else Leaf
+
+let live lang tbl side = Array.map (fun b -> live_edges lang tbl side.v b.lt) side.blks
+let needed lang tbl side armed =
+  let demanded o a = if may_trap o then a else [] in
+  needed_by ~demanded ~order:side.post ~edges:(live lang tbl side) side armed
 
 (* ** Traps *)
 

@@ -1,10 +1,13 @@
 (* Judges exported mappings with the extracted kernel.
 
    usage: judge [--verdicts] [--why] < MAPPING
+          judge --rules
+          judge --fold LEAST < FOLDS
 
    Prints the number of entries by verdict, and with --verdicts a line for each entry: the function,
    the pair of versions, the direction, the level, the source point, and `accept`, `refuse CHECK` or
-   `outside REASON`. --why tells the pairs that are not proved. *)
+   `outside REASON`. --why tells the pairs that are not proved. --rules prints the rules. --fold
+   compares results on constants (fold.ml). *)
 open Kernel
 module R = Reader
 open Claims
@@ -16,9 +19,10 @@ let counts : (string, int) Hashtbl.t = Hashtbl.create 16
 let add key n = Hashtbl.replace counts key (n + try Hashtbl.find counts key with Not_found -> 0)
 
 type direction = {
-  p : side; q : side; k : claims; tbl : (code, Rules.claim) table; lang : (z, code, Rules.claim)
+  p : side; q : side; k : claims; tbl : (code, citation) table; lang : (z, code, citation)
     lang;
   anch : int -> bool; past : int -> bool; ahead : int -> bool; need : int -> int -> set;
+  lax : (int -> int -> set) Lazy.t;
   proved : bool; traps : bool }
 
 (* ** The pair *)
@@ -60,6 +64,7 @@ let direction tbl lang anch agree nids (p, q) armed =
             pos = (fun a -> (at p a, at q a)); asked = asked_terms tbl } in
   let none _ = true in
   let d = { p; q; k; tbl; lang; anch; past = none; ahead = none; need = (fun _ _ -> Leaf);
+    lax = lazy (fun _ _ -> Leaf);
     proved = false; traps = false } in
   explore d reached stopped;
   let stops = List.filter (fun a -> stopped.(a)) (List.init nids Fun.id) in
@@ -67,7 +72,8 @@ let direction tbl lang anch agree nids (p, q) armed =
   let need = Flow.needed lang tbl q armed in
   let proved = accept_pair lang tbl anch p.v q.v k may_trap past ahead need armed in
   let traps = chk_traps lang tbl osier_traps anch p.v q.v k p.vouchers q.vouchers in
-  { d with past; ahead; need; proved; traps }
+  let lax = lazy (Shape.lax_need lang tbl q armed) in
+  { d with past; ahead; need; lax; proved; traps }
 
 let explain (pair : R.pair) d =
   let bad_terms = List.filter (fun t -> not (chk_term d.lang d.tbl t)) (List.init d.tbl.tn Fun.id)
@@ -173,11 +179,14 @@ let judge_entry { dir = d; entries } texts pair name current (e : R.entry) =
     else match entry_of d current e with
       | exception Not_found -> "refuse source-point"
       | x ->
-        if not (accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead d.need x)
-        then
+        let accepted need =
+          accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead need x in
+        if not (accepted d.need) then
           (* No run comes behind an assumption that always fails. *)
           if Assume.has pair && not (d.p.v.lv (fst x.src)) then "outside assume"
-          else "refuse " ^ failed d x
+          else match failed d x with
+          | "live-plus" when accepted (Lazy.force d.lax) -> "outside unneeded-division"
+          | check -> "refuse " ^ check
         else if not (fires d x) then "refuse step-trap"
         else match Shape.flaw (fst texts) (snd texts) (x.src, x.tgt) ~required:(listed current e)
                      ~kept:e.kept ~assigned:(assigned current e) with
@@ -193,18 +202,30 @@ let each_entry (m : R.mapping) f =
       List.iter (fun v -> c.set <- Flow.remove v c.set; c.map <- Flow.drop v c.map) removed
     | R.Entry e -> f c e) (List.rev m.changes)
 
-(* The values that the entries of the mappings from a version require, by place. *)
-let armed_at side mappings =
+(* The values that the entries of the mappings from a version require, by place. One that is not
+   available there does not count: such an entry is refused ([Shape.flaw]). *)
+let armed_at side text mappings =
   let h = Hashtbl.create 64 in
   List.iter (fun m -> each_entry m (fun c e ->
     match Hashtbl.find_opt side.place e.source, Hashtbl.find_opt side.memory_before e.source with
-    | Some (b, k), Some m0 ->
-      (* A forged entry may require values that the version lacks. *)
-      let has x = fst (side.v.dl x) <> nowhere in
+    | Some place, Some m0 ->
+      let has x = x = m0 || Shape.available text place x in
       let values = List.filter has (Flow.elements (Flow.insert m0 (required c e)) []) in
-      Hashtbl.replace h (b, k) (set_of values)
+      Hashtbl.replace h place (set_of values)
     | _ -> ())) mappings;
   fun b k -> try Hashtbl.find h (b, k) with Not_found -> Leaf
+
+(* Whether the table gives each argument the type that both versions give it. Runs take arguments of
+   these types. Memory is the last. *)
+let arguments_typed (pair : R.pair) tbl =
+  let types (s : R.side) = match List.rev s.blocks with
+    | b :: _ -> List.map (fun (_, t) -> Lang.type_code t) b.params @ [Lang.memory_type]
+    | [] -> [] in
+  let before = types pair.versions.(0) in
+  let fits t = match (tbl.tg t).tk with
+    | KArg k -> List.nth_opt before k = Some (tbl.tg t).ty
+    | _ -> true in
+  types pair.versions.(1) = before && List.for_all fits (List.init tbl.tn Fun.id)
 
 (* Both versions of a pair, and what directions between them share. *)
 let sides (pair : R.pair) =
@@ -218,12 +239,13 @@ let sides (pair : R.pair) =
   let nparams = match List.rev pair.versions.(0).blocks with b :: _ -> List.length b.params | [] ->
     0 in
   let tbl = table pair ~results:nres ~nparams in
+  let typed = arguments_typed pair tbl in
   let by_result = Hashtbl.create 64 in
   for t = tbl.tn - 1 downto 0 do
     match (tbl.tg t).tk with KRes (i, n) -> Hashtbl.replace by_result (i, n) t | _ -> ()
   done;
   let result_term i n = try Hashtbl.find by_result (i, n) with Not_found -> tbl.tn + 1 in
-  let lang = Lang.lang Rules.holds in
+  let lang = Lang.lang in
   let build side =
     let s = build_side pair side tbl lang ~nres ~result_term in
     Flow.vouchers tbl s in
@@ -240,19 +262,20 @@ let sides (pair : R.pair) =
       let at side = try leaves_at side (Hashtbl.find side.place a) with Not_found -> [] in
       let s = set_of (both (at before) (at after)) in
       Hashtbl.replace memo a s; s in
-  (tbl, lang, anch, agree, nids, before, after)
+  (tbl, lang, typed, (anch, agree, nids), before, after)
 
 (* Judges the mappings of a pair. *)
 let judge_pair (pair : R.pair) =
-  let (tbl, lang, anch, agree, nids, before, after) = sides pair in
+  let (tbl, lang, typed, (anch, agree, nids), before, after) = sides pair in
   let text_before = Shape.text before and text_after = Shape.text after in
   List.map (fun (m : R.mapping) ->
     let is_forward = m.direction = "forward" in
     let (p, q) = if is_forward then (before, after) else (after, before) in
     let texts = if is_forward then (text_before, text_after) else (text_after, text_before) in
     let other (o : R.mapping) = o.direction <> m.direction in
-    let d = direction tbl lang anch agree nids (p, q) (armed_at q (List.filter other pair.mappings))
-      in
+    let armed = armed_at q (snd texts) (List.filter other pair.mappings) in
+    let d = direction tbl lang anch agree nids (p, q) armed in
+    let d = { d with proved = d.proved && typed } in
     if why then explain pair d;
     let judged = { dir = d; entries = Hashtbl.create 64 } in
     each_entry m (judge_entry judged texts pair m.direction);
@@ -261,5 +284,9 @@ let judge_pair (pair : R.pair) =
 let pair (pair : R.pair) =
   let all verdict = List.iter (fun (m : R.mapping) ->
     each_entry m (fun _ e -> say pair m.direction e.source verdict)) (List.rev pair.mappings) in
-  if not (Shape.anchors_same pair) then (all "refuse anchor-same"; [])
+  let refused check = all ("refuse " ^ check); [] in
+  if not (Shape.anchors_same pair) then refused "anchor-same"
+  else if not (Shape.leaves_typed pair) then refused "term-shape"
+  else if not (values_typed pair) then refused "value-term"
+  else if not (Shape.memories_exist pair) then refused "memory-term"
   else try judge_pair pair with Outside reason -> all ("outside " ^ reason); []

@@ -24,6 +24,27 @@ let anchors_same (pair : R.pair) =
     | Some x, Some y -> same_anchor x y
     | _ -> false) pair.anchors
 
+(* ** Leaves: the memories among them have the type of a memory, and no others. To the kernel, a
+   memory is a value like others. *)
+
+let leaves_typed (pair : R.pair) =
+  List.for_all (fun (t : R.term) -> match t.kind with
+    | ("memory-at-entry" | "memory-param" | "memory-after") :: _ -> t.tty = "memory"
+    | ("argument" | "param" | "result") :: _ -> t.tty <> "memory"
+    | _ -> true) pair.terms
+
+(* ** Claims about blocks and writes: the version has them *)
+
+let memories_exist (pair : R.pair) =
+  let terms = Array.of_list (List.rev pair.terms) in
+  let is_memory t = t < Array.length terms && terms.(t).R.tty = "memory" in
+  let set l = let h = Hashtbl.create 64 in List.iter (fun i -> Hashtbl.replace h i ()) l; h in
+  let blocks = Array.map (fun (s : R.side) -> set (List.map (fun (b : R.block) -> b.block) s.blocks))
+      pair.versions in
+  let insts = Array.map insts_by_id pair.versions in
+  List.for_all (fun (side, b, t) -> is_memory t && Hashtbl.mem blocks.(side) b) pair.memories
+  && List.for_all (fun (side, i, _) -> Hashtbl.mem insts.(side) i) pair.writes
+
 (* ** The lists of entries: required and assigned values ascend and are available, and the kept
    values are the required ones that are not live. Engines go by the text of a version, so all
    edges count here, those that no run takes among them. *)
@@ -32,7 +53,6 @@ type text = {
   side : side;
   reached : bool array;                 (* by block, in the text *)
   first : int array; last : int array;  (* the range of each block in preorder of dominators *)
-  constants : (int, z) Hashtbl.t;
   live : (int -> int -> set) Lazy.t }
 
 let insts side b = List.init side.blks.(b).bn side.blks.(b).bi
@@ -47,38 +67,20 @@ let demanded constants o args =
       if cannot_trap o [None; Hashtbl.find_opt constants divisor] then rest else args
     | _ -> args
 
-let insert_all l t = List.fold_left (fun t x -> Flow.insert x t) t l
-let before constants i t = match i with
-  | IPure (_, x, o, a) ->
-    insert_all (if mem x t then a else demanded constants o a) (Flow.remove x t)
-  | IEff (_, _, a, r) -> insert_all a (List.fold_left (fun t x -> Flow.remove x t) t r)
+(* The values of the text that hold constants. *)
+let constants side =
+  let h = Hashtbl.create 64 in
+  Array.iteri (fun b _ -> List.iter (function
+    | IPure (_, x, Const (_, z), []) -> Hashtbl.replace h x z
+    | _ -> ()) (insts side b)) side.blks;
+  h
 
-let live_values side order constants =
-  let n = Array.length side.blks in
-  let at_start = Array.make n Leaf and places = Array.make n [||] in
-  let at_end b =
-    let { la; les; _ } = side.blks.(b).lt in
-    List.fold_left (fun t e ->
-      let params = Hashtbl.create 8 in
-      List.iter2 (fun p a -> Hashtbl.replace params p a) side.blks.(e.dst).ps e.ea;
-      List.fold_left (fun t x -> match Hashtbl.find_opt params x with
-        | Some a -> Flow.insert a t | None -> Flow.insert x t)
-        t (Flow.elements at_start.(e.dst) [])) (insert_all la Leaf) les in
-  let rec size = function Leaf -> 0 | Node (l, _, r) -> 1 + size l + size r in
-  let changed = ref true in
-  while !changed do
-    changed := false;
-    List.iter (fun b ->
-      let t = ref (at_end b) in
-      let here = Array.make (side.blks.(b).bn + 1) !t in
-      for k = side.blks.(b).bn - 1 downto 0 do
-        t := before constants (side.blks.(b).bi k) !t;
-        here.(k) <- !t
-      done;
-      places.(b) <- here;
-      if size !t > size at_start.(b) then begin at_start.(b) <- !t; changed := true end) order
-  done;
-  fun b k -> if b < n && k < Array.length places.(b) then places.(b).(k) else Leaf
+(* The values needed in the runs of a version, as `osier check` has it: a division that nothing
+   needs, by a constant that excludes a trap, needs the constant alone. The theorem has no such
+   rule, and the kernel asks for both operands. *)
+let lax_need lang tbl side armed =
+  let edges = Flow.live lang tbl side in
+  Flow.needed_by ~demanded:(demanded (constants side)) ~order:side.post ~edges side armed
 
 let text side =
   let n = Array.length side.blks in
@@ -91,12 +93,11 @@ let text side =
     List.iter number children.(b);
     last.(b) <- !next - 1 in
   number 0;
-  let constants = Hashtbl.create 64 in
-  Array.iteri (fun b _ -> List.iter (function
-    | IPure (_, x, Const (_, z), []) -> Hashtbl.replace constants x z
-    | _ -> ()) (insts side b)) side.blks;
-  { side; reached; first; last; constants;
-    live = lazy (live_values side (List.rev order) constants) }
+  let edges = Array.map (fun b -> b.lt.les) side.blks in
+  let none _ _ = Leaf in
+  { side; reached; first; last;
+    live = lazy (Flow.needed_by ~demanded:(demanded (constants side)) ~order:(List.rev order) ~edges
+                   side none) }
 
 (* Whether the definition of a value dominates a place. *)
 let available t (b, k) x =

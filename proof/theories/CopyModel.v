@@ -101,7 +101,7 @@ Definition the_copy : copies code unit := {|
   cn := 2; orig := fun id => code_p (lands id); fnc := fun id => id;
   caller := fun _ => (0, (0, 0))%nat;
   begins := fun b => match b with 0 => (0, (0, 0)) | 1 => (1, (0, 0)) | _ => (0, (0, 1)) end%nat;
-  name := fun id y => match id with 0 => y | _ => 2 + y end%nat;
+  naming := fun id y => match id with 0 => y | _ => 2 + y end%nat;
   owner := fun x => match x with 0 => (0, 0) | 1 => (0, 1) | S (S y) => (1, y) end%nat
 |}.
 Lemma copy_accepted : chk_copy model_lang callee_of ends_run (code_q cert_i) the_copy = true.

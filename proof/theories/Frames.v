@@ -41,7 +41,7 @@ Notation lq id := (code_q (lc id)).
 Section Check.
 Variables (E1 : entry op) (E : fentry op) (from_ : nat -> list origin).
 Definition given_in (id : nat) (E2 : entry op) (y : nat) : option nat :=
-  if availb (cver (orig K id)) y (fst (src E2)) (snd (src E2)) then Some (name K id y) else None.
+  if availb (cver (orig K id)) y (fst (src E2)) (snd (src E2)) then Some (naming K id y) else None.
 Definition follows (id : nat) (f : land op) : next op :=
   NextEntry (onward f) (given_in id (onward f)).
 Fixpoint chain (id : nat) (fs : list (land op)) : list (next op) :=

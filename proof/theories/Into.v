@@ -23,7 +23,7 @@ Variables (E1 E2 E : entry op) (from_ : nat -> list origin).
 (** The value of the first original with this name, where it is available at the landing point. *)
 Definition named_by (x : nat) : option nat :=
   let (id, y) := owner K x in
-  if (id =? 0) && (name K 0 y =? x) &&
+  if (id =? 0) && (naming K 0 y =? x) &&
      availb (cver (orig K 0)) y (fst (tgt E1)) (snd (tgt E1)) then Some y else None.
 Definition on_copy : next op := NextEntry E2 named_by.
 Definition after_copy (j : nat) : option (next op) :=
@@ -205,7 +205,7 @@ Proof.
     get x (assigns E1) = Some o -> fire M E1 (se sp) o = se si y).
   { intros [|j] N y x o Nj Gy Gx; [|discriminate]. inversion Nj; subst N. simpl in Gy.
     unfold named_by in Gy. destruct (owner K y) as [id z] eqn:Oy.
-    destruct ((id =? 0) && (name K 0 z =? y) && _) eqn:Z; [|discriminate]. inversion Gy; subst z.
+    destruct ((id =? 0) && (naming K 0 z =? y) && _) eqn:Z; [|discriminate]. inversion Gy; subst z.
     apply andb_true_iff in Z. destruct Z as [Z Av]. apply andb_true_iff in Z. destruct Z as [_ Nx].
     apply Nat.eqb_eq in Nx. rewrite <- As1 in Av. simpl in Av.
     destruct (mt_rel Mi x Av) as [_ Q]. rewrite <- Nx, <- Q, <- (Pv1 _ _ Gx). simpl.

@@ -127,15 +127,15 @@ const FOUNDATION: &[&str] = &[
     "ir/src/verifier/",
 ];
 
-/// The most lines of OCaml that the extracted judge adds to what Coq proves: they read the file,
-/// number its values and operations, match rules, and print verdicts.
+/// The most lines of OCaml that the extracted judge adds to the theorem: they read the file, number
+/// its values and operations, match rules, and print verdicts.
 const JUDGE_LINES: usize = 1700;
 
 /// Where they are.
 const JUDGE: &str = "proof/judge/";
 
-/// Files there of which nothing is trusted: claims that the kernel tests, and tests of lists that
-/// the theorem does not need.
+/// Untrusted files there: the kernel tests the claims of one, and the theorem needs no test of the
+/// other.
 const CLAIMS: [&str; 2] = ["proof/judge/flow.ml", "proof/judge/shape.ml"];
 
 /// The lines of code of a file of OCaml, without comments and blank lines.
@@ -170,8 +170,8 @@ fn told(what: &str, lines: usize, most: usize) -> Option<String> {
     (lines > most).then_some(text)
 }
 
-/// Prints what has to be trusted of the extracted judge beside Coq and OCaml, which `docs/proof.md`
-/// gives: `cargo test --test tidy the_judge_is_small`.
+/// Prints the lines to trust in the extracted judge, beside Coq and OCaml, as `README.md` gives
+/// them: `cargo test --test tidy the_judge_is_small`.
 #[test]
 fn the_judge_is_small() {
     let judge = files().into_iter().filter(|(path, _)| {
