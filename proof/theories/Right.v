@@ -2,7 +2,8 @@
 From Coq Require Import List Arith ZArith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Places Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Hops Traps Real Journey Integers Bytes Operations Meaning Concrete.
+From Osier Require Import Hops Traps Walk Owed Matched Real Journey Integers Bytes Operations
+  Meaning Concrete.
 From Osier Require Import Matching Instance.
 
 Section Right.
@@ -17,11 +18,11 @@ Lemma trap_faithful : TrapFaithful osier_traps M (halts X).
 Proof. now apply (osier_trap_faithful X). Qed.
 
 Variables (T : table code citation) (anch : nat -> bool) (p q : version code) (K : claims).
-Variables (vp vq : nat -> nat) (past ahead : nat -> bool) (need armed : nat -> nat -> set).
+Variables (Y : owing) (past ahead : nat -> bool) (need armed : nat -> nat -> set).
 Notation calm := (calm L M T (halts X) anch nowhere).
 Notation start := (start M T).
 Hypothesis pair_ok : accept_pair L T anch p q K may_trap past ahead need armed = true.
-Hypothesis traps_ok : chk_traps L T osier_traps anch p q K vp vq = true.
+Hypothesis traps_ok : chk_traps L T osier_traps anch p q K Y = true.
 Variables (args : list value) (w : W).
 Hypothesis args_ok : length args = arity p.
 Hypothesis args_ty : args_typed M T args.
@@ -31,6 +32,7 @@ Hypothesis args_ty : args_typed M T args.
 Theorem osier_right (E : entry code) here_by far_by sp :
   accept_entry L T anch p q K past ahead need E = true ->
   chk_fire L T osier_traps anch p q K E here_by far_by = true ->
+  chk_passed L T osier_traps anch p q K Y E = true ->
   calm p (start p args w) sp -> (sb sp, sk sp) = src E ->
   exists sq, calm q (start q args w) sq /\ (sb sq, sk sq) = tgt E /\
     sw sq = sw sp /\ str sq = str sp /\
@@ -41,24 +43,21 @@ Theorem osier_right (E : entry code) here_by far_by sp :
     (forall sp', calm p sp sp' -> exists t', calm q t t' /\ sw t' = sw sp' /\ str t' = str sp') /\
     (forall sp' o vs, calm p sp sp' -> result p sp' o vs ->
       exists t', calm q t t' /\ result q t' o vs /\ sw t' = sw sp' /\ str t' = str sp') /\
-    (forall sp' o vs, calm p sp sp' -> Real.traps (halts X) p sp' o vs ->
-      exists t', calm q t t' /\ Real.traps (halts X) q t' o vs /\ sw t' = sw sp' /\
+    (forall sp' o vs, calm p sp sp' -> Traps.traps (halts X) p sp' o vs ->
+      exists t', calm q t t' /\ Traps.traps (halts X) q t' o vs /\ sw t' = sw sp' /\
       str t' = str sp').
 Proof.
-  apply (real_right L M T osier_traps (halts X) anch p q K vp vq past ahead need armed
+  apply (real_right L M T osier_traps (halts X) anch p q K Y past ahead need armed
     faithful (rules_hold X run T floats) trap_faithful pair_ok traps_ok args w args_ok args_ty).
 Qed.
 End Right.
-(** As [journey_real], for the operations of Osier: certificates that the checks accept are solid,
-    so that a journey along them is right. *)
-Theorem osier_solid {W} (X : machine W) run (c : @cert code citation) vp vq : FloatsFold run X ->
+(** As [journey_real], for the operations of Osier: certificates that the checks accept are good, so
+    that a journey along them is right. *)
+Theorem osier_good {W} (X : machine W) run (c : @cert code citation) : FloatsFold run X ->
   accept_pair (rule_lang run) (ct c) (canch c) (cp c) (cq c) (ck c) may_trap (cpast c) (cahead c)
     (cneed c) (carmed c) = true ->
-  chk_traps (rule_lang run) (ct c) osier_traps (canch c) (cp c) (cq c) (ck c) vp vq = true ->
-  solid (rule_lang run) (osier_sem X) osier_traps c.
-Proof.
-  intros Fl Pr Tr. split; [split; [now apply rules_hold|exact Pr]|]. now exists vp, vq.
-Qed.
+  good (rule_lang run) (osier_sem X) may_trap c.
+Proof. intros Fl Pr. split; [now apply rules_hold|exact Pr]. Qed.
 Theorem osier_journey {W} (X : machine W) run args w (c : cert) t :
   FloatsFold run X -> SizesGrow X ->
   real_journey (rule_lang run) (osier_sem X) osier_traps (halts X) args w c t ->
