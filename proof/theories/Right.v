@@ -4,7 +4,7 @@ Import ListNotations.
 From Osier Require Import Util Terms Places Classes Version Sound Paths Pair Entry Clean Live Main.
 From Osier Require Import Hops Traps Walk Owed Matched Real Journey Integers Bytes Operations
   Meaning Concrete.
-From Osier Require Import Matching Instance.
+From Osier Require Import Matching Instance Copy Across Into Frames Out.
 
 Section Right.
 Context {W : Type} (X : machine W) (run : fcode -> list Z -> option Z).
@@ -68,5 +68,13 @@ Proof.
   intros Fl Sz J. apply (journey_real (rule_lang run) (osier_sem X) osier_traps (halts X)
     (osier_faithful X run _ Fl) (osier_trap_faithful X Sz)) in J. tauto.
 Qed.
-Definition theorems {W} := (@osier_right W, @osier_journey W, @rules_hold W).
+(** As [into_right] and [out_right], for the operations of Osier. *)
+Definition osier_into {W} (X : machine W) run callee returns Fl Sz :=
+  into_right (rule_lang run) (osier_sem X) osier_traps (halts X) callee returns
+    (osier_faithful X run _ Fl) (osier_trap_faithful X Sz).
+Definition osier_out {W} (X : machine W) run callee returns lands K Fl Sz :=
+  out_right (rule_lang run) (osier_sem X) osier_traps (halts X) callee returns lands K
+    (osier_faithful X run _ Fl) (osier_trap_faithful X Sz).
+Definition theorems {W} :=
+  (@osier_right W, @osier_journey W, @rules_hold W, @osier_into W, @osier_out W).
 Print Assumptions theorems.
