@@ -4,6 +4,7 @@ extern crate osier_ir as ir; // the name dependents use, so that the wasm crate 
 
 mod analyses;
 mod eval;
+mod proved;
 mod text;
 mod text_manual;
 mod variables;

@@ -37,7 +37,8 @@ let kind_of ~results ~nparams ~type_of (kind : string list) = match kind with
     KOp (Lang.key o ty source imm, args)
   | _ -> raise (Outside "a kind of term")
 
-let reason by =
+(* [op_at] gives the operations of terms, and [t] is the term that the reason is for. *)
+let reason op_at t by =
   let id w = int_of_string w in
   let via w = if w = "-" then None else Some (id w) in
   match String.split_on_char ':' by with
@@ -52,7 +53,8 @@ let reason by =
     ByMerged (if reads = "-" then [] else List.map id (String.split_on_char ',' reads))
   | ["rule"; name; swapped; inner; result] ->
     let inner = if inner = "-" then [] else List.map id (String.split_on_char ',' inner) in
-    ByRule { Rules.name; swapped = id swapped; inner; result = via result }
+    ByRule (Rules.cite op_at t
+      { Rules.cited = name; swapped = id swapped; named = inner; result = via result })
   | _ -> raise (Outside ("the reason " ^ by))
 
 (* The merged reads that the class of each term rests on. *)
@@ -88,9 +90,11 @@ let table (pair : R.pair) ~results ~nparams =
   let raw = Array.of_list (List.rev pair.terms) in
   let n = Array.length raw in
   let type_of i = if i < n then raw.(i).tty else "" in
-  let terms = Array.map (fun (t : R.term) ->
-    { tk = kind_of ~results ~nparams ~type_of t.kind; tc = t.cls; ty = Lang.type_code t.tty;
-      tb = reason t.by }) raw in
+  let kinds = Array.map (fun (t : R.term) -> kind_of ~results ~nparams ~type_of t.kind) raw in
+  let op_at t = if t >= n then None else
+    match kinds.(t) with KOp (o, a) -> Some (o, a) | _ -> None in
+  let terms = Array.mapi (fun i (t : R.term) ->
+    { tk = kinds.(i); tc = t.cls; ty = Lang.type_code t.tty; tb = reason op_at i t.by }) raw in
   let deps = leaves_below terms and rests = merged_reads terms in
   { tn = n; tg = (fun i -> terms.(i)); deps = (fun i -> if i < n then deps.(i) else []);
     mdep = (fun i -> if i < n then rests.(i) else []) }
@@ -313,6 +317,20 @@ let build_side (pair : R.pair) side tbl lang ~nres ~result_term =
     results_of }
 
 (* ** Both versions *)
+
+(* Whether the terms of values have their types. The theorem takes arguments of the types that the
+   table gives them ([args_typed]), so the table must not give them others than the versions do. *)
+let values_typed (pair : R.pair) =
+  let terms = Array.of_list (List.rev pair.terms) in
+  let type_of t = if t < Array.length terms then terms.(t).R.tty else "" in
+  let declared = Array.map (fun (s : R.side) ->
+    let types = Hashtbl.create 64 in
+    let note (v, t) = Hashtbl.replace types v t in
+    List.iter (fun (b : R.block) -> List.iter note b.params) s.blocks;
+    List.iter (fun (i : R.inst) -> List.iter note i.results) (all_insts s.blocks);
+    types) pair.versions in
+  List.for_all (fun (side, v, t) -> Hashtbl.find_opt declared.(side) v = Some (type_of t))
+    pair.values
 
 (* The leaves that a version has before a place. *)
 let leaves_at side (b, k) =

@@ -29,8 +29,9 @@ let pair p =
   if p.label <> "-" then current := { raw = p; maps } :: !current
 let landing (p : R.pair) =
   Hashtbl.replace landings p.fname (lazy (
-    let (tbl, lang, anch, agree, nids, before, after) = sides p in
-    direction tbl lang anch agree nids (before, after) (fun _ _ -> Leaf)))
+    let (tbl, lang, typed, (anch, agree, nids), before, after) = sides p in
+    let d = direction tbl lang anch agree nids (before, after) (fun _ _ -> Leaf) in
+    { d with proved = d.proved && typed }))
 let copy c =
   let own = Buffer.create 4096 in
   pending := (c, !current, own) :: !pending;
@@ -53,7 +54,7 @@ let returns = function
 (* ** The copy *)
 
 type stand = {
-  claim : (code, Rules.claim) copies; whole : (code, Rules.claim) body; is_copy : bool;
+  claim : (code, citation) copies; whole : (code, citation) body; is_copy : bool;
   into : judged; onto : judged;                 (* base to cleaned, and copy to optimized *)
   back : judged; off : judged;                  (* cleaned to base, and optimized to copy *)
   lands : direction array;                      (* by instance: to where activations of it land *)
@@ -153,8 +154,8 @@ let stand (c : R.across) pairs =
       (try (j, Hashtbl.find sides.(j).place inst) with Not_found -> no_place)
     | _ -> no_place in
   let codes = Array.map (fun d -> body d d.p) lands in
-  let claim = { cn = Array.length instances; orig = (fun i -> codes.(i));
-                fnc = (fun i -> instances.(i).R.ifunc); caller; begins; name; owner } in
+  let claim : (code, citation) copies = { cn = Array.length instances; orig = (fun i -> codes.(i));
+                fnc = (fun i -> instances.(i).R.ifunc); caller; begins; naming = name; owner } in
   let whole = body onto.dir onto.dir.p in
   let is_copy = chk_copy onto.dir.lang callee returns whole claim in
   if why && not is_copy then begin
@@ -244,8 +245,7 @@ let staying d (b, k) asked =
   let values = List.sort_uniq compare (Flow.elements (d.need b k) asked) in
   let own = List.fold_left (fun m x -> Flow.put x (Src x) m) MLeaf values in
   let e = { src = (b, k); tgt = (b, k); requires = set_of values; steps = []; assigns = own } in
-  if accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead d.need e && passed d e
-    && fires d e
+  if accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead d.need e && fires d e
   then Some e else None
 
 let judge_out st lcs current (e : R.entry) =

@@ -1,10 +1,13 @@
 (* Judges exported mappings with the extracted kernel.
 
    usage: judge [--verdicts] [--why] < MAPPING
+          judge --rules
+          judge --fold LEAST < FOLDS
 
    Prints the number of entries by verdict, and with --verdicts a line for each entry: the function,
    the pair of versions, the direction, the level, the source point, and `accept`, `refuse CHECK` or
-   `outside REASON`. --why tells the pairs that are not proved. *)
+   `outside REASON`. --why tells the pairs that are not proved. --rules prints the rules. --fold
+   compares results on constants (fold.ml). *)
 open Kernel
 module R = Reader
 open Claims
@@ -16,7 +19,7 @@ let counts : (string, int) Hashtbl.t = Hashtbl.create 16
 let add key n = Hashtbl.replace counts key (n + try Hashtbl.find counts key with Not_found -> 0)
 
 type direction = {
-  p : side; q : side; k : claims; tbl : (code, Rules.claim) table; lang : (z, code, Rules.claim)
+  p : side; q : side; k : claims; tbl : (code, citation) table; lang : (z, code, citation)
     lang;
   anch : int -> bool; past : int -> bool; ahead : int -> bool; need : int -> int -> set;
   lax : (int -> int -> set) Lazy.t;
@@ -204,19 +207,30 @@ let each_entry (m : R.mapping) f =
       List.iter (fun v -> c.set <- Flow.remove v c.set; c.map <- Flow.drop v c.map) removed
     | R.Entry e -> f c e) (List.rev m.changes)
 
-(* The values that the entries of the mappings from a version require, by place. *)
-let armed_at side mappings =
+(* The values that the entries of the mappings from a version require, by place. One that is not
+   available there does not count: such an entry is refused ([Shape.flaw]). *)
+let armed_at side text mappings =
   let h = Hashtbl.create 64 in
   List.iter (fun m -> each_entry m (fun c e ->
     match Hashtbl.find_opt side.place e.source, Hashtbl.find_opt side.memory_before e.source with
-    | Some (b, k), Some m0 ->
-      (* A forged entry may require values that the version lacks, or defines below. It is not
-         accepted ([Shape.flaw]), and nobody has to provide them. *)
-      let has x = let (d, pos) = side.v.dl x in d <> nowhere && not (d = b && pos > k) in
+    | Some place, Some m0 ->
+      let has x = x = m0 || Shape.available text place x in
       let values = List.filter has (Flow.elements (Flow.insert m0 (required c e)) []) in
-      Hashtbl.replace h (b, k) (set_of values)
+      Hashtbl.replace h place (set_of values)
     | _ -> ())) mappings;
   fun b k -> try Hashtbl.find h (b, k) with Not_found -> Leaf
+
+(* Whether the table gives each argument the type that both versions give it. Runs take arguments of
+   these types. Memory is the last. *)
+let arguments_typed (pair : R.pair) tbl =
+  let types (s : R.side) = match List.rev s.blocks with
+    | b :: _ -> List.map (fun (_, t) -> Lang.type_code t) b.params @ [Lang.memory_type]
+    | [] -> [] in
+  let before = types pair.versions.(0) in
+  let fits t = match (tbl.tg t).tk with
+    | KArg k -> List.nth_opt before k = Some (tbl.tg t).ty
+    | _ -> true in
+  types pair.versions.(1) = before && List.for_all fits (List.init tbl.tn Fun.id)
 
 (* Both versions of a pair, and what directions between them share. *)
 let sides (pair : R.pair) =
@@ -230,12 +244,13 @@ let sides (pair : R.pair) =
   let nparams = match List.rev pair.versions.(0).blocks with b :: _ -> List.length b.params | [] ->
     0 in
   let tbl = table pair ~results:nres ~nparams in
+  let typed = arguments_typed pair tbl in
   let by_result = Hashtbl.create 64 in
   for t = tbl.tn - 1 downto 0 do
     match (tbl.tg t).tk with KRes (i, n) -> Hashtbl.replace by_result (i, n) t | _ -> ()
   done;
   let result_term i n = try Hashtbl.find by_result (i, n) with Not_found -> tbl.tn + 1 in
-  let lang = Lang.lang Rules.holds in
+  let lang = Lang.lang in
   let build side =
     let s = build_side pair side tbl lang ~nres ~result_term in
     Flow.vouchers tbl s in
@@ -252,19 +267,20 @@ let sides (pair : R.pair) =
       let at side = try leaves_at side (Hashtbl.find side.place a) with Not_found -> [] in
       let s = set_of (both (at before) (at after)) in
       Hashtbl.replace memo a s; s in
-  (tbl, lang, anch, agree, nids, before, after)
+  (tbl, lang, typed, (anch, agree, nids), before, after)
 
 (* Judges the mappings of a pair. *)
 let judge_pair (pair : R.pair) =
-  let (tbl, lang, anch, agree, nids, before, after) = sides pair in
+  let (tbl, lang, typed, (anch, agree, nids), before, after) = sides pair in
   let text_before = Shape.text before and text_after = Shape.text after in
   List.map (fun (m : R.mapping) ->
     let is_forward = m.direction = "forward" in
     let (p, q) = if is_forward then (before, after) else (after, before) in
     let texts = if is_forward then (text_before, text_after) else (text_after, text_before) in
     let other (o : R.mapping) = o.direction <> m.direction in
-    let d = direction tbl lang anch agree nids (p, q) (armed_at q (List.filter other pair.mappings))
-      in
+    let armed = armed_at q (snd texts) (List.filter other pair.mappings) in
+    let d = direction tbl lang anch agree nids (p, q) armed in
+    let d = { d with proved = d.proved && typed } in
     if why then explain pair d;
     let judged = { dir = d; entries = Hashtbl.create 64 } in
     each_entry m (judge_entry judged texts pair m.direction);
@@ -273,6 +289,9 @@ let judge_pair (pair : R.pair) =
 let pair (pair : R.pair) =
   let all verdict = List.iter (fun (m : R.mapping) ->
     each_entry m (fun _ e -> say pair m.direction e.source verdict)) (List.rev pair.mappings) in
-  if not (Shape.anchors_same pair) then (all "refuse anchor-same"; [])
-  else if not (Shape.leaves_typed pair) then (all "refuse term-shape"; [])
+  let refused check = all ("refuse " ^ check); [] in
+  if not (Shape.anchors_same pair) then refused "anchor-same"
+  else if not (Shape.leaves_typed pair) then refused "term-shape"
+  else if not (values_typed pair) then refused "value-term"
+  else if not (Shape.memories_exist pair) then refused "memory-term"
   else try judge_pair pair with Outside reason -> all ("outside " ^ reason); []

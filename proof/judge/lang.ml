@@ -1,5 +1,5 @@
-(* Reads operations, types and constants. What they mean, which of them fold, commute, trap, read and
-   write, the kernel says (Operations.v). Floats alone fold here. *)
+(* Reads operations, types and constants. The kernel says which of them fold, commute, trap, read
+   and write (Operations.v). Floats alone fold here. *)
 open Kernel
 
 let set l = let h = Hashtbl.create 64 in List.iter (fun o -> Hashtbl.replace h o ()) l; h
@@ -239,4 +239,4 @@ let effect_of opcode ty imm results =
   if List.mem_assoc opcode stores || opcode = "global_set" then key opcode ty "" imm
   else Effect (named (String.concat " " [opcode; ty; imm]), results)
 
-let lang rule_ok = osier fold_float rule_ok
+let lang = rule_lang fold_float

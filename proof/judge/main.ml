@@ -2,6 +2,10 @@
 open Judge
 
 let () =
+  if Array.exists ((=) "--rules") Sys.argv then begin Rules.print (); exit 0 end;
+  (match Sys.argv with
+   | [| _; "--fold"; least |] -> Fold.run (int_of_string least); exit 0
+   | _ -> ());
   let h = { R.func = Copies.func; pair = Copies.pair; landing = Copies.landing;
             copy = Copies.copy; header = (fun k v -> if k = "level" then level := v) } in
   (try R.read h stdin; Copies.finish () with

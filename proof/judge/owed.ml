@@ -17,7 +17,7 @@ let has_open lang tbl anch side =
   List.exists (fun b ->
     let blk = side.blks.(b) in
     let rec look k = k < blk.bn && (match blk.bi k with
-      | IPure (i, x, o, a) when osier_traps.can_trap o && not (anch i) ->
+      | IPure (i, x, o, a) when may_trap o && not (anch i) ->
         not (excused lang tbl osier_traps side.v side.vouchers b k x o a) || look (k + 1)
       | _ -> look (k + 1)) in
     look 0) side.post

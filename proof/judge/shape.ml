@@ -33,6 +33,18 @@ let leaves_typed (pair : R.pair) =
     | ("argument" | "param" | "result") :: _ -> t.tty <> "memory"
     | _ -> true) pair.terms
 
+(* ** Claims about blocks and writes: the version has them *)
+
+let memories_exist (pair : R.pair) =
+  let terms = Array.of_list (List.rev pair.terms) in
+  let is_memory t = t < Array.length terms && terms.(t).R.tty = "memory" in
+  let set l = let h = Hashtbl.create 64 in List.iter (fun i -> Hashtbl.replace h i ()) l; h in
+  let blocks = Array.map (fun (s : R.side) -> set (List.map (fun (b : R.block) -> b.block) s.blocks))
+      pair.versions in
+  let insts = Array.map insts_by_id pair.versions in
+  List.for_all (fun (side, b, t) -> is_memory t && Hashtbl.mem blocks.(side) b) pair.memories
+  && List.for_all (fun (side, i, _) -> Hashtbl.mem insts.(side) i) pair.writes
+
 (* ** The lists of entries: required and assigned values ascend and are available, and the kept
    values are the required ones that are not live. Engines go by the text of a version, so all
    edges count here, those that no run takes among them. *)

@@ -161,7 +161,8 @@ Fixpoint from_bytes (n : nat) (at_ : nat -> Z) : Z :=
   | O => 0
   | S k => from_bytes k at_ + at_ k * 2 ^ (8 * Z.of_nat k)
   end.
-Lemma from_bytes_ext n f g : (forall k, (k < n)%nat -> f k = g k) -> from_bytes n f = from_bytes n g.
+Lemma from_bytes_ext n f g : (forall k, (k < n)%nat -> f k = g k) ->
+  from_bytes n f = from_bytes n g.
 Proof. induction n as [|n IH]; simpl; intro H; auto. rewrite IH, H; auto. Qed.
 Lemma from_bytes_of v n : from_bytes n (byte_of v) = v mod 2 ^ (8 * Z.of_nat n).
 Proof.

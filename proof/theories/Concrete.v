@@ -1,9 +1,8 @@
-(** The concrete language satisfies the duties of the checker ([Faithful], [TrapFaithful]), and
-    [osier_right]: the theorem about Osier's operations. *)
+(** The concrete language satisfies the duties of the checker: [osier_faithful] and
+    [osier_trap_faithful]. *)
 From Coq Require Import List Arith ZArith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms Places Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Traps Walk Owed Matched Real Integers Bytes Operations Meaning.
+From Osier Require Import Util Terms Places Traps Integers Bytes Operations Meaning.
 Local Open Scope Z_scope.
 
 Section Concrete.
@@ -29,14 +28,16 @@ Proof.
     unfold coerce. now rewrite (width_exact _ _ _ E). }
   assert (Gen: option_map (wrap (width_of (result_type o))) (exact o cs) = Some c ->
     operate o (map VBits cs) = VBits c).
-  { destruct (exact o cs) as [z|] eqn:E; [|discriminate]. intro Q. injection Q as Q. exact (Cut z eq_refl Q). }
+  { destruct (exact o cs) as [z|] eqn:E; [|discriminate]. intro Q. injection Q as Q.
+    exact (Cut z eq_refl Q). }
   destruct o; try (exact (Gen H)).
   - destruct cs; [|discriminate]. simpl in H. destruct (fits (bits t) z) eqn:Fz; [|discriminate].
     inversion H; subst. apply fits_ok in Fz. apply (Cut c eq_refl). simpl. rewrite width_tcode.
     now apply wrap_small.
   - unfold folded in H. destruct cs as [|x [|y [|]]]; try (exact (Gen H)).
     destruct (divides o && _); [discriminate|exact (Gen H)].
-  - simpl in H. destruct f as [f s t]. destruct (run (FCode f s t) cs) as [z|] eqn:E; [|discriminate].
+  - simpl in H. destruct f as [f s t].
+    destruct (run (FCode f s t) cs) as [z|] eqn:E; [|discriminate].
     destruct (fits (width_of (tcode t)) z) eqn:Fz; [|discriminate]. inversion H; subst.
     apply fits_ok in Fz. unfold Meaning.operate, raw, coerce. simpl. rewrite not_memory, number_map.
     rewrite (floats _ _ _ E). f_equal. now apply wrap_small.
@@ -45,8 +46,9 @@ Lemma asks_alike_ok b o z x : asks_alike b o z = true ->
   picked b [number (operate o [x; VBits z])] = picked b [number x] /\
   picked b [number (operate o [VBits z; x])] = picked b [number x].
 Proof.
-  intro H. destruct b; try discriminate. destruct o as [| |b' t| | | | | | | | | | | | | | | | | | | |
-    | | | | | | |]; try discriminate. destruct b'; try discriminate. simpl in H.
+  intro H. destruct b; try discriminate.
+  destruct o as [| |b' t| | | | | | | | | | | | | | | | | | | | | | | | | | |]; try discriminate.
+  destruct b'; try discriminate. simpl in H.
   apply Z.eqb_eq in H. subst z.
   assert (N: forall p q, operate (Binary BNe t) [p; q] = VBits (bit (negb (number p =? number q)))).
   { intros p q. unfold Meaning.operate, raw, exact, binary_of. cbn [map].
@@ -66,7 +68,8 @@ Proof.
   assert (Zero: (exists z, x = VBits z /\ 0 <= z < 2 ^ 0) -> VBits (wrap t (number x)) = x).
   { intros [z [-> Hz]]. simpl. replace z with 0 by (simpl in Hz; lia). unfold wrap.
     now rewrite Zmod_0_l. }
-  assert (Same: forall w, (exists z, x = VBits z /\ 0 <= z < 2 ^ w) -> VBits (wrap w (number x)) = x).
+  assert (Same: forall w, (exists z, x = VBits z /\ 0 <= z < 2 ^ w) ->
+    VBits (wrap w (number x)) = x).
   { intros w [z [-> Hz]]. simpl. now rewrite wrap_small. }
   destruct (Z.eq_dec t 8) as [->|N8]; [exact (Same _)|].
   destruct (Z.eq_dec t 16) as [->|N16]; [exact (Same _)|].
@@ -81,7 +84,8 @@ Proof.
   - now intros [m ->].
   - intros [z [-> Hz]]. simpl. now rewrite wrap_small.
 Qed.
-Lemma operate_write o p vs : written_place o = Some p -> operate o vs = VMem (contents (raw X o vs)).
+Lemma operate_write o p vs : written_place o = Some p ->
+  operate o vs = VMem (contents (raw X o vs)).
 Proof. intro H. destruct o; try discriminate; reflexivity. Qed.
 Lemma raw_sorted o p vs : written_place o = Some p -> sorted (contents (raw X o vs)).
 Proof.
@@ -97,8 +101,10 @@ Proof.
   assert (Cell: forall n, p = Cell n -> find (LCell n) (contents m) = find (LCell n) (contents m')).
   { intros n ->. specialize (E (LCell n) eq_refl). congruence. }
   destruct o; try discriminate; unfold raw; rewrite ?memory_last.
-  - inversion Rd; subst p. destruct xs as [|r [|v l]]; simpl; rewrite ?(Cell _ eq_refl); auto; now destruct l.
-  - inversion Rd; subst p. destruct xs as [|r [|v l]]; simpl; rewrite ?(Cell _ eq_refl); auto; now destruct l.
+  - inversion Rd; subst p. destruct xs as [|r [|v l]]; simpl; rewrite ?(Cell _ eq_refl); auto;
+      now destruct l.
+  - inversion Rd; subst p. destruct xs as [|r [|v l]]; simpl; rewrite ?(Cell _ eq_refl); auto;
+      now destruct l.
   - assert (Ne: xs <> []).
     { destruct (place_bytes _ _ _ Rd) as [n [off [h [_ [-> _]]]]]. exact Ad. }
     rewrite !first_hd by auto.
@@ -160,7 +166,8 @@ Proof.
     apply Bool.eqb_prop in Q. unfold whole in Q2, Q3. apply Z.eqb_eq in Q2. apply Z.eqb_eq in Q3.
     subst t' ma' h' s. assert (n' = n) by lia. subst n'.
     assert (Ne: xs <> []) by (destruct (place_bytes _ _ _ Wr) as [? [? [? [_ [-> _]]]]]; exact Ad).
-    assert (Ne': ys <> []) by (destruct (place_bytes _ _ _ Rd) as [? [? [? [_ [-> _]]]]]; exact Ad').
+    assert (Ne': ys <> [])
+      by (destruct (place_bytes _ _ _ Rd) as [? [? [? [_ [-> _]]]]]; exact Ad').
     destruct (place_bytes _ _ _ Wr) as [? [? [? [_ [_ [_ [Hn _]]]]]]].
     set (w := operate (Store t n (Addr ma off h)) (xs ++ [x; m])) in *.
     assert (Start: forall k, byte_at (Addr ma off h) (number (hd x xs)) k =
@@ -228,7 +235,8 @@ Proof.
   - apply read_place_ok.
   - intros o p xs m l Wr Ad N. f_equal. now apply (written_out _ p).
   - intros o p xs m m' l Wr Ad I. f_equal. now apply (written_in _ p).
-  - intros o o' p p' vs vs' Wr Wr' E. rewrite (operate_write _ _ _ Wr), (operate_write _ _ _ Wr') in *.
+  - intros o o' p p' vs vs' Wr Wr' E.
+    rewrite (operate_write _ _ _ Wr), (operate_write _ _ _ Wr') in *.
     f_equal. apply sorted_ext; eauto using raw_sorted. intro k. specialize (E k). simpl in E.
     congruence.
   - apply found_again_ok.
@@ -241,7 +249,8 @@ Qed.
 Lemma reaches_ok a n a' n' x w : reaches a n a' n' = true ->
   out_of_bounds X a n x w = false -> out_of_bounds X a' n' x w = false.
 Proof.
-  unfold reaches. destruct (bytes_at a n); [|discriminate]. destruct (bytes_at a' n'); [|discriminate].
+  unfold reaches. destruct (bytes_at a n); [|discriminate].
+  destruct (bytes_at a' n'); [|discriminate].
   destruct a as [m off h], a' as [m' off' h']. intro H.
   repeat (apply andb_true_iff in H; let Q := fresh "Q" in destruct H as [H Q]).
   apply Nat.eqb_eq in H. apply Bool.eqb_prop in Q1. subst m' h'. apply Z.leb_le in Q.
@@ -292,7 +301,8 @@ Proof.
     + now rewrite H.
     + destruct f as [[] s t]; auto; discriminate.
   - intros o ks vs w S K. destruct o; try discriminate. unfold cannot_trap in S.
-    destruct ks as [|k [|[d|] [|]]]; try discriminate. apply andb_true_iff in S. destruct S as [_ S].
+    destruct ks as [|k [|[d|] [|]]]; try discriminate.
+    apply andb_true_iff in S. destruct S as [_ S].
     inversion K as [|? x1 ? l1 _ K1]; subst. inversion K1 as [|? x2 ? l2 E2 K2]; subst.
     simpl in *. rewrite (safe_divides _ _ _ _ S). now destruct (divides o).
   - apply vouches_ok.
@@ -305,44 +315,4 @@ Proof.
     destruct o; simpl in *; auto. rewrite Z.leb_gt in *.
     pose proof (entries_grow _ G name us w n). lia.
 Qed.
-
-(** ** The theorem about Osier's operations *)
-Section Right.
-Variables (T : table code R) (anch : nat -> bool) (p q : version code) (K : claims).
-Variables (owes : owing) (past ahead : nat -> bool) (need armed : nat -> nat -> set).
-Notation calm := (calm L M T (halts X) anch nowhere).
-Notation start := (start M T).
-Hypothesis sizes : SizesGrow X.
-Hypothesis rules : RulesHold L M T.
-Hypothesis pair_ok : accept_pair L T anch p q K may_trap past ahead need armed = true.
-Hypothesis traps_ok : chk_traps L T osier_traps anch p q K owes = true.
-Variables (args : list value) (w : W).
-Hypothesis args_ok : length args = arity p.
-Hypothesis args_ty : args_typed M T args.
-(** As [real_right], for the operations of Osier. The hypotheses that are left: the judge folds
-    floats as the machine computes them, memories and tables never shrink, and the rules. Calls are
-    functions of operands and world. *)
-Theorem osier_right (E : entry code) here_by far_by sp :
-  accept_entry L T anch p q K past ahead need E = true ->
-  chk_fire L T osier_traps anch p q K E here_by far_by = true ->
-  chk_passed L T osier_traps anch p q K owes E = true ->
-  calm p (start p args w) sp -> (sb sp, sk sp) = src E ->
-  exists sq, calm q (start q args w) sq /\ (sb sq, sk sq) = tgt E /\
-    sw sq = sw sp /\ str sq = str sp /\
-    forall env junk, (forall x, mem x (requires E) = true -> env x = se sp x) ->
-    let t := with_env sq (fired M E env junk) in
-    steps_pass M (halts X) env (steps E) [] (sw sp) /\
-    (forall x o, get x (assigns E) = Some o -> se t x = se sq x) /\
-    (forall sp', calm p sp sp' -> exists t', calm q t t' /\ sw t' = sw sp' /\ str t' = str sp') /\
-    (forall sp' o vs, calm p sp sp' -> result p sp' o vs ->
-      exists t', calm q t t' /\ result q t' o vs /\ sw t' = sw sp' /\ str t' = str sp') /\
-    (forall sp' o vs, calm p sp sp' -> traps (halts X) p sp' o vs ->
-      exists t', calm q t t' /\ traps (halts X) q t' o vs /\ sw t' = sw sp' /\
-      str t' = str sp').
-Proof.
-  apply (real_right L M T osier_traps (halts X) anch p q K owes past ahead need armed
-    osier_faithful rules (osier_trap_faithful sizes) pair_ok traps_ok args w args_ok args_ty).
-Qed.
-End Right.
 End Concrete.
-Print Assumptions osier_right.

@@ -1,8 +1,8 @@
 (** The checks as OCaml. Numbers become machine integers: the judge reads none above 2^62. *)
-From Coq Require Import Extraction ExtrOcamlBasic ExtrOcamlNatInt.
+From Coq Require Import Extraction ExtrOcamlBasic ExtrOcamlNatInt ExtrOcamlNativeString.
 From Osier Require Import Util Terms Places Memory Classes Version Paths Pair Entry.
-From Osier Require Import Clean Live Main Traps Walk Owed Matched Real Integers Operations.
-From Osier Require Import Copy Across Into Frames.
+From Osier Require Import Clean Live Main Traps Walk Owed Matched Real.
+From Osier Require Import Integers Operations Rules Matching Instance Copy Across Into Frames.
 Extraction Language OCaml.
 Extraction "kernel.ml" Classes.chk_table Terms.AL Version.chk_version Version.live_edges
   Version.chk_block Version.chk_first Classes.chk_term
@@ -15,4 +15,4 @@ Extraction "kernel.ml" Classes.chk_table Terms.AL Version.chk_version Version.li
   Entry.opcls Entry.fits_here Entry.fits_far Real.chk_fire
   Copy.chk_copy Copy.chk_copy_block Across.chk_steps Into.chk_place Into.chk_into_entry
   Frames.chk_land Frames.chain Frames.chk_out_entry Frames.waits_at
-  Operations.osier Operations.osier_traps.
+  Operations.osier_traps Operations.folded Operations.exact Rules.rows Instance.rule_lang.

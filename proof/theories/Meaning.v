@@ -200,11 +200,14 @@ Lemma same_start m off off' h x x' n : (0 < n <= 8)%nat ->
 Proof.
   intros Hn E. set (N := 2 ^ address_bits (Addr m off h)).
   assert (HN: 16 < N) by apply pow_big.
-  destruct (proj1 (E (byte_at (Addr m off h) x 0))) as [i [Hi Ei]]; [exists 0%nat; split; [lia|auto]|].
-  destruct (proj2 (E (byte_at (Addr m off' h) x' 0))) as [j [Hj Ej]]; [exists 0%nat; split; [lia|auto]|].
+  destruct (proj1 (E (byte_at (Addr m off h) x 0))) as [i [Hi Ei]];
+    [exists 0%nat; split; [lia|auto]|].
+  destruct (proj2 (E (byte_at (Addr m off' h) x' 0))) as [j [Hj Ej]];
+    [exists 0%nat; split; [lia|auto]|].
   inversion Ei as [Ei']. inversion Ej as [Ej']. clear Ei Ej.
   change (2 ^ (if h then 64 else 32)) with N in *.
-  destruct (mod_eq N _ _ ltac:(lia) Ei') as [q Hq]. destruct (mod_eq N _ _ ltac:(lia) Ej') as [r Hr].
+  destruct (mod_eq N _ _ ltac:(lia) Ei') as [q Hq].
+  destruct (mod_eq N _ _ ltac:(lia) Ej') as [r Hr].
   assert (i = 0%nat).
   { assert (Z.of_nat i + Z.of_nat j = - N * (q + r)) by lia. assert (q + r = 0) by nia. nia. }
   subst i. intro k. simpl. f_equal. change (2 ^ (if h then 64 else 32)) with N.

@@ -104,12 +104,16 @@ Definition result_type (o : code) : nat :=
   | Store _ _ _ | GlobalSet _ _ => memory_type
   | Effect _ _ | Jump | BrIf | Switch | Assume _ _ | End _ => no_type
   end.
-Definition address_type (a : address) : nat := let '(Addr _ _ h) := a in tcode (if h then I64 else I32).
+Definition address_type (a : address) : nat :=
+  let '(Addr _ _ h) := a in tcode (if h then I64 else I32).
+(** The low bits that an extension within a type extends: fewer than the type has. *)
+Definition low_bits (o : unary) : Z :=
+  match o with USext8 => 8 | USext16 => 16 | USext32 => 32 | _ => 0 end.
 (** Whether an operation takes operands of these types. Memory is the last operand of accesses. *)
 Definition takes (o : code) (l : list nat) : bool :=
   match o with
   | Const _ _ => nats_eqb l []
-  | Unary _ t => is_int t && nats_eqb l [tcode t]
+  | Unary u t => is_int t && (low_bits u <? bits t) && nats_eqb l [tcode t]
   | Binary _ t => is_int t && nats_eqb l [tcode t; tcode t]
   | Extend _ s t => is_int s && is_int t && (bits s <? bits t) && nats_eqb l [tcode s]
   | Wrap s t => is_int s && is_int t && (bits t <? bits s) && nats_eqb l [tcode s]

@@ -263,12 +263,13 @@ impl<'a, 'c> Relation<'a, 'c> {
 
     /// The extra uses that turn liveness into live+: values that entries of these mappings require,
     /// by the instruction they start before. A value that is live there without them is left out,
-    /// since another use of it changes nothing. `side` is the version that the entries leave from.
+    /// since another use of it changes nothing, and so is one that is not available there: such an
+    /// entry never holds ([`Check::Requires`]). `side` is the version that the entries leave from.
     ///
     /// # Errors
     /// As [`Relation::each_live`].
     fn armed_uses(&self, side: Side, armed: &[&Mapping]) -> Result<Extra, Finding> {
-        let (f, mut extra) = (self.product.versions[side].f, Extra::new());
+        let (version, mut extra) = (&self.product.versions[side], Extra::new());
         for mapping in armed {
             let leaving = |point: Point, _: &Entry| point.inst();
             let run = (side, true, &Extra::new());
@@ -278,9 +279,10 @@ impl<'a, 'c> Relation<'a, 'c> {
                 |_| true,
                 leaving,
                 |_, inst, entry, live| {
-                    let unlive =
-                        entry.requires.iter().filter(|v| !live.has(**v) && f.has_value(**v));
-                    let mut unlive = unlive.copied().peekable();
+                    let exists = |v: &Value| !live.has(*v) && version.f.has_value(*v);
+                    let unlive = entry.requires.iter().copied().filter(exists);
+                    let mut unlive =
+                        unlive.filter(|v| version.full.available(version.f, *v, inst)).peekable();
                     if unlive.peek().is_some() {
                         extra.entry(inst).or_default().extend(unlive);
                     }

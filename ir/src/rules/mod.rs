@@ -5,13 +5,15 @@
 //! holds for all inputs of all its types. The test `every_rule_holds_for_all_inputs` evaluates both
 //! sides with every 8-bit integer for `X` and for `Y`. Constants and wider types take edge cases.
 //!
-//! To add a rule, add a row to [`RULES`]. The tests evaluate it and the solvers prove it
-//! (`docs/testing.md`, Rules proved); no other code changes. `simplify` and `gvn` apply every row,
-//! and certificates cite the first row that fits. All rows must therefore rewrite toward one normal
+//! To add a rule, add a row to [`RULES`], the same row to `proof/theories/Rules.v` with a proof in
+//! `Rows.v`, and its line to `proof/rules.txt`. The tests evaluate it and the solvers prove it
+//! (`docs/testing.md`, Rules proved). `simplify` and `gvn` apply every row, and certificates cite
+//! the first row that fits. All rows must therefore rewrite toward one normal
 //! form: no row undoes another.
 //!
 //! A new kind of pattern, guard or result requires changes in every matcher: `instance`,
-//! `number/src/{matcher,table}.rs` and `provers/src/{rewrite,typing}.rs`.
+//! `number/src/{matcher,table}.rs`, `provers/src/{rewrite,typing}.rs` and
+//! `proof/theories/{Rules,Matching,Instance}.v`.
 
 mod instance;
 
