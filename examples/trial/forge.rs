@@ -214,10 +214,9 @@ fn garbled(
     draft.text(versions, left_out)
 }
 
-/// The text of a function in which entries are damaged, with the facts that the certifier finds for
-/// them, and their number. Entries have to provide what those of the other direction require, and a
-/// damaged one may require anything: so one direction has the damage and the other no entries, or
-/// both have little damage.
+/// The text of a function with damaged entries and the facts that the certifier finds for them, and
+/// their number. Entries provide all values that entries of the other direction require. A damaged
+/// entry may require any value, so the other direction has no entries, or both have little damage.
 fn damaged_entries(
     prng: &mut Prng,
     (base, derived): (&Function, &Derived),

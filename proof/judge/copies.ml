@@ -29,9 +29,9 @@ let pair p =
   if p.label <> "-" then current := { raw = p; maps } :: !current
 let landing (p : R.pair) =
   Hashtbl.replace landings p.fname (lazy (
-    let (tbl, lang, typed, (anch, agree, nids), before, after) = sides p in
+    let (tbl, lang, anch, agree, nids, before, after) = sides p in
     let d = direction tbl lang anch agree nids (before, after) (fun _ _ -> Leaf) in
-    { d with proved = d.proved && typed }))
+    { d with proved = d.proved && flaw_of p = None }))
 let copy c =
   let own = Buffer.create 4096 in
   pending := (c, !current, own) :: !pending;

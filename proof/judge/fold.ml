@@ -1,4 +1,4 @@
-(* Compares the folding of the kernel with that of Osier: `ir/examples/folds.rs` prints operations,
+(* Compares the folding of the kernel with that of Osier: `examples/folds.rs` prints operations,
    constants and results. *)
 open Kernel
 

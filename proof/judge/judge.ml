@@ -189,8 +189,8 @@ let judge_entry { dir = d; entries } texts pair name current (e : R.entry) =
           (* No run comes behind an assumption that always fails. *)
           if Assume.has pair && not (d.p.v.lv (fst x.src)) then "outside assume"
           else match failed d x with
-          | "live-plus" when accepted (Lazy.force d.lax) -> "outside unneeded-division"
-          | check -> "refuse " ^ check
+            | "live-plus" when accepted (Lazy.force d.lax) -> "outside unneeded-division"
+            | check -> "refuse " ^ check
         else if not (passed d x) then "refuse trap-passed"
         else if not (fires d x) then "refuse step-trap"
         else match Shape.flaw (fst texts) (snd texts) (x.src, x.tgt) ~required:(listed current e)
@@ -221,16 +221,18 @@ let armed_at side text mappings =
   fun b k -> try Hashtbl.find h (b, k) with Not_found -> Leaf
 
 (* Whether the table gives each argument the type that both versions give it. Runs take arguments of
-   these types. Memory is the last. *)
-let arguments_typed (pair : R.pair) tbl =
+   these types. *)
+let arguments_typed (pair : R.pair) =
   let types (s : R.side) = match List.rev s.blocks with
-    | b :: _ -> List.map (fun (_, t) -> Lang.type_code t) b.params @ [Lang.memory_type]
-    | [] -> [] in
-  let before = types pair.versions.(0) in
-  let fits t = match (tbl.tg t).tk with
-    | KArg k -> List.nth_opt before k = Some (tbl.tg t).ty
-    | _ -> true in
-  types pair.versions.(1) = before && List.for_all fits (List.init tbl.tn Fun.id)
+    | b :: _ -> Array.of_list (List.map snd b.params) | [] -> [||] in
+  let declared = types pair.versions.(0) in
+  types pair.versions.(1) = declared
+  && List.for_all (fun (t : R.term) -> match t.kind with
+      | ["argument"; k] ->
+        (match int_of_string_opt k with
+         | Some k -> 0 <= k && k < Array.length declared && declared.(k) = t.tty
+         | None -> false)
+      | _ -> true) pair.terms
 
 (* Both versions of a pair, and what directions between them share. *)
 let sides (pair : R.pair) =
@@ -244,7 +246,6 @@ let sides (pair : R.pair) =
   let nparams = match List.rev pair.versions.(0).blocks with b :: _ -> List.length b.params | [] ->
     0 in
   let tbl = table pair ~results:nres ~nparams in
-  let typed = arguments_typed pair tbl in
   let by_result = Hashtbl.create 64 in
   for t = tbl.tn - 1 downto 0 do
     match (tbl.tg t).tk with KRes (i, n) -> Hashtbl.replace by_result (i, n) t | _ -> ()
@@ -267,11 +268,11 @@ let sides (pair : R.pair) =
       let at side = try leaves_at side (Hashtbl.find side.place a) with Not_found -> [] in
       let s = set_of (both (at before) (at after)) in
       Hashtbl.replace memo a s; s in
-  (tbl, lang, typed, (anch, agree, nids), before, after)
+  (tbl, lang, anch, agree, nids, before, after)
 
 (* Judges the mappings of a pair. *)
 let judge_pair (pair : R.pair) =
-  let (tbl, lang, typed, (anch, agree, nids), before, after) = sides pair in
+  let (tbl, lang, anch, agree, nids, before, after) = sides pair in
   let text_before = Shape.text before and text_after = Shape.text after in
   List.map (fun (m : R.mapping) ->
     let is_forward = m.direction = "forward" in
@@ -280,18 +281,22 @@ let judge_pair (pair : R.pair) =
     let other (o : R.mapping) = o.direction <> m.direction in
     let armed = armed_at q (snd texts) (List.filter other pair.mappings) in
     let d = direction tbl lang anch agree nids (p, q) armed in
-    let d = { d with proved = d.proved && typed } in
     if why then explain pair d;
     let judged = { dir = d; entries = Hashtbl.create 64 } in
     each_entry m (judge_entry judged texts pair m.direction);
     (m.direction, judged)) (List.rev pair.mappings)
 
+(* What the kernel does not test of a pair, if it does not hold. *)
+let flaw_of (pair : R.pair) =
+  if not (Shape.anchors_same pair) then Some "anchor-same"
+  else if not (Shape.leaves_typed pair) then Some "term-shape"
+  else if not (values_typed pair && arguments_typed pair) then Some "value-term"
+  else if not (Shape.memories_exist pair) then Some "memory-term"
+  else None
+
 let pair (pair : R.pair) =
   let all verdict = List.iter (fun (m : R.mapping) ->
     each_entry m (fun _ e -> say pair m.direction e.source verdict)) (List.rev pair.mappings) in
-  let refused check = all ("refuse " ^ check); [] in
-  if not (Shape.anchors_same pair) then refused "anchor-same"
-  else if not (Shape.leaves_typed pair) then refused "term-shape"
-  else if not (values_typed pair) then refused "value-term"
-  else if not (Shape.memories_exist pair) then refused "memory-term"
-  else try judge_pair pair with Outside reason -> all ("outside " ^ reason); []
+  match flaw_of pair with
+  | Some check -> all ("refuse " ^ check); []
+  | None -> try judge_pair pair with Outside reason -> all ("outside " ^ reason); []

@@ -6,7 +6,7 @@ type text = { cited : string; swapped : int; named : int list; result : int opti
 
 let rows = Array.of_list Kernel.rows
 let by_name = Hashtbl.create 128
-let () = Array.iteri (fun i (r : row) -> Hashtbl.replace by_name r.name i) rows
+let () = Array.iteri (fun i (r : row) -> Hashtbl.replace by_name r.title i) rows
 (* The test refuses it. *)
 let none = { of_row = Array.length rows; swap = false; inner = []; made_by = 0; made_swap = false;
              facts = [] }
@@ -114,6 +114,6 @@ let guard_name = function
   | CAboveX -> "c-above-x" | XMissesD -> "x-misses-d" | XBelowD -> "x-below-d"
 let print () =
   Array.iter (fun (r : row) ->
-    Printf.printf "%s: %s %s -> %s, %s\n" r.name
+    Printf.printf "%s: %s %s -> %s, %s\n" r.title
       (match r.only with Some t -> name_in Lang.types t | None -> "any")
       (pattern (Op (r.opcode, r.operands))) (right_name r.result) (guard_name r.condition)) rows

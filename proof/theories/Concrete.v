@@ -47,7 +47,7 @@ Lemma asks_alike_ok b o z x : asks_alike b o z = true ->
   picked b [number (operate o [VBits z; x])] = picked b [number x].
 Proof.
   intro H. destruct b; try discriminate.
-  destruct o as [| |b' t| | | | | | | | | | | | | | | | | | | | | | | | | | |]; try discriminate.
+  destruct o; try discriminate. rename o into b'.
   destruct b'; try discriminate. simpl in H.
   apply Z.eqb_eq in H. subst z.
   assert (N: forall p q, operate (Binary BNe t) [p; q] = VBits (bit (negb (number p =? number q)))).
@@ -157,10 +157,10 @@ Lemma found_again_ok o o' p p' xs x ys m : found_again o o' = true ->
   operate o' (ys ++ [operate o (xs ++ [x; m])]) = x.
 Proof.
   intros Fa Wr Rd Ad Ad' Tx Eq. transitivity (coerce (result_type o') x); [|now apply coerce_same].
-  destruct o as [| | | | | | | | | | | | | | | |t n a| | | | |t g| | | | | | | |]; try discriminate;
-    destruct o' as [| | | | | | | | | | | | | | |t' n' s a'| | | | |t' g'| | | | | | | | |];
+  destruct o; try discriminate; destruct o';
     try (simpl in Fa; destruct a; discriminate); try discriminate.
-  - destruct a as [ma off h], a' as [ma' off' h']. simpl in Fa.
+  - rename bytes into n, t0 into t', bytes0 into n', is_signed into s, a0 into a'.
+    destruct a as [ma off h], a' as [ma' off' h']. simpl in Fa.
     repeat (apply andb_true_iff in Fa; let Q := fresh "Q" in destruct Fa as [Fa Q]).
     apply ty_eqb_ok in Fa. apply negb_true_iff in Q1. apply Nat.eqb_eq in Q0.
     apply Bool.eqb_prop in Q. unfold whole in Q2, Q3. apply Z.eqb_eq in Q2. apply Z.eqb_eq in Q3.
@@ -189,7 +189,8 @@ Proof.
       - intros i j Hi Hj. apply byte_inj; lia. }
     clearbody w. unfold Meaning.operate, raw. rewrite memory_last, first_hd by auto.
     now rewrite Ld.
-  - simpl in Fa. apply ty_eqb_ok in Fa. subst t'. inversion Wr; inversion Rd; subst.
+  - rename t0 into t', g0 into g'. simpl in Fa. apply ty_eqb_ok in Fa. subst t'.
+    inversion Wr; inversion Rd; subst.
     assert (g' = g).
     { assert (G: within (number (hd x xs)) (Cell (global_cell g)) (LCell (global_cell g)))
         by reflexivity.
@@ -209,8 +210,8 @@ Lemma sum_of_ok o a w : sum_of o = Some (a, w) ->
   | AConst => True
   end.
 Proof.
-  intro H. destruct o as [t z| |b t| | | | | | | | | | | | | | | | | | | | | | | | | | |];
-    try discriminate; [|destruct b; try discriminate]; destruct t; try discriminate;
+  intro H. destruct o; try discriminate; try (destruct o; try discriminate);
+    destruct t; try discriminate;
     inversion H; subst; repeat split; auto; try lia.
 Qed.
 

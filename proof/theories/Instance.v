@@ -272,14 +272,16 @@ Proof.
   - now apply is_const_ok.
   - apply andb_true_iff in H. destruct H as [Us H]. destruct (usable_ok _ _ Us) as [Du _].
     destruct (op_at (made_by k)) as [[o' a]|] eqn:E; [|discriminate].
-    destruct o' as [|o' w| | | | | | | | | | | | | | | | | | | | | | | | | | | |]; try discriminate.
+    destruct o'; try discriminate.
+    match type of E with _ = Some (Unary ?a ?b, _) => rename a into o', b into w end.
     destruct a as [|x [|]]; try discriminate. apply andb_true_iff in H. destruct H as [Eo Hx].
     destruct (unary_dec o o') as [<-|]; [|discriminate]. apply is_x_ok in Hx. rewrite Hx.
     destruct (head_shape _ _ _ (HUnary o) w w E eq_refl) as [_ [_ Sh]]. inversion Sh.
     exists w. split; auto. destruct (De_op _ _ _ E) as [Q _]. now rewrite <- Du, Q.
   - apply andb_true_iff in H. destruct H as [Us H]. destruct (usable_ok _ _ Us) as [Du _].
     destruct (op_at (made_by k)) as [[o' a]|] eqn:E; [|discriminate].
-    destruct o' as [| |o' w| | | | | | | | | | | | | | | | | | | | | | | | | | |]; try discriminate.
+    destruct o'; try discriminate.
+    match type of E with _ = Some (Binary ?a ?b, _) => rename a into o', b into w end.
     destruct a as [|x [|y [|]]]; try discriminate.
     pose proof (binary_shape _ _ _ _ E) as Sh. injection Sh as Tx Ty.
     destruct (De_op _ _ _ E) as [Q _]. rewrite <- Du, Q. exists w.
@@ -289,7 +291,8 @@ Proof.
     simpl in G1. now apply swapped_binary.
   - apply andb_true_iff in H. destruct H as [Us H]. destruct (usable_ok _ _ Us) as [Du _].
     destruct (op_at (made_by k)) as [[o' a]|] eqn:E; [|discriminate].
-    destruct o' as [| |o' w| | | | | | | | | | | | | | | | | | | | | | | | | | |]; try discriminate.
+    destruct o'; try discriminate.
+    match type of E with _ = Some (Binary ?a ?b, _) => rename a into o', b into w end.
     destruct a as [|x [|y [|]]]; try discriminate.
     pose proof (binary_shape _ _ _ _ E) as Sh. injection Sh as Tx Ty.
     destruct (De_op _ _ _ E) as [Q _]. rewrite <- Du, Q. exists w.

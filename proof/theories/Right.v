@@ -68,15 +68,47 @@ Proof.
   intros Fl Sz J. apply (journey_real (rule_lang run) (osier_sem X) osier_traps (halts X)
     (osier_faithful X run _ Fl) (osier_trap_faithful X Sz)) in J. tauto.
 Qed.
-(** As [into_right] and [out_right], for the operations of Osier. *)
-Definition osier_into {W} (X : machine W) run callee returns Fl Sz :=
+(** The theorems about inlined code, for the operations of Osier. *)
+Definition osier_into {W} (X : machine W) run callee returns (Fl : FloatsFold run X)
+  (Sz : SizesGrow X) :=
   into_right (rule_lang run) (osier_sem X) osier_traps (halts X) callee returns
     (osier_faithful X run _ Fl) (osier_trap_faithful X Sz).
-Definition osier_out {W} (X : machine W) run callee returns lands K Fl Sz :=
-  out_right (rule_lang run) (osier_sem X) osier_traps (halts X) callee returns lands K
+Definition osier_out {W} (X : machine W) run callee returns landings K (Fl : FloatsFold run X)
+  (Sz : SizesGrow X) :=
+  out_right (rule_lang run) (osier_sem X) osier_traps (halts X) callee returns landings K
     (osier_faithful X run _ Fl) (osier_trap_faithful X Sz).
+
+(** The hypotheses do not contradict each other, whatever the judge folds: a machine satisfies them.
+    Its effects do nothing, and it has one page of each memory. *)
+Definition idle (run : fcode -> list Z -> option Z) : machine unit := {|
+  float := fun f xs => match run f xs with Some z => z | None => 0%Z end;
+  float_traps := fun _ _ => false;
+  pure := fun _ _ => 0%Z;
+  reading := fun _ _ => 0%Z;
+  words := fun _ x _ => x;
+  act := fun _ _ w => (w, []);
+  pages := fun _ _ => 1%Z;
+  entries := fun _ _ => 0%Z;
+  owned := fun _ _ _ => false
+|}.
+Theorem idle_right run : FloatsFold run (idle run) /\ SizesGrow (idle run).
+Proof.
+  split; [intros f xs z H; simpl; now rewrite H|]. constructor; simpl; auto; intros; lia.
+Qed.
+(** Little endian, within the memory that was written, and not beyond its page. *)
+Example idle_stores run : let X := idle run in let a := Addr 0 4 false in
+  let m := operate X (Store I32 4 a) [VBits 8; VBits 0x01020304; VMem []] in
+  operate X (Load I8 1 false a) [VBits 8; m] = VBits 4 /\
+  operate X (Load I32 2 true a) [VBits 10; m] = VBits 0x0102 /\
+  operate X (Load I32 4 false a) [VBits 12; m] = VBits 0 /\
+  halts X (Load I32 4 false a) [VBits 65528; m] tt = false /\
+  halts X (Load I32 4 false a) [VBits 65529; m] tt = true /\
+  operate X (Binary BSdiv I8) [VBits 249; VBits 2] = VBits 253 /\
+  halts X (Binary BSdiv I8) [VBits 128; VBits 255] tt = true.
+Proof. vm_compute. repeat split. Qed.
 Print Assumptions osier_right.
 Print Assumptions osier_journey.
 Print Assumptions rules_hold.
 Print Assumptions osier_into.
 Print Assumptions osier_out.
+Print Assumptions idle_right.

@@ -17,7 +17,7 @@ Inductive right :=
 | RUnary (o : unary) | RBinary (o : binary) | RWith (o : binary) (m : made) | RMade (m : made).
 Inductive guard := Always | XIsBool | CCoversX | CAboveX | XMissesD | XBelowD.
 Record row := Row {
-  name : string; only : option ty; opcode : head; operands : list pat; condition : guard;
+  title : string; only : option ty; opcode : head; operands : list pat; condition : guard;
   result : right }.
 Definition rule (n : string) h l r := Row n None h l Always r.
 Definition guarded (n : string) h l g r := Row n None h l g r.

@@ -263,7 +263,7 @@ impl<'a, 'c> Relation<'a, 'c> {
 
     /// The extra uses that turn liveness into live+: values that entries of these mappings require,
     /// by the instruction they start before. A value that is live there without them is left out,
-    /// since another use of it changes nothing, and so is one that is not available there: such an
+    /// since another use of it changes nothing. Unavailable values do not count, because such an
     /// entry never holds ([`Check::Requires`]). `side` is the version that the entries leave from.
     ///
     /// # Errors

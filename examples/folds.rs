@@ -3,8 +3,8 @@
 //! A line has the opcode, its type, the type of the first operand, the operands, and the result of
 //! `ir::eval::fold`, or `-` where that gives none. `proof/meaning` runs this.
 
-use osier_ir::eval::{accepts, fold};
-use osier_ir::{Opcode, Type};
+use osier::ir::eval::{accepts, fold};
+use osier::ir::{Opcode, Type};
 use std::io::{self, BufWriter, Write};
 
 /// Edge cases of every width, and numbers without a pattern from a multiplicative generator.
