@@ -19,7 +19,7 @@ type direction = {
   p : side; q : side; k : claims; tbl : (int, Rules.claim) table; lang : (int64, int, Rules.claim)
     lang;
   anch : int -> bool; past : int -> bool; ahead : int -> bool; need : int -> int -> set;
-  proved : bool; traps : bool }
+  proved : bool; owing : owing; traps : bool }
 
 (* ** The pair *)
 
@@ -60,15 +60,16 @@ let direction tbl lang anch agree nids (p, q) armed =
             pos = (fun a -> (at p a, at q a)); asked = asked_terms tbl } in
   let none _ = true in
   let d = { p; q; k; tbl; lang; anch; past = none; ahead = none; need = (fun _ _ -> Leaf);
-    proved = false; traps = false } in
+    proved = false; owing = Owed.none; traps = false } in
   explore d reached stopped;
   let stops = List.filter (fun a -> stopped.(a)) (List.init nids Fun.id) in
   let (past, ahead) = Flow.clean lang tbl p (List.map (fun a -> fst (at p a)) stops) in
   let need = Flow.needed lang tbl q armed in
   let may_trap = Lang.trap_lang.can_trap in
   let proved = accept_pair lang tbl anch p.v q.v k may_trap past ahead need armed in
-  let traps = chk_traps lang tbl Lang.trap_lang anch p.v q.v k p.vouchers q.vouchers in
-  { d with past; ahead; need; proved; traps }
+  let owing = Owed.claims lang tbl anch p q k in
+  let traps = chk_traps lang tbl Lang.trap_lang anch p.v q.v k owing in
+  { d with past; ahead; need; proved; owing; traps }
 
 let explain (pair : R.pair) d =
   let bad_terms = List.filter (fun t -> not (chk_term d.lang d.tbl t)) (List.init d.tbl.tn Fun.id)
@@ -149,6 +150,9 @@ let fires d e =
   let (here, far) = Flow.step_vouchers d.lang d.tbl d.anch d.p d.q e in
   chk_fire d.lang d.tbl Lang.trap_lang d.anch d.p.v d.q.v d.k e here far
 
+(* Whether the target version has not trapped before the landing point. *)
+let passed d e = chk_passed d.lang d.tbl Lang.trap_lang d.anch d.p.v d.q.v d.k d.owing e
+
 let say (pair : R.pair) direction source verdict =
   add (match String.index_opt verdict ' ' with
       | Some _ -> verdict | None -> verdict) 1;
@@ -164,6 +168,7 @@ let judge_entry d pair name current (e : R.entry) =
       | x ->
         if not (accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead d.need x)
         then "refuse " ^ failed d x
+        else if not (passed d x) then "refuse trap-passed"
         else if fires d x then "accept"
         else "refuse step-trap" in
   say pair name e.source verdict
