@@ -35,6 +35,11 @@ let starts lang tbl p q k a =
       | Some ees -> List.map (fun (e, e') -> (e.dst, 0), (e'.dst, 0)) ees
       | None -> []
 
+(* Whether an anchor ends a block. Nothing is owed behind another anchor. *)
+let is_branch p k a =
+  let (b, i) = fst (k.pos a) in
+  b < Array.length p.blks && i >= p.blks.(b).bn
+
 (* A number for each anchor with a queue, greater than those of the anchors with a queue that come
    next. A cycle gets any numbers, and the kernel refuses it. *)
 let ranks n is_owed next =
@@ -77,7 +82,7 @@ let claims lang tbl anch p q k =
          meets.(a) <- join meets.(a) nq;
          (match origin with Some o -> next.(o) <- a :: next.(o) | None -> ());
          if queue.(a) = None then begin
-           queue.(a) <- Some (cancel lang tbl p.v q.v k a (xs @ np) (ys @ nq));
+           queue.(a) <- Some (cancel lang tbl tl p.v q.v k a (xs @ np) (ys @ nq));
            Queue.add a work
          end
        | _ -> ())
@@ -88,7 +93,9 @@ let claims lang tbl anch p q k =
     while not (Queue.is_empty work) do
       let a = Queue.pop work in
       match queue.(a) with
-      | Some l when not (k.stopped a) -> List.iter (way (Some a) l) (starts lang tbl p q k a)
+      | Some l when not (k.stopped a) ->
+        let (origin, l) = if is_branch p k a then (Some a, l) else (None, ([], [])) in
+        List.iter (way origin l) (starts lang tbl p q k a)
       | _ -> ()
     done
   end;

@@ -7,7 +7,7 @@ From Coq Require Import List Arith ZArith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Memory Classes Version Pair Entry Clean Main Hops Traps Walk
   Owed.
-From Osier Require Import Matched Real Journey Copy Across Into Frames Out Model.
+From Osier Require Import Matched Landing Real Journey Copy Across Into Frames Out Model.
 Local Open Scope Z_scope.
 
 Definition calling : Sem Z code cell (list (list cell)) := {|

@@ -7,8 +7,8 @@
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Hops Traps Walk Owed Matched Real Journey Copy CopyStep Activations
-  Across Into.
+From Osier Require Import Hops Traps Walk Owed Matched Landing Real Journey Copy CopyStep
+  Activations Across Into.
 
 (** One activation of an entry: where it lands, what it is assigned, and the accepted entry that it
     goes on by. *)

@@ -2,8 +2,8 @@
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Hops Traps Walk Owed Matched Real Journey Copy CopyStep Activations
-  Across.
+From Osier Require Import Hops Traps Walk Owed Matched Landing Real Journey Copy CopyStep
+  Activations Across.
 
 Section Into.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W).
@@ -114,6 +114,12 @@ Proof.
   split; auto. split; [eapply table_ok; eauto|eapply okp; eauto].
 Qed.
 
+Lemma alike_trans o (a b c : list V) : alike H o a b -> alike H o b c -> alike H o a c.
+Proof.
+  intros [->|[n [Vn [Fn Ln]]]] [->|[m [Vm [Fm Lm]]]]; unfold alike; eauto.
+  right. exists n. assert (m = n) by congruence. subst m. split; auto. split; congruence.
+Qed.
+
 (** [c1] is a certificate from the version p to the original of a copy, [c2] one from the copy to a
     version q. The others in [orig] are versions of the functions whose calls the copy has inlined.
 
@@ -121,7 +127,8 @@ Qed.
     have returned. No step of the entry traps. Then q, started on the same input, comes to the
     landing point without a trap, in the same world. The entry gives every value that it provides
     the contents that it has there. From the fired state, q goes on as p does: through the same
-    worlds, as long as such calls return, to the same result or the same trap. *)
+    worlds, as long as such calls return, to the same result or the same trap. A store that traps may
+    have another value to store. *)
 Theorem into_right (fair : W -> Prop) (c1 c2 : cert) K (E1 E2 E : entry op) from_ args w sp :
   good c1 -> fires c1 E1 -> good c2 -> fires c2 E2 ->
   (forall id, id < cn K -> exists c, good c /\ (orig K id = code_q c \/ orig K id = code_p c)) ->
@@ -142,7 +149,8 @@ Theorem into_right (fair : W -> Prop) (c1 c2 : cert) K (E1 E2 E : entry op) from
     (forall sp' o vs, calm (code_p c1) sp sp' -> fair (sw sp') -> result (cp c1) sp' o vs ->
       exists t', calm (code_q c2) t t' /\ result (cq c2) t' o vs /\ sw t' = sw sp') /\
     (forall sp' o vs, calm (code_p c1) sp sp' -> fair (sw sp') -> traps halt (cp c1) sp' o vs ->
-      exists t', calm (code_q c2) t t' /\ traps halt (cq c2) t' o vs /\ sw t' = sw sp').
+      exists t' vs', calm (code_q c2) t t' /\ traps halt (cq c2) t' o vs' /\ alike H o vs vs' /\
+        sw t' = sw sp').
 Proof.
   intros S1 [A1 [X1 [h1 [f1 [Tr1 [P1 Y1]]]]]] S2 [A2 [X2 [h2 [f2 [Tr2 [P2 Y2]]]]]] Or O0 Cp Ci Mean
     Ret Len Ta1 Ta2 Cm At Fa.
@@ -262,11 +270,11 @@ Proof.
     destruct (ext_calm (code_q c2) _ _ _ Ex2 Ct) as [t' [Ct' Et]]. exists t'. split; auto.
     split; [eapply ext_result; eauto|].
     rewrite (ex_w _ _ Et), Wt, (mt_w Msi), (ex_w _ _ Es). exact Wu.
-  - intros sp' o vs Cp' Fp' Rp. destruct (Tr1' sp' o vs Cp' Rp) as [u1' [Cu [Ru [Wu _]]]].
+  - intros sp' o vs Cp' Fp' Rp. destruct (Tr1' sp' o vs Cp' Rp) as [u1' [vs1 [Cu [Ru [Al1 [Wu _]]]]]].
     destruct (Later u1' Cu) as [s1' [si' [Es [Csi Msi]]]]; [now rewrite Wu|].
     pose proof (ext_traps _ _ _ _ _ Es Ru) as R1.
-    assert (Ri: traps halt (cp c2) si' o vs).
-    { assert (R0: traps halt (cver (orig K 0)) s1' o vs) by (now rewrite O0).
+    assert (Ri: traps halt (cp c2) si' o vs1).
+    { assert (R0: traps halt (cver (orig K 0)) s1' o vs1) by (now rewrite O0).
       destruct (kind_of L M halt callee returns (code_p c2) K F GI Gor Cp _ _ _ Msi) as
         [s' t' _ _ _ _ _ Tt|St _ _|B0 i o0 a r id' t' _ _ _ EB N0 _ _ _ _ _ _ _
         |c B0 i o0 a r rop rs t' Lt _ _ _ _ _ _ _ _ _ _].
@@ -276,9 +284,9 @@ Proof.
       - exfalso. destruct R0 as [B1 [i1 [x1 [y1 [E1' [N1 _]]]]]]. rewrite EB in E1'.
         inversion E1'; subst. congruence.
       - lia. }
-    destruct (Tr2' si' o vs Csi Ri) as [t2' [Ct [Rt [Wt _]]]].
-    destruct (ext_calm (code_q c2) _ _ _ Ex2 Ct) as [t' [Ct' Et]]. exists t'. split; auto.
-    split; [eapply ext_traps; eauto|].
+    destruct (Tr2' si' o vs1 Csi Ri) as [t2' [vs2 [Ct [Rt [Al2 [Wt _]]]]]].
+    destruct (ext_calm (code_q c2) _ _ _ Ex2 Ct) as [t' [Ct' Et]]. exists t', vs2. split; auto.
+    split; [eapply ext_traps; eauto|]. split; [eapply alike_trans; eauto|].
     rewrite (ex_w _ _ Et), Wt, (mt_w Msi), (ex_w _ _ Es). exact Wu.
 Qed.
 End Into.

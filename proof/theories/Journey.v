@@ -3,7 +3,7 @@
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Hops Traps Walk Owed Matched Real.
+From Osier Require Import Hops Traps Walk Owed Matched Landing Real.
 
 Section Journey.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W).

@@ -94,8 +94,9 @@ Proof.
 Qed.
 (** Where one version has executed the effects that the other executes later, neither executes one
     in between. *)
-Lemma worlds_stay sp sp' sq sq' : run p sp sp' -> run q sq' sq -> sw sq = sw sp -> str sq = str sp ->
-  sw sq' = sw sp' -> str sq' = str sp' -> sw sq = sw sp' /\ str sq = str sp'.
+Lemma worlds_stay sp sp' sq sq' : run p sp sp' -> run q sq' sq ->
+  sw sq = sw sp -> str sq = str sp -> sw sq' = sw sp' -> str sq' = str sp' ->
+  sw sq = sw sp' /\ str sq = str sp'.
 Proof.
   intros Rp Rq Ew Et Ew' Et'. destruct (grows q _ _ Rq) as [l [El Wl]].
   destruct (grows p _ _ Rp) as [m [Em Wm]].

@@ -1,5 +1,5 @@
 (** Real runs of two versions: where one traps, the other traps by the same operation on the same
-    operands, in the same world and after the same effects. *)
+    operands (but for the value of a store), in the same world and after the same effects. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Entry Clean.
@@ -11,31 +11,12 @@ Variable H : TrapLang C op.
 Variable halt : op -> list V -> W -> bool.
 Variable anch : nat -> bool.
 Variables (p q : version op) (K : claims) (X : owing).
-Notation D := (D M T).
 Notation stop := (stopped K).
 Notation start := (start M T).
 Notation nreach := (nreach L M T anch stop).
 Notation at_anchor := (at_anchor anch).
 Notation lists := (lists M T H).
-Notation first_trap := (first_trap halt).
 Notation owed := (owed X).
-Notation walkp := (walk L T H anch p (by_p X) (steps_at_most X)).
-Notation walkq := (walk L T H anch q (by_q X) (steps_at_most X)).
-
-(** ** The check of an entry *)
-(** What the target version may be ahead by is vouched for by the source version at the source
-    point, or stands behind the landing point. *)
-Definition chk_passed (E : entry op) : bool :=
-  match walkp (fst (src E)) (snd (src E)), walkq (fst (tgt E)) (snd (tgt E)) with
-  | Some (lp, ap), Some (lq, aq) =>
-    match aid p (fst ap) (snd ap) with
-    | Some a =>
-      forallb (p_passed T H p q K X a ap lp) (came X a) &&
-      forallb (fun y => inb y (map fst lq) || p_passed T H p q K X a ap lp y) (meets X a)
-    | None => false
-    end
-  | _, _ => false
-  end.
 
 Hypothesis F : Faithful L M.
 Hypothesis rules : RulesHold L M T.
@@ -51,24 +32,24 @@ Let okq : chk_version L T anch q = true := okq L T anch p q K pair_ok.
 Let argsq : length args = arity q := args_okq L T anch p q K pair_ok args args_ok.
 Notation Gap := (Gap L M T anch p q K args w).
 Notation Sync := (Sync L M T anch p q K args w).
-Notation event := (@event op V).
 Notation calm v := (calm L M T halt anch stop v).
 Notation traps v := (traps halt v).
 Notation passes v := (passes halt v).
 Notation startp := (start p args w).
 Notation startq := (start q args w).
 Notation status := (status L M T halt anch q K args w).
+Notation alike := (alike H).
 Notation Ready := (Ready L M T H halt anch p q K X args w).
 Notation Ways := (Ways L M T H halt anch p q K X args w).
 Notation step v := (step1 L M T anch stop v).
 Let ways_ok := ways_ok L M T H halt anch p q K X F rules FT pair_ok args w args_ok args_ty.
 
 Lemma at_anchor_ok a : a < nids K -> reached K a = true -> stop a = false ->
-  chk_trap_anchor L T H p q K X a = true /\ chk_owed L T H anch p q K X a = true.
+  chk_owed L T H anch p q K X a = true.
 Proof.
   intros Lt In St. unfold chk_traps in traps_ok. apply andb_true_iff in traps_ok.
   destruct traps_ok as [_ Z]. pose proof (below_ok _ _ Z _ Lt) as G. simpl in G.
-  rewrite In, St in G. simpl in G. now apply andb_true_iff in G.
+  now rewrite In, St in G.
 Qed.
 Lemma invp s : reach L M T anch stop p startp s -> Inv L M T p s.
 Proof. exact (version_sound L M T anch stop p F rules tok okp args w s args_ok args_ty). Qed.
@@ -79,31 +60,90 @@ Proof.
   unfold Owed.owed. intro Ow. apply negb_false_iff, andb_true_iff in Ow.
   destruct Ow as [A B]. split; now apply is_nil_ok.
 Qed.
-(** If one version passes an anchor, the other does. *)
-Lemma anchor_passes sp sq a : Sync sp sq a -> stop a = false -> calm p startp sp ->
-  calm q startq sq -> passes p sp -> passes q sq.
+(** At an anchor without effect, both versions trap alike, or have done so, or both pass. *)
+Lemma pure_anchor sp sq a ep eq Bp Bq i x o c i' y o' c' : Ready sp sq a ep eq -> stop a = false ->
+  blk_at p (sb sp) = Some Bp -> blk_at q (sb sq) = Some Bq ->
+  inst_at Bp (sk sp) = Some (IPure i x o c) -> inst_at Bq (sk sq) = Some (IPure i' y o' c') ->
+  (ep = None -> calm p startp sp) ->
+  (exists o1 vs vs', (ep = Some (o1, vs) \/ ep = None /\ traps p sp o1 vs) /\ alike o1 vs vs' /\
+    status sq (Some (o1, vs'))) \/
+  (ep = None /\ passes p sp /\ calm q startq sq /\ passes q sq).
 Proof.
-  intros Sy St Cp Cq Ps. pose proof Sy as [Rp Rq At Lt_a In_a Ew Et Ag Eqs Anc Id].
-  pose proof (okanch L T anch p q K pair_ok _ Lt_a In_a St) as CA. unfold chk_anchor in CA.
-  destruct (at_anchor_ok a Lt_a In_a St) as [CT _].
-  unfold chk_trap_anchor in CT. rewrite At in CA, CT. cbn [fst snd] in CA, CT.
-  unfold Traps.passes in *. destruct (blk_at q (sb sq)) as [Bq|] eqn:Eq; auto.
-  destruct (inst_at Bq (sk sq)) as [[i' x' o' y'|i' o' y' r']|] eqn:Nq; auto.
-  destruct (blk_at p (sb sp)) as [Bp|] eqn:Ep; [|discriminate].
-  apply andb_true_iff in CA. destruct CA as [_ CA].
-  destruct (inst_at Bp (sk sp)) as [[i x o y|i o y r]|] eqn:Np; try discriminate.
-  apply andb_true_iff in CA. destruct CA as [Eo _]. apply (op_eqb_ok _ _ F) in Eo. subst o'.
-  pose proof (calm_inv L M T halt anch stop p F rules tok okp args w args_ok args_ty _ Cp) as Ip.
-  pose proof (calm_inv L M T halt anch stop q F rules tok okq args w argsq args_ty _ Cq) as Iq.
-  apply orb_true_iff in CT. destruct CT as [CT|CT].
-  - apply andb_true_iff in CT. destruct CT as [_ Ex].
-    eapply (excused_passes L M T H halt anch q (by_q X) F FT tok okq); eauto.
-    eapply (calm_flags L M T H halt anch stop q F rules FT tok okq); eauto.
-  - destruct (inst_args L M T anch p okp _ _ _ _ _ _ Ip Ep Np) as [Agp _].
-    destruct (inst_args L M T anch q okq _ _ _ _ _ _ Iq Eq Nq) as [Agq _].
-    assert (Ops: map (se sp) y = map (se sq) y')
+  intros [Sy [lp [lq [Np [Nq [[Lp Lq Ep Eq St] [Hp Hq]]]]]]] Sa EBp EBq EIp EIq Cp.
+  pose proof Sy as [Rp Rq At Lt_a In_a Ew Et Ag Eqs Anc Id].
+  pose proof (okanch L T anch p q K pair_ok _ Lt_a In_a Sa) as CA. unfold chk_anchor in CA.
+  pose proof (at_anchor_ok a Lt_a In_a Sa) as Co. unfold chk_owed in Co.
+  rewrite At in CA, Co. cbn [fst snd] in CA, Co. rewrite EBp, EBq, EIp, EIq in CA, Co.
+  apply andb_true_iff in CA. destruct CA as [_ CA]. apply andb_true_iff in CA.
+  destruct CA as [Eo _]. apply (op_eqb_ok _ _ F) in Eo. subst o'.
+  apply andb_true_iff in Co. destruct Co as [Co _].
+  pose proof (invp _ Rp) as Ip. pose proof (invq _ Rq) as Iq.
+  destruct (inst_args L M T anch p okp _ _ _ _ _ _ Ip EBp EIp) as [Agp Dlp].
+  destruct (inst_args L M T anch q okq _ _ _ _ _ _ Iq EBq EIq) as [Agq Dlq].
+  pose proof (site_here p _ _ _ _ _ _ _ Dlp EBp EIp) as Sip.
+  pose proof (site_here q _ _ _ _ _ _ _ Dlq EBq EIq) as Siq.
+  assert (Pp: passes p sp <-> halt o (map (se sp) c) (sw sp) = false)
+    by (unfold Traps.passes; rewrite EBp, EIp; tauto).
+  assert (Pq: passes q sq <-> halt o (map (se sq) c') (sw sq) = false)
+    by (unfold Traps.passes; rewrite EBq, EIq; tauto).
+  assert (Tp: halt o (map (se sp) c) (sw sp) = true -> traps p sp o (map (se sp) c))
+    by (intro Ht; exists Bp, i, x, c; auto).
+  assert (Tq: halt o (map (se sq) c') (sw sq) = true -> traps q sq o (map (se sq) c'))
+    by (intro Ht; exists Bq, i', y, c'; auto).
+  unfold chk_pure in Co. apply orb_true_iff in Co. destruct Co as [Co|Co].
+  - apply andb_true_iff in Co. destruct Co as [Ow Ops]. apply negb_true_iff in Ow.
+    destruct (not_owed _ Ow) as [O1 O2]. rewrite O1, O2 in *.
+    destruct lp; [|discriminate]. destruct lq; [|discriminate]. simpl in Ep, Eq. subst ep eq.
+    assert (Q: map (se sp) c = map (se sq) c')
       by (eapply (same_ops_ok L M T anch p q K pair_ok); eauto).
-    now rewrite <- Ops, Ew.
+    destruct (halt o (map (se sp) c) (sw sp)) eqn:Ht.
+    + left. exists o, (map (se sp) c), (map (se sp) c). split; auto. split; [left; auto|].
+      exists sq. split; auto. split; auto. rewrite Q. apply Tq. now rewrite <- Q, Ew.
+    + right. split; auto. split; [now apply Pp|]. split; auto. apply Pq. now rewrite <- Q, Ew.
+  - cbn [fst snd] in Co. set (xp := excused L T H p (by_p X) (sb sp) (sk sp) x o c) in *.
+    set (xq := excused L T H q (by_q X) (sb sq) (sk sq) y o c') in *.
+    set (mp := if xp then [] else [(x, (o, map (se sp) c))]).
+    set (mq := if xq then [] else [(y, (o, map (se sq) c'))]).
+    assert (Fp: ep = None -> xp = true -> halt o (map (se sp) c) (sw sp) = false).
+    { intros E Ex. eapply (excused_passes L M T H halt anch p (by_p X) F FT tok okp); eauto.
+      eapply (calm_flags L M T H halt anch stop p F rules FT tok okp); eauto. }
+    assert (Fq: calm q startq sq -> xq = true -> halt o (map (se sq) c') (sw sq) = false).
+    { intros E Ex. eapply (excused_passes L M T H halt anch q (by_q X) F FT tok okq); eauto.
+      eapply (calm_flags L M T H halt anch stop q F rules FT tok okq); eauto. }
+    assert (Hp': holds M T p sp (lp ++ mp)).
+    { intros z o1 v1 I. apply in_app_or in I. destruct I as [I|I]; [now apply Hp|].
+      unfold mp in I. destruct xp; [destruct I|]. destruct I as [I|[]]. inversion I; subst.
+      exists c. split; auto. exact (map_ext_in _ _ _ Agp). }
+    assert (Hq': holds M T q sq (lq ++ mq)).
+    { intros z o1 v1 I. apply in_app_or in I. destruct I as [I|I]; [now apply Hq|].
+      unfold mq in I. destruct xq; [destruct I|]. destruct I as [I|[]]. inversion I; subst.
+      exists c'. split; auto. exact (map_ext_in _ _ _ Agq). }
+    assert (Np': map fst (lp ++ mp) = only_p X a ++ (if xp then [] else [x]))
+      by (rewrite map_app, Np; unfold mp; now destruct xp).
+    assert (Nq': map fst (lq ++ mq) = only_q X a ++ (if xq then [] else [y]))
+      by (rewrite map_app, Nq; unfold mq; now destruct xq).
+    rewrite <- Np', <- Nq' in Co.
+    destruct (cancel_ok L M T H halt anch p q K F FT pair_ok args w sp sq a (sw sp) Sy _ _ Hp' Hq')
+      as [[o1 [vs [vs' [E1 [E2 Al]]]]]|[l [m [Cn [_ [_ [E1 E2]]]]]]].
+    + left. exists o1, vs, vs'. rewrite first_app in E1, E2. rewrite Ep in E1.
+      rewrite <- Ew, Eq in E2. split; [|split; auto].
+      * destruct ep as [e|]; [now left|]. right. split; auto. unfold mp in E1.
+        destruct xp; simpl in E1; [discriminate|].
+        destruct (halt o (map (se sp) c) (sw sp)) eqn:Ht; [|discriminate].
+        inversion E1; subst. auto.
+      * destruct eq as [e|]; [now rewrite E2 in St|]. unfold mq in E2.
+        destruct xq; simpl in E2; [discriminate|].
+        destruct (halt o (map (se sq) c') (sw sq)) eqn:Ht; [|discriminate].
+        inversion E2; subst. exists sq. auto.
+    + right. rewrite Cn in Co. apply andb_true_iff in Co. destruct Co as [C1 C2].
+      apply is_nil_ok in C1. apply is_nil_ok in C2. destruct l; [|discriminate].
+      destruct m; [|discriminate]. simpl in E1, E2. rewrite first_app in E1, E2.
+      rewrite Ep in E1. rewrite <- Ew, Eq in E2. destruct ep; [discriminate|].
+      destruct eq; [discriminate|]. split; auto. simpl in St. split; [|split; auto].
+      * apply Pp. unfold mp in E1. destruct xp eqn:Ex; auto. simpl in E1.
+        now destruct (halt o (map (se sp) c) (sw sp)).
+      * apply Pq. unfold mq in E2. destruct xq eqn:Ex; auto. simpl in E2.
+        now destruct (halt o (map (se sq) c') (sw sq)).
 Qed.
 Lemma sync_live sp sq a sp' : Sync sp sq a -> step p sp = Some sp' -> stop a = false.
 Proof.
@@ -130,27 +170,41 @@ Proof.
 Qed.
 (** One anchor further. *)
 Lemma anchor_step sp sq a sp' ep eq : Ready sp sq a ep eq -> step p sp = Some sp' ->
-  (owed a = false -> calm p startp sp /\ passes p sp) ->
-  exists sq', step q sq = Some sq' /\ Ways (rank_of X a) sp' sq' ep eq /\
-  (owed a = true -> sw sp' = sw sp /\ str sp' = str sp /\
-    exists B, blk_at p (sb sp) = Some B /\ inst_at B (sk sp) = None).
+  (forall B i, blk_at p (sb sp) = Some B -> inst_at B (sk sp) = Some i ->
+    ep = None /\ calm p startp sp /\ passes p sp) ->
+  exists from sq' eq', step q sq = Some sq' /\ Ways from sp' sq' ep eq' /\
+  (ep <> None -> from = Some (rank X a) /\ sw sp' = sw sp /\ str sp' = str sp).
 Proof.
-  intros [Sy [lp [lq [Np [Nq [Lp Lq Ep Eq St]]]]]] Stp Ps.
+  intros Rd Stp Ps. pose proof Rd as [Sy [lp [lq [Np [Nq [[Lp Lq Ep Eq St] [Hp Hq]]]]]]].
   pose proof (sync_live _ _ _ _ Sy Stp) as Sa.
   destruct (sync_step L M T anch p q K F rules pair_ok args w args_ok args_ty _ _ _ _ Sy Stp)
     as [sq' [Stq G]].
-  exists sq'. split; auto. pose proof Sy as [Rp Rq At Lt_a In_a Ew Et Ag Eqs Anc Id].
+  pose proof Sy as [Rp Rq At Lt_a In_a Ew Et Ag Eqs Anc Id].
   pose proof (invp _ Rp) as Ip. pose proof (invq _ Rq) as Iq.
-  destruct (at_anchor_ok a Lt_a In_a Sa) as [_ Co]. unfold chk_owed in Co. rewrite At in Co.
+  pose proof (at_anchor_ok a Lt_a In_a Sa) as Co. unfold chk_owed in Co. rewrite At in Co.
   cbn [fst snd] in Co. unfold chk_behind in Co.
   destruct (blk_at p (sb sp)) as [Bp|] eqn:EBp; [|discriminate].
   destruct (blk_at q (sb sq)) as [Bq|] eqn:EBq; [|discriminate].
   destruct (inst_at Bp (sk sp)) as [ip|] eqn:EIp; destruct (inst_at Bq (sk sq)) as [iq|] eqn:EIq;
     try discriminate.
-  - apply andb_true_iff in Co. destruct Co as [Ow Co]. apply negb_true_iff in Ow.
-    split; [|congruence]. destruct (not_owed _ Ow) as [O1 O2]. rewrite O1, O2 in *.
-    destruct lp; [|discriminate]. destruct lq; [|discriminate]. simpl in Ep, Eq. subst ep eq.
-    destruct (Ps Ow) as [Cp Pp]. pose proof (anchor_passes _ _ _ Sy Sa Cp St Pp) as Pq.
+  - destruct (Ps _ _ eq_refl EIp) as [-> [Cp Pp]]. apply andb_true_iff in Co.
+    destruct Co as [Co Cw].
+    assert (Q: calm q startq sq /\ passes q sq).
+    { destruct ip as [i x o c|i o c r].
+      - destruct iq as [i' y o' c'|i' o' c' r'].
+        + destruct (pure_anchor sp sq a None eq Bp Bq i x o c i' y o' c' Rd Sa EBp EBq EIp EIq
+            (fun _ => Cp)) as [[o1 [vs [vs' [[E|[_ Tr]] _]]]]|[_ [_ Q]]]; auto; [discriminate|].
+          now destruct (traps_passes _ _ _ _ _ Tr).
+        + split; [|unfold Traps.passes; now rewrite EBq, EIq]. apply negb_true_iff in Co.
+          destruct (not_owed _ Co) as [_ O2]. rewrite O2 in Nq. destruct lq; [|discriminate].
+          simpl in Eq. now subst eq.
+      - apply negb_true_iff in Co. destruct (not_owed _ Co) as [_ O2]. rewrite O2 in Nq.
+        destruct lq; [|discriminate]. simpl in Eq. subst eq. split; auto.
+        pose proof (okanch L T anch p q K pair_ok _ Lt_a In_a Sa) as CA. unfold chk_anchor in CA.
+        rewrite At in CA. cbn [fst snd] in CA. rewrite EBp, EBq, EIp, EIq in CA.
+        unfold Traps.passes. rewrite EBq, EIq. destruct iq; auto.
+        apply andb_true_iff in CA. destruct CA as [_ CA]. discriminate. }
+    destruct Q as [Cq Pq]. exists None, sq', None. split; auto. split; [|intro N; now destruct N].
     split; auto. exists [], []. split.
     + constructor; simpl; auto; try (intros ? ? ? []). eapply CS; eauto.
     + simpl. assert (Pl: sb sp' = sb sp /\ sk sp' = S (sk sp)).
@@ -159,13 +213,16 @@ Proof.
       assert (Pl': sb sq' = sb sq /\ sk sq' = S (sk sq)).
       { unfold step1 in Stq. rewrite EBq, EIq in Stq. destruct (_ && _); [discriminate|].
         destruct iq; [|destruct (effsem M o (map (se sq) a0) (sw sq))]; inversion Stq; auto. }
-      destruct Pl as [-> ->]. destruct Pl' as [-> ->]. exact Co.
+      destruct Pl as [-> ->]. destruct Pl' as [-> ->]. exact Cw.
   - apply andb_true_iff in Co. destruct Co as [_ Co].
     destruct (pairs L T p q K a (lt Bp) (lt Bq)) as [ees|] eqn:Pr; [|discriminate].
     pose proof (edge_world p _ _ _ EBp EIp Stp) as [Wp Tp].
     pose proof (edge_world q _ _ _ EBq EIq Stq) as [Wq Tq].
-    split; [|intros _; split; auto; split; auto; exists Bp; auto]. split; auto.
-    exists lp, lq. split.
+    exists (rank_of X a), sq', eq. split; auto. split.
+    2: { intro N. split; auto. unfold rank_of. destruct (owed a) eqn:Ow; auto.
+         destruct (not_owed _ Ow) as [O1 _]. rewrite O1 in Np. destruct lp; [|discriminate].
+         simpl in Ep. now subst ep. }
+    split; auto. exists lp, lq. split.
     + constructor; [eapply lists_edge; eauto|eapply lists_edge; eauto| | |].
       * now rewrite Wp.
       * now rewrite Wq.
@@ -215,19 +272,29 @@ Proof.
       assert (ep = s).
       { pose proof (nreach_on _ _ _ _ _ _ _ _ _ N Np (proj1 (sy_anchor _ _ _ _ _ _ _ _ _ _ _ _ Sy)))
         as Y. eapply nreach_anchor; eauto. }
-      subst ep. rewrite (Bk eq_refl Gs) in Cs. destruct Cs as [[e [E _]]|Rd]; [discriminate|].
-      destruct (anchor_step s sq a s' None eq' Rd St (fun _ => conj Cm Ps)) as [sq' [_ [Wy' _]]].
-      exists (rank_of X a), s', sq', eq'. split; auto. split; [constructor|].
+      subst ep. rewrite (Bk eq_refl Gs) in Cs.
+      destruct Cs as [[o [vs [vs' [E _]]]]|Rd]; [discriminate|].
+      destruct (anchor_step s sq a s' None eq' Rd St (fun _ _ _ _ => conj eq_refl (conj Cm Ps)))
+        as [fr' [sq' [eq2 [_ [Wy' _]]]]].
+      exists fr', s', sq', eq2. split; auto. split; [constructor|].
       split; [exact (CS _ _ _ _ _ _ _ _ _ _ Cm Ps St)|constructor].
     + exists fr, gp, gq, eq. split; auto. split; [eapply nreach_step; eauto|]. split; auto.
       exact (CS _ _ _ _ _ _ _ _ _ _ Gs Ps St).
 Qed.
 (** Where an operation traps that the target version owes, it comes to this trap. *)
+Definition comes_to (sp : st V W) (o : op) (vs : list V) : Prop := exists e vs',
+  calm q startq e /\ traps q e o vs' /\ alike o vs vs' /\ sw e = sw sp /\ str e = str sp.
+Lemma status_comes sp sq a o vs vs' : Sync sp sq a -> alike o vs vs' -> status sq (Some (o, vs')) ->
+  comes_to sp o vs.
+Proof.
+  intros Sy Al [s1 [C1 [T1 [W1 R1]]]]. exists s1, vs'. split; auto. split; auto. split; auto.
+  rewrite W1, R1, (sy_w _ _ _ _ _ _ _ _ _ _ _ _ Sy), (sy_tr _ _ _ _ _ _ _ _ _ _ _ _ Sy). auto.
+Qed.
 Lemma owed_trap n : forall sp sq a o vs eq, rank X a < n -> Ready sp sq a (Some (o, vs)) eq ->
-  exists e, calm q startq e /\ traps q e o vs /\ sw e = sw sp /\ str e = str sp.
+  comes_to sp o vs.
 Proof.
   induction n as [|n IH]; intros sp sq a o vs eq Lt Rd; [lia|].
-  pose proof Rd as [Sy [lp [lq [Np [Nq [Lp Lq Ep Eq St]]]]]].
+  pose proof Rd as [Sy [lp [lq [Np [Nq [[Lp Lq Ep Eq St] _]]]]]].
   assert (Ow: owed a = true).
   { unfold Owed.owed. rewrite <- Np. destruct lp; [discriminate|]. auto. }
   pose proof Sy as [Rp Rq At Lt_a In_a Ew Et Ag Eqs [Anp _] Id].
@@ -235,12 +302,16 @@ Proof.
   { unfold chk_traps in traps_ok. apply andb_true_iff in traps_ok. destruct traps_ok as [_ Z].
     pose proof (below_ok _ _ Z _ Lt_a) as G. simpl in G. rewrite In_a, Ow in G. simpl in G.
     now destruct (stop a). }
-  destruct (at_anchor_ok a Lt_a In_a Sa) as [_ Co]. unfold chk_owed in Co. rewrite At, Ow in Co.
+  pose proof (at_anchor_ok a Lt_a In_a Sa) as Co. unfold chk_owed in Co. rewrite At, Ow in Co.
   cbn [fst snd negb andb] in Co. pose proof (invp _ Rp) as Ip.
   destruct (blk_at p (sb sp)) as [B|] eqn:E; [|discriminate].
-  destruct (blk_at q (sb sq)) as [Bq|]; [|discriminate].
-  destruct (inst_at B (sk sp)) as [ip|] eqn:N;
-    [destruct (inst_at Bq (sk sq)); discriminate|].
+  destruct (blk_at q (sb sq)) as [Bq|] eqn:E'; [|discriminate].
+  destruct (inst_at B (sk sp)) as [ip|] eqn:N.
+  { destruct (inst_at Bq (sk sq)) as [iq|] eqn:N'; [|discriminate].
+    destruct ip as [i x o1 c|]; [|discriminate]. destruct iq as [i' y o' c'|]; [|discriminate].
+    destruct (pure_anchor sp sq a _ eq B Bq i x o1 c i' y o' c' Rd Sa E E' N N')
+      as [[o2 [vs2 [vs' [[Q|[Q _]] [Al St']]]]]|[Q _]]; try discriminate.
+    inversion Q; subst. eapply status_comes; eauto. }
   destruct (inst_at Bq (sk sq)); [discriminate|]. apply andb_true_iff in Co.
   destruct Co as [Nil _]. apply negb_true_iff in Nil.
   destruct (edge_no_some (les (lt B)) (choose M (lo (lt B)) (map (se sp) (la (lt B))))) as [e Tk].
@@ -250,21 +321,20 @@ Proof.
   assert (Sp: step p sp = Some sp').
   { rewrite (step_end L M T anch K p sp B e E N); auto. unfold aid in Id. rewrite E in Id.
     replace (pid B (sk sp)) with a by congruence. now rewrite Sa, andb_false_r. }
-  destruct (anchor_step sp sq a sp' _ _ Rd Sp) as [sq' [_ [Wy Wo]]]; [congruence|].
-  destruct (Wo Ow) as [Wp [Tp _]].
+  destruct (anchor_step sp sq a sp' _ _ Rd Sp) as [fr [sq' [eq2 [_ [Wy Wo]]]]].
+  { intros B' i E1 N1. exfalso. congruence. }
+  destruct Wo as [-> [Wp Tp]]; [discriminate|].
   destruct (ways_ok _ _ _ _ _ Wy)
     as [ep [sq2 [a' [ep' [eq' [Ng [Nq' [Sy' [Kp [_ [_ [Cs Rk]]]]]]]]]]]]; [discriminate|].
   rewrite (Kp _ eq_refl) in Cs. destruct (nreach_same _ _ _ _ _ _ _ _ Ng) as [Wg Tg].
-  destruct Cs as [[e1 [E1 S1]]|Rd'].
-  - inversion E1; subst e1. destruct S1 as [s1 [C1 [T1 [W1 R1]]]]. exists s1. split; auto.
-    split; auto. rewrite W1, R1, (sy_w _ _ _ _ _ _ _ _ _ _ _ _ Sy'),
-      (sy_tr _ _ _ _ _ _ _ _ _ _ _ _ Sy'). split; congruence.
-  - unfold rank_of in Rk. rewrite Ow in Rk.
-    assert (Ow': owed a' = true).
-    { destruct Rd' as [_ [l' [m' [Nl [_ [_ _ El _ _]]]]]]. unfold Owed.owed. rewrite <- Nl.
-      destruct l'; [discriminate|]. auto. }
-    specialize (Rk Ow'). assert (Lr: rank X a' < n) by lia. destruct (IH _ _ _ _ _ _ Lr Rd')
-      as [e1 [C1 [T1 [W1 R1]]]]. exists e1. split; auto. split; auto. split; congruence.
+  assert (Cm: comes_to ep o vs).
+  { destruct Cs as [[o1 [vs1 [vs' [E1 [Al S1]]]]]|Rd'].
+    - inversion E1; subst o1 vs1. eapply status_comes; eauto.
+    - assert (Ow': owed a' = true).
+      { destruct Rd' as [_ [l' [m' [Nl [_ [[_ _ El _ _] _]]]]]]. unfold Owed.owed. rewrite <- Nl.
+        destruct l'; [discriminate|]. auto. }
+      specialize (Rk Ow'). assert (Lr: rank X a' < n) by lia. exact (IH _ _ _ _ _ _ Lr Rd'). }
+  destruct Cm as [s1 [vs' [C1 [T1 [Al [W1 R1]]]]]]. exists s1, vs'. repeat split; auto; congruence.
 Qed.
 (** On a way, a run without a trap comes as far as the run does. *)
 Lemma calm_behind a b e : nreach p a b -> nreach p a e -> at_anchor p e = true -> calm p a e ->
@@ -274,11 +344,11 @@ Proof.
   destruct (calm_first _ _ _ _ _ _ _ _ _ Ce) as [->|[s2 [_ [S2 C2]]]]; [congruence|].
   apply IH; auto; congruence.
 Qed.
-(** Where the source version traps, the target version does: the same operation, on the same
-    operands, in the same world. *)
+(** Where the source version traps, the target version does: the same operation, on operands that
+    decide the trap alike and the same memory, in the same world and after the same effects. *)
 Theorem traps_together sp o vs : calm p startp sp ->
   (forall B, blk_at p (sb sp) = Some B -> quiet anch stop B = true) -> traps p sp o vs ->
-  exists sq, calm q startq sq /\ traps q sq o vs /\ sw sq = sw sp /\ str sq = str sp.
+  comes_to sp o vs.
 Proof.
   intros Cm Quiet Tr.
   destruct (lockstep_calm _ Cm) as [fr [gp [gq [eq [Wy [Ng [Cg Gs]]]]]]].
@@ -288,14 +358,13 @@ Proof.
   pose proof (sy_anchor _ _ _ _ _ _ _ _ _ _ _ _ Sy) as [Anp _].
   destruct (nreach_same _ _ _ _ _ _ _ _ Np) as [Wp Tp].
   destruct (at_anchor p sp) eqn:A.
-  - (* The operation is an anchor: nothing is owed there. *)
+  - (* The operation is an anchor. *)
     assert (ep = sp).
     { pose proof (nreach_on _ _ _ _ _ _ _ _ _ Ng Np Anp) as Y. eapply nreach_anchor; eauto. }
-    subst ep. rewrite (Bk Gs) in Cs. destruct Cs as [[e [E _]]|Rd]; [discriminate|].
-    destruct Tr as [B [i [x [y [E [N [-> Ht]]]]]]].
+    subst ep. rewrite (Bk Gs) in Cs. destruct Cs as [[o1 [v1 [v2 [E _]]]]|Rd]; [discriminate|].
+    pose proof Tr as [B [i [x [y [E [N _]]]]]].
     pose proof Sy as [Rp Rq At Lt_a In_a Ew Et Ag Eqs Anc Id]. unfold aid in Id. rewrite E in Id.
-    assert (Ida: pid B (sk sp) = a) by congruence.
-    pose proof (calm_inv L M T halt anch stop p F rules tok okp args w args_ok args_ty _ Cm) as Ip.
+    assert (Ida: pid B (sk sp) = a) by congruence. pose proof (invp _ Rp) as Ip.
     assert (St: stop a = false).
     { pose proof (Quiet _ E) as Qb. unfold quiet in Qb.
       destruct (inv_at _ _ _ _ _ Ip) as [B0 [E0 K0]]. replace B0 with B in * by congruence.
@@ -303,29 +372,16 @@ Proof.
       unfold Paths.at_anchor in A. rewrite E in A. rewrite A, Ida in Z. simpl in Z.
       now apply negb_true_iff. }
     pose proof (okanch L T anch p q K pair_ok _ Lt_a In_a St) as CA. unfold chk_anchor in CA.
-    destruct (at_anchor_ok a Lt_a In_a St) as [CT Co]. unfold chk_owed in Co.
-    unfold chk_trap_anchor in CT. rewrite At in CA, CT, Co. cbn [fst snd] in CA, CT, Co.
-    rewrite E in CA, CT, Co. destruct (blk_at q (sb sq)) as [Bq|] eqn:Eq; [|discriminate].
-    apply andb_true_iff in CA. destruct CA as [_ CA]. rewrite N in CA, CT, Co.
+    rewrite At in CA. cbn [fst snd] in CA. rewrite E, N in CA.
+    destruct (blk_at q (sb sq)) as [Bq|] eqn:Eq; [|discriminate].
+    apply andb_true_iff in CA. destruct CA as [_ CA].
     destruct (inst_at Bq (sk sq)) as [[i' x' o' y'|i' o' y' r']|] eqn:Nq'; try discriminate.
-    apply andb_true_iff in CA. destruct CA as [Eo _]. apply (op_eqb_ok _ _ F) in Eo. subst o'.
-    apply andb_true_iff in Co. destruct Co as [Ow _]. apply negb_true_iff in Ow.
-    destruct (not_owed _ Ow) as [_ O2]. destruct Rd as [_ [lp [lq [_ [Mq [_ _ _ Eq' Ss]]]]]].
-    rewrite O2 in Mq. destruct lq; [|discriminate]. simpl in Eq'. subst eq'. simpl in Ss.
-    exists sq. split; auto. split; [|split; auto].
-    assert (Ne: excused L T H p (by_p X) (sb sp) (sk sp) x o y = false).
-    { destruct (excused L T H p (by_p X) (sb sp) (sk sp) x o y) eqn:Ex; auto.
-      pose proof (calm_flags L M T H halt anch stop p F rules FT tok okp args w args_ok args_ty _
-        Cm) as Fp.
-      rewrite (excused_passes L M T H halt anch p (by_p X) F FT tok okp sp B i x o y Ip Fp E N Ex)
-        in Ht. discriminate. }
-    rewrite Ne in CT. simpl in CT.
-    pose proof (calm_inv L M T halt anch stop q F rules tok okq args w argsq args_ty _ Ss) as Iq.
-    destruct (inst_args L M T anch p okp _ _ _ _ _ _ Ip E N) as [Agp _].
-    destruct (inst_args L M T anch q okq _ _ _ _ _ _ Iq Eq Nq') as [Agq _].
-    assert (Ops: map (se sp) y = map (se sq) y').
-    { eapply (same_ops_ok L M T anch p q K pair_ok); eauto. }
-    exists Bq, i', x', y'. repeat split; auto. now rewrite Ew.
+    destruct (pure_anchor sp sq a None eq' B Bq i x o y i' x' o' y' Rd St E Eq N Nq'
+      (fun _ => Cm)) as [[o1 [vs1 [vs' [[Q|[_ T1]] [Al S1]]]]]|[_ [Ps _]]].
+    + discriminate.
+    + destruct (traps_once L M T halt anch stop p startp sp sp o1 vs1 o vs) as [_ [-> ->]]; auto.
+      eapply status_comes; eauto.
+    + now destruct (traps_passes _ _ _ _ _ Tr).
   - (* It is on the way to an anchor. *)
     assert (Ev: ep' = Some (o, vs) /\ sw sp = sw gp /\ str sp = str gp).
     { destruct ep' as [[o1 vs1]|].
@@ -335,12 +391,12 @@ Proof.
       - exfalso. pose proof (calm_behind _ _ _ Ng Np Anp Fst) as Ce.
         destruct (calm_first _ _ _ _ _ _ _ _ _ Ce) as [->|[s1 [P1 _]]]; [congruence|].
         now destruct (traps_passes _ _ _ _ _ Tr). }
-    destruct Ev as [-> [Ws Ts]]. destruct Cs as [[e [E S1]]|Rd].
-    + inversion E; subst e. destruct S1 as [s1 [C1 [T1 [W1 R1]]]]. exists s1. split; auto.
-      split; auto. rewrite W1, R1, (sy_w _ _ _ _ _ _ _ _ _ _ _ _ Sy),
-        (sy_tr _ _ _ _ _ _ _ _ _ _ _ _ Sy). split; congruence.
-    + destruct (owed_trap (S (rank X a)) _ _ _ _ _ _ (Nat.lt_succ_diag_r _) Rd)
-        as [s1 [C1 [T1 [W1 R1]]]]. exists s1. split; auto. split; auto. split; congruence.
+    destruct Ev as [-> [Ws Ts]]. assert (Ce: comes_to ep o vs).
+    { destruct Cs as [[o1 [vs1 [vs' [E1 [Al S1]]]]]|Rd].
+      - inversion E1; subst o1 vs1. eapply status_comes; eauto.
+      - exact (owed_trap (S (rank X a)) _ _ _ _ _ _ (Nat.lt_succ_diag_r _) Rd). }
+    destruct Ce as [s1 [vs' [C1 [T1 [Al [W1 R1]]]]]]. exists s1, vs'.
+    repeat split; auto; congruence.
 Qed.
 (** Where the source version comes without a trap, the target version comes to the same world by the
     same effects without a trap: to the start of the ways, or to a trap that the first one owes. *)
@@ -370,7 +426,8 @@ Proof.
   assert (A: at_anchor p sp = true) by (unfold Paths.at_anchor, is_anch; now rewrite E, N).
   assert (ep = sp).
   { pose proof (nreach_on _ _ _ _ _ _ _ _ _ Ng Np Anp) as Y. eapply nreach_anchor; eauto. }
-  subst ep. rewrite (Bk eq_refl Gs) in Cs. destruct Cs as [[e [E1 _]]|Rd]; [discriminate|].
+  subst ep. rewrite (Bk eq_refl Gs) in Cs.
+  destruct Cs as [[o1 [v1 [v2 [E1 _]]]]|Rd]; [discriminate|].
   destruct (result_from L M T anch p q K F rules pair_ok args w args_ok args_ty
     (fun e => at_anchor q e = true -> calm q startq e) gp gq sp o vs)
     as [e [Req [Eq [Wq Tq]]]]; auto.
@@ -379,119 +436,17 @@ Proof.
       eapply nreach_anchor; eauto. }
     subst e. pose proof Sy as [Rp Rq At Lt_a In_a Ew Et Ag Eqs _ Id]. unfold aid in Id.
     rewrite E in Id. assert (Ida: pid B (sk sp) = a) by congruence. unfold pid in Ida.
-    rewrite N in Ida. rewrite Ida in Sp. destruct (at_anchor_ok a Lt_a In_a Sp) as [_ Co].
+    rewrite N in Ida. rewrite Ida in Sp. pose proof (at_anchor_ok a Lt_a In_a Sp) as Co.
     unfold chk_owed in Co. rewrite At in Co. cbn [fst snd] in Co. rewrite E, N, Nil in Co.
     destruct (blk_at q (sb sq)) as [Bq|]; [|discriminate].
     destruct (inst_at Bq (sk sq)); [discriminate|]. apply andb_true_iff in Co.
     destruct Co as [Ow _]. simpl in Ow. rewrite andb_true_r in Ow. apply negb_true_iff in Ow.
-    destruct (not_owed _ Ow) as [_ O2]. destruct Rd as [_ [lp [lq [_ [Mq [_ _ _ Eq' Ss]]]]]].
+    destruct (not_owed _ Ow) as [_ O2]. destruct Rd as [_ [lp [lq [_ [Mq [[_ _ _ Eq' Ss] _]]]]]].
     rewrite O2 in Mq. destruct lq; [|discriminate]. simpl in Eq'. now subst eq'.
   - exact (proj1 Wy).
   - exists e. split; [|auto]. apply Req. destruct Eq as [Bq [EBq [Nq' [_ [_ [Aq _]]]]]].
     unfold Paths.at_anchor, is_anch. now rewrite EBq, Nq'.
 Qed.
 
-(** ** Landing *)
-Theorem landing_calm (E : entry op) sp : chk_entry L T anch p q K E = true ->
-  chk_passed E = true -> calm p startp sp -> (sb sp, sk sp) = src E ->
-  exists sq, calm q startq sq /\ (sb sq, sk sq) = tgt E /\ sw sq = sw sp /\ str sq = str sp /\
-  (exists a ap aq csp csq ep eq, Landed L M T anch p q K E sp sq a ap aq csp csq ep eq) /\
-  forall env, (forall x, mem x (requires E) = true -> env x = se sp x) ->
-  forall x o, get x (assigns E) = Some o -> fire M E env o = se sq x.
-Proof.
-  intros Ce Cd Cm At. unfold chk_passed in Cd.
-  destruct (walkp (fst (src E)) (snd (src E))) as [[lp ap]|] eqn:Wp; [|discriminate].
-  destruct (walkq (fst (tgt E)) (snd (tgt E))) as [[lq aq]|] eqn:Wq; [|discriminate].
-  destruct (aid p (fst ap) (snd ap)) as [a|] eqn:Id; [|discriminate].
-  apply andb_true_iff in Cd. destruct Cd as [Cin Cnew]. rewrite forallb_forall in Cin, Cnew.
-  destruct (lockstep_calm _ Cm) as [fr [gp [gq [eq [Wy [Ng [Cg Gs]]]]]]].
-  pose proof Wy as [G [qp [qq [[Lp Lq Ep Eq St] Ch]]]].
-  destruct (gap_sync L M T anch p q K F rules pair_ok args w args_ok args_ty _ _ G)
-    as [ep [sq0 [a0 [Np [Nq Sy]]]]].
-  pose proof (sy_anchor _ _ _ _ _ _ _ _ _ _ _ _ Sy) as [Anp Anq].
-  pose proof (nreach_on _ _ _ _ _ _ _ _ _ Ng Np Anp) as Ns.
-  pose proof (calm_reach _ _ _ _ _ _ _ _ _ Cm) as Rp. rewrite <- At in Wp. cbn [fst snd] in Wp.
-  destruct (along_p L M T H halt anch p q K X F rules FT pair_ok args w args_ok args_ty sp ep _ _ _
-    Rp Ns Anp Wp) as [-> [tp Alp]]. cbn [fst snd] in Id.
-  pose proof (sy_id _ _ _ _ _ _ _ _ _ _ _ _ Sy) as Id0. assert (a0 = a) by congruence. subst a0.
-  destruct (nreach_same _ _ _ _ _ _ _ _ Ng) as [Wg Tg].
-  pose proof (ga_w _ _ _ _ _ _ _ _ _ _ _ G) as Wgq.
-  pose proof (ga_q _ _ _ _ _ _ _ _ _ _ _ G) as Rgq. pose proof (invq _ Rgq) as Igq.
-  (* What the check of the ways says. *)
-  unfold chk_ways in Ch. cbn [fst snd] in Ch.
-  destruct (walkp (sb gp) (sk gp)) as [[wp zp]|] eqn:Wgp; [|discriminate].
-  destruct (walkq (sb gq) (sk gq)) as [[wq zq]|] eqn:Wqq; [|discriminate].
-  destruct (along_p L M T H halt anch p q K X F rules FT pair_ok args w args_ok args_ty gp ep _ _ _
-    (ga_p _ _ _ _ _ _ _ _ _ _ _ G) Np Anp Wgp) as [-> [tgp Algp]].
-  destruct (along_q L M T H halt anch p q K X F rules FT pair_ok args w args_ok args_ty gq sq0 _ _ _
-    Rgq Nq Anq Wqq) as [-> [tgq Algq]].
-  cbn [fst snd] in Ch. rewrite Id in Ch.
-  repeat (apply andb_true_iff in Ch; let H1 := fresh "Ch" in destruct Ch as [Ch H1]).
-  clear Ch Ch0 Ch1 Ch5. rename Ch2 into Cq, Ch3 into Cc, Ch4 into Ndq, Ch6 into Avq.
-  rewrite forallb_forall in Cq, Cc, Avq. apply nodupb_ok in Ndq.
-  pose proof Algq as [Mq [Lsq _]]. specialize (Lsq qq Ndq Lq).
-  assert (Lgq: lists q sq0 qq).
-  { intros y o vs I. apply Lsq. apply in_or_app. now left. }
-  (* The target version has not trapped where the ways start. *)
-  assert (Cgq: calm q startq gq).
-  { assert (N0: eq = None).
-    { rewrite <- Eq. apply first_none. intros y o vs Iy.
-      assert (In y (map fst qq)) by (apply in_map_iff; exists (y, (o, vs)); auto).
-      assert (Iy': In y (came X a)) by (apply inb_In; apply Cc; auto).
-      rewrite Wgq, <- Wg.
-      apply (p_passed_ok L M T H halt anch p q K X F rules FT pair_ok args w args_ok args_ty sp ep
-        sq0 a lp tp y o vs qq); auto. apply Avq. apply in_or_app. now left. }
-    rewrite N0 in St. exact St. }
-  destruct (entry_from L M T anch p q K F rules pair_ok args w args_ok args_ty
-    (fun s => calm q startq s \/ nreach q gq s) E sp gp gq)
-    as [sq [Rq [Aq [Ew [Et [Ld Right]]]]]]; auto.
-  { intros s [Cs|N]; [eapply calm_reach; eauto|eapply nreach_reach; eauto]. }
-  { intros s [Cs|N].
-    - destruct (calm_came _ _ _ _ _ _ _ _ _ Cs) as [->|[s' [C' S']]]; auto. right. eauto.
-    - assert (Z: s = gq \/ exists s', nreach q gq s' /\ step q s' = Some s).
-      { clear -N. induction N as [s|s s1 s' A S N IH]; auto. right. destruct IH as [->|[z [Nz Sz]]].
-        - exists s. split; auto. constructor.
-        - exists z. split; auto. econstructor; eauto. }
-      destruct Z as [->|[s' [N' S']]]; [|right; eauto].
-      destruct (calm_came _ _ _ _ _ _ _ _ _ Cgq) as [->|[s' [C' S']]]; auto. right. eauto. }
-  exists sq. split; [|auto]. destruct Rq as [Cs|Ngs]; auto.
-  (* The target version comes to the landing point on this way. *)
-  pose proof (nreach_on _ _ _ _ _ _ _ _ _ Ngs Nq Anq) as Nsq.
-  destruct (track L M T H halt anch stop q (by_q X) F rules FT tok okq args w argsq args_ty gq sq
-    Ngs _ _ _ Igq Wqq) as [m [l1 [l2 [t1 [Wk2 [El [M1 [Ls1 [_ [Cm1 _]]]]]]]]]].
-  assert (Rsq: reach L M T anch stop q startq sq) by (eapply nreach_reach; eauto).
-  rewrite <- Aq in Wq. cbn [fst snd] in Wq.
-  pose proof (walk_same L T H anch q (by_q X) _ _ _ _ _ _ Wk2 Wq) as Q. inversion Q; subst l2 aq.
-  destruct (along_q L M T H halt anch p q K X F rules FT pair_ok args w args_ok args_ty sq sq0 _ _ _
-    Rsq Nsq Anq Wq) as [_ [t2 Al2]].
-  subst wq. rewrite map_app in Ndq.
-  assert (Nd1: NoDup (map fst qq ++ map fst l1)).
-  { rewrite app_assoc in Ndq. clear -Ndq. induction (map fst qq ++ map fst l1); [constructor|].
-    inversion Ndq; subst. constructor; auto. intro I. apply H1. apply in_or_app. now left. }
-  specialize (Ls1 qq Nd1 Lq). pose proof Al2 as [M2 [Ls2 _]].
-  assert (Lall: lists q sq0 ((qq ++ t1) ++ t2)).
-  { apply Ls2; auto. rewrite map_app, M1, <- app_assoc. now apply opens_nodup. }
-  assert (N1: first_trap (sw gq) t1 = None).
-  { apply first_none. intros y o vs Iy. assert (Iy1: In y (opens l1)).
-    { rewrite <- M1. apply in_map_iff. exists (y, (o, vs)). auto. }
-    assert (Ay: availb q y (sb sq0) (sk sq0) = true).
-    { apply Avq. apply in_or_app. right. rewrite opens_app. apply in_or_app. now left. }
-    assert (Il: In (y, (o, vs)) (qq ++ t1)) by (apply in_or_app; now right).
-    destruct (is_nil (map fst qp) && p_passed T H p q K X a (sb ep, sk ep) wp y) eqn:Dr.
-    - apply andb_true_iff in Dr. destruct Dr as [_ Dr]. rewrite Wgq.
-      apply (p_passed_ok L M T H halt anch p q K X F rules FT pair_ok args w args_ok args_ty gp ep
-        sq0 a wp tgp y o vs ((qq ++ t1) ++ t2)); auto. apply in_or_app. now left.
-    - assert (Im: In y (meets X a)).
-      { apply inb_In, Cq. apply filter_In. rewrite Dr. split; auto. rewrite opens_app.
-        apply in_or_app. now left. }
-      apply Cnew in Im. apply orb_true_iff in Im. destruct Im as [Im|Im].
-      + exfalso. apply inb_In in Im. apply opens_in in Iy1.
-        exact (nodup_apart _ _ _ _ Ndq Iy1 Im).
-      + rewrite Wgq, <- Wg.
-        apply (p_passed_ok L M T H halt anch p q K X F rules FT pair_ok args w args_ok args_ty sp ep
-          sq0 a lp tp y o vs ((qq ++ t1) ++ t2)); auto. apply in_or_app. now left. }
-  specialize (Cm1 Cgq). rewrite N1 in Cm1. eapply calm_trans; eauto.
-Qed.
 End Matched.
-Print Assumptions landing_calm.
 Print Assumptions traps_together.

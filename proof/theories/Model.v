@@ -5,7 +5,7 @@
 From Coq Require Import List Arith ZArith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Classes Version Pair Entry Clean Main Traps Walk Owed Matched
-  Real.
+  Landing Real.
 Local Open Scope Z_scope.
 
 Inductive code := OConst (z : Z) | OAdd | OSub | ODiv | OLoad | OStore | OJump | OBranch | OEmit.
@@ -383,10 +383,12 @@ Proof.
   { intros t n Kt. destruct t as [|[|[|t]]]; inversion Kt; subst; simpl; auto. lia. }
   destruct (traps_together model_lang model table_ model_traps model_halt is_end late early moved
     owes_division model_faithful (model_rules _) model_trap_faithful moved_accepted owed_accepted
-    [Int 0; Mem 0 0] [] eq_refl Ta sp ODiv [Int 0; Int 0] Cm) as [sq [Cq [Tq _]]]; auto.
+    [Int 0; Mem 0 0] [] eq_refl Ta sp ODiv [Int 0; Int 0] Cm) as [sq [vs' [Cq [Tq _]]]]; auto.
   { intros B E. unfold quiet. simpl. inversion E; subst. reflexivity. }
-  exists sp, sq. split; auto. split; auto. split; auto. split; auto.
   pose proof Tq as [B [i [x [y [E [N _]]]]]].
-  destruct (calm_first _ _ _ _ _ _ _ _ _ Cq) as [->|[s1 [P1 _]]]; auto. discriminate.
+  destruct (calm_first _ _ _ _ _ _ _ _ _ Cq) as [->|[s1 [P1 _]]]; [|discriminate].
+  do 2 eexists. split; [exact Cm|]. split; [reflexivity|]. split; [exact Cq|].
+  split; [reflexivity|]. split; [exact Tr|].
+  exists (fb early 0), 6%nat, 2%nat, [0; 0]%nat. repeat split.
 Qed.
 Print Assumptions model_owes.

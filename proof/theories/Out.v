@@ -3,8 +3,8 @@
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Hops Traps Walk Owed Matched Real Journey Copy CopyStep Activations
-  Across Into Frames.
+From Osier Require Import Hops Traps Walk Owed Matched Landing Real Journey Copy CopyStep
+  Activations Across Into Frames.
 
 Section Out.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W).

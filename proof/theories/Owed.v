@@ -68,9 +68,19 @@ Definition p_passed (a : nat) (ap : nat * nat) (lp : list (nat * bool)) (y : nat
 Definition q_passed (a : nat) (aq : nat * nat) (lq : list (nat * bool)) (x : nat) : bool :=
   existsb (fun y => availb q y (fst aq) (snd aq) && negb (inb y (map fst lq)) && q_vouches a y x)
           (known_q X x).
+(** The last operand: the memory of an access. *)
+Definition latest {A} (l : list A) : list A := skipn (pred (length l)) l.
+(** The same operation on operands that decide a trap alike. A store need not have the same value to
+    write. *)
 Definition same_site (a x y : nat) : bool :=
   match site_of p x, site_of q y with
-  | Some (o, c), Some (o', c') => op_eqb L o o' && same_ops a c c'
+  | Some (o, c), Some (o', c') =>
+    op_eqb L o o' &&
+    (same_ops a c c' || match vouch H o o with
+                        | Some n => same_ops a (firstn n c) (firstn n c') &&
+                                    same_ops a (latest c) (latest c')
+                        | None => false
+                        end)
   | _, _ => false
   end.
 Fixpoint cancel (a : nat) (xs ys : list nat) : list nat * list nat :=
@@ -103,13 +113,26 @@ Definition chk_ways (from : option nat) (xs ys : list nat) (gp gq : nat * nat) :
 Definition rank_of (a : nat) : option nat := if owed a then Some (rank X a) else None.
 Definition chk_behind (a : nat) (gp gq : nat * nat) : bool :=
   chk_ways (rank_of a) (only_p X a) (only_q X a) gp gq.
+(** At an anchor without effect, both versions have equal operands, or it cancels with all that is
+    owed. *)
+Definition chk_pure (a : nat) (pp pq : nat * nat) (x : nat) (o : op) (c : list nat)
+  (y : nat) (o' : op) (c' : list nat) : bool :=
+  negb (owed a) && same_ops a c c' ||
+  let ep := excused L T H p (by_p X) (fst pp) (snd pp) x o c in
+  let eq := excused L T H q (by_q X) (fst pq) (snd pq) y o' c' in
+  let (xs, ys) := cancel a (only_p X a ++ if ep then [] else [x])
+                           (only_q X a ++ if eq then [] else [y]) in
+  is_nil xs && is_nil ys.
 Definition chk_owed (a : nat) : bool :=
   let (pp, pq) := pos K a in
   match blk_at p (fst pp), blk_at q (fst pq) with
   | Some Bp, Some Bq =>
     match inst_at Bp (snd pp), inst_at Bq (snd pq) with
-    | Some _, Some _ =>
-      negb (owed a) && chk_behind a (fst pp, S (snd pp)) (fst pq, S (snd pq))
+    | Some ip, Some iq =>
+      match ip, iq with
+      | IPure _ x o c, IPure _ y o' c' => chk_pure a pp pq x o c y o' c'
+      | _, _ => negb (owed a)
+      end && chk_ways None [] [] (fst pp, S (snd pp)) (fst pq, S (snd pq))
     | None, None =>
       negb (owed a && is_nil (les (lt Bp))) &&
       match pairs L T p q K a (lt Bp) (lt Bq) with
@@ -121,23 +144,10 @@ Definition chk_owed (a : nat) : bool :=
     end
   | _, _ => false
   end.
-(** At an anchor without effect that may trap, both versions have equal operands. *)
-Definition chk_trap_anchor (a : nat) : bool :=
-  let (pp, pq) := pos K a in
-  match blk_at p (fst pp), blk_at q (fst pq) with
-  | Some Bp, Some Bq =>
-    match inst_at Bp (snd pp), inst_at Bq (snd pq) with
-    | Some (IPure _ x o y), Some (IPure _ x' o' y') =>
-      (excused L T H p (by_p X) (fst pp) (snd pp) x o y &&
-       excused L T H q (by_q X) (fst pq) (snd pq) x' o' y') || same_ops a y y'
-    | _, _ => true
-    end
-  | _, _ => true
-  end.
 Definition chk_traps : bool :=
   chk_ways None [] [] (0, 0) (0, 0) &&
   below (nids K) (fun a => negb (reached K a) ||
-    (if stop a then negb (owed a) else chk_trap_anchor a && chk_owed a)).
+    (if stop a then negb (owed a) else chk_owed a)).
 
 (** ** Both versions at an anchor, and on the way to one *)
 Hypothesis F : Faithful L M.
@@ -160,6 +170,15 @@ Notation traps v := (traps halt v).
 Notation startp := (start p args w).
 Notation startq := (start q args w).
 
+(** Operands that decide a trap alike, and the same memory. *)
+Definition alike (o : op) (vs vs' : list V) : Prop := vs = vs' \/
+  exists n, vouch H o o = Some n /\ firstn n vs = firstn n vs' /\ latest vs = latest vs'.
+Lemma alike_halt o vs vs' wd : alike o vs vs' -> halt o vs wd = halt o vs' wd.
+Proof.
+  intros [->|[n [Vo [Fn _]]]]; auto. pose proof (vouch_ok _ _ _ FT o o n vs vs' wd Vo Fn) as A.
+  pose proof (vouch_ok _ _ _ FT o o n vs' vs wd Vo (eq_sym Fn)) as B.
+  destruct (halt o vs wd), (halt o vs' wd); auto; symmetry; auto.
+Qed.
 (** The target version has come to a state without a trap, or its run ends at this trap, in the same
     world and after the same effects. *)
 Definition status (s : st V W) (e : option event) : Prop :=
@@ -173,8 +192,12 @@ Record Queues (sp sq : st V W) (lp lq : list (nat * event)) (ep eq : option even
   qu_ep : first_trap (sw sp) lp = ep; qu_eq : first_trap (sw sq) lq = eq;
   qu_st : status sq eq
 }.
+(** Operations are listed with the operands that they have. *)
+Definition holds (v : version op) (s : st V W) (l : list (nat * event)) : Prop := forall y o vs,
+  In (y, (o, vs)) l -> exists a, site_of v y = Some (o, a) /\ vs = contents M T v s a.
 Definition Ready (sp sq : st V W) (a : nat) (ep eq : option event) : Prop := Sync sp sq a /\
-  exists lp lq, map fst lp = only_p X a /\ map fst lq = only_q X a /\ Queues sp sq lp lq ep eq.
+  exists lp lq, map fst lp = only_p X a /\ map fst lq = only_q X a /\ Queues sp sq lp lq ep eq /\
+  holds p sp lp /\ holds q sq lq.
 Definition Ways (from : option nat) (gp gq : st V W) (ep eq : option event) : Prop := Gap gp gq /\
   exists lp lq, Queues gp gq lp lq ep eq /\
   chk_ways from (map fst lp) (map fst lq) (sb gp, sk gp) (sb gq, sk gq) = true.
@@ -189,39 +212,47 @@ Proof.
   intros Sy Ops. eapply (same_ops_ok L M T anch p q K pair_ok a (ss sp) (ss sq)
     (fun z => D (ss sp) (vcl p z)) (fun z => D (ss sq) (vcl q z))); eauto; apply Sy.
 Qed.
-(** Operations that are the same, on the same operands. *)
-Lemma same_events sp sq a x y o vs o' vs' lp lq : Sync sp sq a -> same_site a x y = true ->
-  lists p sp lp -> lists q sq lq -> In (x, (o, vs)) lp -> In (y, (o', vs')) lq ->
-  availb p x (sb sp) (sk sp) = true -> availb q y (sb sq) (sk sq) = true -> (o, vs) = (o', vs').
+Lemma lists_hold v s l : lists v s l ->
+  (forall x, In x (map fst l) -> availb v x (sb s) (sk s) = true) -> holds v s l.
 Proof.
-  intros Sy Sa Lp Lq Ip Iq Ap Aq. destruct (Lp _ _ _ Ip) as [c [Si [_ Ec]]].
-  destruct (Lq _ _ _ Iq) as [c' [Si' [_ Ec']]]. unfold same_site in Sa. rewrite Si, Si' in Sa.
-  apply andb_true_iff in Sa. destruct Sa as [Eo Ops]. apply (op_eqb_ok _ _ F) in Eo. subst o'.
-  rewrite (Ec Ap), (Ec' Aq). f_equal. eapply operands; eauto.
+  intros Ls Av y o vs Iy. destruct (Ls _ _ _ Iy) as [c [Si [_ Ec]]]. exists c. split; auto.
+  apply Ec, Av. change y with (fst (y, (o, vs))). now apply in_map.
 Qed.
-Lemma cancel_ok sp sq a wd : Sync sp sq a -> forall lp lq, lists p sp lp -> lists q sq lq ->
-  (forall x, In x (map fst lp) -> availb p x (sb sp) (sk sp) = true) ->
-  (forall y, In y (map fst lq) -> availb q y (sb sq) (sk sq) = true) ->
-  (exists e, first_trap wd lp = Some e /\ first_trap wd lq = Some e) \/
+(** Operations that are the same, on operands that decide a trap alike. *)
+Lemma same_events sp sq a x y o vs o' vs' lp lq : Sync sp sq a -> same_site a x y = true ->
+  holds p sp lp -> holds q sq lq -> In (x, (o, vs)) lp -> In (y, (o', vs')) lq ->
+  o = o' /\ alike o vs vs'.
+Proof.
+  intros Sy Sa Lp Lq Ip Iq. destruct (Lp _ _ _ Ip) as [c [Si ->]].
+  destruct (Lq _ _ _ Iq) as [c' [Si' ->]]. unfold same_site in Sa. rewrite Si, Si' in Sa.
+  apply andb_true_iff in Sa. destruct Sa as [Eo Ops]. apply (op_eqb_ok _ _ F) in Eo. subst o'.
+  split; auto. apply orb_true_iff in Ops. destruct Ops as [Ops|Ops].
+  - left. eapply operands; eauto.
+  - right. destruct (vouch H o o) as [n|]; [|discriminate]. exists n.
+    apply andb_true_iff in Ops. destruct Ops as [O1 O2]. split; auto.
+    unfold latest, contents in *. rewrite !firstn_map, !skipn_map, !map_length.
+    split; eapply operands; eauto.
+Qed.
+Lemma cancel_ok sp sq a wd : Sync sp sq a -> forall lp lq, holds p sp lp -> holds q sq lq ->
+  (exists o vs vs', first_trap wd lp = Some (o, vs) /\ first_trap wd lq = Some (o, vs') /\
+    alike o vs vs') \/
   exists lp' lq', cancel a (map fst lp) (map fst lq) = (map fst lp', map fst lq') /\
-    lists p sp lp' /\ lists q sq lq' /\
+    (forall z, In z lp' -> In z lp) /\ (forall z, In z lq' -> In z lq) /\
     first_trap wd lp = first_trap wd lp' /\ first_trap wd lq = first_trap wd lq'.
 Proof.
-  intro Sy. induction lp as [|[x [o vs]] lp IH]; intros lq Lp Lq Ap Aq.
+  intro Sy. induction lp as [|[x [o vs]] lp IH]; intros lq Lp Lq.
   { right. exists [], lq. auto. }
   destruct lq as [|[y [o' vs']] lq]; [right; exists ((x, (o, vs)) :: lp), []; auto|].
   cbn [map fst cancel]. destruct (same_site a x y) eqn:Sa.
   2: { right. exists ((x, (o, vs)) :: lp), ((y, (o', vs')) :: lq). auto. }
-  assert (Ev: (o, vs) = (o', vs')).
-  { apply (same_events sp sq a x y o vs o' vs' _ _ Sy Sa Lp Lq); try (now left).
-    - apply Ap. now left.
-    - apply Aq. now left. }
-  inversion Ev; subst o' vs'. cbn [Walk.first_trap].
-  destruct (halt o vs wd); [left; eauto|]. apply IH.
+  destruct (same_events sp sq a x y o vs o' vs' _ _ Sy Sa Lp Lq) as [<- Al]; try (now left).
+  cbn [Walk.first_trap]. rewrite <- (alike_halt _ _ _ wd Al).
+  destruct (halt o vs wd); [left; exists o, vs, vs'; auto|].
+  destruct (IH lq) as [G|[l [m [Q1 [Q2 [Q3 Q4]]]]]]; auto.
   - intros z o1 v1 I. apply Lp. now right.
   - intros z o1 v1 I. apply Lq. now right.
-  - intros z I. apply Ap. now right.
-  - intros z I. apply Aq. now right.
+  - right. exists l, m. split; auto. split; [intros z I; right; auto|].
+    split; [intros z I; right; auto|auto].
 Qed.
 (** Operations that do not trap may go. *)
 Lemma filter_ok wd (f : nat -> bool) (l : list (nat * event)) :
@@ -332,7 +363,8 @@ Lemma ways_ok from gp gq ep eq : Ways from gp gq ep eq -> (ep = None -> calm p s
     | Some (o, vs) => exists s1, calm p gp s1 /\ traps p s1 o vs /\ sw s1 = sw gp /\ str s1 = str gp
     end) /\
   (ep = None -> calm p gp sp -> ep' = None) /\
-  ((exists e, ep' = Some e /\ status sq (Some e)) \/ Ready sp sq a ep' eq') /\
+  ((exists o vs vs', ep' = Some (o, vs) /\ alike o vs vs' /\ status sq (Some (o, vs'))) \/
+   Ready sp sq a ep' eq') /\
   match from with Some n => owed a = true -> rank X a < n | None => True end.
 Proof.
   intros [G [lp [lq [[Lp Lq Ep Eq St] Ch]]]] Cp. unfold chk_ways in Ch. cbn [fst snd] in Ch.
@@ -381,25 +413,32 @@ Proof.
   assert (Sub: forall (l t t' : list (nat * event)), (forall z, In z t' -> In z t) ->
     forall z, In z (l ++ t') -> In z (l ++ t)).
   { intros l t t' S z I. apply in_app_or in I. apply in_or_app. destruct I; auto. }
-  destruct (cancel_ok sp sq a (sw gp) Sy (lp ++ tp') (lq ++ tq')) as [[e [E1 E2]]|Q].
-  { intros y o vs I. eapply Lsp, Sub; eauto. }
-  { intros y o vs I. eapply Lsq, Sub; eauto. }
-  { intros x I. apply Avp. apply in_map_iff in I. destruct I as [z [<- I]]. apply in_map.
-    eapply Sub; eauto. }
-  { intros x I. apply Avq. apply in_map_iff in I. destruct I as [z [<- I]]. apply in_map.
-    eapply Sub; eauto. }
+  assert (Lsp': lists p sp (lp ++ tp')) by (intros y o vs I; eapply Lsp, Sub; eauto).
+  assert (Lsq': lists q sq (lq ++ tq')) by (intros y o vs I; eapply Lsq, Sub; eauto).
+  assert (Hp: holds p sp (lp ++ tp')).
+  { apply lists_hold; auto. intros x I. apply Avp. apply in_map_iff in I.
+    destruct I as [z [<- I]]. apply in_map. eapply Sub; eauto. }
+  assert (Hq: holds q sq (lq ++ tq')).
+  { apply lists_hold; auto. intros x I. apply Avq. apply in_map_iff in I.
+    destruct I as [z [<- I]]. apply in_map. eapply Sub; eauto. }
+  destruct (cancel_ok sp sq a (sw gp) Sy (lp ++ tp') (lq ++ tq') Hp Hq)
+    as [[o [vs [vs' [E1 [E2 Al]]]]]|Q].
   all: exists sp, sq, a, ep', eq'; split; [exact Np|]; split; [exact Nq|]; split; [exact Sy|].
   all: split; [intros e1 E; unfold ep'; now rewrite first_app, Ep, E|].
   all: split; [intro E; unfold ep'; rewrite first_app, Ep, E; exact (Cmp (Cp E))|].
   all: split; [intros E Cs; unfold ep'; rewrite first_app, Ep, E; exact (Bkp Anp Cs)|].
   all: split; [|destruct from as [n|]; auto; intro Ow; rewrite Ow in Rk;
     now apply Nat.ltb_lt in Rk].
-  - left. exists e. rewrite Ep' in E1. split; auto. rewrite <- Sw, Eq' in E2. now rewrite <- E2.
-  - right. destruct Q as [l' [m' [Cl [Ll [Lm [F1 F2]]]]]]. split; auto. exists l', m'.
+  - left. exists o, vs, vs'. rewrite Ep' in E1. split; auto. split; auto.
+    rewrite <- Sw, Eq' in E2. now rewrite <- E2.
+  - right. destruct Q as [l' [m' [Cl [Il [Im [F1 F2]]]]]]. split; auto. exists l', m'.
     rewrite Cl in Cn. apply andb_true_iff in Cn. destruct Cn as [C1 C2].
-    apply nats_eqb_ok in C1. apply nats_eqb_ok in C2. split; auto. split; auto.
-    constructor; auto.
-    + rewrite Swp. congruence.
-    + rewrite Swq, Sw. rewrite <- Sw in F2 at 1. congruence.
+    apply nats_eqb_ok in C1. apply nats_eqb_ok in C2. split; auto. split; auto. split.
+    + constructor; auto.
+      * intros y o vs I. auto.
+      * intros y o vs I. auto.
+      * rewrite Swp. congruence.
+      * rewrite Swq, Sw. rewrite <- Sw in F2 at 1. congruence.
+    + split; intros y o vs I; auto.
 Qed.
 End Owed.

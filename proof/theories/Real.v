@@ -5,7 +5,7 @@
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Traps Walk Owed Matched.
+From Osier Require Import Traps Walk Owed Matched Landing.
 
 Section Real.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W) (T : table op R).
@@ -263,7 +263,8 @@ Qed.
     step traps. The target version, started on the same input, comes to the landing point without a
     trap, and goes on from the fired state as the source version would have gone on: as far as that
     does not trap, neither does the target version; it ends with the same result, or with a trap of
-    the same operation on the same operands, in the same world and after the same effects. *)
+    the same operation on the same operands, in the same world and after the same effects. A store
+    that traps may have another value to store. *)
 Theorem real_right (E : entry op) here_by far_by sp :
   accept_entry L T anch p q K past ahead need E = true -> chk_fire E here_by far_by = true ->
   chk_passed L T H anch p q K X E = true -> calm p (start p args w) sp -> (sb sp, sk sp) = src E ->
@@ -277,7 +278,8 @@ Theorem real_right (E : entry op) here_by far_by sp :
     (forall sp' o vs, calm p sp sp' -> result p sp' o vs ->
       exists t', calm q t t' /\ result q t' o vs /\ sw t' = sw sp' /\ str t' = str sp') /\
     (forall sp' o vs, calm p sp sp' -> traps p sp' o vs ->
-      exists t', calm q t t' /\ traps q t' o vs /\ sw t' = sw sp' /\ str t' = str sp').
+      exists t' vs', calm q t t' /\ traps q t' o vs' /\ alike H o vs vs' /\ sw t' = sw sp' /\
+        str t' = str sp').
 Proof.
   intros AE Cf Cd Cm At. unfold accept_entry in AE. apply andb_true_iff in AE.
   destruct AE as [AE Cv].
@@ -344,10 +346,10 @@ Proof.
     + split; [rewrite (al_w _ _ _ Al'); auto|rewrite (al_tr _ _ _ Al'); auto].
   - intros sp' o vs Rp' Tr. destruct (calm_ahead sp sp' Cp Ah Rp') as [Cs' Quiet].
     destruct (traps_together L M T H halt anch p q K X F rules FT chk_pair_ok traps_ok args w
-      args_ok args_ty sp' o vs Cs' Quiet Tr) as [e [Ce' [Te [We Se]]]].
+      args_ok args_ty sp' o vs Cs' Quiet Tr) as [e [vs' [Ce' [Te [Alk [We Se]]]]]].
     apply calm_free in Ce'.
     assert (Y: calm q sq e) by (apply Behind; auto; right; eapply traps_passes; eauto).
-    destruct (Go _ Y) as [t' [Rt' Al']]. exists t'. split; auto. split.
+    destruct (Go _ Y) as [t' [Rt' Al']]. exists t', vs'. split; auto. split; [|split; auto].
     + pose proof Al' as [Hb Hk Hw Htr He]. destruct Te as [B [i [x [y [EB [N [-> Ht]]]]]]].
       assert (Q: map (se t') y = map (se e) y).
       { eapply alike_operands; eauto. destruct (can_trap H o) eqn:Ct; auto.

@@ -2,7 +2,7 @@
 From Coq Require Import List Arith ZArith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Places Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Hops Traps Walk Owed Matched Real Journey Integers Bytes Operations
+From Osier Require Import Hops Traps Walk Owed Matched Landing Real Journey Integers Bytes Operations
   Meaning Concrete.
 From Osier Require Import Matching Instance Copy Across Into Frames Out.
 
@@ -44,8 +44,8 @@ Theorem osier_right (E : entry code) here_by far_by sp :
     (forall sp' o vs, calm p sp sp' -> result p sp' o vs ->
       exists t', calm q t t' /\ result q t' o vs /\ sw t' = sw sp' /\ str t' = str sp') /\
     (forall sp' o vs, calm p sp sp' -> Traps.traps (halts X) p sp' o vs ->
-      exists t', calm q t t' /\ Traps.traps (halts X) q t' o vs /\ sw t' = sw sp' /\
-      str t' = str sp').
+      exists t' vs', calm q t t' /\ Traps.traps (halts X) q t' o vs' /\
+        alike osier_traps o vs vs' /\ sw t' = sw sp' /\ str t' = str sp').
 Proof.
   apply (real_right L M T osier_traps (halts X) anch p q K Y past ahead need armed
     faithful (rules_hold X run T floats) trap_faithful pair_ok traps_ok args w args_ok args_ty).
