@@ -30,7 +30,8 @@ let pair p =
 let landing (p : R.pair) =
   Hashtbl.replace landings p.fname (lazy (
     let (tbl, lang, anch, agree, nids, before, after) = sides p in
-    direction tbl lang anch agree nids (before, after) (fun _ _ -> Leaf)))
+    let d = direction tbl lang anch agree nids (before, after) (fun _ _ -> Leaf) in
+    { d with proved = d.proved && flaw_of p = None }))
 let copy c =
   let own = Buffer.create 4096 in
   pending := (c, !current, own) :: !pending;
@@ -153,8 +154,8 @@ let stand (c : R.across) pairs =
       (try (j, Hashtbl.find sides.(j).place inst) with Not_found -> no_place)
     | _ -> no_place in
   let codes = Array.map (fun d -> body d d.p) lands in
-  let claim = { cn = Array.length instances; orig = (fun i -> codes.(i));
-                fnc = (fun i -> instances.(i).R.ifunc); caller; begins; name; owner } in
+  let claim : (code, citation) copies = { cn = Array.length instances; orig = (fun i -> codes.(i));
+                fnc = (fun i -> instances.(i).R.ifunc); caller; begins; naming = name; owner } in
   let whole = body onto.dir onto.dir.p in
   let is_copy = chk_copy onto.dir.lang callee returns whole claim in
   if why && not is_copy then begin

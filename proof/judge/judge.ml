@@ -23,7 +23,7 @@ type direction = {
     lang;
   anch : int -> bool; past : int -> bool; ahead : int -> bool; need : int -> int -> set;
   lax : (int -> int -> set) Lazy.t;
-  proved : bool; traps : bool }
+  proved : bool; owing : owing; traps : bool }
 
 (* ** The pair *)
 
@@ -65,15 +65,16 @@ let direction tbl lang anch agree nids (p, q) armed =
   let none _ = true in
   let d = { p; q; k; tbl; lang; anch; past = none; ahead = none; need = (fun _ _ -> Leaf);
     lax = lazy (fun _ _ -> Leaf);
-    proved = false; traps = false } in
+    proved = false; owing = Owed.none; traps = false } in
   explore d reached stopped;
   let stops = List.filter (fun a -> stopped.(a)) (List.init nids Fun.id) in
   let (past, ahead) = Flow.clean lang tbl p (List.map (fun a -> fst (at p a)) stops) in
   let need = Flow.needed lang tbl q armed in
   let proved = accept_pair lang tbl anch p.v q.v k may_trap past ahead need armed in
-  let traps = chk_traps lang tbl osier_traps anch p.v q.v k p.vouchers q.vouchers in
+  let owing = Owed.claims lang tbl anch p q k in
+  let traps = chk_traps lang tbl osier_traps anch p.v q.v k owing in
   let lax = lazy (Shape.lax_need lang tbl q armed) in
-  { d with past; ahead; need; lax; proved; traps }
+  { d with past; ahead; need; lax; proved; owing; traps }
 
 let explain (pair : R.pair) d =
   let bad_terms = List.filter (fun t -> not (chk_term d.lang d.tbl t)) (List.init d.tbl.tn Fun.id)
@@ -161,6 +162,9 @@ let fires d e =
   let (here, far) = Flow.step_vouchers d.lang d.tbl d.anch d.p d.q e in
   chk_fire d.lang d.tbl osier_traps d.anch d.p.v d.q.v d.k e here far
 
+(* Whether the target version has not trapped before the landing point. *)
+let passed d e = chk_passed d.lang d.tbl osier_traps d.anch d.p.v d.q.v d.k d.owing e
+
 (* Lines that are not printed yet. *)
 let lines = ref (Buffer.create 4096)
 let say_of name label direction source verdict =
@@ -187,6 +191,7 @@ let judge_entry { dir = d; entries } texts pair name current (e : R.entry) =
           else match failed d x with
             | "live-plus" when accepted (Lazy.force d.lax) -> "outside unneeded-division"
             | check -> "refuse " ^ check
+        else if not (passed d x) then "refuse trap-passed"
         else if not (fires d x) then "refuse step-trap"
         else match Shape.flaw (fst texts) (snd texts) (x.src, x.tgt) ~required:(listed current e)
                      ~kept:e.kept ~assigned:(assigned current e) with
@@ -281,15 +286,17 @@ let judge_pair (pair : R.pair) =
     each_entry m (judge_entry judged texts pair m.direction);
     (m.direction, judged)) (List.rev pair.mappings)
 
+(* What the kernel does not test of a pair, if it does not hold. *)
+let flaw_of (pair : R.pair) =
+  if not (Shape.anchors_same pair) then Some "anchor-same"
+  else if not (Shape.leaves_typed pair) then Some "term-shape"
+  else if not (values_typed pair && arguments_typed pair) then Some "value-term"
+  else if not (Shape.memories_exist pair) then Some "memory-term"
+  else None
+
 let pair (pair : R.pair) =
   let all verdict = List.iter (fun (m : R.mapping) ->
     each_entry m (fun _ e -> say pair m.direction e.source verdict)) (List.rev pair.mappings) in
-  let refused =
-    if not (Shape.anchors_same pair) then Some "anchor-same"
-    else if not (Shape.leaves_typed pair) then Some "term-shape"
-    else if not (values_typed pair && arguments_typed pair) then Some "value-term"
-    else if not (Shape.memories_exist pair) then Some "memory-term"
-    else None in
-  match refused with
+  match flaw_of pair with
   | Some check -> all ("refuse " ^ check); []
   | None -> try judge_pair pair with Outside reason -> all ("outside " ^ reason); []

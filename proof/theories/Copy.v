@@ -21,11 +21,11 @@ Record copies (op R : Type) := Copies {
   fnc : nat -> nat;                        (* by instance: its function *)
   caller : nat -> nat * (nat * nat);       (* by instance: the instance and place of its call *)
   begins : nat -> nat * (nat * nat);       (* by block of the copy: its instance, and the place *)
-  name : nat -> nat -> nat;                (* by instance: the name of a value of the original *)
+  naming : nat -> nat -> nat;               (* by instance: the name of a value of the original *)
   owner : nat -> nat * nat                 (* by name: the instance, and the value *)
 }.
 Arguments Copies {op R}. Arguments cn {op R}. Arguments orig {op R}. Arguments fnc {op R}.
-Arguments caller {op R}. Arguments begins {op R}. Arguments name {op R}. Arguments owner {op R}.
+Arguments caller {op R}. Arguments begins {op R}. Arguments naming {op R}. Arguments owner {op R}.
 
 Section Copy.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W).
@@ -43,11 +43,11 @@ Definition at_place (b : nat) (x : nat * (nat * nat)) : bool :=
   (fst (begins K b) =? fst x) && posb (snd (begins K b)) (snd x).
 (** Whether values of the copy are those of these names. *)
 Definition names (id : nat) (ys xs : list nat) : bool :=
-  all2 (fun y x => name K id y =? x) ys xs.
+  all2 (fun y x => naming K id y =? x) ys xs.
 (** As [names], for values that are defined: their names are names of no other value. *)
 Definition owns (id : nat) (ys xs : list nat) : bool :=
   names id ys xs &&
-  forallb (fun y => (fst (owner K (name K id y)) =? id) && (snd (owner K (name K id y)) =? y)) ys.
+  forallb (fun y => (fst (owner K (naming K id y)) =? id) && (snd (owner K (naming K id y)) =? y)) ys.
 Definition chk_same (id : nat) (i i0 : inst op) : bool :=
   match i, i0 with
   | IPure _ x o a, IPure _ y o0 b => op_eqb L o o0 && names id b a && owns id [y] [x]
@@ -151,7 +151,7 @@ Hypothesis copy_ok : chk_copy = true.
 (** The contents of available values are those of their names. *)
 Definition rel (id : nat) (s : st V W) (env : nat -> V) : Prop :=
   forall y, availb (ov id) y (sb s) (sk s) = true ->
-  owner K (name K id y) = (id, y) /\ se s y = env (name K id y).
+  owner K (naming K id y) = (id, y) /\ se s y = env (naming K id y).
 Record Matched (id : nat) (s t : st V W) : Prop := {
   mt_id : id < cn K;
   mt_at : exists k, begins K (sb t) = (id, (sb s, k)) /\ sk s = k + sk t;
@@ -169,21 +169,21 @@ Proof.
   unfold at_place. intro Q. apply andb_true_iff in Q. destruct Q as [Q1 Q2].
   apply Nat.eqb_eq in Q1. apply posb_ok in Q2. destruct (begins K b), x. simpl in *. congruence.
 Qed.
-Lemma names_ok id ys : forall xs, names id ys xs = true -> xs = map (name K id) ys.
+Lemma names_ok id ys : forall xs, names id ys xs = true -> xs = map (naming K id) ys.
 Proof.
   induction ys as [|y ys IH]; intros [|x xs] N; simpl in *; try discriminate; auto.
   apply andb_true_iff in N. destruct N as [N1 N2]. apply Nat.eqb_eq in N1. f_equal; auto.
 Qed.
-Lemma owns_ok id ys xs : owns id ys xs = true -> xs = map (name K id) ys /\
-  forall y, In y ys -> owner K (name K id y) = (id, y).
+Lemma owns_ok id ys xs : owns id ys xs = true -> xs = map (naming K id) ys /\
+  forall y, In y ys -> owner K (naming K id y) = (id, y).
 Proof.
   unfold owns. intro O. apply andb_true_iff in O. destruct O as [N O].
   split; [now apply names_ok|]. rewrite forallb_forall in O. intros y Iy. apply O in Iy.
-  bools. destruct (owner K (name K id y)). simpl in *. congruence.
+  bools. destruct (owner K (naming K id y)). simpl in *. congruence.
 Qed.
 Lemma rel_map id s env ys : rel id s env ->
   (forall y, In y ys -> availb (ov id) y (sb s) (sk s) = true) ->
-  map env (map (name K id) ys) = map (se s) ys.
+  map env (map (naming K id) ys) = map (se s) ys.
 Proof. intros Rl A. rewrite map_map. apply map_ext_in. intros y Iy. symmetry. now apply Rl, A. Qed.
 Lemma start_parts : 0 < cn K /\ begins K 0 = (0, (0, 0)) /\ exists B B0,
   blk_at (cver I) 0 = Some B /\ blk_at (ov 0) 0 = Some B0 /\ owns 0 (ps B0) (ps B) = true.
@@ -228,21 +228,21 @@ Proof. intros [Rl [Tk Vk]] Iv St. eapply inv_step; eauto. Qed.
 (** Bound values have the contents of their names. *)
 Lemma assigned id ys xs (vs : list V) (env env' : nat -> V) (y : nat) :
   owns id ys xs = true -> length vs = length ys ->
-  (~ In y ys -> owner K (name K id y) = (id, y) /\ env y = env' (name K id y)) ->
-  owner K (name K id y) = (id, y) /\
-  assign (combine ys vs) env y = assign (combine xs vs) env' (name K id y).
+  (~ In y ys -> owner K (naming K id y) = (id, y) /\ env y = env' (naming K id y)) ->
+  owner K (naming K id y) = (id, y) /\
+  assign (combine ys vs) env y = assign (combine xs vs) env' (naming K id y).
 Proof.
   intros Ow Len Old. destruct (owns_ok _ _ _ Ow) as [-> Own].
-  assert (Oy: owner K (name K id y) = (id, y)).
+  assert (Oy: owner K (naming K id y) = (id, y)).
   { destruct (in_dec Nat.eq_dec y ys); auto. now apply Old. }
   split; auto. unfold assign. clear Ow. revert vs Len Old Own.
   induction ys as [|z ys IH]; intros [|c vs] Len Old Own; simpl in *; try discriminate.
   - now apply Old.
   - destruct (z =? y) eqn:Q.
     + apply Nat.eqb_eq in Q. subst. now rewrite Nat.eqb_refl.
-    + assert (Z: name K id z =? name K id y = false).
+    + assert (Z: naming K id z =? naming K id y = false).
       { apply Nat.eqb_neq. intro X. apply Nat.eqb_neq in Q. apply Q.
-        assert (owner K (name K id z) = (id, z)) by auto. congruence. }
+        assert (owner K (naming K id z) = (id, z)) by auto. congruence. }
       rewrite Z. apply IH; auto. intro N. apply Old. apply Nat.eqb_neq in Q. tauto.
 Qed.
 Lemma assign_only id ys xs (vs : list V) (env : nat -> V) : owns id ys xs = true ->

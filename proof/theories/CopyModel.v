@@ -5,8 +5,9 @@
     the call. A call of [add] is an effect of the model of Model.v that gives the sum. *)
 From Coq Require Import List Arith ZArith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms Memory Classes Version Pair Entry Clean Main Hops Traps Real.
-From Osier Require Import Journey Copy Across Into Frames Out Model.
+From Osier Require Import Util Terms Memory Classes Version Pair Entry Clean Main Hops Traps Walk
+  Owed.
+From Osier Require Import Matched Landing Real Journey Copy Across Into Frames Out Model.
 Local Open Scope Z_scope.
 
 Definition calling : Sem Z code cell (list (list cell)) := {|
@@ -86,13 +87,18 @@ Definition cert_i := itself table_i inlined (fun a => Nat.eqb a 6) (fun _ => (2,
               | 0, _ => one 0 | 1, 0 => Node (one 2) 3 Leaf | 1, _ => one 4 | _, _ => one 1
                 end)%nat.
 Definition nobody (_ : nat) := 0%nat.
-Ltac accepted := split; [split; [apply calling_rules|vm_compute; reflexivity]|
-  exists nobody, nobody; vm_compute; reflexivity].
-Lemma solid_f : solid model_lang calling model_traps cert_f.
+(** Nothing of these versions traps, so no operation is owed. *)
+Definition nothing_owed : owing := {|
+  steps_at_most := 9; by_p := nobody; by_q := nobody; only_p := fun _ => []; only_q := fun _ => [];
+  rank := nobody; came := fun _ => []; meets := fun _ => []; known_p := fun _ => [];
+  known_q := fun _ => []
+|}.
+Ltac accepted := split; [apply calling_rules|vm_compute; reflexivity].
+Lemma solid_f : good model_lang calling (can_trap model_traps) cert_f.
 Proof. accepted. Qed.
-Lemma solid_add : solid model_lang calling model_traps cert_add.
+Lemma solid_add : good model_lang calling (can_trap model_traps) cert_add.
 Proof. accepted. Qed.
-Lemma solid_i : solid model_lang calling model_traps cert_i.
+Lemma solid_i : good model_lang calling (can_trap model_traps) cert_i.
 Proof. accepted. Qed.
 
 (** ** The copy *)
@@ -101,7 +107,7 @@ Definition the_copy : copies code unit := {|
   cn := 2; orig := fun id => code_p (lands id); fnc := fun id => id;
   caller := fun _ => (0, (0, 0))%nat;
   begins := fun b => match b with 0 => (0, (0, 0)) | 1 => (1, (0, 0)) | _ => (0, (0, 1)) end%nat;
-  name := fun id y => match id with 0 => y | _ => 2 + y end%nat;
+  naming := fun id y => match id with 0 => y | _ => 2 + y end%nat;
   owner := fun x => match x with 0 => (0, 0) | 1 => (0, 1) | S (S y) => (1, y) end%nat
 |}.
 Lemma copy_accepted : chk_copy model_lang callee_of ends_run (code_q cert_i) the_copy = true.
@@ -121,11 +127,11 @@ Lemma copy_means : CallsMean model_lang calling model_halt callee_of ends_run th
 Proof.
   intros id o vs w e rop rs Li Co Cm Re Rr. destruct o; try discriminate. inversion Co as [Q].
   simpl in Q. subst id. destruct (add_runs vs w) as [s1 [St [_ [R1 W1]]]].
-  destruct (calm_first _ _ _ _ _ _ _ _ Cm) as [->|[s2 [_ [S2 C2]]]].
+  destruct (calm_first _ _ _ _ _ _ _ _ _ Cm) as [->|[s2 [_ [S2 C2]]]].
   { destruct Re as [B [EB [N _]]]. inversion EB; subst B. discriminate. }
   change (step1 model_lang calling table_add (canch cert_add) nowhere add
     (start calling table_add add vs w) = Some s2) in S2. rewrite St in S2. inversion S2; subst s2.
-  destruct (calm_first _ _ _ _ _ _ _ _ C2) as [->|[s3 [_ [S3 _]]]].
+  destruct (calm_first _ _ _ _ _ _ _ _ _ C2) as [->|[s3 [_ [S3 _]]]].
   - destruct R1 as [B [EB [_ [_ [_ V1]]]]], Re as [B' [EB' [_ [_ [_ V2]]]]].
     assert (B' = B) by (simpl in EB'; congruence). subst B'.
     rewrite V2, W1, <- V1. reflexivity.
@@ -165,13 +171,13 @@ Lemma out_accepted :
 Proof. vm_compute. reflexivity. Qed.
 Lemma fire_start c : c = cert_f \/ c = cert_i -> fires model_lang model_traps c at_start.
 Proof.
-  intros [-> | ->]; (split; [vm_compute; reflexivity|exists nobody, nobody; vm_compute;
-    reflexivity]).
+  intros [-> | ->]; (split; [vm_compute; reflexivity|exists nothing_owed, nobody, nobody;
+    vm_compute; auto]).
 Qed.
 Lemma fire_in_add : fires model_lang model_traps cert_i in_add.
-Proof. split; [vm_compute; reflexivity|exists nobody, nobody; vm_compute; reflexivity]. Qed.
+Proof. split; [vm_compute; reflexivity|exists nothing_owed, nobody, nobody; vm_compute; auto]. Qed.
 Lemma fire_at_add : fires model_lang model_traps cert_add at_add.
-Proof. split; [vm_compute; reflexivity|exists nobody, nobody; vm_compute; reflexivity]. Qed.
+Proof. split; [vm_compute; reflexivity|exists nothing_owed, nobody, nobody; vm_compute; auto]. Qed.
 
 Section Runs.
 Variable x : Z.
@@ -215,7 +221,8 @@ Proof.
       destruct rest as [|? [|]]; simpl in *; try discriminate; auto.
 Qed.
 End Runs.
-(** The theorems about copies, for one look at what they rest on. *)
-Definition across_copies :=
-  (@into_right, @out_right, @frames_go_on, @frames_return, @copies_apply).
-Print Assumptions across_copies.
+Print Assumptions into_right.
+Print Assumptions out_right.
+Print Assumptions frames_go_on.
+Print Assumptions frames_return.
+Print Assumptions copies_apply.

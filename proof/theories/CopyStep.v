@@ -86,7 +86,7 @@ Let live0 := inv_live _ _ _ _ _ inv0.
 Lemma begins_at : begins K (sb t) = (id, (sb s, k)).
 Proof. destruct (mt_at mt) as [k' [Bg Q]]. rewrite Bg. repeat f_equal. lia. Qed.
 Lemma old_def i y : inst_at B0 (sk s) = Some i -> availb (ov id) y (sb s) (S (sk s)) = true ->
-  ~ In y (defs i) -> owner K (name K id y) = (id, y) /\ se s y = se t (name K id y).
+  ~ In y (defs i) -> owner K (naming K id y) = (id, y) /\ se s y = se t (naming K id y).
 Proof.
   intros N A NI. destruct good0 as [_ [_ Vk]].
   destruct (avail_back _ _ _ _ _ _ live0 E0 N A) as [Iy|[_ A']]; [contradiction|].
@@ -130,15 +130,15 @@ Proof.
         destruct (assigned id [y] [x] [opsem M o (map (se s) b)] (se s) (se t) z Ow eq_refl)
           as [Oz Qz]. { intro NI. now apply (old_def _ _ N0 A). }
         split; auto. simpl. unfold assign in Qz. simpl in Qz. unfold upd.
-        rewrite (Nat.eqb_sym z y), Ops, (Nat.eqb_sym (name K id z) x).
-        destruct (y =? z), (x =? name K id z); auto.
+        rewrite (Nat.eqb_sym z y), Ops, (Nat.eqb_sym (naming K id z) x).
+        destruct (y =? z), (x =? naming K id z); auto.
     + simpl. intros z Oz. unfold upd. destruct (z =? x) eqn:Q; auto. exfalso.
       apply Nat.eqb_eq in Q. subst z. destruct (owns_ok _ _ _ Ow) as [Qx Own].
       simpl in Qx. inversion Qx; subst. rewrite Own in Oz by now left. simpl in Oz. auto.
     + unfold passes. rewrite E, E0, N, N0, Ops, Ew. tauto.
     + intros o1 vs [B1 [i1 [x1 [y1 [EB1 [N1 [-> Ht]]]]]]]. rewrite E0 in EB1. inversion EB1; subst
       B1.
-      rewrite N0 in N1. inversion N1; subst. exists B, i, x, (map (name K id) y1).
+      rewrite N0 in N1. inversion N1; subst. exists B, i, x, (map (naming K id) y1).
       rewrite Ew. auto.
   - pose proof (fun x => eff_avail _ _ _ _ x N0) as Av.
     assert (Ops: map (se t) a = map (se s) b) by (subst a; now apply rel_map).

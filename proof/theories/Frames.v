@@ -7,7 +7,8 @@
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Hops Traps Real Journey Copy CopyStep Activations Across Into.
+From Osier Require Import Hops Traps Walk Owed Matched Landing Real Journey Copy CopyStep
+  Activations Across Into.
 
 (** One activation of an entry: where it lands, what it is assigned, and the accepted entry that it
     goes on by. *)
@@ -29,7 +30,7 @@ Notation cert := (@cert op R).
 Notation calm c := (Traps.calm L M (ctab c) halt (canc c) nowhere (cver c)).
 Notation stepc c := (step1 L M (ctab c) (canc c) nowhere (cver c)).
 Notation startc c := (start M (ctab c) (cver c)).
-Notation solid := (solid L M H).
+Notation good := (good L M (can_trap H)).
 Notation fires := (fires L H).
 
 (** By instance: the certificate from its original to the version where activations of it land. *)
@@ -41,7 +42,7 @@ Notation lq id := (code_q (lc id)).
 Section Check.
 Variables (E1 : entry op) (E : fentry op) (from_ : nat -> list origin).
 Definition given_in (id : nat) (E2 : entry op) (y : nat) : option nat :=
-  if availb (cver (orig K id)) y (fst (src E2)) (snd (src E2)) then Some (name K id y) else None.
+  if availb (cver (orig K id)) y (fst (src E2)) (snd (src E2)) then Some (naming K id y) else None.
 Definition follows (id : nat) (f : land op) : next op :=
   NextEntry (onward f) (given_in id (onward f)).
 Fixpoint chain (id : nat) (fs : list (land op)) : list (next op) :=
@@ -112,34 +113,35 @@ Lemma pass_later env k w w' : (forall o vs, halt o vs w = false -> halt o vs w' 
 Proof. intro Lt. induction k as [|s k IH]; intros rs P; simpl in *; auto. destruct P. auto. Qed.
 
 (** ** One activation lands *)
-Lemma land_one c E2 args w s : solid c -> fires c E2 -> length args = arity (cp c) ->
+Lemma land_one c E2 args w s  : good c -> fires c E2 -> length args = arity (cp c) ->
   args_typed M (ct c) args -> calm (code_p c) (startc (code_p c) args w) s ->
   (sb s, sk s) = src E2 -> exists t, calm (code_q c) (startc (code_q c) args w) t /\
   (sb t, sk t) = tgt E2 /\ sw t = sw s /\ str t = str s /\
   (forall x o, get x (assigns E2) = Some o -> fire M E2 (se s) o = se t x) /\
   steps_pass M halt (se s) (steps E2) [] (sw s).
 Proof.
-  intros S [A [h [f X]]] Len Ta Cm At. pose proof S as [[Rl Ok] [vp [vq Tr]]].
-  destruct (real_right L M (ct c) H halt (canch c) (cp c) (cq c) (ck c) vp vq (cpast c)
-    (cahead c) (cneed c) (carmed c) F Rl FT Ok Tr args w Len Ta E2 h f s A X Cm At)
+  intros S [A [X [h [f [Tr [P Y]]]]]] Len Ta Cm At. pose proof S as [Rl Ok].
+  destruct (real_right L M (ct c) H halt (canch c) (cp c) (cq c) (ck c) X (cpast c)
+    (cahead c) (cneed c) (carmed c) F Rl FT Ok Tr args w Len Ta E2 h f s A Y P Cm At)
     as [t [Ct [Att [Ew [Et Right]]]]].
   exists t. split; auto. split; auto. split; auto. split; auto.
   destruct (Right (se s) (se t) (fun x _ => eq_refl)) as [Sp [Pv _]]. split; auto.
   intros x o Gx. rewrite <- (Pv _ _ Gx). simpl. unfold fired. now rewrite Gx.
 Qed.
 Lemma eff_grows c s t B i o a r : blk_at (cver c) (sb s) = Some B ->
-  inst_at B (sk s) = Some (IEff i o a r) -> calm c s t -> str t = str s -> t = s.
+  inst_at B (sk s) = Some (IEff i o a r) -> run L M (ctab c) (canc c) (cver c) s t ->
+  str t = str s -> t = s.
 Proof.
-  intros E N Cm Q. destruct (calm_first L M (ctab c) halt (canc c) (cver c) _ _ Cm)
-    as [->|[s1 [_ [St Rest]]]]; auto. exfalso.
+  intros E N Rn Q. destruct (reach_first L M (ctab c) (canc c) (cver c) nowhere _ _ Rn)
+    as [->|[s1 [St Rest]]]; auto. exfalso.
   rewrite (step_c L M c _ _ E), N in St. destruct (effsem M o (map (se s) a) (sw s)) as [w' rs].
-  inversion St; subst s1; clear St. apply calm_reach in Rest.
+  inversion St; subst s1; clear St.
   destruct (grows L M (ctab c) (canc c) (cver c) _ _ Rest) as [l [Ql _]]. simpl in Ql.
   rewrite Q in Ql. rewrite <- !app_assoc in Ql. rewrite <- (app_nil_r (str s)) in Ql at 1.
   apply app_inv_head in Ql. discriminate.
 Qed.
 (** An activation that waits lands before the same call, with the same operands. *)
-Lemma land_call id f args w s B i o a r r0 : let c := lc id in solid c -> fires c (onward f) ->
+Lemma land_call id f args w s B i o a r r0 : let c := lc id in good c -> fires c (onward f) ->
   length args = arity (cp c) -> args_typed M (ct c) args ->
   calm (code_p c) (startc (code_p c) args w) s -> (sb s, sk s) = src (onward f) ->
   blk_at (cp c) (sb s) = Some B -> inst_at B (sk s) = Some (IEff i o a r) ->
@@ -154,33 +156,27 @@ Proof.
   intros c S Fi Len Ta Cm At EB NB Wt.
   destruct (land_one c (onward f) args w s S Fi Len Ta Cm At)
     as [t [Ct [Att [Ew [Et [Fr Sp]]]]]].
-  pose proof S as [[Rl Ok] [vp [vq Tr]]].
+  pose proof S as [Rl Ok]. pose proof Fi as [Tk [X [h [fa [Tr _]]]]].
   pose proof (chk_pair_ok L (ct c) H _ _ _ _ _ _ _ _ Ok) as Pr.
-  pose proof (clean_ok L (ct c) H _ _ _ _ _ _ _ _ Ok) as Cl.
   pose proof (okp _ _ _ _ _ _ Pr) as Okp. pose proof (okq _ _ _ _ _ _ Pr) as Okq.
   pose proof (table_ok _ _ _ _ _ _ Pr) as Tok.
   pose proof (args_okq _ _ _ _ _ _ Pr args Len) as Lenq.
-  pose proof Fi as [Tk _]. unfold takes, accept_entry in Tk. apply andb_true_iff in Tk.
+  unfold takes, accept_entry in Tk. apply andb_true_iff in Tk.
   destruct Tk as [Tk _]. apply andb_true_iff in Tk. destruct Tk as [Tk _].
   apply andb_true_iff in Tk. destruct Tk as [Pa _]. rewrite <- At in Pa. cbn [fst] in Pa.
-  pose proof (calm_past L M (ct c) H halt (canch c) (cp c) (cq c) (ck c) vp vq F Rl Pr Tr args w Len
-    Ta (cpast c) (cahead c) Cl s Cm Pa) as Cp.
-  destruct (lockstep_calm L M (ct c) H halt (canch c) (cp c) (cq c) (ck c) vp vq F Rl FT Pr Tr args
-    w
-    Len Ta s Cp) as [gp [gq [G [Ng Cq]]]].
+  pose proof (calm_past L M (ct c) H halt (canch c) (cp c) (cq c) (ck c) X (cpast c) (cahead c)
+    (cneed c) (carmed c) F Rl Ok Tr args w Len Ta s Cm Pa) as Cp. apply calm_reach in Cp.
+  destruct (lockstep L M (ct c) (canch c) (cp c) (cq c) (ck c) F Rl Pr args w Len Ta s Cp)
+    as [gp [gq [G Ng]]].
   destruct (gap_sync L M (ct c) (canch c) (cp c) (cq c) (ck c) F Rl Pr args w Len Ta _ _ G)
     as [ep [eq [an [Np [Nq Sy]]]]].
   assert (An: at_anchor (canch c) (cp c) s = true).
   { unfold at_anchor. rewrite EB. unfold is_anch. now rewrite NB. }
   assert (ep = s).
   { pose proof (nreach_on L M (ct c) (canch c) (stopped (ck c)) (cp c) _ _ _ Ng Np
-      (proj1 (sy_anchor _ _ _ _ _ _ _ _ _ _ _ _ Sy))) as X.
+      (proj1 (sy_anchor _ _ _ _ _ _ _ _ _ _ _ _ Sy))) as Z.
     eapply nreach_anchor; eauto. }
-  subst ep. pose proof (sites_q L (ct c) H (canch c) (cp c) (cq c) (ck c) vp vq Tr) as Sq.
-  assert (Ce: Traps.calm L M (ct c) halt (canch c) nowhere (cq c) (start M (ct c) (cq c) args w)
-    eq).
-  { apply (calm_free L M (ct c) halt (canch c) (ck c)).
-    eapply (calm_on L M (ct c) H halt (canch c) (stopped (ck c)) (cq c) vq); eauto. }
+  subst ep.
   destruct Sy as [Rp Rq Pos Lt_a In_a Eww Ett Ag Eqs Anc Id].
   unfold waits_at in Wt. fold c in Wt. rewrite <- At in Wt. cbn [fst snd] in Wt. rewrite Id in Wt.
   destruct (tgt (onward f)) as [b k] eqn:Tg. destruct (blk_at (cq c) b) as [B'|] eqn:EB';
@@ -192,10 +188,12 @@ Proof.
   inversion Att; subst b k. inversion Zp as [[Zb Zk]].
   assert (eq = t).
   { assert (Str: str eq = str t) by congruence.
-    destruct (calm_either L M (ct c) halt (canch c) (cq c) _ _ _ Ct Ce) as [X|X].
-    - exact (eff_grows (code_q c) t eq B' i' o' a' r0 EB' NB' X Str).
+    pose proof (reach_run L M (ct c) (canch c) (stopped (ck c)) (cq c) _ _ Rq) as Re.
+    pose proof (calm_reach _ _ _ _ _ _ _ _ _ Ct) as Rt.
+    destruct (either L M (ct c) (canch c) (cq c) _ _ _ Rt Re) as [Z|Z].
+    - exact (eff_grows (code_q c) t eq B' i' o' a' r0 EB' NB' Z Str).
     - symmetry. rewrite <- Zb in EB'. rewrite <- Zk in NB'.
-      exact (eff_grows (code_q c) eq t B' i' o' a' r0 EB' NB' X (eq_sym Str)). }
+      exact (eff_grows (code_q c) eq t B' i' o' a' r0 EB' NB' Z (eq_sym Str)). }
   subst eq. pose proof (okanch _ _ _ _ _ _ Pr _ Lt_a In_a Zs) as CA. unfold chk_anchor in CA.
   rewrite Pos in CA. cbn [fst snd] in CA. rewrite EB, EB', NB, NB' in CA.
   apply andb_true_iff in CA. destruct CA as [_ CA]. apply andb_true_iff in CA.

@@ -2,7 +2,8 @@
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Hops Traps Real Journey Copy CopyStep Activations Across.
+From Osier Require Import Hops Traps Walk Owed Matched Landing Real Journey Copy CopyStep
+  Activations Across.
 
 Section Into.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W).
@@ -23,7 +24,7 @@ Variables (E1 E2 E : entry op) (from_ : nat -> list origin).
 (** The value of the first original with this name, where it is available at the landing point. *)
 Definition named_by (x : nat) : option nat :=
   let (id, y) := owner K x in
-  if (id =? 0) && (name K 0 y =? x) &&
+  if (id =? 0) && (naming K 0 y =? x) &&
      availb (cver (orig K 0)) y (fst (tgt E1)) (snd (tgt E1)) then Some y else None.
 Definition on_copy : next op := NextEntry E2 named_by.
 Definition after_copy (j : nat) : option (next op) :=
@@ -100,17 +101,23 @@ Proof.
   rewrite (ex_b _ _ Ex), (ex_k _ _ Ex), (ex_w _ _ Ex), (ext_map _ _ _ Ex). auto.
 Qed.
 
-Notation solid := (solid L M H).
+Notation good := (good L M (can_trap H)).
 Notation fires := (fires L H).
-Lemma solid_q c : solid c -> good_code L M (code_q c).
+Lemma good_q c : good c -> good_code L M (code_q c).
 Proof.
-  intros [[Rl Ok] _]. pose proof (chk_pair_ok L (ct c) H _ _ _ _ _ _ _ _ Ok) as Pr.
+  intros [Rl Ok]. pose proof (chk_pair_ok L (ct c) H _ _ _ _ _ _ _ _ Ok) as Pr.
   split; auto. split; [eapply table_ok; eauto|eapply okq; eauto].
 Qed.
-Lemma solid_p c : solid c -> good_code L M (code_p c).
+Lemma good_p c : good c -> good_code L M (code_p c).
 Proof.
-  intros [[Rl Ok] _]. pose proof (chk_pair_ok L (ct c) H _ _ _ _ _ _ _ _ Ok) as Pr.
+  intros [Rl Ok]. pose proof (chk_pair_ok L (ct c) H _ _ _ _ _ _ _ _ Ok) as Pr.
   split; auto. split; [eapply table_ok; eauto|eapply okp; eauto].
+Qed.
+
+Lemma alike_trans o (a b c : list V) : alike H o a b -> alike H o b c -> alike H o a c.
+Proof.
+  intros [->|[n [Vn [Fn Ln]]]] [->|[m [Vm [Fm Lm]]]]; unfold alike; eauto.
+  right. exists n. assert (m = n) by congruence. subst m. split; auto. split; congruence.
 Qed.
 
 (** [c1] is a certificate from the version p to the original of a copy, [c2] one from the copy to a
@@ -120,10 +127,11 @@ Qed.
     have returned. No step of the entry traps. Then q, started on the same input, comes to the
     landing point without a trap, in the same world. The entry gives every value that it provides
     the contents that it has there. From the fired state, q goes on as p does: through the same
-    worlds, as long as such calls return, to the same result or the same trap. *)
+    worlds, as long as such calls return, to the same result or the same trap. A store that traps may
+    have another value to store. *)
 Theorem into_right (fair : W -> Prop) (c1 c2 : cert) K (E1 E2 E : entry op) from_ args w sp :
-  solid c1 -> fires c1 E1 -> solid c2 -> fires c2 E2 ->
-  (forall id, id < cn K -> exists c, solid c /\ (orig K id = code_q c \/ orig K id = code_p c)) ->
+  good c1 -> fires c1 E1 -> good c2 -> fires c2 E2 ->
+  (forall id, id < cn K -> exists c, good c /\ (orig K id = code_q c \/ orig K id = code_p c)) ->
     orig K 0 = code_q c1 ->
   chk_copy L callee returns (code_p c2) K = true ->
   chk_into_entry (code_p c2) K E1 E2 E from_ = true ->
@@ -141,10 +149,12 @@ Theorem into_right (fair : W -> Prop) (c1 c2 : cert) K (E1 E2 E : entry op) from
     (forall sp' o vs, calm (code_p c1) sp sp' -> fair (sw sp') -> result (cp c1) sp' o vs ->
       exists t', calm (code_q c2) t t' /\ result (cq c2) t' o vs /\ sw t' = sw sp') /\
     (forall sp' o vs, calm (code_p c1) sp sp' -> fair (sw sp') -> traps halt (cp c1) sp' o vs ->
-      exists t', calm (code_q c2) t t' /\ traps halt (cq c2) t' o vs /\ sw t' = sw sp').
+      exists t' vs', calm (code_q c2) t t' /\ traps halt (cq c2) t' o vs' /\ alike H o vs vs' /\
+        sw t' = sw sp').
 Proof.
-  intros S1 [A1 [h1 [f1 X1]]] S2 [A2 [h2 [f2 X2]]] Or O0 Cp Ci Mean Ret Len Ta1 Ta2 Cm At Fa.
-  pose proof S1 as [[Rl1 Ok1] [vp1 [vq1 Tr1]]]. pose proof S2 as [[Rl2 Ok2] [vp2 [vq2 Tr2]]].
+  intros S1 [A1 [X1 [h1 [f1 [Tr1 [P1 Y1]]]]]] S2 [A2 [X2 [h2 [f2 [Tr2 [P2 Y2]]]]]] Or O0 Cp Ci Mean
+    Ret Len Ta1 Ta2 Cm At Fa.
+  pose proof S1 as [Rl1 Ok1]. pose proof S2 as [Rl2 Ok2].
   pose proof (chk_pair_ok L (ct c1) H _ _ _ _ _ _ _ _ Ok1) as Pr1.
   pose proof (chk_pair_ok L (ct c2) H _ _ _ _ _ _ _ _ Ok2) as Pr2.
   unfold chk_into_entry in Ci. apply andb_true_iff in Ci. destruct Ci as [Ci Dom].
@@ -153,16 +163,16 @@ Proof.
   apply andb_true_iff in Ci. destruct Ci as [Src Tgt]. apply posb_ok in Src, Tgt.
   rewrite Src in At. rewrite Tgt.
   assert (Gor: forall id, id < cn K -> good_code L M (orig K id)).
-  { intros id Li. destruct (Or id Li) as [c [Sc [->| ->]]]; [now apply solid_q|now apply solid_p]. }
-  pose proof (solid_p _ S2) as GI.
+  { intros id Li. destruct (Or id Li) as [c [Sc [->| ->]]]; [now apply good_q|now apply good_p]. }
+  pose proof (good_p _ S2) as GI.
   assert (Len0: length args = arity (cver (orig K 0))) by (rewrite O0; eapply args_okq; eauto).
   assert (Len2: length args = arity (cp c2)).
   { destruct (start_parts L callee returns (code_p c2) K Cp) as [_ [_ [B [B0 [EB [EB0 Ow]]]]]].
     destruct (owns_ok K _ _ _ Ow) as [Q _]. unfold arity, params0 in Len0 |- *.
     rewrite EB0 in Len0. simpl in EB. rewrite EB, Q, map_length. exact Len0. }
   (* The original of the copy. *)
-  destruct (real_right L M (ct c1) H halt (canch c1) (cp c1) (cq c1) (ck c1) vp1 vq1 (cpast c1)
-    (cahead c1) (cneed c1) (carmed c1) F Rl1 FT Ok1 Tr1 args w Len Ta1 E1 h1 f1 sp A1 X1 Cm At)
+  destruct (real_right L M (ct c1) H halt (canch c1) (cp c1) (cq c1) (ck c1) X1 (cpast c1)
+    (cahead c1) (cneed c1) (carmed c1) F Rl1 FT Ok1 Tr1 args w Len Ta1 E1 h1 f1 sp A1 Y1 P1 Cm At)
     as [s1 [Cs1 [As1 [Ew1 [_ Right1]]]]].
   destruct (Right1 (se sp) (se s1) (fun x _ => eq_refl)) as [Sp1 [Pv1 [On1 [Rs1 Tr1']]]].
   set (t1 := with_env s1 (fired M E1 (se sp) (se s1))) in *.
@@ -192,8 +202,8 @@ Proof.
       rewrite Q1, Q2, Ki, Nat.eqb_refl in U. simpl in U. apply negb_true_iff in U.
       apply andb_false_iff in U. destruct U as [U|U]; apply Nat.leb_gt in U; lia. }
   (* The version that it was optimized to. *)
-  destruct (real_right L M (ct c2) H halt (canch c2) (cp c2) (cq c2) (ck c2) vp2 vq2 (cpast c2)
-    (cahead c2) (cneed c2) (carmed c2) F Rl2 FT Ok2 Tr2 args w Len2 Ta2 E2 h2 f2 si A2 X2 Ci Ati)
+  destruct (real_right L M (ct c2) H halt (canch c2) (cp c2) (cq c2) (ck c2) X2 (cpast c2)
+    (cahead c2) (cneed c2) (carmed c2) F Rl2 FT Ok2 Tr2 args w Len2 Ta2 E2 h2 f2 si A2 Y2 P2 Ci Ati)
     as [sq [Csq [Asq [Ew2 [_ Right2]]]]].
   exists sq. split; auto. split; auto.
   split; [rewrite Ew2, (mt_w Mi); exact Ew1|].
@@ -205,7 +215,7 @@ Proof.
     get x (assigns E1) = Some o -> fire M E1 (se sp) o = se si y).
   { intros [|j] N y x o Nj Gy Gx; [|discriminate]. inversion Nj; subst N. simpl in Gy.
     unfold named_by in Gy. destruct (owner K y) as [id z] eqn:Oy.
-    destruct ((id =? 0) && (name K 0 z =? y) && _) eqn:Z; [|discriminate]. inversion Gy; subst z.
+    destruct ((id =? 0) && (naming K 0 z =? y) && _) eqn:Z; [|discriminate]. inversion Gy; subst z.
     apply andb_true_iff in Z. destruct Z as [Z Av]. apply andb_true_iff in Z. destruct Z as [_ Nx].
     apply Nat.eqb_eq in Nx. rewrite <- As1 in Av. simpl in Av.
     destruct (mt_rel Mi x Av) as [_ Q]. rewrite <- Nx, <- Q, <- (Pv1 _ _ Gx). simpl.
@@ -260,11 +270,11 @@ Proof.
     destruct (ext_calm (code_q c2) _ _ _ Ex2 Ct) as [t' [Ct' Et]]. exists t'. split; auto.
     split; [eapply ext_result; eauto|].
     rewrite (ex_w _ _ Et), Wt, (mt_w Msi), (ex_w _ _ Es). exact Wu.
-  - intros sp' o vs Cp' Fp' Rp. destruct (Tr1' sp' o vs Cp' Rp) as [u1' [Cu [Ru [Wu _]]]].
+  - intros sp' o vs Cp' Fp' Rp. destruct (Tr1' sp' o vs Cp' Rp) as [u1' [vs1 [Cu [Ru [Al1 [Wu _]]]]]].
     destruct (Later u1' Cu) as [s1' [si' [Es [Csi Msi]]]]; [now rewrite Wu|].
     pose proof (ext_traps _ _ _ _ _ Es Ru) as R1.
-    assert (Ri: traps halt (cp c2) si' o vs).
-    { assert (R0: traps halt (cver (orig K 0)) s1' o vs) by (now rewrite O0).
+    assert (Ri: traps halt (cp c2) si' o vs1).
+    { assert (R0: traps halt (cver (orig K 0)) s1' o vs1) by (now rewrite O0).
       destruct (kind_of L M halt callee returns (code_p c2) K F GI Gor Cp _ _ _ Msi) as
         [s' t' _ _ _ _ _ Tt|St _ _|B0 i o0 a r id' t' _ _ _ EB N0 _ _ _ _ _ _ _
         |c B0 i o0 a r rop rs t' Lt _ _ _ _ _ _ _ _ _ _].
@@ -274,9 +284,9 @@ Proof.
       - exfalso. destruct R0 as [B1 [i1 [x1 [y1 [E1' [N1 _]]]]]]. rewrite EB in E1'.
         inversion E1'; subst. congruence.
       - lia. }
-    destruct (Tr2' si' o vs Csi Ri) as [t2' [Ct [Rt [Wt _]]]].
-    destruct (ext_calm (code_q c2) _ _ _ Ex2 Ct) as [t' [Ct' Et]]. exists t'. split; auto.
-    split; [eapply ext_traps; eauto|].
+    destruct (Tr2' si' o vs1 Csi Ri) as [t2' [vs2 [Ct [Rt [Al2 [Wt _]]]]]].
+    destruct (ext_calm (code_q c2) _ _ _ Ex2 Ct) as [t' [Ct' Et]]. exists t', vs2. split; auto.
+    split; [eapply ext_traps; eauto|]. split; [eapply alike_trans; eauto|].
     rewrite (ex_w _ _ Et), Wt, (mt_w Msi), (ex_w _ _ Es). exact Wu.
 Qed.
 End Into.

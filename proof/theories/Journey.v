@@ -3,7 +3,7 @@
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Hops Traps Real.
+From Osier Require Import Hops Traps Walk Owed Matched Landing Real.
 
 Section Journey.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W).
@@ -17,9 +17,10 @@ Notation calm c v := (calm L M (ct c) halt (canch c) nowhere v).
 Notation stepv c v := (step1 L M (ct c) (canch c) nowhere v).
 Notation startv c v := (start M (ct c) v).
 
-Definition solid (c : cert) : Prop := good c /\ exists vp vq,
-  chk_traps L (ct c) H (canch c) (cp c) (cq c) (ck c) vp vq = true.
-Definition fires (c : cert) (E : entry op) : Prop := takes L c E /\ exists here_by far_by,
+(** The claims about traps are those of the pair and its entry. *)
+Definition fires (c : cert) (E : entry op) : Prop := takes L c E /\ exists X here_by far_by,
+  chk_traps L (ct c) H (canch c) (cp c) (cq c) (ck c) X = true /\
+  chk_passed L (ct c) H (canch c) (cp c) (cq c) (ck c) X E = true /\
   chk_fire L (ct c) H (canch c) (cp c) (cq c) (ck c) E here_by far_by = true.
 
 Lemma same_passes v v' s t : same_code v v' -> Same s t -> passes halt v s -> passes halt v' t.
@@ -38,11 +39,11 @@ Qed.
 
 Variables (args : list V) (w : W).
 Inductive real_journey : cert -> st V W -> Prop :=
-| RStart c : solid c -> length args = arity (cq c) -> args_typed M (ct c) args ->
+| RStart c : good c -> length args = arity (cq c) -> args_typed M (ct c) args ->
     real_journey c (startv c (cq c) args w)
 | RStep c t t' : real_journey c t -> passes halt (cq c) t -> stepv c (cq c) t = Some t' ->
     real_journey c t'
-| RHop c c' E t junk ghost : real_journey c t -> solid c' -> fires c' E ->
+| RHop c c' E t junk ghost : real_journey c t -> good c' -> fires c' E ->
     same_code (cq c) (cp c') -> length args = arity (cp c') -> args_typed M (ct c') args ->
     (sb t, sk t) = src E ->
     for_all (fun x => mem x (carmed c (sb t) (sk t))) (requires E) = true ->
@@ -52,27 +53,27 @@ Inductive real_journey : cert -> st V W -> Prop :=
 (** At every moment, the version that runs, started by itself on the same input, comes to the same
     place without a trap, in the same world, after the same effects, with the same contents of all
     needed values. *)
-Theorem journey_real c t : real_journey c t -> solid c /\ length args = arity (cq c) /\
+Theorem journey_real c t : real_journey c t -> good c /\ length args = arity (cq c) /\
   args_typed M (ct c) args /\
   exists s, calm c (cq c) (startv c (cq c) args w) s /\ Alike (cneed c) s t.
 Proof.
   induction 1 as [c G Len Ta|c t t' J [G [Len [Ta [s [Rs Al]]]]] Ps St
-    |c c' E t junk ghost J [G [Len [Ta [s [Rs Al]]]]] G' Tk Cd Len' Ta' At Ar].
+    |c c' E t junk ghost J [G [Len [Ta [s [Rs Al]]]]] G' Tk Cod Len' Ta' At Ar].
   - split; auto. split; auto. split; auto. eexists. split; [constructor|]. constructor; auto.
-  - split; auto. split; auto. split; auto. pose proof G as [Gd _]. pose proof Gd as [Rl Ok].
+  - split; auto. split; auto. split; auto. pose proof G as [Rl Ok].
     pose proof (chk_pair_ok L (ct c) H (canch c) (cp c) (cq c) (ck c) _ _ _ _ Ok) as Pr.
     pose proof (live_ok L (ct c) H (canch c) (cp c) (cq c) (ck c) _ _ _ _ Ok) as Lv.
     pose proof (table_ok _ _ _ _ _ _ Pr) as Tok. pose proof (okq _ _ _ _ _ _ Pr) as Okq.
     pose proof (calm_inv L M (ct c) halt (canch c) nowhere (cq c) F Rl Tok Okq args w Len Ta s Rs)
       as I.
-    destruct (alike_back L M (can_trap H) c s t t' Gd I Al St) as [s' Ss].
+    destruct (alike_back L M (can_trap H) c s t t' G I Al St) as [s' Ss].
     destruct (alike_step L M (ct c) (canch c) nowhere (cq c) (can_trap H) (cneed c) (carmed c)
       F Tok Okq Lv s t s' I Al Ss) as [t2 [St2 Al2]].
     assert (t2 = t') by congruence. subst t2. exists s'. split; auto. eapply CS; eauto.
     eapply (alike_passes L M (ct c) H halt (canch c) (cp c) (cq c)); eauto.
-  - destruct (same_calm c c' (cq c) (cp c') args w s Cd Rs) as [sp [Rp Sm]].
-    pose proof G as [[Rl Ok] _]. pose proof G' as [[Rl' Ok'] [vp [vq Tr]]].
-    destruct Tk as [Tk [here_by [far_by Cf]]].
+  - destruct (same_calm c c' (cq c) (cp c') args w s Cod Rs) as [sp [Rp Sm]].
+    pose proof G as [Rl Ok]. pose proof G' as [Rl' Ok'].
+    destruct Tk as [Tk [X [here_by [far_by [Tr [Cd Cf]]]]]].
     pose proof (chk_pair_ok L (ct c) H (canch c) (cp c) (cq c) (ck c) _ _ _ _ Ok) as Pr.
     pose proof (live_ok L (ct c) H (canch c) (cp c) (cq c) (ck c) _ _ _ _ Ok) as Lv.
     pose proof (table_ok _ _ _ _ _ _ Pr) as Tok. pose proof (okq _ _ _ _ _ _ Pr) as Okq.
@@ -80,9 +81,9 @@ Proof.
       as I.
     assert (Here: (sb sp, sk sp) = src E).
     { rewrite (sm_b _ _ Sm), (sm_k _ _ Sm), <- (al_b _ _ _ Al), <- (al_k _ _ _ Al). exact At. }
-    destruct (real_right L M (ct c') H halt (canch c') (cp c') (cq c') (ck c') vp vq (cpast c')
+    destruct (real_right L M (ct c') H halt (canch c') (cp c') (cq c') (ck c') X (cpast c')
       (cahead c') (cneed c') (carmed c') F Rl' FT Ok' Tr args w Len' Ta' E here_by far_by sp Tk Cf
-      Rp Here) as [sq [Rq [Aq [Ew [Et Right]]]]].
+      Cd Rp Here) as [sq [Rq [Aq [Ew [Et Right]]]]].
     pose proof (chk_pair_ok L (ct c') H (canch c') (cp c') (cq c') (ck c') _ _ _ _ Ok') as Pr'.
     split; auto. split; [eapply args_okq; eauto|]. split; auto. exists sq. split; auto.
     destruct (Right (se t) junk) as [_ [Prov _]].

@@ -79,6 +79,36 @@ Proof.
   - apply stop_less in S1. rewrite (result_stuck _ _ _ _ Rt) in S1. discriminate.
 Qed.
 
+(** A result at an anchor in code without a stopped anchor is an end of the run. *)
+Lemma result_ends s o vs : Inv L M T p s ->
+  (forall B, blk_at p (sb s) = Some B -> quiet anch (stopped K) B = true) ->
+  at_anchor anch p s = true -> result p s o vs -> ends anch K p s o vs.
+Proof.
+  intros I Quiet An [B [EB [N [Nil [Lo Vs]]]]]. unfold at_anchor in An. rewrite EB in An.
+  exists B. repeat split; auto.
+  - unfold is_anch in An. now rewrite N in An.
+  - pose proof (Quiet _ EB) as Qb. unfold quiet in Qb.
+    destruct (inv_at _ _ _ _ _ I) as [B0 [E0 K0]]. replace B0 with B in * by congruence.
+    assert (Kl: sk s < S (bn B)) by lia. pose proof (below_ok _ _ Qb _ Kl) as G. simpl in G.
+    rewrite An in G. simpl in G. apply negb_true_iff in G. unfold pid in G. now rewrite N in G.
+Qed.
+(** Where one version has executed the effects that the other executes later, neither executes one
+    in between. *)
+Lemma worlds_stay sp sp' sq sq' : run p sp sp' -> run q sq' sq ->
+  sw sq = sw sp -> str sq = str sp -> sw sq' = sw sp' -> str sq' = str sp' ->
+  sw sq = sw sp' /\ str sq = str sp'.
+Proof.
+  intros Rp Rq Ew Et Ew' Et'. destruct (grows q _ _ Rq) as [l [El Wl]].
+  destruct (grows p _ _ Rp) as [m [Em Wm]].
+  assert (Z: str sq = str sq ++ m ++ l).
+  { rewrite El at 1. rewrite Et', Em, <- Et. now rewrite app_assoc. }
+  assert (N: m ++ l = []).
+  { apply (f_equal (@length nat)) in Z. rewrite app_length in Z.
+    destruct (m ++ l); auto. simpl in Z. lia. }
+  apply app_eq_nil in N. destruct N as [-> ->]. rewrite app_nil_r in Em.
+  rewrite (Wm eq_refl). split; congruence.
+Qed.
+
 (** Let the checks accept a pair of versions and an entry, and let the source version come to the
     source point. Then the target version, started on the same input, comes to the landing point in
     the same world, after the same effects. The entry gives every value that it provides the
@@ -138,31 +168,15 @@ Proof.
     apply reach_run in Rgq. destruct (either q _ _ _ Rq' Rgq) as [H|H].
     + destruct (Go _ H) as [t' [Rt Al']]. exists t'. split; auto.
       split; [rewrite (al_w _ _ _ Al'); congruence|rewrite (al_tr _ _ _ Al'); congruence].
-    + exists t. split; [constructor|]. destruct (grows q _ _ H) as [l [El Wl]].
-      destruct (grows p _ _ Rp') as [m [Em Wm]].
-      assert (Z: str sq = str sq ++ m ++ l).
-      { rewrite El at 1. rewrite Gt, <- Tg, Em, <- Eqt. now rewrite app_assoc. }
-      assert (N: m ++ l = []).
-      { apply (f_equal (@length nat)) in Z. rewrite app_length in Z.
-        destruct (m ++ l); auto. simpl in Z. lia. }
-      apply app_eq_nil in N. destruct N as [-> ->]. rewrite app_nil_r in Em. simpl.
-      split; [rewrite (Wm eq_refl); auto|congruence].
+    + exists t. split; [constructor|]. apply (worlds_stay sp sp' sq gq); auto; congruence.
   - intros sp' o vs Rp' Rt.
     destruct (ahead_ok L M T anch (stopped K) p past ahead F Rl Tok Okp Cl
       args w Ar Ta sp sp' Rp Ah Rp') as [Rs' Quiet].
     pose proof (reach_trans L M T anch p _ _ _ _ Rs Rs') as Rall.
     assert (Run': run p (start M T p args w) sp') by (eapply reach_trans; eauto).
     pose proof (result_anchor _ _ _ _ _ F Rl Pr Ar Ta Rall Rt) as An.
-    destruct Rt as [B [EB [N [Nil [Lo Vs]]]]]. unfold at_anchor in An. rewrite EB in An.
-    assert (Ends: ends anch K p sp' o vs).
-    { exists B. repeat split; auto.
-      - unfold is_anch in An. now rewrite N in An.
-      - pose proof (Quiet _ EB) as Qb. unfold quiet in Qb.
-        destruct (inv_at _ _ _ _ _ (invp L M T anch p q K F Rl Pr args w Ar Ta _ Rall))
-          as [B0 [E0 K0]].
-        replace B0 with B in * by congruence. assert (Kl: sk sp' < S (bn B)) by lia.
-        pose proof (below_ok _ _ Qb _ Kl) as G. simpl in G. rewrite An in G. simpl in G.
-        apply negb_true_iff in G. unfold pid in G. now rewrite N in G. }
+    pose proof (result_ends _ _ _ (invp L M T anch p q K F Rl Pr args w Ar Ta _ Rall) Quiet An Rt)
+      as Ends.
     destruct (same_result L M T anch p q K F Rl Pr args w Ar Ta sp' o vs Rall Ends)
       as [eq [Req [Eq [Wq Tq]]]].
     destruct Eq as [Bq [EBq [Nq [Nilq [Loq [_ [_ Vq]]]]]]].

@@ -4,7 +4,8 @@
     that traps. Two memories differ, and so do two worlds. *)
 From Coq Require Import List Arith ZArith Lia Bool.
 Import ListNotations.
-From Osier Require Import Util Terms Classes Version Pair Entry Clean Main Traps Real.
+From Osier Require Import Util Terms Classes Version Pair Entry Clean Main Traps Walk Owed Matched
+  Landing Real.
 Local Open Scope Z_scope.
 
 Inductive code := OConst (z : Z) | OAdd | OSub | ODiv | OLoad | OStore | OJump | OBranch | OEmit.
@@ -258,8 +259,16 @@ Definition nothing (_ _ : nat) := Leaf.
 Lemma pair_accepted : accept_pair model_lang table_ is_anchor divides divides both
   (can_trap model_traps) all all need_ nothing = true.
 Proof. vm_compute. reflexivity. Qed.
-Lemma traps_accepted : chk_traps model_lang table_ model_traps is_anchor divides divides both
-  (fun _ => 0%nat) (fun _ => 0%nat) = true.
+Definition no_claims : owing := {|
+  steps_at_most := 9; by_p := fun _ => 0%nat; by_q := fun _ => 0%nat; only_p := fun _ => [];
+  only_q := fun _ => []; rank := fun _ => 0%nat; came := fun _ => []; meets := fun _ => [];
+  known_p := fun _ => []; known_q := fun _ => []
+|}.
+Lemma traps_accepted :
+  chk_traps model_lang table_ model_traps is_anchor divides divides both no_claims = true.
+Proof. vm_compute. reflexivity. Qed.
+Lemma passed_accepted :
+  chk_passed model_lang table_ model_traps is_anchor divides divides both no_claims again = true.
 Proof. vm_compute. reflexivity. Qed.
 Lemma entry_accepted :
   accept_entry model_lang table_ is_anchor divides divides both all all need_ again = true.
@@ -292,10 +301,94 @@ Proof.
   assert (Ta: args_typed model table_ [Int x; Mem 0 0]).
   { intros t n Kt. destruct t as [|[|[|t]]]; inversion Kt; subst; simpl; auto. lia. }
   destruct (real_right model_lang model table_ model_traps model_halt is_anchor divides divides both
-    _ _ all all need_ nothing model_faithful (model_rules _) model_trap_faithful pair_accepted
-    traps_accepted [Int x; Mem 0 0] [] eq_refl Ta again _ _ _ entry_accepted fire_accepted Cm
-    eq_refl) as [sq [Cq [Aq [_ [_ Right]]]]].
+    _ all all need_ nothing model_faithful (model_rules _) model_trap_faithful pair_accepted
+    traps_accepted [Int x; Mem 0 0] [] eq_refl Ta again _ _ _ entry_accepted fire_accepted
+    passed_accepted Cm eq_refl) as [sq [Cq [Aq [_ [_ Right]]]]].
   exists sq. split; auto. split; auto. apply (Right _ (fun _ => Int 0)).
   intros y Hy. destruct y as [|[|y]]; auto. exfalso. simpl in Hy. discriminate.
 Qed.
 Print Assumptions model_applies.
+
+(** ** A division that one version executes before a branch, and the other behind it *)
+Definition divides_at (late : bool) : version code := {|
+  fn := 2;
+  fb := fun b => match b with
+    | 0%nat => Blk [0; 1]%nat (if late then 0 else 1) (fun _ => IPure 6 2 ODiv [0; 0]%nat)
+                   (Last 4 OJump [] [Edge 1 []])
+    | _ => Blk [] (if late then 1 else 0) (fun _ => IPure 6 2 ODiv [0; 0]%nat)
+               (Last 5 OJump [2; 1]%nat [])
+    end;
+  tm := fun x => x;
+  lv := fun _ => true;
+  doms := fun b => match b with 0%nat => [0%nat] | _ => [b; 0%nat] end;
+  dl := fun x => if Nat.eqb x 2 then ((if late then 1 else 0), 1)%nat else (0, 0)%nat;
+  sole := fun _ => Some 0%nat;
+  home := fun _ => 0%nat;
+  eloc := fun _ => (0, 0)%nat;
+  mreads := fun _ => [];
+  holder := fun x => x
+|}.
+Notation late := (divides_at true).
+Notation early := (divides_at false).
+Definition is_end (a : nat) : bool := Nat.eqb a 4 || Nat.eqb a 5.
+Definition moved : claims := {|
+  nids := 6; agree := fun _ => Node Leaf 0 (Node Leaf 1 Leaf); equal := fun _ => [];
+  reached := is_end; stopped := fun _ => false;
+  pos := fun a => if Nat.eqb a 4 then ((0, 0), (0, 1))%nat else ((1, 1), (1, 0))%nat;
+  asked := fun _ => None
+|}.
+(** The late version owes the division at the jump. *)
+Definition owes_division : owing := {|
+  steps_at_most := 9; by_p := fun _ => 0%nat; by_q := fun _ => 0%nat; only_p := fun _ => [];
+  only_q := fun a => if Nat.eqb a 4 then [2%nat] else []; rank := fun _ => 0%nat;
+  came := fun a => if Nat.eqb a 5 then [2%nat] else [];
+  meets := fun a => if Nat.eqb a 4 then [2%nat] else [];
+  known_p := fun _ => [2%nat]; known_q := fun _ => [2%nat]
+|}.
+Lemma moved_accepted : chk_pair model_lang table_ is_end late early moved = true.
+Proof. vm_compute. reflexivity. Qed.
+Lemma owed_accepted :
+  chk_traps model_lang table_ model_traps is_end late early moved owes_division = true.
+Proof. vm_compute. reflexivity. Qed.
+(** An entry that lands behind the branch, from behind the division or from before it. *)
+Definition behind (k : nat) : entry code := {|
+  src := (1, k)%nat; tgt := (1, 0)%nat; requires := Node Leaf 0 (Node Leaf 1 Leaf);
+  steps := [Step ODiv [Src 0; Src 0] (Some 2%nat) None];
+  assigns := MNode MLeaf 1 (Src 1) (MNode MLeaf 2 (Stp 0) MLeaf)
+|}.
+Lemma behind_accepted :
+  chk_passed model_lang table_ model_traps is_end late early moved owes_division (behind 1) = true.
+Proof. vm_compute. reflexivity. Qed.
+Lemma before_refused :
+  chk_passed model_lang table_ model_traps is_end late early moved owes_division (behind 0) = false.
+Proof. vm_compute. reflexivity. Qed.
+(** The late version passes the jump, and divides by 0. The early version has not come so far. *)
+Theorem model_owes : exists sp sq,
+  calm model_lang model table_ model_halt is_end nowhere late (start model table_ late
+    [Int 0; Mem 0 0] []) sp /\ (sb sp, sk sp) = (1, 0)%nat /\
+  calm model_lang model table_ model_halt is_end nowhere early (start model table_ early
+    [Int 0; Mem 0 0] []) sq /\ (sb sq, sk sq) = (0, 0)%nat /\
+  traps model_halt late sp ODiv [Int 0; Int 0] /\ traps model_halt early sq ODiv [Int 0; Int 0].
+Proof.
+  set (s0 := start model table_ late [Int 0; Mem 0 0] []).
+  destruct (step1 model_lang model table_ is_end nowhere late s0) as [s1|] eqn:St;
+    [|discriminate].
+  assert (Cm: calm model_lang model table_ model_halt is_end nowhere late s0 s1)
+    by (eapply CS; [constructor|reflexivity|exact St]).
+  inversion St; subst s1; clear St.
+  match type of Cm with calm _ _ _ _ _ _ _ _ ?s => set (sp := s) in * end.
+  assert (Tr: traps model_halt late sp ODiv [Int 0; Int 0])
+    by (exists (fb late 1), 6%nat, 2%nat, [0; 0]%nat; repeat split).
+  assert (Ta: args_typed model table_ [Int 0; Mem 0 0]).
+  { intros t n Kt. destruct t as [|[|[|t]]]; inversion Kt; subst; simpl; auto. lia. }
+  destruct (traps_together model_lang model table_ model_traps model_halt is_end late early moved
+    owes_division model_faithful (model_rules _) model_trap_faithful moved_accepted owed_accepted
+    [Int 0; Mem 0 0] [] eq_refl Ta sp ODiv [Int 0; Int 0] Cm) as [sq [vs' [Cq [Tq _]]]]; auto.
+  { intros B E. unfold quiet. simpl. inversion E; subst. reflexivity. }
+  pose proof Tq as [B [i [x [y [E [N _]]]]]].
+  destruct (calm_first _ _ _ _ _ _ _ _ _ Cq) as [->|[s1 [P1 _]]]; [|discriminate].
+  do 2 eexists. split; [exact Cm|]. split; [reflexivity|]. split; [exact Cq|].
+  split; [reflexivity|]. split; [exact Tr|].
+  exists (fb early 0), 6%nat, 2%nat, [0; 0]%nat. repeat split.
+Qed.
+Print Assumptions model_owes.

@@ -3,7 +3,8 @@
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Hops Traps Real Journey Copy CopyStep Activations Across Into Frames.
+From Osier Require Import Hops Traps Walk Owed Matched Landing Real Journey Copy CopyStep
+  Activations Across Into Frames.
 
 Section Out.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W).
@@ -14,7 +15,7 @@ Notation cert := (@cert op R).
 Notation calm c := (Traps.calm L M (ctab c) halt (canc c) nowhere (cver c)).
 Notation stepc c := (step1 L M (ctab c) (canc c) nowhere (cver c)).
 Notation startc c := (start M (ctab c) (cver c)).
-Notation solid := (solid L M H).
+Notation good := (good L M (can_trap H)).
 Notation fires := (fires L H).
 Variable lc : nat -> cert.
 Variable K : copies op R.
@@ -24,7 +25,7 @@ Notation stack := (stack L M halt callee K).
 
 Hypothesis F : Faithful L M.
 Hypothesis FT : TrapFaithful H M halt.
-Hypothesis lands_ok : forall id, id < cn K -> solid (lc id) /\ orig K id = code_p (lc id).
+Hypothesis lands_ok : forall id, id < cn K -> good (lc id) /\ orig K id = code_p (lc id).
 
 (** Activations: each but the innermost waits at a call, and the next is a run of the function that
     is called, with the arguments of the call, in the world at the call. *)
@@ -77,7 +78,7 @@ Lemma land_any j id args w s f at_ w0 env : id < cn K -> length args = arity (ov
 Proof.
   intros Li Len Ta Cm At Ch Fi Lt Rl Call. destruct (lands_ok id Li) as [So Oc].
   rewrite Oc in *. simpl in Len, Ta, Call.
-  pose proof So as [[_ Ok] _]. pose proof (chk_pair_ok L (ct (lc id)) H _ _ _ _ _ _ _ _ Ok) as Pr.
+  pose proof So as [_ Ok]. pose proof (chk_pair_ok L (ct (lc id)) H _ _ _ _ _ _ _ _ Ok) as Pr.
   pose proof (args_okq _ _ _ _ _ _ Pr args Len) as Lenq.
   pose proof Ch as Ch0. unfold Frames.chk_land in Ch0. apply andb_true_iff in Ch0.
   destruct Ch0 as [Ch0 Nd]. apply andb_true_iff in Ch0. destruct Ch0 as [Ch0 _].
@@ -176,7 +177,7 @@ Definition resumes (id : nat) (u : st V W) (env : nat -> V) : Prop :=
     given every value that is needed there, and each other one every value that is needed behind its
     call. *)
 Theorem out_right (c1 : cert) (E1 : entry op) (E : fentry op) from_ args w sp :
-  solid c1 -> fires c1 E1 -> chk_copy L callee returns (code_q c1) K = true ->
+  good c1 -> fires c1 E1 -> chk_copy L callee returns (code_q c1) K = true ->
   CallsMean L M halt callee returns K ->
   chk_out_entry L lc K E1 E from_ = true ->
   all_fire (fst (begins K (fst (tgt E1)))) (frames E) ->
@@ -191,8 +192,8 @@ Theorem out_right (c1 : cert) (E1 : entry op) (E : fentry op) from_ args w sp :
     Alike (cneed (lc id)) t (with_env t (held E env junk (hd (Land (0, 0) MLeaf E1) (frames E)))) /\
     Forall2 (fun f cu => resumes (fst cu) (snd cu) (held E env junk f)) (tl (frames E)) rest.
 Proof.
-  intros S1 [A1 [h1 [f1 X1]]] Cp Mean Co Fi Len Ta1 Ta0 Cm At.
-  pose proof S1 as [[Rl1 Ok1] [vp1 [vq1 Tr1]]].
+  intros S1 [A1 [X1 [h1 [f1 [Tr1 [P1 Y1]]]]]] Cp Mean Co Fi Len Ta1 Ta0 Cm At.
+  pose proof S1 as [Rl1 Ok1].
   pose proof (chk_pair_ok L (ct c1) H _ _ _ _ _ _ _ _ Ok1) as Pr1.
   unfold chk_out_entry in Co. destruct (tgt E1) as [b j] eqn:Tg.
   destruct (begins K b) as [id0 at0] eqn:Bg.
@@ -200,8 +201,8 @@ Proof.
   destruct Co as [Src Stp]. apply posb_ok in Src. rewrite Src in At.
   cbn [fst] in Fi. rewrite Bg in Fi. cbn [fst] in Fi.
   assert (Gor: forall id, id < cn K -> good_code L M (orig K id)).
-  { intros id Li. destruct (lands_ok id Li) as [Sc ->]. eapply solid_p; eauto. }
-  assert (GI: good_code L M (code_q c1)) by (eapply solid_q; eauto).
+  { intros id Li. destruct (lands_ok id Li) as [Sc ->]. eapply good_p; eauto. }
+  assert (GI: good_code L M (code_q c1)) by (eapply good_q; eauto).
   destruct (start_parts L callee returns (code_q c1) K Cp) as [Lc [_ [B [B0 [EB [EB0 Ow]]]]]].
   assert (Lenq: length args = arity (cq c1)) by (eapply args_okq; eauto).
   assert (Len0: length args = arity (ov 0)).
@@ -210,8 +211,8 @@ Proof.
   assert (Ta0': args_typed M (ctab (orig K 0)) args).
   { destruct (lands_ok 0 Lc) as [_ ->]. exact Ta0. }
   (* The copy. *)
-  destruct (real_right L M (ct c1) H halt (canch c1) (cp c1) (cq c1) (ck c1) vp1 vq1 (cpast c1)
-    (cahead c1) (cneed c1) (carmed c1) F Rl1 FT Ok1 Tr1 args w Len Ta1 E1 h1 f1 sp A1 X1 Cm At)
+  destruct (real_right L M (ct c1) H halt (canch c1) (cp c1) (cq c1) (ck c1) X1 (cpast c1)
+    (cahead c1) (cneed c1) (carmed c1) F Rl1 FT Ok1 Tr1 args w Len Ta1 E1 h1 f1 sp A1 Y1 P1 Cm At)
     as [si [Ci [Ai [Ew [_ Right]]]]].
   destruct (Right (se sp) (se si) (fun x _ => eq_refl)) as [Sp1 [Pv1 _]].
   (* Its activations. *)
@@ -330,9 +331,9 @@ Theorem frames_go_on args w id t rest t' e : active args w id t rest ->
 Proof.
   intros Ac Al Ce. split.
   { destruct Ac; [constructor|eapply AInner]; eauto;
-      eapply (calm_trans L M (ct _) halt (canch _)); eauto. }
+      eapply (calm_trans L M (ct _) halt (canch _) nowhere); eauto. }
   destruct (active_start _ _ _ _ _ Ac) as [Ln [vs [w' [Len [Ta Ct]]]]].
-  destruct (lands_ok id Ln) as [[[Rl Ok] [vp [vq Tr]]] _].
+  destruct (lands_ok id Ln) as [[Rl Ok] _].
   pose proof (chk_pair_ok L (ct (lc id)) H _ _ _ _ _ _ _ _ Ok) as Pr.
   pose proof (live_ok L (ct (lc id)) H _ _ _ _ _ _ _ _ Ok) as Lv.
   pose proof (table_ok _ _ _ _ _ _ Pr) as Tok. pose proof (okq _ _ _ _ _ _ Pr) as Okq.
@@ -344,7 +345,7 @@ Proof.
   exists e'. split; auto. split; auto.
   assert (Ie: Inv L M (ct (lc id)) (cq (lc id)) e).
   { eapply (calm_inv L M (ct (lc id)) halt (canch (lc id)) nowhere (cq (lc id)) F Rl Tok Okq vs w'
-      Len Ta). eapply (calm_trans L M); eauto. }
+      Len Ta). eapply (calm_trans L M (ct (lc id)) halt (canch (lc id)) nowhere); eauto. }
   split; intros o us Re.
   - destruct Re as [B [EB [N [Nil [Lo Vs]]]]]. exists B.
     rewrite (al_b _ _ _ Ale), (al_k _ _ _ Ale). repeat split; auto. rewrite Vs. symmetry.

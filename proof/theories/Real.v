@@ -5,7 +5,7 @@
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Traps.
+From Osier Require Import Traps Walk Owed Matched Landing.
 
 Section Real.
 Context {C op R V W : Type} (L : Lang C op R) (M : Sem C op V W) (T : table op R).
@@ -13,7 +13,7 @@ Variable H : TrapLang C op.
 Variable halt : op -> list V -> W -> bool.
 Variable anch : nat -> bool.
 Variables (p q : version op) (K : claims).
-Variables (vp vq : nat -> nat).
+Variable X : owing.
 Variables (past ahead : nat -> bool) (need armed : nat -> nat -> set).
 Notation D := (D M T).
 Notation vcl := (vcl T).
@@ -23,6 +23,7 @@ Notation stop := (stopped K).
 Notation start := (start M T).
 Notation passes := (passes halt).
 Notation calm := (calm L M T halt anch nowhere).
+Notation traps := (traps halt).
 
 (** ** The check of the steps of an entry *)
 Section Checks.
@@ -82,7 +83,7 @@ Hypothesis F : Faithful L M.
 Hypothesis rules : RulesHold L M T.
 Hypothesis FT : TrapFaithful H M halt.
 Hypothesis pair_ok : accept_pair L T anch p q K (can_trap H) past ahead need armed = true.
-Hypothesis traps_ok : chk_traps L T H anch p q K vp vq = true.
+Hypothesis traps_ok : chk_traps L T H anch p q K X = true.
 Variables (args : list V) (w : W).
 Hypothesis args_ok : length args = arity p.
 Hypothesis args_ty : args_typed M T args.
@@ -191,35 +192,6 @@ Qed.
 End Fire.
 
 (** ** Going on *)
-Section Calm.
-Variable v : version op.
-Lemma calm_first a b : calm v a b -> b = a \/
-  exists a', passes v a /\ step1 L M T anch nowhere v a = Some a' /\ calm v a' b.
-Proof.
-  induction 1 as [|s s' Rn IH Ps St]; auto. right. destruct IH as [->|[a' [Pa [Sa Ra]]]].
-  - exists s'. repeat split; auto. constructor.
-  - exists a'. repeat split; auto. eapply CS; eauto.
-Qed.
-Lemma calm_either a b c : calm v a b -> calm v a c -> calm v b c \/ calm v c b.
-Proof.
-  intros Rb Rc. induction Rb as [|s s' Rs IH Ps St]; auto. destruct IH as [G|G].
-  - destruct (calm_first _ _ G) as [->|[s1 [P1 [S1 R1]]]].
-    + right. eapply CS; [constructor| |]; eauto.
-    + left. replace s' with s1 by congruence. exact R1.
-  - right. eapply CS; eauto.
-Qed.
-Lemma calm_trans a b c : calm v a b -> calm v b c -> calm v a c.
-Proof. intros A G. induction G; auto. eapply CS; eauto. Qed.
-End Calm.
-(** The operation that traps where a run ends, and its operands. A load has memory among them. *)
-Definition traps (v : version op) (s : st V W) (o : op) (vs : list V) : Prop :=
-  exists B i x y, blk_at v (sb s) = Some B /\ inst_at B (sk s) = Some (IPure i x o y) /\
-  vs = map (se s) y /\ halt o vs (sw s) = true.
-Lemma traps_passes v s o vs : traps v s o vs -> ~ passes v s.
-Proof.
-  intros [B [i [x [y [E [N [-> Ht]]]]]]] Ps. unfold Traps.passes in Ps. rewrite E, N in Ps.
-  congruence.
-Qed.
 Lemma alike_operands s t B i x o y : Inv L M T q s -> Alike need s t ->
   blk_at q (sb s) = Some B -> inst_at B (sk s) = Some (IPure i x o y) -> can_trap H o = true ->
   map (se t) y = map (se s) y.
@@ -250,60 +222,21 @@ Proof.
     exists t2. split; auto. eapply CS; eauto. now apply (alike_passes s1).
 Qed.
 
-(** Where the source version traps, the target version does: the same operation, on the same
-    operands, in the same world. *)
-Lemma traps_together sp o vs : Traps.calm L M T halt anch stop p (start p args w) sp ->
-  (forall B, blk_at p (sb sp) = Some B -> quiet anch stop B = true) -> traps p sp o vs ->
-  exists sq, Traps.calm L M T halt anch stop q (start q args w) sq /\ traps q sq o vs /\
-  sw sq = sw sp /\ str sq = str sp.
+(** ** Stopped anchors *)
+Lemma calm_past s : calm p (start p args w) s -> past (sb s) = true ->
+  Traps.calm L M T halt anch stop p (start p args w) s.
 Proof.
-  intros Cm Quiet [B [i [x [y [E [N [-> Ht]]]]]]].
-  destruct (lockstep_calm L M T H halt anch p q K vp vq F rules FT chk_pair_ok traps_ok args w
-    args_ok args_ty _ Cm) as [gp [gq [G [Ng Cq]]]].
-  destruct (gap_sync L M T anch p q K F rules chk_pair_ok args w args_ok args_ty _ _ G)
-    as [ep [eq [a [Np [Nq Sy]]]]].
-  pose proof (calm_inv L M T halt anch stop p F rules tok okp args w args_ok args_ty _ Cm) as Ip.
-  pose proof (calm_flags L M T H halt anch stop p F rules FT tok okp args w args_ok args_ty _ Cm)
-    as Fp.
-  assert (Ne: excused L T H p vp (sb sp) (sk sp) x o y = false).
-  { destruct (excused L T H p vp (sb sp) (sk sp) x o y) eqn:Ex; auto.
-    rewrite (excused_passes L M T H halt anch p vp F FT tok okp sp B i x o y Ip Fp E N Ex) in Ht.
-    discriminate. }
-  assert (An: at_anchor anch p sp = true).
-  { unfold at_anchor. rewrite E. unfold is_anch. rewrite N. simpl.
-    pose proof (site_checked L T H anch p vp (sites_p L T H anch p q K vp vq traps_ok) _ _ _ _ _ _ _
-      (inv_live _ _ _ _ _ Ip) E N) as Q. now rewrite Ne in Q. }
-  assert (ep = sp).
-  { pose proof (nreach_on _ _ _ _ _ _ _ _ _ Ng Np (proj1 (sy_anchor _ _ _ _ _ _ _ _ _ _ _ _ Sy)))
-      as X. eapply nreach_anchor; eauto. }
-  subst ep. exists eq. pose proof (calm_on L M T H halt anch stop q vq F rules FT tok okq
-    (sites_q L T H anch p q K vp vq traps_ok) args w argsq args_ty _ _ Cq Nq) as Ceq.
-  split; auto. destruct Sy as [Rp Rq At Lt_a In_a Ew Et Ag Eqs Anc Id].
-  split; [|split; auto]. unfold aid in Id. rewrite E in Id.
-  assert (Ida: pid B (sk sp) = a) by congruence.
-  assert (St: stop a = false).
-  { pose proof (Quiet _ E) as Qb. unfold quiet in Qb.
-    destruct (inv_at _ _ _ _ _ Ip) as [B0 [E0 K0]]. replace B0 with B in * by congruence.
-    assert (Kl: sk sp < S (bn B)) by lia. pose proof (below_ok _ _ Qb _ Kl) as Z. simpl in Z.
-    unfold at_anchor in An. rewrite E in An. rewrite An, Ida in Z. simpl in Z.
-    now apply negb_true_iff. }
-  pose proof (okanch L T anch p q K chk_pair_ok _ Lt_a In_a St) as CA. unfold chk_anchor in CA.
-  assert (CT: chk_trap_anchor L T H p q K vp vq a = true).
-  { unfold chk_traps in traps_ok. apply andb_true_iff in traps_ok. destruct traps_ok as [_ Z].
-    pose proof (below_ok _ _ Z _ Lt_a) as Z'. simpl in Z'. now rewrite In_a, St in Z'. }
-  unfold chk_trap_anchor in CT. rewrite At in CA, CT. cbn [fst snd] in CA, CT. rewrite E in CA, CT.
-  destruct (blk_at q (sb eq)) as [Bq|] eqn:Eq; [|discriminate].
-  apply andb_true_iff in CA. destruct CA as [_ CA]. rewrite N in CA, CT.
-  destruct (inst_at Bq (sk eq)) as [[i' x' o' y'|i' o' y' r']|] eqn:Nq'; try discriminate.
-  apply andb_true_iff in CA. destruct CA as [Eo _]. apply (op_eqb_ok _ _ F) in Eo. subst o'.
-  rewrite Ne in CT. simpl in CT.
-  pose proof (calm_inv L M T halt anch stop q F rules tok okq args w argsq args_ty _ Ceq) as Iq.
-  destruct (inst_args L M T anch p okp _ _ _ _ _ _ Ip E N) as [Agp _].
-  destruct (inst_args L M T anch q okq _ _ _ _ _ _ Iq Eq Nq') as [Agq _].
-  assert (Ops: map (se sp) y = map (se eq) y').
-  { eapply (same_ops_ok L M T anch p q K chk_pair_ok); eauto. }
-  exists Bq, i', x', y'. repeat split; auto. now rewrite Ew.
+  induction 1 as [|s s' Cm IH Ps St]; intro Pa; [constructor|].
+  pose proof (calm_inv L M T halt anch nowhere p F rules tok okp args w args_ok args_ty _ Cm) as I.
+  destruct (inv_at _ _ _ _ _ I) as [B [E K0]].
+  destruct (clean_at L T anch stop p past ahead clean_ok _ _ (inv_live _ _ _ _ _ I) E) as [Q [U _]].
+  assert (Pb: past (sb s) = true).
+  { destruct (step_where L M T anch p F tok okp _ _ _ I E St) as [Q'|[e [Ie Q']]]; [congruence|].
+    destruct (past (sb s)) eqn:Z; auto. rewrite Q' in Pa. now rewrite (U eq_refl e Ie) in Pa. }
+  eapply CS; eauto. eapply (quiet_step L M T anch stop p); eauto.
 Qed.
+Lemma calm_free v s0 s : Traps.calm L M T halt anch stop v s0 s -> calm v s0 s.
+Proof. induction 1; [constructor|]. eapply CS; eauto. eapply stop_less; eauto. Qed.
 (** A calm run in code that leads to no stopped anchor. *)
 Lemma calm_ahead s s' : Traps.calm L M T halt anch stop p (start p args w) s ->
   ahead (sb s) = true -> calm p s s' ->
@@ -330,10 +263,11 @@ Qed.
     step traps. The target version, started on the same input, comes to the landing point without a
     trap, and goes on from the fired state as the source version would have gone on: as far as that
     does not trap, neither does the target version; it ends with the same result, or with a trap of
-    the same operation on the same operands, in the same world and after the same effects. *)
+    the same operation on the same operands, in the same world and after the same effects. A store
+    that traps may have another value to store. *)
 Theorem real_right (E : entry op) here_by far_by sp :
   accept_entry L T anch p q K past ahead need E = true -> chk_fire E here_by far_by = true ->
-  calm p (start p args w) sp -> (sb sp, sk sp) = src E ->
+  chk_passed L T H anch p q K X E = true -> calm p (start p args w) sp -> (sb sp, sk sp) = src E ->
   exists sq, calm q (start q args w) sq /\ (sb sq, sk sq) = tgt E /\
     sw sq = sw sp /\ str sq = str sp /\
     forall env junk, (forall x, mem x (requires E) = true -> env x = se sp x) ->
@@ -344,24 +278,18 @@ Theorem real_right (E : entry op) here_by far_by sp :
     (forall sp' o vs, calm p sp sp' -> result p sp' o vs ->
       exists t', calm q t t' /\ result q t' o vs /\ sw t' = sw sp' /\ str t' = str sp') /\
     (forall sp' o vs, calm p sp sp' -> traps p sp' o vs ->
-      exists t', calm q t t' /\ traps q t' o vs /\ sw t' = sw sp' /\ str t' = str sp').
+      exists t' vs', calm q t t' /\ traps q t' o vs' /\ alike H o vs vs' /\ sw t' = sw sp' /\
+        str t' = str sp').
 Proof.
-  intros AE Cf Cm At. unfold accept_entry in AE. apply andb_true_iff in AE. destruct AE as [AE Cv].
+  intros AE Cf Cd Cm At. unfold accept_entry in AE. apply andb_true_iff in AE.
+  destruct AE as [AE Cv].
   apply andb_true_iff in AE. destruct AE as [AE Ce]. apply andb_true_iff in AE.
   destruct AE as [Pa Ah]. rewrite <- At in Pa, Ah. cbn [fst snd] in Pa, Ah.
-  pose proof (calm_past L M T H halt anch p q K vp vq F rules chk_pair_ok traps_ok args w args_ok
-    args_ty past ahead clean_ok _ Cm Pa) as Cp.
-  destruct (lockstep_calm L M T H halt anch p q K vp vq F rules FT chk_pair_ok traps_ok args w
-    args_ok args_ty _ Cp) as [gp [gq [G [Ng Cq]]]].
-  destruct (entry_from L M T anch p q K F rules chk_pair_ok args w args_ok args_ty
-    (Traps.calm L M T halt anch stop q (start q args w)) E sp gp gq)
-    as [sq [Rq [Aq [Ew [Et [[a [ap [aq [csp [csq [ep [eq Ld]]]]]]] Right]]]]]]; auto.
-  { apply calm_reach. }
-  { apply calm_came. }
-  { now apply calm_reach in Cp. }
-  { intros e Ne. eapply (calm_on L M T H halt anch stop q vq); eauto.
-    exact (sites_q L T H anch p q K vp vq traps_ok). }
-  pose proof (calm_free L M T halt anch K q _ _ Rq) as Cfq.
+  pose proof (calm_past _ Cm Pa) as Cp.
+  destruct (landing_calm L M T H halt anch p q K X F rules FT chk_pair_ok traps_ok args w args_ok
+    args_ty E sp Ce Cd Cp At)
+    as [sq [Rq [Aq [Ew [Et [[a [ap [aq [csp [csq [ep [eq Ld]]]]]]] Right]]]]]].
+  pose proof (calm_free q _ _ Rq) as Cfq.
   exists sq. split; auto. split; auto. split; auto. split; auto. intros env junk Henv t.
   assert (Prov: forall x o, get x (assigns E) = Some o -> se t x = se sq x).
   { intros x o Gx. simpl. unfold fired. rewrite Gx. eapply Right; eauto. }
@@ -373,60 +301,40 @@ Proof.
     pose proof (for_all_ok _ _ _ Cv Hx) as Gx. simpl in Gx.
     destruct (get x (assigns E)) as [o|] eqn:Ex; [|discriminate]. eapply Prov; eauto. }
   assert (Go: forall sq', calm q sq sq' -> exists t', calm q t t' /\ Alike need sq' t').
-  { intros sq' X. exact (calm_on_alike sq t sq' Cfq Al X). }
+  { intros sq' Y. exact (calm_on_alike sq t sq' Cfq Al Y). }
   (* A run of the target version that ends where no step is left goes on from the landing point. *)
   assert (Behind: forall s, calm q (start q args w) s ->
     step1 L M T anch nowhere q s = None \/ ~ passes q s -> calm q sq s).
-  { intros s Cs End. destruct (calm_either q _ _ _ Cfq Cs) as [X|X]; auto.
-    destruct (calm_first q _ _ X) as [->|[s1 [P1 [S1 _]]]]; [constructor|].
+  { intros s Cs End. destruct (calm_either _ _ _ _ _ _ _ _ _ _ Cfq Cs) as [Y|Y]; auto.
+    destruct (calm_first _ _ _ _ _ _ _ _ _ Y) as [->|[s1 [P1 [S1 _]]]]; [constructor|].
     destruct End as [End|End]; [congruence|contradiction]. }
   split; [|split; [auto|split; [|split]]].
   - apply (fire_ok E here_by far_by sp sq a ap aq csp csq ep eq env Ld); auto.
     + eapply (calm_flags L M T H halt anch stop p); eauto.
     + eapply (calm_flags L M T H halt anch stop q); eauto.
   - intros sp' Rp'. destruct (calm_ahead sp sp' Cp Ah Rp') as [Cs' _].
-    destruct (lockstep_calm L M T H halt anch p q K vp vq F rules FT chk_pair_ok traps_ok args w
-      args_ok args_ty _ Cs') as [gp' [gq' [G' [Ng' Cq']]]].
-    destruct (nreach_same _ _ _ _ _ _ _ _ Ng') as [Wg Tg]. destruct G' as [_ _ Gw Gt _].
-    apply (calm_free L M T halt anch K q) in Cq'.
-    destruct (calm_either q _ _ _ Cfq Cq') as [X|X].
-    + destruct (Go _ X) as [t' [Rt Al']]. exists t'. split; auto.
+    destruct (worlds_together L M T H halt anch p q K X F rules FT chk_pair_ok traps_ok args w
+      args_ok args_ty _ Cs') as [s1 [C1 [W1 [T1 Cases]]]]. apply calm_free in C1.
+    assert (Or: calm q sq s1 \/ calm q s1 sq).
+    { destruct Cases as [[o [vs Tr]]|_]; [left|eapply calm_either; eauto].
+      apply Behind; auto. right. eapply traps_passes; eauto. }
+    destruct Or as [Y|Y].
+    + destruct (Go _ Y) as [t' [Rt Al']]. exists t'. split; auto.
       split; [rewrite (al_w _ _ _ Al'); congruence|rewrite (al_tr _ _ _ Al'); congruence].
-    + exists t. split; [constructor|]. apply calm_reach in X, Rp'.
-      destruct (grows L M T anch q _ _ X) as [l [El Wl]].
-      destruct (grows L M T anch p _ _ Rp') as [m [Em Wm]].
-      assert (Z: str sq = str sq ++ m ++ l).
-      { rewrite El at 1. rewrite Gt, <- Tg, Em, <- Et. now rewrite app_assoc. }
-      assert (N: m ++ l = []).
-      { apply (f_equal (@length nat)) in Z. rewrite app_length in Z.
-        destruct (m ++ l); auto. simpl in Z. lia. }
-      apply app_eq_nil in N. destruct N as [-> ->]. rewrite app_nil_r in Em. simpl.
-      split; [rewrite (Wm eq_refl); auto|congruence].
+    + exists t. split; [constructor|]. apply calm_reach in Y, Rp'.
+      exact (worlds_stay L M T anch p q sp sp' sq s1 Rp' Y Ew Et W1 T1).
   - intros sp' o vs Rp' Rt. destruct (calm_ahead sp sp' Cp Ah Rp') as [Cs' Quiet].
     pose proof (result_anchor L M T anch p q K _ _ _ _ _ F rules chk_pair_ok args_ok args_ty
       (calm_reach _ _ _ _ _ _ _ _ _ Cs') Rt) as An.
-    destruct Rt as [B [EB [N [Nil [Lo Vs]]]]]. unfold at_anchor in An. rewrite EB in An.
-    assert (Ends: ends anch K p sp' o vs).
-    { exists B. repeat split; auto.
-      - unfold is_anch in An. now rewrite N in An.
-      - pose proof (Quiet _ EB) as Qb. unfold quiet in Qb.
-        destruct (inv_at _ _ _ _ _ (calm_inv L M T halt anch stop p F rules tok okp args w args_ok
-          args_ty _ Cs')) as [B0 [E0 K0]].
-        replace B0 with B in * by congruence. assert (Kl: sk sp' < S (bn B)) by lia.
-        pose proof (below_ok _ _ Qb _ Kl) as Z. simpl in Z. rewrite An in Z. simpl in Z.
-        apply negb_true_iff in Z. unfold pid in Z. now rewrite N in Z. }
-    destruct (lockstep_calm L M T H halt anch p q K vp vq F rules FT chk_pair_ok traps_ok args w
-      args_ok args_ty _ Cs') as [gp' [gq' [G' [Ng' Cq']]]].
-    destruct (result_from L M T anch p q K F rules chk_pair_ok args w args_ok args_ty
-      (Traps.calm L M T halt anch stop q (start q args w)) gp' gq' sp' o vs)
-      as [e [Req [Eq [Wq Tq]]]]; auto.
-    { intros e Ne. eapply (calm_on L M T H halt anch stop q vq); eauto.
-      exact (sites_q L T H anch p q K vp vq traps_ok). }
-    apply (calm_free L M T halt anch K q) in Req.
+    pose proof (result_ends L M T anch p K sp' o vs (calm_inv L M T halt anch stop p F rules tok okp
+      args w args_ok args_ty _ Cs') Quiet An Rt) as Ends.
+    destruct (ends_together L M T H halt anch p q K X F rules FT chk_pair_ok traps_ok args w
+      args_ok args_ty _ _ _ Cs' Ends) as [e [Req [Eq [Wq Tq]]]].
+    apply calm_free in Req.
     destruct Eq as [Bq [EBq [Nq [Nilq [Loq [_ [_ Vq]]]]]]].
-    assert (X: calm q sq e).
+    assert (Y: calm q sq e).
     { apply Behind; auto. left. apply result_stuck with (o := o) (vs := vs). exists Bq. auto. }
-    destruct (Go _ X) as [t' [Rt' Al']]. exists t'. split; auto. split.
+    destruct (Go _ Y) as [t' [Rt' Al']]. exists t'. split; auto. split.
     + exists Bq. rewrite (al_b _ _ _ Al'), (al_k _ _ _ Al'). repeat split; auto. rewrite Vq.
       symmetry. pose proof (AI _ Req) as Iq.
       destruct (live_at L T q (can_trap H) need armed live_ok _ _ (inv_live _ _ _ _ _ Iq) EBq)
@@ -437,10 +345,11 @@ Proof.
       replace B0 with Bq in * by congruence. replace (sk e) with (bn Bq) by lia. exact Hx.
     + split; [rewrite (al_w _ _ _ Al'); auto|rewrite (al_tr _ _ _ Al'); auto].
   - intros sp' o vs Rp' Tr. destruct (calm_ahead sp sp' Cp Ah Rp') as [Cs' Quiet].
-    destruct (traps_together sp' o vs Cs' Quiet Tr) as [e [Ce' [Te [We Se]]]].
-    apply (calm_free L M T halt anch K q) in Ce'.
-    assert (X: calm q sq e) by (apply Behind; auto; right; eapply traps_passes; eauto).
-    destruct (Go _ X) as [t' [Rt' Al']]. exists t'. split; auto. split.
+    destruct (traps_together L M T H halt anch p q K X F rules FT chk_pair_ok traps_ok args w
+      args_ok args_ty sp' o vs Cs' Quiet Tr) as [e [vs' [Ce' [Te [Alk [We Se]]]]]].
+    apply calm_free in Ce'.
+    assert (Y: calm q sq e) by (apply Behind; auto; right; eapply traps_passes; eauto).
+    destruct (Go _ Y) as [t' [Rt' Al']]. exists t', vs'. split; auto. split; [|split; auto].
     + pose proof Al' as [Hb Hk Hw Htr He]. destruct Te as [B [i [x [y [EB [N [-> Ht]]]]]]].
       assert (Q: map (se t') y = map (se e) y).
       { eapply alike_operands; eauto. destruct (can_trap H o) eqn:Ct; auto.

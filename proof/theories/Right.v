@@ -2,8 +2,9 @@
 From Coq Require Import List Arith ZArith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Places Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Hops Traps Real Journey Into Out.
-From Osier Require Import Integers Bytes Operations Meaning Concrete Matching Instance.
+From Osier Require Import Hops Traps Walk Owed Matched Landing Real Journey Integers Bytes Operations
+  Meaning Concrete.
+From Osier Require Import Matching Instance Copy Across Into Frames Out.
 
 Section Right.
 Context {W : Type} (X : machine W) (run : fcode -> list Z -> option Z).
@@ -17,11 +18,11 @@ Lemma trap_faithful : TrapFaithful osier_traps M (halts X).
 Proof. now apply (osier_trap_faithful X). Qed.
 
 Variables (T : table code citation) (anch : nat -> bool) (p q : version code) (K : claims).
-Variables (vp vq : nat -> nat) (past ahead : nat -> bool) (need armed : nat -> nat -> set).
+Variables (Y : owing) (past ahead : nat -> bool) (need armed : nat -> nat -> set).
 Notation calm := (calm L M T (halts X) anch nowhere).
 Notation start := (start M T).
 Hypothesis pair_ok : accept_pair L T anch p q K may_trap past ahead need armed = true.
-Hypothesis traps_ok : chk_traps L T osier_traps anch p q K vp vq = true.
+Hypothesis traps_ok : chk_traps L T osier_traps anch p q K Y = true.
 Variables (args : list value) (w : W).
 Hypothesis args_ok : length args = arity p.
 Hypothesis args_ty : args_typed M T args.
@@ -31,6 +32,7 @@ Hypothesis args_ty : args_typed M T args.
 Theorem osier_right (E : entry code) here_by far_by sp :
   accept_entry L T anch p q K past ahead need E = true ->
   chk_fire L T osier_traps anch p q K E here_by far_by = true ->
+  chk_passed L T osier_traps anch p q K Y E = true ->
   calm p (start p args w) sp -> (sb sp, sk sp) = src E ->
   exists sq, calm q (start q args w) sq /\ (sb sq, sk sq) = tgt E /\
     sw sq = sw sp /\ str sq = str sp /\
@@ -41,24 +43,21 @@ Theorem osier_right (E : entry code) here_by far_by sp :
     (forall sp', calm p sp sp' -> exists t', calm q t t' /\ sw t' = sw sp' /\ str t' = str sp') /\
     (forall sp' o vs, calm p sp sp' -> result p sp' o vs ->
       exists t', calm q t t' /\ result q t' o vs /\ sw t' = sw sp' /\ str t' = str sp') /\
-    (forall sp' o vs, calm p sp sp' -> Real.traps (halts X) p sp' o vs ->
-      exists t', calm q t t' /\ Real.traps (halts X) q t' o vs /\ sw t' = sw sp' /\
-      str t' = str sp').
+    (forall sp' o vs, calm p sp sp' -> Traps.traps (halts X) p sp' o vs ->
+      exists t' vs', calm q t t' /\ Traps.traps (halts X) q t' o vs' /\
+        alike osier_traps o vs vs' /\ sw t' = sw sp' /\ str t' = str sp').
 Proof.
-  apply (real_right L M T osier_traps (halts X) anch p q K vp vq past ahead need armed
+  apply (real_right L M T osier_traps (halts X) anch p q K Y past ahead need armed
     faithful (rules_hold X run T floats) trap_faithful pair_ok traps_ok args w args_ok args_ty).
 Qed.
 End Right.
-(** As [journey_real], for the operations of Osier: certificates that the checks accept are solid,
-    so that a journey along them is right. *)
-Theorem osier_solid {W} (X : machine W) run (c : @cert code citation) vp vq : FloatsFold run X ->
+(** As [journey_real], for the operations of Osier: certificates that the checks accept are good, so
+    that a journey along them is right. *)
+Theorem osier_good {W} (X : machine W) run (c : @cert code citation) : FloatsFold run X ->
   accept_pair (rule_lang run) (ct c) (canch c) (cp c) (cq c) (ck c) may_trap (cpast c) (cahead c)
     (cneed c) (carmed c) = true ->
-  chk_traps (rule_lang run) (ct c) osier_traps (canch c) (cp c) (cq c) (ck c) vp vq = true ->
-  solid (rule_lang run) (osier_sem X) osier_traps c.
-Proof.
-  intros Fl Pr Tr. split; [split; [now apply rules_hold|exact Pr]|]. now exists vp, vq.
-Qed.
+  good (rule_lang run) (osier_sem X) may_trap c.
+Proof. intros Fl Pr. split; [now apply rules_hold|exact Pr]. Qed.
 Theorem osier_journey {W} (X : machine W) run args w (c : cert) t :
   FloatsFold run X -> SizesGrow X ->
   real_journey (rule_lang run) (osier_sem X) osier_traps (halts X) args w c t ->
@@ -107,6 +106,9 @@ Example idle_stores run : let X := idle run in let a := Addr 0 4 false in
   operate X (Binary BSdiv I8) [VBits 249; VBits 2] = VBits 253 /\
   halts X (Binary BSdiv I8) [VBits 128; VBits 255] tt = true.
 Proof. vm_compute. repeat split. Qed.
-Definition theorems {W} :=
-  (@osier_right W, @osier_journey W, @osier_into W, @osier_out W, @rules_hold W).
-Print Assumptions theorems.
+Print Assumptions osier_right.
+Print Assumptions osier_journey.
+Print Assumptions rules_hold.
+Print Assumptions osier_into.
+Print Assumptions osier_out.
+Print Assumptions idle_right.

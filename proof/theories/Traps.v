@@ -1,8 +1,7 @@
-(** Traps: runs in which an operation that traps ends the run.
+(** Traps: runs of one version in which an operation that traps ends the run.
 
-    Each operation without effect that may trap is *excused* or an anchor. It is excused if constant
-    operands exclude a trap, or if an earlier one vouches for it: one that is available, on the same
-    address. Both versions execute an anchor with the same operands, so they trap together. *)
+    An operation that may trap is *excused* if constant operands exclude a trap, or if an earlier
+    one vouches for it: one that is available, on the same address. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Entry Clean Live Main.
@@ -63,16 +62,6 @@ Definition vouched (b k x : nat) (o : op) (a : list nat) : bool :=
   end.
 Definition excused (b k x : nat) (o : op) (a : list nat) : bool :=
   negb (can_trap H o) || safe H o (map (fun y => constant L T (vcl y)) a) || vouched b k x o a.
-Definition chk_sites : bool :=
-  below (fn v) (fun b => negb (lv v b) ||
-    match blk_at v b with
-    | None => true
-    | Some B => below (bn B) (fun k =>
-        match inst_at B k with
-        | Some (IPure i x o a) => excused b k x o a || anch i
-        | _ => true
-        end)
-    end).
 
 (** ** Real runs *)
 (** The instruction at a state does not trap. *)
@@ -89,6 +78,46 @@ Lemma calm_reach s0 s : calm s0 s -> reach s0 s.
 Proof. induction 1; [constructor|]. econstructor; eauto. Qed.
 Lemma calm_came s0 s : calm s0 s -> s = s0 \/ exists s', calm s0 s' /\ step1 s' = Some s.
 Proof. destruct 1; eauto. Qed.
+(** Runs are deterministic. *)
+Lemma calm_first a b : calm a b -> b = a \/
+  exists a', passes a /\ step1 a = Some a' /\ calm a' b.
+Proof.
+  induction 1 as [|s s' Rn IH Ps St]; auto. right. destruct IH as [->|[a' [Pa [Sa Ra]]]].
+  - exists s'. repeat split; auto. constructor.
+  - exists a'. repeat split; auto. eapply CS; eauto.
+Qed.
+Lemma calm_either a b c : calm a b -> calm a c -> calm b c \/ calm c b.
+Proof.
+  intros Rb Rc. induction Rb as [|s s' Rs IH Ps St]; auto. destruct IH as [G|G].
+  - destruct (calm_first _ _ G) as [->|[s1 [P1 [S1 R1]]]].
+    + right. eapply CS; [constructor| |]; eauto.
+    + left. replace s' with s1 by congruence. exact R1.
+  - right. eapply CS; eauto.
+Qed.
+Lemma calm_trans a b c : calm a b -> calm b c -> calm a c.
+Proof. intros A G. induction G; auto. eapply CS; eauto. Qed.
+(** The operation that traps where a run ends, and its operands. A load has memory among them. *)
+Definition traps (s : st V W) (o : op) (vs : list V) : Prop :=
+  exists B i x y, blk_at v (sb s) = Some B /\ inst_at B (sk s) = Some (IPure i x o y) /\
+  vs = map (se s) y /\ halt o vs (sw s) = true.
+Lemma traps_passes s o vs : traps s o vs -> ~ passes s.
+Proof.
+  intros [B [i [x [y [E [N [-> Ht]]]]]]] Ps. unfold passes in Ps. rewrite E, N in Ps.
+  congruence.
+Qed.
+(** A run that ends at a trap has one end. *)
+Lemma traps_once s0 a b o vs o' vs' : calm s0 a -> calm s0 b -> traps a o vs -> traps b o' vs' ->
+  a = b /\ o = o' /\ vs = vs'.
+Proof.
+  intros Ca Cb Ta Tb. assert (Eq: a = b).
+  { destruct (calm_either _ _ _ Ca Cb) as [G|G];
+      destruct (calm_first _ _ G) as [Q|[s1 [P1 _]]]; auto.
+    - now destruct (traps_passes _ _ _ Ta).
+    - now destruct (traps_passes _ _ _ Tb). }
+  subst b. split; auto. destruct Ta as [B [i [x [y [E [N [-> _]]]]]]].
+  destruct Tb as [B' [i' [x' [y' [E' [N' [-> _]]]]]]].
+  assert (B' = B) by congruence. subst. rewrite N in N'. now inversion N'.
+Qed.
 (** What has executed has not trapped, and would not trap now. *)
 Definition flags (s : st V W) : Prop := forall y o a, availb v y (sb s) (sk s) = true ->
   site_of v y = Some (o, a) -> halt o (map (fun z => D (ss s) (vcl z)) a) (sw s) = false.
@@ -98,7 +127,6 @@ Hypothesis rules : RulesHold L M T.
 Hypothesis FT : TrapFaithful H M halt.
 Hypothesis table_ok : chk_table L T = true.
 Hypothesis version_ok : chk_version L T anch v = true.
-Hypothesis sites_ok : chk_sites = true.
 
 Lemma inst_args s B i x o a : Inv s -> blk_at v (sb s) = Some B ->
   inst_at B (sk s) = Some (IPure i x o a) ->
@@ -113,50 +141,62 @@ Proof.
     apply andb_true_iff in Ci. destruct Ci as [Ci _]. rewrite forallb_forall in Ci. auto.
   - eapply (defs_at L T anch v version_ok); eauto using inv_live. now left.
 Qed.
-Lemma flags_step s s' : Inv s -> flags s -> passes s -> step1 s = Some s' -> flags s'.
+(** A value that is available behind a step was available before it, and its operands keep their
+    contents; or the step executes it. *)
+Definition contents (s : st V W) (a : list nat) : list V := map (fun z => D (ss s) (vcl z)) a.
+Lemma stays_step s s' y o a : Inv s -> step1 s = Some s' -> availb v y (sb s') (sk s') = true ->
+  site_of v y = Some (o, a) ->
+  (availb v y (sb s) (sk s) = true /\ contents s' a = contents s a) \/
+  exists B i, blk_at v (sb s) = Some B /\ inst_at B (sk s) = Some (IPure i y o a) /\
+    contents s' a = map (se s) a.
 Proof.
-  intros I Fl Ps St y o a A Si. pose proof (inv_live _ _ _ _ _ I) as Lb.
-  unfold Version.step1 in St. unfold passes in Ps.
+  intros I St A Si. pose proof (inv_live _ _ _ _ _ I) as Lb. unfold Version.step1 in St.
   destruct (blk_at v (sb s)) as [B|] eqn:E; [|discriminate].
   destruct (is_anch anch B (sk s) && stop _); [discriminate|].
   destruct (inst_at B (sk s)) as [[i x o1 a1|i o1 a1 r]|] eqn:N.
   - inversion St; subst; clear St. simpl in *.
-    destruct (avail_back v _ _ _ _ _ Lb E N A) as [Iy|[_ A']]; [|now apply (Fl y)].
+    destruct (avail_back v _ _ _ _ _ Lb E N A) as [Iy|[_ A']]; [|left; split; auto].
     simpl in Iy. destruct Iy as [<-|[]]. destruct (inst_args _ _ _ _ _ _ I E N) as [Ag Dl].
     rewrite (site_here v _ _ _ _ _ _ _ Dl E N) in Si. inversion Si; subst o a.
-    rewrite <- (map_ext_in _ _ _ Ag). exact Ps.
+    right. exists B, i. split; auto. split; auto. symmetry. exact (map_ext_in _ _ _ Ag).
   - destruct (effsem M o1 (map (se s) a1) (sw s)) as [w' rs] eqn:Es. inversion St; subst; clear St.
     simpl in *. destruct (avail_back v _ _ _ _ _ Lb E N A) as [Iy|[_ A']].
     + exfalso. simpl in Iy.
       rewrite (site_none v _ _ _ _ (defs_at L T anch v version_ok _ _ _ _ _ Lb E N Iy) E) in Si;
         [discriminate|]. now rewrite N.
-    + assert (Eq: map (fun z => D (bindr v (combine r (pad L M o1 (length r) rs)) (ss s)) (vcl z))
-      a =
-        map (fun z => D (ss s) (vcl z)) a).
-      { apply map_ext_in. intros z Hz.
-        apply (eff_stays L M T anch v F version_ok s B i o1 a1 r w' rs y); auto.
-        intros l [_ As]. eauto. }
-      rewrite Eq. replace w' with (fst (effsem M o1 (map (se s) a1) (sw s))) by (now rewrite Es).
-      apply (halt_later _ _ _ FT). now apply (Fl y).
+    + left. split; auto. apply map_ext_in. intros z Hz. simpl.
+      apply (eff_stays L M T anch v F version_ok s B i o1 a1 r w' rs y); auto.
+      intros l [_ As]. eauto.
   - destruct (taken M (lt B) (se s)) as [e|] eqn:Tk; [|discriminate].
     pose proof St as En. unfold Version.enter in En.
     destruct (blk_at v (dst e)) as [B'|] eqn:E'; [|discriminate].
-    assert (Sb: sb s' = dst e /\ sk s' = 0 /\ sw s' = sw s) by (inversion En; subst; simpl; auto).
-    destruct Sb as [Sb [Sk Sw]]. rewrite Sb, Sk in A. rewrite Sw.
+    assert (Sb: sb s' = dst e /\ sk s' = 0) by (inversion En; subst; simpl; auto).
+    destruct Sb as [Sb Sk]. rewrite Sb, Sk in A.
     destruct (in_dec Nat.eq_dec y (ps B')) as [Iy|NI].
     + exfalso. assert (Lb': lv v (dst e) = true).
       { rewrite <- Sb. apply (inv_live _ _ _ _ _ (inv_edge L M T anch v F rules table_ok version_ok
           s B e s' I E N Tk St)). }
       destruct (block_ok L T anch v version_ok _ _ Lb' E') as [Pl _].
       now rewrite (site_param v _ _ (Pl _ Iy)) in Si.
-    + assert (Eq: map (fun z => D (ss s') (vcl z)) a = map (fun z => D (ss s) (vcl z)) a).
-      { apply map_ext_in. intros z Hz.
-        destruct (edge_stays L M T anch v F table_ok version_ok s B e s' B' y (vcl z)
-          I E N Tk St E' A NI)
-          as [_ Q]. apply Q. intros l [_ As]. eauto. }
-      rewrite Eq. apply (Fl y); auto.
-      apply (edge_stays L M T anch v F table_ok version_ok s B e s' B' y (vcl y)
-        I E N Tk St E' A NI).
+    + left. pose proof (fun c => edge_stays L M T anch v F table_ok version_ok s B e s' B' y c
+        I E N Tk St E' A NI) as Stay. split; [apply (Stay 0)|].
+      apply map_ext_in. intros z Hz. apply Stay. intros l [_ As]. eauto.
+Qed.
+Lemma flags_step s s' : Inv s -> flags s -> passes s -> step1 s = Some s' -> flags s'.
+Proof.
+  intros I Fl Ps St y o a A Si. change (halt o (contents s' a) (sw s') = false).
+  assert (Nh: halt o (contents s' a) (sw s) = false).
+  { destruct (stays_step _ _ _ _ _ I St A Si) as [[A' ->]|[B [i [E [N ->]]]]].
+    - exact (Fl _ _ _ A' Si).
+    - unfold passes in Ps. now rewrite E, N in Ps. }
+  unfold Version.step1 in St. destruct (blk_at v (sb s)) as [B|]; [|discriminate].
+  destruct (is_anch anch B (sk s) && stop _); [discriminate|].
+  destruct (inst_at B (sk s)) as [[i x o1 a1|i o1 a1 r]|].
+  - inversion St; subst. exact Nh.
+  - pose proof (halt_later _ _ _ FT o (contents s' a) o1 (map (se s) a1) _ Nh) as Z.
+    destruct (effsem M o1 (map (se s) a1) (sw s)) as [w' rs]. now inversion St; subst.
+  - destruct (taken M (lt B) (se s)); [|discriminate]. unfold Version.enter in St.
+    destruct (blk_at v (dst e)); [|discriminate]. inversion St; subst. exact Nh.
 Qed.
 Section Args.
 Variables (args : list V) (w : W).
@@ -205,163 +245,7 @@ Proof.
     transitivity (map (D (ss s)) (map vcl (firstn n a'))); [now rewrite map_map|].
     rewrite Ex, map_map. reflexivity.
 Qed.
-Lemma site_checked b k B i x o a : lv v b = true -> blk_at v b = Some B ->
-  inst_at B k = Some (IPure i x o a) -> excused b k x o a || anch i = true.
-Proof.
-  intros Lb E N. pose proof (below_ok _ _ sites_ok _ (blk_lt v _ _ E)) as Q. simpl in Q.
-  rewrite Lb, E in Q. simpl in Q. pose proof (below_ok _ _ Q _ (inst_some _ _ _ N)) as Z.
-  simpl in Z. now rewrite N in Z.
-Qed.
-(** A real run reaches the next anchor: nothing traps on the way. *)
-Lemma calm_on g e : calm (start args w) g -> nreach g e -> calm (start args w) e.
-Proof.
-  intros Cg Ne. induction Ne as [|s s1 e A St Ne IH]; auto. apply IH. eapply CS; eauto.
-  pose proof (calm_inv _ Cg) as I. unfold passes. unfold at_anchor in A.
-  destruct (inv_at _ _ _ _ _ I) as [B [E K]]. rewrite E in *.
-  destruct (inst_at B (sk s)) as [[i x o a|i o a r]|] eqn:N; auto.
-  unfold is_anch in A. rewrite N in A. simpl in A.
-  pose proof (site_checked _ _ _ _ _ _ _ (inv_live _ _ _ _ _ I) E N) as Q. rewrite A,
-    orb_false_r in Q.
-  eapply excused_passes; eauto. now apply calm_flags.
-Qed.
 End Args.
 End Version.
 
-(** ** Both versions *)
-Section Pair.
-Variables (p q : version op) (K : claims).
-Variables (vp vq : nat -> nat).
-Notation stop := (stopped K).
-Notation start := (start M T).
-(** At an anchor without effect that may trap, both versions have equal operands. *)
-Definition chk_trap_anchor (a : nat) : bool :=
-  let (pp, pq) := pos K a in
-  match blk_at p (fst pp), blk_at q (fst pq) with
-  | Some Bp, Some Bq =>
-    match inst_at Bp (snd pp), inst_at Bq (snd pq) with
-    | Some (IPure _ x o y), Some (IPure _ x' o' y') =>
-      (excused p vp (fst pp) (snd pp) x o y && excused q vq (fst pq) (snd pq) x' o' y') ||
-      same_ops T p q K a y y'
-    | _, _ => true
-    end
-  | _, _ => true
-  end.
-Definition chk_traps : bool :=
-  chk_sites p vp && chk_sites q vq &&
-  below (nids K) (fun a => negb (reached K a) || stop a || chk_trap_anchor a).
-
-Hypothesis F : Faithful L M.
-Hypothesis rules : RulesHold L M T.
-Hypothesis FT : TrapFaithful H M halt.
-Hypothesis pair_ok : chk_pair L T anch p q K = true.
-Hypothesis traps_ok : chk_traps = true.
-Variables (args : list V) (w : W).
-Hypothesis args_ok : length args = arity p.
-Hypothesis args_ty : args_typed M T args.
-Let tok : chk_table L T = true := table_ok L T anch p q K pair_ok.
-Let okp : chk_version L T anch p = true := okp L T anch p q K pair_ok.
-Let okq : chk_version L T anch q = true := okq L T anch p q K pair_ok.
-Let argsq : length args = arity q := args_okq L T anch p q K pair_ok args args_ok.
-Notation Gap := (Gap L M T anch p q K args w).
-Notation calmp := (calm stop p (start p args w)).
-Notation calmq := (calm stop q (start q args w)).
-
-Lemma sites_p : chk_sites p vp = true.
-Proof. unfold chk_traps in traps_ok. bools. auto. Qed.
-Lemma sites_q : chk_sites q vq = true.
-Proof. unfold chk_traps in traps_ok. bools. auto. Qed.
-
-(** If one version passes an anchor, the other does. *)
-Lemma anchor_passes sp sq a : Sync L M T anch p q K args w sp sq a -> stop a = false ->
-  calmp sp -> calmq sq -> passes p sp -> passes q sq.
-Proof.
-  intros Sy St Cp Cq Ps. pose proof Sy as [Rp Rq At Lt_a In_a Ew Et Ag Eqs Anc Id].
-  pose proof (okanch L T anch p q K pair_ok _ Lt_a In_a St) as CA. unfold chk_anchor in CA.
-  assert (CT: chk_trap_anchor a = true).
-  { unfold chk_traps in traps_ok. apply andb_true_iff in traps_ok. destruct traps_ok as [_ Z].
-    pose proof (below_ok _ _ Z _ Lt_a) as G. simpl in G. now rewrite In_a, St in G. }
-  unfold chk_trap_anchor in CT. rewrite At in CA, CT. cbn [fst snd] in CA, CT.
-  unfold passes in *. destruct (blk_at q (sb sq)) as [Bq|] eqn:Eq; auto.
-  destruct (inst_at Bq (sk sq)) as [[i' x' o' y'|i' o' y' r']|] eqn:Nq; auto.
-  destruct (blk_at p (sb sp)) as [Bp|] eqn:Ep; [|discriminate].
-  apply andb_true_iff in CA. destruct CA as [_ CA].
-  destruct (inst_at Bp (sk sp)) as [[i x o y|i o y r]|] eqn:Np; try discriminate.
-  apply andb_true_iff in CA. destruct CA as [Eo _]. apply (op_eqb_ok _ _ F) in Eo. subst o'.
-  pose proof (calm_inv stop p F rules tok okp args w args_ok args_ty _ Cp) as Ip.
-  pose proof (calm_inv stop q F rules tok okq args w argsq args_ty _ Cq) as Iq.
-  apply orb_true_iff in CT. destruct CT as [CT|CT].
-  - apply andb_true_iff in CT. destruct CT as [_ Ex].
-    eapply (excused_passes q vq F FT tok okq); eauto.
-    eapply (calm_flags stop q F rules FT tok okq); eauto.
-  - destruct (inst_args p okp _ _ _ _ _ _ Ip Ep Np) as [Agp _].
-    destruct (inst_args q okq _ _ _ _ _ _ Iq Eq Nq) as [Agq _].
-    assert (Ops: map (se sp) y = map (se sq) y') by (eapply same_ops_ok; eauto).
-    now rewrite <- Ops, Ew.
-Qed.
-(** The lockstep of real runs. *)
-Theorem lockstep_calm sp : calmp sp -> exists gp gq, Gap gp gq /\
-  nreach L M T anch stop p gp sp /\ calmq gq.
-Proof.
-  induction 1 as [|s s' Cm [gp [gq [G [N Cq]]]] Ps St].
-  - exists (start p args w), (start q args w). split; [|split; [constructor|constructor]].
-    apply gap_start; auto.
-  - destruct (at_anchor anch p s) eqn:A.
-    + destruct (gap_sync L M T anch p q K F rules pair_ok args w args_ok args_ty _ _ G)
-        as [ep [eq [a [Np [Nq Sy]]]]].
-      assert (ep = s).
-      { pose proof (nreach_on _ _ _ _ _ _ _ _ _ N Np (proj1 (sy_anchor _ _ _ _ _ _ _ _ _ _ _ _ Sy)))
-        as X.
-        eapply nreach_anchor; eauto. }
-      subst ep.
-      destruct (sync_step L M T anch p q K F rules pair_ok args w args_ok args_ty _ _ _ _ Sy St)
-        as [sq' [Sq G']].
-      exists s', sq'. split; auto. split; [constructor|].
-      pose proof (calm_on stop q vq F rules FT tok okq sites_q args w argsq args_ty _ _ Cq Nq)
-        as Ceq.
-      eapply CS; eauto. eapply anchor_passes; eauto.
-      pose proof Sy as [_ _ _ _ _ _ _ _ _ [Anp _] Id]. unfold Version.step1 in St. unfold aid in Id.
-      unfold at_anchor in Anp. destruct (blk_at p (sb s)) as [B|]; [|discriminate].
-      rewrite Anp in St. simpl in St. destruct (stop (pid B (sk s))) eqn:Z; [discriminate|].
-        congruence.
-    + exists gp, gq. split; auto. split; auto. eapply nreach_step; eauto.
-Qed.
-(** ** Stopped anchors *)
-Variables (past ahead : nat -> bool).
-Hypothesis clean_ok : chk_clean L T anch stop p past ahead = true.
-Lemma calm_past s : calm nowhere p (start p args w) s -> past (sb s) = true -> calmp s.
-Proof.
-  induction 1 as [|s s' Cm IH Ps St]; intro Pa; [constructor|].
-  pose proof (calm_inv nowhere p F rules tok okp args w args_ok args_ty _ Cm) as I.
-  destruct (inv_at _ _ _ _ _ I) as [B [E K0]].
-  destruct (clean_at L T anch stop p past ahead clean_ok _ _ (inv_live _ _ _ _ _ I) E) as [Q [U _]].
-  assert (Pb: past (sb s) = true).
-  { destruct (step_where L M T anch p F tok okp _ _ _ I E St) as [Q'|[e [Ie Q']]]; [congruence|].
-    destruct (past (sb s)) eqn:Z; auto. rewrite Q' in Pa. now rewrite (U eq_refl e Ie) in Pa. }
-  eapply CS; eauto. eapply (quiet_step L M T anch stop p); eauto.
-Qed.
-Lemma calm_free v s0 s : calm stop v s0 s -> calm nowhere v s0 s.
-Proof. induction 1; [constructor|]. eapply CS; eauto. eapply stop_less; eauto. Qed.
-
-(** Let the source version come to the source point without a trap. Then the target version comes to
-    the landing point without a trap, in the same world and after the same effects, and firing gives
-    the contents that it has there. *)
-Theorem landing_real (E : entry op) sp : chk_entry L T anch p q K E = true ->
-  past (fst (src E)) = true -> calm nowhere p (start p args w) sp -> (sb sp, sk sp) = src E ->
-  exists sq, calm nowhere q (start q args w) sq /\ (sb sq, sk sq) = tgt E /\ sw sq = sw sp /\
-  str sq = str sp /\
-  forall env, (forall x, mem x (requires E) = true -> env x = se sp x) ->
-  forall x o, get x (assigns E) = Some o -> fire M E env o = se sq x.
-Proof.
-  intros Ce Pa Cm At. rewrite <- At in Pa. cbn [fst] in Pa. pose proof (calm_past _ Cm Pa) as Cp.
-  destruct (lockstep_calm _ Cp) as [gp [gq [G [N Cq]]]].
-  destruct (entry_from L M T anch p q K F rules pair_ok args w args_ok args_ty calmq E sp gp gq)
-    as [sq [Rq [Aq [Ew [Et [_ Right]]]]]]; auto.
-  - apply calm_reach.
-  - apply calm_came.
-  - now apply calm_reach in Cp.
-  - intros e Ne. eapply (calm_on stop q vq F rules FT tok okq sites_q args w argsq args_ty); eauto.
-  - exists sq. split; [now apply calm_free|]. auto.
-Qed.
-End Pair.
 End Traps.
-Print Assumptions landing_real.
