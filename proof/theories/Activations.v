@@ -80,9 +80,12 @@ Proof.
     + rewrite (step_c _ _ _ E), N in Sp.
       destruct (effsem M o (map (se s1) a) (sw s1)) as [w' rs] eqn:Es.
       assert (Fw: fair w') by (inversion Sp; subst s2; exact Fa).
-      destruct (proj2 returning id' o (map (se s1) a) (sw s1) Ln Co) as [e [rop [vs [Ce [Re
+      assert (Ac: a_call M callee K id' o (map (se s1) a)).
+      { repeat split; auto. exists id. split; [apply (mt_id Mt1)|].
+        exists (sb s1), (sk s1), B0, i, a, r. auto. }
+      destruct (proj2 returning id' o (map (se s1) a) (sw s1) Ac) as [e [rop [vs [Ce [Re
         Rr]]]]]; [now rewrite Es|].
-      pose proof (calls _ _ _ _ _ _ _ Ln Co Ce Re Rr) as Em.
+      pose proof (calls _ _ _ _ _ _ _ Ac Ce Re Rr) as Em.
       assert (Fe: fair (sw e)) by (rewrite Es in Em; inversion Em; subst; auto).
       destruct (IHm id' (startc (orig K id') (map (se s1) a) (sw s1)) t2 e)
         as [te [Cte [Mte Kte]]]; auto; [lia|].
@@ -197,7 +200,9 @@ Proof.
         Ta1 Cm1 Rl1]; subst; [lia|].
       rewrite Cl1 in Cl, E, N. simpl in Cl, E, N. inversion Cl; subst c.
       replace B1 with B0 in * by congruence. rewrite N in N1. inversion N1; subst i1 o1 a1 r1.
-      pose proof (calls _ _ _ _ _ _ _ Ln1 Co Cm1 Rs Rr) as Es.
+      assert (Ac: a_call M callee K id o (map (se u) a)).
+      { repeat split; auto. exists c1. split; [lia|]. exists (sb u), (sk u), B0, i, a, r. auto. }
+      pose proof (calls _ _ _ _ _ _ _ Ac Cm1 Rs Rr) as Es.
       destruct (Up u (stack_inv _ _ _ _ St1) (stack_rel _ _ _ _ St1)) as [u' [Su Mt']]; auto.
       { now rewrite Cl1. }
       exists c1, u', rest1. split; auto. eapply stack_step; eauto; [|apply Mt'].

@@ -132,14 +132,22 @@ Notation startc c := (start M (ctab c) (cver c)).
 Notation Invc c := (Inv L M (ctab c) (cver c)).
 Definition good_code (c : body op R) : Prop := RulesHold L M (ctab c) /\
   chk_table L (ctab c) = true /\ chk_version L (ctab c) (canc c) (cver c) = true.
+(** A call of the instance [id] with these operands: it stands in an original, and has as many
+    operands as the callee has parameters, of their types. Without this, no machine whose results
+    have types would do: a callee that returns its parameter returns contents of any type. *)
+Definition has_call (v : version op) (o : op) : Prop :=
+  exists b k B i a r, blk_at v b = Some B /\ inst_at B k = Some (IEff i o a r).
+Definition a_call (id : nat) (o : op) (vs : list V) : Prop :=
+  id < cn K /\ callee o = Some (fnc K id) /\ (exists c, c < cn K /\ has_call (ov c) o) /\
+  length vs = arity (ov id) /\ args_typed M (ctab (orig K id)) vs.
 (** A run of the callee that returns is what the call does. *)
-Definition CallsMean : Prop := forall id o vs w e rop rs, id < cn K ->
-  callee o = Some (fnc K id) -> calm (orig K id) (startc (orig K id) vs w) e ->
+Definition CallsMean : Prop := forall id o vs w e rop rs, a_call id o vs ->
+  calm (orig K id) (startc (orig K id) vs w) e ->
   result (ov id) e rop rs -> returns rop = true -> effsem M o vs w = (sw e, rs).
 (** [fair] worlds remember that all calls of inlined functions so far have returned. *)
 Definition CallsReturn (fair : W -> Prop) : Prop :=
   (forall o vs w, fair (fst (effsem M o vs w)) -> fair w) /\
-  forall id o vs w, id < cn K -> callee o = Some (fnc K id) -> fair (fst (effsem M o vs w)) ->
+  forall id o vs w, a_call id o vs -> fair (fst (effsem M o vs w)) ->
   exists e rop rs, calm (orig K id) (startc (orig K id) vs w) e /\ result (ov id) e rop rs /\
     returns rop = true.
 
