@@ -314,7 +314,8 @@ let build_side (pair : R.pair) side tbl lang ~nres ~result_term =
     | KArg _ -> leaves_of.(0) <- t :: leaves_of.(0)
     | _ -> ()
   done;
-  { v; named = num.values; type_of = Hashtbl.find_opt bld.type_of_value; place = bld.at; memory_before = bld.before; blks;
+  { v; named = num.values; type_of = Hashtbl.find_opt bld.type_of_value; place = bld.at;
+    memory_before = bld.before; blks;
     vouchers = (fun _ -> nowhere); sites = (fun _ -> []); post = List.rev order; idom; leaves_of;
     results_of }
 

@@ -99,8 +99,8 @@ let text side =
     live = lazy (Flow.needed_by ~demanded:(demanded (constants side)) ~order:(List.rev order) ~edges
                    side none) }
 
-(* Whether the definition of a value dominates a place. Numbers behind those of the file are those of
-   memories, which entries do not name. *)
+(* Whether the definition of a value dominates a place. Numbers behind those of the file are those
+   of memories, which entries do not name. *)
 let available t (b, k) x =
   let (d, place) = t.side.v.dl x in
   let n = Array.length t.reached in
