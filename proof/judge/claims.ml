@@ -109,6 +109,8 @@ let memory_behind num i = num.values + num.blocks + i
 
 type side = {
   v : code version;
+  named : int;                                 (* the values of the file have lower numbers *)
+  type_of : int -> string option;              (* of a value that the text defines *)
   place : (int, int * int) Hashtbl.t;          (* of instructions *)
   memory_before : (int, int) Hashtbl.t;
   blks : code blk array;
@@ -312,7 +314,8 @@ let build_side (pair : R.pair) side tbl lang ~nres ~result_term =
     | KArg _ -> leaves_of.(0) <- t :: leaves_of.(0)
     | _ -> ()
   done;
-  { v; place = bld.at; memory_before = bld.before; blks;
+  { v; named = num.values; type_of = Hashtbl.find_opt bld.type_of_value; place = bld.at;
+    memory_before = bld.before; blks;
     vouchers = (fun _ -> nowhere); sites = (fun _ -> []); post = List.rev order; idom; leaves_of;
     results_of }
 

@@ -1,16 +1,25 @@
 (* Entries across the copy that a version with inlined code was optimized from. The kernel accepts
    the copy and the entries; what is computed here is claims: the names of values, and where each
-   step of a composed entry is from. That a landing belongs to the function of an instance is read
-   from the file, where functions stand in the order of their numbers. *)
+   step of a composed entry is from. That a function has the number that the file tells is
+   believed. *)
 open Kernel
 open Claims
 open Judge
 module R = Reader
 
 type judged_pair = { raw : R.pair; maps : (string * judged) list }
-let order : (string, int) Hashtbl.t = Hashtbl.create 64
+(* Whether names or numbers stand twice, or a landing behind a function. *)
 let twice = ref false
-let landings : (string, direction Lazy.t) Hashtbl.t = Hashtbl.create 64
+let seen : (string, unit) Hashtbl.t = Hashtbl.create 64
+(* By number: the landings, with their names and bases. *)
+type landing = { of_ : string; base : R.side; lands_in : direction Lazy.t }
+let landings : (int, landing) Hashtbl.t = Hashtbl.create 64
+let landed : (string, unit) Hashtbl.t = Hashtbl.create 64
+(* By name: the bases of the functions that have landings. *)
+let bases : (string, R.side) Hashtbl.t = Hashtbl.create 64
+(* The functions with inlined code, by name and by number. *)
+let numbers : (string, int) Hashtbl.t = Hashtbl.create 64
+let names : (int, string) Hashtbl.t = Hashtbl.create 64
 let current : judged_pair list ref = ref []
 (* What waits for the numbers of functions, with the place of its lines among the others. *)
 let pending : (R.across * judged_pair list * Buffer.t) list ref = ref []
@@ -21,18 +30,32 @@ let print_lines () =
   printed := []; lines := Buffer.create 4096
 let func name =
   if !pending = [] then print_lines ();
-  if Hashtbl.mem order name then twice := true;
-  Hashtbl.replace order name (Hashtbl.length order);
+  if Hashtbl.mem seen name then twice := true;
+  Hashtbl.replace seen name ();
   current := []
-let pair p =
+let pair (p : R.pair) =
+  if (p.label = "-" || p.label = "base-cleaned") && Hashtbl.mem landed p.fname then
+    Hashtbl.replace bases p.fname p.versions.(0);
   let maps = Judge.pair p in
   if p.label <> "-" then current := { raw = p; maps } :: !current
 let landing (p : R.pair) =
-  Hashtbl.replace landings p.fname (lazy (
+  let lands_in = lazy (
     let (tbl, lang, anch, agree, nids, before, after) = sides p in
     let d = direction tbl lang anch agree nids (before, after) (fun _ _ -> Leaf) in
-    { d with proved = d.proved && flaw_of p = None }))
-let copy c =
+    { d with proved = d.proved && flaw_of p = None }) in
+  if Hashtbl.mem landed p.fname || Hashtbl.length seen > 0 then twice := true;
+  Hashtbl.replace landed p.fname ();
+  match p.fnumber with
+  | Some n ->
+    if Hashtbl.mem landings n then twice := true;
+    Hashtbl.replace landings n { of_ = p.fname; base = p.versions.(0); lands_in }
+  | None -> ()
+let copy (c : R.across) =
+  (match c.anumber with
+   | Some n ->
+     if Hashtbl.mem names n then twice := true;
+     Hashtbl.replace numbers c.aname n; Hashtbl.replace names n c.aname
+   | None -> ());
   let own = Buffer.create 4096 in
   pending := (c, !current, own) :: !pending;
   printed := own :: !lines :: !printed;
@@ -120,6 +143,20 @@ let armed_by (j : judged) =
   Hashtbl.iter (fun _ (e : code entry) -> Hashtbl.replace h e.src e.requires) j.entries;
   fun b k -> try Hashtbl.find h (b, k) with Not_found -> Leaf
 
+(* A claim that is wrong, as the text of the file shows. *)
+exception Wrong
+(* Where activations of another function land. The function has no other base and no other number
+   where the file has it. *)
+let landing_in n =
+  match Hashtbl.find_opt landings n with
+  | None -> raise (Outside "copy-landing")
+  | Some { of_; base; lands_in = lazy d } ->
+    let fits found is = match found with Some x -> is x | None -> true in
+    let is_base (own : R.side) = own.blocks = base.blocks in
+    if not (fits (Hashtbl.find_opt bases of_) is_base && fits (Hashtbl.find_opt numbers of_) ((=) n)
+            && fits (Hashtbl.find_opt names n) ((=) of_)) then raise Wrong;
+    if d.proved && d.traps then d else raise (Outside "copy-landing")
+
 let stand (c : R.across) pairs =
   if !twice then raise (Outside "copy-names");
   let into = find_map pairs "base-cleaned" "forward" in
@@ -129,21 +166,19 @@ let stand (c : R.across) pairs =
   let raw = (List.find (fun p -> p.raw.R.label = "copy-optimized") pairs).raw in
   let instances = Array.of_list (List.rev c.R.instances) in
   if instances = [||] then raise (Outside "copy-instances");
-  let own = instances.(0).R.ifunc in
-  let first = own - Hashtbl.find order c.R.aname in
-  let by_number = Hashtbl.create 64 in
-  Hashtbl.iter (fun name n -> Hashtbl.replace by_number (first + n) name) order;
+  let own = match c.R.anumber with Some n -> n | None -> raise (Outside "copy-number") in
+  if instances.(0).R.ifunc <> own then raise Wrong;
+  let first_pair = (List.find (fun p -> p.raw.R.label = "base-cleaned") pairs).raw.R.versions in
+  let unchanged = first_pair.(0).R.blocks = first_pair.(1).R.blocks in
   let base = lazy (itself into.dir (armed_by into)) in
   (* The function itself is cleaned first. Where that changes nothing, it is named the base. *)
   let landing_of n (i : R.instance) =
-    if n = 0 || (i.R.ifunc = own && i.R.iversion = "cleaned") then back.dir
-    else if i.R.ifunc = own && (Lazy.force base).proved && (Lazy.force base).traps
-    then Lazy.force base
-    else
-      let name = Hashtbl.find_opt by_number i.R.ifunc in
-      match Option.bind name (Hashtbl.find_opt landings) with
-      | Some (lazy d) when d.proved && d.traps && i.R.iversion = "base" -> d
-      | _ -> raise (Outside "copy-landing") in
+    if i.R.ifunc = own && i.R.iversion = "cleaned" then back.dir
+    else if i.R.iversion <> "base" || (n = 0 && not unchanged) then raise Wrong
+    else if n = 0 then back.dir
+    else if i.R.ifunc <> own then landing_in i.R.ifunc
+    else if (Lazy.force base).proved && (Lazy.force base).traps then Lazy.force base
+    else raise (Outside "copy-landing") in
   let lands = Array.mapi landing_of instances in
   let sides = Array.map (fun d -> d.p) lands in
   let (begins, name, owner) = walk raw onto.dir.p c.R.starts sides in
@@ -225,6 +260,7 @@ let judge_into st current (e : R.entry) =
       let d = { st.into.dir with q = st.onto.dir.q } in
       match entry_of d current e with
       | exception Not_found -> "refuse source-point"
+      | _ when Shape.odd_operands d.p e <> None -> "refuse composed-operands"
       | x ->
         let lang = d.lang in
         let from_ = origins e1 [on_copy st.claim e1 e2] x.steps in
@@ -261,6 +297,7 @@ let judge_out st lcs current (e : R.entry) =
                   assigns = List.concat_map (fun (f : R.frame) -> f.R.fassigns) frames } in
     match entry_of d current reads with
     | exception Not_found -> "refuse source-point"
+    | _ when Shape.odd_operands d.p e <> None -> "refuse composed-operands"
     | x ->
       let m1 = Hashtbl.find d.q.memory_before e.R.source in
       let memory = get m1 x.assigns in
@@ -270,6 +307,7 @@ let judge_out st lcs current (e : R.entry) =
           if id >= Array.length st.lands || f.R.func <> st.claim.fnc id || f.R.fversion <> "base"
              || f.R.within <> (j > 0) then raise (Outside "frame");
           let d = st.lands.(id) in
+          if List.exists (fun (v, _) -> v >= d.q.named) f.R.fassigns then raise (Outside "assigns");
           let own = List.fold_left (fun m (v, o) -> Flow.put v (operand o) m) MLeaf f.R.fassigns in
           let where_ = Hashtbl.find d.q.place f.R.finst in
           let own = match memory with
@@ -304,6 +342,7 @@ let judge (c : R.across) pairs =
     (List.rev c.R.across) in
   match stand c pairs with
   | exception Outside reason -> each (fun d _ _ -> Printf.sprintf "outside %s-%s" reason d)
+  | exception Wrong -> each (fun d _ _ -> "refuse copy-" ^ d)
   | st when not st.is_copy -> each (fun d _ _ -> "refuse copy-" ^ d)
   | st ->
     let certs = Array.map (fun d -> cert d (fun _ _ -> Leaf)) st.lands in

@@ -183,6 +183,9 @@ let judge_entry { dir = d; entries } texts pair name current (e : R.entry) =
     else match entry_of d current e with
       | exception Not_found -> "refuse source-point"
       | x ->
+        match Shape.odd_operands d.p e with
+        | Some check -> "refuse " ^ check
+        | None ->
         let accepted need =
           accept_entry d.lang d.tbl d.anch d.p.v d.q.v d.k d.past d.ahead need x in
         if not (accepted d.need) then

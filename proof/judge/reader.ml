@@ -22,7 +22,7 @@ and entry = { source : int; target : int; kept : int list; mutable requires : in
               mutable frames : frame list }      (* the outermost first, until all are read *)
 type mapping = { direction : string; mutable changes : change list }
 type side = { mutable blocks : block list }
-type pair = { fname : string; label : string; versions : side array;
+type pair = { fname : string; fnumber : int option; label : string; versions : side array;
               mutable terms : term list; mutable values : (int * int * int) list;
               mutable memories : (int * int * int) list; mutable writes : (int * int * int) list;
               mutable anchors : int list; mutable passed : int list;
@@ -32,7 +32,7 @@ type pair = { fname : string; label : string; versions : side array;
    is called from. *)
 type instance = { ifunc : int; iversion : string; called : (int * int) option }
 (* The claim about a copy, and the mappings across it. *)
-type across = { aname : string; mutable instances : instance list;
+type across = { aname : string; anumber : int option; mutable instances : instance list;
                 mutable starts : (int * int * int) list; mutable across : mapping list }
 
 type handler = { func : string -> unit;         (* a function begins *)
@@ -42,6 +42,7 @@ type handler = { func : string -> unit;         (* a function begins *)
                  header : string -> string -> unit }
 
 type state = { h : handler; mutable line : int; mutable fname : string;
+               mutable number : int option;
                sides : (string, side) Hashtbl.t; mutable reading : side option;
                mutable cur : pair option; mutable copy : across option; mutable landing : bool }
 
@@ -85,7 +86,8 @@ let find_side st name = match Hashtbl.find_opt st.sides name with
 let open_pair st label one other =
   finish st;
   st.reading <- None;
-  st.cur <- Some { fname = st.fname; label; versions = [| find_side st one; find_side st other |];
+  st.cur <- Some { fname = st.fname; fnumber = st.number; label;
+                   versions = [| find_side st one; find_side st other |];
                    terms = []; values = []; memories = []; writes = []; anchors = []; passed = [];
                    mappings = [] }
 (* The terms of a function without inlined code follow its two versions at once. *)
@@ -97,7 +99,7 @@ let claim st = match st.copy with
   | Some c -> c
   | None ->
     finish st;
-    let c = { aname = st.fname; instances = []; starts = []; across = [] } in
+    let c = { aname = st.fname; anumber = st.number; instances = []; starts = []; across = [] } in
     st.copy <- Some c; c
 let mappings st = match st.copy with Some c -> c.across | None -> (need st).mappings
 let last_mapping st = match mappings st with m :: _ -> m | [] -> bad st "no mapping"
@@ -152,6 +154,7 @@ let record_entry st words = match words with
   | ["frames"; s; kept] -> open_entry st (int st s) max_int (ints st kept)
   | ["frame"; func; version; place; inst; a] ->
     let e = last_entry st in
+    if e.target <> max_int then bad st "an entry within the function has no frames";
     e.frames <- { func = int st func; fversion = version; within = place = "within";
                   finst = int st inst; fassigns = List.map (assign st) (items a) } :: e.frames
   | ["requires"; vs] -> (last_entry st).requires <- Some (ints st vs)
@@ -164,11 +167,14 @@ let record_entry st words = match words with
     e.replays <- { rop; rty; rimm; roperands = List.map (operand st) (items a);
                    rterm = term_named st t } :: e.replays
   | ["assign"; v; o] ->
-    let e = last_entry st in e.assigns <- (int st v, operand st o) :: e.assigns
+    let e = last_entry st in
+    if e.target = max_int then bad st "frames have the assignments";
+    e.assigns <- (int st v, operand st o) :: e.assigns
   | _ -> bad st "malformed record"
 
 let start_function st name landing =
-  finish st; Hashtbl.reset st.sides; st.fname <- name; st.copy <- None; st.landing <- landing;
+  finish st; Hashtbl.reset st.sides; st.fname <- name; st.number <- None;
+  st.copy <- None; st.landing <- landing;
   if not landing then st.h.func name
 let end_function st = match st.copy with
   | Some c -> st.copy <- None; st.h.copy c
@@ -181,6 +187,8 @@ let record st line = match String.split_on_char ' ' line with
   | ["functions"; _] | ["landings"; _] | "left-out" :: _ -> ()
   | "function" :: name -> start_function st (String.concat " " name) false
   | "landing" :: name -> start_function st (String.concat " " name) true
+  | ["number"; n] when st.number = None && Hashtbl.length st.sides = 0 && st.fname <> "" ->
+    st.number <- Some (int st n)
   | ["version"; name] ->
     let s = { blocks = [] } in Hashtbl.replace st.sides name s; st.reading <- Some s
   | ("block" | "inst") :: _ as w -> record_version st w
@@ -197,8 +205,8 @@ let record st line = match String.split_on_char ' ' line with
   | _ -> bad st ("unknown record " ^ line)
 
 let read h ic =
-  let st = { h; line = 0; fname = ""; sides = Hashtbl.create 8; reading = None; cur = None;
-             copy = None; landing = false } in
+  let st = { h; line = 0; fname = ""; number = None; sides = Hashtbl.create 8; reading = None;
+             cur = None; copy = None; landing = false } in
   try
     while true do
       let line = input_line ic in

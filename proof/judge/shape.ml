@@ -99,13 +99,40 @@ let text side =
     live = lazy (Flow.needed_by ~demanded:(demanded (constants side)) ~order:(List.rev order) ~edges
                    side none) }
 
-(* Whether the definition of a value dominates a place. *)
+(* Whether the definition of a value dominates a place. Numbers behind those of the file are those
+   of memories, which entries do not name. *)
 let available t (b, k) x =
   let (d, place) = t.side.v.dl x in
   let n = Array.length t.reached in
-  d < n && b < n && t.reached.(b)
+  x < t.side.named && d < n && b < n && t.reached.(b)
   && if d = b then place <= k
      else t.reached.(d) && t.first.(d) <= t.first.(b) && t.first.(b) <= t.last.(d)
+
+(* The operands of steps, replays and assignments, frames among them. *)
+let operands (e : R.entry) =
+  List.concat_map (fun (s : R.step) -> s.operands) e.steps
+  @ List.concat_map (fun (r : R.replay) -> r.roperands) e.replays
+  @ List.map snd e.assigns
+  @ List.concat_map (fun (f : R.frame) -> List.map snd f.fassigns) e.frames
+(* The first check that operands fail: values are those of the text, and the first operand of a step
+   has the type that the step names. *)
+let odd_operands (p : side) (e : R.entry) =
+  let steps = Array.of_list (List.rev e.steps) in
+  let type_of = function
+    | R.V v -> p.type_of v
+    | R.S n when n < Array.length steps ->
+      let s = steps.(n) in
+      let imm = if s.R.op = "const" then "bits:" ^ s.bits else "-" in
+      let source = if s.operands = [] then "" else s.operand_ty in
+      Some (Lang.type_name (Lang.lang.rty (Lang.key s.op s.sty source imm)))
+    | R.S _ -> None in
+  let is_named = function R.V v -> p.type_of v <> None | R.S _ -> true in
+  let fits (s : R.step) = match s.operands with
+    | first :: _ -> type_of first = Some s.operand_ty
+    | [] -> true in
+  if not (List.for_all is_named (operands e)) then Some "requires"
+  else if not (List.for_all fits e.steps) then Some "step-shape"
+  else None
 
 let rec ascends = function x :: (y :: _ as r) -> x < y && ascends r | _ -> true
 

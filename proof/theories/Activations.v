@@ -16,7 +16,7 @@ Notation ot id := (ctab (orig K id)).
 Notation chk_same := (chk_same L K).
 Notation chk_way := (chk_way I K).
 Notation chk_into := (chk_into callee I K).
-Notation chk_back := (chk_back callee I K).
+Notation chk_back := (chk_back L callee I K).
 Notation calm c := (Traps.calm L M (ctab c) halt (canc c) nowhere (cver c)).
 Notation stepc c := (step1 L M (ctab c) (canc c) nowhere (cver c)).
 Notation startc c := (start M (ctab c) (cver c)).
@@ -72,7 +72,7 @@ Proof.
     destruct (IH Fb) as [t1 [Ct [Mt1 Keep]]]. clear IH.
     destruct (kind_of _ _ _ Mt1) as [s' t2 S0 S1 Mt' On Pa _|S0 _ _|B0 i o a r id' t2 Lt Ln Cl E N
       Co
-      Len Ta S1 P1 Mt' On|c B0 i o a r rop vs t2 Lt Cl E N Co Rs Rr S1 P1 On Up].
+      Len Ta S1 P1 Mt' On|c B0 i o a r rop vs t2 Lt Cl E N Co Rs Rr Ft S1 P1 On Up].
     + rewrite Sp in S0. inversion S0; subst s'. exists t2. split; [|split; auto].
       * eapply CS; eauto. now apply Pa.
       * intros x Hx. rewrite On by lia. auto.
@@ -80,14 +80,18 @@ Proof.
     + rewrite (step_c _ _ _ E), N in Sp.
       destruct (effsem M o (map (se s1) a) (sw s1)) as [w' rs] eqn:Es.
       assert (Fw: fair w') by (inversion Sp; subst s2; exact Fa).
-      destruct (proj2 returning id' o (map (se s1) a) (sw s1) Ln Co) as [e [rop [vs [Ce [Re
-        Rr]]]]]; [now rewrite Es|].
-      pose proof (calls _ _ _ _ _ _ _ Ln Co Ce Re Rr) as Em.
+      assert (Ac: a_call M callee K id' o (map (se s1) a)).
+      { repeat split; auto. exists id. split; [apply (mt_id Mt1)|].
+        exists (sb s1), (sk s1), B0, i, a, r. auto. }
+      destruct (proj2 returning id' o (map (se s1) a) (sw s1) Ac) as [e [rop [vs [Ce [Re
+        [Rr Ft]]]]]]; [now rewrite Es|].
+      pose proof (calls _ _ _ _ _ _ _ Ac Ce Re Rr Ft) as Em.
       assert (Fe: fair (sw e)) by (rewrite Es in Em; inversion Em; subst; auto).
       destruct (IHm id' (startc (orig K id') (map (se s1) a) (sw s1)) t2 e)
         as [te [Cte [Mte Kte]]]; auto; [lia|].
       destruct (kind_of _ _ _ Mte) as [s' t3 S3 _ _ _ _ _|_ _ En|B3 i3 o3 a3 r3 id3 t3 _ _ _ E3 N3 _
-        _ _ _ _ _ _|c B3 i3 o3 a3 r3 rop3 vs3 t3 Lt3 Cl3 E3 N3 Co3 Rs3 Rr3 S3 P3 On3 Up].
+        _ _ _ _ _ _|c B3 i3 o3 a3 r3 rop3 vs3 t3 Lt3 Cl3 E3 N3 Co3 Rs3 Rr3 Ft3 S3 P3 On3
+        Up].
       * rewrite (result_stuck L M _ _ _ _ _ _ Re) in S3. discriminate.
       * exfalso. destruct (En _ _ Re) as [_ [Q|Q]]; [lia|congruence].
       * exfalso. destruct Re as [B4 [E4 [N4 _]]]. rewrite E3 in E4. inversion E4; subst B4.
@@ -187,7 +191,7 @@ Proof.
   - exists 0, (startc (orig K 0) args w), []. pose proof matched_start as Mt. split; auto.
     constructor; [constructor|apply Mt].
   - destruct (kind_of _ _ _ Mt) as [s' t2 S0 S1 Mt' On Pa _|_ S1 _|B0 i o a r id' t2 Lt Ln Cl E N Co
-      Len Ta S1 _ Mt' On|c B0 i o a r rop vs t2 Lt Cl E N Co Rs Rr S1 _ On Up];
+      Len Ta S1 _ Mt' On|c B0 i o a r rop vs t2 Lt Cl E N Co Rs Rr Ft S1 _ On Up];
       rewrite St in S1; inversion S1; subst t2; clear S1.
     + exists id, s', rest. split; auto. eapply stack_step; eauto; [now apply Pa|apply Mt'].
     + exists id', (startc (orig K id') (map (se s) a) (sw s)), ((id, s) :: rest). split; auto.
@@ -197,7 +201,9 @@ Proof.
         Ta1 Cm1 Rl1]; subst; [lia|].
       rewrite Cl1 in Cl, E, N. simpl in Cl, E, N. inversion Cl; subst c.
       replace B1 with B0 in * by congruence. rewrite N in N1. inversion N1; subst i1 o1 a1 r1.
-      pose proof (calls _ _ _ _ _ _ _ Ln1 Co Cm1 Rs Rr) as Es.
+      assert (Ac: a_call M callee K id o (map (se u) a)).
+      { repeat split; auto. exists c1. split; [lia|]. exists (sb u), (sk u), B0, i, a, r. auto. }
+      pose proof (calls _ _ _ _ _ _ _ Ac Cm1 Rs Rr Ft) as Es.
       destruct (Up u (stack_inv _ _ _ _ St1) (stack_rel _ _ _ _ St1)) as [u' [Su Mt']]; auto.
       { now rewrite Cl1. }
       exists c1, u', rest1. split; auto. eapply stack_step; eauto; [|apply Mt'].

@@ -80,6 +80,9 @@ Definition chk_into (id : nat) (at_ : nat * nat) (o : op) (a : list nat) (e : ed
   | Some B, Some B0 => owns id' (ps B0) (ps B) && (length a =? length (ps B0))
   | _, _ => false
   end && chk_types id id' a.
+(** The types of results. *)
+Definition chk_results (id : nat) (o : op) (l : list nat) : bool :=
+  below (length l) (fun n => tty (ot id) (vcl (ot id) (ov id) (nth n l 0)) =? ety L o n).
 Definition chk_back (id : nat) (l : list nat) (e : edge) : bool :=
   let (c, at_) := caller K id in
   (c <? id) && at_place (dst e) (c, (fst at_, S (snd at_))) && names id l (ea e) &&
@@ -87,7 +90,7 @@ Definition chk_back (id : nat) (l : list nat) (e : edge) : bool :=
   | Some B0 =>
     match inst_at B0 (snd at_) with
     | Some (IEff _ o _ r) =>
-      match callee o with Some f => f =? fnc K id | None => false end &&
+      match callee o with Some f => f =? fnc K id | None => false end && chk_results id o l &&
       match blk_at (cver I) (dst e) with Some B => owns c r (ps B) | None => false end
     | _ => false
     end
@@ -132,16 +135,27 @@ Notation startc c := (start M (ctab c) (cver c)).
 Notation Invc c := (Inv L M (ctab c) (cver c)).
 Definition good_code (c : body op R) : Prop := RulesHold L M (ctab c) /\
   chk_table L (ctab c) = true /\ chk_version L (ctab c) (canc c) (cver c) = true.
-(** A run of the callee that returns is what the call does. *)
-Definition CallsMean : Prop := forall id o vs w e rop rs, id < cn K ->
-  callee o = Some (fnc K id) -> calm (orig K id) (startc (orig K id) vs w) e ->
-  result (ov id) e rop rs -> returns rop = true -> effsem M o vs w = (sw e, rs).
+(** A call of the instance [id] with these operands: it stands in an original, and has as many
+    operands as the callee has parameters, of their types. Without this, no machine whose results
+    have types would do: a callee that returns its parameter returns contents of any type. *)
+Definition has_call (v : version op) (o : op) : Prop :=
+  exists b k B i a r, blk_at v b = Some B /\ inst_at B k = Some (IEff i o a r).
+Definition a_call (id : nat) (o : op) (vs : list V) : Prop :=
+  id < cn K /\ callee o = Some (fnc K id) /\ (exists c, c < cn K /\ has_call (ov c) o) /\
+  length vs = arity (ov id) /\ args_typed M (ctab (orig K id)) vs.
+(** Whether contents have the types of the results of a call. *)
+Definition fits (o : op) (rs : list V) : Prop :=
+  forall n c, nth_error rs n = Some c -> typed M (ety L o n) c.
+(** A run of the callee that returns results of these types is what the call does. *)
+Definition CallsMean : Prop := forall id o vs w e rop rs, a_call id o vs ->
+  calm (orig K id) (startc (orig K id) vs w) e ->
+  result (ov id) e rop rs -> returns rop = true -> fits o rs -> effsem M o vs w = (sw e, rs).
 (** [fair] worlds remember that all calls of inlined functions so far have returned. *)
 Definition CallsReturn (fair : W -> Prop) : Prop :=
   (forall o vs w, fair (fst (effsem M o vs w)) -> fair w) /\
-  forall id o vs w, id < cn K -> callee o = Some (fnc K id) -> fair (fst (effsem M o vs w)) ->
+  forall id o vs w, a_call id o vs -> fair (fst (effsem M o vs w)) ->
   exists e rop rs, calm (orig K id) (startc (orig K id) vs w) e /\ result (ov id) e rop rs /\
-    returns rop = true.
+    returns rop = true /\ fits o rs.
 
 Hypothesis F : Faithful L M.
 Hypothesis good_I : good_code I.

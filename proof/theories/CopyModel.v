@@ -20,7 +20,7 @@ Lemma calling_faithful : Faithful model_lang calling.
 Proof.
   pose proof model_faithful as Fm. constructor; try (apply Fm; fail).
   intros o vs w n d Hd. destruct o; try (now apply (eff_typed _ _ Fm)).
-  destruct n as [|[|n]]; simpl; auto.
+  destruct n as [|[|n]]; simpl; auto. apply Z.mod_pos_bound. reflexivity.
 Qed.
 Lemma calling_traps : TrapFaithful model_traps calling model_halt.
 Proof.
@@ -39,7 +39,7 @@ Definition plain (n : nat) (blocks : nat -> blk code) (terms : nat -> nat) (defs
   sole := fun b => match b with 0 => None | S a => Some a end%nat; home := fun _ => 9%nat;
   eloc := fun _ => (0, 0)%nat; mreads := fun _ => []; holder := fun x => x |}.
 Definition table_f : table code unit := {|
-  tn := 2; tg := fun t => match t with 0%nat => i0 | _ => Term (KRes 5 0) 1 0 ByItself end;
+  tn := 2; tg := fun t => match t with 0%nat => i0 | _ => Term (KRes 5 0) 1 i8 ByItself end;
   deps := fun _ => []; mdep := fun _ => [] |}.
 Definition f : version code := plain 1
   (fun _ => Blk [0]%nat 1 (fun _ => IEff 5 OAdd [0; 0] [1])%nat (Last 6 OJump [1] [])%nat)
@@ -125,7 +125,7 @@ Proof.
 Qed.
 Lemma copy_means : CallsMean model_lang calling model_halt callee_of ends_run the_copy.
 Proof.
-  intros id o vs w e rop rs Li Co Cm Re Rr. destruct o; try discriminate. inversion Co as [Q].
+  intros id o vs w e rop rs [Li [Co _]] Cm Re Rr _. destruct o; try discriminate. inversion Co as [Q].
   simpl in Q. subst id. destruct (add_runs vs w) as [s1 [St [_ [R1 W1]]]].
   destruct (calm_first _ _ _ _ _ _ _ _ _ Cm) as [->|[s2 [_ [S2 C2]]]].
   { destruct Re as [B [EB [N _]]]. inversion EB; subst B. discriminate. }
@@ -142,9 +142,10 @@ Qed.
 Lemma copy_returns :
   CallsReturn model_lang calling model_halt callee_of ends_run the_copy (fun _ => True).
 Proof.
-  split; auto. intros id o vs w Li Co _. destruct o; try discriminate. inversion Co as [Q].
+  split; auto. intros id o vs w [Li [Co _]] _. destruct o; try discriminate. inversion Co as [Q].
   simpl in Q. subst id. destruct (add_runs vs w) as [e [_ [Cm [Re _]]]].
-  exists e, OJump, [operate OAdd vs]. auto.
+  exists e, OJump, [operate OAdd vs]. repeat split; auto. intros [|[|n]] c Q; inversion Q; subst.
+  exact (Z.mod_pos_bound _ (2 ^ 8) eq_refl).
 Qed.
 
 (** ** The theorems apply *)

@@ -15,7 +15,8 @@ Notation ot id := (ctab (orig K id)).
 Notation chk_same := (chk_same L K).
 Notation chk_way := (chk_way I K).
 Notation chk_into := (chk_into callee I K).
-Notation chk_back := (chk_back callee I K).
+Notation chk_back := (chk_back L callee I K).
+Notation fits := (fits L M).
 Notation calm c := (Traps.calm L M (ctab c) halt (canc c) nowhere (cver c)).
 Notation stepc c := (step1 L M (ctab c) (canc c) nowhere (cver c)).
 Notation startc c := (start M (ctab c) (cver c)).
@@ -63,7 +64,7 @@ Inductive Kind (id : nat) (s t : st V W) : Prop :=
 | Backs c B0 i o a r rop vs t' : c < id -> caller K id = (c, (fst (snd (caller K id)),
     snd (snd (caller K id)))) -> blk_at (ov c) (fst (snd (caller K id))) = Some B0 ->
     inst_at B0 (snd (snd (caller K id))) = Some (IEff i o a r) -> callee o = Some (fnc K id) ->
-    result (ov id) s rop vs -> returns rop = true -> stepc I t = Some t' ->
+    result (ov id) s rop vs -> returns rop = true -> fits o vs -> stepc I t = Some t' ->
     passes halt (cver I) t -> only c (se t) (se t') ->
     (forall u, Invc (orig K c) u -> rel c u (se t) -> (sb u, sk u) = snd (caller K id) ->
       effsem M o (map (se u) a) (sw u) = (sw s, vs) ->
@@ -240,13 +241,26 @@ Proof.
   destruct (blk_at (ov c) bc) as [Bc|] eqn:Ec; [|discriminate].
   destruct (inst_at Bc kc) as [[|i o a r]|] eqn:Nc; try discriminate.
   destruct (callee o) as [f|] eqn:Co; [|discriminate].
-  apply andb_true_iff in Ps. destruct Ps as [Ce Ow]. apply Nat.eqb_eq in Ce. subst f.
+  apply andb_true_iff in Ps. destruct Ps as [Ps Ow]. apply andb_true_iff in Ps.
+  destruct Ps as [Ce Ty]. apply Nat.eqb_eq in Ce. subst f.
   destruct (blk_at (cver I) (dst e)) as [Bd|] eqn:Ed; [|discriminate].
-  pose proof mt as [Li _ Ew _ It Rl]. pose proof good0 as [_ [_ Vk0]].
+  pose proof mt as [Li _ Ew _ It Rl]. pose proof good0 as [_ [Tk0 Vk0]].
   assert (Lc: c < cn K) by lia. pose proof (good_orig _ Lc) as Gc.
-  assert (Ops: map (se t) (ea e) = map (se s) (la (lt B0))).
-  { rewrite Nm. apply rel_map; auto. intros y Iy. rewrite Kl.
+  assert (Av: forall y, In y (la (lt B0)) -> availb (ov id) y (sb s) (sk s) = true).
+  { intros y Iy. rewrite Kl.
     destruct (block_ok _ _ _ _ Vk0 _ _ live0 E0) as [_ [_ [_ CL]]]. eapply args_avail; eauto. }
+  assert (Ft: fits o (map (se s) (la (lt B0)))).
+  { intros n v Nv. rewrite nth_error_map in Nv.
+    destruct (nth_error (la (lt B0)) n) as [x|] eqn:Nx; [|discriminate].
+    simpl in Nv. inversion Nv; subst v.
+    assert (Ln: n < length (la (lt B0))) by (apply nth_error_Some; congruence).
+    pose proof (below_ok _ _ Ty _ Ln) as Tn. simpl in Tn. apply Nat.eqb_eq in Tn.
+    rewrite (nth_error_nth _ _ _ Nx) in Tn. rewrite <- Tn.
+    rewrite (inv_right _ _ _ _ _ inv0) by (apply Av; eapply nth_error_In; eauto).
+    apply (D_typed L M (ot id) F); [|apply (inv_typed _ _ _ _ _ inv0)].
+    unfold chk_table in Tk0. bools. auto. }
+  assert (Ops: map (se t) (ea e) = map (se s) (la (lt B0))).
+  { rewrite Nm. now apply rel_map. }
   assert (Sq: stepc I t = Some (St (dst e) 0 (assign (combine (ps Bd) (map (se t) (ea e))) (se t))
     (sw t) (str t) (bindl (ctab I) (cver I) (dst e) (combine (ps Bd) (map (se t) (ea e))) (ss t)))).
   { rewrite (single_edge _ Le N). unfold enter. now rewrite Ed. }

@@ -67,7 +67,7 @@ Definition model_lang : Lang Z code unit := {|
                   | _ => 0%nat
                   end;
   signed := fun _ _ => true;
-  ety := fun _ _ => 0%nat;
+  ety := fun o _ => match o with OAdd => i8 | _ => 0%nat end;
   arith_of := fun o => match o with
                        | OAdd => Some (AAdd, 8) | OSub => Some (ASub, 8)
                        | OConst _ => Some (AConst, 8) | _ => None
@@ -79,13 +79,15 @@ Definition model_lang : Lang Z code unit := {|
   gives_back := fun o o' => match o, o' with OStore, OLoad => true | _, _ => false end;
   rule_ok := fun _ _ _ => false
 |}.
-(** The effect takes its operands into the world, and gives the number of effects before it. *)
+(** The effect takes its operands into the world, and gives the number of effects before it. As an
+    effect, [OAdd] is a call (CopyModel.v). *)
 Definition model : Sem Z code cell (list (list cell)) := {|
   typed := has_type;
   dflt := fun t => match t with 1%nat => Mem 0 0 | _ => Int 0 end;
   val := Int;
   opsem := operate;
-  effsem := fun _ vs w => (vs :: w, [Int (Z.of_nat (length w))]);
+  effsem := fun o vs w =>
+    (vs :: w, [match o with OAdd => Int 0 | _ => Int (Z.of_nat (length w)) end]);
   choose := fun o vs => match o, vs with
                         | OBranch, [c] => if number c =? 0 then 1%nat else 0%nat
                         | _, _ => 0%nat end;
@@ -147,7 +149,7 @@ Proof.
     apply Z.pow_pos_nonneg; lia.
   - intros o vs. destruct o; simpl; auto; try (apply Z.mod_pos_bound; lia).
     unfold put. now destruct (_ =? 0).
-  - intros o vs w [|[|n]] d H; simpl; auto.
+  - intros o vs w [|[|n]] d H; destruct o; simpl; auto; lia.
   - auto.
   - intros w x H. unfold type_of in H. destruct (w <? 0) eqn:N.
     + now destruct x.

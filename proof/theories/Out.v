@@ -369,17 +369,21 @@ Qed.
 (** Where the innermost activation returns, the next goes on behind its call with the results. Let
     it be given what [resumes] asks for. Then it is where the run is that it stands for. *)
 Theorem frames_return args w id t c u rest rop rs env :
-  (forall o vs w' e rop rs, callee o = Some (fnc K id) ->
+  (forall o vs w' e rop rs, callee o = Some (fnc K id) -> has_call (cq (lc c)) o ->
+    length vs = arity (cq (lc id)) -> args_typed M (ct (lc id)) vs ->
     calm (lq id) (startc (lq id) vs w') e -> result (cq (lc id)) e rop rs -> returns rop = true ->
-    effsem M o vs w' = (sw e, rs)) ->
+    fits L M o rs -> effsem M o vs w' = (sw e, rs)) ->
   active args w id t ((c, u) :: rest) -> result (cq (lc id)) t rop rs -> returns rop = true ->
+  (forall B i o a r, blk_at (cq (lc c)) (sb u) = Some B -> inst_at B (sk u) = Some (IEff i o a r) ->
+    fits L M o rs) ->
   resumes c u env ->
   stepc (lq c) u = Some (behind c u rs (sw t)) /\ active args w c (behind c u rs (sw t)) rest /\
   Alike (cneed (lc c)) (behind c u rs (sw t)) (behind c (with_env u env) rs (sw t)).
 Proof.
-  intros Mean Ac Re Rr Rs. inversion Ac as [|id1 t1 c1 u1 rest1 B i o a r Ac1 Ln Cl EB NB Co Len Ta
+  intros Mean Ac Re Rr Ft Rs. inversion Ac as [|id1 t1 c1 u1 rest1 B i o a r Ac1 Ln Cl EB NB Co Len Ta
     Ct]; subst.
-  pose proof (Mean _ _ _ _ _ _ Co Ct Re Rr) as Es.
+  assert (Sd: has_call (cq (lc (fst (caller K id)))) o) by (exists (sb u), (sk u), B, i, a, r; auto).
+  pose proof (Mean _ _ _ _ _ _ Co Sd Len Ta Ct Re Rr (Ft _ _ _ _ _ EB NB)) as Es.
   assert (St: stepc (lq (fst (caller K id))) u = Some (behind (fst (caller K id)) u rs (sw t))).
   { unfold behind. rewrite EB, NB. rewrite (step_c L M (lq (fst (caller K id))) _ _ EB), NB, Es.
     reflexivity. }

@@ -3,7 +3,7 @@
 
 use super::words::{ExportWords, Read, shortened};
 use super::{DIRECTIONS, MAGIC, SIDES, write};
-use ir::{Block, Function, Opcode, Point, Value};
+use ir::{Block, Func, Function, Opcode, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
@@ -51,6 +51,8 @@ pub struct ExportedFunction<'t> {
     /// The numbers of the rewrites that the version after lacks
     /// ([`crate::driver::derive_without`]).
     pub left_out: Vec<Range<u64>>,
+    /// The number of the function, if the file tells it.
+    number: Option<u32>,
     /// The number of the last line before `lines`.
     first: usize,
     lines: Vec<&'t str>,
@@ -122,7 +124,8 @@ impl<'t> FileSections<'t> {
                     return error("the file lists the function twice");
                 }
                 let (left_out, lines) = (Vec::new(), Vec::new());
-                let function = ExportedFunction { name, left_out, first: number, lines };
+                let function =
+                    ExportedFunction { name, left_out, number: None, first: number, lines };
                 self.open = Some((function, landing.is_some()));
                 Ok(())
             }
@@ -135,6 +138,14 @@ impl<'t> FileSections<'t> {
                 Ok(())
             }
             (None, Some((function, _))) => {
+                let is_first = function.lines.is_empty() && function.first == function.line();
+                if let Some(word) = line.strip_prefix("number ").filter(|_| is_first) {
+                    let Ok(func) = word.parse() else {
+                        return error("expected the number of a function");
+                    };
+                    (function.number, function.first) = (Some(func), number);
+                    return Ok(());
+                }
                 match line.strip_prefix("left-out ") {
                     Some(rewrite) if function.lines.is_empty() => {
                         let Some(rewrite) = range(rewrite) else {
@@ -163,6 +174,10 @@ impl ExportedFunction<'_> {
     /// # Errors
     /// If the lines describe other versions, or a record is malformed.
     pub fn parts(&self, versions: [&Function; 2]) -> Result<ExportedParts, ReadError> {
+        if self.number.is_some() {
+            let what = "only landings and functions with inlined code tell a number".to_owned();
+            return Err(ReadError { line: self.line(), what });
+        }
         let mut reader = MappingReader::new(self);
         for (side, f) in SIDES.iter().zip(versions) {
             reader.version(side, f)?;
@@ -172,11 +187,12 @@ impl ExportedFunction<'_> {
         Ok(parts)
     }
 
-    /// Parses the certificate that the base of a function corresponds to itself.
+    /// Parses the certificate that the base of the function `func` corresponds to itself.
     ///
     /// # Errors
-    /// If the lines describe another base, or a record is malformed.
-    pub fn landing(&self, base: &Function) -> Result<Certificate, ReadError> {
+    /// If the lines describe another base or another number, or a record is malformed.
+    pub fn landing(&self, func: Func, base: &Function) -> Result<Certificate, ReadError> {
+        self.is_numbered(func)?;
         let mut reader = MappingReader::new(self);
         reader.version("base", base)?;
         let certificate = reader.certificate([base, base])?;
@@ -186,7 +202,16 @@ impl ExportedFunction<'_> {
 
     /// The number of the line of the record that names the function.
     pub fn line(&self) -> usize {
-        self.first - self.left_out.len()
+        self.first - self.left_out.len() - usize::from(self.number.is_some())
+    }
+
+    /// Checks the number of the function, if the file tells one. Files that are older do not.
+    pub(super) fn is_numbered(&self, func: Func) -> Read<()> {
+        let wrong = self.number.filter(|number| *number != func.as_u32());
+        wrong.map_or(Ok(()), |number| {
+            let what = format!("the function has the number {}, not {number}", func.as_u32());
+            Err(ReadError { line: self.line() + 1, what })
+        })
     }
 }
 

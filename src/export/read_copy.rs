@@ -17,8 +17,9 @@ impl ExportedFunction<'_> {
     /// cleaned version, the copy and the optimized version.
     ///
     /// # Errors
-    /// If the lines describe other versions, or a record is malformed. Also if the claim about the
-    /// copy has more instances than the copy has blocks, or gives two values one name.
+    /// If the lines describe other versions or another number, or a record is malformed. Also if
+    /// the claim about the copy has more instances than the copy has blocks, or gives two values one
+    /// name.
     pub fn copy(
         &self,
         module: &Module,
@@ -29,6 +30,7 @@ impl ExportedFunction<'_> {
             let what = "versions with inlined code leave no rewrite out".to_owned();
             return Err(ReadError { line: self.line(), what });
         }
+        self.is_numbered(func)?;
         let mut reader = MappingReader::new(self);
         for (name, f) in VERSIONS.iter().zip(versions) {
             reader.version(name, f)?;

@@ -2,7 +2,7 @@
 
 use super::{DIRECTIONS, MAGIC, SIDES};
 use ir::rules::RULES;
-use ir::{Function, Imm, Point, Value};
+use ir::{Func, Function, Imm, Point, Value};
 use std::fmt::{Display, Write};
 use std::ops::Range;
 use transition::certificate::{
@@ -21,11 +21,12 @@ pub fn landings_header(landings: usize) -> String {
     format!("landings {landings}\n")
 }
 
-/// Writes that frames may land in the base of a function: the base, and the certificate that it
-/// corresponds to itself. Cost: linear in the output.
-pub fn landing(out: &mut String, base: &Function, certificate: &Certificate) {
+/// Writes that frames may land in the base of the function `func`: the base, and the certificate
+/// that it corresponds to itself. Cost: linear in the output.
+pub fn landing(out: &mut String, func: Func, base: &Function, certificate: &Certificate) {
     let mut writer = MappingWriter { out };
     writer.line(format_args!("landing {}", escaped(base.name())));
+    writer.line(format_args!("number {}", func.as_u32()));
     writer.version("base", base);
     writer.certificate(certificate);
     writer.line("end");

@@ -52,6 +52,7 @@ pub fn write_copy(out: &mut String, module: &Module, written: &WrittenCopy<'_>) 
     let mut writer = MappingWriter { out };
     let [base, cleaned, ..] = written.versions;
     writer.line(format_args!("function {}", escaped(base.name())));
+    writer.line(format_args!("number {}", written.func.as_u32()));
     for (name, f) in VERSIONS.iter().zip(written.versions) {
         writer.version(name, f);
     }

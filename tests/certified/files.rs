@@ -61,6 +61,15 @@ fn a_truncated_file_is_refused_with_its_line() {
     }
 }
 
+/// No test would find a wrong number here.
+#[test]
+fn functions_without_inlined_code_tell_no_number() {
+    let (module, derived) = sample();
+    let text = exported(&module, &derived).replacen("\nversion", "\nnumber 0\nversion", 1);
+    let error = judged(&module, &derived, &text).expect_err("no number is expected");
+    assert!(error.what.contains("tell a number") && error.line == 5, "{error}");
+}
+
 #[test]
 fn a_mapping_for_another_version_is_refused() {
     let (module, derived) = sample();

@@ -81,9 +81,9 @@ impl Sample {
         let mut text = export::header(&plan.names().join(","), "avail", 1);
         let callees = ["high", "low"].map(|name| module.defined().find(|(_, f)| f.name() == name));
         text += &export::landings_header(callees.len());
-        for (_, base) in callees.into_iter().flatten() {
+        for (func, base) in callees.into_iter().flatten() {
             let certificate = CalleeLandings::certificate(base).expect("a base has one");
-            export::landing(&mut text, base, &certificate);
+            export::landing(&mut text, func, base, &certificate);
         }
         export::write_copy(&mut text, &module, &WrittenCopy::of(func, &made, &steps));
         // A reader starts from the module alone: versions made twice from one base have other ids.
@@ -100,7 +100,7 @@ impl Sample {
             let found = module.defined().find(|(_, f)| f.name() == landing.name);
             let what = "no such landing".to_owned();
             let (func, base) = found.ok_or(ReadError { line: landing.line(), what })?;
-            certificates.push((func, landing.landing(base)?));
+            certificates.push((func, landing.landing(func, base)?));
         }
         let landings = CalleeLandings::proved_by(Callers::new(module), certificates);
         let versions = self.versions.each_ref();
@@ -422,6 +422,9 @@ fn malformed_records_are_refused_with_their_line() {
         (one("landings 2\n", String::new()), "announces 0 landings; the file has 2"),
         (one("landing low", "landing high".to_owned()), "lists the function twice"),
         (one("function main", "function main\nleft-out 0 1".to_owned()), "leave no rewrite out"),
+        (one("main\nnumber 0", "main\nnumber 1".to_owned()), "has the number 0, not 1"),
+        (one("low\nnumber 2", "low\nnumber 1".to_owned()), "has the number 2, not 1"),
+        (one("low\nnumber 2", "low\nnumber x".to_owned()), "expected the number of a function"),
         (one("pair copy optimized", "pair base optimized".to_owned()), "expected `pair copy"),
         (one("version cleaned", "version after".to_owned()), "expected `version cleaned`"),
     ];
@@ -431,6 +434,18 @@ fn malformed_records_are_refused_with_their_line() {
         assert!(error.to_string().contains(cause), "{cause}: {error}");
         assert!(error.line > 1 && error.what.len() < 300, "{error}");
     }
+}
+
+/// Files that are older than the record hold, too.
+#[test]
+fn functions_may_lack_numbers() {
+    let sample = Sample::new();
+    let older = sample.text.lines().filter(|line| !line.starts_with("number "));
+    let older: String = older.map(|line| format!("{line}\n")).collect();
+    assert!(older.len() < sample.text.len());
+    let [found, all] = [&older, &sample.text].map(|text| sample.judged(text).expect("a file"));
+    assert_eq!(found.counts.held, all.counts.held);
+    assert!(found.counts.dropped.is_empty());
 }
 
 #[test]

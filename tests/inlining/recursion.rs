@@ -316,9 +316,10 @@ fn files_of_functions_inlined_into_themselves_are_read_back() {
         let others: BTreeSet<Func> = made.copies.instances().iter().map(|one| one.func).collect();
         let others: Vec<Func> = others.into_iter().filter(|other| *other != func).collect();
         text += &export::landings_header(others.len());
-        for base in others.iter().filter_map(|other| module.body(*other)) {
+        for func in others.iter().copied() {
+            let base = module.body(func).expect("a body");
             let certificate = CalleeLandings::certificate(base).expect("a base has one");
-            export::landing(&mut text, base, &certificate);
+            export::landing(&mut text, func, base, &certificate);
         }
         export::write_copy(&mut text, &module, &WrittenCopy::of(func, &made, &steps));
 
@@ -329,7 +330,8 @@ fn files_of_functions_inlined_into_themselves_are_read_back() {
         let file = export::read(&text).expect("it is well formed");
         let landed = file.landings.iter().map(|landing| {
             let func = module.func_named(landing.name).expect("a function");
-            (func, landing.landing(module.body(func).expect("a body")).expect("well formed"))
+            let base = module.body(func).expect("a body");
+            (func, landing.landing(func, base).expect("well formed"))
         });
         let landings = CalleeLandings::proved_by(Callers::new(&module), landed);
         let versions = versions.each_ref();

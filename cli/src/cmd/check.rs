@@ -255,7 +255,7 @@ fn landings<'m>(
             let what = format!("the passes of the file inline no function {}", landing.name);
             return Err(ReadError { line: landing.line(), what });
         };
-        certificates.push((func, landing.landing(base)?));
+        certificates.push((func, landing.landing(func, base)?));
     }
     Ok(CalleeLandings::proved_by(callers, certificates))
 }

@@ -177,12 +177,12 @@ fn with_landings(
     let bases = landed.iter().filter(|func| landings.has(**func));
     let bases = bases.filter_map(|func| {
         let base = module.body(*func)?;
-        Some((base, CalleeLandings::certificate(base)?))
+        Some((*func, base, CalleeLandings::certificate(base)?))
     });
-    let bases: Vec<(&Function, Certificate)> = bases.collect();
+    let bases: Vec<(Func, &Function, Certificate)> = bases.collect();
     file += &export::landings_header(bases.len());
-    for (base, certificate) in &bases {
-        export::landing(&mut file, base, certificate);
+    for (func, base, certificate) in &bases {
+        export::landing(&mut file, *func, base, certificate);
     }
     file + functions
 }
