@@ -74,6 +74,7 @@ let nearest x =
   if Float.abs x >= big then x else Float.copy_sign ((Float.abs x +. big) -. big) x
 (* -0 is less than 0. *)
 let least x y = if x = y then (if Float.sign_bit x then x else y) else if x < y then x else y
+let unless_nan f x y = if x <> x then x else if y <> y then y else f x y
 let greatest x y = if x = y then (if Float.sign_bit x then y else x) else if x > y then x else y
 (* A float rounded toward zero, if it lies in the range, or else the nearest number of it. *)
 let to_int t signed saturates x =
@@ -101,10 +102,8 @@ let fold_float (FCode (f, source, t)) args =
     | (Promote | Demote), [x] -> of_float t (fl x)
     | FromSint, [x] -> from_int t source true x
     | FromUint, [x] -> from_int t source false x
-    | Fmin, [x; y] -> let x = fl x and y = fl y in of_float t (if x <> x then x else if y <> y then y
-      else least x y)
-    | Fmax, [x; y] -> let x = fl x and y = fl y in of_float t (if x <> x then x else if y <> y then y
-      else greatest x y)
+    | Fmin, [x; y] -> of_float t (unless_nan least (fl x) (fl y))
+    | Fmax, [x; y] -> of_float t (unless_nan greatest (fl x) (fl y))
     | Fceil, [x] -> of_float t (Float.ceil (fl x)) | Ffloor, [x] -> of_float t (Float.floor (fl x))
     | Ftrunc, [x] -> of_float t (Float.trunc (fl x)) | Fnearest, [x] -> of_float t (nearest (fl x))
     | ToSint, [x] -> to_int t true false (fl x) | ToUint, [x] -> to_int t false false (fl x)

@@ -39,8 +39,8 @@ let memories_exist (pair : R.pair) =
   let terms = Array.of_list (List.rev pair.terms) in
   let is_memory t = t < Array.length terms && terms.(t).R.tty = "memory" in
   let set l = let h = Hashtbl.create 64 in List.iter (fun i -> Hashtbl.replace h i ()) l; h in
-  let blocks = Array.map (fun (s : R.side) -> set (List.map (fun (b : R.block) -> b.block) s.blocks))
-      pair.versions in
+  let blocks_of (s : R.side) = set (List.map (fun (b : R.block) -> b.block) s.blocks) in
+  let blocks = Array.map blocks_of pair.versions in
   let insts = Array.map insts_by_id pair.versions in
   List.for_all (fun (side, b, t) -> is_memory t && Hashtbl.mem blocks.(side) b) pair.memories
   && List.for_all (fun (side, i, _) -> Hashtbl.mem insts.(side) i) pair.writes
@@ -137,7 +137,8 @@ let odd_operands (p : side) (e : R.entry) =
 let rec ascends = function x :: (y :: _ as r) -> x < y && ascends r | _ -> true
 
 (* The first check that the lists of an entry fail. [required] are the values that the entry
-   requires, ascending unless the file lists them otherwise, and [assigned] those that it assigns, sorted. *)
+   requires, ascending unless the file lists them otherwise, and [assigned] those that it assigns,
+   sorted. *)
 let flaw p q (src, tgt) ~required ~kept ~assigned =
   if not (ascends required && List.for_all (available p src) required) then Some "requires"
   else if not (ascends assigned && List.for_all (available q tgt) assigned)

@@ -47,7 +47,8 @@ Definition names (id : nat) (ys xs : list nat) : bool :=
 (** As [names], for values that are defined: their names are names of no other value. *)
 Definition owns (id : nat) (ys xs : list nat) : bool :=
   names id ys xs &&
-  forallb (fun y => (fst (owner K (naming K id y)) =? id) && (snd (owner K (naming K id y)) =? y)) ys.
+  forallb (fun y => (fst (owner K (naming K id y)) =? id) &&
+    (snd (owner K (naming K id y)) =? y)) ys.
 Definition chk_same (id : nat) (i i0 : inst op) : bool :=
   match i, i0 with
   | IPure _ x o a, IPure _ y o0 b => op_eqb L o o0 && names id b a && owns id [y] [x]

@@ -125,7 +125,8 @@ Proof.
 Qed.
 Lemma copy_means : CallsMean model_lang calling model_halt callee_of ends_run the_copy.
 Proof.
-  intros id o vs w e rop rs [Li [Co _]] Cm Re Rr _. destruct o; try discriminate. inversion Co as [Q].
+  intros id o vs w e rop rs [Li [Co _]] Cm Re Rr _. destruct o; try discriminate.
+  inversion Co as [Q].
   simpl in Q. subst id. destruct (add_runs vs w) as [s1 [St [_ [R1 W1]]]].
   destruct (calm_first _ _ _ _ _ _ _ _ _ Cm) as [->|[s2 [_ [S2 C2]]]].
   { destruct Re as [B [EB [N _]]]. inversion EB; subst B. discriminate. }

@@ -127,8 +127,8 @@ Qed.
     have returned. No step of the entry traps. Then q, started on the same input, comes to the
     landing point without a trap, in the same world. The entry gives every value that it provides
     the contents that it has there. From the fired state, q goes on as p does: through the same
-    worlds, as long as such calls return, to the same result or the same trap. A store that traps may
-    have another value to store. *)
+    worlds, as long as such calls return, to the same result or the same trap. A store that traps
+    may have another value to store. *)
 Theorem into_right (fair : W -> Prop) (c1 c2 : cert) K (E1 E2 E : entry op) from_ args w sp :
   good c1 -> fires c1 E1 -> good c2 -> fires c2 E2 ->
   (forall id, id < cn K -> exists c, good c /\ (orig K id = code_q c \/ orig K id = code_p c)) ->
@@ -270,7 +270,8 @@ Proof.
     destruct (ext_calm (code_q c2) _ _ _ Ex2 Ct) as [t' [Ct' Et]]. exists t'. split; auto.
     split; [eapply ext_result; eauto|].
     rewrite (ex_w _ _ Et), Wt, (mt_w Msi), (ex_w _ _ Es). exact Wu.
-  - intros sp' o vs Cp' Fp' Rp. destruct (Tr1' sp' o vs Cp' Rp) as [u1' [vs1 [Cu [Ru [Al1 [Wu _]]]]]].
+  - intros sp' o vs Cp' Fp' Rp.
+    destruct (Tr1' sp' o vs Cp' Rp) as [u1' [vs1 [Cu [Ru [Al1 [Wu _]]]]]].
     destruct (Later u1' Cu) as [s1' [si' [Es [Csi Msi]]]]; [now rewrite Wu|].
     pose proof (ext_traps _ _ _ _ _ Es Ru) as R1.
     assert (Ri: traps halt (cp c2) si' o vs1).

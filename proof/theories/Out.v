@@ -380,9 +380,10 @@ Theorem frames_return args w id t c u rest rop rs env :
   stepc (lq c) u = Some (behind c u rs (sw t)) /\ active args w c (behind c u rs (sw t)) rest /\
   Alike (cneed (lc c)) (behind c u rs (sw t)) (behind c (with_env u env) rs (sw t)).
 Proof.
-  intros Mean Ac Re Rr Ft Rs. inversion Ac as [|id1 t1 c1 u1 rest1 B i o a r Ac1 Ln Cl EB NB Co Len Ta
-    Ct]; subst.
-  assert (Sd: has_call (cq (lc (fst (caller K id)))) o) by (exists (sb u), (sk u), B, i, a, r; auto).
+  intros Mean Ac Re Rr Ft Rs.
+  inversion Ac as [|id1 t1 c1 u1 rest1 B i o a r Ac1 Ln Cl EB NB Co Len Ta Ct]; subst.
+  assert (Sd: has_call (cq (lc (fst (caller K id)))) o)
+    by (exists (sb u), (sk u), B, i, a, r; auto).
   pose proof (Mean _ _ _ _ _ _ Co Sd Len Ta Ct Re Rr (Ft _ _ _ _ _ EB NB)) as Es.
   assert (St: stepc (lq (fst (caller K id))) u = Some (behind (fst (caller K id)) u rs (sw t))).
   { unfold behind. rewrite EB, NB. rewrite (step_c L M (lq (fst (caller K id))) _ _ EB), NB, Es.

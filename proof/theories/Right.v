@@ -2,8 +2,8 @@
 From Coq Require Import List Arith ZArith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Places Classes Version Sound Paths Pair Entry Clean Live Main.
-From Osier Require Import Hops Traps Walk Owed Matched Landing Real Journey Integers Bytes Operations
-  Meaning Concrete.
+From Osier Require Import Hops Traps Walk Owed Matched Landing Real Journey Integers Bytes.
+From Osier Require Import Operations Meaning Concrete.
 From Osier Require Import Matching Instance Copy Across Into Frames Out.
 
 Section Right.

@@ -18,8 +18,8 @@ impl ExportedFunction<'_> {
     ///
     /// # Errors
     /// If the lines describe other versions or another number, or a record is malformed. Also if
-    /// the claim about the copy has more instances than the copy has blocks, or gives two values one
-    /// name.
+    /// the claim about the copy has more instances than the copy has blocks, or gives two values
+    /// one name.
     pub fn copy(
         &self,
         module: &Module,

@@ -21,8 +21,8 @@ impl Output {
         path.filter(|path| path != Path::new("-")).map_or(Output::Stdout, Output::File)
     }
 
-    /// Checks that a result can be written to these paths, so that a command fails before its work
-    /// and not behind it. Creates the temporary file of each, and removes it.
+    /// Checks that results can be written to these paths. A command asks before its work. Creates
+    /// the temporary file of each, and removes it.
     ///
     /// # Errors
     /// If a path has no folder, or the folder takes no file.

@@ -1,6 +1,6 @@
 //! `osier report` with a pipeline that inlines.
 
-use super::minimum::{self, Measured};
+use super::minimum::{self, MeasuredShares};
 use super::{Args, ReportFormat, names, program, times, times_text};
 use crate::cmd::failure::{CommandFailure, tell};
 use crate::cmd::format::json;
@@ -57,6 +57,6 @@ pub(super) fn report(
             ReportFormat::Json => json(&report),
         };
         output.write(&text)?;
-        minimum::check(&args.min, [Measured::of_inlining(&report)])
+        minimum::check(&args.min, [MeasuredShares::of_inlining(&report)])
     })
 }

@@ -75,7 +75,7 @@ fn place(name: &str) -> Result<usize, String> {
 }
 
 /// The shares of a report that minima apply to.
-pub(super) struct Measured<'r> {
+pub(super) struct MeasuredShares<'r> {
     pipeline: &'r [String],
     interrupted: bool,
     directions: Vec<Direction<'r>>,
@@ -88,8 +88,8 @@ struct Direction<'r> {
     share: Box<dyn Fn(usize, bool) -> Option<f64> + 'r>,
 }
 
-impl<'r> Measured<'r> {
-    pub(super) fn of(report: &'r Report) -> Measured<'r> {
+impl<'r> MeasuredShares<'r> {
+    pub(super) fn of(report: &'r Report) -> MeasuredShares<'r> {
         let totals = &report.totals;
         let sides = [("base to opt", &totals.forward.sum), ("opt to base", &totals.backward.sum)];
         // A pipeline that changes nothing loses no point.
@@ -98,7 +98,7 @@ impl<'r> Measured<'r> {
             name,
             share: Box::new(|level, dynamic| share(sum, level, dynamic)),
         });
-        Measured {
+        MeasuredShares {
             pipeline: &report.pipeline,
             interrupted: report.interrupted,
             directions: directions.collect(),
@@ -106,7 +106,7 @@ impl<'r> Measured<'r> {
     }
 
     /// The shares of a report on inlined code, which has one level and no profile.
-    pub(super) fn of_inlining(report: &'r InliningReport) -> Measured<'r> {
+    pub(super) fn of_inlining(report: &'r InliningReport) -> MeasuredShares<'r> {
         let InliningFigures { up, own, inlined, .. } = &report.totals;
         let sides =
             [("up", up), ("down outside inlined code", own), ("down in inlined code", inlined)];
@@ -114,7 +114,7 @@ impl<'r> Measured<'r> {
             name,
             share: Box::new(|_, _| Some(counts.share().unwrap_or(100.0))),
         });
-        Measured {
+        MeasuredShares {
             pipeline: &report.pipeline,
             interrupted: report.interrupted,
             directions: directions.into(),
@@ -129,7 +129,7 @@ impl<'r> Measured<'r> {
 /// If one is below, or the reports are those of an interrupted command.
 pub(super) fn check<'r>(
     minima: &[Minima],
-    reports: impl IntoIterator<Item = Measured<'r>>,
+    reports: impl IntoIterator<Item = MeasuredShares<'r>>,
 ) -> Result<(), CommandFailure> {
     if minima.is_empty() {
         return Ok(());
@@ -155,7 +155,7 @@ pub(super) fn check<'r>(
 }
 
 /// A line for each share of a report that is below.
-fn shortfalls(minima: &Minima, report: &Measured<'_>) -> Vec<String> {
+fn shortfalls(minima: &Minima, report: &MeasuredShares<'_>) -> Vec<String> {
     let name = pipeline_name(report.pipeline);
     let mut lines = Vec::new();
     for (level, least) in &minima.shares {
@@ -233,10 +233,10 @@ mod tests {
         let program = ReportedProgram { path: "p".to_owned(), functions: 0, instructions: 0 };
         let mut report = osier::report::report(program, Vec::new(), Level::Avail, Vec::new());
         let minima = [Minima::parse("avail=0").expect("a list")];
-        check(&minima, [Measured::of(&report)]).expect("nothing is below");
+        check(&minima, [MeasuredShares::of(&report)]).expect("nothing is below");
         report.interrupted = true;
-        check(&[], [Measured::of(&report)]).expect("nothing was asked");
-        let failed = check(&minima, [Measured::of(&report)]).expect_err("it was interrupted");
+        check(&[], [MeasuredShares::of(&report)]).expect("nothing was asked");
+        let failed = check(&minima, [MeasuredShares::of(&report)]).expect_err("it was interrupted");
         assert!(matches!(failed, CommandFailure::Program(_)), "{failed:?}");
     }
 

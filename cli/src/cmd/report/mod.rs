@@ -18,7 +18,7 @@ use super::stopwatch::Stopwatch;
 use super::suggestions::{SuggestionOptions, read_profile};
 use clap::ValueEnum;
 use ir::{Func, Function};
-use minimum::{Measured, Minima};
+use minimum::{MeasuredShares, Minima};
 use osier::driver::{Recipe, Step, derive_certified};
 use osier::inlining::{InlinePlan, PassPlan};
 use osier::profile::{FunctionProfile, Profile};
@@ -284,7 +284,10 @@ impl PlainReports<'_> {
                 tell_times(report, self.pipelines.len() > 1);
             }
             self.write(&pages, worked.interrupted)?;
-            minimum::check(&self.args.min, pages.iter().map(|page| Measured::of(&page.report)))
+            minimum::check(
+                &self.args.min,
+                pages.iter().map(|page| MeasuredShares::of(&page.report)),
+            )
         })
     }
 
