@@ -81,8 +81,9 @@ Notation L := (rule_lang run).
 Notation X := (echo run).
 Notation M := (osier_sem X).
 Notation start_id := (start M (table_of 2) identity).
-Lemma run_of_identity a b w e : calm L M (table_of 2) (halts X) (canc body_identity) nowhere identity
-  (start_id [a; b] w) e -> e = start_id [a; b] w.
+Lemma run_of_identity a b w e :
+  calm L M (table_of 2) (halts X) (canc body_identity) nowhere identity (start_id [a; b] w) e ->
+  e = start_id [a; b] w.
 Proof.
   intro Cm. destruct (calm_first _ _ _ _ _ _ _ _ _ Cm) as [->|[s [_ [St _]]]]; auto. discriminate.
 Qed.
