@@ -126,5 +126,6 @@ Proof.
   intros [|[|id]] Li; [| |lia]; (split; [apply Rh|split; vm_compute; reflexivity]).
 Qed.
 End Echo.
-Definition echoes := (@echo_right, @calls_echo, @echo_copied).
-Print Assumptions echoes.
+Print Assumptions echo_right.
+Print Assumptions calls_echo.
+Print Assumptions echo_copied.
