@@ -32,6 +32,10 @@ FILENAME == ARGV[2] {
   } else if (mine != "accept" && verdict != "accept") {
     sum["refused by both"]++
     sum["extracted: " verdict]++
+  } else if (mine == "refuse lone-write" && verdict == "accept") {
+    # The rule of `osier check` looks for a trap at the next anchor alone, the theorem at every store
+    # on the way (Owed.v). Both ask that the trap shows the same memory.
+    sum["accepted by the extracted checker alone: lone-write"]++
   } else {
     differ(here ": osier check: " mine ", extracted: " verdict)
   }

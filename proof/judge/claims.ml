@@ -309,7 +309,8 @@ let build_side (pair : R.pair) side tbl lang ~nres ~result_term =
   let leaves_of = Array.make n [] and results_of = Array.make n [] in
   Array.iteri (fun t b -> if b < n then leaves_of.(b) <- t :: leaves_of.(b)) home;
   for t = 0 to tbl.tn - 1 do
-    match (tbl.tg t).tk with
+    (* A leaf that no value has need not agree: a table may name a result twice. *)
+    if v.holder t <> nowhere then match (tbl.tg t).tk with
     | KRes (i, _) -> let (b, k) = eloc i in if b < n then results_of.(b) <- (k, t) :: results_of.(b)
     | KArg _ -> leaves_of.(0) <- t :: leaves_of.(0)
     | _ -> ()
