@@ -53,7 +53,9 @@ let reason op_at t by =
     ByMerged (if reads = "-" then [] else List.map id (String.split_on_char ',' reads))
   | ["rule"; name; swapped; inner; result] ->
     let inner = if inner = "-" then [] else List.map id (String.split_on_char ',' inner) in
-    ByRule (Rules.cite op_at t
+    (* Not every rule needs a result. One that is named has to come earlier; no sum is of itself. *)
+    if List.exists (fun r -> r >= t) (Option.to_list (via result)) then BySum t
+    else ByRule (Rules.cite op_at t
       { Rules.cited = name; swapped = id swapped; named = inner; result = via result })
   | _ -> raise (Outside ("the reason " ^ by))
 
