@@ -25,9 +25,17 @@ pub(super) struct Leaves {
     memory: [LeafSlots<Block>; 3],
     /// The leaves with their names, ascending, since terms are numbered in the order of creation.
     named: Vec<(TermId, LeafName)>,
+    /// The slots filled, in order.
+    filled: Vec<(usize, LeafName)>,
     /// Names that stand for different leaves in the two versions.
     unshared: BTreeSet<LeafName>,
-    nothing_shared: bool,
+}
+
+/// A state of [`Leaves`] to return to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeavesMark {
+    named: usize,
+    filled: usize,
 }
 
 /// Terms by name, each plus one, so that zero says there is none.
@@ -39,6 +47,23 @@ impl Leaves {
         self.params.iter_mut().for_each(SecondaryMap::clear);
         self.memory.iter_mut().for_each(SecondaryMap::clear);
         self.named.clear();
+        self.filled.clear();
+    }
+
+    /// Marks the state.
+    pub(super) fn mark(&self) -> LeavesMark {
+        LeavesMark { named: self.named.len(), filled: self.filled.len() }
+    }
+
+    /// Returns to a marked state.
+    pub(super) fn rewind(&mut self, mark: LeavesMark) {
+        for (list, name) in self.filled.drain(mark.filled..) {
+            match name {
+                LeafName::Param(param) => self.params[list][param] = 0,
+                LeafName::Memory(block) => self.memory[list][block] = 0,
+            }
+        }
+        self.named.truncate(mark.named);
     }
 
     /// Gives each version its own leaf with this name, in all later rounds.
@@ -46,13 +71,8 @@ impl Leaves {
         self.unshared.insert(name);
     }
 
-    /// Shares no leaf, in all later rounds.
-    pub(super) fn unshare_all(&mut self) {
-        self.nothing_shared = true;
-    }
-
     fn list(&self, side: Side, name: LeafName) -> usize {
-        if self.nothing_shared || self.unshared.contains(&name) { side as usize } else { 2 }
+        if self.unshared.contains(&name) { side as usize } else { 2 }
     }
 
     /// Lets `other` find the leaf named `name` too, unless `other` has a leaf. Both names must be
@@ -62,6 +82,7 @@ impl Leaves {
         let leaf = self.params[list][name];
         if self.params[list][other] == 0 && self.list(side, LeafName::Param(other)) == list {
             self.params[list][other] = leaf;
+            self.filled.push((list, LeafName::Param(other)));
         }
     }
 
@@ -74,16 +95,17 @@ impl Leaves {
         ty: Option<Type>,
     ) -> TermId {
         let list = self.list(side, name);
-        match name {
-            LeafName::Param(value) => {
-                let slot = &mut self.params[list][value];
-                find_or_make(slot, &mut self.named, terms, name, (TermKind::Param, ty))
-            }
-            LeafName::Memory(block) => {
-                let slot = &mut self.memory[list][block];
-                find_or_make(slot, &mut self.named, terms, name, (TermKind::MemoryParam, None))
-            }
+        let (slot, kind) = match name {
+            LeafName::Param(value) => (&mut self.params[list][value], TermKind::Param),
+            LeafName::Memory(block) => (&mut self.memory[list][block], TermKind::MemoryParam),
+        };
+        if *slot == 0 {
+            let leaf = terms.leaf(kind, ty);
+            self.named.push((leaf, name));
+            self.filled.push((list, name));
+            *slot = leaf + 1;
         }
+        *slot - 1
     }
 
     /// Whether the leaf of a parameter exists and is shared.
@@ -96,19 +118,4 @@ impl Leaves {
         let at = self.named.binary_search_by_key(&leaf, |(id, _)| *id).ok()?;
         Some(self.named[at].1)
     }
-}
-
-fn find_or_make(
-    slot: &mut TermId,
-    named: &mut Vec<(TermId, LeafName)>,
-    terms: &mut CertificateTerms,
-    name: LeafName,
-    (kind, ty): (TermKind, Option<Type>),
-) -> TermId {
-    if *slot == 0 {
-        let leaf = terms.leaf(kind, ty);
-        named.push((leaf, name));
-        *slot = leaf + 1;
-    }
-    *slot - 1
 }

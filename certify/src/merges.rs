@@ -5,8 +5,9 @@
 //! back edge bring different memories, but the read finds the same contents in both.
 //!
 //! Merges are found like copies. The walk assumes that all live edges bring the class that the
-//! edges from above bring. After the walk, every live edge is checked. A read for which the check
-//! fails is traced no further than to that block in later rounds.
+//! edges from above bring. Every live edge is checked as soon as the walk has gone past the region
+//! that begins with the block: at the end of a turn of the region, or, for a read behind it, at
+//! once. A read for which the check fails is traced no further than to that block from then on.
 
 use super::leaves::LeafName;
 use super::memory::MemoryRead;
@@ -32,14 +33,25 @@ struct AssumedMerge {
     read: MemoryRead,
     term: TermId,
     askers: SmallVec<[Option<Value>; 2]>,
+    /// By version: whether it has checked all of its edges.
+    is_checked: [bool; 2],
 }
 
-/// The reads assumed in this round, of both versions, and the reads refuted in earlier rounds.
+/// The reads assumed in this round, of both versions, and the reads refuted so far.
 #[derive(Debug, Default)]
 pub(super) struct Merges {
     assumed: Vec<AssumedMerge>,
     by_term: BTreeMap<TermId, usize>,
+    /// The assumed reads that further instructions have asked for, in order.
+    asked: Vec<usize>,
     wrong: BTreeSet<ReadLabel>,
+}
+
+/// A state of [`Merges`] to return to. Refuted reads stay refuted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MergesMark {
+    assumed: usize,
+    asked: usize,
 }
 
 impl Merges {
@@ -47,6 +59,27 @@ impl Merges {
     pub(super) fn clear(&mut self) {
         self.assumed.clear();
         self.by_term.clear();
+        self.asked.clear();
+    }
+
+    /// Marks the state.
+    pub(super) fn mark(&self) -> MergesMark {
+        MergesMark { assumed: self.assumed.len(), asked: self.asked.len() }
+    }
+
+    /// Returns to a marked state.
+    pub(super) fn rewind(&mut self, mark: MergesMark) {
+        for index in self.asked.drain(mark.asked..).rev() {
+            self.assumed[index].askers.pop();
+        }
+        for merge in self.assumed.drain(mark.assumed..) {
+            self.by_term.remove(&merge.term);
+        }
+    }
+
+    /// The number of refuted reads.
+    pub(super) fn failed(&self) -> usize {
+        self.wrong.len()
     }
 
     /// Forgets the refuted reads too: with fewer edges more may hold
@@ -66,6 +99,7 @@ impl Merges {
             let askers = &mut self.assumed[*index].askers;
             if !askers.contains(&asker) {
                 askers.push(asker);
+                self.asked.push(*index);
             }
         }
     }
@@ -91,6 +125,7 @@ impl Merges {
             read,
             term,
             askers: SmallVec::from_iter([asker]),
+            is_checked: [false; 2],
         });
     }
 }
@@ -132,7 +167,7 @@ impl VersionWalk<'_, '_> {
             term = *result;
         }
         let leaf = self.terms.table.operation(term).and_then(|read| read.args.last().copied());
-        // Only the version that binds the memory checks the read (`revise_merges`).
+        // Only the version that binds the memory checks the read (`check_merge`).
         if leaf.and_then(|leaf| self.memory_home(leaf)).is_some() {
             self.merges.ask(term, address);
         }
@@ -157,7 +192,8 @@ impl VersionWalk<'_, '_> {
         }
         let label = (name, read.opcode, read.ty, read.imm, asker.address);
         let is_wrong = self.merges.wrong.contains(&label);
-        if self.assumed.copies.is_plain() || asker.budget == 0 || is_wrong {
+        let is_opaque = self.assumed.opaque.contains(block.as_u32() as usize);
+        if is_opaque || asker.budget == 0 || is_wrong {
             return None;
         }
         // Spent before the recursion: the budget bounds its depth, and ends it where only back
@@ -175,7 +211,7 @@ impl VersionWalk<'_, '_> {
                 return None;
             }
         }
-        // The list of reads is empty yet: `revise_merges` fills it with the read of each edge.
+        // The list of reads is empty yet: `check_merge` fills it with the read of each edge.
         let class = class.filter(|class| self.is_above(*class, block))?;
         let reason = Some((class, By::Merged { reads: SmallVec::new() }));
         let term = self.terms.op_because(read.opcode, read.ty, read.imm, read.of(leaf), reason);
@@ -187,8 +223,8 @@ impl VersionWalk<'_, '_> {
     /// ([`number::LiveEdges::incoming`]).
     fn brought_from_above(&self, block: Block) -> SmallVec<[TermId; 4]> {
         let graph = self.graph();
-        let Some(n) = graph.cfg.rpo_index(block) else { return SmallVec::new() };
-        let incoming: SmallVec<[Edge; 4]> = self.found().live.incoming(graph.f, &graph.cfg, n);
+        let Some(place) = graph.place(block) else { return SmallVec::new() };
+        let incoming: SmallVec<[Edge; 4]> = self.found().live.incoming(graph, place);
         self.version.brought(incoming.into_iter())
     }
 
@@ -197,39 +233,102 @@ impl VersionWalk<'_, '_> {
         self.home(class).is_above(self.version.dom(), block)
     }
 
-    /// Checks assumptions on every live edge, from number `next` on. Returns whether one failed,
-    /// and the number of assumptions checked.
+    /// The term of a read that an instruction makes. Reads assumed on the way, of memory at the start
+    /// of a region that the walk has gone past, are checked at once. If one fails, the read is made
+    /// again without it.
+    pub(super) fn read_checked(
+        &mut self,
+        read: &MemoryRead,
+        memory: TermId,
+        address: Option<Value>,
+    ) -> TermId {
+        loop {
+            let mark = self.mark();
+            let term = self.read(read, memory, &mut MergeAsker { address, budget: MAX_MERGES });
+            if self.check_past(mark.merges) {
+                return term;
+            }
+            self.rewind(&mark, 0..0);
+        }
+    }
+
+    /// Checks the reads assumed since a mark that an edge back may refute and no later turn checks.
+    /// Returns whether all hold.
+    fn check_past(&mut self, mark: MergesMark) -> bool {
+        // From the last one: it is the nearest to the instruction, so if it fails, the instruction
+        // needs none of the others. A check may add more.
+        let mut from = mark.assumed;
+        while from < self.merges.assumed.len() {
+            let until = self.merges.assumed.len();
+            for index in (from..until).rev() {
+                let home = self.memory_home(self.merges.assumed[index].leaf);
+                let graph = self.graph();
+                let end = home.and_then(|block| graph.region_end(graph.place(block)?));
+                let is_past = end.is_some_and(|end| end <= self.found().at);
+                if is_past && !self.check_merge(index) {
+                    return false;
+                }
+            }
+            from = until;
+        }
+        true
+    }
+
+    /// Checks the reads assumed since a mark of the memory at the start of a block. Returns whether
+    /// all hold.
+    pub(super) fn check_merges_at(&mut self, block: Block, mark: MergesMark) -> bool {
+        let mut holds = true;
+        let mut next = mark.assumed;
+        // A check may make further assumptions about the block. The loop checks these too.
+        while next < self.merges.assumed.len() {
+            if self.memory_home(self.merges.assumed[next].leaf) == Some(block) {
+                holds &= self.check_merge(next);
+            }
+            next += 1;
+        }
+        holds
+    }
+
+    /// Checks all assumptions, from number `next` on. Returns whether one failed, and the number of
+    /// assumptions checked.
     pub(super) fn revise_merges(&mut self, mut next: usize) -> (bool, usize) {
         let mut changed = false;
         // A check may make further assumptions, about blocks that back edges come from. The loop
         // checks these too.
         while next < self.merges.assumed.len() {
-            // Of several instructions, any serves: a refuted read is refuted for all.
-            let AssumedMerge { leaf, term, ref read, ref askers, .. } = self.merges.assumed[next];
-            let (read, address) = (read.clone(), askers[0]);
-            // The leaf belongs to the other version alone, which checks it itself.
-            let Some(block) = self.memory_home(leaf) else {
-                next += 1;
-                continue;
-            };
-            let class = self.terms.table.class(term);
-            let f = self.version.f();
-            let brought = self.version.brought(self.version.live().leading_to(f, block));
-            let mut found: SmallVec<[TermId; 2]> = SmallVec::new();
-            for memory in brought {
-                let mut asker = MergeAsker { address, budget: MAX_MERGES };
-                found.push(self.read(&read, memory, &mut asker));
-            }
-            let stays = read.args.iter().chain([&class]).all(|c| self.is_above(*c, block));
-            if stays && found.iter().all(|term| self.terms.table.class(*term) == class) {
-                self.add_reads(term, found);
-            } else {
-                changed = true;
-                self.merges.refuse(next);
-            }
+            changed |= !self.check_merge(next);
             next += 1;
         }
         (changed, next)
+    }
+
+    /// Checks an assumption on every live edge. Returns whether it holds.
+    fn check_merge(&mut self, index: usize) -> bool {
+        let AssumedMerge { leaf, term, is_checked, .. } = self.merges.assumed[index];
+        let side = self.version.code.side as usize;
+        // The leaf may belong to the other version alone, which checks it itself.
+        let Some(block) = self.memory_home(leaf).filter(|_| !is_checked[side]) else {
+            return true;
+        };
+        // Of several instructions, any serves: a refuted read is refuted for all.
+        let AssumedMerge { ref read, ref askers, .. } = self.merges.assumed[index];
+        let (read, address) = (read.clone(), askers[0]);
+        let class = self.terms.table.class(term);
+        let brought = self.version.brought(self.version.live().leading_to(self.f(), block));
+        let mut found: SmallVec<[TermId; 2]> = SmallVec::new();
+        for memory in brought {
+            let mut asker = MergeAsker { address, budget: MAX_MERGES };
+            found.push(self.read(&read, memory, &mut asker));
+        }
+        let stays = read.args.iter().chain([&class]).all(|c| self.is_above(*c, block));
+        let holds = stays && found.iter().all(|term| self.terms.table.class(*term) == class);
+        if holds {
+            self.add_reads(term, found);
+            self.merges.assumed[index].is_checked[side] = true;
+        } else {
+            self.merges.refuse(index);
+        }
+        holds
     }
 
     /// Adds the reads of one version to a merged term. Both versions add theirs: the checker looks

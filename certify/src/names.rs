@@ -12,6 +12,8 @@ pub(super) struct NameOwners {
     params: Dense<Value>,
     memory: Dense<Block>,
     clash: bool,
+    /// Names taken, each with the block that had it before.
+    taken: Vec<(LeafName, u32)>,
 }
 
 impl NameOwners {
@@ -20,6 +22,25 @@ impl NameOwners {
         self.params.reset(f.value_bound().max(other.value_bound()));
         self.memory.reset(f.block_bound().max(other.block_bound()));
         self.clash = false;
+        self.taken.clear();
+    }
+
+    /// The number of names taken so far.
+    pub(super) fn mark(&self) -> usize {
+        self.taken.len()
+    }
+
+    /// Returns to the state in which this many names were taken. A clash stays: a name that a block
+    /// has yielded may be that of a block before the mark.
+    pub(super) fn rewind(&mut self, mark: usize) {
+        while self.taken.len() > mark
+            && let Some((name, owner)) = self.taken.pop()
+        {
+            match name {
+                LeafName::Param(param) => self.params.set(param, owner),
+                LeafName::Memory(block) => self.memory.set(block, owner),
+            }
+        }
     }
 
     /// Whether two blocks wanted one name in this round, so that another round is needed.
@@ -66,9 +87,10 @@ impl NameOwners {
     }
 
     fn set_owner(&mut self, name: LeafName, block: Block) {
-        match name {
-            LeafName::Param(param) => self.params.set(param, block.as_u32()),
-            LeafName::Memory(of) => self.memory.set(of, block.as_u32()),
-        }
+        let before = match name {
+            LeafName::Param(param) => self.params.replace(param, block.as_u32()),
+            LeafName::Memory(of) => self.memory.replace(of, block.as_u32()),
+        };
+        self.taken.push((name, before));
     }
 }

@@ -8,7 +8,7 @@ use super::product::VersionProduct;
 use super::terms::CertificateTerms;
 use super::version::{Assumptions, NumberedVersion};
 use super::walk::VersionWalk;
-use number::{MAX_ROUNDS, MAX_WALKS, NumberingRound};
+use number::NumberingRound;
 use transition::{Correspondence, Side};
 
 /// How often the graph is narrowed to the edges that runs may take.
@@ -56,38 +56,33 @@ impl<'a> RelationSearch<'a> {
 
     /// Numbers both versions until everything holds together.
     ///
-    /// Three loops are nested: the innermost weakens assumptions about copies and reads, the next
-    /// narrows the graph to the live edges, the outermost splits shared leaves. A change in an
-    /// outer loop restarts the inner ones.
+    /// Three loops are nested: the innermost weakens assumptions, the next narrows the graph to the
+    /// live edges, the outermost splits shared leaves. A change in an outer loop restarts the inner
+    /// ones. Most assumptions are weakened within one numbering already, loop by loop
+    /// ([`NumberingRound::walk`]). Rounds are left for those that concern both versions, or code
+    /// that a loop comes after. Each round has fewer assumptions than the one before, so the rounds
+    /// end.
     pub(super) fn run(mut self) -> SettledRelation<'a> {
         let mut narrowings = 0;
         let mut rounds = 0;
+        let mut failed = 0;
         loop {
             rounds += 1;
-            // From here on parameters are leaves of their own and every edge is live. Only names,
-            // hidden writes and shared leaves can cause further rounds.
-            if rounds == MAX_ROUNDS {
-                for (version, assumed) in self.versions.iter_mut().zip(&mut self.assumed) {
-                    assumed.make_plain();
-                    version.code.widen();
-                }
-            }
-            // Without shared leaves the versions cannot disagree on one. This round is the last in
-            // any case: the certificate proves little, but the search ends.
-            if rounds == 2 * MAX_ROUNDS {
-                self.leaves.unshare_all();
-            }
-            let is_complete = self.number();
-            let changed = self.revise();
-            let is_last = rounds >= 2 * MAX_ROUNDS;
-            if (changed || !is_complete) && !is_last {
+            let is_weaker = self.number();
+            let is_contradicted = self.revise();
+            let before = std::mem::replace(&mut failed, self.failed());
+            // A block takes the name that it hands on to the next block unless the next one turns
+            // out to be the start of a leaf, perhaps later in the same walk.
+            let is_named_early = is_weaker && self.hands_names_on();
+            if (is_contradicted || is_named_early) && failed != before {
                 continue;
             }
             // Only when no assumption changed: an edge found dead under a wrong assumption may be
             // live in the next round.
-            if narrowings < MAX_NARROWINGS && !is_last {
+            if narrowings < MAX_NARROWINGS {
                 narrowings += 1;
                 if self.narrow() {
+                    failed = 0;
                     continue;
                 }
             }
@@ -95,12 +90,22 @@ impl<'a> RelationSearch<'a> {
             // numbers of everything above it, hence another round.
             let paths =
                 self.versions.each_ref().map(|version| LivePaths::new(version, self.common));
-            if self.unshare(&paths) && !is_last {
+            if self.unshare(&paths) {
                 continue;
             }
             let RelationSearch { versions, terms, unshared, .. } = self;
             return SettledRelation { versions, paths, terms, rounds, unshared };
         }
+    }
+
+    /// The number of assumptions that have failed since the graph was narrowed.
+    fn failed(&self) -> usize {
+        self.assumed.iter().map(Assumptions::failed).sum::<usize>() + self.merges.failed()
+    }
+
+    /// Whether a leaf may have the name of a parameter or block further on.
+    fn hands_names_on(&self) -> bool {
+        !self.common.joined_params.is_empty() || !self.common.joined_blocks.is_empty()
     }
 
     fn walk(&mut self, side: usize) -> VersionWalk<'_, 'a> {
@@ -119,34 +124,26 @@ impl<'a> RelationSearch<'a> {
         }
     }
 
-    /// Numbers both versions once. Returns whether the walks reached all blocks.
+    /// Numbers both versions once. Returns whether an assumption failed on the way.
     fn number(&mut self) -> bool {
         self.terms.clear();
         self.leaves.clear();
         self.merges.clear();
-        let mut is_complete = true;
+        let mut is_weaker = false;
         for side in [0, 1] {
             let mut walk = self.walk(side);
-            // A second walk keeps the classes of the first: they are the ones that the back edge
-            // brings.
             walk.version.begin_round();
-            is_complete &= (0..MAX_WALKS).any(|_| {
-                walk.version.begin_walk();
-                walk.assumed.doubted.clear();
-                walk.walk()
-            });
+            walk.assumed.doubted.clear();
+            is_weaker |= walk.walk();
         }
-        is_complete
+        is_weaker
     }
 
     /// Weakens the assumptions that this round contradicts. Returns whether there are any.
     fn revise(&mut self) -> bool {
         // Every revision runs in every round (no `||`, which would stop at the first): each pins
         // all that it can. A round saved is a numbering of both versions saved.
-        let mut changed = false;
-        for (version, assumed) in self.versions.iter().zip(&mut self.assumed) {
-            changed |= assumed.revise(version, &self.terms.table);
-        }
+        let mut changed = self.versions.iter().any(|version| version.found.names.clash());
         let functions = self.versions.each_ref().map(NumberedVersion::f);
         let [a, b] = &mut self.assumed;
         changed |= a.pin_alike(b, self.common, functions);
@@ -182,8 +179,8 @@ impl<'a> RelationSearch<'a> {
     /// Narrows the graphs of both versions to the live edges. Returns whether there were others.
     fn narrow(&mut self) -> bool {
         let mut is_narrower = false;
-        for (version, assumed) in self.versions.iter_mut().zip(&self.assumed) {
-            is_narrower |= !assumed.copies.is_plain() && version.narrow();
+        for version in &mut self.versions {
+            is_narrower |= version.narrow();
         }
         if is_narrower {
             // With fewer edges more dominates, and assumptions that dead edges spoiled may hold.

@@ -84,6 +84,8 @@ pub(super) struct CertificateTerms {
     /// Writes, apart from the memory they are applied to, that a covering write leaves out. The set
     /// names operations, not terms, so it depends on no order and on no version.
     hidden: BTreeSet<(WriteKind, ClassArgs)>,
+    /// The members of `hidden`, in order.
+    hidden_list: Vec<(WriteKind, ClassArgs)>,
     /// By term, meaningful for memories: the last hidden write that the memory contains; possibly
     /// the term itself. Terms beyond the end contain none.
     lone: Vec<TermId>,
@@ -94,14 +96,32 @@ impl CertificateTerms {
     pub(super) fn clear(&mut self) {
         self.table.clear();
         self.hidden.clear();
+        self.hidden_list.clear();
         self.lone.clear();
+    }
+
+    /// Marks the state: the numbers of terms and of hidden writes.
+    pub(super) fn mark(&self) -> [usize; 2] {
+        [self.table.terms().len(), self.hidden_list.len()]
+    }
+
+    /// Returns to a marked state.
+    pub(super) fn rewind(&mut self, [terms, hidden]: [usize; 2]) {
+        self.table.rewind(terms);
+        self.lone.truncate(terms);
+        for write in self.hidden_list.drain(hidden..) {
+            self.hidden.remove(&write);
+        }
     }
 
     /// Hides a write, on any memory: covering writes made from now on leave it out of their
     /// classes. The memory is the last of `args`.
     pub(super) fn hide(&mut self, kind: WriteKind, args: &ClassArgs) {
         let Some((_, operands)) = args.split_last() else { return };
-        self.hidden.insert((kind, ClassArgs::from_slice(operands)));
+        let write = (kind, ClassArgs::from_slice(operands));
+        if self.hidden.insert(write.clone()) {
+            self.hidden_list.push(write);
+        }
     }
 
     /// Whether a term is a hidden write.

@@ -12,6 +12,7 @@ use ir::{Block, Edge, Function, Inst, Value};
 use number::{CopyAssumptions, Dense, FlowGraph, Home, LiveEdges, LiveTargets, ValueClasses};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use transition::certificate::{NO_TERM, TermId, VersionTerms};
 use transition::{Correspondence, Side};
 
@@ -39,9 +40,9 @@ impl<'a> VersionCode<'a> {
         VersionCode { graph, other, common, side, edges }
     }
 
-    /// Returns to the graph of all edges.
-    pub(super) fn widen(&mut self) {
-        self.graph = FlowGraph::new(self.graph.f);
+    /// Whether a parameter is always the same constant.
+    fn is_constant(&self, param: Value) -> bool {
+        self.common.decided[self.side].is_constant(param)
     }
 
     /// Narrows the graph to the live edges, if it has others; with fewer edges, more blocks
@@ -73,6 +74,8 @@ pub(super) struct Assumptions {
     pub(super) hidden: FixedBitSet,
     /// Names that a block must not take, since a block behind it is handed the same name.
     pub(super) yielded: BTreeSet<(LeafName, Block)>,
+    /// The blocks that have given up: no read is traced through their start.
+    pub(super) opaque: FixedBitSet,
 }
 
 impl Assumptions {
@@ -84,6 +87,7 @@ impl Assumptions {
             doubted: Vec::new(),
             hidden: lone_writes(f, anchors),
             yielded: BTreeSet::new(),
+            opaque: FixedBitSet::with_capacity(f.block_bound()),
         }
     }
 
@@ -92,12 +96,25 @@ impl Assumptions {
         self.copies.reset(f);
         self.pinned_memory = FixedBitSet::with_capacity(f.block_bound());
         self.yielded.clear();
+        self.opaque.clear();
     }
 
-    /// Gives all assumptions up, for all later rounds.
-    pub(super) fn make_plain(&mut self) {
-        self.copies.make_plain();
-        self.pinned_memory.insert_range(..);
+    /// Gives up all assumptions about the start of a block, for all later rounds: its parameters are
+    /// leaves of their own, and no read is traced through. Parameters that are always one constant
+    /// stay copies of it: the version's dead edges may rest on them.
+    pub(super) fn give_up(&mut self, code: &VersionCode<'_>, block: Block) {
+        let params = code.graph.f.block_params(block).iter().copied();
+        self.copies.give_up(params.filter(|param| !code.is_constant(*param)));
+        self.pinned_memory.insert(block.as_u32() as usize);
+        self.opaque.insert(block.as_u32() as usize);
+    }
+
+    /// The number of assumptions that have failed.
+    pub(super) fn failed(&self) -> usize {
+        let sets = [&self.pinned_memory, &self.hidden, &self.opaque];
+        self.copies.count()
+            + self.yielded.len()
+            + sets.map(|set| set.count_ones(..)).iter().sum::<usize>()
     }
 
     /// Pins what copies a class of unbound leaves, unless an assumed read was refuted in this
@@ -117,36 +134,25 @@ impl Assumptions {
         !is_refuted && !doubted.is_empty()
     }
 
-    /// Pins each parameter and memory to which some live edge does not bring the assumed class.
-    /// Returns whether another round is needed.
-    pub(super) fn revise(&mut self, version: &NumberedVersion<'_>, table: &ReasonedTerms) -> bool {
+    /// Pins each parameter and the memory of a block to which some live edge does not bring the
+    /// assumed class. Returns whether there are any.
+    pub(super) fn revise(
+        &mut self,
+        version: &NumberedVersion<'_>,
+        table: &ReasonedTerms,
+        block: Block,
+    ) -> bool {
         let (f, found) = (version.f(), &version.found);
-        let live = &found.values.live;
-        let mut changed = found.names.clash();
-        // All blocks before the next numbering: classes are compared within one round only.
-        let cfg = &version.code.graph.cfg;
-        for (n, &block) in version.blocks().iter().enumerate().skip(1) {
-            // The walk has numbered the block from all of its edges, unless one leads back to it.
-            let is_back =
-                |e: &Edge| cfg.rpo_index(f.inst_block(e.inst)).is_some_and(|from| from >= n);
-            if !f.predecessors(block).iter().any(is_back)
-                || !live.has_block(block)
-                || self.copies.is_plain()
-            {
-                continue;
-            }
-            let edges: SmallVec<[Edge; 4]> = live.leading_to(f, block).collect();
-            // Memory is like one more parameter of the block, but never shares a leaf with another.
-            let memory = found.at_start.get(block);
-            if !self.pinned_memory.contains(block.as_u32() as usize)
-                && edges.iter().any(|e| found.at_end.get(f.inst_block(e.inst)) != memory)
-            {
-                self.pinned_memory.insert(block.as_u32() as usize);
-                changed = true;
-            }
-            changed |= self.copies.revise(f, block, &edges, |v| found.values.class(table, v));
+        let edges: SmallVec<[Edge; 4]> = version.live().leading_to(f, block).collect();
+        // Memory is like one more parameter of the block, but never shares a leaf with another.
+        let memory = found.at_start.get(block);
+        let brings_other = |e: &Edge| found.at_end.get(f.inst_block(e.inst)) != memory;
+        let fails =
+            !self.pinned_memory.contains(block.as_u32() as usize) && edges.iter().any(brings_other);
+        if fails {
+            self.pinned_memory.insert(block.as_u32() as usize);
         }
-        changed
+        self.copies.revise(f, block, &edges, |v| found.values.class(table, v)) || fails
     }
 
     /// Pins in both versions the parameters and memories of blocks around a redirected edge that
@@ -169,7 +175,13 @@ impl Assumptions {
                 self.pinned_memory.insert(index);
                 other.pinned_memory.insert(index);
             }
-            for &param in f.block_params(block).iter().filter(|p| g.has_value(**p)) {
+            // A constant decides branches in its own version, whatever the other one knows
+            // (`a_constant_of_one_version_stays_one`).
+            let is_variable = |param: &&Value| {
+                g.has_value(**param)
+                    && Side::BOTH.iter().all(|s| !common.decided[*s].is_constant(**param))
+            };
+            for &param in f.block_params(block).iter().filter(is_variable) {
                 let is_pinned = [&*self, &*other].map(|a| a.copies.is_pinned(param));
                 changed |= is_pinned[0] != is_pinned[1];
                 if is_pinned[0] || is_pinned[1] {
@@ -265,7 +277,7 @@ impl<'a> NumberedVersion<'a> {
 
     /// The blocks in the order of numbering. Some may be dead.
     pub(super) fn blocks(&self) -> &[Block] {
-        self.code.graph.cfg.rpo()
+        self.code.graph.order()
     }
 
     /// The live edges.
@@ -290,22 +302,33 @@ impl<'a> NumberedVersion<'a> {
 
     /// Forgets the findings of the last round.
     pub(super) fn begin_round(&mut self) {
-        let f = self.f();
+        let (f, other) = (self.f(), self.code.other);
         self.found.values.reset(f);
         self.found.at_start.reset(f.block_bound());
         self.found.at_end.reset(f.block_bound());
         self.found.binding = FixedBitSet::with_capacity(f.value_bound());
         self.found.binding_memory = FixedBitSet::with_capacity(f.block_bound());
-    }
-
-    /// Forgets the findings that each walk of a round makes anew: the leaves that blocks bind, and
-    /// the terms of writes.
-    pub(super) fn begin_walk(&mut self) {
-        let (f, other) = (self.f(), self.code.other);
         self.found.writes.reset(f.inst_bound());
         self.found.before.reset(f.inst_bound());
-        self.found.values.homes.clear();
         self.found.names.clear([f, other]);
+    }
+
+    /// Forgets the findings about blocks.
+    pub(super) fn forget(&mut self, places: Range<usize>) {
+        let NumberedVersion { code: VersionCode { graph, .. }, found } = self;
+        for &block in &graph.order()[places] {
+            found.values.forget(graph.f, block);
+            found.at_start.unset(block);
+            found.at_end.unset(block);
+            found.binding_memory.set(block.as_u32() as usize, false);
+            for param in graph.f.block_params(block) {
+                found.binding.set(param.as_u32() as usize, false);
+            }
+            for inst in graph.f.block_insts(block) {
+                found.writes.unset(inst);
+                found.before.unset(inst);
+            }
+        }
     }
 
     /// The classes of the memories that edges bring.

@@ -5,15 +5,18 @@
 //! memory, which blocks bind like a parameter, and names: both versions find a shared leaf by the
 //! name of a parameter or a block.
 
-use super::leaves::{LeafName, Leaves};
+use super::leaves::{LeafName, Leaves, LeavesMark};
 use super::memory::MemoryRead;
-use super::merges::{MAX_MERGES, MergeAsker, Merges};
+use super::merges::{Merges, MergesMark};
 use super::terms::{CertificateTerms, ReasonedTerms, WithReasons};
 use super::version::{Assumptions, NumberedVersion, RoundFindings};
 use ir::place::Place;
 use ir::{Block, Edge, Effects, Function, Imm, Inst, InstData, Opcode, Value};
-use number::{ClassArgs, CopyAssumptions, FlowGraph, Home, NumberingRound, ValueClasses};
+use number::{
+    ClassArgs, CopyAssumptions, FlowGraph, Home, HomesMark, NumberingRound, ValueClasses,
+};
 use smallvec::SmallVec;
+use std::ops::Range;
 use transition::Side;
 use transition::certificate::{NO_TERM, TermId, TermKind};
 
@@ -31,8 +34,19 @@ pub(super) struct VersionWalk<'w, 'a> {
     pub(super) merges: &'w mut Merges,
 }
 
+/// A state of a walk to return to.
+pub(super) struct WalkMark {
+    terms: [usize; 2],
+    homes: HomesMark,
+    leaves: LeavesMark,
+    pub(super) merges: MergesMark,
+    names: usize,
+    doubted: usize,
+}
+
 impl<'a> NumberingRound<'a> for VersionWalk<'_, 'a> {
     type Form = WithReasons;
+    type Mark = WalkMark;
 
     fn graph(&self) -> &FlowGraph<'a> {
         &self.version.code.graph
@@ -130,10 +144,48 @@ impl<'a> NumberingRound<'a> for VersionWalk<'_, 'a> {
         }
         self.version.found.at_end.set(block, memory);
     }
+
+    fn mark(&mut self) -> WalkMark {
+        let terms = self.terms.mark();
+        WalkMark {
+            terms,
+            homes: self.version.found.values.homes.mark(terms[0]),
+            leaves: self.leaves.mark(),
+            merges: self.merges.mark(),
+            names: self.version.found.names.mark(),
+            doubted: self.assumed.doubted.len(),
+        }
+    }
+
+    fn rewind(&mut self, mark: &WalkMark, places: Range<usize>) {
+        self.terms.rewind(mark.terms);
+        self.leaves.rewind(mark.leaves);
+        self.merges.rewind(mark.merges);
+        self.rewind_bindings(mark);
+        self.version.forget(places);
+    }
+
+    fn rewind_bindings(&mut self, mark: &WalkMark) {
+        self.version.found.values.homes.rewind(mark.homes);
+        self.version.found.names.rewind(mark.names);
+        self.assumed.doubted.truncate(mark.doubted);
+    }
+
+    fn revise(&mut self, block: Block, mark: &WalkMark) -> bool {
+        // Both revisions run in every turn (no `||`, which would stop at the first): each finds all
+        // that it can. A turn saved is a numbering of the region saved.
+        let is_copy_wrong = self.assumed.revise(self.version, &self.terms.table, block);
+        let is_read_wrong = !self.check_merges_at(block, mark.merges);
+        is_copy_wrong | is_read_wrong
+    }
+
+    fn give_up(&mut self, block: Block) {
+        self.assumed.give_up(&self.version.code, block);
+    }
 }
 
 impl<'a> VersionWalk<'_, 'a> {
-    fn f(&self) -> &'a Function {
+    pub(super) fn f(&self) -> &'a Function {
         self.version.f()
     }
 
@@ -286,7 +338,7 @@ impl<'a> VersionWalk<'_, 'a> {
         }
         let read = MemoryRead { opcode: data.opcode, ty: data.ty, imm: data.imm, args };
         let address = data.args.first().copied();
-        self.read(&read, memory, &mut MergeAsker { address, budget: MAX_MERGES })
+        self.read_checked(&read, memory, address)
     }
 
     /// The block that binds a leaf for memory, if a block does.

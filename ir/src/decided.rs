@@ -25,6 +25,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub struct Decided {
     choices: BTreeMap<Inst, u32>,
+    /// The block parameters that are always the same constant.
+    constants: FixedBitSet,
     cfg: Cfg,
 }
 
@@ -52,7 +54,21 @@ impl Decided {
         });
         let choices: BTreeMap<Inst, u32> = chosen.collect();
         let cfg = Cfg::of_edges(function, |e| admits(&choices, e));
-        Decided { choices, cfg }
+        let mut constants = FixedBitSet::new();
+        // Parameters matter only where a branch is decided: they may be the reason.
+        if !choices.is_empty() {
+            let params = function.blocks().flat_map(|block| function.block_params(block));
+            let known =
+                params.filter(|param| matches!(search.content(**param), Content::Always(_)));
+            constants.extend(known.map(|param| param.index()));
+        }
+        Decided { choices, constants, cfg }
+    }
+
+    /// Whether constants decide a branch, and this block parameter, on which the decision may rest,
+    /// is always the same constant.
+    pub fn is_constant(&self, param: Value) -> bool {
+        self.constants.contains(param.index())
     }
 
     /// Whether a run that reaches the source block of an edge may take the edge. The answer is

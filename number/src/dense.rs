@@ -42,6 +42,21 @@ impl<K: EntityRef> Dense<K> {
         self.list[key.index()] = to;
     }
 
+    /// Sets the number of a key. Returns the number before, [`NO_TERM`] if there was none.
+    ///
+    /// # Panics
+    /// If the key is not below the bound.
+    pub fn replace(&mut self, key: K, to: u32) -> u32 {
+        std::mem::replace(&mut self.list[key.index()], to)
+    }
+
+    /// Forgets the number of a key.
+    pub fn unset(&mut self, key: K) {
+        if let Some(slot) = self.list.get_mut(key.index()) {
+            *slot = NO_TERM;
+        }
+    }
+
     /// The numbers set, by ascending keys.
     pub fn iter(&self) -> impl Iterator<Item = (K, u32)> + '_ {
         let all = self.list.iter().enumerate().map(|(index, to)| (K::new(index), *to));

@@ -39,7 +39,11 @@ impl Home {
 /// The homes of the terms of a table in one function, found on demand.
 #[derive(Debug, Default)]
 pub struct Homes {
-    known: Vec<Option<Home>>,
+    pub(crate) known: Vec<Option<Home>>,
+    /// Homes recorded of terms below `marked`, each with the home known before.
+    pub(crate) changes: Vec<(TermIndex, Option<Home>)>,
+    /// The largest number of terms at which the state was marked.
+    pub(crate) marked: usize,
     stack: Vec<TermIndex>,
 }
 
@@ -47,12 +51,14 @@ impl Homes {
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.known.clear();
+        self.changes.clear();
+        self.marked = 0;
     }
 
     /// Records the block that binds a leaf.
     pub fn bind(&mut self, leaf: TermIndex, block: Block) {
         self.grow(leaf);
-        self.known[leaf as usize] = Some(Home::Below(block));
+        self.record(leaf, Home::Below(block));
     }
 
     /// Whether a block has bound a leaf.
@@ -100,7 +106,9 @@ impl Homes {
                 // answer.
                 TermKey::Leaf(_) => Home::Nowhere,
             };
-            self.known[term as usize].get_or_insert(found);
+            if self.known[term as usize].is_none() {
+                self.record(term, found);
+            }
             self.stack.pop();
         }
         self.known[top as usize].unwrap_or(Home::Nowhere)

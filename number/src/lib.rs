@@ -9,15 +9,18 @@
 //! - [`ClassTable`] holds each operation once, in the class that folding and the rules of
 //!   [`ir::rules`] give it ([`apply`] matches a rule).
 //! - [`Homes`] finds the deepest block on which a class depends.
-//! - [`NumberingRound`] walks over the blocks with assumptions about copies, and
-//!   [`CopyAssumptions`] weakens those that an edge contradicts.
+//! - [`FlowGraph`] orders the blocks, and finds the regions that edges lead back into.
+//! - [`NumberingRound`] walks over the blocks with assumptions about copies, each region in turns,
+//!   and [`CopyAssumptions`] weakens those that an edge contradicts.
 
 mod copies;
 mod dense;
 mod features;
+mod flow;
 mod homes;
 mod live;
 mod matcher;
+mod rewind;
 mod round;
 mod table;
 #[cfg(test)]
@@ -26,10 +29,12 @@ mod tests;
 pub use copies::{CopyAssumptions, IncomingClasses};
 pub use dense::Dense;
 pub use features::OperandFeatures;
+pub use flow::FlowGraph;
 pub use homes::{Home, Homes};
 pub use live::{LiveEdges, LiveTargets};
 pub use matcher::{AppliedRule, Operands, RightSide, RuleIndex, apply};
-pub use round::{FlowGraph, MAX_ROUNDS, MAX_WALKS, NumberingRound, ValueClasses};
+pub use rewind::HomesMark;
+pub use round::{MAX_TURNS, NumberingRound, ValueClasses};
 pub use table::{ClassArgs, ClassOperation, ClassSum, ClassTable, OperationRef, TermForm, TermKey};
 
 /// The number of a term in its table. The number of a class is that of its first term.

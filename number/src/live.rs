@@ -1,5 +1,6 @@
 //! The edges that a function may take, as far as constants decide its branches.
 
+use crate::FlowGraph;
 use ir::cfg::Cfg;
 use ir::{Block, Edge, Function, Opcode};
 use smallvec::SmallVec;
@@ -88,11 +89,11 @@ impl LiveEdges {
         edges.filter(|e| self.has(f, *e)).collect()
     }
 
-    /// The edges from which a walk in reverse postorder numbers block `n`: the live edges from
-    /// above, or all live edges if there are none.
-    pub fn incoming(&self, f: &Function, cfg: &Cfg, n: usize) -> SmallVec<[Edge; 4]> {
-        let block = cfg.rpo()[n];
-        let above = |e: &Edge| cfg.rpo_index(f.inst_block(e.inst)).is_some_and(|from| from < n);
+    /// The edges from which a walk numbers the block at a place: the live edges from above, or all
+    /// live edges if there are none.
+    pub fn incoming(&self, graph: &FlowGraph<'_>, place: usize) -> SmallVec<[Edge; 4]> {
+        let (f, block) = (graph.f, graph.order()[place]);
+        let above = |e: &Edge| graph.place(f.inst_block(e.inst)).is_some_and(|from| from < place);
         let edges: SmallVec<[Edge; 4]> = self.leading_to(f, block).filter(above).collect();
         if edges.is_empty() { self.leading_to(f, block).collect() } else { edges }
     }

@@ -4,66 +4,43 @@
 //! for edges, Wegman and Zadeck). It takes a parameter for a copy of the value it receives, until
 //! two live edges bring different classes. Example: `head(%k)` receives %a from outside and %k over
 //! the back edge. The walk takes %k for a copy of %a, and so the back edge brings the class of %a
-//! too. One round:
+//! too. One round ([`NumberingRound::walk`]) goes over the blocks in the order of the graph:
 //!
-//! 1. [`NumberingRound::walk`] goes over the blocks in reverse postorder and numbers each block
-//!    from the edges that come from above;
-//! 2. [`CopyAssumptions::revise`] checks that every live edge, back edges included, brings the
-//!    assumed class. It *pins* each parameter for which an edge does not: a pinned parameter is a
-//!    leaf from then on;
-//! 3. if an assumption changed, the caller numbers everything anew.
+//! 1. It numbers each block from the edges that come from above.
+//! 2. At the end of a region, it checks that every live edge back to the start of the region brings
+//!    the assumed class ([`CopyAssumptions::revise`]). It *pins* each parameter for which an edge
+//!    does not: a pinned parameter is a leaf from then on.
+//! 3. If an assumption changed, it forgets what it found since the start of the region, and numbers
+//!    the region once more: the next *turn*.
+//!
+//! So a loop is settled before the code behind it is numbered. That code may look dead as long as
+//! the loop is not: the counter of a loop starts as a constant, and the constant never ends the
+//! loop. With turns of the whole function, each loop of a row would wait for the one before it
+//! (`loops_in_a_row_take_no_rounds_of_their_own`). An inner loop takes turns within each turn of
+//! the outer one. But assumptions last, so all turns together are as many as assumptions fail, and
+//! one more for each loop around.
 //!
 //! Assumptions only grow weaker, and classes that differ under strong assumptions differ under weak
-//! ones. No round therefore pins a parameter without need, and the rounds end. A round that kept
-//! the old numbers would compare new classes with outdated ones. It would pin parameters that only
-//! hand a value through an inner loop.
+//! ones. No turn therefore pins a parameter without need, and the turns end. A turn that kept the
+//! old numbers would compare new classes with outdated ones. It would pin parameters that only hand
+//! a value through an inner loop.
 
 use crate::copies::{CopyAssumptions, IncomingClasses, same_class};
+use crate::flow::FlowGraph;
 use crate::homes::{Home, Homes};
 use crate::live::{LiveEdges, LiveTargets};
 use crate::table::{ClassTable, TermForm};
 use crate::{Dense, TermIndex};
-use ir::cfg::Cfg;
-use ir::dom::DomTree;
 use ir::{Block, Edge, Function, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-/// Rounds of numbering after which the search gives up its assumptions: a bound on cost. Each round
-/// pins the parameters that the round before showed not to be copies. A chain of loop variables
-/// that hand values on needs one round for each link.
-pub const MAX_ROUNDS: usize = 40;
-
-/// Walks over the blocks in one round. A second walk is needed where only back edges lead to code.
-pub const MAX_WALKS: usize = 8;
-
-/// A function and its control-flow graph, which stay while the function is numbered.
-#[derive(Debug)]
-pub struct FlowGraph<'f> {
-    /// The function.
-    pub f: &'f Function,
-    /// The edges that count.
-    pub cfg: Cfg,
-    /// Dominance along these edges.
-    pub dom: DomTree,
-}
-
-impl<'f> FlowGraph<'f> {
-    /// The graph of all edges.
-    pub fn new(f: &'f Function) -> FlowGraph<'f> {
-        FlowGraph::of_cfg(f, Cfg::new(f))
-    }
-
-    /// The graph of the live edges alone.
-    pub fn narrowed(f: &'f Function, live: &LiveEdges) -> FlowGraph<'f> {
-        FlowGraph::of_cfg(f, Cfg::of_edges(f, |e| live.has(f, e)))
-    }
-
-    fn of_cfg(f: &'f Function, cfg: Cfg) -> FlowGraph<'f> {
-        let dom = DomTree::new(f, &cfg);
-        FlowGraph { f, cfg, dom }
-    }
-}
+/// Turns of one region in one visit after which the block at its start gives up its assumptions: a
+/// bound on cost. Each turn finds at least one more parameter that is not a copy. Blocks inside the
+/// region have to hand values around for there to be many
+/// (`a_long_chain_through_an_inner_block_gives_up_one_block`).
+pub const MAX_TURNS: usize = 40;
 
 /// The terms of values and the live edges that a round has found.
 #[derive(Debug, Default)]
@@ -74,6 +51,8 @@ pub struct ValueClasses {
     pub live: LiveEdges,
     /// The blocks that bind leaves.
     pub homes: Homes,
+    /// The place that the walk has reached: the number of blocks that it has gone past.
+    pub at: usize,
 }
 
 impl ValueClasses {
@@ -82,12 +61,65 @@ impl ValueClasses {
         self.terms.reset(f.value_bound());
         self.live.clear(f);
         self.homes.clear();
+        self.at = 0;
+    }
+
+    /// Forgets the terms of the values that a block defines, and the edges out of it.
+    pub fn forget(&mut self, f: &Function, block: Block) {
+        self.live.take(block, LiveTargets::None);
+        let results = f.block_insts(block).flat_map(|inst| f.inst(inst).results.iter());
+        let params = f.block_params(block).iter();
+        params.chain(results).for_each(|value| self.terms.unset(*value));
     }
 
     /// The class of a value. [`crate::NO_TERM`] in dead code, and for values that the function
     /// lacks.
     pub fn class<F: TermForm>(&self, table: &ClassTable<F>, value: Value) -> TermIndex {
         table.class(self.terms.get(value))
+    }
+}
+
+/// A region that the walk is in.
+struct OpenRegion<M> {
+    places: Range<usize>,
+    /// The turns that contradicted an assumption.
+    turns: usize,
+    /// The state before the region.
+    mark: M,
+}
+
+/// What follows the end of a turn.
+enum TurnEnd {
+    /// The walk goes on behind the region.
+    Settled,
+    /// Another turn, perhaps because an assumption was refuted.
+    Again { is_refuted: bool },
+}
+
+impl<M> OpenRegion<M> {
+    /// Ends a turn, and prepares the next one if there is to be one.
+    fn close<'f>(&mut self, round: &mut impl NumberingRound<'f, Mark = M>) -> TurnEnd {
+        let graph = round.graph();
+        let block = graph.order()[self.places.start];
+        let live = &round.found().live;
+        if !live.has_block(block) {
+            // If an edge that leads back has become live, and none from above is, the block has no
+            // terms yet.
+            if live.leading_to(graph.f, block).next().is_none() {
+                return TurnEnd::Settled;
+            }
+            round.rewind_bindings(&self.mark);
+            return TurnEnd::Again { is_refuted: false };
+        }
+        if !round.revise(block, &self.mark) {
+            return TurnEnd::Settled;
+        }
+        self.turns += 1;
+        if self.turns == MAX_TURNS {
+            round.give_up(block);
+        }
+        round.rewind(&self.mark, self.places.clone());
+        TurnEnd::Again { is_refuted: true }
     }
 }
 
@@ -98,6 +130,8 @@ impl ValueClasses {
 pub trait NumberingRound<'f> {
     /// The form of the terms.
     type Form: TermForm;
+    /// A state of the findings to return to.
+    type Mark;
 
     /// The function.
     fn graph(&self) -> &FlowGraph<'f>;
@@ -129,37 +163,74 @@ pub trait NumberingRound<'f> {
     /// Numbers the results of a block.
     fn number_block(&mut self, block: Block);
 
+    /// Marks the state of the findings.
+    fn mark(&mut self) -> Self::Mark;
+    /// Returns to a marked state, in which the blocks at these places had no findings yet.
+    fn rewind(&mut self, mark: &Self::Mark, places: Range<usize>);
+    /// Returns to the marked state before another walk over the same places, but keeps the classes
+    /// of values and the live edges: they are the ones that back edges bring.
+    fn rewind_bindings(&mut self, mark: &Self::Mark);
+    /// Weakens the assumptions that edges back to the start of a region contradict, when the walk
+    /// has gone past the region. `mark` is the state before it. Returns whether there are any.
+    fn revise(&mut self, block: Block, mark: &Self::Mark) -> bool;
+    /// Gives up all assumptions about the start of a block.
+    fn give_up(&mut self, block: Block);
+
     /// The class of a value.
     fn class(&self, value: Value) -> TermIndex {
         self.found().class(self.table(), value)
     }
 
-    /// Numbers everything once. Returns `false` when a back edge leads to code that no edge from
-    /// above leads to. Another walk is then needed.
-    fn walk(&mut self) -> bool {
-        let f = self.graph().f;
-        let mut is_complete = true;
-        for n in 0..self.graph().cfg.rpo().len() {
-            let block = self.graph().cfg.rpo()[n];
-            let incoming = self.found().live.incoming(f, &self.graph().cfg, n);
-            // No live edge reaches the block so far, so its values stay without terms, and do not
-            // stop others from being copies.
-            if n > 0 && incoming.is_empty() && !self.assumed().is_plain() {
-                continue;
+    /// Numbers everything once, each region in turns until nothing contradicts its assumptions.
+    /// Returns whether a region took more than one turn.
+    ///
+    /// Cost: linear in the instructions, times the depth of loops and the assumptions that fail in
+    /// the loops around an instruction.
+    fn walk(&mut self) -> bool
+    where
+        Self: Sized,
+    {
+        let count = self.graph().order().len();
+        let mut open: Vec<OpenRegion<Self::Mark>> = Vec::new();
+        let (mut at, mut is_weaker) = (0, false);
+        while at < count {
+            let end = self.graph().region_end(at);
+            if let Some(end) = end.filter(|_| open.last().is_none_or(|of| of.places.start != at)) {
+                open.push(OpenRegion { places: at..end, turns: 0, mark: self.mark() });
             }
-            self.enter(block, &incoming);
-            self.number_block(block);
-            let targets = self.decide(block);
-            // A back edge that becomes live leads to a block that this walk has gone past. If no
-            // edge from above has made that block live, it has no terms yet.
-            if self.found_mut().live.take(block, targets) {
-                let (live, cfg) = (&self.found().live, &self.graph().cfg);
-                let back = live.out_of(f, block).into_iter().map(|e| f.target(e).block);
-                let mut back = back.filter(|to| cfg.rpo_index(*to).is_some_and(|t| t <= n));
-                is_complete &= back.all(|to| live.has_block(to));
+            self.visit(at);
+            at += 1;
+            self.found_mut().at = at;
+            while let Some(region) = open.last_mut().filter(|of| of.places.end == at) {
+                match region.close(self) {
+                    TurnEnd::Settled => {
+                        open.pop();
+                    }
+                    TurnEnd::Again { is_refuted } => {
+                        is_weaker |= is_refuted;
+                        at = region.places.start;
+                        self.found_mut().at = at;
+                    }
+                }
             }
         }
-        is_complete
+        is_weaker
+    }
+
+    /// Numbers the block at a place.
+    fn visit(&mut self, place: usize) {
+        let graph = self.graph();
+        let block = graph.order()[place];
+        let incoming = self.found().live.incoming(graph, place);
+        // No live edge reaches the block so far, so its values stay without terms, and do not stop
+        // others from being copies.
+        if place > 0 && incoming.is_empty() {
+            return;
+        }
+        self.enter(block, &incoming);
+        self.number_block(block);
+        let targets = self.decide(block);
+        self.found_mut().live.take(block, targets);
     }
 
     /// Numbers the parameters of a block and the memory at its start.
@@ -215,7 +286,6 @@ pub trait NumberingRound<'f> {
     fn decide(&self, block: Block) -> LiveTargets {
         let f = self.graph().f;
         let condition = f.inst(f.terminator(block)).args.first();
-        let condition = condition.filter(|_| !self.assumed().is_plain());
         let bits = condition.and_then(|v| self.table().constant(self.class(*v)));
         LiveTargets::decided(f, block, bits)
     }

@@ -137,15 +137,15 @@ pub trait TermForm {
 
 /// The list of the terms of a class, and the bits possible in it.
 #[derive(Clone, Copy, Debug)]
-struct ClassLink {
+pub(crate) struct ClassLink {
     /// The next term of the class.
-    next: TermIndex,
-    /// Meaningful for the first term of a class: its last term, and the bits that may be set, by
-    /// all terms of the class.
-    last: TermIndex,
-    possible: u64,
+    pub(crate) next: TermIndex,
+    /// For the first term of a class: its last term, and the bits that may be set, by all terms of
+    /// the class. For another term: both as they were before it was added ([`ClassTable::rewind`]).
+    pub(crate) last: TermIndex,
+    pub(crate) possible: u64,
     /// The term as a class plus a constant.
-    sum: ClassSum,
+    pub(crate) sum: ClassSum,
 }
 
 /// A class of type `i32` or `i64` plus a constant, modulo 2^32 or 2^64; [`NO_TERM`] plus a constant
@@ -154,16 +154,16 @@ pub type ClassSum = (TermIndex, u64);
 
 /// The terms, with an index to find them again.
 pub struct ClassTable<F: TermForm> {
-    terms: Vec<F::Term>,
-    links: Vec<ClassLink>,
-    index: HashTable<TermIndex>,
+    pub(crate) terms: Vec<F::Term>,
+    pub(crate) links: Vec<ClassLink>,
+    pub(crate) index: HashTable<TermIndex>,
     /// By sum: the first term that is this sum. Terms that are no sums are not listed.
-    sums: HashMap<ClassSum, TermIndex, FixedState>,
+    pub(crate) sums: HashMap<ClassSum, TermIndex, FixedState>,
     hasher: FixedState,
     rules: RuleIndex,
     /// Constants looked up last, by [`constant_slot`]: many instructions of a function define the
     /// same ones.
-    recent: [Option<(Type, u64, TermIndex)>; RECENT],
+    pub(crate) recent: [Option<(Type, u64, TermIndex)>; RECENT],
 }
 
 /// Constants that a table finds without a look-up.
@@ -357,7 +357,11 @@ impl<F: TermForm> ClassTable<F> {
     }
 
     fn hash_of(&self, operation: &ClassOperation) -> u64 {
-        self.hasher.hash_one(TermKey::<F::Leaf>::Operation(operation.borrowed()))
+        self.hash_of_key(TermKey::Operation(operation.borrowed()))
+    }
+
+    pub(crate) fn hash_of_key(&self, key: TermKey<'_, F::Leaf>) -> u64 {
+        self.hasher.hash_one(key)
     }
 
     fn find(&self, hash: u64, key: TermKey<'_, F::Leaf>) -> Option<TermIndex> {
@@ -381,9 +385,11 @@ impl<F: TermForm> ClassTable<F> {
             let first = &mut self.links[class as usize];
             // The bits possible in a class are those possible in all of its terms, since the terms
             // are equal.
-            first.possible &= possible;
-            let last = std::mem::replace(&mut first.last, id);
-            self.links[last as usize].next = id;
+            let before = (first.last, first.possible);
+            (first.last, first.possible) = (id, before.1 & possible);
+            self.links[before.0 as usize].next = id;
+            let own = &mut self.links[id as usize];
+            (own.last, own.possible) = before;
         }
         id
     }

@@ -181,3 +181,73 @@ fn a_cleared_table_makes_its_constants_again() {
     let again = seven(&mut table, Type::I32);
     assert_eq!(table.constant(again), Some(7));
 }
+
+/// The order of a function's blocks, by name, and its regions.
+fn order(text: &str) -> (Vec<String>, Vec<(usize, usize)>) {
+    let module = ir::text::parse_module(text).expect("well-formed");
+    let (_, f) = module.defined().next().expect("one function");
+    let graph = FlowGraph::new(f);
+    let name = |block: &ir::Block| f.block_name(*block).expect("named").to_owned();
+    let places = 0..graph.order().len();
+    let regions = places.filter_map(|n| Some((n, graph.region_end(n)?)));
+    (graph.order().iter().map(name).collect(), regions.collect())
+}
+
+/// In reverse postorder, the exits of both loops come before their bodies, so the first region
+/// would contain the second loop.
+#[test]
+fn each_loop_of_a_row_is_a_region() {
+    let (order, regions) = order(
+        "func @f(%a: i32) {\nentry:\n  jump head\nhead:\n  br_if %a, body, next\nbody:\n  \
+         jump head\nnext:\n  br_if %a, work, out\nwork:\n  jump next\nout:\n  return\n}\n",
+    );
+    assert_eq!(order, ["entry", "head", "body", "next", "work", "out"]);
+    assert_eq!(regions, [(1, 3), (3, 5)]);
+}
+
+/// The inner loop reaches further than the edge back to the outer one: from `c` control goes back to
+/// `a`, or on to `d` and back to `b`.
+#[test]
+fn a_region_takes_in_all_of_an_inner_one() {
+    let (order, regions) = order(
+        "func @f(%a: i32) {\nentry:\n  jump a\na:\n  jump b\nb:\n  jump c\nc:\n  \
+         br_if %a, a, d\nd:\n  br_if %a, b, out\nout:\n  return\n}\n",
+    );
+    assert_eq!(order, ["entry", "a", "b", "c", "d", "out"]);
+    assert_eq!(regions, [(1, 5), (2, 5)]);
+}
+
+#[test]
+fn a_rewound_table_is_as_before() {
+    let mut table = ClassTable::<RuleNames>::default();
+    let [x, y] = [0, 1].map(|leaf| table.named_leaf(leaf, Some(Type::I32)));
+    let three = table.make_constant(Type::I32, 3);
+    let sum = binary(&mut table, Opcode::Add, [x, three]);
+    let byte = table.make_constant(Type::I32, 0xff);
+    let low = binary(&mut table, Opcode::And, [x, byte]);
+    let state = |table: &ClassTable<RuleNames>| {
+        let lists: Vec<Vec<TermIndex>> = (0..table.terms().len() as TermIndex)
+            .map(|term| table.members(table.class(term)).collect())
+            .collect();
+        let possible = [x, y, sum, low].map(|class| table.possible(class));
+        (table.terms().to_vec(), lists, possible)
+    };
+    let before = state(&table);
+    let count = table.terms().len();
+    let grow = |table: &mut ClassTable<RuleNames>| {
+        let four = table.make_constant(Type::I32, 4);
+        let more = binary(table, Opcode::Add, [sum, four]);
+        // Both join classes from before: the first sum, and the masked value.
+        let back = binary(table, Opcode::Sub, [more, four]);
+        let again = binary(table, Opcode::And, [low, byte]);
+        let leaf = table.named_leaf(7, Some(Type::I32));
+        assert_eq!((table.class(back), table.class(again)), (sum, low));
+        [four, more, back, again, leaf]
+    };
+    let made = grow(&mut table);
+    let after = state(&table);
+    table.rewind(count);
+    assert_eq!(state(&table), before);
+    assert_eq!(grow(&mut table), made, "a look-up finds nothing that was forgotten");
+    assert_eq!(state(&table), after);
+}

@@ -4,6 +4,7 @@
 mod addresses;
 mod files;
 mod retry;
+mod rows;
 mod unproved;
 
 use check::relate;

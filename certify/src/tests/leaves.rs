@@ -238,29 +238,95 @@ fn nonsense_gets_no_terms_and_no_panic() {
     assert_eq!(certifier.facts(Side::Before, &foreign), vec![none]);
 }
 
-#[test]
-fn long_chains_end_in_leaves_of_their_own() {
-    // Each parameter of the loop hands the next one on, so every round finds one more that is not a
-    // copy. There are more links than rounds: the search must give up its assumptions and still
-    // end.
-    let count = 200;
+/// A loop that hands each of its parameters on to the next, as these targets say.
+fn chain(count: usize, inner: bool) -> String {
     let list = |item: &dyn Fn(usize) -> String| (0..count).map(item).collect::<Vec<_>>().join(", ");
-    let text = format!(
+    let handed =
+        |of: &str| list(&|k| if k == 0 { "%n".to_owned() } else { format!("%{of}{}", k - 1) });
+    let (to, tail) = match inner {
+        false => (format!("head({})", handed("p")), String::new()),
+        // A block that joins edges hands them around again, so that each arrives as a copy.
+        true => (
+            format!("inner({})", list(&|k| format!("%p{k}"))),
+            format!(
+                "inner({}):\n  br_if %n, inner({}), back\nback:\n  jump head({})\n",
+                list(&|k| format!("%q{k}: i32")),
+                list(&|k| format!("%q{k}")),
+                handed("q")
+            ),
+        ),
+    };
+    format!(
         "func @f(%n: i32) -> i32 {{\nentry:\n  %zero = const.i32 0\n  jump head({})\nhead({}):\n  \
-         br_if %n, head({}), done\ndone:\n  return %p{}\n}}\n",
+         br_if %n, {to}, done\n{tail}done:\n  return %p{}\n}}\n",
         list(&|_| "%zero".to_owned()),
         list(&|k| format!("%p{k}: i32")),
-        list(&|k| if k == 0 { "%n".to_owned() } else { format!("%p{}", k - 1) }),
         count - 1,
-    );
-    let f = function(&text);
-    let applied = edited(&f, |_| ());
-    let pair = VersionPair::new(&f, applied.function(), applied.log()).expect("the log replays");
-    let common = pair.correspondence();
-    let c = &Certifier::new(&common).into_certificate();
+    )
+}
+
+/// Certifies a chain. Each of its parameters ends in a leaf of its own, shared by both versions.
+fn certified_chain(count: usize, inner: bool) {
+    let f = function(&chain(count, inner));
+    let c = alone(&f);
     for k in 0..count {
-        let own = class(c, 0, value(&f, &format!("p{k}")));
+        let own = class(&c, 0, value(&f, &format!("p{k}")));
         assert_eq!(c.terms[own as usize].kind, TermKind::Param);
-        assert_eq!(own, class(c, 1, value(&f, &format!("p{k}"))));
+        assert_eq!(own, class(&c, 1, value(&f, &format!("p{k}"))));
     }
+}
+
+#[test]
+fn long_chains_end_in_leaves_of_their_own() {
+    // Each parameter of the loop hands the next one on, so each turn could find one more that is
+    // not a copy. One turn finds them all.
+    certified_chain(200, false);
+}
+
+/// Through an inner loop, each turn finds one more. Past the limit, the header of the outer loop
+/// gives up its assumptions, and the inner loop keeps its own: its parameters are still copies.
+#[test]
+fn a_long_chain_through_an_inner_block_gives_up_one_block() {
+    let count = 2 * number::MAX_TURNS;
+    certified_chain(count, true);
+    let f = function(&chain(count, true));
+    let c = alone(&f);
+    for k in 0..count {
+        let [p, q] = ["p", "q"].map(|of| class(&c, 0, value(&f, &format!("{of}{k}"))));
+        assert_eq!(p, q);
+    }
+}
+
+/// Loops in a row, each counted in memory and in a parameter.
+fn rows(count: usize) -> Function {
+    let mut text =
+        "memory @m 1\nfunc @f(%a: i32, %n: i32) -> i32 {\nentry:\n  %zero = const.i32 0\n  \
+        %one = const.i32 1\n  %three = const.i32 3\n  jump l0\n"
+            .to_owned();
+    for k in 0..count {
+        text += &format!(
+            "l{k}:\n  store.i32 @m[%a], %zero\n  jump h{k}(%zero)\nh{k}(%i{k}: i32):\n  \
+             %x{k} = load.i32 @m[%a]\n  %c{k} = slt.i32 %x{k}, %three\n  br_if %c{k}, b{k}, m{k}\n\
+             m{k}:\n  %d{k} = slt.i32 %i{k}, %three\n  br_if %d{k}, b{k}, l{}\n\
+             b{k}:\n  %y{k} = add.i32 %x{k}, %one\n  store.i32 @m[%a], %y{k}\n  \
+             %j{k} = add.i32 %i{k}, %one\n  jump h{k}(%j{k})\n",
+            k + 1
+        );
+    }
+    function(&(text + &format!("l{count}:\n  %r = load.i32 @m[%a]\n  return %r\n}}\n")))
+}
+
+#[test]
+fn loops_in_a_row_take_no_rounds_of_their_own() {
+    let effort = |count: usize| {
+        let f = rows(count);
+        let applied = edited(&f, |_| ());
+        let pair =
+            VersionPair::new(&f, applied.function(), applied.log()).expect("the log replays");
+        let common = pair.correspondence();
+        Certifier::new(&common).effort().0
+    };
+    let one = effort(1);
+    assert!(one <= 3, "{one}");
+    assert_eq!(effort(100), one);
 }

@@ -6,10 +6,11 @@
 use super::form::ClassesAlone;
 use ir::{Block, Edge, Function, Inst, InstData, Value};
 use number::{
-    ClassArgs, ClassTable, CopyAssumptions, Dense, FlowGraph, Home, LiveTargets, MAX_ROUNDS,
-    MAX_WALKS, NumberingRound, TermIndex, ValueClasses,
+    ClassArgs, ClassTable, CopyAssumptions, Dense, FlowGraph, Home, HomesMark, LiveTargets,
+    NumberingRound, TermIndex, ValueClasses,
 };
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// The classes of a function's values. Valid until the function changes.
 #[derive(Debug)]
@@ -23,8 +24,8 @@ pub(super) struct ValueNumbering<'f> {
 }
 
 impl<'f> ValueNumbering<'f> {
-    /// Numbers a function. Cost: near linear in its size, times the rounds: two or three in most
-    /// functions.
+    /// Numbers a function. Cost: near linear in its size, times the turns of the loops around an
+    /// instruction ([`NumberingRound::walk`]).
     pub(super) fn new(f: &'f Function) -> ValueNumbering<'f> {
         let mut numbering = ValueNumbering {
             graph: FlowGraph::new(f),
@@ -33,7 +34,9 @@ impl<'f> ValueNumbering<'f> {
             found: ValueClasses::default(),
             leaves: Dense::default(),
         };
-        numbering.run();
+        numbering.found.reset(f);
+        numbering.leaves.reset(f.value_bound());
+        numbering.walk();
         numbering
     }
 
@@ -49,23 +52,7 @@ impl<'f> ValueNumbering<'f> {
             LiveTargets::One(index) => Some(Edge { inst: f.terminator(*block), index }),
             _ => None,
         };
-        self.graph.cfg.rpo().iter().filter_map(only).collect()
-    }
-
-    fn run(&mut self) {
-        for round in 0.. {
-            if round == MAX_ROUNDS {
-                // Without assumptions nothing needs revision, so this round is the last.
-                self.assumed.make_plain();
-            }
-            self.table.clear();
-            self.found.reset(self.graph.f);
-            self.leaves.reset(self.graph.f.value_bound());
-            let is_complete = (0..MAX_WALKS).any(|_| self.walk());
-            if self.assumed.is_plain() || (!self.revise() && is_complete) {
-                return;
-            }
-        }
+        self.graph.order().iter().filter_map(only).collect()
     }
 
     /// Gives a value the leaf named after another value.
@@ -90,24 +77,12 @@ impl<'f> ValueNumbering<'f> {
             None => data.results.iter().for_each(|v| self.bind(*v, *v, block)),
         }
     }
-
-    /// Weakens the assumptions that some live edge contradicts. Returns whether there are any.
-    fn revise(&mut self) -> bool {
-        let ValueNumbering { graph, table, assumed, found, .. } = self;
-        let mut changed = false;
-        for &block in &graph.cfg.rpo()[1..] {
-            if !found.live.has_block(block) || graph.f.block_params(block).is_empty() {
-                continue;
-            }
-            let edges: SmallVec<[Edge; 4]> = found.live.leading_to(graph.f, block).collect();
-            changed |= assumed.revise(graph.f, block, &edges, |value| found.class(table, value));
-        }
-        changed
-    }
 }
 
 impl<'f> NumberingRound<'f> for ValueNumbering<'f> {
     type Form = ClassesAlone;
+    /// The number of terms, and the homes.
+    type Mark = (usize, HomesMark);
 
     fn graph(&self) -> &FlowGraph<'f> {
         &self.graph
@@ -148,6 +123,36 @@ impl<'f> NumberingRound<'f> for ValueNumbering<'f> {
 
     fn number_block(&mut self, block: Block) {
         self.graph.f.block_insts(block).for_each(|inst| self.number(inst, block));
+    }
+
+    fn mark(&mut self) -> (usize, HomesMark) {
+        let terms = self.table.terms().len();
+        (terms, self.found.homes.mark(terms))
+    }
+
+    fn rewind(&mut self, (terms, homes): &(usize, HomesMark), places: Range<usize>) {
+        let ValueNumbering { graph, table, found, leaves, .. } = self;
+        table.rewind(*terms);
+        found.homes.rewind(*homes);
+        for &block in &graph.order()[places] {
+            found.forget(graph.f, block);
+            graph.f.block_params(block).iter().for_each(|value| leaves.unset(*value));
+            let results = graph.f.block_insts(block).flat_map(|inst| &graph.f.inst(inst).results);
+            results.for_each(|value| leaves.unset(*value));
+        }
+    }
+
+    // Each block binds its own leaves once more, in the same homes.
+    fn rewind_bindings(&mut self, _mark: &(usize, HomesMark)) {}
+
+    fn revise(&mut self, block: Block, _mark: &(usize, HomesMark)) -> bool {
+        let ValueNumbering { graph, table, assumed, found, .. } = self;
+        let edges: SmallVec<[Edge; 4]> = found.live.leading_to(graph.f, block).collect();
+        assumed.revise(graph.f, block, &edges, |value| found.class(table, value))
+    }
+
+    fn give_up(&mut self, block: Block) {
+        self.assumed.give_up(self.graph.f.block_params(block).iter().copied());
     }
 }
 
