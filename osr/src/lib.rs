@@ -24,6 +24,7 @@ mod facts;
 mod graph;
 mod keep;
 mod known;
+mod landings;
 mod level;
 mod live;
 mod pair;

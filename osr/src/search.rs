@@ -4,28 +4,22 @@
 use crate::blame::blame;
 use crate::derive::Deriver;
 use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept};
+use crate::landings::{OwnPlaces, landings_to_try};
 use crate::level::Level;
 use crate::live::LiveTable;
 use crate::pair::{Analyzed, VersionPair, members};
 use crate::partial::points_of;
-use crate::paths::{PathEnd, Paths};
+use crate::paths::PathEnd;
 use crate::reason::{Obstacle, Reason, Unmapped};
 use crate::source::{Here, SourcePoint};
 use crate::synthesize::{Arrow, SynthesizedMapping};
 use ir::place::Place;
 use ir::{Block, Inst, Point};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::Side;
 use transition::mapping::{Entry, Mapping};
-
-/// Landing points tried from one source point. A longer gap is sampled at both ends and around the
-/// source point's own place.
-const MAX_LANDINGS: usize = 24;
-
-/// The product of landing points tried and values to provide at the first of them. With many values
-/// to provide, the search tries fewer landing points.
-const MAX_VALUES_TRIED: usize = 1 << 13;
 
 /// The mapping that a search has made.
 pub(crate) struct SearchResult {
@@ -54,6 +48,8 @@ struct Planner<'a, 'v> {
     /// The points at which other entries may land; `None` for all.
     allowed: Option<&'a BTreeSet<Point>>,
     here: SourcePoint,
+    /// Found when the first point asks.
+    places: OnceCell<OwnPlaces>,
 }
 
 /// The search for one direction.
@@ -353,7 +349,8 @@ impl<'a, 'v> Planner<'a, 'v> {
         (staying, allowed): (Option<&'a BTreeSet<Point>>, Option<&'a BTreeSet<Point>>),
     ) -> Planner<'a, 'v> {
         let (p, q) = (pair.source(from), pair.target(from));
-        Planner { from, pair, p, q, staying, allowed, here: SourcePoint::default() }
+        let (here, places) = (SourcePoint::default(), OnceCell::new());
+        Planner { from, pair, p, q, staying, allowed, here, places }
     }
 
     /// The landing points to try from a point, unless the empty entry does. Enters the point.
@@ -377,9 +374,11 @@ impl<'a, 'v> Planner<'a, 'v> {
         let mut barred = None;
         let mut goals: Vec<EntryGoal<'g>> = Vec::new();
         let values = |at: Point| needed.live(at).len();
-        let mut targets = landings_to_try(&q.paths, end.anchor, (point, self.allowed), values);
+        let places = self.places.get_or_init(|| OwnPlaces::new(self.pair, p, q));
+        let gap = (&q.paths, places);
+        let mut targets = landings_to_try(gap, end.anchor, (point, self.allowed), values);
         if self.staying.is_some_and(|staying| staying.contains(&point)) {
-            targets = landings_to_try(&q.paths, end.anchor, (point, None), values);
+            targets = landings_to_try(gap, end.anchor, (point, None), values);
             targets.retain(|target| *target == point);
         }
         for target in targets {
@@ -493,80 +492,4 @@ impl<'a, 'v> Planner<'a, 'v> {
 /// Whether an entry replaces the best so far. Of two entries of equal cost, the first wins.
 fn is_better(cost: DerivationCost, least: Option<DerivationCost>) -> bool {
     least.is_none_or(|least| cost < least)
-}
-
-/// The points at which entries from these points may land: all that [`landings_to_try`] may give.
-pub(crate) fn landing_candidates(
-    pair: &VersionPair<'_>,
-    from: Side,
-    points: &BTreeSet<Point>,
-) -> BTreeSet<Point> {
-    let (p, q) = (pair.source(from), pair.target(from));
-    let ends = points.iter().filter_map(|at| Some((*at, p.paths.end(p.f, at.inst())?.anchor)));
-    // With fewer values to provide, more points are tried, and among them all that are tried with
-    // more values (`fewer_landing_points_are_among_more`).
-    ends.flat_map(|(at, anchor)| landings_to_try(&q.paths, anchor, (at, None), |_| 0)).collect()
-}
-
-/// The landing points worth trying, in order. The source point's own place comes first, if the
-/// target version has it: it is the likeliest to cost nothing. Of a short gap all others follow,
-/// earliest first. Of a long gap, or with many values to provide, some around that place follow,
-/// then some at its start and its end. Cost: their number, however long the gap is. If some points
-/// alone are allowed, the others do not count; then each point of the gap costs a question.
-fn landings_to_try(
-    paths: &Paths,
-    anchor: Inst,
-    (source, allowed): (Point, Option<&BTreeSet<Point>>),
-    values: impl Fn(Point) -> usize,
-) -> Vec<Point> {
-    let landings = paths.landings(anchor);
-    if let Some(allowed) = allowed {
-        let mut landings: Vec<Point> =
-            landings.iter().copied().filter(|at| allowed.contains(at)).collect();
-        landings.sort_by_key(|at| *at != source);
-        landings.truncate(MAX_LANDINGS);
-        return landings;
-    }
-    let count = landings.len();
-    let Some(first) = landings.first() else { return Vec::new() };
-    let own = paths.landing_number(anchor, source);
-    let tried = sampled(count, own, values(*first)).into_iter();
-    own.into_iter().chain(tried.filter(|i| Some(*i) != own)).map(|i| landings[i]).collect()
-}
-
-/// The indices of the landing points to try, of `count`, with this number of values to provide.
-/// `own` is the index of the source point's own place.
-fn sampled(count: usize, own: Option<usize>, values: usize) -> Vec<usize> {
-    // At least three: one at each place that is sampled.
-    let most = (MAX_VALUES_TRIED / values.max(1)).clamp(3, MAX_LANDINGS);
-    if count <= most {
-        return (0..count).collect();
-    }
-    // Three samples that do not overlap: the middle one is pushed away from both ends, which the
-    // other two cover. `count` exceeds `most`, so the bounds of `clamp` are in order.
-    let (third, own) = (most / 3, own.unwrap_or(count / 2));
-    let near_start = own.saturating_sub(third / 2).clamp(third, count - third);
-    let near_end = (own + third.div_ceil(2)).clamp(near_start, count - third);
-    (near_start..near_end).chain(0..third).chain(count - third..count).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fewer_landing_points_are_among_more() {
-        for count in 1..80 {
-            for own in (0..count).map(Some).chain([None]) {
-                let all: BTreeSet<usize> = sampled(count, own, 0).into_iter().collect();
-                for values in [1, 300, 400, 700, 1000, 2000, 1 << 20] {
-                    let fewer = sampled(count, own, values);
-                    assert!(
-                        fewer.iter().all(|i| all.contains(i)),
-                        "{count} landing points, own {own:?}, {values} values: {fewer:?}"
-                    );
-                }
-            }
-        }
-    }
 }

@@ -17,12 +17,13 @@
 //! dropped, so the rounds end.
 
 use crate::copies::LinkedUses;
+use crate::landings::landing_candidates;
 use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_unlive};
 use crate::pair::{Analyzed, VersionPair};
 use crate::partial::Choice;
 use crate::reason::Unmapped;
-use crate::search::{Search, SearchResult, first_round, landing_candidates};
+use crate::search::{Search, SearchResult, first_round};
 use ir::Point;
 use std::collections::BTreeSet;
 use transition::mapping::Mapping;
