@@ -72,14 +72,14 @@ impl<'a> Tally<'a> {
         self.figures.unreachable = made.unreachable as u64;
         // An entry of this level replaces that of a lower one, which remains where this level has
         // none.
-        for (point, entry) in made.mapping.entries() {
-            self.used.insert(point, EntryCost::of(entry, self.source.arguments()));
+        for (point, entry) in made.mapping.shared_entries() {
+            self.used.insert(point, EntryCost::of(&entry.get(), self.source.arguments()));
         }
         let sum = |points: &mut dyn Iterator<Item = Point>| {
             points.fold(0u64, |sum, point| sum.saturating_add(self.visits(point)))
         };
         let feasible = sum(&mut self.used.keys().copied());
-        let entries = made.mapping.entries().map(|(point, _)| point);
+        let entries = made.mapping.points();
         let unmapped = made.unmapped.iter().map(|unmapped| unmapped.point);
         let rejected = made.rejected.iter().map(|(point, _)| *point);
         let visits = sum(&mut entries.chain(unmapped).chain(rejected));
