@@ -95,14 +95,16 @@ impl<'e, 'a> Explainer<'e, 'a> {
             {
                 return facts.clone();
             }
+            // Nothing is to be explained.
+            if !shared.has_code() {
+                return EntryFacts::default();
+            }
             let entry = shared.get();
             if !fits {
                 return nothing(&entry);
             }
             let facts = self.entry(point, &entry, shared);
-            if !entry.steps.is_empty() || !entry.replays.is_empty() {
-                explained.insert(point, (shared.clone(), facts.clone()));
-            }
+            explained.insert(point, (shared.clone(), facts.clone()));
             facts
         };
         mapping.shared_entries().map(facts).collect()
@@ -114,9 +116,6 @@ impl<'e, 'a> Explainer<'e, 'a> {
         // A mapping may come from any maker, so its entries may name any point.
         if !f.has_inst(point.inst()) || !self.version.live().has_block(f.inst_block(point.inst())) {
             return nothing(entry);
-        }
-        if entry.steps.is_empty() && entry.replays.is_empty() {
-            return EntryFacts::default();
         }
         let here = self.here(entry, shared);
         let replays = self.replays(point, entry, &here);

@@ -306,11 +306,10 @@ impl<'a, 'v> Parts<'a, 'v> {
             };
             for &point in part {
                 let Some(entry) = mapping.shared(point) else { continue };
-                let entry = entry.get();
-                match &table {
-                    Some(table) => grew |= add_unlive_of(&entry, point, table.live(point), uses),
-                    None => grew |= add_all(&entry.kept, point, uses),
-                }
+                grew |= match &table {
+                    Some(table) => add_unlive_of(&entry.get(), point, table.live(point), uses),
+                    None => add_all(&entry.kept(), point, uses),
+                };
             }
         }
         Ok(grew)
@@ -329,7 +328,11 @@ impl<'a, 'v> Parts<'a, 'v> {
             let table = needed.table(&part.iter().filter_map(target).collect());
             let table = table.ok_or(TooMany)?;
             let lacks = |point: &&Point| {
-                search.mapping.shared(**point).is_some_and(|entry| table.lacks(&entry.get()))
+                let entry = search.mapping.shared(**point);
+                // Entries provide values that are live, so as many are the same.
+                let is_shorter =
+                    |entry: &&SharedEntry| entry.provided() != table.live(entry.target()).len();
+                entry.filter(is_shorter).is_some_and(|entry| table.lacks(&entry.get()))
             };
             let lacking: Vec<Point> = part.iter().filter(lacks).copied().collect();
             if !lacking.is_empty() {

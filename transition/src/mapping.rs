@@ -21,7 +21,7 @@
 //! that the entry provides.
 
 use crate::VersionKey;
-pub use crate::packed::EntryStore;
+pub use crate::packed::{EntryOutline, EntryStore};
 use ir::entity::{Inst, Point, Value};
 use ir::eval::accepts;
 use ir::function::Function;
@@ -182,16 +182,32 @@ impl Entry {
     pub fn reads(&self) -> Vec<Value> {
         let of_steps = self.steps.iter().flat_map(|step| &step.args);
         let of_replays = self.replays.iter().flat_map(|replay| &replay.args);
-        let of_assigns = self.assigns.iter().map(|assign| &assign.from);
+        let changed = self.assigns.iter().filter(|assign| !assign.is_identity());
+        let of_changed = changed.map(|assign| &assign.from);
         let read =
-            of_steps.chain(of_replays).chain(of_assigns).filter_map(|operand| match operand {
+            of_steps.chain(of_replays).chain(of_changed).filter_map(|operand| match operand {
                 Operand::Source(value) => Some(*value),
                 Operand::Step(_) => None,
             });
         let mut read: Vec<Value> = read.collect();
         read.sort_unstable();
         read.dedup();
-        read
+        // Most values keep their contents, and ascend: these need no sorting, but a merge.
+        let mut all: Vec<Value> = Vec::with_capacity(self.assigns.len() + read.len());
+        let mut read = read.into_iter().peekable();
+        for assign in self.assigns.iter().filter(|assign| assign.is_identity()) {
+            while let Some(less) = read.next_if(|value| *value <= assign.value) {
+                all.push(less);
+            }
+            all.push(assign.value);
+        }
+        all.extend(read);
+        // In a forged entry, assignments may stand in another order.
+        if !all.is_sorted() {
+            all.sort_unstable();
+        }
+        all.dedup();
+        all
     }
 
     /// Whether the entry provides a value. Cost: logarithmic in the number of provided values.
@@ -356,7 +372,43 @@ impl SharedEntry {
     pub fn target(&self) -> Point {
         match &self.0 {
             Stored::Whole(entry) => entry.target,
-            Stored::Packed(packed) => packed.store.target(packed.number),
+            Stored::Packed(packed) => packed.store.outline(packed.number).target,
+        }
+    }
+
+    /// The outline of the entry. Cost: constant if the entry is packed, and linear in the
+    /// assignments otherwise.
+    pub fn outline(&self) -> EntryOutline {
+        match &self.0 {
+            Stored::Whole(entry) => EntryOutline::of(entry),
+            Stored::Packed(packed) => packed.store.outline(packed.number),
+        }
+    }
+
+    /// The kept values of the entry.
+    pub fn kept(&self) -> Cow<'_, [Value]> {
+        match &self.0 {
+            Stored::Whole(entry) => Cow::Borrowed(&entry.kept),
+            Stored::Packed(packed) => Cow::Owned(packed.store.kept(packed.number)),
+        }
+    }
+
+    /// Whether the entry has steps or replays. Cost: constant.
+    pub fn has_code(&self) -> bool {
+        match &self.0 {
+            Stored::Whole(entry) => !entry.steps.is_empty() || !entry.replays.is_empty(),
+            Stored::Packed(packed) => {
+                let outline = packed.store.outline(packed.number);
+                outline.steps + outline.replays > 0
+            }
+        }
+    }
+
+    /// The number of values provided. Cost: constant.
+    pub fn provided(&self) -> usize {
+        match &self.0 {
+            Stored::Whole(entry) => entry.assigns.len(),
+            Stored::Packed(packed) => packed.store.outline(packed.number).provided,
         }
     }
 

@@ -11,8 +11,9 @@
 //! the next point, but for `%b`. The two lists of words differ in the first part, and share the
 //! others.
 //!
-//! Words say nothing of the place of an entry: an operand that is the result of a step counts the
-//! steps back to it. Entries whose first steps differ thus share the parts of the others.
+//! Words say nothing of the place of a step. A step that reads another counts the steps back to it,
+//! and an assignment counts from the step that the last one read. Entries that have a step more or
+//! less in front thus share the parts of the others.
 //!
 //! A store only grows, and an entry is read from it as it was packed. So an entry that the checker
 //! has judged cannot change before it is fired.
@@ -39,10 +40,16 @@ impl EntryStore {
         self.0.read().unwrap_or_else(PoisonError::into_inner).unpack(number)
     }
 
-    /// The landing point of the entry with this number. Cost: constant.
-    pub(crate) fn target(&self, number: u32) -> Point {
-        let packed = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        Point::before(Inst::from_u32(packed.record(number)[0]))
+    /// The outline of the entry with this number. Cost: constant.
+    pub(crate) fn outline(&self, number: u32) -> EntryOutline {
+        let record = self.0.read().unwrap_or_else(PoisonError::into_inner).record(number);
+        let [steps, replays, provided, changed] = record.counts.map(|count| count as usize);
+        EntryOutline { target: record.target(), steps, replays, provided, changed }
+    }
+
+    /// The kept values of the entry with this number. Cost: linear in them.
+    pub(crate) fn kept(&self, number: u32) -> Vec<Value> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).kept(number)
     }
 
     /// Whether this is the same store.
@@ -53,6 +60,58 @@ impl EntryStore {
     /// The words that the store has.
     pub fn words(&self) -> usize {
         self.0.read().unwrap_or_else(PoisonError::into_inner).lists.words.len()
+    }
+}
+
+/// What can be told of an entry without its lists.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EntryOutline {
+    /// The landing point.
+    pub target: Point,
+    /// The number of steps.
+    pub steps: usize,
+    /// The number of replayed stores.
+    pub replays: usize,
+    /// The number of values provided.
+    pub provided: usize,
+    /// The number of these that are assigned from another value or a step.
+    pub changed: usize,
+}
+
+impl EntryOutline {
+    /// The outline of an entry. Cost: linear in its assignments.
+    pub(crate) fn of(entry: &Entry) -> EntryOutline {
+        EntryOutline {
+            target: entry.target,
+            steps: entry.steps.len(),
+            replays: entry.replays.len(),
+            provided: entry.assigns.len(),
+            changed: entry.assigns.iter().filter(|assign| !assign.is_identity()).count(),
+        }
+    }
+
+    /// The size of the compensation code, as [`Entry::size`] has it.
+    pub fn size(&self) -> usize {
+        self.steps + self.replays + self.changed
+    }
+}
+
+/// A packed entry: the numbers of its lists.
+struct Record {
+    target: u32,
+    steps: u32,
+    replays: u32,
+    assigns: u32,
+    kept: u32,
+    /// [`NONE`] for the values that the entry reads.
+    requires: u32,
+    /// Of steps, replays, values provided, and values that change.
+    counts: [u32; 4],
+}
+
+impl Record {
+    fn target(&self) -> Point {
+        Point::before(Inst::from_u32(self.target))
     }
 }
 
@@ -81,14 +140,19 @@ impl Packed {
             return Some(*number);
         }
         let Entry { target, steps, replays, assigns, requires, kept } = &**entry;
-        let end = steps.len();
+        let mut last = 0;
+        let outline = EntryOutline::of(entry);
         let record = [
             target.inst().as_u32(),
-            self.operations(steps.iter().enumerate().map(|(at, step)| (at, step, &step.args)))?,
-            self.replayed(end, replays)?,
-            self.list(assigns, |assign, list| assigned(assign, end, list))?,
+            self.operations(steps)?,
+            self.replayed(steps.len(), replays)?,
+            self.list(assigns, |assign, list| assigned(assign, &mut last, list))?,
             self.values(kept)?,
             if *requires == entry.reads() { NONE } else { self.values(requires)? },
+            outline.steps as u32,
+            outline.replays as u32,
+            outline.provided as u32,
+            outline.changed as u32,
         ];
         let number = self.lists.put(&record, 0)?;
         self.last = Some((entry.clone(), number));
@@ -116,15 +180,12 @@ impl Packed {
         })
     }
 
-    fn operations<'e>(
-        &mut self,
-        steps: impl Iterator<Item = (usize, &'e Step, &'e smallvec::SmallVec<[Operand; 2]>)>,
-    ) -> Option<u32> {
+    fn operations(&mut self, steps: &[Step]) -> Option<u32> {
         let mut shapes = std::mem::take(&mut self.steps);
-        let number = self.list(steps, |(at, step, args), list| {
-            let bare = Step { args: Default::default(), ..step.clone() };
-            list.push(shapes.number((bare, args.len() as u32)));
-            operands(args, at, list)
+        let number = self.list(steps.iter().enumerate(), |(at, step), list| {
+            let bare = Step { args: Default::default(), ..*step };
+            list.push(shapes.number((bare, step.args.len() as u32)));
+            operands(&step.args, at, list)
         });
         self.steps = shapes;
         number
@@ -133,7 +194,7 @@ impl Packed {
     fn replayed(&mut self, end: usize, replays: &[Replay]) -> Option<u32> {
         let mut shapes = std::mem::take(&mut self.replays);
         let number = self.list(replays, |replay, list| {
-            let bare = Replay { args: Default::default(), ..replay.clone() };
+            let bare = Replay { args: Default::default(), ..*replay };
             list.push(shapes.number((bare, replay.args.len() as u32)));
             operands(&replay.args, end, list)
         });
@@ -142,30 +203,53 @@ impl Packed {
     }
 
     fn unpack(&self, number: u32) -> Entry {
-        let [target, steps, replays, assigns, kept, requires] = self.record(number);
-        let target = Point::before(Inst::from_u32(target));
-        let steps = self.steps_of(&self.lists.get(steps));
-        let replays = self.replays_of(&self.lists.get(replays), steps.len());
-        let assigns = assigns_of(&self.lists.get(assigns), steps.len());
-        let values = |list| self.lists.get(list).into_iter().map(Value::from_u32).collect();
-        let (is_read, kept) = (requires == NONE, values(kept));
-        let requires = if is_read { Vec::new() } else { values(requires) };
+        let record = self.record(number);
+        let [count, _, provided, changed] = record.counts.map(|count| count as usize);
+        let steps = self.steps_of(&self.lists.get(record.steps, 3 * count), count);
+        let replays = self.replays_of(&self.lists.get(record.replays, 0), count);
+        let assigns = self.lists.get(record.assigns, provided + changed);
+        let assigns = assigns_of(&assigns, provided);
+        let is_read = record.requires == NONE;
+        let requires = if is_read { Vec::new() } else { self.values_of(record.requires) };
+        let (target, kept) = (record.target(), self.values_of(record.kept));
         let entry = Entry { target, steps, replays, assigns, requires, kept };
         if is_read { Entry { requires: entry.reads(), ..entry } } else { entry }
     }
 
-    fn record(&self, number: u32) -> [u32; 6] {
-        let record = self.lists.get(number);
-        record[..].try_into().expect("the record of an entry has six words")
+    fn kept(&self, number: u32) -> Vec<Value> {
+        self.values_of(self.record(number).kept)
     }
 
-    fn steps_of(&self, words: &[u32]) -> Vec<Step> {
-        let (mut steps, mut words) = (Vec::new(), words.iter());
+    fn values_of(&self, list: u32) -> Vec<Value> {
+        self.lists.get(list, 0).into_iter().map(Value::from_u32).collect()
+    }
+
+    fn record(&self, number: u32) -> Record {
+        let [_, target, steps, replays, assigns, kept, requires, counts @ ..] =
+            self.lists.words_of(number)
+        else {
+            unreachable!("the record of an entry has ten words")
+        };
+        let counts = counts.try_into().expect("four counts");
+        let [target, steps, replays] = [*target, *steps, *replays];
+        Record {
+            target,
+            steps,
+            replays,
+            assigns: *assigns,
+            kept: *kept,
+            requires: *requires,
+            counts,
+        }
+    }
+
+    fn steps_of(&self, words: &[u32], count: usize) -> Vec<Step> {
+        let (mut steps, mut words) = (Vec::with_capacity(count), words.iter());
         while let Some(shape) = words.next() {
             let (bare, count) = &self.steps.all[*shape as usize];
             let args = words.by_ref().take(*count as usize).map(|w| operand(*w, steps.len()));
             let args = args.collect();
-            steps.push(Step { args, ..bare.clone() });
+            steps.push(Step { args, ..*bare });
         }
         steps
     }
@@ -175,7 +259,7 @@ impl Packed {
         while let Some(shape) = words.next() {
             let (bare, count) = &self.replays.all[*shape as usize];
             let args = words.by_ref().take(*count as usize).map(|w| operand(*w, end)).collect();
-            replays.push(Replay { args, ..bare.clone() });
+            replays.push(Replay { args, ..*bare });
         }
         replays
     }
@@ -204,24 +288,40 @@ fn operands(args: &[Operand], at: usize, list: &mut Vec<u32>) -> Option<()> {
     })
 }
 
-/// One word for a value that keeps its contents, two for another.
-fn assigned(assign: &Assign, end: usize, list: &mut Vec<u32>) -> Option<()> {
-    let value = word(Operand::Source(assign.value), end)?;
+/// One word for a value that keeps its contents, two for another: a step counts from the last one
+/// assigned.
+fn assigned(assign: &Assign, last: &mut u32, list: &mut Vec<u32>) -> Option<()> {
+    let value = word(Operand::Source(assign.value), 0)?;
     if assign.is_identity() {
         list.push(value);
-    } else {
-        list.extend([value | 1, word(assign.from, end)?]);
+        return Some(());
     }
+    let from = match assign.from {
+        Operand::Source(_) => word(assign.from, 0)?,
+        Operand::Step(index) => {
+            let ahead = i32::try_from(i64::from(index) - i64::from(*last)).ok()?;
+            *last = index;
+            i32::checked_mul(ahead, 2)? as u32 | 1
+        }
+    };
+    list.extend([value | 1, from]);
     Some(())
 }
 
-fn assigns_of(words: &[u32], end: usize) -> Vec<Assign> {
-    let (mut assigns, mut words) = (Vec::with_capacity(words.len()), words.iter());
+fn assigns_of(words: &[u32], count: usize) -> Vec<Assign> {
+    let (mut assigns, mut words) = (Vec::with_capacity(count), words.iter());
+    let mut last = 0u32;
     while let Some(first) = words.next() {
         let value = Value::from_u32(first >> 1);
         let from = match first & 1 {
             0 => Operand::Source(value),
-            _ => operand(*words.next().expect("two words for a value that changes"), end),
+            _ => match *words.next().expect("two words for a value that changes") {
+                source if source & 1 == 0 => Operand::Source(Value::from_u32(source >> 1)),
+                step => {
+                    last = last.wrapping_add_signed(step as i32 >> 1);
+                    Operand::Step(last)
+                }
+            },
         };
         assigns.push(Assign { value, from });
     }
@@ -289,8 +389,9 @@ impl Lists {
         }
     }
 
-    fn get(&self, number: u32) -> Vec<u32> {
-        let mut list = Vec::new();
+    /// The words of a list that is expected to have so many.
+    fn get(&self, number: u32, count: usize) -> Vec<u32> {
+        let mut list = Vec::with_capacity(count);
         self.read(number, &mut list);
         list
     }
