@@ -49,8 +49,18 @@ pub const SCHEMA: u32 = 2;
 pub const LEVELS: [&str; 7] = ["empty", "live", "live_e", "alias", "avail", "pure", "full"];
 
 /// One figure per level. A level that does not exist yet is `null` in JSON.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct PerLevel<T>([Option<T>; LEVELS.len()]);
+#[derive(Clone, PartialEq, Debug)]
+pub struct PerLevel<T>(
+    // Up to the highest level that has a figure: a report on a module holds 50,000 functions and
+    // more, and moves their figures.
+    Vec<Option<T>>,
+);
+
+impl<T> Default for PerLevel<T> {
+    fn default() -> PerLevel<T> {
+        PerLevel(Vec::new())
+    }
+}
 
 impl<T> PerLevel<T> {
     /// The figure of the level with this index in [`LEVELS`].
@@ -58,7 +68,8 @@ impl<T> PerLevel<T> {
     /// # Panics
     /// If the index is out of bounds.
     pub fn get(&self, level: usize) -> Option<&T> {
-        self.0[level].as_ref()
+        assert!(level < LEVELS.len(), "there is no level {level}");
+        self.0.get(level)?.as_ref()
     }
 
     /// Sets the figure of the level with this index in [`LEVELS`].
@@ -66,7 +77,16 @@ impl<T> PerLevel<T> {
     /// # Panics
     /// If the index is out of bounds.
     pub fn set(&mut self, level: usize, figure: T) {
-        self.0[level] = Some(figure);
+        *self.slot(level) = Some(figure);
+    }
+
+    fn slot(&mut self, level: usize) -> &mut Option<T> {
+        assert!(level < LEVELS.len(), "there is no level {level}");
+        if let Some(more) = (level + 1).checked_sub(self.0.len()) {
+            self.0.reserve_exact(more);
+            self.0.extend((0..more).map(|_| None));
+        }
+        &mut self.0[level]
     }
 
     /// The levels with a figure, by index in [`LEVELS`].
@@ -76,7 +96,7 @@ impl<T> PerLevel<T> {
 
     /// Applies a function to each figure.
     pub fn map<U>(&self, mut f: impl FnMut(&T) -> U) -> PerLevel<U> {
-        PerLevel(std::array::from_fn(|level| self.get(level).map(&mut f)))
+        PerLevel(self.0.iter().map(|figure| figure.as_ref().map(&mut f)).collect())
     }
 
     /// Adds the figures of `other` level by level. A figure that only one of them has stays as it
@@ -86,7 +106,7 @@ impl<T> PerLevel<T> {
         T: Clone,
     {
         for (level, figure) in other.iter() {
-            match &mut self.0[level] {
+            match self.slot(level) {
                 Some(mine) => add(mine, figure),
                 empty => *empty = Some(figure.clone()),
             }
@@ -97,8 +117,8 @@ impl<T> PerLevel<T> {
 impl<T: Serialize> Serialize for PerLevel<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(LEVELS.len()))?;
-        for (name, figure) in LEVELS.iter().zip(&self.0) {
-            map.serialize_entry(name, figure)?;
+        for (level, name) in LEVELS.iter().enumerate() {
+            map.serialize_entry(name, &self.get(level))?;
         }
         map.end()
     }
@@ -106,11 +126,11 @@ impl<T: Serialize> Serialize for PerLevel<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerLevel<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<PerLevel<T>, D::Error> {
-        let mut levels = PerLevel(std::array::from_fn(|_| None));
+        let mut levels = PerLevel::default();
         for (name, figure) in BTreeMap::<String, Option<T>>::deserialize(from)? {
             let level = LEVELS.iter().position(|level| *level == name);
             let level = level.ok_or_else(|| D::Error::custom(format!("unknown level {name:?}")))?;
-            levels.0[level] = figure;
+            figure.into_iter().for_each(|figure| levels.set(level, figure));
         }
         Ok(levels)
     }
@@ -119,13 +139,56 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerLevel<T> {
 /// The distribution of a whole number over points. JSON shows `mean` and `max`, which are `null`
 /// for no points, and `histogram`: the points in each of [`Spread::BUCKETS`], up to the last that
 /// has any.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Spread {
-    count: u64,
     sum: u64,
     max: u64,
-    histogram: [u64; Spread::BUCKETS.len()],
+    histogram: Histogram,
 }
+
+/// The number of points in each bucket. A report has thirty for each function.
+#[derive(Clone, Debug)]
+enum Histogram {
+    /// Of a function with few points.
+    Few([u16; Spread::BUCKETS.len()]),
+    Many(Box<[u64; Spread::BUCKETS.len()]>),
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram::Few([0; Spread::BUCKETS.len()])
+    }
+}
+
+impl Histogram {
+    fn counts(&self) -> [u64; Spread::BUCKETS.len()] {
+        match self {
+            Histogram::Few(counts) => counts.map(u64::from),
+            Histogram::Many(counts) => **counts,
+        }
+    }
+
+    fn add(&mut self, bucket: usize, points: u64) {
+        if let Histogram::Few(counts) = self {
+            let sum = u64::from(counts[bucket]).saturating_add(points);
+            match u16::try_from(sum) {
+                Ok(sum) => return counts[bucket] = sum,
+                Err(_) => *self = Histogram::Many(Box::new(self.counts())),
+            }
+        }
+        if let Histogram::Many(counts) = self {
+            counts[bucket] += points;
+        }
+    }
+}
+
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Histogram) -> bool {
+        self.counts() == other.counts()
+    }
+}
+
+impl Eq for Histogram {}
 
 impl Spread {
     /// The numbers that each bucket of the histogram counts.
@@ -133,12 +196,11 @@ impl Spread {
 
     /// The number of points in each bucket.
     pub fn histogram(&self) -> [u64; Spread::BUCKETS.len()] {
-        self.histogram
+        self.histogram.counts()
     }
 
     /// Adds the number of one point.
     pub fn add(&mut self, number: u64) {
-        self.count += 1;
         self.sum += number;
         self.max = self.max.max(number);
         // Each bucket from 2 on reaches up to the next power of two.
@@ -146,30 +208,31 @@ impl Spread {
             0 | 1 => number as usize,
             more => 1 + (u64::BITS - (more - 1).leading_zeros()) as usize,
         };
-        self.histogram[bucket.min(Spread::BUCKETS.len() - 1)] += 1;
+        self.histogram.add(bucket.min(Spread::BUCKETS.len() - 1), 1);
     }
 
     /// Adds all points of another distribution.
     pub fn merge(&mut self, other: &Spread) {
-        self.count += other.count;
         self.sum += other.sum;
         self.max = self.max.max(other.max);
-        self.histogram.iter_mut().zip(other.histogram).for_each(|(mine, theirs)| *mine += theirs);
+        let theirs = other.histogram().into_iter().enumerate();
+        theirs.for_each(|(bucket, points)| self.histogram.add(bucket, points));
     }
 
     /// The mean. `None` for no points.
     pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+        let count = self.count();
+        (count > 0).then(|| self.sum as f64 / count as f64)
     }
 
     /// The maximum. `None` for no points.
     pub fn max(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.max)
+        (self.count() > 0).then_some(self.max)
     }
 
     /// The number of points.
     pub fn count(&self) -> u64 {
-        self.count
+        self.histogram().iter().sum()
     }
 }
 
@@ -188,8 +251,9 @@ impl Serialize for Spread {
         map.serialize_entry("max", &self.max())?;
         // Most functions have small numbers alone: without the empty buckets at the end, the report
         // on a large program is half as long.
-        let used = self.histogram.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
-        map.serialize_entry("histogram", &self.histogram[..used])?;
+        let histogram = self.histogram();
+        let used = histogram.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+        map.serialize_entry("histogram", &histogram[..used])?;
         map.end()
     }
 }

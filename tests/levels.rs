@@ -2,7 +2,10 @@
 //! that a level takes over from the level below is the one it would have found.
 
 use osier::driver::{NoObserver, Vigilance, derive};
-use osr::{Level, VersionPair, synthesize, synthesize_levels};
+use osr::{
+    Level, MappingLimits, SynthesizedMapping, VersionPair, synthesize, synthesize_levels,
+    synthesize_within,
+};
 use passes::registry::parse;
 use verify::generate::{Weights, generate};
 
@@ -33,6 +36,34 @@ fn levels_made_together_are_those_made_apart() {
     // Each level has more entries than the one below, and `avail` keeps values.
     assert!(entries.windows(2).all(|w| w[0] < w[1]), "{entries:?}");
     assert!(kept > 1000, "{kept}");
+}
+
+#[test]
+fn a_pair_in_parts_has_the_entries_of_a_pair_at_once() {
+    let mut kept = 0;
+    for seed in 0..60 {
+        let program = generate(seed, 120, &Weights::default());
+        let base = program.module.body(program.main).expect("the main function has a body");
+        let pipeline = parse(if seed % 2 == 0 { "O1" } else { "O2" }).expect("a named pipeline");
+        let derived = derive(&program.module, base, &pipeline, Vigilance::Off, &mut NoObserver);
+        let pair =
+            VersionPair::new(base, &derived.function, &derived.log).expect("the log leads there");
+        let whole = MappingLimits { whole: usize::MAX, ..MappingLimits::default() };
+        let parts = MappingLimits { whole: 0, part: 40, ..MappingLimits::default() };
+        let both = [whole, parts].map(|limits| synthesize_within(&pair, &Level::ALL, limits));
+        let [at_once, in_parts] = both;
+        for ((level, a), (_, b)) in at_once.iter().zip(&in_parts) {
+            for (a, b) in [(&a.forward, &b.forward), (&a.backward, &b.backward)] {
+                let rest = |made: &SynthesizedMapping| {
+                    (made.points, made.unreachable, made.unmapped.clone())
+                };
+                assert!(a.mapping == b.mapping, "seed {seed}, {level}");
+                assert_eq!(rest(a), rest(b), "seed {seed}, {level}");
+            }
+            kept += a.forward.mapping.entries().filter(|(_, e)| !e.kept.is_empty()).count();
+        }
+    }
+    assert!(kept > 500, "{kept}");
 }
 
 #[test]

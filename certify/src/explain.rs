@@ -15,9 +15,8 @@ use ir::{Block, Imm, Inst, Opcode, Point, Type};
 use number::{ClassArgs, Home};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use transition::certificate::{EntryFacts, MappingFacts, NO_TERM, TermId, is_well_typed};
-use transition::mapping::{Entry, Mapping, Operand, Replay, Step};
+use transition::mapping::{Entry, Mapping, Operand, Replay, SharedEntry, Step};
 use transition::{Correspondence, Side, VersionKey};
 
 /// Combinations of far operands of one step that are looked up in the table. There is more than one
@@ -34,7 +33,7 @@ type FarClasses = SmallVec<[TermId; 2]>;
 type FarTerm = (TermId, ClassArgs);
 
 /// An entry, and the terms of its steps.
-type ExplainedSteps = (Arc<Entry>, Box<[TermId]>);
+type ExplainedSteps = (SharedEntry, Box<[TermId]>);
 
 /// Makes the facts of one mapping.
 pub(super) struct Explainer<'e, 'a> {
@@ -87,39 +86,38 @@ impl<'e, 'a> Explainer<'e, 'a> {
     pub(super) fn explain(
         mut self,
         mapping: &Mapping,
-        explained: &mut BTreeMap<Point, (Arc<Entry>, EntryFacts)>,
+        explained: &mut BTreeMap<Point, (SharedEntry, EntryFacts)>,
     ) -> MappingFacts {
         let fits = mapping.source() == self.source && mapping.target() == self.target;
-        let facts = |(point, entry): (Point, &Arc<Entry>)| {
+        let facts = |(point, shared): (Point, &SharedEntry)| {
+            if let Some((known, facts)) = explained.get(&point).filter(|_| fits)
+                && known.is(shared)
+            {
+                return facts.clone();
+            }
+            // Nothing is to be explained.
+            if !shared.has_code() {
+                return EntryFacts::default();
+            }
+            let entry = shared.get();
             if !fits {
-                return nothing(entry);
+                return nothing(&entry);
             }
-            if entry.steps.is_empty() && entry.replays.is_empty() {
-                return self.entry(point, entry);
-            }
-            match explained.get(&point) {
-                Some((known, facts)) if Arc::ptr_eq(known, entry) => facts.clone(),
-                _ => {
-                    let facts = self.entry(point, entry);
-                    explained.insert(point, (entry.clone(), facts.clone()));
-                    facts
-                }
-            }
+            let facts = self.entry(point, &entry, shared);
+            explained.insert(point, (shared.clone(), facts.clone()));
+            facts
         };
         mapping.shared_entries().map(facts).collect()
     }
 
     /// The facts of one entry.
-    fn entry(&mut self, point: Point, entry: &Arc<Entry>) -> EntryFacts {
+    fn entry(&mut self, point: Point, entry: &Entry, shared: &SharedEntry) -> EntryFacts {
         let f = self.version.f();
         // A mapping may come from any maker, so its entries may name any point.
         if !f.has_inst(point.inst()) || !self.version.live().has_block(f.inst_block(point.inst())) {
             return nothing(entry);
         }
-        if entry.steps.is_empty() && entry.replays.is_empty() {
-            return EntryFacts::default();
-        }
-        let here = self.here(entry);
+        let here = self.here(entry, shared);
         let replays = self.replays(point, entry, &here);
         let paths = self.paths;
         // If the path enters no block, leaves mean the same at its end, and here terms suffice.
@@ -131,10 +129,11 @@ impl<'e, 'a> Explainer<'e, 'a> {
     }
 
     /// The terms of the steps, with leaves as at the source point.
-    fn here(&mut self, entry: &Arc<Entry>) -> Box<[TermId]> {
+    fn here(&mut self, entry: &Entry, shared: &SharedEntry) -> Box<[TermId]> {
         let mut here: Vec<TermId> = Vec::with_capacity(entry.steps.len());
         // Entries of neighboring points have nearly the same steps.
         if let Some((last, terms)) = &self.last {
+            let last = last.get();
             let steps = last.steps.iter().zip(&entry.steps);
             here.extend_from_slice(&terms[..steps.take_while(|(a, b)| a == b).count()]);
         }
@@ -147,7 +146,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
             });
         }
         let here: Box<[TermId]> = here.into();
-        self.last = Some((entry.clone(), here.clone()));
+        self.last = Some((shared.clone(), here.clone()));
         here
     }
 

@@ -33,9 +33,8 @@ use explain::Explainer;
 use ir::{Inst, Point};
 use search::{RelationSearch, SettledRelation};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use transition::certificate::{Certificate, EntryFacts, MappingFacts};
-use transition::mapping::{Entry, Mapping};
+use transition::mapping::{Mapping, SharedEntry};
 use transition::{Correspondence, Pair, Side, VersionKey};
 
 /// The relation between two versions, from which the certificate is made.
@@ -45,7 +44,7 @@ pub struct Certifier<'a> {
     relation: SettledRelation<'a>,
     /// By source version and point: the last entry with steps or replays, and its facts. Mappings
     /// of several levels share entries.
-    explained: Pair<BTreeMap<Point, (Arc<Entry>, EntryFacts)>>,
+    explained: Pair<BTreeMap<Point, (SharedEntry, EntryFacts)>>,
 }
 
 impl<'a> Certifier<'a> {

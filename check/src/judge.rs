@@ -95,9 +95,10 @@ impl Relation<'_, '_> {
     ) -> Vec<Verdict> {
         let results = self.hold(side, mapping, facts, armed);
         let mut words = Words::new(self, side);
-        let judged = mapping.entries().zip(results).map(|((point, entry), result)| match result {
+        let entries = mapping.shared_entries().zip(results);
+        let judged = entries.map(|((point, entry), result)| match result {
             Ok(()) => Verdict::Holds,
-            Err(finding) => words.verdict(point, entry, finding),
+            Err(finding) => words.verdict(point, &entry.get(), finding),
         });
         judged.collect()
     }
@@ -210,6 +211,6 @@ fn nothing(mapping: &Mapping, verdict: Verdict) -> Accepted {
     Accepted {
         mapping: Checked::nothing(mapping.source(), mapping.target()),
         facts: MappingFacts::new(),
-        rejected: mapping.entries().map(|(point, _)| (point, verdict)).collect(),
+        rejected: mapping.points().map(|point| (point, verdict)).collect(),
     }
 }

@@ -45,7 +45,10 @@ pub use copies::{CopyLink, copy_claim};
 pub use graph::{Edge, EdgeError, EdgeOrigin, VersionGraph};
 pub use level::Level;
 pub use pair::VersionPair;
+pub use partial::MappingLimits;
 pub use reason::{Reason, Unmapped};
 pub use region::LoopRegion;
-pub use synthesize::{Synthesis, SynthesizedMapping, synthesize, synthesize_at, synthesize_levels};
+pub use synthesize::{
+    Synthesis, SynthesizedMapping, synthesize, synthesize_at, synthesize_levels, synthesize_within,
+};
 pub use tree::{Version, VersionTree, required};

@@ -20,11 +20,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use transition::Demand;
 use transition::mapping::{Entry, Mapping};
 
-/// The limit of live values of a version, summed over its points. An entry names every value it
-/// provides, so a mapping is as large as this sum: five levels both ways and their certificates
-/// take about 100 bytes for each. A version beyond the limit has entries at some of its points
-/// alone ([`crate::partial`]). Real functions have 5 to 60 live values at a point, so those of up
-/// to 70,000 instructions stay below it.
+/// The limit of live values in a table, summed over its points. Beyond it, a pair is mapped in parts
+/// ([`crate::partial`]), and the edges of a [`crate::VersionGraph`] from and to the version have no
+/// entries. Real functions have 5 to 60 live values at a point, so those of up to 70,000
+/// instructions stay below it.
 pub(crate) const MAX_LIVE_VALUES: usize = 1 << 22;
 
 /// Of the blocks of a version, one in so many may have points asked for before liveness is computed
@@ -45,17 +44,31 @@ pub(crate) fn add_unlive(
 ) -> bool {
     let mut grew = false;
     let adds = |e: &Entry| !if is_text { &e.kept } else { &e.requires }.is_empty();
-    for (point, entry) in mapping.entries().filter(|(_, e)| adds(e)) {
-        // All values required, not only the kept ones. A value that only excluded code reads is
-        // live in the text, so it is not kept. No run would find it provided
-        // (`values_that_entries_read_are_provided_though_only_excluded_code_reads_them`).
-        let live = in_run.live(point);
-        for &value in missing_in(&entry.requires, live) {
-            let at = uses.entry(point.inst()).or_default();
-            if !at.contains(&value) {
-                at.push(value);
-                grew = true;
-            }
+    for (point, entry) in mapping.shared_entries() {
+        let entry = entry.get();
+        if adds(&entry) {
+            grew |= add_unlive_of(&entry, point, in_run.live(point), uses);
+        }
+    }
+    grew
+}
+
+/// As [`add_unlive`], for the entry at one point, where these values are live in runs.
+pub(crate) fn add_unlive_of(
+    entry: &Entry,
+    point: Point,
+    live: &[Value],
+    uses: &mut ExtraUses,
+) -> bool {
+    // All values required, not only the kept ones. A value that only excluded code reads is live in
+    // the text, so it is not kept. No run would find it provided
+    // (`values_that_entries_read_are_provided_though_only_excluded_code_reads_them`).
+    let mut grew = false;
+    for &value in missing_in(&entry.requires, live) {
+        let at = uses.entry(point.inst()).or_default();
+        if !at.contains(&value) {
+            at.push(value);
+            grew = true;
         }
     }
     grew
@@ -76,8 +89,8 @@ fn missing_in<'l>(values: &'l [Value], mut others: &'l [Value]) -> impl Iterator
 /// Adds to the uses of a version all values that the entries of a mapping from it require. A value
 /// that is live in any case changes nothing.
 pub(crate) fn add_required(mapping: &Mapping, uses: &mut ExtraUses) {
-    for (point, entry) in mapping.entries() {
-        uses.entry(point.inst()).or_default().extend(&entry.requires);
+    for (point, entry) in mapping.shared_entries() {
+        uses.entry(point.inst()).or_default().extend(&entry.get().requires);
     }
 }
 
@@ -133,11 +146,7 @@ impl LiveTable {
         uses: &ExtraUses,
         points: &BTreeSet<Point>,
     ) -> Option<LiveTable> {
-        let counted = match demand {
-            Demand::Needed => CountedUses::InRun(&version.decided),
-            Demand::Live => CountedUses::All(&version.cfg),
-        };
-        LiveTable::at(version, counted, uses, points)
+        LiveTable::at(version, in_run(version, demand), uses, points)
     }
 
     fn at(
@@ -169,20 +178,6 @@ impl LiveTable {
         table.within_limit()
     }
 
-    /// The number of values live in the text at each point of a version, by instruction index; 0 in
-    /// unreachable code.
-    pub(crate) fn sizes(version: &Analyzed<'_>, demand: Demand) -> Vec<usize> {
-        let f = version.f;
-        let mut sizes = vec![0; f.inst_bound()];
-        let (liveness, cfg) = everywhere(f, in_text(version, demand), &ExtraUses::new());
-        for &block in cfg.rpo() {
-            liveness.for_each_point(f, block, |point, live| {
-                sizes[point.inst().as_u32() as usize] = live.len();
-            });
-        }
-        sizes
-    }
-
     fn of(f: &Function, cfg: &Cfg, liveness: &Liveness) -> Option<LiveTable> {
         let mut table = LiveTable::empty(f);
         for &block in cfg.rpo() {
@@ -209,6 +204,11 @@ impl LiveTable {
         (self.total <= MAX_LIVE_VALUES).then_some(self)
     }
 
+    /// The live values at all points.
+    pub(crate) fn total(&self) -> usize {
+        self.total
+    }
+
     pub(crate) fn live(&self, point: Point) -> &[Value] {
         &self.at[point.inst().as_u32() as usize]
     }
@@ -216,16 +216,74 @@ impl LiveTable {
     /// The points of a mapping into this version whose entries lack a value that is live at the
     /// landing point.
     pub(crate) fn lacking(&self, mapping: &Mapping) -> Vec<Point> {
+        let entries = mapping.shared_entries();
+        entries.filter(|(_, entry)| self.lacks(&entry.get())).map(|(point, _)| point).collect()
+    }
+
+    /// Whether an entry lacks a value that is live at its landing point.
+    pub(crate) fn lacks(&self, entry: &Entry) -> bool {
+        // Entries provide values that are live, so as many are the same.
+        if entry.assigns.len() == self.live(entry.target).len() {
+            return false;
+        }
         // Both lists ascend, so one pass over the provided values finds all that are live.
-        let provides_all = |e: &Entry| {
-            // Entries provide values that are live, so as many are the same.
-            if e.assigns.len() == self.live(e.target).len() {
-                return true;
-            }
-            let mut provided = e.provides();
-            self.live(e.target).iter().all(|v| provided.any(|p| p == *v))
-        };
-        mapping.entries().filter(|(_, e)| !provides_all(e)).map(|(p, _)| p).collect()
+        let mut provided = entry.provides();
+        !self.live(entry.target).iter().all(|v| provided.any(|p| p == *v))
+    }
+}
+
+/// Liveness between the blocks of a version, from which tables are made for points at a time.
+pub(crate) struct BlockLiveness<'a> {
+    f: &'a Function,
+    liveness: Liveness,
+    /// The graph of the edges that count.
+    cfg: &'a Cfg,
+}
+
+impl<'a> BlockLiveness<'a> {
+    /// Liveness in the text of a version.
+    pub(crate) fn of_text(version: &'a Analyzed<'_>, demand: Demand) -> BlockLiveness<'a> {
+        BlockLiveness::new(version, in_text(version, demand), &ExtraUses::new())
+    }
+
+    /// Liveness in the runs of a version, when the listed values count as used too.
+    pub(crate) fn of_run(
+        version: &'a Analyzed<'_>,
+        demand: Demand,
+        uses: &ExtraUses,
+    ) -> BlockLiveness<'a> {
+        BlockLiveness::new(version, in_run(version, demand), uses)
+    }
+
+    fn new(version: &'a Analyzed<'_>, counted: CountedUses<'a>, uses: &ExtraUses) -> Self {
+        let (liveness, cfg) = everywhere(version.f, counted, uses);
+        BlockLiveness { f: version.f, liveness, cfg }
+    }
+
+    /// The live values at these points; `None` beyond [`MAX_LIVE_VALUES`].
+    pub(crate) fn table(&self, points: &BTreeSet<Point>) -> Option<LiveTable> {
+        let mut table = LiveTable::empty(self.f);
+        let blocks: BTreeSet<Block> =
+            points.iter().map(|point| self.f.inst_block(point.inst())).collect();
+        for block in blocks.into_iter().filter(|block| self.cfg.is_reachable(*block)) {
+            self.liveness.for_each_point(self.f, block, |point, live| {
+                if points.contains(&point) {
+                    table.set(point, live);
+                }
+            });
+        }
+        table.within_limit()
+    }
+
+    /// The number of values live at each point, by instruction index; 0 in unreachable code.
+    pub(crate) fn sizes(&self) -> Vec<usize> {
+        let mut sizes = vec![0; self.f.inst_bound()];
+        for &block in self.cfg.rpo() {
+            self.liveness.for_each_point(self.f, block, |point, live| {
+                sizes[point.inst().as_u32() as usize] = live.len();
+            });
+        }
+        sizes
     }
 }
 
@@ -233,6 +291,14 @@ impl LiveTable {
 fn in_text<'a>(version: &'a Analyzed<'_>, demand: Demand) -> CountedUses<'a> {
     match demand {
         Demand::Needed => CountedUses::Needed(&version.cfg),
+        Demand::Live => CountedUses::All(&version.cfg),
+    }
+}
+
+/// The uses that count in the runs of a version.
+fn in_run<'a>(version: &'a Analyzed<'_>, demand: Demand) -> CountedUses<'a> {
+    match demand {
+        Demand::Needed => CountedUses::InRun(&version.decided),
         Demand::Live => CountedUses::All(&version.cfg),
     }
 }

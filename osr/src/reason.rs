@@ -39,13 +39,16 @@ pub enum Reason {
     /// The entry needs a value whose operation the source version has not executed, or one of whose
     /// operands is lost.
     Unavailable,
-    /// Compensation code, the search for it, or the mapping as a whole would be too long.
+    /// Compensation code or the search for it would be too long.
     TooLong,
+    /// The version has so many live values that only some of its points have entries, and this one
+    /// is not among them ([`crate::synthesize_at`] answers for it).
+    ManyValues,
 }
 
 impl Reason {
     /// Every reason, in the order of the enumeration.
-    pub const ALL: [Reason; 13] = [
+    pub const ALL: [Reason; 14] = [
         Reason::NoLanding,
         Reason::Effect,
         Reason::PassedBy,
@@ -59,6 +62,7 @@ impl Reason {
         Reason::Call,
         Reason::Unavailable,
         Reason::TooLong,
+        Reason::ManyValues,
     ];
 
     /// The name in reports.
@@ -77,6 +81,7 @@ impl Reason {
             Reason::Call => "call",
             Reason::Unavailable => "unavailable",
             Reason::TooLong => "too_long",
+            Reason::ManyValues => "many_values",
         }
     }
 }
@@ -100,7 +105,8 @@ impl fmt::Display for Reason {
             Reason::Load => "the result of a load is needed, and the load cannot be repeated",
             Reason::Call => "the result of a call is needed",
             Reason::Unavailable => "a needed value cannot be computed here",
-            Reason::TooLong => "the compensation code or the mapping would be too long",
+            Reason::TooLong => "the compensation code would be too long",
+            Reason::ManyValues => "the version has too many live values for an entry at each point",
         })
     }
 }

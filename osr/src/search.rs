@@ -19,7 +19,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::Side;
-use transition::mapping::{Entry, Mapping};
+use transition::mapping::{Entry, EntryStore, Mapping};
 
 /// The mapping that a search has made.
 pub(crate) struct SearchResult {
@@ -67,19 +67,23 @@ pub(crate) struct Search<'a, 'v> {
     unmapped: Vec<(Point, Obstacle)>,
 }
 
-/// The first round of searches in one direction, at several levels, the lowest first. `live` is
-/// liveness at the source points, `needed` at the landing points.
+/// The first round of searches in one direction at some of their source points, in order, at
+/// several levels, the lowest first. `live` is liveness at the source points, `needed` at the
+/// landing points.
 ///
 /// The levels have the source points and the landing points in common, and an entry that does
 /// nothing is the best at every level. Levels with equal entries share them.
-pub(crate) fn first_round(searches: &mut [Search<'_, '_>], live: &LiveTable, needed: &LiveTable) {
-    // Each search counts its points.
-    let points = searches.iter_mut().map(Search::source_points).last().unwrap_or_default();
+pub(crate) fn first_round(
+    searches: &mut [Search<'_, '_>],
+    points: &[Point],
+    live: &LiveTable,
+    needed: &LiveTable,
+) {
     let Some(first) = searches.first() else { return };
     let first = &first.planner;
     let places = (first.staying, first.allowed);
     let mut planner = Planner::new(first.pair, first.from, places);
-    for point in points {
+    for &point in points {
         match planner.plan(point, live, needed) {
             Err(why) => searches.iter_mut().for_each(|s| s.unmapped.push((point, why))),
             Ok(LandingPlan::AsIs(entry)) => searches
@@ -152,7 +156,12 @@ impl<'a, 'v> Search<'a, 'v> {
     /// better entry cannot appear; and a point whose entry was dropped is never tried again, which
     /// ends the fixpoint.
     pub(crate) fn update(&mut self, live: &LiveTable, needed: &LiveTable) {
-        for point in needed.lacking(&self.mapping) {
+        self.update_at(&needed.lacking(&self.mapping), live, needed);
+    }
+
+    /// Builds the entries at these points again.
+    pub(crate) fn update_at(&mut self, points: &[Point], live: &LiveTable, needed: &LiveTable) {
+        for &point in points {
             let found = match self.planner.plan(point, live, needed) {
                 Err(why) => Err(why),
                 Ok(LandingPlan::AsIs(entry)) => Ok(entry),
@@ -173,13 +182,25 @@ impl<'a, 'v> Search<'a, 'v> {
         }
     }
 
-    /// Gives up every entry of this direction, for the reason [`Reason::TooLong`].
+    /// Gives up every entry of this direction, for the reason [`Reason::ManyValues`].
     pub(crate) fn give_up(&mut self) {
         let points = self.source_points();
-        self.unmapped = points.into_iter().map(|p| (p, Obstacle::new(Reason::TooLong))).collect();
+        points.into_iter().for_each(|point| self.give_up_at(point));
     }
 
-    fn source_points(&mut self) -> Vec<Point> {
+    /// Gives up the entry at a point that has none yet, for the same reason.
+    pub(crate) fn give_up_at(&mut self, point: Point) {
+        self.unmapped.push((point, Obstacle::new(Reason::ManyValues)));
+    }
+
+    /// Packs the entries that the search finds from here on.
+    pub(crate) fn pack(&mut self, store: &EntryStore) {
+        let f = (self.planner.p.f, self.planner.q.f);
+        self.mapping = Mapping::new(f.0, f.1).packing(store.clone());
+    }
+
+    /// The source points, in the order of the function. Counts them.
+    pub(crate) fn source_points(&mut self) -> Vec<Point> {
         let f = self.deriver.p.f;
         if let Some(asked) = self.asked {
             let mut points = Vec::new();

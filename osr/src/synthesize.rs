@@ -21,7 +21,7 @@ use crate::landings::landing_candidates;
 use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_unlive};
 use crate::pair::{Analyzed, VersionPair};
-use crate::partial::Choice;
+use crate::partial::{MappingLimits, in_parts};
 use crate::reason::Unmapped;
 use crate::search::{Search, SearchResult, first_round};
 use ir::Point;
@@ -85,16 +85,20 @@ pub fn synthesize_at(
         let f = pair.source(side).f;
         asked[side].iter().copied().filter(|p| f.has_inst(p.inst())).collect::<BTreeSet<Point>>()
     });
-    let made = levels_at(pair, &[level], &asked).pop().expect("one level was made");
+    let mut made = levels_at(pair, &[level], &asked).pop().expect("one level was made");
+    if made.is_too_long {
+        let mut parts = in_parts(pair, &[level], Some(&asked), MappingLimits::default());
+        made = parts.pop().expect("one level was made");
+    }
     both_ways(made.mappings).1
 }
 
 /// The mappings at one level.
-struct LevelResult {
+pub(crate) struct LevelResult {
     /// One for each arrow.
-    mappings: Vec<SearchResult>,
+    pub(crate) mappings: Vec<SearchResult>,
     /// Whether one is empty because a version has too many live values at this level.
-    is_too_long: bool,
+    pub(crate) is_too_long: bool,
 }
 
 /// The mappings at each level whose entries leave from these points of their version.
@@ -123,40 +127,57 @@ fn both_ways(made: Vec<SearchResult>) -> (Level, Synthesis) {
 /// once, lowest first. Cost: less than the levels one by one; liveness is computed once, and a
 /// level takes over entries that the one below proved to be the best.
 pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level, Synthesis)> {
-    let versions: Vec<&Analyzed<'_>> = pair.versions.iter().collect();
-    let arrows: Vec<Arrow<'_, '_>> = Arrow::both_ways(pair, Pair::new(0, 1)).into_iter().collect();
-    let plain = PlainLiveness::of_all(&versions, pair.demand);
+    synthesize_within(pair, levels, MappingLimits::default())
+}
+
+/// As [`synthesize_levels`], within these limits. Beyond [`MappingLimits::whole`] the result is the
+/// same, and takes less memory and more time. Beyond the others, some points have no entry, for the
+/// reason [`crate::Reason::ManyValues`].
+pub fn synthesize_within(
+    pair: &VersionPair<'_>,
+    levels: &[Level],
+    limits: MappingLimits,
+) -> Vec<(Level, Synthesis)> {
     let levels: Vec<Level> =
         Level::ALL.into_iter().filter(|level| levels.contains(level)).collect();
-    let mut made =
-        make_levels(&versions, (&arrows, OuterUses::NONE), &plain, (pair.demand, &levels));
-    drop(plain);
-    if made.iter().any(|result| result.is_too_long) {
-        choose_points(pair, &levels, &mut made);
-    }
+    let versions: Vec<&Analyzed<'_>> = pair.versions.iter().collect();
+    let plain = PlainLiveness::of_all(&versions, pair.demand);
+    let is_small = |of: &Option<PlainLiveness>| {
+        of.as_ref().is_some_and(|plain| plain.in_text.total() <= limits.whole)
+    };
+    let made = match plain.iter().all(is_small) {
+        true => whole_levels(pair, &levels, plain, limits),
+        false => {
+            drop(plain);
+            in_parts(pair, &levels, None, limits)
+        }
+    };
     made.into_iter().map(|result| both_ways(result.mappings)).collect()
 }
 
-/// Makes the mappings with too many live values again, with entries at some points. Each level has
-/// the first choice of points that suffices for it: entries at higher levels keep more values, and
-/// must cost a lower level nothing
-/// (`a_level_with_too_many_live_values_costs_lower_levels_no_entries`).
-fn choose_points(pair: &VersionPair<'_>, levels: &[Level], made: &mut [LevelResult]) {
-    for asked in Choice::new(pair) {
-        let is_left = |(_, result): &(&Level, &LevelResult)| result.is_too_long;
-        let left: Vec<Level> =
-            levels.iter().zip(made.iter()).filter(is_left).map(|(level, _)| *level).collect();
-        if left.is_empty() {
-            break;
-        }
-        let partial = levels_at(pair, &left, &asked);
-        for (result, mut partial) in made.iter_mut().filter(|r| r.is_too_long).zip(partial) {
-            if !partial.is_too_long {
-                partial.mappings.iter_mut().for_each(|mapping| mapping.count_all_points(pair));
-                *result = partial;
-            }
-        }
+/// The mappings at each level, made at once, or in parts if armed entries make too much live.
+fn whole_levels(
+    pair: &VersionPair<'_>,
+    levels: &[Level],
+    plain: Vec<Option<PlainLiveness>>,
+    limits: MappingLimits,
+) -> Vec<LevelResult> {
+    let versions: Vec<&Analyzed<'_>> = pair.versions.iter().collect();
+    let arrows: Vec<Arrow<'_, '_>> = Arrow::both_ways(pair, Pair::new(0, 1)).into_iter().collect();
+    let mut made =
+        make_levels(&versions, (&arrows, OuterUses::NONE), &plain, (pair.demand, levels));
+    drop(plain);
+    let is_left = |(_, result): &(&Level, &LevelResult)| result.is_too_long;
+    let left: Vec<Level> =
+        levels.iter().zip(&made).filter(is_left).map(|(level, _)| *level).collect();
+    if !left.is_empty() {
+        let parts = in_parts(pair, &left, None, limits);
+        let mut results = made.iter_mut().filter(|result| result.is_too_long);
+        parts.into_iter().for_each(|part| {
+            *results.next().expect("a level for each result") = part;
+        });
     }
+    made
 }
 
 /// A mapping to be made.
@@ -277,7 +298,10 @@ fn started<'p, 'v>(
             // reads. They must provide every value that a *run* of the target version reads, and
             // live+ once it is known ([`meet`]).
             (Some(source), Some(target)) if !arrow.touches(too_long) => {
-                first_round(&mut searches, &source.in_text, target.in_run());
+                // Each search counts its points.
+                let points =
+                    searches.iter_mut().map(Search::source_points).last().unwrap_or_default();
+                first_round(&mut searches, &points, &source.in_text, target.in_run());
             }
             _ => searches.iter_mut().for_each(Search::give_up),
         }

@@ -281,7 +281,7 @@ pub fn recheck(
         let source = [base, opt][at];
         found.counts.points += source.inst_count() as u64;
         verdicts.iter().for_each(|verdict| found.counts.count(verdict));
-        let points = mapping.entries().map(|(point, _)| point);
+        let points = mapping.points();
         let place = (None, DIRECTIONS[at]);
         let entry = |(point, verdict)| EntryVerdict::of(place, point, verdict);
         found.entries.extend(points.zip(&verdicts).map(entry));

@@ -47,22 +47,22 @@ pub fn certify_regions(
     let asked = |pair: &VersionPair<'_>| {
         // The search alone says where the entries land, and thus which loops are entered.
         let made = synthesize_at(pair, level, &Pair::new(at, BTreeSet::new()));
-        let entries = made.forward.mapping.entries();
+        let entries = made.forward.mapping.shared_entries();
         // One forest for all landing points: a forest for each is quadratic in the loops.
         let forest = LoopForest::new(version, &Cfg::new(version));
         let around = |target: Point| {
             let innermost = forest.innermost(version.inst_block(target.inst()))?;
             Some(LoopRegion::of(version, &forest, innermost))
         };
-        landed = entries.filter_map(|(at, e)| Some((at, around(e.target)?))).collect();
+        landed = entries.filter_map(|(at, e)| Some((at, around(e.target())?))).collect();
         let exits = landed.values().flat_map(|region: &LoopRegion| region.exit_points(version));
         Pair::new(landed.keys().copied().collect(), exits.collect())
     };
     let points = certify_at(module, base, derived, level, asked, observer);
     let (up, down) = (&points.entries.forward.mapping, &points.entries.backward.mapping);
-    let accepted = landed.into_iter().filter(|(at, _)| up.entry(*at).is_some());
+    let accepted = landed.into_iter().filter(|(at, _)| up.has_entry(*at));
     let regions = accepted.map(|(at, region)| {
-        let cut = region.cut(version, |point| down.entry(point).is_some());
+        let cut = region.cut(version, |point| down.has_entry(point));
         (at, EnteredRegion { region, cut })
     });
     let regions = regions.collect();

@@ -46,7 +46,7 @@ impl EntryVerdict {
         accepted: &'a Mapping,
         rejected: &'a [(Point, Verdict)],
     ) -> impl Iterator<Item = EntryVerdict> + 'a {
-        let accepted = accepted.entries().map(|(point, _)| (point, Verdict::Holds));
+        let accepted = accepted.points().map(|point| (point, Verdict::Holds));
         let mut all: Vec<(Point, Verdict)> = accepted.chain(rejected.iter().copied()).collect();
         all.sort_by_key(|(point, _)| *point);
         all.into_iter().map(move |(point, verdict)| EntryVerdict::of(place, point, &verdict))

@@ -50,8 +50,11 @@ impl ExportedFunction<'_> {
             return Err(ReadError { line: lines[at], what });
         }
         let into = into.shared_entries().zip(lines);
-        let into =
-            into.map(|((point, entry), line)| Listed { line, point, entry: (**entry).clone() });
+        let into = into.map(|((point, entry), line)| Listed {
+            line,
+            point,
+            entry: entry.get().into_owned(),
+        });
         let out = reader.out(&named)?;
         reader.end()?;
         Ok(ExportedCopy { pairs: [first, last], line, claim, into: into.collect(), out })

@@ -147,9 +147,10 @@ impl MappingWriter<'_> {
     pub(super) fn mapping(&mut self, name: &str, mapping: &Mapping, facts: &[EntryFacts]) {
         self.line(format_args!("mapping {name} {}", mapping.len()));
         let (mut same, none) = (Vec::new(), EntryFacts::default());
-        for (index, (point, entry)) in mapping.entries().enumerate() {
-            self.same(&mut same, entry);
-            self.entry(point, entry, facts.get(index).unwrap_or(&none));
+        for (index, (point, entry)) in mapping.shared_entries().enumerate() {
+            let entry = entry.get();
+            self.same(&mut same, &entry);
+            self.entry(point, &entry, facts.get(index).unwrap_or(&none));
         }
     }
 

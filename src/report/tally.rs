@@ -5,7 +5,7 @@ use crate::driver::CertifiedMapping;
 use crate::schema::{DirectionFigures, DynamicFigures};
 use ir::{Function, Point, Value};
 use std::collections::BTreeMap;
-use transition::mapping::Entry;
+use transition::mapping::SharedEntry;
 
 /// The cost of an entry at run time: steps of compensation code, kept values, and kept arguments.
 #[derive(Clone, Copy, Debug)]
@@ -16,11 +16,12 @@ struct EntryCost {
 }
 
 impl EntryCost {
-    fn of(entry: &Entry, arguments: &[Value]) -> EntryCost {
-        let kept_args = entry.kept.iter().filter(|v| arguments.contains(v)).count();
+    fn of(entry: &SharedEntry, arguments: &[Value]) -> EntryCost {
+        let kept = entry.kept();
+        let kept_args = kept.iter().filter(|v| arguments.contains(v)).count();
         EntryCost {
-            chi: entry.size() as u64,
-            kept: (entry.kept.len() - kept_args) as u64,
+            chi: entry.outline().size() as u64,
+            kept: (kept.len() - kept_args) as u64,
             kept_args: kept_args as u64,
         }
     }
@@ -72,14 +73,14 @@ impl<'a> Tally<'a> {
         self.figures.unreachable = made.unreachable as u64;
         // An entry of this level replaces that of a lower one, which remains where this level has
         // none.
-        for (point, entry) in made.mapping.entries() {
+        for (point, entry) in made.mapping.shared_entries() {
             self.used.insert(point, EntryCost::of(entry, self.source.arguments()));
         }
         let sum = |points: &mut dyn Iterator<Item = Point>| {
             points.fold(0u64, |sum, point| sum.saturating_add(self.visits(point)))
         };
         let feasible = sum(&mut self.used.keys().copied());
-        let entries = made.mapping.entries().map(|(point, _)| point);
+        let entries = made.mapping.points();
         let unmapped = made.unmapped.iter().map(|unmapped| unmapped.point);
         let rejected = made.rejected.iter().map(|(point, _)| *point);
         let visits = sum(&mut entries.chain(unmapped).chain(rejected));

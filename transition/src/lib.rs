@@ -12,6 +12,7 @@ mod correspondence;
 mod demand;
 pub mod frames;
 pub mod mapping;
+mod packed;
 mod side;
 mod version;
 

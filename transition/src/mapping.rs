@@ -21,6 +21,7 @@
 //! that the entry provides.
 
 use crate::VersionKey;
+pub use crate::packed::{EntryOutline, EntryStore};
 use ir::entity::{Inst, Point, Value};
 use ir::eval::accepts;
 use ir::function::Function;
@@ -29,9 +30,10 @@ use ir::opcode::Opcode;
 use ir::trap::TrapKind;
 use ir::types::Type;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An operand of a step, a replayed store or an assignment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -180,16 +182,32 @@ impl Entry {
     pub fn reads(&self) -> Vec<Value> {
         let of_steps = self.steps.iter().flat_map(|step| &step.args);
         let of_replays = self.replays.iter().flat_map(|replay| &replay.args);
-        let of_assigns = self.assigns.iter().map(|assign| &assign.from);
+        let changed = self.assigns.iter().filter(|assign| !assign.is_identity());
+        let of_changed = changed.map(|assign| &assign.from);
         let read =
-            of_steps.chain(of_replays).chain(of_assigns).filter_map(|operand| match operand {
+            of_steps.chain(of_replays).chain(of_changed).filter_map(|operand| match operand {
                 Operand::Source(value) => Some(*value),
                 Operand::Step(_) => None,
             });
         let mut read: Vec<Value> = read.collect();
         read.sort_unstable();
         read.dedup();
-        read
+        // Most values keep their contents, and ascend: these need no sorting, but a merge.
+        let mut all: Vec<Value> = Vec::with_capacity(self.assigns.len() + read.len());
+        let mut read = read.into_iter().peekable();
+        for assign in self.assigns.iter().filter(|assign| assign.is_identity()) {
+            while let Some(less) = read.next_if(|value| *value <= assign.value) {
+                all.push(less);
+            }
+            all.push(assign.value);
+        }
+        all.extend(read);
+        // In a forged entry, assignments may stand in another order.
+        if !all.is_sorted() {
+            all.sort_unstable();
+        }
+        all.dedup();
+        all
     }
 
     /// Whether the entry provides a value. Cost: logarithmic in the number of provided values.
@@ -319,14 +337,149 @@ impl fmt::Display for CompensationFault {
 
 impl std::error::Error for CompensationFault {}
 
+/// An entry that several mappings may have. Large mappings have their entries packed
+/// ([`EntryStore`]).
+#[derive(Clone, Debug)]
+pub struct SharedEntry(Stored);
+
+#[derive(Clone, Debug)]
+enum Stored {
+    Whole(Arc<Entry>),
+    Packed(Arc<PackedEntry>),
+}
+
+#[derive(Debug)]
+struct PackedEntry {
+    store: EntryStore,
+    number: u32,
+    /// The entry, once somebody has asked for a reference that lasts.
+    whole: OnceLock<Entry>,
+}
+
+impl SharedEntry {
+    /// The entry. Cost: linear in the entry if it is packed; then it is not kept.
+    pub fn get(&self) -> Cow<'_, Entry> {
+        match &self.0 {
+            Stored::Whole(entry) => Cow::Borrowed(entry),
+            Stored::Packed(packed) => match packed.whole.get() {
+                Some(entry) => Cow::Borrowed(entry),
+                None => Cow::Owned(packed.store.unpack(packed.number)),
+            },
+        }
+    }
+
+    /// The landing point of the entry. Cost: constant.
+    pub fn target(&self) -> Point {
+        match &self.0 {
+            Stored::Whole(entry) => entry.target,
+            Stored::Packed(packed) => packed.store.outline(packed.number).target,
+        }
+    }
+
+    /// The outline of the entry. Cost: constant if the entry is packed, and linear in the
+    /// assignments otherwise.
+    pub fn outline(&self) -> EntryOutline {
+        match &self.0 {
+            Stored::Whole(entry) => EntryOutline::of(entry),
+            Stored::Packed(packed) => packed.store.outline(packed.number),
+        }
+    }
+
+    /// The kept values of the entry.
+    pub fn kept(&self) -> Cow<'_, [Value]> {
+        match &self.0 {
+            Stored::Whole(entry) => Cow::Borrowed(&entry.kept),
+            Stored::Packed(packed) => Cow::Owned(packed.store.kept(packed.number)),
+        }
+    }
+
+    /// Whether the entry has steps or replays. Cost: constant.
+    pub fn has_code(&self) -> bool {
+        match &self.0 {
+            Stored::Whole(entry) => !entry.steps.is_empty() || !entry.replays.is_empty(),
+            Stored::Packed(packed) => {
+                let outline = packed.store.outline(packed.number);
+                outline.steps + outline.replays > 0
+            }
+        }
+    }
+
+    /// The number of values provided. Cost: constant.
+    pub fn provided(&self) -> usize {
+        match &self.0 {
+            Stored::Whole(entry) => entry.assigns.len(),
+            Stored::Packed(packed) => packed.store.outline(packed.number).provided,
+        }
+    }
+
+    /// The entry. If it is packed, it stays in memory from here on.
+    fn whole(&self) -> &Entry {
+        match &self.0 {
+            Stored::Whole(entry) => entry,
+            Stored::Packed(packed) => {
+                packed.whole.get_or_init(|| packed.store.unpack(packed.number))
+            }
+        }
+    }
+
+    /// Whether the two are known to be the same entry. Cost: constant.
+    pub fn is(&self, other: &SharedEntry) -> bool {
+        match (&self.0, &other.0) {
+            (Stored::Whole(a), Stored::Whole(b)) => Arc::ptr_eq(a, b),
+            (Stored::Packed(a), Stored::Packed(b)) => a.store.is(&b.store) && a.number == b.number,
+            _ => false,
+        }
+    }
+
+    fn into_entry(self) -> Entry {
+        match self.0 {
+            Stored::Whole(entry) => Arc::unwrap_or_clone(entry),
+            Stored::Packed(_) => self.get().into_owned(),
+        }
+    }
+
+    /// The entry, packed if the store takes it.
+    fn packed(self, store: &EntryStore) -> SharedEntry {
+        let Stored::Whole(entry) = &self.0 else { return self };
+        let Some(number) = store.pack(entry) else { return self };
+        let (store, whole) = (store.clone(), OnceLock::new());
+        SharedEntry(Stored::Packed(Arc::new(PackedEntry { store, number, whole })))
+    }
+}
+
+impl From<Arc<Entry>> for SharedEntry {
+    fn from(entry: Arc<Entry>) -> SharedEntry {
+        SharedEntry(Stored::Whole(entry))
+    }
+}
+
+impl PartialEq for SharedEntry {
+    fn eq(&self, other: &SharedEntry) -> bool {
+        self.is(other) || self.get() == other.get()
+    }
+}
+
+impl Eq for SharedEntry {}
+
 /// A mapping from one version of a function to another.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Mapping {
     source: VersionKey,
     target: VersionKey,
     /// Mappings of several levels share the entries that they have in common.
-    entries: BTreeMap<Point, Arc<Entry>>,
+    entries: BTreeMap<Point, SharedEntry>,
+    /// Where entries are packed; `None` if they are not.
+    store: Option<EntryStore>,
 }
+
+impl PartialEq for Mapping {
+    fn eq(&self, other: &Mapping) -> bool {
+        let keys = |mapping: &Mapping| (mapping.source, mapping.target);
+        keys(self) == keys(other) && self.entries == other.entries
+    }
+}
+
+impl Eq for Mapping {}
 
 impl Mapping {
     /// A mapping without entries.
@@ -336,7 +489,14 @@ impl Mapping {
 
     /// A mapping without entries, between the versions with these keys.
     pub fn between(source: VersionKey, target: VersionKey) -> Mapping {
-        Mapping { source, target, entries: BTreeMap::new() }
+        Mapping { source, target, entries: BTreeMap::new(), store: None }
+    }
+
+    /// The same mapping, which packs the entries that it is given from here on: for mappings with
+    /// many values. Mappings of several levels have one store.
+    #[must_use]
+    pub fn packing(self, store: EntryStore) -> Mapping {
+        Mapping { store: Some(store), ..self }
     }
 
     /// The source version of the transitions.
@@ -349,24 +509,36 @@ impl Mapping {
         self.target
     }
 
-    /// The entry at a point of the source version.
+    /// The entry at a point of the source version. A packed entry then stays in memory.
     pub fn entry(&self, point: Point) -> Option<&Entry> {
-        self.entries.get(&point).map(Arc::as_ref)
+        self.entries.get(&point).map(SharedEntry::whole)
+    }
+
+    /// Whether a point of the source version has an entry.
+    pub fn has_entry(&self, point: Point) -> bool {
+        self.entries.contains_key(&point)
     }
 
     /// The entry at a point of the source version, to be shared with another mapping.
-    pub fn shared(&self, point: Point) -> Option<&Arc<Entry>> {
+    pub fn shared(&self, point: Point) -> Option<&SharedEntry> {
         self.entries.get(&point)
     }
 
-    /// Every entry, in ascending order of its source point.
+    /// Every entry, in ascending order of its source point. Packed entries then stay in memory, all
+    /// of them: code that meets large mappings asks for [`Mapping::shared_entries`].
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (Point, &Entry)> {
-        self.entries.iter().map(|(p, e)| (*p, e.as_ref()))
+        self.entries.iter().map(|(p, e)| (*p, e.whole()))
     }
 
-    /// Every entry, in ascending order of its source point, to be shared with another mapping.
-    pub fn shared_entries(&self) -> impl ExactSizeIterator<Item = (Point, &Arc<Entry>)> {
+    /// Every entry, in ascending order of its source point, to be read and forgotten, or to be
+    /// shared with another mapping.
+    pub fn shared_entries(&self) -> impl ExactSizeIterator<Item = (Point, &SharedEntry)> {
         self.entries.iter().map(|(p, e)| (*p, e))
+    }
+
+    /// The source points of the entries, ascending.
+    pub fn points(&self) -> impl ExactSizeIterator<Item = Point> {
+        self.entries.keys().copied()
     }
 
     /// The number of entries.
@@ -385,13 +557,17 @@ impl Mapping {
     }
 
     /// As [`Mapping::insert`], with an entry that other mappings may have too.
-    pub fn insert_shared(&mut self, point: Point, entry: Arc<Entry>) {
+    pub fn insert_shared(&mut self, point: Point, entry: impl Into<SharedEntry>) {
+        let entry = match &self.store {
+            Some(store) => entry.into().packed(store),
+            None => entry.into(),
+        };
         self.entries.insert(point, entry);
     }
 
-    /// Removes the entry at a point and returns it. Cost: if another mapping shares the entry, its
-    /// size.
+    /// Removes the entry at a point and returns it. Cost: if another mapping shares the entry, or
+    /// the entry is packed, its size.
     pub fn remove(&mut self, point: Point) -> Option<Entry> {
-        self.entries.remove(&point).map(Arc::unwrap_or_clone)
+        self.entries.remove(&point).map(SharedEntry::into_entry)
     }
 }

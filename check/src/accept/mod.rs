@@ -48,10 +48,9 @@ pub use stay::stay;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use std::sync::Arc;
 use terms::TermTable;
 use transition::certificate::{Certificate, EntryFacts, MappingFacts, TermId};
-use transition::mapping::{Entry, Mapping};
+use transition::mapping::{Entry, Mapping, SharedEntry};
 use transition::{Pair, Side, VersionKey};
 use traps::PendingTraps;
 use version::ProvedVersion;
@@ -73,7 +72,7 @@ pub struct Relation<'a, 'c> {
 }
 
 /// Entries by source point, with their facts.
-type FittingEntries = BTreeMap<Point, (Arc<Entry>, EntryFacts)>;
+type FittingEntries = BTreeMap<Point, (SharedEntry, EntryFacts)>;
 
 /// Two versions that were not proved to correspond.
 pub(crate) struct Unrelated<'a, 'c> {
@@ -165,10 +164,10 @@ impl<'a, 'c> Relation<'a, 'c> {
         let mut results: Vec<Result<(), Finding>> = Vec::with_capacity(mapping.len());
         for (index, (point, entry)) in mapping.shared_entries().enumerate() {
             // An entry that is shared cannot change, so the same one passes again.
-            let same = |(known, facts): &(_, _)| Arc::ptr_eq(known, entry) && facts == of(index);
+            let same = |(known, facts): &(SharedEntry, _)| known.is(entry) && facts == of(index);
             is_new[index] = !fitting.get(&point).is_some_and(same);
             results.push(match is_new[index] {
-                true => judge.check(point, entry, of(index)),
+                true => judge.check(point, &entry.get(), of(index)),
                 false => Ok(()),
             });
         }
@@ -176,7 +175,7 @@ impl<'a, 'c> Relation<'a, 'c> {
         // source point. An engine that arms the entry keeps exactly the listed values alive, so a
         // missing one would be read after its register was reused. All edges count at the source
         // (`in_run` is false), because register allocation goes by the text of the version.
-        let leaving = |point: Point, _: &Entry| point.inst();
+        let leaving = |point: Point, _: &SharedEntry| point.inst();
         let asked = |index: usize| is_new[index] && results[index].is_ok();
         let mut failed = Vec::new();
         let text = (side, false, &Extra::new());
@@ -196,7 +195,7 @@ impl<'a, 'c> Relation<'a, 'c> {
         }
         // [`Check::LivePlus`]: the entry provides every value that is live+ at the target point.
         // Without this check, the target version could read a value that nobody assigned.
-        let landing = |_, entry: &Entry| entry.target.inst();
+        let landing = |_, entry: &SharedEntry| entry.target().inst();
         let provided = self.armed_uses(side.other(), armed).and_then(|extra| {
             let run = (side.other(), true, &extra);
             let asked = |index: usize| results[index].is_ok();
@@ -231,14 +230,14 @@ impl<'a, 'c> Relation<'a, 'c> {
         (side, in_run, extra): (Side, bool, &Extra),
         mapping: &Mapping,
         asked: impl Fn(usize) -> bool,
-        place: impl Fn(Point, &Entry) -> Inst,
+        place: impl Fn(Point, &SharedEntry) -> Inst,
         mut visit: impl FnMut(usize, Inst, &Entry, &LiveValues),
     ) -> Result<(), Finding> {
         let version = &self.product.versions[side];
         // Entries by block and instruction, each with its index in the mapping. Each block is
         // walked once for all its entries: a walk per entry would be quadratic in long blocks.
-        let mut placed: Vec<(Block, Inst, usize, &Entry)> = Vec::with_capacity(mapping.len());
-        for (index, (point, entry)) in mapping.entries().enumerate().filter(|e| asked(e.0)) {
+        let mut placed: Vec<(Block, Inst, usize, &SharedEntry)> = Vec::with_capacity(mapping.len());
+        for (index, (point, entry)) in mapping.shared_entries().enumerate().filter(|e| asked(e.0)) {
             let inst = place(point, entry);
             if version.f.has_inst(inst) {
                 placed.push((version.f.inst_block(inst), inst, index, entry));
@@ -254,7 +253,7 @@ impl<'a, 'c> Relation<'a, 'c> {
             liveness.walk(*block, extra, &mut live, |inst, live| {
                 let here = &entries[entries.partition_point(|e| e.1 < inst)..];
                 for (_, _, index, entry) in here.iter().take_while(|e| e.1 == inst) {
-                    visit(*index, inst, entry, live);
+                    visit(*index, inst, &entry.get(), live);
                 }
             });
         }
@@ -271,7 +270,7 @@ impl<'a, 'c> Relation<'a, 'c> {
     fn armed_uses(&self, side: Side, armed: &[&Mapping]) -> Result<Extra, Finding> {
         let (version, mut extra) = (&self.product.versions[side], Extra::new());
         for mapping in armed {
-            let leaving = |point: Point, _: &Entry| point.inst();
+            let leaving = |point: Point, _: &SharedEntry| point.inst();
             let run = (side, true, &Extra::new());
             self.each_live(
                 run,

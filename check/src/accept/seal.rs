@@ -111,8 +111,8 @@ impl Checked<Mapping> {
     pub fn retain(&mut self, mut keep: impl FnMut(Point, &Entry) -> bool) {
         let dropped: Vec<Point> = self
             .0
-            .entries()
-            .filter(|(point, entry)| !keep(*point, entry))
+            .shared_entries()
+            .filter(|(point, entry)| !keep(*point, &entry.get()))
             .map(|(p, _)| p)
             .collect();
         for point in dropped {
@@ -213,7 +213,7 @@ fn drop_failed(
     facts: MappingFacts,
     results: &[Result<(), Finding>],
 ) -> Sealed {
-    let points: Vec<Point> = mapping.entries().map(|(point, _)| point).collect();
+    let points: Vec<Point> = mapping.points().collect();
     let mut dropped = Vec::new();
     for (point, result) in points.into_iter().zip(results) {
         if let Err(finding) = result {

@@ -5,7 +5,6 @@ use crate::wrong::{Draft, Wrong, step};
 use check::relate;
 use check::verdict::Check;
 use ir::{Imm, Opcode, Type};
-use std::sync::Arc;
 use transition::Side;
 use transition::Side::{After, Before};
 use transition::certificate::EntryFacts;
@@ -23,7 +22,7 @@ fn sharing(wrong: &Wrong, side: Side) -> Mapping {
     let versions = &wrong.versions;
     let mut mapping = Mapping::new(&versions[side], &versions[side.other()]);
     let (point, entry) = wrong.mappings[side].shared_entries().next().expect("an entry");
-    mapping.insert_shared(point, Arc::clone(entry));
+    mapping.insert_shared(point, entry.clone());
     mapping
 }
 
@@ -124,7 +123,7 @@ fn an_entry_is_judged_in_each_direction() {
     let relation = relation.expect("the sums are dead");
     let (point, entry) = wrong.mappings.before.shared_entries().next().expect("an entry");
     let mut back = Mapping::new(&wrong.versions.after, &wrong.versions.before);
-    back.insert_shared(point, Arc::clone(entry));
+    back.insert_shared(point, entry.clone());
     let facts = &wrong.facts.before;
     for _ in 0..2 {
         assert_eq!(

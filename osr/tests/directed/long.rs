@@ -97,81 +97,89 @@ fn a_long_chain_is_lost_for_the_read_at_its_end() {
     assert_eq!(reason_at(Level::Avail), Reason::Load);
 }
 
-#[test]
-fn a_function_with_too_many_live_values_has_entries_at_its_loop_header() {
-    // At most points thousands of words are live: more in sum than a mapping may name.
-    const WORDS: usize = 3_000;
+/// A function that loads `words` words, runs a loop and adds them up. At most of its points
+/// hundreds of words are live.
+fn words(words: usize) -> Function {
     let mut text = String::from("memory @m 1\nfunc @f(%a: i32) -> i32 {\nentry:\n");
-    for i in 0..WORDS {
+    for i in 0..words {
         text += &format!("  %w{i} = load.i32 @m[%a + {}]\n", 4 * i);
     }
     text += "  jump head(%a)\nhead(%i: i32):\n  %n = shl.i32 %i, %i\n  %m = add.i32 %n, %a\n";
     text += "  br_if %m, head(%m), done\ndone:\n  %s0 = add.i32 %a, %a\n";
-    for i in 0..WORDS {
+    for i in 0..words {
         text += &format!("  %s{} = add.i32 %s{i}, %w{i}\n", i + 1);
     }
-    text += &format!("  return %s{WORDS}\n}}");
-    let base = function(&text);
-    let applied = edited(&base, |ed| {
-        let first = inst(ed.func(), "n");
-        let i = value(ed.func(), "i");
-        ed.add_value(InstSpec::new(Opcode::Mul, Type::I32, Imm::None, &[i, i]), first);
-    });
+    text += &format!("  return %s{words}\n}}");
+    function(&text)
+}
+
+/// Computes a product in the loop.
+fn multiply(ed: &mut Editor<'_>) {
+    let first = inst(ed.func(), "n");
+    let i = value(ed.func(), "i");
+    ed.add_value(InstSpec::new(Opcode::Mul, Type::I32, Imm::None, &[i, i]), first);
+}
+
+#[test]
+fn a_function_with_many_live_values_has_entries_at_all_points() {
+    const WORDS: usize = 900;
+    let base = words(WORDS);
+    let applied = edited(&base, multiply);
     let synthesis = mappings(&base, &applied, Level::Avail);
     for mapped in [&synthesis.forward, &synthesis.backward] {
-        let header = Point::before(inst(&base, "n"));
+        assert_eq!(mapped.unmapped, []);
+        assert!(mapped.mapping.len() > 2 * WORDS);
+        let provided = mapped.mapping.shared_entries().map(|(_, e)| e.get().assigns.len());
+        let most = MappingLimits::default().whole;
+        assert!(provided.sum::<usize>() > most, "the lists would be short");
+    }
+}
+
+/// Checks that a mapping within limits has an entry at the loop header and in each tenth of the
+/// function, and that the other points have their reason.
+fn is_spread(base: &Function, limits: MappingLimits) {
+    let applied = edited(base, multiply);
+    let pair = VersionPair::new(base, applied.function(), applied.log()).expect("the log replays");
+    let (_, made) = synthesize_within(&pair, &[Level::Avail], limits).pop().expect("one level");
+    for mapped in [&made.forward, &made.backward] {
+        let header = Point::before(inst(base, "n"));
         assert!(mapped.mapping.entries().any(|(_, e)| e.target == header), "no entry to the loop");
-        let entries = mapped.mapping.entries().count();
-        assert_eq!(entries + mapped.unmapped.len() + mapped.unreachable, mapped.points);
-        let too_long = |u: &Unmapped| u.reason == Reason::TooLong;
-        assert!(mapped.unmapped.len() > WORDS && mapped.unmapped.iter().all(too_long));
+        let has: Vec<Point> = mapped.mapping.points().collect();
+        assert_eq!(has.len() + mapped.unmapped.len() + mapped.unreachable, mapped.points);
+        assert!(mapped.unmapped.len() > mapped.points / 3, "{} left out", mapped.unmapped.len());
+        assert!(mapped.unmapped.iter().all(|u| u.reason == Reason::ManyValues));
+        let left_out: Vec<Point> = mapped.unmapped.iter().map(|u| u.point).collect();
+        let mut all: Vec<Point> = has.iter().chain(&left_out).copied().collect();
+        all.sort_unstable();
+        for tenth in all.chunks(all.len() / 10) {
+            assert!(tenth.iter().any(|point| has.contains(point)), "none in {tenth:?}");
+        }
     }
 }
 
 #[test]
-fn a_level_with_too_many_live_values_costs_lower_levels_no_entries() {
-    // Each version has fewer live values than a mapping may name. But the version after reads the
-    // words %x at its end, the version before the words %y, and entries that keep these for each
-    // other make more live than that.
-    const WORDS: usize = 1_700;
-    const FIRST: usize = 500;
-    const OTHERS: usize = 280;
-    let mut text = String::from("memory @m 1\nfunc @f(%a: i32) -> i32 {\nentry:\n");
-    for i in 0..WORDS {
-        text += &format!("  %w{i} = load.i32 @m[%a + {}]\n", 4 * i);
-    }
-    text += "  %s0 = add.i32 %a, %a\n";
-    for i in 0..WORDS {
-        if i == FIRST {
-            for j in 0..OTHERS {
-                text += &format!("  %x{j} = load.i32 @m[%a + {}]\n", 4 * (WORDS + j));
-                text += &format!("  %y{j} = load.i32 @m[%a + {}]\n", 4 * (WORDS + OTHERS + j));
-            }
-        }
-        text += &format!("  %s{} = add.i32 %s{i}, %w{i}\n", i + 1);
-    }
-    text += &format!("  %t0 = add.i32 %s{WORDS}, %a\n");
-    for j in 0..OTHERS {
-        text += &format!("  %t{} = add.i32 %t{j}, %y{j}\n", j + 1);
-    }
-    text += &format!("  return %t{OTHERS}\n}}");
-    let base = function(&text);
-    let applied = edited(&base, |ed| {
-        for j in 0..OTHERS {
-            let user = inst(ed.func(), &format!("t{}", j + 1));
-            let other = value(ed.func(), &format!("x{j}"));
-            ed.replace_operand(user, 1, other);
-        }
-    });
+fn a_function_beyond_the_limit_of_values_has_entries_evenly_spread() {
+    let base = words(300);
+    is_spread(&base, MappingLimits { whole: 0, values: 60_000, ..MappingLimits::default() });
+}
+
+#[test]
+fn a_function_beyond_the_limit_of_words_has_entries_evenly_spread() {
+    let base = words(300);
+    is_spread(&base, MappingLimits { whole: 0, words: 16_000, ..MappingLimits::default() });
+}
+
+#[test]
+fn points_whose_tables_are_too_large_for_a_part_are_mapped_alone() {
+    // No part takes two points.
+    let base = words(60);
+    let applied = edited(&base, multiply);
     let pair = VersionPair::new(&base, applied.function(), applied.log()).expect("the log replays");
-    let levels = [Level::Live, Level::Avail];
-    for (level, together) in synthesize_levels(&pair, &levels) {
+    let limits = MappingLimits { whole: 0, part: 1, ..MappingLimits::default() };
+    for (level, made) in synthesize_within(&pair, &Level::ALL, limits) {
         let alone = synthesize(&pair, level);
-        let entries = |made: &Synthesis| made.forward.mapping.len();
-        assert_eq!(entries(&together), entries(&alone), "{level}");
-        let is_left_out = |u: &Unmapped| u.reason == Reason::TooLong && u.value.is_none();
-        let is_partial = alone.forward.unmapped.iter().any(is_left_out);
-        assert_eq!(is_partial, level == Level::Avail, "{level}");
+        assert!(made.forward.mapping == alone.forward.mapping, "{level}");
+        assert!(made.backward.mapping == alone.backward.mapping, "{level}");
     }
 }
 

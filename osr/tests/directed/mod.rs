@@ -9,8 +9,8 @@ use super::common::{edited, function, inst, value};
 use ir::edit::{Applied, Editor};
 use ir::{Block, Edge, Function, Imm, Inst, InstSpec, Opcode, Point, Type, Value};
 use osier_osr::{
-    Level, Reason, Synthesis, SynthesizedMapping, Unmapped, VersionPair, synthesize,
-    synthesize_levels,
+    Level, MappingLimits, Reason, Synthesis, SynthesizedMapping, Unmapped, VersionPair, synthesize,
+    synthesize_within,
 };
 use transition::Demand;
 use transition::mapping::{Entry, Operand};

@@ -451,7 +451,7 @@ type Facts<'a> = BTreeMap<(Level, Point), &'a EntryFacts>;
 
 fn facts<'a>(teller: &Teller<'_, 'a>) -> Facts<'a> {
     let of = |(level, made): (Level, &'a CertifiedMapping)| {
-        made.mapping.entries().zip(&made.facts).map(move |((point, _), f)| ((level, point), f))
+        made.mapping.points().zip(&made.facts).map(move |(point, f)| ((level, point), f))
     };
     let levels = teller.index.certified.levels.iter();
     levels.map(|made| (made.level, teller.mapping(made))).flat_map(of).collect()
@@ -461,7 +461,7 @@ fn facts<'a>(teller: &Teller<'_, 'a>) -> Facts<'a> {
 /// one at some level.
 fn first_level(teller: &Teller<'_, '_>, point: Point) -> u8 {
     let mut levels = teller.index.certified.levels.iter();
-    let first = levels.find(|made| teller.mapping(made).mapping.entry(point).is_some());
+    let first = levels.find(|made| teller.mapping(made).mapping.has_entry(point));
     place(first.expect("an entry has a level").level) as u8
 }
 

@@ -312,8 +312,8 @@ impl PlainReports<'_> {
 
     /// The report on each pipeline, from the figures of the functions, and the views.
     fn pages(&self, functions: Vec<Vec<Reported>>, time: Time) -> Vec<PipelinePage> {
-        let mut columns: Vec<PipelineColumn> =
-            self.pipelines.iter().map(|_| PipelineColumn::new()).collect();
+        let column = |_: &&Pipeline| PipelineColumn::with_capacity(functions.len());
+        let mut columns: Vec<PipelineColumn> = self.pipelines.iter().map(column).collect();
         for each in functions {
             columns.iter_mut().zip(each).for_each(|(column, made)| column.add(made));
         }
@@ -372,8 +372,9 @@ struct PipelineColumn {
 }
 
 impl PipelineColumn {
-    fn new() -> PipelineColumn {
-        PipelineColumn { functions: Vec::new(), views: Vec::new(), stopwatch: Stopwatch::new() }
+    fn with_capacity(functions: usize) -> PipelineColumn {
+        let functions = Vec::with_capacity(functions);
+        PipelineColumn { functions, views: Vec::new(), stopwatch: Stopwatch::new() }
     }
 
     fn add(&mut self, Reported { figures, view, stopwatch }: Reported) {
