@@ -22,8 +22,37 @@ pub struct Cfg {
     rpo: Vec<Block>,
     /// By block index: its position in `rpo`, or `UNREACHABLE`.
     number: Vec<u32>,
+    graph: FlowGraph,
+}
+
+/// A graph over the numbers from 0, with the neighbors of each node in both directions. Node 0 is
+/// the root.
+#[derive(Clone, Debug)]
+pub struct FlowGraph {
     succs: Adjacency,
     preds: Adjacency,
+}
+
+impl FlowGraph {
+    /// The graph of this many nodes, at least one, with these edges. Cost: linear in both.
+    ///
+    /// # Panics
+    /// When there is no node, or an edge has an end that is none.
+    pub fn new(nodes: usize, edges: &[(u32, u32)]) -> FlowGraph {
+        assert!(nodes > 0, "a graph has a root");
+        let succs = Adjacency::of_edges(nodes, edges.iter().copied());
+        let preds = Adjacency::of_edges(nodes, edges.iter().map(|(from, to)| (*to, *from)));
+        FlowGraph { succs, preds }
+    }
+
+    /// The number of nodes.
+    pub(crate) fn len(&self) -> usize {
+        self.succs.start.len() - 1
+    }
+
+    pub(crate) fn preds(&self, node: u32) -> &[u32] {
+        self.preds.of(node)
+    }
 }
 
 /// Neighbor lists by reverse-postorder number, concatenated in one vector.
@@ -39,25 +68,30 @@ impl Adjacency {
         &self.list[self.start[n as usize] as usize..self.start[n as usize + 1] as usize]
     }
 
-    /// The lists of the reversed graph.
-    fn reversed(&self) -> Adjacency {
-        let count = self.start.len() - 1;
+    /// The lists of these edges, the neighbors of a node in the order of its edges.
+    fn of_edges(count: usize, edges: impl Iterator<Item = (u32, u32)> + Clone) -> Adjacency {
         let mut start = vec![0u32; count + 1];
-        for &to in &self.list {
-            start[to as usize + 1] += 1;
+        for (from, _) in edges.clone() {
+            start[from as usize + 1] += 1;
         }
         for n in 0..count {
             start[n + 1] += start[n];
         }
         let mut fill = start.clone();
-        let mut list = vec![0u32; self.list.len()];
-        for from in 0..count as u32 {
-            for &to in self.of(from) {
-                list[fill[to as usize] as usize] = from;
-                fill[to as usize] += 1;
-            }
+        let mut list = vec![0u32; start[count] as usize];
+        for (from, to) in edges {
+            list[fill[from as usize] as usize] = to;
+            fill[from as usize] += 1;
         }
         Adjacency { start, list }
+    }
+
+    /// The lists of the reversed graph.
+    fn reversed(&self) -> Adjacency {
+        let count = self.start.len() - 1;
+        let edges =
+            (0..count as u32).flat_map(|from| self.of(from).iter().map(move |to| (*to, from)));
+        Adjacency::of_edges(count, edges)
     }
 }
 
@@ -87,8 +121,8 @@ impl Cfg {
             succs.list.extend(edges(function, block, &may_take).map(|to| number[to.index()]));
             succs.start.push(succs.list.len() as u32);
         }
-        let preds = succs.reversed();
-        Cfg { stamp: function.stamp(), rpo, number, succs, preds }
+        let graph = FlowGraph { preds: succs.reversed(), succs };
+        Cfg { stamp: function.stamp(), rpo, number, graph }
     }
 
     /// The stamp of the function that the graph was computed on.
@@ -141,22 +175,28 @@ impl Cfg {
     /// The successors of a block, by reverse-postorder number, once for each edge, targets in
     /// order.
     pub(crate) fn succs(&self, number: u32) -> &[u32] {
-        self.succs.of(number)
+        self.graph.succs.of(number)
     }
 
     /// The reachable predecessors of a block, by reverse-postorder number, once for each edge, in
     /// ascending order.
     pub fn preds(&self, number: u32) -> &[u32] {
-        self.preds.of(number)
+        self.graph.preds(number)
+    }
+
+    /// The graph of the reverse-postorder numbers.
+    pub(crate) fn graph(&self) -> &FlowGraph {
+        &self.graph
     }
 }
 
-/// A depth-first tree with its nodes in preorder. The search is the one of [`Cfg::new`], so an
-/// ancestor in the tree also comes first in reverse postorder.
+/// A depth-first tree of the nodes that the root leads to, in preorder. On the graph of a [`Cfg`],
+/// the search is the one of [`Cfg::new`], so an ancestor in the tree also comes first in reverse
+/// postorder.
 pub(crate) struct DepthFirst {
-    /// By preorder number: the reverse-postorder number.
+    /// By preorder number: the node.
     pub(crate) node: Vec<u32>,
-    /// By reverse-postorder number: the preorder number.
+    /// By node: the preorder number, or `u32::MAX` if the root does not lead to it.
     pub(crate) pre: Vec<u32>,
     /// By preorder number: the preorder number of the parent. The root is its own parent.
     pub(crate) parent: Vec<u32>,
@@ -165,9 +205,9 @@ pub(crate) struct DepthFirst {
 }
 
 impl DepthFirst {
-    /// Builds the tree. Cost: linear in the number of blocks and edges.
-    pub(crate) fn new(cfg: &Cfg) -> DepthFirst {
-        let count = cfg.len();
+    /// Builds the tree. Cost: linear in the number of nodes and edges.
+    pub(crate) fn new(graph: &FlowGraph) -> DepthFirst {
+        let count = graph.len();
         let mut tree = DepthFirst {
             node: vec![0],
             pre: vec![u32::MAX; count],
@@ -178,7 +218,7 @@ impl DepthFirst {
         let mut path = vec![(0u32, 0usize)];
         while let Some((n, next)) = path.last_mut() {
             let pre = tree.pre[*n as usize];
-            match cfg.succs(*n).get(*next) {
+            match graph.succs.of(*n).get(*next) {
                 Some(&to) => {
                     *next += 1;
                     if tree.pre[to as usize] == u32::MAX {

@@ -256,7 +256,7 @@ struct Headers {
 
 /// Havlak's algorithm. Inside this function, nodes are preorder numbers.
 fn header_of_each(cfg: &Cfg) -> Headers {
-    let tree = DepthFirst::new(cfg);
+    let tree = DepthFirst::new(cfg.graph());
     let count = cfg.len();
     // The sources of forward and cross edges, by target. When the algorithm finds a loop, it moves
     // an edge into the middle of the loop to the loop's header. The enclosing loops then see that

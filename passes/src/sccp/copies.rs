@@ -1,93 +1,111 @@
 //! Parameters that only ever receive one value.
 //!
 //! The *root* of a parameter is the one value that arrives on every edge that may be taken, or the
-//! parameter itself if several values arrive. The search is optimistic, so a set of parameters that
-//! pass each other around loops has the root of the value that enters the set.
+//! parameter itself if several values arrive. A set of parameters that pass each other around loops
+//! has the root of the value that enters the set.
+//!
+//! Take the graph in which an argument leads to the parameter that receives it, and a source above
+//! all leads to each value that is no parameter. A value that stands on every path from that source
+//! to a parameter is all that the parameter can receive: it *dominates* the parameter. So the root
+//! is the dominator right below the source. If two values arrive by ways of their own, no value but
+//! the parameter itself stands there.
 
 use super::{Analysis, Fact};
 use cranelift_entity::EntityRef;
-use ir::cfg::Cfg;
-use ir::{Block, Value, ValueDef};
+use ir::dom::{FlowGraph, immediate_dominators};
+use ir::{Edge, Value, ValueDef};
 
-/// The number of times that the search restarts after a parameter that looked like a copy turned
-/// out not to be one. After that many restarts, the search may miss copies: a bound on cost, not on
-/// correctness.
-const RESTARTS: usize = 32;
+/// The source above all values.
+const SOURCE: u32 = 0;
 
-/// By value index: the root of each parameter; `None` for results. Cost: blocks and edges, times
-/// the nesting of loops, times one more than the restarts.
+/// By value index: the root of each parameter of a block that may be entered; `None` for other
+/// values. Cost: near linear in the arguments of edges.
 pub(super) fn roots(analysis: &Analysis<'_>) -> Vec<Option<Value>> {
     let function = analysis.function;
-    let cfg = Cfg::new(function);
-    let is_entered = |b: &Block| analysis.entered.contains(b.index()) && *b != function.entry();
-    let blocks: Vec<Block> = cfg.rpo().iter().copied().filter(is_entered).collect();
-    let mut search =
-        RootSearch { analysis, roots: vec![None; function.value_bound()], restarts: RESTARTS };
-    for &argument in function.arguments() {
-        search.roots[argument.index()] = Some(argument);
+    let mut graph = ValueGraph {
+        node: vec![SOURCE; function.value_bound()],
+        values: Vec::new(),
+        edges: Vec::new(),
+    };
+    for block in function.blocks().filter(|b| analysis.entered.contains(b.index())) {
+        for edge in function.predecessors(block).iter().filter(|e| analysis.is_taken(**e)) {
+            graph.add_edge(analysis, *edge);
+        }
     }
-    while search.sweep(&blocks) {}
-    search.roots
+    graph.roots(analysis)
 }
 
-struct RootSearch<'a> {
-    analysis: &'a Analysis<'a>,
-    /// `None` where nothing has arrived yet.
-    roots: Vec<Option<Value>>,
-    restarts: usize,
+/// Which values reach which parameters.
+struct ValueGraph {
+    /// By value index: its node, from 1, or the source if the value has none yet.
+    node: Vec<u32>,
+    /// By node, from 1: its value.
+    values: Vec<Value>,
+    edges: Vec<(u32, u32)>,
 }
 
-impl RootSearch<'_> {
-    /// Visits every parameter once. Returns whether another sweep is needed.
-    fn sweep(&mut self, blocks: &[Block]) -> bool {
-        let mut moved = false;
-        for &block in blocks {
-            for (index, &param) in self.analysis.function.block_params(block).iter().enumerate() {
-                let before = self.roots[param.index()];
-                // A parameter that is not a copy remains so: roots only move down.
-                if before == Some(param) {
-                    continue;
-                }
-                let after = self.incoming(block, index, param);
-                self.roots[param.index()] = after;
-                moved |= before != after;
-                let fell = before.is_some() && after == Some(param);
-                if fell && self.restarts > 0 {
-                    // Roots computed from this one are stale. A comparison of new roots with stale
-                    // ones would miss copies (the test `a_late_fall_does_not_hide_copies`).
-                    self.restarts -= 1;
-                    self.forget_copies();
-                    return true;
-                }
-            }
-        }
-        moved
-    }
-
-    fn forget_copies(&mut self) {
-        for (index, root) in self.roots.iter_mut().enumerate() {
-            *root = root.filter(|r| r.index() == index);
+impl ValueGraph {
+    /// Adds the arguments of an edge.
+    fn add_edge(&mut self, analysis: &Analysis<'_>, edge: Edge) {
+        let target = analysis.function.target(edge);
+        let params = analysis.function.block_params(target.block);
+        // A parameter that receives itself receives nothing new. Loops over many variables pass
+        // most of them on in this way.
+        for (&param, &arg) in params.iter().zip(&target.args).filter(|(p, a)| p != a) {
+            let ends = (self.node(analysis, arg), self.node(analysis, param));
+            self.edges.push(ends);
         }
     }
 
-    /// The root that arrives on every taken edge; the parameter itself if several do. `None` if no
-    /// root has arrived yet.
-    fn incoming(&self, block: Block, index: usize, param: Value) -> Option<Value> {
-        let function = self.analysis.function;
-        let mut agreed = None;
-        for edge in function.predecessors(block).iter().filter(|e| self.analysis.is_taken(**e)) {
-            let arg = function.target(*edge).args[index];
-            let is_copy = matches!(function.value_def(arg), ValueDef::Param(..))
-                && !matches!(self.analysis.fact(arg), Fact::Constant(_));
-            let root = if is_copy { self.roots[arg.index()] } else { Some(arg) };
-            if arg == param || root.is_none() || agreed == root {
-                continue;
+    fn node(&mut self, analysis: &Analysis<'_>, value: Value) -> u32 {
+        if self.node[value.index()] == SOURCE {
+            self.values.push(value);
+            self.node[value.index()] = self.values.len() as u32;
+            if !passes_on(analysis, value) {
+                self.edges.push((SOURCE, self.node[value.index()]));
             }
-            if agreed.is_some() {
-                return Some(param);
-            }
-            agreed = root;
         }
-        agreed
+        self.node[value.index()]
+    }
+
+    fn roots(self, analysis: &Analysis<'_>) -> Vec<Option<Value>> {
+        let ValueGraph { node, values, edges } = self;
+        let idom = immediate_dominators(&FlowGraph::new(values.len() + 1, &edges));
+        // By node: its root, or the source if it is not known yet. Each walk ends at a known root,
+        // and leaves all nodes known that it has passed.
+        let mut root = vec![SOURCE; values.len() + 1];
+        let mut path: Vec<u32> = Vec::new();
+        for start in 1..root.len() as u32 {
+            let mut at = start;
+            while root[at as usize] == SOURCE {
+                path.push(at);
+                match idom[at as usize] {
+                    SOURCE => root[at as usize] = at,
+                    above if above == at => root[at as usize] = at,
+                    above => at = above,
+                }
+            }
+            let found = root[at as usize];
+            path.drain(..).for_each(|passed| root[passed as usize] = found);
+        }
+        let mut roots = vec![None; node.len()];
+        for (index, &value) in values.iter().enumerate() {
+            if matches!(analysis.function.value_def(value), ValueDef::Param(..)) {
+                roots[value.index()] = Some(values[root[index + 1] as usize - 1]);
+            }
+        }
+        roots
+    }
+}
+
+/// Whether a value is a parameter that passes on what it receives. One that is always the same
+/// constant is replaced by the constant, so it counts as a value of its own.
+fn passes_on(analysis: &Analysis<'_>, value: Value) -> bool {
+    let function = analysis.function;
+    match function.value_def(value) {
+        ValueDef::Param(block, _) => {
+            block != function.entry() && !matches!(analysis.fact(value), Fact::Constant(_))
+        }
+        ValueDef::Result(..) => false,
     }
 }

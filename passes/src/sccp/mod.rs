@@ -11,9 +11,8 @@
 //! *Needs on entry*: nothing.
 //!
 //! *Holds on exit*: no reachable branch has a condition that this analysis knows. No parameter, and
-//! no set of parameters that pass each other on, receives a constant or a single other value (the
-//! search restarts at most `copies::RESTARTS` times, so some may remain). No unreachable block is
-//! left.
+//! no set of parameters that pass each other on, receives a constant or a single other value. No
+//! unreachable block is left.
 //!
 //! *Actions emitted*: `fold_branch`, `remove_unreachable`, `add` (constants), `replace_all`,
 //! `delete`, `remove_block_param`.
@@ -30,10 +29,12 @@
 //! the parameter around the parameter. The pass folds branches first, so each rewrite is correct
 //! after those before it.
 //!
-//! *Cost*: the constants are linear: a value moves at most twice, and each move visits its uses.
-//! See `copies` for the parameters.
+//! *Cost*: the constants are linear in operands and arguments of edges: a value moves at most twice,
+//! and each move visits its uses. The single values are near linear in the arguments.
 
 mod copies;
+#[cfg(test)]
+mod tests;
 
 use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
@@ -90,11 +91,17 @@ struct Analysis<'f> {
     function: &'f Function,
     facts: Vec<Fact>,
     edges: EdgeIndex,
+    receivers: Receivers,
     taken: FixedBitSet,
     entered: FixedBitSet,
     /// The blocks just entered, and the instructions with an operand whose fact just changed.
     blocks: Vec<Block>,
     insts: Vec<Inst>,
+    /// The values whose fact just changed and whose receivers do not know it.
+    sent: Vec<Value>,
+    /// The number of facts that were sent to receivers.
+    #[cfg(test)]
+    work: usize,
 }
 
 impl<'f> Analysis<'f> {
@@ -104,10 +111,14 @@ impl<'f> Analysis<'f> {
             function,
             facts: vec![Fact::Unknown; function.value_bound()],
             taken: FixedBitSet::with_capacity(edges.len()),
+            receivers: Receivers::new(function, &edges),
             edges,
             entered: FixedBitSet::with_capacity(function.block_bound()),
             blocks: Vec::new(),
             insts: Vec::new(),
+            sent: Vec::new(),
+            #[cfg(test)]
+            work: 0,
         };
         analysis.enter(function.entry());
         for &argument in function.arguments() {
@@ -116,7 +127,9 @@ impl<'f> Analysis<'f> {
         loop {
             // Entering a block visits all its instructions, so users in blocks that are not
             // entered yet need no visit now.
-            if let Some(inst) = analysis.insts.pop() {
+            if let Some(value) = analysis.sent.pop() {
+                analysis.send(value);
+            } else if let Some(inst) = analysis.insts.pop() {
                 if analysis.entered.contains(function.inst_block(inst).index()) {
                     analysis.visit(inst);
                 }
@@ -138,16 +151,44 @@ impl<'f> Analysis<'f> {
         }
     }
 
-    /// Records a new fact and queues the users of the value for another visit.
+    /// Records a new fact, and queues the instructions that compute with the value or branch on it
+    /// for another visit, and the value for its receivers.
     fn lower(&mut self, value: Value, fact: Fact) {
         if std::mem::replace(&mut self.facts[value.index()], fact) != fact {
-            // A switch that passes the value on many edges is listed once for each, in a row.
-            for &user in self.function.users(value) {
-                if self.insts.last() != Some(&user) {
+            let function = self.function;
+            for &user in function.users(value) {
+                let data = function.inst(user);
+                // Arguments of edges are no operands. A visit to the terminator would look at all
+                // of them for each that changes
+                // (`values_passed_around_many_loops_cost_linear_time`).
+                let reads = !data.opcode.is_terminator() || data.args.contains(&value);
+                // A switch that passes the value on many edges is listed once for each, in a row.
+                if reads && self.insts.last() != Some(&user) {
                     self.insts.push(user);
                 }
             }
+            if !self.receivers.of(value).is_empty() {
+                self.sent.push(value);
+            }
         }
+    }
+
+    /// Lowers the facts about the parameters that receive a value on edges that may be taken.
+    fn send(&mut self, value: Value) {
+        for at in self.receivers.range(value) {
+            let (edge, param) = self.receivers.list[at];
+            if self.taken.contains(edge as usize) {
+                self.receive(param, value);
+            }
+        }
+    }
+
+    fn receive(&mut self, param: Value, arg: Value) {
+        #[cfg(test)]
+        {
+            self.work += 1;
+        }
+        self.lower(param, self.fact(param).and(self.fact(arg)));
     }
 
     fn visit(&mut self, inst: Inst) {
@@ -220,21 +261,73 @@ impl<'f> Analysis<'f> {
         }
     }
 
-    /// Marks an edge as taken, or propagates a changed argument along it. The facts about the
-    /// parameters already include the arguments of other edges. Facts only move down, so no
-    /// argument needs a second meet. The cost of a block with many predecessors is therefore linear
-    /// in their number (the test `a_block_with_many_predecessors_costs_linear_time`).
+    /// Marks an edge as taken. The first time, all its arguments arrive; those whose facts change
+    /// later are sent. The facts about the parameters already include the arguments of other edges.
+    /// Facts only move down, so no argument needs a second meet. The cost of a block with many
+    /// predecessors is therefore linear in their number (the test
+    /// `a_block_with_many_predecessors_costs_linear_time`).
     fn take(&mut self, edge: Edge) {
-        self.taken.insert(self.edges.of(edge));
-        let target = self.function.target(edge);
+        if self.taken.put(self.edges.of(edge)) {
+            return;
+        }
+        let function = self.function;
+        let target = function.target(edge);
         self.enter(target.block);
-        for (&param, &arg) in self.function.block_params(target.block).iter().zip(&target.args) {
-            self.lower(param, self.fact(param).and(self.fact(arg)));
+        for (&param, &arg) in function.block_params(target.block).iter().zip(&target.args) {
+            self.receive(param, arg);
         }
     }
 
     fn is_taken(&self, edge: Edge) -> bool {
         self.taken.contains(self.edges.of(edge))
+    }
+}
+
+/// By value: the parameters that receive it, each with the number of the edge.
+struct Receivers {
+    /// The receivers of the value with index `n` are `list[start[n]..start[n + 1]]`.
+    start: Vec<u32>,
+    list: Vec<(u32, Value)>,
+}
+
+impl Receivers {
+    /// Cost: linear in values and arguments of edges.
+    fn new(function: &Function, edges: &EdgeIndex) -> Receivers {
+        let mut start = vec![0u32; function.value_bound() + 1];
+        each_argument(function, |_, _, arg| start[arg.index() + 1] += 1);
+        for n in 1..start.len() {
+            start[n] += start[n - 1];
+        }
+        let mut fill = start.clone();
+        let mut list = vec![(0, Value::new(0)); start[start.len() - 1] as usize];
+        each_argument(function, |edge, param, arg| {
+            let at = &mut fill[arg.index()];
+            list[*at as usize] = (edges.of(edge) as u32, param);
+            *at += 1;
+        });
+        Receivers { start, list }
+    }
+
+    fn range(&self, value: Value) -> std::ops::Range<usize> {
+        self.start[value.index()] as usize..self.start[value.index() + 1] as usize
+    }
+
+    fn of(&self, value: Value) -> &[(u32, Value)] {
+        &self.list[self.range(value)]
+    }
+}
+
+/// Calls `found` for each edge, parameter and argument, except for parameters that receive
+/// themselves, which learn nothing from that.
+fn each_argument(function: &Function, mut found: impl FnMut(Edge, Value, Value)) {
+    for block in function.blocks() {
+        let inst = function.terminator(block);
+        for (index, target) in (0..).zip(&function.inst(inst).targets) {
+            let received = function.block_params(target.block).iter().zip(&target.args);
+            for (&param, &arg) in received.filter(|(param, arg)| param != arg) {
+                found(Edge { inst, index }, param, arg);
+            }
+        }
     }
 }
 
