@@ -63,9 +63,11 @@ pub struct SmithArguments {
 /// The bounds of a random C program
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum ProgramSize {
-    /// Four functions, and statements, blocks and expressions to match
+    /// Four functions at most, and small blocks and expressions; 300 lines in the mean
     Small,
-    /// The bounds that csmith has by default
+    /// Six functions at most, and blocks nested to a depth of four; 600 lines
+    Medium,
+    /// The bounds that csmith has by default; 1,300 lines, and minutes of work for each program
     Full,
 }
 

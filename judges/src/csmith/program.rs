@@ -30,21 +30,19 @@ pub(super) const LEVELS: [&str; 3] = ["-O0", "-O1", "-O2"];
 
 /// The options of csmith. It prints nothing but a checksum of all globals. `main` has no arguments,
 /// and so asks the host for nothing.
-fn options(size: ProgramSize) -> &'static [&'static str] {
-    match size {
-        ProgramSize::Small => &[
-            "--no-argc",
-            "--max-funcs",
-            "4",
-            "--max-block-depth",
-            "3",
-            "--max-block-size",
-            "3",
-            "--max-expr-complexity",
-            "6",
-        ],
-        ProgramSize::Full => &["--no-argc"],
+fn options(size: ProgramSize) -> Vec<String> {
+    let bounds = match size {
+        ProgramSize::Small => Some([4, 3, 3, 6]),
+        ProgramSize::Medium => Some([6, 4, 4, 6]),
+        ProgramSize::Full => None,
+    };
+    let names = ["funcs", "block-depth", "block-size", "expr-complexity"];
+    let mut options = vec!["--no-argc".to_owned()];
+    // csmith takes no option and value in one word.
+    for (name, bound) in names.iter().zip(bounds.iter().flatten()) {
+        options.extend([format!("--max-{name}"), bound.to_string()]);
     }
+    options
 }
 
 /// A program, and the output of its native code.
