@@ -627,6 +627,9 @@ pub struct CheckedFunction {
     /// The first records of a file that the checker refuses: the claim about a copy with inlined
     /// code, and entries across it. Empty for mappings that the command makes.
     pub refused_records: Vec<RefusedRecord>,
+    /// The number of rewrites that the passes announced. 0 for the mapping of a file, and for a
+    /// function with inlined code.
+    pub rewrites: u64,
     /// The rewrites that the version lacks, so that entries hold. Empty for the mapping of a file,
     /// which tells their numbers alone.
     pub given_up: Vec<GivenUp>,

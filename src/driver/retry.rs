@@ -92,6 +92,8 @@ pub struct Retried {
     pub given_up: Vec<GivenUp>,
     /// The number of rewrites that the passes announced and that were left out.
     pub refused: u64,
+    /// The number of rewrites that the passes of the whole pipeline announced.
+    pub announced: u64,
     /// The verdicts on the entries of the whole pipeline's version. `None` if the retry is off.
     pub without: Option<CheckCounts>,
     /// The number of versions that the search made and judged.
@@ -154,7 +156,8 @@ pub fn derive_certified(
     let derived = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
     let certified = certify(module, base, &derived, levels, observer);
     let without = (retry.rewrites > 0).then(|| certified.checked());
-    let whole = Retried { given_up: Vec::new(), refused: 0, without, probes: 0 };
+    let announced = fuel.planned();
+    let whole = Retried { announced, without, ..Retried::default() };
     let first = certified.levels.last().map(|made| (made.level, Answer::of_level(made)));
     let lossy = first.filter(|(_, answer)| answer.drops() && retry.rewrites > 0);
     let Some((level, first)) = lossy else {
@@ -169,7 +172,7 @@ pub fn derive_certified(
         }
     };
     let mut search = RewriteSearch::new(module, base, pipeline, retry, &answer);
-    let given_up = search.run(first, fuel.planned());
+    let given_up = search.run(first, announced);
     let retried = Retried { given_up, probes: search.probes(), ..whole };
     observer.begin(None);
     if retried.given_up.is_empty() {

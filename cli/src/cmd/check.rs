@@ -143,6 +143,7 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
             name: base.name().to_owned(),
             checked: certified.checked(),
             unproved: osier::explain::unproved(module, base, &derived, &certified, MOST_UNPROVED),
+            rewrites: retried.announced,
             given_up: retried.given_up,
             refused: retried.refused,
             without_retry: retried.without,

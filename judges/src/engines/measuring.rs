@@ -1,10 +1,11 @@
 //! Takes samples: in each round every program, in each program every engine in turn.
 
 use super::contender::{Commands, Contender};
-use super::process::{Cores, Ended, run};
+use super::cores::Cores;
 use super::programs::{EMPTY, EMPTY_TEXT, FUNCTIONS, KernelFunction, PROGRAMS, Program};
 use super::samples::{EngineSample, Key, Measure, Samples};
 use crate::arguments::EnginesArguments;
+use crate::process::{Ended, run_well};
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
@@ -237,11 +238,11 @@ impl Measuring<'_> {
                 continue;
             }
             let ended = self.process(block, *contender)?;
-            let (calls, output) = match (&ended.output, block.subject) {
-                (Some(output), Subject::Function(..)) => calls(output)?,
-                (output, _) => (Vec::new(), output.clone().unwrap_or_default()),
+            let is_over = ended.status.is_none();
+            let (calls, output) = match block.subject {
+                Subject::Function(..) if !is_over => calls(&ended.output)?,
+                _ => (Vec::new(), ended.output),
             };
-            let is_over = ended.output.is_none();
             if !is_over {
                 match &printed {
                     Some((other, theirs)) if *theirs != output => {
@@ -278,7 +279,7 @@ impl Measuring<'_> {
         };
         let input = self.arguments.corpus().input(module).map(File::open).transpose();
         let input = input.map_err(|error| format!("input of {module}: {error}"))?;
-        run(command, input.as_ref(), limit)
+        run_well(command, input.as_ref(), limit)
     }
 }
 

@@ -7,8 +7,8 @@
 //! engines must print the same.
 
 mod contender;
+mod cores;
 mod measuring;
-mod process;
 pub mod programs;
 mod report;
 mod samples;
