@@ -23,7 +23,7 @@ pub(super) const MAX_MERGES: u32 = 64;
 
 /// Identifies a read across rounds, in which terms have other numbers: the name of the leaf, the
 /// operation, and the address operand of the instruction that reads.
-type ReadLabel = (LeafName, Opcode, Type, Imm, Option<Value>);
+pub(super) type ReadLabel = (LeafName, Opcode, Type, Imm, Option<Value>);
 
 /// A read that is assumed to find the same class over all edges into a block.
 #[derive(Debug)]
@@ -75,6 +75,16 @@ impl Merges {
         for merge in self.assumed.drain(mark.assumed..) {
             self.by_term.remove(&merge.term);
         }
+    }
+
+    /// The reads refuted so far.
+    pub(super) fn refuted(&self) -> BTreeSet<ReadLabel> {
+        self.wrong.clone()
+    }
+
+    /// Takes back what was refuted beside these reads.
+    pub(super) fn restore(&mut self, refuted: &BTreeSet<ReadLabel>) {
+        self.wrong.clone_from(refuted);
     }
 
     /// The number of refuted reads.

@@ -2,13 +2,14 @@
 //! holds in both.
 
 use super::leaves::Leaves;
-use super::merges::Merges;
+use super::merges::{Merges, ReadLabel};
 use super::paths::LivePaths;
 use super::product::VersionProduct;
 use super::terms::CertificateTerms;
 use super::version::{Assumptions, NumberedVersion};
 use super::walk::VersionWalk;
 use number::NumberingRound;
+use std::collections::BTreeSet;
 use transition::{Correspondence, Side};
 
 /// How often the graph is narrowed to the edges that runs may take.
@@ -24,6 +25,12 @@ pub(super) struct SettledRelation<'a> {
     pub(super) rounds: usize,
     /// The names that stand for different leaves in the two versions.
     pub(super) unshared: usize,
+}
+
+/// The assumptions that had failed before a round.
+struct RoundStart {
+    refuted: BTreeSet<ReadLabel>,
+    weakened: usize,
 }
 
 /// The search for the relation.
@@ -68,8 +75,9 @@ impl<'a> RelationSearch<'a> {
         let mut failed = 0;
         loop {
             rounds += 1;
+            let start = self.begin_round();
             let is_weaker = self.number();
-            let is_contradicted = self.revise();
+            let is_contradicted = self.revise(&start);
             let before = std::mem::replace(&mut failed, self.failed());
             // A block takes the name that it hands on to the next block unless the next one turns
             // out to be the start of a leaf, perhaps later in the same walk.
@@ -100,7 +108,17 @@ impl<'a> RelationSearch<'a> {
 
     /// The number of assumptions that have failed since the graph was narrowed.
     fn failed(&self) -> usize {
-        self.assumed.iter().map(Assumptions::failed).sum::<usize>() + self.merges.failed()
+        self.weakened() + self.merges.failed()
+    }
+
+    /// The number of those that are not about reads.
+    fn weakened(&self) -> usize {
+        self.assumed.iter().map(Assumptions::failed).sum()
+    }
+
+    /// The state before a round.
+    fn begin_round(&self) -> RoundStart {
+        RoundStart { refuted: self.merges.refuted(), weakened: self.weakened() }
     }
 
     /// Whether a leaf may have the name of a parameter or block further on.
@@ -140,22 +158,29 @@ impl<'a> RelationSearch<'a> {
     }
 
     /// Weakens the assumptions that this round contradicts. Returns whether there are any.
-    fn revise(&mut self) -> bool {
+    fn revise(&mut self, start: &RoundStart) -> bool {
         // Every revision runs in every round (no `||`, which would stop at the first): each pins
         // all that it can. A round saved is a numbering of both versions saved.
-        let mut changed = self.versions.iter().any(|version| version.found.names.clash());
+        let mut is_apart = self.versions.iter().any(|version| version.found.names.clash());
         let functions = self.versions.each_ref().map(NumberedVersion::f);
         let [a, b] = &mut self.assumed;
-        changed |= a.pin_alike(b, self.common, functions);
-        let is_refuted = self.revise_merges();
-        changed |= is_refuted;
-        for assumed in &mut self.assumed {
-            changed |= assumed.pin_doubted(is_refuted);
-        }
+        is_apart |= a.pin_alike(b, self.common, functions);
         if self.common.has_lone_writes {
             for (version, assumed) in self.versions.iter().zip(&mut self.assumed) {
-                changed |= assumed.note_hidden(&version.found.writes, &self.terms);
+                is_apart |= assumed.note_hidden(&version.found.writes, &self.terms);
             }
+        }
+        // The versions had different leaves for one thing, so a read of both had two classes. The
+        // next round may give it one (`reads_refuted_under_other_names_are_tried_again`).
+        if is_apart && self.weakened() > start.weakened {
+            self.merges.restore(&start.refuted);
+            self.assumed.iter_mut().for_each(|assumed| assumed.doubted.clear());
+            return true;
+        }
+        let is_refuted = self.revise_merges();
+        let mut changed = is_apart | is_refuted;
+        for assumed in &mut self.assumed {
+            changed |= assumed.pin_doubted(is_refuted);
         }
         changed
     }
