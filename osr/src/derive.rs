@@ -119,6 +119,8 @@ pub(crate) struct Deriver<'a, 'v> {
     pub(crate) all_given_up: Vec<Value>,
     /// By wanted value: the answer of [`Deriver::forced`].
     forced: Scratch<Option<Value>>,
+    /// By wanted value: its node in the search for kept values at hand.
+    pub(crate) keep_nodes: Scratch<u32>,
     /// Nodes that the search for kept values may still look at from this source point.
     pub(crate) nodes_left: usize,
     /// As [`SettledNode::lacks`], for the whole search since it came to the source point.
@@ -160,6 +162,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
             given_up: Scratch::new(),
             all_given_up: Vec::new(),
             forced: Scratch::new(),
+            keep_nodes: Scratch::new(),
             nodes_left: 0,
             lacks: Cell::new(Level::Avail),
             carried: CarriedOutcomes::default(),

@@ -180,6 +180,20 @@ pub(crate) fn least_keeping_cost(
     (forced, 0, size.saturating_sub(forced))
 }
 
+/// As [`least_keeping_cost`], given an entry from the same source point with this cost, which keeps
+/// values to provide lost ones. If this goal loses all of these too, it takes as many kept values:
+/// what gives all gives some, and from one source point both searches choose the same ways to
+/// compute a value.
+pub(crate) fn least_cost_of_more(
+    goal: &EntryGoal<'_>,
+    lost: &[Value],
+    (known, fewer): (DerivationCost, &[Value]),
+) -> DerivationCost {
+    let is_more = !fewer.is_empty() && fewer.iter().all(|value| lost.contains(value));
+    let kept = if is_more { known.0 } else { 0 };
+    (kept, 0, goal.least_cost().2.saturating_sub(kept))
+}
+
 /// Derives every value that an entry needs. `deriver` keeps nothing and has found the values that
 /// are lost; `keeper` then reads the values that have to be kept. `last` tells of the last landing
 /// point tried from the same source point.

@@ -8,13 +8,15 @@
 //! The cut is exact while every node has one alternative. Where a node has several, the search
 //! takes the first that works, and the result is an upper bound (`docs/osr.md`, *Rules for
 //! values*).
+//!
+//! The graph of a value in an unrolled hash is the whole hash above it, and the cut mostly lies near
+//! the wanted values. So nodes are looked at when the flow reaches them ([`crate::cut`]).
 
+use crate::cut::Flow;
 use crate::derive::{Alternative, Deriver, SearchNode};
+use crate::scratch::Scratch;
 use crate::source::SourcePoint;
 use ir::Value;
-use petgraph::algo::ford_fulkerson;
-use petgraph::graph::{DiGraph, NodeIndex};
-use petgraph::visit::EdgeRef;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,25 +27,38 @@ const MAX_NODES: usize = 256;
 /// its entry.
 pub(crate) const MAX_SHALLOW_NODES: usize = 512;
 
-/// A capacity that no cut can afford: more than [`MAX_NODES`] values that each cost 1.
-const UNCUTTABLE: u32 = 1 << 20;
+/// Nodes of the graph, by index.
+pub(crate) type Operands = SmallVec<[u32; 3]>;
 
+/// What is known of a node so far.
 #[derive(Debug, Default)]
 struct Part {
+    /// Whether the node has been looked at.
+    is_seen: bool,
+    /// Whether its alternatives have been found. Those of a node that can be kept come later: most
+    /// searches need none.
+    is_expanded: bool,
     /// The value to keep to have this node, if it is available at the source point.
     cut: Option<Value>,
-    /// For each alternative to compute the node, the operands that are not derivable as they are.
-    alternatives: Vec<SmallVec<[usize; 3]>>,
     /// Whether the node can be computed from others.
     computable: bool,
-    derivable: bool,
+    /// For each alternative to compute the node, the operands that are not derivable as they are.
+    alternatives: SmallVec<[Operands; 1]>,
+    /// Whether the node is derivable when every node that can be kept is kept.
+    derivable: Option<bool>,
+    /// The first alternative that works then.
+    chosen: Option<Option<usize>>,
 }
 
 /// The graph of the nodes that cannot be derived without keeping a value.
-struct KeepGraph {
+pub(crate) struct KeepGraph<'d, 'a, 'v> {
+    deriver: &'d mut Deriver<'a, 'v>,
+    here: &'d SourcePoint,
     nodes: Vec<SearchNode>,
     parts: Vec<Part>,
-    index: BTreeMap<SearchNode, usize>,
+    /// Nodes by wanted value, and the others.
+    wanted: Scratch<u32>,
+    others: BTreeMap<SearchNode, u32>,
 }
 
 /// A small set of values to keep so that all of `wanted` become derivable. Without it, none of them
@@ -56,30 +71,32 @@ pub(crate) fn kept_values(
     if wanted.iter().any(|value| deriver.is_given_up(*value)) {
         return None;
     }
-    // Shallow first: a node that can be kept is not expanded. At most points one value is kept, and
+    // Topmost first: a node that can be kept is not expanded. At most points one value is kept, and
     // the whole graph above it need not be built.
-    let shallow = KeepGraph::explore(deriver, here, wanted, false);
-    shallow.give_up_lost(deriver);
-    deriver.watch(&shallow.nodes);
-    let greedy = shallow.topmost(wanted)?;
+    let mut graph = KeepGraph::new(deriver, here);
+    let roots: Operands = wanted.iter().map(|v| graph.enter(SearchNode::Wanted(*v))).collect();
+    let lost = roots.iter().filter(|root| !graph.is_derivable(**root)).count();
+    graph.give_up_lost();
+    let greedy = (lost == 0).then(|| graph.topmost(&roots));
     // A single value cannot be improved on. Neither can values that have no operands to cut
     // instead.
-    let is_least =
-        |deriver: &mut Deriver<'_, '_>| greedy.len() == forced_values(deriver, here, wanted).len();
-    if greedy.len() < 2
-        || !shallow.parts.iter().any(|p| p.cut.is_some() && p.computable)
-        || is_least(deriver)
-    {
-        return Some(greedy);
-    }
-    // The flow is exact only for the alternatives chosen, so the greedy set may be the smaller one.
-    // Where the budget ended the deep exploration, the greedy set is the only one.
-    let deep = KeepGraph::explore(deriver, here, wanted, true);
-    deriver.watch(&deep.nodes);
-    match deep.minimum_cut(wanted) {
-        Some(cut) if cut.len() < greedy.len() => Some(cut),
-        _ => Some(greedy),
-    }
+    let is_least = |graph: &mut KeepGraph<'_, '_, '_>, greedy: &BTreeSet<Value>| {
+        greedy.len() < 2
+            || !graph.parts.iter().any(|p| p.cut.is_some() && p.computable)
+            || greedy.len() == forced_values(graph.deriver, here, wanted).len()
+    };
+    let kept = greedy.map(|greedy| match is_least(&mut graph, &greedy) {
+        true => greedy,
+        // The flow is exact only for the alternatives chosen, so the topmost set may be the smaller
+        // one. As many units of flow show that no cut is smaller.
+        false => {
+            let most = greedy.len();
+            let cut = Flow::default().cut(&mut graph, &roots, most);
+            cut.map_or(greedy, |cut| cut.iter().filter_map(|n| graph.cut(*n)).collect())
+        }
+    });
+    graph.finish();
+    kept
 }
 
 /// The values that each set of kept values holds which gives these lost values.
@@ -138,67 +155,90 @@ impl Deriver<'_, '_> {
     }
 }
 
-impl KeepGraph {
-    fn explore(
-        deriver: &mut Deriver<'_, '_>,
-        here: &SourcePoint,
-        wanted: &[Value],
-        deep: bool,
-    ) -> KeepGraph {
-        let mut graph = KeepGraph { nodes: Vec::new(), parts: Vec::new(), index: BTreeMap::new() };
-        for value in wanted {
-            graph.enter(SearchNode::Wanted(*value));
-        }
-        let mut at = 0;
-        // `nodes` grows while the loop runs: `expand` enters the operands it finds missing.
-        while at < graph.nodes.len() && deriver.spend() {
-            let part = graph.expand(deriver, here, graph.nodes[at], deep);
-            graph.parts.push(part);
-            at += 1;
-        }
-        // The budget ended before these nodes: they count as not derivable. The shallow graph then
-        // loses the entry, and the deep one its cut.
-        graph.parts.resize_with(graph.nodes.len(), Part::default);
-        graph.settle();
-        graph
+impl<'d, 'a, 'v> KeepGraph<'d, 'a, 'v> {
+    fn new(deriver: &'d mut Deriver<'a, 'v>, here: &'d SourcePoint) -> Self {
+        // A new table for each search would cost the size of the function.
+        let mut wanted = std::mem::take(&mut deriver.keep_nodes);
+        wanted.clear();
+        let (nodes, parts, others) = (Vec::new(), Vec::new(), BTreeMap::new());
+        KeepGraph { deriver, here, nodes, parts, wanted, others }
     }
 
-    /// Gives up the values that are not derivable. The next landing point will not have them
-    /// either: that depends on the source version alone.
-    fn give_up_lost(&self, deriver: &mut Deriver<'_, '_>) {
-        for (node, part) in self.nodes.iter().zip(&self.parts) {
-            if let (SearchNode::Wanted(value), false) = (node, part.derivable) {
-                deriver.give_up(*value);
-            }
+    /// Notes what the result depends on.
+    fn finish(self) {
+        let KeepGraph { deriver, nodes, wanted, .. } = self;
+        deriver.watch(&nodes);
+        deriver.keep_nodes = wanted;
+    }
+
+    /// The number of nodes entered.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The value to keep to have a node.
+    pub(crate) fn cut(&self, node: u32) -> Option<Value> {
+        self.parts[node as usize].cut
+    }
+
+    fn enter(&mut self, node: SearchNode) -> u32 {
+        let new = self.nodes.len() as u32;
+        let known = match node {
+            SearchNode::Wanted(value) => self.wanted.get(value.as_u32() as usize),
+            other => self.others.get(&other).copied(),
+        };
+        if let Some(known) = known {
+            return known;
         }
+        match node {
+            SearchNode::Wanted(value) => self.wanted.set(value.as_u32() as usize, new),
+            other => drop(self.others.insert(other, new)),
+        }
+        self.nodes.push(node);
+        self.parts.push(Part::default());
+        new
     }
 
-    fn enter(&mut self, node: SearchNode) -> usize {
-        *self.index.entry(node).or_insert_with(|| {
-            self.nodes.push(node);
-            self.nodes.len() - 1
-        })
-    }
-
-    fn expand(
-        &mut self,
-        deriver: &mut Deriver<'_, '_>,
-        here: &SourcePoint,
-        node: SearchNode,
-        deep: bool,
-    ) -> Part {
-        let mut part = Part::default();
-        let alternatives = deriver.alternatives(here, node);
+    /// Looks at a node: whether it can be kept, and otherwise the ways to compute it. When the
+    /// budget has ended, the node counts as not derivable.
+    fn look_at(&mut self, node: u32) {
+        let at = node as usize;
+        if std::mem::replace(&mut self.parts[at].is_seen, true) {
+            return;
+        }
+        if !self.deriver.spend() {
+            self.parts[at].is_expanded = true;
+            return;
+        }
+        let alternatives = self.deriver.alternatives(self.here, self.nodes[at]);
+        let part = &mut self.parts[at];
         part.cut = alternatives.iter().find_map(|alternative| {
             if let Alternative::Read(value) = alternative { Some(*value) } else { None }
         });
         part.computable =
             alternatives.iter().any(|alternative| !matches!(alternative, Alternative::Read(_)));
-        // A node to be kept ends the walk, unless the flow has to see what lies above it. Beyond
-        // the limit it ends there too, so that the graph stays bounded.
-        if part.cut.is_some() && (!deep || self.nodes.len() > MAX_NODES) {
-            return part;
+        if part.cut.is_none() {
+            self.expand(node, alternatives);
         }
+    }
+
+    /// Finds the alternatives of a node that can be kept. Beyond the limits it counts as a leaf, so
+    /// that the graph stays bounded.
+    fn look_above(&mut self, node: u32) {
+        self.look_at(node);
+        if self.parts[node as usize].is_expanded {
+            return;
+        }
+        if self.nodes.len() > MAX_NODES || !self.deriver.spend() {
+            self.parts[node as usize].is_expanded = true;
+            return;
+        }
+        let alternatives = self.deriver.alternatives(self.here, self.nodes[node as usize]);
+        self.expand(node, alternatives);
+    }
+
+    fn expand(&mut self, node: u32, alternatives: SmallVec<[Alternative; 4]>) {
+        self.parts[node as usize].is_expanded = true;
         for alternative in alternatives {
             let needs: SmallVec<[SearchNode; 3]> = match alternative {
                 Alternative::Read(_) => continue,
@@ -206,125 +246,79 @@ impl KeepGraph {
                 Alternative::Same(other) => SmallVec::from_iter([other]),
                 Alternative::Execute { args, .. } => args,
             };
-            let missing = needs.into_iter().filter(|n| deriver.outcome_of(here, *n).is_none());
-            let missing: SmallVec<[SearchNode; 3]> = missing.collect();
-            part.alternatives.push(missing.into_iter().map(|n| self.enter(n)).collect());
-        }
-        part
-    }
-
-    /// Marks the nodes that are derivable when every node that can be kept is kept.
-    fn settle(&mut self) {
-        // Most operands are entered after their users, so a sweep from the last node to the first
-        // settles most graphs; the next one sees no change. An operand that an earlier user entered
-        // takes one sweep more.
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for i in (0..self.parts.len()).rev() {
-                let part = &self.parts[i];
-                let works = |alternative: &SmallVec<[usize; 3]>| {
-                    alternative.iter().all(|n| self.parts[*n].derivable)
-                };
-                if !part.derivable && (part.cut.is_some() || part.alternatives.iter().any(works)) {
-                    self.parts[i].derivable = true;
-                    changed = true;
+            let mut missing = Operands::new();
+            for need in needs {
+                if self.deriver.outcome_of(self.here, need).is_none() {
+                    missing.push(self.enter(need));
                 }
             }
+            self.parts[node as usize].alternatives.push(missing);
         }
     }
 
-    fn chosen(&self, node: usize) -> Option<&SmallVec<[usize; 3]>> {
-        self.parts[node]
-            .alternatives
-            .iter()
-            .find(|alternative| alternative.iter().all(|n| self.parts[*n].derivable))
+    /// Whether a node is derivable when every node that can be kept is kept. The recursion is as
+    /// deep as the budget at most: each call looks at a node.
+    fn is_derivable(&mut self, node: u32) -> bool {
+        self.look_at(node);
+        let part = &mut self.parts[node as usize];
+        if let Some(known) = part.derivable {
+            return known;
+        }
+        // Every rule leads to values defined above, so no node is met within itself.
+        part.derivable = Some(part.cut.is_some());
+        if part.cut.is_none() {
+            let derivable = self.choose(node).is_some();
+            self.parts[node as usize].derivable = Some(derivable);
+        }
+        self.parts[node as usize].derivable == Some(true)
     }
 
-    fn roots(&self, wanted: &[Value]) -> Vec<usize> {
-        wanted.iter().map(|v| self.index[&SearchNode::Wanted(*v)]).collect()
+    /// The index of the first alternative of a node that works.
+    fn choose(&mut self, node: u32) -> Option<usize> {
+        self.look_above(node);
+        if let Some(known) = self.parts[node as usize].chosen {
+            return known;
+        }
+        let count = self.parts[node as usize].alternatives.len();
+        let works = |graph: &mut Self, index: usize| {
+            let operands = graph.parts[node as usize].alternatives[index].clone();
+            operands.into_iter().all(|operand| graph.is_derivable(operand))
+        };
+        let chosen = (0..count).find(|index| works(self, *index));
+        self.parts[node as usize].chosen = Some(chosen);
+        chosen
+    }
+
+    /// The operands of the chosen alternative of a node. Without one, only keeping gives the node:
+    /// it is a leaf.
+    pub(crate) fn operands(&mut self, node: u32) -> Option<Operands> {
+        let chosen = self.choose(node)?;
+        Some(self.parts[node as usize].alternatives[chosen].clone())
+    }
+
+    /// Gives up the values that are not derivable. The next landing point will not have them
+    /// either: that depends on the source version alone.
+    fn give_up_lost(&mut self) {
+        for (node, part) in self.nodes.iter().zip(&self.parts) {
+            if let (SearchNode::Wanted(value), Some(false)) = (node, part.derivable) {
+                self.deriver.give_up(*value);
+            }
+        }
     }
 
     /// Keeps each node that can be kept as soon as the walk from the wanted values meets it.
-    fn topmost(&self, wanted: &[Value]) -> Option<BTreeSet<Value>> {
+    fn topmost(&mut self, roots: &[u32]) -> BTreeSet<Value> {
         let mut kept = BTreeSet::new();
         let mut seen = BTreeSet::new();
-        let mut work = self.roots(wanted);
+        let mut work: Operands = roots.into();
         while let Some(node) = work.pop() {
-            if !seen.insert(node) {
-                continue;
-            }
-            match self.parts[node].cut {
-                Some(value) => {
-                    kept.insert(value);
-                }
-                None => work.extend(self.chosen(node)?.iter().copied()),
-            }
-        }
-        Some(kept)
-    }
-
-    /// The values of a minimum vertex cut between the wanted nodes and the leaves. `None` unless
-    /// all wanted nodes are derivable.
-    fn minimum_cut(&self, wanted: &[Value]) -> Option<BTreeSet<Value>> {
-        // No flow runs through a node that is not derivable, so a cut would leave it out, and the
-        // values of the cut would not give it (`an_entry_survives_the_end_of_the_deep_search`).
-        if self.roots(wanted).iter().any(|root| !self.parts[*root].derivable) {
-            return None;
-        }
-        let mut flow: DiGraph<(), u32> = DiGraph::new();
-        let (source, sink) = (flow.add_node(()), flow.add_node(()));
-        // Each node is split into two ends, joined by an edge with the capacity of the node: an
-        // edge cut between the ends is a vertex cut of the graph.
-        let ends: Vec<(NodeIndex, NodeIndex)> =
-            self.parts.iter().map(|_| (flow.add_node(()), flow.add_node(()))).collect();
-        for root in self.roots(wanted) {
-            flow.add_edge(source, ends[root].0, UNCUTTABLE);
-        }
-        for (i, part) in self.parts.iter().enumerate().filter(|(_, p)| p.derivable) {
-            flow.add_edge(ends[i].0, ends[i].1, if part.cut.is_some() { 1 } else { UNCUTTABLE });
-            match self.chosen(i) {
-                Some(alternative) => {
-                    for n in alternative {
-                        flow.add_edge(ends[i].1, ends[*n].0, UNCUTTABLE);
-                    }
-                }
-                // Without an alternative that works, only keeping gives the node: it is a leaf.
-                None => {
-                    flow.add_edge(ends[i].1, sink, UNCUTTABLE);
+            if seen.insert(node) {
+                match self.cut(node) {
+                    Some(value) => drop(kept.insert(value)),
+                    None => work.extend(self.operands(node).unwrap_or_default()),
                 }
             }
         }
-        let (total, used) = ford_fulkerson(&flow, source, sink);
-        // Some leaf cannot be cut off: one of the wanted values needs a node that can be neither
-        // kept nor computed.
-        if total >= UNCUTTABLE {
-            return None;
-        }
-        // The cut of a maximum flow: nodes whose near end the residual network reaches and whose
-        // far end it does not. Of several minimum cuts this is the one nearest to the wanted
-        // values.
-        let reached = residual_reach(&flow, &used, source);
-        let is_cut = |i: &usize| reached.contains(&ends[*i].0) && !reached.contains(&ends[*i].1);
-        Some((0..self.parts.len()).filter(is_cut).filter_map(|i| self.parts[i].cut).collect())
+        kept
     }
-}
-
-/// The nodes that the residual network reaches from the source.
-fn residual_reach(flow: &DiGraph<(), u32>, used: &[u32], source: NodeIndex) -> BTreeSet<NodeIndex> {
-    let mut reached = BTreeSet::from([source]);
-    let mut work = vec![source];
-    while let Some(node) = work.pop() {
-        let onward =
-            flow.edges(node).filter(|e| used[e.id().index()] < *e.weight()).map(|e| e.target());
-        let back = flow
-            .edges_directed(node, petgraph::Direction::Incoming)
-            .filter(|e| used[e.id().index()] > 0);
-        for next in onward.chain(back.map(|e| e.source())) {
-            if reached.insert(next) {
-                work.push(next);
-            }
-        }
-    }
-    reached
 }

@@ -17,6 +17,7 @@ mod assumed;
 mod blame;
 mod carry;
 mod copies;
+mod cut;
 mod derive;
 mod entry;
 mod explain;

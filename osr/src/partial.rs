@@ -15,11 +15,12 @@
 //! as half of a limit goes, and at other points spread evenly over each version. The others have
 //! none, for the reason [`Reason::ManyValues`]. [`crate::synthesize_at`] answers for each of them.
 
+use crate::landings::landing_candidates;
 use crate::level::Level;
 use crate::live::{BlockLiveness, ExtraUses, add_unlive_of};
 use crate::pair::VersionPair;
 use crate::reason::{Reason, Unmapped};
-use crate::search::{Search, SearchResult, first_round, landing_candidates};
+use crate::search::{Search, SearchResult, first_round};
 use crate::synthesize::{Arrow, LevelResult, SynthesizedMapping};
 use ir::{Point, Value};
 use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 
 use crate::blame::blame;
 use crate::derive::Deriver;
-use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept};
+use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept, LostValues};
 use crate::landings::{OwnPlaces, landings_to_try};
 use crate::level::Level;
 use crate::live::LiveTable;
@@ -308,6 +308,8 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut best: Option<(DerivationCost, Entry)> = None;
         let mut derived = Derivation::new();
         let mut obstacle = None;
+        // The lost values of the best entry.
+        let mut best_lost = LostValues::new();
         let mut last = LastKept::default();
         // Whether the landing point before was tried.
         let mut is_tried = false;
@@ -325,13 +327,17 @@ impl<'a, 'v> Search<'a, 'v> {
             }
             let lost = entry::lost_values(&mut self.deriver, here, goal);
             // The search for kept values is dear, and the first landing point mostly the best.
-            if let Some((best, _)) = &best
-                && *best <= entry::least_keeping_cost(&mut self.deriver, here, goal, &lost)
-            {
-                is_tried = false;
-                continue;
+            if let Some((best, _)) = &best {
+                let deriver = &mut self.deriver;
+                let least = entry::least_keeping_cost(deriver, here, goal, &lost)
+                    .max(entry::least_cost_of_more(goal, &lost, (*best, &best_lost)));
+                if *best <= least {
+                    is_tried = false;
+                    continue;
+                }
             }
             is_tried = true;
+            let all_lost = lost.clone();
             let derivers = (&mut self.deriver, &mut self.keeper);
             match entry::derive_keeping(derivers, (here, &mut last), (goal, lost), &mut derived) {
                 Ok(()) => {
@@ -340,6 +346,7 @@ impl<'a, 'v> Search<'a, 'v> {
                         let goal = (goal, cost.2);
                         let entry = entry::assemble(&mut self.keeper, here, goal, &derived);
                         best = Some((cost, entry));
+                        best_lost = all_lost;
                     }
                 }
                 Err(why) => obstacle = obstacle.or(Some(why)),

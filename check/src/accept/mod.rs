@@ -69,10 +69,23 @@ pub struct Relation<'a, 'c> {
     /// [`Check::LivePlus`], with its facts. Mappings of several levels share entries, and these
     /// checks depend on nothing else.
     fitting: Pair<RefCell<FittingEntries>>,
+    /// By source version and point: the last entry found to require live values alone, so that it
+    /// adds no use when it is armed.
+    unkept: Pair<RefCell<BTreeMap<Point, SharedEntry>>>,
 }
 
-/// Entries by source point, with their facts.
-type FittingEntries = BTreeMap<Point, (SharedEntry, EntryFacts)>;
+/// Entries by source point.
+type FittingEntries = BTreeMap<Point, FittingEntry>;
+
+/// An entry that passed all checks but [`Check::LivePlus`].
+struct FittingEntry {
+    entry: SharedEntry,
+    facts: EntryFacts,
+    /// Whether it provides all values that are live at its target point without additional uses.
+    /// Liveness without them is one for the whole relation, so the entry passes
+    /// [`Check::LivePlus`] in each mapping whose armed entries add none.
+    is_complete: bool,
+}
 
 /// Two versions that were not proved to correspond.
 pub(crate) struct Unrelated<'a, 'c> {
@@ -132,8 +145,8 @@ impl<'a, 'c> Relation<'a, 'c> {
         let after = PendingTraps::check(&product, Side::After, &anchors)?;
         let traps = Pair { before, after };
         let assumes = product.versions.as_ref().map(|version| Assumes::new(version, &anchors));
-        let (live, fitting) = (Pair::default(), Pair::default());
-        Ok(Relation { product, traps, assumes, options, live, fitting })
+        let (live, fitting, unkept) = (Pair::default(), Pair::default(), Pair::default());
+        Ok(Relation { product, traps, assumes, options, live, fitting, unkept })
     }
 
     /// Judges all entries of one mapping between the two versions, in the order of the mapping.
@@ -164,7 +177,7 @@ impl<'a, 'c> Relation<'a, 'c> {
         let mut results: Vec<Result<(), Finding>> = Vec::with_capacity(mapping.len());
         for (index, (point, entry)) in mapping.shared_entries().enumerate() {
             // An entry that is shared cannot change, so the same one passes again.
-            let same = |(known, facts): &(SharedEntry, _)| known.is(entry) && facts == of(index);
+            let same = |known: &FittingEntry| known.entry.is(entry) && known.facts == *of(index);
             is_new[index] = !fitting.get(&point).is_some_and(same);
             results.push(match is_new[index] {
                 true => judge.check(point, &entry.get(), of(index)),
@@ -191,14 +204,25 @@ impl<'a, 'c> Relation<'a, 'c> {
         if kept.is_ok() {
             let new = mapping.shared_entries().enumerate();
             let new = new.filter(|(index, _)| is_new[*index] && results[*index].is_ok());
-            fitting.extend(new.map(|(index, (point, e))| (point, (e.clone(), of(index).clone()))));
+            let fits = |(index, (point, entry)): (usize, (Point, &SharedEntry))| {
+                let (entry, facts) = (entry.clone(), of(index).clone());
+                (point, FittingEntry { entry, facts, is_complete: false })
+            };
+            fitting.extend(new.map(fits));
         }
         // [`Check::LivePlus`]: the entry provides every value that is live+ at the target point.
         // Without this check, the target version could read a value that nobody assigned.
         let landing = |_, entry: &SharedEntry| entry.target().inst();
         let provided = self.armed_uses(side.other(), armed).and_then(|extra| {
             let run = (side.other(), true, &extra);
-            let asked = |index: usize| results[index].is_ok();
+            let same_uses = extra.is_empty();
+            let points = mapping.shared_entries().map(|(point, _)| point);
+            // The last condition of `is_new`: the entry at the point is the one that `fitting` has.
+            let is_known = |(index, point): (usize, Point)| {
+                same_uses && !is_new[index] && fitting.get(&point).is_some_and(|e| e.is_complete)
+            };
+            let known: Vec<bool> = points.enumerate().map(is_known).collect();
+            let asked = |index: usize| results[index].is_ok() && !known[index];
             self.each_live(run, mapping, asked, landing, |index, _, entry, live| {
                 // The provided values ascend ([`Check::AssignShape`]), so none counts twice.
                 if entry.provides().filter(|v| live.has(*v)).count() == live.len() {
@@ -206,14 +230,24 @@ impl<'a, 'c> Relation<'a, 'c> {
                 }
                 let missing = live.iter().filter(|v| !entry.provides_value(*v)).min();
                 failed.extend(missing.map(|v| (index, Place::Value(v))));
-            })
+            })?;
+            Ok(same_uses)
         });
+        if let Ok(true) = provided {
+            let incomplete: BTreeSet<usize> = failed.iter().map(|(index, _)| *index).collect();
+            for (index, (point, entry)) in mapping.shared_entries().enumerate() {
+                let fits = results[index].is_ok() && !incomplete.contains(&index);
+                if let Some(known) = fitting.get_mut(&point).filter(|_| fits) {
+                    known.is_complete |= known.entry.is(entry);
+                }
+            }
+        }
         for (index, at) in failed {
             results[index] = self.options.require(Check::LivePlus, false, at);
         }
         // A version with too many live values has no liveness ([`Options::live_limit`]), so no
         // entry that held so far is proved.
-        if let Err(finding) = kept.and(provided) {
+        if let Err(finding) = kept.and(provided.map(|_| ())) {
             results.iter_mut().filter(|r| r.is_ok()).for_each(|r| *r = Err(finding));
         }
         results
@@ -272,21 +306,33 @@ impl<'a, 'c> Relation<'a, 'c> {
         for mapping in armed {
             let leaving = |point: Point, _: &SharedEntry| point.inst();
             let run = (side, true, &Extra::new());
+            // An entry that is shared cannot change, and this liveness is one for the relation.
+            let mut unkept = self.unkept[side].borrow_mut();
+            let entries = mapping.shared_entries();
+            let mut adds: Vec<bool> = entries
+                .map(|(point, e)| !unkept.get(&point).is_some_and(|known| known.is(e)))
+                .collect();
+            let asked = adds.clone();
+            adds.fill(false);
             self.each_live(
                 run,
                 mapping,
-                |_| true,
+                |index| asked[index],
                 leaving,
-                |_, inst, entry, live| {
+                |index, inst, entry, live| {
                     let exists = |v: &Value| !live.has(*v) && version.f.has_value(*v);
                     let unlive = entry.requires.iter().copied().filter(exists);
                     let mut unlive =
                         unlive.filter(|v| version.full.available(version.f, *v, inst)).peekable();
                     if unlive.peek().is_some() {
                         extra.entry(inst).or_default().extend(unlive);
+                        adds[index] = true;
                     }
                 },
             )?;
+            let entries = mapping.shared_entries().enumerate();
+            let new = entries.filter(|(index, _)| asked[*index] && !adds[*index]);
+            unkept.extend(new.map(|(_, (point, entry))| (point, entry.clone())));
         }
         Ok(extra)
     }
