@@ -247,7 +247,7 @@ pub trait NumberingRound<'f> {
         for (index, &param) in f.block_params(block).iter().enumerate() {
             let received: IncomingClasses =
                 incoming.iter().map(|e| self.class(f.target(*e).args[index])).collect();
-            // A failed copy is pinned at once. From then on it is a leaf, even if later rounds
+            // A failed copy is pinned at once. From then on it is a leaf, even if later turns
             // bring equal classes, so assumptions only grow weaker.
             if !self.assumed().is_pinned(param) {
                 if let Some(class) = self.copied(block, Some(param), &received) {

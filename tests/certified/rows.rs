@@ -4,9 +4,9 @@
 use osier::driver::{Format, NoObserver, Vigilance, certify, derive, load};
 use osr::Level;
 
-/// The entries held, and the findings on the others, of the exported function of a module.
-fn held(text: &str, pipeline: &str) -> (usize, Vec<String>) {
-    let module = load(Format::Wat, text.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{text}"));
+/// The entries held, and the findings on the others, of the last function of a module.
+fn held(format: Format, text: &str, pipeline: &str) -> (usize, Vec<String>) {
+    let module = load(format, text.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let (_, base) = module.defined().last().expect("a function");
     let passes = passes::parse(pipeline).expect("passes");
     let derived = derive(&module, base, &passes, Vigilance::Off, &mut NoObserver);
@@ -17,8 +17,12 @@ fn held(text: &str, pipeline: &str) -> (usize, Vec<String>) {
 }
 
 fn all_hold(text: &str, least: usize) {
+    all_hold_of(Format::Wat, text, least);
+}
+
+fn all_hold_of(format: Format, text: &str, least: usize) {
     for pipeline in ["O0", "O1", "O3"] {
-        let (held, rejected) = held(text, pipeline);
+        let (held, rejected) = held(format, text, pipeline);
         assert_eq!(rejected, Vec::<String>::new(), "{pipeline}");
         assert!(held > least, "{pipeline}: {held}");
     }
@@ -102,4 +106,9 @@ fn a_dead_edge_behind_loops_is_dead_in_the_certificate() {
     for count in [1, 19, 60] {
         all_hold(&function(&(counted(16, CALL).repeat(count) + dead)), 10 * count);
     }
+}
+
+#[test]
+fn nests_of_a_random_program_hold_all_entries() {
+    all_hold_of(Format::Oir, include_str!("nests.oir"), 180);
 }

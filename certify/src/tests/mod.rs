@@ -11,6 +11,7 @@ use transition::mapping::{Assign, Entry, Mapping, Operand, Step};
 
 mod entries;
 mod leaves;
+mod limits;
 mod memory;
 mod passed;
 

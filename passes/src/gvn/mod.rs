@@ -33,8 +33,8 @@
 //! may trap goes only if an operation of the same term (not only of the same class) has executed,
 //! or if its new operands exclude the trap.
 //!
-//! *Cost*: near linear in the size of the function, times the rounds of numbering (two or three in
-//! most functions).
+//! *Cost*: near linear in the size of the function, times the turns of the loops around an
+//! instruction ([`number::NumberingRound::walk`]).
 
 mod classes;
 mod form;
