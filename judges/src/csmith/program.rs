@@ -16,7 +16,7 @@ const HEADERS: &str = "/usr/include/csmith";
 const TOOL_LIMIT: f64 = 120.0;
 
 /// Seconds of processor time after which native code is taken to run for ever, and a program is
-/// skipped. One program in eight has such a loop. An interpreter takes a hundred times as long.
+/// skipped. Six of a hundred programs have such a loop. An interpreter takes far longer.
 const NATIVE_PROCESSOR: f64 = 0.05;
 
 /// Seconds of wall time that it gets for that, on a busy machine.
