@@ -129,7 +129,7 @@ impl Subject<'_> {
             return Ok(Chosen::Plain(Box::new(made.function)));
         };
         let mut tree = VersionTree::new(base.clone());
-        let plan = Plan { assume: &assume, pipeline: self.pipeline, pins };
+        let plan = Plan { pins, ..Plan::new(&assume, self.pipeline) };
         let made = speculate(self.module, &mut tree, VersionTree::BASE, &plan)?;
         Ok(Chosen::Assuming(tree, Box::new(made)))
     }

@@ -144,7 +144,7 @@ pub(super) fn versions(
         let count = if is_twice { assumptions.len().div_ceil(2) } else { assumptions.len() };
         let (first, later) = assumptions.split_at(count);
         let mut made = Speculated::new(func, base);
-        let plan = Plan { assume: first, pipeline: &pipeline, pins };
+        let plan = Plan { pins, ..Plan::new(first, &pipeline) };
         let refused = |why: String| vec![finding(case, format!("@{}: {why}", base.name()))];
         made.speculate(&case.module, &plan, figures).map_err(|e| refused(e.to_string()))?;
         made.require_exits().map_err(refused)?;

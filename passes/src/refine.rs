@@ -23,13 +23,14 @@
 //! *Why correct*: where the result is available, the assumption has held, so that both have the
 //! same bits. A branch asks whether its operand is zero, and so does `ne.i32 %x, 0`.
 //!
-//! *Cost*: that of dominators, and for each assumption, the uses of its operand.
+//! *Cost*: that of dominators, and near linear in the assumptions and the uses of their operands.
 
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
-use ir::{Function, Inst, InstData, Opcode, Type, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use ir::{Function, Inst, Opcode, Type, Value};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// The pass. See the module documentation.
 #[derive(Clone, Copy, Debug)]
@@ -56,34 +57,113 @@ impl Pass for Refine<'_> {
 fn uses_behind(f: &Function, added: &[Inst]) -> BTreeMap<(Inst, usize), Value> {
     let cfg = Cfg::new(f);
     let dom = DomTree::new(f, &cfg);
-    let added: BTreeSet<Inst> = added.iter().copied().collect();
+    let order = Preorder::new(f, &dom);
     let mut found = BTreeMap::new();
-    // In reverse postorder: of two assumptions about one value, the one nearest to a use comes
-    // last and wins, and itself reads the result of the other.
-    let all = cfg.rpo().iter().flat_map(|block| f.block_insts(*block));
-    for inst in all.filter(|inst| added.contains(inst)) {
+    for (value, claims) in claims(f, &cfg, added) {
+        let mut dominates = |a: Inst, b: Inst| dom.inst_dominates(f, a, b);
+        let users = order.sorted(f.users(value).iter().chain(claims.keys()).copied());
+        read_nearest(f, (value, &claims), &users, &mut dominates, &mut found);
+    }
+    found
+}
+
+/// An assumption as a claim about one value.
+#[derive(Clone, Copy)]
+struct Claim {
+    /// Its result, which uses read.
+    result: Value,
+    /// Whether branches that ask for the value may read it, and no other uses.
+    in_branches_alone: bool,
+}
+
+/// By value: the assumptions about it that a run reaches.
+fn claims(f: &Function, cfg: &Cfg, added: &[Inst]) -> BTreeMap<Value, BTreeMap<Inst, Claim>> {
+    let mut all: BTreeMap<Value, BTreeMap<Inst, Claim>> = BTreeMap::new();
+    for &inst in added.iter().filter(|inst| cfg.is_reachable(f.inst_block(**inst))) {
         let data = f.inst(inst);
         let (Opcode::Assume, [operand, ..], Some(result)) =
             (data.opcode, &data.args[..], data.result())
         else {
             continue;
         };
-        let mut read = |value: Value, reads: &dyn Fn(&InstData, usize) -> bool| {
-            let users: BTreeSet<Inst> = f.users(value).iter().copied().collect();
-            for user in users.into_iter().filter(|u| *u != inst && dom.inst_dominates(f, inst, *u))
-            {
-                let operands = f.inst(user).operands().enumerate();
-                let uses = operands.filter(|(index, v)| *v == value && reads(f.inst(user), *index));
-                found.extend(uses.map(|(index, _)| ((user, index), result)));
-            }
+        let mut claim = |value: Value, in_branches_alone: bool| {
+            all.entry(value).or_default().insert(inst, Claim { result, in_branches_alone });
         };
-        read(*operand, &|_, _| true);
+        claim(*operand, false);
         if let Some(tested) = tested(f, *operand) {
-            // The operands behind the first are arguments of the targets.
-            read(tested, &|user, index| user.opcode == Opcode::BrIf && index == 0);
+            claim(tested, true);
         }
     }
-    found
+    all
+}
+
+/// The reachable instructions in a preorder of the dominator tree: what an instruction dominates
+/// is one stretch behind it.
+struct Preorder<'f> {
+    f: &'f Function,
+    /// By index of a block; `None` if it is unreachable.
+    place: Vec<Option<u32>>,
+}
+
+impl<'f> Preorder<'f> {
+    fn new(f: &'f Function, dom: &DomTree) -> Preorder<'f> {
+        let mut place = vec![None; f.block_bound()];
+        for (index, block) in (0..).zip(dom.preorder()) {
+            place[block.as_u32() as usize] = Some(index);
+        }
+        Preorder { f, place }
+    }
+
+    /// Instructions in this order, each once, without unreachable ones.
+    fn sorted(&self, insts: impl Iterator<Item = Inst>) -> Vec<Inst> {
+        let placed =
+            |inst: Inst| Some((self.place[self.f.inst_block(inst).as_u32() as usize]?, inst));
+        let mut all: Vec<(u32, Inst)> = insts.filter_map(placed).collect();
+        let in_block = |a: Inst, b: Inst| match (a == b, self.f.stands_before(a, b)) {
+            (true, _) => Ordering::Equal,
+            (false, true) => Ordering::Less,
+            (false, false) => Ordering::Greater,
+        };
+        all.sort_unstable_by(|(a, x), (b, y)| a.cmp(b).then_with(|| in_block(*x, *y)));
+        all.dedup();
+        all.into_iter().map(|(_, inst)| inst).collect()
+    }
+}
+
+/// The results that the uses of a value read: that of the nearest assumption about it above. Cost:
+/// two questions about dominance for each of `users`, which are in the order of [`Preorder`]
+/// (`each_use_costs_two_questions_about_dominance`).
+fn read_nearest(
+    f: &Function,
+    (value, claims): (Value, &BTreeMap<Inst, Claim>),
+    users: &[Inst],
+    dominates: &mut impl FnMut(Inst, Inst) -> bool,
+    found: &mut BTreeMap<(Inst, usize), Value>,
+) {
+    // The assumptions that dominate the instruction at hand, the nearest last, each with the
+    // results that branches and other uses read behind it. One that does not dominate it dominates
+    // none behind it in a preorder.
+    let mut above: Vec<(Inst, Value, Option<Value>)> = Vec::new();
+    for &user in users {
+        while above.last().is_some_and(|(inst, ..)| !dominates(*inst, user)) {
+            above.pop();
+        }
+        let nearest = above.last().map(|(_, in_branches, elsewhere)| (*in_branches, *elsewhere));
+        let data = f.inst(user);
+        for (index, _) in data.operands().enumerate().filter(|(_, v)| *v == value) {
+            // The operands of a branch behind the first are arguments of the targets.
+            let is_asked = data.opcode == Opcode::BrIf && index == 0;
+            let read = nearest.and_then(|(result, elsewhere)| match is_asked {
+                true => Some(result),
+                false => elsewhere,
+            });
+            found.extend(read.map(|result| ((user, index), result)));
+        }
+        if let Some(Claim { result, in_branches_alone }) = claims.get(&user).copied() {
+            let elsewhere = nearest.and_then(|(_, elsewhere)| elsewhere);
+            above.push((user, result, if in_branches_alone { elsewhere } else { Some(result) }));
+        }
+    }
 }
 
 /// The operand of `ne.i32 %x, 0`.
@@ -92,4 +172,77 @@ fn tested(f: &Function, value: Value) -> Option<Value> {
     let [x, zero] = &data.args[..] else { return None };
     let is_test = data.opcode == Opcode::Ne && f.constant(*zero) == Some(0);
     (is_test && data.ty == Type::I32).then_some(*x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ir::edit::{Fuel, apply};
+    use ir::text::parse_module;
+    use std::fmt::Write as _;
+
+    /// A line of blocks that each assume `%x`, or `ne.i32 %x, 0`, and read it twice.
+    fn line(blocks: usize) -> Function {
+        let mut text = "func @f(%x: i32) {\nentry:\n  %zero = const.i32 0\n  jump b0\n".to_owned();
+        for n in 0..blocks {
+            let assume = match n % 2 {
+                0 => format!("%y{n} = assume.i32 %x, 7, 1"),
+                _ => format!("%t{n} = ne.i32 %x, %zero\n  %y{n} = assume.i32 %t{n}, 1, 1"),
+            };
+            let next = n + 1;
+            write!(text, "b{n}:\n  {assume}\n  %u{n} = add.i32 %x, %zero\n").expect("a string");
+            writeln!(text, "  br_if %x, b{next}, b{next}").expect("a string");
+        }
+        writeln!(text, "b{blocks}:\n  return\n}}").expect("a string");
+        let module = parse_module(&text).unwrap_or_else(|errors| panic!("{errors:?}"));
+        module.defined().next().expect("it has a function").1.clone()
+    }
+
+    fn assumptions(f: &Function) -> Vec<Inst> {
+        f.all_insts().filter(|inst| f.inst(*inst).opcode == Opcode::Assume).collect()
+    }
+
+    /// The questions about dominance that uses of `%x` ask, and the number of its users.
+    fn questions(blocks: usize) -> (usize, usize) {
+        let f = line(blocks);
+        let cfg = Cfg::new(&f);
+        let dom = DomTree::new(&f, &cfg);
+        let x = f.arguments()[0];
+        let claims = &claims(&f, &cfg, &assumptions(&f))[&x];
+        let all = f.users(x).iter().chain(claims.keys()).copied();
+        let users = Preorder::new(&f, &dom).sorted(all);
+        let (mut asked, mut found) = (0, BTreeMap::new());
+        let mut dominates = |a: Inst, b: Inst| {
+            asked += 1;
+            dom.inst_dominates(&f, a, b)
+        };
+        read_nearest(&f, (x, claims), &users, &mut dominates, &mut found);
+        assert!(found.len() > blocks, "uses read results");
+        (asked, users.len())
+    }
+
+    #[test]
+    fn each_use_costs_two_questions_about_dominance() {
+        for blocks in [10, 100, 1000] {
+            let (asked, users) = questions(blocks);
+            assert!(asked <= 2 * users, "{blocks}: {asked} for {users}");
+        }
+    }
+
+    #[test]
+    fn each_use_reads_the_nearest_assumption() {
+        let f = line(4);
+        let refine = Refine { added: &assumptions(&f) };
+        let (refined, _) = apply(&f, &refine, &mut Fuel::UNLIMITED.clone()).into_parts();
+        let named = |value: Value| f.value_name(value).expect("each has a name").to_owned();
+        let reads = |opcode: Opcode| -> Vec<String> {
+            let all = refined.all_insts().filter(|inst| refined.inst(*inst).opcode == opcode);
+            all.map(|inst| named(refined.inst(inst).args[0])).collect()
+        };
+        assert_eq!(reads(Opcode::Assume), ["x", "t1", "y0", "t3"]);
+        assert_eq!(reads(Opcode::Ne), ["y0", "y2"]);
+        // A sum reads no result of a test, and a branch reads it.
+        assert_eq!(reads(Opcode::Add), ["y0", "y0", "y2", "y2"]);
+        assert_eq!(reads(Opcode::BrIf), ["y0", "y1", "y2", "y3"]);
+    }
 }

@@ -54,6 +54,11 @@ impl InliningAttempt {
         &self.proved.lacking
     }
 
+    /// The instructions of all versions.
+    pub(super) fn work(&self) -> u64 {
+        self.tree.versions().map(|version| self.tree.function(version).inst_count() as u64).sum()
+    }
+
     pub(super) fn publish(
         self,
         row: &InliningRow,

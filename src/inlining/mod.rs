@@ -132,7 +132,7 @@ impl std::error::Error for NotInlined {}
 /// Inlines calls of a function and optimizes it, and proves the ways into the version and out of
 /// it. An assumption without an exit pins the values that the exit lacks, or is left out, as by
 /// [`crate::speculate::speculate()`]. Cost: that of the pairs of versions; with assumptions, times
-/// the turns, of which there are at most nine.
+/// the turns, of which there are at most nineteen, within [`InlinePlan::work`].
 ///
 /// # Errors
 /// [`NotInlined`].
@@ -168,7 +168,8 @@ pub fn inline_in_steps(
     row.land_at_states(&copies);
     let copied = CopiedAssumptions::new(module, [row.inlined_into(), row.copy()], &copies, plan)?;
     let refused = |error| NotInlined::Refused { func, error };
-    let mut search = SpeculationSearch::new(row.copy(), &copied.list(), plan.pins);
+    let mut search = SpeculationSearch::new(row.copy(), &copied.list(), (plan.pins, plan.work));
+    search.afford(row.copy().inst_count() as u64);
     let mut passes = &plan.last;
     let nothing = passes::Pipeline::of(Vec::new());
     for turn in 0.. {
@@ -179,11 +180,12 @@ pub fn inline_in_steps(
             landings,
             observer,
         );
+        search.spend(attempt.work());
         if attempt.lacking().is_empty() {
             return Ok(attempt.publish(&row, copies, &copied, search));
         }
         match search.amend(row.copy(), attempt.lacking(), turn) {
-            Ok(()) => {}
+            Ok(()) => search.afford(attempt.work()),
             // An assumption made before the inlining has lost its exit for good. It keeps the exit
             // if nothing behind is optimized.
             Err(_) if !std::ptr::eq(passes, &nothing) => passes = &nothing,

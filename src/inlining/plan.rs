@@ -2,7 +2,7 @@
 
 use crate::driver::{Observer, Step, Vigilance, derive};
 use crate::profile::Profile;
-use crate::speculate::{Assumption, Pins};
+use crate::speculate::{Assumption, Pins, Plan};
 use ir::edit::{ActionKind, ActionLog, Fuel, apply};
 use ir::{FrameStates, Func, Function, Imm, Inst, Module, Opcode};
 use passes::{CallCounts, Callers, Inline, InlinePolicy, Pipeline};
@@ -27,6 +27,9 @@ pub struct InlinePlan {
     pub assume: BTreeMap<Func, Vec<Assumption>>,
     /// The values that assumptions keep.
     pub pins: Pins,
+    /// The most work of each of both searches for assumptions with exits, before the inlining and
+    /// behind it: see [`Plan::work`].
+    pub work: u64,
     /// How often calls were executed, if there is a profile. The policy then prefers hot calls, and
     /// inlines none that was never executed.
     pub counts: Option<Arc<CallCounts>>,
@@ -39,7 +42,8 @@ impl InlinePlan {
     /// A plan that assumes nothing and has no profile.
     pub fn new(first: Pipeline, policy: InlinePolicy, last: Pipeline) -> InlinePlan {
         let (assume, pins) = (BTreeMap::new(), Pins::default());
-        InlinePlan { first, policy, last, assume, pins, counts: None, states: BTreeMap::new() }
+        let (counts, states) = (None, BTreeMap::new());
+        InlinePlan { first, policy, last, assume, pins, work: Plan::WORK, counts, states }
     }
 
     /// `O2`, inlining by the default policy, and `O2` again.

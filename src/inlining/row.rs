@@ -106,7 +106,8 @@ fn cleaned(
 ) -> Result<(Version, Option<Speculative>), NotInlined> {
     let assume = plan.assume.get(&func).filter(|own| !own.is_empty());
     if let Some(assume) = assume {
-        let speculation = Plan { assume, pipeline: &plan.first, pins: plan.pins };
+        let (pins, work) = (plan.pins, plan.work);
+        let speculation = Plan { pins, work, ..Plan::new(assume, &plan.first) };
         let made = speculate(module, tree, VersionTree::BASE, &speculation);
         let made = made.map_err(|error| NotInlined::Refused { func, error })?;
         return Ok((made.optimized, Some(made)));

@@ -6,9 +6,9 @@ use crate::profile::{FunctionProfile, Profile};
 use crate::speculate::{
     Assumption, Exit, Pins, Plan, Speculative, SuggestOptions, Suggester, speculate,
 };
-use ir::{Func, Function, reference};
+use ir::{Func, Function, Inst, reference};
 use jit::{Action, FailedPoint, RunError, Tier, Version};
-use osr::VersionTree;
+use osr::{Version as VersionId, VersionTree};
 use passes::Pipeline;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,6 +38,8 @@ pub(super) struct Speculations {
     /// How to choose the assumptions of other functions, from the counters of the machine.
     options: Option<SuggestOptions>,
     pins: Pins,
+    /// The work of each search; `None` for the usual one.
+    work: Option<u64>,
     /// The functions whose assumptions were chosen.
     asked: BTreeSet<Func>,
     versions: BTreeMap<Func, SpeculativeVersion>,
@@ -45,13 +47,13 @@ pub(super) struct Speculations {
 
 impl Speculations {
     /// Makes the assumptions of a list.
-    pub(super) fn listed(assume: BTreeMap<Func, Vec<Assumption>>) -> Speculations {
-        Speculations { assume, ..Speculations::default() }
+    pub(super) fn list(&mut self, assume: BTreeMap<Func, Vec<Assumption>>) {
+        (self.assume, self.options) = (assume, None);
     }
 
     /// Makes the assumptions that the counters of the machine suggest.
-    pub(super) fn counted(options: SuggestOptions) -> Speculations {
-        Speculations { options: Some(options), ..Speculations::default() }
+    pub(super) fn count(&mut self, options: SuggestOptions) {
+        (self.assume, self.options) = (BTreeMap::new(), Some(options));
     }
 
     /// Whether any functions may assume.
@@ -61,6 +63,10 @@ impl Speculations {
 
     pub(super) fn pin(&mut self, pins: Pins) {
         self.pins = pins;
+    }
+
+    pub(super) fn grant(&mut self, work: u64) {
+        self.work = Some(work);
     }
 
     /// Chooses the assumptions of a function, if the counters decide. Without counters there are
@@ -119,7 +125,8 @@ impl Speculations {
             return Ok(false);
         }
         let mut tree = VersionTree::new(base.clone());
-        let plan = Plan { assume, pipeline, pins: self.pins };
+        let (pins, work) = (self.pins, self.work.unwrap_or(Plan::WORK));
+        let plan = Plan { pins, work, ..Plan::new(assume, pipeline) };
         // Lists come from embedders, and may not fit the function.
         let made = match speculate(&module, &mut tree, VersionTree::BASE, &plan) {
             Ok(made) => made,
@@ -192,7 +199,10 @@ fn install(
 ) -> Result<Arc<Version>, RunError> {
     let exits: BTreeMap<_, _> =
         made.backward.iter().map(|(to, mapping)| (*to, Arc::new(mapping.clone()))).collect();
-    let to = |inst| made.exits.iter().find(|exit| exit.inst == inst).map(|exit| &exits[&exit.to]);
+    // A search of all exits for each instruction would be quadratic.
+    let targets: BTreeMap<Inst, VersionId> =
+        made.exits.iter().map(|exit| (exit.inst, exit.to)).collect();
+    let to = |inst: Inst| targets.get(&inst).map(|to| &exits[to]);
     observer.begin();
     let module = Arc::clone(tier.module());
     let version = tier

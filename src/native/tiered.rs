@@ -140,7 +140,9 @@ impl<O: Observer> Tiered<O> {
     /// versions assumes nothing. A list that does not fit its function is refused
     /// as a whole ([`Observer::refused`]).
     pub fn speculating(self, assume: BTreeMap<Func, Vec<Assumption>>) -> Tiered<O> {
-        Tiered { speculations: Speculations::listed(assume), ..self.here() }
+        let mut tiered = self.here();
+        tiered.speculations.list(assume);
+        tiered
     }
 
     /// Which values assumptions keep as operands. Those that exits lack, without this choice.
@@ -149,11 +151,20 @@ impl<O: Observer> Tiered<O> {
         self
     }
 
+    /// The most work of the search for assumptions with exits in one version
+    /// ([`crate::speculate::Plan::work`]). Without this choice, [`crate::speculate::Plan::WORK`].
+    pub fn searching(mut self, work: u64) -> Tiered<O> {
+        self.speculations.grant(work);
+        self
+    }
+
     /// As [`Tiered::speculating`], with the assumptions that the run so far suggests when a
     /// function becomes hot. The machine has to count ([`interp::Machine::count`]); otherwise none
     /// are made.
     pub fn profiling(self, options: SuggestOptions) -> Tiered<O> {
-        Tiered { speculations: Speculations::counted(options), ..self.here() }
+        let mut tiered = self.here();
+        tiered.speculations.count(options);
+        tiered
     }
 
     /// Lets the run wait for code.

@@ -17,7 +17,7 @@ use crate::speculate::{
     speculate,
 };
 use crate::table::{TextTable, grouped, shortened};
-use ir::{Func, Function, Module, Value};
+use ir::{Func, Function, Module, Point, Value};
 use osr::VersionTree;
 use passes::Pipeline;
 use std::cmp::Reverse;
@@ -65,7 +65,7 @@ pub(crate) fn speculated_version(
     (pipeline, pins): (&Pipeline, Pins),
 ) -> Result<(VersionTree, Speculative, Vec<ReportedAssumption>), SpeculateError> {
     let assumptions: Vec<Assumption> = suggestions.iter().map(|s| s.assumption).collect();
-    let plan = Plan { assume: &assumptions, pipeline, pins };
+    let plan = Plan { pins, ..Plan::new(&assumptions, pipeline) };
     let mut tree = VersionTree::new(base.clone());
     let made = speculate(module, &mut tree, VersionTree::BASE, &plan)?;
     let fates = Fates::new(base, &made);
@@ -84,8 +84,10 @@ struct Fates<'a> {
 impl<'a> Fates<'a> {
     fn new(base: &'a Function, made: &Speculative) -> Fates<'a> {
         let exits = made.exits.iter().filter_map(|exit| {
-            let (_, entry) = made.exit(exit.inst).expect("each assumption has an exit");
-            Some((exit.assumption?, price(base, exit, entry.entry())))
+            // `Speculative::exit` would search all exits for each.
+            let entry = made.backward.get(&exit.to).and_then(|m| m.entry(Point::before(exit.inst)));
+            let entry = entry.expect("each assumption has an exit");
+            Some((exit.assumption?, price(base, exit, entry)))
         });
         Fates { base, exits: exits.collect(), dropped: made.dropped.iter().copied().collect() }
     }
@@ -128,8 +130,8 @@ fn price(base: &Function, exit: &Exit, entry: &Entry) -> ExitPrice {
 }
 
 fn reason(dropped: &Dropped) -> DropReason {
-    let pass = match dropped {
-        Dropped::NoExit(Lost::NoEntry { blame: Some((pass, _)), .. }) => pass,
+    let pass = match dropped.lost() {
+        Some(Lost::NoEntry { blame: Some((pass, _)), .. }) => pass,
         _ => UNBLAMED,
     };
     DropReason { reason: dropped.name(), pass, text: dropped.to_string() }

@@ -85,8 +85,9 @@ pub struct ReportedAssumption {
 /// Why an assumption was dropped.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct DropReason {
-    /// The name of the reason: one of `osr::Reason`, `never_reached`, `unproved`, `no_turn_left`,
-    /// or a condition of composition.
+    /// The name of the reason: one of `osr::Reason`, `never_reached`, `unproved`, `too_many_pins`,
+    /// `no_pin_turn_left`, `no_turn_left`, `too_many`, `no_work_left`, or a condition of
+    /// composition.
     pub reason: &'static str,
     /// The pass of the action to blame, or `none`.
     pub pass: &'static str,

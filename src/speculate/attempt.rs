@@ -1,7 +1,7 @@
 //! One try to make a version with all of a list of assumptions.
 
 use super::lost::EdgeLogs;
-use super::{Exit, Lost, MAX_PINS, Plan, Speculative};
+use super::{Exit, Lost, MAX_PINS, Plan, SpeculationSearch, Speculative};
 use crate::driver::{CertifiedGraph, NoObserver, Vigilance, certify_graph, derive};
 use check::Checked;
 use ir::cfg::Cfg;
@@ -108,12 +108,14 @@ impl SpeculationAttempt {
         self.tree.function(self.from)
     }
 
+    /// The instructions of all versions from the base to the optimized one.
+    pub(super) fn work(&self) -> u64 {
+        let line = self.tree.path(VersionTree::BASE, self.optimized);
+        line.into_iter().map(|version| self.tree.function(version).inst_count() as u64).sum()
+    }
+
     /// Adds the versions to the tree that the try began with.
-    pub(super) fn publish(
-        self,
-        tree: &mut VersionTree,
-        dropped: Vec<(Assumption, super::Dropped)>,
-    ) -> Speculative {
+    pub(super) fn publish(self, tree: &mut VersionTree, search: SpeculationSearch) -> Speculative {
         *tree = self.tree;
         Speculative {
             from: self.from,
@@ -121,9 +123,10 @@ impl SpeculationAttempt {
             optimized: self.optimized,
             exits: self.exits.into_iter().map(|made| made.exit).collect(),
             settled: self.settled,
-            dropped,
+            dropped: search.dropped,
             forward: self.forward,
             backward: self.backward,
+            work: search.spent,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Lists of assumptions that are refused.
 
-use super::{Assumption, Expected, MAX_ASSUMPTIONS};
+use super::{Assumption, Expected};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::{Function, Inst, Module, Type, Value, reference};
@@ -47,11 +47,6 @@ pub enum SpeculateError {
         /// The bits of the constant.
         bits: u64,
     },
-    /// There are more than [`MAX_ASSUMPTIONS`].
-    TooMany {
-        /// Their number.
-        count: usize,
-    },
     /// An assumption that the version makes already would lose its exit.
     LosesExit {
         /// The instruction of that assumption.
@@ -80,9 +75,6 @@ impl fmt::Display for SpeculateError {
             SpeculateError::NeverHolds { assumption, bits } => {
                 write!(f, "assumption {assumption}: the value is the constant {bits:#x}")
             }
-            SpeculateError::TooMany { count } => {
-                write!(f, "{count} assumptions; the limit is {MAX_ASSUMPTIONS}")
-            }
             SpeculateError::LosesExit { inst } => {
                 write!(f, "the assumption {inst}, which the version makes already, loses its exit")
             }
@@ -98,9 +90,6 @@ pub(crate) fn check_all(
     version: &Function,
     assumptions: &[Assumption],
 ) -> Result<(), SpeculateError> {
-    if assumptions.len() > MAX_ASSUMPTIONS {
-        return Err(SpeculateError::TooMany { count: assumptions.len() });
-    }
     let cfg = Cfg::new(version);
     let dom = DomTree::new(version, &cfg);
     for (assumption, Assumption { at, value, expected, .. }) in assumptions.iter().enumerate() {

@@ -22,40 +22,47 @@
 //! first to the base.
 
 mod attempt;
+mod dropped;
 pub(crate) mod error;
 pub(crate) mod lost;
+mod search;
 mod suggest;
+#[cfg(test)]
+mod tests;
 
+use attempt::SpeculationAttempt;
 pub(crate) use attempt::{Lacking, LiveThere, MadeExit, TriedAssumption, assume, optimize, sort};
-use attempt::{SpeculationAttempt, repeated};
 use check::{Checked, CheckedEntry};
+pub use dropped::Dropped;
 pub use error::SpeculateError;
-use ir::cfg::Cfg;
-use ir::liveness::Liveness;
-use ir::{Function, Inst, Module, Point, Value};
+use ir::{Inst, Module, Point, Value};
 pub(crate) use lost::EdgeLogs;
 pub use lost::Lost;
 use osr::{Version, VersionTree};
+use passes::Pipeline;
 pub use passes::{Assumption, Expected};
-use passes::{PinnedAssumption, Pipeline};
+pub(crate) use search::SpeculationSearch;
 use std::collections::BTreeMap;
-use std::fmt;
 pub use suggest::{
     COST, DIRECT, JOIN, Observed, SPOILED, SuggestOptions, Suggester, Suggestion, suggest,
 };
 use transition::mapping::Mapping;
 
-/// Assumptions of one version.
+/// Assumptions of one speculation. Those behind, in the order of the plan, are left out
+/// ([`Dropped::TooMany`]).
 pub const MAX_ASSUMPTIONS: usize = 4096;
 
-/// Turns in which values are pinned for assumptions without an exit.
+/// Turns in which values are pinned for assumptions without an exit
+/// ([`Dropped::NoPinTurnLeft`]).
 pub const PIN_TURNS: usize = 3;
 
-/// Values pinned for one assumption on demand.
+/// Values pinned for one assumption on demand ([`Dropped::TooManyPins`]).
 pub const MAX_PINS: usize = 64;
 
-/// Turns in which assumptions without an exit are left out. Leaving some out changes what the
-/// passes do, and so may take the exit of another; after the last turn none is left.
+/// Turns in which assumptions without an exit are left out, and no others. Leaving some out changes
+/// what the passes do, and so may take the exit of another. Each later turn also leaves out the
+/// second half of the assumptions left, in the order of the plan ([`Dropped::NoTurnLeft`]). Of
+/// [`MAX_ASSUMPTIONS`], the first remains for ten more turns.
 const DROP_TURNS: usize = 3;
 
 /// Which values assumptions keep as operands.
@@ -80,12 +87,21 @@ pub struct Plan<'a> {
     pub pipeline: &'a Pipeline,
     /// The values that assumptions keep.
     pub pins: Pins,
+    /// The most work of the search, in instructions. A turn costs those of all versions from the
+    /// base to the optimized one. If the next turn would exceed it, all assumptions left are
+    /// dropped ([`Dropped::NoWorkLeft`]), and one more turn makes the version without them. An
+    /// instruction costs about 50 microseconds.
+    pub work: u64,
 }
 
 impl<'a> Plan<'a> {
-    /// A plan that pins values on demand.
+    /// The usual work of a search: a turn of a function of 300,000 instructions, or all turns of
+    /// one of 20,000.
+    pub const WORK: u64 = 1_000_000;
+
+    /// A plan that pins values on demand, with the usual work.
     pub fn new(assume: &'a [Assumption], pipeline: &'a Pipeline) -> Plan<'a> {
-        Plan { assume, pipeline, pins: Pins::OnDemand }
+        Plan { assume, pipeline, pins: Pins::OnDemand, work: Plan::WORK }
     }
 }
 
@@ -111,6 +127,8 @@ pub struct Speculative {
     /// From the optimized version to each version that an exit leads to, to [`Speculative::from`],
     /// and to the base. An exit to another version may have no entry to the base.
     pub backward: BTreeMap<Version, Checked<Mapping>>,
+    /// The work of all turns, as [`Plan::work`] counts it.
+    pub work: u64,
 }
 
 /// An assumption of the optimized version.
@@ -128,44 +146,6 @@ pub struct Exit {
     pub pins: Vec<Value>,
 }
 
-/// Why an assumption was left out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Dropped {
-    /// No proved entry leads back from it.
-    NoExit(Lost),
-    /// The place is in code that no run reaches.
-    NeverReached,
-    /// In inlined code, the value is a constant with other bits.
-    NeverHolds,
-    /// In each turn, leaving out some assumptions took the exits of others.
-    NoTurnLeft,
-}
-
-impl Dropped {
-    /// The name of the reason in reports.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Dropped::NoExit(lost) => lost.name(),
-            Dropped::NeverReached => "never_reached",
-            Dropped::NeverHolds => "never_holds",
-            Dropped::NoTurnLeft => "no_turn_left",
-        }
-    }
-}
-
-impl fmt::Display for Dropped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Dropped::NoExit(lost) => write!(f, "no entry leads back from it: {lost}"),
-            Dropped::NeverReached => f.write_str("no run reaches it"),
-            Dropped::NeverHolds => f.write_str("the value is a constant with other bits there"),
-            Dropped::NoTurnLeft => {
-                f.write_str("assumptions still lost their exits after the last turn")
-            }
-        }
-    }
-}
-
 impl Speculative {
     /// The version and the entry that a run takes when the assumption of this instruction fails.
     /// `None` if the optimized version makes no such assumption.
@@ -178,7 +158,8 @@ impl Speculative {
 /// Makes a version that makes these assumptions, and optimizes it. Adds both to the tree, behind
 /// `from`. If an exit lacks a value, the assumption pins it, and both are made again. An assumption
 /// without a proved exit is left out. Cost: that of the pairs of versions from the base on, times
-/// the turns, of which there are at most eight.
+/// the turns, of which there are at most eighteen, within [`Plan::work`]. Most plans take one turn, or
+/// two if an assumption is left out.
 ///
 /// # Errors
 /// [`SpeculateError`]; the tree is unchanged then.
@@ -192,111 +173,19 @@ pub fn speculate(
     plan: &Plan<'_>,
 ) -> Result<Speculative, SpeculateError> {
     error::check_all(module, tree.function(from), plan.assume)?;
-    let mut search = SpeculationSearch::new(tree.function(from), plan.assume, plan.pins);
+    let mut search =
+        SpeculationSearch::new(tree.function(from), plan.assume, (plan.pins, plan.work));
+    // The versions of the first turn have at least these instructions.
+    let line = tree.path(VersionTree::BASE, from).into_iter().chain([from]);
+    search.afford(line.map(|version| tree.function(version).inst_count() as u64).sum());
     for turn in 0.. {
         let attempt = SpeculationAttempt::new(module, (tree, from), &search.made, plan);
+        search.spend(attempt.work());
         if attempt.lacking().is_empty() {
-            return Ok(attempt.publish(tree, search.dropped));
+            return Ok(attempt.publish(tree, search));
         }
         search.amend(attempt.from(), attempt.lacking(), turn)?;
+        search.afford(attempt.work());
     }
     unreachable!("a version without assumptions of its own lacks no exit of them")
-}
-
-/// The assumptions to try, each with the values to pin for it, and those left out so far.
-pub(crate) struct SpeculationSearch {
-    pins: Pins,
-    pub(crate) made: Vec<TriedAssumption>,
-    pub(crate) dropped: Vec<(Assumption, Dropped)>,
-}
-
-impl SpeculationSearch {
-    pub(crate) fn new(from: &Function, assume: &[Assumption], pins: Pins) -> SpeculationSearch {
-        let cfg = Cfg::new(from);
-        let is_reached = |a: &Assumption| cfg.is_reachable(from.inst_block(a.at.inst()));
-        let (reached, unreached): (Vec<Assumption>, Vec<Assumption>) =
-            assume.iter().partition(|a| is_reached(a));
-        let live = (pins == Pins::Live).then(|| Liveness::new(from, &cfg));
-        let pinned = |a: &Assumption| match &live {
-            Some(live) => live.live_before(from, a.at).iter().collect(),
-            None => Vec::new(),
-        };
-        SpeculationSearch {
-            pins,
-            made: reached
-                .into_iter()
-                .map(|a| PinnedAssumption { assumption: a, pins: pinned(&a) })
-                .map(|pinned| TriedAssumption { pinned, is_repeated: false })
-                .collect(),
-            dropped: unreached.into_iter().map(|a| (a, Dropped::NeverReached)).collect(),
-        }
-    }
-
-    /// Pins a value for each assumption without an exit, or leaves the assumption out. `from` is
-    /// the version speculated on.
-    ///
-    /// # Errors
-    /// If an assumption of an earlier speculation has lost its exit, and none of this one is left
-    /// to blame.
-    pub(crate) fn amend<'a>(
-        &mut self,
-        from: &Function,
-        lacking: &'a [Lacking],
-        turn: usize,
-    ) -> Result<(), SpeculateError> {
-        let may_pin = self.pins == Pins::OnDemand && turn < PIN_TURNS;
-        let own = |lacks: &'a Lacking| lacks.index.map(|index| (index, lacks));
-        let earlier: Vec<&Lacking> = lacking.iter().filter(|lacks| lacks.index.is_none()).collect();
-        let lacking: BTreeMap<usize, &Lacking> = lacking.iter().filter_map(own).collect();
-        if let Some(lacks) = earlier.first().filter(|_| self.made.is_empty() && !may_pin) {
-            return Err(SpeculateError::LosesExit { inst: lacks.inst });
-        }
-        let repeated: Vec<TriedAssumption> = earlier
-            .iter()
-            .filter(|_| may_pin)
-            .filter_map(|lacks| repeated(from, lacks.inst, &lacks.to_keep))
-            .collect();
-        // An assumption made earlier cannot be left out, so all of this plan are.
-        let is_last = turn >= PIN_TURNS + DROP_TURNS || repeated.len() < earlier.len();
-        for (index, mut kept) in std::mem::take(&mut self.made).into_iter().enumerate() {
-            let lost = lacking.get(&index);
-            // A reason names one value, and others may be missing. The last turn pins all of them.
-            let is_last_pin = turn + 1 == PIN_TURNS;
-            let missing = |lacks: &Lacking| {
-                if is_last_pin && !lacks.to_keep.is_empty() {
-                    lacks.gone.clone()
-                } else {
-                    lacks.to_keep.clone()
-                }
-            };
-            if may_pin && lost.is_some_and(|lacks| pin(&mut kept.pinned.pins, &missing(lacks))) {
-                self.made.push(kept);
-                continue;
-            }
-            let why = match lost {
-                Some(lacks) => Dropped::NoExit(lacks.lost),
-                None if is_last => Dropped::NoTurnLeft,
-                None => {
-                    self.made.push(kept);
-                    continue;
-                }
-            };
-            if !kept.is_repeated {
-                self.dropped.push((kept.pinned.assumption, why));
-            }
-        }
-        self.made.extend(repeated);
-        Ok(())
-    }
-}
-
-/// Pins more values, as many as fit. Returns whether there were any.
-fn pin(pins: &mut Vec<Value>, more: &[Value]) -> bool {
-    let before = pins.len();
-    for value in more {
-        if pins.len() < MAX_PINS && !pins.contains(value) {
-            pins.push(*value);
-        }
-    }
-    pins.len() > before
 }

@@ -6,7 +6,7 @@ use osier::ir::{self, Func, Point};
 use osier::jit::{Config, FailedPoint, TransitionKind, Vm};
 use osier::native::{self, Compiled, MAX_FAILURES, MAX_VERSIONS, Tiered};
 use osier::passes::Pipeline;
-use osier::speculate::{Assumption, Expected, SpeculateError, Speculative};
+use osier::speculate::{Assumption, Expected, Pins, SpeculateError, Speculative};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -26,6 +26,7 @@ fn scale(x: u64, k: u64, m: u64) -> u64 {
 #[derive(Default)]
 struct Seen {
     made: Vec<usize>,
+    pinned: usize,
     failed: Vec<u64>,
     abandoned: usize,
     refused: Vec<SpeculateError>,
@@ -41,7 +42,9 @@ impl native::Observer for Watch {
     fn compiled(&mut self, _: Compiled) {}
 
     fn speculated(&mut self, _: Func, made: &Speculative) {
-        self.0.lock().expect("no panic").made.push(made.exits.len());
+        let mut seen = self.0.lock().expect("no panic");
+        seen.made.push(made.exits.len());
+        seen.pinned += made.exits.iter().filter(|exit| !exit.pins.is_empty()).count();
     }
 
     fn refused(&mut self, _: Func, error: &SpeculateError) {
@@ -64,7 +67,16 @@ fn run(calls: impl Iterator<Item = [u64; 3]>) -> (Arc<Mutex<Seen>>, Vm) {
 
 /// Calls the function with these arguments under a policy that assumes `%k` and `%m` to have these
 /// bits, and checks the results.
-fn run_assuming([k, m]: [u64; 2], calls: impl Iterator<Item = [u64; 3]>) -> (Arc<Mutex<Seen>>, Vm) {
+fn run_assuming(bits: [u64; 2], calls: impl Iterator<Item = [u64; 3]>) -> (Arc<Mutex<Seen>>, Vm) {
+    run_choosing(|policy| policy, bits, calls)
+}
+
+/// As [`run_assuming`], with choices made before the list of assumptions.
+fn run_choosing(
+    choose: impl FnOnce(Tiered<Watch>) -> Tiered<Watch>,
+    [k, m]: [u64; 2],
+    calls: impl Iterator<Item = [u64; 3]>,
+) -> (Arc<Mutex<Seen>>, Vm) {
     let module = module(SCALE);
     let func = module.func_named("scale").expect("it is there");
     let base = module.body(func).expect("it has a body");
@@ -79,7 +91,7 @@ fn run_assuming([k, m]: [u64; 2], calls: impl Iterator<Item = [u64; 3]>) -> (Arc
     let options = Options::traced();
     let mut vm = Vm::new(&engine, &module, Limits::default(), options).expect("it is instantiated");
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let policy = Tiered::new(2, Pipeline::default(), Watch(Arc::clone(&seen)));
+    let policy = choose(Tiered::new(2, Pipeline::default(), Watch(Arc::clone(&seen))));
     vm.set_tiering(Box::new(policy.speculating(BTreeMap::from([(func, assume.to_vec())]))));
     for [x, k, m] in calls {
         let outcome = vm.invoke(func, &[x, k, m], &mut NoHost).expect("the run ends");
@@ -113,6 +125,20 @@ fn an_assumption_that_always_fails_is_given_up() {
     let seen = seen.lock().expect("no panic");
     assert_eq!((&seen.made[..], seen.abandoned), (&[2, 1][..], 1));
     assert_eq!(seen.failed.len() as u64, MAX_FAILURES);
+}
+
+/// The list of assumptions once took them back.
+#[test]
+fn pins_and_work_chosen_before_the_list_count() {
+    let calls = || (0..10).map(|x| [x, 3, 5]);
+    let state = |seen: Arc<Mutex<Seen>>| {
+        let seen = seen.lock().expect("no panic");
+        (seen.made.clone(), seen.pinned)
+    };
+    let (seen, _) = run_choosing(|policy| policy.pinning(Pins::Live), [3, 5], calls());
+    assert_eq!(state(seen), (vec![2], 2));
+    let (seen, _) = run_choosing(|policy| policy.searching(1), [3, 5], calls());
+    assert_eq!(state(seen), (vec![0], 0));
 }
 
 /// When all fail, the last version assumes nothing.

@@ -3,5 +3,7 @@
 
 mod cases;
 mod directed;
+mod growth;
 mod random;
+mod shapes;
 mod support;

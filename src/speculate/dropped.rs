@@ -1,0 +1,77 @@
+//! Why assumptions are left out.
+
+use super::{Lost, MAX_ASSUMPTIONS, MAX_PINS, PIN_TURNS};
+use std::fmt;
+
+/// Why an assumption was left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dropped {
+    /// No proved entry leads back from it.
+    NoExit(Lost),
+    /// No proved entry leads back from it, and it keeps [`MAX_PINS`] values already.
+    TooManyPins(Lost),
+    /// No proved entry leads back from it, and [`PIN_TURNS`] turns have pinned values.
+    NoPinTurnLeft(Lost),
+    /// The place is in code that no run reaches.
+    NeverReached,
+    /// In inlined code, the value is a constant with other bits.
+    NeverHolds,
+    /// In each turn, leaving out some assumptions took the exits of others.
+    NoTurnLeft,
+    /// [`MAX_ASSUMPTIONS`] others stand before it in the plan.
+    TooMany,
+    /// The next turn would exceed [`super::Plan::work`].
+    NoWorkLeft,
+}
+
+impl Dropped {
+    /// The name of the reason in reports.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Dropped::NoExit(lost) => lost.name(),
+            Dropped::TooManyPins(_) => "too_many_pins",
+            Dropped::NoPinTurnLeft(_) => "no_pin_turn_left",
+            Dropped::NeverReached => "never_reached",
+            Dropped::NeverHolds => "never_holds",
+            Dropped::NoTurnLeft => "no_turn_left",
+            Dropped::TooMany => "too_many",
+            Dropped::NoWorkLeft => "no_work_left",
+        }
+    }
+
+    /// Why the assumption has no exit, if that is the reason.
+    pub const fn lost(&self) -> Option<&Lost> {
+        match self {
+            Dropped::NoExit(lost) | Dropped::TooManyPins(lost) | Dropped::NoPinTurnLeft(lost) => {
+                Some(lost)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Dropped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(lost) = self.lost() {
+            write!(f, "no entry leads back from it: {lost}")?;
+        }
+        match self {
+            Dropped::NoExit(_) => Ok(()),
+            Dropped::TooManyPins(_) => write!(f, "; it keeps {MAX_PINS} values, and no more"),
+            Dropped::NoPinTurnLeft(_) => {
+                write!(f, "; {PIN_TURNS} turns pinned values, and there are no more")
+            }
+            Dropped::NeverReached => f.write_str("no run reaches it"),
+            Dropped::NeverHolds => f.write_str("the value is a constant with other bits there"),
+            Dropped::NoTurnLeft => {
+                f.write_str("assumptions still lost their exits after the last turn")
+            }
+            Dropped::TooMany => {
+                write!(f, "one version makes {MAX_ASSUMPTIONS} assumptions, and no more")
+            }
+            Dropped::NoWorkLeft => {
+                f.write_str("the next turn would exceed the work that the plan grants")
+            }
+        }
+    }
+}
