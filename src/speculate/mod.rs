@@ -192,6 +192,7 @@ pub fn speculate(
     plan: &Plan<'_>,
 ) -> Result<Speculative, SpeculateError> {
     error::check_all(module, tree.function(from), plan.assume)?;
+    tree.set_module(module);
     let mut search = SpeculationSearch::new(tree.function(from), plan.assume, plan.pins);
     for turn in 0.. {
         let attempt = SpeculationAttempt::new(module, (tree, from), &search.made, plan);
