@@ -3,7 +3,7 @@
 use super::support::{self, add_memory, block, define, fib, i32_const, returned, sum, sum_cost};
 use interp::{InstantiateError, Limits, Machine, NoHost, NoObserver, Outcome, Program, Run};
 use ir::module::{GlobalDecl, TableDecl};
-use ir::{Func, InstSpec, Memory, Module, Target, Type};
+use ir::{Func, Imm, InstSpec, Memory, Module, Opcode, Target, Type};
 
 fn invoke(module: &Module, func: Func, args: &[u64], limits: Limits) -> (Outcome, u64) {
     let mut machine = Machine::new(module, limits).expect("it instantiates");
