@@ -10,6 +10,7 @@ use osier::driver::{
 };
 use osier::export::{self, ExportedParts};
 use osr::{Level, VersionPair};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::ops::Range;
@@ -125,6 +126,8 @@ fn read_back(text: &str, versions: Pair<&Function>) -> Option<ExportedParts> {
 /// Writes the forgeries of the tests of the checker, and its verdicts on them as they are read.
 fn by_hand(out: &Path, verdicts: &Path) {
     let (mut file, mut lines, mut count) = (String::new(), String::new(), 0);
+    // All forgeries have the same declarations.
+    let mut sizes = BTreeSet::new();
     for (number, forgery) in wrong::all().into_iter().enumerate() {
         let Wrong { check, module, versions, certificate, mappings, facts, .. } = forgery;
         // A file names no versions, so it cannot name wrong ones.
@@ -138,6 +141,7 @@ fn by_hand(out: &Path, verdicts: &Path) {
         let Some(parts) = read_back(&text, versions) else {
             panic!("the forgery {name} cannot be read");
         };
+        sizes.insert(export::least_sizes(&module));
         let found = recheck(&module, versions.before, versions.after, &parts, &mut NoObserver);
         for entry in &found.entries {
             writeln!(lines, "{}", entry.line(&name, Level::Avail.name()))
@@ -146,7 +150,9 @@ fn by_hand(out: &Path, verdicts: &Path) {
         file += &text;
         count += 1;
     }
-    write(out, &(export::header("-", Level::Avail.name(), count) + &file));
+    let [sizes]: [String; 1] = Vec::from_iter(sizes).try_into().expect("the sizes of one module");
+    let header: String = export::header("-", Level::Avail.name(), count);
+    write(out, &(header + &sizes + &file));
     write(verdicts, &lines);
     tell(&format!("{count} forgeries\n"));
 }
@@ -185,10 +191,8 @@ fn forge(module: &Module, out: &Path, pipeline: &str, seed: u64) {
         damaged += changed;
         entries += of_draft;
     }
-    write(
-        out,
-        &(export::header(&passes.names().join(","), Level::Avail.name(), functions) + &file),
-    );
+    let header = export::header(&passes.names().join(","), Level::Avail.name(), functions);
+    write(out, &(header + &export::least_sizes(module) + &file));
     tell(&format!("{functions} functions, {entries} entries, {damaged} damaged\n"));
 }
 

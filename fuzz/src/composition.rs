@@ -42,7 +42,8 @@ pub(super) fn run(
         let last = tree.versions().last().expect("the base is there");
         let log = tree.log(VersionTree::BASE, last).expect("versions form a chain");
         let pair = VersionPair::new(composed.before, composed.after, &log)
-            .expect("the log of a chain was replayed");
+            .expect("the log of a chain was replayed")
+            .in_module(&case.module);
         let direct = synthesize(&pair, case.level);
         let forward = [composed.forward, rebuilt.forward, &direct.forward.mapping];
         let backward = [composed.backward, rebuilt.backward, &direct.backward.mapping];

@@ -44,6 +44,7 @@ pub(super) fn derive(
     let mut families = Vec::new();
     for (func, base) in case.module.defined() {
         let (mut tree, mut at) = (VersionTree::new(base.clone()), vec![VersionTree::BASE]);
+        tree.set_module(&case.module);
         for (number, passes) in case.steps.iter().enumerate() {
             let parent = at[number];
             let finding = |message| FuzzFinding {

@@ -4,7 +4,7 @@ use super::globals::Globals;
 use super::memory::Memories;
 use super::region::Region;
 use super::tables::{SegmentKind, Tables};
-use ir::module::{ElementSegment, MemoryDecl, Module};
+use ir::module::{ElementSegment, MemoryDecl, MemoryKind, Module};
 use std::fmt;
 
 /// Why a module could not be instantiated.
@@ -22,6 +22,16 @@ pub enum InstantiateError {
         memory: String,
         /// The initial size in pages.
         pages: u32,
+    },
+    /// A machine has a memory of fewer pages than the module declares for it as the minimum. Code for
+    /// that module may rely on its declaration ([`Module::least_bytes`]).
+    MemoryTooSmall {
+        /// The name of the memory.
+        memory: String,
+        /// The declared minimum in pages.
+        pages: u32,
+        /// The pages that the memory has.
+        has: u32,
     },
     /// The initial size of a table exceeds the machine's limit.
     TableTooLarge {
@@ -69,6 +79,9 @@ impl fmt::Display for InstantiateError {
                     f,
                     "memory {memory} has {pages} initial pages, more than its maximum, the limit or its region allows"
                 )
+            }
+            InstantiateError::MemoryTooSmall { memory, pages, has } => {
+                write!(f, "memory {memory} is declared with {pages} pages at least, and has {has}")
             }
             InstantiateError::TableTooLarge { table, entries } => {
                 write!(f, "table {table} has {entries} entries, more than the limit allows")
@@ -127,6 +140,20 @@ pub(super) fn add_storage(
     }
     globals.tables.add_segments(SegmentKind::Data, module.data.len());
     globals.tables.add_segments(SegmentKind::Elem, module.elements.len());
+    Ok(())
+}
+
+/// Fails if a memory that exists has fewer pages than the module declares at least
+/// (`a_module_that_declares_more_pages_than_a_memory_has_is_rejected`). It may have more, since it
+/// may have grown.
+pub(super) fn check_least(module: &Module, memories: &Memories) -> Result<(), InstantiateError> {
+    for (memory, decl) in module.memories.iter().take(memories.count()) {
+        let has = memories.pages(memory);
+        if decl.kind == MemoryKind::Linear && decl.min_pages > has {
+            let (memory, pages) = (decl.name.clone(), decl.min_pages);
+            return Err(InstantiateError::MemoryTooSmall { memory, pages, has });
+        }
+    }
     Ok(())
 }
 

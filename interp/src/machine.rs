@@ -8,7 +8,9 @@ use super::counts::{self, VersionCounts};
 use super::fast::counted::CountedOp;
 use super::globals::{self, Globals};
 use super::host::HostError;
-use super::instantiate::{InstantiateError, StorageCounts, add_storage, write_segments};
+use super::instantiate::{
+    InstantiateError, StorageCounts, add_storage, check_least, write_segments,
+};
 use super::limits::{Limits, Options};
 use super::memory::{Memories, OutOfBounds};
 use super::outcome::{Outcome, Site};
@@ -136,9 +138,10 @@ impl Machine {
     /// all runs. Cost: that of the new declarations, plus the size of the new memories and tables.
     ///
     /// # Errors
-    /// As [`Machine::new`]. When a segment is out of bounds ([`InstantiateError::is_of_segment`]),
-    /// the new declarations exist and the segments before it are written. After any other error the
-    /// machine is unchanged.
+    /// As [`Machine::new`], and when the module declares a memory that exists with more pages than it
+    /// has. When a segment is out of bounds ([`InstantiateError::is_of_segment`]), the new
+    /// declarations exist and the segments before it are written. After any other error the machine
+    /// is unchanged.
     ///
     /// # Panics
     /// When the module declares fewer functions than the machine has.
@@ -177,6 +180,7 @@ impl Machine {
             self.raw |= region.is_some();
             region
         };
+        check_least(declared, &self.memories)?;
         // Everything that a limit can reject comes first, so that an error leaves the current run
         // in place (test `an_extension_without_room_changes_nothing`).
         add_storage(declared, has, &mut self.memories, &mut self.globals, &mut provide)?;

@@ -4,7 +4,8 @@ use std::fmt;
 
 /// Bytes that an engine provides for a memory, so that native code knows their address. An example
 /// is a mapping with guard pages, whose base never moves. A region is empty at first; the machine
-/// grows it to the size of the memory.
+/// grows it to the size of the memory. It never shrinks: transitions rely on accesses below a size
+/// that it has reached.
 pub trait Region: Send + Sync + fmt::Debug {
     /// The bytes.
     fn bytes(&self) -> &[u8];

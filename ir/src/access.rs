@@ -5,7 +5,7 @@
 //! subtractions of constants. Two addresses with the same base have a known distance. A pass that
 //! knows equal values can make them count as one base.
 
-use crate::entity::{Inst, Value};
+use crate::entity::{Inst, Memory, Value};
 use crate::function::Function;
 use crate::opcode::Opcode;
 use crate::place::Place;
@@ -55,6 +55,18 @@ impl Address {
     /// The value that the constant is added to; `None` if the address is a constant.
     pub fn base(self) -> Option<Value> {
         self.base
+    }
+
+    /// The constant that the address is; `None` if it has a base.
+    pub fn constant(self) -> Option<u64> {
+        self.base.is_none().then_some(self.offset)
+    }
+
+    /// The same address, if its base has these bits; as it is, if it has none.
+    #[must_use]
+    pub fn with_base(self, ty: Type, bits: u64) -> Address {
+        let plus = if self.base.is_some() { bits } else { 0 };
+        Address { base: None, offset: self.offset.wrapping_add(plus) & ty.mask() }
     }
 
     /// The address `other` minus this address, modulo 2^64; `None` if the bases differ. For `i32`
@@ -150,9 +162,33 @@ impl Access {
     }
 
     /// Whether the other access cannot trap after this one did not trap: [`Place::vouches_for`],
-    /// for equal addresses.
+    /// for equal addresses, and for constant addresses of a linear memory.
     pub fn vouches_for(&self, other: &Access) -> bool {
-        self.address == other.address && self.place.vouches_for(&other.place)
+        let ((one, place), (two, p)) = (self.from_zero(), other.from_zero());
+        one == two && place.vouches_for(&p)
+    }
+
+    /// A key that accesses share if one of them may vouch for the other; `None` for an access of
+    /// anything but bytes.
+    pub fn voucher_key(&self) -> Option<(Memory, Option<Address>)> {
+        match self.from_zero() {
+            (address, Place::Bytes { memory, .. }) => Some((memory, address)),
+            _ => None,
+        }
+    }
+
+    /// Whether the access is at a constant address below the size that `least` gives for its linear
+    /// memory ([`Module::least_bytes`](crate::Module::least_bytes)): then it never traps.
+    pub fn is_within(&self, least: impl Fn(Memory) -> u64) -> bool {
+        matches!(self.from_zero(), (None, place) if place.ends_within(least))
+    }
+
+    /// The place, with the address that it counts from. An access at a constant address of a linear
+    /// memory counts from 0, and has none.
+    fn from_zero(&self) -> (Option<Address>, Place) {
+        let constant = self.address.and_then(Address::constant);
+        let counted = constant.and_then(|constant| self.place.at_constant(constant));
+        counted.map_or((self.address, self.place), |place| (None, place))
     }
 
     fn distance_to(&self, other: &Access) -> Option<u64> {
@@ -239,6 +275,35 @@ mod tests {
         assert!(access(values[0], 4).vouches_for(&low) && !low.vouches_for(&access(values[0], 4)));
         assert!(!high.vouches_for(&low), "the sum may have wrapped");
         assert!(low.is_apart_from(&high) && access(values[0], 8).covers(&high));
+        // Of constants, 8 + 4 and 12 + 0 are one place, and 8 + 0 ends earlier.
+        let [eight, twelve] = [4, 5].map(|index| move |offset| access(values[index], offset));
+        assert!(eight(4).vouches_for(&twelve(0)) && twelve(0).vouches_for(&eight(0)));
+        assert!(!eight(0).vouches_for(&twelve(0)));
+        assert!(!eight(0).vouches_for(&low) && !low.vouches_for(&eight(0)));
+        assert_eq!(eight(4).voucher_key(), twelve(0).voucher_key());
+        assert_ne!(eight(4).voucher_key(), low.voucher_key());
         assert!(!low.is_apart_from(&access(values[6], 8)));
+    }
+
+    /// A sum with a base never counts as a constant, whatever is added to the base.
+    #[test]
+    fn constant_addresses_below_the_least_size_are_within() {
+        let (function, values) = addresses(Type::I32);
+        let access = |value: Value, offset| {
+            let place =
+                Place::read(Opcode::Load, Type::I32, &Imm::Address(Memory::from_u32(0), offset));
+            Access {
+                place: place.expect("a load reads"),
+                address: Some(Address::of(&function, value, |v| v)),
+            }
+        };
+        let page = |_: Memory| 65536;
+        assert!(access(values[4], 0).is_within(page) && access(values[5], 0).is_within(page));
+        assert!(access(values[4], 65524).is_within(page));
+        assert!(!access(values[4], 65525).is_within(page), "8 + 65525 + 4 bytes");
+        assert!(!access(values[1], 0).is_within(page), "the base of x + 8 is unknown");
+        let known = Address::of(&function, values[1], |v| v).with_base(Type::I32, 4);
+        assert_eq!(known.constant(), Some(12));
+        assert_eq!(known.with_base(Type::I32, 4), known, "it has no base");
     }
 }

@@ -249,6 +249,18 @@ impl Module {
         reference::func(bits?)
     }
 
+    /// The bytes that a memory has in every run, from the start on: the declared minimum of a linear
+    /// memory, imported or not, since a memory never shrinks. An access at a constant address below
+    /// it never traps. 0 for a host memory, which has no declared minimum, and for a memory that the
+    /// module does not declare.
+    ///
+    /// A machine for the module must have as much: the interpreter and native code reject a module
+    /// that declares more than a memory has (`interp::InstantiateError::MemoryTooSmall`).
+    pub fn least_bytes(&self, memory: Memory) -> u64 {
+        let linear = self.memories.get(memory).filter(|decl| !decl.kind.is_host());
+        linear.map_or(0, |decl| u64::from(decl.min_pages) * PAGE_BYTES)
+    }
+
     /// The tables that are imported, exported, or written by an instruction other than growth. The
     /// others may be declared fixed. Cost: linear in the module.
     pub fn exposed_tables(&self) -> BTreeSet<Table> {

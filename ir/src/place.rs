@@ -137,6 +137,34 @@ impl Place {
         }
     }
 
+    /// The same bytes as a place that counts from 0, for an access at a constant address of a linear
+    /// memory. `None` for other places, and if the last byte lies above every memory: the access
+    /// always traps.
+    ///
+    /// In a host memory, accesses at different constants are not compared: a byte says nothing about
+    /// the bytes between it and another.
+    pub fn at_constant(&self, constant: u64) -> Option<Place> {
+        let Place::Bytes { memory, offset, bytes, address: address @ Type::I32 } = *self else {
+            return None;
+        };
+        let offset = offset.checked_add(constant & address.mask())?;
+        let last = offset.checked_add(u64::from(bytes.checked_sub(1)?))?;
+        (last <= address.mask()).then_some(Place::Bytes { memory, offset, bytes, address })
+    }
+
+    /// Whether a place that counts from 0 ends within the first bytes of its memory, as many as
+    /// `size` gives. `false` for other places than bytes of a linear memory.
+    ///
+    /// With [`Module::least_bytes`](crate::Module::least_bytes), an access there never traps.
+    pub fn ends_within(&self, size: impl Fn(Memory) -> u64) -> bool {
+        match *self {
+            Place::Bytes { memory, offset, bytes, address: Type::I32 } => {
+                offset.checked_add(u64::from(bytes)).is_some_and(|end| end <= size(memory))
+            }
+            _ => false,
+        }
+    }
+
     /// The first byte of `other` minus the first byte of this place, and the mask of addresses:
     /// the difference is taken modulo one more than the mask. `None` unless both places are bytes,
     /// of memories with one kind of address.
@@ -293,6 +321,33 @@ mod tests {
                 assert!(places.iter().all(|place| place.is_some() == has_place), "{offset}");
             }
         }
+    }
+
+    /// At a constant address, the address and the offset count as one number, which does not wrap.
+    #[test]
+    fn a_place_at_a_constant_counts_from_0() {
+        assert_eq!(at(16, 4).at_constant(64), Some(at(80, 4)));
+        assert_eq!(at(0, 4).at_constant(u64::MAX << 32 | 8), Some(at(8, 4)), "32 bits count");
+        let top = (1 << 32) - 4;
+        assert_eq!(at(0, 4).at_constant(top), Some(at(top, 4)));
+        assert_eq!(at(1, 4).at_constant(top), None, "the last byte lies above every memory");
+        assert_eq!(at(top, 4).at_constant(top), None, "the sum does not wrap");
+        assert_eq!(hosted(16, 4).at_constant(64), None);
+        assert_eq!(Place::Global(Global::new(0)).at_constant(0), None);
+    }
+
+    #[test]
+    fn places_end_within_the_size_of_their_memory() {
+        let size = |bytes: u64| move |memory: Memory| if memory.index() == 0 { bytes } else { 0 };
+        assert!(at(65532, 4).ends_within(size(65536)) && !at(65533, 4).ends_within(size(65536)));
+        assert!(!at(0, 1).ends_within(size(0)));
+        let all = 1 << 32;
+        assert!(at(all - 8, 8).ends_within(size(all)) && !at(all - 7, 8).ends_within(size(all)));
+        let memory = Memory::new(1);
+        let other = Place::Bytes { memory, offset: 0, bytes: 4, address: Type::I32 };
+        assert!(!other.ends_within(size(65536)), "each memory has its own size");
+        assert!(!hosted(0, 4).ends_within(size(65536)));
+        assert!(!Place::Size(Memory::new(0)).ends_within(size(65536)));
     }
 
     #[test]

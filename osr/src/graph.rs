@@ -171,7 +171,8 @@ impl<'v> VersionGraph<'v> {
         for &(before, after) in pairs {
             let log = tree.log(before, after).ok_or(EdgeError::NotDerived { before, after })?;
             let pair = VersionPair::new(tree.function(before), tree.function(after), &log);
-            let mut pair = pair.map_err(EdgeError::Replay)?.providing(demand);
+            let pair = pair.map_err(EdgeError::Replay)?.providing(demand);
+            let mut pair = pair.with_sizes(tree.least().clone());
             // A run that enters the copy has no value of inlined code.
             if let Some(link) = copies.iter().find(|link| link.after == before) {
                 pair.versions.before.hidden.extend(inlined_values(link));

@@ -12,6 +12,7 @@
 //! [`VersionPair::correspondence`], and the checker trusts neither the certificate nor this crate.
 //! Engines that compile versions find the code on both sides of a transition in `resume`.
 
+mod accesses;
 mod anchors;
 mod assumed;
 mod blame;

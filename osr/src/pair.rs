@@ -1,5 +1,6 @@
 //! Two versions of a function, with the analyses that their mappings share.
 
+use crate::accesses::{LeastSizes, accessed};
 use crate::anchors::bounding_anchors;
 use crate::assumed::LoneAssumptions;
 use crate::facts::Facts;
@@ -9,18 +10,21 @@ use crate::stores::LoneWrites;
 use crate::traps::Traps;
 use cranelift_entity::SecondaryMap;
 use fixedbitset::FixedBitSet;
+use ir::access::{Access, Address};
 use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::edit::{ActionLog, ReplayError};
 use ir::loops::LoopForest;
-use ir::place::Place;
-use ir::{Block, Function, Inst, Opcode, Point, Value, ValueDef};
+use ir::{Block, Function, Inst, Memory, Module, Opcode, Point, Value, ValueDef};
 use smallvec::SmallVec;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::{Correspondence, Demand, Pair, Side};
+
+/// Accesses of one key are compared ([`Access::voucher_key`]).
+type VoucherKey = Option<(Memory, Option<Address>)>;
 
 /// One of the two versions, with its analyses.
 #[derive(Debug)]
@@ -35,7 +39,7 @@ pub(crate) struct Analyzed<'v> {
     /// By id of a class: the values of this version whose chain leads to it.
     holders: SecondaryMap<Value, SmallVec<[Value; 2]>>,
     /// Accesses to memory, by address. Filled only for pairs with lone writes.
-    accesses: SecondaryMap<Value, SmallVec<[Inst; 2]>>,
+    accesses: BTreeMap<VoucherKey, SmallVec<[(Inst, Access); 1]>>,
     pub(crate) lone_writes: LoneWrites,
     pub(crate) lone_assumptions: LoneAssumptions,
     /// Values that no entry from this version may read, by index: those of inlined code, which a
@@ -64,7 +68,7 @@ impl<'v> Analyzed<'v> {
             paths,
             side,
             holders,
-            accesses: SecondaryMap::new(),
+            accesses: BTreeMap::new(),
             lone_writes: LoneWrites::default(),
             lone_assumptions: LoneAssumptions::new(f, side, facts, anchors),
             hidden: FixedBitSet::new(),
@@ -84,34 +88,20 @@ impl<'v> Analyzed<'v> {
         matches!(self.f.value_def(value), ValueDef::Param(block, _) if block == self.f.entry())
     }
 
-    fn index_accesses(&mut self) {
+    fn index_accesses(&mut self, facts: &Facts) {
         for inst in self.cfg.rpo().iter().flat_map(|b| self.f.block_insts(*b)) {
-            if let (Some(_), [address, ..]) =
-                (self.accessed(inst), self.f.inst(inst).args.as_slice())
-            {
-                self.accesses[*address].push(inst);
+            if let Some(access) = accessed(self, facts, inst, |v| v) {
+                self.accesses.entry(access.voucher_key()).or_default().push((inst, access));
             }
         }
     }
 
-    /// The bytes that an instruction reads or writes.
-    fn accessed(&self, inst: Inst) -> Option<Place> {
-        let data = self.f.inst(inst);
-        let place = Place::read(data.opcode, data.ty, &data.imm).or(Place::written(
-            data.opcode,
-            data.ty,
-            &data.imm,
-        ));
-        place.filter(|p| matches!(p, Place::Bytes { .. }))
-    }
-
-    /// Whether an access has passed at `at` which shows that an access of `place` at the same
-    /// address cannot trap. Always `false` for pairs without lone writes, which have no index of
-    /// accesses.
-    pub(crate) fn vouches(&self, address: Value, place: &Place, at: Point) -> bool {
-        let vouches = |i: &Inst| self.accessed(*i).is_some_and(|p| p.vouches_for(place));
+    /// Whether an access has passed at `at` which shows that this one cannot trap. Always `false`
+    /// for pairs without lone writes, which have no index of accesses.
+    pub(crate) fn vouches(&self, access: &Access, at: Point) -> bool {
         let passed = |i: &Inst| *i != at.inst() && self.dom.inst_dominates(self.f, *i, at.inst());
-        self.accesses[address].iter().any(|i| vouches(i) && passed(i))
+        let mut alike = self.accesses.get(&access.voucher_key()).into_iter().flatten();
+        alike.any(|(inst, other)| other.vouches_for(access) && passed(inst))
     }
 
     /// Whether a value is available at a point of this version.
@@ -139,6 +129,8 @@ pub struct VersionPair<'v> {
     pub(crate) facts: Facts,
     pub(crate) anchors: FixedBitSet,
     pub(crate) demand: Demand,
+    /// The sizes of memories on which entries may rely.
+    pub(crate) least: LeastSizes,
     /// By target version. Found when an entry first asks: entries on demand often leave from one
     /// version alone.
     traps: Pair<OnceCell<Traps>>,
@@ -167,10 +159,22 @@ impl<'v> VersionPair<'v> {
             Pair::from_fn(|side| Analyzed::new(functions[side], side, &facts, &anchors));
         // The index of accesses costs memory, and only replays ask for it.
         if versions.iter().any(|version| version.lone_writes.exist) {
-            versions.as_mut().into_iter().for_each(Analyzed::index_accesses);
+            versions.as_mut().into_iter().for_each(|version| version.index_accesses(&facts));
         }
         let (demand, traps, known) = (Demand::default(), Pair::default(), Pair::default());
-        Ok(VersionPair { versions, facts, anchors, demand, traps, known })
+        let least = LeastSizes::default();
+        Ok(VersionPair { versions, facts, anchors, demand, least, traps, known })
+    }
+
+    /// The same pair, as versions of a function of this module. An access at a constant address
+    /// below the declared minimum of its memory then bars no landing, since it never traps.
+    #[must_use]
+    pub fn in_module(self, module: &Module) -> VersionPair<'v> {
+        self.with_sizes(LeastSizes::of(module))
+    }
+
+    pub(crate) fn with_sizes(self, least: LeastSizes) -> VersionPair<'v> {
+        VersionPair { least, traps: Pair::default(), ..self }
     }
 
     /// The same pair, with another demand on its entries.
@@ -294,7 +298,8 @@ impl<'v> VersionPair<'v> {
     /// leave `from`.
     pub(crate) fn traps(&self, from: Side) -> &Traps {
         let (p, q) = (self.source(from), self.target(from));
-        self.traps[from.other()].get_or_init(|| Traps::new(p, q, &self.facts, &self.anchors))
+        let known = (&self.facts, &self.least);
+        self.traps[from.other()].get_or_init(|| Traps::new(p, q, known, &self.anchors))
     }
 
     /// The knowledge about a value of the version on side `target`, for entries that land there.

@@ -1,6 +1,7 @@
 //! Searches the entries of one direction of a pair: for each source point, the cheapest landing
 //! point and its compensation code.
 
+use crate::accesses::{accessed, address};
 use crate::blame::blame;
 use crate::derive::Deriver;
 use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept, LostValues};
@@ -13,7 +14,6 @@ use crate::paths::PathEnd;
 use crate::reason::{Obstacle, Reason, Unmapped};
 use crate::source::{Here, SourcePoint};
 use crate::synthesize::{Arrow, SynthesizedMapping};
-use ir::place::Place;
 use ir::{Block, Inst, Point};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -484,15 +484,21 @@ impl<'a, 'v> Planner<'a, 'v> {
         replays: &[Inst],
     ) -> Option<Obstacle> {
         let (p, q) = (self.p, self.q);
+        let facts = &self.pair.facts;
         let is_safe = |write: &Inst| {
-            let data = q.f.inst(*write);
-            let place = Place::written(data.opcode, data.ty, &data.imm);
             // A global is always there; only an address can be out of bounds. A replay must not
-            // trap, so an access of as many bytes must have passed at the same address.
-            let Some(place @ Place::Bytes { .. }) = place else { return true };
-            members(&self.pair.facts, p, q, data.args[0])
-                .iter()
-                .any(|address| p.vouches(*address, &place, point))
+            // trap, so its place must always be there, or an access of as many bytes must have
+            // passed at the same address.
+            let Some(access) = accessed(q, facts, *write, |v| v) else { return true };
+            let at = |value: Value| {
+                let address = Some(address(p, facts, value));
+                p.vouches(&Access { address, ..access }, point)
+            };
+            // A constant address needs no value of `p`.
+            let is_constant = access.address.is_some_and(|a| a.constant().is_some());
+            self.pair.least.contain(&access)
+                || (is_constant && p.vouches(&access, point))
+                || members(facts, p, q, q.f.inst(*write).args[0]).into_iter().any(at)
         };
         // Behind a jump the parameters have other instances than at the source point. The checker
         // accepts a replay only if the path to the anchor binds nothing (`docs/certificates.md`,

@@ -14,18 +14,15 @@
 //! - points in its *window*: reachable from it before an anchor shows that the source version has
 //!   passed it too.
 
+use crate::accesses::{LeastSizes, harmless_accesses};
 use crate::facts::Facts;
 use crate::pair::{Analyzed, members};
 use crate::run_graph::RunGraph;
 use cranelift_entity::SecondaryMap;
 use fixedbitset::FixedBitSet;
-use ir::place::Place;
 use ir::{Block, Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
-
-/// Accesses at one address, the last ones, that are checked for one that makes another harmless.
-const MAX_ACCESSES: usize = 256;
 
 /// An instruction of the target version that may trap and is not an anchor.
 #[derive(Debug)]
@@ -51,58 +48,13 @@ pub(crate) struct Traps {
     window: SecondaryMap<Block, Vec<u32>>,
 }
 
-/// The memory accesses met so far, in reverse postorder, without those that another makes harmless;
-/// by the last value that their address is known to equal.
-#[derive(Debug, Default)]
-struct Passed {
-    accesses: SecondaryMap<Value, SmallVec<[(Inst, Place); 2]>>,
-}
-
-impl Passed {
-    /// Whether an access cannot trap, because one before it at the same address has not. Any run
-    /// that passes this access has passed that one. Cost: bounded.
-    fn vouches_for(
-        &mut self,
-        (q, runs): (&Analyzed<'_>, &RunGraph),
-        facts: &Facts,
-        inst: Inst,
-    ) -> bool {
-        let data = q.f.inst(inst);
-        let place = Place::read(data.opcode, data.ty, &data.imm).or(Place::written(
-            data.opcode,
-            data.ty,
-            &data.imm,
-        ));
-        let (Some(place), Some(address)) =
-            (place.filter(|_| data.opcode.can_trap()), data.args.first())
-        else {
-            return false;
-        };
-        // Two accesses of one class of addresses are compared under one key, the end of the chain,
-        // if that value is available here; elsewhere the equation is not usable.
-        let equal = facts.chain(*address, q.side).last().copied();
-        let address = equal.filter(|a| q.available(*a, Point::before(inst))).unwrap_or(*address);
-        let before = &mut self.accesses[address];
-        let mut last = before.iter().rev().take(MAX_ACCESSES);
-        if last
-            .any(|(other, p)| p.vouches_for(&place) && runs.dom.inst_dominates(q.f, *other, inst))
-        {
-            return true;
-        }
-        // A harmless access is not recorded: the one that makes it harmless covers all that it
-        // would.
-        before.push((inst, place));
-        false
-    }
-}
-
 impl Traps {
     /// Finds the traps for landings in `q` from `p`. Cost: near linear in the instructions of `q`,
     /// plus the blocks of each window.
     pub(crate) fn new(
         p: &Analyzed<'_>,
         q: &Analyzed<'_>,
-        facts: &Facts,
+        (facts, least): (&Facts, &LeastSizes),
         anchors: &FixedBitSet,
     ) -> Traps {
         let mut traps = Traps {
@@ -111,16 +63,13 @@ impl Traps {
             above: SecondaryMap::new(),
             window: SecondaryMap::new(),
         };
-        let mut passed = Passed::default();
-        // In reverse postorder, dominators come first: `passed` has seen every access that may make
-        // this one harmless.
         let runs = &RunGraph::new(q, facts);
+        let harmless = harmless_accesses((q, runs), facts, least);
         for &block in runs.cfg.rpo() {
             for inst in q.f.block_insts(block) {
-                // Asked of anchors too: an anchor makes later accesses harmless.
-                let is_vouched = passed.vouches_for((q, runs), facts, inst);
                 let is_anchor = anchors.contains(inst.as_u32() as usize);
-                let may_trap = facts.may_trap(q.f, inst) && !is_vouched;
+                let is_harmless = harmless.contains(inst.as_u32() as usize);
+                let may_trap = facts.may_trap(q.f, inst) && !is_harmless;
                 if is_anchor || !may_trap || !q.f.inst(inst).opcode.is_effect_free() {
                     continue;
                 }

@@ -1,8 +1,9 @@
 //! The versions of one function, and the log that made each.
 
+use crate::accesses::LeastSizes;
 use cranelift_entity::{PrimaryMap, entity_impl};
 use ir::edit::{ActionLog, ReplayError, check_replay};
-use ir::{FrameStateError, FrameStates, Function, Point, Value};
+use ir::{FrameStateError, FrameStates, Function, Module, Point, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use transition::VersionKey;
@@ -41,6 +42,8 @@ impl TreeNode {
 #[derive(Clone, Debug)]
 pub struct VersionTree {
     nodes: PrimaryMap<Version, TreeNode>,
+    /// The sizes of memories on which entries may rely.
+    least: LeastSizes,
 }
 
 impl VersionTree {
@@ -51,7 +54,18 @@ impl VersionTree {
     pub fn new(base: Function) -> VersionTree {
         let mut nodes = PrimaryMap::new();
         nodes.push(TreeNode::new(base, None, 0));
-        VersionTree { nodes }
+        VersionTree { nodes, least: LeastSizes::default() }
+    }
+
+    /// Says that the versions belong to a function of this module: see
+    /// [`crate::VersionPair::in_module`]. Say so before a graph is built.
+    pub fn set_module(&mut self, module: &Module) {
+        self.least = LeastSizes::of(module);
+    }
+
+    /// The sizes of memories on which entries of graphs of this tree may rely.
+    pub(crate) fn least(&self) -> &LeastSizes {
+        &self.least
     }
 
     /// Adds a version. Cost: that of replaying the log.

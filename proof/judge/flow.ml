@@ -107,8 +107,9 @@ let needed lang tbl side armed =
 
 (* For each operation that may trap, a value whose operation vouches for it, if there is one; and
    the operations without such a value, by the class of their first operand. *)
-let vouchers tbl side =
-  let found = Hashtbl.create 64 and by_operand = Hashtbl.create 64 in
+let vouchers lang tbl side =
+  let found = Hashtbl.create 64 and by_operand = Hashtbl.create 64 and at_constants = ref [] in
+  let tl = Lang.traps () in
   let rec classes n l = match l with
     | z :: r when n > 0 -> vcl tbl side.v z :: classes (n - 1) r
     | _ -> [] in
@@ -116,8 +117,16 @@ let vouchers tbl side =
     let fits (y, o', a') =
       availb side.v y b k
       && match vouches_for o' o with Some n -> classes n a' = classes n a | None -> false in
+    let ks = operands_known lang tbl side.v a in
+    (* Few accesses at constants are not below the least size of their memory. *)
+    let is_open = match ks with Some _ :: _ -> not (tl.safe o ks) | _ -> false in
+    let reaches (y, o', ks') = availb side.v y b k && vouches_at o' o ks' ks in
     match List.find_opt fits (Hashtbl.find_all by_operand (classes 1 a)) with
     | Some (y, _, _) -> Hashtbl.replace found x y; true
+    | None when is_open ->
+      (match List.find_opt reaches !at_constants with
+       | Some (y, _, _) -> Hashtbl.replace found x y; true
+       | None -> at_constants := (x, o, ks) :: !at_constants; false)
     | None -> false in
   (* From dominators down. An operation that is vouched for vouches for none: its own does. *)
   List.iter (fun b ->

@@ -72,7 +72,7 @@ let direction tbl lang anch agree nids (p, q) armed =
   let need = Flow.needed lang tbl q armed in
   let proved = accept_pair lang tbl anch p.v q.v k may_trap past ahead need armed in
   let owing = Owed.claims lang tbl anch p q k in
-  let traps = chk_traps lang tbl osier_traps anch p.v q.v k owing in
+  let traps = chk_traps lang tbl (Lang.traps ()) anch p.v q.v k owing in
   let lax = lazy (Shape.lax_need lang tbl q armed) in
   { d with past; ahead; need; lax; proved; owing; traps }
 
@@ -160,10 +160,10 @@ let failed d e =
 (* Whether no step of the entry traps. *)
 let fires d e =
   let (here, far) = Flow.step_vouchers d.lang d.tbl d.anch d.p d.q e in
-  chk_fire d.lang d.tbl osier_traps d.anch d.p.v d.q.v d.k e here far
+  chk_fire d.lang d.tbl (Lang.traps ()) d.anch d.p.v d.q.v d.k e here far
 
 (* Whether the target version has not trapped before the landing point. *)
-let passed d e = chk_passed d.lang d.tbl osier_traps d.anch d.p.v d.q.v d.k d.owing e
+let passed d e = chk_passed d.lang d.tbl (Lang.traps ()) d.anch d.p.v d.q.v d.k d.owing e
 
 (* Whether a version executes an operation that may trap, and whose result is a constant.
    `osier check` takes it for one that cannot trap; no theorem says so. *)
@@ -270,7 +270,7 @@ let sides (pair : R.pair) =
   let lang = Lang.lang in
   let build side =
     let s = build_side pair side tbl lang ~nres ~result_term in
-    Flow.vouchers tbl s in
+    Flow.vouchers lang tbl s in
   let before = build 0 in
   let after = build 1 in
   let nids = 1 + List.fold_left max 0 pair.anchors in

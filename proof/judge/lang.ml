@@ -239,3 +239,9 @@ let effect_of opcode ty imm results =
   else Effect (named (String.concat " " [opcode; ty; imm]), results)
 
 let lang = rule_lang fold_float
+
+(* ** Traps *)
+
+(* The least pages of memories, as the file says. *)
+let least : (int, z) Hashtbl.t = Hashtbl.create 4
+let traps () = osier_traps (fun m -> try Hashtbl.find least m with Not_found -> Z0)

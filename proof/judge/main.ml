@@ -15,7 +15,8 @@ let () =
    | ["--help"] -> print_endline usage; exit 0
    | _ -> prerr_endline usage; exit 2);
   let h = { R.func = Copies.func; pair = Copies.pair; landing = Copies.landing;
-            copy = Copies.copy; header = (fun k v -> if k = "level" then level := v) } in
+            copy = Copies.copy; header = (fun k v -> if k = "level" then level := v);
+            least = (fun m n -> Hashtbl.replace Lang.least m (Lang.z_of (Int64.of_int n))) } in
   (try R.read h stdin; Copies.finish () with
    | R.Bad (line, what) -> Printf.eprintf "judge: line %d: %s\n" line what; exit 2
    | Failure what | Invalid_argument what -> Printf.eprintf "judge: malformed number: %s\n" what;

@@ -18,7 +18,7 @@ let has_open lang tbl anch side =
     let blk = side.blks.(b) in
     let rec look k = k < blk.bn && (match blk.bi k with
       | IPure (i, x, o, a) when may_trap o && not (anch i) ->
-        not (excused lang tbl osier_traps side.v side.vouchers b k x o a) || look (k + 1)
+        not (excused lang tbl (Lang.traps ()) side.v side.vouchers b k x o a) || look (k + 1)
       | _ -> look (k + 1)) in
     look 0) side.post
 
@@ -66,7 +66,7 @@ let claims lang tbl anch p q k =
   let x = { steps_at_most = length p + length q; by_p = p.vouchers; by_q = q.vouchers;
     only_p = of_queue fst; only_q = of_queue snd; rank = (fun _ -> 0); came = get came;
     meets = get meets; known_p = known tbl q p; known_q = known tbl p q } in
-  let tl = osier_traps in
+  let tl = (Lang.traps ()) in
   let join a l = List.fold_left (fun l y -> if List.mem y l then l else y :: l) a l in
   let way origin (xs, ys) ((b, i), (b', i')) =
     match walk lang tbl tl anch p.v p.vouchers x.steps_at_most b i,

@@ -35,7 +35,8 @@ type instance = { ifunc : int; iversion : string; called : (int * int) option }
 type across = { aname : string; anumber : int option; mutable instances : instance list;
                 mutable starts : (int * int * int) list; mutable across : mapping list }
 
-type handler = { func : string -> unit;         (* a function begins *)
+type handler = { least : int -> int -> unit;    (* the pages of a memory, before all functions *)
+                 func : string -> unit;         (* a function begins *)
                  pair : pair -> unit;           (* a pair of versions is complete *)
                  landing : pair -> unit;        (* so is a base with itself *)
                  copy : across -> unit;         (* so is a claim about a copy *)
@@ -185,6 +186,7 @@ let record st line = match String.split_on_char ' ' line with
   | ["pipeline"; p] -> st.h.header "pipeline" p
   | ["level"; l] -> st.h.header "level" l
   | ["functions"; _] | ["landings"; _] | "left-out" :: _ -> ()
+  | ["least"; memory; pages] when st.fname = "" -> st.h.least (int st memory) (int st pages)
   | "function" :: name -> start_function st (String.concat " " name) false
   | "landing" :: name -> start_function st (String.concat " " name) true
   | ["number"; n] when st.number = None && Hashtbl.length st.sides = 0 && st.fname <> "" ->

@@ -64,7 +64,7 @@ let demanded constants o args =
   else if not (may_trap o) then []
   else match args with
     | _ :: (divisor :: _ as rest) ->
-      if cannot_trap o [None; Hashtbl.find_opt constants divisor] then rest else args
+      if cannot_trap (fun _ -> Z0) o [None; Hashtbl.find_opt constants divisor] then rest else args
     | _ -> args
 
 (* The values of the text that hold constants. *)

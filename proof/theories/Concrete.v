@@ -295,18 +295,48 @@ Proof.
     by (destruct o'; inversion Ao'; subst; reflexivity).
   rewrite H0, <- Ef. apply (reaches_ok _ _ _ _ _ _ Re). congruence.
 Qed.
-Theorem osier_trap_faithful : SizesGrow X -> TrapFaithful osier_traps M (halts X).
+Lemma halts_access o a n vs w : accessed o = Some (a, n) ->
+  halts X o vs w = out_of_bounds X a n (first_of vs) w.
+Proof. destruct o; intro H; inversion H; subst; reflexivity. Qed.
+Lemma known_first ks vs c : known VBits (Some c :: ks) vs -> first_of vs = c.
+Proof. intro K. inversion K; subst. reflexivity. Qed.
+Lemma below_least_ok least a n c w : SizesLeast least X -> below_least least a n c = true ->
+  out_of_bounds X a n c w = false.
 Proof.
-  intro G. constructor; simpl.
+  intros B H. destruct a as [m off h]. unfold below_least in H. apply andb_true_iff in H.
+  destruct H as [Nh H]. apply negb_true_iff in Nh. apply Z.leb_le in H. subst h.
+  unfold out_of_bounds. apply Z.ltb_ge. specialize (B w m). lia.
+Qed.
+Lemma vouches_at_ok o o' ks ks' vs vs' w : vouches_at o o' ks ks' = true ->
+  known VBits ks vs -> known VBits ks' vs' -> halts X o vs w = false -> halts X o' vs' w = false.
+Proof.
+  unfold vouches_at. destruct (accessed o) as [[[m off h] n]|] eqn:A; [|discriminate].
+  destruct (accessed o') as [[[m' off' h'] n']|] eqn:A'; [|discriminate].
+  destruct ks as [|[c|] ks]; try discriminate. destruct ks' as [|[c'|] ks']; try discriminate.
+  intros H K K'. rewrite (halts_access _ _ _ _ _ A), (halts_access _ _ _ _ _ A').
+  rewrite (known_first _ _ _ K), (known_first _ _ _ K').
+  repeat (apply andb_true_iff in H; let Q := fresh "Q" in destruct H as [H Q]).
+  apply Nat.eqb_eq in H. apply negb_true_iff in Q0, Q1. apply Z.leb_le in Q. subst m' h h'.
+  unfold out_of_bounds. rewrite !Z.ltb_ge. lia.
+Qed.
+Theorem osier_trap_faithful least : SizesGrow X -> SizesLeast least X ->
+  TrapFaithful (osier_traps least) M (halts X).
+Proof.
+  intros G Bg. constructor; simpl.
   - intros o vs w H. destruct o; try discriminate; simpl in *; auto.
     + now rewrite H.
     + destruct f as [[] s t]; auto; discriminate.
-  - intros o ks vs w S K. destruct o; try discriminate. unfold cannot_trap in S.
-    destruct ks as [|k [|[d|] [|]]]; try discriminate.
-    apply andb_true_iff in S. destruct S as [_ S].
-    inversion K as [|? x1 ? l1 _ K1]; subst. inversion K1 as [|? x2 ? l2 E2 K2]; subst.
-    simpl in *. rewrite (safe_divides _ _ _ _ S). now destruct (divides o).
+  - intros o ks vs w S K. destruct o; try discriminate; unfold cannot_trap in S.
+    + destruct ks as [|k [|[d|] [|]]]; try discriminate.
+      apply andb_true_iff in S. destruct S as [_ S].
+      inversion K as [|? x1 ? l1 _ K1]; subst. inversion K1 as [|? x2 ? l2 E2 K2]; subst.
+      simpl in *. rewrite (safe_divides _ _ _ _ S). now destruct (divides o).
+    + destruct ks as [|[c|] ks]; try discriminate. simpl. rewrite (known_first _ _ _ K).
+      eapply below_least_ok; eauto.
+    + destruct ks as [|[c|] ks]; try discriminate. simpl. rewrite (known_first _ _ _ K).
+      eapply below_least_ok; eauto.
   - apply vouches_ok.
+  - apply vouches_at_ok.
   - intros o vs e us w H. destruct e; auto. simpl.
     assert (B: forall a n x, out_of_bounds X a n x w = false ->
       out_of_bounds X a n x (fst (act X name us w)) = false).

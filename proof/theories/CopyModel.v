@@ -24,7 +24,7 @@ Proof.
 Qed.
 Lemma calling_traps : TrapFaithful model_traps calling model_halt.
 Proof.
-  destruct model_trap_faithful as [A B D _]. constructor; auto.
+  destruct model_trap_faithful as [A B D E _]. constructor; auto.
 Qed.
 Lemma calling_rules T : RulesHold model_lang calling T.
 Proof. intros r t Ok Q. discriminate. Qed.

@@ -47,6 +47,11 @@ Record SizesGrow {W} (X : machine W) : Prop := {
   owned_stays : forall f vs w m a, owned X w m a = true -> owned X (fst (act X f vs w)) m a = true
 }.
 
+(** In every world, a memory has the pages that its declaration gives at least. Worlds are those of a
+    run: a memory starts with these pages, and never shrinks ([raised_right]). *)
+Definition SizesLeast {W} (least : nat -> Z) (X : machine W) : Prop :=
+  forall w m, least m <= pages X w m.
+
 Section Meaning.
 Context {W : Type} (X : machine W).
 

@@ -98,7 +98,8 @@ Definition model : Sem Z code cell (list (list cell)) := {|
 Definition model_traps : TrapLang Z code := {|
   can_trap := fun o => match o with ODiv => true | _ => false end;
   safe := fun o ks => match o, ks with ODiv, [_; Some d] => negb (d =? 0) | _, _ => false end;
-  vouch := fun o o' => match o, o' with ODiv, ODiv => Some 2%nat | _, _ => None end
+  vouch := fun o o' => match o, o' with ODiv, ODiv => Some 2%nat | _, _ => None end;
+  vouch_at := fun _ _ _ _ => false
 |}.
 (** A division traps if its divisor is 0. *)
 Definition model_halt (o : code) (vs : list cell) (_ : list (list cell)) : bool :=
@@ -208,6 +209,7 @@ Proof.
   - intros o o' n vs vs' w Vo E H. destruct o, o'; try discriminate. inversion Vo; subst n.
     unfold model_halt in *. destruct vs as [|a [|b vs]], vs' as [|a' [|b' vs']]; simpl in *;
       try discriminate; congruence.
+  - discriminate.
   - intros o vs e us w H. exact H.
 Qed.
 (** The model is not trivial: a store is seen by a load at its address, and by no other. *)

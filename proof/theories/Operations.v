@@ -275,9 +275,15 @@ Definition may_trap (o : code) : bool :=
   | Float (FCode ToSint _ _) | Float (FCode ToUint _ _) => true
   | _ => false
   end.
-Definition cannot_trap (o : code) (ks : list (option Z)) : bool :=
+(** Constant operands exclude a trap: a divisor, or an address at which the access ends within the
+    pages that its linear memory has in every run. *)
+Definition below_least (least : nat -> Z) (a : address) (n : nat) (c : Z) : bool :=
+  let '(Addr m off h) := a in negb h && (c + off + Z.of_nat n <=? least m * 65536).
+Definition cannot_trap (least : nat -> Z) (o : code) (ks : list (option Z)) : bool :=
   match o, ks with
   | Binary b t, [_; Some d] => divides b && safe_divisor b (bits t) d
+  | Load _ n _ a, Some c :: _ => below_least least a n c
+  | Store _ n a, Some c :: _ => below_least least a n c
   | _, _ => false
   end.
 (** In a linear memory, an access that ends later vouches for one that ends earlier. In a host
@@ -297,5 +303,13 @@ Definition vouches_for (o o' : code) : option nat :=
   | _, _ => if code_eqb o o' then match o with TableGet _ _ => Some 1%nat | _ => Some 3%nat end
             else None
   end.
-Definition osier_traps : TrapLang Z code :=
-  {| can_trap := may_trap; safe := cannot_trap; vouch := vouches_for |}.
+(** In a linear memory, accesses at constants are compared by the ends of their bytes. *)
+Definition vouches_at (o o' : code) (ks ks' : list (option Z)) : bool :=
+  match accessed o, accessed o', ks, ks' with
+  | Some (Addr m off h, n), Some (Addr m' off' h', n'), Some c :: _, Some c' :: _ =>
+    Nat.eqb m m' && negb h && negb h' && (c' + off' + Z.of_nat n' <=? c + off + Z.of_nat n)
+  | _, _, _, _ => false
+  end.
+Definition osier_traps (least : nat -> Z) : TrapLang Z code :=
+  {| can_trap := may_trap; safe := cannot_trap least; vouch := vouches_for;
+     vouch_at := vouches_at |}.

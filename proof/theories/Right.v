@@ -12,9 +12,11 @@ Notation L := (rule_lang run).
 Notation M := (osier_sem X).
 Hypothesis floats : FloatsFold run X.
 Hypothesis sizes : SizesGrow X.
+Variable least : nat -> Z.
+Hypothesis begins : SizesLeast least X.
 Lemma faithful : Faithful L M.
 Proof. now apply osier_faithful. Qed.
-Lemma trap_faithful : TrapFaithful osier_traps M (halts X).
+Lemma trap_faithful : TrapFaithful (osier_traps least) M (halts X).
 Proof. now apply (osier_trap_faithful X). Qed.
 
 Variables (T : table code citation) (anch : nat -> bool) (p q : version code) (K : claims).
@@ -22,17 +24,17 @@ Variables (Y : owing) (past ahead : nat -> bool) (need armed : nat -> nat -> set
 Notation calm := (calm L M T (halts X) anch nowhere).
 Notation start := (start M T).
 Hypothesis pair_ok : accept_pair L T anch p q K may_trap past ahead need armed = true.
-Hypothesis traps_ok : chk_traps L T osier_traps anch p q K Y = true.
+Hypothesis traps_ok : chk_traps L T (osier_traps least) anch p q K Y = true.
 Variables (args : list value) (w : W).
 Hypothesis args_ok : length args = arity p.
 Hypothesis args_ty : args_typed M T args.
-(** As [real_right], for the operations of Osier. Two hypotheses are left: the judge folds floats as
-    the machine computes them, and memories and tables never shrink. Calls are functions of operands
-    and world. *)
+(** As [real_right], for the operations of Osier. Three hypotheses are left: the judge folds floats
+    as the machine computes them, memories and tables never shrink, and memories have the pages that
+    their declarations give at least. Calls are functions of operands and world. *)
 Theorem osier_right (E : entry code) here_by far_by sp :
   accept_entry L T anch p q K past ahead need E = true ->
-  chk_fire L T osier_traps anch p q K E here_by far_by = true ->
-  chk_passed L T osier_traps anch p q K Y E = true ->
+  chk_fire L T (osier_traps least) anch p q K E here_by far_by = true ->
+  chk_passed L T (osier_traps least) anch p q K Y E = true ->
   calm p (start p args w) sp -> (sb sp, sk sp) = src E ->
   exists sq, calm q (start q args w) sq /\ (sb sq, sk sq) = tgt E /\
     sw sq = sw sp /\ str sq = str sp /\
@@ -45,9 +47,9 @@ Theorem osier_right (E : entry code) here_by far_by sp :
       exists t', calm q t t' /\ result q t' o vs /\ sw t' = sw sp' /\ str t' = str sp') /\
     (forall sp' o vs, calm p sp sp' -> Traps.traps (halts X) p sp' o vs ->
       exists t' vs', calm q t t' /\ Traps.traps (halts X) q t' o vs' /\
-        alike osier_traps o vs vs' /\ sw t' = sw sp' /\ str t' = str sp').
+        alike (osier_traps least) o vs vs' /\ sw t' = sw sp' /\ str t' = str sp').
 Proof.
-  apply (real_right L M T osier_traps (halts X) anch p q K Y past ahead need armed
+  apply (real_right L M T (osier_traps least) (halts X) anch p q K Y past ahead need armed
     faithful (rules_hold X run T floats) trap_faithful pair_ok traps_ok args w args_ok args_ty).
 Qed.
 End Right.
@@ -58,25 +60,62 @@ Theorem osier_good {W} (X : machine W) run (c : @cert code citation) : FloatsFol
     (cneed c) (carmed c) = true ->
   good (rule_lang run) (osier_sem X) may_trap c.
 Proof. intros Fl Pr. split; [now apply rules_hold|exact Pr]. Qed.
-Theorem osier_journey {W} (X : machine W) run args w (c : cert) t :
-  FloatsFold run X -> SizesGrow X ->
-  real_journey (rule_lang run) (osier_sem X) osier_traps (halts X) args w c t ->
+Theorem osier_journey {W} (X : machine W) run least args w (c : cert) t :
+  FloatsFold run X -> SizesGrow X -> SizesLeast least X ->
+  real_journey (rule_lang run) (osier_sem X) (osier_traps least) (halts X) args w c t ->
   length args = arity (cq c) /\ args_typed (osier_sem X) (ct c) args /\
   exists s, calm (rule_lang run) (osier_sem X) (ct c) (halts X) (canch c) nowhere (cq c)
     (start (osier_sem X) (ct c) (cq c) args w) s /\ Alike (cneed c) s t.
 Proof.
-  intros Fl Sz J. apply (journey_real (rule_lang run) (osier_sem X) osier_traps (halts X)
-    (osier_faithful X run _ Fl) (osier_trap_faithful X Sz)) in J. tauto.
+  intros Fl Sz Bg J. apply (journey_real (rule_lang run) (osier_sem X) (osier_traps least) (halts X)
+    (osier_faithful X run _ Fl) (osier_trap_faithful X least Sz Bg)) in J. tauto.
 Qed.
 (** The theorems about inlined code, for the operations of Osier. *)
 Definition osier_into {W} (X : machine W) run callee returns (Fl : FloatsFold run X)
-  (Sz : SizesGrow X) :=
-  into_right (rule_lang run) (osier_sem X) osier_traps (halts X) callee returns
-    (osier_faithful X run _ Fl) (osier_trap_faithful X Sz).
+  (Sz : SizesGrow X) least (Bg : SizesLeast least X) :=
+  into_right (rule_lang run) (osier_sem X) (osier_traps least) (halts X) callee returns
+    (osier_faithful X run _ Fl) (osier_trap_faithful X least Sz Bg).
 Definition osier_out {W} (X : machine W) run callee returns landings K (Fl : FloatsFold run X)
-  (Sz : SizesGrow X) :=
-  out_right (rule_lang run) (osier_sem X) osier_traps (halts X) callee returns landings K
-    (osier_faithful X run _ Fl) (osier_trap_faithful X Sz).
+  (Sz : SizesGrow X) least (Bg : SizesLeast least X) :=
+  out_right (rule_lang run) (osier_sem X) (osier_traps least) (halts X) callee returns landings K
+    (osier_faithful X run _ Fl) (osier_trap_faithful X least Sz Bg).
+
+(** ** Worlds of a run
+
+    [SizesLeast] speaks of all worlds, and a run needs it of its first world alone. The machine
+    [raised] has the pages in every world. In the worlds of such a run it is the same machine, since
+    memories never shrink: operations have the same meaning, and trap alike. *)
+Definition raised {W} (least : nat -> Z) (X : machine W) : machine W := {|
+  float := float X;
+  float_traps := float_traps X;
+  pure := pure X;
+  reading := reading X;
+  words := words X;
+  act := act X;
+  pages := fun w m => Z.max (least m) (pages X w m);
+  entries := entries X;
+  owned := owned X
+|}.
+Theorem raised_right {W} least (X : machine W) : SizesGrow X ->
+  SizesGrow (raised least X) /\ SizesLeast least (raised least X) /\
+  osier_sem (raised least X) = osier_sem X /\
+  forall w, (forall m, least m <= pages X w m)%Z ->
+    (forall o vs, halts (raised least X) o vs w = halts X o vs w) /\
+    forall o vs m, (least m <= pages X (fst (effsem (osier_sem X) o vs w)) m)%Z.
+Proof.
+  intro G. split; [|split; [|split; [reflexivity|]]].
+  - constructor; simpl.
+    + intros f vs w m. pose proof (pages_grow _ G f vs w m). lia.
+    + apply (entries_grow _ G).
+    + apply (owned_stays _ G).
+  - intros w m. simpl. lia.
+  - intros w B. split.
+    + assert (O: forall a n x, out_of_bounds (raised least X) a n x w = out_of_bounds X a n x w).
+      { intros [m off h] n x. simpl. destruct h; auto. rewrite Z.max_r by auto. reflexivity. }
+      intros o vs. destruct o; auto; apply O.
+    + intros o vs m. destruct o; try apply B. simpl.
+      pose proof (pages_grow _ G name vs w m). specialize (B m). lia.
+Qed.
 
 (** The hypotheses do not contradict each other, whatever the judge folds: a machine satisfies them.
     Its effects do nothing, and it has one page of each memory. *)
@@ -91,9 +130,11 @@ Definition idle (run : fcode -> list Z -> option Z) : machine unit := {|
   entries := fun _ _ => 0%Z;
   owned := fun _ _ _ => false
 |}.
-Theorem idle_right run : FloatsFold run (idle run) /\ SizesGrow (idle run).
+Theorem idle_right run : FloatsFold run (idle run) /\ SizesGrow (idle run) /\
+  SizesLeast (fun _ => 1%Z) (idle run).
 Proof.
-  split; [intros f xs z H; simpl; now rewrite H|]. constructor; simpl; auto; intros; lia.
+  split; [intros f xs z H; simpl; now rewrite H|]. split; [|intros w m; simpl; lia].
+  constructor; simpl; auto; intros; lia.
 Qed.
 (** Little endian, within the memory that was written, and not beyond its page. *)
 Example idle_stores run : let X := idle run in let a := Addr 0 4 false in
@@ -111,4 +152,5 @@ Print Assumptions osier_journey.
 Print Assumptions rules_hold.
 Print Assumptions osier_into.
 Print Assumptions osier_out.
+Print Assumptions raised_right.
 Print Assumptions idle_right.

@@ -1,19 +1,21 @@
 (** Traps: runs of one version in which an operation that traps ends the run.
 
     An operation that may trap is *excused* if constant operands exclude a trap, or if an earlier
-    one vouches for it: one that is available, on the same address. *)
+    one vouches for it: one that is available, on the same address or on constants that tell. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Osier Require Import Util Terms Memory Classes Version Sound Paths Pair Entry Clean Live Main.
 
 (** What the checker knows of traps. [vouch o o' = Some n]: where [o] has not trapped, [o'] does not
-    trap later with the same first [n] operands. *)
+    trap later with the same first [n] operands. [vouch_at o o' ks ks']: nor does [o'] on operands
+    with these constants, after [o] on operands with those. *)
 Record TrapLang (C op : Type) := {
   can_trap : op -> bool;
   safe : op -> list (option C) -> bool;
-  vouch : op -> op -> option nat
+  vouch : op -> op -> option nat;
+  vouch_at : op -> op -> list (option C) -> list (option C) -> bool
 }.
-Arguments can_trap {C op}. Arguments safe {C op}. Arguments vouch {C op}.
+Arguments can_trap {C op}. Arguments safe {C op}. Arguments vouch {C op}. Arguments vouch_at {C op}.
 (** Operand by operand, the contents are those of the constants that are known. *)
 Definition known {C V} (val : C -> V) (ks : list (option C)) (vs : list V) : Prop :=
   Forall2 (fun k x => match k with Some c => x = val c | None => True end) ks vs.
@@ -25,6 +27,8 @@ Record TrapFaithful {C op V W} (H : TrapLang C op) (M : Sem C op V W)
   safe_ok : forall o ks vs w, safe H o ks = true -> known (val M) ks vs -> halt o vs w = false;
   vouch_ok : forall o o' n vs vs' w, vouch H o o' = Some n -> firstn n vs = firstn n vs' ->
     halt o vs w = false -> halt o' vs' w = false;
+  vouch_at_ok : forall o o' ks ks' vs vs' w, vouch_at H o o' ks ks' = true ->
+    known (val M) ks vs -> known (val M) ks' vs' -> halt o vs w = false -> halt o' vs' w = false;
   halt_later : forall o vs e us w, halt o vs w = false ->
     halt o vs (fst (effsem M e us w)) = false
 }.
@@ -49,6 +53,7 @@ Notation start := (start M T v).
 Notation Inv := (Inv L M T v).
 
 (** ** The check of one version *)
+Definition operands_known (a : list nat) : list (option C) := map (fun y => constant L T (vcl y)) a.
 Definition vouched (b k x : nat) (o : op) (a : list nat) : bool :=
   let y := voucher x in
   availb v y b k &&
@@ -57,11 +62,11 @@ Definition vouched (b k x : nat) (o : op) (a : list nat) : bool :=
     match vouch H o' o with
     | Some n => nats_eqb (map vcl (firstn n a')) (map vcl (firstn n a))
     | None => false
-    end
+    end || vouch_at H o' o (operands_known a') (operands_known a)
   | None => false
   end.
 Definition excused (b k x : nat) (o : op) (a : list nat) : bool :=
-  negb (can_trap H o) || safe H o (map (fun y => constant L T (vcl y)) a) || vouched b k x o a.
+  negb (can_trap H o) || safe H o (operands_known a) || vouched b k x o a.
 
 (** ** Real runs *)
 (** The instruction at a state does not trap. *)
@@ -228,22 +233,24 @@ Lemma excused_passes s B i x o a : Inv s -> flags s -> blk_at v (sb s) = Some B 
   halt o (map (se s) a) (sw s) = false.
 Proof.
   intros I Fl E N Ex. destruct (inst_args _ _ _ _ _ _ I E N) as [Ag _]. unfold excused in Ex.
+  assert (Kn: forall l, known (val M) (operands_known l) (map (fun y => D (ss s) (vcl y)) l)).
+  { intro l. clear -table_ok F. unfold known, operands_known. induction l as [|y l IH]; simpl;
+      constructor; auto. destruct (constant L T (vcl y)) as [c|] eqn:Cy; auto.
+    now apply (constant_D L M T F table_ok). }
   apply orb_true_iff in Ex. destruct Ex as [Ex|Ex]; [apply orb_true_iff in Ex;
     destruct Ex as [Ex|Ex]|].
   - apply (can_ok _ _ _ FT). now apply negb_true_iff.
-  - apply (safe_ok _ _ _ FT _ _ _ _ Ex). clear -Ag table_ok F. unfold known.
-    induction a as [|y a IH]; simpl; constructor.
-    + destruct (constant L T (vcl y)) as [c|] eqn:Cy; auto. rewrite (Ag y) by now left.
-      now apply (constant_D L M T F table_ok).
-    + apply IH. intros z Hz. apply Ag. now right.
+  - apply (safe_ok _ _ _ FT _ _ _ _ Ex). rewrite (map_ext_in _ _ _ Ag). apply Kn.
   - unfold vouched in Ex. apply andb_true_iff in Ex. destruct Ex as [Av Ex].
     destruct (site_of v (voucher x)) as [[o' a']|] eqn:Si; [|discriminate].
-    destruct (vouch H o' o) as [n|] eqn:Vo; [|discriminate]. apply nats_eqb_ok in Ex.
-    apply (vouch_ok _ _ _ FT o' o n (map (fun z => D (ss s) (vcl z)) a') _ _ Vo);
-      [|exact (Fl _ _ _ Av Si)].
-    rewrite (map_ext_in _ _ _ Ag), !firstn_map.
-    transitivity (map (D (ss s)) (map vcl (firstn n a'))); [now rewrite map_map|].
-    rewrite Ex, map_map. reflexivity.
+    pose proof (Fl _ _ _ Av Si) as Nh. apply orb_true_iff in Ex. destruct Ex as [Ex|Ex].
+    + destruct (vouch H o' o) as [n|] eqn:Vo; [|discriminate]. apply nats_eqb_ok in Ex.
+      apply (vouch_ok _ _ _ FT o' o n (map (fun z => D (ss s) (vcl z)) a') _ _ Vo); auto.
+      rewrite (map_ext_in _ _ _ Ag), !firstn_map.
+      transitivity (map (D (ss s)) (map vcl (firstn n a'))); [now rewrite map_map|].
+      rewrite Ex, map_map. reflexivity.
+    + apply (vouch_at_ok _ _ _ FT o' o _ _ (map (fun z => D (ss s) (vcl z)) a') _ _ Ex); auto.
+      rewrite (map_ext_in _ _ _ Ag). apply Kn.
 Qed.
 End Args.
 End Version.

@@ -142,7 +142,8 @@ pub fn certify(
 ) -> Certified {
     observer.begin(Some(Step::Map));
     let pair = VersionPair::new(base, &derived.function, &derived.log)
-        .expect("the log leads to the version derived");
+        .expect("the log leads to the version derived")
+        .in_module(module);
     let made = synthesize_levels(&pair, levels);
     judged(module, &pair, made, observer)
 }
@@ -181,7 +182,8 @@ pub fn certify_at(
 ) -> CertifiedPoints {
     observer.begin(Some(Step::Map));
     let pair = VersionPair::new(base, &derived.function, &derived.log)
-        .expect("the log leads to the version derived");
+        .expect("the log leads to the version derived")
+        .in_module(module);
     let made = synthesize_at(&pair, level, &asked(&pair));
     let Certified { certificate, mut levels, unproved } =
         judged(module, &pair, vec![(level, made)], observer);

@@ -280,6 +280,7 @@ impl StateDeriver<'_> {
         let level = self.recipe.levels.last().copied().unwrap_or(Level::Avail);
         let exits = reached(&function, exits);
         let mut tree = VersionTree::new(base.clone());
+        tree.set_module(self.module);
         tree.arm_states(VersionTree::BASE, states).expect("the caller has checked the states");
         let last = tree.add_replayed(VersionTree::BASE, function, log);
         tree.leave_at(VersionTree::BASE, entrances.clone());

@@ -12,7 +12,7 @@ mod write;
 mod write_copy;
 
 pub use read::{Exported, ExportedFunction, ExportedParts, ReadError, read};
-pub use write::{escaped, header, landing, landings_header, write};
+pub use write::{escaped, header, landing, landings_header, least_sizes, write};
 pub use write_copy::{WrittenCopy, write_copy};
 
 /// The first line of a file. Its number is the version of the format.

@@ -3,7 +3,8 @@
 
 use super::words::{ExportWords, Read, shortened};
 use super::{DIRECTIONS, MAGIC, SIDES, write};
-use ir::{Block, Func, Function, Opcode, Point, Value};
+use ir::module::PAGE_BYTES;
+use ir::{Block, Func, Function, Memory, Module, Opcode, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
@@ -35,6 +36,9 @@ pub struct Exported<'t> {
     pub pipeline: &'t str,
     /// The name of the level of the mappings.
     pub level: &'t str,
+    /// The pages that memories have at least, each with its line. [`Exported::check_sizes`] compares
+    /// them with a module.
+    least: Vec<(Memory, u64, usize)>,
     /// The functions in whose bases frames land. [`ExportedFunction::landing`] parses the
     /// certificate of each.
     pub landings: Vec<ExportedFunction<'t>>,
@@ -83,6 +87,13 @@ pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
     let (pipeline, level) = (expect("pipeline ")?, expect("level ")?);
     let announced = expect("functions ")?;
     let landings = lines.next_if(|(line, _)| line.starts_with("landings "));
+    let mut least = Vec::new();
+    while let Some((line, number)) = lines.next_if(|(line, _)| line.starts_with("least ")) {
+        let size = least_size(&line["least ".len()..]);
+        let (memory, pages) =
+            size.ok_or_else(|| error(number, "expected a memory and its pages"))?;
+        least.push((memory, pages, number));
+    }
     let mut sections = FileSections::default();
     for (line, number) in lines {
         sections.line(line, number)?;
@@ -98,7 +109,32 @@ pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
     counts(4, announced, functions.len(), "functions")?;
     let announced = landings.map_or("0", |(line, _)| &line["landings ".len()..]);
     counts(5, announced, found.len(), "landings")?;
-    Ok(Exported { pipeline, level, landings: found, functions })
+    Ok(Exported { pipeline, level, least, landings: found, functions })
+}
+
+/// A memory and its pages, with a blank between.
+fn least_size(words: &str) -> Option<(Memory, u64)> {
+    let (memory, pages) = words.split_once(' ')?;
+    let memory: u32 = memory.parse().ok().filter(|index| *index < u32::MAX)?;
+    Some((Memory::from_u32(memory), pages.parse().ok()?))
+}
+
+impl Exported<'_> {
+    /// Checks the sizes that the file gives memories. The checker goes by the module; another reader
+    /// has to rely on the file.
+    ///
+    /// # Errors
+    /// If a memory of the module has another size at least.
+    pub fn check_sizes(&self, module: &Module) -> Result<(), ReadError> {
+        for &(memory, said, line) in &self.least {
+            let pages = module.least_bytes(memory) / PAGE_BYTES;
+            if said != pages {
+                let what = format!("{memory} has {pages} pages at least, not {said}");
+                return Err(ReadError { line, what });
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The parts of a file so far.

@@ -1,8 +1,9 @@
 //! Writes mappings with their certificates in the format of `docs/certificates.md`.
 
 use super::{DIRECTIONS, MAGIC, SIDES};
+use ir::module::PAGE_BYTES;
 use ir::rules::RULES;
-use ir::{Func, Function, Imm, Point, Value};
+use ir::{Func, Function, Imm, Memory, Module, Point, Value};
 use std::fmt::{Display, Write};
 use std::ops::Range;
 use transition::certificate::{
@@ -19,6 +20,15 @@ pub fn header(pipeline: &str, level: &str, functions: usize) -> String {
 /// The line between the header and the first of some landings.
 pub fn landings_header(landings: usize) -> String {
     format!("landings {landings}\n")
+}
+
+/// The lines that say which pages the memories of a module have at least, behind those of
+/// [`header`] and [`landings_header`]. Certificates rely on these sizes
+/// ([`Module::least_bytes`]). A reader knows no size of a memory without a line.
+pub fn least_sizes(module: &Module) -> String {
+    let pages = |memory: Memory| module.least_bytes(memory) / PAGE_BYTES;
+    let sized = module.memories.keys().filter(|memory| pages(*memory) > 0);
+    sized.map(|memory| format!("least {} {}\n", memory.as_u32(), pages(memory))).collect()
 }
 
 /// Writes that frames may land in the base of the function `func`: the base, and the certificate

@@ -40,6 +40,7 @@ impl InliningRow {
             return Err(NotInlined::NoCall);
         }
         let mut tree = VersionTree::new(base.clone());
+        tree.set_module(module);
         if let Some(states) = plan.states.get(&func) {
             let fits = tree.arm_states(VersionTree::BASE, states);
             fits.map_err(|error| NotInlined::States { func, error })?;

@@ -173,6 +173,7 @@ pub fn speculate(
     plan: &Plan<'_>,
 ) -> Result<Speculative, SpeculateError> {
     error::check_all(module, tree.function(from), plan.assume)?;
+    tree.set_module(module);
     let mut search =
         SpeculationSearch::new(tree.function(from), plan.assume, (plan.pins, plan.work));
     // The versions of the first turn have at least these instructions.

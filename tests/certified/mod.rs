@@ -2,6 +2,7 @@
 //! reader or the checker rejects damaged ones, and names the place.
 
 mod addresses;
+mod constants;
 mod files;
 mod retry;
 mod rows;

@@ -357,9 +357,17 @@ fn another_beginning_is_refused() {
             other => panic!("change {number}: {other:?}"),
         }
     }
+    // Versions for a module rely on the pages that it declares, and this memory has one.
+    let more_pages = changed(&first, |module| {
+        module.memories.values_mut().for_each(|decl| decl.min_pages = 2);
+    });
+    assert!(matches!(
+        vm.extend(&more_pages),
+        Err(VmError::Instantiate(InstantiateError::MemoryTooSmall { pages: 2, has: 1, .. }))
+    ));
     // None of these has changed the machine. Declarations that matter only at the start may differ.
     let other_start = changed(&first, |module| {
-        module.memories.values_mut().for_each(|decl| decl.min_pages = 2);
+        module.memories.values_mut().for_each(|decl| decl.min_pages = 0);
         module.tables.values_mut().for_each(|decl| decl.size = 5);
         module.globals.values_mut().for_each(|decl| decl.init = 9);
         module.exports.clear();

@@ -6,6 +6,7 @@
 //! `ir` that `tests/tidy/sizes.rs` lists. A failed check is a [`Finding`]. `crate::verdict` puts it
 //! into words, and can make no entry hold.
 
+mod accesses;
 mod assume;
 mod calls;
 pub(crate) mod checks;
@@ -130,9 +131,11 @@ impl<'a, 'c> Relation<'a, 'c> {
         // and the product relies on versions that satisfy their terms.
         let terms = Rc::new(TermTable::check(&certificate.terms, options)?);
         let [before, after] = &certificate.sides;
+        let least = module.memories.keys().map(|memory| module.least_bytes(memory)).collect();
+        let known = (&anchors, &least);
         let versions = Pair::new(
-            ProvedVersion::check(versions.before, before, &terms, &anchors)?,
-            ProvedVersion::check(versions.after, after, &terms, &anchors)?,
+            ProvedVersion::check(versions.before, before, &terms, known)?,
+            ProvedVersion::check(versions.after, after, &terms, known)?,
         );
         let mut product = CrossProduct::new(terms, versions, &anchors, &certificate.passed);
         if let Err(failure) = product.prove(module, &anchors) {

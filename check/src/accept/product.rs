@@ -22,6 +22,7 @@
 //! elsewhere. Between a lone write and the write that covers it, the memories of the versions
 //! differ.
 
+use super::accesses::Address;
 use super::calls;
 use super::checks::{Check, Finding, Place};
 use super::paths::{AnchorPath, AnchorPaths, Bindings};
@@ -406,7 +407,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// traps too and shows the same memory. Without this check, a deleted store that trapped would
     /// make one version trap and the other not.
     ///
-    /// The write is harmless, if an access at its address has passed before. Otherwise the next
+    /// The write is harmless if it is below the least size of its memory, or if an access at its
+    /// address has passed before. Otherwise the next
     /// anchor has to be such an access: it then traps in the other version whenever the write
     /// would, with the memory that this version has before the write.
     ///
@@ -424,8 +426,13 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
                 // The memory of the other version before its anchor is the one that its trap shows.
                 let [own, shown] = [version.memory_before(inst), other.memory_before(path.anchor)];
                 let stays = |class: TermId| !bindings.affects(version, class);
+                let address_stays =
+                    version.access(inst).is_some_and(|(address, _)| match address {
+                        Address::Start => true,
+                        Address::Of(class) => stays(class),
+                    });
                 version.traps_like(inst, path.anchor)
-                    && version.access(inst).is_some_and(|(address, _)| stays(address))
+                    && address_stays
                     && stays(own)
                     && self.are_equal(Pair::new(own, shown), self.blocks_of(path.anchor))
             });
@@ -509,9 +516,9 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
 
     /// Whether an instruction of a version cannot trap where it stands.
     ///
-    /// Reasons: its opcode never traps; an access at the same address has passed; its class is a
-    /// constant; or its divisor is a constant that excludes a trap. The third reason rests on the
-    /// rules and on folding: they put an operation into the class of a constant only where it does
+    /// Reasons: its opcode never traps; an access at the same address has passed, or the access is
+    /// below the least size of its memory; its class is a constant; or its divisor is a constant
+    /// that excludes a trap. The third reason rests on the rules and on folding: they put an operation into the class of a constant only where it does
     /// not trap, because both sides of a rule trap alike ([`ir::rules::RULES`]).
     pub(crate) fn is_harmless(&self, side: Side, inst: Inst) -> bool {
         let version = &self.versions[side];

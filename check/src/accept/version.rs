@@ -22,22 +22,17 @@
 //! The result is the support of classes, the memory before every instruction, the lone writes, and
 //! the accesses that cannot trap. All other files of the checker rely on them.
 
+use super::accesses::Accesses;
 use super::assume;
 use super::checks::{Check, Finding, Place};
 use super::graph::BlockGraph;
 use super::terms::TermTable;
 use fixedbitset::FixedBitSet;
-use ir::place as memory;
 use ir::{Block, Edge, Effects, Function, Inst, InstData, Opcode, Value};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use transition::certificate::{By, NO_TERM, TermId, TermKind, VersionTerms};
-
-/// The number of accesses at one address that are tried as the reason why a replayed write cannot
-/// trap. The last ones are tried, since they stand nearest. An entry whose only reason is further
-/// up is not proved.
-const MAX_ACCESSES: usize = 256;
 
 /// Where the leaves of a class are bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,11 +70,7 @@ pub(crate) struct ProvedVersion<'a, 'c> {
     before: Vec<TermId>,
     /// The writes that are no anchors.
     pub(crate) lone_writes: Vec<Inst>,
-    /// By class of the address: the accesses that no earlier access vouches for, in preorder of the
-    /// dominator tree.
-    accesses: BTreeMap<TermId, Vec<(Inst, memory::Place)>>,
-    /// The accesses that cannot trap, because an access at the same address has passed before.
-    vouched: FixedBitSet,
+    pub(super) accesses: Accesses,
 }
 
 impl<'a, 'c> ProvedVersion<'a, 'c> {
@@ -92,7 +83,7 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
         f: &'a Function,
         claimed: &VersionTerms,
         table: &Rc<TermTable<'c>>,
-        anchors: &FixedBitSet,
+        (anchors, least): (&FixedBitSet, &Rc<[u64]>),
     ) -> Result<ProvedVersion<'a, 'c>, Finding> {
         let mut version = ProvedVersion {
             f,
@@ -107,8 +98,7 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
             writes: vec![NO_TERM; f.inst_bound()],
             before: vec![NO_TERM; f.inst_bound()],
             lone_writes: Vec::new(),
-            accesses: BTreeMap::new(),
-            vouched: FixedBitSet::with_capacity(f.inst_bound()),
+            accesses: Accesses::new(f, least),
         };
         // The order matters: each step reads the results of the steps before it. Live edges come
         // first, and they rest on *claimed* terms that the last steps check (`find_live_edges`).
@@ -384,70 +374,6 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
         }
         self.memory[block.as_u32() as usize][1] = memory;
         Ok(())
-    }
-
-    /// Finds the accesses that cannot trap because an earlier one has passed. An access vouches for
-    /// another if it dominates it, at an address of the same class, and reaches at least as far (in
-    /// a host memory: has all of its bytes). Memories never shrink, and bytes stay accessible.
-    ///
-    /// The walk is in preorder of the dominator tree, with a stack of accesses for each address and
-    /// memory. An access that does not dominate the current access dominates no later access
-    /// either, and is popped for good. Those that are left dominate it. An access is pushed only if
-    /// none of the nearest [`MAX_ACCESSES`] vouches for it (in a host memory, each vouches for its
-    /// own bytes alone: `host_fields.oir`). Cost: that many looks at each access.
-    fn vouch(&mut self) {
-        let graph = self.live.as_ref().unwrap_or(&self.full);
-        let mut blocks = graph.blocks().to_vec();
-        blocks.sort_by_key(|block| graph.preorder(*block));
-        let mut above: BTreeMap<_, Vec<(Inst, memory::Place)>> = BTreeMap::new();
-        for inst in blocks.iter().flat_map(|block| self.f.block_insts(*block)) {
-            let Some((address, place)) = self.access(inst) else { continue };
-            // An access on another arm dominates nothing here, although it precedes in the walk
-            // (`an_access_on_another_arm_vouches_for_nothing`).
-            let above = above.entry((address, place.memory())).or_default();
-            while above.pop_if(|(other, _)| !graph.passed(self.f, *other, inst)).is_some() {}
-            if above.iter().rev().take(MAX_ACCESSES).any(|(_, p)| p.vouches_for(&place)) {
-                self.vouched.insert(inst.as_u32() as usize);
-            } else {
-                above.push((inst, place));
-                self.accesses.entry(address).or_default().push((inst, place));
-            }
-        }
-    }
-
-    /// The class of the address and the place of an access that may trap in general; `None` for
-    /// other instructions.
-    pub(crate) fn access(&self, inst: Inst) -> Option<(TermId, memory::Place)> {
-        let data = self.f.inst(inst);
-        let place = memory::Place::read(data.opcode, data.ty, &data.imm);
-        let place = place.or(memory::Place::written(data.opcode, data.ty, &data.imm));
-        Some((self.class(*data.args.first()?), place.filter(|_| data.opcode.can_trap())?))
-    }
-
-    /// Whether a write cannot trap before `at`, because an access at its address has passed there.
-    /// `true` for writes that never trap, such as those of globals.
-    pub(crate) fn has_accessed(&self, write: TermId, at: Inst) -> bool {
-        let Some(TermKind::Op { opcode, .. }) = self.table.kind(write) else { return false };
-        if !opcode.can_trap() {
-            return true;
-        }
-        let Some((address, place)) = self.table.bytes_written(write) else { return false };
-        // From the end: the accesses nearest to the point come last in preorder. A vouched access
-        // is not listed, but the one that vouches for it is, and it reaches as far.
-        let mut passed = self.accesses.get(&address).into_iter().flatten().rev().take(MAX_ACCESSES);
-        passed.any(|(i, p)| p.vouches_for(&place) && self.live().passed(self.f, *i, at))
-    }
-
-    /// Whether `inst` cannot trap if `other` does not, where control runs from the first to the
-    /// second along one path: `other` reaches at least as far, at an address of the same class.
-    pub(crate) fn traps_like(&self, inst: Inst, other: Inst) -> bool {
-        let both = self.access(inst).zip(self.access(other));
-        both.is_some_and(|((x, place), (y, p))| x == y && p.vouches_for(&place))
-    }
-
-    /// Whether an access cannot trap, because another at its address has passed before.
-    pub(crate) fn is_vouched(&self, inst: Inst) -> bool {
-        self.vouched.contains(inst.as_u32() as usize)
     }
 
     /// The class of the memory before an instruction.

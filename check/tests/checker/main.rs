@@ -5,6 +5,7 @@ extern crate osier_check as check;
 
 mod assume;
 mod calls;
+mod constants;
 mod holes;
 mod host_memory;
 mod large;

@@ -198,6 +198,7 @@ fn check_exported(
         CommandFailure::input(format!("{}:{}: {}", path.display(), error.line, error.what))
     };
     let file = export::read(&text).map_err(wrong)?;
+    file.check_sizes(module).map_err(wrong)?;
     let plan = PassPlan::parse(file.pipeline)
         .map_err(|e| CommandFailure::input(format!("{}: {e}", path.display())))?;
     if !Level::ALL.iter().any(|level| level.name() == file.level) {

@@ -92,6 +92,7 @@ pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
         let pipeline = args.pipeline.names().join(",");
         let header = (args.emit == Emit::Mapping)
             .then(|| export::header(&pipeline, args.level.name(), count));
+        let header = header.map(|header| header + &export::least_sizes(&module));
         header.into_iter().chain(functions).collect()
     };
     source.iter().for_each(Source::tell_notes);
@@ -181,6 +182,7 @@ fn with_landings(
     });
     let bases: Vec<(Func, &Function, Certificate)> = bases.collect();
     file += &export::landings_header(bases.len());
+    file += &export::least_sizes(module);
     for (func, base, certificate) in &bases {
         export::landing(&mut file, *func, base, certificate);
     }

@@ -93,6 +93,7 @@ impl Made {
     fn function(&mut self, subject: &Subject, func: Func, base: &Function) {
         let module = &subject.program.module;
         let mut tree = VersionTree::new(base.clone());
+        tree.set_module(module);
         let mut last = VersionTree::BASE;
         let assumptions = subject.assume.get(&func);
         let is_speculative = assumptions.is_some();

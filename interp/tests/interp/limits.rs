@@ -3,7 +3,7 @@
 use super::support::{self, add_memory, block, define, fib, i32_const, returned, sum, sum_cost};
 use interp::{InstantiateError, Limits, Machine, NoHost, NoObserver, Outcome, Program, Run};
 use ir::module::{GlobalDecl, TableDecl};
-use ir::{Func, InstSpec, Memory, Module, Target, Type};
+use ir::{Func, Imm, InstSpec, Memory, Module, Opcode, Target, Type};
 
 fn invoke(module: &Module, func: Func, args: &[u64], limits: Limits) -> (Outcome, u64) {
     let mut machine = Machine::new(module, limits).expect("it instantiates");
@@ -248,4 +248,32 @@ fn an_extension_without_room_changes_nothing() {
     assert_eq!(machine.extend(&with(&[3, 1], 10, true)), Ok(()));
     assert_eq!(machine.memory_digest(), machine.computed_memory_digest());
     assert_eq!(machine.invoke(Func::from_u32(1), &[], &mut NoHost, &mut NoObserver), returned(&[]));
+}
+
+/// Versions for a module rely on the sizes that it declares: an access below them never traps. A
+/// memory that has grown may be declared with its size.
+#[test]
+fn a_module_that_declares_more_pages_than_a_memory_has_is_rejected() {
+    let mut module = Module::new();
+    let id = add_memory(&mut module, "mem", 1, None);
+    let grow = define(&mut module, "grow", &[Type::I32], &[], |b, args| {
+        b.insert(InstSpec::new(Opcode::MemoryGrow, Type::I32, Imm::Memory(id), args));
+        b.ret(&[]);
+    });
+    let mut machine = support::machine(&module, Limits::default());
+    let declared = |pages| {
+        let mut later = module.clone();
+        later.memories[id].min_pages = pages;
+        Program::new(&later)
+    };
+    let error = machine.extend(&declared(2)).expect_err("it has one page");
+    let small =
+        |pages, has| InstantiateError::MemoryTooSmall { memory: "mem".to_owned(), pages, has };
+    assert_eq!(error, small(2, 1));
+    assert_eq!(error.to_string(), "memory mem is declared with 2 pages at least, and has 1");
+    assert_eq!(machine.declarations().memories[id].min_pages, 1, "the machine is unchanged");
+    assert_eq!(machine.extend(&declared(0)), Ok(()));
+    assert_eq!(machine.invoke(grow, &[2], &mut NoHost, &mut NoObserver), returned(&[]));
+    assert_eq!(machine.extend(&declared(3)), Ok(()));
+    assert_eq!(machine.extend(&declared(4)), Err(small(4, 3)));
 }

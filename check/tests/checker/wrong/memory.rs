@@ -224,14 +224,22 @@ pub(super) fn references() -> [Wrong; 3] {
 /// The version before has a lone store, which the last store of both versions covers. `passed` are
 /// accesses above it, which are anchors.
 fn lone_store(passed: &str) -> Draft {
+    lone_store_at(passed, "@m[%x]")
+}
+
+/// The same at another place. `passed` may define constants, too.
+pub(crate) fn lone_store_at(passed: &str, place: &str) -> Draft {
     let text = |first: &str| {
-        format!("{passed}{first}\nglobal_set.i32 @g, %y\nstore.i32 @m[%x], %y\nreturn %x\n")
+        format!("{passed}{first}\nglobal_set.i32 @g, %y\nstore.i32 {place}, %y\nreturn %x\n")
     };
-    let mut draft = Draft::of_writes(&text("store.i32 @m[%x], %x"), &text("%p = const.i32 0"));
+    let store = format!("store.i32 {place}, %x");
+    let mut draft = Draft::of_writes(&text(&store), &text("%p = const.i32 0"));
     let behind = passed.lines().count();
-    draft.anchors.extend(
-        (0..behind).map(|index| draft.at(Before, "entry", index).inst()).collect::<Vec<_>>(),
-    );
+    let above = (0..behind).map(|index| draft.at(Before, "entry", index).inst());
+    let before = &draft.versions.before;
+    let accesses = above.filter(|inst| before.inst(*inst).opcode != Opcode::Const);
+    let accesses = accesses.collect::<Vec<_>>();
+    draft.anchors.extend(accesses);
     draft.anchors.sort_unstable();
     let [between, last, same] = [(Before, 1), (Before, 2), (After, 2)]
         .map(|(side, index)| draft.at(side, "entry", behind + index));
@@ -241,7 +249,7 @@ fn lone_store(passed: &str) -> Draft {
     draft
 }
 
-pub(super) fn lone_writes() -> [Wrong; 4] {
+pub(super) fn lone_writes() -> [Wrong; 5] {
     let call = |first: &str| format!("{first}\n%r = call @ask(%x)\nreturn %r\n");
     let seen = Draft::of_writes(&call("global_set.i32 @g, %x"), &call("%p = const.i32 0"));
 
@@ -264,6 +272,8 @@ pub(super) fn lone_writes() -> [Wrong; 4] {
         ),
         lone_store("%b = uload8.i32 @m[%x]\n")
             .done(Check::LoneWrite, "the same, where one byte of four was read before"),
+        lone_store_at("%c = const.i32 65533\n", "@m[%c]")
+            .done(Check::LoneWrite, "the same, with the last byte behind the least size"),
     ]
 }
 
@@ -313,23 +323,34 @@ fn two_writes() -> (Draft, [TermId; 2]) {
 
 /// An entry that replays a store of the version after alone, which traps if the next store does.
 pub(crate) fn late_store() -> Draft {
-    let text =
-        |first: &str| format!("{first}\n%q = const.i32 0\nstore.i32 @m[%x], %y\nreturn %x\n");
-    let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("store.i32 @m[%x], %x"));
-    let [lone, last] = [0, 2].map(|index| draft.at(After, "entry", index));
-    let same = draft.at(Before, "entry", 2);
+    late_store_at(None)
+}
+
+/// The same at a constant address, if one is given, instead of `%x`.
+pub(crate) fn late_store_at(constant: Option<u32>) -> Draft {
+    let define = constant.map_or(String::new(), |c| format!("%c = const.i32 {c}\n"));
+    let (address, behind) = constant.map_or(("x", 0), |_| ("c", 1));
+    let text = |first: &str| {
+        format!("{define}{first}\n%q = const.i32 0\nstore.i32 @m[%{address}], %y\nreturn %x\n")
+    };
+    let store = format!("store.i32 @m[%{address}], %x");
+    let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text(&store));
+    let [lone, last] = [0, 2].map(|index| draft.at(After, "entry", behind + index));
+    let same = draft.at(Before, "entry", behind + 2);
     let (memory, result) = (draft.write(After, lone), draft.write(Before, same));
     let term = draft.like(result, memory, result, By::Covers { result });
     draft.write_is(After, last, term);
-    let points = [Before, After].map(|side| draft.at(side, "entry", 1));
-    let copies = ["x", "y"].map(|name| (name, draft.from(Before, name)));
+    let points = [Before, After].map(|side| draft.at(side, "entry", behind + 1));
+    let mut names = vec!["x", "y"];
+    names.extend(constant.map(|_| "c"));
+    let copies: Vec<_> = names.into_iter().map(|name| (name, draft.from(Before, name))).collect();
     draft.entry(Before, points, Vec::new(), &copies);
-    let x = draft.from(Before, "x");
-    draft.replay(Before, (lone, &[x, x]), memory);
+    let operands = [address, "x"].map(|name| draft.from(Before, name));
+    draft.replay(Before, (lone, &operands), memory);
     draft
 }
 
-pub(super) fn entries() -> [Wrong; 6] {
+pub(super) fn entries() -> [Wrong; 7] {
     let mut replay = window();
     let at = replay.at(After, "entry", 0);
     let (term, [x, y]) =
@@ -354,6 +375,7 @@ pub(super) fn entries() -> [Wrong; 6] {
         replay.done(Check::Replay, "a replay of another value than the facts name"),
         elsewhere.done(Check::Replay, "a replay to another global than the facts name"),
         late_store().done(Check::Replay, "a replayed store that may trap"),
+        late_store_at(Some(65533)).done(Check::Replay, "the same, behind the least size"),
         window().done(Check::EntryMemory, "a target point after a write that has not executed"),
         order.done(Check::EntryMemory, "two replays in the wrong order"),
         half.done(Check::EntryMemory, "a target point after two writes, with a replay of one"),

@@ -1,0 +1,105 @@
+//! Memory accesses that cannot trap.
+//!
+//! An access cannot trap where
+//!
+//! - it is at a constant address below the declared minimum of its memory ([`LeastSizes`]): no run
+//!   has a smaller memory. C programs access their globals so;
+//! - an earlier access *vouches for* it: any run that comes to it has passed one that reaches at
+//!   least as far, at the same address or at constants of one linear memory
+//!   ([`Access::vouches_for`]).
+//!
+//! Example: `store @mem[64], %x` vouches for a later `load @mem[0 + 64]`, whatever instructions
+//! compute the constants. So an entry may land behind the load, although a pass has replaced the
+//! load by `%x` in the source version.
+
+use crate::facts::Facts;
+use crate::pair::Analyzed;
+use crate::run_graph::RunGraph;
+use fixedbitset::FixedBitSet;
+use ir::access::{Access, Address};
+use ir::place::Place;
+use ir::{Inst, Memory, Module, Point, Value};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Accesses at one address, the nearest ones, that are checked for one that makes another harmless.
+/// Of a linear memory, the nearest reaches furthest, so the limit loses nothing. In a host memory,
+/// each vouches for its own bytes alone.
+const MAX_ACCESSES: usize = 256;
+
+/// By memory: the bytes that it has in every run. Nothing is known of memories beyond the list.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct LeastSizes(Rc<[u64]>);
+
+impl LeastSizes {
+    /// The declared minima of a module.
+    pub(crate) fn of(module: &Module) -> LeastSizes {
+        LeastSizes(module.memories.keys().map(|memory| module.least_bytes(memory)).collect())
+    }
+
+    /// Whether an access never traps: it is at a constant address below the least size.
+    pub(crate) fn contain(&self, access: &Access) -> bool {
+        access.is_within(|of: Memory| self.0.get(of.as_u32() as usize).copied().unwrap_or(0))
+    }
+}
+
+/// A value of `version` as an address from which places count.
+pub(crate) fn address(version: &Analyzed<'_>, facts: &Facts, value: Value) -> Address {
+    let address = Address::of(version.f, value, |v| v);
+    let constant = address.base().and_then(|base| facts.constant(base, version.side));
+    constant.map_or(address, |(ty, bits)| address.with_base(ty, bits))
+}
+
+/// The bytes that an instruction of `version` accesses; `None` for one that accesses none. `leader`
+/// maps the address to a value known to be equal.
+pub(crate) fn accessed(
+    version: &Analyzed<'_>,
+    facts: &Facts,
+    inst: Inst,
+    leader: impl Fn(Value) -> Value,
+) -> Option<Access> {
+    let data = version.f.inst(inst);
+    let place = Place::read(data.opcode, data.ty, &data.imm);
+    let place = place.or_else(|| Place::written(data.opcode, data.ty, &data.imm))?;
+    if !matches!(place, Place::Bytes { .. }) {
+        return None;
+    }
+    Some(Access { place, address: Some(address(version, facts, leader(*data.args.first()?))) })
+}
+
+/// The accesses of `q` that cannot trap, by the index of the instruction. Cost: near linear in its
+/// instructions.
+pub(crate) fn harmless_accesses(
+    (q, runs): (&Analyzed<'_>, &RunGraph),
+    facts: &Facts,
+    least: &LeastSizes,
+) -> FixedBitSet {
+    let mut harmless = FixedBitSet::with_capacity(q.f.inst_bound());
+    // By address: accesses that dominate the current one, the nearest last. Dominators come first
+    // in preorder, and an access that does not dominate the current one dominates no later one.
+    let mut above: BTreeMap<_, Vec<(Inst, Access)>> = BTreeMap::new();
+    for inst in runs.dom.preorder().iter().flat_map(|block| q.f.block_insts(*block)) {
+        // Two accesses of one class of addresses are compared under one key, the end of the chain,
+        // if that value is available here; elsewhere the equation is not usable.
+        let leader = |value: Value| {
+            let equal = facts.chain(value, q.side).last().copied();
+            equal.filter(|v| q.available(*v, Point::before(inst))).unwrap_or(value)
+        };
+        let Some(access) = accessed(q, facts, inst, leader) else { continue };
+        let mut is_harmless = least.contain(&access);
+        if !is_harmless {
+            let above = above.entry(access.voucher_key()).or_default();
+            while above.pop_if(|(other, _)| !runs.dom.inst_dominates(q.f, *other, inst)).is_some() {
+            }
+            let mut nearest = above.iter().rev().take(MAX_ACCESSES);
+            is_harmless = nearest.any(|(_, other)| other.vouches_for(&access));
+            // A harmless access is not recorded: the one that makes it harmless covers all that it
+            // would.
+            if !is_harmless {
+                above.push((inst, access));
+            }
+        }
+        harmless.set(inst.as_u32() as usize, is_harmless);
+    }
+    harmless
+}
