@@ -19,7 +19,7 @@ pub use dynamic::DynamicFigures;
 pub use explain::{
     ActivationPlace, Computed, ExplainedEntry, ExplainedFrame, ExplainedFrames, Explanation,
     FrameValue, FramesPrice, InlinedAnswer, InliningExplanation, Kept, PassAction, PointAnswer,
-    PointPlace, PointStatus, Replayed, SetValue, UnprovedPlace, Why,
+    PointPlace, PointStatus, Replayed, SetValue, TestedBlame, UnprovedPlace, Why,
 };
 
 pub use inlining::{FramePrice, InlinedFunction, InliningFigures, InliningReport, PointCounts};
