@@ -17,7 +17,7 @@
 use crate::facts::FirstActions;
 use crate::pair::VersionPair;
 use crate::reason::{Reason, Unmapped};
-use ir::{Function, Inst, Opcode, Point, Value};
+use ir::{Block, Function, Inst, Opcode, Point, Value, ValueDef};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use transition::Side;
@@ -28,11 +28,14 @@ const MAX_USERS: usize = 64;
 /// Suspects that the search names.
 const MAX_SUSPECTS: usize = 8;
 
+/// Blocks in which a value waits for one use. Beyond, the use counts at every point.
+const MAX_BLOCKS: usize = 64;
+
 /// Actions by index in the log, the likeliest first.
 pub(crate) type Suspects = SmallVec<[u32; 2]>;
 
 /// The answers of the search for values: many points lack the same one.
-pub(crate) type KnownSuspects = BTreeMap<(Value, bool), Suspects>;
+pub(crate) type KnownSuspects = BTreeMap<(Value, bool), SuspectsOfValue>;
 
 /// Why a point has no entry.
 #[derive(Clone, Copy)]
@@ -62,7 +65,8 @@ pub(crate) fn suspects(
         (reason, Some(value)) => {
             let key = (value, reason == Reason::NotLive);
             let of_value = || Walk::new(pair, from).of_value(value, key.1);
-            known.entry(key).or_insert_with(of_value).clone()
+            let (p, q) = (pair.source(from).f, pair.target(from).f);
+            known.entry(key).or_insert_with(of_value).at(q, place_of(p, q, lack.point))
         }
         (_, None) => Suspects::new(),
     };
@@ -76,6 +80,92 @@ pub(crate) fn suspects(
     suspects
 }
 
+/// The instruction of one version that stands at a point of the other, or next behind it in its
+/// block.
+fn place_of(p: &Function, q: &Function, point: Point) -> Option<Inst> {
+    std::iter::successors(Some(point.inst()), |at| p.next_inst(*at)).find(|at| q.has_inst(*at))
+}
+
+/// A value that waits for one use.
+#[derive(Debug)]
+struct Wait {
+    defined: Option<Inst>,
+    user: Inst,
+    /// The blocks at whose end it waits; `None` for too many.
+    at_end: Option<SmallVec<[Block; 4]>>,
+}
+
+impl Wait {
+    fn new(f: &Function, value: Value, user: Inst) -> Wait {
+        let defined = f.defining_inst(value);
+        let home = match f.value_def(value) {
+            ValueDef::Result(inst, _) => f.inst_block(inst),
+            ValueDef::Param(block, _) => block,
+        };
+        let is_local =
+            f.inst_block(user) == home && defined.is_none_or(|d| f.stands_before(d, user));
+        let mut at_end: SmallVec<[Block; 4]> = SmallVec::new();
+        let mut work: SmallVec<[Block; 4]> = SmallVec::new();
+        if !is_local {
+            work.push(f.inst_block(user));
+        }
+        while let Some(block) = work.pop() {
+            for &before in f.predecessors(block) {
+                let before = f.inst_block(before.inst);
+                if at_end.contains(&before) {
+                    continue;
+                }
+                if at_end.len() == MAX_BLOCKS {
+                    return Wait { defined, user, at_end: None };
+                }
+                at_end.push(before);
+                if before != home {
+                    work.push(before);
+                }
+            }
+        }
+        Wait { defined, user, at_end: Some(at_end) }
+    }
+
+    /// Whether the value waits at a point.
+    fn holds_at(&self, f: &Function, at: Inst) -> bool {
+        let Some(at_end) = &self.at_end else { return true };
+        let is_before = |a: Inst, b: Inst| a == b || f.stands_before(a, b);
+        let block = f.inst_block(at);
+        let is_defined =
+            self.defined.is_none_or(|d| f.inst_block(d) != block || f.stands_before(d, at));
+        let is_here = f.inst_block(self.user) == block && is_before(at, self.user);
+        is_defined && (is_here || at_end.contains(&block))
+    }
+}
+
+/// The suspects for a value, whatever the point.
+#[derive(Debug, Default)]
+pub(crate) struct SuspectsOfValue {
+    waits: Vec<Wait>,
+    /// Each with the uses that lead from the value to what the action changed.
+    actions: SmallVec<[(u32, Trail); 2]>,
+}
+
+/// Uses, by number in [`SuspectsOfValue::waits`].
+type Trail = SmallVec<[u32; 4]>;
+
+impl SuspectsOfValue {
+    /// The suspects for an entry that lands at an instruction. An action that gave the value a use
+    /// for which it does not wait there comes last.
+    fn at(&self, f: &Function, landing: Option<Inst>) -> Suspects {
+        let counts = |(_, trail): &&(u32, Trail)| match landing {
+            Some(at) if !trail.is_empty() => {
+                trail.iter().any(|wait| self.waits[*wait as usize].holds_at(f, at))
+            }
+            _ => true,
+        };
+        let likely = self.actions.iter().filter(counts);
+        let others = self.actions.iter().filter(|action| !counts(action));
+        likely.chain(others).map(|(at, _)| *at).collect()
+    }
+}
+
 /// The search from one value.
 struct Walk<'a, 'v> {
     first: &'a FirstActions,
@@ -84,17 +174,17 @@ struct Walk<'a, 'v> {
     p: &'a Function,
     q: &'a Function,
     seen: BTreeSet<Inst>,
-    found: Suspects,
+    found: SuspectsOfValue,
 }
 
 impl<'a, 'v> Walk<'a, 'v> {
     fn new(pair: &'a VersionPair<'v>, from: Side) -> Walk<'a, 'v> {
         let (p, q) = (pair.source(from).f, pair.target(from).f);
-        let (first, seen, found) = (&pair.facts.first, BTreeSet::new(), Suspects::new());
-        Walk { first, pair, from, p, q, seen, found }
+        let (first, seen) = (&pair.facts.first, BTreeSet::new());
+        Walk { first, pair, from, p, q, seen, found: SuspectsOfValue::default() }
     }
 
-    fn of_value(mut self, value: Value, is_not_live: bool) -> Suspects {
+    fn of_value(mut self, value: Value, is_not_live: bool) -> SuspectsOfValue {
         if is_not_live {
             self.uses(value);
             self.definition(value);
@@ -102,112 +192,126 @@ impl<'a, 'v> Walk<'a, 'v> {
             self.definition(value);
             self.uses(value);
         }
-        if self.found.is_empty() {
-            let mentioned = self.first.of_value(value).map(|at| at as u32);
-            mentioned.into_iter().for_each(|at| self.suspect(at));
+        if self.from == Side::Before {
+            self.suspect_all(self.first.standing_in(value), &Trail::new());
         }
+        self.suspect_all(self.first.of_value(value).map(|at| at as u32).as_slice(), &Trail::new());
         self.found
     }
 
-    fn suspect(&mut self, action: u32) {
-        if self.found.len() < MAX_SUSPECTS && !self.found.contains(&action) {
-            self.found.push(action);
+    /// Suspects actions because of uses. Returns whether there are any.
+    fn suspect_all(&mut self, actions: &[u32], trail: &Trail) -> bool {
+        for &action in actions {
+            let known = &mut self.found.actions;
+            if known.len() < MAX_SUSPECTS && known.iter().all(|(at, _)| *at != action) {
+                known.push((action, trail.clone()));
+            }
         }
+        !actions.is_empty()
     }
 
     /// Suspects the actions that created, moved, replaced or removed a value.
     fn definition(&mut self, value: Value) {
-        let replaced = self.first.replaced(value);
-        replaced.iter().for_each(|(at, _)| self.suspect(*at));
-        match self.q.defining_inst(value) {
-            Some(inst) => self.first.placed(inst).iter().for_each(|at| self.suspect(*at)),
-            None => self.first.of_value(value).into_iter().for_each(|at| self.suspect(at as u32)),
+        let none = &Trail::new();
+        self.suspect_all(&numbers(self.first.replaced(value)), none);
+        if let Some(inst) = self.q.defining_inst(value) {
+            self.suspect_all(self.first.placed(inst), none);
         }
     }
 
     /// Suspects the actions because of which the target version needs a value, and the source
     /// version does not.
     fn uses(&mut self, value: Value) {
-        let mut values: SmallVec<[Value; 4]> = SmallVec::from_iter([value]);
-        if self.from == Side::Before {
-            self.first.standing_in(value).iter().for_each(|at| self.suspect(*at));
-        }
+        let mut values: SmallVec<[(Value, Trail); 4]> = SmallVec::new();
+        values.push((value, Trail::new()));
         // Breadth first, one link of the chain a round: the action nearest to the value comes
         // first. `seen` ends the walk around loops.
-        while !values.is_empty() && self.seen.len() < MAX_USERS && self.found.len() < MAX_SUSPECTS {
-            let mut next: SmallVec<[Value; 4]> = SmallVec::new();
-            for value in values {
-                for user in self.q.users(value).iter().copied().take(MAX_USERS) {
-                    let runs =
-                        !self.pair.is_unreachable(self.from.other(), self.q.inst_block(user));
-                    if runs && self.seen.insert(user) {
-                        self.use_of(user, value, &mut next);
+        while !values.is_empty() && self.seen.len() < MAX_USERS {
+            let mut next: SmallVec<[(Value, Trail); 4]> = SmallVec::new();
+            for (value, trail) in values {
+                for &user in self.q.users(value).iter().take(MAX_USERS) {
+                    let block = self.q.inst_block(user);
+                    let runs = !self.pair.is_unreachable(self.from.other(), block);
+                    if !runs || !self.seen.insert(user) {
+                        continue;
+                    }
+                    let mut trail = trail.clone();
+                    trail.push(self.found.waits.len() as u32);
+                    self.found.waits.push(Wait::new(self.q, value, user));
+                    if !self.use_of(user, value, &trail) {
+                        let results = self.q.inst(user).results.iter().copied();
+                        let given = results.chain(bound_to(self.q, user, value));
+                        next.extend(given.map(|value| (value, trail.clone())));
                     }
                 }
+            }
+            if self.found.actions.len() >= MAX_SUSPECTS {
+                break;
             }
             values = next;
         }
     }
 
-    /// Suspects the actions because of which the source version lacks a use; else goes on to what
-    /// the use gives.
-    fn use_of(&mut self, user: Inst, value: Value, next: &mut SmallVec<[Value; 4]>) {
-        let count = self.found.len();
+    /// Suspects the actions because of which the source version lacks a use. Returns whether there
+    /// are any.
+    fn use_of(&mut self, user: Inst, value: Value, trail: &Trail) -> bool {
         let data = self.q.inst(user);
-        if !self.p.has_inst(user) {
-            let replaced = data.results.iter().flat_map(|result| self.first.replaced(*result));
-            replaced.for_each(|(at, _)| self.suspect(*at));
-            // What nothing uses is removed in consequence. The jump of a new block hands on what
-            // the edge handed on before.
-            let is_dead = self.from == Side::After && !data.results.is_empty();
-            let is_plain = data.opcode == Opcode::Jump || is_dead;
-            if self.found.len() == count && !is_plain {
-                self.first.placed(user).iter().for_each(|at| self.suspect(*at));
-            }
-        } else if !reads(self.p, user, value) {
-            self.redirected(user, value);
-        } else {
-            self.first.placed(user).iter().for_each(|at| self.suspect(*at));
+        if self.p.has_inst(user) {
+            return match reads(self.p, user, value) {
+                true => self.suspect_all(self.first.placed(user), trail),
+                false => self.redirected(user, value, trail),
+            };
         }
-        if self.found.len() == count {
-            next.extend(data.results.iter().copied());
-            next.extend(bound_to(self.q, user, value));
-        }
+        let replaced = data.results.iter().flat_map(|r| self.first.replaced(*r)).map(|(at, _)| *at);
+        let replaced: Suspects = replaced.collect();
+        // What nothing uses is removed in consequence. The jump of a new block hands on what the
+        // edge handed on before.
+        let is_dead = self.from == Side::After && !data.results.is_empty();
+        let is_plain = data.opcode == Opcode::Jump || is_dead;
+        self.suspect_all(&replaced, trail)
+            || (!is_plain && self.suspect_all(self.first.placed(user), trail))
     }
 
     /// Suspects the actions because of which an instruction that both versions have reads a value
-    /// in the target version alone.
-    fn redirected(&mut self, user: Inst, value: Value) {
+    /// in the target version alone. Returns whether there are any.
+    fn redirected(&mut self, user: Inst, value: Value, trail: &Trail) -> bool {
         let is_new = |[before, after]: &[Value; 2]| match self.from {
             Side::Before => *after == value,
             Side::After => *before == value,
         };
-        let operands: SmallVec<[u32; 4]> =
-            self.first.operands(user).iter().filter(|(_, o)| is_new(o)).map(|(at, _)| *at).collect();
-        operands.iter().for_each(|at| self.suspect(*at));
+        let operands = self.first.operands(user).iter().filter(|(_, o)| is_new(o));
+        let mut actions: Suspects = operands.map(|(at, _)| *at).collect();
         match self.from {
-            Side::After => self.first.replaced(value).iter().for_each(|(at, _)| self.suspect(*at)),
+            Side::After => actions.extend(numbers(self.first.replaced(value))),
             // Of the operands that the source version has there, those that links lead from.
             Side::Before => {
-                for operand in operands_of(self.p, user) {
-                    self.link(operand, value);
-                }
+                operands_of(self.p, user).for_each(|o| actions.extend(self.links(o, value)));
             }
         }
-        self.first.placed(user).iter().for_each(|at| self.suspect(*at));
+        actions.extend_from_slice(self.first.placed(user));
+        self.suspect_all(&actions, trail)
     }
 
-    /// Suspects the replacements that lead from one value to another, the last first.
-    fn link(&mut self, from: Value, to: Value) {
-        let mut links: SmallVec<[u32; 4]> = SmallVec::new();
-        let mut value = from;
-        while value != to && links.len() < MAX_SUSPECTS {
-            let Some((at, after)) = self.first.replaced(value).last() else { return };
+    /// The replacements that lead from one value to another, the last first.
+    fn links(&self, from: Value, to: Value) -> Suspects {
+        let (mut links, mut value) = (Suspects::new(), from);
+        while value != to {
+            let Some((at, after)) = self.first.replaced(value).last() else {
+                return Suspects::new();
+            };
+            if links.len() == MAX_SUSPECTS {
+                return Suspects::new();
+            }
             links.push(*at);
             value = *after;
         }
-        links.iter().rev().for_each(|at| self.suspect(*at));
+        links.reverse();
+        links
     }
+}
+
+fn numbers(replacements: &[(u32, Value)]) -> Suspects {
+    replacements.iter().map(|(at, _)| *at).collect()
 }
 
 /// Whether an instruction reads a value, as an operand or as an argument of a target.

@@ -135,8 +135,7 @@ impl<'a> Counterfactual<'a> {
     fn run(&mut self, limit: u64, left_out: &[u64]) -> Run {
         let base = self.base.fork();
         let left_out = left_out.iter().map(|number| *number..number + 1);
-        let mut fuel =
-            Fuel::rewrites(limit).without(self.given_up.iter().cloned().chain(left_out));
+        let mut fuel = Fuel::rewrites(limit).without(self.given_up.iter().cloned().chain(left_out));
         let (off, observer) = (Vigilance::Off, &mut NoObserver);
         let derived = derive_within(self.module, &base, self.pipeline, off, &mut fuel, observer);
         let names = RunNames::new(&derived.log, &mut self.table);

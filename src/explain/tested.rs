@@ -42,7 +42,7 @@ pub fn test_blame(
         let at = point::find(version, &shown.inst).expect("the answer names an instruction");
         let found = counterfactual.culprits((*heading, at), question.level, effort);
         let runs = counterfactual.runs();
-        let Culprits::Found(culprits) = found else {
+        let Culprits::Found { culprits, .. } = found else {
             why.tested = Some(TestedBlame { mends: false, also: Vec::new(), runs });
             continue;
         };

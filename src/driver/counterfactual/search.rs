@@ -41,9 +41,15 @@ pub struct Culprit {
 /// The answer of a search.
 #[derive(Clone, Debug)]
 pub enum Culprits {
-    /// Without these rewrites together the point has an entry, and without all but one of them it
-    /// has none.
-    Found(Vec<Culprit>),
+    /// Without these rewrites together the point has an entry. If a bound was not reached, it has
+    /// none without all but one of them.
+    Found {
+        /// The rewrites, in the order in which they were found.
+        culprits: Vec<Culprit>,
+        /// The numbers of the rewrites left out, those that a later pass makes again included
+        /// ([`super::super::derive_without`]).
+        left_out: Vec<u64>,
+    },
     /// A bound was reached.
     NotFound,
 }
@@ -66,18 +72,18 @@ impl Counterfactual<'_> {
         let sought = Sought { at, level, end: self.work.saturating_add(effort.work) };
         let (run, _) = self.without(&[]);
         let Fate::Lacks { suspects, .. } = self.fate(&run, sought) else {
-            return Culprits::Found(Vec::new());
+            return Culprits::Found { culprits: Vec::new(), left_out: Vec::new() };
         };
         for suspect in suspects.iter().take(effort.single) {
             let Some(name) = run.names.name(*suspect) else { continue };
             if self.work < sought.end && self.is_mended_without(&[name], sought) {
-                return Culprits::Found(self.described(&[name]));
+                return self.found(&[name]);
             }
         }
         match self.gather(run, sought, effort.set) {
             Some(set) => {
                 let set = self.reduce(set, sought);
-                Culprits::Found(self.described(&set))
+                self.found(&set)
             }
             None => Culprits::NotFound,
         }
@@ -139,6 +145,11 @@ impl Counterfactual<'_> {
             }
         }
         whole.names.name(good)
+    }
+
+    fn found(&mut self, names: &[RewriteName]) -> Culprits {
+        let (_, left_out) = self.without(names);
+        Culprits::Found { culprits: self.described(names), left_out }
     }
 
     /// The culprits of these names.
