@@ -4,7 +4,7 @@
 mod addresses;
 mod constants;
 mod files;
-mod retry;
+pub(crate) mod retry;
 mod rows;
 mod unproved;
 
