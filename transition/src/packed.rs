@@ -154,7 +154,8 @@ impl Packed {
             outline.provided as u32,
             outline.changed as u32,
         ];
-        let number = self.lists.put(&record, 0)?;
+        // One node, however its words would be cut: the outline is read without a search.
+        let number = self.lists.node(0, &record)?;
         self.last = Some((entry.clone(), number));
         Some(number)
     }
