@@ -175,8 +175,7 @@ impl Assumptions {
                 self.pinned_memory.insert(index);
                 other.pinned_memory.insert(index);
             }
-            // A constant decides branches in its own version, whatever the other one knows
-            // (`a_constant_of_one_version_stays_one`).
+            // A constant decides branches in its own version, whatever the other one knows.
             let is_variable = |param: &&Value| {
                 g.has_value(**param)
                     && Side::BOTH.iter().all(|s| !common.decided[*s].is_constant(**param))
