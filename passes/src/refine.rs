@@ -69,7 +69,7 @@ fn uses_behind(f: &Function, added: &[Inst]) -> BTreeMap<(Inst, usize), Value> {
 
 /// An assumption as a claim about one value.
 #[derive(Clone, Copy)]
-struct Claim {
+struct ReadClaim {
     /// Its result, which uses read.
     result: Value,
     /// Whether branches that ask for the value may read it, and no other uses.
@@ -77,8 +77,8 @@ struct Claim {
 }
 
 /// By value: the assumptions about it that a run reaches.
-fn claims(f: &Function, cfg: &Cfg, added: &[Inst]) -> BTreeMap<Value, BTreeMap<Inst, Claim>> {
-    let mut all: BTreeMap<Value, BTreeMap<Inst, Claim>> = BTreeMap::new();
+fn claims(f: &Function, cfg: &Cfg, added: &[Inst]) -> BTreeMap<Value, BTreeMap<Inst, ReadClaim>> {
+    let mut all: BTreeMap<Value, BTreeMap<Inst, ReadClaim>> = BTreeMap::new();
     for &inst in added.iter().filter(|inst| cfg.is_reachable(f.inst_block(**inst))) {
         let data = f.inst(inst);
         let (Opcode::Assume, [operand, ..], Some(result)) =
@@ -87,7 +87,7 @@ fn claims(f: &Function, cfg: &Cfg, added: &[Inst]) -> BTreeMap<Value, BTreeMap<I
             continue;
         };
         let mut claim = |value: Value, in_branches_alone: bool| {
-            all.entry(value).or_default().insert(inst, Claim { result, in_branches_alone });
+            all.entry(value).or_default().insert(inst, ReadClaim { result, in_branches_alone });
         };
         claim(*operand, false);
         if let Some(tested) = tested(f, *operand) {
@@ -135,7 +135,7 @@ impl<'f> Preorder<'f> {
 /// (`each_use_costs_two_questions_about_dominance`).
 fn read_nearest(
     f: &Function,
-    (value, claims): (Value, &BTreeMap<Inst, Claim>),
+    (value, claims): (Value, &BTreeMap<Inst, ReadClaim>),
     users: &[Inst],
     dominates: &mut impl FnMut(Inst, Inst) -> bool,
     found: &mut BTreeMap<(Inst, usize), Value>,
@@ -159,7 +159,7 @@ fn read_nearest(
             });
             found.extend(read.map(|result| ((user, index), result)));
         }
-        if let Some(Claim { result, in_branches_alone }) = claims.get(&user).copied() {
+        if let Some(ReadClaim { result, in_branches_alone }) = claims.get(&user).copied() {
             let elsewhere = nearest.and_then(|(_, elsewhere)| elsewhere);
             above.push((user, result, if in_branches_alone { elsewhere } else { Some(result) }));
         }

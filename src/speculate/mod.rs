@@ -158,8 +158,8 @@ impl Speculative {
 /// Makes a version that makes these assumptions, and optimizes it. Adds both to the tree, behind
 /// `from`. If an exit lacks a value, the assumption pins it, and both are made again. An assumption
 /// without a proved exit is left out. Cost: that of the pairs of versions from the base on, times
-/// the turns, of which there are at most eighteen, within [`Plan::work`]. Most plans take one turn, or
-/// two if an assumption is left out.
+/// the turns, of which there are at most eighteen, within [`Plan::work`]. Most plans take one turn,
+/// or two if an assumption is left out.
 ///
 /// # Errors
 /// [`SpeculateError`]; the tree is unchanged then.

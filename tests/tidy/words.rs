@@ -22,6 +22,7 @@ fn prose_names_its_subjects() {
         "system",
         "fuzz",
         "src",
+        "benches",
         "cli",
         "proof",
         "provers",
