@@ -4,6 +4,7 @@
 //! changes. A key without a measurement is `null`, never 0, so that consumers can tell "not
 //! measured" from "none". `cli/tests/cli/report.rs` holds the keys to this contract.
 
+mod blame;
 mod comparison;
 mod dynamic;
 mod explain;
@@ -11,6 +12,7 @@ mod inlining;
 mod run;
 mod speculation;
 
+pub use blame::BlameCheck;
 pub use comparison::{
     Change, ComparedCause, ComparedDirection, ComparedFunction, ComparedLevel, Comparison,
     FunctionFate,
@@ -19,7 +21,7 @@ pub use dynamic::DynamicFigures;
 pub use explain::{
     ActivationPlace, Computed, ExplainedEntry, ExplainedFrame, ExplainedFrames, Explanation,
     FrameValue, FramesPrice, InlinedAnswer, InliningExplanation, Kept, PassAction, PointAnswer,
-    PointPlace, PointStatus, Replayed, SetValue, UnprovedPlace, Why,
+    PointPlace, PointStatus, Replayed, SetValue, TestedBlame, UnprovedPlace, Why,
 };
 
 pub use inlining::{FramePrice, InlinedFunction, InliningFigures, InliningReport, PointCounts};
@@ -214,6 +216,8 @@ pub struct Report {
     /// The changes since the report of `--against`; `null` without one, or if that document has
     /// no report on this pipeline.
     pub against: Option<Comparison>,
+    /// The test of blame (`--blame-check`); `null` without one.
+    pub blame_check: Option<BlameCheck>,
     /// Whether the command was interrupted. The report then covers the functions that were complete
     /// by then.
     pub interrupted: bool,

@@ -4,6 +4,7 @@
 //! named here fails `every_test_file_has_a_suite`.
 
 mod bad_inputs;
+mod blame;
 mod certified;
 mod continuations;
 mod declared;

@@ -1,13 +1,16 @@
-//! The checker and the oracles on trial: the share of wrong mappings that each detects.
+//! The checker, the oracles and the blame of reports on trial: the share of wrong mappings that each
+//! detects, the share of points whose entry comes back without the action to blame.
 //!
 //!     cargo run --release --example trial -- p1
 //!     cargo run --release --example trial -- p2 --damages 1000000
 //!     cargo run --release --example trial -- p3
 //!     cargo run --release --example trial -- garbage --certificates 10000000
+//!     cargo run --release --example trial -- blame tests/corpus/*.wasm
 //!     cargo run --release --example trial -- forge M module FILE --seed 1
 //!
 //! `docs/testing.md` defines the pools and holds the tables that these commands print.
 
+mod blame;
 mod cases;
 mod forge;
 mod garbage;
@@ -40,6 +43,8 @@ enum Pool {
     P3(p3::Args),
     /// Garbled certificates
     Garbage(garbage::Args),
+    /// The actions that reports blame for points without an entry
+    Blame(blame::Args),
     /// Damaged mappings as files, which `proof/agree` has two checkers judge
     Forge(forge::Args),
 }
@@ -51,6 +56,7 @@ fn main() -> ExitCode {
         Pool::P2(args) => p2_table::run(&args),
         Pool::P3(args) => p3::run(&args),
         Pool::Garbage(args) => garbage::run(&args),
+        Pool::Blame(args) => blame::run(&args),
         Pool::Forge(args) => forge::run(&args),
     };
     ExitCode::from(u8::from(!passed))

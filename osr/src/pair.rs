@@ -2,9 +2,11 @@
 
 use crate::anchors::bounding_anchors;
 use crate::assumed::LoneAssumptions;
+use crate::blame::{Lack, suspects};
 use crate::facts::Facts;
 use crate::known::KnownValue;
 use crate::paths::Paths;
+use crate::reason::Unmapped;
 use crate::stores::LoneWrites;
 use crate::traps::Traps;
 use cranelift_entity::SecondaryMap;
@@ -278,6 +280,13 @@ impl<'v> VersionPair<'v> {
         };
         let new = params.filter(|p| !before.f.has_value(*p)).map(replaced);
         new.filter(|(_, found)| !found.is_empty()).collect()
+    }
+
+    /// The actions of the log to suspect for a point without an entry, by index, the likeliest
+    /// first: [`Unmapped::blame`] is the first of them. A few at most.
+    pub fn suspects(&self, from: Side, unmapped: &Unmapped) -> Vec<usize> {
+        let suspects = suspects((self, from), Lack::of(unmapped), &mut BTreeMap::new());
+        suspects.into_iter().map(|at| at as usize).collect()
     }
 
     /// The source version of transitions that leave `from`.

@@ -1,7 +1,7 @@
 //! Searches the entries of one direction of a pair: for each source point, the cheapest landing
 //! point and its compensation code.
 
-use crate::blame::blame;
+use crate::blame::{KnownSuspects, Lack, suspects};
 use crate::derive::Deriver;
 use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept};
 use crate::level::Level;
@@ -14,7 +14,7 @@ use crate::source::{Here, SourcePoint};
 use crate::synthesize::{Arrow, SynthesizedMapping};
 use ir::place::Place;
 use ir::{Block, Inst, Point};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use transition::Side;
 use transition::mapping::{Entry, Mapping};
@@ -335,10 +335,11 @@ impl<'a, 'v> Search<'a, 'v> {
         let Search { planner, mut unmapped, mapping, points, unreachable, deriver, .. } = self;
         let (pair, from) = (planner.pair, planner.from);
         unmapped.sort_by_key(|(point, _)| *point);
-        let mut known = BTreeMap::new();
-        let blamed = |(point, o): (Point, Obstacle)| {
-            let blame = blame((pair, from), &deriver, &o, point, &mut known);
-            Unmapped { point, reason: o.reason, value: o.value, inst: o.inst, blame }
+        let mut known = KnownSuspects::new();
+        let blamed = |(point, Obstacle { reason, value, inst }): (Point, Obstacle)| {
+            let suspects = suspects((pair, from), Lack { point, reason, value, inst }, &mut known);
+            let blame = suspects.first().map(|at| *at as usize);
+            Unmapped { point, reason, value, inst, blame }
         };
         let unmapped = unmapped.into_iter().map(blamed).collect();
         let synthesized = SynthesizedMapping { mapping, points, unreachable, unmapped };

@@ -102,6 +102,16 @@ pub struct CertifiedLevel {
     pub backward: CertifiedMapping,
 }
 
+impl CertifiedLevel {
+    /// The mapping whose entries leave the version on this side.
+    pub fn of(&self, from: Side) -> &CertifiedMapping {
+        match from {
+            Side::Before => &self.forward,
+            Side::After => &self.backward,
+        }
+    }
+}
+
 /// The mappings between two versions at several levels, and the certificate that they share.
 #[derive(Clone, Debug)]
 pub struct Certified {

@@ -7,6 +7,7 @@
 
 mod certified;
 mod certified_graph;
+pub mod counterfactual;
 #[cfg(feature = "wasm")]
 mod load;
 mod regions;

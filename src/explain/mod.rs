@@ -11,6 +11,7 @@ mod difference;
 mod inlined;
 mod inlined_text;
 mod point;
+mod tested;
 mod text;
 mod whole;
 mod words;
@@ -19,6 +20,7 @@ pub use assumption::{AssumptionError, AssumptionQuestion, assumption_text, expla
 pub use difference::unproved;
 pub use inlined::{InliningQuestion, explain_inlined};
 pub use inlined_text::inlined_text;
+pub use tested::test_blame;
 pub use text::text;
 pub(crate) use text::unproved_text;
 pub(crate) use whole::{BlockVisits, FunctionView, ViewSurroundings, view};
@@ -342,8 +344,8 @@ impl Teller<'_, '_> {
 
 fn because(told: &Told<'_>, reason: &'static str, text: String, blame: Option<usize>) -> Why {
     let blame = blame.map(|number| told.done(number));
-    let (value, defined, trap, verdict, unproved) = Default::default();
-    Why { reason, text, value, defined, trap, verdict, unproved, blame }
+    let (value, defined, trap, verdict, unproved, tested) = Default::default();
+    Why { reason, text, value, defined, trap, verdict, unproved, blame, tested }
 }
 
 /// Why synthesis found no entry.

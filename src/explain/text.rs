@@ -4,7 +4,7 @@ use crate::listing::LABEL;
 use crate::report::WIDTH;
 use crate::schema::{
     Computed, ExplainedEntry, Explanation, Kept, LEVELS, PassAction, PointAnswer, PointPlace,
-    PointStatus, UnprovedPlace, Why,
+    PointStatus, TestedBlame, UnprovedPlace, Why,
 };
 use crate::table::{shortened, wrapped};
 
@@ -235,6 +235,30 @@ pub(super) fn why_lines(status: PointStatus, why: &Why, to: &str, lines: &mut Te
         None if status == PointStatus::Unreachable => {}
         None => lines.words(label, "no single action can be named"),
     }
+    if let Some(tested) = &why.tested {
+        tested_lines(tested, lines);
+    }
+}
+
+/// The most further rewrites to blame that a text names.
+const ALSO: usize = 2;
+
+fn tested_lines(tested: &TestedBlame, lines: &mut TextLines) {
+    let TestedBlame { mends, also, .. } = tested;
+    also.iter().take(ALSO).for_each(|done| blame("and", done, lines));
+    if also.len() > ALSO {
+        lines.words("and", &counted(also.len() - ALSO, "more rewrite", "more rewrites"));
+    }
+    let text = match (mends, also.len()) {
+        (false, _) => "the pipeline ran without the rewrite that the log suggests, and without \
+             others together with it, and the point still had no entry"
+            .to_owned(),
+        (true, 0) => "the point has an entry without this rewrite".to_owned(),
+        (true, others) => {
+            format!("the point has an entry without these {} rewrites together", others + 1)
+        }
+    };
+    lines.words("tested", &text);
 }
 
 fn unproved_lines(unproved: &UnprovedPlace, lines: &mut TextLines) {

@@ -5,6 +5,7 @@
 use super::MOST_LINES;
 use super::comparison;
 use super::section::{LABEL, Section, fitted};
+use super::summary::counted;
 use super::text::{
     AS_OFTEN, GapTable, STOPPED, blamed, change, decimal, function_table, level, level_table,
     levels, percent, whole,
@@ -156,7 +157,22 @@ fn terms(report: &Report) -> Vec<(String, String)> {
         let refused = format!("{} rewrites, so that entries hold", grouped(totals.refused));
         terms.push(("given up".to_owned(), refused));
     }
+    terms.extend(blame_check(report));
     terms
+}
+
+/// The result of the test of blame, if there was one.
+pub(super) fn blame_check(report: &Report) -> Option<(String, String)> {
+    let check = report.blame_check?;
+    let text = match check.points {
+        0 => "no point without an entry, so no blame to check".to_owned(),
+        points => format!(
+            "checked at {}: {:.0} % right, the entry is there without the action",
+            counted(points, "point", "points"),
+            100.0 * check.right as f64 / points as f64
+        ),
+    };
+    Some(("blame".to_owned(), text))
 }
 
 /// The meaning of the levels, in few lines.

@@ -56,6 +56,8 @@ pub(super) fn sections(report: &Report) -> Vec<Section> {
                 report.totals.without_retry.as_ref(),
             )),
         ]);
+        let blame = brief::blame_check(report).map(|term| Section::Terms(vec![term]));
+        sections.extend(blame);
         let given_up = report.functions.iter().map(|f| (f.name.as_str(), f.given_up.as_slice()));
         sections.extend(given_up_section(report.totals.refused, given_up));
         sections.extend([

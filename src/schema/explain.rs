@@ -282,6 +282,22 @@ pub struct Why {
     pub unproved: Option<UnprovedPlace>,
     /// The action to blame. `null` if none can be named.
     pub blame: Option<PassAction>,
+    /// Whether the point has an entry without the rewrites that are blamed. `null` if that was not
+    /// tested.
+    pub tested: Option<TestedBlame>,
+}
+
+/// A test of blame: the pipeline ran again without the rewrites that are blamed.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct TestedBlame {
+    /// Whether the point has an entry without the rewrite of `blame` and those of `also` together,
+    /// and none without fewer of them. If not, `blame` is what the log alone suggests.
+    pub mends: bool,
+    /// The further actions to blame, one for each rewrite. The pipeline makes some of these only in
+    /// the place of an earlier one.
+    pub also: Vec<PassAction>,
+    /// The number of versions that the test made.
+    pub runs: u64,
 }
 
 /// A place at which the checker does not prove the two versions alike. It costs the entries at all

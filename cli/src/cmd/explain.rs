@@ -11,10 +11,11 @@ use super::select;
 use super::suggestions::{SuggestionOptions, read_profile};
 use clap::ValueEnum;
 use ir::Func;
+use osier::driver::counterfactual::Effort;
 use osier::driver::{NoObserver, Recipe, derive_certified};
 use osier::explain::{
     AssumptionQuestion, InliningQuestion, Question, assumption_text, explain as answer,
-    explain_assumption, explain_inlined, inlined_text, text,
+    explain_assumption, explain_inlined, inlined_text, test_blame, text,
 };
 use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, PassPlan, inline_in_steps};
 use osier::schema::{Explanation, InliningExplanation, SCHEMA, SpeculationExplanation};
@@ -128,8 +129,9 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
         level: args.level,
         lines: source.lines(),
     };
-    let answers = answer(module, base, &made.derived, &made.certified, question)
+    let mut answers = answer(module, base, &made.derived, &made.certified, question)
         .map_err(|e| CommandFailure::input(format!("@{}: {e}", base.name())))?;
+    test_blame(module, (base, &made), pipeline, (question, Effort::default()), &mut answers);
     let explanation = Explanation {
         schema: SCHEMA,
         path: name.clone(),

@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 /// Stack of a worker thread in bytes: 8 MiB, the usual size for a main thread.
-const STACK: usize = 8 << 20;
+pub(super) const STACK: usize = 8 << 20;
 
 /// The interval at which the main thread tests the flag of Ctrl-C.
 const POLL: Duration = Duration::from_millis(50);

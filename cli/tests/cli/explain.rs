@@ -89,6 +89,8 @@ fn json_has_every_key_and_agrees_with_the_text() {
         (&blame["pass"], &blame["rule"], &blame["number"]),
         (&"licm".into(), &"invariant".into(), &4.into())
     );
+    let tested = &forward["why"]["tested"];
+    assert_eq!((&tested["mends"], &tested["also"]), (&true.into(), &Value::Array(Vec::new())));
     let never = window(&["--point", "never"]);
     let statuses: Vec<_> =
         never["answers"].as_array().expect("a list").iter().map(|a| a["status"].as_str()).collect();

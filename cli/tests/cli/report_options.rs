@@ -113,6 +113,28 @@ fn visits_add_up_and_functions_that_did_not_run_have_none() {
 }
 
 #[test]
+fn the_test_of_blame_takes_a_sample_that_threads_do_not_change() {
+    let path = kernel("words", "");
+    let live = ["report", &path, "--level", "live"];
+    let check = |args: &[&str]| {
+        let report = document(&[&live[1..], args].concat());
+        let lacking = ["forward", "backward"];
+        let lacking = lacking.map(|side| sum(&report["totals"][side]["sum"]["infeasible"]));
+        (report["blame_check"].clone(), lacking.iter().sum::<u64>())
+    };
+    assert_eq!(check(&[]).0, Value::Null);
+    let (some, lacking) = check(&["--blame-check", "20", "--jobs", "1"]);
+    assert_eq!((number(&some["points"]), &some["unnamed"]), (20, &json!(0)));
+    assert!(lacking > 20 && number(&some["right"]) > 5, "{some} of {lacking}");
+    assert_eq!(check(&["--blame-check", "20", "--jobs", "2"]).0, some);
+    let (all, lacking) = check(&["--blame-check", "100000"]);
+    assert_eq!(number(&all["points"]), lacking, "no more points than there are");
+    let text = osier(&[&live[..], &["--blame-check", "20"]].concat()).with_status(0).stdout;
+    let share = 5 * number(&some["right"]);
+    assert!(text.contains(&format!("checked at 20 points: {share} % right")), "{text}");
+}
+
+#[test]
 fn several_pipelines_are_an_array_of_what_each_is_alone() {
     let path = kernel("vm", "");
     let both = document(&[&path, "--pipeline", "O1", "--pipeline", "licm,cse"]);

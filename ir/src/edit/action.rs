@@ -272,6 +272,7 @@ impl fmt::Display for ActionKind {
 pub struct Origin {
     pub(super) pass: &'static str,
     pub(super) rule: &'static str,
+    pub(super) rewrite: u64,
     pub(super) site: &'static Location<'static>,
 }
 
@@ -284,6 +285,12 @@ impl Origin {
     /// The rule that the pass announced last before the action.
     pub fn rule(&self) -> &'static str {
         self.rule
+    }
+
+    /// The number of the rewrite that the pass announced last before the action
+    /// ([`super::Fuel::without`] leaves it out).
+    pub fn rewrite(&self) -> u64 {
+        self.rewrite
     }
 
     /// The place in the pass's source that called the editor.

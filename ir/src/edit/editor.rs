@@ -150,7 +150,7 @@ impl Applied {
 pub fn apply(version: &Function, pass: &dyn Pass, fuel: &mut Fuel) -> Applied {
     let mut function = version.clone();
     let log = ActionLog::starting_at(function.stamp());
-    let origin = (pass.name(), "");
+    let origin = (pass.name(), "", fuel.planned);
     let mut editor =
         Editor { function: &mut function, log, records: true, origin, fuel, session: PhantomData };
     pass.run(&mut editor);
@@ -167,7 +167,7 @@ pub fn apply(version: &Function, pass: &dyn Pass, fuel: &mut Fuel) -> Applied {
 pub fn apply_without_log(version: &Function, pass: &dyn Pass, fuel: &mut Fuel) -> Function {
     let mut function = version.clone();
     let log = ActionLog::starting_at(function.stamp());
-    let origin = (pass.name(), "");
+    let origin = (pass.name(), "", fuel.planned);
     pass.run(&mut Editor {
         function: &mut function,
         log,
@@ -193,7 +193,8 @@ pub struct Editor<'e> {
     log: ActionLog,
     /// Whether the editor records changes; `false` only in [`apply_without_log`].
     records: bool,
-    origin: (&'static str, &'static str),
+    /// The pass, the rule that it announced last, and the number of that announcement.
+    origin: (&'static str, &'static str, u64),
     fuel: &'e mut Fuel,
     session: PhantomData<fn(&'e ()) -> &'e ()>,
 }
@@ -210,7 +211,7 @@ impl Editor<'_> {
     /// fuel every answer is `false` ([`Editor::has_fuel`]).
     #[must_use]
     pub fn plan(&mut self, rule: &'static str) -> bool {
-        self.origin.1 = rule;
+        (self.origin.1, self.origin.2) = (rule, self.fuel.planned);
         self.fuel.grant()
     }
 
@@ -440,7 +441,7 @@ impl Editor<'_> {
     #[track_caller]
     fn act(&mut self, kind: ActionKind) {
         let stamp = self.function.stamp();
-        let (pass, rule) = self.origin;
+        let (pass, rule, rewrite) = self.origin;
         let performed = if self.records {
             perform(self.function, &kind)
         } else {
@@ -455,7 +456,7 @@ impl Editor<'_> {
         if !self.records {
             return;
         }
-        let origin = Origin { pass, rule, site: Location::caller() };
+        let origin = Origin { pass, rule, rewrite, site: Location::caller() };
         self.log.push(Action { kind, stamp, origin });
     }
 }

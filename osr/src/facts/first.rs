@@ -4,13 +4,26 @@ use cranelift_entity::SecondaryMap;
 use ir::edit::ActionKind;
 use ir::place::Place;
 use ir::{Function, Inst, InstData, Opcode, Value};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
 
-/// For each value and instruction, the first action that mentions it.
+/// The actions that put one value in the place of another, each with the other value.
+pub(crate) type Replacements = SmallVec<[(u32, Value); 1]>;
+
+/// For each value and instruction, the first action that mentions it, and those that changed it.
 #[derive(Debug, Default)]
 pub(crate) struct FirstActions {
     of_value: SecondaryMap<Value, Option<u32>>,
     of_inst: SecondaryMap<Inst, Option<u32>>,
     on_effects: Option<usize>,
+    /// By value: the actions that replaced all its uses, with the values in its place.
+    replaced: BTreeMap<Value, Replacements>,
+    /// By value: the actions that put it in the place of another.
+    standing_in: BTreeMap<Value, SmallVec<[u32; 1]>>,
+    /// By instruction: the actions that replaced an operand, with the operand before and after.
+    operands: BTreeMap<Inst, SmallVec<[(u32, [Value; 2]); 1]>>,
+    /// By instruction: the actions that added, moved, folded or removed it.
+    placed: BTreeMap<Inst, SmallVec<[u32; 1]>>,
 }
 
 impl FirstActions {
@@ -38,9 +51,40 @@ impl FirstActions {
         self.on_effects
     }
 
+    /// The actions that replaced all uses of a value, in order, with the values in its place.
+    ///
+    /// Example: after `replace_all(o, n)`, that action with n.
+    pub(crate) fn replaced(&self, value: Value) -> &[(u32, Value)] {
+        self.replaced.get(&value).map_or(&[], SmallVec::as_slice)
+    }
+
+    /// The actions that put a value in the place of all uses of another, in order.
+    ///
+    /// Example: after `replace_all(o, n)`, of n that action.
+    pub(crate) fn standing_in(&self, value: Value) -> &[u32] {
+        self.standing_in.get(&value).map_or(&[], SmallVec::as_slice)
+    }
+
+    /// The actions that replaced single operands of an instruction, in order, each with the operand
+    /// before and after.
+    ///
+    /// Example: `replace_operand(add %a, %b; 1, %c)` gives that action with %b and %c.
+    pub(crate) fn operands(&self, inst: Inst) -> &[(u32, [Value; 2])] {
+        self.operands.get(&inst).map_or(&[], SmallVec::as_slice)
+    }
+
+    /// The actions that added, moved, folded, resolved or removed an instruction, in order.
+    ///
+    /// Example: of an instruction that was hoisted and then deleted, both actions; not the
+    /// replacement of an operand.
+    pub(crate) fn placed(&self, inst: Inst) -> &[u32] {
+        self.placed.get(&inst).map_or(&[], SmallVec::as_slice)
+    }
+
     /// Records an action, the `index`th. `f` is the version before it: a deleted instruction still
     /// has its results there.
     pub(super) fn record(&mut self, index: u32, f: &Function, action: &ActionKind) {
+        self.record_change(index, f, action);
         match action {
             ActionKind::Add { inst, data, .. } => self.mention_whole(index, *inst, data),
             ActionKind::Delete { inst, .. }
@@ -82,6 +126,39 @@ impl FirstActions {
             }
             ActionKind::AddBlockParam { param, .. }
             | ActionKind::RemoveBlockParam { param, .. } => self.mention(index, &[], &[*param]),
+        }
+    }
+
+    /// Records the values and instructions that an action changes.
+    fn record_change(&mut self, index: u32, f: &Function, action: &ActionKind) {
+        let mut place = |inst: Inst| self.placed.entry(inst).or_default().push(index);
+        match action {
+            ActionKind::Add { inst, .. }
+            | ActionKind::Delete { inst, .. }
+            | ActionKind::Hoist { inst, .. }
+            | ActionKind::Sink { inst, .. }
+            | ActionKind::FoldBranch { inst, .. }
+            | ActionKind::ResolveCall { inst, .. } => place(*inst),
+            ActionKind::Inline { call, body } => {
+                place(*call);
+                body.insts.iter().for_each(|(_, copy)| place(*copy));
+            }
+            ActionKind::RemoveDead { insts, .. } => insts.iter().copied().for_each(place),
+            ActionKind::RemoveUnreachable { blocks } => {
+                blocks.iter().flat_map(|block| f.block_insts(*block)).for_each(place);
+            }
+            ActionKind::ReplaceOperand { inst, before, after, .. } => {
+                self.operands.entry(*inst).or_default().push((index, [*before, *after]));
+            }
+            ActionKind::ReplaceAll { before, after } => {
+                self.replaced.entry(*before).or_default().push((index, *after));
+                self.standing_in.entry(*after).or_default().push(index);
+            }
+            ActionKind::SplitEdge { jump, .. }
+            | ActionKind::JoinEdges { jump, .. }
+            | ActionKind::MergeBlocks { jump, .. } => place(*jump),
+            ActionKind::Redirect { edge, .. } => place(edge.inst),
+            ActionKind::AddBlockParam { .. } | ActionKind::RemoveBlockParam { .. } => {}
         }
     }
 

@@ -1,6 +1,7 @@
 //! `osier report`: counts the points at which a run can transition between the versions of each
 //! function.
 
+mod blame;
 mod inlining;
 mod minimum;
 mod speculation;
@@ -22,8 +23,10 @@ use minimum::{MeasuredShares, Minima};
 use osier::driver::{Recipe, Step, derive_certified};
 use osier::inlining::{InlinePlan, PassPlan};
 use osier::profile::{FunctionProfile, Profile};
-use osier::report::{self, FunctionPage, PastReport, PipelinePage, TextOptions, ViewOptions};
-use osier::schema::{FunctionReport, Report, ReportedProgram, Size, Time};
+use osier::report::{
+    self, FunctionPage, PastReport, PipelinePage, RankedGap, TextOptions, ViewOptions,
+};
+use osier::schema::{BlameCheck, FunctionReport, Report, ReportedProgram, Size, Time};
 use osr::Level;
 use passes::Pipeline;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,9 +74,13 @@ pub(super) struct Args {
     /// point as often as it ran
     #[arg(long, value_name = "SHARES", value_parser = Minima::parse)]
     min: Vec<Minima>,
+    /// Test the blame at N points without an entry: run the pipeline again without the rewrite to
+    /// blame, and look whether the point then has one
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "200")]
+    blame_check: Option<u32>,
     /// Report on assumptions instead: those that this profile suggests (osier run --profile), and
     /// their exits
-    #[arg(long, value_name = "PROFILE", conflicts_with_all = ["level", "no_retry", "profile", "against", "min"])]
+    #[arg(long, value_name = "PROFILE", conflicts_with_all = ["level", "no_retry", "profile", "against", "min", "blame_check"])]
     speculate: Option<PathBuf>,
     #[command(flatten)]
     suggestions: SuggestionOptions,
@@ -112,6 +119,7 @@ impl Args {
             ("--speculate", self.speculate.is_some()),
             ("--profile", self.profile.is_some()),
             ("--against", self.against.is_some()),
+            ("--blame-check", self.blame_check.is_some()),
         ];
         match &self.pipeline[..] {
             [PassPlan::Inlining(plan)] => match given.iter().find(|(_, is_given)| *is_given) {
@@ -276,9 +284,12 @@ impl PlainReports<'_> {
         };
         each_function(jobs, selected, figures, |worked| {
             let time = Time { import, jobs: jobs as u64, ..Time::default() };
+            let gaps = self.gaps(&worked.results);
             let mut pages = self.pages(worked.results, time);
-            for PipelinePage { report, .. } in &mut pages {
+            let columns = pages.iter_mut().zip(&self.pipelines).zip(gaps);
+            for ((PipelinePage { report, .. }, pipeline), gaps) in columns {
                 report.interrupted = worked.interrupted;
+                report.blame_check = self.blame_check(pipeline, gaps)?;
                 report.time.elapsed = started.elapsed().as_secs_f64();
                 self.compare(report);
                 tell_times(report, self.pipelines.len() > 1);
@@ -307,7 +318,34 @@ impl PlainReports<'_> {
             let options = ViewOptions { profile, lines: self.source.and_then(Source::lines) };
             report::function_page(&self.loaded.module, base, &secured, (&figures, level), options)
         });
-        Reported { figures, view, stopwatch }
+        let gaps = self.args.blame_check.map_or_else(Vec::new, |most| {
+            report::ranked_gaps(func, base, &secured, level, most as usize)
+        });
+        Reported { figures, view, gaps, stopwatch }
+    }
+
+    /// The points by pipeline that a test of blame may take.
+    fn gaps(&self, functions: &[Vec<Reported>]) -> Vec<Vec<RankedGap>> {
+        let of = |column: usize| {
+            functions.iter().flat_map(|each| each[column].gaps.iter().copied()).collect()
+        };
+        (0..self.pipelines.len()).map(of).collect()
+    }
+
+    /// The test of blame that the option asks for.
+    ///
+    /// # Errors
+    /// If threads cannot be started.
+    fn blame_check(
+        &self,
+        pipeline: &Pipeline,
+        gaps: Vec<RankedGap>,
+    ) -> Result<Option<BlameCheck>, CommandFailure> {
+        let Some(most) = self.args.blame_check else { return Ok(None) };
+        let (module, level) = (&self.loaded.module, self.args.level);
+        let with = (pipeline, self.args.retry.bounds());
+        let jobs = self.args.jobs.count();
+        blame::check(module, with, level, (gaps, most as usize), jobs).map(Some)
     }
 
     /// The report on each pipeline, from the figures of the functions, and the views.
@@ -361,6 +399,7 @@ impl PlainReports<'_> {
 struct Reported {
     figures: FunctionReport,
     view: Option<FunctionPage>,
+    gaps: Vec<RankedGap>,
     stopwatch: Stopwatch,
 }
 
@@ -376,7 +415,7 @@ impl PipelineColumn {
         PipelineColumn { functions: Vec::new(), views: Vec::new(), stopwatch: Stopwatch::new() }
     }
 
-    fn add(&mut self, Reported { figures, view, stopwatch }: Reported) {
+    fn add(&mut self, Reported { figures, view, stopwatch, .. }: Reported) {
         self.views.extend(view.map(|view| view.at(self.functions.len())));
         self.functions.push(figures);
         self.stopwatch.merge(&stopwatch);

@@ -1,0 +1,41 @@
+//! `osier report --blame-check`: the test of blame on a sample of all functions.
+
+use super::super::failure::CommandFailure;
+use ir::{Func, Module};
+use osier::driver::Retry;
+use osier::report::{RankedGap, check_blame};
+use osier::schema::BlameCheck;
+use osr::Level;
+use passes::Pipeline;
+use rayon::ThreadPoolBuilder;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use std::collections::BTreeMap;
+
+/// Tests the blame at the points with the lowest ranks. Each function is taken by one thread.
+///
+/// # Errors
+/// If the threads cannot be started.
+pub(super) fn check(
+    module: &Module,
+    (pipeline, retry): (&Pipeline, Retry),
+    level: Level,
+    (mut gaps, most): (Vec<RankedGap>, usize),
+    jobs: usize,
+) -> Result<BlameCheck, CommandFailure> {
+    gaps.sort_unstable();
+    gaps.truncate(most);
+    let mut functions: BTreeMap<Func, Vec<RankedGap>> = BTreeMap::new();
+    gaps.into_iter().for_each(|gap| functions.entry(gap.func).or_default().push(gap));
+    let threads = ThreadPoolBuilder::new().num_threads(jobs).stack_size(super::super::jobs::STACK);
+    let threads = threads
+        .build()
+        .map_err(|e| CommandFailure::input(format!("cannot start {jobs} threads: {e}")))?;
+    let one = |(func, gaps): (Func, Vec<RankedGap>)| {
+        let base = module.body(func).expect("the function has points");
+        check_blame(module, base, (pipeline, retry), level, &gaps)
+    };
+    let checks: Vec<BlameCheck> = threads.install(|| functions.into_par_iter().map(one).collect());
+    let mut all = BlameCheck::default();
+    checks.iter().for_each(|check| all.merge(check));
+    Ok(all)
+}

@@ -1,0 +1,204 @@
+//! Blame tested as a counterfactual: *without this rewrite the point has an entry*.
+//!
+//! `osr` names the action to blame for a point from the log alone. That is a guess. This module
+//! tests it: the pipeline runs again without the rewrite that the action belongs to
+//! ([`Fuel::without`]), and the entry of the point is searched anew. Leaving a rewrite out changes
+//! what later passes see. They may make the same rewrite in its place, or others. "Without this
+//! action" means all of that.
+
+mod names;
+mod search;
+
+use super::{Derived, NoObserver, Vigilance, derive_within};
+use ir::edit::Fuel;
+use ir::{Function, Module, Point};
+use names::{NameTable, RewriteName, RunNames};
+use osr::{Level, Reason, Synthesis, SynthesizedMapping, VersionPair, synthesize, synthesize_at};
+use passes::Pipeline;
+pub use search::{Culprit, Culprits, Effort};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use transition::{Pair, Side};
+
+/// The most rewrites that one run leaves out. A rewrite that passes make over and over is no reason
+/// to run the pipeline without end.
+const MAX_LEFT_OUT: usize = 64;
+
+/// A point, and the version that a run would leave there.
+pub type SourcePoint = (Side, Point);
+
+/// The fate of a point in the versions of one run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It has an entry.
+    Entry,
+    /// The version lacks the point, or no run reaches it.
+    Gone,
+    /// It has no entry.
+    Lacks {
+        /// The reason.
+        reason: Reason,
+        /// The rewrites to suspect, the likeliest first, by the numbers of the run.
+        suspects: Vec<u64>,
+    },
+}
+
+impl Fate {
+    /// Whether no entry is missing.
+    pub fn is_mended(&self) -> bool {
+        !matches!(self, Fate::Lacks { .. })
+    }
+}
+
+/// One run of the pipeline, in a family of its own.
+struct Run {
+    base: Function,
+    derived: Derived,
+    names: RunNames,
+}
+
+/// The counterfactual of one function and its version.
+pub struct Counterfactual<'a> {
+    module: &'a Module,
+    base: &'a Function,
+    derived: &'a Derived,
+    pipeline: &'a Pipeline,
+    /// The rewrites that the version itself lacks ([`super::Retried`]).
+    given_up: Vec<Range<u64>>,
+    table: NameTable,
+    /// The names in the log of the version itself.
+    names: RunNames,
+    /// The work of all runs, in instructions of both versions.
+    work: u64,
+    runs: u64,
+}
+
+impl<'a> Counterfactual<'a> {
+    /// Of a version that the pipeline without these rewrites has made.
+    pub fn new(
+        module: &'a Module,
+        (base, derived): (&'a Function, &'a Derived),
+        pipeline: &'a Pipeline,
+        given_up: Vec<Range<u64>>,
+    ) -> Counterfactual<'a> {
+        let mut table = NameTable::default();
+        let names = RunNames::new(&derived.log, &mut table);
+        let (work, runs) = (0, 0);
+        Counterfactual { module, base, derived, pipeline, given_up, table, names, work, runs }
+    }
+
+    /// The instructions of both versions, summed over all runs so far.
+    pub fn work(&self) -> u64 {
+        self.work
+    }
+
+    /// The number of versions made so far.
+    pub fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// The fates of points without a rewrite of the version's own log, by number.
+    ///
+    /// # Panics
+    /// Like [`super::derive()`].
+    pub fn fates_without(
+        &mut self,
+        rewrite: u64,
+        level: Level,
+        points: &[SourcePoint],
+    ) -> Vec<Fate> {
+        let names: Vec<RewriteName> = self.names.name(rewrite).into_iter().collect();
+        let (run, _) = self.without(&names);
+        self.fates(&run, level, points)
+    }
+
+    /// The run in which no pass makes a rewrite of these names, and the numbers of those left out,
+    /// ascending. A pass that runs twice often makes in its second run what the first may not: that
+    /// is the same action, and is left out too.
+    fn without(&mut self, names: &[RewriteName]) -> (Run, Vec<u64>) {
+        let first = |known: &RunNames, from: u64| {
+            names.iter().filter_map(|name| known.rewrite(name, from)).min()
+        };
+        // Up to the first of them, the run is the one that made the version itself.
+        let mut left_out: Vec<u64> = first(&self.names, 0).into_iter().collect();
+        loop {
+            let run = self.run(u64::MAX, &left_out);
+            let from = left_out.last().map_or(0, |last| last + 1);
+            match first(&run.names, from).filter(|_| left_out.len() < MAX_LEFT_OUT) {
+                Some(again) => left_out.push(again),
+                None => return (run, left_out),
+            }
+        }
+    }
+
+    /// Runs the first rewrites of the pipeline without some of them.
+    fn run(&mut self, limit: u64, left_out: &[u64]) -> Run {
+        let base = self.base.fork();
+        let left_out = left_out.iter().map(|number| *number..number + 1);
+        let mut fuel = Fuel::rewrites(limit).without(self.given_up.iter().cloned().chain(left_out));
+        let (off, observer) = (Vigilance::Off, &mut NoObserver);
+        let derived = derive_within(self.module, &base, self.pipeline, off, &mut fuel, observer);
+        let names = RunNames::new(&derived.log, &mut self.table);
+        self.runs += 1;
+        self.work += (base.inst_count() + derived.function.inst_count()) as u64;
+        Run { base, derived, names }
+    }
+
+    /// The fates of points in the versions of a run. The points are those of the version itself.
+    fn fates(&self, run: &Run, level: Level, points: &[SourcePoint]) -> Vec<Fate> {
+        let here: Vec<Option<SourcePoint>> =
+            points.iter().map(|(side, at)| Some((*side, self.same(run, *side, *at)?))).collect();
+        let pair = VersionPair::new(&run.base, &run.derived.function, &run.derived.log)
+            .expect("the log leads to the version derived");
+        // Kept values of some entries are values that others provide, so `avail` takes them all.
+        let made = match level {
+            Level::Avail => synthesize(&pair, level),
+            _ => synthesize_at(&pair, level, &by_side(&here)),
+        };
+        here.iter().map(|at| fate(&run.derived, &pair, &made, *at)).collect()
+    }
+
+    /// The point of a version of a run that is the same as one of the version itself.
+    fn same(&self, run: &Run, side: Side, point: Point) -> Option<Point> {
+        if side == Side::Before {
+            return Some(point);
+        }
+        let inst = run.names.same_inst(&self.names, point.inst())?;
+        run.derived.function.has_inst(inst).then(|| Point::before(inst))
+    }
+}
+
+fn by_side(points: &[Option<SourcePoint>]) -> Pair<BTreeSet<Point>> {
+    Pair::from_fn(|side| {
+        points.iter().flatten().filter(|(of, _)| *of == side).map(|(_, point)| *point).collect()
+    })
+}
+
+fn fate(
+    derived: &Derived,
+    pair: &VersionPair<'_>,
+    made: &Synthesis,
+    at: Option<SourcePoint>,
+) -> Fate {
+    let Some((side, point)) = at else { return Fate::Gone };
+    let SynthesizedMapping { mapping, unmapped, .. } = match side {
+        Side::Before => &made.forward,
+        Side::After => &made.backward,
+    };
+    if mapping.entry(point).is_some() {
+        return Fate::Entry;
+    }
+    let Ok(found) = unmapped.binary_search_by_key(&point, |unmapped| unmapped.point) else {
+        return Fate::Gone;
+    };
+    let unmapped = &unmapped[found];
+    let actions = derived.log.actions();
+    let mut suspects: Vec<u64> = Vec::new();
+    for action in pair.suspects(side, unmapped) {
+        let rewrite = actions[action].origin().rewrite();
+        if !suspects.contains(&rewrite) {
+            suspects.push(rewrite);
+        }
+    }
+    Fate::Lacks { reason: unmapped.reason, suspects }
+}

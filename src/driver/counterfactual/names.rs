@@ -1,0 +1,163 @@
+//! Names of what a log makes, by which two runs of a pipeline find the same rewrites and
+//! instructions.
+//!
+//! Each run draws ids of its own for what it creates, and numbers its rewrites. A run without one
+//! rewrite shifts both. The name of a rewrite is its pass, its rule and its *subject*: the value
+//! that it replaces, or else the entity that its first action is about. The name of an entity that
+//! it creates is the name of the rewrite and a place among all those that it creates. Entities of
+//! the base are their own names. So two runs may disagree about all other rewrites and still agree
+//! about these.
+
+use ir::edit::{Action, ActionKind, ActionLog};
+use ir::{Block, Inst, Value};
+use std::collections::BTreeMap;
+
+/// An entity as names mention it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Subject {
+    Inst(Inst),
+    Value(Value),
+    Block(Block),
+    /// Created by a rewrite: its number in [`NameTable::created`].
+    Created(u32),
+}
+
+/// The name of a rewrite: pass, rule, subject, and a detail that tells two about one subject apart.
+pub(super) type RewriteName = (&'static str, &'static str, SubjectName);
+
+/// The subject of a rewrite, in terms that all runs share.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct SubjectName(Subject, u32);
+
+/// The names of entities that rewrites of any run have created, each with its number.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NameTable {
+    created: BTreeMap<(RewriteName, u32), u32>,
+}
+
+/// The rewrites and instructions of one run, by name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RunNames {
+    /// The numbers of the rewrites of this name, ascending.
+    rewrites: BTreeMap<RewriteName, Vec<u64>>,
+    names: BTreeMap<u64, RewriteName>,
+    created: BTreeMap<Subject, u32>,
+    insts: BTreeMap<u32, Inst>,
+}
+
+impl RunNames {
+    /// Reads the log of a run. Cost: near linear in the log.
+    pub(super) fn new(log: &ActionLog, table: &mut NameTable) -> RunNames {
+        let mut names = RunNames::default();
+        let number = |action: &Action| action.origin().rewrite();
+        for rewrite in log.actions().chunk_by(|a, b| number(a) == number(b)) {
+            names.take(rewrite, table);
+        }
+        names
+    }
+
+    fn take(&mut self, rewrite: &[Action], table: &mut NameTable) {
+        let Some(first) = rewrite.first() else { return };
+        let replaced = rewrite.iter().find_map(|action| match action.kind() {
+            ActionKind::ReplaceAll { before, .. } => Some((Subject::Value(*before), 0)),
+            _ => None,
+        });
+        let (subject, detail) = replaced.unwrap_or_else(|| subject(first.kind()));
+        let subject = match self.created.get(&subject) {
+            Some(created) => Subject::Created(*created),
+            None => subject,
+        };
+        let origin = first.origin();
+        let name = (origin.pass(), origin.rule(), SubjectName(subject, detail));
+        self.rewrites.entry(name).or_default().push(origin.rewrite());
+        self.names.insert(origin.rewrite(), name);
+        let mut place = 0;
+        for entity in rewrite.iter().flat_map(|action| created(action.kind())) {
+            let next = table.created.len() as u32;
+            let number = *table.created.entry((name, place)).or_insert(next);
+            place += 1;
+            self.created.insert(entity, number);
+            if let Subject::Inst(inst) = entity {
+                self.insts.insert(number, inst);
+            }
+        }
+    }
+
+    /// The name of the rewrite with this number.
+    pub(super) fn name(&self, rewrite: u64) -> Option<RewriteName> {
+        self.names.get(&rewrite).copied()
+    }
+
+    /// The number of the last rewrite.
+    pub(super) fn last(&self) -> Option<u64> {
+        self.names.keys().next_back().copied()
+    }
+
+    /// The first rewrite of this name whose number is at least `from`.
+    pub(super) fn rewrite(&self, name: &RewriteName, from: u64) -> Option<u64> {
+        self.rewrites.get(name)?.iter().copied().find(|number| *number >= from)
+    }
+
+    /// The instruction of this run that another run knows as `inst`, if a rewrite created it
+    /// there. An instruction of the base is the same in all runs.
+    pub(super) fn same_inst(&self, other: &RunNames, inst: Inst) -> Option<Inst> {
+        match other.created.get(&Subject::Inst(inst)) {
+            Some(name) => self.insts.get(name).copied(),
+            None => Some(inst),
+        }
+    }
+}
+
+/// The entity that an action is about.
+fn subject(kind: &ActionKind) -> (Subject, u32) {
+    match kind {
+        ActionKind::Add { before, .. } => (Subject::Inst(*before), 0),
+        ActionKind::Delete { inst, .. }
+        | ActionKind::Hoist { inst, .. }
+        | ActionKind::Sink { inst, .. }
+        | ActionKind::ResolveCall { inst, .. } => (Subject::Inst(*inst), 0),
+        ActionKind::ReplaceOperand { inst, index, .. } => (Subject::Inst(*inst), *index),
+        ActionKind::FoldBranch { inst, keep } => (Subject::Inst(*inst), *keep),
+        ActionKind::ReplaceAll { before, .. } => (Subject::Value(*before), 0),
+        ActionKind::Inline { call, .. } => (Subject::Inst(*call), 0),
+        ActionKind::SplitEdge { edge, .. } => (Subject::Inst(edge.inst), edge.index),
+        ActionKind::JoinEdges { edges, jump, .. } => {
+            edges.first().map_or((Subject::Inst(*jump), 0), |e| (Subject::Inst(e.inst), e.index))
+        }
+        ActionKind::Redirect { edge, .. } => (Subject::Inst(edge.inst), edge.index),
+        ActionKind::MergeBlocks { jump, .. } => (Subject::Inst(*jump), 0),
+        ActionKind::RemoveUnreachable { blocks } => {
+            (blocks.first().map_or(Subject::Created(u32::MAX), |b| Subject::Block(*b)), 0)
+        }
+        ActionKind::AddBlockParam { block, .. } => (Subject::Block(*block), 0),
+        ActionKind::RemoveBlockParam { param, .. } => (Subject::Value(*param), 0),
+        ActionKind::RemoveDead { params, insts } => {
+            let param = params.first().map(|(_, param)| Subject::Value(*param));
+            let inst = insts.first().map(|inst| Subject::Inst(*inst));
+            (param.or(inst).unwrap_or(Subject::Created(u32::MAX)), 0)
+        }
+    }
+}
+
+/// The entities that an action creates.
+fn created(kind: &ActionKind) -> Vec<Subject> {
+    match kind {
+        ActionKind::Add { inst, data, .. } => {
+            let results = data.results.iter().map(|value| Subject::Value(*value));
+            std::iter::once(Subject::Inst(*inst)).chain(results).collect()
+        }
+        ActionKind::SplitEdge { block, jump, .. } => {
+            vec![Subject::Block(*block), Subject::Inst(*jump)]
+        }
+        ActionKind::JoinEdges { block, params, jump, .. } => {
+            let params = params.iter().map(|param| Subject::Value(*param));
+            [Subject::Block(*block), Subject::Inst(*jump)].into_iter().chain(params).collect()
+        }
+        ActionKind::AddBlockParam { param, .. } => vec![Subject::Value(*param)],
+        ActionKind::Inline { body, .. } => {
+            let insts = body.insts.iter().map(|(_, copy)| Subject::Inst(*copy));
+            std::iter::once(Subject::Inst(body.jump)).chain(insts).collect()
+        }
+        _ => Vec::new(),
+    }
+}

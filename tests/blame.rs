@@ -1,0 +1,198 @@
+//! The action to blame for a point without an entry: without it, the point has one.
+
+use ir::{Function, Inst, Module, Point};
+use osier::driver::counterfactual::{Counterfactual, Culprit, Culprits, Effort, Fate};
+use osier::driver::{
+    Format, NoObserver, Recipe, Retry, Secured, Vigilance, certify, derive_certified,
+    derive_without, load,
+};
+use osr::{Level, Unmapped};
+use passes::Pipeline;
+use transition::Side;
+
+fn module(path: &str) -> Module {
+    let bytes = std::fs::read(path).expect("tests run in the root of the package");
+    let format = if path.ends_with(".oir") { Format::Oir } else { Format::Wasm };
+    load(format, &bytes).expect("well-formed")
+}
+
+/// The version of the whole pipeline, with the mappings of every level.
+fn secured(module: &Module, base: &Function, pipeline: &Pipeline) -> Secured {
+    let (vigilance, levels, retry) = (Vigilance::Off, &Level::ALL, Retry::OFF);
+    let recipe = Recipe { pipeline, vigilance, levels, retry };
+    derive_certified(module, base, &recipe, &mut NoObserver)
+}
+
+/// The rewrite of a culprit in the version itself: its pass, its rule, and the action that stands
+/// for it.
+fn named(secured: &Secured, culprit: &Culprit) -> String {
+    assert!(culprit.run.is_none(), "the version itself is made with the rewrite");
+    told(secured, culprit.action)
+}
+
+/// The point of the base before the definition of a value.
+fn before(base: &Function, name: &str) -> Point {
+    let is_named = |inst: &Inst| {
+        base.inst(*inst).result().is_some_and(|value| base.value_name(value) == Some(name))
+    };
+    Point::before(base.all_insts().find(is_named).expect("the base has the value"))
+}
+
+/// What the log alone blames, and the culprits, for a point of the base of a function, at `live`.
+fn blamed(path: &str, pipeline: &str, value: &str) -> (String, Vec<String>) {
+    let module = module(path);
+    let (_, base) = module.defined().next().expect("one function");
+    let pipeline = passes::parse(pipeline).expect("known passes");
+    let secured = secured(&module, base, &pipeline);
+    let at = before(base, value);
+    let made = secured.certified.levels.iter().find(|made| made.level == Level::Live);
+    let unmapped = &made.expect("all levels were made").forward.unmapped;
+    let lacking = unmapped.iter().find(|unmapped| unmapped.point == at).expect("no entry");
+    let blame = lacking.blame.expect("the log names an action");
+    let mut test = Counterfactual::new(&module, (base, &secured.derived), &pipeline, Vec::new());
+    let found = test.culprits((Side::Before, at), Level::Live, Effort::default());
+    let Culprits::Found { culprits, .. } = found else { panic!("culprits are found") };
+    let blame = told(&secured, blame);
+    (blame, culprits.iter().map(|culprit| named(&secured, culprit)).collect())
+}
+
+/// An action without its number.
+fn told(secured: &Secured, action: usize) -> String {
+    let action = secured.derived.log.actions()[action].to_string();
+    action.split_once(' ').expect("a number comes first").1.to_owned()
+}
+
+const LEDGER: &str = "tests/blame/ledger.oir";
+
+/// The first read is of no account behind it, though it comes first in the log.
+#[test]
+fn a_forwarded_load_is_to_blame_for_the_value_that_it_keeps() {
+    for pipeline in ["O1", "load_elim", "load_elim,adce"] {
+        let (blame, culprits) = blamed(LEDGER, pipeline, "third");
+        assert_eq!(blame, "load_elim/stored-value replace_all v11 -> v5", "{pipeline}");
+        assert_eq!(culprits, [blame], "{pipeline}");
+    }
+}
+
+/// Either of two reads keeps the value.
+#[test]
+fn two_forwarded_loads_are_to_blame_together() {
+    let (_, culprits) = blamed(LEDGER, "O1", "second");
+    let both = ["v9 -> v5", "v11 -> v5"];
+    let both = both.map(|values| format!("load_elim/stored-value replace_all {values}"));
+    assert_eq!(culprits, both);
+}
+
+/// `simplify` runs twice in `O1`. What its first run may not do, its second one does: that is one
+/// action, not two.
+#[test]
+fn a_rewrite_that_a_later_pass_makes_again_is_one_action() {
+    let (blame, culprits) = blamed(LEDGER, "O1", "not");
+    assert_eq!(culprits, ["simplify/not-slt replace_all v16 -> v17"]);
+    assert!(blame.starts_with("simplify/not-slt"), "{blame}");
+}
+
+fn kernels() -> impl Iterator<Item = (String, Module)> {
+    ["vm", "sort", "words"].into_iter().map(|name| {
+        let path = format!("tests/corpus/{name}.wasm");
+        let module = module(&path);
+        (path, module)
+    })
+}
+
+/// The points of a function without an entry at a level, one in so many.
+fn some_lacking(secured: &Secured, level: Level, one_in: usize) -> Vec<(Side, Unmapped)> {
+    let below = secured.certified.levels.iter().filter(|made| made.level < level);
+    let below: Vec<_> = below.collect();
+    let made = secured.certified.levels.iter().find(|made| made.level == level);
+    let made = made.expect("all levels were made");
+    let mut lacking = Vec::new();
+    for side in Side::BOTH {
+        for unmapped in &made.of(side).unmapped {
+            if below.iter().all(|made| made.of(side).mapping.entry(unmapped.point).is_none()) {
+                lacking.push((side, unmapped.clone()));
+            }
+        }
+    }
+    lacking.into_iter().step_by(one_in).collect()
+}
+
+/// The driver makes the version again without the rewrites, and the checker judges its entries.
+#[test]
+fn the_checker_accepts_an_entry_without_the_culprits() {
+    let pipeline = Pipeline::default();
+    let (mut searched, mut single, mut judged) = (0, 0, 0);
+    for (name, module) in kernels() {
+        for (_, base) in module.defined() {
+            let secured = secured(&module, base, &pipeline);
+            let mut test =
+                Counterfactual::new(&module, (base, &secured.derived), &pipeline, Vec::new());
+            for level in [Level::Live, Level::LiveE, Level::Alias, Level::Avail] {
+                for (side, unmapped) in some_lacking(&secured, level, 29) {
+                    let at = (side, unmapped.point);
+                    let found = test.culprits(at, level, Effort::default());
+                    let what = format!("{name} @{} {level} {at:?}", base.name());
+                    let Culprits::Found { culprits, left_out } = found else {
+                        panic!("{what}: no culprits")
+                    };
+                    searched += 1;
+                    single += u32::from(culprits.len() == 1);
+                    assert!(!culprits.is_empty(), "{what}");
+                    if side == Side::Before {
+                        judged += 1;
+                        let entry =
+                            has_entry_without(&module, base, &pipeline, &left_out, at.1, level);
+                        assert!(entry, "{what}: without {left_out:?}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(searched > 50 && judged > 25, "{searched} searched, {judged} judged");
+    assert!(single > searched / 2, "one action suffices for {single} of {searched}");
+}
+
+/// Whether the checker accepts an entry at a point of the base, or finds it unreachable, in a
+/// version made without some rewrites.
+fn has_entry_without(
+    module: &Module,
+    base: &Function,
+    pipeline: &Pipeline,
+    left_out: &[u64],
+    point: Point,
+    level: Level,
+) -> bool {
+    let base = base.fork();
+    let left_out: Vec<_> = left_out.iter().map(|number| *number..number + 1).collect();
+    let derived = derive_without(module, &base, pipeline, &left_out, &mut NoObserver);
+    let certified = certify(module, &base, &derived, &[level], &mut NoObserver);
+    let made = &certified.levels[0].forward;
+    let is_lacking = made.unmapped.iter().any(|unmapped| unmapped.point == point)
+        || made.rejected.iter().any(|(rejected, _)| *rejected == point);
+    !is_lacking
+}
+
+/// The blame of reports is a guess from the log alone, and must be a good one.
+#[test]
+fn most_entries_come_back_without_the_action_that_the_log_suggests() {
+    let pipeline = Pipeline::default();
+    let (mut tested, mut right) = (0, 0);
+    for (_, module) in kernels() {
+        for (_, base) in module.defined() {
+            let secured = secured(&module, base, &pipeline);
+            let actions = secured.derived.log.actions();
+            let mut test =
+                Counterfactual::new(&module, (base, &secured.derived), &pipeline, Vec::new());
+            for level in [Level::Live, Level::Avail] {
+                for (side, unmapped) in some_lacking(&secured, level, 17) {
+                    let action = unmapped.blame.expect("the log names an action");
+                    let rewrite = actions[action].origin().rewrite();
+                    let fates = test.fates_without(rewrite, level, &[(side, unmapped.point)]);
+                    tested += 1;
+                    right += u32::from(fates.iter().all(Fate::is_mended));
+                }
+            }
+        }
+    }
+    assert!(tested > 50 && right > tested / 2, "{right} of {tested}");
+}
