@@ -439,7 +439,7 @@ pub struct DirectionFigures {
     /// and `unproved` for an entry that the checker dropped. They add up to `points` -
     /// `unreachable` - `feasible` of the report's level.
     pub infeasible: BTreeMap<String, u64>,
-    /// The same points, by the pass of the first action to blame, or `none` if no action can be
+    /// The same points, by the pass of the action to blame, or `none` if no action can be
     /// named.
     pub blame: BTreeMap<String, u64>,
     /// The same points, by reason and then by pass. Sums over passes give `infeasible`; sums over

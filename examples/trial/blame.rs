@@ -118,7 +118,10 @@ fn one_function(
     let actions = secured.derived.log.actions();
     let mut blamed: BTreeMap<(Level, u64), Vec<Lacking<'_>>> = BTreeMap::new();
     let mut searched = Vec::new();
-    for lacking in all_lacking(secured).into_iter().filter(|_| picks(prng, args.share)) {
+    for lacking in all_lacking(secured) {
+        if !picks(prng, args.share) {
+            continue;
+        }
         let row = rows.entry(lacking.key()).or_default();
         row.points += 1;
         match lacking.unmapped.blame {
