@@ -92,7 +92,7 @@ const ACCEPTANCE: &str = "check/src/accept/";
 /// Host memories took 104: the kind of a memory, its rules and its immediate, and distances of 64
 /// bits. The table by id in `ir/src/chunked.rs`, through which clones of a module share
 /// declarations, took 84.
-const FOUNDATION_LINES: usize = 5030;
+const FOUNDATION_LINES: usize = 5520;
 
 /// The files of `transition` and `ir` that the modules of acceptance use: composition, with and
 /// without frames, and typing;
@@ -106,6 +106,7 @@ const FOUNDATION: &[&str] = &[
     "transition/src/demand.rs",
     "transition/src/frames.rs",
     "transition/src/mapping.rs",
+    "transition/src/packed.rs",
     "transition/src/side.rs",
     "transition/src/version.rs",
     "ir/src/cfg.rs",
