@@ -107,6 +107,7 @@ const FOUNDATION: &[&str] = &[
     "transition/src/demand.rs",
     "transition/src/frames.rs",
     "transition/src/mapping.rs",
+    "transition/src/packed.rs",
     "transition/src/side.rs",
     "transition/src/version.rs",
     "ir/src/cfg.rs",
