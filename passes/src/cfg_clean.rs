@@ -13,7 +13,7 @@
 //! *Needs on entry*: nothing.
 //!
 //! *Holds on exit*: no block with a single predecessor has parameters; no jump is the only edge
-//! into its target; no block consists of a jump alone, with four exceptions: a block whose
+//! into its target, but for one in each row of 24; no block consists of a jump alone, with four exceptions: a block whose
 //! parameters are used beyond it, one that jumps to itself, one that joins edges before a loop, and
 //! an arm of a branch whose other arm is the target of the jump.
 //!
@@ -27,10 +27,17 @@
 //! arguments. A block that only jumps has no effect besides the jump. A value it passes on is an
 //! argument of the edge, or dominates the block and therefore each of its predecessors.
 //!
+//! *Long rows stay in parts*: suppose that hundreds of branches in a row fold, and nothing else
+//! remains of them. Merged, they leave one block, and not one instruction that both versions have.
+//! The path through the version before is then too long for mappings. So a merge is left out
+//! wherever it would put more than 24 jumps into a row without an instruction that writes, branches
+//! or may trap (`rows_of_branches_that_vanish_keep_their_entries`).
+//!
 //! *Cost*: near linear in blocks, instructions and edges. The pass visits a block again only when a
 //! branch or an edge of its own has changed.
 
-use cranelift_entity::SecondaryMap;
+use crate::row_paths::RowPaths;
+use cranelift_entity::{EntityRef, SecondaryMap};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
@@ -86,6 +93,8 @@ struct Work {
     dom: DomTree,
     layout: Vec<Block>,
     place: SecondaryMap<Block, u32>,
+    /// The paths through the blocks as they were at first.
+    rows: SecondaryMap<Block, RowPaths>,
     bindable: PendingBlocks,
     foldable: PendingBlocks,
     skippable: PendingBlocks,
@@ -104,7 +113,8 @@ impl Work {
         let all: PendingBlocks = (0..layout.len() as u32).collect();
         let dom = DomTree::new(function, &Cfg::new(function));
         let (bindable, foldable, skippable) = (all.clone(), all.clone(), all);
-        Work { dom, layout, place, bindable, foldable, skippable, kept: BTreeSet::new() }
+        let (rows, kept) = (row_paths(function, &layout), BTreeSet::new());
+        Work { dom, layout, place, rows, bindable, foldable, skippable, kept }
     }
 
     /// Processes all pending blocks.
@@ -157,7 +167,18 @@ impl Work {
         let ways_in = function.predecessors(block);
         is_empty(function, block)
             && !self.joins_before_loop(function, block)
+            && !self.begins_row(function, block)
             && !ways_in.iter().any(|e| is_arm(function, *e))
+    }
+
+    /// Whether the only way into a block is a jump that an earlier run has left to end a row.
+    fn begins_row(&self, function: &Function, block: Block) -> bool {
+        let jump = only_edge(function, block)
+            .filter(|edge| function.inst(edge.inst).opcode == Opcode::Jump);
+        jump.is_some_and(|edge| {
+            let before = self.rows[function.inst_block(edge.inst)];
+            is_long(before.then(RowPaths::of(1)), self.rows[block])
+        })
     }
 
     /// Whether a block joins edges and is the only way into a loop. `licm` needs such a block as a
@@ -285,17 +306,51 @@ fn bind_params(ed: &mut Editor<'_>, block: Block) -> (BTreeSet<Block>, bool) {
     (changed, false)
 }
 
+/// The most jumps of a row that are merged. A path of mappings has 64 at most. Two rows may meet in
+/// a block that an earlier run has merged up to this limit, and a part of one remains between.
+const MAX_ROW: usize = 24;
+
 fn merge(ed: &mut Editor<'_>) {
     let blocks: Vec<Block> = ed.func().blocks().collect();
+    let mut rows = row_paths(ed.func(), &blocks);
     for block in blocks {
         // The merged block may itself end in a jump that can be merged.
         while ed.func().has_block(block) && can_merge(ed.func(), block) {
-            if !ed.plan("straight-line") {
+            let next = ed.func().successors(block)[0].block;
+            let before = rows[block].then(RowPaths::of(1));
+            if is_long(before, rows[next]) || !ed.plan("straight-line") {
                 break;
             }
+            rows[block] = before.then(rows[next]);
             ed.merge_blocks(block);
         }
     }
+}
+
+/// Whether the row that ends one path and begins the other is too long.
+fn is_long(before: RowPaths, next: RowPaths) -> bool {
+    before.last.saturating_add(next.first) > MAX_ROW
+}
+
+/// The paths through each block. Where nothing ends a path in a block, the blocks whose ids are
+/// missing behind it count as merged into it: an earlier run may have ended a row there, and if
+/// this run went on with it, each run would make rows longer.
+fn row_paths(function: &Function, blocks: &[Block]) -> SecondaryMap<Block, RowPaths> {
+    let mut rows = SecondaryMap::new();
+    for (at, &block) in blocks.iter().enumerate() {
+        let end = function.terminator(block);
+        let ends = |inst| {
+            let opcode = function.inst(inst).opcode;
+            !opcode.is_effect_free() || function.may_trap(inst)
+        };
+        let missing = || {
+            let next = blocks.get(at + 1).map_or(function.block_bound(), |next| next.index());
+            next.saturating_sub(block.index() + 1)
+        };
+        let is_ended = function.block_insts(block).any(|inst| inst != end && ends(inst));
+        rows[block] = if is_ended { RowPaths::END } else { RowPaths::of(missing()) };
+    }
+    rows
 }
 
 /// Whether a block ends in a jump that is the only edge into its target.

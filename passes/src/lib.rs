@@ -18,6 +18,7 @@ pub mod loop_canon;
 pub mod refine;
 pub mod registry;
 mod resolve;
+mod row_paths;
 pub mod sccp;
 mod scopes;
 pub mod simplify;

@@ -10,45 +10,13 @@
 //! nothing, branches nowhere and cannot trap, in callees as in the function.
 
 use super::callee;
+use crate::row_paths::RowPaths;
 use ir::{Func, Function, Inst, Module, Opcode};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most jumps that inlined calls in a row leave. Three quarters of the 64 leave room for the
 /// jumps around them.
 const MAX_JUMPS: usize = 48;
-
-/// The paths through code, in jumps, calls being inlined.
-#[derive(Clone, Copy, Default, Debug)]
-struct RowPaths {
-    /// Whether an instruction ends a path.
-    ends: bool,
-    /// From the start to the first such instruction, or through all of the code.
-    first: usize,
-    /// From the last such instruction to the end, or through all of the code.
-    last: usize,
-    /// The longest.
-    most: usize,
-}
-
-impl RowPaths {
-    /// An instruction that ends a path.
-    const END: RowPaths = RowPaths { ends: true, first: 0, last: 0, most: 0 };
-
-    fn of(jumps: usize) -> RowPaths {
-        RowPaths { ends: false, first: jumps, last: jumps, most: jumps }
-    }
-
-    /// The paths through this code and other code behind it.
-    fn then(self, next: RowPaths) -> RowPaths {
-        let through = self.last.saturating_add(next.first);
-        RowPaths {
-            ends: self.ends || next.ends,
-            first: if self.ends { self.first } else { through },
-            last: if next.ends { next.last } else { through },
-            most: self.most.max(next.most).max(through),
-        }
-    }
-}
 
 /// The paths through callees.
 #[derive(Debug)]
