@@ -120,7 +120,12 @@ impl Paths {
             block = f.target(edges[0]).block;
             // Only edges that runs can take count. An edge from code that the log removed would
             // make a join where there is none, and cost the landing points before it.
-            let mut others = f.predecessors(block).iter().filter(|e| !edges.contains(e));
+            // By index of the edge: a switch may have many, all to this block
+            // (`a_switch_with_many_edges_to_one_block_costs_linear_time`).
+            let is_own = |e: &Edge| {
+                e.inst == jump && edges.binary_search_by_key(&e.index, |own| own.index).is_ok()
+            };
+            let mut others = f.predecessors(block).iter().filter(|e| !is_own(e));
             let joins = others.any(|e| may_be_taken(f, cfg, facts, *e));
             end.jumps.push(TakenJump { edges, joins });
             if let Some(anchor) = self.next_in_block[f.first_inst(block)] {
@@ -177,7 +182,7 @@ pub(crate) fn may_be_taken(f: &Function, cfg: &Cfg, facts: &Facts, edge: Edge) -
     // A redirected edge keeps only one target of the branch it skips, though the branch took the
     // others too before (`tests/oir/osr/folded_where_edges_were_sent_past.oir`).
     let was_skipped = facts.control.is_skipped(edge.inst);
-    let is_left_out = |taken: &[u32]| !taken.contains(&edge.index);
+    let is_left_out = |taken: &[u32]| taken.binary_search(&edge.index).is_err();
     let folded_away = is_branch
         && !was_skipped
         && facts.control.taken_targets(edge.inst).is_some_and(is_left_out);

@@ -34,7 +34,7 @@ impl Analyzed<'_> {
         let control = &facts.control;
         // In the version after, a folded branch is a jump, with one target.
         let taken = control.taken_targets(edge.inst).filter(|_| self.side == Side::Before);
-        taken.is_none_or(|taken| taken.contains(&edge.index))
+        taken.is_none_or(|taken| taken.binary_search(&edge.index).is_ok())
             && !control.is_removed(self.f.target(edge).block)
             && self.decided.may_take(edge)
     }

@@ -31,8 +31,8 @@ pub(crate) struct ControlFlow {
 }
 
 impl ControlFlow {
-    /// The indices of the targets that a branch may take which the log folded to a jump; `None` for
-    /// one that it did not fold.
+    /// The indices of the targets that a branch may take which the log folded to a jump, ascending;
+    /// `None` for one that it did not fold.
     ///
     /// Example: `br_if %c, a, b` folded to `a` takes target 0. If both targets were one block, the
     /// list names both indices: the log does not record the index that a run takes.
