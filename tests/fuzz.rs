@@ -14,6 +14,7 @@ use passes::registry::StaticPass;
 use std::sync::atomic::{AtomicU64, Ordering};
 use texts::LOOP_WITHOUT_A_SHARED_ANCHOR;
 
+mod certified;
 mod texts;
 
 /// Generated programs, one for each seed.

@@ -9,6 +9,10 @@
 //! or a refuted anchor, is no finding: it shows that the certificate is wrong, and the maker of
 //! certificates is not trusted. The entries that it costs count as dropped, and the lockstep oracle
 //! judges whether the versions agree.
+//!
+//! If the checker accepts no entry of a program, though there are entries, the oracles that fire
+//! entries have judged what nobody can fire. That is a finding ([`some_accepted`]), after those of
+//! all other oracles, which tell more.
 
 use super::case::Case;
 use super::figures::Figures;
@@ -55,6 +59,25 @@ pub(super) fn run(
     }
     findings.truncate(super::judge::MAX_FINDINGS);
     if findings.is_empty() { Ok(()) } else { Err(findings) }
+}
+
+/// Judges whether some entry of the program is accepted, if it has entries.
+///
+/// # Errors
+/// The finding that none is, with the checks that failed.
+pub(super) fn some_accepted(case: &Case, figures: &Figures) -> Result<(), Vec<FuzzFinding>> {
+    let dropped = figures.dropped();
+    if figures.certified > 0 || dropped == 0 {
+        return Ok(());
+    }
+    let checks: Vec<String> =
+        figures.dropped.iter().map(|(check, count)| format!("{check} {count}")).collect();
+    let checks = checks.join(", ");
+    Err(vec![FuzzFinding {
+        oracle: FuzzOracle::Certificates,
+        versions: (0, case.steps.len()),
+        message: format!("none of {dropped} entries of the program is accepted: {checks}"),
+    }])
 }
 
 /// Makes the later version of a pair again, without the rewrites to blame for dropped entries. The

@@ -137,7 +137,11 @@ fn judge_versions(
             )?;
         }
     }
-    composition::run(case, &mapped, figures)
+    composition::run(case, &mapped, figures)?;
+    match case.certificates {
+        true => certificates::some_accepted(case, figures),
+        false => Ok(()),
+    }
 }
 
 /// Every pair of versions, the earlier version first. Oracles judge both directions of each pair.

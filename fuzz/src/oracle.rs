@@ -11,7 +11,7 @@ pub enum FuzzOracle {
     Panic,
     /// Every version is well-formed, and its log replays to it.
     Ssa,
-    /// The checker refutes no entry.
+    /// The checker refutes no entry, and accepts one of each program that has any.
     Certificates,
     /// All versions have the same effects and the same end.
     Lockstep,
