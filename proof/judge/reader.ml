@@ -184,7 +184,7 @@ let record st line = match String.split_on_char ' ' line with
   | ["osier-mapping"; v] -> if v <> "3" then bad st ("the form has version " ^ v ^ ", not 3")
   | ["pipeline"; p] -> st.h.header "pipeline" p
   | ["level"; l] -> st.h.header "level" l
-  | ["functions"; _] | ["landings"; _] | "left-out" :: _ -> ()
+  | ["functions"; _] | ["landings"; _] | ("left-out" | "left-out-behind") :: _ -> ()
   | "function" :: name -> start_function st (String.concat " " name) false
   | "landing" :: name -> start_function st (String.concat " " name) true
   | ["number"; n] when st.number = None && Hashtbl.length st.sides = 0 && st.fname <> "" ->

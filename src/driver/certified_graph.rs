@@ -27,8 +27,11 @@ pub struct CertifiedGraph {
     /// run may take any of these edges one after the other ([`Checked`]).
     pub mappings: Vec<Checked<Mapping>>,
     /// By index of the edge, of built and inserted edges: the points whose entry the checker did
-    /// not accept, ascending, with its verdicts.
+    /// not accept, ascending, with its verdicts. Unreachable points are left out.
     pub rejected: BTreeMap<usize, Vec<(Point, Verdict)>>,
+    /// By version: the points that the checker has proved never to be reached. No run asks for an
+    /// entry there, so none is lost or counted.
+    pub unreachable: VersionPoints,
     /// By version: the live values that [`certify_graph_at`] was asked for, with all mappings of
     /// the graph armed. None for a version whose pairs are not proved.
     pub live: BTreeMap<Version, Checked<LivePoints>>,
@@ -48,6 +51,7 @@ struct JudgedEdges {
     own: Own,
     counts: CheckCounts,
     rejected: BTreeMap<usize, Vec<(Point, Verdict)>>,
+    unreachable: VersionPoints,
     live: BTreeMap<Version, Checked<LivePoints>>,
 }
 
@@ -84,7 +88,7 @@ pub fn certify_graph_at(
     for ends in ends {
         judge_pair(module, graph, ends, &mut judged, asked, observer);
     }
-    let JudgedEdges { mut own, counts, rejected, live } = judged;
+    let JudgedEdges { mut own, counts, rejected, unreachable, live } = judged;
     graph.retain(|(index, _), point, _| {
         own.get(&index).is_some_and(|mapping| mapping.entry(point).is_some())
     });
@@ -99,7 +103,7 @@ pub fn certify_graph_at(
         mappings.push(sealed.unwrap_or_else(nothing));
     }
     observer.begin(None);
-    CertifiedGraph { counts, mappings, rejected, live }
+    CertifiedGraph { counts, mappings, rejected, unreachable, live }
 }
 
 /// The accepted mapping along a path of versions, over the first edge between each two, as
@@ -180,14 +184,23 @@ fn judge_pair(
             judged.live.insert(version, live);
         }
     }
+    if let Ok(relation) = &relation {
+        for (side, version) in [(Side::Before, before), (Side::After, after)] {
+            let points = tree.function(version).all_insts().map(Point::before);
+            let dead = points.filter(|point| relation.is_unreachable(side, *point));
+            judged.unreachable.entry(version).or_default().extend(dead);
+        }
+    }
     for (side, (index, edge), facts) in made {
         // The next transition of a run may use any edge from the target version, so the entry must
         // provide live+ with respect to all of them.
         let armed = armed_in(edge.to);
-        let Accepted { mapping, rejected, .. } =
+        let Accepted { mapping, mut rejected, .. } =
             accept_armed(&relation, side, edge.mapping.clone(), facts, &armed);
+        let dead = judged.unreachable.get(&edge.from);
+        rejected.retain(|(point, _)| dead.is_none_or(|dead| !dead.contains(point)));
         let checked = &mut judged.counts;
-        checked.points += edge.mapping.len() as u64;
+        checked.points += (mapping.len() + rejected.len()) as u64;
         checked.held += mapping.len() as u64;
         rejected.iter().for_each(|(_, verdict): &(Point, _)| checked.count(verdict));
         judged.own.insert(index, mapping);

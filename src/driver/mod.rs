@@ -24,6 +24,7 @@ pub use load::load_with_source;
 #[cfg(feature = "wasm")]
 pub use load::{Format, LoadError, load, load_within};
 pub use regions::{CertifiedRegions, EnteredRegion, certify_regions};
+pub(crate) use retry::GiveUp;
 pub use retry::{
     GivenUp, Recipe, Retried, Retry, Secured, SecuredPoint, derive_certified, derive_certified_at,
     derive_without,
@@ -108,7 +109,7 @@ pub fn derive(
 }
 
 /// Like [`derive()`], with the rewrites that the fuel grants.
-fn derive_within(
+pub(crate) fn derive_within(
     module: &Module,
     base: &Function,
     pipeline: &Pipeline,

@@ -33,21 +33,35 @@ pub struct Retry {
     /// makes a version, its mappings, and the verdicts on them. A probe of a pair that is not
     /// proved as a whole makes no mappings, and counts a quarter.
     pub work: u64,
+    /// The most work of the probes as a multiple of that of the mappings of the base. A function
+    /// of few instructions may have [`Retry::SMALL`] all the same.
+    pub times: u64,
 }
 
 impl Retry {
     /// No rewrite is given up.
-    pub const OFF: Retry = Retry { rewrites: 0, stretches: false, work: 0 };
+    pub const OFF: Retry = Retry { rewrites: 0, stretches: false, work: 0, times: 0 };
 
     /// For a program that waits: about as long as the mappings of a function of 20,000
     /// instructions take.
-    pub const BRIEF: Retry = Retry { rewrites: 2, stretches: false, work: 40_000 };
+    pub const BRIEF: Retry = Retry { rewrites: 2, stretches: false, work: 40_000, times: 8 };
+
+    /// The work that every function may have if [`Retry::work`] allows it: about a tenth of a
+    /// second.
+    pub const SMALL: u64 = 4_000;
+
+    /// The most work for a function. The last probe may exceed it.
+    pub fn most(&self, base: &Function) -> u64 {
+        let mappings = 2 * base.inst_count() as u64;
+        self.work.min(mappings.saturating_mul(self.times).max(Retry::SMALL))
+    }
 }
 
 impl Default for Retry {
-    /// Eight single rewrites, and then stretches. The work is that of about half a minute.
+    /// Eight single rewrites, and then stretches. The work is that of 24 mappings of the function,
+    /// and of about half a minute.
     fn default() -> Retry {
-        Retry { rewrites: 8, stretches: true, work: 500_000 }
+        Retry { rewrites: 8, stretches: true, work: 500_000, times: 24 }
     }
 }
 
@@ -81,7 +95,7 @@ impl GivenUp {
 }
 
 /// The numbers of all these rewrites.
-fn numbers(given_up: &[GivenUp]) -> impl Iterator<Item = Range<u64>> {
+pub(crate) fn numbers(given_up: &[GivenUp]) -> impl Iterator<Item = Range<u64>> {
     given_up.iter().map(GivenUp::numbers)
 }
 
@@ -96,6 +110,8 @@ pub struct Retried {
     pub without: Option<CheckCounts>,
     /// The number of versions that the search made and judged.
     pub probes: u64,
+    /// The work of that, as [`Retry::work`] counts it.
+    pub work: u64,
 }
 
 /// The choices of [`derive_certified`].
@@ -139,7 +155,8 @@ pub struct Secured {
 /// drop none. The version is never worse than that of the whole pipeline.
 ///
 /// Cost: nothing more if no entry is dropped. Otherwise, for each rewrite given up, as many probes
-/// as the logarithm of its distance from the one before, within the bounds.
+/// as the logarithm of its distance from the one before, within the bounds: [`Retry::times`] the
+/// cost of one mapping at most, but for small functions.
 ///
 /// # Panics
 /// Like [`super::derive()`].
@@ -154,7 +171,7 @@ pub fn derive_certified(
     let derived = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
     let certified = certify(module, base, &derived, levels, observer);
     let without = (retry.rewrites > 0).then(|| certified.checked());
-    let whole = Retried { given_up: Vec::new(), refused: 0, without, probes: 0 };
+    let whole = Retried { given_up: Vec::new(), refused: 0, without, probes: 0, work: 0 };
     let first = certified.levels.last().map(|made| (made.level, Answer::of_level(made)));
     let lossy = first.filter(|(_, answer)| answer.drops() && retry.rewrites > 0);
     let Some((level, first)) = lossy else {
@@ -170,7 +187,8 @@ pub fn derive_certified(
     };
     let mut search = RewriteSearch::new(module, base, pipeline, retry, &answer);
     let given_up = search.run(first, fuel.planned());
-    let retried = Retried { given_up, probes: search.probes(), ..whole };
+    let (probes, work) = (search.probes(), search.work());
+    let retried = Retried { given_up, probes, work, ..whole };
     observer.begin(None);
     if retried.given_up.is_empty() {
         return Secured { derived, certified, retried };
@@ -184,6 +202,38 @@ pub fn derive_certified(
         Secured { derived: fewer, certified: better, retried }
     } else {
         Secured { derived, certified, retried: Retried { given_up: Vec::new(), ..retried } }
+    }
+}
+
+/// The search for rewrites of one step of several, where the checker has dropped entries of the
+/// step. The caller makes the versions.
+pub(crate) struct GiveUp<'a> {
+    /// The module.
+    pub(crate) module: &'a Module,
+    /// The version that the step leaves.
+    pub(crate) base: &'a Function,
+    /// The passes of the step.
+    pub(crate) pipeline: &'a Pipeline,
+    /// The bounds.
+    pub(crate) retry: Retry,
+}
+
+impl GiveUp<'_> {
+    /// The rewrites to leave out, and the number of versions that the search made and judged. No
+    /// rewrites if no entry is dropped, or if the search finds no better version within its bounds.
+    pub(crate) fn find(&self) -> (Vec<GivenUp>, u64) {
+        let GiveUp { module, base, pipeline, retry } = *self;
+        let answer = |made: &Function, derived: &Derived, scope: ProbeScope| match scope {
+            ProbeScope::Pair => Answer::of_pair(certify_pair(module, made, derived)),
+            ProbeScope::Entries => {
+                let levels = [Level::Avail];
+                let certified = certify(module, made, derived, &levels, &mut super::NoObserver);
+                Answer::of_level(&certified.levels[0])
+            }
+        };
+        let mut search = RewriteSearch::new(module, base, pipeline, retry, &answer);
+        let given_up = search.run_whole();
+        (given_up, search.probes())
     }
 }
 

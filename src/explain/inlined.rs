@@ -279,7 +279,8 @@ impl InlinedTeller<'_> {
         refused.unwrap_or_else(|| {
             let (at, from) = if heading == Side::Before { (0, "base") } else { (1, "opt") };
             let (told, from) = (&self.told[at], self.shown(from));
-            match is_removed(told, from, point) {
+            let is_dead = self.steps.unreachable[at].contains(&point);
+            match is_dead || is_removed(told, from, point) {
                 true => (
                     PointStatus::Unreachable,
                     why_unreachable(told, from, point, &Cfg::new(from.version.version)),

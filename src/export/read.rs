@@ -49,8 +49,12 @@ pub struct ExportedFunction<'t> {
     /// The escaped name of the function.
     pub name: &'t str,
     /// The numbers of the rewrites that the version after lacks
-    /// ([`crate::driver::derive_without`]).
+    /// ([`crate::driver::derive_without`]). Of a function with inlined code, those that the cleaned
+    /// version lacks.
     pub left_out: Vec<Range<u64>>,
+    /// Of a function with inlined code, the numbers of the rewrites that the optimized version
+    /// lacks, among those of the passes behind the inlining.
+    pub left_out_behind: Vec<Range<u64>>,
     /// The number of the function, if the file tells it.
     number: Option<u32>,
     /// The number of the last line before `lines`.
@@ -123,9 +127,14 @@ impl<'t> FileSections<'t> {
                 if !self.names[usize::from(landing.is_some())].insert(name) {
                     return error("the file lists the function twice");
                 }
-                let (left_out, lines) = (Vec::new(), Vec::new());
-                let function =
-                    ExportedFunction { name, left_out, number: None, first: number, lines };
+                let function = ExportedFunction {
+                    name,
+                    left_out: Vec::new(),
+                    left_out_behind: Vec::new(),
+                    number: None,
+                    first: number,
+                    lines: Vec::new(),
+                };
                 self.open = Some((function, landing.is_some()));
                 Ok(())
             }
@@ -146,12 +155,16 @@ impl<'t> FileSections<'t> {
                     (function.number, function.first) = (Some(func), number);
                     return Ok(());
                 }
-                match line.strip_prefix("left-out ") {
+                let behind = line.strip_prefix("left-out-behind ");
+                match behind.or_else(|| line.strip_prefix("left-out ")) {
                     Some(rewrite) if function.lines.is_empty() => {
                         let Some(rewrite) = range(rewrite) else {
                             return error("expected two numbers of rewrites");
                         };
-                        function.left_out.push(rewrite);
+                        match behind {
+                            Some(_) => function.left_out_behind.push(rewrite),
+                            None => function.left_out.push(rewrite),
+                        }
                         function.first = number;
                     }
                     _ => function.lines.push(line),
@@ -174,9 +187,12 @@ impl ExportedFunction<'_> {
     /// # Errors
     /// If the lines describe other versions, or a record is malformed.
     pub fn parts(&self, versions: [&Function; 2]) -> Result<ExportedParts, ReadError> {
+        let error = |what: &str| ReadError { line: self.line(), what: what.to_owned() };
         if self.number.is_some() {
-            let what = "only landings and functions with inlined code tell a number".to_owned();
-            return Err(ReadError { line: self.line(), what });
+            return Err(error("only landings and functions with inlined code tell a number"));
+        }
+        if !self.left_out_behind.is_empty() {
+            return Err(error("only functions with inlined code have passes behind the inlining"));
         }
         let mut reader = MappingReader::new(self);
         for (side, f) in SIDES.iter().zip(versions) {
@@ -202,7 +218,8 @@ impl ExportedFunction<'_> {
 
     /// The number of the line of the record that names the function.
     pub fn line(&self) -> usize {
-        self.first - self.left_out.len() - usize::from(self.number.is_some())
+        let left_out = self.left_out.len() + self.left_out_behind.len();
+        self.first - left_out - usize::from(self.number.is_some())
     }
 
     /// Checks the number of the function, if the file tells one. Files that are older do not.

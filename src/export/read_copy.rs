@@ -3,7 +3,7 @@
 use super::read::{ExportedFunction, MappingReader, ReadError};
 use super::words::{ExportWords, Read};
 use super::{PAIRS, PLACES, VERSIONS};
-use crate::inlining::{ExportedCopy, Listed};
+use crate::inlining::{ExportedCopy, LeftOut, Listed};
 use ir::{Block, Func, Function, Inst, Module, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use transition::VersionKey;
@@ -13,6 +13,11 @@ use transition::frames::{Frame, FrameEntry, FramePlace};
 use transition::mapping::{Assign, Entry};
 
 impl ExportedFunction<'_> {
+    /// The rewrites that the versions of a function with inlined code lack.
+    pub fn left_out(&self) -> LeftOut {
+        LeftOut { before: self.left_out.clone(), behind: self.left_out_behind.clone() }
+    }
+
     /// Parses the lines of a function with inlined code, given its four versions: the base, the
     /// cleaned version, the copy and the optimized version.
     ///
@@ -26,10 +31,6 @@ impl ExportedFunction<'_> {
         func: Func,
         versions: [&Function; 4],
     ) -> Result<ExportedCopy, ReadError> {
-        if !self.left_out.is_empty() {
-            let what = "versions with inlined code leave no rewrite out".to_owned();
-            return Err(ReadError { line: self.line(), what });
-        }
         self.is_numbered(func)?;
         let mut reader = MappingReader::new(self);
         for (name, f) in VERSIONS.iter().zip(versions) {

@@ -3,9 +3,10 @@
 
 use super::write::{MappingWriter, escaped, list, operand};
 use super::{ExportedParts, PAIRS, PLACES, VERSIONS};
-use crate::inlining::{Inlined, InlinedSteps};
+use crate::inlining::{Inlined, InlinedSteps, LeftOut};
 use ir::{Func, Function, Module, Point};
 use osr::VersionTree;
+use std::ops::Range;
 use transition::VersionKey;
 use transition::certificate::EntryFacts;
 use transition::copy::CopyClaim;
@@ -21,6 +22,8 @@ pub struct WrittenCopy<'a> {
     pub versions: [&'a Function; 4],
     /// The base with the cleaned version, and the copy with the optimized one.
     pub pairs: [ExportedParts; 2],
+    /// The rewrites given up.
+    pub left_out: LeftOut,
     /// The claim about the copy.
     pub claim: &'a CopyClaim,
     /// From the base to the optimized version.
@@ -40,6 +43,7 @@ impl<'a> WrittenCopy<'a> {
             func,
             versions: versions.map(|version| made.tree.function(version)),
             pairs: steps.parts(made),
+            left_out: made.retried.left_out(),
             claim: made.copies.claim(),
             into: &made.up,
             out: &made.down,
@@ -53,6 +57,12 @@ pub fn write_copy(out: &mut String, module: &Module, written: &WrittenCopy<'_>) 
     let [base, cleaned, ..] = written.versions;
     writer.line(format_args!("function {}", escaped(base.name())));
     writer.line(format_args!("number {}", written.func.as_u32()));
+    let LeftOut { before, behind } = &written.left_out;
+    for (word, left_out) in [("left-out", before), ("left-out-behind", behind)] {
+        for Range { start, end } in left_out {
+            writer.line(format_args!("{word} {start} {end}"));
+        }
+    }
     for (name, f) in VERSIONS.iter().zip(written.versions) {
         writer.version(name, f);
     }

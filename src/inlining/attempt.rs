@@ -4,12 +4,13 @@
 use super::assumed::{CopiedAssumptions, InlinedAssumptions, InlinedExit, PlacedAssumption};
 use super::row::InliningRow;
 use super::ways::{InliningWays, ProvedWays};
-use super::{CalleeLandings, Inlined, InlinedSteps};
-use crate::driver::{Observer, Vigilance, derive};
+use super::{CalleeLandings, Inlined, InlinedRetry, InlinedSteps, LeftOut};
+use crate::driver::{Observer, Vigilance, derive_within};
 use crate::speculate::{
     Assumption, Lacking, MadeExit, SpeculationSearch, TriedAssumption, assume, optimize, sort,
 };
 use check::{Checked, Copies};
+use ir::edit::Fuel;
 use ir::{Inst, Module};
 use osr::{Version, VersionTree};
 use passes::Pipeline;
@@ -21,20 +22,24 @@ pub(super) struct InliningAttempt {
     made: Vec<MadeExit>,
     settled: Vec<Assumption>,
     proved: ProvedWays,
+    /// The number of rewrites behind the inlining that were left out.
+    refused: u64,
 }
 
 impl InliningAttempt {
     pub(super) fn new(
         module: &Module,
         (row, copies): (&InliningRow, &Checked<Copies>),
-        (made, passes): (&[TriedAssumption], &Pipeline),
+        (made, passes, left_out): (&[TriedAssumption], &Pipeline, &LeftOut),
         landings: &CalleeLandings<'_>,
         observer: &mut dyn Observer,
     ) -> InliningAttempt {
         let mut tree = row.tree.clone();
+        let mut fuel = Fuel::UNLIMITED.without(left_out.behind.iter().cloned());
         let own = "the log leads to the version derived";
         let (assuming, insts, optimized) = if made.is_empty() {
-            let last = derive(module, row.copy(), passes, Vigilance::On, observer);
+            let vigilance = Vigilance::On;
+            let last = derive_within(module, row.copy(), passes, vigilance, &mut fuel, observer);
             let optimized = tree.add_replayed(row.copy, last.function, last.log);
             (row.copy, Vec::new(), optimized)
         } else {
@@ -46,7 +51,7 @@ impl InliningAttempt {
         let (exits, settled) = sort(&tree, (row.copy, optimized), made, &insts);
         let ways = InliningWays::new(module, row, &tree, [assuming, optimized], observer);
         let proved = ways.prove(module, copies, &exits, landings, observer);
-        InliningAttempt { tree, optimized, made: exits, settled, proved }
+        InliningAttempt { tree, optimized, made: exits, settled, proved, refused: fuel.refused() }
     }
 
     /// The assumptions that the optimized version makes and that have no exit.
@@ -62,6 +67,7 @@ impl InliningAttempt {
         search: SpeculationSearch,
     ) -> (Inlined, InlinedSteps) {
         let assumptions = assumptions(row, copied, &search, (self.made, self.settled));
+        let refused = row.refused + self.refused;
         let ProvedWays { up, down, steps, lost, points, events, counts, .. } = self.proved;
         let made = Inlined {
             tree: self.tree,
@@ -76,6 +82,7 @@ impl InliningAttempt {
             events,
             assumptions,
             checked: counts,
+            retried: InlinedRetry { refused, ..InlinedRetry::default() },
         };
         (made, steps)
     }

@@ -25,6 +25,9 @@
 //!
 //! Where one fails, the run leaves as at any other point, into frames of bases.
 //!
+//! Where the checker drops entries, rewrites are given up, before and behind the inlining, as
+//! [`crate::driver::derive_certified`] does ([`InlinePlan::retry`]).
+//!
 //! A function may be inlined into itself. Frames of its base then land with all values that are
 //! live+ there, the inner ones too: the run may go up again from any of them, by the mapping that
 //! was accepted together with the exits. Frames of other functions land with the live values alone
@@ -35,23 +38,26 @@ mod attempt;
 mod judge;
 mod landings;
 mod plan;
+mod retry;
 mod row;
 mod steps;
 mod ways;
 
-use crate::driver::{CheckCounts, Observer, Vigilance, derive};
+use crate::driver::{CheckCounts, Observer, Vigilance, derive_within};
 use crate::speculate::{SpeculateError, SpeculationSearch};
 use assumed::CopiedAssumptions;
 pub use assumed::{InlinedAssumptions, InlinedExit, PlacedAssumption};
 use attempt::InliningAttempt;
 use check::{Checked, CheckedFrameEntry, Copies, FrameLanding, LivePoints};
 use ir::cfg::Cfg;
+use ir::edit::Fuel;
 use ir::{FrameStateError, Func, Function, Inst, Module, Point};
 pub use judge::{ExportedCopy, InlinedVerdicts, Listed, RefusedRecord, recheck_copy};
 pub use landings::CalleeLandings;
 use osr::{Version, VersionTree};
 use passes::Callers;
 pub use plan::{InlinePlan, InlinedModule, ModuleSites, O3, PassPlan};
+pub use retry::{InlinedRetry, LeftOut};
 use row::InliningRow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -91,6 +97,8 @@ pub struct Inlined {
     pub assumptions: InlinedAssumptions,
     /// Counts of the verdicts on the entries of the pairs.
     pub checked: CheckCounts,
+    /// The rewrites that the versions lack for the sake of entries.
+    pub retried: InlinedRetry,
 }
 
 /// Why a function has no version with inlined code.
@@ -132,7 +140,8 @@ impl std::error::Error for NotInlined {}
 /// Inlines calls of a function and optimizes it, and proves the ways into the version and out of
 /// it. An assumption without an exit pins the values that the exit lacks, or is left out, as by
 /// [`crate::speculate::speculate()`]. Cost: that of the pairs of versions; with assumptions, times
-/// the turns, of which there are at most nine.
+/// the turns, of which there are at most nine. If the checker drops entries of a function that
+/// assumes nothing, the search for rewrites to give up comes on top ([`InlinePlan::retry`]).
 ///
 /// # Errors
 /// [`NotInlined`].
@@ -163,7 +172,20 @@ pub fn inline_in_steps(
     landings: &CalleeLandings<'_>,
     observer: &mut dyn Observer,
 ) -> Result<(Inlined, InlinedSteps), NotInlined> {
-    let mut row = InliningRow::new(landings.callers(), func, plan, observer)?;
+    let whole = inline_without(module, func, (plan, &LeftOut::default()), landings, observer)?;
+    Ok(retry::improved(module, func, plan, landings, whole, observer))
+}
+
+/// Makes the version without some rewrites.
+fn inline_without(
+    module: &Module,
+    func: Func,
+    (plan, left_out): (&InlinePlan, &LeftOut),
+    landings: &CalleeLandings<'_>,
+    observer: &mut dyn Observer,
+) -> Result<(Inlined, InlinedSteps), NotInlined> {
+    let base = module.body(func).expect("the function has a body").clone();
+    let mut row = InliningRow::new(landings.callers(), (func, base), (plan, left_out), observer)?;
     let copies = row.judged(module)?;
     row.land_at_states(&copies);
     let copied = CopiedAssumptions::new(module, [row.inlined_into(), row.copy()], &copies, plan)?;
@@ -175,7 +197,7 @@ pub fn inline_in_steps(
         let attempt = InliningAttempt::new(
             module,
             (&row, &copies),
-            (&search.made, passes),
+            (&search.made, passes, left_out),
             landings,
             observer,
         );
@@ -196,7 +218,8 @@ pub fn inline_in_steps(
 impl InlinePlan {
     /// The versions of a function that [`inline()`] proves mappings between, without any proof and
     /// thus without assumptions: the base, the cleaned version, the copy and the optimized one.
-    /// `None` if the plan inlines no call of it. Cost: that of the passes.
+    /// They lack the rewrites that [`inline()`] gave up. `None` if the plan inlines no call of the
+    /// function. Cost: that of the passes, twice if rewrites are left out.
     ///
     /// # Panics
     /// As [`inline()`].
@@ -204,14 +227,24 @@ impl InlinePlan {
         &self,
         callers: &Callers<'_>,
         func: Func,
+        left_out: &LeftOut,
         observer: &mut dyn Observer,
     ) -> Option<[Function; 4]> {
         let plan = InlinePlan { assume: BTreeMap::new(), ..self.clone() };
-        let row = InliningRow::new(callers, func, &plan, observer).ok()?;
-        let last = derive(callers.module(), row.copy(), &plan.last, Vigilance::default(), observer);
-        let base = row.tree.function(VersionTree::BASE);
-        let [base, cleaned, copy] = [base, row.inlined_into(), row.copy()].map(Function::clone);
-        Some([base, cleaned, copy, last.function])
+        let mut made = |left_out: &LeftOut| {
+            let base = callers.module().body(func).expect("the function has a body").clone();
+            let row = InliningRow::new(callers, (func, base), (&plan, left_out), observer).ok()?;
+            let mut fuel = Fuel::UNLIMITED.without(left_out.behind.iter().cloned());
+            let (module, vigilance) = (callers.module(), Vigilance::default());
+            let passes = &plan.last;
+            let last = derive_within(module, row.copy(), passes, vigilance, &mut fuel, observer);
+            let base = row.tree.function(VersionTree::BASE);
+            let [base, cleaned, copy] = [base, row.inlined_into(), row.copy()].map(Function::clone);
+            Some([base, cleaned, copy, last.function])
+        };
+        let whole = made(&LeftOut::default())?;
+        // The ids of the versions of the whole pipelines are taken, here as there.
+        if left_out.is_empty() { Some(whole) } else { made(left_out) }
     }
 }
 

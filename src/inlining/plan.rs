@@ -1,6 +1,6 @@
 //! Pipelines that inline.
 
-use crate::driver::{Observer, Step, Vigilance, derive};
+use crate::driver::{Observer, Retry, Step, Vigilance, derive};
 use crate::profile::Profile;
 use crate::speculate::{Assumption, Pins};
 use ir::edit::{ActionKind, ActionLog, Fuel, apply};
@@ -33,19 +33,28 @@ pub struct InlinePlan {
     /// By function: the frame states of its base. Frames of the function land with the values that
     /// the states name there (`osr::VersionTree::arm_states`).
     pub states: BTreeMap<Func, Arc<FrameStates>>,
+    /// The bounds of the search for rewrites to give up, where the checker drops entries: of the
+    /// passes before the inlining, and of those behind it. A function that assumes gives up none.
+    pub retry: Retry,
 }
 
 impl InlinePlan {
     /// A plan that assumes nothing and has no profile.
     pub fn new(first: Pipeline, policy: InlinePolicy, last: Pipeline) -> InlinePlan {
-        let (assume, pins) = (BTreeMap::new(), Pins::default());
-        InlinePlan { first, policy, last, assume, pins, counts: None, states: BTreeMap::new() }
+        let (assume, pins, retry) = (BTreeMap::new(), Pins::default(), Retry::default());
+        let (counts, states) = (None, BTreeMap::new());
+        InlinePlan { first, policy, last, assume, pins, counts, states, retry }
     }
 
     /// `O2`, inlining by the default policy, and `O2` again.
     pub fn o3() -> InlinePlan {
         let passes = passes::parse("O2").expect("named pipelines are known");
         InlinePlan::new(passes.clone(), InlinePolicy::default(), passes)
+    }
+
+    /// The plan with other bounds of the retry.
+    pub fn with_retry(self, retry: Retry) -> InlinePlan {
+        InlinePlan { retry, ..self }
     }
 
     /// The plan with assumptions, by function.

@@ -1,7 +1,7 @@
 //! The versions up to the copy.
 
-use super::{InlinePlan, NotInlined};
-use crate::driver::{Observer, Step, Vigilance, derive};
+use super::{InlinePlan, LeftOut, NotInlined};
+use crate::driver::{Observer, Step, Vigilance, derive_within};
 use crate::speculate::{Plan, Speculative, speculate};
 use check::{Checked, Copies};
 use ir::edit::{Fuel, apply};
@@ -25,26 +25,28 @@ pub(super) struct InliningRow {
     pub(super) assumed: Option<Speculative>,
     /// By function: the frame states of its base.
     pub(super) states: BTreeMap<Func, Arc<FrameStates>>,
+    /// The number of rewrites before the inlining that were left out.
+    pub(super) refused: u64,
 }
 
 impl InliningRow {
     pub(super) fn new(
         callers: &Callers<'_>,
-        func: Func,
-        plan: &InlinePlan,
+        (func, base): (Func, Function),
+        (plan, left_out): (&InlinePlan, &LeftOut),
         observer: &mut dyn Observer,
     ) -> Result<InliningRow, NotInlined> {
         let module = callers.module();
-        let base = module.body(func).expect("the function has a body");
-        if !plan.may_inline_in(callers, func, base) {
+        if !plan.may_inline_in(callers, func, &base) {
             return Err(NotInlined::NoCall);
         }
-        let mut tree = VersionTree::new(base.clone());
+        let mut tree = VersionTree::new(base);
         if let Some(states) = plan.states.get(&func) {
             let fits = tree.arm_states(VersionTree::BASE, states);
             fits.map_err(|error| NotInlined::States { func, error })?;
         }
-        let (cleaned, assumed) = cleaned(module, func, &mut tree, plan, observer)?;
+        let (cleaned, assumed, refused) =
+            cleaned(module, func, &mut tree, (plan, left_out), observer)?;
         observer.begin(Some(Step::Optimize));
         let original = tree.function(cleaned);
         let pass = plan.pass(callers, func);
@@ -56,7 +58,7 @@ impl InliningRow {
         let claim = osr::copy_claim(func, original, &log).expect("the pass inlines alone");
         let copy = tree.add(cleaned, copy, log).expect("the log leads to the version");
         let states = plan.states.clone();
-        Ok(InliningRow { func, tree, cleaned, copy, claim, assumed, states })
+        Ok(InliningRow { func, tree, cleaned, copy, claim, assumed, states, refused })
     }
 
     /// Lets runs land in inlined code of a function with frame states where its base has one.
@@ -96,22 +98,24 @@ impl InliningRow {
     }
 }
 
-/// The version to inline into, and the assumptions that it makes.
+/// The version to inline into, the assumptions that it makes, and the number of rewrites left out.
 fn cleaned(
     module: &Module,
     func: Func,
     tree: &mut VersionTree,
-    plan: &InlinePlan,
+    (plan, left_out): (&InlinePlan, &LeftOut),
     observer: &mut dyn Observer,
-) -> Result<(Version, Option<Speculative>), NotInlined> {
+) -> Result<(Version, Option<Speculative>, u64), NotInlined> {
     let assume = plan.assume.get(&func).filter(|own| !own.is_empty());
     if let Some(assume) = assume {
         let speculation = Plan { assume, pipeline: &plan.first, pins: plan.pins };
         let made = speculate(module, tree, VersionTree::BASE, &speculation);
         let made = made.map_err(|error| NotInlined::Refused { func, error })?;
-        return Ok((made.optimized, Some(made)));
+        return Ok((made.optimized, Some(made), 0));
     }
     let base = tree.function(VersionTree::BASE);
-    let first = derive(module, base, &plan.first, Vigilance::On, observer);
-    Ok((tree.add_replayed(VersionTree::BASE, first.function, first.log), None))
+    let mut fuel = Fuel::UNLIMITED.without(left_out.before.iter().cloned());
+    let first = derive_within(module, base, &plan.first, Vigilance::On, &mut fuel, observer);
+    let cleaned = tree.add_replayed(VersionTree::BASE, first.function, first.log);
+    Ok((cleaned, None, fuel.refused()))
 }

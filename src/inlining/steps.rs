@@ -8,6 +8,7 @@ use check::verdict::Verdict;
 use check::{Checked, FrameRefusal};
 use ir::Point;
 use osr::{EdgeOrigin, Unmapped, Version, VersionGraph, VersionPair};
+use std::collections::BTreeSet;
 use transition::mapping::Mapping;
 use transition::{Pair, Refusal, Side};
 
@@ -24,6 +25,9 @@ pub struct InlinedSteps {
     /// The points of the base, and those of the optimized version, at which the first step has an
     /// entry and the composition has none, ascending.
     pub refused: RefusedPoints,
+    /// The points of the base, and those of the optimized version, that the checker has proved
+    /// never to be reached. They need no entry.
+    pub unreachable: [BTreeSet<Point>; 2],
 }
 
 /// The mapping of one step, and the points without an entry.
@@ -46,6 +50,7 @@ impl InlinedSteps {
         certified: &CertifiedGraph,
         [before, after]: [[usize; 2]; 2],
         refused: RefusedPoints,
+        unreachable: [BTreeSet<Point>; 2],
     ) -> InlinedSteps {
         let step = |index: usize| {
             let unmapped = match &graph.edges()[index].origin {
@@ -56,7 +61,7 @@ impl InlinedSteps {
             MappedStep { mapping: certified.mappings[index].clone(), unmapped, rejected }
         };
         let pairs = [before, after].map(|[forward, back]| Pair::new(step(forward), step(back)));
-        InlinedSteps { pairs, refused }
+        InlinedSteps { pairs, refused, unreachable }
     }
 
     /// The verdicts on the entries of the pairs, dropped ones included, and on those across the

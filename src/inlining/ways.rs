@@ -101,7 +101,9 @@ impl<'t> InliningWays<'t> {
         observer.begin(Some(Step::Check));
         let (up, down) = self.across(copies, &certified, landings);
         observer.begin(None);
-        let points = [VersionTree::BASE, self.behind[1]].map(|version| self.reachable(version));
+        let ends = [VersionTree::BASE, self.behind[1]];
+        let dead = ends.map(|end| certified.unreachable.get(&end).cloned().unwrap_or_default());
+        let points = [0, 1].map(|end: usize| self.reachable(ends[end], &dead[end]));
         let up_lost = self.lost(
             (&points[0], self.before[0]),
             |p| up.mapping.entry(p).is_some(),
@@ -115,7 +117,8 @@ impl<'t> InliningWays<'t> {
         let (events, lacking) = (self.events(copies), self.lacking(exits, &down));
         let lost = [up_lost, down_lost];
         let edges = [self.before, self.after];
-        let steps = InlinedSteps::new(&self.graph, &certified, edges, (up.refused, down.refused));
+        let steps =
+            InlinedSteps::new(&self.graph, &certified, edges, (up.refused, down.refused), dead);
         let (up, down, counts) = (up.mapping, down.mapping, certified.counts);
         ProvedWays { up, down, steps, lost, points, events, counts, lacking }
     }
@@ -153,12 +156,13 @@ impl<'t> InliningWays<'t> {
         behind.iter().copied().filter(is_event).collect()
     }
 
-    /// The reachable points of a version.
-    fn reachable(&self, version: Version) -> Vec<Point> {
+    /// The reachable points of a version. The checker has proved that those of `dead` are not.
+    fn reachable(&self, version: Version, dead: &BTreeSet<Point>) -> Vec<Point> {
         let f = self.graph.tree().function(version);
         let decided = ir::decided::Decided::new(f);
         let blocks = decided.cfg().rpo();
-        blocks.iter().flat_map(|block| f.block_insts(*block)).map(Point::before).collect()
+        let points = blocks.iter().flat_map(|block| f.block_insts(*block)).map(Point::before);
+        points.filter(|point| !dead.contains(point)).collect()
     }
 
     /// The points without an entry, each with the reason: that of the edge that leaves the version,

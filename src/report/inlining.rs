@@ -3,7 +3,7 @@
 
 use super::section::{LABEL, Section, TERM, TextOptions, WIDTH, fitted, joined};
 use super::summary::inlining_summary;
-use super::text::{NO_FIGURE, STOPPED, percent};
+use super::text::{NO_FIGURE, STOPPED, given_up_section, percent};
 use crate::inlining::Inlined;
 use crate::schema::{
     FramePrice, InlinedFunction, InliningFigures, InliningReport, PointCounts, Size, Spread,
@@ -40,7 +40,8 @@ pub fn inlined_function(made: &Inlined) -> InlinedFunction {
         price.kept.add(entry.kept.len() as u64);
     }
     let name = made.tree.function(VersionTree::BASE).name().to_owned();
-    InlinedFunction { name, base, cleaned, opt, figures }
+    let (given_up, refused) = (made.retried.given_up.concat(), made.retried.refused);
+    InlinedFunction { name, base, cleaned, opt, given_up, refused, figures }
 }
 
 impl InliningReport {
@@ -83,8 +84,11 @@ pub(super) fn sections(report: &InliningReport) -> Vec<Section> {
             Section::Table(prices(&report.totals)),
             Section::Table(sizes(report)),
             Section::Table(largest(report)),
-            Section::Terms(legend()),
         ]);
+        let given_up = report.functions.iter().map(|f| (f.name.as_str(), f.given_up.as_slice()));
+        let refused = report.functions.iter().map(|f| f.refused).sum();
+        sections.extend(given_up_section(refused, given_up));
+        sections.push(Section::Terms(legend()));
     }
     sections
 }

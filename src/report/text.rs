@@ -146,7 +146,7 @@ fn checked_table(label: &str, checked: &CheckCounts, without: Option<&CheckCount
 const MOST_GIVEN_UP: usize = 24;
 
 /// A list of the rewrites given up, function by function. `None` if there are none.
-fn given_up_section<'f>(
+pub(super) fn given_up_section<'f>(
     refused: u64,
     functions: impl Iterator<Item = (&'f str, &'f [GivenUp])>,
 ) -> Option<Section> {

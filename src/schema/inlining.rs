@@ -1,7 +1,7 @@
 //! The document of `osier report --pipeline O3`.
 
 use super::{ReportedProgram, Size, Spread, Time};
-use crate::driver::CheckCounts;
+use crate::driver::{CheckCounts, GivenUp};
 use std::collections::BTreeMap;
 
 /// The document that `osier report` prints for a pipeline that inlines.
@@ -37,6 +37,11 @@ pub struct InlinedFunction {
     pub cleaned: Size,
     /// The size of the version with inlined code, optimized.
     pub opt: Size,
+    /// The rewrites given up so that entries hold: of the passes before the inlining, then of those
+    /// behind it. Actions are numbered in the log of their step.
+    pub given_up: Vec<GivenUp>,
+    /// The number of rewrites left out.
+    pub refused: u64,
     /// The figures.
     pub figures: InliningFigures,
 }

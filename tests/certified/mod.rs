@@ -3,7 +3,7 @@
 
 mod addresses;
 mod files;
-mod retry;
+pub(crate) mod retry;
 mod unproved;
 
 use check::relate;

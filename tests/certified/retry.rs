@@ -13,7 +13,7 @@ use passes::Pipeline;
 use verify::generate::{Weights, generate};
 
 /// Makes products with 8 shifts. No rule of `ir::rules` says that they are equal.
-struct Shifts;
+pub(crate) struct Shifts;
 
 impl Pass for Shifts {
     fn name(&self) -> &'static str {
@@ -41,7 +41,7 @@ impl Pass for Shifts {
     }
 }
 
-static SHIFTS: Shifts = Shifts;
+pub(crate) static SHIFTS: Shifts = Shifts;
 
 /// The passes of `O1`, with this one in the middle.
 fn pipeline() -> Pipeline {
@@ -140,7 +140,7 @@ fn the_search_ends_at_its_bounds_and_is_never_worse() {
     for rewrites in 0..4 {
         for work in [0, 1, 100, 400, 1_000, 2_000, 4_000] {
             for stretches in [false, true] {
-                let retry = Retry { rewrites, stretches, work };
+                let retry = Retry { rewrites, stretches, work, ..Retry::default() };
                 let made = secured(&module, &pipeline(), retry);
                 assert!(stretches || made.retried.given_up.len() <= rewrites);
                 assert!(lost(&made).1 <= without.1, "{retry:?}");
@@ -180,6 +180,59 @@ fn stretches_are_given_up_where_single_rewrites_do_not_suffice() {
     let retry = Retry { stretches: false, ..Retry::default() };
     let singles = secured(&module, &pipeline, retry);
     assert!(singles.retried.given_up.is_empty(), "nothing is gained: {:?}", singles.retried);
+}
+
+/// A thousand branches in a row, each to one block, that repeat twenty conditions. Passes fold all
+/// of them, and the conditions go. The path through the base from its start to the return then had
+/// a thousand jumps: nothing could be proved, most points had no entry, and the retry took forty
+/// times as long as the mappings.
+#[test]
+fn rows_of_branches_that_vanish_keep_their_entries() {
+    for (branches, pipeline) in [(100, "O1"), (1000, "O1"), (1000, "O2"), (300, "O1,O1,O1")] {
+        let rows: String = (0..branches)
+            .map(|n| {
+                format!(
+                    "  %c{n} = const.i32 {}\n  %b{n} = and.i32 %a, %c{n}\n  br_if %b{n}, b{n}, b{n}\nb{n}:\n",
+                    1 << (n % 20)
+                )
+            })
+            .collect();
+        let text = format!("func @f(%a: i32) -> i32 {{\nstart:\n{rows}  return %a\n}}");
+        let module = load(Format::Oir, text.as_bytes()).expect("well-formed");
+        let made = secured(&module, &passes::parse(pipeline).expect("passes"), Retry::OFF);
+        assert_eq!(lost(&made), (0, 0), "{branches} branches, {pipeline}");
+        // One jump in each row stays.
+        let jumps = count(&made.derived.function, Opcode::Jump);
+        assert!(jumps > branches / 64 && jumps < branches / 8, "{jumps} of {branches} jumps");
+    }
+}
+
+/// Hundreds of rewrites that nothing explains: the search ends at a multiple of the work of one
+/// mapping, and not at an amount that small functions reach after hundreds of versions.
+#[test]
+fn the_work_of_the_search_is_a_multiple_of_that_of_the_mappings() {
+    let mut works = Vec::new();
+    for products in [100, 200, 400] {
+        let products: String = (0..products)
+            .map(|n| format!("  %p{n} = mul.i32 %n, %eight\n  %q{n} = add.i32 %p{n}, %k\n  global_set.i32 @g, %q{n}\n"))
+            .collect();
+        let text = format!(
+            "global @g: mut i32 = 0\nfunc @f(%n: i32, %k: i32) -> i32 {{\nstart:\n  %eight = const.i32 8\n{products}  return %q9\n}}"
+        );
+        let module = load(Format::Oir, text.as_bytes()).expect("well-formed");
+        let (_, base) = module.defined().next().expect("one function");
+        // Single rewrites alone, which never suffice.
+        let retry = Retry { rewrites: 1_000, stretches: false, ..Retry::default() };
+        let made = secured(&module, &Pipeline::of(vec![&SHIFTS]), retry).retried;
+        let mappings = 2 * base.inst_count() as u64;
+        // The bound is reached, and the last probe exceeds it.
+        let bound = retry.times * mappings;
+        assert!(bound > Retry::SMALL && made.work >= bound, "{} of {bound}", made.work);
+        assert!(made.work < bound + 2 * mappings, "{} of {bound}", made.work);
+        works.push(made.work);
+    }
+    let [first, second, third] = works[..] else { panic!("three sizes") };
+    assert!(10 * second < 23 * first && 10 * third < 23 * second, "{works:?}");
 }
 
 #[test]

@@ -4,7 +4,9 @@ use super::parsed;
 use ir::{Func, Function, Module};
 use osier::driver::{CheckCounts, NoObserver};
 use osier::export::{self, ReadError, WrittenCopy};
-use osier::inlining::{CalleeLandings, InlinePlan, InlinedVerdicts, inline_in_steps, recheck_copy};
+use osier::inlining::{
+    CalleeLandings, InlinePlan, InlinedVerdicts, LeftOut, inline_in_steps, recheck_copy,
+};
 use passes::Callers;
 use proptest::prelude::{Strategy, any};
 use proptest::sample::Index;
@@ -88,8 +90,9 @@ impl Sample {
         export::write_copy(&mut text, &module, &WrittenCopy::of(func, &made, &steps));
         // A reader starts from the module alone: versions made twice from one base have other ids.
         let module = parsed(TEXT);
-        let versions =
-            plan.versions(&Callers::new(&module), func, &mut NoObserver).expect("inlined again");
+        let versions = plan
+            .versions(&Callers::new(&module), func, &LeftOut::default(), &mut NoObserver)
+            .expect("inlined again");
         Sample { module, func, versions, text }
     }
 
@@ -118,6 +121,11 @@ impl Sample {
     fn lines(&self, word: &str) -> Vec<&str> {
         let begins = |line: &&str| line.split(' ').next() == Some(word);
         self.text.lines().filter(begins).collect()
+    }
+
+    /// The text with a record about rewrites that the versions lack.
+    fn left_out(&self, record: &str) -> String {
+        self.with("number 0", &format!("number 0\n{record}"))
     }
 
     /// The text with one line replaced by others.
@@ -421,7 +429,8 @@ fn malformed_records_are_refused_with_their_line() {
         (one("landings 2", "landings 3".to_owned()), "announces 3 landings; the file has 2"),
         (one("landings 2\n", String::new()), "announces 0 landings; the file has 2"),
         (one("landing low", "landing high".to_owned()), "lists the function twice"),
-        (one("function main", "function main\nleft-out 0 1".to_owned()), "leave no rewrite out"),
+        (sample.left_out("left-out 0 x"), "expected two numbers of rewrites"),
+        (sample.left_out("left-out-behind 0"), "expected two numbers of rewrites"),
         (one("main\nnumber 0", "main\nnumber 1".to_owned()), "has the number 0, not 1"),
         (one("low\nnumber 2", "low\nnumber 1".to_owned()), "has the number 2, not 1"),
         (one("low\nnumber 2", "low\nnumber x".to_owned()), "expected the number of a function"),

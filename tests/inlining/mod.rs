@@ -12,6 +12,7 @@ mod handed;
 mod long;
 mod policy;
 mod recursion;
+mod retry;
 mod running;
 mod wrong;
 

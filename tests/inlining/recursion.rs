@@ -11,7 +11,7 @@ use ir::{Func, Module, Point};
 use jit::{Action, Condition, Config, Engine, PointSpec, Quiet, Vm};
 use osier::driver::NoObserver as NoDriverObserver;
 use osier::export::{self, WrittenCopy};
-use osier::inlining::{CalleeLandings, Inlined, inline, inline_in_steps, recheck_copy};
+use osier::inlining::{CalleeLandings, Inlined, LeftOut, inline, inline_in_steps, recheck_copy};
 use passes::{Callers, InlinePolicy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -325,7 +325,8 @@ fn files_of_functions_inlined_into_themselves_are_read_back() {
 
         // A reader starts from the module alone: versions made twice from one base have other ids.
         let module = parsed(RECURSIVE);
-        let versions = plan.versions(&Callers::new(&module), func, &mut NoDriverObserver);
+        let versions =
+            plan.versions(&Callers::new(&module), func, &LeftOut::default(), &mut NoDriverObserver);
         let versions = versions.expect("inlined again");
         let file = export::read(&text).expect("it is well formed");
         let landed = file.landings.iter().map(|landing| {

@@ -161,6 +161,7 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
         PassPlan::Inlining(plan) => plan,
     };
     level::of_inlined(args.level)?;
+    let plan = &plan.clone().with_retry(args.retry.bounds());
     let landings = CalleeLandings::new(module, plan);
     let funcs = funcs(selected);
     let work = |base: &Function, stopwatch: &mut Stopwatch| {
@@ -168,6 +169,13 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
             Ok((made, steps)) => CheckedFunction {
                 name: base.name().to_owned(),
                 checked: made.all_checked(),
+                refused: made.retried.refused,
+                given_up: made.retried.given_up.concat(),
+                without_retry: made
+                    .retried
+                    .without
+                    .clone()
+                    .or_else(|| (plan.retry.rewrites > 0).then(|| made.all_checked())),
                 verdicts: args.verdicts.then(|| steps.verdicts(&made)),
                 ..CheckedFunction::default()
             },
@@ -293,7 +301,9 @@ impl FileOf<'_> {
                 // Asked first, so that both forms have the ids of the file.
                 let callers = self.landings.callers();
                 let is_inlined = plan.inlines(callers, func, stopwatch);
-                let versions = is_inlined.then(|| plan.versions(callers, func, stopwatch));
+                let left_out = exported.left_out();
+                let versions =
+                    is_inlined.then(|| plan.versions(callers, func, &left_out, stopwatch));
                 if let Some(versions) = versions.flatten() {
                     let versions = versions.each_ref();
                     let copy = exported.copy(module, func, versions)?;

@@ -162,6 +162,7 @@ fn inlining(
 ) -> Result<(), CommandFailure> {
     level::of_inlined(args.level)?;
     let module = &loaded.module;
+    let plan = &plan.clone().with_retry(args.retry.bounds());
     let landings = CalleeLandings::new(module, plan);
     let made = inline_in_steps(module, func, plan, &landings, &mut NoObserver);
     // The plan inlines calls, and a copy that the checker refuses is a bug of ours.

@@ -123,6 +123,7 @@ fn inlined(
         return Ok(selected.iter().map(|one| print_function(module, &version(*one))).collect());
     }
     level::of_inlined(args.level)?;
+    let plan = &plan.clone().with_retry(args.retry.bounds());
     let landings = CalleeLandings::new(module, plan);
     let (mut text, mut landed) = (String::new(), BTreeSet::new());
     for (func, base) in selected {

@@ -115,6 +115,8 @@ pub(in crate::driver) struct RewriteSearch<'a> {
     retry: Retry,
     ask: &'a Ask<'a>,
     work: u64,
+    /// The most work.
+    most: u64,
     probes: u64,
     /// The rewrites before this one drop no entry of the kind that was searched last, once those
     /// given up are left out.
@@ -139,7 +141,13 @@ impl<'a> RewriteSearch<'a> {
     ) -> RewriteSearch<'a> {
         let from = (ProbeScope::Pair, 0);
         let kept = BTreeSet::new();
-        RewriteSearch { module, base, pipeline, retry, ask, work: 0, probes: 0, from, kept }
+        let most = retry.most(base);
+        RewriteSearch { module, base, pipeline, retry, ask, work: 0, most, probes: 0, from, kept }
+    }
+
+    /// The work of the probes so far.
+    pub(super) fn work(&self) -> u64 {
+        self.work
     }
 
     /// The same search among versions in which these values count as used.
@@ -271,7 +279,7 @@ impl<'a> RewriteSearch<'a> {
         given_up: &[GivenUp],
         scope: ProbeScope,
     ) -> Result<(Answer, u64), Exhausted> {
-        if self.work >= self.retry.work {
+        if self.work >= self.most {
             return Err(Exhausted);
         }
         let (derived, planned) = self.derive(limit, given_up);

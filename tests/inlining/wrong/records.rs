@@ -5,7 +5,7 @@ use super::copies::ORIGINALS;
 use super::hand::parsed;
 use osier::driver::NoObserver;
 use osier::export::{self, WrittenCopy};
-use osier::inlining::{CalleeLandings, ExportedCopy, InlinePlan, InlinedVerdicts};
+use osier::inlining::{CalleeLandings, ExportedCopy, InlinePlan, InlinedVerdicts, LeftOut};
 use osier::inlining::{inline_in_steps, recheck_copy};
 use osier::ir::{Func, Function, Inst, Module, Opcode, Point, Type};
 use osier::passes::Callers;
@@ -61,7 +61,9 @@ impl Records {
         // The file names entities of versions that are made again.
         let module = parsed(text);
         let callers = Callers::new(&module);
-        let versions = plan.versions(&callers, func, &mut NoObserver).expect("inlined again");
+        let versions = plan
+            .versions(&callers, func, &LeftOut::default(), &mut NoObserver)
+            .expect("inlined again");
         let file = export::read(&file).expect("a written file");
         let copy = file.functions[0].copy(&module, func, versions.each_ref());
         Records { copy: copy.expect("of these versions"), module, func, versions }

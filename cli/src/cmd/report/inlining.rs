@@ -23,6 +23,7 @@ pub(super) fn report(
     (started, import): (Instant, f64),
 ) -> Result<(), CommandFailure> {
     let module = &loaded.module;
+    let plan = &plan.clone().with_retry(args.retry.bounds());
     let landings = CalleeLandings::new(module, plan);
     let funcs: BTreeMap<&str, Func> =
         selected.iter().map(|(func, base)| (base.name(), *func)).collect();

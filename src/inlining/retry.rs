@@ -1,0 +1,122 @@
+//! The retry around inlining: where the checker drops entries, rewrites of the passes before the
+//! inlining, and of those behind it, are left out.
+//!
+//! Each of the two steps is an ordinary pair of versions. The search for the rewrites to blame goes
+//! over one of them at a time ([`GiveUp`]), the earlier one first: without some of its rewrites,
+//! the copy is another function. It works on versions of families of their own, so the ids of the
+//! result depend on the rewrites left out alone.
+
+use super::row::InliningRow;
+use super::{CalleeLandings, InlinePlan, Inlined, InlinedSteps, inline_without};
+use crate::driver::{CheckCounts, GiveUp, GivenUp, Observer, Step};
+use ir::{Func, Module};
+use std::ops::Range;
+
+/// The rewrites that the versions around an inlining lack, by number, in the passes of each step.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LeftOut {
+    /// Of the passes before the inlining.
+    pub before: Vec<Range<u64>>,
+    /// Of the passes behind it.
+    pub behind: Vec<Range<u64>>,
+}
+
+impl LeftOut {
+    /// Whether no rewrite is left out.
+    pub fn is_empty(&self) -> bool {
+        self.before.is_empty() && self.behind.is_empty()
+    }
+}
+
+/// The work of the search for rewrites to give up around an inlining.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct InlinedRetry {
+    /// The rewrites given up: of the passes before the inlining, and of those behind it. Actions
+    /// are numbered in the log of their step.
+    pub given_up: [Vec<GivenUp>; 2],
+    /// The number of rewrites that the passes announced and that were left out.
+    pub refused: u64,
+    /// The verdicts without the retry. `None` if it is off, or if no entry was dropped.
+    pub without: Option<CheckCounts>,
+    /// The number of versions that the search made and judged.
+    pub probes: u64,
+}
+
+impl InlinedRetry {
+    /// The rewrites, by number.
+    pub fn left_out(&self) -> LeftOut {
+        let [before, behind] =
+            self.given_up.each_ref().map(|step| step.iter().map(GivenUp::numbers).collect());
+        LeftOut { before, behind }
+    }
+}
+
+/// The version without the rewrites to blame for dropped entries, if fewer points have no entry
+/// then. Otherwise the version as it is.
+pub(super) fn improved(
+    module: &Module,
+    func: Func,
+    plan: &InlinePlan,
+    landings: &CalleeLandings<'_>,
+    whole: (Inlined, InlinedSteps),
+    observer: &mut dyn Observer,
+) -> (Inlined, InlinedSteps) {
+    let (mut made, steps) = whole;
+    // The first instance is the function itself.
+    let assumes = made.copies.instances().iter().any(|one| plan.assume.contains_key(&one.func));
+    let drops = steps
+        .pairs
+        .each_ref()
+        .map(|pair| !(pair.before.rejected.is_empty() && pair.after.rejected.is_empty()));
+    if plan.retry.rewrites == 0 || assumes || drops == [false; 2] {
+        return (made, steps);
+    }
+    observer.begin(Some(Step::Retry));
+    let (given_up, probes) = found(module, func, plan, landings, drops);
+    observer.begin(None);
+    let without = Some(made.all_checked());
+    let retried = InlinedRetry { given_up, refused: 0, without, probes };
+    let left_out = retried.left_out();
+    if !left_out.is_empty()
+        && let Ok((better, steps)) =
+            inline_without(module, func, (plan, &left_out), landings, observer)
+        && missing(&better) < missing(&made)
+    {
+        let retried = InlinedRetry { refused: better.retried.refused, ..retried };
+        return (Inlined { retried, ..better }, steps);
+    }
+    made.retried = InlinedRetry { given_up: Default::default(), ..retried };
+    (made, steps)
+}
+
+/// The rewrites to give up, and the number of probes. `drops` tells which pairs have dropped
+/// entries.
+fn found(
+    module: &Module,
+    func: Func,
+    plan: &InlinePlan,
+    landings: &CalleeLandings<'_>,
+    drops: [bool; 2],
+) -> ([Vec<GivenUp>; 2], u64) {
+    let base = module.body(func).expect("the function has a body").fork();
+    let retry = plan.retry;
+    let (mut before, mut probes) = (Vec::new(), 0);
+    if drops[0] {
+        (before, probes) = GiveUp { module, base: &base, pipeline: &plan.first, retry }.find();
+    }
+    if before.is_empty() && !drops[1] {
+        return ([before, Vec::new()], probes);
+    }
+    let left_out =
+        LeftOut { before: before.iter().map(GivenUp::numbers).collect(), behind: Vec::new() };
+    let nobody = &mut crate::driver::NoObserver;
+    let row = InliningRow::new(landings.callers(), (func, base.fork()), (plan, &left_out), nobody);
+    let Ok(row) = row else { return ([before, Vec::new()], probes) };
+    let (behind, more) = GiveUp { module, base: row.copy(), pipeline: &plan.last, retry }.find();
+    ([before, behind], probes + more)
+}
+
+/// The number of points without an entry.
+fn missing(made: &Inlined) -> usize {
+    made.lost.iter().map(Vec::len).sum()
+}

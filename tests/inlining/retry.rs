@@ -1,0 +1,159 @@
+//! Rewrites around inlining that are right and that the checker cannot prove: those are given up,
+//! before the inlining and behind it, and all entries hold.
+
+use super::parsed;
+use crate::certified::retry::SHIFTS;
+use ir::{Func, Function, Module, Opcode};
+use osier::driver::{NoObserver, Retry};
+use osier::export::{self, WrittenCopy};
+use osier::inlining::{
+    CalleeLandings, InlinePlan, Inlined, InlinedSteps, LeftOut, inline_in_steps, recheck_copy,
+};
+use passes::{Callers, InlinePolicy, Pipeline};
+
+/// `@main` stores a product in its own code, and one in the code of `@leaf`. Two loops hold other
+/// points of each.
+const TEXT: &str = "memory @mem 1
+func @main(%n: i32, %d: i32) -> i32 {
+start:
+  %zero = const.i32 0
+  %eight = const.i32 OWN
+  %same = add.i32 %d, %zero
+  jump head(%zero)
+head(%i: i32):
+  %product = mul.i32 %i, %eight
+  store.i32 @mem[%zero], %product
+  %y = call @leaf(%i, %same)
+  %one = const.i32 1
+  %next = add.i32 %y, %one
+  %more = slt.i32 %next, %n
+  br_if %more, head(%next), done
+done:
+  return %next
+}
+func @leaf(%i: i32, %d: i32) -> i32 {
+entry:
+  %eight = const.i32 CALLED
+  %zero = const.i32 0
+  %x = add.i32 %i, %d
+  %product = mul.i32 %x, %eight
+  store.i32 @mem[%zero], %product
+  %y = sub.i32 %product, %x
+  return %y
+}
+";
+
+fn module(own: u32, called: u32) -> (Module, Func) {
+    let text = TEXT.replace("OWN", &own.to_string()).replace("CALLED", &called.to_string());
+    let module = parsed(&text);
+    let main = module.func_named("main").expect("the text has it");
+    (module, main)
+}
+
+/// `O2` with products made shifts, before the inlining, behind it, or both.
+fn plan([before, behind]: [bool; 2], retry: Retry) -> InlinePlan {
+    let passes = |shifts: bool| {
+        let mut passes = passes::parse("O2").expect("a pipeline").passes().to_vec();
+        if shifts {
+            passes.insert(3, &SHIFTS);
+        }
+        Pipeline::of(passes)
+    };
+    InlinePlan::new(passes(before), InlinePolicy::default(), passes(behind)).with_retry(retry)
+}
+
+fn made((module, main): &(Module, Func), plan: &InlinePlan) -> (Inlined, InlinedSteps) {
+    let landings = CalleeLandings::new(module, plan);
+    inline_in_steps(module, *main, plan, &landings, &mut NoObserver).expect("calls are inlined")
+}
+
+fn lost(made: &Inlined) -> usize {
+    made.lost.iter().map(Vec::len).sum()
+}
+
+fn shifts(f: &Function) -> usize {
+    f.all_insts().filter(|inst| f.inst(*inst).opcode == Opcode::Shl).count()
+}
+
+/// The steps with shifts, the factors, and the numbers of rewrites given up in each step. The last
+/// case needs the search behind the inlining although only a rewrite before it failed at first: the
+/// product that stays there becomes a shift behind.
+const CASES: [([bool; 2], [u32; 2], [usize; 2]); 4] = [
+    ([true, false], [8, 9], [1, 0]),
+    ([false, true], [9, 8], [0, 1]),
+    ([true, true], [8, 8], [1, 2]),
+    ([true, true], [8, 9], [1, 1]),
+];
+
+#[test]
+fn unprovable_rewrites_are_given_up_on_both_sides_of_the_inlining() {
+    for (steps, [own, called], given_up) in CASES {
+        let case = format!("{steps:?}, {own} and {called}");
+        let main = module(own, called);
+        let (without, _) = made(&main, &plan(steps, Retry::OFF));
+        assert!(lost(&without) > 10, "{case}: {} points without an entry", lost(&without));
+        assert!(without.all_checked().all_dropped() > 10, "{case}");
+        assert_eq!(without.retried, Default::default(), "{case}");
+        let main = module(own, called);
+        let (better, _) = made(&main, &plan(steps, Retry::default()));
+        assert_eq!(lost(&better), 0, "{case}: {:?}", better.lost);
+        assert_eq!(better.all_checked().all_dropped(), 0, "{case}");
+        assert_eq!(shifts(better.tree.function(better.optimized)), 0, "{case}");
+        let retried = &better.retried;
+        assert_eq!(retried.given_up.each_ref().map(Vec::len), given_up, "{case}: {retried:?}");
+        let all = retried.given_up.iter().flatten();
+        assert!(all.clone().all(|g| (g.pass, g.rule) == ("shifts", "power-of-two")), "{case}");
+        assert_eq!(retried.refused as usize, all.count(), "{case}");
+        assert_eq!(retried.without, Some(without.all_checked()), "{case}");
+    }
+}
+
+#[test]
+fn nothing_is_searched_where_nothing_is_dropped() {
+    let main = module(9, 9);
+    let (made, _) = made(&main, &plan([true, true], Retry::default()));
+    assert_eq!((lost(&made), made.retried), (0, Default::default()));
+}
+
+/// The reader of a file makes the versions again from the numbers alone, with the same ids. Without
+/// the numbers, the file describes other versions.
+#[test]
+fn a_file_names_the_rewrites_left_out_around_the_inlining() {
+    for (steps, [own, called], _) in CASES {
+        let (module, main) = module(own, called);
+        let plan = plan(steps, Retry::default());
+        let landings = CalleeLandings::new(&module, &plan);
+        let (made, steps) = inline_in_steps(&module, main, &plan, &landings, &mut NoObserver)
+            .expect("calls are inlined");
+        let mut text = export::header(&plan.names().join(","), "avail", 1);
+        text += &export::landings_header(0);
+        export::write_copy(&mut text, &module, &WrittenCopy::of(main, &made, &steps));
+        let judged = |text: &str| {
+            let file = export::read(text)?;
+            let function = &file.functions[0];
+            let (module, main) = self::module(own, called);
+            let callers = Callers::new(&module);
+            let left_out = function.left_out();
+            let versions = plan.versions(&callers, main, &left_out, &mut NoObserver);
+            let versions = versions.expect("inlined again");
+            let versions = versions.each_ref();
+            let copy = function.copy(&module, main, versions)?;
+            let landings = CalleeLandings::new(&module, &plan);
+            Ok::<_, export::ReadError>(
+                recheck_copy(&module, main, versions, copy, &landings, &mut NoObserver).counts,
+            )
+        };
+        let counts = judged(&text).expect("a written file can be read");
+        assert!(counts.all_dropped() == 0 && counts.held > 30, "{counts:?}");
+        assert!(
+            !made.retried.left_out().is_empty() && made.retried.left_out() != LeftOut::default()
+        );
+        let without: String = text
+            .lines()
+            .filter(|line| !line.starts_with("left-out"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let error = judged(&without).expect_err("other versions");
+        assert!(error.what.contains("another version"), "{error}");
+    }
+}
