@@ -7,7 +7,7 @@ use crate::accept::unproved::UnprovedAnchor;
 use crate::accept::{Checked, Relation, Sealed, Unrelated};
 use crate::verdict::Verdict;
 use crate::verdict::refute::Witnesses;
-use ir::{Block, Function, Inst, Module, Point};
+use ir::{Function, Module, Point};
 use std::collections::BTreeMap;
 use transition::certificate::{Certificate, MappingFacts, TermId};
 use transition::mapping::{Entry, Mapping};
@@ -69,34 +69,12 @@ impl Relation<'_, '_> {
         self.product.unproved.all()
     }
 
-    /// Whether no run of a version reaches a point: it lies in code that constant conditions of
-    /// this version exclude, or those of the other version. `false` for a point that the version
-    /// lacks. Cost: linear in the blocks on the way to the next anchor.
-    ///
-    /// A condition that is constant in one version alone shows in the proof of the pair. It follows
-    /// each edge that a run may take from an anchor, in both versions, to the next anchor. So a run
-    /// executes no anchor that the proof has not met, and reaches no point from which the only way
-    /// leads to such an anchor. An unproved anchor ends this argument: the proof does not go on
-    /// behind it. So does a passed branch, where a point has several next anchors
-    /// (`a_point_that_the_other_version_excludes_is_unreachable`).
+    /// Whether no run of a version reaches a point: it lies in code that constant conditions
+    /// exclude. `false` for a point that the version lacks.
     pub fn is_unreachable(&self, side: Side, point: Point) -> bool {
         let version = &self.product.versions[side];
         let inst = point.inst();
-        if !version.f.has_inst(inst) {
-            return false;
-        }
-        let block = version.f.inst_block(inst);
-        !version.live().has(block) || self.leads_to_nothing_met(side, (block, inst))
-    }
-
-    fn leads_to_nothing_met(&self, side: Side, (block, inst): (Block, Inst)) -> bool {
-        let product = &self.product;
-        let is_shared = product.shared[side].contains(block.as_u32() as usize);
-        if is_shared || product.passes_branches() || !product.unproved.all().is_empty() {
-            return false;
-        }
-        let path = product.paths[side].from(&product.versions[side], inst);
-        path.is_some_and(|path| !product.is_reached.contains(path.anchor.as_u32() as usize))
+        version.f.has_inst(inst) && !version.live().has(version.f.inst_block(inst))
     }
 
     /// Judges all entries of one mapping between the two versions; returns one verdict per entry,
