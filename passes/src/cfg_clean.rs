@@ -93,6 +93,8 @@ struct Work {
     dom: DomTree,
     layout: Vec<Block>,
     place: SecondaryMap<Block, u32>,
+    /// The paths through the blocks as they were at first.
+    rows: SecondaryMap<Block, RowPaths>,
     bindable: PendingBlocks,
     foldable: PendingBlocks,
     skippable: PendingBlocks,
@@ -111,7 +113,8 @@ impl Work {
         let all: PendingBlocks = (0..layout.len() as u32).collect();
         let dom = DomTree::new(function, &Cfg::new(function));
         let (bindable, foldable, skippable) = (all.clone(), all.clone(), all);
-        Work { dom, layout, place, bindable, foldable, skippable, kept: BTreeSet::new() }
+        let (rows, kept) = (row_paths(function, &layout), BTreeSet::new());
+        Work { dom, layout, place, rows, bindable, foldable, skippable, kept }
     }
 
     /// Processes all pending blocks.
@@ -164,7 +167,18 @@ impl Work {
         let ways_in = function.predecessors(block);
         is_empty(function, block)
             && !self.joins_before_loop(function, block)
+            && !self.begins_row(function, block)
             && !ways_in.iter().any(|e| is_arm(function, *e))
+    }
+
+    /// Whether the only way into a block is a jump that an earlier run has left to end a row.
+    fn begins_row(&self, function: &Function, block: Block) -> bool {
+        let jump = only_edge(function, block)
+            .filter(|edge| function.inst(edge.inst).opcode == Opcode::Jump);
+        jump.is_some_and(|edge| {
+            let before = self.rows[function.inst_block(edge.inst)];
+            is_long(before.then(RowPaths::of(1)), self.rows[block])
+        })
     }
 
     /// Whether a block joins edges and is the only way into a loop. `licm` needs such a block as a
@@ -304,13 +318,18 @@ fn merge(ed: &mut Editor<'_>) {
         while ed.func().has_block(block) && can_merge(ed.func(), block) {
             let next = ed.func().successors(block)[0].block;
             let before = rows[block].then(RowPaths::of(1));
-            if before.last.saturating_add(rows[next].first) > MAX_ROW || !ed.plan("straight-line") {
+            if is_long(before, rows[next]) || !ed.plan("straight-line") {
                 break;
             }
             rows[block] = before.then(rows[next]);
             ed.merge_blocks(block);
         }
     }
+}
+
+/// Whether the row that ends one path and begins the other is too long.
+fn is_long(before: RowPaths, next: RowPaths) -> bool {
+    before.last.saturating_add(next.first) > MAX_ROW
 }
 
 /// The paths through each block. Where nothing ends a path in a block, the blocks whose ids are

@@ -25,7 +25,7 @@ pub use load::load_with_source;
 #[cfg(feature = "wasm")]
 pub use load::{Format, LoadError, load, load_within};
 pub use regions::{CertifiedRegions, EnteredRegion, certify_regions};
-pub(crate) use retry::GiveUp;
+pub(crate) use retry::{GiveUp, is_lost};
 pub use retry::{
     GivenUp, Recipe, Retried, Retry, Secured, SecuredPoint, derive_certified, derive_certified_at,
     derive_without,

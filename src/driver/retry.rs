@@ -16,6 +16,7 @@ use ir::{Function, Module, Point};
 use osr::{Level, VersionPair};
 use passes::Pipeline;
 use search::ProbeScope;
+pub(crate) use search::is_lost;
 pub(super) use search::{Answer, RewriteSearch};
 use std::collections::BTreeSet;
 use std::ops::Range;

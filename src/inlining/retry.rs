@@ -8,7 +8,7 @@
 
 use super::row::InliningRow;
 use super::{CalleeLandings, InlinePlan, Inlined, InlinedSteps, inline_without};
-use crate::driver::{CheckCounts, GiveUp, GivenUp, Observer, Step};
+use crate::driver::{CheckCounts, GiveUp, GivenUp, Observer, Step, is_lost};
 use ir::{Func, Module};
 use std::ops::Range;
 
@@ -64,10 +64,10 @@ pub(super) fn improved(
     let (mut made, steps) = whole;
     // The first instance is the function itself.
     let assumes = made.copies.instances().iter().any(|one| plan.assume.contains_key(&one.func));
-    let drops = steps
-        .pairs
-        .each_ref()
-        .map(|pair| !(pair.before.rejected.is_empty() && pair.after.rejected.is_empty()));
+    let drops = steps.pairs.each_ref().map(|pair| {
+        let mut rejected = pair.before.rejected.iter().chain(&pair.after.rejected);
+        rejected.any(|(_, verdict)| is_lost(verdict))
+    });
     if plan.retry.rewrites == 0 || assumes || drops == [false; 2] {
         return (made, steps);
     }

@@ -143,3 +143,24 @@ fn a_path_through_many_blocks_is_certified_up_to_the_limit() {
         assert_eq!(checks, if is_short { vec![] } else { vec![Check::AnchorNext] });
     }
 }
+
+/// A switch whose 100,000 edges all lead to one block, with one argument: a pass folds it. Looking
+/// at all edges for each of them took minutes.
+#[test]
+fn a_switch_with_many_edges_to_one_block_costs_linear_time() {
+    let ways = ["join(%five)"; 100_000].join(", ");
+    let text = format!(
+        "func @f(%a: i32) -> i32 {{\nentry:\n  %five = const.i32 5\n  \
+         switch %a, [{ways}], default join(%five)\njoin(%p: i32):\n  return %p\n}}\n"
+    );
+    let module = load(Format::Oir, text.as_bytes()).expect("well-formed");
+    let (_, base) = module.defined().next().expect("one function");
+    let pipeline = passes::parse("O1").expect("passes");
+    let derived = derive(&module, base, &pipeline, Vigilance::On, &mut NoObserver);
+    assert_eq!(derived.function.blocks().count(), 1, "the switch is gone");
+    let certified = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
+    let made = &certified.levels[0];
+    for mapping in [&made.forward, &made.backward] {
+        assert!(mapping.rejected.is_empty() && mapping.unmapped.is_empty());
+    }
+}

@@ -92,13 +92,15 @@ impl Answer {
     }
 }
 
-/// The dropped entries of a mapping. An entry at a point that the checker finds unreachable is not
-/// lost: no run asks for it (`entries_that_no_run_needs_cost_nothing`).
+/// The dropped entries of a mapping that are lost.
 fn lost(made: &CertifiedMapping) -> impl Iterator<Item = (Point, Verdict)> {
-    let is_lost = |verdict: &Verdict| {
-        verdict.finding().is_some_and(|finding| finding.check != Check::SourceReached)
-    };
     made.rejected.iter().copied().filter(move |(_, verdict)| is_lost(verdict))
+}
+
+/// Whether a verdict costs an entry. An entry at a point that the checker finds unreachable is not
+/// lost: no run asks for it (`entries_that_no_run_needs_cost_nothing`).
+pub(crate) fn is_lost(verdict: &Verdict) -> bool {
+    verdict.finding().is_some_and(|finding| finding.check != Check::SourceReached)
 }
 
 /// Judges a version against the base.
