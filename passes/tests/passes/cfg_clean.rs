@@ -217,7 +217,9 @@ fn a_chain_of_folds_is_not_walked_once_for_each() {
         text += &format!("b{n}(%p{n}: i32):\n  br_if %a, b{next}(%p{n}), b{next}(%a)\n");
     }
     let (after, log) = run("cfg_clean", &format!("{text}b{count}(%r: i32):\n  return %r\n}}"));
-    assert!(after.contains("return %a") && !after.contains("b1"), "{after}");
+    // The row is long, so its last jump stays.
+    let left = format!("jump b{count}\nb{count}:\n  return %a\n}}");
+    assert!(after.trim_end().ends_with(&left) && after.lines().count() == 6, "{after}");
     let named = |name: &str| log.actions().iter().filter(|a| a.kind().name() == name).count();
     assert_eq!((named("fold_branch"), named("remove_block_param")), (count, count + 1));
 }
