@@ -44,10 +44,11 @@ pub struct MappingLimits {
 }
 
 impl Default for MappingLimits {
-    /// Mapped at once, 2^19 values take some fifty megabytes, and a part some ten. 2^26 words take
-    /// 256. A function of 60,000 instructions reaches 2^28 values with 2,200 live at each point.
+    /// Mapped at once, 2^21 values take some two hundred megabytes, and a part some ten. 2^26 words
+    /// take 256. Parts take two to three times as long, so middling pairs are mapped at once. A
+    /// function of 60,000 instructions reaches 2^28 values with 2,200 live at each point.
     fn default() -> MappingLimits {
-        MappingLimits { whole: 1 << 19, part: 1 << 19, values: 1 << 28, words: 1 << 26 }
+        MappingLimits { whole: 1 << 21, part: 1 << 19, values: 1 << 28, words: 1 << 26 }
     }
 }
 
