@@ -164,14 +164,14 @@ impl Access {
     /// Whether the other access cannot trap after this one did not trap: [`Place::vouches_for`],
     /// for equal addresses, and for constant addresses of a linear memory.
     pub fn vouches_for(&self, other: &Access) -> bool {
-        let ((one, place), (two, p)) = (self.from_zero(), other.from_zero());
+        let ((one, place), (two, p)) = (self.above_zero(), other.above_zero());
         one == two && place.vouches_for(&p)
     }
 
     /// A key that accesses share if one of them may vouch for the other; `None` for an access of
     /// anything but bytes.
     pub fn voucher_key(&self) -> Option<(Memory, Option<Address>)> {
-        match self.from_zero() {
+        match self.above_zero() {
             (address, Place::Bytes { memory, .. }) => Some((memory, address)),
             _ => None,
         }
@@ -180,12 +180,12 @@ impl Access {
     /// Whether the access is at a constant address below the size that `least` gives for its linear
     /// memory ([`Module::least_bytes`](crate::Module::least_bytes)): then it never traps.
     pub fn is_within(&self, least: impl Fn(Memory) -> u64) -> bool {
-        matches!(self.from_zero(), (None, place) if place.ends_within(least))
+        matches!(self.above_zero(), (None, place) if place.ends_within(least))
     }
 
     /// The place, with the address that it counts from. An access at a constant address of a linear
     /// memory counts from 0, and has none.
-    fn from_zero(&self) -> (Option<Address>, Place) {
+    fn above_zero(&self) -> (Option<Address>, Place) {
         let constant = self.address.and_then(Address::constant);
         let counted = constant.and_then(|constant| self.place.at_constant(constant));
         counted.map_or((self.address, self.place), |place| (None, place))
@@ -276,7 +276,10 @@ mod tests {
         assert!(!high.vouches_for(&low), "the sum may have wrapped");
         assert!(low.is_apart_from(&high) && access(values[0], 8).covers(&high));
         // Of constants, 8 + 4 and 12 + 0 are one place, and 8 + 0 ends earlier.
-        let [eight, twelve] = [4, 5].map(|index| move |offset| access(values[index], offset));
+        let [eight, twelve] = [4, 5].map(|index| {
+            let value = values[index];
+            move |offset| access(value, offset)
+        });
         assert!(eight(4).vouches_for(&twelve(0)) && twelve(0).vouches_for(&eight(0)));
         assert!(!eight(0).vouches_for(&twelve(0)));
         assert!(!eight(0).vouches_for(&low) && !low.vouches_for(&eight(0)));
