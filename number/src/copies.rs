@@ -14,6 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The classes that edges bring to one parameter.
 pub type IncomingClasses = SmallVec<[TermIndex; 4]>;
 
+/// The classes that edges bring to one parameter, each with its part if a parameter of the same
+/// block brings it.
+type ReceivedParts = SmallVec<[(TermIndex, u32); 4]>;
+
 /// The assumptions about the parameters of a function.
 #[derive(Debug, Default)]
 pub struct CopyAssumptions {
@@ -116,8 +120,7 @@ impl CopyAssumptions {
             };
             let mut is_split = false;
             for members in leaves.groups.values() {
-                let mut seen: BTreeMap<(u32, SmallVec<[(TermIndex, u32); 4]>), u32> =
-                    BTreeMap::new();
+                let mut seen: BTreeMap<(u32, ReceivedParts), u32> = BTreeMap::new();
                 let mut kept: BTreeSet<u32> = BTreeSet::new();
                 for &index in members {
                     let old = before[index];

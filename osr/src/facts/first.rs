@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// The actions that put one value in the place of another, each with the other value.
 pub(crate) type Replacements = SmallVec<[(u32, Value); 1]>;
 
+/// Actions that replaced an operand, with the operand before and after.
+type ReplacedOperands = SmallVec<[(u32, [Value; 2]); 1]>;
+
 /// For each value and instruction, the first action that mentions it, and those that changed it.
 #[derive(Debug, Default)]
 pub(crate) struct FirstActions {
@@ -21,7 +24,7 @@ pub(crate) struct FirstActions {
     /// By value: the actions that put it in the place of another.
     standing_in: BTreeMap<Value, SmallVec<[u32; 1]>>,
     /// By instruction: the actions that replaced an operand, with the operand before and after.
-    operands: BTreeMap<Inst, SmallVec<[(u32, [Value; 2]); 1]>>,
+    operands: BTreeMap<Inst, ReplacedOperands>,
     /// By instruction: the actions that added, moved, folded or removed it.
     placed: BTreeMap<Inst, SmallVec<[u32; 1]>>,
 }
