@@ -71,11 +71,10 @@ impl RunNames {
         let name = (origin.pass(), origin.rule(), SubjectName(subject, detail));
         self.rewrites.entry(name).or_default().push(origin.rewrite());
         self.names.insert(origin.rewrite(), name);
-        let mut place = 0;
-        for entity in rewrite.iter().flat_map(|action| created(action.kind())) {
+        let entities = rewrite.iter().flat_map(|action| created(action.kind()));
+        for (place, entity) in (0..).zip(entities) {
             let next = table.created.len() as u32;
             let number = *table.created.entry((name, place)).or_insert(next);
-            place += 1;
             self.created.insert(entity, number);
             if let Subject::Inst(inst) = entity {
                 self.insts.insert(number, inst);
