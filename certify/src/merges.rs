@@ -243,9 +243,9 @@ impl VersionWalk<'_, '_> {
         self.home(class).is_above(self.version.dom(), block)
     }
 
-    /// The term of a read that an instruction makes. Reads assumed on the way, of memory at the start
-    /// of a region that the walk has gone past, are checked at once. If one fails, the read is made
-    /// again without it.
+    /// The term of a read that an instruction makes. Reads assumed on the way, of memory at the
+    /// start of a region that the walk has gone past, are checked at once. If one fails, the read
+    /// is made again without it.
     pub(super) fn read_checked(
         &mut self,
         read: &MemoryRead,

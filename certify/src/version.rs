@@ -99,9 +99,9 @@ impl Assumptions {
         self.opaque.clear();
     }
 
-    /// Gives up all assumptions about the start of a block, for all later rounds: its parameters are
-    /// leaves of their own, and no read is traced through. Parameters that are always one constant
-    /// stay copies of it: the version's dead edges may rest on them.
+    /// Gives up all assumptions about the start of a block, for all later rounds: its parameters
+    /// are leaves of their own, and no read is traced through. Parameters that are always one
+    /// constant stay copies of it: the version's dead edges may rest on them.
     pub(super) fn give_up(&mut self, code: &VersionCode<'_>, block: Block) {
         let params = code.graph.f.block_params(block).iter().copied();
         self.copies.give_up(params.filter(|param| !code.is_constant(*param)));

@@ -1,5 +1,5 @@
-//! The checker, the oracles and the blame of reports on trial: the share of wrong mappings that each
-//! detects, the share of points whose entry comes back without the action to blame.
+//! The checker, the oracles and the blame of reports on trial: the share of wrong mappings that
+//! each detects, the share of points whose entry comes back without the action to blame.
 //!
 //!     cargo run --release --example trial -- p1
 //!     cargo run --release --example trial -- p2 --damages 1000000

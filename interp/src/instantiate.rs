@@ -23,8 +23,8 @@ pub enum InstantiateError {
         /// The initial size in pages.
         pages: u32,
     },
-    /// A machine has a memory of fewer pages than the module declares for it as the minimum. Code for
-    /// that module may rely on its declaration ([`Module::least_bytes`]).
+    /// A machine has a memory of fewer pages than the module declares for it as the minimum. Code
+    /// for that module may rely on its declaration ([`Module::least_bytes`]).
     MemoryTooSmall {
         /// The name of the memory.
         memory: String,

@@ -138,8 +138,8 @@ impl Machine {
     /// all runs. Cost: that of the new declarations, plus the size of the new memories and tables.
     ///
     /// # Errors
-    /// As [`Machine::new`], and when the module declares a memory that exists with more pages than it
-    /// has. When a segment is out of bounds ([`InstantiateError::is_of_segment`]), the new
+    /// As [`Machine::new`], and when the module declares a memory that exists with more pages than
+    /// it has. When a segment is out of bounds ([`InstantiateError::is_of_segment`]), the new
     /// declarations exist and the segments before it are written. After any other error the machine
     /// is unchanged.
     ///

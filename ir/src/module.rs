@@ -249,10 +249,10 @@ impl Module {
         reference::func(bits?)
     }
 
-    /// The bytes that a memory has in every run, from the start on: the declared minimum of a linear
-    /// memory, imported or not, since a memory never shrinks. An access at a constant address below
-    /// it never traps. 0 for a host memory, which has no declared minimum, and for a memory that the
-    /// module does not declare.
+    /// The bytes that a memory has in every run, from the start on: the declared minimum of a
+    /// linear memory, imported or not, since a memory never shrinks. An access at a constant
+    /// address below it never traps. 0 for a host memory, which has no declared minimum, and for a
+    /// memory that the module does not declare.
     ///
     /// A machine for the module must have as much: the interpreter and native code reject a module
     /// that declares more than a memory has (`interp::InstantiateError::MemoryTooSmall`).

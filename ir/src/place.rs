@@ -137,12 +137,12 @@ impl Place {
         }
     }
 
-    /// The same bytes as a place that counts from 0, for an access at a constant address of a linear
-    /// memory. `None` for other places, and if the last byte lies above every memory: the access
-    /// always traps.
+    /// The same bytes as a place that counts from 0, for an access at a constant address of a
+    /// linear memory. `None` for other places, and if the last byte lies above every memory: the
+    /// access always traps.
     ///
-    /// In a host memory, accesses at different constants are not compared: a byte says nothing about
-    /// the bytes between it and another.
+    /// In a host memory, accesses at different constants are not compared: a byte says nothing
+    /// about the bytes between it and another.
     pub fn at_constant(&self, constant: u64) -> Option<Place> {
         let Place::Bytes { memory, offset, bytes, address: address @ Type::I32 } = *self else {
             return None;

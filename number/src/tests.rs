@@ -205,8 +205,8 @@ fn each_loop_of_a_row_is_a_region() {
     assert_eq!(regions, [(1, 3), (3, 5)]);
 }
 
-/// The inner loop reaches further than the edge back to the outer one: from `c` control goes back to
-/// `a`, or on to `d` and back to `b`.
+/// The inner loop reaches further than the edge back to the outer one: from `c` control goes back
+/// to `a`, or on to `d` and back to `b`.
 #[test]
 fn a_region_takes_in_all_of_an_inner_one() {
     let (order, regions) = order(

@@ -9,8 +9,8 @@
 //! takes the first that works, and the result is an upper bound (`docs/osr.md`, *Rules for
 //! values*).
 //!
-//! The graph of a value in an unrolled hash is the whole hash above it, and the cut mostly lies near
-//! the wanted values. So nodes are looked at when the flow reaches them ([`crate::cut`]).
+//! The graph of a value in an unrolled hash is the whole hash above it, and the cut mostly lies
+//! near the wanted values. So nodes are looked at when the flow reaches them ([`crate::cut`]).
 
 use crate::cut::Flow;
 use crate::derive::{Alternative, Deriver, SearchNode};

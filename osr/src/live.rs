@@ -20,9 +20,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use transition::Demand;
 use transition::mapping::{Entry, Mapping};
 
-/// The limit of live values in a table, summed over its points. Beyond it, a pair is mapped in parts
-/// ([`crate::partial`]), and the edges of a [`crate::VersionGraph`] from and to the version have no
-/// entries. Real functions have 5 to 60 live values at a point, so those of up to 70,000
+/// The limit of live values in a table, summed over its points. Beyond it, a pair is mapped in
+/// parts ([`crate::partial`]), and the edges of a [`crate::VersionGraph`] from and to the version
+/// have no entries. Real functions have 5 to 60 live values at a point, so those of up to 70,000
 /// instructions stay below it.
 pub(crate) const MAX_LIVE_VALUES: usize = 1 << 22;
 

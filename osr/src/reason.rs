@@ -139,8 +139,8 @@ pub struct Unmapped {
     /// that the source version may have skipped. Of the source version: a write that cannot be
     /// undone, or the anchor behind a block that the target version may have skipped.
     pub inst: Option<Inst>,
-    /// The index in the log of the action to blame, as far as the log alone tells: the likeliest one
-    /// without which the point has an entry ([`crate::VersionPair::suspects`]). `None` if none can
-    /// be named.
+    /// The index in the log of the action to blame, as far as the log alone tells: the likeliest
+    /// one without which the point has an entry ([`crate::VersionPair::suspects`]). `None` if none
+    /// can be named.
     pub blame: Option<usize>,
 }

@@ -13,9 +13,9 @@
 //! *Needs on entry*: nothing.
 //!
 //! *Holds on exit*: no block with a single predecessor has parameters; no jump is the only edge
-//! into its target, but for one in each row of 24; no block consists of a jump alone, with four exceptions: a block whose
-//! parameters are used beyond it, one that jumps to itself, one that joins edges before a loop, and
-//! an arm of a branch whose other arm is the target of the jump.
+//! into its target, but for one in each row of 24; no block consists of a jump alone, with four
+//! exceptions: a block whose parameters are used beyond it, one that jumps to itself, one that
+//! joins edges before a loop, and an arm of a branch whose other arm is the target of the jump.
 //!
 //! *Actions emitted*: `remove_unreachable`, `fold_branch`, `replace_all`, `remove_block_param`,
 //! `redirect`, `merge_blocks`.

@@ -36,8 +36,8 @@ pub struct Exported<'t> {
     pub pipeline: &'t str,
     /// The name of the level of the mappings.
     pub level: &'t str,
-    /// The pages that memories have at least, each with its line. [`Exported::check_sizes`] compares
-    /// them with a module.
+    /// The pages that memories have at least, each with its line. [`Exported::check_sizes`]
+    /// compares them with a module.
     least: Vec<(Memory, u64, usize)>,
     /// The functions in whose bases frames land. [`ExportedFunction::landing`] parses the
     /// certificate of each.
@@ -124,8 +124,8 @@ fn least_size(words: &str) -> Option<(Memory, u64)> {
 }
 
 impl Exported<'_> {
-    /// Checks the sizes that the file gives memories. The checker goes by the module; another reader
-    /// has to rely on the file.
+    /// Checks the sizes that the file gives memories. The checker goes by the module; another
+    /// reader has to rely on the file.
     ///
     /// # Errors
     /// If a memory of the module has another size at least.

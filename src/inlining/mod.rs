@@ -140,9 +140,9 @@ impl std::error::Error for NotInlined {}
 /// Inlines calls of a function and optimizes it, and proves the ways into the version and out of
 /// it. An assumption without an exit pins the values that the exit lacks, or is left out, as by
 /// [`crate::speculate::speculate()`]. Cost: that of the pairs of versions; with assumptions, times
-/// the turns, of which there are at most nineteen, within [`InlinePlan::work`]. If the checker drops
-/// entries of a function that assumes nothing, the search for rewrites to give up comes on top
-/// ([`InlinePlan::retry`]).
+/// the turns, of which there are at most nineteen, within [`InlinePlan::work`]. If the checker
+/// drops entries of a function that assumes nothing, the search for rewrites to give up comes on
+/// top ([`InlinePlan::retry`]).
 ///
 /// # Errors
 /// [`NotInlined`].

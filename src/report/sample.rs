@@ -1,4 +1,5 @@
-//! The test of blame on a sample of the points without an entry ([`crate::driver::counterfactual`]).
+//! The test of blame on a sample of the points without an entry
+//! ([`crate::driver::counterfactual`]).
 //!
 //! The sample consists of the points with the lowest ranks of all functions. The rank of a point is
 //! a hash of its place, so the sample depends neither on the number of threads nor on their order.

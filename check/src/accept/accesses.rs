@@ -65,8 +65,8 @@ impl ProvedVersion<'_, '_> {
     /// memory. An access that does not dominate the current access dominates no later access
     /// either, and is popped for good. Those that are left dominate it. An access is pushed only if
     /// none of the nearest [`MAX_ACCESSES`] vouches for it (in a host memory, each vouches for its
-    /// own bytes alone: `host_fields.oir`). Of a linear memory, those on the stack reach further and
-    /// further, so the last tells as much as all. Cost: that many looks at each access.
+    /// own bytes alone: `host_fields.oir`). Of a linear memory, those on the stack reach further
+    /// and further, so the last tells as much as all. Cost: that many looks at each access.
     pub(super) fn vouch(&mut self) {
         let (mut vouched, mut unvouched) = (Vec::new(), BTreeMap::<_, Vec<_>>::new());
         let graph = self.live();

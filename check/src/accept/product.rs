@@ -518,8 +518,9 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     ///
     /// Reasons: its opcode never traps; an access at the same address has passed, or the access is
     /// below the least size of its memory; its class is a constant; or its divisor is a constant
-    /// that excludes a trap. The third reason rests on the rules and on folding: they put an operation into the class of a constant only where it does
-    /// not trap, because both sides of a rule trap alike ([`ir::rules::RULES`]).
+    /// that excludes a trap. The third reason rests on the rules and on folding: they put an
+    /// operation into the class of a constant only where it does not trap, because both sides of a
+    /// rule trap alike ([`ir::rules::RULES`]).
     pub(crate) fn is_harmless(&self, side: Side, inst: Inst) -> bool {
         let version = &self.versions[side];
         let data = version.f.inst(inst);

@@ -273,7 +273,8 @@ impl Vm {
     /// - [`VmError::OtherBeginning`]: the module does not begin like the machine's. The same
     ///   functions must have the same bodies, as they are after a clone of the module. Names,
     ///   exports, and the initial sizes and bits of memories, tables and globals do not matter.
-    /// - [`VmError::Instantiate`] with a memory that has fewer pages than the module declares for it.
+    /// - [`VmError::Instantiate`] with a memory that has fewer pages than the module declares for
+    ///   it.
     /// - [`VmError::Instantiate`] with a segment that is out of bounds of its memory or table
     ///   ([`InstantiateError::is_of_segment`]). The machine has taken up the module then, and has
     ///   written the segments before this one.

@@ -29,8 +29,8 @@
 //! the parameter around the parameter. The pass folds branches first, so each rewrite is correct
 //! after those before it.
 //!
-//! *Cost*: the constants are linear in operands and arguments of edges: a value moves at most twice,
-//! and each move visits its uses. The single values are near linear in the arguments.
+//! *Cost*: the constants are linear in operands and arguments of edges: a value moves at most
+//! twice, and each move visits its uses. The single values are near linear in the arguments.
 
 mod copies;
 #[cfg(test)]
