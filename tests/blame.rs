@@ -1,7 +1,7 @@
 //! The action to blame for a point without an entry: without it, the point has one.
 
 use ir::{Function, Inst, Module, Point};
-use osier::driver::counterfactual::{Counterfactual, Culprit, Culprits, Effort, Fate};
+use osier::driver::counterfactual::{Counterfactual, Culprit, CulpritEffort, Culprits, Fate};
 use osier::driver::{
     Format, NoObserver, Recipe, Retry, Secured, Vigilance, certify, derive_certified,
     derive_without, load,
@@ -50,7 +50,7 @@ fn blamed(path: &str, pipeline: &str, value: &str) -> (String, Vec<String>) {
     let lacking = unmapped.iter().find(|unmapped| unmapped.point == at).expect("no entry");
     let blame = lacking.blame.expect("the log names an action");
     let mut test = Counterfactual::new(&module, (base, &secured.derived), &pipeline, Vec::new());
-    let found = test.culprits((Side::Before, at), Level::Live, Effort::default());
+    let found = test.culprits((Side::Before, at), Level::Live, CulpritEffort::default());
     let Culprits::Found { culprits, .. } = found else { panic!("culprits are found") };
     let blame = told(&secured, blame);
     (blame, culprits.iter().map(|culprit| named(&secured, culprit)).collect())
@@ -130,7 +130,7 @@ fn the_checker_accepts_an_entry_without_the_culprits() {
             for level in [Level::Live, Level::LiveE, Level::Alias, Level::Avail] {
                 for (side, unmapped) in some_lacking(&secured, level, 29) {
                     let at = (side, unmapped.point);
-                    let found = test.culprits(at, level, Effort::default());
+                    let found = test.culprits(at, level, CulpritEffort::default());
                     let what = format!("{name} @{} {level} {at:?}", base.name());
                     let Culprits::Found { culprits, left_out } = found else {
                         panic!("{what}: no culprits")

@@ -2,7 +2,7 @@
 
 use clap::Args as ClapArgs;
 use ir::{Function, Module};
-use osier::driver::counterfactual::{Counterfactual, Culprits, Effort, Fate, SourcePoint};
+use osier::driver::counterfactual::{Counterfactual, CulpritEffort, Culprits, Fate, SourcePoint};
 use osier::driver::{NoObserver, Recipe, Secured, Vigilance, derive_certified, load};
 use osr::{Level, Unmapped};
 use passes::Pipeline;
@@ -143,7 +143,7 @@ fn one_function(
     }
     for lacking in searched {
         let row = rows.entry(lacking.key()).or_default();
-        match test.culprits(lacking.at(), lacking.level, Effort::default()) {
+        match test.culprits(lacking.at(), lacking.level, CulpritEffort::default()) {
             Culprits::Found { culprits, .. } => row.sets[culprits.len().clamp(1, 4) - 1] += 1,
             Culprits::NotFound => row.not_found += 1,
         }

@@ -22,27 +22,27 @@ pub struct Cfg {
     rpo: Vec<Block>,
     /// By block index: its position in `rpo`, or `UNREACHABLE`.
     number: Vec<u32>,
-    graph: FlowGraph,
+    graph: SuccessorGraph,
 }
 
 /// A graph over the numbers from 0, with the neighbors of each node in both directions. Node 0 is
 /// the root.
 #[derive(Clone, Debug)]
-pub struct FlowGraph {
+pub struct SuccessorGraph {
     succs: Adjacency,
     preds: Adjacency,
 }
 
-impl FlowGraph {
+impl SuccessorGraph {
     /// The graph of this many nodes, at least one, with these edges. Cost: linear in both.
     ///
     /// # Panics
     /// When there is no node, or an edge has an end that is none.
-    pub fn new(nodes: usize, edges: &[(u32, u32)]) -> FlowGraph {
+    pub fn new(nodes: usize, edges: &[(u32, u32)]) -> SuccessorGraph {
         assert!(nodes > 0, "a graph has a root");
         let succs = Adjacency::of_edges(nodes, edges.iter().copied());
         let preds = Adjacency::of_edges(nodes, edges.iter().map(|(from, to)| (*to, *from)));
-        FlowGraph { succs, preds }
+        SuccessorGraph { succs, preds }
     }
 
     /// The number of nodes.
@@ -121,7 +121,7 @@ impl Cfg {
             succs.list.extend(edges(function, block, &may_take).map(|to| number[to.index()]));
             succs.start.push(succs.list.len() as u32);
         }
-        let graph = FlowGraph { preds: succs.reversed(), succs };
+        let graph = SuccessorGraph { preds: succs.reversed(), succs };
         Cfg { stamp: function.stamp(), rpo, number, graph }
     }
 
@@ -185,7 +185,7 @@ impl Cfg {
     }
 
     /// The graph of the reverse-postorder numbers.
-    pub(crate) fn graph(&self) -> &FlowGraph {
+    pub(crate) fn graph(&self) -> &SuccessorGraph {
         &self.graph
     }
 }
@@ -206,7 +206,7 @@ pub(crate) struct DepthFirst {
 
 impl DepthFirst {
     /// Builds the tree. Cost: linear in the number of nodes and edges.
-    pub(crate) fn new(graph: &FlowGraph) -> DepthFirst {
+    pub(crate) fn new(graph: &SuccessorGraph) -> DepthFirst {
         let count = graph.len();
         let mut tree = DepthFirst {
             node: vec![0],

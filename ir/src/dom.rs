@@ -14,7 +14,7 @@
 //!
 //! Unreachable blocks neither dominate a block nor are dominated by one.
 
-pub use crate::cfg::FlowGraph;
+pub use crate::cfg::SuccessorGraph;
 use crate::cfg::{Cfg, DepthFirst, check_stamp};
 use crate::entity::{Block, Inst, Point, Value};
 use crate::function::{Function, ValueDef};
@@ -190,7 +190,7 @@ impl DomTree {
 /// This is SemiNCA (Georgiadis, "Linear-Time Algorithms for Dominators and Related Problems",
 /// 2005). It computes semidominators as Lengauer and Tarjan do. The immediate dominator of a node
 /// is then its nearest ancestor in the dominator tree that is no deeper than the semidominator.
-pub fn immediate_dominators(graph: &FlowGraph) -> Vec<u32> {
+pub fn immediate_dominators(graph: &SuccessorGraph) -> Vec<u32> {
     let tree = DepthFirst::new(graph);
     let semi = Semidominators::of(graph, &tree);
     // By preorder number. The loop visits ancestors first, so their entries are final.
@@ -222,7 +222,7 @@ struct Semidominators {
 }
 
 impl Semidominators {
-    fn of(graph: &FlowGraph, tree: &DepthFirst) -> Vec<u32> {
+    fn of(graph: &SuccessorGraph, tree: &DepthFirst) -> Vec<u32> {
         let nodes: Vec<u32> = (0..tree.node.len() as u32).collect();
         let mut search = Semidominators {
             semi: nodes.clone(),

@@ -64,7 +64,7 @@ pub(crate) fn suspects(
         (Reason::Effect, _) => first.on_effects().map(|at| at as u32).into_iter().collect(),
         (reason, Some(value)) => {
             let key = (value, reason == Reason::NotLive);
-            let of_value = || Walk::new(pair, from).of_value(value, key.1);
+            let of_value = || UseWalk::new(pair, from).of_value(value, key.1);
             let (p, q) = (pair.source(from).f, pair.target(from).f);
             known.entry(key).or_insert_with(of_value).at(q, place_of(p, q, lack.point))
         }
@@ -167,7 +167,7 @@ impl SuspectsOfValue {
 }
 
 /// The search from one value.
-struct Walk<'a, 'v> {
+struct UseWalk<'a, 'v> {
     first: &'a FirstActions,
     pair: &'a VersionPair<'v>,
     from: Side,
@@ -177,11 +177,11 @@ struct Walk<'a, 'v> {
     found: SuspectsOfValue,
 }
 
-impl<'a, 'v> Walk<'a, 'v> {
-    fn new(pair: &'a VersionPair<'v>, from: Side) -> Walk<'a, 'v> {
+impl<'a, 'v> UseWalk<'a, 'v> {
+    fn new(pair: &'a VersionPair<'v>, from: Side) -> UseWalk<'a, 'v> {
         let (p, q) = (pair.source(from).f, pair.target(from).f);
         let (first, seen) = (&pair.facts.first, BTreeSet::new());
-        Walk { first, pair, from, p, q, seen, found: SuspectsOfValue::default() }
+        UseWalk { first, pair, from, p, q, seen, found: SuspectsOfValue::default() }
     }
 
     fn of_value(mut self, value: Value, is_not_live: bool) -> SuspectsOfValue {

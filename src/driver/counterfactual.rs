@@ -15,7 +15,7 @@ use ir::{Function, Module, Point};
 use names::{NameTable, RewriteName, RunNames};
 use osr::{Level, Reason, Synthesis, SynthesizedMapping, VersionPair, synthesize, synthesize_at};
 use passes::Pipeline;
-pub use search::{Culprit, Culprits, Effort};
+pub use search::{Culprit, CulpritEffort, Culprits};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use transition::{Pair, Side};
@@ -51,7 +51,7 @@ impl Fate {
 }
 
 /// One run of the pipeline, in a family of its own.
-struct Run {
+struct PipelineRun {
     base: Function,
     derived: Derived,
     names: RunNames,
@@ -115,7 +115,7 @@ impl<'a> Counterfactual<'a> {
     /// The run in which no pass makes a rewrite of these names, and the numbers of those left out,
     /// ascending. A pass that runs twice often makes in its second run what the first may not: that
     /// is the same action, and is left out too.
-    fn without(&mut self, names: &[RewriteName]) -> (Run, Vec<u64>) {
+    fn without(&mut self, names: &[RewriteName]) -> (PipelineRun, Vec<u64>) {
         let first = |known: &RunNames, from: u64| {
             names.iter().filter_map(|name| known.rewrite(name, from)).min()
         };
@@ -132,7 +132,7 @@ impl<'a> Counterfactual<'a> {
     }
 
     /// Runs the first rewrites of the pipeline without some of them.
-    fn run(&mut self, limit: u64, left_out: &[u64]) -> Run {
+    fn run(&mut self, limit: u64, left_out: &[u64]) -> PipelineRun {
         let base = self.base.fork();
         let left_out = left_out.iter().map(|number| *number..number + 1);
         let mut fuel = Fuel::rewrites(limit).without(self.given_up.iter().cloned().chain(left_out));
@@ -141,11 +141,11 @@ impl<'a> Counterfactual<'a> {
         let names = RunNames::new(&derived.log, &mut self.table);
         self.runs += 1;
         self.work += (base.inst_count() + derived.function.inst_count()) as u64;
-        Run { base, derived, names }
+        PipelineRun { base, derived, names }
     }
 
     /// The fates of points in the versions of a run. The points are those of the version itself.
-    fn fates(&self, run: &Run, level: Level, points: &[SourcePoint]) -> Vec<Fate> {
+    fn fates(&self, run: &PipelineRun, level: Level, points: &[SourcePoint]) -> Vec<Fate> {
         let here: Vec<Option<SourcePoint>> =
             points.iter().map(|(side, at)| Some((*side, self.same(run, *side, *at)?))).collect();
         let pair = VersionPair::new(&run.base, &run.derived.function, &run.derived.log)
@@ -159,7 +159,7 @@ impl<'a> Counterfactual<'a> {
     }
 
     /// The point of a version of a run that is the same as one of the version itself.
-    fn same(&self, run: &Run, side: Side, point: Point) -> Option<Point> {
+    fn same(&self, run: &PipelineRun, side: Side, point: Point) -> Option<Point> {
         if side == Side::Before {
             return Some(point);
         }

@@ -4,7 +4,7 @@
 use super::words::Told;
 use super::{Question, point};
 use crate::blame::History;
-use crate::driver::counterfactual::{Counterfactual, Culprits, Effort};
+use crate::driver::counterfactual::{Counterfactual, CulpritEffort, Culprits};
 use crate::driver::{Derived, Secured};
 use crate::listing::NamedVersion;
 use crate::schema::{PassAction, PointAnswer, PointStatus, TestedBlame};
@@ -22,7 +22,7 @@ pub fn test_blame(
     module: &Module,
     (base, secured): (&Function, &Secured),
     pipeline: &Pipeline,
-    (question, effort): (Question<'_>, Effort),
+    (question, effort): (Question<'_>, CulpritEffort),
     answers: &mut [PointAnswer],
 ) {
     let Secured { derived, retried, .. } = secured;

@@ -29,7 +29,7 @@ const MAX_ACCESSES: usize = 256;
 
 /// The address from which the place of an access counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Address {
+pub(crate) enum CountedFrom {
     /// The start of a linear memory: the access is at a constant address, which the place includes.
     Start,
     /// The contents of a class.
@@ -42,7 +42,7 @@ pub(super) struct Accesses {
     least: Rc<[u64]>,
     /// By address: the accesses that may trap and that no earlier access vouches for, in preorder
     /// of the dominator tree.
-    unvouched: BTreeMap<Address, Vec<(Inst, Place)>>,
+    unvouched: BTreeMap<CountedFrom, Vec<(Inst, Place)>>,
     /// The accesses that cannot trap: below the least size of their memory, or because an access at
     /// the same address has passed before.
     vouched: FixedBitSet,
@@ -97,7 +97,7 @@ impl ProvedVersion<'_, '_> {
 
     /// The address and the place of an access that may trap in general; `None` for other
     /// instructions.
-    pub(crate) fn access(&self, inst: Inst) -> Option<(Address, Place)> {
+    pub(crate) fn access(&self, inst: Inst) -> Option<(CountedFrom, Place)> {
         let data = self.f.inst(inst);
         let place = Place::read(data.opcode, data.ty, &data.imm);
         let place = place.or(Place::written(data.opcode, data.ty, &data.imm));
@@ -107,16 +107,16 @@ impl ProvedVersion<'_, '_> {
 
     /// A place at an address of a class, with the address from which it counts: a constant address
     /// of a linear memory becomes a part of the place.
-    fn counted(&self, class: TermId, place: Place) -> (Address, Place) {
+    fn counted(&self, class: TermId, place: Place) -> (CountedFrom, Place) {
         let whole = self.table.constant(class).and_then(|constant| place.at_constant(constant));
-        whole.map_or((Address::Of(class), place), |place| (Address::Start, place))
+        whole.map_or((CountedFrom::Of(class), place), |place| (CountedFrom::Start, place))
     }
 
     /// Whether an access never traps: it ends within the bytes that its memory has in every run.
-    fn is_below_least(&self, address: Address, place: &Place) -> bool {
+    fn is_below_least(&self, address: CountedFrom, place: &Place) -> bool {
         let least =
             |of: Memory| self.accesses.least.get(of.as_u32() as usize).copied().unwrap_or(0);
-        address == Address::Start && place.ends_within(least)
+        address == CountedFrom::Start && place.ends_within(least)
     }
 
     /// Whether a write cannot trap before `at`: it never does, as that of a global or below the

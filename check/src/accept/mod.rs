@@ -238,12 +238,8 @@ impl<'a, 'c> Relation<'a, 'c> {
         });
         if let Ok(true) = provided {
             let incomplete: BTreeSet<usize> = failed.iter().map(|(index, _)| *index).collect();
-            for (index, (point, entry)) in mapping.shared_entries().enumerate() {
-                let fits = results[index].is_ok() && !incomplete.contains(&index);
-                if let Some(known) = fitting.get_mut(&point).filter(|_| fits) {
-                    known.is_complete |= known.entry.is(entry);
-                }
-            }
+            let fits = |index: usize| results[index].is_ok() && !incomplete.contains(&index);
+            note_complete(&mut fitting, mapping, fits);
         }
         for (index, at) in failed {
             results[index] = self.options.require(Check::LivePlus, false, at);
@@ -378,6 +374,16 @@ impl<'a, 'c> Relation<'a, 'c> {
             });
         }
         Ok(Checked::accepted(LivePoints { version: key, at }))
+    }
+}
+
+/// Notes the entries that provide all values that are live at their target points without
+/// additional uses.
+fn note_complete(fitting: &mut FittingEntries, mapping: &Mapping, fits: impl Fn(usize) -> bool) {
+    for (index, (point, entry)) in mapping.shared_entries().enumerate() {
+        if let Some(known) = fitting.get_mut(&point).filter(|_| fits(index)) {
+            known.is_complete |= known.entry.is(entry);
+        }
     }
 }
 

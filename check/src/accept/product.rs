@@ -22,7 +22,7 @@
 //! elsewhere. Between a lone write and the write that covers it, the memories of the versions
 //! differ.
 
-use super::accesses::Address;
+use super::accesses::CountedFrom;
 use super::calls;
 use super::checks::{Check, Finding, Place};
 use super::paths::{AnchorPath, AnchorPaths, Bindings};
@@ -428,8 +428,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
                 let stays = |class: TermId| !bindings.affects(version, class);
                 let address_stays =
                     version.access(inst).is_some_and(|(address, _)| match address {
-                        Address::Start => true,
-                        Address::Of(class) => stays(class),
+                        CountedFrom::Start => true,
+                        CountedFrom::Of(class) => stays(class),
                     });
                 version.traps_like(inst, path.anchor)
                     && address_stays

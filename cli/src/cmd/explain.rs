@@ -11,7 +11,7 @@ use super::select;
 use super::suggestions::{SuggestionOptions, read_profile};
 use clap::ValueEnum;
 use ir::Func;
-use osier::driver::counterfactual::Effort;
+use osier::driver::counterfactual::CulpritEffort;
 use osier::driver::{NoObserver, Recipe, derive_certified};
 use osier::explain::{
     AssumptionQuestion, InliningQuestion, Question, assumption_text, explain as answer,
@@ -131,7 +131,7 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
     };
     let mut answers = answer(module, base, &made.derived, &made.certified, question)
         .map_err(|e| CommandFailure::input(format!("@{}: {e}", base.name())))?;
-    test_blame(module, (base, &made), pipeline, (question, Effort::default()), &mut answers);
+    test_blame(module, (base, &made), pipeline, (question, CulpritEffort::default()), &mut answers);
     let explanation = Explanation {
         schema: SCHEMA,
         path: name.clone(),

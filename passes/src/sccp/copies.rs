@@ -12,7 +12,7 @@
 
 use super::{Analysis, Fact};
 use cranelift_entity::EntityRef;
-use ir::dom::{FlowGraph, immediate_dominators};
+use ir::dom::{SuccessorGraph, immediate_dominators};
 use ir::{Edge, Value, ValueDef};
 
 /// The source above all values.
@@ -70,7 +70,7 @@ impl ValueGraph {
 
     fn roots(self, analysis: &Analysis<'_>) -> Vec<Option<Value>> {
         let ValueGraph { node, values, edges } = self;
-        let idom = immediate_dominators(&FlowGraph::new(values.len() + 1, &edges));
+        let idom = immediate_dominators(&SuccessorGraph::new(values.len() + 1, &edges));
         // By node: its root, or the source if it is not known yet. Each walk ends at a known root,
         // and leaves all nodes known that it has passed.
         let mut root = vec![SOURCE; values.len() + 1];

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// An entity as names mention it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Subject {
+enum RewriteSubject {
     Inst(Inst),
     Value(Value),
     Block(Block),
@@ -27,7 +27,7 @@ pub(super) type RewriteName = (&'static str, &'static str, SubjectName);
 
 /// The subject of a rewrite, in terms that all runs share.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct SubjectName(Subject, u32);
+pub(super) struct SubjectName(RewriteSubject, u32);
 
 /// The names of entities that rewrites of any run have created, each with its number.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +41,7 @@ pub(super) struct RunNames {
     /// The numbers of the rewrites of this name, ascending.
     rewrites: BTreeMap<RewriteName, Vec<u64>>,
     names: BTreeMap<u64, RewriteName>,
-    created: BTreeMap<Subject, u32>,
+    created: BTreeMap<RewriteSubject, u32>,
     insts: BTreeMap<u32, Inst>,
 }
 
@@ -59,12 +59,12 @@ impl RunNames {
     fn take(&mut self, rewrite: &[Action], table: &mut NameTable) {
         let Some(first) = rewrite.first() else { return };
         let replaced = rewrite.iter().find_map(|action| match action.kind() {
-            ActionKind::ReplaceAll { before, .. } => Some((Subject::Value(*before), 0)),
+            ActionKind::ReplaceAll { before, .. } => Some((RewriteSubject::Value(*before), 0)),
             _ => None,
         });
         let (subject, detail) = replaced.unwrap_or_else(|| subject(first.kind()));
         let subject = match self.created.get(&subject) {
-            Some(created) => Subject::Created(*created),
+            Some(created) => RewriteSubject::Created(*created),
             None => subject,
         };
         let origin = first.origin();
@@ -76,7 +76,7 @@ impl RunNames {
             let next = table.created.len() as u32;
             let number = *table.created.entry((name, place)).or_insert(next);
             self.created.insert(entity, number);
-            if let Subject::Inst(inst) = entity {
+            if let RewriteSubject::Inst(inst) = entity {
                 self.insts.insert(number, inst);
             }
         }
@@ -100,7 +100,7 @@ impl RunNames {
     /// The instruction of this run that another run knows as `inst`, if a rewrite created it
     /// there. An instruction of the base is the same in all runs.
     pub(super) fn same_inst(&self, other: &RunNames, inst: Inst) -> Option<Inst> {
-        match other.created.get(&Subject::Inst(inst)) {
+        match other.created.get(&RewriteSubject::Inst(inst)) {
             Some(name) => self.insts.get(name).copied(),
             None => Some(inst),
         }
@@ -108,54 +108,58 @@ impl RunNames {
 }
 
 /// The entity that an action is about.
-fn subject(kind: &ActionKind) -> (Subject, u32) {
+fn subject(kind: &ActionKind) -> (RewriteSubject, u32) {
     match kind {
-        ActionKind::Add { before, .. } => (Subject::Inst(*before), 0),
+        ActionKind::Add { before, .. } => (RewriteSubject::Inst(*before), 0),
         ActionKind::Delete { inst, .. }
         | ActionKind::Hoist { inst, .. }
         | ActionKind::Sink { inst, .. }
-        | ActionKind::ResolveCall { inst, .. } => (Subject::Inst(*inst), 0),
-        ActionKind::ReplaceOperand { inst, index, .. } => (Subject::Inst(*inst), *index),
-        ActionKind::FoldBranch { inst, keep } => (Subject::Inst(*inst), *keep),
-        ActionKind::ReplaceAll { before, .. } => (Subject::Value(*before), 0),
-        ActionKind::Inline { call, .. } => (Subject::Inst(*call), 0),
-        ActionKind::SplitEdge { edge, .. } => (Subject::Inst(edge.inst), edge.index),
-        ActionKind::JoinEdges { edges, jump, .. } => {
-            edges.first().map_or((Subject::Inst(*jump), 0), |e| (Subject::Inst(e.inst), e.index))
-        }
-        ActionKind::Redirect { edge, .. } => (Subject::Inst(edge.inst), edge.index),
-        ActionKind::MergeBlocks { jump, .. } => (Subject::Inst(*jump), 0),
-        ActionKind::RemoveUnreachable { blocks } => {
-            (blocks.first().map_or(Subject::Created(u32::MAX), |b| Subject::Block(*b)), 0)
-        }
-        ActionKind::AddBlockParam { block, .. } => (Subject::Block(*block), 0),
-        ActionKind::RemoveBlockParam { param, .. } => (Subject::Value(*param), 0),
+        | ActionKind::ResolveCall { inst, .. } => (RewriteSubject::Inst(*inst), 0),
+        ActionKind::ReplaceOperand { inst, index, .. } => (RewriteSubject::Inst(*inst), *index),
+        ActionKind::FoldBranch { inst, keep } => (RewriteSubject::Inst(*inst), *keep),
+        ActionKind::ReplaceAll { before, .. } => (RewriteSubject::Value(*before), 0),
+        ActionKind::Inline { call, .. } => (RewriteSubject::Inst(*call), 0),
+        ActionKind::SplitEdge { edge, .. } => (RewriteSubject::Inst(edge.inst), edge.index),
+        ActionKind::JoinEdges { edges, jump, .. } => edges
+            .first()
+            .map_or((RewriteSubject::Inst(*jump), 0), |e| (RewriteSubject::Inst(e.inst), e.index)),
+        ActionKind::Redirect { edge, .. } => (RewriteSubject::Inst(edge.inst), edge.index),
+        ActionKind::MergeBlocks { jump, .. } => (RewriteSubject::Inst(*jump), 0),
+        ActionKind::RemoveUnreachable { blocks } => (
+            blocks.first().map_or(RewriteSubject::Created(u32::MAX), |b| RewriteSubject::Block(*b)),
+            0,
+        ),
+        ActionKind::AddBlockParam { block, .. } => (RewriteSubject::Block(*block), 0),
+        ActionKind::RemoveBlockParam { param, .. } => (RewriteSubject::Value(*param), 0),
         ActionKind::RemoveDead { params, insts } => {
-            let param = params.first().map(|(_, param)| Subject::Value(*param));
-            let inst = insts.first().map(|inst| Subject::Inst(*inst));
-            (param.or(inst).unwrap_or(Subject::Created(u32::MAX)), 0)
+            let param = params.first().map(|(_, param)| RewriteSubject::Value(*param));
+            let inst = insts.first().map(|inst| RewriteSubject::Inst(*inst));
+            (param.or(inst).unwrap_or(RewriteSubject::Created(u32::MAX)), 0)
         }
     }
 }
 
 /// The entities that an action creates.
-fn created(kind: &ActionKind) -> Vec<Subject> {
+fn created(kind: &ActionKind) -> Vec<RewriteSubject> {
     match kind {
         ActionKind::Add { inst, data, .. } => {
-            let results = data.results.iter().map(|value| Subject::Value(*value));
-            std::iter::once(Subject::Inst(*inst)).chain(results).collect()
+            let results = data.results.iter().map(|value| RewriteSubject::Value(*value));
+            std::iter::once(RewriteSubject::Inst(*inst)).chain(results).collect()
         }
         ActionKind::SplitEdge { block, jump, .. } => {
-            vec![Subject::Block(*block), Subject::Inst(*jump)]
+            vec![RewriteSubject::Block(*block), RewriteSubject::Inst(*jump)]
         }
         ActionKind::JoinEdges { block, params, jump, .. } => {
-            let params = params.iter().map(|param| Subject::Value(*param));
-            [Subject::Block(*block), Subject::Inst(*jump)].into_iter().chain(params).collect()
+            let params = params.iter().map(|param| RewriteSubject::Value(*param));
+            [RewriteSubject::Block(*block), RewriteSubject::Inst(*jump)]
+                .into_iter()
+                .chain(params)
+                .collect()
         }
-        ActionKind::AddBlockParam { param, .. } => vec![Subject::Value(*param)],
+        ActionKind::AddBlockParam { param, .. } => vec![RewriteSubject::Value(*param)],
         ActionKind::Inline { body, .. } => {
-            let insts = body.insts.iter().map(|(_, copy)| Subject::Inst(*copy));
-            std::iter::once(Subject::Inst(body.jump)).chain(insts).collect()
+            let insts = body.insts.iter().map(|(_, copy)| RewriteSubject::Inst(*copy));
+            std::iter::once(RewriteSubject::Inst(body.jump)).chain(insts).collect()
         }
         _ => Vec::new(),
     }

@@ -6,14 +6,14 @@
 //!    an entry and after which it has none.
 //! 3. Each rewrite of the set is then tried again: what the set can spare goes.
 
-use super::{Counterfactual, Derived, Fate, RewriteName, Run, SourcePoint};
+use super::{Counterfactual, Derived, Fate, PipelineRun, RewriteName, SourcePoint};
 use ir::Function;
 use ir::edit::{ActionKind, ActionLog};
 use osr::Level;
 
 /// The bounds of a search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Effort {
+pub struct CulpritEffort {
     /// The most suspects that are left out alone.
     pub single: usize,
     /// The most rewrites of a set.
@@ -22,9 +22,9 @@ pub struct Effort {
     pub work: u64,
 }
 
-impl Default for Effort {
-    fn default() -> Effort {
-        Effort { single: 8, set: 16, work: 2_000_000 }
+impl Default for CulpritEffort {
+    fn default() -> CulpritEffort {
+        CulpritEffort { single: 8, set: 16, work: 2_000_000 }
     }
 }
 
@@ -68,7 +68,7 @@ impl Counterfactual<'_> {
     ///
     /// # Panics
     /// Like [`super::super::derive()`].
-    pub fn culprits(&mut self, at: SourcePoint, level: Level, effort: Effort) -> Culprits {
+    pub fn culprits(&mut self, at: SourcePoint, level: Level, effort: CulpritEffort) -> Culprits {
         let sought = Sought { at, level, end: self.work.saturating_add(effort.work) };
         let (run, _) = self.without(&[]);
         let Fate::Lacks { suspects, .. } = self.fate(&run, sought) else {
@@ -89,7 +89,7 @@ impl Counterfactual<'_> {
         }
     }
 
-    fn fate(&self, run: &Run, sought: Sought) -> Fate {
+    fn fate(&self, run: &PipelineRun, sought: Sought) -> Fate {
         self.fates(run, sought.level, &[sought.at]).remove(0)
     }
 
@@ -100,7 +100,12 @@ impl Counterfactual<'_> {
 
     /// A set of rewrites without which the point has an entry, in the order in which they were
     /// found. `run` makes them all.
-    fn gather(&mut self, mut run: Run, sought: Sought, most: usize) -> Option<Vec<RewriteName>> {
+    fn gather(
+        &mut self,
+        mut run: PipelineRun,
+        sought: Sought,
+        most: usize,
+    ) -> Option<Vec<RewriteName>> {
         let (mut set, mut left_out) = (Vec::new(), Vec::new());
         loop {
             let Fate::Lacks { suspects, .. } = self.fate(&run, sought) else { return Some(set) };
@@ -134,7 +139,12 @@ impl Counterfactual<'_> {
     }
 
     /// A rewrite of a run such that the point has an entry before it, and none after it.
-    fn bisect(&mut self, whole: &Run, left_out: &[u64], sought: Sought) -> Option<RewriteName> {
+    fn bisect(
+        &mut self,
+        whole: &PipelineRun,
+        left_out: &[u64],
+        sought: Sought,
+    ) -> Option<RewriteName> {
         let (mut good, mut bad) = (0, whole.names.last()? + 1);
         while bad - good > 1 {
             let middle = good + (bad - good) / 2;
