@@ -104,8 +104,8 @@ impl CopyAssumptions {
     }
 
     /// Splits parameters of one leaf that receive different classes, on any edge. The first group
-    /// keeps its number and each other group gets a new one, so that parts only ever split. Returns
-    /// whether there are any.
+    /// keeps its number. Each other group gets a new one: parts only ever split. Returns whether
+    /// there are any.
     fn split(&mut self, leaves: &LeafGroups<'_>, class: impl Fn(Value) -> TermIndex) -> bool {
         let params = leaves.f.block_params(leaves.block);
         let is_told = leaves.tell_parameters(&class);

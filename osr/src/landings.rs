@@ -23,8 +23,8 @@ const MAX_VALUES_TRIED: usize = 1 << 13;
 /// The places of the points of one version in the other.
 #[derive(Debug, Default)]
 pub(crate) struct OwnPlaces {
-    /// By instruction: the next one in its block, itself included, that the other version has and
-    /// that the log did not move.
+    /// By instruction: the next unmoved instruction of its block that the other version has, itself
+    /// included.
     next: SecondaryMap<Inst, Option<Inst>>,
 }
 

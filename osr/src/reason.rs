@@ -41,8 +41,8 @@ pub enum Reason {
     Unavailable,
     /// Compensation code or the search for it would be too long.
     TooLong,
-    /// The version has so many live values that only some of its points have entries, and this one
-    /// is not among them ([`crate::synthesize_at`] answers for it).
+    /// The version has so many live values that only some of its points have entries.
+    /// [`crate::synthesize_at`] answers for the others.
     ManyValues,
 }
 
