@@ -447,8 +447,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     }
 
     /// Whether two classes have the same contents in both versions at corresponding places of these
-    /// blocks. They have if they are one class, and if both versions have all its leaves there:
-    /// leaves agree only where both versions have them. A missing term is equal to nothing, not
+    /// blocks. One class with all its leaves in both versions has: leaves agree only where both
+    /// versions have them. A missing term is equal to nothing, not
     /// even to another missing one: a value without a term is in code that was never checked.
     ///
     /// By a path argument, a version has the leaves of its own values. This test does not rest on
