@@ -1,4 +1,4 @@
-//! Assumptions of each kind: what passes make of them, where entries land, and what is refused.
+//! Assumptions of each kind: changes by passes, landing points of entries, and refusals.
 
 use super::support::{Made, counts, exits, first, inst, parsed, value};
 use ir::{Function, Inst, Opcode, Point, Type};
