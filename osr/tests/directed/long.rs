@@ -122,7 +122,7 @@ fn multiply(ed: &mut Editor<'_>) {
 
 #[test]
 fn a_function_with_many_live_values_has_entries_at_all_points() {
-    const WORDS: usize = 900;
+    const WORDS: usize = 2_000;
     let base = words(WORDS);
     let applied = edited(&base, multiply);
     let synthesis = mappings(&base, &applied, Level::Avail);
