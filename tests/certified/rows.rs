@@ -21,7 +21,7 @@ fn all_hold(text: &str, least: usize) {
 }
 
 fn all_hold_of(format: Format, text: &str, least: usize) {
-    for pipeline in ["O0", "O1", "O3"] {
+    for pipeline in ["O0", "O1", "O2"] {
         let (held, rejected) = held(format, text, pipeline);
         assert_eq!(rejected, Vec::<String>::new(), "{pipeline}");
         assert!(held > least, "{pipeline}: {held}");
