@@ -175,7 +175,7 @@ impl Assumptions {
                 self.pinned_memory.insert(index);
                 other.pinned_memory.insert(index);
             }
-            // A constant decides branches in its own version, whatever the other one knows.
+            // A parameter that is constant in both versions may decide branches.
             let is_variable = |param: &&Value| {
                 g.has_value(**param)
                     && Side::BOTH.iter().all(|s| !common.decided[*s].is_constant(**param))

@@ -36,9 +36,20 @@ impl Decided {
     /// # Panics
     /// When the function has no block.
     pub fn new(function: &Function) -> Decided {
+        Decided::with_unknown(function, &FixedBitSet::new())
+    }
+
+    /// As [`Decided::new`], where nothing is known about some block parameters, by index. Such a
+    /// parameter decides no branch.
+    ///
+    /// # Panics
+    /// When the function has no block.
+    pub fn with_unknown(function: &Function, unknown: &FixedBitSet) -> Decided {
+        let mut contents = vec![Content::Unseen; function.value_bound()];
+        unknown.ones().for_each(|param| contents[param] = Content::Unknown);
         let mut search = DecidedSearch {
             function,
-            contents: vec![Content::Unseen; function.value_bound()],
+            contents,
             entered: FixedBitSet::with_capacity(function.block_bound()),
             work: Vec::new(),
             listed: FixedBitSet::with_capacity(function.inst_bound()),
@@ -55,18 +66,14 @@ impl Decided {
         let choices: BTreeMap<Inst, u32> = chosen.collect();
         let cfg = Cfg::of_edges(function, |e| admits(&choices, e));
         let mut constants = FixedBitSet::new();
-        // Parameters matter only where a branch is decided: they may be the reason.
-        if !choices.is_empty() {
-            let params = function.blocks().flat_map(|block| function.block_params(block));
-            let known =
-                params.filter(|param| matches!(search.content(**param), Content::Always(_)));
-            constants.extend(known.map(|param| param.index()));
-        }
+        let params = function.blocks().flat_map(|block| function.block_params(block));
+        let known = params.filter(|param| matches!(search.content(**param), Content::Always(_)));
+        constants.extend(known.map(|param| param.index()));
         Decided { choices, constants, cfg }
     }
 
-    /// Whether constants decide a branch, and this block parameter, on which the decision may rest,
-    /// is always the same constant.
+    /// Whether this block parameter, on which the decision of a branch may rest, is always the same
+    /// constant.
     pub fn is_constant(&self, param: Value) -> bool {
         self.constants.contains(param.index())
     }

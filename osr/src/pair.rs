@@ -1,6 +1,7 @@
 //! Two versions of a function, with the analyses that their mappings share.
 
 use crate::accesses::{LeastSizes, accessed};
+use crate::alike::decided_alike;
 use crate::anchors::bounding_anchors;
 use crate::assumed::LoneAssumptions;
 use crate::blame::{Lack, suspects};
@@ -261,7 +262,7 @@ impl<'v> VersionPair<'v> {
         let control = &self.facts.control;
         Correspondence {
             versions: self.versions.as_ref().map(|version| version.f),
-            decided: self.versions.as_ref().map(|version| Arc::clone(&version.decided)),
+            decided: decided_alike(self.versions.as_ref(), &control.rerouted_blocks()),
             anchors: self.anchors.clone(),
             passed: self.passed_branches().collect(),
             rerouted: control.rerouted_blocks(),
