@@ -52,6 +52,9 @@ pub(super) struct Args {
     format: OutputFormat,
     #[command(flatten)]
     retry: RetryOption,
+    /// Fail if more rewrites than this are given up so that entries hold
+    #[arg(long, value_name = "N", conflicts_with_all = ["mapping", "no_retry"])]
+    max_given_up: Option<u64>,
     #[command(flatten)]
     jobs: Jobs,
     /// Write to this file instead of standard output
@@ -66,8 +69,9 @@ pub(super) struct Args {
 /// After Ctrl-C the counts cover the functions that were complete by then.
 ///
 /// # Errors
-/// If the checker refutes an entry, or drops an entry of a mapping that was read from a file. Also
-/// if an input cannot be read or the output cannot be written.
+/// If the checker refutes an entry, with the retry or before it, or drops an entry of a mapping
+/// that was read from a file. If more rewrites are given up than the arguments allow. Also if an
+/// input cannot be read or the output cannot be written.
 pub(super) fn check(args: Args) -> Result<(), CommandFailure> {
     Output::check(&args.output)?;
     let module = input::load(&args.file, &args.limits.limits())?.module;
@@ -95,6 +99,11 @@ fn write_verdicts(
     }
     let refused_record =
         functions.iter().find_map(|f| Some((f.name.clone(), f.refused_records.first()?.clone())));
+    let given_up = GivenUpCount {
+        rewrites: functions.iter().map(|f| f.refused).sum(),
+        most: args.max_given_up,
+        refuted: without_retry.as_ref().map_or(0, |without| without.refuted),
+    };
     let dropped = total.all_dropped();
     let (refuted, entries) = (total.refuted, total.held + dropped);
     let seconds = stopwatch.seconds(Step::Check);
@@ -117,7 +126,7 @@ fn write_verdicts(
     super::failure::tell(&format!("{entries} entries checked in {seconds:.2} s"));
     match (refuted, args.mapping.is_some() && dropped > 0) {
         // A claim may be wrong that no entry depends on.
-        (0, false) => refused_record.map_or(Ok(()), |(name, record)| {
+        (0, false) => refused_record.map_or(given_up.judged(), |(name, record)| {
             let what = format!("@{name}, line {}: {}", record.line, record.what);
             Err(CommandFailure::Program(what))
         }),
@@ -125,6 +134,35 @@ fn write_verdicts(
             Err(CommandFailure::Program(format!("{dropped} entries of the mapping do not hold")))
         }
         _ => Err(CommandFailure::Program(format!("the checker refutes {refuted} entries"))),
+    }
+}
+
+/// The rewrites given up by all functions together.
+struct GivenUpCount {
+    rewrites: u64,
+    /// The most that are allowed.
+    most: Option<u64>,
+    /// The number of entries that the checker refutes if no rewrite is given up.
+    refuted: u64,
+}
+
+impl GivenUpCount {
+    /// Fails beyond the number allowed. Fails too where the checker refutes entries of what the
+    /// passes made: a pass or its log is wrong then, though the retry has left the rewrite out
+    /// (`a_wrong_pass_fails_though_its_rewrites_are_given_up`).
+    fn judged(&self) -> Result<(), CommandFailure> {
+        let rewrites = self.rewrites;
+        let what = match self.most {
+            _ if self.refuted > 0 => format!(
+                "the checker refutes {} entries, unless {rewrites} rewrites are given up",
+                self.refuted
+            ),
+            Some(most) if rewrites > most => {
+                format!("{rewrites} rewrites are given up, more than {most}")
+            }
+            _ => return Ok(()),
+        };
+        Err(CommandFailure::Program(what))
     }
 }
 
@@ -357,5 +395,26 @@ fn to_check<'f>(
             path.display()
         ))),
         false => Ok(exported),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CommandFailure, GivenUpCount};
+
+    #[test]
+    fn a_wrong_pass_fails_though_its_rewrites_are_given_up() {
+        let ends = |rewrites, most, refuted| {
+            match GivenUpCount { rewrites, most, refuted }.judged() {
+                Err(CommandFailure::Program(what)) => Some(what),
+                _ => None,
+            }
+        };
+        assert_eq!(ends(2, None, 0), None);
+        assert_eq!(ends(2, Some(2), 0), None);
+        let beyond = ends(2, Some(1), 0).expect("a failure");
+        assert!(beyond.contains("2 rewrites are given up, more than 1"), "{beyond}");
+        let refuted = ends(2, Some(2), 7).expect("a failure");
+        assert!(refuted.contains("refutes 7 entries"), "{refuted}");
     }
 }
