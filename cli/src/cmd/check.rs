@@ -405,7 +405,7 @@ mod tests {
     #[test]
     fn a_wrong_pass_fails_though_its_rewrites_are_given_up() {
         let ends = |rewrites, most, refuted| {
-            match GivenUpCount { rewrites, most, refuted }.judged() {
+            match (GivenUpCount { rewrites, most, refuted }).judged() {
                 Err(CommandFailure::Program(what)) => Some(what),
                 _ => None,
             }
