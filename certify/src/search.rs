@@ -48,8 +48,7 @@ impl<'a> RelationSearch<'a> {
     /// A search that assumes all it can.
     pub(super) fn new(common: &'a Correspondence<'a>) -> RelationSearch<'a> {
         let versions = Side::BOTH.map(|side| NumberedVersion::new(common, side));
-        let assumed =
-            versions.each_ref().map(|version| Assumptions::new(version.f(), &common.anchors));
+        let assumed = versions.each_ref().map(|version| Assumptions::new(version.f(), common));
         RelationSearch {
             common,
             versions,

@@ -79,13 +79,13 @@ pub(super) struct Assumptions {
 }
 
 impl Assumptions {
-    /// The strongest assumptions about a version with these anchors.
-    pub(super) fn new(f: &Function, anchors: &FixedBitSet) -> Assumptions {
+    /// The strongest assumptions about a version.
+    pub(super) fn new(f: &Function, common: &Correspondence<'_>) -> Assumptions {
         Assumptions {
             copies: CopyAssumptions::new(f),
             pinned_memory: FixedBitSet::with_capacity(f.block_bound()),
             doubted: Vec::new(),
-            hidden: lone_writes(f, anchors),
+            hidden: lone_writes(f, common),
             yielded: BTreeSet::new(),
             opaque: FixedBitSet::with_capacity(f.block_bound()),
         }
@@ -358,10 +358,15 @@ fn decided_edges(f: &Function, decided: &Decided) -> LiveEdges {
     live
 }
 
-/// The writes of one place that are not anchors.
-fn lone_writes(f: &Function, anchors: &FixedBitSet) -> FixedBitSet {
+/// The writes of one place that are neither anchors nor paired. Classes of memory keep a paired
+/// write when a later one covers it. Without this, a load between the two and one behind them would
+/// find a part of some store in different memories
+/// (`tests/oir/osr/part_of_a_store_before_a_paired_write.oir`).
+fn lone_writes(f: &Function, common: &Correspondence<'_>) -> FixedBitSet {
     let mut lone = FixedBitSet::with_capacity(f.inst_bound());
-    for inst in f.all_insts().filter(|i| !anchors.contains(i.as_u32() as usize)) {
+    let bounds =
+        |i: &Inst| [&common.anchors, &common.paired].map(|set| set.contains(i.as_u32() as usize));
+    for inst in f.all_insts().filter(|i| bounds(i) == [false; 2]) {
         let data = f.inst(inst);
         lone.set(inst.as_u32() as usize, Place::written(data.opcode, data.ty, &data.imm).is_some());
     }

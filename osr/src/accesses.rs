@@ -25,7 +25,7 @@ use std::rc::Rc;
 /// Accesses at one address, the nearest ones, that are checked for one that makes another harmless.
 /// Of a linear memory, the nearest reaches furthest, so the limit loses nothing. In a host memory,
 /// each vouches for its own bytes alone.
-const MAX_ACCESSES: usize = 256;
+pub(crate) const MAX_ACCESSES: usize = 256;
 
 /// By memory: the bytes that it has in every run. Nothing is known of memories beyond the list.
 #[derive(Clone, Default, Debug)]

@@ -15,6 +15,9 @@ use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 /// arguments, size of the compensation code (steps, replays, and values assigned from another id).
 pub(crate) type DerivationCost = (usize, usize, usize);
 
+/// The writes that an entry replays, in order.
+pub(crate) type Replays<'g> = std::borrow::Cow<'g, [Inst]>;
+
 /// The task of one entry: the landing point, the values, the replays.
 #[derive(Clone)]
 pub(crate) struct EntryGoal<'g> {
@@ -25,7 +28,7 @@ pub(crate) struct EntryGoal<'g> {
     /// copies the others to their own ids.
     odd: SmallVec<[Value; 4]>,
     /// The writes of the target version that it replays.
-    replays: &'g [Inst],
+    replays: Replays<'g>,
 }
 
 impl<'g> EntryGoal<'g> {
@@ -33,7 +36,7 @@ impl<'g> EntryGoal<'g> {
         (p, here): (&Analyzed<'_>, &SourcePoint),
         target: Point,
         needed: &'g [Value],
-        replays: &'g [Inst],
+        replays: Replays<'g>,
     ) -> EntryGoal<'g> {
         let mut odd = SmallVec::new();
         for value in needed.iter().filter(|v| !here.reads_itself(p, **v)) {

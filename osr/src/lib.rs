@@ -31,6 +31,7 @@ mod landings;
 mod level;
 mod live;
 mod pair;
+mod paired;
 mod partial;
 mod paths;
 mod reason;

@@ -1,13 +1,14 @@
 //! Two versions of a function, with the analyses that their mappings share.
 
-use crate::accesses::{LeastSizes, accessed};
+use crate::accesses::{LeastSizes, MAX_ACCESSES, accessed};
 use crate::alike::decided_alike;
 use crate::anchors::bounding_anchors;
 use crate::assumed::LoneAssumptions;
 use crate::blame::{Lack, suspects};
 use crate::facts::Facts;
 use crate::known::KnownValue;
-use crate::paths::Paths;
+use crate::paired::PairedWrites;
+use crate::paths::{PathEnd, Paths};
 use crate::reason::Unmapped;
 use crate::stores::LoneWrites;
 use crate::traps::Traps;
@@ -19,7 +20,7 @@ use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::edit::{ActionLog, ReplayError};
 use ir::loops::LoopForest;
-use ir::{Block, Function, Inst, Memory, Module, Opcode, Point, Value, ValueDef};
+use ir::{Block, Effects, Function, Inst, Memory, Module, Opcode, Point, Value, ValueDef};
 use smallvec::SmallVec;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,11 +52,11 @@ pub(crate) struct Analyzed<'v> {
 }
 
 impl<'v> Analyzed<'v> {
-    fn new(f: &'v Function, side: Side, facts: &Facts, anchors: &FixedBitSet) -> Analyzed<'v> {
+    /// The analyses that need no bounding anchors; [`Analyzed::bound`] adds the others.
+    fn new(f: &'v Function, side: Side, facts: &Facts) -> Analyzed<'v> {
         let cfg = Cfg::new(f);
         let dom = DomTree::new(f, &cfg);
         let decided = Arc::new(Decided::new(f));
-        let paths = Paths::new(f, &cfg, &decided, anchors, facts);
         let mut holders: SecondaryMap<Value, SmallVec<[Value; 2]>> = SecondaryMap::new();
         holders.resize(f.value_bound());
         for value in values(f) {
@@ -63,22 +64,32 @@ impl<'v> Analyzed<'v> {
                 holders[id].push(value);
             }
         }
-        let mut version = Analyzed {
+        Analyzed {
             f,
             cfg,
             dom,
             decided,
-            paths,
+            paths: Paths::default(),
             side,
             holders,
             accesses: BTreeMap::new(),
             lone_writes: LoneWrites::default(),
-            lone_assumptions: LoneAssumptions::new(f, side, facts, anchors),
+            lone_assumptions: LoneAssumptions::default(),
             hidden: FixedBitSet::new(),
-        };
-        // Last, since windows need the other analyses of this version.
-        version.lone_writes = LoneWrites::new(&version, anchors, facts);
-        version
+        }
+    }
+
+    /// Adds the analyses of what lies between anchors.
+    fn bound(&mut self, anchors: &FixedBitSet, facts: &Facts) {
+        self.paths = Paths::new(self.f, &self.cfg, &self.decided, anchors, facts);
+        self.lone_assumptions = LoneAssumptions::new(self.f, self.side, facts, anchors);
+    }
+
+    /// Whether the version has a write of memory, a table or a global that is no anchor.
+    fn has_lone_writes(&self, anchors: &FixedBitSet) -> bool {
+        let writes = |i: &Inst| self.f.inst(*i).opcode.effects().has(Effects::WRITES);
+        let mut insts = self.f.all_insts().filter(|i| !anchors.contains(i.as_u32() as usize));
+        insts.any(|i| writes(&i))
     }
 
     /// The values of this version whose links lead to an id, in layout order.
@@ -107,6 +118,15 @@ impl<'v> Analyzed<'v> {
         alike.any(|(inst, other)| other.vouches_for(access) && passed(inst))
     }
 
+    /// As [`Analyzed::vouches`], by the first accesses at an address alone. Most of them dominate
+    /// the others.
+    pub(crate) fn vouches_early(&self, access: &Access, at: Point) -> bool {
+        let passed = |i: &Inst| *i != at.inst() && self.dom.inst_dominates(self.f, *i, at.inst());
+        let alike = self.accesses.get(&access.voucher_key()).into_iter().flatten();
+        let mut first = alike.take(MAX_ACCESSES);
+        first.any(|(inst, other)| other.vouches_for(access) && passed(inst))
+    }
+
     /// Whether a value is available at a point of this version.
     pub(crate) fn available(&self, value: Value, point: Point) -> bool {
         self.dom.available_at(self.f, value, point)
@@ -131,6 +151,8 @@ pub struct VersionPair<'v> {
     pub(crate) versions: Pair<Analyzed<'v>>,
     pub(crate) facts: Facts,
     pub(crate) anchors: FixedBitSet,
+    /// Writes that both versions execute, and that are no bounding anchors.
+    pub(crate) paired: PairedWrites,
     pub(crate) demand: Demand,
     /// The sizes of memories on which entries may rely.
     pub(crate) least: LeastSizes,
@@ -156,17 +178,23 @@ impl<'v> VersionPair<'v> {
         log: &ActionLog,
     ) -> Result<VersionPair<'v>, ReplayError> {
         let facts = Facts::read(before, log)?;
-        let anchors = bounding_anchors(before, after, &facts);
+        let mut anchors = bounding_anchors(before, after, &facts);
         let functions = Pair::new(before, after);
-        let mut versions =
-            Pair::from_fn(|side| Analyzed::new(functions[side], side, &facts, &anchors));
-        // The index of accesses costs memory, and only replays ask for it.
-        if versions.iter().any(|version| version.lone_writes.exist) {
+        let mut versions = Pair::from_fn(|side| Analyzed::new(functions[side], side, &facts));
+        let mut paired = PairedWrites::default();
+        // The index of accesses costs memory, and only pairs with lone writes ask for it.
+        if versions.iter().any(|version| version.has_lone_writes(&anchors)) {
             versions.as_mut().into_iter().for_each(|version| version.index_accesses(&facts));
+            paired = PairedWrites::new(&versions, &facts, &anchors);
+            for version in versions.as_mut() {
+                version.lone_writes = LoneWrites::new(version, &anchors, &facts, &paired);
+            }
+            anchors.difference_with(paired.writes());
         }
+        versions.as_mut().into_iter().for_each(|version| version.bound(&anchors, &facts));
         let (demand, traps, known) = (Demand::default(), Pair::default(), Pair::default());
         let least = LeastSizes::default();
-        Ok(VersionPair { versions, facts, anchors, demand, least, traps, known })
+        Ok(VersionPair { versions, facts, anchors, paired, demand, least, traps, known })
     }
 
     /// The same pair, as versions of a function of this module. An access at a constant address
@@ -264,6 +292,7 @@ impl<'v> VersionPair<'v> {
             versions: self.versions.as_ref().map(|version| version.f),
             decided: decided_alike(self.versions.as_ref(), &control.rerouted_blocks()),
             anchors: self.anchors.clone(),
+            paired: self.paired.writes().clone(),
             passed: self.passed_branches().collect(),
             rerouted: control.rerouted_blocks(),
             joined_params: control.joined_params().clone(),
@@ -319,6 +348,24 @@ impl<'v> VersionPair<'v> {
             .get_or_init(|| (0..q.f.value_bound()).map(|_| OnceCell::new()).collect());
         let of = &all[value.as_u32() as usize];
         of.get_or_init(|| Box::new(KnownValue::new(&self.facts, p, q, value)))
+    }
+
+    /// Whether a lone write of the source version is covered by a paired write that the path from a
+    /// point behind it passes.
+    pub(crate) fn cover_in_gap(&self, from: Side, write: Inst, end: Option<&PathEnd>) -> bool {
+        let p = self.source(from);
+        let covered = self.paired.cover(write).and_then(|cover| p.paths.end(p.f, cover));
+        covered.zip(end).is_some_and(|(covered, end)| covered.anchor == end.anchor)
+    }
+
+    /// The place to look for landing points from a point: the point itself, or the point behind the
+    /// last write that covers a lone write of the source version.
+    pub(crate) fn aim(&self, from: Side, point: Point) -> Point {
+        let (p, q) = (self.source(from), self.target(from).f);
+        let open = p.lone_writes.open(point.inst()).iter();
+        let covers = open.filter_map(|write| self.paired.cover(*write));
+        let last = covers.reduce(|x, y| if p.f.stands_before(x, y) { y } else { x });
+        last.and_then(|cover| q.next_inst(cover)).map_or(point, Point::before)
     }
 
     /// Whether a block was proved never to run: constants make it unreachable, the log removed it

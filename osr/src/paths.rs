@@ -41,7 +41,7 @@ pub(crate) struct PathEnd {
 }
 
 /// The paths of one version.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Paths {
     /// The next bounding anchor at or after an instruction, in its own block.
     next_in_block: SecondaryMap<Inst, Option<Inst>>,

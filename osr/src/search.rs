@@ -4,7 +4,7 @@
 use crate::accesses::{accessed, address};
 use crate::blame::{KnownSuspects, Lack, suspects};
 use crate::derive::Deriver;
-use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept, LostValues};
+use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept, LostValues, Replays};
 use crate::landings::{OwnPlaces, landings_to_try};
 use crate::level::Level;
 use crate::live::LiveTable;
@@ -406,7 +406,8 @@ impl<'a, 'v> Planner<'a, 'v> {
         let values = |at: Point| needed.live(at).len();
         let places = self.places.get_or_init(|| OwnPlaces::new(self.pair, p, q));
         let gap = (&q.paths, places);
-        let mut targets = landings_to_try(gap, end.anchor, (point, self.allowed), values);
+        let aim = self.pair.aim(self.from, point);
+        let mut targets = landings_to_try(gap, end.anchor, (aim, self.allowed), values);
         if self.staying.is_some_and(|staying| staying.contains(&point)) {
             targets = landings_to_try(gap, end.anchor, (point, None), values);
             targets.retain(|target| *target == point);
@@ -416,7 +417,7 @@ impl<'a, 'v> Planner<'a, 'v> {
                 barred = barred.or(Some(why));
                 continue;
             }
-            let replays = q.lone_writes.open(target.inst());
+            let replays = self.replays(point, target);
             let goal = EntryGoal::new((p, &self.here), target, needed.live(target), replays);
             // The empty entry costs nothing, so no other landing point can beat it. Most points end
             // here.
@@ -437,13 +438,16 @@ impl<'a, 'v> Planner<'a, 'v> {
         if self.pair.facts.first.on_effects().is_some() {
             return Err(Obstacle::new(Reason::Effect));
         }
-        // Memory cannot be undone, so a source point inside the window of a write of its own has no
-        // entries, wherever they would land.
-        let first_open = p.lone_writes.open(point.inst()).first().copied();
+        let end = p.paths.end(p.f, point.inst());
+        // Memory cannot be undone. A source point inside the window of a write of its own has no
+        // entries, unless the write that covers it stands in the same gap.
+        let is_covered = |write: &Inst| self.pair.cover_in_gap(self.from, *write, end.as_ref());
+        let mut open = p.lone_writes.open(point.inst()).iter().copied();
+        let first_open = open.find(|write| !self.pair.paired.has(*write) && !is_covered(write));
         if let Some(write) = p.lone_writes.lost(point.inst()).or(first_open) {
             return Err(Obstacle { inst: Some(write), ..Obstacle::new(Reason::MemoryAhead) });
         }
-        let end = p.paths.end(p.f, point.inst()).ok_or(Obstacle::new(Reason::NoLanding))?;
+        let end = end.ok_or(Obstacle::new(Reason::NoLanding))?;
         let may_be_passed = self.from == Side::Before;
         // A redirected edge may have started in a block that only jumps to the skipped one. Such a
         // block, and each block ahead on the path, is skipped as well
@@ -472,7 +476,27 @@ impl<'a, 'v> Planner<'a, 'v> {
                 ..Obstacle::new(Reason::PassedBy)
             });
         }
-        self.unreplayable(point, target, crosses, self.q.lone_writes.open(target.inst()))
+        // The target version must have executed every paired write that the source version has, and
+        // those that cover its lone writes.
+        let behind = self.q.lone_writes.open(target.inst());
+        let paired = &self.pair.paired;
+        let lacks = |write: &Inst| !behind.contains(&paired.cover(*write).unwrap_or(*write));
+        if let Some(write) = self.p.lone_writes.open(point.inst()).iter().copied().find(lacks) {
+            return Some(Obstacle { inst: Some(write), ..Obstacle::new(Reason::MemoryAhead) });
+        }
+        self.unreplayable(point, target, crosses, &self.replays(point, target))
+    }
+
+    /// The writes that an entry from `point` to `target` replays: those whose windows hold the
+    /// landing point, without the paired ones that the source version has executed, too.
+    fn replays(&self, point: Point, target: Point) -> Replays<'a> {
+        let (done, open) = (self.p.lone_writes.open(point.inst()), &self.q.lone_writes);
+        let open = open.open(target.inst());
+        let is_done = |write: &Inst| self.pair.paired.has(*write) && done.contains(write);
+        if !open.iter().any(is_done) {
+            return Replays::Borrowed(open);
+        }
+        open.iter().copied().filter(|write| !is_done(write)).collect()
     }
 
     /// The reason why the entry cannot replay the writes of the target version, if there is one.

@@ -9,12 +9,16 @@
 //! - no entry leaves from a point in the window, since an executed write cannot be undone;
 //! - an entry that lands in the window *replays* the write, if its address and value can be had.
 //!
+//! A *paired write* is executed by both versions, and counts as a lone write of each up to the next
+//! anchor (`paired`). An entry replays those that the source version has ahead.
+//!
 //! The analysis follows a window only while it is a tree, into blocks with one predecessor; windows
 //! that passes open look like that. If it finds no end, no point that the write reaches has an
 //! entry.
 
 use crate::facts::Facts;
 use crate::pair::Analyzed;
+use crate::paired::PairedWrites;
 use fixedbitset::FixedBitSet;
 use ir::place::Place;
 use ir::{Block, Effects, Function, Inst, Opcode, Type, Value};
@@ -24,7 +28,7 @@ use transition::Side;
 
 /// Instructions looked at in one window. Dead-store elimination opens windows of a few
 /// instructions; a longer one counts as endless.
-const MAX_WINDOW: usize = 256;
+pub(crate) const MAX_WINDOW: usize = 256;
 
 /// Nested additions of constants that an address is taken apart into.
 const MAX_SUMS: usize = 8;
@@ -49,7 +53,7 @@ pub(crate) struct LoneWrites {
 
 /// The knowledge of a version and the log about writes.
 #[derive(Clone, Copy)]
-struct Writes<'a> {
+pub(crate) struct Writes<'a> {
     version: &'a Analyzed<'a>,
     f: &'a Function,
     side: Side,
@@ -58,16 +62,25 @@ struct Writes<'a> {
 }
 
 impl LoneWrites {
-    /// Finds the lone writes and their windows. Cost: linear in the instructions, plus a bounded
-    /// search for each lone write.
-    pub(crate) fn new(version: &Analyzed<'_>, anchors: &FixedBitSet, facts: &Facts) -> LoneWrites {
+    /// Finds the lone writes and their windows. `anchors` include the paired writes. Cost: linear
+    /// in the instructions, plus a bounded search for each lone write.
+    pub(crate) fn new(
+        version: &Analyzed<'_>,
+        anchors: &FixedBitSet,
+        facts: &Facts,
+        paired: &PairedWrites,
+    ) -> LoneWrites {
         let mut lone = LoneWrites::default();
         let (f, mut followed) = (version.f, FixedBitSet::with_capacity(version.f.block_bound()));
-        let writes = Writes { version, f, side: version.side, facts, anchors };
+        let writes = Writes::of(version, facts, anchors);
         for &block in version.cfg.rpo().iter().filter(|b| !facts.control.is_removed(**b)) {
             for inst in f.block_insts(block) {
+                if paired.has(inst) {
+                    lone.follow_paired(f, inst, |i| writes.is_anchor(i) && !paired.has(i));
+                    continue;
+                }
                 let is_write = f.inst(inst).opcode.effects().has(Effects::WRITES);
-                if is_write && !anchors.contains(inst.as_u32() as usize) {
+                if is_write && !writes.is_anchor(inst) {
                     lone.exist = true;
                     // `follow` may have marked a part of the window as open by then. `lost` takes
                     // precedence, and covers all of that.
@@ -119,6 +132,16 @@ impl LoneWrites {
         }
     }
 
+    /// Marks the window of a paired write. It ends at the next anchor, in the same block.
+    fn follow_paired(&mut self, f: &Function, write: Inst, is_end: impl Fn(Inst) -> bool) {
+        for inst in std::iter::successors(f.next_inst(write), |inst| f.next_inst(*inst)) {
+            self.open.entry(inst).or_default().push(write);
+            if is_end(inst) {
+                break;
+            }
+        }
+    }
+
     /// Marks the window of a write. `None` when the analysis finds no end.
     fn follow(&mut self, writes: &Writes<'_>, write: Inst) -> Option<()> {
         let f = writes.f;
@@ -167,14 +190,27 @@ impl LoneWrites {
     }
 }
 
-fn written(f: &Function, inst: Inst) -> Option<Place> {
+/// The place that an instruction writes, if it writes one place.
+pub(crate) fn written(f: &Function, inst: Inst) -> Option<Place> {
     let data = f.inst(inst);
     Place::written(data.opcode, data.ty, &data.imm)
 }
 
-impl Writes<'_> {
+impl<'a> Writes<'a> {
+    pub(crate) fn of(
+        version: &'a Analyzed<'a>,
+        facts: &'a Facts,
+        anchors: &'a FixedBitSet,
+    ) -> Writes<'a> {
+        Writes { version, f: version.f, side: version.side, facts, anchors }
+    }
+
+    fn is_anchor(&self, inst: Inst) -> bool {
+        self.anchors.contains(inst.as_u32() as usize)
+    }
+
     /// Whether an instruction overwrites all that a write has written.
-    fn covers(&self, inst: Inst, write: Inst, place: &Place) -> bool {
+    pub(crate) fn covers(&self, inst: Inst, write: Inst, place: &Place) -> bool {
         written(self.f, inst).is_some_and(|w| w.covers(place, self.between(inst, write)))
     }
 
@@ -185,7 +221,7 @@ impl Writes<'_> {
         let is_apart = || {
             written(self.f, inst).is_some_and(|w| w.is_apart_from(place, self.between(inst, write)))
         };
-        writes && self.anchors.contains(inst.as_u32() as usize) && !is_apart()
+        writes && self.is_anchor(inst) && !is_apart()
     }
 
     /// The address of one write minus that of another, if that is known. Both have two operands,

@@ -22,6 +22,9 @@ pub struct Correspondence<'v> {
     pub decided: Pair<Arc<Decided>>,
     /// The bounding anchors, by the index of the instruction.
     pub anchors: FixedBitSet,
+    /// Writes of one place that are no bounding anchors, although both versions execute them
+    /// between the same two. By the index of the instruction.
+    pub paired: FixedBitSet,
     /// Branches that one version skips on some paths, because the path decides them.
     pub passed: BTreeSet<Inst>,
     /// Blocks with incoming edges that the log redirected.

@@ -19,8 +19,8 @@
 //! execute it; `unproved` finds the points where only such runs pass.
 //!
 //! A *lone write* is a write that is no anchor: one version alone executes it, or executes it
-//! elsewhere. Between a lone write and the write that covers it, the memories of the versions
-//! differ.
+//! elsewhere, or both execute it between the same anchors. Between a lone write and the write that
+//! covers it, the memories of the versions differ.
 
 use super::accesses::CountedFrom;
 use super::calls;

@@ -26,6 +26,13 @@ fn without_the_store(base: &Function) -> Synthesis {
     mappings(base, &applied, Level::Avail)
 }
 
+/// The last store has eight bytes. No access vouches for the last four, so no entry executes it.
+fn covered_by_a_wider_store() -> String {
+    OVERWRITTEN
+        .replace("store.i32 @m[%a], %twice", "store.i64 @m[%a], %wide")
+        .replace("%twice = add", "%wide = uextend.i64 %v\n  %twice = add")
+}
+
 #[test]
 fn no_entry_leaves_a_window_and_no_replay_is_needless() {
     let base = function(OVERWRITTEN);
@@ -44,14 +51,25 @@ fn nothing_is_replayed_behind_a_write_that_may_overlap() {
     let base = function(OVERWRITTEN);
     let synthesis = without_the_store(&base);
     // The byte at %b may be one of the bytes at %a: replaying the store behind it would undo that
-    // write.
+    // write. The entry executes the last store instead, which covers both, and lands behind it.
+    let (behind, end) = (inst(&base, "twice"), base.terminator(base.entry()));
+    for direction in [&synthesis.backward, &synthesis.forward] {
+        let entry = entry(direction, Point::before(behind));
+        let replayed: Vec<Inst> = entry.replays.iter().map(|r| r.inst).collect();
+        assert_eq!(replayed, [base.prev_inst(end).expect("the last store")]);
+        assert_eq!(entry.target.inst(), end);
+    }
+    // Where the last store may trap, nothing covers the first one, and there is no entry.
+    let base = function(&covered_by_a_wider_store());
+    let synthesis = without_the_store(&base);
     let behind = Point::before(inst(&base, "twice"));
     assert_eq!(reason(&synthesis.backward, behind), Reason::MemoryBehind);
 }
 
 #[test]
 fn a_store_is_replayed_behind_a_write_elsewhere() {
-    let base = function(&OVERWRITTEN.replace("store8.i32 @m[%b]", "store8.i32 @m[%a + 4]"));
+    let text = covered_by_a_wider_store().replace("store8.i32 @m[%b]", "store8.i32 @m[%a + 4]");
+    let base = function(&text);
     let synthesis = without_the_store(&base);
     let back = entry(&synthesis.backward, Point::before(inst(&base, "twice")));
     let replayed: Vec<Inst> = back.replays.iter().map(|r| r.inst).collect();
