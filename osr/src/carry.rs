@@ -14,6 +14,7 @@ use crate::source::SourcePoint;
 use ir::{Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
+use transition::ascending::differences;
 
 /// Expressions up to which outcomes carry over: those of forgotten outcomes stay in the list.
 const MAX_CARRIED: usize = 1 << 12;
@@ -148,9 +149,9 @@ impl<'a, 'v> Deriver<'a, 'v> {
         if self.carried.point == here.point() {
             return;
         }
-        for value in only_in_one(&self.carried.live, here.live_values()) {
-            self.forget(value);
-        }
+        let last = std::mem::take(&mut self.carried.live);
+        differences(&last, here.live_values(), |value, _| self.forget(value));
+        self.carried.live = last;
     }
 
     /// Notes the source point.
@@ -279,35 +280,5 @@ impl<'a, 'v> Deriver<'a, 'v> {
         let known = pair.known_of(q.side, value);
         let operands = q.f.defining_inst(value).map(|inst| q.f.inst(inst).args.as_slice());
         known.members.iter().chain(operands.unwrap_or_default()).chain(&known.shared)
-    }
-}
-
-/// The values in one of two ascending lists alone.
-fn only_in_one(a: &[Value], b: &[Value]) -> SmallVec<[Value; 16]> {
-    let mut found = SmallVec::new();
-    let (mut i, mut j) = (0, 0);
-    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
-        if x != y {
-            found.push(*x.min(y));
-        }
-        i += usize::from(x <= y);
-        j += usize::from(y <= x);
-    }
-    found.extend_from_slice(&a[i..]);
-    found.extend_from_slice(&b[j..]);
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_of_one_list_alone_are_found_at_both_ends_and_between() {
-        let list = |ids: &[u32]| ids.iter().map(|id| Value::from_u32(*id)).collect::<Vec<_>>();
-        let only = |a: &[u32], b: &[u32]| only_in_one(&list(a), &list(b)).to_vec();
-        assert_eq!(only(&[1, 2, 3, 7], &[0, 2, 4, 7, 9]), list(&[0, 1, 3, 4, 9]));
-        assert_eq!(only(&[], &[5]), list(&[5]));
-        assert_eq!(only(&[5, 6], &[5]), list(&[6]));
     }
 }

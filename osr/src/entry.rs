@@ -8,7 +8,9 @@ use crate::scratch::Scratch;
 use crate::source::SourcePoint;
 use ir::{Function, Inst, Opcode, Point, Type, Value};
 use smallvec::SmallVec;
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use transition::ascending::{count_below, missing, with, without};
 use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 
 /// The cost of an entry, compared in this order: kept values that are not arguments, kept
@@ -25,50 +27,81 @@ pub(crate) struct EntryGoal<'g> {
     /// The values it provides, exactly these, ascending.
     needed: &'g [Value],
     /// Those of them that are not live at the source point under their own id, ascending. The entry
-    /// copies the others to their own ids.
-    odd: SmallVec<[Value; 4]>,
+    /// copies the others to their own ids. Many landing points are never better than the first,
+    /// and far ones have many of these values, so they are found when they are asked for.
+    odd: OnceCell<OddValues>,
+    /// At least so many values are odd.
+    least_odd: usize,
     /// The writes of the target version that it replays.
     replays: Replays<'g>,
 }
 
+type OddValues = SmallVec<[Value; 4]>;
+
 impl<'g> EntryGoal<'g> {
     pub(crate) fn new(
-        (p, here): (&Analyzed<'_>, &SourcePoint),
+        here: &SourcePoint,
         target: Point,
         needed: &'g [Value],
         replays: Replays<'g>,
     ) -> EntryGoal<'g> {
-        let mut odd = SmallVec::new();
-        for value in needed.iter().filter(|v| !here.reads_itself(p, **v)) {
-            // Most goals have none or many: two allocations at most for these.
-            if odd.len() == 4 {
-                odd.reserve(32);
-            }
-            odd.push(*value);
-        }
-        EntryGoal { target, needed, odd, replays }
+        let least_odd = needed.len().saturating_sub(here.live_values().len());
+        EntryGoal { target, needed, odd: OnceCell::new(), least_odd, replays }
     }
 
     /// Whether the empty entry does: nothing to replay, and every value needed is live at the
     /// source point under its own id.
-    pub(crate) fn is_met_as_is(&self) -> bool {
-        self.replays.is_empty() && self.odd.is_empty()
+    pub(crate) fn is_met_as_is(&self, p: &Analyzed<'_>, here: &SourcePoint) -> bool {
+        self.replays.is_empty() && self.least_odd == 0 && self.odd_at(p, here).next().is_none()
+    }
+
+    fn odd_at<'o, 'v>(
+        &self,
+        p: &'o Analyzed<'v>,
+        here: &'o SourcePoint,
+    ) -> impl Iterator<Item = Value> + use<'o, 'g, 'v> {
+        // Each live value reads itself where the path binds nothing. Elsewhere all are asked.
+        let live = if here.is_plain() { here.live_values() } else { &[] };
+        let is_plain = here.is_plain();
+        missing(live, self.needed).filter(move |v| is_plain || !here.reads_itself(p, *v))
+    }
+
+    /// Finds the odd values. Call it before any question but for the least cost.
+    pub(crate) fn find_odd(&self, p: &Analyzed<'_>, here: &SourcePoint) {
+        self.odd.get_or_init(|| {
+            let mut odd = OddValues::new();
+            for value in self.odd_at(p, here) {
+                // Most goals have none or many: two allocations at most for these.
+                if odd.len() == 4 {
+                    odd.reserve(32);
+                }
+                odd.push(value);
+            }
+            odd
+        });
+    }
+
+    /// Those that [`EntryGoal::find_odd`] has found.
+    fn odd(&self) -> &[Value] {
+        self.odd.get().map_or(&[], |odd| odd)
     }
 
     /// Whether an entry for another goal needs the same expressions, and so costs the same.
+    /// `false` as well if its odd values were never asked for: it was no better than the best
+    /// entry, and neither is this goal then.
     pub(crate) fn costs_as(&self, other: &EntryGoal<'_>) -> bool {
-        self.odd == other.odd && self.replays == other.replays
+        other.odd.get().is_some() && self.odd() == other.odd() && self.replays == other.replays
     }
 
     /// A cost that no entry for this goal undercuts.
     pub(crate) fn least_cost(&self) -> DerivationCost {
-        (0, 0, self.odd.len() + self.replays.len())
+        let odd = self.odd.get().map_or(self.least_odd, |odd| odd.len());
+        (0, 0, odd + self.replays.len())
     }
 
     /// The empty entry: it copies every value to its own id.
     pub(crate) fn as_is(&self) -> Entry {
-        let assigns =
-            self.needed.iter().map(|v| Assign { value: *v, from: Operand::Source(*v) }).collect();
+        let assigns = self.needed.iter().map(to_itself).collect();
         let (target, requires) = (self.target, self.needed.to_vec());
         Entry {
             target,
@@ -80,30 +113,15 @@ impl<'g> EntryGoal<'g> {
         }
     }
 
-    /// The values that an entry reads, ascending: these, and those that it copies to their own ids.
-    fn required(&self, mut read: SmallVec<[Value; 16]>) -> Vec<Value> {
-        read.sort_unstable();
-        read.dedup();
-        let mut required = Vec::with_capacity(self.needed.len() - self.odd.len() + read.len());
-        let (mut read, mut odd) = (read.into_iter().peekable(), self.odd.iter().peekable());
-        for value in self.needed {
-            if odd.next_if_eq(&value).is_none() {
-                while let Some(less) = read.next_if(|read| read < value) {
-                    required.push(less);
-                }
-                read.next_if_eq(value);
-                required.push(*value);
-            }
-        }
-        required.extend(read);
-        required
-    }
-
     /// The odd values, followed by the operands of the replayed writes.
     fn wanted(&self, q: &Function) -> impl Iterator<Item = Value> {
         let written = self.replays.iter().flat_map(move |i| q.inst(*i).args.iter().copied());
-        self.odd.iter().copied().chain(written)
+        self.odd().iter().copied().chain(written)
     }
+}
+
+fn to_itself(value: &Value) -> Assign {
+    Assign { value: *value, from: Operand::Source(*value) }
 }
 
 /// One expression for each value of [`EntryGoal::wanted`], in that order.
@@ -118,7 +136,7 @@ pub(crate) fn derive(
     derived: &mut Derivation,
 ) -> Result<(), Value> {
     derived.clear();
-    derived.reserve(goal.odd.len());
+    derived.reserve(goal.odd().len());
     let (q, lost) = (deriver.q.f, |deriver: &Deriver<'_, '_>, v: &Value| deriver.is_lost(*v));
     // Deriving the values before one that is known to be lost would cost a search whose result
     // nobody reads. But which values are known depends on the source points before, and the points
@@ -273,7 +291,7 @@ pub(crate) fn changed<'d>(
         Expr::Source(source) => source == value,
         Expr::Constant { .. } | Expr::Op { .. } => false,
     };
-    goal.odd
+    goal.odd()
         .iter()
         .zip(derived)
         .filter(move |(value, expr)| !is_itself(**value, **expr))
@@ -287,7 +305,8 @@ pub(crate) fn assemble(
     (goal, size): (&EntryGoal<'_>, usize),
     derived: &Derivation,
 ) -> Entry {
-    let EntryGoal { target, needed, odd, replays } = goal;
+    let EntryGoal { target, needed, replays, .. } = goal;
+    let odd = goal.odd();
     // Expressions carry over from point to point: a new table would cost all of them.
     let mut done = std::mem::take(&mut deriver.emitted);
     done.clear();
@@ -295,14 +314,14 @@ pub(crate) fn assemble(
     let steps = Vec::with_capacity(size.saturating_sub(replays.len() + copies));
     let mut emitter = StepEmitter { deriver, done, steps, requires: SmallVec::new() };
     let mut assigns = Vec::with_capacity(needed.len());
-    let mut changed = odd.iter().zip(derived).peekable();
-    for value in *needed {
-        let from = match changed.next_if(|(odd, _)| *odd == value) {
-            Some((_, expr)) => emitter.emit(*expr),
-            None => Operand::Source(*value),
-        };
-        assigns.push(Assign { value: *value, from });
+    let mut rest = *needed;
+    for (value, expr) in odd.iter().zip(derived) {
+        let (same, from) = rest.split_at(count_below(rest, *value));
+        assigns.extend(same.iter().map(to_itself));
+        assigns.push(Assign { value: *value, from: emitter.emit(*expr) });
+        rest = &from[1..];
     }
+    assigns.extend(rest.iter().map(to_itself));
     // Behind the odd values, `derived` lists the operands of the writes, one write after the
     // other ([`EntryGoal::wanted`]). So each write takes as many as it has operands.
     let mut read = derived[odd.len()..].iter();
@@ -312,13 +331,15 @@ pub(crate) fn assemble(
         Replay { inst: *inst, opcode: data.opcode, ty: data.ty, imm: data.imm, args }
     });
     let replays = replays.collect();
-    let StepEmitter { steps, requires, done, .. } = emitter;
+    let StepEmitter { steps, requires: mut read, done, .. } = emitter;
     deriver.emitted = done;
-    let requires = goal.required(requires);
+    read.sort_unstable();
+    read.dedup();
     // An entry keeps every value that it reads and that is not live, whichever rule chose it.
-    // Arguments that `live_e` reads are among them.
+    // Arguments that `live_e` reads are among them. Values copied to their own ids are live.
     let is_kept = |v: &Value| !here.is_live(*v);
-    let kept = requires.iter().copied().filter(is_kept).collect();
+    let kept = read.iter().copied().filter(is_kept).collect();
+    let requires = with(without(needed, odd), &read);
     Entry { target: *target, steps, replays, assigns, requires, kept }
 }
 

@@ -18,9 +18,8 @@ use ir::access::Access;
 use ir::{Block, Inst, Point, Value};
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use transition::Side;
-use transition::mapping::{Entry, EntryStore, Mapping};
+use transition::mapping::{Entry, EntryStore, Mapping, SharedEntry};
 
 /// The mapping that a search has made.
 pub(crate) struct SearchResult {
@@ -32,7 +31,7 @@ pub(crate) struct SearchResult {
 /// The part of the search from a point that is the same at every level.
 enum LandingPlan<'g> {
     /// The entry that does nothing.
-    AsIs(Arc<Entry>),
+    AsIs(SharedEntry),
     /// The landing points to try, and the reason why others are barred.
     Landings(Vec<EntryGoal<'g>>, Option<Obstacle>),
 }
@@ -104,7 +103,7 @@ fn first_round_at(
     (here, goals, barred): (&SourcePoint, &[EntryGoal<'_>], Option<&Obstacle>),
 ) {
     // The result of the level below, and the index of the search that found it.
-    let mut below: Option<(usize, Level, Result<Arc<Entry>, Obstacle>)> = None;
+    let mut below: Option<(usize, Level, Result<SharedEntry, Obstacle>)> = None;
     for index in 0..searches.len() {
         let level = searches[index].deriver.level;
         // `avail` adds only kept values to `alias`, and an entry that keeps nothing beats any that
@@ -233,7 +232,7 @@ impl<'a, 'v> Search<'a, 'v> {
         goals: &[EntryGoal<'_>],
         barred: Option<&Obstacle>,
         is_lost: bool,
-    ) -> Result<Arc<Entry>, Obstacle> {
+    ) -> Result<SharedEntry, Obstacle> {
         // Outcomes of the deriver hold for one source point alone. With those of the last one,
         // entries read values that are not available here.
         self.deriver.come_to(here);
@@ -245,7 +244,7 @@ impl<'a, 'v> Search<'a, 'v> {
         };
         // A value that cannot be had says more than a trap that bars another landing point.
         let why = |why: Option<Obstacle>| why.or(barred.copied());
-        found.map(Arc::new).map_err(|o| why(o).unwrap_or(Obstacle::new(Reason::NoLanding)))
+        found.map(SharedEntry::from).map_err(|o| why(o).unwrap_or(Obstacle::new(Reason::NoLanding)))
     }
 
     /// The cheapest entry that keeps no value. The error is the obstacle at the first landing point
@@ -259,12 +258,15 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut derived = Derivation::new();
         let mut obstacle = None;
         for (at, goal) in goals.iter().enumerate() {
-            // What costs the same as the landing point before is no better.
-            if at > 0 && goal.costs_as(&goals[at - 1]) {
+            // Each odd value costs a copy, a step or a kept value. Of equal costs the first wins.
+            let is_no_better =
+                || best.as_ref().is_some_and(|(least, ..)| *least <= goal.least_cost());
+            if is_no_better() {
                 continue;
             }
-            // Each odd value costs a copy, a step or a kept value. Of equal costs the first wins.
-            if best.as_ref().is_some_and(|(least, ..)| *least <= goal.least_cost()) {
+            goal.find_odd(self.deriver.p, here);
+            // What costs the same as the landing point before is no better.
+            if is_no_better() || (at > 0 && goal.costs_as(&goals[at - 1])) {
                 continue;
             }
             if self.deriver.is_spent() {
@@ -318,6 +320,7 @@ impl<'a, 'v> Search<'a, 'v> {
             if self.deriver.is_spent() {
                 break;
             }
+            goal.find_odd(self.deriver.p, here);
             // What costs the same as the landing point before is no better.
             if at > 0 && goal.costs_as(&goals[at - 1]) {
                 let least = best.as_ref().map(|(least, _)| *least);
@@ -418,11 +421,11 @@ impl<'a, 'v> Planner<'a, 'v> {
                 continue;
             }
             let replays = self.replays(point, target);
-            let goal = EntryGoal::new((p, &self.here), target, needed.live(target), replays);
+            let goal = EntryGoal::new(&self.here, target, needed.live(target), replays);
             // The empty entry costs nothing, so no other landing point can beat it. Most points end
             // here.
-            if goal.is_met_as_is() {
-                return Ok(LandingPlan::AsIs(Arc::new(goal.as_is())));
+            if goal.is_met_as_is(p, &self.here) {
+                return Ok(LandingPlan::AsIs(goal.as_is().into()));
             }
             goals.push(goal);
         }

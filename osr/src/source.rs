@@ -12,11 +12,11 @@ use crate::facts::Facts;
 use crate::level::Level;
 use crate::pair::Analyzed;
 use crate::paths::TakenJump;
-use crate::scratch::Scratch;
 use cranelift_entity::EntityRef;
 use ir::{Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
+use transition::ascending::differences;
 
 /// Instructions of one block that compensation code follows on a path, up to its jump. The search
 /// gives up at half as many operations, and without the limit each point of a long block would cost
@@ -52,7 +52,8 @@ struct RestOp {
 pub(crate) struct SourcePoint {
     /// `None` before the first point.
     point: Option<Point>,
-    live: Scratch<bool>,
+    /// By value index; as long as the greatest index so far.
+    live: Vec<bool>,
     live_values: Vec<Value>,
     /// The first point of the last block on the path that another edge leads to as well.
     far: Option<Point>,
@@ -73,10 +74,14 @@ impl SourcePoint {
         self.far = None;
         self.bindings.clear();
         self.rest.clear();
-        self.live.clear();
+        // Neighboring points have nearly the same live values.
+        let bound = live.last().map_or(0, |last| last.as_u32() as usize + 1);
+        self.live.resize(bound.max(self.live.len()), false);
+        differences(&self.live_values, live, |value, is_live| {
+            self.live[value.as_u32() as usize] = is_live;
+        });
         self.live_values.clear();
         self.live_values.extend_from_slice(live);
-        live.iter().for_each(|v| self.live.set(v.as_u32() as usize, true));
         let mut from = point.inst();
         for jump in jumps.iter() {
             from = self.cross((p, facts), from, jump);
@@ -99,7 +104,7 @@ impl SourcePoint {
     }
 
     pub(crate) fn is_live(&self, value: Value) -> bool {
-        self.live.get(value.as_u32() as usize).is_some()
+        self.live.get(value.as_u32() as usize).is_some_and(|live| *live)
     }
 
     /// Takes the path from `from` to the end of its block and over `jump`. Returns the first

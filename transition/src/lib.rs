@@ -5,12 +5,14 @@
 //! evidence for them. [`VersionKey`] names versions, [`Side`] names the two versions of a pair, and
 //! [`Correspondence`] holds the facts that the log shows about both.
 
+pub mod ascending;
 pub mod certificate;
 mod compose;
 pub mod copy;
 mod correspondence;
 mod demand;
 pub mod frames;
+mod lists;
 pub mod mapping;
 mod packed;
 mod side;

@@ -21,6 +21,7 @@
 //! that the entry provides.
 
 use crate::VersionKey;
+use crate::ascending::union;
 pub use crate::packed::{EntryOutline, EntryStore};
 use ir::entity::{Inst, Point, Value};
 use ir::eval::accepts;
@@ -180,34 +181,23 @@ impl Entry {
     /// The values of the source version that steps, replays and assignments read, in ascending
     /// order. An entry of `osr` requires exactly these. Cost: near linear in the entry.
     pub fn reads(&self) -> Vec<Value> {
+        let source = |operand: &Operand| match operand {
+            Operand::Source(value) => Some(*value),
+            Operand::Step(_) => None,
+        };
         let of_steps = self.steps.iter().flat_map(|step| &step.args);
         let of_replays = self.replays.iter().flat_map(|replay| &replay.args);
-        let changed = self.assigns.iter().filter(|assign| !assign.is_identity());
-        let of_changed = changed.map(|assign| &assign.from);
-        let read =
-            of_steps.chain(of_replays).chain(of_changed).filter_map(|operand| match operand {
-                Operand::Source(value) => Some(*value),
-                Operand::Step(_) => None,
-            });
-        let mut read: Vec<Value> = read.collect();
-        read.sort_unstable();
-        read.dedup();
-        // Most values keep their contents, and ascend: these need no sorting, but a merge.
-        let mut all: Vec<Value> = Vec::with_capacity(self.assigns.len() + read.len());
-        let mut read = read.into_iter().peekable();
-        for assign in self.assigns.iter().filter(|assign| assign.is_identity()) {
-            while let Some(less) = read.next_if(|value| *value <= assign.value) {
-                all.push(less);
+        let mut read: Vec<Value> = of_steps.chain(of_replays).filter_map(source).collect();
+        // Most values keep their contents, and ascend: these need no sorting, but a merge. In a
+        // forged entry, assignments may stand in another order.
+        let mut same: Vec<Value> = Vec::with_capacity(self.assigns.len());
+        for Assign { value, from } in &self.assigns {
+            match from {
+                Operand::Source(from) if from == value => same.push(*value),
+                changed => read.extend(source(changed)),
             }
-            all.push(assign.value);
         }
-        all.extend(read);
-        // In a forged entry, assignments may stand in another order.
-        if !all.is_sorted() {
-            all.sort_unstable();
-        }
-        all.dedup();
-        all
+        union(same, read)
     }
 
     /// Whether the entry provides a value. Cost: logarithmic in the number of provided values.
@@ -344,7 +334,9 @@ pub struct SharedEntry(Stored);
 
 #[derive(Clone, Debug)]
 enum Stored {
-    Whole(Arc<Entry>),
+    /// With the number of assignments that change a value: each mapping that shares the entry is
+    /// asked for its size.
+    Whole(Arc<Entry>, usize),
     Packed(Arc<PackedEntry>),
 }
 
@@ -360,7 +352,7 @@ impl SharedEntry {
     /// The entry. Cost: linear in the entry if it is packed; then it is not kept.
     pub fn get(&self) -> Cow<'_, Entry> {
         match &self.0 {
-            Stored::Whole(entry) => Cow::Borrowed(entry),
+            Stored::Whole(entry, _) => Cow::Borrowed(entry),
             Stored::Packed(packed) => match packed.whole.get() {
                 Some(entry) => Cow::Borrowed(entry),
                 None => Cow::Owned(packed.store.unpack(packed.number)),
@@ -371,16 +363,15 @@ impl SharedEntry {
     /// The landing point of the entry. Cost: constant.
     pub fn target(&self) -> Point {
         match &self.0 {
-            Stored::Whole(entry) => entry.target,
+            Stored::Whole(entry, _) => entry.target,
             Stored::Packed(packed) => packed.store.outline(packed.number).target,
         }
     }
 
-    /// The outline of the entry. Cost: constant if the entry is packed, and linear in the
-    /// assignments otherwise.
+    /// The outline of the entry. Cost: constant.
     pub fn outline(&self) -> EntryOutline {
         match &self.0 {
-            Stored::Whole(entry) => EntryOutline::of(entry),
+            Stored::Whole(entry, changed) => EntryOutline::with(entry, *changed),
             Stored::Packed(packed) => packed.store.outline(packed.number),
         }
     }
@@ -388,15 +379,34 @@ impl SharedEntry {
     /// The kept values of the entry.
     pub fn kept(&self) -> Cow<'_, [Value]> {
         match &self.0 {
-            Stored::Whole(entry) => Cow::Borrowed(&entry.kept),
+            Stored::Whole(entry, _) => Cow::Borrowed(&entry.kept),
             Stored::Packed(packed) => Cow::Owned(packed.store.kept(packed.number)),
+        }
+    }
+
+    /// The values that the entry requires. Cost: linear in the entry if it is packed.
+    pub fn requires(&self) -> Cow<'_, [Value]> {
+        match &self.0 {
+            Stored::Whole(entry, _) => Cow::Borrowed(&entry.requires),
+            Stored::Packed(packed) => Cow::Owned(packed.store.required(packed.number)),
+        }
+    }
+
+    /// Replaces a list by the values that the entry provides. Cost: linear in them.
+    pub fn list_provided(&self, list: &mut Vec<Value>) {
+        match &self.0 {
+            Stored::Whole(entry, _) => {
+                list.clear();
+                list.extend(entry.provides());
+            }
+            Stored::Packed(packed) => *list = packed.store.provided(packed.number),
         }
     }
 
     /// Whether the entry has steps or replays. Cost: constant.
     pub fn has_code(&self) -> bool {
         match &self.0 {
-            Stored::Whole(entry) => !entry.steps.is_empty() || !entry.replays.is_empty(),
+            Stored::Whole(entry, _) => !entry.steps.is_empty() || !entry.replays.is_empty(),
             Stored::Packed(packed) => {
                 let outline = packed.store.outline(packed.number);
                 outline.steps + outline.replays > 0
@@ -407,7 +417,7 @@ impl SharedEntry {
     /// The number of values provided. Cost: constant.
     pub fn provided(&self) -> usize {
         match &self.0 {
-            Stored::Whole(entry) => entry.assigns.len(),
+            Stored::Whole(entry, _) => entry.assigns.len(),
             Stored::Packed(packed) => packed.store.outline(packed.number).provided,
         }
     }
@@ -415,7 +425,7 @@ impl SharedEntry {
     /// The entry. If it is packed, it stays in memory from here on.
     fn whole(&self) -> &Entry {
         match &self.0 {
-            Stored::Whole(entry) => entry,
+            Stored::Whole(entry, _) => entry,
             Stored::Packed(packed) => {
                 packed.whole.get_or_init(|| packed.store.unpack(packed.number))
             }
@@ -425,7 +435,7 @@ impl SharedEntry {
     /// Whether the two are known to be the same entry. Cost: constant.
     pub fn is(&self, other: &SharedEntry) -> bool {
         match (&self.0, &other.0) {
-            (Stored::Whole(a), Stored::Whole(b)) => Arc::ptr_eq(a, b),
+            (Stored::Whole(a, _), Stored::Whole(b, _)) => Arc::ptr_eq(a, b),
             (Stored::Packed(a), Stored::Packed(b)) => a.store.is(&b.store) && a.number == b.number,
             _ => false,
         }
@@ -433,15 +443,15 @@ impl SharedEntry {
 
     fn into_entry(self) -> Entry {
         match self.0 {
-            Stored::Whole(entry) => Arc::unwrap_or_clone(entry),
+            Stored::Whole(entry, _) => Arc::unwrap_or_clone(entry),
             Stored::Packed(_) => self.get().into_owned(),
         }
     }
 
     /// The entry, packed if the store takes it.
     fn packed(self, store: &EntryStore) -> SharedEntry {
-        let Stored::Whole(entry) = &self.0 else { return self };
-        let Some(number) = store.pack(entry) else { return self };
+        let Stored::Whole(entry, changed) = &self.0 else { return self };
+        let Some(number) = store.pack(entry, *changed) else { return self };
         let (store, whole) = (store.clone(), OnceLock::new());
         SharedEntry(Stored::Packed(Arc::new(PackedEntry { store, number, whole })))
     }
@@ -449,7 +459,14 @@ impl SharedEntry {
 
 impl From<Arc<Entry>> for SharedEntry {
     fn from(entry: Arc<Entry>) -> SharedEntry {
-        SharedEntry(Stored::Whole(entry))
+        let changed = entry.assigns.iter().filter(|assign| !assign.is_identity()).count();
+        SharedEntry(Stored::Whole(entry, changed))
+    }
+}
+
+impl From<Entry> for SharedEntry {
+    fn from(entry: Entry) -> SharedEntry {
+        Arc::new(entry).into()
     }
 }
 

@@ -18,6 +18,8 @@
 //! A store only grows, and an entry is read from it as it was packed. So an entry that the checker
 //! has judged cannot change before it is fired.
 
+use crate::ascending::union;
+use crate::lists::Lists;
 use crate::mapping::{Assign, Entry, Operand, Replay, Step};
 use ir::entity::{Inst, Point, Value};
 use std::collections::HashMap;
@@ -31,8 +33,10 @@ pub struct EntryStore(Arc<RwLock<Packed>>);
 impl EntryStore {
     /// Packs an entry. The same store gives equal entries the same number. `None` for an entry that
     /// no maker makes: a step that reads itself or a later one, or an id beyond 2^31.
-    pub(crate) fn pack(&self, entry: &Arc<Entry>) -> Option<u32> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).pack(entry)
+    ///
+    /// `changed` is the number of assignments that change a value.
+    pub(crate) fn pack(&self, entry: &Arc<Entry>, changed: usize) -> Option<u32> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).pack(entry, changed)
     }
 
     /// The entry with a number that [`EntryStore::pack`] gave. Cost: linear in the entry.
@@ -50,6 +54,16 @@ impl EntryStore {
     /// The kept values of the entry with this number. Cost: linear in them.
     pub(crate) fn kept(&self, number: u32) -> Vec<Value> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).kept(number)
+    }
+
+    /// The values that the entry with this number provides. Cost: linear in them.
+    pub(crate) fn provided(&self, number: u32) -> Vec<Value> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).provided(number)
+    }
+
+    /// The values that the entry with this number requires. Cost: linear in the entry.
+    pub(crate) fn required(&self, number: u32) -> Vec<Value> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).required(number)
     }
 
     /// Whether this is the same store.
@@ -79,14 +93,14 @@ pub struct EntryOutline {
 }
 
 impl EntryOutline {
-    /// The outline of an entry. Cost: linear in its assignments.
-    pub(crate) fn of(entry: &Entry) -> EntryOutline {
+    /// The outline of an entry with so many assignments that change a value.
+    pub(crate) fn with(entry: &Entry, changed: usize) -> EntryOutline {
         EntryOutline {
             target: entry.target,
             steps: entry.steps.len(),
             replays: entry.replays.len(),
             provided: entry.assigns.len(),
-            changed: entry.assigns.iter().filter(|assign| !assign.is_identity()).count(),
+            changed,
         }
     }
 
@@ -133,7 +147,7 @@ struct Packed {
 const NONE: u32 = u32::MAX;
 
 impl Packed {
-    fn pack(&mut self, entry: &Arc<Entry>) -> Option<u32> {
+    fn pack(&mut self, entry: &Arc<Entry>, changed: usize) -> Option<u32> {
         if let Some((last, number)) = &self.last
             && Arc::ptr_eq(last, entry)
         {
@@ -141,7 +155,7 @@ impl Packed {
         }
         let Entry { target, steps, replays, assigns, requires, kept } = &**entry;
         let mut last = 0;
-        let outline = EntryOutline::of(entry);
+        let outline = EntryOutline::with(entry, changed);
         let record = [
             target.inst().as_u32(),
             self.operations(steps)?,
@@ -219,6 +233,54 @@ impl Packed {
 
     fn kept(&self, number: u32) -> Vec<Value> {
         self.values_of(self.record(number).kept)
+    }
+
+    fn provided(&self, number: u32) -> Vec<Value> {
+        let record = self.record(number);
+        let mut provided = Vec::with_capacity(record.counts[2] as usize);
+        let words = self.lists.get(record.assigns, provided.capacity());
+        let mut words = words.iter();
+        while let Some(first) = words.next() {
+            provided.push(Value::from_u32(first >> 1));
+            if first & 1 == 1 {
+                words.next();
+            }
+        }
+        provided
+    }
+
+    /// As [`Packed::unpack`] has them, without steps and assignments.
+    fn required(&self, number: u32) -> Vec<Value> {
+        let record = self.record(number);
+        if record.requires != NONE {
+            return self.values_of(record.requires);
+        }
+        let (mut same, mut read) = (Vec::with_capacity(record.counts[2] as usize), Vec::new());
+        let mut reads = |word: u32| {
+            if word & 1 == 0 {
+                read.push(Value::from_u32(word >> 1));
+            }
+        };
+        let words = self.lists.get(record.assigns, same.capacity());
+        let mut words = words.iter();
+        while let Some(first) = words.next() {
+            match first & 1 {
+                0 => same.push(Value::from_u32(first >> 1)),
+                _ => words.next().copied().into_iter().for_each(&mut reads),
+            }
+        }
+        let steps = |shape: u32| self.steps.all[shape as usize].1;
+        let replays = |shape: u32| self.replays.all[shape as usize].1;
+        let lists: [(u32, &dyn Fn(u32) -> u32); 2] =
+            [(record.steps, &steps), (record.replays, &replays)];
+        for (list, operands_of) in lists {
+            let words = self.lists.get(list, 0);
+            let mut words = words.iter();
+            while let Some(shape) = words.next() {
+                words.by_ref().take(operands_of(*shape) as usize).for_each(|word| reads(*word));
+            }
+        }
+        union(same, read)
     }
 
     fn values_of(&self, list: u32) -> Vec<Value> {
@@ -352,124 +414,6 @@ impl<T: Clone + Eq + Hash> Numbered<T> {
     }
 }
 
-/// The fewest words of a part that is not the last of its list. Lists of parts are then shorter
-/// than the lists that they are parts of.
-const FEWEST: usize = 4;
-
-/// The most words of a part.
-const MOST: usize = 96;
-
-/// One in so many words ends a part.
-const ENDS: u32 = 16;
-
-/// Lists of words. Equal parts are stored once.
-#[derive(Debug, Default)]
-struct Lists {
-    /// The words of all nodes, one node after the other. The first word of a node is its level. At
-    /// level 0 the others are words of a list, above that numbers of nodes.
-    words: Vec<u32>,
-    /// By number: the end of the node in `words`.
-    ends: Vec<u32>,
-    /// A hash table of the numbers, each plus one; 0 for none.
-    slots: Vec<u32>,
-}
-
-impl Lists {
-    /// The number of a list. `None` if the store is full.
-    fn put(&mut self, list: &[u32], level: u32) -> Option<u32> {
-        let mut parts = Vec::new();
-        let mut rest = list;
-        while parts.is_empty() || !rest.is_empty() {
-            let (part, behind) = rest.split_at(part_length(rest));
-            parts.push(self.node(level, part)?);
-            rest = behind;
-        }
-        match parts[..] {
-            [one] => Some(one),
-            _ => self.put(&parts, level + 1),
-        }
-    }
-
-    /// The words of a list that is expected to have so many.
-    fn get(&self, number: u32, count: usize) -> Vec<u32> {
-        let mut list = Vec::with_capacity(count);
-        self.read(number, &mut list);
-        list
-    }
-
-    /// Appends the words of a list. Levels are few: each has at most a quarter of the nodes below.
-    fn read(&self, number: u32, list: &mut Vec<u32>) {
-        match self.words_of(number) {
-            [0, words @ ..] => list.extend_from_slice(words),
-            [_, parts @ ..] => parts.iter().for_each(|part| self.read(*part, list)),
-            [] => unreachable!("the first word is the level"),
-        }
-    }
-
-    fn words_of(&self, number: u32) -> &[u32] {
-        let end_of = |number: usize| self.ends[number] as usize;
-        let start = (number as usize).checked_sub(1).map_or(0, end_of);
-        &self.words[start..end_of(number as usize)]
-    }
-
-    /// The number of a node with these words.
-    fn node(&mut self, level: u32, part: &[u32]) -> Option<u32> {
-        if self.ends.len() * 2 >= self.slots.len() {
-            self.grow();
-        }
-        let mut slot = self.first_slot(hash(level, part));
-        while self.slots[slot] != 0 {
-            let number = self.slots[slot] - 1;
-            if let [known, words @ ..] = self.words_of(number)
-                && (*known, words) == (level, part)
-            {
-                return Some(number);
-            }
-            slot = (slot + 1) % self.slots.len();
-        }
-        let end = u32::try_from(self.words.len() + 1 + part.len()).ok()?;
-        self.words.push(level);
-        self.words.extend_from_slice(part);
-        self.ends.push(end);
-        self.slots[slot] = self.ends.len() as u32;
-        Some(self.ends.len() as u32 - 1)
-    }
-
-    fn first_slot(&self, hash: u64) -> usize {
-        // The high bits depend on all words. The number of slots is a power of two.
-        (hash >> 20) as usize % self.slots.len()
-    }
-
-    fn grow(&mut self) {
-        self.slots = vec![0; (self.slots.len() * 2).max(64)];
-        for number in 0..self.ends.len() as u32 {
-            let [level, words @ ..] = self.words_of(number) else { continue };
-            let mut slot = self.first_slot(hash(*level, words));
-            while self.slots[slot] != 0 {
-                slot = (slot + 1) % self.slots.len();
-            }
-            self.slots[slot] = number + 1;
-        }
-    }
-}
-
-/// Spreads the bits of a word.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-
-fn hash(level: u32, words: &[u32]) -> u64 {
-    let mix =
-        |hash: u64, word: &u32| (hash.rotate_left(23) ^ u64::from(*word)).wrapping_mul(SPREAD);
-    words.iter().fold(mix(0, &level), mix)
-}
-
-/// The length of the first part of a list.
-fn part_length(list: &[u32]) -> usize {
-    let ends = |word: &u32| word.wrapping_mul(SPREAD as u32) < u32::MAX / ENDS;
-    let most = list.len().min(MOST);
-    let end = (FEWEST..most).find(|at| ends(&list[at - 1]));
-    end.unwrap_or(most)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -512,8 +456,13 @@ mod tests {
         Entry { requires: entry.reads(), ..entry }
     }
 
+    fn pack(store: &EntryStore, entry: Entry) -> Option<u32> {
+        let changed = entry.assigns.iter().filter(|assign| !assign.is_identity()).count();
+        store.pack(&Arc::new(entry), changed)
+    }
+
     fn packed(store: &EntryStore, entry: Entry) -> u32 {
-        store.pack(&Arc::new(entry)).expect("a maker may make it")
+        pack(store, entry).expect("a maker may make it")
     }
 
     #[test]
@@ -530,6 +479,8 @@ mod tests {
         let numbers: Vec<u32> = all.iter().map(|entry| packed(&store, entry.clone())).collect();
         for (entry, number) in all.iter().zip(&numbers) {
             assert_eq!(*entry, store.unpack(*number));
+            assert_eq!(entry.requires, store.required(*number));
+            assert!(entry.provides().eq(store.provided(*number)));
             assert_eq!(packed(&store, entry.clone()), *number, "equal entries are one");
         }
         let mut different = numbers.clone();
@@ -554,8 +505,8 @@ mod tests {
         let store = EntryStore::default();
         let mut late = entry(0..0, 2);
         late.steps[0].args[1] = Operand::Step(0);
-        assert_eq!(store.pack(&Arc::new(late)), None);
+        assert_eq!(pack(&store, late), None);
         let far = Assign { value: value(1 << 31), from: Operand::Source(value(1)) };
-        assert_eq!(store.pack(&Arc::new(Entry { assigns: vec![far], ..entry(0..0, 0) })), None);
+        assert_eq!(pack(&store, Entry { assigns: vec![far], ..entry(0..0, 0) }), None);
     }
 }

@@ -16,6 +16,21 @@
 //! is a leaf which the path binds to the here class. If the path binds nothing, the two classes are
 //! the same.
 //!
+//! An entry repeats most of the entry before it: in a straight line, neighboring points have the
+//! same values but for a few. Two facts about a value *carry over* from one entry to the next, if
+//! the paths of both bind nothing, and if the points of the next one stand in the same blocks as
+//! those of the last, not above them:
+//!
+//! - A value that both require is available at the next source point. It was available at the last
+//!   one, so its definition dominates that point, and the next point stands below it in one block.
+//! - A value that both assign to itself is right. It is available at the next target point for the
+//!   same reason. Where nothing is bound, its class in either version depends on no point, and the
+//!   two classes were compared. What is left is that the next entry requires the value. So a value
+//!   that the next entry requires no longer is judged anew.
+//!
+//! All else is judged for each entry: order, steps, memory, and what is assigned from another value
+//! or from a step. An entry that fails a check carries nothing over.
+//!
 //! The checks run in this order: source point, target point, required values, steps, memory,
 //! assignments. Liveness follows later, for all entries together (`live`).
 
@@ -25,11 +40,13 @@ use super::paths::{AnchorPath, Bindings};
 use super::product::CrossProduct;
 use super::traps::PendingTraps;
 use super::version::ProvedVersion;
+use fixedbitset::FixedBitSet;
 use ir::eval::is_safe_divisor;
 use ir::{Block, Imm, Inst, Opcode, Point, Type, Value};
 use smallvec::SmallVec;
+use transition::ascending::{ascends, differences, without};
 use transition::certificate::{EntryFacts, NO_TERM, TermId, TermKind};
-use transition::mapping::{Entry, Operand, Step};
+use transition::mapping::{Assign, Entry, Operand, Step};
 use transition::{Pair, Side};
 
 /// The two classes of an operand; [`NO_TERM`] where one is unknown.
@@ -54,10 +71,21 @@ pub(crate) struct Judge<'r, 'a, 'c> {
     steps: Vec<(Class, Option<Type>)>,
     /// Values of each version found available in whole blocks.
     available: Pair<AvailableValues>,
-    /// By value index: the number of the last entry that requires the value.
-    required: Vec<u32>,
-    /// The number of the current entry.
-    entry: u32,
+    /// By value index: whether the current entry requires the value.
+    required: FixedBitSet,
+    /// What the last entry has proved, for the next one.
+    last: LastEntry,
+}
+
+/// What one entry has proved for the next one (see the module documentation).
+#[derive(Default)]
+struct LastEntry {
+    /// The source point and the target point; `None` if nothing carries over.
+    at: Option<(Inst, Inst)>,
+    /// The values that it requires. They are those of [`Judge::required`], whatever `at` is.
+    requires: Vec<Value>,
+    /// The values that it assigns to themselves.
+    same: Vec<Value>,
 }
 
 /// By value index: the last block in which the value was found available throughout. Neighboring
@@ -100,8 +128,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
             bindings,
             steps: Vec::new(),
             available: bounds.map(|bound| AvailableValues(vec![None; bound])),
-            required: vec![0; bounds[source]],
-            entry: 0,
+            required: FixedBitSet::with_capacity(bounds[source]),
+            last: LastEntry::default(),
         }
     }
 
@@ -130,7 +158,13 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         self.check_target(point, &path, entry)?;
         self.bindings.enter(self.from(), &path);
         self.bindings.check_work(self.from())?;
-        self.check_requires(point, entry)?;
+        let place = (point.inst(), entry.target.inst());
+        // Taken: an entry that fails a check proves nothing for the next one.
+        let carries = self.last.at.take().is_some_and(|last| self.is_below(last, place));
+        if !carries {
+            self.forget();
+        }
+        let mut is_proved = self.check_requires(point, entry)?;
         self.steps.clear();
         // The far classes are judged at the block of the anchor.
         let far = self.from().f.inst_block(path.anchor);
@@ -138,7 +172,35 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
             self.check_step(point, entry, index, step, facts, far)?;
         }
         self.check_memory(point, entry, facts, far)?;
-        self.check_assigns(entry, far)
+        is_proved &= self.check_assigns(entry, far)?;
+        self.last.at = Some(place).filter(|_| is_proved && self.bindings.is_empty());
+        Ok(())
+    }
+
+    /// Whether what was proved for an entry between two points holds for this one as well: its
+    /// points stand in the same blocks, not above those, and its path binds nothing.
+    fn is_below(&self, last: (Inst, Inst), place: (Inst, Inst)) -> bool {
+        let below = |version: &ProvedVersion<'_, '_>, last: Inst, at: Inst| {
+            let f = version.f;
+            f.has_inst(at)
+                && f.inst_block(last) == f.inst_block(at)
+                && (last == at || f.stands_before(last, at))
+        };
+        self.bindings.is_empty()
+            && below(self.from(), last.0, place.0)
+            && below(self.to(), last.1, place.1)
+    }
+
+    /// Forgets what the last entry has proved.
+    fn forget(&mut self) {
+        for value in self.last.requires.drain(..) {
+            let index = value.as_u32() as usize;
+            // A forged entry may require values that the version lacks.
+            if index < self.required.len() {
+                self.required.remove(index);
+            }
+        }
+        self.last.same.clear();
     }
 
     /// Proves [`Check::SourcePoint`], the source point is an instruction of the source version;
@@ -213,22 +275,44 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
 
     /// Proves [`Check::Requires`]: the required values ascend and are available at the source
     /// point. An unavailable value would be read from a register that was never written.
-    fn check_requires(&mut self, point: Point, entry: &Entry) -> Result<(), Finding> {
-        let from = self.from();
-        self.entry += 1;
-        let mut last = None;
-        for &value in &entry.requires {
-            // All edges count here (`full`): an engine goes by the text of the version, which knows
-            // nothing of excluded edges.
-            let available = from.f.has_value(value)
-                && self.available[self.source].has(from, value, point.inst());
-            if let Some(required) = self.required.get_mut(value.as_u32() as usize) {
-                *required = self.entry;
+    ///
+    /// Returns whether they do. It is `false` without a finding only in experiments that leave the
+    /// check out. Values that the last entry requires as well are available.
+    fn check_requires(&mut self, point: Point, entry: &Entry) -> Result<bool, Finding> {
+        let (from, requires) = (self.from(), &entry.requires);
+        // All edges count here (`full`): an engine goes by the text of the version, which knows
+        // nothing of excluded edges.
+        let available = &mut self.available[self.source];
+        let mut is_available =
+            |value: Value| from.f.has_value(value) && available.has(from, value, point.inst());
+        let mut fits = ascends(requires);
+        let LastEntry { requires: last, same, .. } = &mut self.last;
+        let mut gone: SmallVec<[Value; 8]> = SmallVec::new();
+        differences(last, requires, |value, is_new| {
+            let index = value.as_u32() as usize;
+            if index < self.required.len() {
+                self.required.set(index, is_new);
             }
-            let fits = available && last.replace(value).is_none_or(|l| l < value);
-            self.product.terms.require(Check::Requires, fits, Place::Value(value))?;
+            fits &= !is_new || is_available(value);
+            gone.extend((!is_new).then_some(value));
+        });
+        last.clear();
+        last.extend_from_slice(requires);
+        // What assigns such a value is judged again, and fails
+        // (`each_entry_lists_its_own_values`).
+        if gone.iter().any(|value| same.binary_search(value).is_ok()) {
+            *same = without(same, &gone);
         }
-        Ok(())
+        if !fits {
+            same.clear();
+            let mut last = None;
+            for &value in requires {
+                let fits =
+                    is_available(value) && last.replace(value).is_none_or(|l: Value| l < value);
+                self.product.terms.require(Check::Requires, fits, Place::Value(value))?;
+            }
+        }
+        Ok(fits)
     }
 
     /// The classes and the type of an operand. A value without a type is unknown, in experiments
@@ -250,7 +334,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
             }
             Operand::Source(value) => value,
         };
-        let listed = self.required.get(value.as_u32() as usize) == Some(&self.entry);
+        let listed = self.required.contains(value.as_u32() as usize);
         self.product.terms.require(Check::StepOrder, listed, Place::Value(value))?;
         let from = self.from();
         if !from.f.has_value(value) {
@@ -431,29 +515,52 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
 
     /// Proves [`Check::AssignShape`], the assigned values ascend and are available at the target
     /// point, and [`Check::AssignValue`], each receives the contents that it has there.
-    fn check_assigns(&mut self, entry: &Entry, far: Block) -> Result<(), Finding> {
-        let to = self.to();
-        let (target, has_target) = (entry.target.inst(), to.f.has_inst(entry.target.inst()));
-        let mut last = None;
-        for assign in &entry.assigns {
-            let value = assign.value;
-            let available = to.f.has_value(value)
-                && has_target
-                && self.available[self.source.other()].has(to, value, target);
-            let ascends = last.replace(value).is_none_or(|l: Value| l < value);
-            self.product.terms.require(
-                Check::AssignShape,
-                available && ascends,
-                Place::Value(value),
-            )?;
-            // The class of the value at the target point is also its class at the anchor. Its
-            // leaves are bound in blocks that dominate the target point. The path from there to the
-            // anchor only enters blocks below the target point, without coming back, so it binds
-            // none of these leaves.
-            let (class, _) = self.operand(assign.from, far)?;
-            let fits = self.fits_far(class, to.class(value), far);
-            self.product.terms.require(Check::AssignValue, fits, Place::Value(value))?;
+    ///
+    /// Returns whether they do. It is `false` without a finding only in experiments that leave a
+    /// check out. Values that the last entry assigns to themselves as well are not judged again.
+    fn check_assigns(&mut self, entry: &Entry, far: Block) -> Result<bool, Finding> {
+        let assigns = &entry.assigns;
+        let last = std::mem::take(&mut self.last.same);
+        let mut same = Vec::with_capacity(assigns.len());
+        let (mut fits, mut before) = (true, None);
+        for assign in assigns {
+            fits &= before.replace(assign.value).is_none_or(|before| before < assign.value);
+            match assign.is_identity() {
+                true => same.push(assign.value),
+                false => fits = fits && self.check_assign(*assign, entry, far).is_ok(),
+            }
         }
-        Ok(())
+        differences(&last, &same, |value, is_new| {
+            let assign = Assign { value, from: Operand::Source(value) };
+            fits = fits && (!is_new || self.check_assign(assign, entry, far).is_ok());
+        });
+        self.last.same = same;
+        // Whether one fails is known. In order, the finding is that of the first.
+        if !fits {
+            let mut last = None;
+            for &assign in assigns {
+                let value = assign.value;
+                let ascends = last.replace(value).is_none_or(|l: Value| l < value);
+                self.product.terms.require(Check::AssignShape, ascends, Place::Value(value))?;
+                self.check_assign(assign, entry, far)?;
+            }
+        }
+        Ok(fits)
+    }
+
+    /// As [`Judge::check_assigns`], for one assignment, regardless of the order.
+    fn check_assign(&mut self, assign: Assign, entry: &Entry, far: Block) -> Result<(), Finding> {
+        let (to, value, target) = (self.to(), assign.value, entry.target.inst());
+        let available = to.f.has_value(value)
+            && to.f.has_inst(target)
+            && self.available[self.source.other()].has(to, value, target);
+        self.product.terms.require(Check::AssignShape, available, Place::Value(value))?;
+        // The class of the value at the target point is also its class at the anchor. Its leaves
+        // are bound in blocks that dominate the target point. The path from there to the anchor
+        // only enters blocks below the target point, without coming back, so it binds none of these
+        // leaves.
+        let (class, _) = self.operand(assign.from, far)?;
+        let fits = self.fits_far(class, to.class(value), far);
+        self.product.terms.require(Check::AssignValue, fits, Place::Value(value))
     }
 }

@@ -15,6 +15,14 @@
 //! transition continues. Both agree on the live values. Every effect, trap, branch and armed entry
 //! reads live values alone, conditions of decided branches included. So both runs compute the same
 //! and take the same edges, step by step, and the started run takes no excluded edge.
+//!
+//! An entry is compared with the live values by a number: how many values of its list are live
+//! ([`LiveValues::count_in`]). Lists of neighboring entries and the values live at their points
+//! differ in little, so the number of the last entry is kept, and changes with each value that the
+//! list gains or loses, and with each that becomes live or dies. It says that a list has all live
+//! values, if it is their number and the list has none twice; and that a list has live values
+//! alone, if it is the length of the list. Kept values are compared one by one besides
+//! ([`LiveValues::leaves`]).
 
 use super::checks::{Check, Finding, Options, Place};
 use super::graph::BlockGraph;
@@ -25,6 +33,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 use transition::Demand;
+use transition::ascending::{ascends, differences};
 
 /// Additional uses, by instruction: the values that armed entries require at their source points.
 pub(crate) type Extra = BTreeMap<Inst, Vec<Value>>;
@@ -42,6 +51,11 @@ pub(crate) struct LiveValues {
     /// Every marked value, and others. Clearing the marks must not cost the size of the function.
     entered: Vec<Value>,
     count: usize,
+    /// The last list of which the live values were counted, as a list and as marks.
+    counted: Vec<Value>,
+    in_counted: FixedBitSet,
+    /// The number of live values in that list.
+    both: usize,
 }
 
 impl LiveValues {
@@ -49,6 +63,7 @@ impl LiveValues {
         if !self.marks.put(value.as_u32() as usize) {
             self.entered.push(value);
             self.count += 1;
+            self.both += usize::from(self.in_counted.contains(value.as_u32() as usize));
         }
     }
 
@@ -56,12 +71,13 @@ impl LiveValues {
         if self.has(value) {
             self.marks.remove(value.as_u32() as usize);
             self.count -= 1;
+            self.both -= usize::from(self.in_counted.contains(value.as_u32() as usize));
         }
     }
 
     fn clear(&mut self) {
         self.entered.drain(..).for_each(|v| self.marks.remove(v.as_u32() as usize));
-        self.count = 0;
+        (self.count, self.both) = (0, 0);
     }
 
     /// Whether a value is live. The version may lack the value.
@@ -72,6 +88,39 @@ impl LiveValues {
     /// The number of live values.
     pub(crate) fn len(&self) -> usize {
         self.count
+    }
+
+    /// The number of values of a list that are live; one that is listed twice counts twice. Cost:
+    /// the values in which the list differs from the last one, and a fraction of the others.
+    pub(crate) fn count_in(&mut self, list: &[Value]) -> usize {
+        // `both` changes as live values come and go, once for each. So a list that may have a
+        // value twice is counted by itself: forged mappings may be armed.
+        if !ascends(list) {
+            return list.iter().filter(|value| self.has(**value)).count();
+        }
+        let LiveValues { marks, counted, in_counted, both, .. } = self;
+        differences(counted, list, |value, is_new| {
+            let index = value.as_u32() as usize;
+            // A value that the version lacks is never live.
+            if index < in_counted.len() {
+                in_counted.set(index, is_new);
+                let is_live = usize::from(marks.contains(index));
+                *both = if is_new { *both + is_live } else { *both - is_live };
+            }
+        });
+        counted.clear();
+        counted.extend_from_slice(list);
+        *both
+    }
+
+    /// Whether `rest` are the values of a list that are not live, in its order.
+    pub(crate) fn leaves(&mut self, list: &[Value], rest: &[Value]) -> bool {
+        // As many as are not live, each of the list and not live: where both ascend, these are all.
+        let is_one = |value: &Value| !self.has(*value) && list.binary_search(value).is_ok();
+        if ascends(list) && ascends(rest) && rest.iter().all(is_one) {
+            return self.count_in(list) + rest.len() == list.len();
+        }
+        list.iter().filter(|value| !self.has(**value)).eq(rest)
     }
 
     /// The live values, in any order, some perhaps twice.
@@ -360,7 +409,9 @@ impl<'v> LiveSets<'v> {
     /// No live values, for [`LiveSets::walk`].
     pub(crate) fn none(&self) -> LiveValues {
         let marks = FixedBitSet::with_capacity(self.f.value_bound());
-        LiveValues { marks, entered: Vec::new(), count: 0 }
+        let in_counted = marks.clone();
+        let (entered, counted) = (Vec::new(), Vec::new());
+        LiveValues { marks, entered, count: 0, counted, in_counted, both: 0 }
     }
 
     /// Walks a block upward. Calls `visit` for each instruction with the set of values live before
@@ -370,7 +421,7 @@ impl<'v> LiveSets<'v> {
         block: Block,
         extra: &Extra,
         live: &mut LiveValues,
-        mut visit: impl FnMut(Inst, &LiveValues),
+        mut visit: impl FnMut(Inst, &mut LiveValues),
     ) {
         live.clear();
         match &self.sets.at_end {

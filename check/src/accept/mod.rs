@@ -8,6 +8,7 @@
 
 mod accesses;
 mod assume;
+mod by_point;
 mod calls;
 pub(crate) mod checks;
 mod compose;
@@ -28,6 +29,7 @@ pub(crate) mod unproved;
 mod version;
 
 use assume::Assumes;
+use by_point::ByPoint;
 use checks::{Check, Finding, Options, Place};
 #[cfg(feature = "unproved")]
 pub use compose::compose_without;
@@ -51,7 +53,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use terms::TermTable;
 use transition::certificate::{Certificate, EntryFacts, MappingFacts, TermId};
-use transition::mapping::{Entry, Mapping, SharedEntry};
+use transition::mapping::{Mapping, SharedEntry};
 use transition::{Pair, Side, VersionKey};
 use traps::PendingTraps;
 use version::ProvedVersion;
@@ -72,11 +74,11 @@ pub struct Relation<'a, 'c> {
     fitting: Pair<RefCell<FittingEntries>>,
     /// By source version and point: the last entry found to require live values alone, so that it
     /// adds no use when it is armed.
-    unkept: Pair<RefCell<BTreeMap<Point, SharedEntry>>>,
+    unkept: Pair<RefCell<ByPoint<SharedEntry>>>,
 }
 
 /// Entries by source point.
-type FittingEntries = BTreeMap<Point, FittingEntry>;
+type FittingEntries = ByPoint<FittingEntry>;
 
 /// An entry that passed all checks but [`Check::LivePlus`].
 struct FittingEntry {
@@ -148,7 +150,10 @@ impl<'a, 'c> Relation<'a, 'c> {
         let after = PendingTraps::check(&product, Side::After, &anchors)?;
         let traps = Pair { before, after };
         let assumes = product.versions.as_ref().map(|version| Assumes::new(version, &anchors));
-        let (live, fitting, unkept) = (Pair::default(), Pair::default(), Pair::default());
+        let live = Pair::default();
+        let versions = product.versions.as_ref().map(|version| version.f);
+        let fitting = versions.map(|f| RefCell::new(ByPoint::new(f)));
+        let unkept = versions.map(|f| RefCell::new(ByPoint::new(f)));
         Ok(Relation { product, traps, assumes, options, live, fitting, unkept })
     }
 
@@ -181,7 +186,7 @@ impl<'a, 'c> Relation<'a, 'c> {
         for (index, (point, entry)) in mapping.shared_entries().enumerate() {
             // An entry that is shared cannot change, so the same one passes again.
             let same = |known: &FittingEntry| known.entry.is(entry) && known.facts == *of(index);
-            is_new[index] = !fitting.get(&point).is_some_and(same);
+            is_new[index] = !fitting.get(point).is_some_and(same);
             results.push(match is_new[index] {
                 true => judge.check(point, &entry.get(), of(index)),
                 false => Ok(()),
@@ -196,8 +201,7 @@ impl<'a, 'c> Relation<'a, 'c> {
         let mut failed = Vec::new();
         let text = (side, false, &Extra::new());
         let kept = self.each_live(text, mapping, asked, leaving, |index, point, entry, live| {
-            let kept = entry.requires.iter().filter(|v| !live.has(**v));
-            if !kept.eq(entry.kept.iter()) {
+            if !live.leaves(&entry.requires(), &entry.kept()) {
                 failed.push((index, Place::Inst(point)));
             }
         });
@@ -211,7 +215,7 @@ impl<'a, 'c> Relation<'a, 'c> {
                 let (entry, facts) = (entry.clone(), of(index).clone());
                 (point, FittingEntry { entry, facts, is_complete: false })
             };
-            fitting.extend(new.map(fits));
+            new.map(fits).for_each(|(point, known)| fitting.insert(point, known));
         }
         // [`Check::LivePlus`]: the entry provides every value that is live+ at the target point.
         // Without this check, the target version could read a value that nobody assigned.
@@ -222,16 +226,18 @@ impl<'a, 'c> Relation<'a, 'c> {
             let points = mapping.shared_entries().map(|(point, _)| point);
             // The last condition of `is_new`: the entry at the point is the one that `fitting` has.
             let is_known = |(index, point): (usize, Point)| {
-                same_uses && !is_new[index] && fitting.get(&point).is_some_and(|e| e.is_complete)
+                same_uses && !is_new[index] && fitting.get(point).is_some_and(|e| e.is_complete)
             };
             let known: Vec<bool> = points.enumerate().map(is_known).collect();
             let asked = |index: usize| results[index].is_ok() && !known[index];
+            let mut provided = Vec::new();
             self.each_live(run, mapping, asked, landing, |index, _, entry, live| {
+                entry.list_provided(&mut provided);
                 // The provided values ascend ([`Check::AssignShape`]), so none counts twice.
-                if entry.provides().filter(|v| live.has(*v)).count() == live.len() {
+                if live.count_in(&provided) == live.len() {
                     return;
                 }
-                let missing = live.iter().filter(|v| !entry.provides_value(*v)).min();
+                let missing = live.iter().filter(|v| provided.binary_search(v).is_err()).min();
                 failed.extend(missing.map(|v| (index, Place::Value(v))));
             })?;
             Ok(same_uses)
@@ -264,7 +270,7 @@ impl<'a, 'c> Relation<'a, 'c> {
         mapping: &Mapping,
         asked: impl Fn(usize) -> bool,
         place: impl Fn(Point, &SharedEntry) -> Inst,
-        mut visit: impl FnMut(usize, Inst, &Entry, &LiveValues),
+        mut visit: impl FnMut(usize, Inst, &SharedEntry, &mut LiveValues),
     ) -> Result<(), Finding> {
         let version = &self.product.versions[side];
         // Entries by block and instruction, each with its index in the mapping. Each block is
@@ -286,7 +292,7 @@ impl<'a, 'c> Relation<'a, 'c> {
             liveness.walk(*block, extra, &mut live, |inst, live| {
                 let here = &entries[entries.partition_point(|e| e.1 < inst)..];
                 for (_, _, index, entry) in here.iter().take_while(|e| e.1 == inst) {
-                    visit(*index, inst, &entry.get(), live);
+                    visit(*index, inst, entry, live);
                 }
             });
         }
@@ -309,7 +315,7 @@ impl<'a, 'c> Relation<'a, 'c> {
             let mut unkept = self.unkept[side].borrow_mut();
             let entries = mapping.shared_entries();
             let mut adds: Vec<bool> = entries
-                .map(|(point, e)| !unkept.get(&point).is_some_and(|known| known.is(e)))
+                .map(|(point, e)| !unkept.get(point).is_some_and(|known| known.is(e)))
                 .collect();
             let asked = adds.clone();
             adds.fill(false);
@@ -319,8 +325,12 @@ impl<'a, 'c> Relation<'a, 'c> {
                 |index| asked[index],
                 leaving,
                 |index, inst, entry, live| {
+                    let requires = entry.requires();
+                    if live.count_in(&requires) == requires.len() {
+                        return;
+                    }
                     let exists = |v: &Value| !live.has(*v) && version.f.has_value(*v);
-                    let unlive = entry.requires.iter().copied().filter(exists);
+                    let unlive = requires.iter().copied().filter(exists);
                     let mut unlive =
                         unlive.filter(|v| version.full.available(version.f, *v, inst)).peekable();
                     if unlive.peek().is_some() {
@@ -331,7 +341,7 @@ impl<'a, 'c> Relation<'a, 'c> {
             )?;
             let entries = mapping.shared_entries().enumerate();
             let new = entries.filter(|(index, _)| asked[*index] && !adds[*index]);
-            unkept.extend(new.map(|(_, (point, entry))| (point, entry.clone())));
+            new.for_each(|(_, (point, entry))| unkept.insert(point, entry.clone()));
         }
         Ok(extra)
     }
@@ -381,7 +391,7 @@ impl<'a, 'c> Relation<'a, 'c> {
 /// additional uses.
 fn note_complete(fitting: &mut FittingEntries, mapping: &Mapping, fits: impl Fn(usize) -> bool) {
     for (index, (point, entry)) in mapping.shared_entries().enumerate() {
-        if let Some(known) = fitting.get_mut(&point).filter(|_| fits(index)) {
+        if let Some(known) = fitting.get_mut(point).filter(|_| fits(index)) {
             known.is_complete |= known.entry.is(entry);
         }
     }

@@ -10,6 +10,7 @@ mod holes;
 mod host_memory;
 mod large;
 mod memory;
+mod neighbors;
 mod passed;
 mod seal;
 mod shared;
