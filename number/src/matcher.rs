@@ -160,6 +160,8 @@ fn may_fit<O: Operands>(on: &O, rule: &Rule, args: &[O::Id]) -> bool {
         match (rule.guard, possible, known) {
             (Guard::XIsBool, Some(possible), _) => possible & !1 == 0,
             (Guard::CCoversX, Some(possible), Some(known)) => possible & !known == 0,
+            (Guard::XWithin(bits), Some(possible), _) => possible & !bits == 0,
+            (Guard::CWithin(bits), _, Some(known)) => known & !bits == 0,
             _ => true,
         }
     };
@@ -279,6 +281,9 @@ impl<I: Copy + Eq> RuleMatch<I> {
                 (Some(d), Some(ty)) => possible() >> (d % u64::from(ty.bits())) == 0,
                 _ => false,
             },
+            Guard::XWithin(bits) => possible() & !bits == 0,
+            Guard::CWithin(bits) => self.c.is_some_and(|c| c & !bits == 0),
+            Guard::CCovers(bits) => self.c.is_some_and(|c| bits & !c == 0),
         }
     }
 
@@ -331,6 +336,7 @@ impl<I: Copy + Eq> RuleMatch<I> {
     fn made(&self, constant: Const, ty: Type) -> Option<u64> {
         let (opcode, a, b) = match constant {
             Const::Bits(bits) => return Some(bits),
+            Const::C => return self.c,
             Const::CthenD(opcode) => (opcode, self.c?, self.d?),
             Const::DthenC(opcode) => (opcode, self.d?, self.c?),
         };

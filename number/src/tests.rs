@@ -1,5 +1,7 @@
 //! The table of terms, with the names of rules as reasons.
 
+mod confluence;
+
 use crate::*;
 use ir::rules::RULES;
 use ir::{Imm, Opcode, Type};

@@ -82,7 +82,7 @@ let cite op_at t text = match Hashtbl.find_opt by_name text.cited with
         | (RBinary _ | RWith _), Some (_, [a; _]) -> x <> Some a
         | _ -> false in
       let facts = match row.condition, x with
-        | (XIsBool | CCoversX | XMissesD | XBelowD), Some x -> facts_of op_at x
+        | (XIsBool | CCoversX | XMissesD | XBelowD | XWithin _), Some x -> facts_of op_at x
         | _ -> [] in
       { of_row = i; swap = root.exchanged; inner = inner_of root; made_by; made_swap; facts }
 
@@ -100,6 +100,7 @@ let rec pattern = function
   | Op (h, l) -> Printf.sprintf "%s(%s)" (head_name h) (String.concat "," (List.map pattern l))
 let made_name = function
   | Known z -> number z
+  | TheC -> "c"
   | CthenD o -> Printf.sprintf "%s(c,d)" (binary_name o)
   | DthenC o -> Printf.sprintf "%s(d,c)" (binary_name o)
 let right_name = function
@@ -112,6 +113,8 @@ let right_name = function
 let guard_name = function
   | Always -> "always" | XIsBool -> "x-is-bool" | CCoversX -> "c-covers-x"
   | CAboveX -> "c-above-x" | XMissesD -> "x-misses-d" | XBelowD -> "x-below-d"
+  | XWithin z -> "x-within-" ^ number z | CWithin z -> "c-within-" ^ number z
+  | CCovers z -> "c-covers-" ^ number z
 let print () =
   Array.iter (fun (r : row) ->
     Printf.printf "%s: %s %s -> %s, %s\n" r.title

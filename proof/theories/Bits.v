@@ -169,6 +169,8 @@ Proof.
   rewrite Z.ldiff_spec in Q. rewrite Z.land_spec in P |- *.
   destruct (Z.testbit z n), (Z.testbit m n), (Z.testbit c n); auto; discriminate.
 Qed.
+Lemma ldiff_covered z c : Z.ldiff z c = 0 -> Z.land z c = z.
+Proof. apply mask_covered. apply Z.land_diag. Qed.
 Lemma mask_bool m z : within_mask m z -> Z.ldiff m 1 = 0 -> z = 0 \/ z = 1.
 Proof.
   intros H E. pose proof (mask_covered _ _ _ H E) as Q. change 1 with (Z.ones 1) in Q.

@@ -243,6 +243,9 @@ Proof.
   - destruct (bc B); [|discriminate]. now apply Z.eqb_eq in H.
   - destruct (bd B); [|discriminate]. apply Z.eqb_eq in H. eapply mask_apart; eauto.
   - destruct (bd B); [|discriminate]. apply Z.eqb_eq in H. eapply mask_below; eauto.
+  - apply Z.eqb_eq in H. eapply mask_covered; eauto.
+  - destruct (bc B); [|discriminate]. apply Z.eqb_eq in H. now apply ldiff_covered.
+  - destruct (bc B); [|discriminate]. apply Z.eqb_eq in H. now apply ldiff_covered.
 Qed.
 Lemma is_x_ok B a : is_x B a = true -> of_nat (bx B) = a.
 Proof. unfold is_x. destruct (bx B); [|discriminate]. apply Nat.eqb_eq. Qed.
@@ -250,7 +253,7 @@ Lemma is_y_ok B a : is_y B a = true -> of_nat (by_ B) = a.
 Proof. unfold is_y. destruct (by_ B); [|discriminate]. apply Nat.eqb_eq. Qed.
 Lemma made_ok B m u z : made_b B m u = Some z -> made_of (env_of B) m u = z.
 Proof.
-  unfold made_b, made_of. simpl. destruct m; [congruence| |];
+  unfold made_b, made_of. simpl. destruct m; [congruence|destruct (bc B); simpl; congruence| |];
     (destruct (bc B); [|discriminate]); (destruct (bd B); [|discriminate]); simpl; congruence.
 Qed.
 Lemma binary_shape u o v args : op_at u = Some (Binary o v, args) ->

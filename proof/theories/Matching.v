@@ -136,6 +136,9 @@ Definition meets_b (m : masks) (b : bound) (g : guard) : bool :=
   | XBelowD, Some x =>
     match bd b with
     | Some d => Z.shiftr (mask_at m x) (d mod width_of (tty x)) =? 0 | None => false end
+  | XWithin z, Some x => Z.ldiff (mask_at m x) z =? 0
+  | CWithin z, Some _ => match bc b with Some c => Z.ldiff c z =? 0 | None => false end
+  | CCovers z, Some _ => match bc b with Some c => Z.ldiff z c =? 0 | None => false end
   | _, None => false
   end.
 Definition of_nat (o : option nat) : nat := match o with Some x => x | None => 0%nat end.
@@ -148,6 +151,7 @@ Definition made_b (b : bound) (m : made) (t : ty) : option Z :=
   let result o x y := Some (wrap (bits t) (binary_of o (bits t) x y)) in
   match m, bc b, bd b with
   | Known z, _, _ => Some z
+  | TheC, Some c, _ => Some c
   | CthenD o, Some c, Some d => result o c d
   | DthenC o, Some c, Some d => result o d c
   | _, _, _ => None

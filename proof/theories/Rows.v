@@ -27,7 +27,7 @@ Ltac take_apart := repeat match goal with
   | H : VBits _ = VBits _ |- _ => injection H as H; try subst
   end.
 Ltac open := intros [x xt y yt c d] s t vs v Pr On Fs Gd Gv;
-  cbv [rule guarded of_type not_compare Un Bi Sx only condition result operands opcode
+  cbv [rule guarded of_type not_compare masked masks clears Un Bi Sx only condition result operands opcode
     meets gives vx tx vy ty_ vc vd] in *;
   cbn [fits fit sources result_type make is_test is_compare vx tx vy ty_ vc vd] in Pr, Fs, Gv |- *;
   take_apart;
@@ -95,16 +95,31 @@ Proof.
   { replace (w - 1) with (Z.succ (w - 2)) by lia. apply Z.pow_succ_r. lia. }
   split; apply bit_0, fits_not_overflow; lia.
 Qed.
-Lemma extended_mask v w x m : 0 < v <= w -> m = Z.ones v ->
-  wrap w (Z.land (wrap w (signed v x)) m) = wrap w (Z.land x m).
+(** The bits of a sign extension below [v]. *)
+Lemma extended_mask v w x c : 0 < v <= w -> Z.land c (Z.ones v) = c ->
+  wrap w (Z.land (wrap w (signed v x)) c) = wrap w (Z.land x c).
 Proof.
-  intros H ->. rewrite <- !wrap_ones by lia. rewrite (wrap_narrow v w) by lia.
-  now rewrite wrap_signed.
+  intros H E. rewrite and_cut by lia. f_equal.
+  rewrite <- E, (Z.land_comm c), !Z.land_assoc, <- !wrap_ones by lia. now rewrite wrap_signed.
 Qed.
-Lemma masked_extend v w x m : 0 < v <= w -> m = Z.ones v ->
-  signed v (wrap w (Z.land x m)) = signed v x.
+Lemma masked_extend v w x c : 0 < v <= w -> Z.land (Z.ones v) c = Z.ones v ->
+  signed v (wrap w (Z.land x c)) = signed v x.
 Proof.
-  intros H ->. rewrite signed_narrow by lia. rewrite <- wrap_ones by lia. apply signed_of_wrap.
+  intros H E. rewrite signed_narrow by lia. rewrite <- (signed_of_wrap v (Z.land x c)).
+  rewrite wrap_ones, <- Z.land_assoc, (Z.land_comm c), E, <- wrap_ones by lia.
+  apply signed_of_wrap.
+Qed.
+Lemma extended_nothing v w x m : 0 < v -> Z.land m (Z.ones v) = 0 -> Z.land x m = x ->
+  wrap w (signed v x) = 0.
+Proof.
+  intros H E G. rewrite <- (signed_of_wrap v x), (wrap_ones v x), <- G, <- Z.land_assoc, E by lia.
+  rewrite Z.land_0_r, signed_0 by lia. apply wrap_0.
+Qed.
+Lemma extended_again v w u x : 0 < v <= u -> v <= w ->
+  signed v (wrap w (signed u x)) = signed v x.
+Proof.
+  intros H G. rewrite signed_narrow by lia.
+  rewrite <- (signed_narrow v u (signed u x)), wrap_signed by lia. apply signed_narrow. lia.
 Qed.
 (** What the types of extensions say of their widths. *)
 Ltac widths := repeat match goal with
@@ -176,11 +191,17 @@ Proof.
   - open; tidy. widths. cbn [nth_error] in Gv. injection Gv as <-. rewrite op_unary.
     cbn [is_test unary_of]. rewrite signed_narrow, signed_signed by lia. reflexivity.
   - open; tidy. widths. cbn [nth_error] in Gv. injection Gv as <-. rewrite op_unary.
+    cbn [is_test unary_of]. rewrite signed_narrow, signed_signed by lia. reflexivity.
+  - open; tidy. widths. cbn [nth_error] in Gv. injection Gv as <-. rewrite op_unary.
     cbn [is_test unary_of]. rewrite signed_narrow, signed_wider by lia. reflexivity.
+  - open; tidy. widths. now rewrite extended_again by lia.
+  - open; tidy. widths. now rewrite extended_again by lia.
+  - open; tidy. widths. now rewrite extended_again by lia.
 Qed.
 Lemma truth_hold : Forall row_holds truth.
 Proof.
   unfold truth. each_row.
+  - open; tidy. rewrite Gd. apply wrap_0.
   - open; close.
   - open; tidy. destruct Gd; subst; reflexivity.
   - open; tidy. destruct Gd; subst; reflexivity.
@@ -217,10 +238,15 @@ Proof.
   - open; tidy. f_equal. exact (shifts_extend 32 24 x0 ltac:(lia)).
   - open; tidy. f_equal. exact (shifts_extend 32 16 x0 ltac:(lia)).
   - open; tidy. f_equal. exact (shifts_extend 64 32 x0 ltac:(lia)).
-  - open; tidy. apply (extended_mask 8 32); [lia|reflexivity].
-  - open; tidy. apply (extended_mask 16 32); [lia|reflexivity].
-  - open; tidy. apply (f_equal (wrap 32)), (masked_extend 8 32); [lia|reflexivity].
-  - open; tidy. apply (f_equal (wrap 32)), (masked_extend 16 32); [lia|reflexivity].
+  - open; tidy. widths. apply extended_mask; [lia|assumption].
+  - open; tidy. widths. apply extended_mask; [lia|assumption].
+  - open; tidy. widths. apply extended_mask; [lia|assumption].
+  - open; tidy. widths. now rewrite masked_extend by (try assumption; lia).
+  - open; tidy. widths. now rewrite masked_extend by (try assumption; lia).
+  - open; tidy. widths. now rewrite masked_extend by (try assumption; lia).
+  - open; tidy. eapply extended_nothing; [lia| |exact Gd]. reflexivity.
+  - open; tidy. eapply extended_nothing; [lia| |exact Gd]. reflexivity.
+  - open; tidy. eapply extended_nothing; [lia| |exact Gd]. reflexivity.
 Qed.
 (** Every row holds, for all types and all contents. *)
 Theorem rows_hold : Forall row_holds rows.

@@ -11,11 +11,13 @@ Inductive head :=
 Inductive pat :=
 | X | Y | Zero | One | Ones | NonZero | Bits (z : Z) | C | D | Op (h : head) (l : list pat).
 (** A constant made of those that [C] and [D] stand for. *)
-Inductive made := Known (z : Z) | CthenD (o : binary) | DthenC (o : binary).
+Inductive made := Known (z : Z) | TheC | CthenD (o : binary) | DthenC (o : binary).
 Inductive right :=
 | RX | RY | ROperand (n : nat) | RZero | ROne | ROnes
 | RUnary (o : unary) | RBinary (o : binary) | RWith (o : binary) (m : made) | RMade (m : made).
-Inductive guard := Always | XIsBool | CCoversX | CAboveX | XMissesD | XBelowD.
+Inductive guard :=
+| Always | XIsBool | CCoversX | CAboveX | XMissesD | XBelowD | XWithin (z : Z)
+| CWithin (z : Z) | CCovers (z : Z).
 Record row := Row {
   title : string; only : option ty; opcode : head; operands : list pat; condition : guard;
   result : right }.
@@ -25,6 +27,13 @@ Definition of_type t (n : string) h l r := Row n (Some t) h l Always r.
 Definition Un := HUnary.
 Definition Bi := HBinary.
 Definition Sx := Op (HExtend true).
+(** The bits of a sign extension: those that a mask keeps, those that a mask leaves, none. *)
+Definition masked (n : string) o z :=
+  guarded n (Bi BAnd) [Op (Un o) [X]; C] (CWithin z) (RWith BAnd TheC).
+Definition masks (n : string) o z :=
+  guarded n (Un o) [Op (Bi BAnd) [X; C]] (CCovers z) (RUnary o).
+Definition clears (n : string) o v :=
+  guarded n (Un o) [X] (XWithin (2 ^ 64 - 2 ^ v)) RZero.
 Definition not_compare (n : string) o o' := rule n (Un UEqz) [Op (Bi o) [X; Y]] (RBinary o').
 
 (** Neutral and absorbing operands. *)
@@ -90,10 +99,15 @@ Definition inverse : list row := [
   rule "wrap-uextend" HWrap [Op (HExtend false) [X]] RX;
   rule "sext8-twice" (Un USext8) [Op (Un USext8) [X]] (ROperand 0);
   rule "sext16-twice" (Un USext16) [Op (Un USext16) [X]] (ROperand 0);
-  rule "sext16-sext8" (Un USext16) [Op (Un USext8) [X]] (ROperand 0)
+  rule "sext32-twice" (Un USext32) [Op (Un USext32) [X]] (ROperand 0);
+  rule "sext16-sext8" (Un USext16) [Op (Un USext8) [X]] (ROperand 0);
+  rule "sext8-sext16" (Un USext8) [Op (Un USext16) [X]] (RUnary USext8);
+  rule "sext8-sext32" (Un USext8) [Op (Un USext32) [X]] (RUnary USext8);
+  rule "sext16-sext32" (Un USext16) [Op (Un USext32) [X]] (RUnary USext16)
 ].
 (** Truth values. *)
 Definition truth : list row := [
+  guarded "and-none" (Bi BAnd) [X; D] XMissesD RZero;
   guarded "and-known" (Bi BAnd) [X; C] CCoversX RX;
   guarded "bool-ne-zero" (Bi BNe) [X; Zero] XIsBool RX;
   guarded "bool-eq-one" (Bi BEq) [X; One] XIsBool RX;
@@ -134,12 +148,15 @@ Definition tagged : list row := [
   of_type I32 "shifts-sext8" (Bi BSshr) [Op (Bi BShl) [X; Bits 24]; Bits 24] (RUnary USext8);
   of_type I32 "shifts-sext16" (Bi BSshr) [Op (Bi BShl) [X; Bits 16]; Bits 16] (RUnary USext16);
   of_type I64 "shifts-sext32" (Bi BSshr) [Op (Bi BShl) [X; Bits 32]; Bits 32] (RUnary USext32);
-  of_type I32 "sext8-mask" (Bi BAnd) [Op (Un USext8) [X]; Bits 0xff]
-    (RWith BAnd (Known 0xff));
-  of_type I32 "sext16-mask" (Bi BAnd) [Op (Un USext16) [X]; Bits 0xffff]
-    (RWith BAnd (Known 0xffff));
-  of_type I32 "mask-sext8" (Un USext8) [Op (Bi BAnd) [X; Bits 0xff]] (RUnary USext8);
-  of_type I32 "mask-sext16" (Un USext16) [Op (Bi BAnd) [X; Bits 0xffff]] (RUnary USext16)
+  masked "sext8-mask" USext8 (Z.ones 8);
+  masked "sext16-mask" USext16 (Z.ones 16);
+  masked "sext32-mask" USext32 (Z.ones 32);
+  masks "mask-sext8" USext8 (Z.ones 8);
+  masks "mask-sext16" USext16 (Z.ones 16);
+  masks "mask-sext32" USext32 (Z.ones 32);
+  clears "sext8-none" USext8 8;
+  clears "sext16-none" USext16 16;
+  clears "sext32-none" USext32 32
 ].
 Definition rows : list row :=
   neutral ++ equal ++ fitting ++ inverse ++ truth ++ negated ++ merged ++ tagged.
@@ -193,6 +210,7 @@ Definition made_of (e : env) (m : made) (t : ty) : Z :=
   let result o a b := wrap (bits t) (binary_of o (bits t) a b) in
   match m with
   | Known z => z
+  | TheC => vc e
   | CthenD o => result o (vc e) (vd e)
   | DthenC o => result o (vd e) (vc e)
   end.
@@ -205,6 +223,9 @@ Definition meets (e : env) (g : guard) : Prop :=
   | CAboveX => Z.land (vc e) (Z.ones (width_of (tx e))) = 0
   | XMissesD => Z.land x (vd e) = 0
   | XBelowD => Z.shiftr x (vd e mod width_of (tx e)) = 0
+  | XWithin z => Z.land x z = x
+  | CWithin z => Z.land (vc e) z = vc e
+  | CCovers z => Z.land z (vc e) = z
   end.
 
 Section Rows.

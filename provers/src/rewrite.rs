@@ -90,6 +90,9 @@ impl SideWriter<'_, '_> {
                 wide('C').map(|c| t.app("bvand", &[c, t.constant(ty.mask(), 64)]))
             }
             (Guard::XMissesD, Some(x), _) => wide('D').map(|d| t.app("bvand", &[x, d])),
+            (Guard::XWithin(mask), Some(x), _) => Some(without(x, t.constant(mask, 64))),
+            (Guard::CWithin(mask), ..) => wide('C').map(|c| without(c, t.constant(mask, 64))),
+            (Guard::CCovers(bits), ..) => wide('C').map(|c| without(t.constant(bits, 64), c)),
             // Widths are powers of two.
             (Guard::XBelowD, Some(x), Some(ty)) => wide('D').map(|d| {
                 let count = t.app("bvand", &[d, t.constant(u64::from(ty.bits()) - 1, 64)]);
@@ -195,6 +198,7 @@ impl SideWriter<'_, '_> {
     fn constant(&mut self, constant: Const, ty: Type) -> io::Result<SExpr> {
         let (opcode, names) = match constant {
             Const::Bits(bits) => return Ok(self.definitions.terms().of_type(bits, ty)),
+            Const::C => return self.variable('C'),
             Const::CthenD(opcode) => (opcode, ['C', 'D']),
             Const::DthenC(opcode) => (opcode, ['D', 'C']),
         };

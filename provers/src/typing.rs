@@ -276,6 +276,7 @@ fn with_constant(opcode: Opcode, constant: Const, result: Type, variables: Varia
 fn constant_fits(constant: Const, ty: Type, variables: VariableTypes) -> bool {
     match constant {
         Const::Bits(bits) => bits & !ty.mask() == 0,
+        Const::C => variables.c == Some(ty),
         Const::CthenD(op) | Const::DthenC(op) => {
             variables.c == Some(ty) && variables.d == Some(ty) && made(op, &[ty, ty], ty).is_some()
         }

@@ -97,7 +97,7 @@ const ACCEPTANCE: &str = "check/src/accept/";
 /// declarations, took 84. Places at constant addresses, and least sizes, took 20. Packed
 /// entries took 532, most of them `transition/src/packed.rs`. What two lists of values differ in,
 /// and the values of packed entries alone, took 166.
-const FOUNDATION_LINES: usize = 5748;
+const FOUNDATION_LINES: usize = 5778;
 
 /// The files of `transition` and `ir` that the modules of acceptance use: composition, with and
 /// without frames, and typing;

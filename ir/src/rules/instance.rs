@@ -121,6 +121,9 @@ impl Bound {
                 (Some(d), Some(ty)) => possible >> (d % u64::from(ty.bits())) == 0,
                 _ => false,
             },
+            Guard::XWithin(bits) => possible & !bits == 0,
+            Guard::CWithin(bits) => self.c.is_some_and(|c| c & !bits == 0),
+            Guard::CCovers(bits) => self.c.is_some_and(|c| bits & !c == 0),
         }
     }
 
@@ -198,6 +201,7 @@ impl Bound {
     fn made(&self, constant: Const, ty: Type) -> Option<u64> {
         let (opcode, a, b) = match constant {
             Const::Bits(bits) => return Some(bits),
+            Const::C => return self.c,
             Const::CthenD(opcode) => (opcode, self.c?, self.d?),
             Const::DthenC(opcode) => (opcode, self.d?, self.c?),
         };

@@ -9,7 +9,8 @@
 //! `Rows.v`, and its line to `proof/rules.txt`. The tests evaluate it and the solvers prove it
 //! (`docs/testing.md`, Rules proved). `simplify` and `gvn` apply every row, and certificates cite
 //! the first row that fits. All rows must therefore rewrite toward one normal
-//! form: no row undoes another.
+//! form: no row undoes another. Where two rows fit one operation, both lead to one class of values
+//! (`a_rule_keeps_the_class` in `number`).
 //!
 //! A new kind of pattern, guard or result requires changes in every matcher: `instance`,
 //! `number/src/{matcher,table}.rs`, `provers/src/{rewrite,typing}.rs` and
@@ -78,6 +79,8 @@ pub enum Term {
 pub enum Const {
     /// These bits.
     Bits(u64),
+    /// `C` itself.
+    C,
     /// An operation on `C` and `D`, in this order.
     CthenD(Opcode),
     /// An operation on `D` and `C`, in this order.
@@ -99,6 +102,12 @@ pub enum Guard {
     XMissesD,
     /// `X`, shifted right by `D` modulo its width, is 0.
     XBelowD,
+    /// Every bit that may be set in `X` is set in this constant.
+    XWithin(u64),
+    /// Every bit of `C` is set in this constant.
+    CWithin(u64),
+    /// Every bit of this constant is set in `C`.
+    CCovers(u64),
 }
 
 /// A rule: `opcode operands` becomes `result`. It applies only if the result has the type of the
@@ -211,8 +220,13 @@ pub const RULES: &[Rule] = &[
     rule("wrap-uextend", Wrap, &[Op(Uextend, &[X])], Term::X),
     rule("sext8-twice", Sext8, &[Op(Sext8, &[X])], Term::Operand(0)),
     rule("sext16-twice", Sext16, &[Op(Sext16, &[X])], Term::Operand(0)),
+    rule("sext32-twice", Sext32, &[Op(Sext32, &[X])], Term::Operand(0)),
     rule("sext16-sext8", Sext16, &[Op(Sext8, &[X])], Term::Operand(0)),
-    // Truth values.
+    rule("sext8-sext16", Sext8, &[Op(Sext16, &[X])], Term::Unary(Sext8)),
+    rule("sext8-sext32", Sext8, &[Op(Sext32, &[X])], Term::Unary(Sext8)),
+    rule("sext16-sext32", Sext16, &[Op(Sext32, &[X])], Term::Unary(Sext16)),
+    // Truth values, and masks that change nothing or leave nothing.
+    guarded("and-none", And, &[X, D], Guard::XMissesD, Term::Zero),
     guarded("and-known", And, &[X, C], Guard::CCoversX, Term::X),
     guarded("bool-ne-zero", Ne, &[X, Zero], Guard::XIsBool, Term::X),
     guarded("bool-eq-one", Eq, &[X, One], Guard::XIsBool, Term::X),
@@ -297,28 +311,47 @@ pub const RULES: &[Rule] = &[
         &[Op(Shl, &[X, Pat::Bits(32)]), Pat::Bits(32)],
         Term::Unary(Sext32),
     ),
-    of_type(
-        Type::I32,
+    // The mask of a sign extension, in full: `simplify` may merge masks before it sees the extension
+    // (`a_rule_keeps_the_class`).
+    guarded(
         "sext8-mask",
         And,
-        &[Op(Sext8, &[X]), Pat::Bits(0xff)],
-        Term::WithConstant(And, Const::Bits(0xff)),
+        &[Op(Sext8, &[X]), C],
+        Guard::CWithin(0xff),
+        Term::WithConstant(And, Const::C),
     ),
-    of_type(
-        Type::I32,
+    guarded(
         "sext16-mask",
         And,
-        &[Op(Sext16, &[X]), Pat::Bits(0xffff)],
-        Term::WithConstant(And, Const::Bits(0xffff)),
+        &[Op(Sext16, &[X]), C],
+        Guard::CWithin(0xffff),
+        Term::WithConstant(And, Const::C),
     ),
-    of_type(Type::I32, "mask-sext8", Sext8, &[Op(And, &[X, Pat::Bits(0xff)])], Term::Unary(Sext8)),
-    of_type(
-        Type::I32,
+    guarded(
+        "sext32-mask",
+        And,
+        &[Op(Sext32, &[X]), C],
+        Guard::CWithin(0xffff_ffff),
+        Term::WithConstant(And, Const::C),
+    ),
+    guarded("mask-sext8", Sext8, &[Op(And, &[X, C])], Guard::CCovers(0xff), Term::Unary(Sext8)),
+    guarded(
         "mask-sext16",
         Sext16,
-        &[Op(And, &[X, Pat::Bits(0xffff)])],
+        &[Op(And, &[X, C])],
+        Guard::CCovers(0xffff),
         Term::Unary(Sext16),
     ),
+    guarded(
+        "mask-sext32",
+        Sext32,
+        &[Op(And, &[X, C])],
+        Guard::CCovers(0xffff_ffff),
+        Term::Unary(Sext32),
+    ),
+    guarded("sext8-none", Sext8, &[X], Guard::XWithin(!0xff), Term::Zero),
+    guarded("sext16-none", Sext16, &[X], Guard::XWithin(!0xffff), Term::Zero),
+    guarded("sext32-none", Sext32, &[X], Guard::XWithin(!0xffff_ffff), Term::Zero),
 ];
 
 /// The bits that may be set in the result of an operation, given the bits that may be set in its

@@ -52,6 +52,10 @@ impl Instance {
             Guard::CAboveX if c & ty.mask() != 0 => return None,
             Guard::CAboveX => None,
             Guard::XMissesD => Some(!d & ty.mask()),
+            Guard::XWithin(bits) => Some(bits & ty.mask()),
+            Guard::CCovers(bits) if bits & !c != 0 => return None,
+            Guard::CWithin(bits) if c & ty.mask() & !bits != 0 => return None,
+            Guard::CCovers(_) | Guard::CWithin(_) => None,
             Guard::XBelowD => Some((1 << (d % u64::from(ty.bits()))) - 1),
         };
         if let Some(mask) = mask {
