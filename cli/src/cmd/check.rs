@@ -404,12 +404,11 @@ mod tests {
 
     #[test]
     fn a_wrong_pass_fails_though_its_rewrites_are_given_up() {
-        let ends = |rewrites, most, refuted| {
-            match (GivenUpCount { rewrites, most, refuted }).judged() {
+        let ends =
+            |rewrites, most, refuted| match (GivenUpCount { rewrites, most, refuted }).judged() {
                 Err(CommandFailure::Program(what)) => Some(what),
                 _ => None,
-            }
-        };
+            };
         assert_eq!(ends(2, None, 0), None);
         assert_eq!(ends(2, Some(2), 0), None);
         let beyond = ends(2, Some(1), 0).expect("a failure");
