@@ -170,7 +170,7 @@ impl<'a> RelationSearch<'a> {
             }
         }
         // The versions had different leaves for one thing, so a read of both had two classes. The
-        // next round may give it one. No test fails yet without these lines.
+        // next round may give it one (`reads_refuted_under_other_names_are_tried_again.oir`).
         if is_apart && self.weakened() > start.weakened {
             self.merges.restore(&start.refuted);
             self.assumed.iter_mut().for_each(|assumed| assumed.doubted.clear());
