@@ -103,43 +103,46 @@ impl CopyAssumptions {
         self.split(&LeafGroups { f, block, edges, groups }, class) || is_copy_wrong
     }
 
-    /// Splits parameters of one leaf that receive different classes, on any edge. The first group
+    /// Splits parameters of one leaf that receive different classes, on any edge. The largest group
     /// keeps its number. Each other group gets a new one: parts only ever split. Returns whether
-    /// there are any.
+    /// there are any. Cost: near linear in the arguments of the edges. A parameter changes its part
+    /// only with at most half of the others, so it does so a logarithm of times
+    /// (`chains_of_parameters_hold_all_entries`).
     fn split(&mut self, leaves: &LeafGroups<'_>, class: impl Fn(Value) -> TermIndex) -> bool {
-        let params = leaves.f.block_params(leaves.block);
         let is_told = leaves.tell_parameters(&class);
+        let receivers = if is_told { leaves.receivers() } else { BTreeMap::new() };
+        let mut parts = LeafParts::default();
+        for (leaf, members) in leaves.groups.values().enumerate() {
+            members.iter().for_each(|i| parts.add(*i, (leaf, self.part.get(leaves.param(*i)))));
+        }
+        let mut asked: BTreeSet<usize> = parts.part_of.keys().copied().collect();
         let mut changed = false;
-        loop {
-            let before: Vec<u32> = params.iter().map(|param| self.part.get(*param)).collect();
+        // Two parameters that a loop hands on become different leaves, and so do those that receive
+        // them. Another turn would find that too, one link at a time.
+        while !asked.is_empty() {
             let part_of = |value: Value| match leaves.f.value_def(value) {
-                ValueDef::Param(block, index) if is_told && block == leaves.block => {
-                    before[index as usize]
+                ValueDef::Param(block, _) if is_told && block == leaves.block => {
+                    self.part.get(value)
                 }
                 _ => NO_TERM,
             };
-            let mut is_split = false;
-            for members in leaves.groups.values() {
-                let mut seen: BTreeMap<(u32, ReceivedParts), u32> = BTreeMap::new();
-                let mut kept: BTreeSet<u32> = BTreeSet::new();
-                for &index in members {
-                    let old = before[index];
-                    let received = leaves.received(index).map(|v| (class(v), part_of(v)));
-                    let new = if kept.insert(old) { old } else { self.parts };
-                    let part = *seen.entry((old, received.collect())).or_insert(new);
-                    // The number is spent only if a group has taken it.
-                    self.parts += u32::from(part == self.parts);
-                    is_split |= old != part;
-                    self.part.set(params[index], part);
+            let received = |index: usize| -> ReceivedParts {
+                leaves.received(index).map(|v| (class(v), part_of(v))).collect()
+            };
+            let split = parts.split(&asked, received);
+            changed |= !split.is_empty();
+            asked.clear();
+            for (from, moved) in split {
+                let part = self.parts;
+                self.parts += 1;
+                for param in moved.iter().map(|index| leaves.param(*index)) {
+                    self.part.set(param, part);
+                    asked.extend(receivers.get(&param).into_iter().flatten());
                 }
-            }
-            changed |= is_split;
-            // Two parameters that a loop hands on become different leaves, and so do those that
-            // receive them. Another turn would find that too, one link at a time.
-            if !is_split || !is_told {
-                return changed;
+                parts.separate(from, part, &moved);
             }
         }
+        changed
     }
 
     /// Pins the parameters of a block that receive one of its pinned parameters over an edge. A
@@ -183,6 +186,19 @@ struct LeafGroups<'f> {
 }
 
 impl LeafGroups<'_> {
+    fn param(&self, index: usize) -> Value {
+        self.f.block_params(self.block)[index]
+    }
+
+    /// By value: the grouped parameters that receive it.
+    fn receivers(&self) -> BTreeMap<Value, SmallVec<[usize; 2]>> {
+        let mut receivers: BTreeMap<Value, SmallVec<[usize; 2]>> = BTreeMap::new();
+        for &index in self.groups.values().flatten() {
+            self.received(index).for_each(|value| receivers.entry(value).or_default().push(index));
+        }
+        receivers
+    }
+
     /// The values that the edges bring to a parameter.
     fn received(&self, index: usize) -> impl Iterator<Item = Value> + '_ {
         self.edges.iter().map(move |e| self.f.target(*e).args[index])
@@ -197,6 +213,72 @@ impl LeafGroups<'_> {
         };
         let mut received = self.groups.values().flatten().flat_map(|index| self.received(*index));
         received.all(|value| !self.groups.contains_key(&class(value)) || is_param(value))
+    }
+}
+
+/// A leaf of a block, and one of its parts.
+type LeafPart = (usize, u32);
+
+/// The parts of the leaves of a block. Parameters are named by their index.
+#[derive(Default)]
+struct LeafParts {
+    part_of: BTreeMap<usize, LeafPart>,
+    members: BTreeMap<LeafPart, BTreeSet<usize>>,
+}
+
+impl LeafParts {
+    fn add(&mut self, index: usize, part: LeafPart) {
+        self.part_of.insert(index, part);
+        self.members.entry(part).or_default().insert(index);
+    }
+
+    /// The groups that leave their parts, since they receive other things than the rest. The
+    /// parameters asked about may receive others than before; all others of a part still receive
+    /// the same. The largest group of each part stays.
+    fn split(
+        &self,
+        asked: &BTreeSet<usize>,
+        received: impl Fn(usize) -> ReceivedParts,
+    ) -> Vec<(LeafPart, Vec<usize>)> {
+        let mut by_part: BTreeMap<LeafPart, Vec<usize>> = BTreeMap::new();
+        for &index in asked {
+            by_part.entry(self.part_of[&index]).or_default().push(index);
+        }
+        let mut split = Vec::new();
+        for (part, asked) in by_part {
+            let all = &self.members[&part];
+            let mut groups: BTreeMap<ReceivedParts, Vec<usize>> = BTreeMap::new();
+            for &index in &asked {
+                groups.entry(received(index)).or_default().push(index);
+            }
+            let is_other = |index: &&usize| asked.binary_search(index).is_err();
+            let (others, first) = (all.len() - asked.len(), all.iter().find(is_other));
+            let of_others = first.map(|index| received(*index));
+            let size = |(what, group): &(&ReceivedParts, &Vec<usize>)| {
+                group.len() + if of_others.as_ref() == Some(what) { others } else { 0 }
+            };
+            let Some(largest) = groups.iter().max_by_key(size) else { continue };
+            let stays = match &of_others {
+                Some(what) if others >= size(&largest) => what.clone(),
+                _ => largest.0.clone(),
+            };
+            if let Some(what) = of_others.filter(|what| *what != stays) {
+                groups.entry(what).or_default().extend(all.iter().filter(is_other));
+            }
+            groups.remove(&stays);
+            split.extend(groups.into_values().map(|group| (part, group)));
+        }
+        split
+    }
+
+    /// Moves parameters from a part to a new one of its leaf.
+    fn separate(&mut self, from: LeafPart, part: u32, moved: &[usize]) {
+        for index in moved {
+            if let Some(members) = self.members.get_mut(&from) {
+                members.remove(index);
+            }
+            self.add(*index, (from.0, part));
+        }
     }
 }
 

@@ -20,7 +20,8 @@ use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::edit::{ActionLog, ReplayError};
 use ir::loops::LoopForest;
-use ir::{Block, Effects, Function, Inst, Memory, Module, Opcode, Point, Value, ValueDef};
+use ir::place::Place;
+use ir::{Block, Effects, Function, Inst, Memory, Module, Opcode, Point, Type, Value, ValueDef};
 use smallvec::SmallVec;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,10 +120,14 @@ impl<'v> Analyzed<'v> {
     }
 
     /// As [`Analyzed::vouches`], by the first accesses at an address alone. Most of them dominate
-    /// the others.
+    /// the others. In a host memory, each vouches for its own bytes alone, and a checker looks at
+    /// the nearest ones: the answer is `false` where there are more
+    /// (`many_fields_of_a_host_memory_cost_no_entry`).
     pub(crate) fn vouches_early(&self, access: &Access, at: Point) -> bool {
         let passed = |i: &Inst| *i != at.inst() && self.dom.inst_dominates(self.f, *i, at.inst());
-        let alike = self.accesses.get(&access.voucher_key()).into_iter().flatten();
+        let is_host = matches!(access.place, Place::Bytes { address: Type::I64, .. });
+        let alike = self.accesses.get(&access.voucher_key());
+        let alike = alike.filter(|all| !is_host || all.len() <= MAX_ACCESSES).into_iter().flatten();
         let mut first = alike.take(MAX_ACCESSES);
         first.any(|(inst, other)| other.vouches_for(access) && passed(inst))
     }

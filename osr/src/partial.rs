@@ -409,7 +409,7 @@ impl SearchResult {
         let SynthesizedMapping { mapping, unmapped, .. } = &mut self.synthesized;
         let known: BTreeSet<Point> = unmapped.iter().map(|u| u.point).collect();
         let others = reachable.iter().copied();
-        let others = others.filter(|p| mapping.entry(*p).is_none() && !known.contains(p));
+        let others = others.filter(|p| !mapping.has_entry(*p) && !known.contains(p));
         unmapped.extend(others.map(|point| {
             let blame = pair.facts.first.of_inst(point.inst());
             Unmapped { point, reason: Reason::ManyValues, value: None, inst: None, blame }

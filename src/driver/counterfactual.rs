@@ -149,7 +149,8 @@ impl<'a> Counterfactual<'a> {
         let here: Vec<Option<SourcePoint>> =
             points.iter().map(|(side, at)| Some((*side, self.same(run, *side, *at)?))).collect();
         let pair = VersionPair::new(&run.base, &run.derived.function, &run.derived.log)
-            .expect("the log leads to the version derived");
+            .expect("the log leads to the version derived")
+            .in_module(self.module);
         // Kept values of some entries are values that others provide, so `avail` takes them all.
         let made = match level {
             Level::Avail => synthesize(&pair, level),

@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Range;
 use transition::VersionKey;
 use transition::certificate::{Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermKind};
-use transition::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
+use transition::mapping::{Assign, Entry, EntryStore, Mapping, Operand, Replay, Step};
 
 /// An error in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -270,7 +270,11 @@ impl ExportedFunction<'_> {
 
 /// The number of values that the entries of a function may assign to themselves together. A file
 /// lists such values once for many entries, so a short one may stand for very many.
-const MAX_LISTED: usize = 1 << 25;
+/// As many as mappings are made with ([`osr::MappingLimits`]).
+const MAX_LISTED: usize = 1 << 28;
+
+/// Beyond so many, entries are packed: they share what they have in common.
+const MAX_UNPACKED: usize = 1 << 21;
 
 pub(super) struct MappingReader<'t> {
     opcodes: BTreeMap<&'static str, Opcode>,
@@ -423,7 +427,7 @@ impl<'t> MappingReader<'t> {
         let claimed: usize = words.number()?;
         words.end()?;
         let (mut mapping, mut facts) = (Mapping::new(source, target), MappingFacts::new());
-        let (mut last, mut same) = (None, BTreeSet::new());
+        let (mut last, mut same, mut store) = (None, BTreeSet::new(), None::<EntryStore>);
         self.entry_lines.clear();
         loop {
             self.same(&mut same)?;
@@ -438,6 +442,10 @@ impl<'t> MappingReader<'t> {
             words.end()?;
             let (entry, of_entry) = self.entry(target, kept, &same)?;
             facts.push(of_entry);
+            if self.listed > MAX_UNPACKED && store.is_none() {
+                let store = store.insert(EntryStore::default());
+                mapping = mapping.packing(store.clone());
+            }
             mapping.insert(point, entry);
         }
         match mapping.len() == claimed {

@@ -111,7 +111,7 @@ fn lacking(secured: &Secured, level: Level, side: Side) -> impl Iterator<Item = 
     let made = made.expect("mappings were made at the level").of(side);
     made.unmapped.iter().filter(move |unmapped| {
         let mut lower = levels.iter().filter(|made| made.level < level);
-        lower.all(|made| made.of(side).mapping.entry(unmapped.point).is_none())
+        lower.all(|made| !made.of(side).mapping.has_entry(unmapped.point))
     })
 }
 

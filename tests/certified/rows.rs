@@ -112,3 +112,25 @@ fn a_dead_edge_behind_loops_is_dead_in_the_certificate() {
 fn nests_of_a_random_program_hold_all_entries() {
     all_hold_of(Format::Oir, include_str!("nests.oir"), 180);
 }
+
+/// A loop that hands each of its parameters on to the next one: they look equal, until the first
+/// receives another value, then the second, and so on.
+#[test]
+fn chains_of_parameters_hold_all_entries() {
+    let chain = |count: usize| {
+        let list = |of: &dyn Fn(usize) -> String| (0..count).map(of).collect::<Vec<_>>().join(", ");
+        let zeros = list(&|_| "%z".to_owned());
+        let params = list(&|n| format!("%p{n}: i32"));
+        let links = list(&|n| if n == 0 { "%b".to_owned() } else { format!("%p{}", n - 1) });
+        format!(
+            "func @chain(%n: i32, %u: i32) -> i32 {{\nstart:\n  %z = const.i32 0\n  \
+             %a = mul.i32 %u, %u\n  jump head({zeros})\nhead({params}):\n  %b = mul.i32 %u, %u\n  \
+             %c = slt.i32 %p0, %n\n  br_if %c, head({links}), done\ndone:\n  \
+             %r = add.i32 %a, %p{}\n  return %r\n}}\n",
+            count - 1
+        )
+    };
+    for count in [2, 3, 100] {
+        all_hold_of(Format::Oir, &chain(count), 10);
+    }
+}
