@@ -82,8 +82,8 @@ fn is_link(line: &str) -> bool {
 /// that decide acceptance. A reader must go through these lines to trust the checker. The other
 /// modules of the crate word verdicts and tell refuted entries from undecided ones. Constant
 /// addresses took 54 of them: least sizes, and accesses compared from the start of their memory.
-/// That live+ is judged once for shared entries took 39, and that entries are judged by what they
-/// differ from their neighbors in took 135.
+/// That live+ is judged once for shared entries took 39, and that entries are judged by their
+/// differences from their neighbors took 135.
 const ACCEPTANCE_LINES: usize = 4187;
 
 /// Where those modules are.
@@ -95,7 +95,7 @@ const ACCEPTANCE: &str = "check/src/accept/";
 /// Host memories took 104: the kind of a memory, its rules and its immediate, and distances of 64
 /// bits. The table by id in `ir/src/chunked.rs`, through which clones of a module share
 /// declarations, took 84. Places at constant addresses, and least sizes, took 20. Packed
-/// entries took 532, most of them `transition/src/packed.rs`. What two lists of values differ in,
+/// entries took 532, most of them `transition/src/packed.rs`. The differences of two lists of values,
 /// and the values of packed entries alone, took 162. Rules about the masks of sign extensions took
 /// 30.
 const FOUNDATION_LINES: usize = 5778;

@@ -21,8 +21,9 @@
 //! the paths of both bind nothing, and if the points of the next one stand in the same blocks as
 //! those of the last, not above them:
 //!
-//! - A value that both require is available at the next source point. It was available at the last
-//!   one, so its definition dominates that point, and the next point stands below it in one block.
+//! - A value that both require is available at the next source point. Its
+//!   definition dominates the last point, where it was available. The next point stands below the
+//!   last one in the same block.
 //! - A value that both assign to itself is right. It is available at the next target point for the
 //!   same reason. Where nothing is bound, its class in either version depends on no point, and the
 //!   two classes were compared. What is left is that the next entry requires the value. So a value

@@ -19,10 +19,9 @@
 //! An entry is compared with the live values by a number: how many values of its list are live
 //! ([`LiveValues::count_in`]). Lists of neighboring entries and the values live at their points
 //! differ in little, so the number of the last entry is kept, and changes with each value that the
-//! list gains or loses, and with each that becomes live or dies. It says that a list has all live
-//! values, if it is their number and the list has none twice; and that a list has live values
-//! alone, if it is the length of the list. Kept values are compared one by one besides
-//! ([`LiveValues::leaves`]).
+//! list gains or loses, and with each that becomes live or dies. A list without repetitions has all
+//! live values if this number is that of the live values. It has live values alone if the number is
+//! its length. Kept values are compared one by one besides ([`LiveValues::leaves`]).
 
 use super::checks::{Check, Finding, Options, Place};
 use super::graph::BlockGraph;

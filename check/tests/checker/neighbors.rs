@@ -7,8 +7,8 @@ use ir::{Point, Value};
 use transition::Side::{After, Before};
 use transition::mapping::Entry;
 
-/// Entries between equal versions, each with its source point, its landing point and the values
-/// that it copies to themselves. `forge` changes the last one.
+/// Entries between equal versions. Each has a source point, a landing point and the values copied
+/// to themselves. `forge` changes the last one.
 fn verdicts(
     text: &str,
     check: Check,

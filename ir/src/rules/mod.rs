@@ -311,8 +311,8 @@ pub const RULES: &[Rule] = &[
         &[Op(Shl, &[X, Pat::Bits(32)]), Pat::Bits(32)],
         Term::Unary(Sext32),
     ),
-    // The mask of a sign extension, in full: `simplify` may merge masks before it sees the extension
-    // (`a_rule_keeps_the_class`).
+    // The mask of a sign extension, in full: `simplify` may merge masks before it sees the
+    // extension (`a_rule_keeps_the_class`).
     guarded(
         "sext8-mask",
         And,
