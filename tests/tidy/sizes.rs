@@ -95,9 +95,8 @@ const ACCEPTANCE: &str = "check/src/accept/";
 /// Host memories took 104: the kind of a memory, its rules and its immediate, and distances of 64
 /// bits. The table by id in `ir/src/chunked.rs`, through which clones of a module share
 /// declarations, took 84. Places at constant addresses, and least sizes, took 20. Packed
-/// entries took 532, most of them `transition/src/packed.rs`. The differences of two lists of values,
-/// and the values of packed entries alone, took 162. Rules about the masks of sign extensions took
-/// 30.
+/// entries took 532, most of them `transition/src/packed.rs`. The differences of two lists, and the
+/// values of packed entries alone, took 162. Rules about the masks of sign extensions took 30.
 const FOUNDATION_LINES: usize = 5778;
 
 /// The files of `transition` and `ir` that the modules of acceptance use: composition, with and
