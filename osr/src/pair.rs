@@ -114,21 +114,24 @@ impl<'v> Analyzed<'v> {
     /// Whether an access has passed at `at` which shows that this one cannot trap. Always `false`
     /// for pairs without lone writes, which have no index of accesses.
     pub(crate) fn vouches(&self, access: &Access, at: Point) -> bool {
-        let passed = |i: &Inst| *i != at.inst() && self.dom.inst_dominates(self.f, *i, at.inst());
-        let mut alike = self.accesses.get(&access.voucher_key()).into_iter().flatten();
-        alike.any(|(inst, other)| other.vouches_for(access) && passed(inst))
+        self.vouches_among(access, at, usize::MAX)
     }
 
     /// As [`Analyzed::vouches`], by the first accesses at an address alone. Most of them dominate
-    /// the others. In a host memory, each vouches for its own bytes alone, and a checker looks at
-    /// the nearest ones: the answer is `false` where there are more
-    /// (`many_fields_of_a_host_memory_cost_no_entry`).
+    /// the others.
     pub(crate) fn vouches_early(&self, access: &Access, at: Point) -> bool {
+        self.vouches_among(access, at, MAX_ACCESSES)
+    }
+
+    /// In a host memory, each access vouches for its own bytes alone, and a checker looks at the
+    /// nearest ones. The answer is `false` where there are more
+    /// (`many_fields_of_a_host_memory_cost_no_entry`).
+    fn vouches_among(&self, access: &Access, at: Point, first: usize) -> bool {
         let passed = |i: &Inst| *i != at.inst() && self.dom.inst_dominates(self.f, *i, at.inst());
         let is_host = matches!(access.place, Place::Bytes { address: Type::I64, .. });
         let alike = self.accesses.get(&access.voucher_key());
-        let alike = alike.filter(|all| !is_host || all.len() <= MAX_ACCESSES).into_iter().flatten();
-        let mut first = alike.take(MAX_ACCESSES);
+        let alike = alike.filter(|all| !is_host || all.len() <= MAX_ACCESSES);
+        let mut first = alike.into_iter().flatten().take(first);
         first.any(|(inst, other)| other.vouches_for(access) && passed(inst))
     }
 
