@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Range;
 use transition::VersionKey;
 use transition::certificate::{Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermKind};
-use transition::mapping::{Assign, Entry, EntryStore, Mapping, Operand, Replay, Step};
+use transition::mapping::{Assign, Entry, EntryStore, Mapping, Operand, Replay, SharedEntry, Step};
 
 /// An error in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -269,17 +269,22 @@ impl ExportedFunction<'_> {
 }
 
 /// The number of values that the entries of a function may assign to themselves together. A file
-/// lists such values once for many entries, so a short one may stand for very many.
-/// As many as mappings are made with ([`osr::MappingLimits`]).
+/// lists such values once for many entries, so a short one may stand for very many. A mapping that
+/// Osier makes has no more ([`osr::MappingLimits`]).
 const MAX_LISTED: usize = 1 << 28;
 
 /// Beyond so many, entries are packed: they share what they have in common.
-const MAX_UNPACKED: usize = 1 << 21;
+const MAX_BEFORE_PACKING: usize = 1 << 21;
+
+/// The number of such values in entries that are not packed: the store refuses entries that no maker
+/// makes, and a forged file may have many (`a_short_file_of_entries_that_no_store_takes_is_refused`).
+const MAX_WHOLE: usize = 1 << 25;
 
 pub(super) struct MappingReader<'t> {
     opcodes: BTreeMap<&'static str, Opcode>,
-    /// The number of such values so far.
+    /// The number of such values so far, in all entries and in those that are not packed.
     listed: usize,
+    whole: usize,
     /// The lines of the entries of the last mapping.
     pub(super) entry_lines: Vec<usize>,
     at: usize,
@@ -289,7 +294,7 @@ pub(super) struct MappingReader<'t> {
 impl<'t> MappingReader<'t> {
     pub(super) fn new(function: &'t ExportedFunction<'t>) -> MappingReader<'t> {
         let opcodes = Opcode::ALL.iter().map(|o| (o.name(), *o)).collect();
-        MappingReader { opcodes, listed: 0, entry_lines: Vec::new(), at: 0, function }
+        MappingReader { opcodes, listed: 0, whole: 0, entry_lines: Vec::new(), at: 0, function }
     }
 
     /// The number of the line that is read next.
@@ -427,7 +432,7 @@ impl<'t> MappingReader<'t> {
         let claimed: usize = words.number()?;
         words.end()?;
         let (mut mapping, mut facts) = (Mapping::new(source, target), MappingFacts::new());
-        let (mut last, mut same, mut store) = (None, BTreeSet::new(), None::<EntryStore>);
+        let (mut last, mut same, mut packs) = (None, BTreeSet::new(), false);
         self.entry_lines.clear();
         loop {
             self.same(&mut same)?;
@@ -442,11 +447,14 @@ impl<'t> MappingReader<'t> {
             words.end()?;
             let (entry, of_entry) = self.entry(target, kept, &same)?;
             facts.push(of_entry);
-            if self.listed > MAX_UNPACKED && store.is_none() {
-                let store = store.insert(EntryStore::default());
-                mapping = mapping.packing(store.clone());
+            if self.listed > MAX_BEFORE_PACKING && !packs {
+                (mapping, packs) = (mapping.packing(EntryStore::default()), true);
             }
             mapping.insert(point, entry);
+            if !mapping.shared(point).is_some_and(SharedEntry::is_packed) {
+                self.whole += same.len();
+                self.at_most(self.whole, MAX_WHOLE)?;
+            }
         }
         match mapping.len() == claimed {
             true => Ok((mapping, facts)),
@@ -473,6 +481,12 @@ impl<'t> MappingReader<'t> {
         words.end()
     }
 
+    /// Fails if entries assign more values to themselves than a limit.
+    fn at_most(&self, listed: usize, limit: usize) -> Read<()> {
+        let what = || format!("the entries assign more than {limit} values to themselves");
+        if listed > limit { Err(self.error(what())) } else { Ok(()) }
+    }
+
     /// Reads the rest of an entry, which assigns the values `same` to themselves.
     pub(super) fn entry(
         &mut self,
@@ -481,10 +495,7 @@ impl<'t> MappingReader<'t> {
         same: &BTreeSet<Value>,
     ) -> Read<(Entry, EntryFacts)> {
         self.listed += same.len();
-        if self.listed > MAX_LISTED {
-            let what = format!("the entries assign more than {MAX_LISTED} values to themselves");
-            return Err(self.error(what));
-        }
+        self.at_most(self.listed, MAX_LISTED)?;
         let claimed = self.requires()?;
         let (steps, replays, requires) = (Vec::new(), Vec::new(), Vec::new());
         let assigns = same.iter().map(|v| Assign { value: *v, from: Operand::Source(*v) });

@@ -432,6 +432,11 @@ impl SharedEntry {
         }
     }
 
+    /// Whether the entry is packed. Cost: constant.
+    pub fn is_packed(&self) -> bool {
+        matches!(self.0, Stored::Packed(_))
+    }
+
     /// Whether the two are known to be the same entry. Cost: constant.
     pub fn is(&self, other: &SharedEntry) -> bool {
         match (&self.0, &other.0) {
