@@ -495,3 +495,17 @@ fn unknown_commands_and_names_are_bad_usage() {
     assert_eq!(ended.with_status(2).stderr, "osier: --pipeline: O2 is given twice\n");
     osier(&[]).with_status(2);
 }
+
+/// `thread` before other passes costs rewrites, which the retry gives up
+/// (docs/passes.md, *Order matters for mappings in one case*).
+#[test]
+fn more_rewrites_given_up_than_allowed_fail() {
+    let path = kernel("calls", "");
+    let check = ["check", &path, "--pipeline", "thread,O2"];
+    let with = |most: &str| osier(&[&check[..], &["--max-given-up", most]].concat());
+    let beyond = with("0").with_status(1);
+    assert!(beyond.stderr.contains("rewrites are given up, more than 0"), "{}", beyond.stderr);
+    with("1000").with_status(0);
+    osier(&check).with_status(0);
+    osier(&[&check[..], &["--max-given-up", "0", "--no-retry"]].concat()).with_status(2);
+}
