@@ -10,7 +10,7 @@
 //! (`docs/testing.md`, Rules proved). `simplify` and `gvn` apply every row, and certificates cite
 //! the first row that fits. All rows must therefore rewrite toward one normal
 //! form: no row undoes another. Where two rows fit one operation, both lead to one class of values
-//! (`a_rule_keeps_the_class` in `number`).
+//! (`a_rule_keeps_the_class` in `number`, which names the one exception known).
 //!
 //! A new kind of pattern, guard or result requires changes in every matcher: `instance`,
 //! `number/src/{matcher,table}.rs`, `provers/src/{rewrite,typing}.rs` and
