@@ -276,8 +276,9 @@ const MAX_LISTED: usize = 1 << 28;
 /// Beyond so many, entries are packed: they share what they have in common.
 const MAX_BEFORE_PACKING: usize = 1 << 21;
 
-/// The number of such values in entries that are not packed: the store refuses entries that no maker
-/// makes, and a forged file may have many (`a_short_file_of_entries_that_no_store_takes_is_refused`).
+/// The number of such values in entries that are not packed: the store refuses entries that no
+/// maker makes, and a forged file may have many
+/// (`a_short_file_of_entries_that_no_store_takes_is_refused`).
 const MAX_WHOLE: usize = 1 << 25;
 
 pub(super) struct MappingReader<'t> {

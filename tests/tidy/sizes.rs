@@ -97,7 +97,7 @@ const ACCEPTANCE: &str = "check/src/accept/";
 /// declarations, took 84. Places at constant addresses, and least sizes, took 20. Packed
 /// entries took 532, most of them `transition/src/packed.rs`. The differences of two lists, and the
 /// values of packed entries alone, took 162. Rules about the masks of sign extensions took 30.
-const FOUNDATION_LINES: usize = 5778;
+const FOUNDATION_LINES: usize = 5781;
 
 /// The files of `transition` and `ir` that the modules of acceptance use: composition, with and
 /// without frames, and typing;
