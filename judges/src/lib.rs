@@ -1,14 +1,12 @@
 //! External engines beside Osier's own: the interpreter `wasmi` and, with the feature `native`,
 //! wasmtime.
 //!
-//! [`smith`] runs random modules in Osier and wasmi and compares everything observable. [`csmith`]
-//! runs random C programs in Osier and as native code of their own. [`speed`] runs the corpus in
-//! Osier and wasmi and compares times. `native` compares native code with wasmtime in the
-//! same way. `engines` runs whole processes of Osier, wasmtime, node and wasmi; `exec` is the
-//! process of those that bring no command. No other package depends on this one.
+//! [`smith`] runs random modules in Osier and wasmi and compares everything observable. [`speed`]
+//! runs the corpus in Osier and wasmi and compares times. `native` compares native code with
+//! wasmtime in the same way. `engines` runs whole processes of Osier, wasmtime, node and wasmi;
+//! `exec` is the process of those that bring no command. No other package depends on this one.
 
 mod arguments;
-pub mod csmith;
 mod engine;
 #[cfg(feature = "native")]
 pub mod engines;
@@ -17,13 +15,11 @@ pub mod exec;
 pub mod figures;
 #[cfg(feature = "native")]
 pub mod native;
-mod process;
 pub mod smith;
 pub mod speed;
 
 #[cfg(feature = "native")]
 pub use arguments::{CallArguments, EnginesArguments, ExecArguments, NativeArguments};
 pub use arguments::{
-    CorpusArguments, CsmithArguments, JudgeArguments, JudgeCommand, ProgramSize, SmithArguments,
-    SpeedArguments, TableFormat,
+    CorpusArguments, JudgeArguments, JudgeCommand, SmithArguments, SpeedArguments, TableFormat,
 };

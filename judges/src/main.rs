@@ -3,7 +3,7 @@
 //! The exit status is 0 if nothing differs, 1 if something does, and 2 if the comparison failed.
 
 use clap::Parser;
-use osier_judges::{JudgeArguments, JudgeCommand, csmith, smith, speed};
+use osier_judges::{JudgeArguments, JudgeCommand, smith, speed};
 #[cfg(feature = "native")]
 use osier_judges::{engines, exec, native};
 use std::io::{self, Write};
@@ -13,7 +13,6 @@ fn main() -> ExitCode {
     let mut out = io::stdout();
     let done = match JudgeArguments::parse().command {
         JudgeCommand::Smith(arguments) => smith::run(&arguments, &mut out),
-        JudgeCommand::Csmith(arguments) => csmith::run(&arguments, &mut out),
         JudgeCommand::Speed(arguments) => speed::run(&arguments, &mut out),
         #[cfg(feature = "native")]
         JudgeCommand::Native(arguments) => native::run(&arguments, &mut out),

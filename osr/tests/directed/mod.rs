@@ -2,6 +2,7 @@
 //! `docs/osr.md` has the rules. The fuzzer tests the same rules on random programs.
 
 mod excluded;
+mod limits;
 mod long;
 mod stores;
 

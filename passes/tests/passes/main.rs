@@ -7,6 +7,7 @@ mod cfg_clean;
 mod cse;
 mod gvn;
 mod licm;
+mod limits;
 mod loop_canon;
 mod registry;
 mod sccp;

@@ -6,7 +6,7 @@ use crate::process::{run, run_well};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The compiler that `judges/install` installs, and that `tests/corpus/build` uses.
+/// The compiler that `judges/csmith/install` installs, and that `tests/corpus/build` uses.
 const COMPILER: &str = "clang-19";
 
 /// The headers of the programs, of Debian's `libcsmith-dev`.
@@ -122,6 +122,7 @@ fn compiler() -> Command {
 /// If the tool is missing or fails.
 fn run_tool(tool: Command) -> Result<bool, String> {
     let ended = run_well(tool, None, TOOL_LIMIT);
-    let ended = ended.map_err(|error| format!("{error} (judges/install installs the tools)"))?;
+    let ended =
+        ended.map_err(|error| format!("{error} (judges/csmith/install installs the tools)"))?;
     Ok(ended.status.is_some())
 }

@@ -4,13 +4,18 @@
 //! csmith writes programs whose results the standard determines. A program prints a checksum of its
 //! globals at its end. The compiler builds it at `-O0`, where each variable is a place in memory,
 //! at `-O1` and at `-O2`.
+//!
+//! The judge runs the command `osier` and depends on no other package of the project: the gate
+//! builds it in seconds. [`process`] serves the comparison of engines, too.
 
+mod arguments;
 mod judge;
+pub mod process;
 mod program;
 
+pub use arguments::{CsmithArguments, ProgramSize};
 pub use judge::CsmithCounts;
 
-use crate::arguments::CsmithArguments;
 use judge::judge;
 use program::{CProgram, LEVELS};
 use std::io::Write;

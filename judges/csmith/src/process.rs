@@ -10,27 +10,27 @@ use wait4::Wait4;
 
 /// A process that has ended.
 #[derive(Clone, Debug)]
-pub(crate) struct Ended {
+pub struct Ended {
     /// Seconds from before its start to after its end.
-    pub(crate) wall: f64,
+    pub wall: f64,
     /// Seconds of processor time, in and out of the kernel, of all its threads.
-    pub(crate) processor: f64,
+    pub processor: f64,
     /// Its status. `None` if it took longer than the limit, and was killed.
-    pub(crate) status: Option<ExitStatus>,
+    pub status: Option<ExitStatus>,
     /// Its standard output.
-    pub(crate) output: Vec<u8>,
+    pub output: Vec<u8>,
     /// Its error output.
-    pub(crate) errors: Vec<u8>,
+    pub errors: Vec<u8>,
 }
 
 impl Ended {
     /// Whether it ended by itself, with status 0.
-    pub(crate) fn is_well(&self) -> bool {
+    pub fn is_well(&self) -> bool {
         self.status.is_some_and(|status| status.success())
     }
 
     /// How it ended, with the last lines of its error output.
-    pub(crate) fn how(&self) -> String {
+    pub fn how(&self) -> String {
         let status = self.status.map_or("over the time limit".to_owned(), |s| s.to_string());
         let errors = String::from_utf8_lossy(&self.errors);
         let lines: Vec<&str> = errors.trim_end().lines().collect();
@@ -44,7 +44,7 @@ impl Ended {
 ///
 /// # Errors
 /// If the process cannot be started.
-pub(crate) fn run(mut command: Command, stdin: Option<&File>, limit: f64) -> Result<Ended, String> {
+pub fn run(mut command: Command, stdin: Option<&File>, limit: f64) -> Result<Ended, String> {
     let shown = format!("{command:?}");
     let text = |error: std::io::Error| format!("{shown}: {error}");
     let (mut stdout, mut stderr) =
@@ -74,11 +74,7 @@ pub(crate) fn run(mut command: Command, stdin: Option<&File>, limit: f64) -> Res
 ///
 /// # Errors
 /// If the process cannot be started, or ends with another status.
-pub(crate) fn run_well(
-    command: Command,
-    stdin: Option<&File>,
-    limit: f64,
-) -> Result<Ended, String> {
+pub fn run_well(command: Command, stdin: Option<&File>, limit: f64) -> Result<Ended, String> {
     let shown = format!("{command:?}");
     let ended = run(command, stdin, limit)?;
     match ended.status {
