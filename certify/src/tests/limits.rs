@@ -77,3 +77,35 @@ fn reads_that_decide_branches_cost_no_narrowing_each() {
         assert!(c.sides[0].memory.iter().all(|(b, _)| *b != block(&f, &format!("d{n}"))));
     }
 }
+
+/// Whether the class of some memory leaves a covered write out, once the first `deleted` stores are
+/// gone from the version after.
+fn leaves_covered_out(text: &str, deleted: usize) -> bool {
+    let base = function(text);
+    let is_store = |i: &Inst| base.inst(*i).opcode == Opcode::Store;
+    let stores: Vec<Inst> = base.block_insts(base.entry()).filter(is_store).take(deleted).collect();
+    let applied = edited(&base, |ed| stores.iter().for_each(|store| ed.delete(*store)));
+    certified(&base, &applied).terms.iter().any(|term| matches!(term.by, By::Covers { .. }))
+}
+
+/// This many stores to places in a row, and one more to the first place.
+fn covered_behind(count: usize) -> String {
+    let stores: String =
+        (0..count).map(|n| format!("  store.i32 @m[%a + {}], %x\n", 4 * n)).collect();
+    format!(
+        "memory @m 1\nfunc @f(%a: i32, %x: i32) -> i32 {{\nentry:\n  %l = load.i32 @m[%a]\n\
+         {stores}  store.i32 @m[%a], %l\n  return %l\n}}"
+    )
+}
+
+#[test]
+fn a_covered_write_is_found_behind_so_many_others() {
+    assert!(leaves_covered_out(&covered_behind(257), 1));
+    assert!(!leaves_covered_out(&covered_behind(258), 1));
+}
+
+#[test]
+fn a_covered_write_is_found_among_so_many_lone_ones() {
+    assert!(leaves_covered_out(&covered_behind(256), 256));
+    assert!(!leaves_covered_out(&covered_behind(257), 257));
+}
