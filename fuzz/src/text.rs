@@ -222,7 +222,7 @@ fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
         line("  exits", {
             let (down, linked) = (native.interpreted, native.linked);
             format!(
-                "{} taken, {down} to the interpreter, {linked} without a question; {} visits held",
+                "{} taken, {down} to the interpreter, {linked} linked; {} visits held",
                 native.exits, native.held
             )
         });

@@ -41,20 +41,31 @@ impl Selection {
         let selected: Vec<_> =
             module.defined().filter(|(_, body)| names.contains(body.name())).collect();
         if selected.is_empty() {
-            return Err(CommandFailure::input(format!(
-                "{} names no function of the module",
-                path.display()
-            )));
+            let what = format!("{} names no function of the module", path.display());
+            return Err(CommandFailure::input(format!("{what}: {}", some(&names, names.len()))));
         }
         if selected.len() < names.len() {
-            let missing = names.len() - selected.len();
+            let found: BTreeSet<&str> = selected.iter().map(|(_, body)| body.name()).collect();
+            let missing = names.iter().filter(|name| !found.contains(name.as_str()));
             tell(&format!(
-                "the module lacks {missing} of the functions that {} names",
-                path.display()
+                "the module lacks {} of the functions that {} names: {}",
+                names.len() - found.len(),
+                path.display(),
+                some(missing, names.len() - found.len()),
             ));
         }
         Ok(selected)
     }
+}
+
+/// The first three of so many names, each up to its sixtieth character.
+fn some<'n>(names: impl IntoIterator<Item = &'n String>, count: usize) -> String {
+    let quoted = |name: &String| format!("{:?}", name.chars().take(60).collect::<String>());
+    let mut shown: Vec<String> = names.into_iter().take(3).map(quoted).collect();
+    if count > shown.len() {
+        shown.push(format!("and {} more", count - shown.len()));
+    }
+    shown.join(", ")
 }
 
 /// The function with this name, which may start with `@`, or else the one exported under it: the

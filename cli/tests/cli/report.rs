@@ -212,8 +212,12 @@ fn one_function_or_a_list_of_them_can_be_looked_at() {
     assert_eq!(names(&["--only-functions", &listed]), [all[0].clone(), all[2].clone()]);
     let ended = osier(&["report", &path, "--only-functions", &listed]).with_status(0);
     assert!(ended.stderr.contains("lacks 1 of the functions"), "{}", ended.stderr);
-    fs::write(&listed, "no_such_function\n").expect("writable");
-    osier(&["report", &path, "--only-functions", &listed]).with_status(2);
+    assert!(ended.stderr.contains("\"no_such_function\""), "{}", ended.stderr);
+    let names = ["a", "b", "c", "d", &"e".repeat(1000)].join("\n");
+    fs::write(&listed, names).expect("writable");
+    let ended = osier(&["report", &path, "--only-functions", &listed]).with_status(2);
+    let end = "names no function of the module: \"a\", \"b\", \"c\", and 2 more";
+    assert!(ended.stderr.contains(end), "{}", ended.stderr);
 }
 
 #[test]
