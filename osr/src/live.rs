@@ -238,7 +238,7 @@ pub(crate) struct BlockLiveness<'a> {
 }
 
 /// Points of a block between two marks. A mark takes the values live there.
-const MARKED: usize = 1 << 10;
+const MARKED: usize = 1 << 9;
 
 impl<'a> BlockLiveness<'a> {
     /// Liveness in the text of a version.
@@ -263,19 +263,35 @@ impl<'a> BlockLiveness<'a> {
     /// The live values at these points; `None` beyond [`MAX_LIVE_VALUES`].
     pub(crate) fn table(&self, points: &BTreeSet<Point>) -> Option<LiveTable> {
         let mut table = LiveTable::for_points(points);
-        // By block: the first point and the last one.
-        let mut ends: BTreeMap<Block, (Point, Point)> = BTreeMap::new();
+        let mut set = |point: Point, live: &LiveSet| {
+            if points.contains(&point) {
+                table.set(point, live);
+            }
+        };
+        let mut marks = self.marks.borrow_mut();
+        // By block and number of marks below: the first point.
+        let mut stretches: BTreeMap<(Block, usize), Point> = BTreeMap::new();
+        let mut walked = BTreeSet::new();
         for &point in points {
-            let (first, last) =
-                ends.entry(self.f.inst_block(point.inst())).or_insert((point, point));
+            let block = self.f.inst_block(point.inst());
+            if !self.cfg.is_reachable(block) || walked.contains(&block) {
+                continue;
+            }
+            let Some(marks) = marks.get(&block) else {
+                marks.insert(block, self.walk(block, &mut set));
+                walked.insert(block);
+                continue;
+            };
+            // Marks stand from the end of the block upward.
+            let below = marks.partition_point(|(mark, _)| self.is_above(point, *mark));
+            let first = stretches.entry((block, below)).or_insert(point);
             *first = if self.is_above(point, *first) { point } else { *first };
-            *last = if self.is_above(*last, point) { point } else { *last };
         }
-        for (block, ends) in ends.into_iter().filter(|(b, _)| self.cfg.is_reachable(*b)) {
-            self.walk(block, ends, |point, live| {
-                if points.contains(&point) {
-                    table.set(point, live);
-                }
+        for ((block, below), first) in stretches {
+            let from = below.checked_sub(1).map(|at| marks[&block][at].clone());
+            self.liveness.for_points_above(self.f, block, from, |point, live| {
+                set(point, live);
+                if point == first { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
         }
         table.within_limit()
@@ -285,34 +301,17 @@ impl<'a> BlockLiveness<'a> {
         self.f.stands_before(first.inst(), second.inst())
     }
 
-    /// Visits the points of a block from the last of these upward to the first, and others. Cost:
-    /// that of the points between the two, and of a stretch; once for each block, all its points.
-    fn walk(
-        &self,
-        block: Block,
-        (first, last): (Point, Point),
-        mut visit: impl FnMut(Point, &LiveSet),
-    ) {
-        let mut all = self.marks.borrow_mut();
-        let Some(marks) = all.get(&block) else {
-            let (mut marks, mut count) = (Vec::new(), 0);
-            self.liveness.for_each_point(self.f, block, |point, live| {
-                count += 1;
-                if count % MARKED == 0 {
-                    marks.push((point, live.clone()));
-                }
-                visit(point, live);
-            });
-            all.insert(block, marks);
-            return;
-        };
-        // Marks stand from the end of the block upward.
-        let below = marks.partition_point(|(mark, _)| self.is_above(last, *mark));
-        let from = below.checked_sub(1).map(|at| marks[at].clone());
-        self.liveness.for_points_above(self.f, block, from, |point, live| {
+    /// Visits the points of a block, and marks some.
+    fn walk(&self, block: Block, visit: &mut impl FnMut(Point, &LiveSet)) -> Vec<(Point, LiveSet)> {
+        let (mut marks, mut count) = (Vec::new(), 0);
+        self.liveness.for_each_point(self.f, block, |point, live| {
+            count += 1;
+            if count % MARKED == 0 {
+                marks.push((point, live.clone()));
+            }
             visit(point, live);
-            if point == first { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
+        marks
     }
 
     /// The number of values live at each point, by instruction index; 0 in unreachable code.

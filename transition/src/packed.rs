@@ -187,6 +187,8 @@ struct Packed {
     last: Option<(Arc<Entry>, u32)>,
     /// The values provided last, and the number of their list; then those required last.
     last_values: [Option<(Vec<Value>, u32)>; 2],
+    /// The list edited last, the changes, and the number of the list made.
+    last_edit: (u32, Vec<(u32, bool)>, u32),
     /// Emptied and filled again for each list.
     list: Vec<u32>,
 }
@@ -249,6 +251,12 @@ impl Packed {
     /// The number of a list of values, most of which were in the last list of its kind. `None` if
     /// it does not ascend.
     fn ascending(&mut self, values: &[Value], kind: usize) -> Option<u32> {
+        // Mappings of several levels have entries that land at one point, one after the other.
+        if let Some((known, last)) = &self.last_values[kind]
+            && known == values
+        {
+            return Some(*last);
+        }
         if !ascends(values) {
             return None;
         }
@@ -288,7 +296,15 @@ impl Packed {
         changes.sort_unstable();
         let come = changes.iter().filter(|(_, comes)| *comes).count();
         let length = provided.len() + 2 * come - changes.len();
-        Some((self.lists.edited(list, &changes)?, length))
+        if changes.is_empty() {
+            return Some((list, length));
+        }
+        // At first, the list edited last has no changes.
+        if (self.last_edit.0, &self.last_edit.1) != (list, &changes) {
+            let number = self.lists.edited(list, &changes)?;
+            self.last_edit = (list, changes, number);
+        }
+        Some((self.last_edit.2, length))
     }
 
     /// A list of the words that `write` appends for each item.
