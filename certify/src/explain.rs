@@ -16,7 +16,7 @@ use number::{ClassArgs, Home};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use transition::certificate::{EntryFacts, MappingFacts, NO_TERM, TermId, is_well_typed};
-use transition::mapping::{Entry, Mapping, Operand, Replay, SharedEntry, Step};
+use transition::mapping::{EntryCode, Mapping, Operand, Replay, SharedEntry, Step};
 use transition::{Correspondence, Side, VersionKey};
 
 /// Combinations of far operands of one step that are looked up in the table. There is more than one
@@ -32,8 +32,8 @@ type FarClasses = SmallVec<[TermId; 2]>;
 /// A term that a step may compute at the end of a path, with its operands in the order of the step.
 type FarTerm = (TermId, ClassArgs);
 
-/// An entry, and the terms of its steps.
-type ExplainedSteps = (SharedEntry, Box<[TermId]>);
+/// The steps of an entry, and their terms.
+type ExplainedSteps = (Vec<Step>, Box<[TermId]>);
 
 /// Makes the facts of one mapping.
 pub(super) struct Explainer<'e, 'a> {
@@ -51,7 +51,7 @@ pub(super) struct Explainer<'e, 'a> {
     entered: Option<Block>,
     /// The leaves bound on the path, by the class they are bound to, ascending.
     bound_to: Vec<(TermId, TermId)>,
-    /// The last entry with steps, and the terms of its steps.
+    /// The steps of the last entry with code, and their terms.
     last: Option<ExplainedSteps>,
 }
 
@@ -99,11 +99,11 @@ impl<'e, 'a> Explainer<'e, 'a> {
             if !shared.has_code() {
                 return EntryFacts::default();
             }
-            let entry = shared.get();
+            let entry = shared.code();
             if !fits {
                 return nothing(&entry);
             }
-            let facts = self.entry(point, &entry, shared);
+            let facts = self.entry(point, &entry);
             explained.insert(point, (shared.clone(), facts.clone()));
             facts
         };
@@ -111,13 +111,13 @@ impl<'e, 'a> Explainer<'e, 'a> {
     }
 
     /// The facts of one entry.
-    fn entry(&mut self, point: Point, entry: &Entry, shared: &SharedEntry) -> EntryFacts {
+    fn entry(&mut self, point: Point, entry: &EntryCode<'_>) -> EntryFacts {
         let f = self.version.f();
         // A mapping may come from any maker, so its entries may name any point.
         if !f.has_inst(point.inst()) || !self.version.live().has_block(f.inst_block(point.inst())) {
             return nothing(entry);
         }
-        let here = self.here(entry, shared);
+        let here = self.here(&entry.steps);
         let replays = self.replays(point, entry, &here);
         let paths = self.paths;
         // If the path enters no block, leaves mean the same at its end, and here terms suffice.
@@ -129,15 +129,13 @@ impl<'e, 'a> Explainer<'e, 'a> {
     }
 
     /// The terms of the steps, with leaves as at the source point.
-    fn here(&mut self, entry: &Entry, shared: &SharedEntry) -> Box<[TermId]> {
-        let mut here: Vec<TermId> = Vec::with_capacity(entry.steps.len());
+    fn here(&mut self, steps: &[Step]) -> Box<[TermId]> {
+        let mut here: Vec<TermId> = Vec::with_capacity(steps.len());
         // Entries of neighboring points have nearly the same steps.
-        if let Some((last, terms)) = &self.last {
-            let last = last.get();
-            let steps = last.steps.iter().zip(&entry.steps);
-            here.extend_from_slice(&terms[..steps.take_while(|(a, b)| a == b).count()]);
-        }
-        for step in &entry.steps[here.len()..] {
+        let (last, terms) = self.last.take().unwrap_or_default();
+        let same = last.iter().zip(steps).take_while(|(a, b)| a == b).count();
+        here.extend_from_slice(&terms[..same]);
+        for step in &steps[same..] {
             let args: ClassArgs = step.args.iter().map(|arg| self.class(*arg, &here)).collect();
             here.push(if takes(&self.terms.table, step, &args) {
                 self.make(step, args)
@@ -146,12 +144,12 @@ impl<'e, 'a> Explainer<'e, 'a> {
             });
         }
         let here: Box<[TermId]> = here.into();
-        self.last = Some((shared.clone(), here.clone()));
+        self.last = Some((steps.to_vec(), here.clone()));
         here
     }
 
     /// The terms of the memory after each replayed store, with leaves as at the source point.
-    fn replays(&mut self, point: Point, entry: &Entry, here: &[TermId]) -> Box<[TermId]> {
+    fn replays(&mut self, point: Point, entry: &EntryCode<'_>, here: &[TermId]) -> Box<[TermId]> {
         let mut memory = if entry.replays.is_empty() {
             NO_TERM
         } else {
@@ -161,7 +159,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
         // The memory at the landing point decides between several places that a replayed store may
         // have among earlier writes.
         let wanted = self.other.memory_before(entry.target.inst());
-        for Replay { opcode, ty, imm, args, .. } in &entry.replays {
+        for Replay { opcode, ty, imm, args, .. } in &*entry.replays {
             let mut args: ClassArgs = args.iter().map(|arg| self.class(*arg, here)).collect();
             args.push(memory);
             let types: SmallVec<[Option<Type>; 3]> =
@@ -195,7 +193,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
     fn far(
         &mut self,
         point: Point,
-        entry: &Entry,
+        entry: &EntryCode<'_>,
         here: &[TermId],
         path: &LivePath<'_>,
     ) -> Box<[TermId]> {
@@ -204,7 +202,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
             return Box::default();
         }
         let mut choices: Vec<SmallVec<[FarTerm; 1]>> = Vec::with_capacity(entry.steps.len());
-        for step in &entry.steps {
+        for step in &*entry.steps {
             let fits: SmallVec<[FarClasses; 3]> =
                 step.args.iter().map(|arg| self.fits(*arg, here, &choices, path.anchor)).collect();
             choices.push(self.choices(step, &fits));
@@ -214,7 +212,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
 
     /// For each step, picks the term that gives the assigned values the class they have in the
     /// target version.
-    fn choose(&self, entry: &Entry, choices: &[SmallVec<[FarTerm; 1]>]) -> Box<[TermId]> {
+    fn choose(&self, entry: &EntryCode<'_>, choices: &[SmallVec<[FarTerm; 1]>]) -> Box<[TermId]> {
         let mut wanted = vec![NO_TERM; entry.steps.len()];
         let want = |wanted: &mut Vec<TermId>, operand: Operand, class: TermId| {
             let Operand::Step(index) = operand else { return };
@@ -231,7 +229,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
         // From the assignments backward through the operands: the users of a step come later, so
         // the class that they need is known by then. The first user wins; a second user that needs
         // another class leaves the entry unproved.
-        for assign in &entry.assigns {
+        for assign in &*entry.changed {
             want(&mut wanted, assign.from, self.other.class(&self.terms.table, assign.value));
         }
         let mut far = vec![NO_TERM; entry.steps.len()];
@@ -351,7 +349,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
 }
 
 /// The facts of an entry that cannot be explained.
-fn nothing(entry: &Entry) -> EntryFacts {
+fn nothing(entry: &EntryCode<'_>) -> EntryFacts {
     let unknown = |count: usize| vec![NO_TERM; count].into();
     EntryFacts {
         here: unknown(entry.steps.len()),

@@ -10,8 +10,8 @@ use ir::{Function, Inst, Opcode, Point, Type, Value};
 use smallvec::SmallVec;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
-use transition::ascending::{count_below, missing, with, without};
-use transition::mapping::{Assign, Entry, Operand, Replay, Step};
+use transition::ascending::missing;
+use transition::mapping::{Assign, EntryParts, Operand, Replay, Step};
 
 /// The cost of an entry, compared in this order: kept values that are not arguments, kept
 /// arguments, size of the compensation code (steps, replays, and values assigned from another id).
@@ -81,6 +81,48 @@ impl<'g> EntryGoal<'g> {
         });
     }
 
+    /// Whether at least so many values are odd. Cost: few steps for each of so many.
+    fn has_odd(&self, p: &Analyzed<'_>, here: &SourcePoint, count: usize) -> bool {
+        match self.odd.get() {
+            Some(odd) => odd.len() >= count,
+            None => self.least_odd >= count || self.odd_at(p, here).take(count).count() == count,
+        }
+    }
+
+    /// Whether no entry for this goal costs less than this. A landing point far away has many odd
+    /// values, and needs not all of them to be found.
+    pub(crate) fn is_no_less(
+        &self,
+        p: &Analyzed<'_>,
+        here: &SourcePoint,
+        (fewest, arguments, size): DerivationCost,
+    ) -> bool {
+        (fewest, arguments) == (0, 0)
+            && self.has_odd(p, here, size.saturating_sub(self.replays.len()))
+    }
+
+    /// Whether no entry for this goal that keeps values costs less than this, given the values that
+    /// the entry of this cost loses: all that [`least_cost_of_more`] says, without the odd values.
+    pub(crate) fn loses_no_less(
+        &self,
+        p: &Analyzed<'_>,
+        here: &SourcePoint,
+        (kept, arguments, size): DerivationCost,
+        lost: &[Value],
+    ) -> bool {
+        let odd = (size + kept).saturating_sub(self.replays.len());
+        arguments == 0
+            && !lost.is_empty()
+            && lost.iter().all(|value| self.wants(p, here, *value))
+            && self.has_odd(p, here, odd)
+    }
+
+    /// Whether a value is odd.
+    pub(crate) fn wants(&self, p: &Analyzed<'_>, here: &SourcePoint, value: Value) -> bool {
+        let has = if here.is_plain() { here.is_live(value) } else { here.reads_itself(p, value) };
+        !has && self.needed.binary_search(&value).is_ok()
+    }
+
     /// Those that [`EntryGoal::find_odd`] has found.
     fn odd(&self) -> &[Value] {
         self.odd.get().map_or(&[], |odd| odd)
@@ -100,15 +142,14 @@ impl<'g> EntryGoal<'g> {
     }
 
     /// The empty entry: it copies every value to its own id.
-    pub(crate) fn as_is(&self) -> Entry {
-        let assigns = self.needed.iter().map(to_itself).collect();
-        let (target, requires) = (self.target, self.needed.to_vec());
-        Entry {
-            target,
+    pub(crate) fn as_is(&self) -> EntryParts<'g> {
+        EntryParts {
+            target: self.target,
             steps: Vec::new(),
             replays: Vec::new(),
-            assigns,
-            requires,
+            provided: self.needed,
+            changed: Vec::new(),
+            read: Vec::new(),
             kept: Vec::new(),
         }
     }
@@ -118,10 +159,6 @@ impl<'g> EntryGoal<'g> {
         let written = self.replays.iter().flat_map(move |i| q.inst(*i).args.iter().copied());
         self.odd().iter().copied().chain(written)
     }
-}
-
-fn to_itself(value: &Value) -> Assign {
-    Assign { value: *value, from: Operand::Source(*value) }
 }
 
 /// One expression for each value of [`EntryGoal::wanted`], in that order.
@@ -299,12 +336,12 @@ pub(crate) fn changed<'d>(
 }
 
 /// Makes the entry of a derivation with this cost.
-pub(crate) fn assemble(
+pub(crate) fn assemble<'g>(
     deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,
-    (goal, size): (&EntryGoal<'_>, usize),
+    (goal, size): (&EntryGoal<'g>, usize),
     derived: &Derivation,
-) -> Entry {
+) -> EntryParts<'g> {
     let EntryGoal { target, needed, replays, .. } = goal;
     let odd = goal.odd();
     // Expressions carry over from point to point: a new table would cost all of them.
@@ -313,15 +350,9 @@ pub(crate) fn assemble(
     let copies = changed(deriver, goal, derived).count();
     let steps = Vec::with_capacity(size.saturating_sub(replays.len() + copies));
     let mut emitter = StepEmitter { deriver, done, steps, requires: SmallVec::new() };
-    let mut assigns = Vec::with_capacity(needed.len());
-    let mut rest = *needed;
-    for (value, expr) in odd.iter().zip(derived) {
-        let (same, from) = rest.split_at(count_below(rest, *value));
-        assigns.extend(same.iter().map(to_itself));
-        assigns.push(Assign { value: *value, from: emitter.emit(*expr) });
-        rest = &from[1..];
-    }
-    assigns.extend(rest.iter().map(to_itself));
+    let assigns = odd.iter().zip(derived);
+    let assigns = assigns.map(|(value, expr)| Assign { value: *value, from: emitter.emit(*expr) });
+    let changed = assigns.filter(|assign| !assign.is_identity()).collect();
     // Behind the odd values, `derived` lists the operands of the writes, one write after the
     // other ([`EntryGoal::wanted`]). So each write takes as many as it has operands.
     let mut read = derived[odd.len()..].iter();
@@ -339,8 +370,8 @@ pub(crate) fn assemble(
     // Arguments that `live_e` reads are among them. Values copied to their own ids are live.
     let is_kept = |v: &Value| !here.is_live(*v);
     let kept = read.iter().copied().filter(is_kept).collect();
-    let requires = with(without(needed, odd), &read);
-    Entry { target: *target, steps, replays, assigns, requires, kept }
+    let (target, read) = (*target, read.into_vec());
+    EntryParts { target, steps, replays, provided: needed, changed, read, kept }
 }
 
 /// Turns expressions into steps. A shared expression becomes one step.

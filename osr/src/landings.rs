@@ -61,13 +61,13 @@ pub(crate) fn landing_candidates(
     if points.is_empty() {
         return BTreeSet::new();
     }
-    let places = OwnPlaces::new(pair, p, q);
+    let places = pair.own_places(from);
     let ends = points
         .iter()
         .filter_map(|at| Some((pair.aim(from, *at), p.paths.end(p.f, at.inst())?.anchor)));
     // With fewer values to provide, more points are tried, and among them all that are tried with
     // more values (`fewer_landing_points_are_among_more`).
-    let tried = |(at, anchor)| landings_to_try((&q.paths, &places), anchor, (at, None), |_| 0);
+    let tried = |(at, anchor)| landings_to_try((&q.paths, places), anchor, (at, None), |_| 0);
     ends.flat_map(tried).collect()
 }
 

@@ -16,9 +16,12 @@ use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::liveness::{CountedUses, LiveSet, Liveness, LocalLiveness};
 use ir::{Block, Function, Inst, Point, Value};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use transition::Demand;
-use transition::mapping::{Entry, Mapping};
+use transition::ascending::missing;
+use transition::mapping::{Mapping, SharedEntry};
 
 /// The limit of live values in a table, summed over its points. Beyond it, a pair is mapped in
 /// parts ([`crate::partial`]), and the edges of a [`crate::VersionGraph`] from and to the version
@@ -43,19 +46,18 @@ pub(crate) fn add_unlive(
     uses: &mut ExtraUses,
 ) -> bool {
     let mut grew = false;
-    let adds = |e: &Entry| !if is_text { &e.kept } else { &e.requires }.is_empty();
     for (point, entry) in mapping.shared_entries() {
-        let entry = entry.get();
-        if adds(&entry) {
-            grew |= add_unlive_of(&entry, point, in_run.live(point), uses);
+        if !is_text || !entry.kept().is_empty() {
+            grew |= add_unlive_of(&entry.requires().values(), point, in_run.live(point), uses);
         }
     }
     grew
 }
 
-/// As [`add_unlive`], for the entry at one point, where these values are live in runs.
+/// As [`add_unlive`], for an entry at one point that requires these values, where others are live
+/// in runs.
 pub(crate) fn add_unlive_of(
-    entry: &Entry,
+    requires: &[Value],
     point: Point,
     live: &[Value],
     uses: &mut ExtraUses,
@@ -64,7 +66,7 @@ pub(crate) fn add_unlive_of(
     // the text, so it is not kept. No run would find it provided
     // (`values_that_entries_read_are_provided_though_only_excluded_code_reads_them`).
     let mut grew = false;
-    for &value in missing_in(&entry.requires, live) {
+    for value in missing(live, requires) {
         let at = uses.entry(point.inst()).or_default();
         if !at.contains(&value) {
             at.push(value);
@@ -74,29 +76,20 @@ pub(crate) fn add_unlive_of(
     grew
 }
 
-/// The values of one ascending list that another lacks. Cost: linear in both.
-fn missing_in<'l>(values: &'l [Value], mut others: &'l [Value]) -> impl Iterator<Item = &'l Value> {
-    values.iter().filter(move |value| {
-        while let Some((first, rest)) = others.split_first()
-            && first < *value
-        {
-            others = rest;
-        }
-        others.first() != Some(*value)
-    })
-}
-
 /// Adds to the uses of a version all values that the entries of a mapping from it require. A value
 /// that is live in any case changes nothing.
 pub(crate) fn add_required(mapping: &Mapping, uses: &mut ExtraUses) {
     for (point, entry) in mapping.shared_entries() {
-        uses.entry(point.inst()).or_default().extend(&entry.get().requires);
+        uses.entry(point.inst()).or_default().extend(&*entry.requires().values());
     }
 }
 
-/// The live values at points of a version, ascending, by instruction index.
+/// The live values at points of a version, ascending.
+#[derive(Default)]
 pub(crate) struct LiveTable {
+    /// By instruction index, from the first one on that has a place.
     at: Vec<Box<[Value]>>,
+    first: usize,
     /// The live values of all sets.
     total: usize,
 }
@@ -155,7 +148,7 @@ impl LiveTable {
         uses: &ExtraUses,
         points: &BTreeSet<Point>,
     ) -> Option<LiveTable> {
-        let (f, mut table) = (version.f, LiveTable::empty(version.f));
+        let (f, mut table) = (version.f, LiveTable::for_points(points));
         let blocks: BTreeSet<Block> = points.iter().map(|p| f.inst_block(p.inst())).collect();
         if blocks.is_empty() {
             return Some(table);
@@ -179,16 +172,20 @@ impl LiveTable {
     }
 
     fn of(f: &Function, cfg: &Cfg, liveness: &Liveness) -> Option<LiveTable> {
-        let mut table = LiveTable::empty(f);
+        let mut table = LiveTable { at: vec![Box::default(); f.inst_bound()], first: 0, total: 0 };
         for &block in cfg.rpo() {
             liveness.for_each_point(f, block, |point, live| table.set(point, live));
         }
         table.within_limit()
     }
 
-    /// A table without live values.
-    pub(crate) fn empty(f: &Function) -> LiveTable {
-        LiveTable { at: vec![Box::default(); f.inst_bound()], total: 0 }
+    /// A table without live values, with places for these points. Those of a part have ids near
+    /// one another.
+    fn for_points(points: &BTreeSet<Point>) -> LiveTable {
+        let index = |point: &Point| point.inst().as_u32() as usize;
+        let first = points.first().map_or(0, index);
+        let end = points.last().map_or(0, |last| index(last) + 1);
+        LiveTable { at: vec![Box::default(); end - first], first, total: 0 }
     }
 
     /// Enters the set of a point. Past the limit it only counts: storing the rest could take
@@ -196,7 +193,7 @@ impl LiveTable {
     fn set(&mut self, point: Point, live: &LiveSet) {
         self.total += live.len();
         if self.total <= MAX_LIVE_VALUES {
-            self.at[point.inst().as_u32() as usize] = live.as_slice().into();
+            self.at[point.inst().as_u32() as usize - self.first] = live.as_slice().into();
         }
     }
 
@@ -210,25 +207,22 @@ impl LiveTable {
     }
 
     pub(crate) fn live(&self, point: Point) -> &[Value] {
-        &self.at[point.inst().as_u32() as usize]
+        let index = (point.inst().as_u32() as usize).checked_sub(self.first);
+        index.and_then(|index| self.at.get(index)).map_or(&[], |live| live)
     }
 
     /// The points of a mapping into this version whose entries lack a value that is live at the
     /// landing point.
     pub(crate) fn lacking(&self, mapping: &Mapping) -> Vec<Point> {
         let entries = mapping.shared_entries();
-        entries.filter(|(_, entry)| self.lacks(&entry.get())).map(|(point, _)| point).collect()
+        entries.filter(|(_, entry)| self.lacks(entry)).map(|(point, _)| point).collect()
     }
 
     /// Whether an entry lacks a value that is live at its landing point.
-    pub(crate) fn lacks(&self, entry: &Entry) -> bool {
+    pub(crate) fn lacks(&self, entry: &SharedEntry) -> bool {
+        let live = self.live(entry.target());
         // Entries provide values that are live, so as many are the same.
-        if entry.assigns.len() == self.live(entry.target).len() {
-            return false;
-        }
-        // Both lists ascend, so one pass over the provided values finds all that are live.
-        let mut provided = entry.provides();
-        !self.live(entry.target).iter().all(|v| provided.any(|p| p == *v))
+        entry.provided() != live.len() && missing(&entry.provides().values(), live).next().is_some()
     }
 }
 
@@ -238,7 +232,13 @@ pub(crate) struct BlockLiveness<'a> {
     liveness: Liveness,
     /// The graph of the edges that count.
     cfg: &'a Cfg,
+    /// The values live at some points of long blocks, from which a walk may start. Each part of
+    /// the points would otherwise cost the blocks of all of them.
+    marks: RefCell<BTreeMap<Block, Vec<(Point, LiveSet)>>>,
 }
+
+/// Points of a block between two marks. A mark takes the values live there.
+const MARKED: usize = 1 << 9;
 
 impl<'a> BlockLiveness<'a> {
     /// Liveness in the text of a version.
@@ -257,22 +257,61 @@ impl<'a> BlockLiveness<'a> {
 
     fn new(version: &'a Analyzed<'_>, counted: CountedUses<'a>, uses: &ExtraUses) -> Self {
         let (liveness, cfg) = everywhere(version.f, counted, uses);
-        BlockLiveness { f: version.f, liveness, cfg }
+        BlockLiveness { f: version.f, liveness, cfg, marks: RefCell::default() }
     }
 
     /// The live values at these points; `None` beyond [`MAX_LIVE_VALUES`].
     pub(crate) fn table(&self, points: &BTreeSet<Point>) -> Option<LiveTable> {
-        let mut table = LiveTable::empty(self.f);
-        let blocks: BTreeSet<Block> =
-            points.iter().map(|point| self.f.inst_block(point.inst())).collect();
-        for block in blocks.into_iter().filter(|block| self.cfg.is_reachable(*block)) {
-            self.liveness.for_each_point(self.f, block, |point, live| {
-                if points.contains(&point) {
-                    table.set(point, live);
-                }
+        let mut table = LiveTable::for_points(points);
+        let mut set = |point: Point, live: &LiveSet| {
+            if points.contains(&point) {
+                table.set(point, live);
+            }
+        };
+        let mut marks = self.marks.borrow_mut();
+        // By block and number of marks below: the first point.
+        let mut stretches: BTreeMap<(Block, usize), Point> = BTreeMap::new();
+        let mut walked = BTreeSet::new();
+        for &point in points {
+            let block = self.f.inst_block(point.inst());
+            if !self.cfg.is_reachable(block) || walked.contains(&block) {
+                continue;
+            }
+            let Some(marks) = marks.get(&block) else {
+                marks.insert(block, self.walk(block, &mut set));
+                walked.insert(block);
+                continue;
+            };
+            // Marks stand from the end of the block upward.
+            let below = marks.partition_point(|(mark, _)| self.is_above(point, *mark));
+            let first = stretches.entry((block, below)).or_insert(point);
+            *first = if self.is_above(point, *first) { point } else { *first };
+        }
+        for ((block, below), first) in stretches {
+            let from = below.checked_sub(1).map(|at| marks[&block][at].clone());
+            self.liveness.for_points_above(self.f, block, from, |point, live| {
+                set(point, live);
+                if point == first { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
         }
         table.within_limit()
+    }
+
+    fn is_above(&self, first: Point, second: Point) -> bool {
+        self.f.stands_before(first.inst(), second.inst())
+    }
+
+    /// Visits the points of a block, and marks some.
+    fn walk(&self, block: Block, visit: &mut impl FnMut(Point, &LiveSet)) -> Vec<(Point, LiveSet)> {
+        let (mut marks, mut count) = (Vec::new(), 0);
+        self.liveness.for_each_point(self.f, block, |point, live| {
+            count += 1;
+            if count % MARKED == 0 {
+                marks.push((point, live.clone()));
+            }
+            visit(point, live);
+        });
+        marks
     }
 
     /// The number of values live at each point, by instruction index; 0 in unreachable code.

@@ -7,6 +7,7 @@ use crate::assumed::LoneAssumptions;
 use crate::blame::{Lack, suspects};
 use crate::facts::Facts;
 use crate::known::KnownValue;
+use crate::landings::OwnPlaces;
 use crate::paired::PairedWrites;
 use crate::paths::{PathEnd, Paths};
 use crate::reason::Unmapped;
@@ -169,6 +170,8 @@ pub struct VersionPair<'v> {
     traps: Pair<OnceCell<Traps>>,
     /// By target version and value index: found when an entry first asks.
     known: Pair<OnceCell<KnownValues>>,
+    /// By source version. A pair in parts asks for each of them.
+    places: Pair<OnceCell<OwnPlaces>>,
 }
 
 impl<'v> VersionPair<'v> {
@@ -201,8 +204,9 @@ impl<'v> VersionPair<'v> {
         }
         versions.as_mut().into_iter().for_each(|version| version.bound(&anchors, &facts));
         let (demand, traps, known) = (Demand::default(), Pair::default(), Pair::default());
+        let places = Pair::default();
         let least = LeastSizes::default();
-        Ok(VersionPair { versions, facts, anchors, paired, demand, least, traps, known })
+        Ok(VersionPair { versions, facts, anchors, paired, demand, least, traps, known, places })
     }
 
     /// The same pair, as versions of a function of this module. An access at a constant address
@@ -347,6 +351,12 @@ impl<'v> VersionPair<'v> {
         let (p, q) = (self.source(from), self.target(from));
         let known = (&self.facts, &self.least);
         self.traps[from.other()].get_or_init(|| Traps::new(p, q, known, &self.anchors))
+    }
+
+    /// The places of the points of the version on side `from` in the other one.
+    pub(crate) fn own_places(&self, from: Side) -> &OwnPlaces {
+        let new = || OwnPlaces::new(self, self.source(from), self.target(from));
+        self.places[from].get_or_init(new)
     }
 
     /// The knowledge about a value of the version on side `target`, for entries that land there.

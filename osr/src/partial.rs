@@ -44,11 +44,11 @@ pub struct MappingLimits {
 }
 
 impl Default for MappingLimits {
-    /// Mapped at once, 2^21 values take some two hundred megabytes, and a part some ten. 2^26 words
+    /// Mapped at once, 2^21 values take some two hundred megabytes, and a part some twenty. 2^26 words
     /// take 256. Parts take two to three times as long, so middling pairs are mapped at once. A
     /// function of 60,000 instructions reaches 2^28 values with 2,200 live at each point.
     fn default() -> MappingLimits {
-        MappingLimits { whole: 1 << 21, part: 1 << 19, values: 1 << 28, words: 1 << 26 }
+        MappingLimits { whole: 1 << 21, part: 1 << 20, values: 1 << 28, words: 1 << 26 }
     }
 }
 
@@ -309,7 +309,9 @@ impl<'a, 'v> Parts<'a, 'v> {
             for &point in part {
                 let Some(entry) = mapping.shared(point) else { continue };
                 grew |= match &table {
-                    Some(table) => add_unlive_of(&entry.get(), point, table.live(point), uses),
+                    Some(table) => {
+                        add_unlive_of(&entry.requires().values(), point, table.live(point), uses)
+                    }
                     None => add_all(&entry.kept(), point, uses),
                 };
             }
@@ -330,11 +332,7 @@ impl<'a, 'v> Parts<'a, 'v> {
             let table = needed.table(&part.iter().filter_map(target).collect());
             let table = table.ok_or(TooMany)?;
             let lacks = |point: &&Point| {
-                let entry = search.mapping.shared(**point);
-                // Entries provide values that are live, so as many are the same.
-                let is_shorter =
-                    |entry: &&SharedEntry| entry.provided() != table.live(entry.target()).len();
-                entry.filter(is_shorter).is_some_and(|entry| table.lacks(&entry.get()))
+                search.mapping.shared(**point).is_some_and(|entry| table.lacks(entry))
             };
             let lacking: Vec<Point> = part.iter().filter(lacks).copied().collect();
             if !lacking.is_empty() {

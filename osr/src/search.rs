@@ -5,7 +5,7 @@ use crate::accesses::{accessed, address};
 use crate::blame::{KnownSuspects, Lack, suspects};
 use crate::derive::Deriver;
 use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept, LostValues, Replays};
-use crate::landings::{OwnPlaces, landings_to_try};
+use crate::landings::landings_to_try;
 use crate::level::Level;
 use crate::live::LiveTable;
 use crate::pair::{Analyzed, VersionPair, members};
@@ -16,10 +16,9 @@ use crate::source::{Here, SourcePoint};
 use crate::synthesize::{Arrow, SynthesizedMapping};
 use ir::access::Access;
 use ir::{Block, Inst, Point, Value};
-use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use transition::Side;
-use transition::mapping::{Entry, EntryStore, Mapping, SharedEntry};
+use transition::mapping::{EntryParts, EntryStore, Mapping, SharedEntry};
 
 /// The mapping that a search has made.
 pub(crate) struct SearchResult {
@@ -31,7 +30,7 @@ pub(crate) struct SearchResult {
 /// The part of the search from a point that is the same at every level.
 enum LandingPlan<'g> {
     /// The entry that does nothing.
-    AsIs(SharedEntry),
+    AsIs(EntryParts<'g>),
     /// The landing points to try, and the reason why others are barred.
     Landings(Vec<EntryGoal<'g>>, Option<Obstacle>),
 }
@@ -48,8 +47,6 @@ struct Planner<'a, 'v> {
     /// The points at which other entries may land; `None` for all.
     allowed: Option<&'a BTreeSet<Point>>,
     here: SourcePoint,
-    /// Found when the first point asks.
-    places: OnceCell<OwnPlaces>,
 }
 
 /// The search for one direction.
@@ -86,9 +83,12 @@ pub(crate) fn first_round(
     for &point in points {
         match planner.plan(point, live, needed) {
             Err(why) => searches.iter_mut().for_each(|s| s.unmapped.push((point, why))),
-            Ok(LandingPlan::AsIs(entry)) => searches
-                .iter_mut()
-                .for_each(|search| search.mapping.insert_shared(point, entry.clone())),
+            Ok(LandingPlan::AsIs(entry)) => {
+                // The mappings of all levels have one store, or none.
+                let entry = SharedEntry::made(entry, searches[0].mapping.store());
+                let insert = |s: &mut Search<'_, '_>| s.mapping.insert_shared(point, entry.clone());
+                searches.iter_mut().for_each(insert);
+            }
             Ok(LandingPlan::Landings(goals, barred)) => {
                 first_round_at(searches, point, (&planner.here, &goals, barred.as_ref()));
             }
@@ -164,7 +164,7 @@ impl<'a, 'v> Search<'a, 'v> {
         for &point in points {
             let found = match self.planner.plan(point, live, needed) {
                 Err(why) => Err(why),
-                Ok(LandingPlan::AsIs(entry)) => Ok(entry),
+                Ok(LandingPlan::AsIs(entry)) => Ok(SharedEntry::made(entry, self.mapping.store())),
                 Ok(LandingPlan::Landings(goals, barred)) => {
                     let here = std::mem::take(&mut self.planner.here);
                     let found = self.best_entry(&here, &goals, barred.as_ref(), false);
@@ -244,7 +244,7 @@ impl<'a, 'v> Search<'a, 'v> {
         };
         // A value that cannot be had says more than a trap that bars another landing point.
         let why = |why: Option<Obstacle>| why.or(barred.copied());
-        found.map(SharedEntry::from).map_err(|o| why(o).unwrap_or(Obstacle::new(Reason::NoLanding)))
+        found.map_err(|o| why(o).unwrap_or(Obstacle::new(Reason::NoLanding)))
     }
 
     /// The cheapest entry that keeps no value. The error is the obstacle at the first landing point
@@ -253,30 +253,37 @@ impl<'a, 'v> Search<'a, 'v> {
         &mut self,
         here: &SourcePoint,
         goals: &[EntryGoal<'_>],
-    ) -> Result<Entry, Option<Obstacle>> {
+    ) -> Result<SharedEntry, Option<Obstacle>> {
         let mut best: Option<(DerivationCost, usize, Derivation)> = None;
         let mut derived = Derivation::new();
         let mut obstacle = None;
+        // Values without which landing points have failed.
+        let mut lost = LostValues::new();
         for (at, goal) in goals.iter().enumerate() {
+            // At `empty` no entry is found here, and the first obstacle is known. At the end of a
+            // long chain of operations, each further landing point would visit as many nodes in
+            // vain again.
+            let is_empty = self.deriver.level == Level::Empty;
+            if self.deriver.is_spent() || (is_empty && obstacle.is_some()) {
+                break;
+            }
+            // What needs such a value fails as well, and the first obstacle is known. A landing
+            // point far away has many odd values, and none of the others has to be found.
+            let is_lost = |value: &Value| {
+                self.deriver.is_lost(*value) && goal.wants(self.deriver.p, here, *value)
+            };
+            if lost.iter().any(is_lost) {
+                continue;
+            }
             // Each odd value costs a copy, a step or a kept value. Of equal costs the first wins.
-            let is_no_better =
-                || best.as_ref().is_some_and(|(least, ..)| *least <= goal.least_cost());
-            if is_no_better() {
+            let is_no_less = |least| goal.is_no_less(self.deriver.p, here, least);
+            if best.as_ref().is_some_and(|(least, ..)| is_no_less(*least)) {
                 continue;
             }
             goal.find_odd(self.deriver.p, here);
             // What costs the same as the landing point before is no better.
-            if is_no_better() || (at > 0 && goal.costs_as(&goals[at - 1])) {
+            if at > 0 && goal.costs_as(&goals[at - 1]) {
                 continue;
-            }
-            if self.deriver.is_spent() {
-                // At the end of a long chain of operations, each further landing point would visit
-                // as many nodes in vain again.
-                break;
-            }
-            // At `empty` no entry is found here, and the first obstacle is known.
-            if self.deriver.level == Level::Empty && obstacle.is_some() {
-                break;
             }
             let blamed = (goal, obstacle.is_none());
             match entry::derive(&mut self.deriver, here, blamed, &mut derived) {
@@ -294,11 +301,13 @@ impl<'a, 'v> Search<'a, 'v> {
                 }
                 Err(value) => {
                     obstacle.get_or_insert_with(|| self.deriver.explain(here, value));
+                    lost.push(value);
                 }
             }
         }
         let ((.., size), at, derived) = best.ok_or(obstacle)?;
-        Ok(entry::assemble(&mut self.deriver, here, (&goals[at], size), &derived))
+        let entry = entry::assemble(&mut self.deriver, here, (&goals[at], size), &derived);
+        Ok(SharedEntry::made(entry, self.mapping.store()))
     }
 
     /// The cheapest entry, with as many kept values as it takes, or the first obstacle.
@@ -306,9 +315,9 @@ impl<'a, 'v> Search<'a, 'v> {
         &mut self,
         here: &SourcePoint,
         goals: &[EntryGoal<'_>],
-    ) -> Result<Entry, Option<Obstacle>> {
+    ) -> Result<SharedEntry, Option<Obstacle>> {
         self.deriver.go_on();
-        let mut best: Option<(DerivationCost, Entry)> = None;
+        let mut best: Option<(DerivationCost, EntryParts<'_>)> = None;
         let mut derived = Derivation::new();
         let mut obstacle = None;
         // The lost values of the best entry.
@@ -319,6 +328,11 @@ impl<'a, 'v> Search<'a, 'v> {
         for (at, goal) in goals.iter().enumerate() {
             if self.deriver.is_spent() {
                 break;
+            }
+            let is_no_better = |least| goal.loses_no_less(self.deriver.p, here, least, &best_lost);
+            if best.as_ref().is_some_and(|(least, _)| is_no_better(*least)) {
+                is_tried = false;
+                continue;
             }
             goal.find_odd(self.deriver.p, here);
             // What costs the same as the landing point before is no better.
@@ -356,7 +370,8 @@ impl<'a, 'v> Search<'a, 'v> {
                 Err(why) => obstacle = obstacle.or(Some(why)),
             }
         }
-        best.map(|(_, entry)| entry).ok_or(obstacle)
+        let (_, entry) = best.ok_or(obstacle)?;
+        Ok(SharedEntry::made(entry, self.mapping.store()))
     }
 
     pub(crate) fn finish(self) -> SearchResult {
@@ -382,8 +397,7 @@ impl<'a, 'v> Planner<'a, 'v> {
         (staying, allowed): (Option<&'a BTreeSet<Point>>, Option<&'a BTreeSet<Point>>),
     ) -> Planner<'a, 'v> {
         let (p, q) = (pair.source(from), pair.target(from));
-        let (here, places) = (SourcePoint::default(), OnceCell::new());
-        Planner { from, pair, p, q, staying, allowed, here, places }
+        Planner { from, pair, p, q, staying, allowed, here: SourcePoint::default() }
     }
 
     /// The landing points to try from a point, unless the empty entry does. Enters the point.
@@ -407,8 +421,7 @@ impl<'a, 'v> Planner<'a, 'v> {
         let mut barred = None;
         let mut goals: Vec<EntryGoal<'g>> = Vec::new();
         let values = |at: Point| needed.live(at).len();
-        let places = self.places.get_or_init(|| OwnPlaces::new(self.pair, p, q));
-        let gap = (&q.paths, places);
+        let gap = (&q.paths, self.pair.own_places(self.from));
         let aim = self.pair.aim(self.from, point);
         let mut targets = landings_to_try(gap, end.anchor, (aim, self.allowed), values);
         if self.staying.is_some_and(|staying| staying.contains(&point)) {
@@ -425,7 +438,7 @@ impl<'a, 'v> Planner<'a, 'v> {
             // The empty entry costs nothing, so no other landing point can beat it. Most points end
             // here.
             if goal.is_met_as_is(p, &self.here) {
-                return Ok(LandingPlan::AsIs(goal.as_is().into()));
+                return Ok(LandingPlan::AsIs(goal.as_is()));
             }
             goals.push(goal);
         }

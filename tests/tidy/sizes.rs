@@ -114,6 +114,8 @@ const FOUNDATION: &[&str] = &[
     "transition/src/lists.rs",
     "transition/src/mapping.rs",
     "transition/src/packed.rs",
+    "transition/src/parts.rs",
+    "transition/src/shared.rs",
     "transition/src/side.rs",
     "transition/src/version.rs",
     "ir/src/cfg.rs",

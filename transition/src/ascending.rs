@@ -51,7 +51,10 @@ pub fn missing<'a, 'b>(
 
 /// Two lists without the start that they have in common.
 #[inline]
-fn behind_common<'a, 'b>(first: &'a [Value], second: &'b [Value]) -> (&'a [Value], &'b [Value]) {
+pub(crate) fn behind_common<'a, 'b, T: PartialEq>(
+    first: &'a [T],
+    second: &'b [T],
+) -> (&'a [T], &'b [T]) {
     let (mut a, mut b) = (first, second);
     while let (Some((x, rest_a)), Some((y, rest_b))) =
         (a.split_first_chunk(), b.split_first_chunk())
@@ -69,7 +72,7 @@ fn behind_common<'a, 'b>(first: &'a [Value], second: &'b [Value]) -> (&'a [Value
 
 /// Without an exit on the way, so that it takes a few vector instructions.
 #[inline]
-fn are_equal(a: &[Value; RUN], b: &[Value; RUN]) -> bool {
+fn are_equal<T: PartialEq>(a: &[T; RUN], b: &[T; RUN]) -> bool {
     a.iter().zip(b).fold(true, |equal, (x, y)| equal & (x == y))
 }
 
@@ -83,7 +86,7 @@ pub fn ascends(list: &[Value]) -> bool {
 /// The number of values less than another at the start of an ascending list. Cost: logarithmic in
 /// it.
 #[inline]
-pub fn count_below(list: &[Value], value: Value) -> usize {
+pub fn count_below<T: Ord>(list: &[T], value: T) -> usize {
     let mut bound = 1;
     while list.get(bound - 1).is_some_and(|known| *known < value) {
         bound *= 2;

@@ -15,6 +15,8 @@ pub mod frames;
 mod lists;
 pub mod mapping;
 mod packed;
+mod parts;
+mod shared;
 mod side;
 mod version;
 

@@ -1,4 +1,17 @@
 //! Lists of words of which many have parts in common (see [`crate::packed`]).
+//!
+//! A list is cut into *parts* at places that depend on the words alone, and so is the list of its
+//! parts, up to a single one. A list that differs from another in a few words is made from it
+//! ([`Lists::edited`]), and compared with it ([`Lists::differences`]), for about the cost of these
+//! words: parts that both have are passed by their numbers.
+//!
+//! Words may come from a file that somebody forged. So the hash of the table has a key that
+//! differs from run to run. Numbers do not depend on it: they count parts in the order in which
+//! they come.
+
+use crate::ascending::{behind_common, count_below};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
 
 /// The fewest words of a part that is not the last of its list. Lists of parts are then shorter
 /// than the lists that they are parts of.
@@ -20,21 +33,143 @@ pub(crate) struct Lists {
     ends: Vec<u32>,
     /// A hash table of the numbers, each plus one; 0 for none.
     slots: Vec<u32>,
+    keys: RandomState,
 }
 
 impl Lists {
     /// The number of a list. `None` if the store is full.
-    pub(crate) fn put(&mut self, list: &[u32], level: u32) -> Option<u32> {
+    pub(crate) fn put(&mut self, list: &[u32]) -> Option<u32> {
+        self.put_at(list, 0)
+    }
+
+    fn put_at(&mut self, list: &[u32], level: u32) -> Option<u32> {
         let mut parts = Vec::new();
         let mut rest = list;
         while parts.is_empty() || !rest.is_empty() {
-            let (part, behind) = rest.split_at(part_length(rest));
+            let length = full_part(rest).unwrap_or(rest.len());
+            let (part, behind) = rest.split_at(length);
             parts.push(self.node(level, part)?);
             rest = behind;
         }
-        match parts[..] {
-            [one] => Some(one),
-            _ => self.put(&parts, level + 1),
+        self.of_parts(&parts, level)
+    }
+
+    /// The number of the list with these parts.
+    fn of_parts(&mut self, parts: &[u32], level: u32) -> Option<u32> {
+        match parts {
+            [one] => Some(*one),
+            _ => self.put_at(parts, level + 1),
+        }
+    }
+
+    /// The number of a list that ascends, given the number of another such list and the words that
+    /// one of the two has alone, ascending, with `true` for those of the new list. It is the number
+    /// that [`Lists::put`] gives. Cost: the parts in which the two differ, and a fraction of the
+    /// others.
+    pub(crate) fn edited(&mut self, number: u32, changes: &[(u32, bool)]) -> Option<u32> {
+        if changes.is_empty() {
+            return Some(number);
+        }
+        let (mut old, mut parts) = (Vec::new(), Vec::new());
+        self.parts(number, &mut old);
+        let (mut rest, mut changes) = (&old[..], changes);
+        let mut window = Vec::new();
+        while let Some((first, _)) = changes.first() {
+            // A word goes to the last part that begins below it, or to the first part.
+            let below = rest.partition_point(|part| self.first_word(*part) <= Some(*first));
+            parts.extend(rest.split_off(..below.saturating_sub(1)).unwrap_or_default());
+            // Parts are cut anew until a cut falls on one of the old list again.
+            loop {
+                let part = rest.split_off_first();
+                let next = rest.first().and_then(|part| self.first_word(*part));
+                let here = changes.iter().take_while(|(word, _)| next.is_none_or(|n| *word < n));
+                let here = changes.split_off(..here.count()).unwrap_or_default();
+                let words = part.map_or(&[][..], |part| &self.words_of(*part)[1..]);
+                merge(words, here, &mut window);
+                while let Some(length) = full_part(&window) {
+                    parts.push(self.node(0, &window[..length])?);
+                    window.drain(..length);
+                }
+                if rest.is_empty() && !window.is_empty() {
+                    parts.push(self.node(0, &window)?);
+                    window.clear();
+                }
+                if window.is_empty() {
+                    break;
+                }
+            }
+        }
+        parts.extend(rest);
+        if parts.is_empty() {
+            parts.push(self.node(0, &[])?);
+        }
+        self.of_parts(&parts, 0)
+    }
+
+    /// Appends the numbers of the parts of a list that have words of it.
+    fn parts(&self, number: u32, parts: &mut Vec<u32>) {
+        match self.words_of(number) {
+            [0, ..] => parts.push(number),
+            // The words of a node at level 1 are such numbers.
+            [1, words @ ..] => parts.extend_from_slice(words),
+            words => words[1..].iter().for_each(|part| self.parts(*part, parts)),
+        }
+    }
+
+    /// The first word of a part; `None` for the part without words.
+    fn first_word(&self, part: u32) -> Option<u32> {
+        self.words_of(part).get(1).copied()
+    }
+
+    /// Whether an ascending list has a word. Cost: a fraction of the words.
+    pub(crate) fn has(&self, number: u32, word: u32) -> bool {
+        let mut parts = Vec::new();
+        self.parts(number, &mut parts);
+        let below = parts.partition_point(|part| self.first_word(*part) <= Some(word));
+        let part = below.checked_sub(1).map(|at| parts[at]);
+        part.is_some_and(|part| self.words_of(part)[1..].binary_search(&word).is_ok())
+    }
+
+    /// Calls `only` for the words that one of two ascending lists has alone, ascending, with `true`
+    /// for the second list. Cost: the parts in which the two differ, and a fraction of the others.
+    pub(crate) fn differences(&self, [first, second]: [u32; 2], mut only: impl FnMut(u32, bool)) {
+        if first == second {
+            return;
+        }
+        let (mut parts_a, mut parts_b) = (Vec::new(), Vec::new());
+        self.parts(first, &mut parts_a);
+        self.parts(second, &mut parts_b);
+        let (mut parts_a, mut parts_b) = (&parts_a[..], &parts_b[..]);
+        let (mut a, mut b): (&[u32], &[u32]) = (&[], &[]);
+        loop {
+            if a.is_empty() && b.is_empty() {
+                (parts_a, parts_b) = behind_common(parts_a, parts_b);
+            }
+            let words_of = |part: &u32| &self.words_of(*part)[1..];
+            if a.is_empty() {
+                a = parts_a.split_off_first().map_or(&[], words_of);
+            }
+            if b.is_empty() {
+                b = parts_b.split_off_first().map_or(&[], words_of);
+            }
+            (a, b) = behind_common(a, b);
+            match (a.first(), b.first()) {
+                (Some(x), Some(y)) => {
+                    let is_second = y < x;
+                    only(*x.min(y), is_second);
+                    if is_second { b = &b[1..] } else { a = &a[1..] }
+                }
+                (Some(x), None) if parts_b.is_empty() => {
+                    only(*x, false);
+                    a = &a[1..];
+                }
+                (None, Some(y)) if parts_a.is_empty() => {
+                    only(*y, true);
+                    b = &b[1..];
+                }
+                (None, None) if parts_a.is_empty() && parts_b.is_empty() => return,
+                _ => {}
+            }
         }
     }
 
@@ -65,7 +200,7 @@ impl Lists {
         if self.ends.len() * 2 >= self.slots.len() {
             self.grow();
         }
-        let mut slot = self.first_slot(hash(level, part));
+        let mut slot = self.first_slot(self.hash(level, part));
         while self.slots[slot] != 0 {
             let number = self.slots[slot] - 1;
             if let [known, words @ ..] = self.words_of(number)
@@ -83,16 +218,20 @@ impl Lists {
         Some(self.ends.len() as u32 - 1)
     }
 
+    fn hash(&self, level: u32, words: &[u32]) -> u64 {
+        self.keys.hash_one((level, words))
+    }
+
     fn first_slot(&self, hash: u64) -> usize {
-        // The high bits depend on all words. The number of slots is a power of two.
-        (hash >> 20) as usize % self.slots.len()
+        // The number of slots is a power of two.
+        hash as usize % self.slots.len()
     }
 
     fn grow(&mut self) {
         self.slots = vec![0; (self.slots.len() * 2).max(64)];
         for number in 0..self.ends.len() as u32 {
             let [level, words @ ..] = self.words_of(number) else { continue };
-            let mut slot = self.first_slot(hash(*level, words));
+            let mut slot = self.first_slot(self.hash(*level, words));
             while self.slots[slot] != 0 {
                 slot = (slot + 1) % self.slots.len();
             }
@@ -102,18 +241,109 @@ impl Lists {
 }
 
 /// Spreads the bits of a word.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+const SPREAD: u32 = 0x9e37_79b1;
 
-fn hash(level: u32, words: &[u32]) -> u64 {
-    let mix =
-        |hash: u64, word: &u32| (hash.rotate_left(23) ^ u64::from(*word)).wrapping_mul(SPREAD);
-    words.iter().fold(mix(0, &level), mix)
+/// The length of the first part of a list, if it does not depend on what may follow the list.
+fn full_part(list: &[u32]) -> Option<usize> {
+    let ends = |word: u32| word.wrapping_mul(SPREAD) < u32::MAX / ENDS;
+    (FEWEST..=list.len().min(MOST)).find(|at| *at == MOST || ends(list[at - 1]))
 }
 
-/// The length of the first part of a list.
-fn part_length(list: &[u32]) -> usize {
-    let ends = |word: &u32| word.wrapping_mul(SPREAD as u32) < u32::MAX / ENDS;
-    let most = list.len().min(MOST);
-    let end = (FEWEST..most).find(|at| ends(&list[at - 1]));
-    end.unwrap_or(most)
+/// Appends ascending words, without those of `changes` with `false`, and with those with `true`.
+fn merge(mut words: &[u32], changes: &[(u32, bool)], list: &mut Vec<u32>) {
+    for (word, comes) in changes {
+        let below = count_below(words, *word);
+        list.extend(words.split_off(..below).unwrap_or_default());
+        list.extend(comes.then_some(*word));
+        if words.first() == Some(word) {
+            words = &words[1..];
+        }
+    }
+    list.extend(words);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Lists of many lengths and densities, and a source of words.
+    fn lists() -> (Vec<BTreeSet<u32>>, impl FnMut(u32) -> u32) {
+        let mut state = 1u64;
+        let mut next = move |below: u32| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as u32 % below
+        };
+        let mut lists = vec![BTreeSet::new(), BTreeSet::from([7]), (0..3000).collect()];
+        for length in [3, 20, 200, 2000] {
+            for among in [2, 9] {
+                lists.push((0..length).map(|_| next(length * among)).collect());
+            }
+        }
+        (lists, next)
+    }
+
+    fn put(store: &mut Lists, list: &BTreeSet<u32>) -> u32 {
+        let words: Vec<u32> = list.iter().copied().collect();
+        store.put(&words).expect("the store has room")
+    }
+
+    #[test]
+    fn an_edited_list_is_the_list_that_is_put() {
+        let (lists, mut next) = lists();
+        let mut store = Lists::default();
+        for list in &lists {
+            let number = put(&mut store, list);
+            let end = list.last().map_or(0, |last| last + 1);
+            for count in [0, 1, 2, 5, 40] {
+                // At the end as well, where the last part may not be cut as in a longer list.
+                let words =
+                    (0..count).map(|_| next(end + 9)).chain((count % 2 == 1).then_some(end));
+                let words: BTreeSet<u32> = words.collect();
+                let other: BTreeSet<u32> = list.symmetric_difference(&words).copied().collect();
+                let changes: Vec<(u32, bool)> =
+                    words.iter().map(|word| (*word, other.contains(word))).collect();
+                assert_eq!(store.edited(number, &changes), Some(put(&mut store, &other)));
+            }
+            let all: Vec<(u32, bool)> = list.iter().map(|word| (*word, false)).collect();
+            assert_eq!(store.edited(number, &all), Some(put(&mut store, &BTreeSet::new())));
+        }
+    }
+
+    #[test]
+    fn lists_are_compared_as_sets_are() {
+        let (lists, mut next) = lists();
+        let mut store = Lists::default();
+        let mut all: Vec<BTreeSet<u32>> = lists.clone();
+        for list in &lists {
+            let words: BTreeSet<u32> = (0..5).map(|_| next(3000)).collect();
+            all.push(list.symmetric_difference(&words).copied().collect());
+        }
+        let numbers: Vec<u32> = all.iter().map(|list| put(&mut store, list)).collect();
+        for (a, x) in numbers.iter().zip(&all) {
+            assert_eq!(store.get(*a, 0), x.iter().copied().collect::<Vec<u32>>());
+            assert!((0..3010).all(|word| store.has(*a, word) == x.contains(&word)));
+            for (b, y) in numbers.iter().zip(&all) {
+                let mut found = Vec::new();
+                store.differences([*a, *b], |word, is_second| found.push((word, is_second)));
+                let wanted = x.symmetric_difference(y).map(|word| (*word, y.contains(word)));
+                assert!(found.into_iter().eq(wanted), "{x:?} {y:?}");
+            }
+        }
+    }
+
+    /// A neighbor of a long list takes few words more.
+    #[test]
+    fn an_edit_takes_the_words_of_few_parts() {
+        let mut store = Lists::default();
+        let mut list: BTreeSet<u32> = (0..4000).map(|word| 3 * word).collect();
+        let mut number = put(&mut store, &list);
+        let before = store.words.len();
+        for word in 0..1000 {
+            list.insert(12 * word + 1);
+            number = store.edited(number, &[(12 * word + 1, true)]).expect("the store has room");
+        }
+        assert_eq!(number, put(&mut store, &list));
+        assert!(store.words.len() - before < 1000 * 150, "{} words", store.words.len());
+    }
 }

@@ -23,6 +23,8 @@
 use crate::VersionKey;
 use crate::ascending::union;
 pub use crate::packed::{EntryOutline, EntryStore};
+pub use crate::parts::{EntryCode, EntryParts, ValueList};
+pub use crate::shared::SharedEntry;
 use ir::entity::{Inst, Point, Value};
 use ir::eval::accepts;
 use ir::function::Function;
@@ -31,10 +33,9 @@ use ir::opcode::Opcode;
 use ir::trap::TrapKind;
 use ir::types::Type;
 use smallvec::SmallVec;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// An operand of a step, a replayed store or an assignment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -327,162 +328,6 @@ impl fmt::Display for CompensationFault {
 
 impl std::error::Error for CompensationFault {}
 
-/// An entry that several mappings may have. Large mappings have their entries packed
-/// ([`EntryStore`]).
-#[derive(Clone, Debug)]
-pub struct SharedEntry(Stored);
-
-#[derive(Clone, Debug)]
-enum Stored {
-    /// With the number of assignments that change a value: each mapping that shares the entry is
-    /// asked for its size.
-    Whole(Arc<Entry>, usize),
-    Packed(Arc<PackedEntry>),
-}
-
-#[derive(Debug)]
-struct PackedEntry {
-    store: EntryStore,
-    number: u32,
-    /// The entry, once somebody has asked for a reference that lasts.
-    whole: OnceLock<Entry>,
-}
-
-impl SharedEntry {
-    /// The entry. Cost: linear in the entry if it is packed; then it is not kept.
-    pub fn get(&self) -> Cow<'_, Entry> {
-        match &self.0 {
-            Stored::Whole(entry, _) => Cow::Borrowed(entry),
-            Stored::Packed(packed) => match packed.whole.get() {
-                Some(entry) => Cow::Borrowed(entry),
-                None => Cow::Owned(packed.store.unpack(packed.number)),
-            },
-        }
-    }
-
-    /// The landing point of the entry. Cost: constant.
-    pub fn target(&self) -> Point {
-        match &self.0 {
-            Stored::Whole(entry, _) => entry.target,
-            Stored::Packed(packed) => packed.store.outline(packed.number).target,
-        }
-    }
-
-    /// The outline of the entry. Cost: constant.
-    pub fn outline(&self) -> EntryOutline {
-        match &self.0 {
-            Stored::Whole(entry, changed) => EntryOutline::with(entry, *changed),
-            Stored::Packed(packed) => packed.store.outline(packed.number),
-        }
-    }
-
-    /// The kept values of the entry.
-    pub fn kept(&self) -> Cow<'_, [Value]> {
-        match &self.0 {
-            Stored::Whole(entry, _) => Cow::Borrowed(&entry.kept),
-            Stored::Packed(packed) => Cow::Owned(packed.store.kept(packed.number)),
-        }
-    }
-
-    /// The values that the entry requires. Cost: linear in the entry if it is packed.
-    pub fn requires(&self) -> Cow<'_, [Value]> {
-        match &self.0 {
-            Stored::Whole(entry, _) => Cow::Borrowed(&entry.requires),
-            Stored::Packed(packed) => Cow::Owned(packed.store.required(packed.number)),
-        }
-    }
-
-    /// Replaces a list by the values that the entry provides. Cost: linear in them.
-    pub fn list_provided(&self, list: &mut Vec<Value>) {
-        match &self.0 {
-            Stored::Whole(entry, _) => {
-                list.clear();
-                list.extend(entry.provides());
-            }
-            Stored::Packed(packed) => *list = packed.store.provided(packed.number),
-        }
-    }
-
-    /// Whether the entry has steps or replays. Cost: constant.
-    pub fn has_code(&self) -> bool {
-        match &self.0 {
-            Stored::Whole(entry, _) => !entry.steps.is_empty() || !entry.replays.is_empty(),
-            Stored::Packed(packed) => {
-                let outline = packed.store.outline(packed.number);
-                outline.steps + outline.replays > 0
-            }
-        }
-    }
-
-    /// The number of values provided. Cost: constant.
-    pub fn provided(&self) -> usize {
-        match &self.0 {
-            Stored::Whole(entry, _) => entry.assigns.len(),
-            Stored::Packed(packed) => packed.store.outline(packed.number).provided,
-        }
-    }
-
-    /// The entry. If it is packed, it stays in memory from here on.
-    fn whole(&self) -> &Entry {
-        match &self.0 {
-            Stored::Whole(entry, _) => entry,
-            Stored::Packed(packed) => {
-                packed.whole.get_or_init(|| packed.store.unpack(packed.number))
-            }
-        }
-    }
-
-    /// Whether the entry is packed. Cost: constant.
-    pub fn is_packed(&self) -> bool {
-        matches!(self.0, Stored::Packed(_))
-    }
-
-    /// Whether the two are known to be the same entry. Cost: constant.
-    pub fn is(&self, other: &SharedEntry) -> bool {
-        match (&self.0, &other.0) {
-            (Stored::Whole(a, _), Stored::Whole(b, _)) => Arc::ptr_eq(a, b),
-            (Stored::Packed(a), Stored::Packed(b)) => a.store.is(&b.store) && a.number == b.number,
-            _ => false,
-        }
-    }
-
-    fn into_entry(self) -> Entry {
-        match self.0 {
-            Stored::Whole(entry, _) => Arc::unwrap_or_clone(entry),
-            Stored::Packed(_) => self.get().into_owned(),
-        }
-    }
-
-    /// The entry, packed if the store takes it.
-    fn packed(self, store: &EntryStore) -> SharedEntry {
-        let Stored::Whole(entry, changed) = &self.0 else { return self };
-        let Some(number) = store.pack(entry, *changed) else { return self };
-        let (store, whole) = (store.clone(), OnceLock::new());
-        SharedEntry(Stored::Packed(Arc::new(PackedEntry { store, number, whole })))
-    }
-}
-
-impl From<Arc<Entry>> for SharedEntry {
-    fn from(entry: Arc<Entry>) -> SharedEntry {
-        let changed = entry.assigns.iter().filter(|assign| !assign.is_identity()).count();
-        SharedEntry(Stored::Whole(entry, changed))
-    }
-}
-
-impl From<Entry> for SharedEntry {
-    fn from(entry: Entry) -> SharedEntry {
-        Arc::new(entry).into()
-    }
-}
-
-impl PartialEq for SharedEntry {
-    fn eq(&self, other: &SharedEntry) -> bool {
-        self.is(other) || self.get() == other.get()
-    }
-}
-
-impl Eq for SharedEntry {}
-
 /// A mapping from one version of a function to another.
 #[derive(Clone, Debug)]
 pub struct Mapping {
@@ -512,6 +357,11 @@ impl Mapping {
     /// A mapping without entries, between the versions with these keys.
     pub fn between(source: VersionKey, target: VersionKey) -> Mapping {
         Mapping { source, target, entries: BTreeMap::new(), store: None }
+    }
+
+    /// Where entries are packed; `None` if they are not.
+    pub fn store(&self) -> Option<&EntryStore> {
+        self.store.as_ref()
     }
 
     /// The same mapping, which packs the entries that it is given from here on: for mappings with

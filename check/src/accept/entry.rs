@@ -32,6 +32,15 @@
 //! All else is judged for each entry: order, steps, memory, and what is assigned from another value
 //! or from a step. An entry that fails a check carries nothing over.
 //!
+//! Neither fact needs a look at a value that both lists have. Of two lists of one store
+//! ([`ValueList::differences`]), parts with one number are one part, whose words never change. So
+//! they are passed by their numbers. What an entry assigns to itself is a list less a few values:
+//! those provided, without those assigned from elsewhere. A value is new to it if it is provided
+//! for the first time, or if the last entry assigned it from elsewhere
+//! (`a_value_that_is_no_longer_computed_is_judged_again`). That a list ascends is known of each
+//! list in a store: a store takes no other, and makes no other
+//! (`what_no_maker_makes_is_not_packed`).
+//!
 //! The checks run in this order: source point, target point, required values, steps, memory,
 //! assignments. Liveness follows later, for all entries together (`live`).
 
@@ -45,9 +54,8 @@ use fixedbitset::FixedBitSet;
 use ir::eval::is_safe_divisor;
 use ir::{Block, Imm, Inst, Opcode, Point, Type, Value};
 use smallvec::SmallVec;
-use transition::ascending::{ascends, differences, without};
 use transition::certificate::{EntryFacts, NO_TERM, TermId, TermKind};
-use transition::mapping::{Assign, Entry, Operand, Step};
+use transition::mapping::{Assign, EntryCode, Operand, SharedEntry, Step, ValueList};
 use transition::{Pair, Side};
 
 /// The two classes of an operand; [`NO_TERM`] where one is unknown.
@@ -84,9 +92,11 @@ struct LastEntry {
     /// The source point and the target point; `None` if nothing carries over.
     at: Option<(Inst, Inst)>,
     /// The values that it requires. They are those of [`Judge::required`], whatever `at` is.
-    requires: Vec<Value>,
-    /// The values that it assigns to themselves.
-    same: Vec<Value>,
+    requires: ValueList<'static>,
+    /// The values that it provides. It assigns them to themselves, but for those that follow.
+    provides: ValueList<'static>,
+    /// The values that it assigns from elsewhere, and those that have to be judged again.
+    changed: SmallVec<[Value; 8]>,
 }
 
 /// By value index: the last block in which the value was found available throughout. Neighboring
@@ -142,18 +152,19 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         &self.product.versions[self.source.other()]
     }
 
-    /// Judges everything about one entry but liveness. Cost: linear in the entry and in its two
-    /// paths.
+    /// Judges everything about one entry but liveness. Cost: linear in its code, in the values
+    /// that the last entry does not have, and in its two paths.
     ///
     /// # Errors
     /// The first check that fails.
     pub(crate) fn check(
         &mut self,
         point: Point,
-        entry: &Entry,
+        shared: &SharedEntry,
         facts: &EntryFacts,
     ) -> Result<(), Finding> {
         let Some(path) = self.check_source(point)? else { return Ok(()) };
+        let entry = &shared.code();
         // Before the values: the classes of a target point in another gap mean nothing at this
         // anchor.
         self.check_target(point, &path, entry)?;
@@ -165,7 +176,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         if !carries {
             self.forget();
         }
-        let mut is_proved = self.check_requires(point, entry)?;
+        let mut is_proved = self.check_requires(point, shared)?;
         self.steps.clear();
         // The far classes are judged at the block of the anchor.
         let far = self.from().f.inst_block(path.anchor);
@@ -173,7 +184,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
             self.check_step(point, entry, index, step, facts, far)?;
         }
         self.check_memory(point, entry, facts, far)?;
-        is_proved &= self.check_assigns(entry, far)?;
+        is_proved &= self.check_assigns((shared, entry), far)?;
         self.last.at = Some(place).filter(|_| is_proved && self.bindings.is_empty());
         Ok(())
     }
@@ -194,14 +205,14 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
 
     /// Forgets what the last entry has proved.
     fn forget(&mut self) {
-        for value in self.last.requires.drain(..) {
+        let last = std::mem::take(&mut self.last);
+        for value in last.requires.values().iter() {
             let index = value.as_u32() as usize;
             // A forged entry may require values that the version lacks.
             if index < self.required.len() {
                 self.required.remove(index);
             }
         }
-        self.last.same.clear();
     }
 
     /// Proves [`Check::SourcePoint`], the source point is an instruction of the source version;
@@ -246,7 +257,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         &self,
         point: Point,
         path: &AnchorPath<'r>,
-        entry: &Entry,
+        entry: &EntryCode<'_>,
     ) -> Result<(), Finding> {
         let (to, inst) = (self.to(), entry.target.inst());
         let place = Place::Inst(inst);
@@ -279,35 +290,30 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     ///
     /// Returns whether they do. It is `false` without a finding only in experiments that leave the
     /// check out. Values that the last entry requires as well are available.
-    fn check_requires(&mut self, point: Point, entry: &Entry) -> Result<bool, Finding> {
-        let (from, requires) = (self.from(), &entry.requires);
+    fn check_requires(&mut self, point: Point, entry: &SharedEntry) -> Result<bool, Finding> {
+        let (from, requires) = (self.from(), entry.requires());
         // All edges count here (`full`): an engine goes by the text of the version, which knows
         // nothing of excluded edges.
         let available = &mut self.available[self.source];
         let mut is_available =
             |value: Value| from.f.has_value(value) && available.has(from, value, point.inst());
-        let mut fits = ascends(requires);
-        let LastEntry { requires: last, same, .. } = &mut self.last;
-        let mut gone: SmallVec<[Value; 8]> = SmallVec::new();
-        differences(last, requires, |value, is_new| {
+        let mut fits = requires.ascends();
+        let LastEntry { requires: last, changed, .. } = &mut self.last;
+        last.differences(&requires, |value, is_new| {
             let index = value.as_u32() as usize;
             if index < self.required.len() {
                 self.required.set(index, is_new);
             }
             fits &= !is_new || is_available(value);
-            gone.extend((!is_new).then_some(value));
+            // What assigns such a value is judged again, and fails
+            // (`each_entry_lists_its_own_values`).
+            changed.extend((!is_new).then_some(value));
         });
-        last.clear();
-        last.extend_from_slice(requires);
-        // What assigns such a value is judged again, and fails
-        // (`each_entry_lists_its_own_values`).
-        if gone.iter().any(|value| same.binary_search(value).is_ok()) {
-            *same = without(same, &gone);
-        }
+        last.become_copy(&requires);
         if !fits {
-            same.clear();
+            self.last.provides = ValueList::default();
             let mut last = None;
-            for &value in requires {
+            for &value in requires.values().iter() {
                 let fits =
                     is_available(value) && last.replace(value).is_none_or(|l: Value| l < value);
                 self.product.terms.require(Check::Requires, fits, Place::Value(value))?;
@@ -380,7 +386,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     fn check_step(
         &mut self,
         point: Point,
-        entry: &Entry,
+        entry: &EntryCode<'_>,
         index: usize,
         step: &Step,
         facts: &EntryFacts,
@@ -432,7 +438,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     fn check_memory(
         &self,
         point: Point,
-        entry: &Entry,
+        entry: &EntryCode<'_>,
         facts: &EntryFacts,
         far: Block,
     ) -> Result<(), Finding> {
@@ -503,7 +509,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         classes: &[Class],
         [here, far]: [TermId; 2],
         point: Point,
-        entry: &Entry,
+        entry: &EntryCode<'_>,
     ) -> bool {
         let terms = &self.product.terms;
         let divisor = classes.get(1).and_then(|c| terms.constant(c.here));
@@ -519,39 +525,42 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     ///
     /// Returns whether they do. It is `false` without a finding only in experiments that leave a
     /// check out. Values that the last entry assigns to themselves as well are not judged again.
-    fn check_assigns(&mut self, entry: &Entry, far: Block) -> Result<bool, Finding> {
-        let assigns = &entry.assigns;
-        let last = std::mem::take(&mut self.last.same);
-        let mut same = Vec::with_capacity(assigns.len());
-        let (mut fits, mut before) = (true, None);
-        for assign in assigns {
-            fits &= before.replace(assign.value).is_none_or(|before| before < assign.value);
-            match assign.is_identity() {
-                true => same.push(assign.value),
-                false => fits = fits && self.check_assign(*assign, entry, far).is_ok(),
-            }
+    fn check_assigns(
+        &mut self,
+        (shared, entry): (&SharedEntry, &EntryCode<'_>),
+        far: Block,
+    ) -> Result<bool, Finding> {
+        let (target, provides) = (entry.target, shared.provides());
+        let mut fits = provides.ascends();
+        let changed: SmallVec<[Value; 8]> = entry.changed.iter().map(|to| to.value).collect();
+        // Values that the last entry did not assign to themselves.
+        let mut last = std::mem::take(&mut self.last.provides);
+        let mut new = std::mem::take(&mut self.last.changed);
+        new.retain(|value| provides.has(*value));
+        last.differences(&provides, |value, is_new| new.extend(is_new.then_some(value)));
+        new.retain(|value| changed.binary_search(value).is_err());
+        let to_itself = new.iter().map(|v| Assign { value: *v, from: Operand::Source(*v) });
+        for assign in entry.changed.iter().copied().chain(to_itself) {
+            fits = fits && self.check_assign(assign, target, far).is_ok();
         }
-        differences(&last, &same, |value, is_new| {
-            let assign = Assign { value, from: Operand::Source(value) };
-            fits = fits && (!is_new || self.check_assign(assign, entry, far).is_ok());
-        });
-        self.last.same = same;
+        last.become_copy(&provides);
+        (self.last.provides, self.last.changed) = (last, changed);
         // Whether one fails is known. In order, the finding is that of the first.
         if !fits {
             let mut last = None;
-            for &assign in assigns {
+            for &assign in &shared.get().assigns {
                 let value = assign.value;
                 let ascends = last.replace(value).is_none_or(|l: Value| l < value);
                 self.product.terms.require(Check::AssignShape, ascends, Place::Value(value))?;
-                self.check_assign(assign, entry, far)?;
+                self.check_assign(assign, target, far)?;
             }
         }
         Ok(fits)
     }
 
     /// As [`Judge::check_assigns`], for one assignment, regardless of the order.
-    fn check_assign(&mut self, assign: Assign, entry: &Entry, far: Block) -> Result<(), Finding> {
-        let (to, value, target) = (self.to(), assign.value, entry.target.inst());
+    fn check_assign(&mut self, assign: Assign, target: Point, far: Block) -> Result<(), Finding> {
+        let (to, value, target) = (self.to(), assign.value, target.inst());
         let available = to.f.has_value(value)
             && to.f.has_inst(target)
             && self.available[self.source.other()].has(to, value, target);

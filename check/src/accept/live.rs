@@ -32,7 +32,8 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 use transition::Demand;
-use transition::ascending::{ascends, differences};
+use transition::ascending::ascends;
+use transition::mapping::ValueList;
 
 /// Additional uses, by instruction: the values that armed entries require at their source points.
 pub(crate) type Extra = BTreeMap<Inst, Vec<Value>>;
@@ -51,7 +52,7 @@ pub(crate) struct LiveValues {
     entered: Vec<Value>,
     count: usize,
     /// The last list of which the live values were counted, as a list and as marks.
-    counted: Vec<Value>,
+    counted: ValueList<'static>,
     in_counted: FixedBitSet,
     /// The number of live values in that list.
     both: usize,
@@ -91,14 +92,14 @@ impl LiveValues {
 
     /// The number of values of a list that are live; one that is listed twice counts twice. Cost:
     /// the values in which the list differs from the last one, and a fraction of the others.
-    pub(crate) fn count_in(&mut self, list: &[Value]) -> usize {
+    pub(crate) fn count_in(&mut self, list: &ValueList<'_>) -> usize {
         // `both` changes as live values come and go, once for each. So a list that may have a
         // value twice is counted by itself: forged mappings may be armed.
-        if !ascends(list) {
-            return list.iter().filter(|value| self.has(**value)).count();
+        if !list.ascends() {
+            return list.values().iter().filter(|value| self.has(**value)).count();
         }
         let LiveValues { marks, counted, in_counted, both, .. } = self;
-        differences(counted, list, |value, is_new| {
+        counted.differences(list, |value, is_new| {
             let index = value.as_u32() as usize;
             // A value that the version lacks is never live.
             if index < in_counted.len() {
@@ -107,19 +108,18 @@ impl LiveValues {
                 *both = if is_new { *both + is_live } else { *both - is_live };
             }
         });
-        counted.clear();
-        counted.extend_from_slice(list);
+        counted.become_copy(list);
         *both
     }
 
     /// Whether `rest` are the values of a list that are not live, in its order.
-    pub(crate) fn leaves(&mut self, list: &[Value], rest: &[Value]) -> bool {
+    pub(crate) fn leaves(&mut self, list: &ValueList<'_>, rest: &[Value]) -> bool {
         // As many as are not live, each of the list and not live: where both ascend, these are all.
-        let is_one = |value: &Value| !self.has(*value) && list.binary_search(value).is_ok();
-        if ascends(list) && ascends(rest) && rest.iter().all(is_one) {
+        let is_one = |value: &Value| !self.has(*value) && list.has(*value);
+        if list.ascends() && ascends(rest) && rest.iter().all(is_one) {
             return self.count_in(list) + rest.len() == list.len();
         }
-        list.iter().filter(|value| !self.has(**value)).eq(rest)
+        list.values().iter().filter(|value| !self.has(**value)).eq(rest)
     }
 
     /// The live values, in any order, some perhaps twice.
@@ -409,7 +409,7 @@ impl<'v> LiveSets<'v> {
     pub(crate) fn none(&self) -> LiveValues {
         let marks = FixedBitSet::with_capacity(self.f.value_bound());
         let in_counted = marks.clone();
-        let (entered, counted) = (Vec::new(), Vec::new());
+        let (entered, counted) = (Vec::new(), ValueList::default());
         LiveValues { marks, entered, count: 0, counted, in_counted, both: 0 }
     }
 

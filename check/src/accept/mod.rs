@@ -48,6 +48,7 @@ use product::CrossProduct;
 pub(crate) use seal::Sealed;
 pub use seal::{Checked, CheckedEntry, CheckedFrameEntry, Unproved};
 pub use stay::stay;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -188,7 +189,7 @@ impl<'a, 'c> Relation<'a, 'c> {
             let same = |known: &FittingEntry| known.entry.is(entry) && known.facts == *of(index);
             is_new[index] = !fitting.get(point).is_some_and(same);
             results.push(match is_new[index] {
-                true => judge.check(point, &entry.get(), of(index)),
+                true => judge.check(point, entry, of(index)),
                 false => Ok(()),
             });
         }
@@ -230,14 +231,13 @@ impl<'a, 'c> Relation<'a, 'c> {
             };
             let known: Vec<bool> = points.enumerate().map(is_known).collect();
             let asked = |index: usize| results[index].is_ok() && !known[index];
-            let mut provided = Vec::new();
             self.each_live(run, mapping, asked, landing, |index, _, entry, live| {
-                entry.list_provided(&mut provided);
+                let provided = entry.provides();
                 // The provided values ascend ([`Check::AssignShape`]), so none counts twice.
                 if live.count_in(&provided) == live.len() {
                     return;
                 }
-                let missing = live.iter().filter(|v| provided.binary_search(v).is_err()).min();
+                let missing = live.iter().filter(|v| !provided.has(*v)).min();
                 failed.extend(missing.map(|v| (index, Place::Value(v))));
             })?;
             Ok(same_uses)
@@ -329,6 +329,12 @@ impl<'a, 'c> Relation<'a, 'c> {
                     if live.count_in(&requires) == requires.len() {
                         return;
                     }
+                    // Mostly these are the kept values, which are few.
+                    let kept = entry.kept();
+                    let requires = match live.leaves(&requires, &kept) {
+                        true => kept,
+                        false => Cow::Owned(requires.values().into_owned()),
+                    };
                     let exists = |v: &Value| !live.has(*v) && version.f.has_value(*v);
                     let unlive = requires.iter().copied().filter(exists);
                     let mut unlive =

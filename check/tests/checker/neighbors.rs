@@ -1,11 +1,11 @@
 //! Entries that follow one another and list nearly the same values. The checker looks at what they
 //! differ in, and rejects an entry that is wrong in what it has in common with a right one.
 
-use crate::wrong::Draft;
-use check::verdict::Check;
-use ir::{Point, Value};
+use crate::wrong::{Draft, Wrong, step};
+use check::verdict::{Check, Verdict};
+use ir::{Imm, Opcode, Point, Type, Value};
 use transition::Side::{After, Before};
-use transition::mapping::Entry;
+use transition::mapping::{Entry, EntryStore, Mapping, Operand};
 
 /// Entries between equal versions. Each has a source point, a landing point and the values copied
 /// to themselves. `forge` changes the last one.
@@ -29,9 +29,30 @@ fn verdicts(
         .collect();
     let of = |name: &str| values.iter().find(|(known, _)| known == name).expect(name).1;
     draft.change_entry(Before, |entry| forge(entry, &of));
-    let wrong = draft.done(check, "wrong in what it has in common with a right one");
-    let verdicts = crate::verdicts(&wrong, wrong.options);
-    verdicts.iter().map(|verdict| verdict.finding().map(|finding| finding.check)).collect()
+    judged(draft.done(check, "wrong in what it has in common with a right one"))
+}
+
+/// The failed checks of the entries from the first version. Packed entries have the same.
+fn judged(mut wrong: Wrong) -> Vec<Option<Check>> {
+    let verdicts = |wrong: &Wrong| {
+        let verdicts = crate::verdicts(wrong, wrong.options);
+        let of = |verdict: &Verdict| verdict.finding().map(|finding| finding.check);
+        verdicts.iter().map(of).collect::<Vec<_>>()
+    };
+    let whole = verdicts(&wrong);
+    let packed = packed(&wrong.mappings.before);
+    wrong.mappings.before = packed;
+    assert_eq!(whole, verdicts(&wrong), "packed");
+    whole
+}
+
+/// The mapping with the entries packed that a store takes.
+fn packed(mapping: &Mapping) -> Mapping {
+    let packed = Mapping::between(mapping.source(), mapping.target());
+    let mut packed = packed.packing(EntryStore::default());
+    let entries = mapping.entries();
+    entries.for_each(|(point, entry)| packed.insert(point, entry.clone()));
+    packed
 }
 
 const LINE: &str = "entry:\n%s = add.i32 %x, %y\n%t = mul.i32 %s, %x\n%u = add.i32 %t, %z\n\
@@ -110,4 +131,30 @@ fn lists_in_another_order_are_refused() {
         });
         assert_eq!(found, [None, Some(check)], "{check}, {twice}");
     }
+}
+
+/// The first entry computes `%s`, and the second one copies it from a value of this name that is
+/// another sum. Both entries provide `%s`, so it is in no difference of the lists.
+#[test]
+fn a_value_that_is_no_longer_computed_is_judged_again() {
+    let text = |sum: &str| {
+        format!(
+            "(%x: i32, %y: i32, %z: i32) -> i32 {{\nentry:\n%s = add.i32 {sum}\n\
+             %t = mul.i32 %x, %y\n%u = call @ask(%z)\nreturn %t\n}}\n"
+        )
+    };
+    let mut draft = Draft::new(&text("%x, %y"), &text("%x, %z"));
+    let (x, z) = (draft.term(Before, "x"), draft.term(Before, "z"));
+    let sum = draft.op(Opcode::Add, Type::I32, Imm::None, &[x, z]);
+    let add = step(Opcode::Add, Type::I32, &[draft.from(Before, "x"), draft.from(Before, "z")]);
+    for (at, of_sum) in [(1, Operand::Step(0)), (2, draft.from(Before, "s"))] {
+        let points = [draft.at(Before, "entry", at), draft.at(After, "entry", at)];
+        let names = &["x", "y", "z", "t"][..2 + at];
+        let copies = names.iter().map(|name| (*name, draft.from(Before, name)));
+        let copies: Vec<_> = copies.chain([("s", of_sum)]).collect();
+        let steps = if at == 1 { vec![(add.clone(), [sum; 2])] } else { Vec::new() };
+        draft.entry(Before, points, steps, &copies);
+    }
+    let found = judged(draft.done(Check::AssignValue, "a copy of another sum"));
+    assert_eq!(found, [None, Some(Check::AssignValue)]);
 }

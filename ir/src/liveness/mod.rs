@@ -19,6 +19,7 @@ use crate::function::Function;
 use crate::needed::Needed;
 use cranelift_entity::EntityRef;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 /// A set of values, in id order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -255,6 +256,26 @@ impl Liveness {
         visit_points(function, block, live, (self.needed.as_ref(), &self.extra), visit);
     }
 
+    /// As [`Liveness::for_each_point`], until `visit` breaks, and for the points above one of the
+    /// block, if one is given with the values live there. Cost: that of the points visited.
+    ///
+    /// # Panics
+    /// When liveness is stale, or the function lacks the block or the point's instruction.
+    pub fn for_points_above(
+        &self,
+        function: &Function,
+        block: Block,
+        from: Option<(Point, LiveSet)>,
+        visit: impl FnMut(Point, &LiveSet) -> ControlFlow<()>,
+    ) {
+        self.check(function);
+        let (next, live) = match from {
+            Some((point, live)) => (function.prev_inst(point.inst()), live),
+            None => (Some(function.terminator(block)), self.live_out(block).clone()),
+        };
+        visit_from(function, next, live, (self.needed.as_ref(), &self.extra), visit);
+    }
+
     /// The live values at a point. Cost: as [`Liveness::for_each_point`] on the whole block. To
     /// query several points of a block, use that method.
     ///
@@ -275,11 +296,25 @@ impl Liveness {
 fn visit_points(
     function: &Function,
     block: Block,
-    mut live: LiveSet,
-    (needed, extra): (Option<&Needed>, &BTreeMap<Inst, Vec<Value>>),
+    live: LiveSet,
+    counted: (Option<&Needed>, &BTreeMap<Inst, Vec<Value>>),
     mut visit: impl FnMut(Point, &LiveSet),
 ) {
-    let mut next = Some(function.terminator(block));
+    visit_from(function, Some(function.terminator(block)), live, counted, |point, live| {
+        visit(point, live);
+        ControlFlow::Continue(())
+    });
+}
+
+/// Visits the points from an instruction upward, given the values live after it, until `visit`
+/// breaks.
+fn visit_from(
+    function: &Function,
+    mut next: Option<Inst>,
+    mut live: LiveSet,
+    (needed, extra): (Option<&Needed>, &BTreeMap<Inst, Vec<Value>>),
+    mut visit: impl FnMut(Point, &LiveSet) -> ControlFlow<()>,
+) {
     while let Some(inst) = next {
         let data = function.inst(inst);
         data.results.iter().for_each(|v| live.remove(*v));
@@ -288,7 +323,9 @@ fn visit_points(
             Some(needed) => needed.operands(function, inst).for_each(|v| live.insert(v)),
         }
         extra.get(&inst).into_iter().flatten().for_each(|v| live.insert(*v));
-        visit(Point::before(inst), &live);
+        if visit(Point::before(inst), &live).is_break() {
+            return;
+        }
         next = function.prev_inst(inst);
     }
 }
