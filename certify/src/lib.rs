@@ -84,4 +84,9 @@ impl<'a> Certifier<'a> {
     pub fn effort(&self) -> (usize, usize) {
         (self.relation.rounds, self.relation.unshared)
     }
+
+    /// The blocks numbered in all rounds, of both versions.
+    pub fn numbered(&self) -> usize {
+        self.relation.versions.iter().map(|version| version.found.values.numbered).sum()
+    }
 }

@@ -34,7 +34,7 @@ pub use homes::{Home, Homes};
 pub use live::{LiveEdges, LiveTargets};
 pub use matcher::{AppliedRule, Operands, RightSide, RuleIndex, apply};
 pub use rewind::HomesMark;
-pub use round::{MAX_TURNS, NumberingRound, ValueClasses};
+pub use round::{MAX_AGAIN, MAX_TURNS, NumberingRound, ValueClasses};
 pub use table::{ClassArgs, ClassOperation, ClassSum, ClassTable, OperationRef, TermForm, TermKey};
 
 /// The number of a term in its table. The number of a class is that of its first term.

@@ -18,7 +18,7 @@
 //! loop. With turns of the whole function, each loop of a row would wait for the one before it
 //! (`loops_in_a_row_take_no_rounds_of_their_own`). An inner loop takes turns within each turn of
 //! the outer one. But assumptions last, so all turns together are as many as assumptions fail, and
-//! one more for each loop around.
+//! one more for each loop around, up to [`MAX_AGAIN`].
 //!
 //! Assumptions only grow weaker, and classes that differ under strong assumptions differ under weak
 //! ones. No turn therefore pins a parameter without need, and the turns end. A turn that kept the
@@ -31,6 +31,7 @@ use crate::homes::{Home, Homes};
 use crate::live::{LiveEdges, LiveTargets};
 use crate::table::{ClassTable, TermForm};
 use crate::{Dense, TermIndex};
+use fixedbitset::FixedBitSet;
 use ir::{Block, Edge, Function, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -41,6 +42,13 @@ use std::ops::Range;
 /// region have to hand values around for there to be many
 /// (`a_long_chain_through_an_inner_block_gives_up_one_block`).
 pub const MAX_TURNS: usize = 40;
+
+/// Blocks numbered again in a walk, for each block that the walk has reached. Beyond, a region that
+/// needs another turn gives up the assumptions of its start, and so do the regions around it: a
+/// bound on cost. Without it, each of the loops around a block numbers the block again
+/// (`a_deep_nest_gives_up_its_outer_loops`). With it, as many loops around are settled, and all
+/// where a function is small.
+pub const MAX_AGAIN: usize = 64;
 
 /// The terms of values and the live edges that a round has found.
 #[derive(Debug, Default)]
@@ -53,10 +61,12 @@ pub struct ValueClasses {
     pub homes: Homes,
     /// The place that the walk has reached: the number of blocks that it has gone past.
     pub at: usize,
+    /// The blocks numbered so far, in all walks: a measure of cost.
+    pub numbered: usize,
 }
 
 impl ValueClasses {
-    /// Forgets everything.
+    /// Forgets everything but the cost.
     pub fn reset(&mut self, f: &Function) {
         self.terms.reset(f.value_bound());
         self.live.clear(f);
@@ -86,6 +96,54 @@ struct OpenRegion<M> {
     turns: usize,
     /// The state before the region.
     mark: M,
+}
+
+/// The blocks that a walk has numbered more than once.
+#[derive(Default)]
+struct Again {
+    /// The number of places reached.
+    reached: usize,
+    /// The blocks numbered again.
+    count: usize,
+    /// The places of the blocks whose assumptions are given up.
+    given_up: FixedBitSet,
+}
+
+impl Again {
+    fn visit(&mut self, place: usize) {
+        if place < self.reached {
+            self.count += 1;
+        } else {
+            self.reached = place + 1;
+        }
+    }
+
+    fn is_spent(&self) -> bool {
+        // A function of a few blocks may number each of them as often as `MAX_TURNS` allows.
+        self.count > MAX_AGAIN * (self.reached + MAX_AGAIN)
+    }
+
+    /// Gives up the assumptions of all open regions that still have theirs, and goes back to the
+    /// outermost of these. The walk then numbers it once more, and no region around does.
+    fn give_up<'f, M>(
+        &mut self,
+        open: &mut Vec<OpenRegion<M>>,
+        round: &mut impl NumberingRound<'f, Mark = M>,
+    ) {
+        let mut outermost = None;
+        for (index, region) in open.iter().enumerate() {
+            self.given_up.grow(region.places.start + 1);
+            if !self.given_up.put(region.places.start) {
+                let block = round.graph().order()[region.places.start];
+                round.give_up(block);
+                outermost = outermost.or(Some(index));
+            }
+        }
+        if let Some(index) = outermost {
+            open.truncate(index + 1);
+            round.rewind(&open[index].mark, open[index].places.clone());
+        }
+    }
 }
 
 /// What follows the end of a turn.
@@ -185,19 +243,20 @@ pub trait NumberingRound<'f> {
     /// Returns whether a region took more than one turn.
     ///
     /// Cost: linear in the instructions, times the depth of loops and the assumptions that fail in
-    /// the loops around an instruction.
+    /// the loops around an instruction, up to [`MAX_AGAIN`].
     fn walk(&mut self) -> bool
     where
         Self: Sized,
     {
         let count = self.graph().order().len();
         let mut open: Vec<OpenRegion<Self::Mark>> = Vec::new();
-        let (mut at, mut is_weaker) = (0, false);
+        let (mut at, mut is_weaker, mut again) = (0, false, Again::default());
         while at < count {
             let end = self.graph().region_end(at);
             if let Some(end) = end.filter(|_| open.last().is_none_or(|of| of.places.start != at)) {
                 open.push(OpenRegion { places: at..end, turns: 0, mark: self.mark() });
             }
+            again.visit(at);
             self.visit(at);
             at += 1;
             self.found_mut().at = at;
@@ -208,7 +267,10 @@ pub trait NumberingRound<'f> {
                     }
                     TurnEnd::Again { is_refuted } => {
                         is_weaker |= is_refuted;
-                        at = region.places.start;
+                        if is_refuted && again.is_spent() {
+                            again.give_up(&mut open, self);
+                        }
+                        at = open.last().map_or(0, |region| region.places.start);
                         self.found_mut().at = at;
                     }
                 }
@@ -227,6 +289,7 @@ pub trait NumberingRound<'f> {
         if place > 0 && incoming.is_empty() {
             return;
         }
+        self.found_mut().numbered += 1;
         self.enter(block, &incoming);
         self.number_block(block);
         let targets = self.decide(block);

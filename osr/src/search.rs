@@ -14,8 +14,10 @@ use crate::paths::PathEnd;
 use crate::reason::{Obstacle, Reason, Unmapped};
 use crate::source::{Here, SourcePoint};
 use crate::synthesize::{Arrow, SynthesizedMapping};
+use crate::traps::PassedTraps;
 use ir::access::Access;
 use ir::{Block, Inst, Point, Value};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use transition::Side;
 use transition::mapping::{EntryParts, EntryStore, Mapping, SharedEntry};
@@ -47,6 +49,7 @@ struct Planner<'a, 'v> {
     /// The points at which other entries may land; `None` for all.
     allowed: Option<&'a BTreeSet<Point>>,
     here: SourcePoint,
+    passed_traps: RefCell<PassedTraps>,
 }
 
 /// The search for one direction.
@@ -397,7 +400,8 @@ impl<'a, 'v> Planner<'a, 'v> {
         (staying, allowed): (Option<&'a BTreeSet<Point>>, Option<&'a BTreeSet<Point>>),
     ) -> Planner<'a, 'v> {
         let (p, q) = (pair.source(from), pair.target(from));
-        Planner { from, pair, p, q, staying, allowed, here: SourcePoint::default() }
+        let (here, passed_traps) = (SourcePoint::default(), RefCell::default());
+        Planner { from, pair, p, q, staying, allowed, here, passed_traps }
     }
 
     /// The landing points to try from a point, unless the empty entry does. Enters the point.
@@ -479,7 +483,7 @@ impl<'a, 'v> Planner<'a, 'v> {
     /// The reason why no entry from `point` may land at `target`, if there is one. `crosses` says
     /// that the path from `point` runs over jumps.
     fn bar(&self, point: Point, target: Point, crosses: bool) -> Option<Obstacle> {
-        if let Some(trap) = self.skipped_trap(target) {
+        if let Some(trap) = self.skipped_trap(point, target) {
             return Some(Obstacle { inst: Some(trap), ..Obstacle::new(Reason::TrapNotReached) });
         }
         if let Some(assumption) = self.q.lone_assumptions.before(self.q.f, target) {
@@ -554,11 +558,14 @@ impl<'a, 'v> Planner<'a, 'v> {
         Some(Obstacle { inst: Some(*unsafe_one), ..Obstacle::new(Reason::TrapNotReached) })
     }
 
-    fn skipped_trap(&self, target: Point) -> Option<Inst> {
+    fn skipped_trap(&self, point: Point, target: Point) -> Option<Inst> {
         let (p, q) = (self.p, self.q);
+        // On a plain path, what is passed at a point stays passed at all points that it dominates.
+        let from = self.here.is_plain().then_some((p, point));
+        let noted = &mut *self.passed_traps.borrow_mut();
         // A witness under any id of its class shows that the source version has passed the trap. It
         // is looked up in terms of the path, since a witness behind the jump counts as well.
-        self.pair.traps(self.from).skipped(q, target, |w| {
+        self.pair.traps(self.from).skipped(q, target, (from, noted), |w| {
             // A load ahead on the path has not passed, though its contents can be had.
             !matches!(self.here.look_up(p, w), Here::Member(_) | Here::Absent)
         })

@@ -297,6 +297,61 @@ fn a_long_chain_through_an_inner_block_gives_up_one_block() {
     }
 }
 
+/// Loops in one another. Each counts, and hands a value on unchanged.
+fn nest(depth: usize) -> Function {
+    let mut text =
+        "func @f(%n: i32) -> i32 {\nentry:\n  %zero = const.i32 0\n  %one = const.i32 1\n  \
+                    %three = const.i32 3\n  jump h0(%zero, %n)\n"
+            .to_owned();
+    for k in 0..depth {
+        let next =
+            if k + 1 < depth { format!("h{}(%zero, %q{k})", k + 1) } else { format!("l{k}") };
+        text += &format!("h{k}(%i{k}: i32, %q{k}: i32):\n  jump {next}\n");
+    }
+    for k in (0..depth).rev() {
+        let next = if k > 0 { format!("l{}", k - 1) } else { "done".to_owned() };
+        text += &format!(
+            "l{k}:\n  %j{k} = add.i32 %i{k}, %one\n  %c{k} = slt.i32 %j{k}, %three\n  \
+             br_if %c{k}, h{k}(%j{k}, %q{k}), {next}\n"
+        );
+    }
+    function(&(text + "done:\n  return %q0\n}\n"))
+}
+
+/// The outermost loops of a deep nest would number all that is inside once more each. Beyond the
+/// limit, they give up their assumptions, and the loops inside keep their own.
+#[test]
+fn a_deep_nest_gives_up_its_outer_loops() {
+    let is_copy = |f: &Function, c: &Certificate, k: usize, of: Value| {
+        class(c, 0, value(f, &format!("q{k}"))) == class(c, 0, of)
+    };
+    let depth = number::MAX_AGAIN;
+    let f = nest(depth);
+    let c = alone(&f);
+    let argument = value(&f, "n");
+    assert!((0..depth).all(|k| is_copy(&f, &c, k, argument)), "a nest within the limit keeps all");
+    let depth = 8 * number::MAX_AGAIN;
+    let f = nest(depth);
+    let c = alone(&f);
+    let kept = |k: &usize| is_copy(&f, &c, *k, value(&f, &format!("q{}", k - 1)));
+    let lost = (1..depth).take_while(|k| !kept(k)).count();
+    assert!(lost > 0 && lost < depth - number::MAX_AGAIN, "{lost} of {depth} loops gave up");
+    assert!((lost + 1..depth).all(|k| kept(&k)), "the loops inside keep their copies");
+}
+
+#[test]
+fn deep_nests_take_near_linear_work() {
+    let numbered = |depth: usize| {
+        let f = nest(depth);
+        let applied = edited(&f, |_| ());
+        let pair =
+            VersionPair::new(&f, applied.function(), applied.log()).expect("the log replays");
+        Certifier::new(&pair.correspondence()).numbered()
+    };
+    let (one, two) = (numbered(8 * number::MAX_AGAIN), numbered(16 * number::MAX_AGAIN));
+    assert!(10 * two <= 23 * one, "{one} to {two} blocks");
+}
+
 /// Loops in a row, each counted in memory and in a parameter.
 fn rows(count: usize) -> Function {
     let mut text =
