@@ -334,6 +334,21 @@ impl DirectionFigures {
         self.points - self.unreachable
     }
 
+    /// Counts a point without an entry at another pass, `passes[1]`, than the one at which it was
+    /// counted. `visits` are its own.
+    pub(crate) fn blame_another(&mut self, reason: &str, passes: [&str; 2], visits: u64) {
+        move_count(&mut self.blame, passes, 1);
+        if let Some(by_pass) = self.infeasible_by_pass.get_mut(reason) {
+            move_count(by_pass, passes, 1);
+        }
+        if let Some(dynamic) = &mut self.dynamic {
+            move_count(&mut dynamic.blame, passes, visits);
+            if let Some(by_pass) = dynamic.infeasible_by_pass.get_mut(reason) {
+                move_count(by_pass, passes, visits);
+            }
+        }
+    }
+
     /// The share of points with an entry at a level, in percent. `None` if the level does not exist
     /// yet or there are no reachable points.
     pub fn share(&self, level: usize) -> Option<f64> {
@@ -371,6 +386,20 @@ fn add_counts(mine: &mut BTreeMap<String, u64>, theirs: &BTreeMap<String, u64>) 
     for (key, count) in theirs {
         let sum = mine.entry(key.clone()).or_default();
         *sum = sum.saturating_add(*count);
+    }
+}
+
+/// Moves a count from one key to another. A key without a count goes.
+fn move_count(counts: &mut BTreeMap<String, u64>, [from, to]: [&str; 2], count: u64) {
+    let Some(left) = counts.get_mut(from) else { return };
+    let count = count.min(*left);
+    *left -= count;
+    if *left == 0 {
+        counts.remove(from);
+    }
+    if count > 0 {
+        let sum = counts.entry(to.to_owned()).or_default();
+        *sum = sum.saturating_add(count);
     }
 }
 

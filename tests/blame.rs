@@ -1,7 +1,9 @@
 //! The action to blame for a point without an entry: without it, the point has one.
 
 use ir::{Function, Inst, Module, Point};
-use osier::driver::counterfactual::{Counterfactual, Culprit, CulpritEffort, Culprits, Fate};
+use osier::driver::counterfactual::{
+    Counterfactual, Culprit, CulpritEffort, Culprits, Fate, SearchBound,
+};
 use osier::driver::{
     Format, NoObserver, Recipe, Retry, Secured, Vigilance, certify, derive_certified,
     derive_without, load,
@@ -90,6 +92,77 @@ fn a_rewrite_that_a_later_pass_makes_again_is_one_action() {
     let (blame, culprits) = blamed(LEDGER, "O1", "not");
     assert_eq!(culprits, ["simplify/not-slt replace_all v14 -> v15"]);
     assert!(blame.starts_with("simplify/not-slt"), "{blame}");
+}
+
+/// A search in [`LEDGER`] for the point of its base before the definition of a value, at `live`.
+fn searched(pipeline: &str, value: &str, effort: CulpritEffort) -> Culprits {
+    let module = module(LEDGER);
+    let (_, base) = module.defined().next().expect("one function");
+    let pipeline = passes::parse(pipeline).expect("known passes");
+    let secured = secured(&module, base, &pipeline);
+    let mut test = Counterfactual::new(&module, (base, &secured.derived), &pipeline, Vec::new());
+    test.culprits((Side::Before, before(base, value)), Level::Live, effort)
+}
+
+fn bound(culprits: &Culprits) -> Option<SearchBound> {
+    match culprits {
+        Culprits::Found { .. } => None,
+        Culprits::NotFound(bound) => Some(*bound),
+    }
+}
+
+/// Where the search ends: before the first run, in the runs without one suspect, or later.
+#[test]
+fn a_search_ends_at_its_bound_on_work() {
+    let whole = CulpritEffort::default();
+    let mut ended = 0;
+    for work in (0..2_000).step_by(20) {
+        let found = searched("O1", "second", CulpritEffort { work, ..whole });
+        match bound(&found) {
+            Some(bound) => {
+                assert_eq!(bound, SearchBound::Work, "{work}");
+                ended += 1;
+            }
+            None => break,
+        }
+    }
+    assert!((2..100).contains(&ended), "{ended} bounds were too small");
+    assert_eq!(bound(&searched("O1", "second", whole)), None);
+}
+
+#[test]
+fn a_search_ends_at_its_bound_on_sets() {
+    let one = CulpritEffort { set: 1, ..CulpritEffort::default() };
+    assert_eq!(bound(&searched("O1", "second", one)), Some(SearchBound::Set));
+    assert_eq!(bound(&searched("O1", "third", one)), None);
+}
+
+/// Each of 70 runs of the pass reads the stored value again.
+#[test]
+fn a_rewrite_that_passes_make_too_often_has_no_answer() {
+    let pipeline = ["load_elim"; 70].join(",");
+    let found = searched(&pipeline, "third", CulpritEffort::default());
+    assert_eq!(bound(&found), Some(SearchBound::Repeats));
+    let pipeline = ["load_elim"; 60].join(",");
+    assert_eq!(bound(&searched(&pipeline, "third", CulpritEffort::default())), None);
+}
+
+/// The division moves up together with its constant operand, in one rewrite. Without this rewrite
+/// the product takes the constant along, and that is another action.
+#[test]
+fn a_constant_that_another_operation_takes_along_is_no_part_of_a_name() {
+    let module = module("tests/blame/division.oir");
+    let (_, base) = module.defined().next().expect("one function");
+    let pipeline = passes::parse("licm").expect("known passes");
+    let secured = secured(&module, base, &pipeline);
+    let mut test = Counterfactual::new(&module, (base, &secured.derived), &pipeline, Vec::new());
+    let at = before(base, "q");
+    let found = test.culprits((Side::Before, at), Level::Live, CulpritEffort::default());
+    let Culprits::Found { culprits, left_out } = found else { panic!("a culprit is found") };
+    let culprits: Vec<_> = culprits.iter().map(|culprit| named(&secured, culprit)).collect();
+    let division = format!("licm/invariant hoist {} ", at.inst());
+    assert!(culprits.len() == 1 && culprits[0].starts_with(&division), "{culprits:?}");
+    assert_eq!(left_out.len(), 1, "the product still moves up");
 }
 
 fn kernels() -> impl Iterator<Item = (String, Module)> {
@@ -187,7 +260,8 @@ fn most_entries_come_back_without_the_action_that_the_log_suggests() {
                 for (side, unmapped) in some_lacking(&secured, level, 17) {
                     let action = unmapped.blame.expect("the log names an action");
                     let rewrite = actions[action].origin().rewrite();
-                    let fates = test.fates_without(rewrite, level, &[(side, unmapped.point)]);
+                    let at = [(side, unmapped.point)];
+                    let fates = test.fates_without(rewrite, level, &at).expect("within bounds");
                     tested += 1;
                     right += u32::from(fates.iter().all(Fate::is_mended));
                 }

@@ -1,12 +1,15 @@
 //! Blame on trial: of points without an entry, the share that has one without the action to blame.
 
 use clap::Args as ClapArgs;
+use ir::edit::ActionLog;
 use ir::{Function, Module};
-use osier::driver::counterfactual::{Counterfactual, CulpritEffort, Culprits, Fate, SourcePoint};
+use osier::driver::counterfactual::{
+    Counterfactual, CulpritEffort, Culprits, Fate, SearchBound, SourcePoint,
+};
 use osier::driver::{NoObserver, Recipe, Secured, Vigilance, derive_certified, load};
 use osr::{Level, Unmapped};
 use passes::Pipeline;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use transition::Side;
@@ -20,12 +23,16 @@ pub(crate) struct Args {
     /// The pipeline
     #[arg(long, default_value = "O1")]
     pipeline: String,
-    /// The share of the points without an entry of which the blame of a report is tested
+    /// The share of the points without an entry that is tested: the blame of a report, and the
+    /// smallest set of rewrites that is found as in `osier report --blame-check`
     #[arg(long, default_value_t = 0.05)]
     share: f64,
-    /// The share of these for which a smallest set of rewrites is searched, as `osier explain` does
-    #[arg(long, default_value_t = 0.2)]
-    searched: f64,
+    /// The most work of each search, in instructions: one for each function and level
+    #[arg(long, default_value_t = CulpritEffort::default().work)]
+    work: u64,
+    /// Print each point whose entry does not come back without the action that the log suggests
+    #[arg(long)]
+    wrong: bool,
     /// The seed of the sample
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -40,9 +47,10 @@ struct Row {
     /// Points with an entry without the action to blame, and points that are not there then.
     back: u64,
     gone: u64,
-    /// Searches, by the number of rewrites found: one, two, three, more.
+    /// The points by the number of rewrites found: one, two, three, more.
     sets: [u64; 4],
     not_found: u64,
+    over_work: u64,
 }
 
 impl Row {
@@ -53,6 +61,16 @@ impl Row {
         self.gone += other.gone;
         self.sets.iter_mut().zip(other.sets).for_each(|(mine, theirs)| *mine += theirs);
         self.not_found += other.not_found;
+        self.over_work += other.over_work;
+    }
+
+    /// Counts the answer of a search for a point.
+    fn add_answer(&mut self, culprits: &Culprits) {
+        match culprits {
+            Culprits::Found { culprits, .. } => self.sets[culprits.len().clamp(1, 4) - 1] += 1,
+            Culprits::NotFound(SearchBound::Work) => self.over_work += 1,
+            Culprits::NotFound(_) => self.not_found += 1,
+        }
     }
 }
 
@@ -115,38 +133,88 @@ fn one_function(
     let mut test = Counterfactual::new(module, (base, &secured.derived), pipeline, given_up);
     let picks =
         |prng: &mut Prng, share: f64| (prng.below(1 << 20) as f64) < share * (1 << 20) as f64;
-    let actions = secured.derived.log.actions();
-    let mut blamed: BTreeMap<(Level, u64), Vec<Lacking<'_>>> = BTreeMap::new();
-    let mut searched = Vec::new();
+    let mut sample: BTreeMap<Level, Vec<Lacking<'_>>> = BTreeMap::new();
     for lacking in all_lacking(secured) {
-        if !picks(prng, args.share) {
-            continue;
+        if picks(prng, args.share) {
+            sample.entry(lacking.level).or_default().push(lacking);
         }
+    }
+    for (level, sample) in sample {
+        let log = &secured.derived.log;
+        let wrong = suggested(&mut test, log, &sample, rows);
+        let points: Vec<SourcePoint> = sample.iter().map(Lacking::at).collect();
+        let effort = CulpritEffort { work: args.work, ..CulpritEffort::default() };
+        for answer in test.culprits_of(&points, level, effort) {
+            for point in &answer.points {
+                let row = rows.entry(sample[*point].key()).or_default();
+                row.add_answer(&answer.culprits);
+                if args.wrong && wrong.contains(point) {
+                    show(base, log, &sample[*point], &answer.culprits).expect("standard output");
+                }
+            }
+        }
+    }
+}
+
+/// Tests the actions that the log suggests for points of one level. Returns the points, by number,
+/// that have no entry without them.
+fn suggested(
+    test: &mut Counterfactual<'_>,
+    log: &ActionLog,
+    sample: &[Lacking<'_>],
+    rows: &mut Rows,
+) -> BTreeSet<usize> {
+    let mut blamed: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    let mut wrong = BTreeSet::new();
+    for (number, lacking) in sample.iter().enumerate() {
         let row = rows.entry(lacking.key()).or_default();
         row.points += 1;
+        wrong.insert(number);
         match lacking.unmapped.blame {
             None => row.unnamed += 1,
             Some(action) => {
-                let rewrite = actions[action].origin().rewrite();
-                blamed.entry((lacking.level, rewrite)).or_default().push(lacking);
+                let rewrite = log.actions()[action].origin().rewrite();
+                blamed.entry(rewrite).or_default().push(number);
             }
         }
-        searched.extend(picks(prng, args.searched).then_some(lacking));
     }
-    for ((level, rewrite), lacking) in blamed {
-        let points: Vec<SourcePoint> = lacking.iter().map(Lacking::at).collect();
-        for (lacking, fate) in lacking.iter().zip(test.fates_without(rewrite, level, &points)) {
-            let row = rows.entry(lacking.key()).or_default();
+    for (rewrite, numbers) in blamed {
+        let points: Vec<SourcePoint> = numbers.iter().map(|number| sample[*number].at()).collect();
+        let fates = test.fates_without(rewrite, sample[numbers[0]].level, &points);
+        for (number, fate) in numbers.into_iter().zip(fates.unwrap_or_default()) {
+            let row = rows.entry(sample[number].key()).or_default();
             row.back += u64::from(fate == Fate::Entry);
             row.gone += u64::from(fate == Fate::Gone);
+            if fate.is_mended() {
+                wrong.remove(&number);
+            }
         }
     }
-    for lacking in searched {
-        let row = rows.entry(lacking.key()).or_default();
-        match test.culprits(lacking.at(), lacking.level, CulpritEffort::default()) {
-            Culprits::Found { culprits, .. } => row.sets[culprits.len().clamp(1, 4) - 1] += 1,
-            Culprits::NotFound => row.not_found += 1,
-        }
+    wrong
+}
+
+/// Prints a point with the action that the log suggests and the rewrites that the search found.
+fn show(
+    base: &Function,
+    log: &ActionLog,
+    lacking: &Lacking<'_>,
+    culprits: &Culprits,
+) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let Unmapped { point, value, inst, blame, .. } = lacking.unmapped;
+    let (level, direction, reason) = lacking.key();
+    writeln!(out, "@{} {level} {direction} {reason} {point:?} {value:?} {inst:?}", base.name())?;
+    let blame = blame.map_or("none".to_owned(), |at| log.actions()[at].to_string());
+    writeln!(out, "    log suggests {blame}")?;
+    match culprits {
+        Culprits::NotFound(bound) => writeln!(out, "    not found: {}", bound.name()),
+        Culprits::Found { culprits, .. } => culprits.iter().try_for_each(|culprit| {
+            let (log, other) = match &culprit.run {
+                None => (log, ""),
+                Some(run) => (&run.1.log, ", in another run"),
+            };
+            writeln!(out, "    found {}{other}", log.actions()[culprit.action])
+        }),
     }
 }
 
@@ -169,11 +237,9 @@ fn all_lacking(secured: &Secured) -> Vec<Lacking<'_>> {
 
 fn print(rows: &Rows) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(
-        out,
-        "{:36}{:>8}{:>8}{:>8}{:>8}{:>8} |{:>7}{:>7}{:>7}{:>7}{:>7}",
-        "", "points", "unnamed", "back", "gone", "right", "one", "two", "three", "more", "none"
-    )?;
+    write!(out, "{:36}{:>8}{:>8}{:>8}{:>8}", "", "points", "unnamed", "back", "gone")?;
+    write!(out, "{:>8} |{:>7}{:>7}{:>7}", "right", "one", "two", "three")?;
+    writeln!(out, "{:>7}{:>7}{:>7}", "more", "none", "work")?;
     let mut sums: BTreeMap<&str, Row> = BTreeMap::new();
     let mut all = Row::default();
     for ((level, direction, reason), row) in rows {
@@ -196,5 +262,5 @@ fn line(out: &mut impl io::Write, name: &str, row: &Row) -> io::Result<()> {
         row.points, row.unnamed, row.back, row.gone
     )?;
     row.sets.iter().try_for_each(|count| write!(out, "{count:>7}"))?;
-    writeln!(out, "{:>7}", row.not_found)
+    writeln!(out, "{:>7}{:>7}", row.not_found, row.over_work)
 }

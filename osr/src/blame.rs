@@ -5,9 +5,17 @@
 //!
 //! - *why is v lacking?* Where an action removed, moved or created its definition, or replaced v.
 //! - *why is v needed?* Both versions may have v, but only the target version reads it behind the
-//!   landing point. Then the search walks up from v along its uses in the target version: a use
-//!   that the source version lacks was made, removed or redirected by an action; a use that both
-//!   have leads on to the results of its instruction, of which the same question is asked.
+//!   landing point. Then the search looks at the uses of v in the target version:
+//!   - A use *ahead* of the landing point that the source version lacks was made, removed or
+//!     redirected by an action. Each such use needs v, so the entry is back without all of these
+//!     actions, and not earlier.
+//!   - A use ahead that both versions have keeps v alive in both: it is no reason.
+//!   - A use *behind* has been executed. There v is needed to compute the result again, of which
+//!     the same question is asked.
+//!
+//! An instruction that a pass creates reads operands that earlier actions have replaced. The search
+//! compares it with the expression in whose place it stands: the action that replaced the operand
+//! is to blame then, and not the one that created the instruction.
 //!
 //! Removals of code that nothing uses are effects of other actions and are passed over: it is the
 //! action that took the last use away that made the value unneeded.
@@ -19,10 +27,10 @@ use crate::pair::VersionPair;
 use crate::reason::{Reason, Unmapped};
 use ir::{Block, Function, Inst, Opcode, Point, Value, ValueDef};
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use transition::Side;
 
-/// Instructions, and arguments of each, that the search looks at.
+/// Uses that the search looks at for one point, and arguments of each instruction.
 const MAX_USERS: usize = 64;
 
 /// Suspects that the search names.
@@ -31,11 +39,14 @@ const MAX_SUSPECTS: usize = 8;
 /// Blocks in which a value waits for one use. Beyond, the use counts at every point.
 const MAX_BLOCKS: usize = 64;
 
+/// Operations of an expression that a created instruction replaces.
+const MAX_OPERATIONS: usize = 16;
+
 /// Actions by index in the log, the likeliest first.
 pub(crate) type Suspects = SmallVec<[u32; 2]>;
 
-/// The answers of the search for values: many points lack the same one.
-pub(crate) type KnownSuspects = BTreeMap<(Value, bool), SuspectsOfValue>;
+/// The uses of values in the target version: many points lack the same value.
+pub(crate) type KnownUses = BTreeMap<Value, Vec<Use>>;
 
 /// Why a point has no entry.
 #[derive(Clone, Copy)]
@@ -53,21 +64,21 @@ impl Lack {
     }
 }
 
-/// The actions to suspect. `known` has the answers for values.
+/// The actions to suspect, the likeliest first, and at most so many of those that uses lead to.
+/// `known` has the uses of values looked at before.
 pub(crate) fn suspects(
     (pair, from): (&VersionPair<'_>, Side),
-    lack: Lack,
-    known: &mut KnownSuspects,
+    (lack, most): (Lack, usize),
+    known: &mut KnownUses,
 ) -> Suspects {
     let first = &pair.facts.first;
     let mut suspects = match (lack.reason, lack.value) {
         (Reason::Effect, _) => first.on_effects().map(|at| at as u32).into_iter().collect(),
-        (reason, Some(value)) => {
-            let key = (value, reason == Reason::NotLive);
-            let of_value = || UseWalk::new(pair, from).of_value(value, key.1);
-            let (p, q) = (pair.source(from).f, pair.target(from).f);
-            known.entry(key).or_insert_with(of_value).at(q, place_of(p, q, lack.point))
-        }
+        (_, Some(value)) => UseWalk::new((pair, from), lack.point, known).of_value(
+            value,
+            lack.reason == Reason::NotLive,
+            most,
+        ),
         (_, None) => Suspects::new(),
     };
     if let Some(inst) = lack.inst {
@@ -80,9 +91,22 @@ pub(crate) fn suspects(
     suspects
 }
 
-/// The instruction of one version that stands at a point of the other, or next behind it in its
-/// block.
-fn place_of(p: &Function, q: &Function, point: Point) -> Option<Inst> {
+/// The most suspects that are worth a test.
+pub(crate) const ALL_SUSPECTS: usize = MAX_SUSPECTS;
+
+/// The first landing point: behind the last instruction of the block before the point that both
+/// versions have, and that no action moved. Without one, it is the start of the block, or the next
+/// instruction that both have.
+fn landing_of(first: &FirstActions, [p, q]: [&Function; 2], point: Point) -> Option<Inst> {
+    let block = p.inst_block(point.inst());
+    let is_there = |at: &Inst| q.has_inst(*at) && first.moved(*at).is_empty();
+    let before = std::iter::successors(p.prev_inst(point.inst()), |at| p.prev_inst(*at));
+    if let Some(before) = before.take(MAX_USERS).find(is_there) {
+        return q.next_inst(before);
+    }
+    if q.has_block(block) {
+        return q.block_insts(block).next();
+    }
     std::iter::successors(Some(point.inst()), |at| p.next_inst(*at)).find(|at| q.has_inst(*at))
 }
 
@@ -139,142 +163,213 @@ impl Wait {
     }
 }
 
-/// The suspects for a value, whatever the point.
-#[derive(Debug, Default)]
-pub(crate) struct SuspectsOfValue {
-    waits: Vec<Wait>,
-    /// Each with the uses that lead from the value to what the action changed.
-    actions: SmallVec<[(u32, Trail); 2]>,
+/// A use of a value in the target version.
+#[derive(Debug)]
+pub(crate) struct Use {
+    wait: Wait,
+    /// Whether the source version reads the value at the same instruction, and it has not moved.
+    is_shared: bool,
+    /// The actions because of which the source version lacks the use.
+    actions: Suspects,
 }
 
-/// Uses, by number in [`SuspectsOfValue::waits`].
-type Trail = SmallVec<[u32; 4]>;
-
-impl SuspectsOfValue {
-    /// The suspects for an entry that lands at an instruction. An action that gave the value a use
-    /// for which it does not wait there comes last.
-    fn at(&self, f: &Function, landing: Option<Inst>) -> Suspects {
-        let counts = |(_, trail): &&(u32, Trail)| match landing {
-            Some(at) if !trail.is_empty() => {
-                trail.iter().any(|wait| self.waits[*wait as usize].holds_at(f, at))
-            }
-            _ => true,
-        };
-        let likely = self.actions.iter().filter(counts);
-        let others = self.actions.iter().filter(|action| !counts(action));
-        likely.chain(others).map(|(at, _)| *at).collect()
-    }
-}
-
-/// The search from one value.
+/// The search from one value at one landing point.
 struct UseWalk<'a, 'v> {
     first: &'a FirstActions,
     pair: &'a VersionPair<'v>,
     from: Side,
     p: &'a Function,
     q: &'a Function,
-    seen: BTreeSet<Inst>,
-    found: SuspectsOfValue,
+    landing: Option<Inst>,
+    known: &'a mut KnownUses,
+    found: Suspects,
 }
 
 impl<'a, 'v> UseWalk<'a, 'v> {
-    fn new(pair: &'a VersionPair<'v>, from: Side) -> UseWalk<'a, 'v> {
+    fn new(
+        (pair, from): (&'a VersionPair<'v>, Side),
+        point: Point,
+        known: &'a mut KnownUses,
+    ) -> UseWalk<'a, 'v> {
         let (p, q) = (pair.source(from).f, pair.target(from).f);
-        let (first, seen) = (&pair.facts.first, BTreeSet::new());
-        UseWalk { first, pair, from, p, q, seen, found: SuspectsOfValue::default() }
+        let (first, found) = (&pair.facts.first, Suspects::new());
+        let landing = landing_of(first, [p, q], point);
+        UseWalk { first, pair, from, p, q, landing, known, found }
     }
 
-    fn of_value(mut self, value: Value, is_not_live: bool) -> SuspectsOfValue {
+    fn of_value(mut self, value: Value, is_not_live: bool, most: usize) -> Suspects {
         if is_not_live {
-            self.uses(value);
+            self.uses(value, most);
             self.definition(value);
         } else {
             self.definition(value);
-            self.uses(value);
+            self.uses(value, most);
         }
         if self.from == Side::Before {
-            self.suspect_all(self.first.standing_in(value), &Trail::new());
+            self.suspect_all(&numbers(self.first.standing_in(value)));
         }
-        self.suspect_all(self.first.of_value(value).map(|at| at as u32).as_slice(), &Trail::new());
+        self.suspect_all(self.first.of_value(value).map(|at| at as u32).as_slice());
         self.found
     }
 
-    /// Suspects actions because of uses. Returns whether there are any.
-    fn suspect_all(&mut self, actions: &[u32], trail: &Trail) -> bool {
-        for &action in actions {
-            let known = &mut self.found.actions;
-            if known.len() < MAX_SUSPECTS && known.iter().all(|(at, _)| *at != action) {
-                known.push((action, trail.clone()));
+    fn suspect_all(&mut self, actions: &[u32]) {
+        for action in actions {
+            if self.found.len() < MAX_SUSPECTS && !self.found.contains(action) {
+                self.found.push(*action);
             }
         }
-        !actions.is_empty()
     }
 
     /// Suspects the actions that created, moved, replaced or removed a value.
     fn definition(&mut self, value: Value) {
-        let none = &Trail::new();
-        self.suspect_all(&numbers(self.first.replaced(value)), none);
+        self.suspect_all(&numbers(self.first.replaced(value)));
         if let Some(inst) = self.q.defining_inst(value) {
-            self.suspect_all(self.first.placed(inst), none);
+            self.suspect_all(self.first.placed(inst));
         }
     }
 
-    /// Suspects the actions because of which the target version needs a value, and the source
-    /// version does not.
-    fn uses(&mut self, value: Value) {
-        let mut values: SmallVec<[(Value, Trail); 4]> = SmallVec::new();
-        values.push((value, Trail::new()));
-        // Breadth first, one link of the chain a round: the action nearest to the value comes
-        // first. `seen` ends the walk around loops.
-        while !values.is_empty() && self.seen.len() < MAX_USERS {
-            let mut next: SmallVec<[(Value, Trail); 4]> = SmallVec::new();
-            for (value, trail) in values {
-                for &user in self.q.users(value).iter().take(MAX_USERS) {
-                    let block = self.q.inst_block(user);
-                    let runs = !self.pair.is_unreachable(self.from.other(), block);
-                    if !runs || !self.seen.insert(user) {
-                        continue;
-                    }
-                    let mut trail = trail.clone();
-                    trail.push(self.found.waits.len() as u32);
-                    self.found.waits.push(Wait::new(self.q, value, user));
-                    if !self.use_of(user, value, &trail) {
-                        let results = self.q.inst(user).results.iter().copied();
-                        let given = results.chain(bound_to(self.q, user, value));
-                        next.extend(given.map(|value| (value, trail.clone())));
-                    }
-                }
-            }
-            if self.found.actions.len() >= MAX_SUSPECTS {
+    /// Suspects the actions because of which the target version needs a value behind the landing
+    /// point, and the source version does not. Ends after so many.
+    fn uses(&mut self, root: Value, most: usize) {
+        let mut others = Suspects::new();
+        // Breadth first: the use nearest to the value comes first. `seen` ends the walk around
+        // loops.
+        let (mut values, mut seen) = (VecDeque::from([root]), BTreeSet::from([root]));
+        let mut looked_at = 0;
+        while let Some(value) = values.pop_front() {
+            if self.found.len() >= most || looked_at >= MAX_USERS {
                 break;
             }
-            values = next;
+            let uses = match self.known.remove(&value) {
+                Some(uses) => uses,
+                None => self.uses_of(value),
+            };
+            for of_value in &uses {
+                looked_at += 1;
+                let is_ahead = self.landing.is_none_or(|at| of_value.wait.holds_at(self.q, at));
+                if is_ahead && of_value.is_shared {
+                    continue;
+                }
+                let user = of_value.wait.user;
+                if !is_ahead {
+                    others.extend_from_slice(&of_value.actions);
+                } else if !of_value.actions.is_empty() {
+                    let of_root = self.of_expressions(user, root);
+                    self.suspect_all(&of_root);
+                    self.suspect_all(&of_value.actions);
+                    continue;
+                }
+                let results = self.q.inst(user).results.iter().copied();
+                let given = results.chain(bound_to(self.q, user, value));
+                values.extend(given.filter(|value| seen.insert(*value)));
+            }
+            self.known.insert(value, uses);
         }
+        self.suspect_all(&others);
     }
 
-    /// Suspects the actions because of which the source version lacks a use. Returns whether there
-    /// are any.
-    fn use_of(&mut self, user: Inst, value: Value, trail: &Trail) -> bool {
+    /// The uses of a value in the target version, up to the limit.
+    fn uses_of(&self, value: Value) -> Vec<Use> {
+        let users = self.q.users(value).iter().take(MAX_USERS);
+        let mut users: SmallVec<[Inst; 8]> = users.copied().collect();
+        users.dedup();
+        users.retain(|user| !self.pair.is_unreachable(self.from.other(), self.q.inst_block(*user)));
+        let of_user = |user: Inst| {
+            let is_shared = self.p.has_inst(user)
+                && reads(self.p, user, value)
+                && self.first.moved(user).is_empty();
+            let actions = if is_shared { Suspects::new() } else { self.lacks_use(user, value) };
+            Use { wait: Wait::new(self.q, value, user), is_shared, actions }
+        };
+        users.into_iter().map(of_user).collect()
+    }
+
+    /// The actions because of which the source version lacks a use.
+    fn lacks_use(&self, user: Inst, value: Value) -> Suspects {
         let data = self.q.inst(user);
         if self.p.has_inst(user) {
             return match reads(self.p, user, value) {
-                true => self.suspect_all(self.first.placed(user), trail),
-                false => self.redirected(user, value, trail),
+                true => self.first.moved(user).iter().copied().collect(),
+                false => self.redirected(user, value),
             };
         }
-        let replaced = data.results.iter().flat_map(|r| self.first.replaced(*r)).map(|(at, _)| *at);
-        let replaced: Suspects = replaced.collect();
-        // What nothing uses is removed in consequence. The jump of a new block hands on what the
-        // edge handed on before.
-        let is_dead = self.from == Side::After && !data.results.is_empty();
-        let is_plain = data.opcode == Opcode::Jump || is_dead;
-        self.suspect_all(&replaced, trail)
-            || (!is_plain && self.suspect_all(self.first.placed(user), trail))
+        let results = || data.results.iter().copied();
+        match self.from {
+            // What nothing uses is removed in consequence.
+            Side::After if !data.results.is_empty() => {
+                results().flat_map(|r| numbers(self.first.replaced(r))).collect()
+            }
+            // The jump of a new block hands on what the edge handed on before.
+            _ if data.opcode == Opcode::Jump => Suspects::new(),
+            Side::After => self.first.placed(user).iter().copied().collect(),
+            Side::Before => {
+                let mut actions = self.of_expressions(user, value);
+                actions.extend(results().flat_map(|r| numbers(self.first.standing_in(r))));
+                actions.extend_from_slice(self.first.placed(user));
+                actions
+            }
+        }
     }
 
-    /// Suspects the actions because of which an instruction that both versions have reads a value
-    /// in the target version alone. Returns whether there are any.
-    fn redirected(&mut self, user: Inst, value: Value, trail: &Trail) -> bool {
+    /// The actions that put a value in the place of an operand of the expressions that the source
+    /// version has where the target version has an instruction.
+    ///
+    /// Example: `load_elim` replaces %again by %first; `simplify` makes one `sext8` of two shifts
+    /// of %again. The `sext8` reads %first because of the first action.
+    fn of_expressions(&self, user: Inst, value: Value) -> Suspects {
+        if self.from == Side::After {
+            return Suspects::new();
+        }
+        let mut expressions: SmallVec<[Value; 4]> = SmallVec::new();
+        if self.p.has_inst(user) {
+            let stays = |operand: &Value| reads(self.q, user, *operand);
+            expressions.extend(operands_of(self.p, user).filter(|operand| !stays(operand)));
+        } else {
+            let results = self.q.inst(user).results.iter();
+            let stands = results.flat_map(|result| self.first.standing_in(*result));
+            expressions.extend(stands.map(|(_, before)| *before));
+        }
+        expressions.into_iter().flat_map(|before| self.replaced_in(before, value)).collect()
+    }
+
+    /// The actions that put a value in the place of an operand of an expression of the source
+    /// version, and those that replaced what lies between the value and the expression.
+    ///
+    /// Example: `%one = and %less, 1; %not = eqz %one`. A pass makes one comparison of the operands
+    /// of %less after an action has replaced %one by %less. Where the source version has executed
+    /// %one, that action is to blame for the operands.
+    fn replaced_in(&self, expression: Value, value: Value) -> Suspects {
+        let (mut actions, mut between) = (Suspects::new(), Suspects::new());
+        let mut users = BTreeMap::from([(expression, None)]);
+        let mut work = VecDeque::from([expression]);
+        while let Some(at) = work.pop_front() {
+            let Some(inst) = definition_in(self.p, at) else { continue };
+            for operand in operands_of(self.p, inst) {
+                if users.len() > MAX_OPERATIONS || users.contains_key(&operand) {
+                    continue;
+                }
+                users.insert(operand, Some(at));
+                let mut above = (operand == value).then_some(at);
+                while let Some(inner) = above {
+                    above = users[&inner];
+                    if above.is_some() {
+                        between.extend(numbers(self.first.replaced(inner)));
+                    }
+                }
+                let links = self.links(operand, value);
+                if links.is_empty() && operand != value {
+                    work.push_back(operand);
+                }
+                actions.extend(links);
+            }
+        }
+        actions.extend(between);
+        actions
+    }
+
+    /// The actions because of which an instruction that both versions have reads a value in the
+    /// target version alone.
+    fn redirected(&self, user: Inst, value: Value) -> Suspects {
         let is_new = |[before, after]: &[Value; 2]| match self.from {
             Side::Before => *after == value,
             Side::After => *before == value,
@@ -288,8 +383,11 @@ impl<'a, 'v> UseWalk<'a, 'v> {
                 operands_of(self.p, user).for_each(|o| actions.extend(self.links(o, value)));
             }
         }
-        actions.extend_from_slice(self.first.placed(user));
-        self.suspect_all(&actions, trail)
+        // A redirected edge hands on the arguments of the block that it skips.
+        if !self.q.inst(user).opcode.is_terminator() {
+            actions.extend_from_slice(self.first.placed(user));
+        }
+        actions
     }
 
     /// The replacements that lead from one value to another, the last first.
@@ -308,6 +406,12 @@ impl<'a, 'v> UseWalk<'a, 'v> {
         links.reverse();
         links
     }
+}
+
+/// The instruction that defines a value of a version. `None` for parameters, and for values that
+/// the version lacks.
+fn definition_in(f: &Function, value: Value) -> Option<Inst> {
+    f.has_value(value).then(|| f.defining_inst(value)).flatten()
 }
 
 fn numbers(replacements: &[(u32, Value)]) -> Suspects {

@@ -2,7 +2,7 @@
 //! point and its compensation code.
 
 use crate::accesses::{accessed, address};
-use crate::blame::{KnownSuspects, Lack, suspects};
+use crate::blame::{KnownUses, Lack, suspects};
 use crate::derive::Deriver;
 use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept, LostValues, Replays};
 use crate::landings::landings_to_try;
@@ -381,9 +381,10 @@ impl<'a, 'v> Search<'a, 'v> {
         let Search { planner, mut unmapped, mapping, points, unreachable, deriver, .. } = self;
         let (pair, from) = (planner.pair, planner.from);
         unmapped.sort_by_key(|(point, _)| *point);
-        let mut known = KnownSuspects::new();
+        let mut known = KnownUses::new();
         let blamed = |(point, Obstacle { reason, value, inst }): (Point, Obstacle)| {
-            let suspects = suspects((pair, from), Lack { point, reason, value, inst }, &mut known);
+            let lack = Lack { point, reason, value, inst };
+            let suspects = suspects((pair, from), (lack, 1), &mut known);
             let blame = suspects.first().map(|at| *at as usize);
             Unmapped { point, reason, value, inst, blame }
         };

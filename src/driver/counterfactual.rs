@@ -15,9 +15,10 @@ use ir::{Function, Module, Point};
 use names::{NameTable, RewriteName, RunNames};
 use osr::{Level, Reason, Synthesis, SynthesizedMapping, VersionPair, synthesize, synthesize_at};
 use passes::Pipeline;
-pub use search::{Culprit, CulpritEffort, Culprits};
+pub use search::{Culprit, CulpritEffort, Culprits, SharedCulprits};
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 use transition::{Pair, Side};
 
 /// The most rewrites that one run leaves out. A rewrite that passes make over and over is no reason
@@ -38,8 +39,9 @@ pub enum Fate {
     Lacks {
         /// The reason.
         reason: Reason,
-        /// The rewrites to suspect, the likeliest first, by the numbers of the run.
-        suspects: Vec<u64>,
+        /// The actions to suspect, one for each rewrite, the likeliest first. They are indices
+        /// in the log of the run.
+        suspects: Vec<usize>,
     },
 }
 
@@ -50,11 +52,43 @@ impl Fate {
     }
 }
 
+/// The bound that ended a search, or a run of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum SearchBound {
+    /// The next version would be more work than the search may take ([`CulpritEffort::work`]).
+    Work,
+    /// The set has as many rewrites as one may have ([`CulpritEffort::set`]).
+    Set,
+    /// A pass makes a rewrite again however often it is left out.
+    Repeats,
+    /// The log suspects nothing else, and bisection finds nothing new.
+    Suspects,
+}
+
+impl SearchBound {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            SearchBound::Work => "work",
+            SearchBound::Set => "set",
+            SearchBound::Repeats => "repeats",
+            SearchBound::Suspects => "suspects",
+        }
+    }
+}
+
 /// One run of the pipeline, in a family of its own.
 struct PipelineRun {
-    base: Function,
-    derived: Derived,
+    /// The base and the version.
+    made: Arc<(Function, Derived)>,
     names: RunNames,
+}
+
+impl PipelineRun {
+    /// The name of the rewrite that an action of the log belongs to.
+    fn name_of(&self, action: usize) -> Option<RewriteName> {
+        self.names.name(self.made.1.log.actions()[action].origin().rewrite())
+    }
 }
 
 /// The counterfactual of one function and its version.
@@ -70,6 +104,8 @@ pub struct Counterfactual<'a> {
     names: RunNames,
     /// The work of all runs, in instructions of both versions.
     work: u64,
+    /// The work at which no further run begins.
+    end: u64,
     runs: u64,
 }
 
@@ -83,8 +119,8 @@ impl<'a> Counterfactual<'a> {
     ) -> Counterfactual<'a> {
         let mut table = NameTable::default();
         let names = RunNames::new(&derived.log, &mut table);
-        let (work, runs) = (0, 0);
-        Counterfactual { module, base, derived, pipeline, given_up, table, names, work, runs }
+        let (work, end, runs) = (0, u64::MAX, 0);
+        Counterfactual { module, base, derived, pipeline, given_up, table, names, work, end, runs }
     }
 
     /// The instructions of both versions, summed over all runs so far.
@@ -97,7 +133,11 @@ impl<'a> Counterfactual<'a> {
         self.runs
     }
 
-    /// The fates of points without a rewrite of the version's own log, by number.
+    /// The fates of points without a rewrite of the version's own log, by number. Cost: one
+    /// version, and one more for each time that a pass makes the rewrite again.
+    ///
+    /// # Errors
+    /// If passes make the rewrite however often it is left out.
     ///
     /// # Panics
     /// Like [`super::derive()`].
@@ -106,33 +146,40 @@ impl<'a> Counterfactual<'a> {
         rewrite: u64,
         level: Level,
         points: &[SourcePoint],
-    ) -> Vec<Fate> {
+    ) -> Result<Vec<Fate>, SearchBound> {
         let names: Vec<RewriteName> = self.names.name(rewrite).into_iter().collect();
-        let (run, _) = self.without(&names);
-        self.fates(&run, level, points)
+        let (run, _) = self.without(&names)?;
+        Ok(self.fates(&run, level, points))
     }
 
     /// The run in which no pass makes a rewrite of these names, and the numbers of those left out,
     /// ascending. A pass that runs twice often makes in its second run what the first may not: that
     /// is the same action, and is left out too.
-    fn without(&mut self, names: &[RewriteName]) -> (PipelineRun, Vec<u64>) {
+    fn without(&mut self, names: &[RewriteName]) -> Result<(PipelineRun, Vec<u64>), SearchBound> {
         let first = |known: &RunNames, from: u64| {
             names.iter().filter_map(|name| known.rewrite(name, from)).min()
         };
         // Up to the first of them, the run is the one that made the version itself.
         let mut left_out: Vec<u64> = first(&self.names, 0).into_iter().collect();
         loop {
-            let run = self.run(u64::MAX, &left_out);
+            let run = self.run(u64::MAX, &left_out)?;
             let from = left_out.last().map_or(0, |last| last + 1);
-            match first(&run.names, from).filter(|_| left_out.len() < MAX_LEFT_OUT) {
+            match first(&run.names, from) {
+                Some(_) if left_out.len() >= MAX_LEFT_OUT => return Err(SearchBound::Repeats),
                 Some(again) => left_out.push(again),
-                None => return (run, left_out),
+                None => return Ok((run, left_out)),
             }
         }
     }
 
-    /// Runs the first rewrites of the pipeline without some of them.
-    fn run(&mut self, limit: u64, left_out: &[u64]) -> PipelineRun {
+    /// Runs the first rewrites of the pipeline without some of them. The error is the bound on
+    /// work.
+    fn run(&mut self, limit: u64, left_out: &[u64]) -> Result<PipelineRun, SearchBound> {
+        // As far as can be told before, this run is as large as the version itself.
+        let size = (self.base.inst_count() + self.derived.function.inst_count()) as u64;
+        if self.work.saturating_add(size) > self.end {
+            return Err(SearchBound::Work);
+        }
         let base = self.base.fork();
         let left_out = left_out.iter().map(|number| *number..number + 1);
         let mut fuel = Fuel::rewrites(limit).without(self.given_up.iter().cloned().chain(left_out));
@@ -141,14 +188,15 @@ impl<'a> Counterfactual<'a> {
         let names = RunNames::new(&derived.log, &mut self.table);
         self.runs += 1;
         self.work += (base.inst_count() + derived.function.inst_count()) as u64;
-        PipelineRun { base, derived, names }
+        Ok(PipelineRun { made: Arc::new((base, derived)), names })
     }
 
     /// The fates of points in the versions of a run. The points are those of the version itself.
     fn fates(&self, run: &PipelineRun, level: Level, points: &[SourcePoint]) -> Vec<Fate> {
         let here: Vec<Option<SourcePoint>> =
             points.iter().map(|(side, at)| Some((*side, self.same(run, *side, *at)?))).collect();
-        let pair = VersionPair::new(&run.base, &run.derived.function, &run.derived.log)
+        let (base, derived) = &*run.made;
+        let pair = VersionPair::new(base, &derived.function, &derived.log)
             .expect("the log leads to the version derived")
             .in_module(self.module);
         // Kept values of some entries are values that others provide, so `avail` takes them all.
@@ -156,7 +204,7 @@ impl<'a> Counterfactual<'a> {
             Level::Avail => synthesize(&pair, level),
             _ => synthesize_at(&pair, level, &by_side(&here)),
         };
-        here.iter().map(|at| fate(&run.derived, &pair, &made, *at)).collect()
+        here.iter().map(|at| fate(derived, &pair, &made, *at)).collect()
     }
 
     /// The point of a version of a run that is the same as one of the version itself.
@@ -165,7 +213,7 @@ impl<'a> Counterfactual<'a> {
             return Some(point);
         }
         let inst = run.names.same_inst(&self.names, point.inst())?;
-        run.derived.function.has_inst(inst).then(|| Point::before(inst))
+        run.made.1.function.has_inst(inst).then(|| Point::before(inst))
     }
 }
 
@@ -194,12 +242,14 @@ fn fate(
     };
     let unmapped = &unmapped[found];
     let actions = derived.log.actions();
-    let mut suspects: Vec<u64> = Vec::new();
-    for action in pair.suspects(side, unmapped) {
-        let rewrite = actions[action].origin().rewrite();
-        if !suspects.contains(&rewrite) {
-            suspects.push(rewrite);
-        }
-    }
+    let mut rewrites = BTreeSet::new();
+    let mut suspects = pair.suspects(side, unmapped);
+    suspects.retain(|action| rewrites.insert(actions[*action].origin().rewrite()));
     Fate::Lacks { reason: unmapped.reason, suspects }
+}
+
+/// Each item once, at its first place.
+fn distinct<T: Ord + Copy>(items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    let mut seen = BTreeSet::new();
+    items.filter(move |item| seen.insert(*item))
 }

@@ -42,16 +42,20 @@ pub fn test_blame(
         let at = point::find(version, &shown.inst).expect("the answer names an instruction");
         let found = counterfactual.culprits((*heading, at), question.level, effort);
         let runs = counterfactual.runs();
-        let Culprits::Found { culprits, .. } = found else {
-            why.tested = Some(TestedBlame { mends: false, also: Vec::new(), runs });
-            continue;
+        let culprits = match found {
+            Culprits::Found { culprits, .. } => culprits,
+            Culprits::NotFound(bound) => {
+                let bound = Some(bound.name());
+                why.tested = Some(TestedBlame { mends: false, also: Vec::new(), runs, bound });
+                continue;
+            }
         };
         let mut blamed = culprits.iter().map(|culprit| match &culprit.run {
             None => told(module, (base, derived), culprit.action, question),
             Some(run) => told(module, (&run.0, &run.1), culprit.action, question),
         });
         why.blame = blamed.next();
-        why.tested = Some(TestedBlame { mends: true, also: blamed.collect(), runs });
+        why.tested = Some(TestedBlame { mends: true, also: blamed.collect(), runs, bound: None });
     }
 }
 

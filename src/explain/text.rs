@@ -244,15 +244,17 @@ pub(super) fn why_lines(status: PointStatus, why: &Why, to: &str, lines: &mut Te
 const ALSO: usize = 2;
 
 fn tested_lines(tested: &TestedBlame, lines: &mut TextLines) {
-    let TestedBlame { mends, also, .. } = tested;
+    let TestedBlame { mends, also, bound, .. } = tested;
     also.iter().take(ALSO).for_each(|done| blame("and", done, lines));
     if also.len() > ALSO {
         lines.words("and", &counted(also.len() - ALSO, "more rewrite", "more rewrites"));
     }
     let text = match (mends, also.len()) {
-        (false, _) => "the pipeline ran without the rewrite that the log suggests, and without \
-             others together with it, and the point still had no entry"
-            .to_owned(),
+        (false, _) => format!(
+            "no set of rewrites was found without which the point has an entry; the search \
+             ended at its bound `{}`",
+            bound.unwrap_or_default()
+        ),
         (true, 0) => "the point has an entry without this rewrite".to_owned(),
         (true, others) => {
             format!("the point has an entry without these {} rewrites together", others + 1)

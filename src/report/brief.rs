@@ -166,11 +166,26 @@ pub(super) fn blame_check(report: &Report) -> Option<(String, String)> {
     let check = report.blame_check?;
     let text = match check.points {
         0 => "no point without an entry, so no blame to check".to_owned(),
-        points => format!(
-            "checked at {}: {:.0} % right, the entry is there without the action",
-            counted(points, "point", "points"),
-            100.0 * check.right as f64 / points as f64
-        ),
+        points => {
+            let share = |count: u64| format!("{:.0} %", 100.0 * count as f64 / points as f64);
+            let mut text = format!(
+                "checked at {}: {} right, the entry is there without the action that the log \
+                 suggests; in all {} have it without one action",
+                counted(points, "point", "points"),
+                share(check.right),
+                share(check.one),
+            );
+            let others = [
+                (check.few, "without two or three"),
+                (check.many, "without more"),
+                (check.not_found, "without none that was found"),
+                (check.over_work, "were over the bound on work"),
+            ];
+            for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
+                text += &format!(", {} {what}", share(count));
+            }
+            text
+        }
     };
     Some(("blame".to_owned(), text))
 }

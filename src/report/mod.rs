@@ -20,7 +20,7 @@ pub use comparison::compare;
 pub use inlining::{inlined_function, inlining_text};
 pub use page::{FunctionPage, PipelinePage, inlining_page, page, speculation_page};
 pub use past::{PastReport, PastReportError, read_past};
-pub use sample::{RankedGap, check_blame, ranked_gaps};
+pub use sample::{BetterBlame, RankedGap, check_blame, ranked_gaps};
 pub use section::{MOST_LINES, TextOptions, WIDTH, colored_labels};
 pub use several::several_text;
 pub(crate) use speculation::speculated_version;

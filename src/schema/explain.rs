@@ -298,6 +298,9 @@ pub struct TestedBlame {
     pub also: Vec<PassAction>,
     /// The number of versions that the test made.
     pub runs: u64,
+    /// The bound at which the test ended without an answer: `work`, `set`, `repeats` or
+    /// `suspects` ([`crate::driver::counterfactual::SearchBound`]). `null` if `mends`.
+    pub bound: Option<&'static str>,
 }
 
 /// A place at which the checker does not prove the two versions alike. It costs the entries at all

@@ -21,12 +21,14 @@ pub(crate) struct FirstActions {
     on_effects: Option<usize>,
     /// By value: the actions that replaced all its uses, with the values in its place.
     replaced: BTreeMap<Value, Replacements>,
-    /// By value: the actions that put it in the place of another.
-    standing_in: BTreeMap<Value, SmallVec<[u32; 1]>>,
+    /// By value: the actions that put it in the place of another, with the other value.
+    standing_in: BTreeMap<Value, Replacements>,
     /// By instruction: the actions that replaced an operand, with the operand before and after.
     operands: BTreeMap<Inst, ReplacedOperands>,
     /// By instruction: the actions that added, moved, folded or removed it.
     placed: BTreeMap<Inst, SmallVec<[u32; 1]>>,
+    /// By instruction: those of these that moved it.
+    moved: BTreeMap<Inst, SmallVec<[u32; 1]>>,
 }
 
 impl FirstActions {
@@ -61,10 +63,11 @@ impl FirstActions {
         self.replaced.get(&value).map_or(&[], SmallVec::as_slice)
     }
 
-    /// The actions that put a value in the place of all uses of another, in order.
+    /// The actions that put a value in the place of all uses of another, in order, each with the
+    /// other value.
     ///
-    /// Example: after `replace_all(o, n)`, of n that action.
-    pub(crate) fn standing_in(&self, value: Value) -> &[u32] {
+    /// Example: after `replace_all(o, n)`, of n that action with o.
+    pub(crate) fn standing_in(&self, value: Value) -> &[(u32, Value)] {
         self.standing_in.get(&value).map_or(&[], SmallVec::as_slice)
     }
 
@@ -82,6 +85,13 @@ impl FirstActions {
     /// replacement of an operand.
     pub(crate) fn placed(&self, inst: Inst) -> &[u32] {
         self.placed.get(&inst).map_or(&[], SmallVec::as_slice)
+    }
+
+    /// The actions that hoisted or sank an instruction, in order.
+    ///
+    /// Example: of an instruction that was hoisted and then deleted, the first action alone.
+    pub(crate) fn moved(&self, inst: Inst) -> &[u32] {
+        self.moved.get(&inst).map_or(&[], SmallVec::as_slice)
     }
 
     /// Records an action, the `index`th. `f` is the version before it: a deleted instruction still
@@ -134,6 +144,9 @@ impl FirstActions {
 
     /// Records the values and instructions that an action changes.
     fn record_change(&mut self, index: u32, f: &Function, action: &ActionKind) {
+        if let ActionKind::Hoist { inst, .. } | ActionKind::Sink { inst, .. } = action {
+            self.moved.entry(*inst).or_default().push(index);
+        }
         let mut place = |inst: Inst| self.placed.entry(inst).or_default().push(index);
         match action {
             ActionKind::Add { inst, .. }
@@ -155,7 +168,7 @@ impl FirstActions {
             }
             ActionKind::ReplaceAll { before, after } => {
                 self.replaced.entry(*before).or_default().push((index, *after));
-                self.standing_in.entry(*after).or_default().push(index);
+                self.standing_in.entry(*after).or_default().push((index, *before));
             }
             ActionKind::SplitEdge { jump, .. }
             | ActionKind::JoinEdges { jump, .. }

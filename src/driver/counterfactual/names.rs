@@ -3,10 +3,10 @@
 //!
 //! Each run draws ids of its own for what it creates, and numbers its rewrites. A run without one
 //! rewrite shifts both. The name of a rewrite is its pass, its rule and its *subject*: the value
-//! that it replaces, or else the entity that its first action is about. The name of an entity that
-//! it creates is the name of the rewrite and a place among all those that it creates. Entities of
-//! the base are their own names. So two runs may disagree about all other rewrites and still agree
-//! about these.
+//! that it replaces, or else the instruction that it moves last, or else the entity that its first
+//! action is about. The name of an entity that it creates is the name of the rewrite and a place
+//! among all those that it creates. Entities of the base are their own names. So two runs may
+//! disagree about all other rewrites and still agree about these.
 
 use ir::edit::{Action, ActionKind, ActionLog};
 use ir::{Block, Inst, Value};
@@ -62,7 +62,15 @@ impl RunNames {
             ActionKind::ReplaceAll { before, .. } => Some((RewriteSubject::Value(*before), 0)),
             _ => None,
         });
-        let (subject, detail) = replaced.unwrap_or_else(|| subject(first.kind()));
+        // Constants move up with the first operation that reads them, whichever that is
+        // (`a_constant_that_another_operation_takes_along_is_no_part_of_a_name`).
+        let moved = rewrite.iter().rev().find_map(|action| match action.kind() {
+            ActionKind::Hoist { inst, .. } | ActionKind::Sink { inst, .. } => {
+                Some((RewriteSubject::Inst(*inst), 0))
+            }
+            _ => None,
+        });
+        let (subject, detail) = replaced.or(moved).unwrap_or_else(|| subject(first.kind()));
         let subject = match self.created.get(&subject) {
             Some(created) => RewriteSubject::Created(*created),
             None => subject,

@@ -3,7 +3,8 @@
 use super::super::failure::CommandFailure;
 use ir::{Func, Module};
 use osier::driver::Retry;
-use osier::report::{RankedGap, check_blame};
+use osier::driver::counterfactual::CulpritEffort;
+use osier::report::{BetterBlame, RankedGap, check_blame};
 use osier::schema::BlameCheck;
 use osr::Level;
 use passes::Pipeline;
@@ -12,6 +13,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use std::collections::BTreeMap;
 
 /// Tests the blame at the points with the lowest ranks. Each function is taken by one thread.
+/// Returns also the better blame of each function.
 ///
 /// # Errors
 /// If the threads cannot be started.
@@ -21,7 +23,7 @@ pub(super) fn check(
     level: Level,
     (mut gaps, most): (Vec<RankedGap>, usize),
     jobs: usize,
-) -> Result<BlameCheck, CommandFailure> {
+) -> Result<(BlameCheck, BTreeMap<Func, BetterBlame>), CommandFailure> {
     gaps.sort_unstable();
     gaps.truncate(most);
     let mut functions: BTreeMap<Func, Vec<RankedGap>> = BTreeMap::new();
@@ -30,12 +32,16 @@ pub(super) fn check(
     let threads = threads
         .build()
         .map_err(|e| CommandFailure::input(format!("cannot start {jobs} threads: {e}")))?;
+    let with = (level, CulpritEffort::default());
     let one = |(func, gaps): (Func, Vec<RankedGap>)| {
         let base = module.body(func).expect("the function has points");
-        check_blame(module, base, (pipeline, retry), level, &gaps)
+        (func, check_blame(module, base, (pipeline, retry), with, &gaps))
     };
-    let checks: Vec<BlameCheck> = threads.install(|| functions.into_par_iter().map(one).collect());
-    let mut all = BlameCheck::default();
-    checks.iter().for_each(|check| all.merge(check));
-    Ok(all)
+    let checks: Vec<_> = threads.install(|| functions.into_par_iter().map(one).collect());
+    let (mut all, mut better) = (BlameCheck::default(), BTreeMap::new());
+    for (func, (check, blame)) in checks {
+        all.merge(&check);
+        better.insert(func, blame);
+    }
+    Ok((all, better))
 }

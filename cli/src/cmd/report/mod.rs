@@ -284,12 +284,13 @@ impl PlainReports<'_> {
         };
         each_function(jobs, selected, figures, |worked| {
             let time = Time { import, jobs: jobs as u64, ..Time::default() };
-            let gaps = self.gaps(&worked.results);
-            let mut pages = self.pages(worked.results, time);
-            let columns = pages.iter_mut().zip(&self.pipelines).zip(gaps);
-            for ((PipelinePage { report, .. }, pipeline), gaps) in columns {
+            let mut results = worked.results;
+            let checks = self.blame_checks(&mut results, &funcs)?;
+            let mut pages = self.pages(results, time);
+            let columns = pages.iter_mut().zip(checks);
+            for (PipelinePage { report, .. }, check) in columns {
                 report.interrupted = worked.interrupted;
-                report.blame_check = self.blame_check(pipeline, gaps)?;
+                report.blame_check = check;
                 report.time.elapsed = started.elapsed().as_secs_f64();
                 self.compare(report);
                 tell_times(report, self.pipelines.len() > 1);
@@ -319,33 +320,43 @@ impl PlainReports<'_> {
             report::function_page(&self.loaded.module, base, &secured, (&figures, level), options)
         });
         let gaps = self.args.blame_check.map_or_else(Vec::new, |most| {
-            report::ranked_gaps(func, base, &secured, level, most as usize)
+            report::ranked_gaps(func, base, &secured, (level, profile), most as usize)
         });
         Reported { figures, view, gaps, stopwatch }
     }
 
-    /// The points by pipeline that a test of blame may take.
-    fn gaps(&self, functions: &[Vec<Reported>]) -> Vec<Vec<RankedGap>> {
-        let of = |column: usize| {
-            functions.iter().flat_map(|each| each[column].gaps.iter().copied()).collect()
-        };
-        (0..self.pipelines.len()).map(of).collect()
+    /// The points that a test of blame may take, with one pipeline.
+    fn gaps(functions: &[Vec<Reported>], column: usize) -> Vec<RankedGap> {
+        functions.iter().flat_map(|each| each[column].gaps.iter().copied()).collect()
     }
 
-    /// The test of blame that the option asks for.
+    /// The tests of blame that the option asks for, by pipeline. The figures then count each point
+    /// that was tested at the pass that the test blames.
     ///
     /// # Errors
     /// If threads cannot be started.
-    fn blame_check(
+    fn blame_checks(
         &self,
-        pipeline: &Pipeline,
-        gaps: Vec<RankedGap>,
-    ) -> Result<Option<BlameCheck>, CommandFailure> {
-        let Some(most) = self.args.blame_check else { return Ok(None) };
+        functions: &mut [Vec<Reported>],
+        funcs: &BTreeMap<&str, Func>,
+    ) -> Result<Vec<Option<BlameCheck>>, CommandFailure> {
+        let Some(most) = self.args.blame_check else {
+            return Ok(vec![None; self.pipelines.len()]);
+        };
         let (module, level) = (&self.loaded.module, self.args.level);
-        let with = (pipeline, self.args.retry.bounds());
-        let jobs = self.args.jobs.count();
-        blame::check(module, with, level, (gaps, most as usize), jobs).map(Some)
+        let (retry, jobs) = (self.args.retry.bounds(), self.args.jobs.count());
+        let mut checks = Vec::new();
+        for (column, pipeline) in self.pipelines.iter().enumerate() {
+            let gaps = (Self::gaps(functions, column), most as usize);
+            let (check, better) = blame::check(module, (pipeline, retry), level, gaps, jobs)?;
+            for figures in functions.iter_mut().map(|each| &mut each[column].figures) {
+                if let Some(better) = better.get(&funcs[figures.name.as_str()]) {
+                    better.correct(figures);
+                }
+            }
+            checks.push(Some(check));
+        }
+        Ok(checks)
     }
 
     /// The report on each pipeline, from the figures of the functions, and the views.
