@@ -1,5 +1,5 @@
-//! Forgeries: wrong claims about copies, wrong copies, and steps across copies that do not follow.
-//! Each meets one demand of the checker alone.
+//! Forgeries: wrong claims about copies, wrong copies, steps across copies that do not follow, and
+//! entries that differ in little from right ones. Each meets one demand of the checker alone.
 //!
 //! The seeded bugs of `tests/mutants/copy_demands.mutants` leave out one demand each.
 //! The trial asks that the forgery of this name gets through then, and no test here can.
@@ -8,6 +8,7 @@ mod continuations;
 pub(crate) mod copies;
 pub(crate) mod frames;
 pub(crate) mod hand;
+mod neighbors;
 mod records;
 
 /// A forgery.
@@ -23,8 +24,6 @@ pub(crate) struct Forgery {
 
 /// All forgeries.
 pub(crate) fn all() -> Vec<Forgery> {
-    [copies::all(), frames::all(), continuations::all(), records::all()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let of_copies = [copies::all(), frames::all(), continuations::all(), records::all()];
+    of_copies.into_iter().flatten().chain(neighbors::all()).collect()
 }

@@ -1,0 +1,107 @@
+//! Forgeries of entries that list what the entry before them lists, and are wrong in that.
+
+use super::Forgery;
+use super::hand::parsed;
+use osier::certify::Certifier;
+use osier::check::relate;
+use osier::check::verdict::Options;
+use osier::ir::edit::ActionLog;
+use osier::ir::{Inst, Point, Value};
+use osier::osr::VersionPair;
+use osier::transition::certificate::EntryFacts;
+use osier::transition::mapping::{Assign, Entry, EntryStore, Mapping, Operand};
+use osier::transition::{Pair, Side};
+
+/// An entry that copies values to themselves: its source point and its landing point, by number of
+/// the instruction; the values that it copies, those that it lists as required, and those that it
+/// keeps, by number.
+type Copies<'a> = ([usize; 2], [&'a [u32]; 3]);
+
+/// The word of the checker on the last of some entries from the last function of a module to
+/// itself. Whether entries are packed makes no difference.
+fn word(text: &str, entries: &[Copies<'_>]) -> Option<String> {
+    let module = parsed(text);
+    let (_, f) = module.defined().last().expect("a function");
+    let insts: Vec<Inst> = f.blocks().flat_map(|block| f.block_insts(block)).collect();
+    let log = ActionLog::empty_for(f);
+    let pair = VersionPair::new(f, f, &log).expect("the log is empty");
+    let common = pair.correspondence();
+    let certificate = Certifier::new(&common).into_certificate();
+    let relation = relate(&module, Pair::new(f, f), &certificate, Options::default());
+    let relation = relation.expect("a version is like itself");
+    let facts = vec![EntryFacts::default(); entries.len()];
+    let said = [Mapping::new(f, f), Mapping::new(f, f).packing(EntryStore::default())];
+    let [whole, packed] = said.map(|mut mapping| {
+        for ([from, to], lists) in entries {
+            mapping.insert(Point::before(insts[*from]), entry(insts[*to], *lists));
+        }
+        let verdicts = relation.judge(Side::Before, &mapping, &facts, &[]);
+        let first = verdicts[..entries.len() - 1].iter().find(|verdict| !verdict.holds());
+        assert!(first.is_none(), "the others are right: {first:?}");
+        let last = verdicts.last().expect("an entry for each");
+        last.finding().map(|finding| finding.check.name().to_owned())
+    });
+    assert_eq!(whole, packed);
+    whole
+}
+
+fn entry(target: Inst, [copies, requires, kept]: [&[u32]; 3]) -> Entry {
+    let values = |ids: &[u32]| ids.iter().copied().map(Value::from_u32).collect::<Vec<Value>>();
+    let copy = |value: Value| Assign { value, from: Operand::Source(value) };
+    Entry {
+        target: Point::before(target),
+        steps: Vec::new(),
+        replays: Vec::new(),
+        assigns: values(copies).into_iter().map(copy).collect(),
+        requires: values(requires),
+        kept: values(kept),
+    }
+}
+
+/// The path from the second point leads over the jump, which passes `%n` for `%i`.
+const LOOP: &str = "\
+func @ask(%q: i32) -> i32 {
+entry:
+  return %q
+}
+func @main(%x: i32) -> i32 {
+entry:
+  jump head(%x)
+head(%i: i32):
+  %a = call @ask(%i)
+  %n = add.i32 %i, %a
+  jump head(%n)
+}
+";
+
+/// The second entry copies `%s`, and does not list it.
+const LINE: &str = "\
+func @main(%x: i32, %y: i32) -> i32 {
+entry:
+  %s = add.i32 %x, %y
+  %t = mul.i32 %s, %y
+  return %t
+}
+";
+
+pub(super) fn all() -> Vec<Forgery> {
+    vec![
+        Forgery {
+            demand: "CarriedOverBoundPath",
+            what: "a value that the path binds, copied as the entry before copies it",
+            judge: Box::new(|| {
+                word(LOOP, &[([1, 1], [&[1], &[1], &[]]), ([2, 1], [&[1], &[1], &[]])])
+            }),
+            refusal: "assign-value",
+        },
+        Forgery {
+            demand: "CarriedWithoutRequired",
+            what: "a value that the entry before lists, and this one does not",
+            judge: Box::new(|| {
+                let first = ([1, 1], [&[1, 2][..], &[1, 2], &[]]);
+                word(LINE, &[first, ([2, 1], [&[1, 2], &[1], &[1]])])
+            }),
+            refusal: "step-order",
+        },
+    ]
+}
