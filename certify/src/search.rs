@@ -8,6 +8,7 @@ use super::product::VersionProduct;
 use super::terms::CertificateTerms;
 use super::version::{Assumptions, NumberedVersion};
 use super::walk::VersionWalk;
+use ir::Block;
 use number::NumberingRound;
 use std::collections::BTreeSet;
 use transition::{Correspondence, Side};
@@ -164,6 +165,7 @@ impl<'a> RelationSearch<'a> {
         let functions = self.versions.each_ref().map(NumberedVersion::f);
         let [a, b] = &mut self.assumed;
         is_apart |= a.pin_alike(b, self.common, functions);
+        is_apart |= self.give_up_alike();
         if self.common.has_lone_writes {
             for (version, assumed) in self.versions.iter().zip(&mut self.assumed) {
                 is_apart |= assumed.note_hidden(&version.found.writes, &self.terms);
@@ -180,6 +182,23 @@ impl<'a> RelationSearch<'a> {
         let mut changed = is_apart | is_refuted;
         for assumed in &mut self.assumed {
             changed |= assumed.pin_doubted(is_refuted);
+        }
+        changed
+    }
+
+    /// Gives up in both versions the blocks that a limit has given up in one: its leaves would have
+    /// no partners in the other, and no entry would hold
+    /// (`a_deep_nest_gives_up_the_same_loops_in_both_versions`). Returns whether there are any.
+    fn give_up_alike(&mut self) -> bool {
+        let mut changed = false;
+        for (side, version) in self.versions.iter().enumerate() {
+            let [own, other] = [side, 1 - side].map(|of| &self.assumed[of].opaque);
+            let blocks = other.difference(own).map(|index| Block::from_u32(index as u32));
+            let blocks: Vec<Block> = blocks.filter(|block| version.f().has_block(*block)).collect();
+            changed |= !blocks.is_empty();
+            for block in blocks {
+                self.assumed[side].give_up(&version.code, block);
+            }
         }
         changed
     }

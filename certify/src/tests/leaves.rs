@@ -339,6 +339,24 @@ fn a_deep_nest_gives_up_its_outer_loops() {
     assert!((lost + 1..depth).all(|k| kept(&k)), "the loops inside keep their copies");
 }
 
+/// One version has a block less, so its walk reaches the limit one loop earlier.
+#[test]
+fn a_deep_nest_gives_up_the_same_loops_in_both_versions() {
+    for depth in 8 * number::MAX_AGAIN..8 * number::MAX_AGAIN + 6 {
+        let f = nest(depth);
+        let c = certified(
+            &f,
+            &edited(&f, |editor| editor.merge_blocks(block(&f, &format!("h{}", depth - 1)))),
+        );
+        for k in 0..depth {
+            let i = value(&f, &format!("i{k}"));
+            let q = value(&f, &format!("q{k}"));
+            assert_eq!(class(&c, 0, i), class(&c, 1, i), "%i{k} of {depth}");
+            assert_eq!(class(&c, 0, q), class(&c, 1, q), "%q{k} of {depth}");
+        }
+    }
+}
+
 #[test]
 fn deep_nests_take_near_linear_work() {
     let numbered = |depth: usize| {
