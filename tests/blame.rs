@@ -94,6 +94,23 @@ fn a_rewrite_that_a_later_pass_makes_again_is_one_action() {
     assert!(blame.starts_with("simplify/not-slt"), "{blame}");
 }
 
+/// The created operation is not to blame for the operand that it got later.
+#[test]
+fn a_forwarded_load_is_to_blame_that_a_created_operation_reads() {
+    let (blame, culprits) = blamed("tests/blame/created.oir", "simplify,load_elim,adce", "again");
+    assert!(blame.starts_with("load_elim/redundant-load replace_all"), "{blame}");
+    assert_eq!(culprits, [blame]);
+}
+
+/// Where the mask has been executed, the action that dropped it is to blame for the operands of
+/// the comparison below it.
+#[test]
+fn an_operand_that_a_pass_looked_through_is_to_blame() {
+    let (blame, culprits) = blamed("tests/blame/between.oir", "simplify,adce", "not");
+    assert!(blame.starts_with("simplify/and-known replace_all"), "{blame}");
+    assert_eq!(culprits, [blame]);
+}
+
 /// A search in [`LEDGER`] for the point of its base before the definition of a value, at `live`.
 fn searched(pipeline: &str, value: &str, effort: CulpritEffort) -> Culprits {
     let module = module(LEDGER);

@@ -46,7 +46,7 @@ const MAX_OPERATIONS: usize = 16;
 pub(crate) type Suspects = SmallVec<[u32; 2]>;
 
 /// The uses of values in the target version: many points lack the same value.
-pub(crate) type KnownUses = BTreeMap<Value, Vec<Use>>;
+pub(crate) type KnownUses = BTreeMap<Value, Vec<ValueUse>>;
 
 /// Why a point has no entry.
 #[derive(Clone, Copy)]
@@ -165,7 +165,7 @@ impl Wait {
 
 /// A use of a value in the target version.
 #[derive(Debug)]
-pub(crate) struct Use {
+pub(crate) struct ValueUse {
     wait: Wait,
     /// Whether the source version reads the value at the same instruction, and it has not moved.
     is_shared: bool,
@@ -269,7 +269,7 @@ impl<'a, 'v> UseWalk<'a, 'v> {
     }
 
     /// The uses of a value in the target version, up to the limit.
-    fn uses_of(&self, value: Value) -> Vec<Use> {
+    fn uses_of(&self, value: Value) -> Vec<ValueUse> {
         let users = self.q.users(value).iter().take(MAX_USERS);
         let mut users: SmallVec<[Inst; 8]> = users.copied().collect();
         users.dedup();
@@ -279,7 +279,7 @@ impl<'a, 'v> UseWalk<'a, 'v> {
                 && reads(self.p, user, value)
                 && self.first.moved(user).is_empty();
             let actions = if is_shared { Suspects::new() } else { self.lacks_use(user, value) };
-            Use { wait: Wait::new(self.q, value, user), is_shared, actions }
+            ValueUse { wait: Wait::new(self.q, value, user), is_shared, actions }
         };
         users.into_iter().map(of_user).collect()
     }

@@ -222,11 +222,12 @@ fn called(module: &Module, invoke: Option<&[String]>) -> Result<Call, CommandFai
     Ok(Call { func, args, prints_results: true })
 }
 
-/// A failure that lists functions of the module: its exports, or without exports all that have a
-/// body.
+/// A failure that lists functions of the module: those that it exports, or if it exports none, all
+/// that have a body.
 fn no_function(what: &str, module: &Module) -> CommandFailure {
     const SHOWN: usize = 20;
-    let mut names: Vec<&str> = module.exports.iter().map(|e| &*e.name).collect();
+    let functions = module.exports.iter().filter(|export| export.func().is_some());
+    let mut names: Vec<&str> = functions.map(|export| &*export.name).collect();
     if names.is_empty() {
         names = module.defined().map(|(_, body)| body.name()).collect();
     }

@@ -120,16 +120,27 @@ fn the_test_of_blame_takes_a_sample_that_threads_do_not_change() {
     let check = |args: &[&str]| {
         let report = document(&[&live[1..], args].concat());
         let lacking = ["forward", "backward"];
-        let lacking = lacking.map(|side| sum(&report["totals"][side]["infeasible"]));
-        (report["blame_check"].clone(), lacking.iter().sum::<u64>())
+        let lacking = lacking.map(|side| {
+            let side = &report["totals"][side];
+            assert_eq!(sum(&side["blame"]), sum(&side["infeasible"]), "each point at one pass");
+            sum(&side["infeasible"])
+        });
+        let blame = ["forward", "backward"].map(|side| report["totals"][side]["blame"].clone());
+        (report["blame_check"].clone(), lacking.iter().sum::<u64>(), blame)
     };
     assert_eq!(check(&[]).0, Value::Null);
-    let (some, lacking) = check(&["--blame-check", "20", "--jobs", "1"]);
+    let (some, lacking, _) = check(&["--blame-check", "20", "--jobs", "1"]);
     assert_eq!((number(&some["points"]), &some["unnamed"]), (20, &json!(0)));
     assert!(lacking > 20 && number(&some["right"]) > 5, "{some} of {lacking}");
     assert_eq!(check(&["--blame-check", "20", "--jobs", "2"]).0, some);
-    let (all, lacking) = check(&["--blame-check", "100000"]);
+    let (all, lacking, tested) = check(&["--blame-check", "100000"]);
     assert_eq!(number(&all["points"]), lacking, "no more points than there are");
+    let answers = ["one", "few", "many", "not_found", "over_work"].map(|key| number(&all[key]));
+    assert_eq!(answers.iter().sum::<u64>(), lacking, "{all}");
+    assert!(answers[0] > number(&all["right"]) && answers[3] == 0, "{all}");
+    // The tables have the passes that the test blames.
+    let (none, _, untested) = check(&[]);
+    assert!(none.is_null() && tested != untested, "{tested:?}");
     let text = osier(&[&live[..], &["--blame-check", "20"]].concat()).with_status(0).stdout;
     let share = 5 * number(&some["right"]);
     assert!(text.contains(&format!("checked at 20 points: {share} % right")), "{text}");

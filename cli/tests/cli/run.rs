@@ -161,6 +161,13 @@ fn wrong_calls_are_bad_usage() {
 }
 
 #[test]
+fn a_call_of_nothing_lists_functions_and_no_other_exports() {
+    let ended = osier(&["run", &kernel("words", ""), "--invoke", "nothing"]).with_status(2);
+    let list = "no function \"nothing\" (functions: words, _start)";
+    assert!(ended.stderr.contains(list), "{}", ended.stderr);
+}
+
+#[test]
 fn stats_are_written_to_a_file_or_standard_error_for_failed_programs_too() {
     let folder = scratch();
     let path = file(&folder, "failing.oir", FAILING);

@@ -2,10 +2,10 @@
 //! instructions.
 //!
 //! Each run draws ids of its own for what it creates, and numbers its rewrites. A run without one
-//! rewrite shifts both. The name of a rewrite is its pass, its rule and its *subject*: the value
-//! that it replaces, or else the instruction that it moves last, or else the entity that its first
-//! action is about. The name of an entity that it creates is the name of the rewrite and a place
-//! among all those that it creates. Entities of the base are their own names. So two runs may
+//! rewrite shifts both. The name of a rewrite is its pass, its rule and its *subject*. The subject
+//! is the replaced value. Without one it is the instruction moved last, or else the entity of the
+//! first action. The name of an entity that a rewrite creates is the name of the rewrite and a
+//! place among all those that it creates. Entities of the base are their own names. So two runs may
 //! disagree about all other rewrites and still agree about these.
 
 use ir::edit::{Action, ActionKind, ActionLog};

@@ -3,8 +3,8 @@
 //! 1. Suspects of the log are left out alone, the one that most points suspect first. One run
 //!    answers for all points.
 //! 2. Where none suffices, the first suspect of a point stays left out, the next run names suspects
-//!    of its own, and so on. Where a run has no suspect, bisection finds a rewrite before which the
-//!    point has an entry and after which it has none. Points that need the same set share the runs.
+//!    of its own, and so on. Where a run has no suspect, bisection finds a rewrite: the point has an
+//!    entry before it, and none after it. Points that need the same set share the runs.
 //! 3. Each rewrite of a set is then tried again: what the set can spare goes.
 
 use super::{
@@ -92,7 +92,7 @@ impl Counterfactual<'_> {
     ) -> Vec<SharedCulprits> {
         let end = self.work.saturating_add(effort.work);
         let end = std::mem::replace(&mut self.end, end);
-        let mut search = Search::new(self, (points, level), effort);
+        let mut search = CulpritSearch::new(self, (points, level), effort);
         let bound = search.all().err();
         let answers = search.answers(bound.unwrap_or(SearchBound::Suspects));
         self.end = end;
@@ -104,18 +104,19 @@ impl Counterfactual<'_> {
 type Set = Vec<RewriteName>;
 
 /// A point without an entry, by number, with the rewrites to suspect, the likeliest first.
-struct Lacking {
+struct SuspectingPoint {
     point: usize,
     suspects: Set,
 }
 
-struct Search<'s, 'a> {
+struct CulpritSearch<'s, 'a> {
     test: &'s mut Counterfactual<'a>,
     points: &'s [SourcePoint],
     level: Level,
     effort: CulpritEffort,
-    /// The points by the set without which they have an entry, with what was left out.
+    /// The points by the set without which they have an entry.
     found: BTreeMap<Set, Vec<usize>>,
+    /// The numbers of the rewrites left out, by set.
     left_out: BTreeMap<Set, Vec<u64>>,
     /// The points for which a bound other than that on work was reached.
     not_found: BTreeMap<usize, SearchBound>,
@@ -125,13 +126,13 @@ struct Search<'s, 'a> {
     foreign: BTreeMap<RewriteName, Culprit>,
 }
 
-impl<'s, 'a> Search<'s, 'a> {
+impl<'s, 'a> CulpritSearch<'s, 'a> {
     fn new(
         test: &'s mut Counterfactual<'a>,
         (points, level): (&'s [SourcePoint], Level),
         effort: CulpritEffort,
-    ) -> Search<'s, 'a> {
-        Search {
+    ) -> CulpritSearch<'s, 'a> {
+        CulpritSearch {
             test,
             points,
             level,
@@ -161,7 +162,7 @@ impl<'s, 'a> Search<'s, 'a> {
                     self.suspected.entry(name).or_insert(*action);
                 }
             }
-            lacking.push(Lacking { point, suspects: self.suspects(&run, &fate) });
+            lacking.push(SuspectingPoint { point, suspects: self.suspects(&run, &fate) });
         }
         let lacking = self.singles(lacking)?;
         let gathered = self.gather(lacking)?;
@@ -205,7 +206,10 @@ impl<'s, 'a> Search<'s, 'a> {
     }
 
     /// Leaves suspects out alone. Returns the points that have no entry without any.
-    fn singles(&mut self, mut lacking: Vec<Lacking>) -> Result<Vec<Lacking>, SearchBound> {
+    fn singles(
+        &mut self,
+        mut lacking: Vec<SuspectingPoint>,
+    ) -> Result<Vec<SuspectingPoint>, SearchBound> {
         let mut tried = BTreeSet::new();
         while let Some(name) = self.most_suspected(&lacking, &tried) {
             tried.insert(name);
@@ -217,7 +221,7 @@ impl<'s, 'a> Search<'s, 'a> {
             let points = lacking.iter().map(|lacking| lacking.point).collect();
             let fates: BTreeMap<usize, Fate> = self.fates(&run, points).into_iter().collect();
             let found = self.found.entry(vec![name]).or_default();
-            lacking.retain(|Lacking { point, suspects }| {
+            lacking.retain(|SuspectingPoint { point, suspects }| {
                 // That another rewrite removes a point does not say why it has no entry.
                 let is_mended = match &fates[point] {
                     Fate::Entry => true,
@@ -234,11 +238,11 @@ impl<'s, 'a> Search<'s, 'a> {
     /// The untried rewrite that most points suspect. Of several, it is the likeliest.
     fn most_suspected(
         &self,
-        lacking: &[Lacking],
+        lacking: &[SuspectingPoint],
         tried: &BTreeSet<RewriteName>,
     ) -> Option<RewriteName> {
         let mut counts: BTreeMap<RewriteName, (usize, usize)> = BTreeMap::new();
-        for Lacking { suspects, .. } in lacking {
+        for SuspectingPoint { suspects, .. } in lacking {
             let untried = suspects.iter().take(self.effort.single).enumerate();
             for (rank, name) in untried.filter(|(_, name)| !tried.contains(*name)) {
                 let (count, ranks) = counts.entry(*name).or_default();
@@ -252,10 +256,13 @@ impl<'s, 'a> Search<'s, 'a> {
     }
 
     /// Sets of rewrites without which points have entries.
-    fn gather(&mut self, lacking: Vec<Lacking>) -> Result<BTreeMap<Set, Vec<usize>>, SearchBound> {
+    fn gather(
+        &mut self,
+        lacking: Vec<SuspectingPoint>,
+    ) -> Result<BTreeMap<Set, Vec<usize>>, SearchBound> {
         let mut gathered: BTreeMap<Set, Vec<usize>> = BTreeMap::new();
         let mut open: BTreeMap<Set, Vec<usize>> = BTreeMap::new();
-        for Lacking { point, suspects } in lacking {
+        for SuspectingPoint { point, suspects } in lacking {
             open.entry(suspects.into_iter().take(1).collect()).or_default().push(point);
         }
         while let Some((set, points)) = open.pop_first() {
