@@ -186,8 +186,8 @@ impl<'a> RelationSearch<'a> {
         changed
     }
 
-    /// Gives up in both versions the blocks that a limit has given up in one: its leaves would have
-    /// no partners in the other, and no entry would hold
+    /// Gives up in both versions the blocks that a limit has given up in one. The leaves of such a
+    /// block would lack partners in the other version, and no entry would hold
     /// (`a_deep_nest_gives_up_the_same_loops_in_both_versions`). Returns whether there are any.
     fn give_up_alike(&mut self) -> bool {
         let mut changed = false;

@@ -44,9 +44,9 @@ pub struct MappingLimits {
 }
 
 impl Default for MappingLimits {
-    /// Mapped at once, 2^21 values take some two hundred megabytes, and a part some twenty. 2^26 words
-    /// take 256. Parts take two to three times as long, so middling pairs are mapped at once. A
-    /// function of 60,000 instructions reaches 2^28 values with 2,200 live at each point.
+    /// Mapped at once, 2^21 values take some two hundred megabytes, and a part some twenty. 2^26
+    /// words take 256. Parts take two to three times as long, so middling pairs are mapped at once.
+    /// A function of 60,000 instructions reaches 2^28 values with 2,200 live at each point.
     fn default() -> MappingLimits {
         MappingLimits { whole: 1 << 21, part: 1 << 20, values: 1 << 28, words: 1 << 26 }
     }

@@ -40,8 +40,8 @@ pub struct EntryStore(Arc<RwLock<Packed>>);
 
 impl EntryStore {
     /// Packs an entry. The same store gives equal entries the same number. `None` for an entry that
-    /// no maker makes: a step that reads itself or a later one, an id beyond 2^31, or values that
-    /// do not ascend.
+    /// no maker makes. Such an entry has a step that reads itself or a later one, an id beyond
+    /// 2^31, or values that do not ascend.
     pub(crate) fn pack(&self, entry: &Arc<Entry>) -> Option<u32> {
         self.write().pack(entry)
     }

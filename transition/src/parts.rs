@@ -57,8 +57,8 @@ impl ValueList<'_> {
         }
     }
 
-    /// Calls `only` for the values that this list or another one has alone, with `true` for the
-    /// other one, as [`differences`] does. `only` must not use the store of the lists. Cost: for
+    /// Calls `only` for each value that one of two lists has alone, with `true` for a value of the
+    /// other list, as [`differences`] does. `only` must not use the store of the lists. Cost: for
     /// two lists of one store, the parts in which they differ, and a fraction of the others;
     /// otherwise, as for [`differences`].
     pub fn differences(&self, other: &ValueList<'_>, only: impl FnMut(Value, bool)) {

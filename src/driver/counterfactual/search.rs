@@ -3,8 +3,8 @@
 //! 1. Suspects of the log are left out alone, the one that most points suspect first. One run
 //!    answers for all points.
 //! 2. Where none suffices, the first suspect of a point stays left out, the next run names suspects
-//!    of its own, and so on. Where a run has no suspect, bisection finds a rewrite: the point has an
-//!    entry before it, and none after it. Points that need the same set share the runs.
+//!    of its own, and so on. Where a run has no suspect, bisection finds a rewrite: the point has
+//!    an entry before it, and none after it. Points that need the same set share the runs.
 //! 3. Each rewrite of a set is then tried again: what the set can spare goes.
 
 use super::{
