@@ -508,7 +508,7 @@ fn linked<'c>(
         let table = || LiveTable::of_run(f, &Decided::new(f), demand, &uses);
         let of = VersionKey::of(f);
         let is_landing = of == in_landing;
-        let table = || Arc::new(table().unwrap_or_else(|| LiveTable::default()));
+        let table = || Arc::new(table().unwrap_or_default());
         (!is_landing).then(|| Arc::clone(known.entry(of).or_insert_with(table)))
     };
     let (names, own) = name_tables(claim);
