@@ -327,7 +327,7 @@ impl<'a, 'v> UseWalk<'a, 'v> {
         } else {
             let results = self.q.inst(user).results.iter();
             let stands = results.flat_map(|result| self.first.standing_in(*result));
-            expressions.extend(stands.map(|(_, before)| *before));
+            expressions.extend(stands.map(|(_, before)| *before).take(MAX_USERS));
         }
         expressions.into_iter().flat_map(|before| self.replaced_in(before, value)).collect()
     }

@@ -157,7 +157,7 @@ impl Traps {
         // executed the instruction, and the source version perhaps not yet.
         // Only where it may still leave the blocks that the instruction dominates: those behind a
         // loop in a row are all dominated, and there are many.
-        let leaves = |b: &Block| reached.leave(*b, block);
+        let leaves = |b: &Block| !runs.dom.dominates(block, *b) || reached.leave(*b, block);
         let mut work: Vec<Block> = q.entered_from(facts, block).filter(leaves).collect();
         if work.is_empty() {
             return;

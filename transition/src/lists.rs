@@ -86,10 +86,12 @@ impl Lists {
                 let here = changes.split_off(..here.count()).unwrap_or_default();
                 let words = part.map_or(&[][..], |part| &self.words_of(*part)[1..]);
                 merge(words, here, &mut window);
-                while let Some(length) = full_part(&window) {
-                    parts.push(self.node(0, &window[..length])?);
-                    window.drain(..length);
+                let mut cut = 0;
+                while let Some(length) = full_part(&window[cut..]) {
+                    parts.push(self.node(0, &window[cut..cut + length])?);
+                    cut += length;
                 }
+                window.drain(..cut);
                 if rest.is_empty() && !window.is_empty() {
                     parts.push(self.node(0, &window)?);
                     window.clear();
@@ -121,13 +123,31 @@ impl Lists {
         self.words_of(part).get(1).copied()
     }
 
-    /// Whether an ascending list has a word. Cost: a fraction of the words.
-    pub(crate) fn has(&self, number: u32, word: u32) -> bool {
-        let mut parts = Vec::new();
-        self.parts(number, &mut parts);
-        let below = parts.partition_point(|part| self.first_word(*part) <= Some(word));
-        let part = below.checked_sub(1).map(|at| parts[at]);
-        part.is_some_and(|part| self.words_of(part)[1..].binary_search(&word).is_ok())
+    /// Whether an ascending list has a word. Cost: logarithmic in the list.
+    pub(crate) fn has(&self, mut number: u32, word: u32) -> bool {
+        loop {
+            match self.words_of(number) {
+                [0, words @ ..] => return words.binary_search(&word).is_ok(),
+                parts => {
+                    let below = parts[1..].partition_point(|part| self.least(*part) <= Some(word));
+                    // The first word of a node is its level.
+                    match below {
+                        0 => return false,
+                        _ => number = parts[below],
+                    }
+                }
+            }
+        }
+    }
+
+    /// The first word of a list; `None` for the list without words.
+    fn least(&self, mut number: u32) -> Option<u32> {
+        loop {
+            match self.words_of(number) {
+                [0, words @ ..] => return words.first().copied(),
+                parts => number = *parts.get(1)?,
+            }
+        }
     }
 
     /// Calls `only` for the words that one of two ascending lists has alone, ascending, with `true`

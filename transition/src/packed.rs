@@ -30,6 +30,7 @@ use crate::lists::Lists;
 use crate::mapping::{Assign, Entry, Operand, Replay, Step};
 use crate::parts::{EntryCode, EntryParts, ValueList, assigns_of};
 use ir::entity::{Inst, Point, Value};
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -219,6 +220,14 @@ impl Packed {
     /// Packs an entry that requires these values, or those that it reads.
     fn pack_parts(&mut self, parts: &EntryParts<'_>, requires: Option<&[Value]>) -> Option<u32> {
         let EntryParts { target, steps, replays, provided, changed, read, kept } = parts;
+        // An entry is judged in parts and fired as a whole. Only of such parts the two are one
+        // entry (`parts_that_are_no_entry_are_not_packed`).
+        let values: SmallVec<[Value; 8]> = changed.iter().map(|assign| assign.value).collect();
+        let is_provided = |value: &Value| provided.binary_search(value).is_ok();
+        let are_ordered = ascends(provided) && ascends(&values) && ascends(read);
+        if !are_ordered || !values.iter().all(is_provided) {
+            return None;
+        }
         let counts = [steps.len(), replays.len(), provided.len(), changed.len()];
         let mut last = 0;
         let provided = self.ascending(provided, 0)?;
@@ -570,6 +579,32 @@ mod tests {
             packed(&store, Entry { assigns: assigns.collect(), ..entry(0..0, 0) });
         }
         assert!(store.words() < 1000 * 250, "{} words", store.words());
+    }
+
+    #[test]
+    fn parts_that_are_no_entry_are_not_packed() {
+        let values = |list: &[u32]| list.iter().copied().map(value).collect::<Vec<Value>>();
+        let pack = |provided: &[u32], changed: &[u32], read: &[u32]| {
+            let changed = values(changed).into_iter();
+            let parts = EntryParts {
+                target: Point::before(Inst::from_u32(11)),
+                steps: Vec::new(),
+                replays: Vec::new(),
+                provided: &values(provided),
+                changed: changed
+                    .map(|v| Assign { value: v, from: Operand::Source(value(9)) })
+                    .collect(),
+                read: values(read),
+                kept: Vec::new(),
+            };
+            EntryStore::default().pack_parts(&parts)
+        };
+        assert!(pack(&[1, 2, 3], &[1, 3], &[9]).is_some());
+        // The whole entry would assign %0 in the place of %1.
+        assert_eq!(pack(&[1, 2, 3], &[0], &[9]), None);
+        assert_eq!(pack(&[1, 2, 3], &[3, 1], &[9]), None);
+        assert_eq!(pack(&[1, 2, 3], &[1], &[9, 9]), None);
+        assert_eq!(pack(&[2, 1], &[], &[]), None);
     }
 
     #[test]

@@ -165,9 +165,10 @@ impl<'s, 'a> CulpritSearch<'s, 'a> {
             lacking.push(SuspectingPoint { point, suspects: self.suspects(&run, &fate) });
         }
         let lacking = self.singles(lacking)?;
-        let gathered = self.gather(lacking)?;
+        let mut gathered = BTreeMap::new();
+        let ended = self.gather(lacking, &mut gathered);
         gathered.into_iter().for_each(|(set, points)| self.reduce(set, points));
-        Ok(())
+        ended
     }
 
     /// The run without a set.
@@ -255,12 +256,13 @@ impl<'s, 'a> CulpritSearch<'s, 'a> {
         counts.into_iter().map(least).min().map(|(_, name)| name)
     }
 
-    /// Sets of rewrites without which points have entries.
+    /// Gathers sets of rewrites without which points have entries. Those found before the bound on
+    /// work is reached count.
     fn gather(
         &mut self,
         lacking: Vec<SuspectingPoint>,
-    ) -> Result<BTreeMap<Set, Vec<usize>>, SearchBound> {
-        let mut gathered: BTreeMap<Set, Vec<usize>> = BTreeMap::new();
+        gathered: &mut BTreeMap<Set, Vec<usize>>,
+    ) -> Result<(), SearchBound> {
         let mut open: BTreeMap<Set, Vec<usize>> = BTreeMap::new();
         for SuspectingPoint { point, suspects } in lacking {
             open.entry(suspects.into_iter().take(1).collect()).or_default().push(point);
@@ -291,7 +293,7 @@ impl<'s, 'a> CulpritSearch<'s, 'a> {
                 }
             }
         }
-        Ok(gathered)
+        Ok(())
     }
 
     /// The rewrite to leave out next, for a point that has no entry without the set.

@@ -75,7 +75,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "SHARES", value_parser = Minima::parse)]
     min: Vec<Minima>,
     /// Test the blame at N points without an entry: run the pipeline again without the rewrite to
-    /// blame, and look whether the point then has one
+    /// blame, and look whether the point then has one; search a set of rewrites where it has none,
+    /// and count these points at the passes found
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "200")]
     blame_check: Option<u32>,
     /// Report on assumptions instead: those that this profile suggests (osier run --profile), and
