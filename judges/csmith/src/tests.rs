@@ -71,7 +71,8 @@ fn verdicts_that_cannot_be_read_are_found() {
 fn dropped_and_refuted_entries_are_found() {
     let script = format!(
         r#"case "$*" in
-             "check "*"--pipeline O1 "*) echo '{{"held": 3, "dropped": {{"a": 2}}, "refuted": 1, "functions": [
+             "check "*"--pipeline O1 "*)
+               echo '{{"held": 3, "dropped": {{"a": 2}}, "refuted": 1, "functions": [
                {{"name": "f", "dropped": {{"a": 2}}, "rewrites": 9, "refused": 3, "given_up": [
                  {{"pass": "dse", "rule": "dead", "check": "anchor-operands"}}]}}]}}'
                exit 1 ;;
