@@ -34,7 +34,7 @@ use transition::Side;
 const MAX_USERS: usize = 64;
 
 /// Suspects that the search names.
-const MAX_SUSPECTS: usize = 8;
+pub(crate) const MAX_SUSPECTS: usize = 8;
 
 /// Blocks in which a value waits for one use. Beyond, the use counts at every point.
 const MAX_BLOCKS: usize = 64;
@@ -90,9 +90,6 @@ pub(crate) fn suspects(
     }
     suspects
 }
-
-/// The most suspects that are worth a test.
-pub(crate) const ALL_SUSPECTS: usize = MAX_SUSPECTS;
 
 /// The first landing point: behind the last instruction of the block before the point that both
 /// versions have, and that no action moved. Without one, it is the start of the block, or the next

@@ -4,7 +4,7 @@ use crate::accesses::{LeastSizes, MAX_ACCESSES, accessed};
 use crate::alike::decided_alike;
 use crate::anchors::bounding_anchors;
 use crate::assumed::LoneAssumptions;
-use crate::blame::{ALL_SUSPECTS, Lack, suspects};
+use crate::blame::{Lack, MAX_SUSPECTS, suspects};
 use crate::facts::Facts;
 use crate::known::KnownValue;
 use crate::landings::OwnPlaces;
@@ -331,7 +331,7 @@ impl<'v> VersionPair<'v> {
     /// The actions of the log to suspect for a point without an entry, by index, the likeliest
     /// first: [`Unmapped::blame`] is the first of them. A few at most.
     pub fn suspects(&self, from: Side, unmapped: &Unmapped) -> Vec<usize> {
-        let lack = (Lack::of(unmapped), ALL_SUSPECTS);
+        let lack = (Lack::of(unmapped), MAX_SUSPECTS);
         let suspects = suspects((self, from), lack, &mut BTreeMap::new());
         suspects.into_iter().map(|at| at as usize).collect()
     }

@@ -50,6 +50,11 @@ pub fn test_blame(
                 continue;
             }
         };
+        // Mapped without the other points, this one has an entry. A limit of the whole mapping is to
+        // blame, which the reason names, and no rewrite.
+        if culprits.is_empty() {
+            continue;
+        }
         let mut blamed = culprits.iter().map(|culprit| match &culprit.run {
             None => told(module, (base, derived), culprit.action, question),
             Some(run) => told(module, (&run.0, &run.1), culprit.action, question),

@@ -178,7 +178,7 @@ pub(super) fn blame_check(report: &Report) -> Option<(String, String)> {
             let others = [
                 (check.few, "without two or three"),
                 (check.many, "without more"),
-                (check.not_found, "without none that was found"),
+                (check.not_found, "with no set found"),
                 (check.over_work, "were over the bound on work"),
             ];
             for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {

@@ -18,7 +18,8 @@ pub struct BlameCheck {
     pub few: u64,
     /// Those of them that have an entry without a set of more rewrites.
     pub many: u64,
-    /// Those of them for which the search found no set.
+    /// Those of them for which the search found no set, or that have an entry when they are mapped
+    /// without the other points: then a limit of the whole mapping is to blame, and no rewrite.
     pub not_found: u64,
     /// Those of them whose search ended at its bound on work.
     pub over_work: u64,
@@ -41,7 +42,8 @@ impl BlameCheck {
     /// Counts points with one answer: without so many rewrites they have an entry.
     pub(crate) fn add_found(&mut self, rewrites: usize, points: u64) {
         let count = match rewrites {
-            0 | 1 => &mut self.one,
+            0 => &mut self.not_found,
+            1 => &mut self.one,
             2 | 3 => &mut self.few,
             _ => &mut self.many,
         };

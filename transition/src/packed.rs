@@ -225,7 +225,8 @@ impl Packed {
         let values: SmallVec<[Value; 8]> = changed.iter().map(|assign| assign.value).collect();
         let is_provided = |value: &Value| provided.binary_search(value).is_ok();
         let are_ordered = ascends(provided) && ascends(&values) && ascends(read);
-        if !are_ordered || !values.iter().all(is_provided) {
+        let is_changed = |assign: &Assign| !assign.is_identity();
+        if !are_ordered || !values.iter().all(is_provided) || !changed.iter().all(is_changed) {
             return None;
         }
         let counts = [steps.len(), replays.len(), provided.len(), changed.len()];

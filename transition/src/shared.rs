@@ -175,10 +175,7 @@ impl SharedEntry {
     pub fn made(parts: EntryParts<'_>, store: Option<&EntryStore>) -> SharedEntry {
         match store.and_then(|store| Some((store, store.pack_parts(&parts)?))) {
             Some((store, number)) => SharedEntry::stored(store, number),
-            None => {
-                let changed = parts.changed.len();
-                SharedEntry(Stored::Whole(Arc::new(parts.into_entry()), changed))
-            }
+            None => parts.into_entry().into(),
         }
     }
 }

@@ -41,8 +41,11 @@ impl Selection {
         let selected: Vec<_> =
             module.defined().filter(|(_, body)| names.contains(body.name())).collect();
         if selected.is_empty() {
-            let what = format!("{} names no function of the module", path.display());
-            return Err(CommandFailure::input(format!("{what}: {}", some(&names, names.len()))));
+            let mut what = format!("{} names no function of the module", path.display());
+            if !names.is_empty() {
+                what += &format!(": {}", some(&names, names.len()));
+            }
+            return Err(CommandFailure::input(what));
         }
         if selected.len() < names.len() {
             let found: BTreeSet<&str> = selected.iter().map(|(_, body)| body.name()).collect();

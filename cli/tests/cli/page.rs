@@ -198,3 +198,23 @@ fn both_listings_are_whole() {
         assert!(together > 0, "most instructions survive the passes");
     }
 }
+
+#[test]
+fn a_view_counts_points_at_the_passes_that_a_test_of_blame_finds() {
+    let path = kernel("words", "");
+    let tested = [&path, "--level", "live", "--blame-check", "100000"];
+    let run = osier(&[&["report", "--format", "json"], &tested[..]].concat()).with_status(0);
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let functions = report["functions"].as_array().expect("a list");
+    let blame =
+        |figures: &Value| [&figures["forward"], &figures["backward"]].map(|s| s["blame"].clone());
+    let views = views(&page(&tested));
+    assert!(!views.is_empty());
+    for [_, figures] in &views {
+        let listed = functions.iter().find(|function| function["name"] == figures["name"]);
+        assert_eq!(blame(figures), blame(listed.expect("a function of the report")));
+    }
+    let untested = self::views(&page(&[&path, "--level", "live"]));
+    let is_other = |(a, b): (&[Value; 2], &[Value; 2])| blame(&a[1]) != blame(&b[1]);
+    assert!(views.iter().zip(&untested).any(is_other), "the test blames other passes");
+}

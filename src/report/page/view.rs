@@ -5,8 +5,11 @@ use crate::schema::FunctionReport;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
+use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use maud::{Markup, PreEscaped, html};
+use serde::Serialize;
+use serde_json::Value;
 use std::io::Write;
 
 /// The view of one function: both listings, and the answer for each point.
@@ -21,11 +24,17 @@ pub struct FunctionPage {
 
 impl FunctionPage {
     pub(in crate::report) fn new(view: &FunctionView, figures: &FunctionReport) -> FunctionPage {
-        let json = serde_json::to_vec(&(view, figures)).expect("a view has a JSON form");
-        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
-        let written = encoder.write_all(&json).and_then(|()| encoder.finish());
-        let bytes = written.expect("writing to memory cannot fail");
-        FunctionPage { number: 0, data: STANDARD.encode(bytes) }
+        FunctionPage { number: 0, data: packed(&(view, figures)) }
+    }
+
+    /// The view with other figures of the function: a test of blame may correct them. Cost: linear
+    /// in the view.
+    #[must_use]
+    pub fn with_figures(&self, figures: &FunctionReport) -> FunctionPage {
+        let bytes = STANDARD.decode(&self.data).expect("it was encoded here");
+        let read = serde_json::from_reader(ZlibDecoder::new(&*bytes));
+        let (view, _): (Value, Value) = read.expect("it was written here");
+        FunctionPage { number: self.number, data: packed(&(view, figures)) }
     }
 
     /// The view of the function with this place in the report.
@@ -39,4 +48,11 @@ impl FunctionPage {
         let id = format!("view-{pipeline}-{}", self.number);
         html! { script type="application/octet-stream" id=(id) { (PreEscaped(&self.data)) } }
     }
+}
+
+fn packed(document: &impl Serialize) -> String {
+    let json = serde_json::to_vec(document).expect("a view has a JSON form");
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+    let written = encoder.write_all(&json).and_then(|()| encoder.finish());
+    STANDARD.encode(written.expect("writing to memory cannot fail"))
 }

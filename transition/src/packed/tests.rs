@@ -109,6 +109,8 @@ fn parts_that_are_no_entry_are_not_packed() {
     assert_eq!(pack(&[1, 2, 3], &[3, 1], &[9]), None);
     assert_eq!(pack(&[1, 2, 3], &[1], &[9, 9]), None);
     assert_eq!(pack(&[2, 1], &[], &[]), None);
+    // An assignment that changes nothing: equal entries would have two numbers.
+    assert_eq!(pack(&[8, 9], &[9], &[]), None);
 }
 
 #[test]

@@ -350,9 +350,11 @@ impl PlainReports<'_> {
         for (column, pipeline) in self.pipelines.iter().enumerate() {
             let gaps = (Self::gaps(functions, column), most as usize);
             let (check, better) = blame::check(module, (pipeline, retry), level, gaps, jobs)?;
-            for figures in functions.iter_mut().map(|each| &mut each[column].figures) {
+            for Reported { figures, view, .. } in functions.iter_mut().map(|each| &mut each[column])
+            {
                 if let Some(better) = better.get(&funcs[figures.name.as_str()]) {
                     better.correct(figures);
+                    *view = view.take().map(|view| view.with_figures(figures));
                 }
             }
             checks.push(Some(check));
