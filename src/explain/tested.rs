@@ -50,8 +50,8 @@ pub fn test_blame(
                 continue;
             }
         };
-        // Mapped without the other points, this one has an entry. A limit of the whole mapping is to
-        // blame, which the reason names, and no rewrite.
+        // Mapped without the other points, this one has an entry. A limit of the whole mapping is
+        // to blame, which the reason names, and no rewrite.
         if culprits.is_empty() {
             continue;
         }

@@ -50,3 +50,17 @@ impl BlameCheck {
         *count += points;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::BlameCheck;
+
+    #[test]
+    fn no_rewrite_is_to_blame_where_none_is_left_out() {
+        let mut check = BlameCheck { points: 15, ..BlameCheck::default() };
+        for (rewrites, points) in [(0, 1), (1, 2), (3, 4), (4, 8)] {
+            check.add_found(rewrites, points);
+        }
+        assert_eq!([check.not_found, check.one, check.few, check.many], [1, 2, 4, 8]);
+    }
+}

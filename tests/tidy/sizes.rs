@@ -98,7 +98,7 @@ const ACCEPTANCE: &str = "check/src/accept/";
 /// entries took 532, most of them `transition/src/packed.rs`. The differences of two lists, and the
 /// values of packed entries alone, took 162. Lists that are made of others, and compared by the
 /// parts that they share, took 305. Rules about the masks of sign extensions took 30.
-const FOUNDATION_LINES: usize = 6112;
+const FOUNDATION_LINES: usize = 6110;
 
 /// The files of `transition` and `ir` that the modules of acceptance use: composition, with and
 /// without frames, and typing;
