@@ -10,9 +10,10 @@
 //! certificates is not trusted. The entries that it costs count as dropped, and the lockstep oracle
 //! judges whether the versions agree.
 //!
-//! If the checker accepts no entry of a program, though there are entries, the oracles that fire
-//! entries have judged what nobody can fire. That is a finding ([`some_accepted`]), after those of
-//! all other oracles, which tell more.
+//! If the checker accepts no entry of a program, though there are entries, the driver makes the
+//! versions again without the rewrites to blame. If it accepts none of these either, the oracles
+//! that fire entries have judged what nobody can fire. That is a finding ([`some_accepted`]), after
+//! those of all other oracles, which tell more.
 
 use super::case::Case;
 use super::figures::Figures;
@@ -61,13 +62,14 @@ pub(super) fn run(
     if findings.is_empty() { Ok(()) } else { Err(findings) }
 }
 
-/// Judges whether some entry of the program is accepted, if it has entries.
+/// Judges whether some entry of the program is accepted, if it has entries: of the versions as they
+/// are, or as they are made again.
 ///
 /// # Errors
 /// The finding that none is, with the checks that failed.
 pub(super) fn some_accepted(case: &Case, figures: &Figures) -> Result<(), Vec<FuzzFinding>> {
     let dropped = figures.dropped();
-    if figures.certified > 0 || dropped == 0 {
+    if figures.certified + figures.held_again > 0 || dropped == 0 {
         return Ok(());
     }
     let checks: Vec<String> =
@@ -92,6 +94,7 @@ fn retry(case: &Case, base: &Function, (first, last): (usize, usize), figures: &
     figures.retried += 1;
     figures.given_up += made.retried.refused;
     figures.still_dropped += checked.all_dropped() - unreached;
+    figures.held_again += checked.held;
 }
 
 /// Every pair of versions with a built edge, the earlier version first.

@@ -59,6 +59,8 @@ pub struct Figures {
     pub given_up: u64,
     /// The number of entries of the versions so made that the checker drops.
     pub still_dropped: u64,
+    /// The number of entries of the versions so made that the checker accepts.
+    pub held_again: u64,
     /// The number of points with a composed entry along the whole chain of versions.
     pub composed: u64,
     /// The number of points with an entry in the first mapping of the chain but no composed entry.
@@ -159,6 +161,7 @@ impl Figures {
         self.retried += other.retried;
         self.given_up += other.given_up;
         self.still_dropped += other.still_dropped;
+        self.held_again += other.held_again;
         self.composed += other.composed;
         self.not_composed += other.not_composed;
         self.same_point += other.same_point;
