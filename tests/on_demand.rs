@@ -140,7 +140,7 @@ fn entries_of_sets_are_those_of_the_whole_mappings_up_to_live_plus() {
             assert_eq!(format!("{everything:?}"), format!("{all:?}"), "seed {seed}, {level}");
         }
         let all = synthesize(&pair, Level::Avail);
-        let anchors = pair.common_anchors().collect();
+        let anchors = pair.bounding_anchors().collect();
         for (number, asked) in sets(&pair, versions, seed).iter().enumerate() {
             let made = synthesize_at(&pair, Level::Avail, asked);
             let what = format!("seed {seed}, set {number}");

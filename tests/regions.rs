@@ -254,7 +254,7 @@ fn a_version_with_points_has_no_regions() {
 fn judged(program: &Program, base: &Function, one: &MadeRegions) -> u64 {
     let after = &one.derived.function;
     let versions = VersionPair::new(base, after, &one.derived.log).expect("it replays");
-    let anchors = versions.common_anchors().collect();
+    let anchors = versions.bounding_anchors().collect();
     fire(program, after, &anchors, [one.up(), one.down()])
 }
 

@@ -91,9 +91,8 @@ fn an_edited_action_is_noticed() {
             ActionKind::FoldBranch { keep, .. } => *keep += 1,
             ActionKind::ResolveCall { inst, .. } => *inst = first,
             ActionKind::Inline { call, .. } => *call = first,
-            ActionKind::RemoveBlockParam { index, .. } | ActionKind::Redirect { index, .. } => {
-                *index += 1
-            }
+            ActionKind::RemoveBlockParam { index, .. } => *index += 1,
+            ActionKind::Redirect { edge, .. } => edge.index += 1,
             ActionKind::RemoveUnreachable { blocks } => blocks.push(base.entry()),
             ActionKind::MergeBlocks { jump, .. } | ActionKind::SplitEdge { jump, .. } => {
                 *jump = first

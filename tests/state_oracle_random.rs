@@ -40,7 +40,7 @@ fn derived(program: &Program, seed: u64) -> Option<Derived> {
     let derived = derive(&program.module, base, &pipeline(seed), Vigilance::On, &mut NoObserver);
     let pair = VersionPair::new(base, &derived.function, &derived.log)
         .expect("the driver has replayed the log");
-    let anchors = pair.common_anchors().collect();
+    let anchors = pair.bounding_anchors().collect();
     let syntheses = synthesize_levels(&pair, &Level::ALL);
     (!derived.log.is_empty()).then(|| Derived { function: derived.function, anchors, syntheses })
 }

@@ -121,7 +121,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
         let replays = self.replays(point, entry, &here);
         let paths = self.paths;
         // If the path enters no block, leaves mean the same at its end, and here terms suffice.
-        let far = match paths.from(self.version, &self.terms.table, point.inst()) {
+        let far = match paths.from(self.version, point.inst()) {
             Some(path) if path.crossings().next().is_some() => self.far(point, entry, &here, &path),
             _ => Box::default(),
         };

@@ -75,7 +75,6 @@ impl<'a> Certifier<'a> {
             terms: relation.terms.table.into_terms(),
             sides,
             anchors: common.anchors.ones().map(|i| Inst::from_u32(i as u32)).collect(),
-            passed: common.passed.iter().copied().collect(),
         }
     }
 

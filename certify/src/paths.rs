@@ -1,18 +1,14 @@
 //! Paths: the way of a version from one anchor to the next, and the leaves that it binds there.
 //!
-//! The paths follow live edges alone, and continue past branches that constants bound on the path
-//! decide.
+//! The paths follow live edges alone.
 
 use super::terms::ReasonedTerms;
 use super::version::NumberedVersion;
-use ir::eval::{fold, is_evaluated};
-use ir::{Block, Edge, Inst, Opcode};
+use ir::{Block, Edge, Inst};
 use number::{Dense, Home};
 use smallvec::SmallVec;
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 use transition::Correspondence;
-use transition::certificate::{NO_TERM, TermId, TermKind};
+use transition::certificate::{NO_TERM, TermId};
 
 /// Blocks entered on one path before it is dropped. The limit keeps the cost linear, and the
 /// checker has the same.
@@ -21,9 +17,6 @@ const MAX_CROSSINGS: usize = 256;
 /// Blocks entered by all tails together, which bounds the memory for functions of many long paths.
 /// A block beyond it has no tail, and paths through it have no facts.
 const MAX_ENTERED: usize = 1 << 22;
-
-/// Classes looked at to decide one branch. The checker looks at as many.
-const MAX_LOOKED_AT: u32 = 32;
 
 /// A block entered on a path, and the edges that may be taken to it.
 #[derive(Clone, Debug)]
@@ -44,7 +37,7 @@ struct PathTail {
 pub(super) struct LivePath<'r> {
     /// The edge it starts with, if it starts with one.
     first: Option<EnteredBlock>,
-    rest: Cow<'r, [EnteredBlock]>,
+    rest: &'r [EnteredBlock],
     pub(super) anchor: Inst,
 }
 
@@ -63,18 +56,13 @@ pub(super) struct LivePaths {
     /// By block: the index of its tail.
     tail_of: Dense<Block>,
     tails: Vec<PathTail>,
-    /// Branches that a path runs past if constants that it binds decide them.
-    passed: BTreeSet<Inst>,
-    /// If there are such branches: by leaf, the block that binds it, and the index of the
-    /// parameter.
-    homes: BTreeMap<TermId, (Block, usize)>,
 }
 
 impl LivePaths {
     /// Finds the paths of a version. Cost: linear in its live instructions.
     pub(super) fn new(version: &NumberedVersion<'_>, common: &Correspondence<'_>) -> LivePaths {
         let (f, anchors) = (version.f(), &common.anchors);
-        let mut paths = LivePaths { passed: common.passed.clone(), ..LivePaths::default() };
+        let mut paths = LivePaths::default();
         paths.next.reset(f.inst_bound());
         paths.tail_of.reset(f.block_bound());
         let live = || version.blocks().iter().copied().filter(|b| version.live().has_block(*b));
@@ -101,12 +89,6 @@ impl LivePaths {
                 paths.tail_of.set(block, paths.tails.len() as u32);
                 paths.tails.push(tail);
             }
-        }
-        for block in live().filter(|_| !paths.passed.is_empty()) {
-            let params = f.block_params(block).iter().enumerate();
-            paths.homes.extend(
-                params.filter_map(|(n, p)| Some((version.found.bound_leaf(*p)?, (block, n)))),
-            );
         }
         paths
     }
@@ -136,138 +118,19 @@ impl LivePaths {
     }
 
     /// The path from before an instruction of the version.
-    pub(super) fn from(
-        &self,
-        version: &NumberedVersion<'_>,
-        table: &ReasonedTerms,
-        inst: Inst,
-    ) -> Option<LivePath<'_>> {
-        if self.passed.is_empty() {
-            self.straight(version, inst)
-        } else {
-            self.decided(version, table, None, inst)
+    pub(super) fn from(&self, version: &NumberedVersion<'_>, inst: Inst) -> Option<LivePath<'_>> {
+        if let Some(anchor) = self.next_in_block(inst) {
+            return Some(LivePath { first: None, rest: &[], anchor });
         }
+        let tail = self.tails.get(self.tail_of.get(version.f().inst_block(inst)) as usize)?;
+        Some(LivePath { first: None, rest: &tail.crossings, anchor: tail.anchor })
     }
 
     /// The path over an edge.
-    pub(super) fn over(
-        &self,
-        version: &NumberedVersion<'_>,
-        table: &ReasonedTerms,
-        edge: Edge,
-    ) -> Option<LivePath<'_>> {
+    pub(super) fn over(&self, version: &NumberedVersion<'_>, edge: Edge) -> Option<LivePath<'_>> {
         let block = version.f().target(edge).block;
-        let at = version.f().first_inst(block);
         let first = Some(EnteredBlock { edges: SmallVec::from_iter([edge]), block });
-        if self.passed.is_empty() {
-            return Some(LivePath { first, ..self.straight(version, at)? });
-        }
-        self.decided(version, table, first, at)
-    }
-
-    /// The path that runs past no branch.
-    fn straight(&self, version: &NumberedVersion<'_>, inst: Inst) -> Option<LivePath<'_>> {
-        if let Some(anchor) = self.next_in_block(inst) {
-            return Some(LivePath { first: None, rest: Cow::Borrowed(&[]), anchor });
-        }
-        let tail = self.tails.get(self.tail_of.get(version.f().inst_block(inst)) as usize)?;
-        Some(LivePath { first: None, rest: Cow::Borrowed(&tail.crossings), anchor: tail.anchor })
-    }
-
-    /// The path that runs past branches which the constants it binds decide.
-    fn decided(
-        &self,
-        version: &NumberedVersion<'_>,
-        table: &ReasonedTerms,
-        first: Option<EnteredBlock>,
-        mut at: Inst,
-    ) -> Option<LivePath<'_>> {
-        let f = version.f();
-        let mut path = LivePath { first, rest: Cow::Owned(Vec::new()), anchor: at };
-        loop {
-            let block = f.inst_block(at);
-            let next = self.next_in_block(at);
-            let end = next.unwrap_or(f.terminator(block));
-            let onward: SmallVec<[Edge; 1]> = version.live().out_of(f, block).into_iter().collect();
-            let to = f.target(*onward.first()?).block;
-            // The order of the cases matters. A single live target needs no decision. A branch that
-            // nothing decides ends the path, if it is an anchor. Otherwise there is no path.
-            let is_straight = next.is_none() && onward.iter().all(|e| f.target(*e).block == to);
-            let may_pass = !is_straight && self.passed.contains(&end);
-            let passes = may_pass.then(|| self.decide(version, table, &path, end)).flatten();
-            let (edges, to) = match (passes, next) {
-                _ if is_straight => (onward, to),
-                (Some(edge), _) => (SmallVec::from_iter([edge]), f.target(edge).block),
-                (None, Some(anchor)) => return Some(LivePath { anchor, ..path }),
-                (None, None) => return None,
-            };
-            // A block entered twice would bind its parameters twice. The checker admits no block
-            // twice either.
-            if path.rest.len() == MAX_CROSSINGS || path.crossings().any(|c| c.block == to) {
-                return None;
-            }
-            path.rest.to_mut().push(EnteredBlock { edges, block: to });
-            at = f.first_inst(to);
-        }
-    }
-
-    /// The edge that a branch at the end of a path takes, if constants bound on the path decide it.
-    fn decide(
-        &self,
-        version: &NumberedVersion<'_>,
-        table: &ReasonedTerms,
-        path: &LivePath<'_>,
-        branch: Inst,
-    ) -> Option<Edge> {
-        let data = version.f().inst(branch);
-        let entered: SmallVec<[&EnteredBlock; 4]> = path.crossings().collect();
-        let class = version.class(table, *data.args.first()?);
-        let bits = self.bits(version, table, &entered, class, &mut MAX_LOOKED_AT.clone())?;
-        let index = match data.opcode {
-            Opcode::BrIf => u32::from(bits == 0),
-            Opcode::Switch => bits.min(data.targets.len() as u64 - 1) as u32,
-            _ => return None,
-        };
-        let edge = Edge { inst: branch, index };
-        version.live().has(version.f(), edge).then_some(edge)
-    }
-
-    /// The bits of a class at the end of the path so far, which has entered these blocks. The
-    /// recursion ends when `left` classes have been looked at.
-    fn bits(
-        &self,
-        version: &NumberedVersion<'_>,
-        table: &ReasonedTerms,
-        entered: &[&EnteredBlock],
-        class: TermId,
-        left: &mut u32,
-    ) -> Option<u64> {
-        *left = left.checked_sub(1)?;
-        if let Some(bits) = table.constant(class) {
-            return Some(bits);
-        }
-        match &table.terms().get(class as usize)?.kind {
-            TermKind::Param => {
-                let (home, index) = *self.homes.get(&class)?;
-                // The last entry of the block counts. Its argument was evaluated before, so only
-                // the path up to there is searched for it.
-                let at = entered.iter().rposition(|c| c.block == home)?;
-                let mut given = entered[at]
-                    .edges
-                    .iter()
-                    .map(|e| version.class(table, version.f().target(*e).args[index]));
-                let first = given.next()?;
-                given
-                    .all(|other| other == first)
-                    .then(|| self.bits(version, table, &entered[..at], first, left))?
-            }
-            TermKind::Op { opcode, ty, args, .. } if is_evaluated(*opcode) => {
-                let bits = args.iter().map(|a| self.bits(version, table, entered, *a, left));
-                let bits: SmallVec<[u64; 3]> = bits.collect::<Option<_>>()?;
-                fold(*opcode, *ty, table.ty(*args.first()?)?, &bits)
-            }
-            _ => None,
-        }
+        Some(LivePath { first, ..self.from(version, version.f().first_inst(block))? })
     }
 }
 

@@ -54,7 +54,7 @@ impl VersionProduct<'_, '_> {
         let [a, b] = [0, 1].map(|side| {
             let version = &self.versions[side];
             self.paths[side]
-                .from(version, self.table, version.f().first_inst(version.f().entry()))
+                .from(version, version.f().first_inst(version.f().entry()))
                 .map(|path| path.anchor)
         });
         a.filter(|_| a == b)
@@ -74,10 +74,7 @@ impl VersionProduct<'_, '_> {
         };
         let mut found = SmallVec::new();
         if let (Some(x), Some(y)) = (a.f().next_inst(anchor), b.f().next_inst(anchor)) {
-            found.extend(
-                pair(paths[0].from(a, self.table, x), paths[1].from(b, self.table, y))
-                    .map(|(x, y)| [x, y]),
-            );
+            found.extend(pair(paths[0].from(a, x), paths[1].from(b, y)).map(|(x, y)| [x, y]));
             return found;
         }
         let is_alike = a.f().inst(anchor).opcode == b.f().inst(anchor).opcode;
@@ -91,10 +88,7 @@ impl VersionProduct<'_, '_> {
             };
             let range = if is_alike { same() } else { 0..edges[1].len() };
             for y in &edges[1][range] {
-                found.extend(
-                    pair(paths[0].over(a, self.table, *x), paths[1].over(b, self.table, *y))
-                        .map(|(x, y)| [x, y]),
-                );
+                found.extend(pair(paths[0].over(a, *x), paths[1].over(b, *y)).map(|(x, y)| [x, y]));
             }
         }
         found

@@ -162,9 +162,6 @@ impl<'a> RelationSearch<'a> {
         // Every revision runs in every round (no `||`, which would stop at the first): each pins
         // all that it can. A round saved is a numbering of both versions saved.
         let mut is_apart = self.versions.iter().any(|version| version.found.names.clash());
-        let functions = self.versions.each_ref().map(NumberedVersion::f);
-        let [a, b] = &mut self.assumed;
-        is_apart |= a.pin_alike(b, self.common, functions);
         is_apart |= self.give_up_alike();
         if self.common.has_lone_writes {
             for (version, assumed) in self.versions.iter().zip(&mut self.assumed) {

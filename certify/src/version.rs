@@ -155,43 +155,6 @@ impl Assumptions {
         self.copies.revise(f, block, &edges, |v| found.values.class(table, v)) || fails
     }
 
-    /// Pins in both versions the parameters and memories of blocks around a redirected edge that
-    /// either version has pinned. A redirected edge leads to another block in one version than in
-    /// the other, so a parameter may be a copy in one version alone. The leaf of the other version
-    /// would then have no partner. Returns whether something was pinned.
-    pub(super) fn pin_alike(
-        &mut self,
-        other: &mut Assumptions,
-        common: &Correspondence<'_>,
-        [f, g]: [&Function; 2],
-    ) -> bool {
-        let mut changed = false;
-        let blocks = common.rerouted.iter().copied();
-        for block in blocks.filter(|b| f.has_block(*b) && g.has_block(*b)) {
-            let index = block.as_u32() as usize;
-            let is_pinned = [&*self, &*other].map(|a| a.pinned_memory.contains(index));
-            changed |= is_pinned[0] != is_pinned[1];
-            if is_pinned[0] || is_pinned[1] {
-                self.pinned_memory.insert(index);
-                other.pinned_memory.insert(index);
-            }
-            // A parameter that is constant in both versions may decide branches.
-            let is_variable = |param: &&Value| {
-                g.has_value(**param)
-                    && Side::BOTH.iter().all(|s| !common.decided[*s].is_constant(**param))
-            };
-            for &param in f.block_params(block).iter().filter(is_variable) {
-                let is_pinned = [&*self, &*other].map(|a| a.copies.is_pinned(param));
-                changed |= is_pinned[0] != is_pinned[1];
-                if is_pinned[0] || is_pinned[1] {
-                    self.copies.pin(param);
-                    other.copies.pin(param);
-                }
-            }
-        }
-        changed
-    }
-
     /// Records the writes that are the same operation as a lone write of either version. Returns
     /// whether there are new ones. Then everything is numbered again: a covering write leaves such
     /// a write out wherever it stands (`tests/oir/passes/dse/equal_stores_on_other_ways.oir`).

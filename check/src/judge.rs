@@ -7,7 +7,7 @@ use crate::accept::unproved::UnprovedAnchor;
 use crate::accept::{Checked, Relation, Sealed, Unrelated};
 use crate::verdict::Verdict;
 use crate::verdict::refute::Witnesses;
-use ir::{Block, Function, Inst, Module, Point};
+use ir::{Function, Inst, Module, Point};
 use std::collections::BTreeMap;
 use transition::certificate::{Certificate, MappingFacts, TermId};
 use transition::mapping::{Entry, Mapping};
@@ -44,16 +44,13 @@ impl Witnesses {
     /// The verdict on versions that fail a check of the product.
     ///
     /// If the check compared two classes and some contents of the leaves tell them apart, it is
-    /// refuted. Where paths continue past decided branches, leaves hold only some contents on these
-    /// paths, and the witness would prove nothing
-    /// (`no_pair_is_refuted_behind_a_passed_branch`).
+    /// refuted.
     fn verdict(
         &mut self,
         product: &CrossProduct<'_, '_>,
         finding: Finding,
         classes: Option<Pair<TermId>>,
     ) -> Verdict {
-        let classes = classes.filter(|_| !product.passes_branches());
         match classes.and_then(|classes| self.tell_apart(product, classes)) {
             None => Verdict::of(finding),
             witness => Verdict::Refuted(finding, witness),
@@ -77,8 +74,7 @@ impl Relation<'_, '_> {
     /// each edge that a run may take from an anchor, in both versions, to the next anchor. So a run
     /// executes no anchor that the proof has not met, and reaches no point from which the only way
     /// leads to such an anchor. An unproved anchor ends this argument: the proof does not go on
-    /// behind it. So does a passed branch, where a point has several next anchors
-    /// (`a_point_that_the_other_version_excludes_is_unreachable`).
+    /// behind it (`a_point_that_the_other_version_excludes_is_unreachable`).
     pub fn is_unreachable(&self, side: Side, point: Point) -> bool {
         let version = &self.product.versions[side];
         let inst = point.inst();
@@ -86,13 +82,12 @@ impl Relation<'_, '_> {
             return false;
         }
         let block = version.f.inst_block(inst);
-        !version.live().has(block) || self.leads_to_nothing_met(side, (block, inst))
+        !version.live().has(block) || self.leads_to_nothing_met(side, inst)
     }
 
-    fn leads_to_nothing_met(&self, side: Side, (block, inst): (Block, Inst)) -> bool {
+    fn leads_to_nothing_met(&self, side: Side, inst: Inst) -> bool {
         let product = &self.product;
-        let is_shared = product.shared[side].contains(block.as_u32() as usize);
-        if is_shared || product.passes_branches() || !product.unproved.all().is_empty() {
+        if !product.unproved.all().is_empty() {
             return false;
         }
         let path = product.paths[side].from(&product.versions[side], inst);
@@ -150,19 +145,9 @@ impl<'r, 'a, 'c> Words<'r, 'a, 'c> {
             let verdict = || self.witnesses.verdict(product, finding, unproved.classes);
             return *self.unproved.entry(finding).or_insert_with(verdict);
         }
-        // Where paths continue past decided branches, the end of a path, the traps passed on it and
-        // the live values depend on constants that hold on some paths alone. The failure of a check
-        // on them then proves nothing (`no_landing_is_refuted_where_a_passed_branch_decides`). Nor
-        // does a witness: it is the contents of leaves at one point, of which only some occur after
-        // a passed branch (`no_value_is_refuted_behind_a_passed_branch`).
-        let depends =
-            matches!(finding.check, Check::TargetPoint | Check::TrapPassed | Check::LivePlus);
-        let verdict = match depends && product.passes_branches() {
-            true => Verdict::Undecided(finding),
-            false => Verdict::of(finding),
-        };
+        let verdict = Verdict::of(finding);
         // A limit that was exceeded says nothing about the entry.
-        if verdict.is_refuted() || product.passes_branches() || finding.check == Check::Size {
+        if verdict.is_refuted() || finding.check == Check::Size {
             return verdict;
         }
         let witness = self.witnesses.refute(product, self.side, point, entry, &mut self.bindings);

@@ -61,7 +61,7 @@ pub(crate) fn cases(seed: u64, size: u32) -> (Program, Vec<Case>) {
             VersionPair::new(base, &derived.function, &derived.log).expect("the log was replayed");
         let pair = pair.in_module(&program.module);
         let made = synthesize(&pair, Level::Avail);
-        let anchors = pair.common_anchors().collect();
+        let anchors = pair.bounding_anchors().collect();
         let mappings = Pair::new(made.forward.mapping, made.backward.mapping);
         cases.push(Case {
             func,

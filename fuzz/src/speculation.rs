@@ -369,7 +369,7 @@ fn anchors(tree: &VersionTree, first: osr::Version, last: osr::Version) -> BTree
         let log = tree.log(ends[0], ends[1]).expect("each version is derived from the one before");
         let pair = VersionPair::new(tree.function(ends[0]), tree.function(ends[1]), &log)
             .expect("the log of a tree was replayed");
-        let common: BTreeSet<Inst> = pair.common_anchors().collect();
+        let common: BTreeSet<Inst> = pair.bounding_anchors().collect();
         shared = Some(match shared {
             Some(shared) => shared.intersection(&common).copied().collect(),
             None => common,

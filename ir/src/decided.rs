@@ -36,17 +36,7 @@ impl Decided {
     /// # Panics
     /// When the function has no block.
     pub fn new(function: &Function) -> Decided {
-        Decided::with_unknown(function, &FixedBitSet::new())
-    }
-
-    /// As [`Decided::new`], where nothing is known about some block parameters, by index. Such a
-    /// parameter decides no branch.
-    ///
-    /// # Panics
-    /// When the function has no block.
-    pub fn with_unknown(function: &Function, unknown: &FixedBitSet) -> Decided {
-        let mut contents = vec![Content::Unseen; function.value_bound()];
-        unknown.ones().for_each(|param| contents[param] = Content::Unknown);
+        let contents = vec![Content::Unseen; function.value_bound()];
         let mut search = DecidedSearch {
             function,
             contents,

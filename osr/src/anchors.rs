@@ -33,12 +33,8 @@ pub(crate) fn bounding_anchors(before: &Function, after: &Function, facts: &Fact
     let stays = |i: &Inst| after.has_inst(*i) && !facts.is_moved(*i);
     // The version after executes a terminator less often once an edge was redirected past it. Such
     // a jump bounds nothing, and paths run on through it in both versions.
-    let leads_on = |i: Inst| {
-        let was_folded = facts.control.taken_targets(i).is_some();
-        let was_decided = before.inst(i).opcode == Opcode::Jump || was_folded;
-        facts.control.is_skipped(i) && was_decided && after.inst(i).opcode == Opcode::Jump
-    };
-    for inst in before.all_insts().filter(stays).filter(|i| !leads_on(*i)) {
+    let leads_on = |i: &Inst| facts.control.is_skipped(*i);
+    for inst in before.all_insts().filter(stays).filter(|i| !leads_on(i)) {
         let opcode = before.inst(inst).opcode;
         // In either version: `may_trap` depends on operands, and a pass may have shown the divisor
         // to be a constant.

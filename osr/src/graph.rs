@@ -73,7 +73,7 @@ pub struct Edge {
     pub to: Version,
     /// The entries.
     pub mapping: Mapping,
-    /// The bounding anchors that both versions execute alike ([`VersionPair::common_anchors`]).
+    /// The bounding anchors that both versions execute alike ([`VersionPair::bounding_anchors`]).
     /// For a composed edge: those that every two neighbors on its path share.
     pub anchors: BTreeSet<Inst>,
     /// The origin of the entries.
@@ -533,6 +533,6 @@ fn built(
     synthesized: SynthesizedMapping,
 ) -> Edge {
     let SynthesizedMapping { mapping, points, unreachable, unmapped } = synthesized;
-    let anchors = pair.common_anchors().collect();
+    let anchors = pair.bounding_anchors().collect();
     Edge { from, to, mapping, anchors, origin: EdgeOrigin::Built { points, unreachable, unmapped } }
 }

@@ -13,7 +13,6 @@
 //! Engines that compile versions find the code on both sides of a transition in `resume`.
 
 mod accesses;
-mod alike;
 mod anchors;
 mod assumed;
 mod blame;

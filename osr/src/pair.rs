@@ -1,7 +1,6 @@
 //! Two versions of a function, with the analyses that their mappings share.
 
 use crate::accesses::{LeastSizes, MAX_ACCESSES, accessed};
-use crate::alike::decided_alike;
 use crate::anchors::bounding_anchors;
 use crate::assumed::LoneAssumptions;
 use crate::blame::{Lack, MAX_SUSPECTS, suspects};
@@ -22,7 +21,7 @@ use ir::dom::DomTree;
 use ir::edit::{ActionLog, ReplayError};
 use ir::loops::LoopForest;
 use ir::place::Place;
-use ir::{Block, Effects, Function, Inst, Memory, Module, Opcode, Point, Type, Value, ValueDef};
+use ir::{Block, Effects, Function, Inst, Memory, Module, Point, Type, Value, ValueDef};
 use smallvec::SmallVec;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -228,42 +227,16 @@ impl<'v> VersionPair<'v> {
 
     /// The bounding anchors: instructions that both versions have, that the log moved nowhere, and
     /// that are terminators, have effects or may trap. Pure ones count where no other follows for
-    /// dozens of blocks. Both versions execute the same ones in the same order, except for those
-    /// that [`VersionPair::common_anchors`] leaves out.
+    /// dozens of blocks. Both versions execute the same ones in the same order, one for one, on
+    /// every path.
     pub fn bounding_anchors(&self) -> impl Iterator<Item = Inst> + '_ {
         self.anchors.ones().map(|i| Inst::from_u32(i as u32))
-    }
-
-    /// The bounding anchors that both versions execute in the same order, one for one, on every
-    /// path. It leaves out branches that one version skips where a redirected edge decides them.
-    pub fn common_anchors(&self) -> impl Iterator<Item = Inst> + '_ {
-        self.bounding_anchors().filter(|i| !self.is_branch_passed(*i))
     }
 
     /// Whether one of the versions has a write that the other lacks or has elsewhere. If so, memory
     /// may differ at a bounding anchor.
     pub(crate) fn has_lone_writes(&self) -> bool {
         self.versions.iter().any(|version| version.lone_writes.exist)
-    }
-
-    /// Whether the version after skips a block of the version before on some paths: the log
-    /// redirected an edge past the branch at its end. A block with an anchor before that branch
-    /// does not count, since the other version executes that anchor too.
-    pub(crate) fn is_passed_by(&self, block: Block) -> bool {
-        let Analyzed { f, paths, .. } = &self.versions.before;
-        let end = f.terminator(block);
-        // The next anchor is `end` itself, or the path runs on past `end`: no anchor of the block
-        // comes first.
-        let path = || paths.end(f, f.first_inst(block));
-        self.facts.control.is_skipped_branch(end)
-            && path().is_some_and(|path| path.anchor == end || !path.jumps.is_empty())
-    }
-
-    /// Whether entries must not land in a block that some paths skip: the version after no longer
-    /// has the parameters that the block received on the others.
-    pub(crate) fn is_forgotten(&self, block: Block) -> bool {
-        let Pair { before, after } = self.versions.as_ref().map(|version| version.f);
-        self.is_passed_by(block) && before.block_params(block).iter().any(|p| !after.has_value(*p))
     }
 
     /// The first point of each loop header of a version: the points at which engines enter a hot
@@ -283,30 +256,15 @@ impl<'v> VersionPair<'v> {
         insts.filter(is_call).map(Point::before).collect()
     }
 
-    /// The branches that redirected edges skip.
-    pub(crate) fn passed_branches(&self) -> impl Iterator<Item = Inst> + '_ {
-        self.facts.control.skipped_branches().filter(|i| self.is_branch_passed(*i))
-    }
-
-    fn is_branch_passed(&self, inst: Inst) -> bool {
-        let is_branch = |f: &Function| {
-            f.has_inst(inst) && matches!(f.inst(inst).opcode, Opcode::BrIf | Opcode::Switch)
-        };
-        self.facts.control.is_skipped_branch(inst)
-            && self.versions.iter().any(|version| is_branch(version.f))
-    }
-
     /// The hints of the log about both versions, for a certifier to start from. Cost: linear in the
     /// versions.
     pub fn correspondence(&self) -> Correspondence<'v> {
         let control = &self.facts.control;
         Correspondence {
             versions: self.versions.as_ref().map(|version| version.f),
-            decided: decided_alike(self.versions.as_ref(), &control.rerouted_blocks()),
+            decided: self.versions.as_ref().map(|version| Arc::clone(&version.decided)),
             anchors: self.anchors.clone(),
             paired: self.paired.writes().clone(),
-            passed: self.passed_branches().collect(),
-            rerouted: control.rerouted_blocks(),
             joined_params: control.joined_params().clone(),
             joined_blocks: control.joined_blocks().clone(),
             replaced: self.replaced_params(),

@@ -177,8 +177,7 @@ impl PairSearch<'_, '_> {
                 .then(|| rest.find(|i| self.is_anchor(*i) || !self.cannot_trap(version, *i)))
                 .flatten()
         });
-        let is_end = |end: Inst| self.is_anchor(end) && !self.facts.control.is_skipped_branch(end);
-        ends.before == ends.after && ends.before.is_some_and(is_end)
+        ends.before == ends.after && ends.before.is_some_and(|end| self.is_anchor(end))
     }
 
     fn cannot_trap(&self, version: &Analyzed<'_>, inst: Inst) -> bool {

@@ -179,12 +179,7 @@ pub(crate) fn edges_taken(f: &Function, facts: &Facts, inst: Inst) -> Option<Sma
 pub(crate) fn may_be_taken(f: &Function, cfg: &Cfg, facts: &Facts, edge: Edge) -> bool {
     let from = f.inst_block(edge.inst);
     let is_branch = f.inst(edge.inst).opcode != Opcode::Jump;
-    // A redirected edge keeps only one target of the branch it skips, though the branch took the
-    // others too before (`tests/oir/osr/folded_where_edges_were_sent_past.oir`).
-    let was_skipped = facts.control.is_skipped(edge.inst);
     let is_left_out = |taken: &[u32]| taken.binary_search(&edge.index).is_err();
-    let folded_away = is_branch
-        && !was_skipped
-        && facts.control.taken_targets(edge.inst).is_some_and(is_left_out);
+    let folded_away = is_branch && facts.control.taken_targets(edge.inst).is_some_and(is_left_out);
     cfg.is_reachable(from) && !facts.control.is_removed(from) && !folded_away
 }

@@ -12,8 +12,6 @@ pub enum Reason {
     /// The log adds, deletes or moves an effect that is not a write of one place. Effects do not
     /// line up, and the pair has no entries at all.
     Effect,
-    /// The other version may have skipped this block: the log redirected an edge past it.
-    PassedBy,
     /// The source version has executed a write that the target version lacks or executes later. No
     /// later write has covered it yet, and an executed write cannot be undone.
     MemoryAhead,
@@ -48,10 +46,9 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of the enumeration.
-    pub const ALL: [Reason; 14] = [
+    pub const ALL: [Reason; 13] = [
         Reason::NoLanding,
         Reason::Effect,
-        Reason::PassedBy,
         Reason::MemoryAhead,
         Reason::MemoryBehind,
         Reason::TrapNotReached,
@@ -70,7 +67,6 @@ impl Reason {
         match self {
             Reason::NoLanding => "no_landing",
             Reason::Effect => "effect",
-            Reason::PassedBy => "passed_by",
             Reason::MemoryAhead => "memory_ahead",
             Reason::MemoryBehind => "memory_behind",
             Reason::TrapNotReached => "trap_not_reached",
@@ -91,7 +87,6 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Reason::NoLanding => "no point of the other version corresponds",
             Reason::Effect => "effects do not line up",
-            Reason::PassedBy => "the other version may have skipped this block",
             Reason::MemoryAhead => {
                 "a write has been executed that the other version lacks or executes later"
             }

@@ -469,15 +469,6 @@ impl<'a, 'v> Planner<'a, 'v> {
             return Err(Obstacle { inst: Some(write), ..Obstacle::new(Reason::MemoryAhead) });
         }
         let end = end.ok_or(Obstacle::new(Reason::NoLanding))?;
-        let may_be_passed = self.from == Side::Before;
-        // A redirected edge may have started in a block that only jumps to the skipped one. Such a
-        // block, and each block ahead on the path, is skipped as well
-        // (`what_led_to_a_block_passed_by_has_no_way.oir`).
-        let ahead = end.jumps.iter().map(|jump| p.f.target(jump.edges[0]).block);
-        let mut blocks = std::iter::once(p.f.inst_block(point.inst())).chain(ahead);
-        if may_be_passed && blocks.any(|block| self.pair.is_passed_by(block)) {
-            return Err(Obstacle { inst: Some(end.anchor), ..Obstacle::new(Reason::PassedBy) });
-        }
         Ok(end)
     }
 
@@ -489,13 +480,6 @@ impl<'a, 'v> Planner<'a, 'v> {
         }
         if let Some(assumption) = self.q.lone_assumptions.before(self.q.f, target) {
             return Some(Obstacle { inst: Some(assumption), ..Obstacle::new(Reason::NotAssumed) });
-        }
-        let (q, home) = (self.q.f, self.q.f.inst_block(target.inst()));
-        if self.from == Side::After && self.pair.is_forgotten(home) {
-            return Some(Obstacle {
-                inst: Some(q.terminator(home)),
-                ..Obstacle::new(Reason::PassedBy)
-            });
         }
         // The target version must have executed every paired write that the source version has, and
         // those that cover its lone writes.

@@ -229,7 +229,7 @@ impl Work {
                     continue;
                 }
                 for edge in ed.func().predecessors(block).to_vec() {
-                    ed.redirect(edge, 0);
+                    ed.redirect(edge);
                     let from = self.place[ed.func().inst_block(edge.inst)];
                     self.foldable.insert(from);
                     // The predecessor may have failed `can_skip` only because of its former target.

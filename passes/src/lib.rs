@@ -24,7 +24,6 @@ mod scopes;
 pub mod simplify;
 pub mod sink;
 pub mod speculate;
-pub mod thread;
 
 pub use adce::Adce;
 pub use cfg_clean::CfgClean;
@@ -43,4 +42,3 @@ pub use sccp::Sccp;
 pub use simplify::Simplify;
 pub use sink::Sink;
 pub use speculate::{Assumption, Expected, PinnedAssumption, Speculate};
-pub use thread::Thread;

@@ -3,7 +3,7 @@
 //! Any order and any subset of passes is legal: no pass relies on another for correctness.
 
 use crate::{
-    Adce, CfgClean, Cse, Dse, Gvn, Hoist, Licm, LoadElim, LoopCanon, Sccp, Simplify, Sink, Thread,
+    Adce, CfgClean, Cse, Dse, Gvn, Hoist, Licm, LoadElim, LoopCanon, Sccp, Simplify, Sink,
 };
 use ir::edit::Pass;
 use std::fmt;
@@ -28,7 +28,6 @@ pub const PASSES: &[StaticPass] = &[
     &Sccp,
     &Simplify,
     &Sink,
-    &Thread,
 ];
 
 /// Named pipelines with the lists of passes they stand for. The test `named_pipelines_are_known`
@@ -42,7 +41,6 @@ pub const PASSES: &[StaticPass] = &[
 /// `O2` has the same order with `gvn` in place of `cse`. `hoist` precedes `licm`, so that an
 /// operation that all arms inside a loop compute can leave the loop. `sink` is last: before `licm`
 /// it would move an invariant operation into an arm of the loop instead of out of the loop.
-/// Neither pipeline contains `thread`; the documentation of that pass gives the reason.
 const PIPELINES: &[(&str, &str)] = &[
     ("O0", ""),
     ("O1", "sccp,cfg_clean,simplify,cse,load_elim,simplify,dse,preheaders,licm,cse,adce,cfg_clean"),

@@ -25,7 +25,7 @@ type side = { mutable blocks : block list }
 type pair = { fname : string; fnumber : int option; label : string; versions : side array;
               mutable terms : term list; mutable values : (int * int * int) list;
               mutable memories : (int * int * int) list; mutable writes : (int * int * int) list;
-              mutable anchors : int list; mutable passed : int list;
+              mutable anchors : int list;
               mutable mappings : mapping list }
 
 (* The code of a function in a copy: its function, its version, and the instance and call that it
@@ -89,7 +89,7 @@ let open_pair st label one other =
   st.reading <- None;
   st.cur <- Some { fname = st.fname; fnumber = st.number; label;
                    versions = [| find_side st one; find_side st other |];
-                   terms = []; values = []; memories = []; writes = []; anchors = []; passed = [];
+                   terms = []; values = []; memories = []; writes = []; anchors = [];
                    mappings = [] }
 (* The terms of a function without inlined code follow its two versions at once. *)
 let open_plain st =
@@ -125,7 +125,6 @@ let record_claim st words =
   | ["memory"; s; b; t] -> p.memories <- (side_no st s, int st b, int st t) :: p.memories
   | ["write"; s; i; t] -> p.writes <- (side_no st s, int st i, int st t) :: p.writes
   | ["anchor"; i] -> p.anchors <- int st i :: p.anchors
-  | ["passed"; i] -> p.passed <- int st i :: p.passed
   | _ -> bad st "malformed record"
 
 (* 3=v13,4=s0 *)
@@ -195,7 +194,7 @@ let record st line = match String.split_on_char ' ' line with
     let s = { blocks = [] } in Hashtbl.replace st.sides name s; st.reading <- Some s
   | ("block" | "inst") :: _ as w -> record_version st w
   | ["pair"; one; other] -> open_pair st (one ^ "-" ^ other) one other
-  | ("term" | "value" | "memory" | "write" | "anchor" | "passed") :: _ as w -> record_claim st w
+  | ("term" | "value" | "memory" | "write" | "anchor") :: _ as w -> record_claim st w
   | "mapping" :: ("into" | "out") :: _ as w -> record_copy st w
   | ["mapping"; d; _] ->
     open_plain st;

@@ -364,7 +364,6 @@ impl<'t> MappingReader<'t> {
             terms: Vec::new(),
             sides: Default::default(),
             anchors: Vec::new(),
-            passed: Vec::new(),
         };
         while let Some(words) = self.take("term") {
             let term = self.term(words, certificate.terms.len())?;
@@ -386,10 +385,6 @@ impl<'t> MappingReader<'t> {
         }
         while let Some(mut words) = self.take("anchor") {
             certificate.anchors.push(words.entity()?);
-            words.end()?;
-        }
-        while let Some(mut words) = self.take("passed") {
-            certificate.passed.push(words.entity()?);
             words.end()?;
         }
         Ok(certificate)

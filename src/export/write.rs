@@ -182,9 +182,6 @@ impl MappingWriter<'_> {
         for anchor in &certificate.anchors {
             self.line(format_args!("anchor {}", anchor.as_u32()));
         }
-        for inst in &certificate.passed {
-            self.line(format_args!("passed {}", inst.as_u32()));
-        }
     }
 
     fn term(&mut self, id: usize, term: &Term) {

@@ -125,10 +125,10 @@ impl EdgeVisits {
                 let visits = self.sum(edges);
                 self.0.insert(Edge { inst: *jump, index: 0 }, visits);
             }
-            // All runs along the edge went on at this target of the skipped block.
-            ActionKind::Redirect { edge, past, index } => {
+            // All runs along the edge went on along the jump of the skipped block.
+            ActionKind::Redirect { edge, past } => {
                 let visits = self.get(*edge);
-                let onward = Edge { inst: before.terminator(*past), index: *index };
+                let onward = Edge { inst: before.terminator(*past), index: 0 };
                 if let Some(rest) = self.0.get_mut(&onward) {
                     *rest = rest.saturating_sub(visits);
                 }

@@ -252,6 +252,6 @@ mod tests {
         assert_eq!(named(&o1.join(" ")), "O1");
         assert_eq!(named(&InlinePlan::o3().names().join(" ")), "O3");
         assert_eq!((named(""), named("licm cse")), ("O0".to_owned(), "licm,cse".to_owned()));
-        assert_eq!(named(&format!("licm {} thread", o1.join(" "))), "licm,O1,thread");
+        assert_eq!(named(&format!("licm {} hoist", o1.join(" "))), "licm,O1,hoist");
     }
 }

@@ -350,7 +350,7 @@ fn entries_that_no_run_needs_cost_nothing() {
     let mut seen = 0;
     for seed in [12, 19, 34] {
         let program = generate(seed, 60, &Weights::default());
-        for name in ["O1", "O2", "O1,thread,cfg_clean"] {
+        for name in ["O1", "O2", "canonical"] {
             let pipeline = passes::parse(name).expect("passes");
             for (_, base) in program.module.defined() {
                 let recipe = Recipe::new(&pipeline, &[Level::Avail]);
@@ -377,8 +377,8 @@ fn generated_programs_keep_their_entries() {
         let program = generate(seed, 120, &Weights::default());
         let pipeline = match seed % 3 {
             0 => pipeline(),
-            1 => passes::parse("thread,cfg_clean,simplify").expect("passes"),
-            _ => passes::parse("canonical,thread,O1").expect("passes"),
+            1 => passes::parse("O1").expect("passes"),
+            _ => passes::parse("canonical,O1").expect("passes"),
         };
         for (_, base) in program.module.defined() {
             let derived = derive(&program.module, base, &pipeline, Vigilance::Off, &mut NoObserver);

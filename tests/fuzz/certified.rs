@@ -71,8 +71,7 @@ fn a_program_of_which_nothing_is_certified_is_a_finding() {
     assert_eq!(message, &expected);
     // Programs of which something is accepted, at once or without the rewrites to blame, or that
     // nobody wants certificates of, are clean.
-    let clean =
-        [judged(9, true, &STUBBORN), judged(8, true, &YIELDS), judged(8, false, &STUBBORN)];
+    let clean = [judged(9, true, &STUBBORN), judged(8, true, &YIELDS), judged(8, false, &STUBBORN)];
     assert_eq!(clean.each_ref().map(|judged| judged.findings.len()), [0; 3]);
     let again = &clean[1].figures;
     assert!(again.certified == 0 && again.dropped() == dropped, "{again:?}");

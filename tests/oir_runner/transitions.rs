@@ -34,7 +34,7 @@ pub(crate) fn check(
             let base = before.body(*func).expect("a body");
             let version = optimized.module.body(*func).expect("a body");
             let pair = VersionPair::new(base, version, log).expect("the log was replayed before");
-            let anchors = pair.common_anchors().collect();
+            let anchors = pair.bounding_anchors().collect();
             Changed { func: *func, pair, anchors }
         })
         .collect();

@@ -180,10 +180,6 @@ pub struct Certificate {
     /// order. Every effect is an anchor, and so is every terminator that may continue at different
     /// blocks.
     pub anchors: Vec<Inst>,
-    /// Branches and switches, in ascending order, that one version executes on some paths and the
-    /// other version skips. A path continues past a listed branch where constants bound on the path
-    /// decide it. Listing any other instruction has no effect.
-    pub passed: Vec<Inst>,
 }
 
 /// The justification of one entry's compensation code: for each step, the term that the step

@@ -3,9 +3,9 @@
 
 use fixedbitset::FixedBitSet;
 use ir::decided::Decided;
-use ir::{Block, Function, Inst, Value};
+use ir::{Block, Function, Value};
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::Pair;
@@ -25,10 +25,6 @@ pub struct Correspondence<'v> {
     /// Writes of one place that are no bounding anchors, although both versions execute them
     /// between the same two. By the index of the instruction.
     pub paired: FixedBitSet,
-    /// Branches that one version skips on some paths, because the path decides them.
-    pub passed: BTreeSet<Inst>,
-    /// Blocks with incoming edges that the log redirected.
-    pub rerouted: BTreeSet<Block>,
     /// For each parameter of a block created to join edges: the parameter of its successor that
     /// receives it.
     pub joined_params: BTreeMap<Value, Value>,

@@ -516,16 +516,6 @@ fn garble_claims(prng: &mut Prng, certificate: &mut Certificate) {
         9 if !side.writes.is_empty() => {
             side.writes[write].0 = Inst::from_u32(near_id(prng, side.writes[write].0.as_u32()));
         }
-        _ if !certificate.passed.is_empty() && prng.chance(50) => {
-            let at = prng.index(certificate.passed.len());
-            match prng.chance(50) {
-                true => drop(certificate.passed.remove(at)),
-                false => {
-                    certificate.passed[at] =
-                        Inst::from_u32(near_id(prng, certificate.passed[at].as_u32()))
-                }
-            }
-        }
         _ => {
             let at = prng.index(certificate.anchors.len());
             match certificate.anchors.get_mut(at) {

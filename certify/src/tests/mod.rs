@@ -13,7 +13,6 @@ mod entries;
 mod leaves;
 mod limits;
 mod memory;
-mod passed;
 
 /// A pass made of one closure.
 struct Edit<F: Fn(&mut Editor<'_>)>(F);

@@ -239,13 +239,9 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         }
         let path = is_live.then(|| self.product.paths[self.source].from(from, inst)).flatten();
         let met = path.filter(|l| self.product.is_reached.contains(l.anchor.as_u32() as usize));
-        // In a shared block, the next anchor depends on how control reached the block
-        // (`shared` in `paths`), and `path` is one of several paths.
-        let strays = is_live
-            && self.product.shared[self.source].contains(from.f.inst_block(inst).as_u32() as usize);
         // A point that is no instruction has failed `SourcePoint` before. Here it counts as
         // reached, so that each check has its own failures when the other is left out.
-        let reached = (met.is_some() && !strays) || !from.f.has_inst(inst);
+        let reached = met.is_some() || !from.f.has_inst(inst);
         self.product.terms.require(Check::SourceReached, reached, place).map(|()| met)
     }
 

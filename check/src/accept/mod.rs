@@ -140,7 +140,7 @@ impl<'a, 'c> Relation<'a, 'c> {
             ProvedVersion::check(versions.before, before, &terms, known)?,
             ProvedVersion::check(versions.after, after, &terms, known)?,
         );
-        let mut product = CrossProduct::new(terms, versions, &anchors, &certificate.passed);
+        let mut product = CrossProduct::new(terms, versions, &anchors);
         if let Err(failure) = product.prove(module, &anchors) {
             let classes = failure.classes.map(|classes| (Box::new(product), classes));
             return Err(Unrelated { finding: failure.finding, classes });

@@ -14,38 +14,20 @@
 //! `%i` to the class of `%x`, and ends before the call. Each block that a path enters is a
 //! *crossing*.
 //!
-//! A path also continues past a branch that the certificate lists as passed, if constants that the
-//! path has bound decide this branch. One version may have lost such a branch by jump threading,
-//! while the other still executes it. The list is a hint: a branch that a path does not decide ends
-//! this path, listed or not (`wrongly_listed_branches_change_nothing`).
-//!
 //! [`Bindings`] expresses the contents of leaves at the end of a path by classes at its start.
 
 use super::checks::{Check, Finding, Place};
 use super::version::{ProvedVersion, Support};
 use fixedbitset::FixedBitSet;
-use ir::eval::{fold, is_evaluated};
 use ir::{Block, Edge, Inst};
 use smallvec::SmallVec;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
-use std::ops::Range;
-use std::rc::Rc;
-use transition::certificate::{NO_TERM, TermId, TermKind};
+use transition::certificate::{NO_TERM, TermId};
 
 /// The largest number of blocks that a path enters. A longer path is not followed, and the anchor
 /// that it leaves is unproved. The limit keeps the cost linear, because a path is followed anew
 /// from each of its points. The certifier knows the limit (`docs/certificates.md`).
 const MAX_CROSSINGS: usize = 256;
-
-/// The largest number of branches that one path passes. A decision looks through all blocks that
-/// the path has entered, so long paths of many decisions would take quadratic time.
-const MAX_PASSED: usize = 64;
-
-/// The largest number of classes that the decision of one branch looks at. Branches that a pass
-/// threads depend on a parameter and a few operations. The limit also bounds the depth of the
-/// recursion in `bits`.
-const MAX_LOOKED_AT: u32 = 32;
 
 /// The largest number of bindings, summed over all paths that are followed. Beyond it, the pair
 /// stays undecided (`bindings_of_all_paths_together_are_limited`).
@@ -107,8 +89,6 @@ impl PathCrossing {
 
 /// The paths of one version, prepared so that following one costs a look-up per block.
 pub(crate) struct AnchorPaths {
-    /// Branches past which a path may continue, if constants that it has bound decide them.
-    pub(crate) passed: Rc<BTreeSet<Inst>>,
     /// By instruction index: the next anchor in the block, the instruction itself included.
     next: Vec<Option<Inst>>,
     /// By block index: the crossing at the end of the block, if the terminator is no anchor and
@@ -123,9 +103,6 @@ type Crossings<'l> = SmallVec<[Cow<'l, PathCrossing>; 2]>;
 pub(crate) struct AnchorPath<'l> {
     crossings: Crossings<'l>,
     pub(crate) anchor: Inst,
-    /// The part of `crossings` with blocks from which other paths lead to other anchors: from the
-    /// first block that binds a leaf which decides a branch, up to the last decided branch.
-    shared: Range<usize>,
 }
 
 impl AnchorPath<'_> {
@@ -133,41 +110,15 @@ impl AnchorPath<'_> {
     pub(crate) fn crossings(&self) -> impl Iterator<Item = &PathCrossing> {
         self.crossings.iter().map(|c| &**c)
     }
-
-    /// Whether the blocks that the path enters are distinct. The checks on traps and lone writes
-    /// speak about one execution of each instruction on a path; a path around a loop would execute
-    /// it several times (`a_path_enters_no_block_twice`).
-    fn enters_no_block_twice(&self) -> bool {
-        let mut seen = BTreeSet::new();
-        self.crossings().all(|crossing| seen.insert(crossing.block))
-    }
-
-    /// The blocks of this path that also lead to another anchor than its own.
-    ///
-    /// Example: the block `test(%p)` ends in a passed branch on `%p`. The path that enters it with
-    /// `%p` = 1 knows the target of the branch. A path that starts inside `test` does not, and ends
-    /// at the branch. A point in `test` thus has no single next anchor: entries must not start
-    /// there (`no_entry_leaves_the_block_of_a_passed_branch`), and lone writes must not stand there
-    /// (`no_lone_write_is_accepted_where_paths_part`).
-    pub(crate) fn shared(&self) -> impl Iterator<Item = Block> + '_ {
-        self.crossings[self.shared.clone()].iter().map(|c| c.block)
-    }
 }
 
 impl AnchorPaths {
     /// Finds the next anchor of every instruction and the crossing at the end of every block. Cost:
     /// linear in instructions and operands.
-    pub(crate) fn new(
-        version: &ProvedVersion<'_, '_>,
-        anchors: &FixedBitSet,
-        passed: Rc<BTreeSet<Inst>>,
-    ) -> AnchorPaths {
+    pub(crate) fn new(version: &ProvedVersion<'_, '_>, anchors: &FixedBitSet) -> AnchorPaths {
         let f = version.f;
-        let mut paths = AnchorPaths {
-            passed,
-            next: vec![None; f.inst_bound()],
-            onward: vec![None; f.block_bound()],
-        };
+        let mut paths =
+            AnchorPaths { next: vec![None; f.inst_bound()], onward: vec![None; f.block_bound()] };
         for &block in version.live().blocks() {
             let end = f.terminator(block);
             // Upward, so that `next` is always the nearest anchor below.
@@ -224,104 +175,19 @@ impl AnchorPaths {
         // The crossing of `over` does not count: both kinds of paths may enter as many
         // blocks after it.
         let most = crossings.len() + MAX_CROSSINGS;
-        let (mut first_shared, mut shared_end) = (usize::MAX, 0);
-        let mut left = MAX_PASSED;
         loop {
+            if let Some(anchor) = self.next_in_block(at) {
+                return Some(AnchorPath { crossings, anchor });
+            }
+            // A terminator with several targets that is no anchor ends the path without one. A
+            // path around a loop exceeds the limit.
             let block = version.f.inst_block(at);
-            let next = self.next_in_block(at);
-            let onward = self.onward[block.as_u32() as usize].as_ref().filter(|_| next.is_none());
-            // A branch is passed only where the path would end otherwise: at an anchor, or at a
-            // terminator with several targets. An `end` that is no branch in this version has no
-            // `target_for`, so the path ends there even if it is listed.
-            let end = next.unwrap_or(version.f.terminator(block));
-            let may_pass = onward.is_none() && left > 0 && self.passed.contains(&end);
-            left -= usize::from(may_pass);
-            let decided =
-                may_pass.then(|| BranchDecision::find(version, &crossings, end)).flatten();
-            let crossing = match (onward, decided, next) {
-                (Some(crossing), ..) => Cow::Borrowed(crossing),
-                (_, Some((edge, first)), _) => {
-                    // The path decides this branch by a leaf that it bound at `first`. From this
-                    // block to the branch, a path that starts later decides nothing, so these
-                    // blocks are shared. The minimum over all decided branches keeps the blocks
-                    // between two of them shared, too
-                    // (`no_entry_leaves_between_two_deciding_blocks`).
-                    (first_shared, shared_end) = (first_shared.min(first), crossings.len());
-                    Cow::Owned(PathCrossing::over(version, std::iter::once(edge))?)
-                }
-                (.., Some(anchor)) => {
-                    let shared = first_shared.min(shared_end)..shared_end;
-                    let path = AnchorPath { crossings, anchor, shared };
-                    // Without passed branches, a path that enters a block twice goes around until
-                    // it exceeds the limit.
-                    let is_simple = self.passed.is_empty() || path.enters_no_block_twice();
-                    return is_simple.then_some(path);
-                }
-                _ => return None,
-            };
+            let crossing = self.onward[block.as_u32() as usize].as_ref()?;
             if crossings.len() == most {
                 return None;
             }
             at = version.f.first_inst(crossing.block);
-            crossings.push(crossing);
-        }
-    }
-}
-
-/// Decides a branch at the end of a path by the constants that the path has bound. Other leaves
-/// have unknown contents, so a condition on such a leaf decides nothing.
-struct BranchDecision<'d, 'a, 'c> {
-    version: &'d ProvedVersion<'a, 'c>,
-    /// How many more classes may be looked at. This also bounds the recursion.
-    left: u32,
-    /// The index of the first crossing that bound a leaf the decision looked at.
-    first: usize,
-}
-
-impl BranchDecision<'_, '_, '_> {
-    /// The only edge that the branch can take at the end of this path, and the index of the first
-    /// crossing that decides this. `None` if the path does not decide the branch.
-    fn find(
-        version: &ProvedVersion<'_, '_>,
-        path: &[Cow<'_, PathCrossing>],
-        branch: Inst,
-    ) -> Option<(Edge, usize)> {
-        let mut decision = BranchDecision { version, left: MAX_LOOKED_AT, first: usize::MAX };
-        let bits = decision.bits(path, version.class(*version.f.inst(branch).args.first()?))?;
-        // An edge that the classes of this version exclude was not checked: its target may be dead
-        // code. If the path decides for such an edge, no run takes the path, and it ends here.
-        let edge = version.target_for(branch, bits).filter(|edge| version.may_take(*edge))?;
-        Some((edge, decision.first))
-    }
-
-    /// The contents of a class at the end of this part of a path; `None` if unknown.
-    ///
-    /// A parameter holds the argument of the latest crossing into its block. The class of this
-    /// argument is in terms of the leaves *before* that crossing, so the recursion continues with
-    /// the part of the path before it (`a_binding_after_the_argument_decides_nothing`).
-    fn bits(&mut self, path: &[Cow<'_, PathCrossing>], class: TermId) -> Option<u64> {
-        // Counted before anything else, so that terms that share operands cannot make the recursion
-        // exponential.
-        self.left = self.left.checked_sub(1)?;
-        let table = &self.version.table;
-        if let Some(bits) = table.constant(class) {
-            return Some(bits);
-        }
-        match table.kind(class)? {
-            TermKind::Param => {
-                // The latest crossing counts: an earlier binding of the same leaf no longer holds.
-                let at = path.iter().rposition(|c| self.version.is_leaf_of(class, c.block))?;
-                let binds = &path[at].binds;
-                let index = binds.binary_search_by_key(&class, |(leaf, _)| *leaf).ok()?;
-                self.first = self.first.min(at);
-                self.bits(&path[..at], binds[index].1)
-            }
-            TermKind::Op { opcode, ty, args, .. } if is_evaluated(*opcode) => {
-                let bits: SmallVec<[u64; 3]> =
-                    args.iter().map(|a| self.bits(path, *a)).collect::<Option<_>>()?;
-                fold(*opcode, *ty, table.ty(*args.first()?)?, &bits)
-            }
-            _ => None,
+            crossings.push(Cow::Borrowed(crossing));
         }
     }
 }

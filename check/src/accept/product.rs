@@ -46,8 +46,6 @@ pub(crate) struct CrossProduct<'a, 'c> {
     pub(crate) terms: Rc<TermTable<'c>>,
     pub(crate) versions: Pair<ProvedVersion<'a, 'c>>,
     pub(crate) paths: Pair<AnchorPaths>,
-    /// Per version: the blocks from which paths lead to different anchors (`shared` in `paths`).
-    pub(crate) shared: Pair<FixedBitSet>,
     /// The anchors that runs may reach, in the order in which the proof met them.
     pub(crate) reached: Vec<Inst>,
     pub(crate) is_reached: FixedBitSet,
@@ -80,24 +78,11 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         terms: Rc<TermTable<'c>>,
         versions: Pair<ProvedVersion<'a, 'c>>,
         anchors: &FixedBitSet,
-        passed: &[Inst],
     ) -> CrossProduct<'a, 'c> {
-        // The certificate may list anything. An instruction that is no branch in either version is
-        // dropped here, so that `passes_branches` is not true for nothing.
-        let is_branch =
-            |v: &ProvedVersion<'_, '_>, i: Inst| v.f.has_inst(i) && v.target_for(i, 0).is_some();
-        let passed = passed.iter().copied().filter(|i| versions.iter().any(|v| is_branch(v, *i)));
-        let passed: Rc<BTreeSet<Inst>> = Rc::new(passed.collect());
-        let paths = versions.as_ref().map(|v| AnchorPaths::new(v, anchors, Rc::clone(&passed)));
-        let shared = versions.as_ref().map(|v| FixedBitSet::with_capacity(v.f.block_bound()));
+        let paths = versions.as_ref().map(|v| AnchorPaths::new(v, anchors));
         let is_reached = FixedBitSet::with_capacity(anchors.len());
         let (reached, unproved) = (Vec::new(), UnprovedAnchors::default());
-        CrossProduct { terms, versions, paths, shared, reached, is_reached, unproved }
-    }
-
-    /// Whether paths may continue past branches that they decide.
-    pub(crate) fn passes_branches(&self) -> bool {
-        !self.paths.before.passed.is_empty()
+        CrossProduct { terms, versions, paths, reached, is_reached, unproved }
     }
 
     /// Proves the induction step for every anchor that runs may reach. Anchors whose step fails are
@@ -113,15 +98,10 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         self.check_anchors(module, anchors)?;
         let mut bindings = Pair::from_fn(|_| Bindings::new(self.terms.len()));
         let mut met: Vec<Arrival> = Vec::new();
-        // Taken out while the loop borrows `self`; `follow` adds the shared blocks of every path.
-        let mut shared = std::mem::take(&mut self.shared);
         // By anchor: the classes to be compared on each path. Comparing all operands on each path
         // would be quadratic (`operands_of_an_anchor_with_many_paths_are_compared_once`).
         let mut apart: BTreeMap<Inst, ShownClasses> = BTreeMap::new();
         let mut follow = |product: &Self, start: Pair<Block>, onward: &PathPair<'_>| {
-            for (side, path) in onward.sides() {
-                shared[side].extend(path.shared().map(|block| block.as_u32() as usize));
-            }
             product.check_leaves(start, onward, &mut bindings)?;
             let anchor = onward.before.anchor;
             let apart = apart.entry(anchor).or_insert_with(|| product.apart_at(anchor));
@@ -150,8 +130,6 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
             }
         }
         self.check_merged()?;
-        // Only now are all shared blocks known, and a lone write must not stand in one of them.
-        self.shared = shared;
         Side::BOTH.into_iter().try_for_each(|side| self.check_lone_writes(side))?;
         self.unproved.spread(&self.versions);
         Ok(())
@@ -436,11 +414,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
                     && stays(own)
                     && self.are_equal(Pair::new(own, shown), self.blocks_of(path.anchor))
             });
-            // In a shared block, control may reach another anchor than the one on this path, so the
-            // path does not tell which anchor follows the write
-            // (`no_lone_write_is_accepted_where_paths_part`).
-            let strays = self.shared[side].contains(version.f.inst_block(inst).as_u32() as usize);
-            let fits = (self.is_harmless(side, inst) || traps_next) && !strays;
+            let fits = self.is_harmless(side, inst) || traps_next;
             self.terms.require(Check::LoneWrite, fits, Place::Inst(inst))?;
         }
         Ok(())

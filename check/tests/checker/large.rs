@@ -49,7 +49,6 @@ fn relates(text: &str, one_leaf: bool, anchors: bool) -> Result<usize, Verdict> 
         terms,
         sides: [side.clone(), side],
         anchors,
-        passed: Vec::new(),
     };
     let relation = relate(&module, Pair::new(f, f), &certificate, Options::default())?;
     let mut mapping = Mapping::new(f, f);
@@ -170,7 +169,6 @@ fn reads_merged_on_many_edges_cost_the_edges_once() {
         terms,
         sides: [side.clone(), side],
         anchors,
-        passed: Vec::new(),
     };
     assert!(relate(&module, Pair::new(f, f), &certificate, Options::default()).is_ok());
 }

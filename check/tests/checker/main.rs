@@ -11,7 +11,6 @@ mod host_memory;
 mod large;
 mod memory;
 mod neighbors;
-mod passed;
 mod seal;
 mod shared;
 mod unproved;

@@ -7,8 +7,6 @@ use check::relate;
 use check::verdict::{Check, Place};
 use ir::Point;
 use std::collections::BTreeSet;
-use transition::Side;
-use transition::Side::Before;
 
 /// The blocks of the version before whose entries hold. Each block has entries from all its
 /// anchors.
@@ -136,28 +134,6 @@ fn a_path_too_long_costs_one_way() {
         let wrong = Draft::new(&text, &text).done(Check::AnchorNext, "a long way");
         assert_eq!(held(&wrong), set(ways), "{blocks}");
     }
-}
-
-/// The version after has no way from `mid` to the branch whose condition differs. No run through
-/// `mid` executes the branch there. In the version before, the way leads past the branch.
-#[test]
-fn each_version_loses_the_entries_of_its_own_blocks() {
-    let before = "(%x: i32, %y: i32) -> i32 {\nentry:\n%k = const.i32 1\nbr_if %x, mid, right\n\
-        mid:\n%a = call @ask(%y)\njump test(%k)\nright:\n%c = slt.i32 %x, %y\njump test(%c)\n\
-        test(%p: i32):\nbr_if %p, yes, no\nyes:\n%b = call @ask(%x)\nreturn %x\nno:\nreturn %y\n}\n";
-    let after = before.replace("jump test(%k)", "jump yes").replace("br_if %p", "br_if %y");
-    let mut draft = Draft::new(before, &after);
-    let end = draft.at(Before, "test", 0).inst();
-    draft.passed = vec![end];
-    let point = draft.at(Before, "mid", 0);
-    for side in Side::BOTH {
-        let copies = ["x", "y", "k"].map(|name| (name, draft.from(side, name)));
-        draft.entry(side, [point; 2], Vec::new(), &copies);
-    }
-    let wrong = draft.done(Check::AnchorOperands, "another condition");
-    let verdicts = verdicts(&wrong, wrong.options);
-    let checks: Vec<_> = verdicts.iter().map(|v| v.finding().map(|f| f.check)).collect();
-    assert_eq!(checks, [Some(Check::AnchorOperands), None]);
 }
 
 /// Both versions store to `%x`, and one of them another value.

@@ -144,7 +144,6 @@ fn rejects(program: &Program, pair: &Judged) -> Vec<Part> {
             terms: Vec::new(),
             sides: [nothing(), nothing()],
             anchors: Vec::new(),
-            passed: Vec::new(),
         };
         let said = relate(&program.module, versions, &empty, Options::default()).err();
         let is_ill_formed = said.and_then(|v| v.finding()).is_some_and(|f| f.check == Check::Ssa);

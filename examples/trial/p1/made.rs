@@ -268,7 +268,7 @@ impl Family {
             let pair = VersionPair::new(tree.function(before), tree.function(after), &log)
                 .expect("replayed");
             let made = synthesize(&pair, Level::Avail);
-            (made, pair.common_anchors().collect::<BTreeSet<Inst>>())
+            (made, pair.bounding_anchors().collect::<BTreeSet<Inst>>())
         };
         let ((lower, mut anchors), (upper, others)) = (made(first, middle), made(middle, last));
         anchors.retain(|a| others.contains(a));

@@ -116,19 +116,17 @@ pub enum ActionKind {
         /// The jump of the new block.
         jump: Inst,
     },
-    /// Redirects an edge past its target block, to the block where control continues from there.
-    /// The edge may skip the target block under three conditions:
+    /// Redirects an edge past its target block, to the block that this block jumps to. The edge may
+    /// skip the target block under three conditions:
     ///
     /// - The block has no effect and no instruction that may trap.
     /// - All uses of its definitions are inside the block.
-    /// - It ends in a jump, or in a branch that constants among the edge's arguments decide.
+    /// - It ends in a jump.
     Redirect {
         /// The edge.
         edge: Edge,
         /// The skipped block.
         past: Block,
-        /// The index of the target of `past` where control continues.
-        index: u32,
     },
     /// Appends to a block its only successor. The successor has no other predecessor and no
     /// parameters. The jump between the two blocks is removed.
@@ -242,8 +240,8 @@ impl fmt::Display for ActionKind {
                 }
                 write!(f, ") with {jump}")
             }
-            ActionKind::Redirect { edge, past, index } => {
-                write!(f, " {} target {} past {past} to its target {index}", edge.inst, edge.index)
+            ActionKind::Redirect { edge, past } => {
+                write!(f, " {} target {} past {past}", edge.inst, edge.index)
             }
             ActionKind::MergeBlocks { into, from, jump } => {
                 write!(f, " {from} into {into} without {jump}")

@@ -363,17 +363,15 @@ impl Editor<'_> {
         block
     }
 
-    /// Redirects an edge past its target block, to the target of that block at which [`way_past`]
-    /// says that control continues.
-    ///
-    /// [`way_past`]: super::way_past
+    /// Redirects an edge past its target block, to the block that this block jumps to
+    /// ([`ActionKind::Redirect`] gives the conditions).
     ///
     /// # Panics
-    /// When the edge cannot be redirected, or control continues at a different target.
+    /// When the edge cannot be redirected.
     #[track_caller]
-    pub fn redirect(&mut self, edge: Edge, index: u32) {
+    pub fn redirect(&mut self, edge: Edge) {
         let past = self.function.target(edge).block;
-        self.act(ActionKind::Redirect { edge, past, index });
+        self.act(ActionKind::Redirect { edge, past });
     }
 
     /// Appends to a block its only successor. The successor must have no other predecessor and no

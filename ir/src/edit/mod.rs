@@ -24,5 +24,4 @@ pub use editor::{Applied, Editor, Fuel, Pass, apply, apply_without_log};
 pub use fault::Fault;
 pub use inline::{InlinedBody, InlinedCallee};
 pub use log::ActionLog;
-pub use redirect::way_past;
 pub use replay::{ReplayError, Replayer, check_replay, replay};

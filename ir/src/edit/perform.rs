@@ -10,7 +10,7 @@
 use super::action::ActionKind;
 use super::fault::Fault;
 use super::inline::inline;
-use super::redirect::{onward, way_past};
+use super::redirect::onward;
 use crate::entity::{Block, Func, Inst, Value};
 use crate::function::Function;
 use crate::inst::{Edge, Imm, InstData, Target};
@@ -56,7 +56,7 @@ pub(super) fn carry_out(f: &mut Function, action: &ActionKind) -> Check {
         ActionKind::JoinEdges { edges, block, params, jump } => {
             join_edges(f, edges, *block, params, *jump)?
         }
-        ActionKind::Redirect { edge, past, index } => redirect_edge(f, *edge, *past, *index)?,
+        ActionKind::Redirect { edge, past } => redirect_edge(f, *edge, *past)?,
         ActionKind::MergeBlocks { into, from, jump } => merge_blocks(f, *into, *from, *jump)?,
         ActionKind::RemoveUnreachable { blocks } => remove_unreachable(f, blocks)?,
         ActionKind::AddBlockParam { block, param, ty, args } => {
@@ -294,14 +294,12 @@ fn join_edges(
     Ok(())
 }
 
-fn redirect_edge(f: &mut Function, edge: Edge, past: Block, index: u32) -> Check {
+fn redirect_edge(f: &mut Function, edge: Edge, past: Block) -> Check {
     has_edge(f, edge)?;
     require(f.target(edge).block == past, || {
         format!("target {} of {} is not {past}", edge.index, edge.inst)
     })?;
-    let way = way_past(f, edge)?;
-    require(way == index, || format!("{past} continues at its target {way}"))?;
-    let target = onward(f, edge, index)?;
+    let target = onward(f, edge)?;
     f.redirect_edge(edge, target);
     Ok(())
 }

@@ -57,7 +57,7 @@ impl Pass for Everything {
         assert!(!ed.func().has_block(latch));
         let back = Edge { inst: ed.func().terminator(body), index: 0 };
         let latch = ed.split_edge(back);
-        ed.redirect(back, 0);
+        ed.redirect(back);
         ed.remove_unreachable(&[latch]);
         let six = ed.add_value(InstSpec::constant(Type::I32, 6), insts[5]);
         let seven = ed
@@ -192,14 +192,9 @@ fn edits(kind: &ActionKind, function: &Function) -> Vec<ActionKind> {
             let params = Default::default();
             edits.push(ActionKind::JoinEdges { edges, block, params, jump });
         }
-        ActionKind::Redirect { edge, past, index } => {
-            edits.push(ActionKind::Redirect { edge, past, index: index + 1 });
-            edits.push(ActionKind::Redirect {
-                edge: Edge { index: edge.index + 1, ..edge },
-                past,
-                index,
-            });
-            edits.push(ActionKind::Redirect { edge, past: function.entry(), index });
+        ActionKind::Redirect { edge, past } => {
+            edits.push(ActionKind::Redirect { edge: Edge { index: edge.index + 1, ..edge }, past });
+            edits.push(ActionKind::Redirect { edge, past: function.entry() });
         }
         ActionKind::MergeBlocks { into, from, .. } => {
             edits.push(ActionKind::MergeBlocks { into, from, jump: inst })

@@ -3,18 +3,18 @@
 //!
 //! `a && b` of C, compiled without optimization, is a block that receives 0 over one edge and `b`
 //! over the other, and branches on what it received. The first edge can go where the branch leads
-//! with 0. The pass `thread` does the same to the function, and costs entries. The lowering may do
-//! it without any: the function stays as it is, and an OSR point makes a block one that no edge
-//! passes.
+//! with 0. A pass that changed the function so would cost entries. The lowering costs none: the
+//! function stays as it is, and an OSR point makes a block one that no edge passes.
 
 use super::Unit;
 use crate::config::Interruption;
 use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
-use ir::edit::way_past;
+use ir::eval::{fold, is_evaluated};
 use ir::loops::LoopForest;
-use ir::{Block, Edge, Function, Opcode, Target};
+use ir::{Block, Edge, Function, Opcode, Target, Value};
+use std::collections::BTreeMap;
 
 /// The most instructions of a block that an edge passes: a bound on the cost of the search.
 const MAX_INSTS: usize = 8;
@@ -54,14 +54,63 @@ pub(super) fn way(function: &Function, passable: &FixedBitSet, edge: Edge) -> Op
     if !passable.contains(passed.index()) {
         return None;
     }
-    let index = way_past(function, edge).ok()?;
+    if function.inst_block(edge.inst) == *passed || !is_idle(function, *passed) {
+        return None;
+    }
+    let index = decision(function, *passed, args)?;
     let mut target = function.target(Edge { inst: function.terminator(*passed), index }).clone();
     let params = function.block_params(*passed);
     for arg in &mut target.args {
-        // `way_past` permits arguments that the passed block receives, and none that it computes.
-        if let Some(at) = params.iter().position(|param| param == arg) {
-            *arg = args[at];
+        match params.iter().position(|param| param == arg) {
+            Some(at) => *arg = args[at],
+            None if function.value_block(*arg) == *passed => return None,
+            None => {}
         }
     }
-    Some(target)
+    (target.block != *passed).then_some(target)
+}
+
+/// Whether no other code misses a block: its instructions have no effect and cannot trap, and all
+/// uses of its definitions, parameters included, are inside the block.
+fn is_idle(function: &Function, block: Block) -> bool {
+    let within =
+        |value: &Value| function.users(*value).iter().all(|u| function.inst_block(*u) == block);
+    let end = function.terminator(block);
+    function.block_params(block).iter().all(within)
+        && function.block_insts(block).filter(|inst| *inst != end).all(|inst| {
+            let data = function.inst(inst);
+            data.opcode.is_effect_free()
+                && !function.may_trap(inst)
+                && data.results.iter().all(within)
+        })
+}
+
+/// The index of the target that the branch at the end of a block takes, given the arguments of the
+/// block; `None` if the constants among these do not decide it.
+fn decision(function: &Function, block: Block, args: &[Value]) -> Option<u32> {
+    let end = function.inst(function.terminator(block));
+    let given = function.block_params(block).iter().zip(args);
+    let mut known: BTreeMap<Value, u64> =
+        given.filter_map(|(param, arg)| Some((*param, function.constant(*arg)?))).collect();
+    for inst in function.block_insts(block) {
+        let data = function.inst(inst);
+        let operand = |v: &Value| known.get(v).copied().or_else(|| function.constant(*v));
+        if let Some(result) = data.result().filter(|_| is_evaluated(data.opcode))
+            && let Some(bits) = data.args.iter().map(operand).collect::<Option<Vec<u64>>>()
+            && let Some(first) = data.args.first()
+            && let Some(bits) = fold(data.opcode, data.ty, function.value_type(*first), &bits)
+        {
+            known.insert(result, bits);
+        }
+    }
+    let condition = *end.args.first()?;
+    let bits = known.get(&condition).copied().or_else(|| function.constant(condition))?;
+    match end.opcode {
+        Opcode::BrIf => Some(u32::from(bits == 0)),
+        Opcode::Switch => {
+            let last = (end.targets.len() as u64).checked_sub(1)?;
+            Some(bits.min(last) as u32)
+        }
+        _ => None,
+    }
 }

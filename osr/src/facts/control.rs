@@ -1,20 +1,9 @@
 //! The changes of control flow in the log: folded branches, joined edges, redirected edges, removed
 //! blocks.
 
-use ir::{Block, Edge, Function, Inst, Opcode, Value};
+use ir::{Block, Edge, Function, Inst, Value};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// An edge that a `Redirect` action sent past a block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Redirection {
-    /// The block that the edge led to before.
-    skipped: Block,
-    /// The block that it leads to instead.
-    onward: Block,
-    /// Whether the skipped block ended in a branch at that time.
-    past_branch: bool,
-}
 
 /// The facts about control flow. [`ControlFlowReader`] makes them.
 #[derive(Debug, Default)]
@@ -23,9 +12,8 @@ pub(crate) struct ControlFlow {
     removed: BTreeSet<Block>,
     joined_blocks: BTreeMap<Block, Block>,
     joined_params: BTreeMap<Value, Value>,
-    /// By the terminator that the skipped block had: the edges sent past it. A terminator may be
-    /// skipped first as a branch, and as a jump once it was folded.
-    redirected: BTreeMap<Inst, SmallVec<[Redirection; 1]>>,
+    /// The blocks that edges were redirected past, by the jump that each had at that time.
+    skipped: BTreeMap<Inst, Block>,
     /// The instructions of the skipped blocks, as the blocks were at that time.
     passed_over: BTreeSet<Inst>,
 }
@@ -72,7 +60,7 @@ impl ControlFlow {
     /// Example: with `a: jump b` and `b: jump c`, sending the edge of `a` to `c` skips the jump of
     /// `b`.
     pub(crate) fn is_skipped(&self, end: Inst) -> bool {
-        self.redirected.contains_key(&end)
+        self.skipped.contains_key(&end)
     }
 
     /// Whether an edge was redirected past a block that had this instruction at that time. The
@@ -81,33 +69,6 @@ impl ControlFlow {
     /// (`a_skipped_instruction_is_no_anchor`).
     pub(crate) fn is_passed_over(&self, inst: Inst) -> bool {
         self.passed_over.contains(&inst)
-    }
-
-    /// Whether an edge was redirected past a block that ended in this terminator, and the
-    /// terminator was a branch at that time.
-    ///
-    /// Example: with `a: jump b(1)` and `b(%x): br_if %x, c, d`, sending the edge of `a` to `c`
-    /// skips the branch of `b`.
-    pub(crate) fn is_skipped_branch(&self, end: Inst) -> bool {
-        self.redirected.get(&end).is_some_and(|past| past.iter().any(|r| r.past_branch))
-    }
-
-    /// The terminators for which [`ControlFlow::is_skipped_branch`] holds, ascending.
-    ///
-    /// Example: after an edge was redirected past a jump and one past a branch, the branch alone.
-    pub(crate) fn skipped_branches(&self) -> impl Iterator<Item = Inst> + '_ {
-        self.redirected.keys().copied().filter(|end| self.is_skipped_branch(*end))
-    }
-
-    /// The blocks whose predecessors changed because an edge was redirected past a branch: each
-    /// skipped block has fewer, and each block behind it more.
-    ///
-    /// Example: with `a: jump b(1)` and `b(%x): br_if %x, c, d`, sending the edge of `a` to `c`
-    /// gives `b` and `c`.
-    pub(crate) fn rerouted_blocks(&self) -> BTreeSet<Block> {
-        let past_branches =
-            self.redirected.values().flatten().filter(|redirection| redirection.past_branch);
-        past_branches.flat_map(|r| [r.skipped, r.onward]).collect()
     }
 }
 
@@ -139,30 +100,20 @@ impl ControlFlowReader {
         }
     }
 
-    /// Records that an edge was redirected past a block, to its target `index`. `f` is the version
-    /// before.
-    pub(super) fn redirect(&mut self, f: &Function, skipped: Block, index: u32) {
-        let end = f.terminator(skipped);
-        let edge = Edge { inst: end, index };
-        let target = f.target(edge);
-        // Behind a branch, the two blocks end up with other predecessors than they had. Numbering
-        // must not take a parameter of either for a copy in one version alone.
-        let past_branch = f.inst(end).opcode != Opcode::Jump;
-        let redirection = Redirection { skipped, onward: target.block, past_branch };
-        let past = self.found.redirected.entry(end).or_default();
+    /// Records that an edge was redirected past a block. `f` is the version before.
+    pub(super) fn redirect(&mut self, f: &Function, skipped: Block) {
+        let jump = f.terminator(skipped);
         // Many edges may skip one block alike. One of them stands for all, so that the queries
         // stay cheap.
-        if !past.contains(&redirection) {
-            past.push(redirection);
+        if self.found.skipped.insert(jump, skipped) != Some(skipped) {
             self.found.passed_over.extend(f.block_insts(skipped));
         }
-        if !past_branch {
-            self.found.joined_blocks.insert(skipped, target.block);
-            let own = f.block_params(skipped);
-            let handed = target.args.iter().zip(f.block_params(target.block));
-            let handed = handed.filter(|(arg, _)| own.contains(arg));
-            self.found.joined_params.extend(handed.map(|(arg, param)| (*arg, *param)));
-        }
+        let target = f.target(Edge { inst: jump, index: 0 });
+        self.found.joined_blocks.insert(skipped, target.block);
+        let own = f.block_params(skipped);
+        let handed = target.args.iter().zip(f.block_params(target.block));
+        let handed = handed.filter(|(arg, _)| own.contains(arg));
+        self.found.joined_params.extend(handed.map(|(arg, param)| (*arg, *param)));
     }
 
     pub(super) fn remove(&mut self, blocks: &[Block]) {
@@ -173,8 +124,8 @@ impl ControlFlowReader {
     pub(super) fn finish(mut self) -> ControlFlow {
         // Blocks that edges were redirected past become unreachable, but ran before. Entries from
         // them would be lost if they counted as unreachable.
-        for redirection in self.found.redirected.values().flatten() {
-            self.found.removed.remove(&redirection.skipped);
+        for skipped in self.found.skipped.values() {
+            self.found.removed.remove(skipped);
         }
         self.found
     }

@@ -121,7 +121,7 @@ impl<'l> LogReader<'l> {
             ActionKind::JoinEdges { edges, block, params, .. } => {
                 self.control.join(f, edges, *block, params);
             }
-            ActionKind::Redirect { past, index, .. } => self.control.redirect(f, *past, *index),
+            ActionKind::Redirect { past, .. } => self.control.redirect(f, *past),
             ActionKind::RemoveUnreachable { blocks } => self.control.remove(blocks),
             // Neither equal values nor other paths: the uses of one instruction, a call that calls
             // what it called, the code that a call ran, an edge that still leads where it led, two

@@ -39,7 +39,6 @@ pub(crate) struct Draft {
     writes: Option<Pair<BTreeMap<Inst, TermId>>>,
     leaves: BTreeMap<String, TermId>,
     pub(crate) anchors: Vec<Inst>,
-    pub(crate) passed: Vec<Inst>,
     entries: Pair<Vec<(Point, Entry, EntryFacts)>>,
     pub(crate) options: Options,
 }
@@ -74,7 +73,7 @@ impl Draft {
         let versions = modules.as_ref().map(defined);
         let module = modules.before;
         let (named, memory, entries) = Default::default();
-        let (terms, leaves, options, writes, anchors, passed) = Default::default();
+        let (terms, leaves, options, writes, anchors) = Default::default();
         let mut draft = Draft {
             module,
             versions,
@@ -84,7 +83,6 @@ impl Draft {
             writes,
             leaves,
             anchors,
-            passed,
             entries,
             options,
         };
@@ -441,13 +439,7 @@ impl Draft {
             writes: writes[side].iter().map(|(i, t)| (*i, *t)).collect(),
         });
         let versions = Side::BOTH.map(|side| VersionKey::of(&self.versions[side]));
-        let certificate = Certificate {
-            versions,
-            terms: self.terms,
-            sides,
-            anchors: self.anchors,
-            passed: self.passed,
-        };
+        let certificate = Certificate { versions, terms: self.terms, sides, anchors: self.anchors };
         let between = |side: Side| Mapping::new(&self.versions[side], &self.versions[side.other()]);
         let mut mappings = Pair::from_fn(between);
         let mut facts = Pair::<MappingFacts>::default();
