@@ -18,7 +18,7 @@
 //! its own, which are writable first and executable afterwards.
 
 use crate::free_ranges::FreeRanges;
-use crate::sys::region::page_size;
+use crate::sys::reservation::page_size;
 use crate::sys::window::Window;
 use std::collections::BTreeMap;
 use std::io;

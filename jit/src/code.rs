@@ -344,7 +344,7 @@ impl Drop for MachineCode {
         self.observers.iter().for_each(|observer| observer.freed(self.range.start));
         // SAFETY: both fields are taken once, here, and nothing uses them afterwards. No thread
         // executes the code: each machine whose run may reach it or return to it holds a
-        // reference (`vm::frames`), so the last such run is gone. The registration goes first, so
+        // reference (`vm::reclaim`), so the last such run is gone. The registration goes first, so
         // that no signal handler finds freed code in the list.
         unsafe {
             ManuallyDrop::drop(&mut self.registration);

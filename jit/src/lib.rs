@@ -25,7 +25,7 @@
 //!   steps (`sys::tests::protocol`);
 //! - the stack maps of described exits, including the reads of registers and frame words, against
 //!   the bytes of a stack (`exits`);
-//! - the growth of reserved memory, against the set of accessible pages (`sys::region`).
+//! - the growth of reserved memory, against the set of accessible pages (`sys::reservation`).
 //!
 //! These parts have only end-to-end tests, which run native code: the entry trampoline and the jump
 //! to its exception edge, the decoding of a fault from the signal frame, the chain to an earlier

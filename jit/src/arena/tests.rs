@@ -2,7 +2,7 @@
 
 use super::{CHUNK, CodeArena, CodeSpace, LINE, TRAP};
 use crate::sys::maps::{MappedRange, mappings};
-use crate::sys::region::page_size;
+use crate::sys::reservation::page_size;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::ops::Range;

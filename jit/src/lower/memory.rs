@@ -3,7 +3,7 @@
 use super::Lowering;
 use crate::abi::{self, POINTER};
 use crate::context::{NEAR_GLOBALS, offset};
-use crate::sys::region::GUARD;
+use crate::sys::reservation::GUARD;
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, types};

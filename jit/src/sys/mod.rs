@@ -31,8 +31,8 @@ pub(crate) mod enter;
 pub(crate) mod frames;
 #[cfg(test)]
 pub(crate) mod maps;
-pub(crate) mod region;
 pub(crate) mod registry;
+pub(crate) mod reservation;
 pub(crate) mod stack;
 pub(crate) mod trampoline;
 pub(crate) mod traps;

@@ -2,7 +2,7 @@
 
 use super::VmError;
 use super::host_memory;
-use super::region::{self, Addresses};
+use super::linear::{self, Addresses};
 use super::state::VmState;
 use crate::config::Bounds;
 use crate::engine::Engine;
@@ -26,7 +26,7 @@ impl Provided {
     pub(super) fn new(engine: &Engine, module: &Module, has: usize) -> Result<Provided, VmError> {
         let mut addresses = Addresses::new();
         let guarded = engine.config().bounds == Bounds::Guarded;
-        let mut provide = |decl| match guarded.then(|| region::reserved(decl, &mut addresses)) {
+        let mut provide = |decl| match guarded.then(|| linear::reserved(decl, &mut addresses)) {
             None => Ok(None),
             Some(Some(region)) => Ok(Some(region)),
             Some(None) => Err(VmError::NoAddressSpace { memory: decl.name.clone() }),

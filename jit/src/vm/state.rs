@@ -1,11 +1,11 @@
 //! The state of a machine that runs natively.
 
 use super::access::HostedRun;
-use super::frames::NativeStack;
 use super::ledger::TransitionCounts;
+use super::linear::Addresses;
 use super::modules::ModuleChain;
 use super::native::KnownEntrance;
-use super::region::Addresses;
+use super::reclaim::NativeStack;
 use super::table::CodeTable;
 use super::tiering::TieringPolicy;
 use super::view::NativeView;

@@ -1,8 +1,8 @@
 //! The part of a machine that native code reads and writes.
 
 use super::block::{ContextBlock, Current};
+use super::linear::Addresses;
 use super::modules::ModuleChain;
-use super::region::Addresses;
 use super::stop::RunError;
 use crate::config::Interruption;
 use crate::context::{Context, MemoryView, TableView};
@@ -196,7 +196,7 @@ impl NativeView {
 mod tests {
     use super::NativeView;
     use crate::config::Interruption;
-    use crate::vm::region::Addresses;
+    use crate::vm::linear::Addresses;
     use ir::Module;
     use ir::module::FuncDecl;
 

@@ -2,11 +2,11 @@
 
 use std::{io, thread};
 
-use crate::sys::{maps, region, stack, supported};
+use crate::sys::{maps, reservation, stack, supported};
 
 #[test]
 fn a_reservation_grows_in_place_and_is_zero() {
-    let mut memory = region::reserve(3 << 16).expect("address space");
+    let mut memory = reservation::reserve(3 << 16).expect("address space");
     let base = memory.base();
     assert!(memory.bytes().is_empty());
     assert!(memory.grow(1 << 16));
@@ -24,8 +24,8 @@ fn a_reservation_grows_in_place_and_is_zero() {
 
 #[test]
 fn lengths_that_are_no_whole_pages_grow_byte_by_byte() {
-    let mut memory = region::reserve(1 << 16).expect("address space");
-    for len in [1, 2, region::page_size(), region::page_size() + 1, 1 << 16] {
+    let mut memory = reservation::reserve(1 << 16).expect("address space");
+    for len in [1, 2, reservation::page_size(), reservation::page_size() + 1, 1 << 16] {
         assert!(memory.grow(len));
         assert_eq!(memory.bytes().len(), len);
         memory.bytes_mut()[len - 1] = 1;
@@ -34,7 +34,7 @@ fn lengths_that_are_no_whole_pages_grow_byte_by_byte() {
 
 #[test]
 fn only_the_usable_bytes_can_be_accessed_and_none_executed() {
-    let mut memory = region::reserve(1 << 32).expect("address space");
+    let mut memory = reservation::reserve(1 << 32).expect("address space");
     assert!(memory.grow(1 << 16));
     let addresses = memory.addresses();
     let usable = addresses.start..addresses.start + (1 << 16);
@@ -58,7 +58,7 @@ fn a_reservation_is_given_back() {
     // Each takes 6 GiB, so all of them together would not fit the 128 TiB of a process.
     for n in 0..25_000 {
         assert!(
-            region::reserve(1 << 16).is_ok_and(|mut memory| memory.grow(1 << 16)),
+            reservation::reserve(1 << 16).is_ok_and(|mut memory| memory.grow(1 << 16)),
             "reservation {n}"
         );
     }
@@ -66,7 +66,7 @@ fn a_reservation_is_given_back() {
 
 #[test]
 fn more_than_an_index_reaches_is_refused() {
-    let error = region::reserve((4 << 30) + 1).expect_err("refused");
+    let error = reservation::reserve((4 << 30) + 1).expect_err("refused");
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
 }
 

@@ -15,7 +15,7 @@ use cranelift_module::FuncId;
 use super::harness::{Code, Context, DATA, native, trap_of};
 use crate::sys::registry;
 use crate::sys::traps::TrapTable;
-use crate::sys::{enter, region};
+use crate::sys::{enter, reservation};
 
 const CHILD: &str = "OSIER_SYS_TEST_CHILD";
 /// The exit code of a child that came to its end although it should have died.
@@ -294,7 +294,7 @@ fn a_signal_that_was_sent_is_no_trap_at_an_instruction_that_may_trap() {
 fn address_space_that_is_refused_is_an_error_value() {
     let Some(status) = in_child("address_space_that_is_refused_is_an_error_value", || {
         limit(libc::RLIMIT_AS, 2 << 30);
-        let error = region::reserve(1 << 16).expect_err("6 GiB are not there");
+        let error = reservation::reserve(1 << 16).expect_err("6 GiB are not there");
         assert_eq!(error.raw_os_error(), Some(libc::ENOMEM));
         std::process::exit(HANDLED);
     }) else {

@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{InstBuilder, MemFlagsData, TrapCode};
 use cranelift_module::{FuncId, Module};
 
 use super::harness::{Code, Context, native, trap_of};
-use crate::sys::{region, stack};
+use crate::sys::{reservation, stack};
 
 const OWN: TrapCode = TrapCode::unwrap_user(7);
 
@@ -87,7 +87,7 @@ fn an_access_behind_the_usable_bytes_traps_with_its_address() {
     });
     let trampoline = code.trampoline(&signature);
     code.finish();
-    let mut memory = region::reserve(1 << 20).expect("address space");
+    let mut memory = reservation::reserve(1 << 20).expect("address space");
     assert!(memory.grow(1 << 16));
     memory.bytes_mut()[8..16].copy_from_slice(&77u64.to_le_bytes());
     let base = memory.base() as usize;

@@ -1,6 +1,6 @@
 //! Linear memory in reserved address space.
 
-use crate::sys::region::{Reservation, reserve};
+use crate::sys::reservation::{Reservation, reserve};
 use interp::Region;
 use ir::module::{MemoryDecl, MemoryKind, PAGE_BYTES};
 use std::ops::Range;
