@@ -18,7 +18,7 @@
 //! opcode is therefore correct without any change here. `tests/tiers.rs` compares both tiers at
 //! every amount of fuel.
 //!
-//! The tier earns its code where a user waits. Without it, that is with [`applies`] false and nothing
+//! The tier earns its code where a user waits. Without it, with [`applies`] false and nothing
 //! decoded for it, programs take this multiple of the processor time (`osier run --engine E PROGRAM
 //! -- SIZE` with programs of `judges/src/engines/programs.rs`, in turn with the tier, the least of
 //! nine runs each):
