@@ -7,11 +7,15 @@
 use crate::observe::{CodeObserver, CodeSource, Piece};
 use crate::sys::debugger::DebuggerFile;
 use gimli::write::{
-    Address, AttributeValue, DwarfUnit, EndianVec, LineProgram, LineString, Sections,
+    Address, AttributeValue, CallFrameInstruction, CommonInformationEntry, DwarfUnit, EndianVec,
+    FrameDescriptionEntry, FrameTable, LineProgram, LineString, Sections,
 };
 use gimli::{
     DW_AT_high_pc, DW_AT_low_pc, DW_AT_name, Encoding, Format, LineEncoding, LittleEndian,
+    SectionId, X86_64,
 };
+use object::write::elf::{FileHeader, SectionHeader, SectionIndex, Sym, Writer};
+use object::{Endianness, elf};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -54,8 +58,7 @@ impl GdbInterface {
 
 impl CodeObserver for GdbInterface {
     fn added(&self, piece: &Piece<'_>) {
-        let lines = self.source.as_ref().map(|source| lines(piece, &**source));
-        let registered = DebuggerFile::new(image(piece, lines.unwrap_or_default()));
+        let registered = DebuggerFile::new(image(piece, self.source.as_deref()));
         let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
         pieces.insert(piece.address, registered);
     }
@@ -66,109 +69,117 @@ impl CodeObserver for GdbInterface {
     }
 }
 
-/// The name of a section, and its contents.
-type NamedSection = (&'static str, Vec<u8>);
+/// The sections that say something about the code.
+type Described = Sections<EndianVec<LittleEndian>>;
 
-/// The numbers of the sections with the code and with the names of symbols.
-const TEXT: u16 = 1;
-const STRINGS: u32 = 4;
-/// The bytes of the header of the file, of a header of a section, and of a symbol.
-const FILE_HEADER: usize = 64;
-const SECTION_HEADER: usize = 64;
-const SYMBOL: usize = 24;
-
-/// A section header: kind, flags, address, then contents or size, link, info, alignment and size of
-/// an entry.
-struct ElfSection {
-    kind: u32,
-    flags: u64,
-    address: u64,
-    /// The bytes in the file; for code, which is in memory already, its size.
-    contents: Result<Vec<u8>, u64>,
-    link: u32,
-    info: u32,
-    align: u64,
-    entry: u64,
-}
+/// The alignment of sections: the size of an address.
+const ALIGN: usize = 8;
 
 /// The object file of a piece of code: where the code is, its symbol, how to unwind it, and which
 /// places in the source it comes from.
-pub(crate) fn image(piece: &Piece<'_>, lines: Vec<NamedSection>) -> Vec<u8> {
-    let (start, size) = (piece.address as u64, piece.bytes.len() as u64);
-    let plain = |kind, contents| ElfSection {
-        kind,
-        flags: 0,
-        address: 0,
-        contents,
-        link: 0,
-        info: 0,
-        align: 1,
-        entry: 0,
+pub(crate) fn image(piece: &Piece<'_>, source: Option<&dyn CodeSource>) -> Vec<u8> {
+    let mut described = Sections::new(EndianVec::new(LittleEndian));
+    unwinding(piece, &mut described);
+    if let Some(source) = source {
+        lines(piece, source, &mut described);
+    }
+    file(piece.to_string().as_bytes(), sections(piece, &described))
+}
+
+/// A section of the file. Writing the file gives the header its name and its place.
+struct FileSection<'a> {
+    name: &'static str,
+    header: SectionHeader,
+    contents: &'a [u8],
+}
+
+/// The section of the code, which is in memory already, and those that say something about it.
+fn sections<'a>(piece: &Piece<'_>, described: &'a Described) -> Vec<FileSection<'a>> {
+    let header = |sh_type, sh_flags: u32, size: usize| SectionHeader {
+        name: None,
+        sh_type,
+        sh_flags: sh_flags.into(),
+        sh_addr: 0,
+        sh_offset: 0,
+        sh_size: size as u64,
+        sh_link: 0,
+        sh_info: 0,
+        sh_addralign: ALIGN as u64,
+        sh_entsize: 0,
     };
-    let strings = [&[0], piece.to_string().as_bytes(), &[0]].concat();
-    let mut sections = vec![
-        ("", plain(0, Ok(Vec::new()))),
-        // SHT_NOBITS, SHF_ALLOC and SHF_EXECINSTR.
-        (".text", ElfSection { flags: 2 | 4, address: start, align: 16, ..plain(8, Err(size)) }),
-        // SHT_X86_64_UNWIND, SHF_ALLOC.
-        (
-            ".eh_frame",
-            ElfSection { flags: 2, align: 8, ..plain(0x7000_0001, Ok(unwinding(start, size))) },
-        ),
-        // SHT_SYMTAB. The symbols of this file alone come first: none but the empty one.
-        (
-            ".symtab",
-            ElfSection {
-                link: STRINGS,
-                info: 1,
-                align: 8,
-                entry: SYMBOL as u64,
-                ..plain(2, Ok(symbols(size)))
-            },
-        ),
-        (".strtab", plain(3, Ok(strings))),
-    ];
-    // SHT_PROGBITS.
-    sections.extend(lines.into_iter().map(|(name, bytes)| (name, plain(1, Ok(bytes)))));
-    sections.push((".shstrtab", plain(3, Ok(Vec::new()))));
-    let mut names = Vec::new();
-    let mut name_of = Vec::new();
-    for (name, _) in &sections {
-        name_of.push(names.len() as u32);
-        names.extend(name.bytes().chain([0]));
-    }
-    sections.last_mut().expect("it was just pushed").1.contents = Ok(names);
-    file(&sections, &name_of)
-}
-
-/// The bytes of the file: its header, the headers of the sections, and their contents.
-fn file(sections: &[(&str, ElfSection)], name_of: &[u32]) -> Vec<u8> {
-    let mut headers = Vec::with_capacity(sections.len() * SECTION_HEADER);
-    let mut contents: Vec<u8> = Vec::new();
-    let begin = FILE_HEADER + sections.len() * SECTION_HEADER;
-    for ((_, section), name) in sections.iter().zip(name_of) {
-        contents.resize(contents.len().next_multiple_of(section.align as usize), 0);
-        let offset = (begin + contents.len()) as u64;
-        let size = match &section.contents {
-            Ok(bytes) => {
-                contents.extend(bytes);
-                bytes.len() as u64
-            }
-            Err(size) => *size,
+    let code = header(elf::SHT_NOBITS, elf::SHF_ALLOC | elf::SHF_EXECINSTR, piece.bytes.len());
+    let code = SectionHeader { sh_addr: piece.address as u64, sh_addralign: 16, ..code };
+    let mut sections = vec![FileSection { name: ".text", header: code, contents: &[] }];
+    let taken = described.for_each(|id, bytes| {
+        let (contents, name) = (bytes.slice(), id.name());
+        let (sh_type, sh_flags) = match id {
+            SectionId::EhFrame => (elf::SHT_X86_64_UNWIND, elf::SHF_ALLOC),
+            _ => (elf::SHT_PROGBITS, 0),
         };
-        let ElfSection { kind, flags, address, link, info, align, entry, .. } = *section;
-        headers.extend([*name, kind].into_iter().flat_map(u32::to_le_bytes));
-        headers.extend([flags, address, offset, size].into_iter().flat_map(u64::to_le_bytes));
-        headers.extend([link, info].into_iter().flat_map(u32::to_le_bytes));
-        headers.extend([align, entry].into_iter().flat_map(u64::to_le_bytes));
-    }
-    [file_header(sections.len() as u16), headers, contents].concat()
+        if !contents.is_empty() {
+            let header = header(sh_type, sh_flags, contents.len());
+            sections.push(FileSection { name, header, contents });
+        }
+        Ok::<(), Infallible>(())
+    });
+    let Ok(()) = taken;
+    sections
 }
 
-/// The line table of a piece (DWARF 4), as sections with names. Empty without places.
-fn lines(piece: &Piece<'_>, source: &dyn CodeSource) -> Vec<NamedSection> {
+/// The file of these sections, with a global function that fills the first of them.
+fn file(symbol: &[u8], mut sections: Vec<FileSection<'_>>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut file = Writer::new(Endianness::Little, true, &mut bytes);
+    // Numbers and names come first, then places, then the bytes in the order of their places.
+    for section in &mut sections {
+        file.reserve_section_index();
+        section.header.name = Some(file.add_section_name(section.name.as_bytes()));
+    }
+    file.reserve_symtab_section_index();
+    file.reserve_strtab_section_index();
+    file.reserve_shstrtab_section_index();
+    let symbol = Sym {
+        name: Some(file.add_string(symbol)),
+        section: Some(SectionIndex(1)), // behind the empty one
+        st_info: elf::STB_GLOBAL << 4 | elf::STT_FUNC,
+        st_other: 0,
+        st_shndx: 0,
+        st_value: 0,
+        st_size: sections[0].header.sh_size,
+    };
+    file.reserve_symbol_index(symbol.section);
+    file.reserve_file_header();
+    for section in &mut sections {
+        section.header.sh_offset = file.reserve(section.contents.len(), ALIGN) as u64;
+    }
+    file.reserve_symtab();
+    file.reserve_strtab();
+    file.reserve_shstrtab();
+    file.reserve_section_headers();
+    let (e_type, e_machine) = (elf::ET_REL, elf::EM_X86_64);
+    let header =
+        FileHeader { os_abi: 0, abi_version: 0, e_type, e_machine, e_entry: 0, e_flags: 0 };
+    file.write_file_header(&header).expect("there is memory for some hundred bytes");
+    for section in &sections {
+        file.write_align(ALIGN);
+        file.write(section.contents);
+    }
+    file.write_null_symbol();
+    file.write_symbol(&symbol);
+    file.write_strtab();
+    file.write_shstrtab();
+    file.write_null_section_header();
+    sections.iter().for_each(|section| file.write_section_header(&section.header));
+    file.write_symtab_section_header(1); // the empty symbol is the only local one
+    file.write_strtab_section_header();
+    file.write_shstrtab_section_header();
+    bytes
+}
+
+/// Adds the line table of a piece (DWARF 4). Adds nothing without places.
+fn lines(piece: &Piece<'_>, source: &dyn CodeSource, sections: &mut Described) {
     let ranges = piece.by_source(source);
-    let Some((first, place)) = ranges.first() else { return Vec::new() };
+    let Some((first, place)) = ranges.first() else { return };
     // A zero byte ends a name.
     let name = |file: &str| file.bytes().filter(|byte| *byte != 0).collect::<Vec<u8>>();
     let encoding = Encoding { format: Format::Dwarf32, version: 4, address_size: 8 };
@@ -192,87 +203,33 @@ fn lines(piece: &Piece<'_>, source: &dyn CodeSource) -> Vec<NamedSection> {
     unit.set(DW_AT_name, AttributeValue::String(name(&place.file)));
     unit.set(DW_AT_low_pc, AttributeValue::Address(Address::Constant(piece.address as u64)));
     unit.set(DW_AT_high_pc, AttributeValue::Udata(piece.bytes.len() as u64));
-    let mut sections = Sections::new(EndianVec::new(LittleEndian));
-    dwarf.write(&mut sections).expect("the unit refers to its own line table alone");
-    let mut named = Vec::new();
-    let taken = sections.for_each(|id, bytes| {
-        if !bytes.slice().is_empty() {
-            named.push((id.name(), bytes.slice().to_vec()));
-        }
-        Ok::<(), Infallible>(())
-    });
-    let Ok(()) = taken;
-    named
+    dwarf.write(sections).expect("the unit refers to its own line table alone");
 }
 
-/// The header of the file: of 64 bits, little-endian, an object file (ET_REL) for x86-64.
-fn file_header(sections: u16) -> Vec<u8> {
-    let mut header = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0];
-    header.resize(16, 0);
-    header.extend([1, 62].into_iter().flat_map(u16::to_le_bytes));
-    header.extend(1u32.to_le_bytes());
-    header.extend([0, 0, FILE_HEADER as u64].into_iter().flat_map(u64::to_le_bytes));
-    header.extend(0u32.to_le_bytes());
-    let (section, count) = (SECTION_HEADER as u16, sections);
-    let halves = [FILE_HEADER as u16, 0, 0, section, count, count - 1];
-    header.extend(halves.into_iter().flat_map(u16::to_le_bytes));
-    header
-}
-
-/// The empty symbol, and that of the code: a global function at the beginning of its section.
-fn symbols(size: u64) -> Vec<u8> {
-    const GLOBAL_FUNCTION: u8 = (1 << 4) | 2;
-    let mut symbols = vec![0; SYMBOL];
-    symbols.extend(1u32.to_le_bytes());
-    symbols.extend([GLOBAL_FUNCTION, 0]);
-    symbols.extend(TEXT.to_le_bytes());
-    symbols.extend([0, size].into_iter().flat_map(u64::to_le_bytes));
-    symbols
-}
-
-/// The description of frames (`.eh_frame`): every function begins with `push rbp; mov rbp, rsp`
-/// (`preserve_frame_pointers` in `engine::isa`). The frame of a function is described from its
+/// Adds the description of frames (`.eh_frame`): every function begins with `push rbp; mov rbp,
+/// rsp` (`preserve_frame_pointers` in `engine::isa`). The frame of a function is described from its
 /// prologue on; the few instructions of an epilogue behind `pop rbp` are not.
-fn unwinding(start: u64, size: u64) -> Vec<u8> {
-    /// DW_CFA_def_cfa: the frame is at an offset from a register.
-    const FRAME_AT: u8 = 0x0c;
-    /// DW_CFA_offset: the register is saved at an offset from the frame, in units of -8.
-    const SAVED: u8 = 0x80;
-    /// DW_CFA_advance_loc: some bytes of code further on.
-    const BEHIND: u8 = 0x40;
-    const RBP: u8 = 6;
-    const RSP: u8 = 7;
-    const RETURN: u8 = 16;
-    // Version, no augmentation, code in units of 1, data in units of -8.
-    let common = [1, 0, 1, 0x78, RETURN, FRAME_AT, RSP, 8, SAVED | RETURN, 1];
+fn unwinding(piece: &Piece<'_>, sections: &mut Described) {
+    use CallFrameInstruction::{Cfa, CfaOffset, CfaRegister, Offset};
+    let encoding = Encoding { format: Format::Dwarf32, version: 1, address_size: 8 };
+    let mut common = CommonInformationEntry::new(encoding, 1, -8, X86_64::RA);
+    common.add_instruction(Cfa(X86_64::RSP, 8));
+    common.add_instruction(Offset(X86_64::RA, -8));
+    let start = Address::Constant(piece.address as u64);
+    let mut own = FrameDescriptionEntry::new(start, piece.bytes.len() as u32);
     // `push rbp` has one byte, `mov rbp, rsp` has three.
-    let own = [BEHIND | 1, FRAME_AT, RSP, 16, SAVED | RBP, 2, BEHIND | 3, FRAME_AT, RBP, 16];
-    let mut table = Vec::new();
-    entry(&mut table, 0, &common);
-    // The distance from this word to the common entry, which begins the table.
-    let back = table.len() as u32 + 4;
-    let place = [start, size].into_iter().flat_map(u64::to_le_bytes);
-    let own: Vec<u8> = place.chain(own).collect();
-    entry(&mut table, back, &own);
-    // The end of the table.
-    table.extend([0; 4]);
-    table
-}
-
-/// Adds an entry of the table: its length, the word that says which entry it belongs to, its bytes,
-/// and DW_CFA_nop up to a multiple of 8.
-fn entry(table: &mut Vec<u8>, of: u32, bytes: &[u8]) {
-    let length = (4 + 4 + bytes.len()).next_multiple_of(8) - 4;
-    let end = table.len() + 4 + length;
-    table.extend((length as u32).to_le_bytes());
-    table.extend(of.to_le_bytes());
-    table.extend(bytes);
-    table.resize(end, 0);
+    own.add_instruction(1, CfaOffset(16));
+    own.add_instruction(1, Offset(X86_64::RBP, -16));
+    own.add_instruction(4, CfaRegister(X86_64::RBP));
+    let mut table = FrameTable::default();
+    let common = table.add_cie(common);
+    table.add_fde(common, own);
+    table.write_eh_frame(&mut sections.eh_frame).expect("the offsets are multiples of 8");
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{image, lines};
+    use super::image;
     use crate::observe::{Piece, PieceKind, PiecePart, SourcePlace};
     use ir::{Func, Inst};
     use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
@@ -285,7 +242,7 @@ mod tests {
         let address = 0x7f00_1234_0040;
         let piece =
             Piece { name: "sum", kind: PieceKind::Stub, address, bytes: &bytes, parts: &[] };
-        let image = image(&piece, Vec::new());
+        let image = image(&piece, None);
         let file = object::File::parse(&*image).expect("an object file");
         assert_eq!(file.architecture(), object::Architecture::X86_64);
         let symbols: Vec<_> = file.symbols().collect();
@@ -300,7 +257,7 @@ mod tests {
         assert!(matches!(text.kind(), SectionKind::Text | SectionKind::UninitializedData));
         assert_eq!(text.data(), Ok(&[][..]), "the code is in memory");
         let frames = file.section_by_name(".eh_frame").expect("there");
-        assert_eq!(frames.size() % 8, 4, "whole entries, and the end");
+        assert_eq!(frames.size() % 8, 0, "whole entries");
         assert!(file.section_by_name(".debug_line").is_none());
     }
 
@@ -324,7 +281,7 @@ mod tests {
                 ((Func::from_u32(0), Inst::from_u32(inst)), place(file, line))
             })
             .collect();
-        let image = image(&piece, lines(&piece, &source));
+        let image = image(&piece, Some(&source));
         let file = object::File::parse(&*image).expect("an object file");
         let section = |id: gimli::SectionId| -> Result<_, gimli::Error> {
             let data = file.section_by_name(id.name()).map_or(&[][..], |s| s.data().expect("read"));

@@ -13,6 +13,19 @@
 //! exceeds a bound is left out, with a [`SourceNote`]. Memory is in proportion to the sections and
 //! to the code: at most one row is kept for each byte of code, and the bytes of paths are bounded.
 //! Time is linear in the sections.
+//!
+//! `gimli` reads headers, forms and instructions. `addr2line` 0.26, which stands above it, would
+//! read correct debug info as well: of 18 MB (Ruby 3.4) it reads all rows in 0.08 s and 9,811 names
+//! in 0.29 s, and this module in 0.09 s and 0.09 s. It is not used, because it bounds no work:
+//!
+//! - Each unit reads its table again. 3,000 units that name one table, 84 kB in all, take 17 s and
+//!   2.5 GB, and 3 ms here.
+//! - Each unit makes the paths of all files first. 10,000 files in a directory with a long name,
+//!   100 kB in all, take 520 MB.
+//! - 100,000 inlined calls one in another, 200 kB, overflow its stack, which ends the process. This
+//!   module reads them in 8 ms.
+//!
+//! It gives no notes either, and it prefers mangled names to those of the source.
 
 mod lines;
 mod names;
