@@ -2,8 +2,8 @@
 //! and it finds, reduces and prints seeded mistakes.
 
 use fuzz::{
-    CampaignLimits, CampaignOptions, Case, CaseSource, Drawn, EdgeDamage, Figures, FuzzOracle,
-    Judged, Results, Stress, as_test, campaign, judge, judge_with, reduce,
+    AddUp, CampaignLimits, CampaignOptions, Case, CaseSource, Drawn, EdgeDamage, Figures,
+    FuzzOracle, Judged, Results, Stress, as_test, campaign, judge, judge_with, reduce,
 };
 use interp::{Limits, Machine, NoHost, NoObserver};
 use ir::edit::{Editor, Pass};
@@ -50,10 +50,10 @@ fn nothing_diverges_and_no_figure_is_below_its_floor() {
     assert!(figures.transitions() >= 500_000, "{} transitions", figures.transitions());
     assert!(figures.versions.len() >= 4, "programs by number of versions: {:?}", figures.versions);
     assert!(
-        figures.fired * 2 > figures.armed,
+        figures.entries_fired * 2 > figures.entries_armed,
         "{} of {} entries fired",
-        figures.fired,
-        figures.armed
+        figures.entries_fired,
+        figures.entries_armed
     );
     assert!(
         figures.hops.chains >= 1000 && figures.hops.full_chains * 10 >= figures.hops.chains * 8,
@@ -62,10 +62,14 @@ fn nothing_diverges_and_no_figure_is_below_its_floor() {
     );
     assert_eq!(figures.hops.exhausted, 0);
     assert!(
-        figures.certified >= 10_000 && figures.dropped() * 100 <= figures.certified,
+        figures.certificates.certified >= 10_000
+            && figures.certificates.dropped() * 100 <= figures.certificates.certified,
         "{figures:#?}"
     );
-    assert!(figures.composed >= 1000 && figures.same_point >= 100_000, "{figures:#?}");
+    assert!(
+        figures.composition.composed >= 1000 && figures.composition.same_point >= 100_000,
+        "{figures:#?}"
+    );
 }
 
 #[test]
@@ -97,12 +101,12 @@ fn versions_with_inlined_code_can_be_judged_alone() {
     assert!(all.versions > 20 && all.calls > all.versions, "{all:#?}");
     // Callees trap in many of these programs, and the versions have points that no base reaches.
     assert!(3 * all.lost[1] < all.points[1], "few points have no way out: {all:#?}");
-    let frames = &all.frames;
-    assert!(frames.with_frames() > 5_000 && frames.up > 5_000 && frames.going_on > 50, "{all:#?}");
-    let chains = &frames.chains;
+    let several: u64 = all.down[1..].iter().sum();
+    assert!(several > 5_000 && all.up > 5_000 && all.going_on > 50, "{all:#?}");
+    let chains = &all.chains;
     assert!(chains.chains > 100 && chains.hops() > 2 * chains.chains, "{all:#?}");
     assert!(4 * chains.several > chains.chains, "into several activations twice: {all:#?}");
-    assert_eq!(figures.transitions(), frames.transitions());
+    assert_eq!(figures.transitions(), all.transitions());
     assert!(figures.passes.is_empty() && figures.speculation.wanted == 0);
 }
 
@@ -157,7 +161,7 @@ fn a_campaign_judges_speculation_unless_told_not_to() {
     let figures = run(options(usual), 2, 30, u64::MAX).figures;
     assert!(figures.speculation.made > 50 && figures.state.runs > 0, "{figures:#?}");
     let (with, without) = (figures.state, run(options(0), 2, 30, u64::MAX).figures);
-    assert_eq!(without.speculation, fuzz::JudgedAssumptions::default());
+    assert_eq!(without.speculation, fuzz::SpeculationFigures::default());
     assert!(without.state.runs > 0 && with != without.state, "a third of the programs has facts");
 }
 
@@ -263,14 +267,18 @@ fn every_stress_switch_moves_runs() {
         let options = CampaignOptions { stress, inputs: 3, size: 80, ..CampaignOptions::default() };
         let results = run(options, 2, 40, u64::MAX);
         let figures = clean(&results);
-        assert!(figures.stressed >= 120, "{stress:?}: {} runs", figures.stressed);
-        assert!(figures.stress_hops > 60, "{stress:?}: {} transitions", figures.stress_hops);
+        assert!(figures.stress.stressed >= 120, "{stress:?}: {} runs", figures.stress.stressed);
         assert!(
-            figures.stressed_exhausted * 100 <= figures.stressed,
-            "{stress:?}: {}",
-            figures.stressed_exhausted
+            figures.stress.stress_hops > 60,
+            "{stress:?}: {} transitions",
+            figures.stress.stress_hops
         );
-        hops.push(figures.stress_hops);
+        assert!(
+            figures.stress.stressed_exhausted * 100 <= figures.stress.stressed,
+            "{stress:?}: {}",
+            figures.stress.stressed_exhausted
+        );
+        hops.push(figures.stress.stress_hops);
     }
     assert!(hops[0] > 2 * hops[1], "more often at every point than at every seventh: {hops:?}");
     assert_ne!(hops[1], hops[2], "the stress seed shifts where counting begins");
@@ -510,9 +518,9 @@ fn native_code_leaves_inlined_code() {
         CampaignOptions { size: 60, inputs: 20, only_inlining: true, ..CampaignOptions::default() };
     let figures = native(&options, 0..40);
     let native = figures.native;
-    assert!(native.fired >= 40 && native.left_inlined >= 1500, "{native:?}");
+    assert!(native.points_fired >= 40 && native.left_inlined >= 1500, "{native:?}");
     assert!(native.framed * 2 > native.left_inlined, "{native:?}");
-    assert!(native.resumed >= 100, "{native:?}");
+    assert!(native.resumed_inlined >= 100, "{native:?}");
     assert_eq!((native.transitions, figures.transitions()), (0, native.left_inlined));
 }
 
@@ -529,13 +537,13 @@ fn exits_of_native_code_are_the_interpreters() {
     );
     let native = figures.native;
     assert!(native.speculative >= 20 && native.assumptions >= 50, "{native:?}");
-    assert!(native.failing * 4 > native.assumptions, "{native:?}");
+    assert!(native.assumptions_failing * 4 > native.assumptions, "{native:?}");
     assert!(native.exits >= 3000 && native.held >= 3000, "{native:?}");
     assert!(
-        native.interpreted * 8 > native.exits && native.linked * 8 > native.exits,
+        native.exits_interpreted * 8 > native.exits && native.exits_linked * 8 > native.exits,
         "{native:?}"
     );
-    let asked = native.exits - native.interpreted - native.linked;
+    let asked = native.exits - native.exits_interpreted - native.exits_linked;
     assert!(asked * 8 > native.exits, "{native:?}");
     assert!(native.transitions >= 1000 && native.probed > 0, "{native:?}");
 }

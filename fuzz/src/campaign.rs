@@ -5,7 +5,7 @@
 //! ends the campaign, and later batches are discarded.
 
 use super::case::Case;
-use super::figures::Figures;
+use super::figures::{AddUp, Figures};
 use super::judge::judge;
 use super::oracle::FuzzFinding;
 use std::collections::BTreeMap;

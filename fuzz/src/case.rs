@@ -1,7 +1,7 @@
 //! A case of the fuzzer: a program, the calls that run it, and the passes between its versions.
 
 use super::stress::Stress;
-use interp::{Host, HostError, Memories};
+use interp::{Host, HostError, Limits, Memories};
 use ir::module::ImportName;
 use ir::{Func, Module};
 use jit::Nans;
@@ -12,6 +12,10 @@ use std::sync::Arc;
 use verify::generate::CountingHost;
 use verify::state_oracle::Policy;
 use wasm::wasi::{Process, Streams};
+
+/// The factor on the fuel of a run with transitions. An entry may land before instructions that
+/// were already executed, so such a run executes more.
+const HOP_FUEL: u64 = 4;
 
 /// A program, the inputs of its runs, and the passes that make its versions.
 #[derive(Clone)]
@@ -64,6 +68,16 @@ impl Case {
     /// The number of versions.
     pub fn versions(&self) -> usize {
         self.steps.len() + 1
+    }
+
+    /// The limits of a machine that makes no transitions.
+    pub(super) fn limits(&self) -> Limits {
+        Limits { fuel: self.fuel, ..Limits::default() }
+    }
+
+    /// The limits of a machine that makes transitions.
+    pub(super) fn hop_limits(&self) -> Limits {
+        Limits { fuel: self.fuel.saturating_mul(HOP_FUEL), ..Limits::default() }
     }
 
     /// The passes of all steps in the notation of a pipeline.

@@ -16,7 +16,7 @@
 //! those of all other oracles, which tell more.
 
 use super::case::Case;
-use super::figures::Figures;
+use super::figures::CertificateFigures;
 use super::oracle::{FuzzFinding, FuzzOracle};
 use super::versions::Mapped;
 use certify::Certifier;
@@ -33,11 +33,11 @@ use transition::mapping::Mapping;
 /// Judges the built edges of every function.
 ///
 /// # Errors
-/// The refuted entries, at most [`super::judge::MAX_FINDINGS`].
+/// The refuted entries, at most [`super::oracle::MAX_FINDINGS`].
 pub(super) fn run(
     case: &Case,
     mapped: &[Mapped<'_>],
-    figures: &mut Figures,
+    figures: &mut CertificateFigures,
 ) -> Result<(), Vec<FuzzFinding>> {
     let mut findings = Vec::new();
     for one in mapped {
@@ -58,7 +58,7 @@ pub(super) fn run(
             findings.extend(refuted.into_iter().map(finding));
         }
     }
-    findings.truncate(super::judge::MAX_FINDINGS);
+    findings.truncate(super::oracle::MAX_FINDINGS);
     if findings.is_empty() { Ok(()) } else { Err(findings) }
 }
 
@@ -67,7 +67,10 @@ pub(super) fn run(
 ///
 /// # Errors
 /// The finding that none is, with the checks that failed.
-pub(super) fn some_accepted(case: &Case, figures: &Figures) -> Result<(), Vec<FuzzFinding>> {
+pub(super) fn some_accepted(
+    case: &Case,
+    figures: &CertificateFigures,
+) -> Result<(), Vec<FuzzFinding>> {
     let dropped = figures.dropped();
     if figures.certified + figures.held_again > 0 || dropped == 0 {
         return Ok(());
@@ -84,7 +87,12 @@ pub(super) fn some_accepted(case: &Case, figures: &Figures) -> Result<(), Vec<Fu
 
 /// Makes the later version of a pair again, without the rewrites to blame for dropped entries. The
 /// driver verifies each version and replays each log; a panic is a finding.
-fn retry(case: &Case, base: &Function, (first, last): (usize, usize), figures: &mut Figures) {
+fn retry(
+    case: &Case,
+    base: &Function,
+    (first, last): (usize, usize),
+    figures: &mut CertificateFigures,
+) {
     let passes = case.steps[first..last].concat();
     let (pipeline, levels) = (Pipeline::of(passes), [case.level]);
     let recipe = Recipe::new(&pipeline, &levels);
@@ -111,7 +119,7 @@ fn judge_pair(
     case: &Case,
     one: &Mapped<'_>,
     ends: (Version, Version),
-    figures: &mut Figures,
+    figures: &mut CertificateFigures,
 ) -> Vec<String> {
     let tree = &one.family.tree;
     let versions = [tree.function(ends.0), tree.function(ends.1)];
@@ -173,7 +181,7 @@ fn leaving<'m>(one: &'m Mapped<'_>, version: Version) -> Vec<&'m Mapping> {
 }
 
 /// Counts verdicts and returns those that refute, as text.
-fn count(verdicts: &[Verdict], figures: &mut Figures) -> Vec<String> {
+fn count(verdicts: &[Verdict], figures: &mut CertificateFigures) -> Vec<String> {
     let mut refuted = Vec::new();
     for verdict in verdicts {
         match verdict {

@@ -7,11 +7,10 @@
 //! same point, they must provide equal values.
 
 use super::case::Case;
-use super::figures::Figures;
-use super::judge::compare_states;
+use super::figures::{CompositionFigures, Figures};
 use super::oracle::{FuzzFinding, FuzzOracle};
+use super::states::compare_states;
 use super::versions::Mapped;
-use interp::Limits;
 use ir::{Func, Function};
 use osr::{VersionPair, VersionTree, synthesize};
 use transition::mapping::Mapping;
@@ -47,8 +46,8 @@ pub(super) fn run(
         let direct = synthesize(&pair, case.level);
         let forward = [composed.forward, rebuilt.forward, &direct.forward.mapping];
         let backward = [composed.backward, rebuilt.backward, &direct.backward.mapping];
-        agree(case, (composed.func, composed.before), &forward, figures)?;
-        agree(case, (composed.func, composed.after), &backward, figures)?;
+        agree(case, (composed.func, composed.before), &forward, &mut figures.composition)?;
+        agree(case, (composed.func, composed.after), &backward, &mut figures.composition)?;
     }
     Ok(())
 }
@@ -58,7 +57,7 @@ fn agree(
     case: &Case,
     source: (Func, &Function),
     mappings: &[&Mapping],
-    figures: &mut Figures,
+    figures: &mut CompositionFigures,
 ) -> Result<(), Vec<FuzzFinding>> {
     let finding = |message: String| {
         vec![FuzzFinding {
@@ -67,8 +66,7 @@ fn agree(
             message,
         }]
     };
-    let limits = Limits { fuel: case.fuel, ..Limits::default() };
-    let agreement = Agreement::new(&case.module, source, mappings, limits);
+    let agreement = Agreement::new(&case.module, source, mappings, case.limits());
     let mut agreement = agreement.map_err(|e| finding(e.to_string()))?;
     for args in &case.arguments {
         agreement.run(case.entry, args, &case.world);

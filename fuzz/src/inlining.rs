@@ -7,8 +7,8 @@
 //! compares every transition with the activations of the run without.
 
 use super::case::Case;
-use super::judge::{MAX_FINDINGS, hop_limits};
-use super::oracle::{FuzzFinding, FuzzOracle};
+use super::figures::InliningFigures;
+use super::oracle::{FuzzFinding, FuzzOracle, MAX_FINDINGS};
 use super::suggested::chosen;
 use ir::Func;
 use osier::driver::NoObserver;
@@ -16,56 +16,21 @@ use osier::inlining::{CalleeLandings, InlinePlan, Inlined, NotInlined, inline};
 use osier::speculate::{Pins, SpeculateError};
 use passes::{InlinePolicy, Pipeline, parse};
 use std::collections::BTreeMap;
-use verify::frame_oracle::{FrameDivergence, FrameOptions, FrameOracle, FrameReport, InlinedPair};
+use verify::frame_oracle::{FrameDivergence, FrameOptions, FrameOracle, InlinedPair};
 use verify::prng::Prng;
-
-/// Counts of the inlining oracle.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct JudgedInlining {
-    /// The number of versions with inlined code.
-    pub versions: u64,
-    /// The number of calls inlined.
-    pub calls: u64,
-    /// The number of assumptions made, each with an exit.
-    pub assumptions: u64,
-    /// The number of those left out.
-    pub dropped: u64,
-    /// The number of points of the bases, and of the versions.
-    pub points: [u64; 2],
-    /// The number of those without an entry. Few points of a base lead into a version that
-    /// assumes: an entry up needs the proof that the assumption holds.
-    pub lost: [u64; 2],
-    /// The figures of the frame oracle, without its findings.
-    pub frames: FrameReport,
-}
-
-impl JudgedInlining {
-    /// Adds other figures.
-    pub fn add(&mut self, other: &JudgedInlining) {
-        self.versions += other.versions;
-        self.calls += other.calls;
-        self.assumptions += other.assumptions;
-        self.dropped += other.dropped;
-        for way in 0..2 {
-            self.points[way] += other.points[way];
-            self.lost[way] += other.lost[way];
-        }
-        self.frames.add(&other.frames);
-    }
-}
 
 /// Judges the versions with inlined code of a program.
 ///
 /// # Errors
 /// The findings.
-pub(super) fn run(case: &Case, figures: &mut JudgedInlining) -> Result<(), Vec<FuzzFinding>> {
+pub(super) fn run(case: &Case, figures: &mut InliningFigures) -> Result<(), Vec<FuzzFinding>> {
     let made = versions(case, figures)?;
     if made.is_empty() {
         return Ok(());
     }
     let pairs: Vec<InlinedPair<'_>> = made.iter().map(|(func, one)| pair(*func, one)).collect();
     let options = FrameOptions {
-        limits: hop_limits(case),
+        limits: case.hop_limits(),
         going_on: case.going_on,
         chains: case.chains,
         divergences: MAX_FINDINGS,
@@ -77,10 +42,9 @@ pub(super) fn run(case: &Case, figures: &mut JudgedInlining) -> Result<(), Vec<F
     for args in &case.arguments {
         oracle.run(case.entry, args, &case.world);
     }
-    let mut report = oracle.report().clone();
-    let found = std::mem::take(&mut report.divergences);
-    figures.frames.add(&report);
+    figures.count(oracle.report());
     let text = |one: &FrameDivergence| finding(case, described(case, one));
+    let found = &oracle.report().divergences;
     if found.is_empty() { Ok(()) } else { Err(found.iter().map(text).collect()) }
 }
 
@@ -102,7 +66,7 @@ pub fn pair(func: Func, made: &Inlined) -> InlinedPair<'_> {
 /// If the checker does not accept one as a copy.
 pub(super) fn versions(
     case: &Case,
-    figures: &mut JudgedInlining,
+    figures: &mut InliningFigures,
 ) -> Result<Vec<(Func, Inlined)>, Vec<FuzzFinding>> {
     let mut prng = Prng::new(case.seed).fork(0x69_6e_6c_69);
     let policy = policy(&mut prng);
@@ -176,21 +140,21 @@ fn finding(case: &Case, message: String) -> FuzzFinding {
 
 #[cfg(test)]
 mod tests {
-    use super::{JudgedInlining, run};
-    use crate::CampaignOptions;
+    use super::run;
+    use crate::{CampaignOptions, InliningFigures};
 
     /// Chains go in and out again, and each state is one of the bases.
     #[test]
     fn chains_leave_into_several_activations_more_than_once() {
         let options = CampaignOptions { only_inlining: true, ..CampaignOptions::default() };
         let options = CampaignOptions { size: 60, inputs: 3, ..options };
-        let mut figures = JudgedInlining::default();
+        let mut figures = InliningFigures::default();
         for seed in 0..60 {
             if let Err(found) = run(&options.generated(seed), &mut figures) {
                 panic!("seed {seed}: {}", found[0].message);
             }
         }
-        let chains = &figures.frames.chains;
+        let chains = &figures.chains;
         assert!(chains.chains > 80 && chains.hops() > 5 * chains.chains, "{chains:?}");
         assert!(3 * chains.several > chains.chains, "{chains:?}");
         // Behind a trap of the bases there is no state.

@@ -5,15 +5,14 @@ use super::certificates;
 use super::composition;
 use super::figures::Figures;
 use super::inlining;
-use super::oracle::{FuzzFinding, FuzzOracle};
+use super::oracle::{FuzzFinding, FuzzOracle, MAX_FINDINGS};
 use super::speculation;
-use super::stress;
-use super::versions::{EdgeDamage, FunctionVersions, Mapped, derive, map};
-use interp::Limits;
-use ir::Module;
+use super::states::compare_states;
+use super::stressed;
+use super::versions::{EdgeDamage, Mapped, derive, map, module_of, pairs_of};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use verify::hops::{self, FunctionGraph, HopOptions, Hopper};
-use verify::state_oracle::{self, FunctionPair, OracleOptions};
+use verify::state_oracle::FunctionPair;
 
 /// The figures and findings of one case.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -30,13 +29,6 @@ impl Judged {
         self.findings.first().map(|f| f.oracle)
     }
 }
-
-/// The most findings that a case keeps.
-pub const MAX_FINDINGS: usize = 4;
-
-/// The factor on the fuel of a run with transitions. An entry may land before instructions that
-/// were already executed, so such a run executes more.
-const HOP_FUEL: u64 = 4;
 
 /// Judges a case by all oracles in order, until one finds something. A panic is a finding.
 pub fn judge(case: &Case) -> Judged {
@@ -68,7 +60,7 @@ pub(super) fn judged_by(
         (Figures { programs: 1, ..Figures::default() }, vec![finding])
     });
     if let Some(first) = findings.first() {
-        *figures.findings.entry(first.oracle).or_default() += 1;
+        figures.count_finding(first.oracle);
     }
     Judged { figures, findings }
 }
@@ -111,7 +103,7 @@ fn judge_versions(
         return Ok(());
     }
     if case.certificates {
-        certificates::run(case, &mapped, figures)?;
+        certificates::run(case, &mapped, &mut figures.certificates)?;
     }
     for versions in pairs_of(case.versions()) {
         let pairs: Vec<FunctionPair<'_>> = mapped.iter().filter_map(|m| m.pair(versions)).collect();
@@ -128,84 +120,20 @@ fn judge_versions(
         for versions in pairs_of(case.versions()) {
             let pairs: Vec<FunctionPair<'_>> =
                 mapped.iter().filter_map(|m| m.pair(versions)).collect();
-            stress::run(
+            stressed::run(
                 case,
                 &module_of(&case.module, &families, versions.0),
                 versions,
                 &pairs,
-                figures,
+                &mut figures.stress,
             )?;
         }
     }
     composition::run(case, &mapped, figures)?;
     match case.certificates {
-        true => certificates::some_accepted(case, figures),
+        true => certificates::some_accepted(case, &figures.certificates),
         false => Ok(()),
     }
-}
-
-/// Every pair of versions, the earlier version first. Oracles judge both directions of each pair.
-pub(super) fn pairs_of(versions: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..versions).flat_map(move |first| (first + 1..versions).map(move |last| (first, last)))
-}
-
-/// The program with every function in the version with this number.
-pub(super) fn module_of(module: &Module, families: &[FunctionVersions], number: usize) -> Module {
-    let mut module = module.clone();
-    if number > 0 {
-        for family in families {
-            module.define(family.func, family.function(number).clone());
-        }
-    }
-    module
-}
-
-/// The limits of a machine that makes transitions.
-pub(super) fn hop_limits(case: &Case) -> Limits {
-    Limits { fuel: case.fuel.saturating_mul(HOP_FUEL), ..Limits::default() }
-}
-
-/// Runs the state oracle on pairs of versions. It compares lockstep traces, the state at each
-/// transition, and the ends of sampled runs that continue in the other version.
-pub(super) fn compare_states(
-    case: &Case,
-    module: &Module,
-    versions: (usize, usize),
-    pairs: &[FunctionPair<'_>],
-    figures: &mut Figures,
-) -> Result<(), Vec<FuzzFinding>> {
-    if pairs.is_empty() {
-        return Ok(());
-    }
-    let options = OracleOptions {
-        policy: case.policy,
-        limits: Limits { fuel: case.fuel, ..Limits::default() },
-        going_on: case.going_on,
-        divergences: MAX_FINDINGS,
-        seed: case.seed,
-        ..OracleOptions::default()
-    };
-    let mut oracle = state_oracle::Oracle::new(module, pairs, options).map_err(|e| {
-        vec![FuzzFinding { oracle: FuzzOracle::State, versions, message: e.to_string() }]
-    })?;
-    for args in &case.arguments {
-        oracle.run(case.entry, args, &case.world);
-    }
-    let mut report = oracle.report().clone();
-    let (fired, all) = oracle.coverage();
-    figures.fired += fired as u64;
-    figures.armed += all as u64;
-    let found = std::mem::take(&mut report.divergences);
-    figures.state.add(&report);
-    let finding = |d: &state_oracle::Divergence| FuzzFinding {
-        oracle: FuzzOracle::of(d),
-        versions,
-        message: d.to_string(),
-    };
-    let mut findings: Vec<FuzzFinding> = found.iter().map(finding).collect();
-    // The first finding names the oracle of the case, so put the earliest oracle first.
-    findings.sort_by_key(|f| f.oracle);
-    if findings.is_empty() { Ok(()) } else { Err(findings) }
 }
 
 /// Runs random chains of transitions among all versions.
@@ -227,7 +155,7 @@ fn run_chains(
     let options = HopOptions {
         seed: case.seed,
         chains: case.chains,
-        limits: hop_limits(case),
+        limits: case.hop_limits(),
         divergences: MAX_FINDINGS,
         ..HopOptions::default()
     };

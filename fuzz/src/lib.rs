@@ -23,7 +23,9 @@ mod oracle;
 mod reduce;
 mod schema;
 mod speculation;
+mod states;
 mod stress;
+mod stressed;
 mod suggested;
 mod test_text;
 mod text;
@@ -33,17 +35,17 @@ pub use campaign::{
     Batch, CampaignLimits, CaseSource, Drawn, FailedCase, Results, campaign, campaign_by,
 };
 pub use case::{Case, World};
-pub use figures::{Figures, PassFigures};
-pub use inlining::{JudgedInlining, pair as inlined_pair};
-pub use judge::{Judged, MAX_FINDINGS, judge, judge_with};
-pub use native::{Clock, NativeFigures, judge_native};
-pub use options::{CampaignOptions, MAX_VERSIONS};
-pub use oracle::{FuzzFinding, FuzzOracle};
-pub use reduce::{ATTEMPTS, reduce};
-pub use schema::{
-    FuzzFailure, FuzzFigures, FuzzInlining, FuzzPass, FuzzReport, FuzzSpeculation, by_oracle,
+pub use figures::{
+    AddUp, CertificateFigures, CompositionFigures, Figures, InliningFigures, NativeFigures,
+    PassFigures, SpeculationFigures, StressFigures,
 };
-pub use speculation::JudgedAssumptions;
+pub use inlining::pair as inlined_pair;
+pub use judge::{Judged, judge, judge_with};
+pub use native::{Clock, judge_native};
+pub use options::{CampaignOptions, MAX_VERSIONS};
+pub use oracle::{FuzzFinding, FuzzOracle, MAX_FINDINGS};
+pub use reduce::{ATTEMPTS, reduce};
+pub use schema::{FuzzFailure, FuzzReport, by_oracle};
 pub use stress::Stress;
 pub use suggested::suggested;
 pub use test_text::as_test;

@@ -1,11 +1,12 @@
 //! The oracles in the order in which they judge a program, and their findings.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use verify::state_oracle::{Difference, Divergence};
 
 /// A judge of one program and its versions. Cheap oracles with precise findings come first: the
 /// first oracle that finds something ends the judgment of a program.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum FuzzOracle {
     /// No panic occurs in passes, the editor, the makers of mappings, or the judges.
     Panic,
@@ -85,8 +86,11 @@ impl fmt::Display for FuzzOracle {
     }
 }
 
+/// The most findings that a case keeps.
+pub const MAX_FINDINGS: usize = 4;
+
 /// A finding of an oracle.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FuzzFinding {
     /// The oracle.
     pub oracle: FuzzOracle,

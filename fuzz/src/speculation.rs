@@ -12,8 +12,8 @@
 //! random transitions leave where assumptions fail, and must end like runs of the base.
 
 use super::case::Case;
-use super::judge::{MAX_FINDINGS, hop_limits};
-use super::oracle::{FuzzFinding, FuzzOracle};
+use super::figures::SpeculationFigures;
+use super::oracle::{FuzzFinding, FuzzOracle, MAX_FINDINGS};
 use super::suggested::chosen;
 use check::compose;
 use ir::cfg::Cfg;
@@ -26,56 +26,9 @@ use petgraph::algo::is_cyclic_directed;
 use petgraph::graph::DiGraph;
 use std::collections::{BTreeMap, BTreeSet};
 use transition::mapping::Mapping;
-use verify::hops::{self, FunctionGraph, HopOptions, HopReport, Hopper};
+use verify::hops::{self, FunctionGraph, HopOptions, Hopper};
 use verify::prng::Prng;
-use verify::state_oracle::{FunctionPair, Oracle, OracleOptions, Report, SeenAssumption};
-
-/// Counts of the speculation oracle.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct JudgedAssumptions {
-    /// The number of versions that make assumptions.
-    pub versions: u64,
-    /// The number of assumptions chosen from profiles.
-    pub wanted: u64,
-    /// The number of those that optimized versions make, each with an exit.
-    pub made: u64,
-    /// The number of those that a pass proved or removed.
-    pub settled: u64,
-    /// The number of those that were left out, for lack of an exit.
-    pub dropped: u64,
-    /// The number of assumptions that keep values for their exits.
-    pub pinned: u64,
-    /// The number of assumptions made that a run came to.
-    pub visited: u64,
-    /// The number of assumptions made that failed in a run.
-    pub failing: u64,
-    /// The figures of the state oracle, without its findings.
-    pub state: Report,
-    /// The figures of chains of random transitions, without their findings.
-    pub hops: HopReport,
-}
-
-impl JudgedAssumptions {
-    /// Exits fired and compared at visits of assumptions that hold, and of assumptions that fail.
-    pub fn exits(&self) -> (u64, u64) {
-        let total = self.state.total();
-        (total.holding, total.failing)
-    }
-
-    /// Adds other figures.
-    pub fn add(&mut self, other: &JudgedAssumptions) {
-        self.versions += other.versions;
-        self.wanted += other.wanted;
-        self.made += other.made;
-        self.settled += other.settled;
-        self.dropped += other.dropped;
-        self.pinned += other.pinned;
-        self.visited += other.visited;
-        self.failing += other.failing;
-        self.state.add(&other.state);
-        self.hops.add(&other.hops);
-    }
-}
+use verify::state_oracle::{FunctionPair, Oracle, OracleOptions, SeenAssumption};
 
 /// The base of a function, and one or two versions that make assumptions, each derived from the one
 /// before.
@@ -105,7 +58,7 @@ pub(super) const TO_BASE: [usize; 2] = [0, 2];
 ///
 /// # Errors
 /// A transition to a wrong state, or a run with transitions that ends otherwise than the base.
-pub(super) fn run(case: &Case, figures: &mut JudgedAssumptions) -> Result<(), Vec<FuzzFinding>> {
+pub(super) fn run(case: &Case, figures: &mut SpeculationFigures) -> Result<(), Vec<FuzzFinding>> {
     let all = versions(case, figures)?;
     if all.is_empty() {
         return Ok(());
@@ -129,7 +82,7 @@ pub(super) fn run(case: &Case, figures: &mut JudgedAssumptions) -> Result<(), Ve
 /// If assumptions that the profile suggests are refused.
 pub(super) fn versions(
     case: &Case,
-    figures: &mut JudgedAssumptions,
+    figures: &mut SpeculationFigures,
 ) -> Result<Vec<Speculated>, Vec<FuzzFinding>> {
     let prng = Prng::new(case.seed).fork(0x61_73_73_75);
     let assumptions = chosen(case, prng.fork(0)).map_err(|e| vec![finding(case, e)])?;
@@ -211,7 +164,7 @@ impl Speculated {
         &mut self,
         module: &Module,
         plan: &Plan<'_>,
-        figures: &mut JudgedAssumptions,
+        figures: &mut SpeculationFigures,
     ) -> Result<(), SpeculateError> {
         let from = self.last_version();
         let made = speculate(module, &mut self.tree, from, plan)?;
@@ -396,12 +349,12 @@ fn compare_states(
     case: &Case,
     pairs: &[FunctionPair<'_>],
     seen: &mut Seen,
-    figures: &mut JudgedAssumptions,
+    figures: &mut SpeculationFigures,
 ) -> Result<(), Vec<FuzzFinding>> {
     let options = OracleOptions {
         policy: case.policy,
         // A run that leaves executes the code between landing point and assumption again.
-        limits: hop_limits(case),
+        limits: case.hop_limits(),
         going_on: case.going_on,
         divergences: MAX_FINDINGS,
         seed: case.seed,
@@ -429,7 +382,7 @@ fn compare_states(
 fn run_chains(
     case: &Case,
     all: &[Speculated],
-    figures: &mut JudgedAssumptions,
+    figures: &mut SpeculationFigures,
 ) -> Result<(), Vec<FuzzFinding>> {
     if case.chains == 0 {
         return Ok(());
@@ -443,7 +396,7 @@ fn run_chains(
     let options = HopOptions {
         seed: case.seed,
         chains: case.chains,
-        limits: hop_limits(case),
+        limits: case.hop_limits(),
         divergences: MAX_FINDINGS,
         ..HopOptions::default()
     };

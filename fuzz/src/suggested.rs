@@ -1,7 +1,7 @@
 //! Assumptions that a profile suggests: contents of random values at random places.
 
 use super::case::Case;
-use interp::{Control, Limits, Machine, NoObserver, Observer, Scope, View};
+use interp::{Control, Machine, NoObserver, Observer, Scope, View};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::{Func, Function, Inst, Point, Type, Value, reference};
@@ -133,8 +133,7 @@ impl Observer for Recorder<'_> {
 /// # Errors
 /// If the module cannot be instantiated.
 fn profile(case: &Case, places: &Places) -> Result<BTreeMap<(Func, Inst), Contents>, String> {
-    let limits = Limits { fuel: case.fuel, ..Limits::default() };
-    let mut machine = Machine::new(&case.module, limits).map_err(|e| e.to_string())?;
+    let mut machine = Machine::new(&case.module, case.limits()).map_err(|e| e.to_string())?;
     for (func, inst) in places.keys() {
         let version = machine.current(*func).expect("a function with places is defined");
         machine.mark(version, [*inst]);

@@ -1,11 +1,12 @@
 //! Prints figures for people, at most 80 columns wide.
 
-use super::figures::Figures;
-use super::native::NativeFigures;
+use super::figures::{
+    CertificateFigures, CompositionFigures, Figures, InliningFigures, NativeFigures,
+    SpeculationFigures, StressFigures,
+};
 use super::oracle::FuzzOracle;
-use super::speculation::JudgedAssumptions;
 use std::fmt::Write;
-use verify::frame_oracle::{FrameChains, FrameReport};
+use verify::frame_oracle::FrameChains;
 
 /// The figures of one source of programs, under a title. The text depends on neither times nor the
 /// number of threads.
@@ -43,20 +44,21 @@ pub fn text(title: &str, figures: &Figures) -> String {
         "  mapped",
         format!("{} of {} points of {} pairs", figures.entries, figures.points, figures.pairs),
     );
+    let certificates = &figures.certificates;
     line("  certified", {
-        let dropped = figures.dropped();
-        let share = percent(dropped, figures.certified + dropped);
-        let Figures { certified, unreached, .. } = figures;
+        let CertificateFigures { certified, unreached, .. } = certificates;
+        let dropped = certificates.dropped();
+        let share = percent(dropped, certified + dropped);
         format!("{certified} entries, {dropped} dropped, {share}; {unreached} unreachable")
     });
-    if figures.retried > 0 {
-        let Figures { retried, given_up, still_dropped, .. } = figures;
+    if certificates.retried > 0 {
+        let CertificateFigures { retried, given_up, still_dropped, .. } = certificates;
         let counts = format!("{given_up} rewrites given up, {still_dropped} entries dropped");
         line("  retry", format!("{retried} pairs again: {counts}"));
     }
     line("  covered", {
-        let share = percent(figures.fired, figures.armed);
-        format!("{} entries fired, {share} of all entries", figures.fired)
+        let share = percent(figures.entries_fired, figures.entries_armed);
+        format!("{} entries fired, {share} of all entries", figures.entries_fired)
     });
     let (forward, backward) =
         (figures.state.forward.transitions, figures.state.backward.transitions);
@@ -86,18 +88,18 @@ pub fn text(title: &str, figures: &Figures) -> String {
             hops.chains, hops.hops, hops.exhausted
         )
     });
-    if figures.stressed > 0 {
-        let Figures { stressed, stress_hops, stressed_exhausted, .. } = figures;
+    let StressFigures { stressed, stress_hops, stressed_exhausted } = figures.stress;
+    if stressed > 0 {
         line(
             "  stressed",
             format!("{stressed} runs, {stress_hops} hops, {stressed_exhausted} ended by a limit"),
         );
     }
     line("  composed", {
-        let share = percent(figures.composed, figures.composed + figures.not_composed);
+        let CompositionFigures { composed, not_composed, same_point, .. } = figures.composition;
+        let share = percent(composed, composed + not_composed);
         format!(
-            "{} entries, {share} of those tried; {} agree with other mappings",
-            figures.composed, figures.same_point
+            "{composed} entries, {share} of those tried; {same_point} agree with other mappings"
         )
     });
     inlining(&mut line, figures);
@@ -116,25 +118,25 @@ fn inlining(line: &mut dyn FnMut(&str, String), figures: &Figures) {
         let [up, down] = [0, 1].map(|way| percent(all.lost[way], all.points[way]));
         format!("{} calls in {} versions; lost: {up} up, {down} down", all.calls, all.versions)
     });
-    let frames = &all.frames;
     line("  frames", {
-        let FrameReport { down: [one, two, three, four, more], up, .. } = frames;
+        let InliningFigures { down: [one, two, three, four, more], up, .. } = all;
         format!("{one} with 1, {two} 2, {three} 3, {four} 4, {more} more; {up} up")
     });
     line("", {
-        let FrameReport { going_on, without_room, ambiguous, .. } = frames;
+        let InliningFigures { going_on, without_room, ambiguous, .. } = all;
         format!("{going_on} went on, {without_room} without room, {ambiguous} not told apart")
     });
-    if frames.chains.chains > 0 {
-        let FrameChains { chains, several, states, exhausted, .. } = &frames.chains;
-        let hops = frames.chains.hops();
+    if all.chains.chains > 0 {
+        let FrameChains { chains, several, states, exhausted, .. } = &all.chains;
+        let hops = all.chains.hops();
         line("  chains", format!("{chains}, {hops} hops, {states} states compared"));
         let text = format!("{several} left into several activations twice or more often");
         line("", format!("{text}, {exhausted} limited"));
     }
     if all.assumptions > 0 {
-        let [holding, failing] = frames.at_assumptions;
-        line("", format!("{} assumptions: {holding} holding, {failing} failing", all.assumptions));
+        let InliningFigures { assumptions, exits_holding, exits_failing, .. } = all;
+        let exits = format!("{exits_holding} holding, {exits_failing} failing");
+        line("", format!("{assumptions} assumptions: {exits}"));
     }
 }
 
@@ -146,7 +148,7 @@ fn speculation(line: &mut dyn FnMut(&str, String), figures: &Figures) {
     }
     line("  assumed", {
         let share = percent(all.failing, all.made);
-        let JudgedAssumptions { wanted, made, settled, dropped, .. } = all;
+        let SpeculationFigures { wanted, made, settled, dropped, .. } = all;
         format!(
             "{wanted}: {made} exits, {settled} settled, {dropped} dropped; {share} seen failing"
         )
@@ -170,15 +172,12 @@ fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
         )
     });
     line("  covered", {
-        let share = percent(native.fired, native.points);
-        format!("{} points fired, {share} of those compiled in", native.fired)
+        let share = percent(native.points_fired, native.points);
+        format!("{} points fired, {share} of those compiled in", native.points_fired)
     });
-    let forward = native.transitions - native.backward;
     line("  transitions", {
-        format!(
-            "{} compared, {forward} forward and {} backward",
-            native.transitions, native.backward
-        )
+        let NativeFigures { transitions, forward, backward, .. } = native;
+        format!("{transitions} compared, {forward} forward and {backward} backward")
     });
     line("", {
         let probed = percent(native.probed, native.transitions);
@@ -197,8 +196,11 @@ fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
         if native.failed_inlined > 0 {
             line("", format!("{} at assumptions that failed", native.failed_inlined));
         }
-        if native.resumed > 0 {
-            line("", format!("{} times taken back by a policy that counts", native.resumed));
+        if native.resumed_inlined > 0 {
+            line(
+                "",
+                format!("{} times taken back by a policy that counts", native.resumed_inlined),
+            );
         }
     }
     if native.released > 0 {
@@ -215,12 +217,12 @@ fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
     }
     if native.assumptions > 0 {
         line("  assumed", {
-            let failing = percent(native.failing, native.assumptions);
+            let failing = percent(native.assumptions_failing, native.assumptions);
             let (all, versions) = (native.assumptions, native.speculative);
             format!("{all} assumptions in {versions} versions, {failing} failed")
         });
         line("  exits", {
-            let (down, linked) = (native.interpreted, native.linked);
+            let (down, linked) = (native.exits_interpreted, native.exits_linked);
             format!(
                 "{} taken, {down} to the interpreter, {linked} linked; {} visits held",
                 native.exits, native.held

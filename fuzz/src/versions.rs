@@ -203,10 +203,26 @@ fn count_entries(graph: &VersionGraph<'_>, figures: &mut Figures) {
                 figures.entries += edge.mapping.len() as u64;
             }
             EdgeOrigin::Composed { refused, .. } => {
-                figures.composed += edge.mapping.len() as u64;
-                figures.not_composed += refused.len() as u64;
+                figures.composition.composed += edge.mapping.len() as u64;
+                figures.composition.not_composed += refused.len() as u64;
             }
             EdgeOrigin::Inserted => {}
         }
     }
+}
+
+/// Every pair of versions, the earlier version first. Oracles judge both directions of each pair.
+pub(super) fn pairs_of(versions: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..versions).flat_map(move |first| (first + 1..versions).map(move |last| (first, last)))
+}
+
+/// The program with every function in the version with this number.
+pub(super) fn module_of(module: &Module, families: &[FunctionVersions], number: usize) -> Module {
+    let mut module = module.clone();
+    if number > 0 {
+        for family in families {
+            module.define(family.func, family.function(number).clone());
+        }
+    }
+    module
 }

@@ -64,8 +64,8 @@ fn a_program_of_which_nothing_is_certified_is_a_finding() {
     let found = judged(8, true, &STUBBORN);
     assert_eq!(found.oracle(), Some(FuzzOracle::Certificates), "{:?}", found.findings);
     let message = &found.findings[0].message;
-    let dropped = found.figures.dropped();
-    assert!(dropped > 4 && found.figures.certified == 0, "{:?}", found.figures);
+    let dropped = found.figures.certificates.dropped();
+    assert!(dropped > 4 && found.figures.certificates.certified == 0, "{:?}", found.figures);
     let expected =
         format!("none of {dropped} entries of the program is accepted: anchor-operands {dropped}");
     assert_eq!(message, &expected);
@@ -73,7 +73,7 @@ fn a_program_of_which_nothing_is_certified_is_a_finding() {
     // nobody wants certificates of, are clean.
     let clean = [judged(9, true, &STUBBORN), judged(8, true, &YIELDS), judged(8, false, &STUBBORN)];
     assert_eq!(clean.each_ref().map(|judged| judged.findings.len()), [0; 3]);
-    let again = &clean[1].figures;
+    let again = &clean[1].figures.certificates;
     assert!(again.certified == 0 && again.dropped() == dropped, "{again:?}");
     assert!(again.held_again > 0 && again.still_dropped == 0, "{again:?}");
 }

@@ -1,12 +1,10 @@
 //! Runs of the bases of a program in a machine whose code comes and goes. Each run must end as the
 //! interpreter's ends, with the same state.
 
-use super::compare::{compare_state, ended_alike};
-use super::follow::FollowEnd;
-use super::{Trial, is_exhausted};
-use crate::judge::hop_limits;
+use super::compare::{FollowEnd, compare_state, ended_alike, is_exhausted};
+use super::trial::Trial;
 use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
-use ir::{Func, Module};
+use ir::Func;
 use jit::Vm;
 
 /// A machine with native code, and one of the interpreter beside it.
@@ -21,13 +19,12 @@ impl<'v> BaseTwins<'v> {
     pub(super) fn new(
         trial: &Trial<'_>,
         vm: &'v mut Vm,
-        module: &Module,
         what: &'static str,
     ) -> Result<BaseTwins<'v>, String> {
         let trace = if vm.engine().config().trace { TraceLevel::Digest } else { TraceLevel::Off };
         let options = Options { poison: true, track_memory: false, trace };
         let mut base =
-            Machine::with_options(&Program::new(module), hop_limits(trial.case), options)
+            Machine::with_options(&Program::new(vm.module()), trial.case.hop_limits(), options)
                 .map_err(|error| error.to_string())?;
         base.stress_collector(trial.case.stress_gc);
         Ok(BaseTwins { vm, base, what })
@@ -50,7 +47,7 @@ impl<'v> BaseTwins<'v> {
         let calls = start.into_iter().chain(inputs.map(|(round, a)| (case.entry, &a[..], round)));
         for (func, args, round) in calls {
             before(self.vm, func, round)?;
-            if !self.run(trial, (func, args))? {
+            if !self.run(trial, func, args)? {
                 return Ok(());
             }
         }
@@ -58,7 +55,7 @@ impl<'v> BaseTwins<'v> {
     }
 
     /// Makes one run in both. Returns false if a limit ended it: the two then differ.
-    fn run(&mut self, trial: &mut Trial<'_>, (func, args): (Func, &[u64])) -> Result<bool, String> {
+    fn run(&mut self, trial: &mut Trial<'_>, func: Func, args: &[u64]) -> Result<bool, String> {
         let case = trial.case;
         trial.figures.runs += 1;
         self.base.set_fuel(case.fuel);

@@ -3,11 +3,12 @@
 //! interpreter's. A frame that returns to freed code ends the process.
 
 use super::bases::BaseTwins;
+use super::clock::Clock;
 use super::plan::config;
-use super::{Clock, Trial};
+use super::trial::Trial;
 use crate::case::Case;
 use crate::figures::Figures;
-use crate::oracle::{FuzzFinding, FuzzOracle};
+use crate::oracle::FuzzFinding;
 use ir::Func;
 use jit::{RunError, Tier, Tiering, Vm};
 use std::sync::Arc;
@@ -60,9 +61,7 @@ pub(super) fn judge(
 ) -> Result<(), Vec<FuzzFinding>> {
     let mut trial = Trial { tag: 0x6368_7572, ..Trial::new(case, (0, 0), clock) };
     let ended = run(&mut trial);
-    figures.native.add(&trial.figures);
-    let versions = trial.versions;
-    ended.map_err(|message| vec![FuzzFinding { oracle: FuzzOracle::Native, versions, message }])
+    trial.finish(ended, figures)
 }
 
 fn run(trial: &mut Trial<'_>) -> Result<(), String> {
@@ -78,7 +77,7 @@ fn run(trial: &mut Trial<'_>) -> Result<(), String> {
         released: Arc::clone(&released),
     };
     vm.set_tiering(Box::new(policy));
-    let mut twins = BaseTwins::new(trial, &mut vm, &module, "code that is replaced")?;
+    let mut twins = BaseTwins::new(trial, &mut vm, "code that is replaced")?;
     let mut demand = |vm: &mut Vm, func: Func, _: usize| {
         vm.demand(func).map_err(|error| error.to_string()).map(|_| ())
     };

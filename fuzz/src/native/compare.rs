@@ -1,7 +1,32 @@
 //! Compares the state of native code with that of the interpreter.
 
-use super::follow::{FollowEnd, finding};
 use interp::{Machine, Outcome};
+
+/// The reason why the oracle ended a run.
+pub(super) enum FollowEnd {
+    /// A difference between native code and the interpreter.
+    Finding(String),
+    /// A limit of the oracle.
+    Limit,
+}
+
+impl FollowEnd {
+    pub(super) fn into_text(self) -> String {
+        match self {
+            FollowEnd::Finding(text) => text,
+            FollowEnd::Limit => "a limit of the oracle".to_owned(),
+        }
+    }
+}
+
+pub(super) fn finding<T>(text: String) -> Result<T, FollowEnd> {
+    Err(FollowEnd::Finding(text))
+}
+
+/// Whether a limit of the machine ended a run.
+pub(super) fn is_exhausted(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::OutOfFuel(_) | Outcome::StackOverflow(_))
+}
 
 /// Whether two runs ended the same way in the same function. The instruction may differ: optimized
 /// code may attribute a trap to an equal one at the end of another block. A comparison of

@@ -1,9 +1,9 @@
 //! Follows the exits of native code at assumptions that fail.
 
-use super::Stayed;
-use super::follow::{FollowEnd, Following, finding};
+use super::compare::{FollowEnd, finding};
+use super::follow::Following;
 use super::plan::Way;
-use super::shadow::PlannedPoint;
+use super::shadow::{PlannedPoint, Stayed};
 use ir::Func;
 use jit::{Action, Condition, Continuation, Engine, FailedPoint, Onward, Tier, Vm};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ impl Following {
     /// ends it.
     pub(super) fn stayed(&self, func: Func, args: &[u64], fuel: u64) -> Option<Stayed> {
         let bases = self.plan.assuming().map(|function| (function.func, function.ids[0]));
-        self.shadow.stayed(bases, (func, args), fuel)
+        self.shadow.stayed(bases, func, args, fuel)
     }
 
     /// The actions of the points of a version. A continuation that needs no question is linked once
@@ -61,7 +61,7 @@ impl Following {
             }
             Way::Interpret => {
                 self.shadow.interprets();
-                self.figures.interpreted += 1;
+                self.figures.exits_interpreted += 1;
                 Ok(Onward::Linked)
             }
             Way::Enter => {
@@ -83,7 +83,7 @@ impl Following {
     /// If the interpreter rejects it.
     pub(super) fn take_link(&mut self, place: PlannedPoint) -> Result<(), FollowEnd> {
         self.note_fired(place);
-        self.figures.linked += 1;
+        self.figures.exits_linked += 1;
         self.fire_shadow(place)
     }
 

@@ -1,18 +1,19 @@
 //! Follows a native run from transition to transition and compares it with the shadow.
 
-use super::compare::{compare_state, ended_alike};
-use super::figures::NativeFigures;
+use super::clock::Clock;
+use super::compare::{FollowEnd, compare_state, ended_alike, finding};
 use super::nans::agree;
 use super::plan::{Half, NativePlan, Way};
-use super::shadow::{PlannedPoint, Shadow};
-use super::{Clock, ENDED, Stayed};
+use super::shadow::{PlannedPoint, Shadow, Stayed};
+use crate::case::Case;
+use crate::figures::NativeFigures;
 use crate::stress::Stress;
 use check::CheckedEntry;
 use interp::{Machine, Outcome};
 use ir::Value;
 use jit::{
-    Action, Condition, Continuation, FailedPoint, Nans, Onward, OpenPoint, RunError, Tier, Tiering,
-    Version,
+    Action, Condition, Continuation, Engine, FailedPoint, Nans, Onward, OpenPoint, RunError, Tier,
+    Tiering, Version,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,22 +30,8 @@ const HARD_LIMIT: u64 = 3 * SOFT_LIMIT;
 /// transition.
 const CONTINUATIONS: u32 = 24;
 
-/// The reason why the oracle ended a run.
-pub(super) enum FollowEnd {
-    /// A difference between native code and the interpreter.
-    Finding(String),
-    /// A limit of the oracle.
-    Limit,
-}
-
-impl FollowEnd {
-    pub(super) fn into_text(self) -> String {
-        match self {
-            FollowEnd::Finding(text) => text,
-            FollowEnd::Limit => "a limit of the oracle".to_owned(),
-        }
-    }
-}
+/// The error that ends a run when the oracle stops it. The reason is in [`Following`].
+pub(super) const ENDED: RunError = RunError::Interrupted;
 
 /// The compiled code of a transition.
 enum CompiledTransition {
@@ -114,15 +101,11 @@ fn address(version: &Arc<Version>) -> usize {
     Arc::as_ptr(version).addr()
 }
 
-pub(super) fn finding<T>(text: String) -> Result<T, FollowEnd> {
-    Err(FollowEnd::Finding(text))
-}
-
 impl Following {
     pub(super) fn new(
         plan: NativePlan,
         shadow: Shadow,
-        (nans, stress): (Nans, Stress),
+        case: &Case,
         clock: Clock,
         prng: Prng,
     ) -> Following {
@@ -131,10 +114,10 @@ impl Following {
             shadow,
             stopped: None,
             figures: NativeFigures::default(),
-            nans,
+            nans: case.nans,
             clock,
             prng,
-            stress,
+            stress: case.stress,
             made: HashMap::new(),
             stays: HashMap::new(),
             entered: HashMap::new(),
@@ -285,11 +268,11 @@ impl Following {
     pub(super) fn note_fired(&mut self, place: PlannedPoint) {
         let half = &mut self.plan.functions[place.function].sides[place.side];
         let is_first = !std::mem::replace(&mut half.fired[place.point], true);
-        self.figures.fired += u64::from(is_first);
+        self.figures.points_fired += u64::from(is_first);
         if half.points[place.point].condition == Condition::Failing {
             half.left[place.point] += 1;
             self.figures.exits += 1;
-            self.figures.failing += u64::from(is_first);
+            self.figures.assumptions_failing += u64::from(is_first);
         }
     }
 
@@ -330,7 +313,8 @@ impl Following {
         if let Some(known) = self.stays.get(&key) {
             return Ok(Arc::clone(known));
         }
-        let made = self.going_on(tier, (place.function, place.side), at, &values)?;
+        let made = going_on(tier.engine(), self.half(place), at, &values)?;
+        self.figures.compiled_functions += 1;
         self.stays.insert(key, Arc::clone(&made));
         Ok(made)
     }
@@ -343,6 +327,7 @@ impl Following {
     ) -> Result<Arc<Continuation>, FollowEnd> {
         self.fire_shadow(place)?;
         self.figures.transitions += 1;
+        self.figures.forward += u64::from(place.side == 0);
         self.figures.backward += u64::from(place.side == 1);
         self.count_hop()?;
         let key = (place.function, place.side, place.point);
@@ -449,38 +434,14 @@ impl Following {
                 FollowEnd::Finding(format!("the machine rejects the probe: {error}"))
             })?;
             self.probes.insert(address(probe.target()), place);
-            CompiledTransition::Probed(
-                probe,
-                self.going_on(tier, (place.function, 1 - place.side), point, &values)?,
-            )
+            let going_on = going_on(tier.engine(), other, point, &values)?;
+            self.figures.compiled_functions += 1;
+            CompiledTransition::Probed(probe, going_on)
         };
         self.figures.compile_time += (self.clock)().saturating_sub(begun);
         self.figures.compiled_functions += 1;
         self.continuations += 1;
         Ok(made)
-    }
-
-    /// Compiles the continuation of a version from a point of it, given these values.
-    fn going_on(
-        &mut self,
-        tier: &Tier<'_>,
-        (function, side): (usize, usize),
-        at: ir::Point,
-        values: &[Value],
-    ) -> Result<Arc<Continuation>, FollowEnd> {
-        let half = &self.plan.functions[function].sides[side];
-        let key = VersionKey::of(&half.function);
-        let same = same(at, values);
-        let entry = CheckedEntry::unproved((key, key), at, &same);
-        let target = half.version.as_ref().expect("the plan was compiled");
-        let made = tier.engine().continuation(&half.function, entry, target);
-        self.figures.compiled_functions += 1;
-        made.map_err(|error| {
-            FollowEnd::Finding(format!(
-                "the compiler rejects the continuation from {}: {error}",
-                at.inst()
-            ))
-        })
     }
 
     /// Compares the values that a point shows with those of the shadow, which has paused there.
@@ -583,4 +544,24 @@ fn same(at: ir::Point, values: &[Value]) -> Entry {
         requires,
         kept: Vec::new(),
     }
+}
+
+/// Compiles the continuation of a version from a point of it, given these values.
+fn going_on(
+    engine: &Engine,
+    half: &Half,
+    at: ir::Point,
+    values: &[Value],
+) -> Result<Arc<Continuation>, FollowEnd> {
+    let key = VersionKey::of(&half.function);
+    let same = same(at, values);
+    let entry = CheckedEntry::unproved((key, key), at, &same);
+    let target = half.version.as_ref().expect("the plan was compiled");
+    let made = engine.continuation(&half.function, entry, target);
+    made.map_err(|error| {
+        FollowEnd::Finding(format!(
+            "the compiler rejects the continuation from {}: {error}",
+            at.inst()
+        ))
+    })
 }

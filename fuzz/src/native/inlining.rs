@@ -6,18 +6,17 @@
 //! that is hot in the interpreter, on the spot. A run that has left into several activations of the
 //! interpreter then goes on in native code in one of them, while the others wait.
 
-use super::compare::ended_alike;
+use super::clock::Clock;
+use super::compare::{ended_alike, is_exhausted};
 use super::counting::CountingPolicy;
-use super::figures::NativeFigures;
 use super::plan::config;
-use super::{Clock, Trial};
+use super::trial::Trial;
 use crate::case::Case;
-use crate::figures::Figures;
-use crate::inlining::{JudgedInlining, versions};
-use crate::judge::hop_limits;
-use crate::oracle::{FuzzFinding, FuzzOracle};
+use crate::figures::{Figures, InliningFigures, NativeFigures};
+use crate::inlining::versions;
+use crate::oracle::FuzzFinding;
 use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
-use ir::{Func, Inst, Module, Opcode, Point};
+use ir::{Func, Inst, Opcode, Point};
 use jit::{Action, Condition, PointSpec, TransitionKind, Version, Vm};
 use osier::inlining::Inlined;
 use std::collections::BTreeMap;
@@ -80,7 +79,7 @@ pub(super) fn judge(
     figures: &mut Figures,
 ) -> Result<(), Vec<FuzzFinding>> {
     // These counts are the interpreter's.
-    let made = versions(case, &mut JudgedInlining::default())?;
+    let made = versions(case, &mut InliningFigures::default())?;
     if made.is_empty() {
         return Ok(());
     }
@@ -91,11 +90,7 @@ pub(super) fn judge(
         let all = Trial::new(case, (0, case.steps.len()), clock);
         let mut trial = Trial { tag: by.tag(), ..all };
         let ended = run(&mut trial, &made, by);
-        figures.native.add(&trial.figures);
-        let versions = trial.versions;
-        ended.map_err(|message| {
-            vec![FuzzFinding { oracle: FuzzOracle::Native, versions, message }]
-        })?;
+        trial.finish(ended, figures)?;
     }
     Ok(())
 }
@@ -106,28 +101,30 @@ fn run(trial: &mut Trial<'_>, made: &[(Func, Inlined)], by: Return) -> Result<()
     let module = Arc::new(case.module.clone());
     let mut vm = trial.instance(&module, config(case.nans, &mut prng))?;
     let begun = (trial.clock)();
-    let leaving = compiled(&mut vm, &module, (made, by), (&mut prng, &mut trial.figures))?;
+    let leaving = compiled(trial, &mut vm, made, by, &mut prng)?;
     if by == Return::Counts {
         let threshold = 1 + prng.index(MOST_VISITS) as u32;
         vm.set_tiering(Box::new(CountingPolicy::new(threshold)));
     }
     trial.figures.compile_time += (trial.clock)().saturating_sub(begun);
     let options = Options { poison: true, track_memory: false, trace: TraceLevel::Digest };
-    let mut base = Machine::with_options(&Program::new(&module), hop_limits(case), options)
+    let mut base = Machine::with_options(&Program::new(&module), case.hop_limits(), options)
         .map_err(|error| error.to_string())?;
     base.stress_collector(case.stress_gc);
-    let ended = runs(trial, (&mut vm, &mut base), &leaving, &mut prng);
+    let ended = runs(trial, &mut vm, &mut base, &leaving, &mut prng);
     count(&mut vm, &leaving, &mut trial.figures);
     ended
 }
 
 /// Compiles the versions with inlined code, and most other functions.
 fn compiled(
+    trial: &mut Trial<'_>,
     vm: &mut Vm,
-    module: &Arc<Module>,
-    (made, by): (&[(Func, Inlined)], Return),
-    (prng, figures): (&mut Prng, &mut NativeFigures),
+    made: &[(Func, Inlined)],
+    by: Return,
+    prng: &mut Prng,
 ) -> Result<Vec<LeavingVersion>, String> {
+    let (module, figures) = (&Arc::clone(vm.module()), &mut trial.figures);
     let [exits, others] = by.native_shares();
     let mut leaving: Vec<LeavingVersion> = Vec::new();
     let mut continuations = 0;
@@ -194,7 +191,8 @@ fn compiled(
 /// of the bases.
 fn runs(
     trial: &mut Trial<'_>,
-    (vm, base): (&mut Vm, &mut Machine),
+    vm: &mut Vm,
+    base: &mut Machine,
     leaving: &[LeavingVersion],
     prng: &mut Prng,
 ) -> Result<(), String> {
@@ -214,7 +212,7 @@ fn runs(
         trial.figures.runs += 1;
         base.set_fuel(case.fuel);
         let expected = base.invoke(func, args, &mut case.world.clone(), &mut NoObserver);
-        if crate::native::is_exhausted(&expected) {
+        if is_exhausted(&expected) {
             trial.figures.exhausted += 1;
             return Ok(());
         }
@@ -228,12 +226,13 @@ fn runs(
             }
             Err(error) => return Err(trial.described(vm, args, &error.to_string())),
         };
-        if crate::native::is_exhausted(&found) {
+        if is_exhausted(&found) {
             trial.figures.exhausted += 1;
             return Ok(());
         }
         trial.figures.trapped += u64::from(expected.trap().is_some());
-        if let Some(why) = difference((vm.machine(), &found), (base, &expected)) {
+        let native = EndedRun { machine: vm.machine(), outcome: &found };
+        if let Some(why) = native.difference(&EndedRun { machine: base, outcome: &expected }) {
             return Err(trial.described(vm, args, &why));
         }
         if !matches!(expected, Outcome::Returned(_)) {
@@ -244,19 +243,26 @@ fn runs(
     Ok(())
 }
 
-fn difference(
-    (native, found): (&Machine, &Outcome),
-    (base, expected): (&Machine, &Outcome),
-) -> Option<String> {
-    if !ended_alike(found, expected) {
-        return Some(format!(
-            "native code with exits ends with {found}, the bases with {expected}"
-        ));
+/// The end of a run, and the machine afterwards.
+struct EndedRun<'m> {
+    machine: &'m Machine,
+    outcome: &'m Outcome,
+}
+
+impl EndedRun<'_> {
+    /// The difference between this run of native code and a run of the bases.
+    fn difference(&self, base: &EndedRun<'_>) -> Option<String> {
+        if !ended_alike(self.outcome, base.outcome) {
+            return Some(format!(
+                "native code with exits ends with {}, the bases with {}",
+                self.outcome, base.outcome
+            ));
+        }
+        if self.machine.trace().outer_digest() != base.machine.trace().outer_digest() {
+            return Some("the outer effects differ".to_owned());
+        }
+        (!self.machine.same_memory(base.machine)).then(|| "memory or globals differ".to_owned())
     }
-    if native.trace().outer_digest() != base.trace().outer_digest() {
-        return Some("the outer effects differ".to_owned());
-    }
-    (!native.same_memory(base)).then(|| "memory or globals differ".to_owned())
 }
 
 /// Counts the exits, by the activations that they led to.
@@ -265,7 +271,7 @@ fn count(vm: &mut Vm, leaving: &[LeavingVersion], figures: &mut NativeFigures) {
     for made in vm.transitions() {
         // The policies of other judges of inlined code take nothing up.
         if made.kind == TransitionKind::Up {
-            figures.resumed += made.count;
+            figures.resumed_inlined += made.count;
         }
         let of = leaving.iter().find(|one| one.func == made.func && one.version.key() == made.from);
         let Some(frames) = of.and_then(|one| one.frames.get(&made.at)) else { continue };
@@ -276,5 +282,5 @@ fn count(vm: &mut Vm, leaving: &[LeavingVersion], figures: &mut NativeFigures) {
         let is_exit = optimized.is_some_and(|f| f.inst(made.at).opcode == Opcode::Assume);
         figures.failed_inlined += if is_exit { made.count } else { 0 };
     }
-    figures.fired += fired;
+    figures.points_fired += fired;
 }

@@ -1,9 +1,9 @@
 //! The shadow of a native run: the interpreter, which fires the same points at the same visits.
 
-use super::Stayed;
+use super::compare::is_exhausted;
 use super::plan::NativePlan;
 use crate::case::World;
-use interp::{Control, Machine, Observer, Outcome, Run, Scope, VersionId, View};
+use interp::{Control, Machine, NoObserver, Observer, Outcome, Run, Scope, VersionId, View};
 use ir::{Func, Inst};
 use jit::Condition;
 use resume::Truth;
@@ -16,6 +16,19 @@ pub(super) struct PlannedPoint {
     pub(super) function: usize,
     pub(super) side: usize,
     pub(super) point: usize,
+}
+
+/// The outcome of a run of the interpreter without transitions, and its machine afterwards.
+pub(super) struct Stayed {
+    pub(super) outcome: Outcome,
+    pub(super) machine: Machine,
+}
+
+impl Stayed {
+    fn of(mut machine: Machine, mut world: World, func: Func, args: &[u64]) -> Stayed {
+        let outcome = machine.invoke(func, args, &mut world, &mut NoObserver);
+        Stayed { outcome, machine }
+    }
 }
 
 /// The machine that shadows a native run.
@@ -51,15 +64,15 @@ impl Shadow {
     pub(super) fn stayed(
         &self,
         current: impl Iterator<Item = (Func, VersionId)>,
-        (func, args): (Func, &[u64]),
+        func: Func,
+        args: &[u64],
         fuel: u64,
     ) -> Option<Stayed> {
         let mut machine = self.machine.clone();
         current.for_each(|(func, version)| machine.set_current(func, version));
         machine.set_fuel(fuel);
         let stayed = Stayed::of(machine, self.world.clone(), func, args);
-        (!matches!(stayed.outcome, Outcome::OutOfFuel(_) | Outcome::StackOverflow(_)))
-            .then_some(stayed)
+        (!is_exhausted(&stayed.outcome)).then_some(stayed)
     }
 
     pub(super) fn start(&mut self, func: Func, args: &[u64]) {

@@ -6,14 +6,15 @@
 //! more installs versions and sets flags of their points ([`flagged`](super::flagged)).
 
 use super::bases::BaseTwins;
+use super::clock::Clock;
 use super::delayed::{DelayGate, DelayedTiers, Delays};
 use super::flagged::{EndsWork, FlagThread};
 use super::plan::config;
-use super::{Clock, Trial};
+use super::trial::Trial;
 use crate::case::Case;
 use crate::figures::Figures;
-use crate::oracle::{FuzzFinding, FuzzOracle};
-use ir::{Func, Module};
+use crate::oracle::FuzzFinding;
+use ir::Func;
 use jit::{Config, TransitionKind, Version, Vm};
 use osier::native::{Costs, NoObserver, Tiered};
 use passes::Pipeline;
@@ -72,9 +73,7 @@ pub(super) fn judge(
     let all = Trial::new(case, (0, case.steps.len()), clock);
     let mut trial = Trial { tag: 0x7469_6572 + beside as u64, ..all };
     let ended = run(&mut trial, pairs, beside);
-    figures.native.add(&trial.figures);
-    let versions = trial.versions;
-    ended.map_err(|message| vec![FuzzFinding { oracle: FuzzOracle::Native, versions, message }])
+    trial.finish(ended, figures)
 }
 
 fn run(trial: &mut Trial<'_>, pairs: &[FunctionPair<'_>], beside: Beside) -> Result<(), String> {
@@ -87,8 +86,8 @@ fn run(trial: &mut Trial<'_>, pairs: &[FunctionPair<'_>], beside: Beside) -> Res
     let tiered = policy(&mut prng);
     trial.figures.tiered += 1;
     let ended = match beside {
-        Beside::Delays => with_delays(trial, (&mut vm, &module), tiered, &mut prng),
-        Beside::Flags => with_flags(trial, (&mut vm, &module), (tiered, pairs), &mut prng),
+        Beside::Delays => with_delays(trial, &mut vm, tiered, &mut prng),
+        Beside::Flags => with_flags(trial, &mut vm, tiered, pairs, &mut prng),
     };
     let ups = vm.transitions().into_iter().filter(|made| made.kind == TransitionKind::Up);
     trial.figures.entered += ups.map(|made| made.count).sum::<u64>();
@@ -108,7 +107,7 @@ fn policy(prng: &mut Prng) -> Tiered<NoObserver> {
 
 fn with_delays(
     trial: &mut Trial<'_>,
-    (vm, module): (&mut Vm, &Arc<Module>),
+    vm: &mut Vm,
     tiered: Tiered<NoObserver>,
     prng: &mut Prng,
 ) -> Result<(), String> {
@@ -116,7 +115,7 @@ fn with_delays(
     vm.set_tiering(Box::new(DelayedTiers::new(tiered, &gate, prng.fork(1), &delays)));
     let what = Beside::Delays.what();
     let mut nothing = |_: &mut Vm, _: Func, _: usize| Ok(());
-    let ended = BaseTwins::new(trial, vm, module, what)?.runs(trial, ROUNDS, &mut nothing);
+    let ended = BaseTwins::new(trial, vm, what)?.runs(trial, ROUNDS, &mut nothing);
     let delays = delays.lock().unwrap_or_else(PoisonError::into_inner);
     trial.figures.late += delays.len() as u64;
     trial.figures.delays += delays.iter().map(|delay| u64::from(*delay)).sum::<u64>();
@@ -129,17 +128,19 @@ fn with_delays(
 
 fn with_flags(
     trial: &mut Trial<'_>,
-    (vm, module): (&mut Vm, &Arc<Module>),
-    (tiered, pairs): (Tiered<NoObserver>, &[FunctionPair<'_>]),
+    vm: &mut Vm,
+    tiered: Tiered<NoObserver>,
+    pairs: &[FunctionPair<'_>],
     prng: &mut Prng,
 ) -> Result<(), String> {
     let mut thread = FlagThread::new(pairs, prng);
     let tiered = if prng.chance(70) { tiered.in_background() } else { tiered };
     vm.set_tiering(Box::new(thread.policy(tiered)));
-    let (engine, mut own) = (vm.engine().clone(), prng.fork(2));
+    let (engine, module) = (vm.engine().clone(), Arc::clone(vm.module()));
+    let mut own = prng.fork(2);
     let thread = &thread;
     let (ended, versions) = std::thread::scope(|scope| {
-        let beside = scope.spawn(move || thread.work(&engine, module, &mut own));
+        let beside = scope.spawn(move || thread.work(&engine, &module, &mut own));
         let ends = EndsWork(thread);
         // In the first round, code may come in the middle of any run.
         let mut ready = |_: &mut Vm, _: Func, round: usize| {
@@ -148,7 +149,7 @@ fn with_flags(
             }
             Ok(())
         };
-        let twins = BaseTwins::new(trial, vm, module, Beside::Flags.what());
+        let twins = BaseTwins::new(trial, vm, Beside::Flags.what());
         let ended = twins.and_then(|mut twins| twins.runs(trial, ROUNDS, &mut ready));
         drop(ends);
         (ended, beside.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)))

@@ -15,8 +15,8 @@ use super::nans::NansOption;
 use super::output::Output;
 use corpus::CorpusProgram;
 use fuzz::{
-    self, CampaignLimits, CampaignOptions, Case, CaseSource, Figures, FuzzOracle, Results, Stress,
-    campaign, campaign_by,
+    self, AddUp, CampaignLimits, CampaignOptions, Case, CaseSource, Figures, FuzzOracle, Results,
+    Stress, campaign, campaign_by,
 };
 use fuzz::{FuzzFailure, FuzzReport};
 use jit::Nans;
@@ -406,14 +406,14 @@ impl CampaignResults {
             seed: args.seed,
             settings: options.to_string(),
             jobs: args.jobs.count() as u64,
-            corpus: self.corpus.as_ref().map(|(results, _)| (&results.figures).into()),
-            smith: self.smith.as_ref().map(|results| (&results.figures).into()),
-            generated: self.generated.as_ref().map(|results| (&results.figures).into()),
-            all: (&all).into(),
+            corpus: self.corpus.as_ref().map(|(results, _)| results.figures.clone()),
+            smith: self.smith.as_ref().map(|results| results.figures.clone()),
+            generated: self.generated.as_ref().map(|results| results.figures.clone()),
             oracles: fuzz::by_oracle(&all),
             below_floors: self.below_floors(options.nans),
             failures: self.failures(args, &options, clock),
             transitions: all.transitions(),
+            all,
             interrupted: clock.interrupt.is_raised(),
             seconds: clock.started.elapsed().as_secs_f64(),
         }

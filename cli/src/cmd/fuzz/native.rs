@@ -12,21 +12,20 @@ use super::SourceKind;
 use crate::cmd::failure::CommandFailure;
 use crate::cmd::output::Output;
 use fuzz::{
-    self, Case, CaseSource, Clock, Drawn, Figures, FuzzFinding, FuzzOracle, NativeFigures,
-    PassFigures, Results, World,
+    self, AddUp, Case, CaseSource, Clock, Drawn, Figures, FuzzFinding, FuzzOracle, Judged,
+    NativeFigures, Results, World,
 };
 use ir::text::{parse_module, print_module};
 use jit::process::{Resources, limit};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::SIGXCPU;
-use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::ops::Range;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use verify::generate::CountingHost;
 
 /// Address space of a child in bytes: 256 GiB, since each guarded memory reserves 6 GiB.
@@ -77,104 +76,31 @@ enum ChildLine {
     End,
 }
 
-/// The results of one case, in a form that JSON can hold.
-#[derive(Serialize, Deserialize, Default)]
+/// The results of one case.
+#[derive(Serialize, Deserialize)]
 struct CaseResult {
-    unchanged: u64,
-    versions: BTreeMap<usize, u64>,
-    /// By pass: 1 for the program, 1 if the pass acted on it, and the number of actions.
-    passes: BTreeMap<String, [u64; 3]>,
-    pairs: u64,
-    points: u64,
-    entries: u64,
-    composed: u64,
-    not_composed: u64,
-    armed: u64,
-    fired: u64,
-    /// The counts in the order of [`NativeFigures::counts`], followed by the compile time in
-    /// nanoseconds.
-    native: Vec<u64>,
-    /// The name of the oracle, the two versions, and the message of each finding.
-    findings: Vec<(String, usize, usize, String)>,
+    /// The figures that do not count findings or native code.
+    figures: Figures,
+    native: NativeFigures,
+    /// [`NativeFigures::unguarded`], which the document leaves out.
+    unguarded: u64,
+    findings: Vec<FuzzFinding>,
 }
 
 impl CaseResult {
-    fn of(judged: &fuzz::Judged) -> CaseResult {
-        let figures = &judged.figures;
-        // `counts` needs mutable references, so it gets a copy.
-        let mut native = figures.native;
-        let mut numbers: Vec<u64> = native.counts().map(|count| *count).to_vec();
-        numbers.push(native.compile_time.as_nanos() as u64);
-        let passes = figures
-            .passes
-            .iter()
-            .map(|(name, p)| ((*name).to_owned(), [p.programs, p.acted, p.actions]));
-        let finding = |f: &FuzzFinding| {
-            (f.oracle.name().to_owned(), f.versions.0, f.versions.1, f.message.clone())
-        };
-        CaseResult {
-            unchanged: figures.unchanged,
-            versions: figures.versions.clone(),
-            passes: passes.collect(),
-            pairs: figures.pairs,
-            points: figures.points,
-            entries: figures.entries,
-            composed: figures.composed,
-            not_composed: figures.not_composed,
-            armed: figures.armed,
-            fired: figures.fired,
-            native: numbers,
-            findings: judged.findings.iter().map(finding).collect(),
-        }
+    fn of(judged: Judged) -> CaseResult {
+        let Judged { figures, findings } = judged;
+        let native = figures.native;
+        CaseResult { figures, native, unguarded: native.unguarded, findings }
     }
 
-    fn figures(&self) -> Figures {
-        let mut native = NativeFigures::default();
-        native.counts().into_iter().zip(&self.native).for_each(|(count, found)| *count = *found);
-        native.compile_time = Duration::from_nanos(self.native.last().copied().unwrap_or(0));
-        let named = |name: &String| {
-            passes::registry::PASSES.iter().map(|p| p.name()).find(|known| known == name)
-        };
-        let passes = self.passes.iter().filter_map(|(name, [programs, acted, actions])| {
-            Some((
-                named(name)?,
-                PassFigures { programs: *programs, acted: *acted, actions: *actions },
-            ))
-        });
-        let mut figures = Figures {
-            programs: 1,
-            unchanged: self.unchanged,
-            versions: self.versions.clone(),
-            passes: passes.collect(),
-            pairs: self.pairs,
-            points: self.points,
-            entries: self.entries,
-            composed: self.composed,
-            not_composed: self.not_composed,
-            armed: self.armed,
-            fired: self.fired,
-            native,
-            ..Figures::default()
-        };
-        if let Some(first) = self.findings().first() {
-            figures.findings.insert(first.oracle, 1);
+    fn judged(self) -> Judged {
+        let CaseResult { mut figures, native, unguarded, findings } = self;
+        figures.native = NativeFigures { unguarded, ..native };
+        if let Some(first) = findings.first() {
+            figures.count_finding(first.oracle);
         }
-        figures
-    }
-
-    fn findings(&self) -> Vec<FuzzFinding> {
-        let oracle = |name: &str| {
-            FuzzOracle::ALL
-                .into_iter()
-                .find(|oracle| oracle.name() == name)
-                .unwrap_or(FuzzOracle::Native)
-        };
-        let finding = |(name, first, last, message): &(String, usize, usize, String)| FuzzFinding {
-            oracle: oracle(name),
-            versions: (*first, *last),
-            message: message.clone(),
-        };
-        self.findings.iter().map(finding).collect()
+        Judged { figures, findings }
     }
 }
 
@@ -218,7 +144,7 @@ pub(super) fn child(source: &dyn CaseSource, cases: Range<u64>) -> Result<(), Co
                 Drawn::Refused => ChildLine::Refused(number),
                 Drawn::Case(case) => {
                     write(&ChildLine::Begin(number))?;
-                    ChildLine::Done(Box::new(CaseResult::of(&fuzz::judge_native(&case, &clock))))
+                    ChildLine::Done(Box::new(CaseResult::of(fuzz::judge_native(&case, &clock))))
                 }
             };
             write(&line)?;
@@ -289,7 +215,7 @@ fn batch_by(
             let finding =
                 FuzzFinding { oracle: FuzzOracle::Native, versions: (0, 1), message: how };
             results.figures.programs += 1;
-            *results.figures.findings.entry(FuzzOracle::Native).or_default() += 1;
+            results.figures.count_finding(FuzzOracle::Native);
             results.failures.push(fuzz::FailedCase { number: at, findings: vec![finding] });
             next = at + 1;
         }
@@ -339,8 +265,8 @@ fn one_child(share: &CaseRange, results: &mut Results) -> io::Result<ChildEnd> {
             }
             ChildLine::End => ended = true,
             ChildLine::Done(done) => {
-                results.figures.add(&done.figures());
-                let findings = done.findings();
+                let Judged { figures, findings } = done.judged();
+                results.figures.add(&figures);
                 if !findings.is_empty() {
                     results.failures.push(fuzz::FailedCase { number: at, findings });
                 }
@@ -454,7 +380,7 @@ pub(super) fn child_of_one(like: Case) -> Result<(), CommandFailure> {
     let sent: Sent = serde_json::from_str(&text).map_err(CommandFailure::input)?;
     let case = sent.case(like).ok_or_else(|| CommandFailure::input("not a case"))?;
     let judged = within_limits(REDUCE_CPU_SECONDS, || fuzz::judge_native(&case, &clock()))?;
-    write(&ChildLine::Done(Box::new(CaseResult::of(&judged))))
+    write(&ChildLine::Done(Box::new(CaseResult::of(judged))))
 }
 
 /// Judges one case in a child. A child that exhausts its time yields no findings, so the reducer
@@ -475,7 +401,7 @@ pub(super) fn judge_apart(case: &Case) -> io::Result<Vec<FuzzFinding>> {
     child.stdout.take().expect("it is piped").read_to_end(&mut text)?;
     let (status, said) = finish(child, errors)?;
     Ok(match serde_json::from_slice(&text) {
-        Ok(ChildLine::Done(done)) if status.success() => done.findings(),
+        Ok(ChildLine::Done(done)) if status.success() => done.findings,
         _ if ran_out_of_time(status) => Vec::new(),
         _ => vec![FuzzFinding {
             oracle: FuzzOracle::Native,
@@ -488,6 +414,7 @@ pub(super) fn judge_apart(case: &Case) -> io::Result<Vec<FuzzFinding>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     /// Judges eight cases with children that end in the given ways, one after another. Returns the
     /// share of each child and the results of the batch.
@@ -502,6 +429,32 @@ mod tests {
         let (results, last, error) = batch_by(SourceKind::Generated, 8..16, &|| false, &mut child);
         assert!(ends.next().is_none(), "a child for every end");
         (shares, results, last, error)
+    }
+
+    /// A case all of whose runs a limit ended has no native runs, and yet counts of compiled code.
+    #[test]
+    fn all_figures_of_a_case_survive_the_way_from_a_child() {
+        let mut figures = Figures { programs: 1, pairs: 3, entries_armed: 5, ..Figures::default() };
+        figures.versions.insert(4, 1);
+        figures.passes.entry("sccp".to_owned()).or_default().acted = 1;
+        figures.composition.not_composed = 7;
+        figures.native = NativeFigures {
+            points: 5,
+            exhausted: 2,
+            unguarded: 9,
+            compile_time: Duration::from_millis(1234),
+            ..NativeFigures::default()
+        };
+        for oracle in [FuzzOracle::Native, FuzzOracle::GoingOn] {
+            figures.count_finding(oracle);
+            let finding = FuzzFinding { oracle, versions: (0, 3), message: "so".to_owned() };
+            let judged = Judged { figures: figures.clone(), findings: vec![finding] };
+            let line = serde_json::to_string(&CaseResult::of(judged.clone())).expect("a line");
+            let read: CaseResult = serde_json::from_str(&line).expect("a result");
+            assert_eq!(read.judged(), judged);
+            figures.findings.clear();
+            figures.native.findings = 0;
+        }
     }
 
     #[test]
