@@ -19,7 +19,7 @@ use crate::facts::Facts;
 use crate::paths::{MAX_JUMPS, edges_taken};
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
-use ir::{Block, Function, Inst, Opcode, Value};
+use ir::{Block, Function, Inst, Value};
 use transition::{Pair, Side};
 
 /// From so many jumps on, a path ends at the next pure instruction that may bound it. Half of the

@@ -31,9 +31,10 @@
 //! | zlib.o2 20000 | 1.14 | 1.64 |
 //! | sqlite.m2r 500 | 1.13 | 1.00 |
 //!
-//! Programs that run for a second in native code do not notice (0.97 to 1.05: lua.o2 300, sqlite.o2
+//! Programs that run for a second in native code do not notice (0.97 to 1.04: lua.o2 300, sqlite.o2
 //! 4000, stencil.m2r 20000, zlib.m2r 400000). The fuzzer, whose runs are observed, would take 0.84
-//! of its time, since it decodes fast code in vain (`osier fuzz --seed 7 --programs 40 --jobs 1`).
+//! of its time, probably because it decodes fast code in vain (`osier fuzz --seed 7 --programs 40
+//! --jobs 1`).
 //!
 //! Slots are 16-bit numbers, and a frame is a window of 65,536 values on the stack, so the compiler
 //! can omit bounds checks. A function whose values and constants may exceed the window has no fast
