@@ -7,7 +7,7 @@
 //! compares every transition with the activations of the run without.
 
 use super::case::Case;
-use super::figures::InliningFigures;
+use super::figures::InlinedFigures;
 use super::oracle::{FuzzFinding, FuzzOracle, MAX_FINDINGS};
 use super::suggested::chosen;
 use ir::Func;
@@ -23,7 +23,7 @@ use verify::prng::Prng;
 ///
 /// # Errors
 /// The findings.
-pub(super) fn run(case: &Case, figures: &mut InliningFigures) -> Result<(), Vec<FuzzFinding>> {
+pub(super) fn run(case: &Case, figures: &mut InlinedFigures) -> Result<(), Vec<FuzzFinding>> {
     let made = versions(case, figures)?;
     if made.is_empty() {
         return Ok(());
@@ -66,7 +66,7 @@ pub fn pair(func: Func, made: &Inlined) -> InlinedPair<'_> {
 /// If the checker does not accept one as a copy.
 pub(super) fn versions(
     case: &Case,
-    figures: &mut InliningFigures,
+    figures: &mut InlinedFigures,
 ) -> Result<Vec<(Func, Inlined)>, Vec<FuzzFinding>> {
     let mut prng = Prng::new(case.seed).fork(0x69_6e_6c_69);
     let policy = policy(&mut prng);
@@ -141,14 +141,14 @@ fn finding(case: &Case, message: String) -> FuzzFinding {
 #[cfg(test)]
 mod tests {
     use super::run;
-    use crate::{CampaignOptions, InliningFigures};
+    use crate::{CampaignOptions, InlinedFigures};
 
     /// Chains go in and out again, and each state is one of the bases.
     #[test]
     fn chains_leave_into_several_activations_more_than_once() {
         let options = CampaignOptions { only_inlining: true, ..CampaignOptions::default() };
         let options = CampaignOptions { size: 60, inputs: 3, ..options };
-        let mut figures = InliningFigures::default();
+        let mut figures = InlinedFigures::default();
         for seed in 0..60 {
             if let Err(found) = run(&options.generated(seed), &mut figures) {
                 panic!("seed {seed}: {}", found[0].message);

@@ -36,7 +36,7 @@ pub use campaign::{
 };
 pub use case::{Case, World};
 pub use figures::{
-    AddUp, CertificateFigures, CompositionFigures, Figures, InliningFigures, NativeFigures,
+    AddUp, CertificateFigures, CompositionFigures, Figures, InlinedFigures, NativeFigures,
     PassFigures, SpeculationFigures, StressFigures,
 };
 pub use inlining::pair as inlined_pair;

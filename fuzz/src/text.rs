@@ -1,7 +1,7 @@
 //! Prints figures for people, at most 80 columns wide.
 
 use super::figures::{
-    CertificateFigures, CompositionFigures, Figures, InliningFigures, NativeFigures,
+    CertificateFigures, CompositionFigures, Figures, InlinedFigures, NativeFigures,
     SpeculationFigures, StressFigures,
 };
 use super::oracle::FuzzOracle;
@@ -119,11 +119,11 @@ fn inlining(line: &mut dyn FnMut(&str, String), figures: &Figures) {
         format!("{} calls in {} versions; lost: {up} up, {down} down", all.calls, all.versions)
     });
     line("  frames", {
-        let InliningFigures { down: [one, two, three, four, more], up, .. } = all;
+        let InlinedFigures { down: [one, two, three, four, more], up, .. } = all;
         format!("{one} with 1, {two} 2, {three} 3, {four} 4, {more} more; {up} up")
     });
     line("", {
-        let InliningFigures { going_on, without_room, ambiguous, .. } = all;
+        let InlinedFigures { going_on, without_room, ambiguous, .. } = all;
         format!("{going_on} went on, {without_room} without room, {ambiguous} not told apart")
     });
     if all.chains.chains > 0 {
@@ -134,7 +134,7 @@ fn inlining(line: &mut dyn FnMut(&str, String), figures: &Figures) {
         line("", format!("{text}, {exhausted} limited"));
     }
     if all.assumptions > 0 {
-        let InliningFigures { assumptions, exits_holding, exits_failing, .. } = all;
+        let InlinedFigures { assumptions, exits_holding, exits_failing, .. } = all;
         let exits = format!("{exits_holding} holding, {exits_failing} failing");
         line("", format!("{assumptions} assumptions: {exits}"));
     }

@@ -50,7 +50,7 @@ fn every_text_fits_a_screen() {
     for name in KERNELS.into_iter().step_by(2) {
         let (path, profile) = (kernel(name, ""), profile(&folder, name));
         let old = folder.path().join("old.json").display().to_string();
-        let damaging = ["--pipeline", "O2,thread", "--level", "live", "--profile", &profile];
+        let damaging = ["--pipeline", "O1,sink", "--level", "live", "--profile", &profile];
         let with =
             |args: &[&str]| -> Ended { osier(&[&["report", &path], args].concat()).with_status(0) };
         with(&["--format", "json", "-o", &old, "--level", "live", "--profile", &profile]);
@@ -198,16 +198,16 @@ fn lost_and_gained_points_are_named_by_function_and_cause() {
     let path = kernel("vm", "");
     let old = |pipeline: &str| {
         let old = folder.path().join(format!("{pipeline}.json")).display().to_string();
-        osier(&["report", &path, "--pipeline", pipeline, "--format", "json", "-o", &old])
-            .with_status(0);
+        let args = ["report", &path, "--pipeline", pipeline, "--level", "live"];
+        osier(&[&args[..], &["--format", "json", "-o", &old]].concat()).with_status(0);
         old
     };
     let args = |pipeline: &'static str, old: &str| -> Value {
-        document(&[&path, "--pipeline", pipeline, "--against", old])
+        document(&[&path, "--pipeline", pipeline, "--level", "live", "--against", old])
     };
-    let (o2, threaded) = (old("O2"), old("O2,thread"));
-    let lost = args("O2,thread", &o2);
-    let gained = args("O2", &threaded);
+    let (o1, sunk) = (old("O1"), old("O1,sink"));
+    let lost = args("O1,sink", &o1);
+    let gained = args("O1", &sunk);
     let functions = |report: &Value| report["against"]["functions"].as_array().cloned();
     let (worse, better) = (functions(&lost).expect("a list"), functions(&gained).expect("a list"));
     assert!(!worse.is_empty() && worse.len() == better.len());
@@ -223,9 +223,9 @@ fn lost_and_gained_points_are_named_by_function_and_cause() {
     let missing: u64 = worse.iter().map(|function| number(&function["lost"])).sum();
     assert_eq!(more, missing, "all of them up: {causes:?}");
     // The only pipelines of both differ, and the text says so.
-    let text = osier(&["report", &path, "--pipeline", "O2,thread", "--against", &o2]);
-    let text = text.with_status(0).stdout;
-    assert!(text.contains("with the pipeline O2; here the pipeline O2,thread"), "{text}");
+    let with = ["report", &path, "--pipeline", "O1,sink", "--level", "live", "--against", &o1];
+    let text = osier(&with).with_status(0).stdout;
+    assert!(text.contains("with the pipeline O1; here the pipeline O1,sink"), "{text}");
     let name = worse[0]["name"].as_str().expect("a name");
     assert!(text.lines().any(|line| line.contains(name) && line.contains(" lost ")), "{text}");
 }

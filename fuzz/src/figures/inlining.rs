@@ -9,7 +9,7 @@ figures! {
     /// Figures of versions with inlined code. Transitions out of them lead to one or more
     /// activations.
     #[derive(Serialize)]
-    pub struct InliningFigures {
+    pub struct InlinedFigures {
         /// The number of versions with inlined code.
         pub versions: u64,
         /// The number of calls inlined.
@@ -58,7 +58,7 @@ figures! {
     }
 }
 
-impl InliningFigures {
+impl InlinedFigures {
     /// All transitions.
     pub fn transitions(&self) -> u64 {
         self.up + self.down.iter().sum::<u64>()
@@ -79,7 +79,7 @@ impl InliningFigures {
     }
 }
 
-impl OracleFigures for InliningFigures {
+impl OracleFigures for InlinedFigures {
     fn has_run(&self) -> bool {
         self.versions > 0 || self.findings > 0
     }

@@ -8,7 +8,7 @@ mod native;
 mod speculation;
 mod sum;
 
-pub use inlining::InliningFigures;
+pub use inlining::InlinedFigures;
 pub use native::NativeFigures;
 pub use speculation::SpeculationFigures;
 pub use sum::AddUp;
@@ -168,7 +168,7 @@ figures! {
         pub speculation: SpeculationFigures,
         /// The figures of versions with inlined code. `null` if there were none.
         #[serde(skip_deserializing, serialize_with = "keys::if_run")]
-        pub inlining: InliningFigures,
+        pub inlining: InlinedFigures,
         /// The figures of native code (`--engine jit`). `null` if none ran.
         #[serde(skip_deserializing, serialize_with = "keys::if_run")]
         pub native: NativeFigures,

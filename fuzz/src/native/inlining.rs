@@ -12,7 +12,7 @@ use super::counting::CountingPolicy;
 use super::plan::config;
 use super::trial::Trial;
 use crate::case::Case;
-use crate::figures::{Figures, InliningFigures, NativeFigures};
+use crate::figures::{Figures, InlinedFigures, NativeFigures};
 use crate::inlining::versions;
 use crate::oracle::FuzzFinding;
 use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
@@ -79,7 +79,7 @@ pub(super) fn judge(
     figures: &mut Figures,
 ) -> Result<(), Vec<FuzzFinding>> {
     // These counts are the interpreter's.
-    let made = versions(case, &mut InliningFigures::default())?;
+    let made = versions(case, &mut InlinedFigures::default())?;
     if made.is_empty() {
         return Ok(());
     }
