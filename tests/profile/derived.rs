@@ -109,7 +109,7 @@ fn derived_visits_of_kernels_are_counted_ones() {
         let entry = module.lookup("_start").expect("it is exported");
         seen.compare(&module, entry, &[], name);
     }
-    seen.require(&["redirect", "merge_blocks", "remove_unreachable"]);
+    seen.require(&["redirect", "remove_unreachable"]);
 }
 
 /// `cfg_clean` sends the edge to the empty block past it.

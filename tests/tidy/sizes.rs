@@ -84,7 +84,7 @@ fn is_link(line: &str) -> bool {
 /// addresses took 54 of them: least sizes, and accesses compared from the start of their memory.
 /// That live+ is judged once for shared entries took 39, and that entries are judged by their
 /// differences from their neighbors took 135.
-const ACCEPTANCE_LINES: usize = 4190;
+const ACCEPTANCE_LINES: usize = 4092;
 
 /// Where those modules are.
 const ACCEPTANCE: &str = "check/src/accept/";
@@ -98,7 +98,7 @@ const ACCEPTANCE: &str = "check/src/accept/";
 /// entries took 532, most of them `transition/src/packed.rs`. The differences of two lists, and the
 /// values of packed entries alone, took 162. Lists that are made of others, and compared by the
 /// parts that they share, took 305. Rules about the masks of sign extensions took 30.
-const FOUNDATION_LINES: usize = 6110;
+const FOUNDATION_LINES: usize = 6105;
 
 /// The files of `transition` and `ir` that the modules of acceptance use: composition, with and
 /// without frames, and typing;

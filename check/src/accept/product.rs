@@ -281,11 +281,9 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// at the anchor. Without them, a version could call, store or branch on something else.
     ///
     /// Two classes that differ are compared once more, in terms of the leaves at the start of the
-    /// paths. Example: `test(%p)` is entered with 1, from one block, and with `%x` from another. A
-    /// pass has sent the first edge past the branch on `%p`, and made `%x` the condition. The path
-    /// that ends at the branch binds the leaf of `%p` to the class of `%x`
-    /// (`a_branch_with_one_way_left_is_proved`). Each pair of paths to the anchor is asked.
-    /// Another pair may bind something else, in both versions alike.
+    /// paths. Example: one version branches on a parameter, and the other one on the value that the
+    /// path to the branch passes to it. Each pair of paths to the anchor is asked: another pair may
+    /// bind something else, in both versions alike (`a_condition_of_the_next_round_is_another`).
     fn check_arrival(
         &self,
         (anchor, start): (Inst, Pair<Block>),

@@ -381,3 +381,20 @@ fn a_site_whose_leaf_is_bound_again_is_never_settled() {
             .done(Check::TrapOrder, "a division of each round, made once behind the loop"),
     );
 }
+
+/// One version branches on the parameter of this round, the other on the one that becomes it in the
+/// next round. The path binds both anew.
+#[test]
+fn a_condition_of_the_next_round_is_another() {
+    let text = |condition: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\njump head(%x, %x)\n\
+             head(%p: i32, %q: i32):\nbr_if {condition}, body, out\n\
+             body:\n%n = call @ask(%y)\njump head(%q, %n)\nout:\nreturn %y\n}}\n"
+        )
+    };
+    let draft = Draft::new(&text("%p"), &text("%q"));
+    stops(&draft.done(Check::AnchorOperands, "the condition of the next round"));
+    let same = Draft::new(&text("%p"), &text("%p")).done(Check::AnchorOperands, "nothing");
+    assert!(verdicts(&same, same.options).iter().all(Verdict::holds));
+}

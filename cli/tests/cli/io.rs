@@ -1,8 +1,6 @@
 //! Missing files, outputs that cannot be written, and inputs that are not modules.
 
-use crate::harness::{
-    command, corpus, file, kernel, osier, osier_with_input, output, root, scratch,
-};
+use crate::harness::{command, corpus, file, kernel, osier, osier_with_input, output, scratch};
 use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
