@@ -19,7 +19,7 @@ pub enum ProgramSize {
 #[derive(Parser, Debug, Clone)]
 #[command(name = "osier-csmith")]
 pub struct CsmithArguments {
-    /// How many programs; those whose native code takes too long are skipped
+    /// How many programs; those whose native code takes too long or crashes are skipped
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     pub programs: u64,
     /// The seed of the first program; each next one has the next seed

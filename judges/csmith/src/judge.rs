@@ -48,7 +48,7 @@ const REFUTED: i32 = 1;
 pub struct CsmithCounts {
     /// The programs that ran.
     pub programs: u64,
-    /// The seeds whose native code, or a tool, takes too long.
+    /// The seeds whose native code, or a tool, takes too long, or whose native code crashes.
     pub skipped: u64,
     /// The modules, one for each level of the compiler.
     pub modules: u64,

@@ -47,7 +47,7 @@ type Judged = (CsmithCounts, Vec<ModuleFinding>);
 
 /// Judges the programs of all seeds that the arguments ask for. Findings and counts depend neither
 /// on the number of threads nor on time, except for the programs that are skipped since they take
-/// too long.
+/// too long or crash.
 ///
 /// # Errors
 /// If a tool or the command is missing, or a tool fails.
@@ -186,7 +186,7 @@ fn print(
     }
     let rows = [
         ("programs", counts.programs),
-        ("skipped, too long", counts.skipped),
+        ("skipped, no answer", counts.skipped),
         ("modules", counts.modules),
         ("  bytes", counts.bytes),
         ("runs", counts.runs),

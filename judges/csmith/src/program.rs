@@ -55,7 +55,7 @@ pub(super) struct CProgram<'a> {
 
 impl CProgram<'_> {
     /// Writes the program of a seed into a folder, and runs its native code. `None` if that takes
-    /// too long.
+    /// too long, or if a signal ends it: nothing says what such a program should print.
     ///
     /// # Errors
     /// If a tool is missing or fails, or native code does not exit with 0.
@@ -79,14 +79,9 @@ impl CProgram<'_> {
         if !run_tool(clang)? {
             return Ok(None);
         }
-        let ended = run(Command::new(&native), None, NATIVE_LIMIT)?;
-        if ended.status.is_none() || ended.processor > NATIVE_PROCESSOR {
-            return Ok(None);
-        }
-        match ended.is_well() && !ended.output.is_empty() {
-            true => Ok(Some(CProgram { folder, seed, expected: ended.output })),
-            false => Err(format!("native code of seed {seed}: {}", ended.how())),
-        }
+        let expected = printed(Command::new(&native))
+            .map_err(|how| format!("native code of seed {seed}: {how}"))?;
+        Ok(expected.map(|expected| CProgram { folder, seed, expected }))
     }
 
     /// Builds the module of a level. `None` if that takes too long.
@@ -107,6 +102,24 @@ impl CProgram<'_> {
             clang
         })?
         .then_some(module))
+    }
+}
+
+/// The output of a program; `None` if it takes too long or a signal ends it, as a stack that
+/// overflows does.
+///
+/// # Errors
+/// If it cannot be run, ends with another status than 0, or prints nothing.
+pub(super) fn printed(native: Command) -> Result<Option<Vec<u8>>, String> {
+    let ended = run(native, None, NATIVE_LIMIT)?;
+    if ended.status.is_none_or(|status| status.code().is_none())
+        || ended.processor > NATIVE_PROCESSOR
+    {
+        return Ok(None);
+    }
+    match ended.is_well() && !ended.output.is_empty() {
+        true => Ok(Some(ended.output)),
+        false => Err(ended.how()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The judge on trial: commands that do something wrong.
 
 use super::judge::{CsmithCounts, judge};
+use super::program::printed;
 use super::{ModuleFinding, gives_up_too_many, print};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -22,6 +23,19 @@ fn judged(script: &str) -> (CsmithCounts, Vec<String>) {
     fs::set_permissions(&osier, Permissions::from_mode(0o755)).expect("ours");
     fs::write(&module, "12345").expect("writable");
     judge(&osier, &module, b"checksum = 1\n").expect("it starts")
+}
+
+/// Native code that crashes says nothing about a program; native code that fails does.
+#[test]
+fn a_program_whose_native_code_crashes_is_skipped() {
+    let shell = |script: &str| {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", script]);
+        printed(shell)
+    };
+    assert_eq!(shell("echo 1"), Ok(Some(b"1\n".to_vec())));
+    assert_eq!(shell("echo 1; kill -SEGV $$"), Ok(None));
+    assert!(shell("echo 1; exit 3").is_err() && shell("exit 0").is_err());
 }
 
 #[test]
