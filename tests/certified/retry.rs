@@ -13,7 +13,10 @@ use passes::Pipeline;
 use verify::generate::{Weights, generate};
 
 /// Makes products with 8 shifts. No rule of `ir::rules` says that they are equal.
-pub(crate) struct Shifts;
+pub(crate) struct Shifts {
+    /// Whether it leaves out the rewrites that it is refused.
+    pub(crate) yields: bool,
+}
 
 impl Pass for Shifts {
     fn name(&self) -> &'static str {
@@ -28,7 +31,7 @@ impl Pass for Shifts {
         let products: Vec<Inst> =
             ed.func().all_insts().filter(|i| is_product(ed.func(), *i)).collect();
         for inst in products {
-            if !ed.plan("power-of-two") {
+            if !ed.plan("power-of-two") && self.yields {
                 continue;
             }
             let (ty, args) = (ed.func().inst(inst).ty, ed.func().inst(inst).args.clone());
@@ -41,7 +44,7 @@ impl Pass for Shifts {
     }
 }
 
-pub(crate) static SHIFTS: Shifts = Shifts;
+pub(crate) static SHIFTS: Shifts = Shifts { yields: true };
 
 /// Makes each sum of integers a difference: `a + b` becomes `a - ~b - 1`. No rule of `ir::rules`
 /// says that they are equal.

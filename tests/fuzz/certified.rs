@@ -1,44 +1,11 @@
 //! Programs that the checker proves nothing about.
 
+use crate::certified::retry::{SHIFTS, Shifts};
 use fuzz::{CampaignOptions, Case, FuzzOracle, judge};
-use ir::edit::{Editor, Pass};
 use ir::text::parse_module;
-use ir::{Imm, Inst, InstSpec, Opcode};
 use passes::registry::StaticPass;
 
-/// A right pass that no rule explains: it makes each product with 8 a shift by 3.
-struct Shifts {
-    /// Whether it leaves out the rewrites that it is refused.
-    yields: bool,
-}
-
-impl Pass for Shifts {
-    fn name(&self) -> &'static str {
-        "shifts"
-    }
-
-    fn run(&self, editor: &mut Editor<'_>) {
-        let function = editor.func();
-        let wanted = |i: &Inst| {
-            let data = function.inst(*i);
-            data.opcode == Opcode::Mul && function.constant(data.args[1]) == Some(8)
-        };
-        let products: Vec<Inst> = function.all_insts().filter(wanted).collect();
-        for inst in products {
-            if editor.plan("power-of-two") || !self.yields {
-                let (ty, arg) = (editor.func().inst(inst).ty, editor.func().inst(inst).args[0]);
-                let three = editor.add_value(InstSpec::constant(ty, 3), inst);
-                let shift = InstSpec::new(Opcode::Shl, ty, Imm::None, &[arg, three]);
-                let shifted = editor.add_value(shift, inst);
-                let product = editor.func().inst(inst).result().expect("a product");
-                editor.replace_all(product, shifted);
-                editor.delete(inst);
-            }
-        }
-    }
-}
-
-static YIELDS: Shifts = Shifts { yields: true };
+/// As [`SHIFTS`], but it makes the rewrites that it is refused.
 static STUBBORN: Shifts = Shifts { yields: false };
 
 /// The versions agree in every run, and the checker can prove none of them: each store writes a
@@ -71,7 +38,7 @@ fn a_program_of_which_nothing_is_certified_is_a_finding() {
     assert_eq!(message, &expected);
     // Programs of which something is accepted, at once or without the rewrites to blame, or that
     // nobody wants certificates of, are clean.
-    let clean = [judged(9, true, &STUBBORN), judged(8, true, &YIELDS), judged(8, false, &STUBBORN)];
+    let clean = [judged(9, true, &STUBBORN), judged(8, true, &SHIFTS), judged(8, false, &STUBBORN)];
     assert_eq!(clean.each_ref().map(|judged| judged.findings.len()), [0; 3]);
     let again = &clean[1].figures.certificates;
     assert!(again.certified == 0 && again.dropped() == dropped, "{again:?}");
