@@ -24,4 +24,5 @@ pub use editor::{Applied, Editor, Fuel, Pass, apply, apply_without_log};
 pub use fault::Fault;
 pub use inline::{InlinedBody, InlinedCallee};
 pub use log::ActionLog;
+pub use redirect::onward;
 pub use replay::{ReplayError, Replayer, check_replay, replay};

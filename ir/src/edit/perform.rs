@@ -299,7 +299,10 @@ fn redirect_edge(f: &mut Function, edge: Edge, past: Block) -> Check {
     require(f.target(edge).block == past, || {
         format!("target {} of {} is not {past}", edge.index, edge.inst)
     })?;
-    let target = onward(f, edge)?;
+    require(f.inst(f.terminator(past)).opcode == Opcode::Jump, || {
+        format!("{past} does not end in a jump")
+    })?;
+    let target = onward(f, edge, 0)?;
     f.redirect_edge(edge, target);
     Ok(())
 }

@@ -1,39 +1,39 @@
-//! Redirecting an edge past its target block, to the block that this block jumps to.
+//! Leading an edge past its target block, to a target of that block.
 
 use super::fault::Fault;
 use crate::entity::{Block, Value};
 use crate::function::Function;
 use crate::inst::{Edge, Target};
-use crate::opcode::Opcode;
 
 fn fault<T>(text: String) -> Result<T, Fault> {
     Err(Fault(text))
 }
 
-/// The target of an edge after its redirection past its target block.
+/// The target of an edge that is led past its target block, to that block's target with this index.
+/// Arguments that are parameters of the skipped block become the edge's arguments. The caller knows
+/// that runs along the edge continue there: the block ends in a jump ([`Redirect`]), or the edge
+/// decides its branch (native code).
 ///
-/// Redirecting the edge is possible under two conditions:
+/// An edge can skip the block under two conditions:
 ///
-/// - No other code misses the skipped block. Its instructions have no effect and cannot trap, and
-///   all uses of its definitions (parameters included) are inside the block.
-/// - It ends in a jump to another block, which receives no value that the skipped block computes.
-///   Arguments that are parameters of the skipped block become the edge's arguments.
+/// - No other code misses the block. Its instructions have no effect and cannot trap, and all uses
+///   of its definitions (parameters included) are inside the block.
+/// - The target is another block, which receives no value that the skipped block computes.
 ///
-/// The edge must exist. Cost: linear in the block and in the number of uses of its definitions.
+/// Edge and index must exist. Cost: linear in the block and in the number of uses of its
+/// definitions.
 ///
 /// # Errors
-/// When the edge cannot be redirected; the error gives the reason.
-pub(super) fn onward(f: &Function, edge: Edge) -> Result<Target, Fault> {
+/// When the edge cannot skip the block; the error gives the reason.
+///
+/// [`Redirect`]: super::ActionKind::Redirect
+pub fn onward(f: &Function, edge: Edge, index: u32) -> Result<Target, Fault> {
     let Target { block: past, args } = f.target(edge);
     if f.inst_block(edge.inst) == *past {
         return fault(format!("the edge leads from {past} to itself"));
     }
     misses_nothing(f, *past)?;
-    let jump = f.terminator(*past);
-    if f.inst(jump).opcode != Opcode::Jump {
-        return fault(format!("{past} does not end in a jump"));
-    }
-    let mut target = f.target(Edge { inst: jump, index: 0 }).clone();
+    let mut target = f.target(Edge { inst: f.terminator(*past), index }).clone();
     if target.block == *past {
         return fault(format!("{past} is its own successor"));
     }

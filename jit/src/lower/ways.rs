@@ -11,6 +11,7 @@ use crate::config::Interruption;
 use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
+use ir::edit::onward;
 use ir::eval::{fold, is_evaluated};
 use ir::loops::LoopForest;
 use ir::{Block, Edge, Function, Opcode, Target, Value};
@@ -54,35 +55,8 @@ pub(super) fn way(function: &Function, passable: &FixedBitSet, edge: Edge) -> Op
     if !passable.contains(passed.index()) {
         return None;
     }
-    if function.inst_block(edge.inst) == *passed || !is_idle(function, *passed) {
-        return None;
-    }
     let index = decision(function, *passed, args)?;
-    let mut target = function.target(Edge { inst: function.terminator(*passed), index }).clone();
-    let params = function.block_params(*passed);
-    for arg in &mut target.args {
-        match params.iter().position(|param| param == arg) {
-            Some(at) => *arg = args[at],
-            None if function.value_block(*arg) == *passed => return None,
-            None => {}
-        }
-    }
-    (target.block != *passed).then_some(target)
-}
-
-/// Whether no other code misses a block: its instructions have no effect and cannot trap, and all
-/// uses of its definitions, parameters included, are inside the block.
-fn is_idle(function: &Function, block: Block) -> bool {
-    let within =
-        |value: &Value| function.users(*value).iter().all(|u| function.inst_block(*u) == block);
-    let end = function.terminator(block);
-    function.block_params(block).iter().all(within)
-        && function.block_insts(block).filter(|inst| *inst != end).all(|inst| {
-            let data = function.inst(inst);
-            data.opcode.is_effect_free()
-                && !function.may_trap(inst)
-                && data.results.iter().all(within)
-        })
+    onward(function, edge, index).ok()
 }
 
 /// The index of the target that the branch at the end of a block takes, given the arguments of the
