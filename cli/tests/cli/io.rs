@@ -90,6 +90,12 @@ fn a_mapping_is_judged_for_the_functions_asked_for() {
         ),
         (format!("{whole}{second}"), &[], "twice"),
         (whole.replace("level avail", "level none"), &[], "unknown level `none`"),
+        // Certificates had such records once.
+        (
+            whole.replacen("\nmapping forward", "\npassed 3\nmapping forward", 1),
+            &[],
+            "expected `mapping forward`",
+        ),
     ] {
         let ended = check(&text, options).with_status(2);
         assert!(ended.stderr.contains(cause), "{}", ended.stderr);
