@@ -16,10 +16,10 @@ use osier::ir::{
 use osier::jit::{
     Action, CallbackEnd, Config, Contents, DeoptFrame, Embedder, Engine, Entered, HotLoop, Slot, Vm,
 };
-use osier::native::{NoObserver, Tiered};
 use osier::osr::VersionTree;
 use osier::passes::Pipeline;
 use osier::speculate::{Assumption, Expected, Plan, speculate};
+use osier::tiers::{NoObserver, Tiered};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{self, Write as _};

@@ -7,7 +7,7 @@
 //! and fires an entry in each direction.
 
 use osier::check::Checked;
-use osier::driver::{self, Format, Recipe, derive_certified, load};
+use osier::driver::{self, Recipe, derive_certified};
 use osier::interp::{Limits, Machine, NoHost, PauseAtMarks, Run, VersionId};
 use osier::ir::cfg::Cfg;
 use osier::ir::loops::LoopForest;
@@ -15,6 +15,7 @@ use osier::ir::{Module, Point};
 use osier::osr::Level;
 use osier::passes::Pipeline;
 use osier::transition::mapping::Mapping;
+use osier::{Format, load};
 use std::error::Error;
 use std::io::{self, Write as _};
 

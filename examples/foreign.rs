@@ -8,7 +8,7 @@
 //! limit, the run exits to the toy's interpreter in the middle of the loop, with each value in the
 //! register where the toy keeps it.
 
-use osier::driver::{self, Format, Vigilance, certify, derive, load};
+use osier::driver::{self, Vigilance, certify, derive};
 use osier::interp::{Limits, Options};
 use osier::ir::edit::{Editor, Fuel, Pass, apply};
 use osier::ir::{
@@ -21,6 +21,7 @@ use osier::jit::{
 use osier::osr::Level;
 use osier::passes::Pipeline;
 use osier::resume::Truth;
+use osier::{Format, load};
 use std::error::Error;
 use std::io::{self, Write as _};
 use std::sync::Arc;

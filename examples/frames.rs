@@ -6,7 +6,7 @@
 //! `sums` has `cube` inlined. After some visits of the loop of `cube`, the run leaves: the toy gets
 //! a frame of `cube`, and a frame of `sums` that waits for the result.
 
-use osier::driver::{Format, NoObserver, load};
+use osier::driver::NoObserver;
 use osier::inlining::{CalleeLandings, InlinePlan, inline};
 use osier::interp::{HostError, Limits, Options};
 use osier::ir::{
@@ -16,6 +16,7 @@ use osier::jit::{
     Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, HandedActivation,
     PointSpec, Slot, Vm,
 };
+use osier::{Format, load};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{self, Write as _};

@@ -7,13 +7,13 @@
 //! without looking into the table. The checker has proved the exit of the assumption. A later call
 //! with another comparator takes it, and goes on in the interpreter.
 
-use osier::driver::{Format, load};
 use osier::interp::{Limits, NoHost, Options};
 use osier::ir::Point;
 use osier::jit::{Action, Config, Engine, Vm};
 use osier::osr::VersionTree;
 use osier::passes::Pipeline;
 use osier::speculate::{Assumption, Expected, Plan, speculate};
+use osier::{Format, load};
 use std::error::Error;
 use std::io::{self, Write as _};
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! A program and its embedder call each other: the imported function `each` calls `@step` of the
 //! program again and again, natively as soon as `@step` is hot.
 
-use osier::driver::{Format, load};
 use osier::interp::{Limits, Options};
 use osier::ir::Func;
 use osier::jit::{Callback, CallbackEnd, Config, Embedder, Engine, Vm};
-use osier::native::{Costs, NoObserver, Tiered};
 use osier::passes::Pipeline;
+use osier::tiers::{Costs, NoObserver, Tiered};
+use osier::{Format, load};
 use std::error::Error;
 use std::io::{self, Write};
 use std::sync::Arc;

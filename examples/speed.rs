@@ -12,7 +12,8 @@
 use clap::Parser;
 use ir::edit::{Fuel, apply, apply_without_log};
 use ir::{Function, Module};
-use osier::driver::{Format, NoObserver, Vigilance, certify, derive, load};
+use osier::driver::{NoObserver, Vigilance, certify, derive};
+use osier::{Format, load};
 use osr::Level;
 use passes::Pipeline;
 use std::error::Error;

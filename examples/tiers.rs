@@ -3,12 +3,12 @@
 //!
 //! `cargo run --release --example tiers -- tests/corpus/queens.wasm 9`
 
-use osier::driver::{Format, load};
 use osier::interp::{Limits, Options};
 use osier::jit::{Config, Engine, Vm};
-use osier::native::{Costs, NoObserver, Tiered};
 use osier::passes::Pipeline;
+use osier::tiers::{Costs, NoObserver, Tiered};
 use osier::wasm::wasi::Wasi;
+use osier::{Format, load};
 use std::error::Error;
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -5,9 +5,9 @@ use osier::driver::counterfactual::{
     Counterfactual, Culprit, CulpritEffort, Culprits, Fate, SearchBound,
 };
 use osier::driver::{
-    Format, NoObserver, Recipe, Retry, Secured, Vigilance, certify, derive_certified,
-    derive_without, load,
+    NoObserver, Recipe, Retry, Secured, Vigilance, certify, derive_certified, derive_without,
 };
+use osier::{Format, load};
 use osr::{Level, Unmapped};
 use passes::Pipeline;
 use transition::Side;

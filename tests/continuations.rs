@@ -10,7 +10,8 @@ use interp::{
 use ir::module::FuncDecl;
 use ir::verifier::verify_function;
 use ir::{Func, Function, Inst, Module, Point, Value};
-use osier::driver::{Format, NoObserver as Unobserved, Vigilance, derive, load};
+use osier::driver::{NoObserver as Unobserved, Vigilance, derive};
+use osier::{Format, load};
 use osr::{Level, VersionPair, synthesize};
 use resume::{
     Condition, ContinuationError, Instrumented, PointSpec, Truth, continuation,

@@ -28,7 +28,7 @@ fn programs(seeds: std::ops::Range<u64>) -> Vec<(String, Module, Pipeline)> {
     for name in ["vm", "sort", "words"] {
         let bytes = std::fs::read(format!("tests/corpus/{name}.wasm"))
             .expect("tests run in the root of the package");
-        let module = osier::driver::load(osier::driver::Format::Wasm, &bytes).expect("well-formed");
+        let module = osier::load(osier::Format::Wasm, &bytes).expect("well-formed");
         programs.push((name.to_owned(), module, Pipeline::default()));
     }
     let pipelines =
@@ -194,7 +194,7 @@ fn explanations_of_all_points_match_the_report() {
 fn odd_texts_for_points_are_refused() {
     let source = std::fs::read("cli/tests/cli/golden/window.oir")
         .expect("tests run in the root of the package");
-    let module = osier::driver::load(osier::driver::Format::Oir, &source).expect("well-formed");
+    let module = osier::load(osier::Format::Oir, &source).expect("well-formed");
     let (_, base) = module.defined().next().expect("one function");
     let derived = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut NoObserver);
     let certified = certify(&module, base, &derived, &Level::ALL, &mut NoObserver);
@@ -239,7 +239,7 @@ fn odd_texts_for_points_are_refused() {
 fn a_dropped_entry_is_explained_as_unproved() {
     let source = std::fs::read("cli/tests/cli/golden/window.oir")
         .expect("tests run in the root of the package");
-    let module = osier::driver::load(osier::driver::Format::Oir, &source).expect("well-formed");
+    let module = osier::load(osier::Format::Oir, &source).expect("well-formed");
     let (_, base) = module.defined().next().expect("one function");
     let pipeline = passes::parse("sccp,cse,preheaders,licm").expect("known passes");
     let derived = derive(&module, base, &pipeline, Vigilance::On, &mut NoObserver);

@@ -7,7 +7,7 @@ use interp::{
     Resumed, Run, TraceLevel,
 };
 use ir::{Func, Module};
-use osier::driver::{Format, load};
+use osier::{Format, load};
 use std::path::Path;
 use verify::generate::{Weights, generate};
 use verify::prng::Prng;

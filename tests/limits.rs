@@ -1,8 +1,7 @@
 //! Limits: the manual lists each with its default, and an input that exceeds one is reported.
 
-use osier::Limits;
-use osier::driver::{Format, load_within};
 use osier::wasm::ImportLimits;
+use osier::{Format, Limits, load_within};
 
 /// The limits on inputs with their options and defaults, and those on runs.
 fn rows() -> Vec<(&'static str, &'static str, u64)> {

@@ -13,9 +13,9 @@ use jit::{
     Action, Config, Continuation, Engine, HotLoop, RunError, Tier, Tiering, TransitionKind, Vm,
 };
 use osier::driver::{
-    self, CertifiedRegions, Derived, EnteredRegion, Format, Vigilance, certify_regions, derive,
-    load,
+    self, CertifiedRegions, Derived, EnteredRegion, Vigilance, certify_regions, derive,
 };
+use osier::{Format, load};
 use osr::{Level, VersionPair};
 use passes::Pipeline;
 use std::collections::BTreeMap;

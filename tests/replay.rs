@@ -3,7 +3,8 @@
 
 use ir::edit::{ActionKind, ActionLog, ClaimedLog};
 use ir::{Function, Module};
-use osier::driver::{Format, NoObserver, Vigilance, derive, load};
+use osier::driver::{NoObserver, Vigilance, derive};
+use osier::{Format, load};
 use passes::Pipeline;
 use verify::generate::{Weights, generate};
 

@@ -2,12 +2,13 @@
 //! An added one has the line of the instruction that it replaced. Inlined code keeps the lines of
 //! the callee.
 
-use osier::driver::{Format, NoObserver, Vigilance, derive, load, load_with_source};
+use osier::driver::{NoObserver, Vigilance, derive};
 use osier::inlining::{CalleeLandings, InlinePlan, inline_in_steps};
 use osier::ir::{Func, Function, Inst, Opcode};
 use osier::osr::VersionTree;
 use osier::passes::registry::parse;
 use osier::source::{Line, Lines, VersionLines, line_of};
+use osier::{Format, load, load_with_source};
 use osier::{Limits, listing};
 
 /// Each instruction has a line of its own, in a file named for its function.

@@ -31,6 +31,23 @@ const ALLOWED: &[Row] = &[
     ("system", &["wasm"], &[]),
     ("provers", &["ir"], &[]),
     ("mutants", &[], &[]),
+    ("profile", &["interp", "ir", "jit", "passes", "transition"], &[]),
+    (
+        "derive",
+        &["certify", "check", "interp", "ir", "osr", "passes", "profile", "transition"],
+        &[],
+    ),
+    ("exchange", &["certify", "check", "derive", "ir", "osr", "transition"], &[]),
+    (
+        "tiers",
+        &["check", "derive", "interp", "ir", "jit", "osr", "passes", "profile", "transition"],
+        &[],
+    ),
+    (
+        "report",
+        &["check", "derive", "exchange", "ir", "osr", "passes", "profile", "transition", "wasm"],
+        &[],
+    ),
     ("osier", LIBRARY, &["fuzz", "mutants", "verify"]),
     ("fuzz", EVERYTHING, &[]),
     ("cli", EVERYTHING, &[]),
@@ -41,8 +58,23 @@ const ALLOWED: &[Row] = &[
 ];
 
 /// The crates that embedders link.
-const LIBRARY: &[&str] =
-    &["certify", "check", "interp", "ir", "jit", "osr", "passes", "resume", "transition", "wasm"];
+const LIBRARY: &[&str] = &[
+    "certify",
+    "check",
+    "derive",
+    "exchange",
+    "interp",
+    "ir",
+    "jit",
+    "osr",
+    "passes",
+    "profile",
+    "report",
+    "resume",
+    "tiers",
+    "transition",
+    "wasm",
+];
 
 /// The crates that the command and the campaigns link.
 const EVERYTHING: &[&str] = &[

@@ -7,7 +7,7 @@ use check::{Checked, accept_armed, relate, stay};
 use ir::edit::ActionLog;
 use ir::text::parse_module;
 use ir::{Function, Module, Point};
-use osier::driver::{Format, load};
+use osier::{Format, load};
 use osr::VersionPair;
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -6,7 +6,7 @@ use interp::{
 };
 use ir::text::parse_module;
 use ir::{Func, Function, Inst, Module};
-use osier::driver::{Format, load};
+use osier::{Format, load};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use verify::generate::{Weights, generate};

@@ -7,8 +7,8 @@ use interp::{Control, Limits, Machine, Observer, Options, Outcome, Program, Scop
 use ir::edit::{Editor, Fuel, Pass, apply};
 use ir::{Func, Function, Global, Imm, InstSpec, Module, Opcode, Type, Value};
 use jit::{Action, Quiet, Vm};
-use osier::driver::{Format, load};
 use osier::speculate::{Assumption, Expected};
+use osier::{Format, load};
 use resume::{Condition, PointSpec, Truth};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};

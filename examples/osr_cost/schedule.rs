@@ -14,7 +14,7 @@
 //! price (Smith's rule), which is best where savings come evenly.
 
 use super::Report;
-use osier::native::Costs;
+use osier::tiers::Costs;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::error::Error;

@@ -6,7 +6,7 @@ use super::programs::{NAMES, module, no_program};
 use super::{Arguments, Report};
 use ir::{Func, Function, Module, Point};
 use jit::{CompileError, Engine, Version};
-use osier::driver::{Format, load};
+use osier::{Format, load};
 use resume::Condition;
 use serde_json::json;
 use std::error::Error;

@@ -10,7 +10,7 @@ use ir::{Func, Function, Module, Point};
 use jit::{
     Action, Continuation, Engine, HotLoop, Onward, OpenPoint, Quiet, RunError, Tier, Tiering, Vm,
 };
-use osier::driver::{Format, load};
+use osier::{Format, load};
 use resume::Condition;
 use serde_json::json;
 use std::error::Error;

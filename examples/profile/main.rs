@@ -43,7 +43,7 @@ mod states;
 
 use clap::{Parser, Subcommand};
 use ir::Module;
-use osier::driver::{Format, load};
+use osier::{Format, load};
 use passes::Pipeline;
 use std::error::Error;
 use std::io::{self, Write as _};

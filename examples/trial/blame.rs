@@ -6,7 +6,8 @@ use ir::{Function, Module};
 use osier::driver::counterfactual::{
     Counterfactual, CulpritEffort, Culprits, Fate, SearchBound, SourcePoint,
 };
-use osier::driver::{NoObserver, Recipe, Secured, Vigilance, derive_certified, load};
+use osier::driver::{NoObserver, Recipe, Secured, Vigilance, derive_certified};
+use osier::load;
 use osr::{Level, Unmapped};
 use passes::Pipeline;
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,7 +119,7 @@ pub(crate) fn run(args: &Args) -> bool {
 fn module(path: &Path) -> Module {
     let bytes = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let is_text = path.extension().is_some_and(|extension| extension == "oir");
-    let format = if is_text { osier::driver::Format::Oir } else { osier::driver::Format::Wasm };
+    let format = if is_text { osier::Format::Oir } else { osier::Format::Wasm };
     load(format, &bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 

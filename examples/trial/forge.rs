@@ -5,10 +5,9 @@ use crate::p3::wrong::{self, Wrong};
 use certify::Certifier;
 use check::verdict::Check;
 use ir::{Function, Module};
-use osier::driver::{
-    Derived, Format, GivenUp, NoObserver, Recipe, Secured, derive_certified, load, recheck,
-};
-use osier::export::{self, ExportedParts};
+use osier::driver::{Derived, GivenUp, NoObserver, Recipe, Secured, derive_certified};
+use osier::exchange::{self, ExportedParts, recheck};
+use osier::{Format, load};
 use osr::{Level, VersionPair};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -111,15 +110,15 @@ impl Draft {
         let mappings = self.mappings.as_ref().zip(self.facts.as_ref());
         let Pair { before, after } = mappings;
         let versions = [versions.before, versions.after];
-        export::write(&mut text, versions, left_out, &self.certificate, [before, after]);
+        exchange::write(&mut text, versions, left_out, &self.certificate, [before, after]);
         text
     }
 }
 
 /// What a reader makes of the lines of one function. `None` if it refuses them.
 fn read_back(text: &str, versions: Pair<&Function>) -> Option<ExportedParts> {
-    let file = export::header("", Level::Avail.name(), 1) + text;
-    let file = export::read(&file).ok()?;
+    let file = exchange::header("", Level::Avail.name(), 1) + text;
+    let file = exchange::read(&file).ok()?;
     file.functions.first()?.parts([versions.before, versions.after]).ok()
 }
 
@@ -141,7 +140,7 @@ fn by_hand(out: &Path, verdicts: &Path) {
         let Some(parts) = read_back(&text, versions) else {
             panic!("the forgery {name} cannot be read");
         };
-        sizes.insert(export::least_sizes(&module));
+        sizes.insert(exchange::least_sizes(&module));
         let found = recheck(&module, versions.before, versions.after, &parts, &mut NoObserver);
         for entry in &found.entries {
             writeln!(lines, "{}", entry.line(&name, Level::Avail.name()))
@@ -151,7 +150,7 @@ fn by_hand(out: &Path, verdicts: &Path) {
         count += 1;
     }
     let [sizes]: [String; 1] = Vec::from_iter(sizes).try_into().expect("the sizes of one module");
-    let header: String = export::header("-", Level::Avail.name(), count);
+    let header: String = exchange::header("-", Level::Avail.name(), count);
     write(out, &(header + &sizes + &file));
     write(verdicts, &lines);
     tell(&format!("{count} forgeries\n"));
@@ -191,8 +190,8 @@ fn forge(module: &Module, out: &Path, pipeline: &str, seed: u64) {
         damaged += changed;
         entries += of_draft;
     }
-    let header = export::header(&passes.names().join(","), Level::Avail.name(), functions);
-    write(out, &(header + &export::least_sizes(module) + &file));
+    let header = exchange::header(&passes.names().join(","), Level::Avail.name(), functions);
+    write(out, &(header + &exchange::least_sizes(module) + &file));
     tell(&format!("{functions} functions, {entries} entries, {damaged} damaged\n"));
 }
 

@@ -1,10 +1,10 @@
 //! Exported mappings and their certificates, each wrong in one way.
 
 use ir::Module;
-use osier::driver::{
-    CheckCounts, Derived, Format, NoObserver, Vigilance, certify, derive, load, recheck,
-};
-use osier::export;
+use osier::driver::{CheckCounts, Derived, NoObserver, Vigilance, certify, derive};
+use osier::exchange;
+use osier::exchange::recheck;
+use osier::{Format, load};
 use osr::Level;
 use passes::Pipeline;
 
@@ -22,17 +22,17 @@ fn sample() -> Sample {
     let derived = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut NoObserver);
     let certified = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
     let made = &certified.levels[0];
-    let mut text = export::header("O1", "avail", 1);
+    let mut text = exchange::header("O1", "avail", 1);
     let mappings = [&made.forward, &made.backward].map(|m| (&*m.mapping, &m.facts));
-    export::write(&mut text, [base, &derived.function], &[], &certified.certificate, mappings);
+    exchange::write(&mut text, [base, &derived.function], &[], &certified.certificate, mappings);
     Sample { module, derived, text }
 }
 
 impl Sample {
     fn judged(&self, text: &str) -> Result<CheckCounts, String> {
         let (_, base) = self.module.defined().next().expect("a function");
-        let wrong = |error: export::ReadError| format!("{}: {}", error.line, error.what);
-        let file = export::read(text).map_err(wrong)?;
+        let wrong = |error: exchange::ReadError| format!("{}: {}", error.line, error.what);
+        let file = exchange::read(text).map_err(wrong)?;
         let mut checked = CheckCounts::default();
         for function in &file.functions {
             let parts = function.parts([base, &self.derived.function]).map_err(wrong)?;

@@ -9,13 +9,14 @@ mod wasm;
 
 use interp::{Limits, Machine, NoHost, NoObserver, Outcome};
 use ir::Module;
-use osier::driver::{self, Format, Vigilance, certify, derive};
+use osier::Format;
+use osier::driver::{self, Vigilance, certify, derive};
 use osr::Level;
 use passes::Pipeline;
 
 /// The error message for a module that the driver rejects.
 fn refusal(format: Format, bytes: &[u8]) -> String {
-    match driver::load(format, bytes) {
+    match osier::load(format, bytes) {
         Ok(_) => panic!("accepted: {}", String::from_utf8_lossy(&bytes[..bytes.len().min(300)])),
         Err(error) => error.to_string(),
     }

@@ -4,7 +4,7 @@ use crate::bad_inputs::{put_through, refusal, run};
 use insta::assert_snapshot;
 use interp::Outcome;
 use ir::Module;
-use osier::driver::{Format, load};
+use osier::{Format, load};
 
 fn body(lines: &str) -> String {
     format!("func @f(%a: i32) -> i32 {{\n{lines}\n}}\n")

@@ -3,7 +3,8 @@
 use crate::bad_inputs::{put_through, refusal, run};
 use interp::{Limits, Machine, NoHost, NoObserver, Outcome};
 use ir::{Module, TrapKind};
-use osier::driver::{self, Format, Vigilance, load, optimize};
+use osier::driver::{self, Vigilance, optimize};
+use osier::{Format, load};
 use passes::Pipeline;
 
 fn accepted(text: &str) -> Module {

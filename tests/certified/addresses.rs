@@ -2,7 +2,8 @@
 //! alias argument alone allows; the certifier has to explain it with the same argument.
 
 use check::verdict::Verdict;
-use osier::driver::{Format, NoObserver, Vigilance, certify, derive, load};
+use osier::driver::{NoObserver, Vigilance, certify, derive};
+use osier::{Format, load};
 use osr::Level;
 use std::fmt::Write;
 use verify::prng::Prng;

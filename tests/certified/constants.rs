@@ -1,6 +1,7 @@
 //! Accesses at constant addresses, as C programs access their globals: all points have entries.
 
-use osier::driver::{CertifiedLevel, Format, NoObserver, Recipe, derive_certified, load};
+use osier::driver::{CertifiedLevel, NoObserver, Recipe, derive_certified};
+use osier::{Format, load};
 use osr::{Level, Reason};
 use passes::Pipeline;
 

@@ -1,7 +1,7 @@
 //! Mappings written to files and read back, intact and damaged.
 
 use super::*;
-use osier::export;
+use osier::exchange;
 use proptest::prelude::{Strategy, any};
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestRunner};
@@ -11,9 +11,9 @@ fn exported(module: &Module, derived: &Derived) -> String {
     let (_, base) = module.defined().next().expect("one function");
     let certified = certify(module, base, derived, &[Level::Avail], &mut NoObserver);
     let made = &certified.levels[0];
-    let mut text = export::header("O1", "avail", 1);
+    let mut text = exchange::header("O1", "avail", 1);
     let mappings = [&made.forward, &made.backward].map(|m| (&*m.mapping, &m.facts));
-    export::write(&mut text, [base, &derived.function], &[], &certified.certificate, mappings);
+    exchange::write(&mut text, [base, &derived.function], &[], &certified.certificate, mappings);
     text
 }
 
@@ -22,9 +22,9 @@ fn judged(
     module: &Module,
     derived: &Derived,
     text: &str,
-) -> Result<CheckCounts, export::ReadError> {
+) -> Result<CheckCounts, exchange::ReadError> {
     let (_, base) = module.defined().next().expect("one function");
-    let file = export::read(text)?;
+    let file = exchange::read(text)?;
     let mut checked = CheckCounts::default();
     for function in &file.functions {
         let parts = function.parts([base, &derived.function])?;

@@ -13,9 +13,10 @@ use check::verdict::{Options, Verdict};
 use ir::Module;
 use ir::{Opcode, Type};
 use osier::driver::{
-    CertifiedMapping, CheckCounts, Derived, Format, NoObserver, Vigilance, certify, certify_graph,
-    derive, load, recheck,
+    CertifiedMapping, CheckCounts, Derived, NoObserver, Vigilance, certify, certify_graph, derive,
 };
+use osier::exchange::recheck;
+use osier::{Format, load};
 use osr::{Level, VersionGraph, VersionTree};
 use std::collections::BTreeSet;
 use transition::certificate::{Term, TermKind};

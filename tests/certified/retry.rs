@@ -4,10 +4,12 @@
 use ir::edit::{Editor, Pass, check_replay};
 use ir::{Function, Imm, Inst, InstSpec, Module, Opcode, Point};
 use osier::driver::{
-    Derived, Format, GivenUp, NoObserver, Recipe, Retry, Secured, Vigilance, certify, derive,
-    derive_certified, derive_certified_at, derive_without, load, recheck,
+    Derived, GivenUp, NoObserver, Recipe, Retry, Secured, Vigilance, certify, derive,
+    derive_certified, derive_certified_at, derive_without,
 };
-use osier::export;
+use osier::exchange;
+use osier::exchange::recheck;
+use osier::{Format, load};
 use osr::{Level, VersionPair};
 use passes::Pipeline;
 use verify::generate::{Weights, generate};
@@ -306,11 +308,11 @@ fn a_file_names_the_rewrites_left_out() {
     let highest = made.certified.levels.last().expect("levels");
     let mappings = [&highest.forward, &highest.backward].map(|m| (&*m.mapping, &m.facts));
     let left_out: Vec<_> = made.retried.given_up.iter().map(GivenUp::numbers).collect();
-    let mut text = export::header("no name", "avail", 1);
+    let mut text = exchange::header("no name", "avail", 1);
     let versions = [base, &made.derived.function];
-    export::write(&mut text, versions, &left_out, &made.certified.certificate, mappings);
+    exchange::write(&mut text, versions, &left_out, &made.certified.certificate, mappings);
     let judged = |text: &str| {
-        let file = export::read(text)?;
+        let file = exchange::read(text)?;
         let function = &file.functions[0];
         let (left_out, observer) = (&function.left_out, &mut NoObserver);
         // A reader has a family of its own.
@@ -319,7 +321,7 @@ fn a_file_names_the_rewrites_left_out() {
         let derived = derive_without(&again, base, &pipeline(), left_out, observer);
         let parts = function.parts([base, &derived.function])?;
         let found = recheck(&again, base, &derived.function, &parts, observer);
-        Ok::<_, export::ReadError>(found.counts)
+        Ok::<_, exchange::ReadError>(found.counts)
     };
     let counts = judged(&text).expect("a written file can be read");
     assert!(counts.all_dropped() == 0 && counts.held > 30, "{counts:?}");
@@ -361,7 +363,7 @@ fn one_entry_is_won_for_a_program_that_waits() {
 #[test]
 fn a_tiered_run_enters_the_version_with_the_entry() {
     use interp::{Limits, NoHost, Options};
-    use osier::native::{NoObserver, Tiered};
+    use osier::tiers::{NoObserver, Tiered};
     let module = std::sync::Arc::new(module(["eight", "nine"]));
     let (func, _) = module.defined().next().expect("one function");
     let engine = jit::Engine::new(jit::Config::default()).expect("native code runs here");

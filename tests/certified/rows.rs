@@ -1,7 +1,8 @@
 //! Loops in a row and in nests, with counters in memory, as compilers make them without
 //! optimization. The number of loops costs no entries.
 
-use osier::driver::{Format, NoObserver, Vigilance, certify, derive, load};
+use osier::driver::{NoObserver, Vigilance, certify, derive};
+use osier::{Format, load};
 use osr::Level;
 
 /// The entries held, and the findings on the others, of the last function of a module.

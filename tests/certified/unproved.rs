@@ -3,10 +3,9 @@
 use check::verdict::{Check, Place};
 use ir::edit::{ActionLog, Editor, Fuel, Pass, apply};
 use ir::{Block, Function, Imm, InstSpec, Module, Opcode, Point, Type};
-use osier::driver::{
-    Certified, CertifiedMapping, Derived, Format, NoObserver, Vigilance, certify, derive, load,
-};
+use osier::driver::{Certified, CertifiedMapping, Derived, NoObserver, Vigilance, certify, derive};
 use osier::explain::unproved;
+use osier::{Format, load};
 use osr::Level;
 use std::collections::BTreeSet;
 use transition::mapping::Mapping;

@@ -3,7 +3,7 @@ use interp::{Machine, VersionId};
 use ir::{Function, Point};
 
 fn forge(machine: &mut Machine, to: VersionId, versions: [&Function; 2], at: Point, text: &str) {
-    let exported = osier::export::read(text).expect("it reads");
+    let exported = osier::exchange::read(text).expect("it reads");
     let (_, [(mapping, _), _]) = exported.functions[0].parts(versions).expect("it fits");
     machine.fire(to, mapping.entry(at).expect("it has one"));
 }

@@ -1,15 +1,16 @@
 //! Code that another thread makes while the run goes on.
 
 use super::support::{engine, vm};
-use osier::driver::{Format, Step, load};
+use osier::driver::Step;
 use osier::interp::{Host, HostError, Limits, Memories, Options, Outcome};
 use osier::ir::module::ImportName;
 use osier::ir::{Func, Module};
 use osier::jit::{
     Config, Continuation, HotLoop, RunError, Tier, Tiering, TransitionKind, Vm, Wake,
 };
-use osier::native::{Compiled, NoObserver, Observer, OrderEnd, TierEvent, TierListener, Tiered};
 use osier::passes::Pipeline;
+use osier::tiers::{Compiled, NoObserver, Observer, OrderEnd, TierEvent, TierListener, Tiered};
+use osier::{Format, load};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};

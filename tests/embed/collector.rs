@@ -8,7 +8,7 @@ use osier::jit::{
     Action, Callback, CallbackEnd, Condition, Config, Effort, Embedder, Engine, Exits,
     TransitionKind, Vm,
 };
-use osier::native::Eager;
+use osier::tiers::Eager;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -231,7 +231,7 @@ fn optimized_code_keeps_references() {
     let module = module(PROGRAM);
     for engine in engines() {
         let mut vm = vm(&engine, &module);
-        vm.set_tiering(Box::new(Eager::new(osier::native::NoObserver)));
+        vm.set_tiering(Box::new(Eager::new(osier::tiers::NoObserver)));
         for name in ["work", "read"] {
             vm.demand(module.func_named(name).expect("the text has it")).expect("compiled");
         }

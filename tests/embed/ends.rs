@@ -10,7 +10,7 @@ use osier::jit::{
     Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Interruption, PointSpec,
     RunError, Slot, Tier, Tiering, Vm,
 };
-use osier::native::{Eager, NoObserver};
+use osier::tiers::{Eager, NoObserver};
 use osier::transition::VersionKey;
 use osier::transition::mapping::{Mapping, Operand, Step};
 use std::mem::discriminant;

@@ -7,8 +7,8 @@ use osier::jit::{
     Action, Callback, CallbackEnd, Condition, Config, Continuation, DeoptFrame, Embedder, Entered,
     HotLoop, RunError, Slot, Tier, Tiering, Vm,
 };
-use osier::native::{NoObserver, Tiered};
 use osier::passes::Pipeline;
+use osier::tiers::{NoObserver, Tiered};
 use std::sync::Arc;
 
 /// An interpreter of [`SUM`] that asks for native code at each visit of the loop header.

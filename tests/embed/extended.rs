@@ -15,8 +15,8 @@ use osier::jit::{
     Action, Bounds, Condition, Config, Effort, Engine, Interruption, LinkError, RunError,
     TransitionKind, Version, Vm, VmError,
 };
-use osier::native::{Eager, NoObserver, Tiered};
 use osier::passes::Pipeline;
+use osier::tiers::{Eager, NoObserver, Tiered};
 use osier::wasm::{ImportLimits, Linker, import, import_linked};
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use osier::jit::{
     Action, Condition, Config, Continuation, Onward, OpenPoint, RunError, Tier, Tiering, Version,
     live_code,
 };
-use osier::native::{Eager, NoObserver};
+use osier::tiers::{Eager, NoObserver};
 use std::sync::Arc;
 
 #[test]

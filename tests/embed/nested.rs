@@ -9,7 +9,7 @@ use osier::jit::{
     Action, Callback, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, Slot, Version,
     Vm,
 };
-use osier::native::Eager;
+use osier::tiers::Eager;
 use std::sync::Arc;
 
 /// `@fold` calls the embedder, which calls `@step` again and again.
@@ -129,7 +129,7 @@ fn functions_below_the_embedder_are_compiled() {
     let (module, engine) = (module(FOLD), engine(Config::default()));
     let fold = module.func_named("fold").expect("the text has it");
     let mut vm = machine(&module, &engine);
-    vm.set_tiering(Box::new(Eager::new(osier::native::NoObserver)));
+    vm.set_tiering(Box::new(Eager::new(osier::tiers::NoObserver)));
     vm.demand(fold).expect("compiled");
     let mut each = Each::new(&module);
     let (result, _) = expected(3, 5);

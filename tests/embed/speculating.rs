@@ -4,9 +4,9 @@ use super::support::{engine, module, vm};
 use osier::interp::{Limits, Machine, NoHost, NoObserver, Options};
 use osier::ir::{self, Func, Point};
 use osier::jit::{Config, FailedPoint, TransitionKind, Vm};
-use osier::native::{self, Compiled, MAX_FAILURES, MAX_VERSIONS, Tiered};
 use osier::passes::Pipeline;
 use osier::speculate::{Assumption, Expected, Pins, SpeculateError, Speculative};
+use osier::tiers::{self, Compiled, MAX_FAILURES, MAX_VERSIONS, Tiered};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -34,7 +34,7 @@ struct Seen {
 
 struct Watch(Arc<Mutex<Seen>>);
 
-impl native::Observer for Watch {
+impl tiers::Observer for Watch {
     fn step(&mut self, _: Option<osier::driver::Step>) {}
 
     fn begin(&mut self) {}
@@ -229,7 +229,7 @@ fn a_loop_is_entered_again_after_an_exit() {
     let engine = engine(Config::default());
     let options = Options::traced();
     let mut vm = Vm::new(&engine, &module, Limits::default(), options).expect("it is instantiated");
-    let policy = Tiered::new(2, Pipeline::default(), native::NoObserver);
+    let policy = Tiered::new(2, Pipeline::default(), tiers::NoObserver);
     vm.set_tiering(Box::new(policy.speculating(BTreeMap::from([(func, vec![three])]))));
     for k in [3, 3, 3, 4, 4] {
         let outcome = vm.invoke(func, &[100, k], &mut NoHost).expect("the run ends");

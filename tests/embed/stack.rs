@@ -4,7 +4,7 @@
 use super::support::{engine, invoke, module, vm};
 use osier::interp::Outcome;
 use osier::jit::{Config, Vm};
-use osier::native::{Eager, NoObserver};
+use osier::tiers::{Eager, NoObserver};
 use std::fmt::Write as _;
 use std::hint::black_box;
 

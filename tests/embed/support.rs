@@ -1,7 +1,7 @@
 //! A loop, two versions of its function, and the mappings between them.
 
 use osier::check::{Checked, CheckedEntry};
-use osier::driver::{self, Format, Vigilance, certify, derive, load};
+use osier::driver::{self, Vigilance, certify, derive};
 use osier::interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome};
 use osier::ir::cfg::Cfg;
 use osier::ir::loops::LoopForest;
@@ -14,6 +14,7 @@ use osier::osr::Level;
 use osier::passes::Pipeline;
 use osier::transition::VersionKey;
 use osier::transition::mapping::{Assign, Entry, Mapping, Operand};
+use osier::{Format, load};
 use std::process::Command;
 use std::sync::Arc;
 

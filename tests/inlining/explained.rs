@@ -2,10 +2,11 @@
 
 use super::parsed;
 use ir::{Func, Module, Point};
-use osier::driver::{Format, NoObserver, load};
+use osier::driver::NoObserver;
 use osier::explain::{InliningQuestion, explain_inlined, inlined_text};
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, InlinedSteps, inline_in_steps};
 use osier::schema::{InlinedAnswer, InliningExplanation, PointStatus, SCHEMA};
+use osier::{Format, load};
 use std::collections::BTreeMap;
 use transition::Side;
 use transition::frames::FramePlace;

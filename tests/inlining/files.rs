@@ -3,10 +3,8 @@
 use super::parsed;
 use ir::{Func, Function, Module};
 use osier::driver::{CheckCounts, NoObserver};
-use osier::export::{self, ReadError, WrittenCopy};
-use osier::inlining::{
-    CalleeLandings, InlinePlan, InlinedVerdicts, LeftOut, inline_in_steps, recheck_copy,
-};
+use osier::exchange::{self, InlinedVerdicts, ReadError, WrittenCopy, recheck_copy};
+use osier::inlining::{CalleeLandings, InlinePlan, LeftOut, inline_in_steps};
 use passes::Callers;
 use proptest::prelude::{Strategy, any};
 use proptest::sample::Index;
@@ -80,14 +78,14 @@ impl Sample {
         let made = inline_in_steps(&module, func, &plan, &landings, &mut NoObserver);
         let (made, steps) = made.expect("calls are inlined");
         assert_eq!(made.copies.instances().len(), 4, "three calls");
-        let mut text = export::header(&plan.names().join(","), "avail", 1);
+        let mut text = exchange::header(&plan.names().join(","), "avail", 1);
         let callees = ["high", "low"].map(|name| module.defined().find(|(_, f)| f.name() == name));
-        text += &export::landings_header(callees.len());
+        text += &exchange::landings_header(callees.len());
         for (func, base) in callees.into_iter().flatten() {
             let certificate = CalleeLandings::certificate(base).expect("a base has one");
-            export::landing(&mut text, func, base, &certificate);
+            exchange::landing(&mut text, func, base, &certificate);
         }
-        export::write_copy(&mut text, &module, &WrittenCopy::of(func, &made, &steps));
+        exchange::write_copy(&mut text, &module, &WrittenCopy::of(func, &made, &steps));
         // A reader starts from the module alone: versions made twice from one base have other ids.
         let module = parsed(TEXT);
         let versions = plan
@@ -97,7 +95,7 @@ impl Sample {
     }
 
     fn judged(&self, text: &str) -> Result<InlinedVerdicts, ReadError> {
-        let (module, file) = (&self.module, export::read(text)?);
+        let (module, file) = (&self.module, exchange::read(text)?);
         let mut certificates = Vec::new();
         for landing in &file.landings {
             let found = module.defined().find(|(_, f)| f.name() == landing.name);

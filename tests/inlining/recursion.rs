@@ -10,8 +10,8 @@ use interp::{
 use ir::{Func, Module, Point};
 use jit::{Action, Condition, Config, Engine, PointSpec, Quiet, Vm};
 use osier::driver::NoObserver as NoDriverObserver;
-use osier::export::{self, WrittenCopy};
-use osier::inlining::{CalleeLandings, Inlined, LeftOut, inline, inline_in_steps, recheck_copy};
+use osier::exchange::{self, WrittenCopy, recheck_copy};
+use osier::inlining::{CalleeLandings, Inlined, LeftOut, inline, inline_in_steps};
 use passes::{Callers, InlinePolicy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -312,23 +312,23 @@ fn files_of_functions_inlined_into_themselves_are_read_back() {
         let func = module.func_named(name).expect("a function");
         let made = inline_in_steps(&module, func, &plan, &landings, &mut NoDriverObserver);
         let (made, steps) = made.expect("it is recursive");
-        let mut text = export::header(&plan.names().join(","), "avail", 1);
+        let mut text = exchange::header(&plan.names().join(","), "avail", 1);
         let others: BTreeSet<Func> = made.copies.instances().iter().map(|one| one.func).collect();
         let others: Vec<Func> = others.into_iter().filter(|other| *other != func).collect();
-        text += &export::landings_header(others.len());
+        text += &exchange::landings_header(others.len());
         for func in others.iter().copied() {
             let base = module.body(func).expect("a body");
             let certificate = CalleeLandings::certificate(base).expect("a base has one");
-            export::landing(&mut text, func, base, &certificate);
+            exchange::landing(&mut text, func, base, &certificate);
         }
-        export::write_copy(&mut text, &module, &WrittenCopy::of(func, &made, &steps));
+        exchange::write_copy(&mut text, &module, &WrittenCopy::of(func, &made, &steps));
 
         // A reader starts from the module alone: versions made twice from one base have other ids.
         let module = parsed(RECURSIVE);
         let versions =
             plan.versions(&Callers::new(&module), func, &LeftOut::default(), &mut NoDriverObserver);
         let versions = versions.expect("inlined again");
-        let file = export::read(&text).expect("it is well formed");
+        let file = exchange::read(&text).expect("it is well formed");
         let landed = file.landings.iter().map(|landing| {
             let func = module.func_named(landing.name).expect("a function");
             let base = module.body(func).expect("a body");

@@ -5,9 +5,9 @@ use super::parsed;
 use crate::certified::retry::SHIFTS;
 use ir::{Func, Function, Module, Opcode};
 use osier::driver::{NoObserver, Retry};
-use osier::export::{self, WrittenCopy};
+use osier::exchange::{self, WrittenCopy, recheck_copy};
 use osier::inlining::{
-    CalleeLandings, InlinePlan, Inlined, InlinedSteps, LeftOut, inline_in_steps, recheck_copy,
+    CalleeLandings, InlinePlan, Inlined, InlinedSteps, LeftOut, inline_in_steps,
 };
 use passes::{Callers, InlinePolicy, Pipeline};
 
@@ -125,11 +125,11 @@ fn a_file_names_the_rewrites_left_out_around_the_inlining() {
         let landings = CalleeLandings::new(&module, &plan);
         let (made, steps) = inline_in_steps(&module, main, &plan, &landings, &mut NoObserver)
             .expect("calls are inlined");
-        let mut text = export::header(&plan.names().join(","), "avail", 1);
-        text += &export::landings_header(0);
-        export::write_copy(&mut text, &module, &WrittenCopy::of(main, &made, &steps));
+        let mut text = exchange::header(&plan.names().join(","), "avail", 1);
+        text += &exchange::landings_header(0);
+        exchange::write_copy(&mut text, &module, &WrittenCopy::of(main, &made, &steps));
         let judged = |text: &str| {
-            let file = export::read(text)?;
+            let file = exchange::read(text)?;
             let function = &file.functions[0];
             let (module, main) = self::module(own, called);
             let callers = Callers::new(&module);
@@ -139,7 +139,7 @@ fn a_file_names_the_rewrites_left_out_around_the_inlining() {
             let versions = versions.each_ref();
             let copy = function.copy(&module, main, versions)?;
             let landings = CalleeLandings::new(&module, &plan);
-            Ok::<_, export::ReadError>(
+            Ok::<_, exchange::ReadError>(
                 recheck_copy(&module, main, versions, copy, &landings, &mut NoObserver).counts,
             )
         };

@@ -15,7 +15,7 @@ use jit::{
 };
 use osier::driver::{NoObserver as NoDriverObserver, Vigilance};
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, inline};
-use osier::native::{NoObserver as NoNativeObserver, Tiered};
+use osier::tiers::{NoObserver as NoNativeObserver, Tiered};
 use passes::{Callers, InlinePolicy, Pipeline};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use ir::{Func, Function, Module, TrapKind, Type};
 use jit::{
     Bounds, Config, Effort, Engine, Interruption, Nans, RunError, Tier, Tiering, TransitionKind, Vm,
 };
-use osier::native;
+use osier::tiers;
 use std::sync::{Arc, LazyLock};
 
 /// A configuration of the compiler, with all checks of Cranelift and with the trace.
@@ -194,7 +194,7 @@ impl<'a> Twins<'a> {
         let found = match self.optimized {
             // The policy selects the functions to optimize and to compile.
             true => self.vm.invoke(func, args, hosts[1]),
-            false => native::invoke(&mut self.vm, func, args, hosts[1]),
+            false => tiers::invoke(&mut self.vm, func, args, hosts[1]),
         };
         let found = found.map_err(|e| self.tag(&e.to_string()))?;
         self.apart |= is_limit(&wanted) || is_limit(&found);

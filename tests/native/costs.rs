@@ -2,8 +2,9 @@
 
 use interp::{Limits, NoHost, NoObserver, Options, Outcome};
 use jit::{Config, Engine, TransitionKind, Vm};
-use osier::driver::{Format, Step, load};
-use osier::native::{Compiled, CompiledKind, Costs, Observer, Tiered};
+use osier::driver::Step;
+use osier::tiers::{Compiled, CompiledKind, Costs, Observer, Tiered};
+use osier::{Format, load};
 use passes::Pipeline;
 use std::sync::{Arc, Mutex};
 

@@ -10,7 +10,7 @@ use ir::eval::{accepts, eval, is_evaluated};
 use ir::module::FuncDecl;
 use ir::{Func, FunctionBuilder, Imm, InstSpec, Module, Opcode, Signature, Target, Type};
 use jit::Vm;
-use osier::native;
+use osier::tiers;
 use std::sync::Arc;
 
 /// An operation with its types.
@@ -210,7 +210,7 @@ fn call(
     args: &[u64],
     wanted: Result<u64, ir::TrapKind>,
 ) -> Result<(), String> {
-    let outcome = native::invoke(vm, func, args, &mut NoHost).map_err(|error| error.to_string())?;
+    let outcome = tiers::invoke(vm, func, args, &mut NoHost).map_err(|error| error.to_string())?;
     let found = match &outcome {
         Outcome::Returned(values) => Ok(values[0]),
         Outcome::Trapped { kind, .. } => Err(*kind),
@@ -231,7 +231,7 @@ fn compare(typed: &Typed) -> Result<usize, String> {
         let told = |what: String| format!("{typed:?} ({}) {what}", setting.name);
         let vm = Vm::new(&setting.engine, &compiled.module, Limits::default(), Options::traced());
         let mut vm = vm.map_err(|error| told(error.to_string()))?;
-        vm.set_tiering(Box::new(native::Eager::new(native::NoObserver)));
+        vm.set_tiering(Box::new(tiers::Eager::new(tiers::NoObserver)));
         for args in operand_lists(&typed.operands) {
             call(&mut vm, compiled.plain, &args, typed.eval(&args)).map_err(told)?;
             calls += 1;

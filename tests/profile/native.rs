@@ -5,9 +5,9 @@ use interp::{Limits, NoHost, Options, Program};
 use ir::{Func, Module, Opcode, Point};
 use jit::{Action, Condition, Config, Engine, Interruption, LinkError, PointSpec, Vm};
 use osier::driver::{self, Vigilance, certify, derive};
-use osier::native::{self, Eager};
 use osier::osr::Level;
 use osier::profile::Profile;
+use osier::tiers::{self, Eager};
 use passes::Pipeline;
 use std::sync::Arc;
 use wasm::wasi::Wasi;
@@ -43,10 +43,10 @@ fn natively(engine: &Engine, module: &Arc<Module>, func: Func, args: &[u64]) -> 
     let limits = Limits { fuel: u64::MAX >> 1, ..Limits::default() };
     let options = Options::default();
     let mut vm = Vm::new(engine, module, limits, options).expect("it is instantiated");
-    vm.set_tiering(Box::new(Eager::new(native::NoObserver).counting()));
+    vm.set_tiering(Box::new(Eager::new(tiers::NoObserver).counting()));
     let arguments = vec!["program".to_owned(), "3".to_owned()];
     let mut wasi = Wasi::new(arguments, &[][..], std::io::sink(), std::io::sink());
-    native::invoke(&mut vm, func, args, &mut wasi).expect("native code can run it");
+    tiers::invoke(&mut vm, func, args, &mut wasi).expect("native code can run it");
     Profile::collect_native(module, &vm)
 }
 

@@ -11,8 +11,8 @@ use ir::{Func, Function, Module, TrapKind, Type};
 use jit::{Bounds, Config, Effort, Nans, Vm, VmError};
 use osier::driver::{NoObserver as NoDriverObserver, Vigilance};
 use osier::inlining::InlinePlan;
-use osier::native::Tiered;
 use osier::passes::{Callers, Pipeline};
+use osier::tiers::Tiered;
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
@@ -148,7 +148,7 @@ impl Instance {
                     Vm::new(native, &nothing, limits, engine.options).map_err(|e| e.to_string())?;
                 if let Some(threshold) = engine.tiers {
                     let policy =
-                        Tiered::new(threshold, Pipeline::default(), osier::native::NoObserver);
+                        Tiered::new(threshold, Pipeline::default(), osier::tiers::NoObserver);
                     let policy = if engine.beside { policy.in_background() } else { policy };
                     vm.set_tiering(Box::new(policy));
                 }

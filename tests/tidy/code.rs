@@ -19,6 +19,11 @@ const LIBRARIES: &[&str] = &[
     "resume/",
     "verify/",
     "wasm/",
+    "profile/",
+    "derive/",
+    "exchange/",
+    "tiers/",
+    "report/",
     "src/",
 ];
 

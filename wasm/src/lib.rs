@@ -16,7 +16,9 @@ mod constant;
 mod error;
 mod function;
 mod index;
+mod limits;
 mod link;
+mod load;
 mod module;
 mod names;
 mod offsets;
@@ -28,7 +30,11 @@ pub mod wasi;
 
 pub use budget::ImportLimits;
 pub use error::{ErrorKind, ImportError, Location};
+pub use limits::Limits;
 pub use link::Linker;
+#[cfg(feature = "source")]
+pub use load::load_with_source;
+pub use load::{Format, LoadError, load, load_within};
 pub use offsets::CodeOffsets;
 #[cfg(feature = "source")]
 pub use source::{SourceLine, SourceMap, SourceNote};

@@ -12,13 +12,12 @@ use super::retry::RetryOption;
 use super::select::Selection;
 use super::stopwatch::Stopwatch;
 use ir::{Func, Function, Module};
-use osier::driver::{
-    CheckCounts, Recipe, Secured, Step, derive_certified, derive_without, recheck,
+use osier::driver::{CheckCounts, Recipe, Secured, Step, derive_certified, derive_without};
+use osier::exchange::{
+    self, EntryVerdict, Exported, ExportedFunction, InlinedVerdicts, ReadError, recheck,
+    recheck_copy,
 };
-use osier::export::{self, Exported, ExportedFunction, ReadError};
-use osier::inlining::{
-    CalleeLandings, InlinedVerdicts, NotInlined, PassPlan, inline_in_steps, recheck_copy,
-};
+use osier::inlining::{CalleeLandings, NotInlined, PassPlan, inline_in_steps};
 use osier::schema::{CheckReport, CheckedFunction, SCHEMA};
 use osr::Level;
 use passes::{Callers, Pipeline};
@@ -186,7 +185,7 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
             refused: retried.refused,
             without_retry: retried.without,
             refused_records: Vec::new(),
-            verdicts: args.verdicts.then(|| certified.verdicts()),
+            verdicts: args.verdicts.then(|| EntryVerdict::of_pair(&certified)),
         }
     };
     let level = args.level.name();
@@ -215,7 +214,7 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
                     .without
                     .clone()
                     .or_else(|| (plan.retry.rewrites > 0).then(|| made.all_checked())),
-                verdicts: args.verdicts.then(|| steps.verdicts(&made)),
+                verdicts: args.verdicts.then(|| EntryVerdict::of_inlined(&made, &steps)),
                 ..CheckedFunction::default()
             },
             Err(NotInlined::NoCall) => own(&plan.first, base, stopwatch),
@@ -240,10 +239,10 @@ fn check_exported(
     selected: &Selected<'_>,
 ) -> Result<(), CommandFailure> {
     let text = input::read_text(path)?;
-    let wrong = |error: export::ReadError| {
+    let wrong = |error: exchange::ReadError| {
         CommandFailure::input(format!("{}:{}: {}", path.display(), error.line, error.what))
     };
-    let file = export::read(&text).map_err(wrong)?;
+    let file = exchange::read(&text).map_err(wrong)?;
     file.check_sizes(module).map_err(wrong)?;
     let plan = PassPlan::parse(file.pipeline)
         .map_err(|e| CommandFailure::input(format!("{}: {e}", path.display())))?;
@@ -310,7 +309,7 @@ fn landings<'m>(
 
 /// The functions of a module by their escaped names.
 fn names(module: &Module) -> BTreeMap<String, Func> {
-    module.defined().map(|(func, body)| (export::escaped(body.name()), func)).collect()
+    module.defined().map(|(func, body)| (exchange::escaped(body.name()), func)).collect()
 }
 
 /// A file of mappings.

@@ -2,9 +2,8 @@
 
 use super::failure::{CommandFailure, tell};
 use ir::Module;
-use osier::Limits;
-use osier::driver::{self, Format};
 use osier::source::Lines;
+use osier::{Format, Limits};
 use std::io::Read;
 use std::path::Path;
 use wasm::SourceMap;
@@ -64,7 +63,7 @@ fn read_at_most(path: &Path, most: u64) -> Result<Input, CommandFailure> {
 pub(super) fn load(path: &Path, limits: &Limits) -> Result<Loaded, CommandFailure> {
     let input = read_at_most(path, limits.input_bytes)?;
     let extension = path.extension().and_then(|e| e.to_str());
-    match driver::load_within(Format::of(extension, &input.bytes), &input.bytes, limits) {
+    match osier::load_within(Format::of(extension, &input.bytes), &input.bytes, limits) {
         Ok(module) => Ok(Loaded { name: input.name, module }),
         Err(error) => Err(CommandFailure::Input(error.in_file(&input.name))),
     }
@@ -78,7 +77,7 @@ pub(super) fn load_with_source(path: &Path, limits: &Limits) -> Result<Sourced, 
     let input = read_at_most(path, limits.input_bytes)?;
     let extension = path.extension().and_then(|e| e.to_str());
     let format = Format::of(extension, &input.bytes);
-    match driver::load_with_source(format, &input.bytes, limits) {
+    match osier::load_with_source(format, &input.bytes, limits) {
         Ok((module, source)) => Ok(Sourced {
             source: Source { name: input.name.clone(), map: source },
             loaded: Loaded { name: input.name, module },

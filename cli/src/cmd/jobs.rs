@@ -161,7 +161,7 @@ fn exit_interrupted(finished: Result<(), CommandFailure>, done: usize, all: usiz
 mod tests {
     use super::*;
     use ir::Module;
-    use osier::driver::{Format, load};
+    use osier::{Format, load};
 
     fn module() -> Module {
         let function = |name: &str| format!("func @{name}() {{\nentry:\n  return\n}}\n");

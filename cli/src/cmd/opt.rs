@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use ir::text::{print_function, print_module};
 use ir::{Func, Function, Module};
 use osier::driver::{GivenUp, NoObserver, Recipe, Secured, Vigilance, derive, derive_certified};
-use osier::export::{self, WrittenCopy};
+use osier::exchange::{self, WrittenCopy};
 use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, PassPlan, inline_in_steps};
 use osier::listing;
 use osier::source::Lines;
@@ -91,8 +91,8 @@ pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
             selected.into_iter().map(|(_, base)| emitted(&args, pipeline, (&module, lines), base));
         let pipeline = args.pipeline.names().join(",");
         let header = (args.emit == Emit::Mapping)
-            .then(|| export::header(&pipeline, args.level.name(), count));
-        let header = header.map(|header| header + &export::least_sizes(&module));
+            .then(|| exchange::header(&pipeline, args.level.name(), count));
+        let header = header.map(|header| header + &exchange::least_sizes(&module));
         header.into_iter().chain(functions).collect()
     };
     source.iter().for_each(Source::tell_notes);
@@ -155,7 +155,7 @@ fn inlined(
                 // Frames of the function itself have the proof of its own pair.
                 let inlined = made.copies.instances()[1..].iter().map(|one| one.func);
                 landed.extend(inlined.filter(|callee| callee != func));
-                export::write_copy(&mut text, module, &WrittenCopy::of(*func, &made, &steps));
+                exchange::write_copy(&mut text, module, &WrittenCopy::of(*func, &made, &steps));
             }
         }
     }
@@ -175,17 +175,17 @@ fn with_landings(
     (landings, landed): (&CalleeLandings<'_>, &BTreeSet<Func>),
     functions: &str,
 ) -> String {
-    let mut file = export::header(&args.pipeline.names().join(","), args.level.name(), count);
+    let mut file = exchange::header(&args.pipeline.names().join(","), args.level.name(), count);
     let bases = landed.iter().filter(|func| landings.has(**func));
     let bases = bases.filter_map(|func| {
         let base = module.body(*func)?;
         Some((*func, base, CalleeLandings::certificate(base)?))
     });
     let bases: Vec<(Func, &Function, Certificate)> = bases.collect();
-    file += &export::landings_header(bases.len());
-    file += &export::least_sizes(module);
+    file += &exchange::landings_header(bases.len());
+    file += &exchange::least_sizes(module);
     for (func, base, certificate) in &bases {
-        export::landing(&mut file, *func, base, certificate);
+        exchange::landing(&mut file, *func, base, certificate);
     }
     file + functions
 }
@@ -216,7 +216,7 @@ fn emitted(
             for made in &certified.levels {
                 let mappings = [&made.forward, &made.backward].map(|m| (&*m.mapping, &m.facts));
                 let versions = [base, &derived.function];
-                export::write(&mut text, versions, &left_out, &certified.certificate, mappings);
+                exchange::write(&mut text, versions, &left_out, &certified.certificate, mappings);
             }
             text
         }

@@ -24,7 +24,7 @@
 //! taken off where the text is a Rust source.
 
 use crate::harness::{self, file, root, scratch};
-use osier::driver::{Certified, Format, NoObserver, Vigilance, certify, derive, load};
+use osier::driver::{Certified, NoObserver, Vigilance, certify, derive};
 use osier::interp::NoHost;
 use osier::ir::text::{FunctionText, print_function};
 use osier::ir::{Effects, Function, Inst, Module, Point};
@@ -32,6 +32,7 @@ use osier::osr::Level;
 use osier::passes::Pipeline;
 use osier::resume::{Condition, PointSpec, continuation, instrument};
 use osier::transition::mapping::{Assign, Mapping, Operand};
+use osier::{Format, load};
 use std::collections::BTreeSet;
 use std::fs;
 use verify::state_oracle::{FunctionPair, Oracle, OracleOptions};

@@ -3,8 +3,8 @@
 use super::directed;
 use fuzz::CampaignOptions;
 use ir::Func;
-use osier::driver::{Format, load};
 use osier::passes;
+use osier::{Format, load};
 use passes::{Assumption, PinnedAssumption, Pipeline};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

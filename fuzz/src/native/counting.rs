@@ -1,7 +1,7 @@
 //! A policy that counts, for runs that have left inlined code.
 
 use jit::{Continuation, FailedPoint, HotLoop, Onward, RunError, Tier, Tiering};
-use osier::native::{NoObserver, Tiered};
+use osier::tiers::{NoObserver, Tiered};
 use passes::Pipeline;
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@
 //! The listener also follows the queue: which orders wait, and why one is dropped.
 
 use jit::{Continuation, HotLoop, RunError, Tier, Tiering, Wake};
-use osier::native::{CodeTier, NoObserver, OrderEnd, TierEvent, Tiered, Wanted};
+use osier::tiers::{CodeTier, NoObserver, OrderEnd, TierEvent, Tiered, Wanted};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;

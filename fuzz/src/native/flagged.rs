@@ -8,7 +8,7 @@ use jit::{
     Action, CallsFrom, Condition, Continuation, Engine, HotLoop, PointSpec, RunError, Tier,
     Tiering, Version, Wake,
 };
-use osier::native::{NoObserver, Tiered};
+use osier::tiers::{NoObserver, Tiered};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -16,7 +16,7 @@ use crate::figures::Figures;
 use crate::oracle::FuzzFinding;
 use ir::Func;
 use jit::{Config, TransitionKind, Version, Vm};
-use osier::native::{Costs, NoObserver, Tiered};
+use osier::tiers::{Costs, NoObserver, Tiered};
 use passes::Pipeline;
 use std::sync::{Arc, PoisonError};
 use verify::prng::Prng;

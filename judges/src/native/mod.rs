@@ -16,8 +16,9 @@ use crate::speed::{Measured, SpeedSubject, Timed, seconds_of_thread, start, subj
 use interp::{Limits, Options, Outcome};
 use ir::Module;
 use jit::{Bounds, Config, Engine, Nans, Vm};
-use osier::driver::{Format, NoObserver as NoDriverObserver, Vigilance, load, optimize};
-use osier::native::{Eager, NoObserver};
+use osier::driver::{NoObserver as NoDriverObserver, Vigilance, optimize};
+use osier::tiers::{Eager, NoObserver};
+use osier::{Format, load};
 use std::io::Write;
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, Tra
 use ir::reference::NULL;
 use ir::{Func, Global, Memory, Module, Table, Type};
 use osier::jit::{Config, Engine, Interruption, Vm};
-use osier::native::{self, Eager};
+use osier::tiers::{self, Eager};
 use std::sync::Arc;
 use wasmparser::ExternalKind;
 
@@ -49,7 +49,7 @@ pub(super) fn native_instance(engine: &Engine, module: &Arc<Module>) -> Result<V
     let options = Options::default();
     let mut vm =
         Vm::new(engine, module, limits, options).map_err(|e| CallEnd::Refused(e.to_string()))?;
-    vm.set_tiering(Box::new(Eager::new(native::NoObserver)));
+    vm.set_tiering(Box::new(Eager::new(tiers::NoObserver)));
     if let Some(start) = module.start {
         match native_call(&mut vm, start, &[]) {
             CallEnd::Returned(_) => {}
@@ -61,7 +61,7 @@ pub(super) fn native_instance(engine: &Engine, module: &Arc<Module>) -> Result<V
 
 /// Calls a function natively.
 pub(super) fn native_call(vm: &mut Vm, func: Func, args: &[u64]) -> CallEnd {
-    match native::invoke(vm, func, args, &mut NoHost) {
+    match tiers::invoke(vm, func, args, &mut NoHost) {
         Ok(outcome) => end(vm.machine(), func, outcome),
         Err(error) => CallEnd::Refused(error.to_string()),
     }

@@ -4,9 +4,9 @@ use super::Forgery;
 use super::copies::ORIGINALS;
 use super::hand::parsed;
 use osier::driver::NoObserver;
-use osier::export::{self, WrittenCopy};
-use osier::inlining::{CalleeLandings, ExportedCopy, InlinePlan, InlinedVerdicts, LeftOut};
-use osier::inlining::{inline_in_steps, recheck_copy};
+use osier::exchange::{self, ExportedCopy, InlinedVerdicts, WrittenCopy, recheck_copy};
+use osier::inlining::inline_in_steps;
+use osier::inlining::{CalleeLandings, InlinePlan, LeftOut};
 use osier::ir::{Func, Function, Inst, Module, Opcode, Point, Type};
 use osier::passes::Callers;
 use osier::transition::VersionKey;
@@ -55,16 +55,16 @@ impl Records {
         let landings = CalleeLandings::new(&module, &plan);
         let made = inline_in_steps(&module, func, &plan, &landings, &mut NoObserver);
         let (made, steps) = made.expect("the call is inlined");
-        let mut file = export::header(&plan.names().join(","), "avail", 1);
-        file += &export::landings_header(0);
-        export::write_copy(&mut file, &module, &WrittenCopy::of(func, &made, &steps));
+        let mut file = exchange::header(&plan.names().join(","), "avail", 1);
+        file += &exchange::landings_header(0);
+        exchange::write_copy(&mut file, &module, &WrittenCopy::of(func, &made, &steps));
         // The file names entities of versions that are made again.
         let module = parsed(text);
         let callers = Callers::new(&module);
         let versions = plan
             .versions(&callers, func, &LeftOut::default(), &mut NoObserver)
             .expect("inlined again");
-        let file = export::read(&file).expect("a written file");
+        let file = exchange::read(&file).expect("a written file");
         let copy = file.functions[0].copy(&module, func, versions.each_ref());
         Records { copy: copy.expect("of these versions"), module, func, versions }
     }

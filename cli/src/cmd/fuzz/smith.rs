@@ -4,7 +4,7 @@
 use fuzz::{CampaignOptions, CaseSource, Drawn};
 use ir::{Func, Module};
 #[cfg(feature = "smith")]
-use osier::driver::{Format, load};
+use osier::{Format, load};
 use verify::generate::arguments;
 use verify::prng::Prng;
 

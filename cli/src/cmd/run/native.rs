@@ -13,10 +13,10 @@ use jit::{Bounds, Config, FailedPoint, Interruption, Nans, RunError, TransitionK
 use osier::driver::{Observer as _, Step};
 use osier::inlining::{ModuleSites, PassPlan};
 use osier::listing;
-use osier::native::{self, Compiled, CompiledKind, Costs, Eager, Observer, TierListener, Tiered};
 use osier::profile::Profile;
 use osier::schema::{CompiledCode, MadeTransition, RunStats};
 use osier::speculate::{Assumption, SpeculateError, Speculative};
+use osier::tiers::{Compiled, CompiledKind, Costs, Eager, Observer, TierListener, Tiered};
 use passes::Pipeline;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -171,7 +171,7 @@ fn run(
             break;
         }
         outcome = match engine {
-            RunEngine::Jit => native::invoke(&mut vm, func, args, &mut host),
+            RunEngine::Jit => osier::tiers::invoke(&mut vm, func, args, &mut host),
             RunEngine::Interp | RunEngine::Tiered => vm.invoke(func, args, &mut host),
         };
     }

@@ -6,9 +6,9 @@ use crate::cmd::suggestions::read_profile;
 use ir::{Func, Inst, Module};
 use jit::{FailedPoint, Vm};
 use osier::listing;
-use osier::native::{Observer, Tiered};
 use osier::schema::{FailingAssumption, RunSpeculation};
 use osier::speculate::{Assumption, Observed, Speculative, SuggestOptions, Suggester};
+use osier::tiers::{Observer, Tiered};
 use std::collections::BTreeMap;
 
 /// The policy with the assumptions that the options ask for.

@@ -4,8 +4,8 @@ use crate::cmd::failure::print;
 use ir::{Module, Point};
 use jit::VisitedPlace;
 use osier::listing;
-use osier::native::{CodeTier, OrderEnd, TierEvent, Wanted};
 use osier::schema::{RunTiering, TierOrder, VisitCount, VisitedFunction};
+use osier::tiers::{CodeTier, OrderEnd, TierEvent, Wanted};
 use std::collections::BTreeMap;
 
 /// The width of a function's name in the time line.

@@ -1,0 +1,285 @@
+//! Makes mappings, runs the checker on every entry, and keeps the entries that it accepts. The
+//! driver drops and counts the others.
+
+use super::{Derived, Observer, Step};
+use certify::Certifier;
+use check::verdict::{Options, Verdict};
+use check::{Accepted, Checked, UnprovedAnchor, relate};
+use ir::{Function, Module, Point};
+use osr::{
+    Level, Synthesis, SynthesizedMapping, Unmapped, VersionPair, synthesize_at, synthesize_levels,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use transition::certificate::{Certificate, MappingFacts};
+use transition::mapping::Mapping;
+use transition::{Pair, Side};
+
+/// The mapping in one direction with accepted entries only, and the points without an entry.
+#[derive(Clone, Debug)]
+pub struct CertifiedMapping {
+    /// The accepted entries.
+    pub mapping: Checked<Mapping>,
+    /// The facts of the accepted entries, in the order of the entries.
+    pub facts: MappingFacts,
+    /// The number of points of the source version, or of those asked for ([`certify_at`]),
+    /// unreachable points included.
+    pub points: usize,
+    /// The number of unreachable points: points in code that synthesis or the checker has proved
+    /// never to run.
+    pub unreachable: usize,
+    /// The reachable points for which synthesis found no entry.
+    pub unmapped: Vec<Unmapped>,
+    /// The points whose entry the checker did not accept, ascending, with its verdicts.
+    pub rejected: Vec<(Point, Verdict)>,
+}
+
+impl CertifiedMapping {
+    /// Counts of the verdicts on all entries, dropped ones included.
+    pub fn checked(&self) -> CheckCounts {
+        let mut checked = CheckCounts {
+            points: (self.points - self.unreachable) as u64,
+            held: self.mapping.len() as u64,
+            ..CheckCounts::default()
+        };
+        self.rejected.iter().for_each(|(_, verdict)| checked.count(verdict));
+        checked
+    }
+}
+
+/// The reason of points whose entry the checker dropped.
+pub const UNPROVED: &str = "unproved";
+
+/// Counts of verdicts on entries.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct CheckCounts {
+    /// The number of points of the source versions. [`CertifiedMapping::checked`] leaves
+    /// unreachable points out; `osier::exchange::recheck` cannot tell which they are.
+    pub points: u64,
+    /// The number of accepted entries.
+    pub held: u64,
+    /// The number of dropped entries, by the name of the failed check.
+    pub dropped: BTreeMap<String, u64>,
+    /// The number of dropped entries that the checker refuted. It left the others undecided.
+    pub refuted: u64,
+}
+
+impl CheckCounts {
+    /// Counts one verdict.
+    pub fn count(&mut self, verdict: &Verdict) {
+        match verdict.finding() {
+            None => self.held += 1,
+            Some(finding) => *self.dropped.entry(finding.check.name().to_owned()).or_default() += 1,
+        }
+        self.refuted += u64::from(verdict.is_refuted());
+    }
+
+    /// The number of dropped entries.
+    pub fn all_dropped(&self) -> u64 {
+        self.dropped.values().sum()
+    }
+
+    /// Adds the counts of other entries.
+    pub fn merge(&mut self, other: &CheckCounts) {
+        self.points += other.points;
+        self.held += other.held;
+        self.refuted += other.refuted;
+        for (reason, count) in &other.dropped {
+            *self.dropped.entry(reason.clone()).or_default() += count;
+        }
+    }
+}
+
+/// The mappings in both directions at one level.
+#[derive(Clone, Debug)]
+pub struct CertifiedLevel {
+    /// The level.
+    pub level: Level,
+    /// From the base to the derived version.
+    pub forward: CertifiedMapping,
+    /// From the derived version to the base.
+    pub backward: CertifiedMapping,
+}
+
+impl CertifiedLevel {
+    /// The mapping whose entries leave the version on this side.
+    pub fn of(&self, from: Side) -> &CertifiedMapping {
+        match from {
+            Side::Before => &self.forward,
+            Side::After => &self.backward,
+        }
+    }
+}
+
+/// The mappings between two versions at several levels, and the certificate that they share.
+#[derive(Clone, Debug)]
+pub struct Certified {
+    /// The certificate.
+    pub certificate: Certificate,
+    /// The requested levels, lowest first.
+    pub levels: Vec<CertifiedLevel>,
+    /// The anchors at which the versions are not proved alike. Entries at points from which or to
+    /// which a run passes them are dropped (`explain::unproved` describes them).
+    pub unproved: Vec<UnprovedAnchor>,
+}
+
+impl Certified {
+    /// Counts of the verdicts on all entries of all levels, dropped ones included.
+    pub fn checked(&self) -> CheckCounts {
+        let mut checked = CheckCounts::default();
+        for made in &self.levels {
+            checked.merge(&made.forward.checked());
+            checked.merge(&made.backward.checked());
+        }
+        checked
+    }
+}
+
+/// Makes the mappings between a base and a version derived from it, at the given levels, and keeps
+/// the entries that the checker accepts. Cost: one synthesis per level, one certificate, and one
+/// verdict per entry.
+///
+/// # Panics
+/// If the log does not lead from `base` to the derived version. The results of [`super::derive()`]
+/// satisfy this.
+pub fn certify(
+    module: &Module,
+    base: &Function,
+    derived: &Derived,
+    levels: &[Level],
+    observer: &mut dyn Observer,
+) -> Certified {
+    observer.begin(Some(Step::Map));
+    let pair = VersionPair::new(base, &derived.function, &derived.log)
+        .expect("the log leads to the version derived")
+        .in_module(module);
+    let made = synthesize_levels(&pair, levels);
+    judged(module, &pair, made, observer)
+}
+
+/// The entries at some points, and the certificate that proves them.
+#[derive(Clone, Debug)]
+pub struct CertifiedPoints {
+    /// The certificate.
+    pub certificate: Certificate,
+    /// The entries in both directions.
+    pub entries: CertifiedLevel,
+    /// As in [`Certified`].
+    pub unproved: Vec<UnprovedAnchor>,
+}
+
+/// Makes the entries at some points alone, at one level, and keeps those that the checker accepts.
+/// `asked` gives the points, of the base under [`Side::Before`] and of the derived version under
+/// [`Side::After`], as [`synthesize_at`] takes them.
+///
+/// The entries of the answer are armed for each other, and no others are: live+ is that of the set.
+/// An entry provides no values for entries of another answer. If `asked` has no points of the
+/// derived version, nothing leaves it, and all answers of this kind may be used in one run.
+///
+/// Cost: one certificate, and one pass of the checker over both versions; then, in proportion to
+/// the entries.
+///
+/// # Panics
+/// Like [`certify()`].
+pub fn certify_at(
+    module: &Module,
+    base: &Function,
+    derived: &Derived,
+    level: Level,
+    asked: impl FnOnce(&VersionPair<'_>) -> Pair<BTreeSet<Point>>,
+    observer: &mut dyn Observer,
+) -> CertifiedPoints {
+    observer.begin(Some(Step::Map));
+    let pair = VersionPair::new(base, &derived.function, &derived.log)
+        .expect("the log leads to the version derived")
+        .in_module(module);
+    let made = synthesize_at(&pair, level, &asked(&pair));
+    let Certified { certificate, mut levels, unproved } =
+        judged(module, &pair, vec![(level, made)], observer);
+    let entries = levels.pop().expect("one level was made");
+    CertifiedPoints { certificate, entries, unproved }
+}
+
+/// Makes the certificate of a pair without mappings, and judges the pair as a whole.
+///
+/// # Errors
+/// The verdict on the pair, if it is not proved.
+///
+/// # Panics
+/// Like [`certify()`].
+pub(super) fn certify_pair(
+    module: &Module,
+    base: &Function,
+    derived: &Derived,
+) -> Result<(), Verdict> {
+    let pair = VersionPair::new(base, &derived.function, &derived.log)
+        .expect("the log leads to the version derived");
+    let common = pair.correspondence();
+    let certificate = Certifier::new(&common).into_certificate();
+    let relation = relate(module, common.versions, &certificate, Options::default())?;
+    relation.unproved().first().map_or(Ok(()), |first| Err(Verdict::Undecided(first.finding)))
+}
+
+/// Judges the mappings of a pair, and keeps the entries that hold.
+fn judged(
+    module: &Module,
+    pair: &VersionPair<'_>,
+    made: Vec<(Level, Synthesis)>,
+    observer: &mut dyn Observer,
+) -> Certified {
+    // All mappings contribute facts to one certifier, so relate the versions only after the last
+    // one.
+    let common = pair.correspondence();
+    let mut certifier = Certifier::new(&common);
+    let facts: Vec<Pair<MappingFacts>> = made
+        .iter()
+        .map(|(_, made)| {
+            let forward = certifier.facts(Side::Before, &made.forward.mapping);
+            Pair::new(forward, certifier.facts(Side::After, &made.backward.mapping))
+        })
+        .collect();
+    let certificate = certifier.into_certificate();
+    observer.begin(Some(Step::Check));
+    let relation = relate(module, common.versions, &certificate, Options::default());
+    let levels = made.into_iter().zip(facts).map(|((level, made), facts)| {
+        let Synthesis { forward, backward } = made;
+        let (forward, ahead) = split(forward);
+        let (backward, back) = split(backward);
+        let accepted = check::accept(&relation, Pair::new(forward, backward), facts);
+        let is_dead = |side: Side, point: Point| {
+            relation.as_ref().is_ok_and(|relation| relation.is_unreachable(side, point))
+        };
+        CertifiedLevel {
+            level,
+            forward: certified(accepted.before, ahead, |point| is_dead(Side::Before, point)),
+            backward: certified(accepted.after, back, |point| is_dead(Side::After, point)),
+        }
+    });
+    let levels: Vec<CertifiedLevel> = levels.collect();
+    let unproved = relation.map_or_else(|_| Vec::new(), |relation| relation.unproved().to_vec());
+    observer.begin(None);
+    Certified { certificate, levels, unproved }
+}
+
+/// The points of a synthesized mapping that have no entry.
+type Rest = (usize, usize, Vec<Unmapped>);
+
+fn split(made: SynthesizedMapping) -> (Mapping, Rest) {
+    let SynthesizedMapping { mapping, points, unreachable, unmapped } = made;
+    (mapping, (points, unreachable, unmapped))
+}
+
+/// An accepted mapping with the points that have no entry. `is_dead` tells points that the checker
+/// has proved never to run: no entry is lost there, even if synthesis found one.
+fn certified(
+    accepted: Accepted,
+    (points, unreachable, mut unmapped): Rest,
+    is_dead: impl Fn(Point) -> bool,
+) -> CertifiedMapping {
+    let Accepted { mapping, facts, mut rejected } = accepted;
+    let found = rejected.len() + unmapped.len();
+    rejected.retain(|(point, _)| !is_dead(*point));
+    unmapped.retain(|unmapped| !is_dead(unmapped.point));
+    let unreachable = unreachable + found - rejected.len() - unmapped.len();
+    CertifiedMapping { mapping, facts, points, unreachable, unmapped, rejected }
+}

@@ -1,0 +1,238 @@
+//! The driver: runs pipelines over functions and modules, and makes mappings that the checker
+//! accepts.
+//!
+//! After each pass on each function the driver verifies the new version and replays the log. A
+//! finding means a bug in the pass or in the editor. The driver then panics with the names of pass
+//! and function, since a wrong version must not reach later passes.
+
+mod certified;
+mod certified_graph;
+pub mod counterfactual;
+mod regions;
+mod retry;
+mod states;
+
+pub use certified::{
+    Certified, CertifiedLevel, CertifiedMapping, CertifiedPoints, CheckCounts, UNPROVED, certify,
+    certify_at,
+};
+pub use certified_graph::{CertifiedGraph, NO_LOG, VersionPoints, certify_graph, certify_graph_at};
+pub use regions::{CertifiedRegions, EnteredRegion, certify_regions};
+pub(crate) use retry::{GiveUp, is_lost};
+pub use retry::{
+    GivenUp, Recipe, Retried, Retry, Secured, SecuredPoint, derive_certified, derive_certified_at,
+    derive_without,
+};
+pub use states::{LostPoint, SecuredStates, StatePointError, StatePoints, derive_with_states};
+
+use ir::edit::{ActionLog, Fuel, Pass, apply, check_replay};
+use ir::verifier::verify_function;
+use ir::{Func, Function, Module};
+use passes::Pipeline;
+use std::collections::BTreeMap;
+
+/// The kinds of work that the driver spends time on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Running a pass.
+    Optimize,
+    /// Verifying a version and replaying a log.
+    Replay,
+    /// Making mappings and certificates.
+    Map,
+    /// Checking mappings.
+    Check,
+    /// Searching for the rewrites to give up ([`derive_certified`]).
+    Retry,
+}
+
+impl Step {
+    /// Every kind of step.
+    pub const ALL: [Step; 5] = [Step::Optimize, Step::Replay, Step::Map, Step::Check, Step::Retry];
+}
+
+/// Observes the steps of the driver, so that an embedder can measure times. The library reads no
+/// clock.
+pub trait Observer {
+    /// A step begins, and the step in progress ends. `None` only ends the step in progress.
+    fn begin(&mut self, step: Option<Step>);
+}
+
+/// An observer that ignores all steps.
+#[derive(Clone, Copy, Debug)]
+pub struct NoObserver;
+
+impl Observer for NoObserver {
+    fn begin(&mut self, _step: Option<Step>) {}
+}
+
+/// Whether the driver verifies versions and replays logs after each pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Vigilance {
+    /// Verify and replay. Commands and tests use this.
+    #[default]
+    On,
+    /// Do neither. The tiered engine and benchmarks use this, since they wait for the passes.
+    Off,
+}
+
+/// A version and the actions that lead to it from its base.
+#[derive(Clone, Debug)]
+pub struct Derived {
+    /// The version.
+    pub function: Function,
+    /// The actions of all passes, in order.
+    pub log: ActionLog,
+}
+
+/// Runs a pipeline over one function of a module and returns the derived version. `base` does not
+/// change.
+///
+/// # Panics
+/// If a pass requests an illegal edit, makes a version that is not well-formed, or has a log that
+/// does not replay to its version. Each is a bug; the message names pass and function.
+pub fn derive(
+    module: &Module,
+    base: &Function,
+    pipeline: &Pipeline,
+    vigilance: Vigilance,
+    observer: &mut dyn Observer,
+) -> Derived {
+    derive_within(module, base, pipeline, vigilance, &mut Fuel::UNLIMITED.clone(), observer)
+}
+
+/// Like [`derive()`], with the rewrites that the fuel grants.
+pub(crate) fn derive_within(
+    module: &Module,
+    base: &Function,
+    pipeline: &Pipeline,
+    vigilance: Vigilance,
+    fuel: &mut Fuel,
+    observer: &mut dyn Observer,
+) -> Derived {
+    let mut derived = Derived { function: base.clone(), log: ActionLog::empty_for(base) };
+    for pass in pipeline.passes() {
+        observer.begin(Some(Step::Optimize));
+        let (function, log) = apply(&derived.function, *pass, fuel).into_parts();
+        if vigilance == Vigilance::On {
+            observer.begin(Some(Step::Replay));
+            check_pass(module, *pass, &derived.function, &log, &function);
+        }
+        derived.function = function;
+        derived.log.extend(log);
+    }
+    observer.begin(None);
+    derived
+}
+
+/// Panics if the log does not replay from `before` to `after`, or if `after` is not well-formed.
+fn check_pass(
+    module: &Module,
+    pass: &dyn Pass,
+    before: &Function,
+    log: &ActionLog,
+    after: &Function,
+) {
+    let bug =
+        |what: String| -> ! { panic!("bug in pass {} on @{}: {what}", pass.name(), before.name()) };
+    if let Err(error) = check_replay(before, log, after) {
+        bug(format!("its log does not replay: {error}"));
+    }
+    // The version before is well-formed, and so is one that the replay has shown to be the same.
+    if log.is_empty() {
+        return;
+    }
+    if let Some(finding) = verify_function(module, after).first() {
+        bug(format!("it made a version that is not well-formed: {finding}"));
+    }
+}
+
+/// The result of a pipeline on a module.
+#[derive(Clone, Debug)]
+pub struct Optimized {
+    /// The module with the derived functions.
+    pub module: Module,
+    /// The log of each function that has a body.
+    pub logs: BTreeMap<Func, ActionLog>,
+}
+
+/// Runs a pipeline over every function of a module that has a body.
+///
+/// # Panics
+/// Like [`derive()`].
+pub fn optimize(
+    module: &Module,
+    pipeline: &Pipeline,
+    vigilance: Vigilance,
+    observer: &mut dyn Observer,
+) -> Optimized {
+    let mut optimized = Optimized { module: module.clone(), logs: BTreeMap::new() };
+    for (func, base) in module.defined() {
+        let derived = derive(module, base, pipeline, vigilance, observer);
+        optimized.module.define(func, derived.function);
+        optimized.logs.insert(func, derived.log);
+    }
+    optimized
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ir::edit::Editor;
+    use ir::text::parse_module;
+
+    const TEXT: &str = "func @f(%a: i32) -> i32 {\nentry:\n  %b = add.i32 %a, %a\n  %c = mul.i32 %b, %a\n  return %c\n}\n";
+
+    /// A wrong pass: makes the sum read the product, which is defined after it.
+    struct ReadsTooEarly;
+
+    impl Pass for ReadsTooEarly {
+        fn name(&self) -> &'static str {
+            "reads_too_early"
+        }
+
+        fn run(&self, editor: &mut Editor<'_>) {
+            let insts: Vec<_> = editor.func().all_insts().collect();
+            let product = editor.func().inst(insts[1]).result().expect("one result");
+            assert!(editor.plan("wrong"));
+            editor.replace_operand(insts[0], 0, product);
+        }
+    }
+
+    fn module() -> Module {
+        parse_module(TEXT).expect("well-formed")
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "bug in pass reads_too_early on @f: it made a version that is not well-formed: SSA-DOM-1"
+    )]
+    fn a_pass_that_breaks_a_rule_is_caught() {
+        let module = module();
+        let (_, base) = module.defined().next().expect("one function");
+        let applied = apply(base, &ReadsTooEarly, &mut Fuel::UNLIMITED.clone());
+        check_pass(&module, &ReadsTooEarly, base, applied.log(), applied.function());
+    }
+
+    #[test]
+    #[should_panic(expected = "bug in pass reads_too_early on @f: its log does not replay")]
+    fn an_incomplete_log_is_caught() {
+        let module = module();
+        let (_, base) = module.defined().next().expect("one function");
+        let applied = apply(base, &ReadsTooEarly, &mut Fuel::UNLIMITED.clone());
+        check_pass(&module, &ReadsTooEarly, base, &ActionLog::empty_for(base), applied.function());
+    }
+
+    #[test]
+    fn the_log_of_a_pipeline_replays_to_its_result() {
+        let module = module();
+        let (_, base) = module.defined().next().expect("one function");
+        let pipeline = passes::parse("canonical,O1").expect("known");
+        let derived = derive(&module, base, &pipeline, Vigilance::On, &mut NoObserver);
+        assert_eq!(check_replay(base, &derived.log, &derived.function), Ok(()));
+        let optimized = optimize(&module, &pipeline, Vigilance::Off, &mut NoObserver);
+        let (func, made) = optimized.module.defined().next().expect("one function");
+        assert_eq!(made.inst_count(), derived.function.inst_count());
+        assert_eq!(optimized.logs[&func].len(), derived.log.len());
+    }
+}

@@ -1,0 +1,318 @@
+//! Derives a version and makes its mappings together. Where the checker drops entries, the driver
+//! finds the rewrite to blame, leaves it out, and does both again.
+//!
+//! A version without a few rewrites is a little slower than the best one. A version without entries
+//! cannot be entered in the middle, or not left where an assumption fails.
+
+mod search;
+
+use super::certified::certify_pair;
+use super::{
+    Certified, CertifiedPoints, CheckCounts, Derived, Observer, Step, Vigilance, certify,
+    certify_at, derive_within,
+};
+use ir::edit::Fuel;
+use ir::{Function, Module, Point};
+use osr::{Level, VersionPair};
+use passes::Pipeline;
+use search::ProbeScope;
+pub(crate) use search::is_lost;
+pub(super) use search::{Answer, RewriteSearch};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use transition::Pair;
+
+/// The bounds of the search for rewrites to give up. Both are counts, so that every run gives up
+/// the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Retry {
+    /// The most rewrites that one function gives up one by one.
+    pub rewrites: usize,
+    /// Whether whole stretches of rewrites may be given up if that many do not suffice.
+    pub stretches: bool,
+    /// The most work of the probes for one function, in instructions of both versions. A probe
+    /// makes a version, its mappings, and the verdicts on them. A probe of a pair that is not
+    /// proved as a whole makes no mappings, and counts a quarter.
+    pub work: u64,
+    /// The most work of the probes as a multiple of that of the mappings of the base. A function
+    /// of few instructions may have [`Retry::SMALL`] all the same.
+    pub times: u64,
+}
+
+impl Retry {
+    /// No rewrite is given up.
+    pub const OFF: Retry = Retry { rewrites: 0, stretches: false, work: 0, times: 0 };
+
+    /// For a program that waits: about as long as the mappings of a function of 20,000
+    /// instructions take.
+    pub const BRIEF: Retry = Retry { rewrites: 2, stretches: false, work: 40_000, times: 8 };
+
+    /// The work that every function may have if [`Retry::work`] allows it: about a tenth of a
+    /// second.
+    pub const SMALL: u64 = 4_000;
+
+    /// The most work for a function. The last probe may exceed it.
+    pub fn most(&self, base: &Function) -> u64 {
+        let mappings = 2 * base.inst_count() as u64;
+        self.work.min(mappings.saturating_mul(self.times).max(Retry::SMALL))
+    }
+}
+
+impl Default for Retry {
+    /// Eight single rewrites, and then stretches. The work is that of 24 mappings of the function,
+    /// and of about half a minute.
+    fn default() -> Retry {
+        Retry { rewrites: 8, stretches: true, work: 500_000, times: 24 }
+    }
+}
+
+/// A rewrite, or a stretch of rewrites, that the driver left out, so that entries hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct GivenUp {
+    /// The number of the first rewrite among all that the pipeline announces, earlier ones left out
+    /// included ([`Fuel`]).
+    pub plan: u64,
+    /// The number of rewrites: 1, or a bound on those of a stretch. The fields below are about the
+    /// first.
+    pub count: u64,
+    /// The pass.
+    pub pass: &'static str,
+    /// The rule under which the pass announces the rewrite.
+    pub rule: &'static str,
+    /// The number of its first action in the log that ends with the rewrite.
+    pub action: usize,
+    /// The action in the words of logs.
+    pub text: String,
+    /// The name of the check that failed after the rewrite.
+    pub check: &'static str,
+}
+
+impl GivenUp {
+    /// The numbers of the rewrites.
+    pub fn numbers(&self) -> Range<u64> {
+        self.plan..self.plan.saturating_add(self.count)
+    }
+}
+
+/// The numbers of all these rewrites.
+pub(crate) fn numbers(given_up: &[GivenUp]) -> impl Iterator<Item = Range<u64>> {
+    given_up.iter().map(GivenUp::numbers)
+}
+
+/// The work of the search for rewrites to give up.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Retried {
+    /// The rewrites that the version lacks, by number. Empty if no entry was dropped.
+    pub given_up: Vec<GivenUp>,
+    /// The number of rewrites that the passes announced and that were left out.
+    pub refused: u64,
+    /// The number of rewrites that the passes of the whole pipeline announced.
+    pub announced: u64,
+    /// The verdicts on the entries of the whole pipeline's version. `None` if the retry is off.
+    pub without: Option<CheckCounts>,
+    /// The number of versions that the search made and judged.
+    pub probes: u64,
+    /// The work of that, as [`Retry::work`] counts it.
+    pub work: u64,
+}
+
+/// The choices of [`derive_certified`].
+#[derive(Clone, Copy, Debug)]
+pub struct Recipe<'a> {
+    /// The passes.
+    pub pipeline: &'a Pipeline,
+    /// Whether each version is verified and each log replayed.
+    pub vigilance: Vigilance,
+    /// The levels of the mappings, lowest first. The retry is for the entries of the last.
+    pub levels: &'a [Level],
+    /// The bounds of the retry.
+    pub retry: Retry,
+}
+
+impl<'a> Recipe<'a> {
+    /// Versions verified, logs replayed, and the usual bounds of the retry.
+    pub fn new(pipeline: &'a Pipeline, levels: &'a [Level]) -> Recipe<'a> {
+        Recipe { pipeline, vigilance: Vigilance::On, levels, retry: Retry::default() }
+    }
+}
+
+/// A version and its proved mappings.
+#[derive(Clone, Debug)]
+pub struct Secured {
+    /// The version.
+    pub derived: Derived,
+    /// The mappings between the base and the version.
+    pub certified: Certified,
+    /// The rewrites that the version lacks for the sake of entries.
+    pub retried: Retried,
+}
+
+/// Runs a pipeline over one function and makes the mappings between the base and the version, as
+/// [`super::derive()`] and [`certify()`] do. If the checker drops entries of the highest level, the
+/// driver searches for a rewrite after which they are dropped, leaves it out, and goes on until no
+/// entry is dropped. If several rewrites do not suffice, it leaves out stretches that grow. The
+/// answer is the version with the fewest reachable points without an entry; among equal ones, the
+/// first one tried. Suppose that a bound is reached, and most points of that version have no entry.
+/// The driver then leaves out the rest of the pipeline behind the last prefix that was found to
+/// drop none. The version is never worse than that of the whole pipeline.
+///
+/// Cost: nothing more if no entry is dropped. Otherwise, for each rewrite given up, as many probes
+/// as the logarithm of its distance from the one before, within the bounds: [`Retry::times`] the
+/// cost of one mapping at most, but for small functions.
+///
+/// # Panics
+/// Like [`super::derive()`].
+pub fn derive_certified(
+    module: &Module,
+    base: &Function,
+    recipe: &Recipe<'_>,
+    observer: &mut dyn Observer,
+) -> Secured {
+    let Recipe { pipeline, vigilance, levels, retry } = *recipe;
+    let mut fuel = Fuel::UNLIMITED;
+    let derived = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
+    let certified = certify(module, base, &derived, levels, observer);
+    let without = (retry.rewrites > 0).then(|| certified.checked());
+    let announced = fuel.planned();
+    let whole = Retried { announced, without, ..Retried::default() };
+    let first = certified.levels.last().map(|made| (made.level, Answer::of_level(made)));
+    let lossy = first.filter(|(_, answer)| answer.drops() && retry.rewrites > 0);
+    let Some((level, first)) = lossy else {
+        return Secured { derived, certified, retried: whole };
+    };
+    observer.begin(Some(Step::Retry));
+    let answer = |made: &Function, derived: &Derived, scope: ProbeScope| match scope {
+        ProbeScope::Pair => Answer::of_pair(certify_pair(module, made, derived)),
+        ProbeScope::Entries => {
+            let certified = certify(module, made, derived, &[level], &mut super::NoObserver);
+            Answer::of_level(&certified.levels[0])
+        }
+    };
+    let mut search = RewriteSearch::new(module, base, pipeline, retry, &answer);
+    let given_up = search.run(first, announced);
+    let (probes, work) = (search.probes(), search.work());
+    let retried = Retried { given_up, probes, work, ..whole };
+    observer.begin(None);
+    if retried.given_up.is_empty() {
+        return Secured { derived, certified, retried };
+    }
+    let mut fuel = Fuel::UNLIMITED.without(numbers(&retried.given_up));
+    let fewer = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
+    let better = certify(module, base, &fewer, levels, observer);
+    // The search judged the highest level alone. The certificate now explains the others too.
+    if missing(&better) < missing(&certified) {
+        let retried = Retried { refused: fuel.refused(), ..retried };
+        Secured { derived: fewer, certified: better, retried }
+    } else {
+        Secured { derived, certified, retried: Retried { given_up: Vec::new(), ..retried } }
+    }
+}
+
+/// The search for rewrites of one step of several, where the checker has dropped entries of the
+/// step. The caller makes the versions.
+pub(crate) struct GiveUp<'a> {
+    /// The module.
+    pub(crate) module: &'a Module,
+    /// The version that the step leaves.
+    pub(crate) base: &'a Function,
+    /// The passes of the step.
+    pub(crate) pipeline: &'a Pipeline,
+    /// The bounds.
+    pub(crate) retry: Retry,
+}
+
+impl GiveUp<'_> {
+    /// The rewrites to leave out, and the number of versions that the search made and judged. No
+    /// rewrites if no entry is dropped, or if the search finds no better version within its bounds.
+    pub(crate) fn find(&self) -> (Vec<GivenUp>, u64) {
+        let GiveUp { module, base, pipeline, retry } = *self;
+        let answer = |made: &Function, derived: &Derived, scope: ProbeScope| match scope {
+            ProbeScope::Pair => Answer::of_pair(certify_pair(module, made, derived)),
+            ProbeScope::Entries => {
+                let levels = [Level::Avail];
+                let certified = certify(module, made, derived, &levels, &mut super::NoObserver);
+                Answer::of_level(&certified.levels[0])
+            }
+        };
+        let mut search = RewriteSearch::new(module, base, pipeline, retry, &answer);
+        let given_up = search.run_whole();
+        (given_up, search.probes())
+    }
+}
+
+/// Runs a pipeline over one function without some rewrites, by number. The version is the one that
+/// [`derive_certified`] made when it gave up these rewrites. It has the same ids if neither call
+/// found other versions of the family. Without numbers, this is [`super::derive()`].
+///
+/// # Panics
+/// Like [`super::derive()`].
+pub fn derive_without(
+    module: &Module,
+    base: &Function,
+    pipeline: &Pipeline,
+    left_out: &[Range<u64>],
+    observer: &mut dyn Observer,
+) -> Derived {
+    let whole = super::derive(module, base, pipeline, Vigilance::On, observer);
+    if left_out.is_empty() {
+        return whole;
+    }
+    // The ids of the whole pipeline's version are taken, here as there.
+    let mut fuel = Fuel::UNLIMITED.without(left_out.iter().cloned());
+    derive_within(module, base, pipeline, Vigilance::On, &mut fuel, observer)
+}
+
+/// A version with an accepted entry at a point of the base.
+#[derive(Clone, Debug)]
+pub struct SecuredPoint {
+    /// The version.
+    pub derived: Derived,
+    /// The entries at the points that were asked for.
+    pub made: CertifiedPoints,
+    /// The rewrites that the version lacks.
+    pub given_up: Vec<GivenUp>,
+}
+
+/// Makes a version of which the checker accepts the entry at one point of the base, after it has
+/// dropped that entry of the whole pipeline's version. `None` if the search finds no such version
+/// within its bounds. A probe asks for the entry at that point alone ([`certify_at`]).
+///
+/// # Panics
+/// Like [`super::derive()`].
+pub fn derive_certified_at(
+    module: &Module,
+    base: &Function,
+    recipe: &Recipe<'_>,
+    at: Point,
+    observer: &mut dyn Observer,
+) -> Option<SecuredPoint> {
+    let Recipe { pipeline, vigilance, levels, retry } = *recipe;
+    let level = *levels.last()?;
+    let asked = |_: &VersionPair<'_>| Pair::new(BTreeSet::from([at]), BTreeSet::new());
+    observer.begin(Some(Step::Retry));
+    let answer = |made: &Function, derived: &Derived, scope: ProbeScope| match scope {
+        ProbeScope::Pair => Answer::of_pair(certify_pair(module, made, derived)),
+        ProbeScope::Entries => {
+            let made =
+                certify_at(module, made, derived, level, asked, &mut super::NoObserver).entries;
+            Answer::of_level(&made)
+        }
+    };
+    let mut search = RewriteSearch::new(module, base, pipeline, retry, &answer);
+    let given_up = search.run_whole();
+    observer.begin(None);
+    if given_up.is_empty() {
+        return None;
+    }
+    let mut fuel = Fuel::UNLIMITED.without(numbers(&given_up));
+    let derived = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
+    let made = certify_at(module, base, &derived, level, asked, observer);
+    made.entries.forward.mapping.entry(at)?;
+    Some(SecuredPoint { derived, made, given_up })
+}
+
+/// The number of reachable points without an accepted entry at the highest level.
+fn missing(certified: &Certified) -> usize {
+    certified.levels.last().map_or(0, |made| Answer::of_level(made).missing())
+}

@@ -1,0 +1,63 @@
+//! The steps that the ways into a version with inlined code and out of it are composed of.
+
+use crate::driver::CertifiedGraph;
+use check::verdict::Verdict;
+use check::{Checked, FrameRefusal};
+use ir::Point;
+use osr::{EdgeOrigin, Unmapped, VersionGraph};
+use std::collections::BTreeSet;
+use transition::mapping::Mapping;
+use transition::{Pair, Refusal};
+
+/// Points into a version and out of it at which the first step has an entry and the composition
+/// has none, ascending.
+pub type RefusedPoints = (Vec<(Point, Refusal)>, Vec<(Point, FrameRefusal)>);
+
+/// The steps around an inlining.
+#[derive(Clone, Debug)]
+pub struct InlinedSteps {
+    /// Between the base and the cleaned version, and between the copy and the optimized one. The
+    /// forward mapping leaves the version before.
+    pub pairs: [Pair<MappedStep>; 2],
+    /// The points of the base, and those of the optimized version, at which the first step has an
+    /// entry and the composition has none, ascending.
+    pub refused: RefusedPoints,
+    /// The points of the base, and those of the optimized version, that the checker has proved
+    /// never to be reached. They need no entry.
+    pub unreachable: [BTreeSet<Point>; 2],
+}
+
+/// The mapping of one step, and the points without an entry.
+#[derive(Clone, Debug)]
+pub struct MappedStep {
+    /// The accepted entries.
+    pub mapping: Checked<Mapping>,
+    /// The reachable points for which synthesis found no entry, ascending. Of the copy, points in
+    /// inlined code are left out: no entry leaves from them.
+    pub unmapped: Vec<Unmapped>,
+    /// The points whose entry the checker did not accept, ascending, with its verdicts.
+    pub rejected: Vec<(Point, Verdict)>,
+}
+
+impl InlinedSteps {
+    /// The steps of a certified graph, whose edges on each side of the copy lead forward and back.
+    /// Cost: linear in the points without an entry.
+    pub(super) fn new(
+        graph: &VersionGraph<'_>,
+        certified: &CertifiedGraph,
+        [before, after]: [[usize; 2]; 2],
+        refused: RefusedPoints,
+        unreachable: [BTreeSet<Point>; 2],
+    ) -> InlinedSteps {
+        let step = |index: usize| {
+            let unmapped = match &graph.edges()[index].origin {
+                EdgeOrigin::Built { unmapped, .. } => unmapped.clone(),
+                EdgeOrigin::Composed { .. } | EdgeOrigin::Inserted => Vec::new(),
+            };
+            let rejected = certified.rejected.get(&index).cloned().unwrap_or_default();
+            MappedStep { mapping: certified.mappings[index].clone(), unmapped, rejected }
+        };
+        let pairs = [before, after].map(|[forward, back]| Pair::new(step(forward), step(back)));
+        InlinedSteps { pairs, refused, unreachable }
+    }
+}

@@ -1,0 +1,9 @@
+//! Versions of functions, and the proved ways between them.
+//!
+//! - [`driver`]: runs pipelines, and makes mappings that the checker accepts.
+//! - [`speculate`]: versions that are right under assumptions, and the ways out of them.
+//! - [`inlining`]: versions with the code of other functions, and the ways into them and out.
+
+pub mod driver;
+pub mod inlining;
+pub mod speculate;

@@ -1,0 +1,48 @@
+//! Judges a pair of versions with its mappings as a file describes them.
+
+use crate::{DIRECTIONS, EntryVerdict, ExportedParts};
+use check::relate;
+use check::verdict::Options;
+use derive::driver::{CheckCounts, Observer, Step};
+use ir::{Function, Module};
+use transition::{Pair, Side};
+
+/// What the checker says of the mappings of a file.
+#[derive(Clone, Debug, Default)]
+pub struct Rechecked {
+    /// Counts of the verdicts.
+    pub counts: CheckCounts,
+    /// The verdict on each entry, in the order of the file.
+    pub entries: Vec<EntryVerdict>,
+}
+
+/// Judges mappings in both directions against their certificate, regardless of their origin.
+/// Malformed parts lower the count of accepted entries and never cause a panic. If the versions are
+/// not proved to correspond, that verdict applies to every entry.
+pub fn recheck(
+    module: &Module,
+    base: &Function,
+    opt: &Function,
+    (certificate, mappings): &ExportedParts,
+    observer: &mut dyn Observer,
+) -> Rechecked {
+    observer.begin(Some(Step::Check));
+    let relation = relate(module, Pair::new(base, opt), certificate, Options::default());
+    let mut found = Rechecked::default();
+    for (at, side) in Side::BOTH.into_iter().enumerate() {
+        let ((mapping, facts), (armed, _)) = (&mappings[at], &mappings[1 - at]);
+        let verdicts = match &relation {
+            Ok(relation) => relation.judge(side, mapping, facts, &[armed]),
+            Err(verdict) => vec![*verdict; mapping.len()],
+        };
+        let source = [base, opt][at];
+        found.counts.points += source.inst_count() as u64;
+        verdicts.iter().for_each(|verdict| found.counts.count(verdict));
+        let points = mapping.points();
+        let place = (None, DIRECTIONS[at]);
+        let entry = |(point, verdict)| EntryVerdict::of(place, point, verdict);
+        found.entries.extend(points.zip(&verdicts).map(entry));
+    }
+    observer.begin(None);
+    found
+}

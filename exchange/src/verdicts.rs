@@ -1,0 +1,94 @@
+//! Verdicts on single entries, as `osier check --verdicts` and the extracted judge print them.
+
+use crate::{ACROSS, DIRECTIONS, PAIR_NAMES};
+use check::verdict::Verdict;
+use derive::driver::Certified;
+use derive::inlining::{Inlined, InlinedSteps};
+use ir::Point;
+use transition::mapping::Mapping;
+
+/// The verdict on one entry of a function.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct EntryVerdict {
+    /// The pair of versions, as a file of mappings names it. `None` if there is one pair alone, and
+    /// for entries across inlined code, which are of no pair.
+    pub pair: Option<&'static str>,
+    /// `forward`, `backward`, `into` or `out`.
+    pub direction: &'static str,
+    /// The id of the instruction before which the entry starts.
+    pub source: u32,
+    /// The name of the check that the entry fails; `None` if it holds.
+    pub refused_by: Option<&'static str>,
+}
+
+impl EntryVerdict {
+    pub(crate) fn new(
+        (pair, direction): (Option<&'static str>, &'static str),
+        point: Point,
+        refused_by: Option<&'static str>,
+    ) -> EntryVerdict {
+        EntryVerdict { pair, direction, source: point.inst().as_u32(), refused_by }
+    }
+
+    /// As [`EntryVerdict::new`], with the verdict of the checker.
+    pub(crate) fn of(
+        place: (Option<&'static str>, &'static str),
+        point: Point,
+        verdict: &Verdict,
+    ) -> EntryVerdict {
+        let refused_by = verdict.finding().map(|finding| finding.check.name());
+        EntryVerdict::new(place, point, refused_by)
+    }
+
+    /// The verdicts on the accepted entries of a mapping and on the others, ascending by point.
+    pub(crate) fn of_mapping<'a>(
+        place: (Option<&'static str>, &'static str),
+        accepted: &'a Mapping,
+        rejected: &'a [(Point, Verdict)],
+    ) -> impl Iterator<Item = EntryVerdict> + 'a {
+        let accepted = accepted.points().map(|point| (point, Verdict::Holds));
+        let mut all: Vec<(Point, Verdict)> = accepted.chain(rejected.iter().copied()).collect();
+        all.sort_by_key(|(point, _)| *point);
+        all.into_iter().map(move |(point, verdict)| EntryVerdict::of(place, point, &verdict))
+    }
+
+    /// The line of the verdict: the function, the pair of versions or `-`, the direction, the
+    /// level, the source point, and `accept` or `refuse CHECK`.
+    pub fn line(&self, function: &str, level: &str) -> String {
+        let EntryVerdict { pair, direction, source, refused_by } = self;
+        let (name, pair) = (crate::escaped(function), pair.unwrap_or("-"));
+        let verdict = refused_by.map_or("accept".to_owned(), |check| format!("refuse {check}"));
+        format!("{name} {pair} {direction} {level} {source} {verdict}")
+    }
+
+    /// The verdicts on all entries of all levels of a pair, dropped ones included, in the order of a
+    /// file of mappings. Cost: near linear in the entries.
+    pub fn of_pair(certified: &Certified) -> Vec<EntryVerdict> {
+        let mut all = Vec::new();
+        for level in &certified.levels {
+            for (direction, made) in DIRECTIONS.into_iter().zip([&level.forward, &level.backward]) {
+                let (accepted, rejected) = (&made.mapping, &made.rejected);
+                all.extend(EntryVerdict::of_mapping((None, direction), accepted, rejected));
+            }
+        }
+        all
+    }
+
+    /// The verdicts on the entries of the pairs of an inlining, dropped ones included, and on those across the
+    /// copy, in the order of a file of mappings. Cost: near linear in the entries.
+    pub fn of_inlined(made: &Inlined, steps: &InlinedSteps) -> Vec<EntryVerdict> {
+        let mut all = Vec::new();
+        for (pair, steps) in PAIR_NAMES.into_iter().zip(&steps.pairs) {
+            for (direction, step) in DIRECTIONS.into_iter().zip([&steps.before, &steps.after]) {
+                let place = (Some(pair), direction);
+                all.extend(EntryVerdict::of_mapping(place, &step.mapping, &step.rejected));
+            }
+        }
+        let into = made.up.entries().map(|(point, _)| (ACROSS[0], point));
+        let out = made.down.entries().map(|(point, _)| (ACROSS[1], point));
+        let across = into.chain(out);
+        all.extend(across.map(|(way, point)| EntryVerdict::new((None, way), point, None)));
+        all
+    }
+}

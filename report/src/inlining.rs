@@ -1,0 +1,220 @@
+//! Computes the figures of `osier report` for a pipeline that inlines: the points with an entry
+//! into a version with inlined code and out of it, and the price by the number of activations.
+
+use super::section::{LABEL, Section, TERM, TextOptions, WIDTH, fitted, joined};
+use super::summary::inlining_summary;
+use super::text::{NO_FIGURE, STOPPED, given_up_section, percent};
+use crate::schema::{
+    FramePrice, InlinedFunction, InliningFigures, InliningReport, PointCounts, Size, Spread,
+};
+use crate::table::{TextTable, grouped, shortened};
+use derive::inlining::Inlined;
+use ir::Point;
+use osr::VersionTree;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// The figures of one function and its version with inlined code. Cost: linear in the entries.
+pub fn inlined_function(made: &Inlined) -> InlinedFunction {
+    let [base, cleaned, opt] = [VersionTree::BASE, made.cleaned, made.optimized]
+        .map(|version| Size::of(made.tree.function(version)));
+    let mut figures = InliningFigures {
+        calls: made.copies.instances().len() as u64 - 1,
+        checked: made.checked.clone(),
+        ..InliningFigures::default()
+    };
+    let [up_lost, down_lost] =
+        made.lost.each_ref().map(|lost| lost.iter().copied().collect::<BTreeMap<Point, _>>());
+    for point in &made.points[0] {
+        figures.up.add(up_lost.get(point).copied());
+    }
+    for point in &made.points[1] {
+        let is_own = made.origin(*point).is_none_or(|(instance, _)| instance == 0);
+        let counts = if is_own { &mut figures.own } else { &mut figures.inlined };
+        counts.add(down_lost.get(point).copied());
+    }
+    for (_, entry) in made.down.entries() {
+        let price = figures.frames.entry(entry.frames.len()).or_default();
+        price.values.add(entry.frames.iter().map(|frame| frame.assigns.len() as u64).sum());
+        price.chi.add(entry.size() as u64);
+        price.kept.add(entry.kept.len() as u64);
+    }
+    let name = made.tree.function(VersionTree::BASE).name().to_owned();
+    let (given_up, refused) = (made.retried.given_up.concat(), made.retried.refused);
+    InlinedFunction { name, base, cleaned, opt, given_up, refused, figures }
+}
+
+impl InliningReport {
+    /// Sets the sums from the functions.
+    pub fn sum(&mut self) {
+        self.totals = InliningFigures::default();
+        self.functions.iter().for_each(|function| self.totals.merge(&function.figures));
+    }
+}
+
+/// The functions that the text lists.
+const MOST: usize = 12;
+
+/// The report as text, with the two sentences of [`inlining_summary`] before its tables. Every line
+/// ends with `\n`.
+pub fn inlining_text(report: &InliningReport, options: TextOptions) -> String {
+    let mut all = vec![Section::Sentences(inlining_summary(report).into())];
+    if options.verbose || report.functions.is_empty() {
+        all.extend(sections(report));
+        return joined(&all, options.colored);
+    }
+    if report.interrupted {
+        all.push(Section::Terms(vec![("stopped".to_owned(), STOPPED.to_owned())]));
+    }
+    all.push(Section::Table(points(&report.totals)));
+    all.extend(lost(&report.totals).map(Section::Table));
+    all.extend([Section::Table(prices(&report.totals)), Section::Table(sizes(report))]);
+    let list = all.len();
+    all.push(Section::Table(largest(report)));
+    joined(&fitted(all, &[list]), options.colored)
+}
+
+/// The sections of the report, in order.
+pub(super) fn sections(report: &InliningReport) -> Vec<Section> {
+    let mut sections = vec![Section::Terms(heading(report))];
+    if !report.functions.is_empty() {
+        sections.push(Section::Table(points(&report.totals)));
+        sections.extend(lost(&report.totals).map(Section::Table));
+        sections.extend([
+            Section::Table(prices(&report.totals)),
+            Section::Table(sizes(report)),
+            Section::Table(largest(report)),
+        ]);
+        let given_up = report.functions.iter().map(|f| (f.name.as_str(), f.given_up.as_slice()));
+        let refused = report.functions.iter().map(|f| f.refused).sum();
+        sections.extend(given_up_section(refused, given_up));
+        sections.push(Section::Terms(legend()));
+    }
+    sections
+}
+
+fn heading(report: &InliningReport) -> Vec<(String, String)> {
+    let functions = format!(
+        "{} of {} with inlined code, {} calls inlined",
+        grouped(report.functions.len() as u64),
+        grouped(report.functions.len() as u64 + report.plain),
+        grouped(report.totals.calls)
+    );
+    let checked = &report.totals.checked;
+    let checked = format!(
+        "{} entries hold, {} dropped, {} of them refuted",
+        grouped(checked.held),
+        grouped(checked.all_dropped()),
+        grouped(checked.refuted)
+    );
+    let mut terms = vec![
+        ("program", shortened(&report.program.path, WIDTH - TERM)),
+        ("pipeline", report.pipeline.join(" ")),
+        ("functions", functions),
+        ("checked", checked),
+    ];
+    if report.interrupted {
+        terms.push(("stopped", STOPPED.to_owned()));
+    }
+    terms.into_iter().map(|(term, text)| (term.to_owned(), text)).collect()
+}
+
+fn points(totals: &InliningFigures) -> TextTable {
+    let mut table = TextTable::new(LABEL, &[12, 12, 10]);
+    table.row("points with an entry", ["points", "entries", "share, %"]);
+    let rows = [
+        ("  up: of the base", &totals.up),
+        ("  down: outside inlined code", &totals.own),
+        ("  down: in inlined code", &totals.inlined),
+    ];
+    for (label, counts) in rows {
+        let PointCounts { points, entries, .. } = counts;
+        table.row(label, [grouped(*points), grouped(*entries), percent(counts.share())]);
+    }
+    table
+}
+
+/// A table of the points without an entry, by reason.
+fn lost(totals: &InliningFigures) -> Option<TextTable> {
+    let mut reasons: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
+    for (at, counts) in [&totals.up, &totals.own, &totals.inlined].into_iter().enumerate() {
+        for (reason, count) in &counts.lost {
+            reasons.entry(reason).or_default()[at] += count;
+        }
+    }
+    let mut table = TextTable::new(LABEL, &[10, 14, 16]);
+    table.row("points without one, by reason", ["up", "down, outside", "down, inlined"]);
+    for (reason, counts) in &reasons {
+        table.row(&format!("  {}", reason.replace('_', " ")), counts.map(grouped));
+    }
+    (!reasons.is_empty()).then_some(table)
+}
+
+fn prices(totals: &InliningFigures) -> TextTable {
+    let mut table = TextTable::new(22, &[12, 10, 10, 10, 10]);
+    table.row("activations landed in", ["entries", "values", "steps", "kept", "most"]);
+    let mean = |spread: &Spread| {
+        spread.mean().map_or_else(|| NO_FIGURE.to_owned(), |mean| format!("{mean:.2}"))
+    };
+    for (count, FramePrice { values, chi, kept }) in &totals.frames {
+        let most = kept.max().map_or_else(|| NO_FIGURE.to_owned(), grouped);
+        let entries = grouped(values.count());
+        table.row(&format!("  {count}"), [entries, mean(values), mean(chi), mean(kept), most]);
+    }
+    table
+}
+
+fn sizes(report: &InliningReport) -> TextTable {
+    let mut table = TextTable::new(LABEL, &[10, 10, 10, 10]);
+    table.row("size of these functions", ["base", "cleaned", "inlined", "growth"]);
+    let mut sums = [Size::default(); 3];
+    for function in &report.functions {
+        let sizes = [function.base, function.cleaned, function.opt];
+        sums.iter_mut().zip(&sizes).for_each(|(sum, size)| sum.merge(size));
+    }
+    let [base, cleaned, opt] = sums.map(|size| size.instructions);
+    let growth = if cleaned == 0 { 1.0 } else { opt as f64 / cleaned as f64 };
+    let growth = format!("{growth:.2}");
+    table.row("  instructions", [grouped(base), grouped(cleaned), grouped(opt), growth]);
+    table
+}
+
+/// The functions with the most inlined calls.
+fn largest(report: &InliningReport) -> TextTable {
+    const WIDE: usize = 32;
+    let mut table = TextTable::new(WIDE, &[8, 9, 9, 9, 9]);
+    let heads = ["calls", "cleaned", "inlined", "up, %", "down, %"];
+    table.row("most calls inlined", heads);
+    let mut functions: Vec<&InlinedFunction> = report.functions.iter().collect();
+    functions.sort_by_key(|function| Reverse(function.figures.calls));
+    for function in functions.iter().take(MOST) {
+        let InliningFigures { calls, up, own, inlined, .. } = &function.figures;
+        let mut down = own.clone();
+        down.points += inlined.points;
+        down.entries += inlined.entries;
+        let sizes = [function.cleaned, function.opt].map(|size| grouped(size.instructions));
+        let [cleaned, opt] = sizes;
+        let label = format!("  @{}", shortened(&function.name, WIDE - 4));
+        table.row(
+            &label,
+            [grouped(*calls), cleaned, opt, percent(up.share()), percent(down.share())],
+        );
+    }
+    table.and_more(functions.len(), MOST);
+    table
+}
+
+/// The terms of the tables with their explanations.
+fn legend() -> Vec<(String, String)> {
+    const WORDS: [(&str, &str); 8] = [
+        ("checked", "entries of all steps: to the cleaned version, and behind the copy"),
+        ("up", "entries from the base into the version with inlined code"),
+        ("down", "entries out of that version, into activations of bases"),
+        ("landed in", "the function in the middle of inlined code, and its callers"),
+        ("values", "values that an entry provides, on average"),
+        ("steps", "operations executed and values copied by a transition, on average"),
+        ("kept", "values kept for an entry alone, on average, and the most of one"),
+        ("growth", "the instructions after inlining, of those before (cleaned)"),
+    ];
+    WORDS.map(|(word, meaning)| (word.to_owned(), meaning.to_owned())).into()
+}

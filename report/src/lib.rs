@@ -1,0 +1,198 @@
+//! Computes the figures of `osier report`: the points with an entry between two versions of a
+//! function, the cost of their transitions, and the reasons why other points have none.
+//!
+//! Reports and explanations are data ([`schema`]) that this crate also prints: as text, as a page
+//! for a browser, and as JSON. [`explain`] answers for a single point, and [`listing`] prints logs
+//! and mappings.
+
+mod blame;
+mod brief;
+mod comparison;
+pub mod explain;
+mod inlining;
+pub mod listing;
+mod page;
+mod past;
+mod published;
+mod sample;
+pub mod schema;
+mod section;
+mod several;
+pub mod source;
+mod speculation;
+mod summary;
+mod table;
+mod tally;
+mod text;
+mod totals;
+
+pub use comparison::compare;
+pub use inlining::{inlined_function, inlining_text};
+pub use page::{FunctionPage, PipelinePage, inlining_page, page, speculation_page};
+pub use past::{PastReport, PastReportError, read_past};
+pub use sample::{BetterBlame, RankedGap, check_blame, ranked_gaps};
+pub use section::{MOST_LINES, TextOptions, WIDTH, colored_labels};
+pub use several::several_text;
+pub(crate) use speculation::speculated_version;
+pub use speculation::{speculated, speculation_text};
+pub use summary::{inlining_summary, pipeline_name, speculation_summary, summary};
+pub use text::{check_text, text};
+
+use crate::blame::History;
+use crate::explain::{BlockVisits, ViewSurroundings, view};
+use crate::schema::{Actions, FunctionReport, LEVELS, Report, ReportedProgram, SCHEMA, Size, Time};
+use crate::source::Lines;
+use cranelift_entity::SecondaryMap;
+use derive::driver::{CertifiedMapping, Secured, UNPROVED};
+use ir::edit::ActionLog;
+use ir::{Block, Function, Module};
+use osr::Level;
+use profile::FunctionProfile;
+use tally::{Gap, Tally};
+
+/// The index of a level in [`LEVELS`].
+pub(crate) fn place(level: Level) -> usize {
+    LEVELS.iter().position(|name| *name == level.name()).expect("the schema has every level")
+}
+
+/// The visits of each block of a version.
+pub type BlockWeights = SecondaryMap<Block, u64>;
+
+/// The visits of each block of the base that a profile tells of, and with a log those of the
+/// version that the log makes of it. The weight of a point is that of its block. `None` if the log
+/// inlines ([`FunctionProfile::visits_after`]). Cost: linear in the base and the log.
+///
+/// # Panics
+/// If the log is not one of the base.
+pub fn weights(
+    profile: &FunctionProfile,
+    base: &Function,
+    log: Option<&ActionLog>,
+) -> Option<BlockWeights> {
+    let visits = match log {
+        None => profile.visits(base),
+        Some(log) => profile.visits_after(base, log)?,
+    };
+    let mut weights = SecondaryMap::with_capacity(visits.len());
+    (0u32..).zip(visits).for_each(|(block, visits)| weights[Block::from_u32(block)] = visits);
+    Some(weights)
+}
+
+/// The figures of one function and the version derived from it, with the mappings of every level.
+/// Only entries that the checker accepts count. `level` is the level of `infeasible` and `blame`.
+/// Cost: linear in the entries.
+pub fn function_report(base: &Function, secured: &Secured, level: Level) -> FunctionReport {
+    weighed_function_report(base, secured, level, None)
+}
+
+/// Like [`function_report`], and with a profile of the base also the figures with each point
+/// counted as often as it ran. A function that did not run has an empty profile. Cost: linear in
+/// the entries and the log.
+pub fn weighed_function_report(
+    base: &Function,
+    secured: &Secured,
+    level: Level,
+    profile: Option<&FunctionProfile>,
+) -> FunctionReport {
+    let Secured { derived, certified, retried } = secured;
+    let history = History { base, opt: &derived.function, log: &derived.log };
+    let [before, after] = [None, Some(&derived.log)].map(|log| weights(profile?, base, log));
+    let mut tallies = [Tally::new(base, before), Tally::new(&derived.function, after)];
+    for made in &certified.levels {
+        for (tally, mapping) in tallies.iter_mut().zip([&made.forward, &made.backward]) {
+            take(tally, place(made.level), mapping, (made.level == level).then_some(history));
+        }
+    }
+    let [forward, backward] = tallies.map(Tally::finish);
+    FunctionReport {
+        name: base.name().to_owned(),
+        visits: profile.map(|profile| profile.calls),
+        base: Size::of(base),
+        opt: Size::of(&derived.function),
+        actions: Actions::of(derived.log.actions()),
+        forward,
+        backward,
+        checked: certified.checked(),
+        given_up: retried.given_up.clone(),
+        refused: retried.refused,
+        without_retry: retried.without.clone(),
+    }
+}
+
+/// The parts of a view of a function besides its versions and their entries.
+#[derive(Clone, Copy, Default)]
+pub struct ViewOptions<'a> {
+    /// The profile of the base: each point then has its visits.
+    pub profile: Option<&'a FunctionProfile>,
+    /// The lines of the source.
+    pub lines: Option<&'a dyn Lines>,
+}
+
+/// The view of a function on the page of the report ([`page`]), at a level of its mappings, with
+/// the figures of the function. Cost: near linear in the versions, their entries and the log.
+///
+/// # Panics
+/// If the mappings were made from another base, or lack the level.
+pub fn function_page(
+    module: &Module,
+    base: &Function,
+    secured: &Secured,
+    (figures, level): (&FunctionReport, Level),
+    options: ViewOptions<'_>,
+) -> FunctionPage {
+    let log = &secured.derived.log;
+    let visits = options.profile.and_then(|profile| {
+        Some(BlockVisits::new(weights(profile, base, None)?, weights(profile, base, Some(log))?))
+    });
+    let around = ViewSurroundings { visits: visits.as_ref(), lines: options.lines };
+    FunctionPage::new(&view(module, base, secured, level, around), figures)
+}
+
+/// Adds the mapping of one level. With a history, also adds the reasons of points without an entry.
+fn take(
+    tally: &mut Tally<'_>,
+    place: usize,
+    made: &CertifiedMapping,
+    history: Option<History<'_>>,
+) {
+    tally.take_level(place, made);
+    let Some(history) = history else { return };
+    let pass = |blame: Option<usize>| {
+        blame.map_or(UNBLAMED, |at| history.log.actions()[at].origin().pass())
+    };
+    let unmapped = made.unmapped.iter();
+    let unmapped =
+        unmapped.map(|u| Gap { point: u.point, reason: u.reason.name(), pass: pass(u.blame) });
+    let rejected = made.rejected.iter().map(|(point, verdict)| {
+        let blame = history.of_rejected(*point, verdict);
+        Gap { point: *point, reason: UNPROVED, pass: pass(blame) }
+    });
+    tally.take_gaps(unmapped.chain(rejected));
+}
+
+/// The name in place of a pass where no action can be named.
+pub const UNBLAMED: &str = "none";
+
+/// The report on functions in module order. All its times are 0: the library reads no clock.
+pub fn report(
+    program: ReportedProgram,
+    pipeline: Vec<String>,
+    level: Level,
+    functions: Vec<FunctionReport>,
+) -> Report {
+    let totals = totals::totals(&functions);
+    let level = level.name().to_owned();
+    Report {
+        schema: SCHEMA,
+        program,
+        pipeline,
+        level,
+        profile: None,
+        functions,
+        totals,
+        against: None,
+        blame_check: None,
+        interrupted: false,
+        time: Time::default(),
+    }
+}

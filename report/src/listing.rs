@@ -1,0 +1,306 @@
+//! Prints action logs and mappings as text for people. Values and blocks have the names of the text
+//! form.
+
+mod frames;
+
+use crate::source::{Line, Lines, VersionLines};
+use cranelift_entity::SecondaryMap;
+use derive::driver::{Certified, CertifiedMapping, Derived};
+use derive::speculate::{Assumption, Expected};
+pub use frames::{frames, frames_with_lines};
+use ir::edit::ActionLog;
+use ir::text::{FunctionText, print_literal};
+use ir::{Function, Inst, Module, Opcode, Point, Value};
+use osr::{Level, Unmapped};
+use std::fmt::Write;
+use transition::mapping::{Assign, Entry, Operand, Replay, Step};
+
+/// The most bytes of an instruction that a listing shows beside its point.
+const INST: usize = 60;
+
+/// The width of the labels in front of the parts of an entry, in columns. Labels and their width
+/// are those of explanations of single points.
+pub(crate) const LABEL: usize = 11;
+
+/// The actions of a log, one per line, under the name of the function.
+pub fn actions(name: &str, log: &ActionLog) -> String {
+    let plural = if log.len() == 1 { "" } else { "s" };
+    let mut out = format!("func @{name}: {} action{plural}\n", log.len());
+    for action in log.actions() {
+        writeln!(out, "  {action}").expect("writing to a string cannot fail");
+    }
+    out
+}
+
+/// The place of a point in a function, in the notation of listings, and the instruction that is
+/// about to execute there. Cost: linear in the function.
+pub fn place(module: &Module, function: &Function, point: Point) -> String {
+    let version = NamedVersion::new(module, function);
+    format!("{}: {}", version.place(point), version.text.inst_up_to(point.inst(), INST))
+}
+
+/// An assumption about a function: its place and the fact, as in `head:2: %far is 0`. Cost: linear
+/// in the function.
+pub fn assumption(module: &Module, function: &Function, assumption: &Assumption) -> String {
+    let version = NamedVersion::new(module, function);
+    let (place, value) = (version.place(assumption.at), version.text.value(assumption.value));
+    format!("{place}: {value} {}", fact(function, assumption))
+}
+
+/// The fact that an assumption claims, as in `is 0`.
+pub(crate) fn fact(function: &Function, assumption: &Assumption) -> String {
+    let literal = print_literal(function.value_type(assumption.value), assumption.expected.bits());
+    match assumption.expected {
+        Expected::Is(_) => format!("is {literal}"),
+        Expected::IsNot(_) => format!("is not {literal}"),
+    }
+}
+
+/// Lists the mappings in both directions between a base and a version derived from it: every point
+/// with its entry, or with the reason why it has none.
+pub fn mappings(
+    module: &Module,
+    base: &Function,
+    derived: &Derived,
+    certified: &Certified,
+) -> String {
+    mappings_with_lines(module, base, derived, certified, None)
+}
+
+/// As [`mappings`], with the lines of the source behind the instructions, where they are known.
+pub fn mappings_with_lines(
+    module: &Module,
+    base: &Function,
+    derived: &Derived,
+    certified: &Certified,
+    lines: Option<&dyn Lines>,
+) -> String {
+    let log = &derived.log;
+    let [base, opt] = NamedVersion::pair(module, [base, &derived.function], log, lines);
+    let mut out = String::new();
+    for made in &certified.levels {
+        let (level, out) = (made.level, &mut out);
+        Listing { source: &base, target: &opt, log, out }.direction(
+            "base to opt",
+            level,
+            &made.forward,
+        );
+        Listing { source: &opt, target: &base, log, out }.direction(
+            "opt to base",
+            level,
+            &made.backward,
+        );
+    }
+    out
+}
+
+/// A version and the names of its values and blocks.
+#[derive(Debug)]
+pub(crate) struct NamedVersion<'a> {
+    pub(crate) version: &'a Function,
+    pub(crate) text: FunctionText<'a>,
+    /// The index of each instruction in its block.
+    places: SecondaryMap<Inst, u32>,
+    lines: Option<VersionLines<'a>>,
+}
+
+impl<'a> NamedVersion<'a> {
+    pub(crate) fn new(module: &'a Module, version: &'a Function) -> NamedVersion<'a> {
+        let mut places = SecondaryMap::new();
+        for block in version.blocks() {
+            version.block_insts(block).zip(0..).for_each(|(inst, place)| places[inst] = place);
+        }
+        NamedVersion { text: FunctionText::new(module, version), version, places, lines: None }
+    }
+
+    /// A base and a version that a log leads to from it, with the lines of their instructions, if
+    /// the source is known.
+    pub(crate) fn pair(
+        module: &'a Module,
+        [base, derived]: [&'a Function; 2],
+        log: &ActionLog,
+        lines: Option<&'a dyn Lines>,
+    ) -> [NamedVersion<'a>; 2] {
+        let known = lines.zip(module.func_named(base.name()));
+        let of_base = known.map(|(lines, func)| VersionLines::of_base(lines, func));
+        let of_derived =
+            known.map(|(lines, func)| VersionLines::of_derived(lines, func, [base, derived], log));
+        [
+            NamedVersion::new(module, base).with_lines(of_base),
+            NamedVersion::new(module, derived).with_lines(of_derived),
+        ]
+    }
+
+    /// The version with the lines of its instructions, if the source is known.
+    pub(crate) fn with_lines(self, lines: Option<VersionLines<'a>>) -> NamedVersion<'a> {
+        NamedVersion { lines, ..self }
+    }
+}
+
+impl NamedVersion<'_> {
+    /// The place of a point: block and index.
+    pub(crate) fn place(&self, point: Point) -> String {
+        let block = self.version.inst_block(point.inst());
+        format!("{}:{}", self.text.block(block), self.places[point.inst()])
+    }
+
+    /// The line of the source that the instruction behind a point comes from, if it is known.
+    pub(crate) fn line(&self, point: Point) -> Option<Line> {
+        self.lines.as_ref()?.of(point.inst())
+    }
+
+    /// The place of a point and the id of the instruction that is about to execute there.
+    fn point(&self, point: Point) -> String {
+        format!("{} {}", self.place(point), point.inst())
+    }
+
+    /// The instruction that is about to execute at a point, and its line in the source, as a
+    /// comment.
+    fn comment(&self, point: Point) -> String {
+        let line = self.line(point).map_or(String::new(), |line| format!("  at {line}"));
+        format!("  ; {}{line}", self.text.inst_up_to(point.inst(), INST))
+    }
+
+    /// A step of compensation code. The values that it reads have the names of this version.
+    pub(crate) fn step(&self, step: &Step) -> String {
+        if step.opcode == Opcode::Const {
+            return format!("const.{} {}", step.ty, print_literal(step.ty, step.bits));
+        }
+        let args: Vec<String> = step.args.iter().map(|arg| self.operand(*arg)).collect();
+        format!("{}.{} {}", step.opcode.name(), step.ty, args.join(", "))
+    }
+
+    /// A replayed store. The values that it reads have the names of this version.
+    pub(crate) fn replay(&self, replay: &Replay) -> String {
+        let args: Vec<String> = replay.args.iter().map(|arg| self.operand(*arg)).collect();
+        format!("{}.{} of {}", replay.opcode.name(), replay.ty, args.join(", "))
+    }
+
+    /// An operand of a step, a replay or an assignment.
+    pub(crate) fn operand(&self, operand: Operand) -> String {
+        match operand {
+            Operand::Source(value) => self.text.value(value),
+            step => step.to_string(),
+        }
+    }
+
+    fn values(&self, values: impl IntoIterator<Item = Value>) -> String {
+        let values = values.into_iter().map(|value| self.text.value(value));
+        values.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The printer of one direction.
+struct Listing<'a> {
+    source: &'a NamedVersion<'a>,
+    target: &'a NamedVersion<'a>,
+    log: &'a ActionLog,
+    out: &'a mut String,
+}
+
+impl Listing<'_> {
+    fn line(&mut self, indent: usize, text: &str) {
+        writeln!(self.out, "{:indent$}{text}", "").expect("writing to a string cannot fail");
+    }
+
+    fn direction(&mut self, heading: &str, level: Level, made: &CertifiedMapping) {
+        let (name, entries) = (self.source.version.name(), made.mapping.len());
+        let points =
+            format!("{entries} of {} points, {} unreachable", made.points, made.unreachable);
+        self.line(0, &format!("func @{name}, {heading}, {level}: {points}"));
+        let mut unmapped: Vec<&Unmapped> = made.unmapped.iter().collect();
+        unmapped.sort_by_key(|u| u.point);
+        for inst in self.source.version.all_insts() {
+            let point = Point::before(inst);
+            if let Some(entry) = made.mapping.entry(point) {
+                self.entry(point, entry);
+            } else if let Ok(index) = unmapped.binary_search_by_key(&point, |u| u.point) {
+                self.unmapped(unmapped[index]);
+            } else if let Ok(index) =
+                made.rejected.binary_search_by_key(&point, |(point, _)| *point)
+            {
+                self.no_entry(point, "it is not proved");
+                self.part("verdict", &made.rejected[index].1.to_string());
+            } else {
+                let (place, comment) = (self.source.point(point), self.source.comment(point));
+                self.line(2, &format!("{place}: unreachable{comment}"));
+            }
+        }
+    }
+
+    /// One part of an entry, behind its label.
+    fn part(&mut self, label: &str, text: &str) {
+        self.line(4, &format!("{label:<LABEL$}{text}"));
+    }
+
+    /// A list of parts of one kind. Only the first has the label.
+    fn parts(&mut self, label: &str, texts: impl IntoIterator<Item = String>) {
+        for (number, text) in texts.into_iter().enumerate() {
+            self.part(if number == 0 { label } else { "" }, &text);
+        }
+    }
+
+    /// The line of a point without an entry.
+    fn no_entry(&mut self, point: Point, why: &str) {
+        let (place, comment) = (self.source.point(point), self.source.comment(point));
+        self.line(2, &format!("{place}: no entry: {why}{comment}"));
+    }
+
+    fn entry(&mut self, point: Point, entry: &Entry) {
+        let (from, to) = (self.source.point(point), self.target.point(entry.target));
+        self.line(2, &format!("{from} -> {to}{}", self.source.comment(point)));
+        self.compute(&entry.steps);
+        let replays = entry.replays.iter().map(|replay| self.replay(replay));
+        let replays: Vec<String> = replays.collect();
+        self.parts("replay", replays);
+        let (same, set): (Vec<&Assign>, Vec<&Assign>) =
+            entry.assigns.iter().partition(|assign| assign.is_identity());
+        let (source, target) = (self.source, self.target);
+        let set = set.into_iter().map(|Assign { value, from }| {
+            format!("{} = {}", target.text.value(*value), source.operand(*from))
+        });
+        self.parts("set", set);
+        if !same.is_empty() {
+            self.part("unchanged", &target.values(same.into_iter().map(|assign| assign.value)));
+        }
+        self.kept(&entry.kept);
+    }
+
+    /// A replayed store, and the place where it stands in the target version.
+    fn replay(&self, replay: &Replay) -> String {
+        let (code, stands) = (self.source.replay(replay), Point::before(replay.inst));
+        // The store of a composed entry may be one of a version on the way.
+        if !self.target.version.has_inst(replay.inst) {
+            return code;
+        }
+        let (place, comment) = (self.target.point(stands), self.target.comment(stands));
+        format!("{code}, as at {place}{comment}")
+    }
+
+    /// The steps of an entry.
+    fn compute(&mut self, steps: &[Step]) {
+        let source = self.source;
+        let steps = steps.iter().enumerate();
+        self.parts(
+            "compute",
+            steps.map(|(index, step)| format!("${index} = {}", source.step(step))),
+        );
+    }
+
+    /// The kept values of an entry.
+    fn kept(&mut self, kept: &[Value]) {
+        if !kept.is_empty() {
+            self.part("keep", &self.source.values(kept.iter().copied()));
+        }
+    }
+
+    fn unmapped(&mut self, unmapped: &Unmapped) {
+        self.no_entry(unmapped.point, &unmapped.reason.to_string());
+        if let Some(value) = unmapped.value {
+            self.part("missing", &self.target.text.value(value));
+        }
+        if let Some(index) = unmapped.blame {
+            self.part("blame", &self.log.actions()[index].to_string());
+        }
+    }
+}

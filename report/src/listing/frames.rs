@@ -1,0 +1,116 @@
+//! Prints the entries of versions with inlined code: from the base, and out into frames.
+
+use super::{Listing, NamedVersion};
+use crate::source::{Lines, VersionLines};
+use derive::inlining::Inlined;
+use ir::edit::ActionLog;
+use ir::{Func, Module, Point};
+use osr::{Version, VersionTree};
+use std::collections::BTreeMap;
+use transition::frames::{Frame, FrameEntry, FramePlace};
+
+/// Lists the entries of a version with inlined code: every reachable point of the base with its
+/// entry into the version, and every reachable point of the version with its entry into frames, or
+/// the reason why there is none. Cost: linear in the entries and in the functions of frames.
+pub fn frames(module: &Module, made: &Inlined) -> String {
+    frames_with_lines(module, made, None)
+}
+
+/// As [`frames`], with the lines of the source behind the instructions, where they are known.
+pub fn frames_with_lines(module: &Module, made: &Inlined, lines: Option<&dyn Lines>) -> String {
+    let [base, opt] = [VersionTree::BASE, made.optimized]
+        .map(|version| NamedVersion::of_inlined(module, made, version, lines));
+    let log = ActionLog::empty_for(base.version);
+    let mut out = String::new();
+    let [up, down] = &made.points;
+    let [up_lost, down_lost] = made.lost.each_ref().map(|lost| lost.iter().copied().collect());
+    let mut listing = Listing { source: &base, target: &opt, log: &log, out: &mut out };
+    listing.heading("base to opt", (up, &up_lost));
+    for point in up {
+        match made.up.entry(*point) {
+            Some(entry) => listing.entry(*point, entry),
+            None => listing.lost(*point, &up_lost),
+        }
+    }
+    // By function: the base, with its names.
+    let mut bases: BTreeMap<Func, NamedVersion<'_>> = BTreeMap::new();
+    for frame in made.down.entries().flat_map(|(_, entry)| &entry.frames) {
+        let body = module.body(frame.func).expect("frames land in bases");
+        bases.entry(frame.func).or_insert_with(|| NamedVersion::new(module, body));
+    }
+    let mut listing = Listing { source: &opt, target: &base, log: &log, out: &mut out };
+    listing.heading("opt to frames", (down, &down_lost));
+    for point in down {
+        match made.down.entry(*point) {
+            Some(entry) => listing.frame_entry(*point, entry, &bases),
+            None => listing.lost(*point, &down_lost),
+        }
+    }
+    out
+}
+
+impl Listing<'_> {
+    fn heading(
+        &mut self,
+        heading: &str,
+        (points, lost): (&[Point], &BTreeMap<Point, &'static str>),
+    ) {
+        let (name, count) = (self.source.version.name(), points.len());
+        let entries = count - lost.len();
+        self.line(0, &format!("func @{name}, {heading}, avail: {entries} of {count} points"));
+    }
+
+    fn lost(&mut self, point: Point, lost: &BTreeMap<Point, &'static str>) {
+        let reason = lost.get(&point).copied().unwrap_or("unknown");
+        self.no_entry(point, &reason.replace('_', " "));
+    }
+
+    fn frame_entry(
+        &mut self,
+        point: Point,
+        entry: &FrameEntry,
+        bases: &BTreeMap<Func, NamedVersion<'_>>,
+    ) {
+        let from = self.source.point(point);
+        let frames: Vec<String> =
+            entry.frames.iter().map(|frame| place(frame, &bases[&frame.func])).collect();
+        self.line(2, &format!("{from} -> {}{}", frames.join(" in "), self.source.comment(point)));
+        self.compute(&entry.steps);
+        let source = self.source;
+        self.parts("replay", entry.replays.iter().map(|replay| source.replay(replay)));
+        for frame in &entry.frames {
+            let base = &bases[&frame.func];
+            let name = base.version.name();
+            let set = frame.assigns.iter().map(|assign| {
+                format!("{} = {}", base.text.value(assign.value), source.operand(assign.from))
+            });
+            self.part("frame", &format!("@{name}"));
+            self.parts("set", set);
+        }
+        self.kept(&entry.kept);
+    }
+}
+
+impl<'a> NamedVersion<'a> {
+    /// A version of a function with inlined code, with the lines of its instructions, if the source
+    /// is known.
+    pub(crate) fn of_inlined(
+        module: &'a Module,
+        made: &'a Inlined,
+        version: Version,
+        lines: Option<&'a dyn Lines>,
+    ) -> NamedVersion<'a> {
+        let func = made.copies.instances()[0].func;
+        let lines = lines.map(|lines| VersionLines::of_inlined(lines, func, made, version));
+        NamedVersion::new(module, made.tree.function(version)).with_lines(lines)
+    }
+}
+
+/// The place of a frame, as in `@f body:2 inst7`, or `@f within body:2 inst7`.
+fn place(frame: &Frame, base: &NamedVersion<'_>) -> String {
+    let (name, at) = (base.version.name(), base.point(Point::before(frame.at.inst())));
+    match frame.at {
+        FramePlace::Before(_) => format!("@{name} {at}"),
+        FramePlace::Within(_) => format!("@{name} within {at}"),
+    }
+}

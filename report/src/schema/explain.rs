@@ -1,0 +1,341 @@
+//! The document that `osier explain --format json` prints.
+
+use super::PerLevel;
+use crate::source::Line;
+use derive::driver::GivenUp;
+
+/// The explanation of one point.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Explanation {
+    /// [`super::SCHEMA`].
+    pub schema: u32,
+    /// The path of the program in the form in which the user gave it.
+    pub path: String,
+    /// The name of the function.
+    pub function: String,
+    /// The name that the function has in the source. `null` if it is not known.
+    pub source_name: Option<String>,
+    /// The passes, in order.
+    pub pipeline: Vec<String>,
+    /// The level of the mappings.
+    pub level: String,
+    /// The point in the form in which the user asked for it.
+    pub asked: String,
+    /// The rewrites that the optimized version lacks, so that entries hold.
+    pub given_up: Vec<GivenUp>,
+    /// The answers, one per requested direction, forward first.
+    pub answers: Vec<PointAnswer>,
+}
+
+/// The answer for one direction.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct PointAnswer {
+    /// `forward`, from the base to the optimized version, or `backward`.
+    pub direction: &'static str,
+    /// The status of the point.
+    pub status: PointStatus,
+    /// The point. `null` if the source version lacks it.
+    pub point: Option<PointPlace>,
+    /// The entry of the point. `null` if it has none.
+    pub entry: Option<ExplainedEntry>,
+    /// The reason why the point has no entry. `null` if it has one.
+    pub why: Option<Why>,
+    /// Whether the point has an entry at each level. As in `osier report`, an entry of a lower
+    /// level counts. All are `null` if the source version lacks the point or the point is
+    /// unreachable.
+    pub levels: PerLevel<bool>,
+}
+
+/// The status of a point.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PointStatus {
+    /// The point has an entry that the checker accepted.
+    Entry,
+    /// Synthesis found no entry.
+    None,
+    /// Synthesis found an entry, and the driver dropped it because the checker did not accept it.
+    Unproved,
+    /// The point is in code that is proved never to run.
+    Unreachable,
+    /// The source version lacks the point, but the target version has it.
+    Absent,
+}
+
+/// The explanation of one point of a version with inlined code, or of its base.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct InliningExplanation {
+    /// [`super::SCHEMA`].
+    pub schema: u32,
+    /// The path of the program in the form in which the user gave it.
+    pub path: String,
+    /// The name of the function.
+    pub function: String,
+    /// The name that the function has in the source. `null` if it is not known.
+    pub source_name: Option<String>,
+    /// The passes, in order.
+    pub pipeline: Vec<String>,
+    /// The level of the mappings.
+    pub level: String,
+    /// The point in the form in which the user asked for it.
+    pub asked: String,
+    /// The number of calls in the place of which inlined code stands.
+    pub calls: u64,
+    /// The answers, one per requested direction, forward first.
+    pub answers: Vec<InlinedAnswer>,
+}
+
+/// The answer for one direction.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct InlinedAnswer {
+    /// `forward`, from the base to the optimized version, or `backward`, out of it.
+    pub direction: &'static str,
+    /// The status of the point.
+    pub status: PointStatus,
+    /// The point. `null` if the source version lacks it.
+    pub point: Option<PointPlace>,
+    /// The code that the point belongs to: the function inlined there before an instruction, and
+    /// its callers within their calls, outermost last. Empty for a point of the base, and if no
+    /// code of the copy follows in the block of the point.
+    pub code_of: Vec<ActivationPlace>,
+    /// The entry forward. `null` if there is none, or backward.
+    pub entry: Option<ExplainedEntry>,
+    /// The entry backward. `null` if there is none, or forward.
+    pub frames: Option<ExplainedFrames>,
+    /// The reason why the point has no entry. `null` if it has one.
+    pub why: Option<Why>,
+    /// The versions between which the transition is lost: `base to cleaned`, `cleaned to base`,
+    /// `copy to opt`, `opt to copy`, or `cleaned to copy` and `copy to frames` for the steps across
+    /// the copy. `null` if the point has an entry or the source version lacks it.
+    pub step: Option<&'static str>,
+}
+
+/// A place in the base of a function.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct ActivationPlace {
+    /// The name of the function.
+    pub function: String,
+    /// Whether the activation waits within the instruction, a call. It stands before it otherwise.
+    pub waits: bool,
+    /// The place, in the base. In `code_of` it may be one of the cleaned version of the function
+    /// itself, which the passes before the inlining have added.
+    pub place: PointPlace,
+}
+
+/// An entry into activations.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct ExplainedFrames {
+    /// The activations, the innermost first.
+    pub frames: Vec<ExplainedFrame>,
+    /// The steps of the compensation code, in order.
+    pub compute: Vec<Computed>,
+    /// The replayed stores, in order: the operation with its operands.
+    pub replay: Vec<String>,
+    /// The values of the optimized version that the entry requires.
+    pub reads: Vec<String>,
+    /// The kept values: required values that are not live at the point.
+    pub kept: Vec<Kept>,
+    /// The price of the transition: the steps, the replayed stores and the values given to
+    /// activations.
+    pub price: FramesPrice,
+}
+
+/// The parts of the price of an entry into activations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct FramesPrice {
+    /// The activations.
+    pub activations: u64,
+    /// The steps.
+    pub operations: u64,
+    /// The replayed stores.
+    pub writes: u64,
+    /// The values given to all activations.
+    pub values: u64,
+    /// The values kept for the entry alone, without arguments.
+    pub kept: u64,
+    /// The arguments of the function that are kept.
+    pub kept_args: u64,
+}
+
+/// One activation and the values that it gets.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct ExplainedFrame {
+    /// The activation.
+    #[serde(flatten)]
+    pub at: ActivationPlace,
+    /// The values that it gets, all at once.
+    pub set: Vec<FrameValue>,
+    /// The values that it will get from the call that it waits for.
+    pub awaits: Vec<String>,
+}
+
+/// A value of an activation and its assignment.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct FrameValue {
+    /// The name of the value, in its function.
+    pub value: String,
+    /// The assigned operand: a value of the optimized version or the result of a step.
+    pub from: String,
+    /// The definition of the value in its function.
+    pub defined: String,
+}
+
+/// A point of one version.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct PointPlace {
+    /// `base` or `opt`; where code is inlined also `cleaned` or `copy`, the versions between.
+    pub version: &'static str,
+    /// The place in the notation of listings: block and index, `body:4`.
+    pub at: String,
+    /// The id of the instruction that is about to execute there.
+    pub inst: String,
+    /// The line of the source that the instruction comes from. `null` if it is not known.
+    pub line: Option<Line>,
+    /// The instruction in the text form, shortened if it is long.
+    pub text: String,
+}
+
+/// An entry.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct ExplainedEntry {
+    /// The landing point.
+    pub target: PointPlace,
+    /// The level whose mapping has the entry: the requested level or a lower one.
+    pub level: String,
+    /// The steps of the compensation code, in order.
+    pub compute: Vec<Computed>,
+    /// The replayed stores, in order: stores of the target version that the source version has not
+    /// executed. They follow the steps.
+    pub replay: Vec<Replayed>,
+    /// The values that the entry then assigns, all at once.
+    pub set: Vec<SetValue>,
+    /// The values that the entry assigns from the value of the same id.
+    pub same: Vec<String>,
+    /// The values of the source version that the entry requires.
+    pub reads: Vec<String>,
+    /// The kept values: required values that are not live at the point.
+    pub kept: Vec<Kept>,
+}
+
+/// A step of compensation code.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Computed {
+    /// The name by which later steps and assignments refer to the result: `$0`.
+    pub name: String,
+    /// The operation and the names of its operands.
+    pub code: String,
+    /// The meaning of the operation, in words.
+    pub meaning: &'static str,
+}
+
+/// A replayed store.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Replayed {
+    /// The operation and its operands: values of the source version or results of steps.
+    pub code: String,
+    /// The place of the store in the target version.
+    pub stands: PointPlace,
+}
+
+/// A value of the target version and its assignment.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct SetValue {
+    /// The name of the value.
+    pub value: String,
+    /// The assigned operand: a value of the source version or the result of a step.
+    pub from: String,
+    /// The definition of the value in the target version.
+    pub defined: String,
+    /// The first action that concerns the value. `null` if there is none.
+    pub since: Option<PassAction>,
+}
+
+/// A kept value.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Kept {
+    /// The name of the value.
+    pub value: String,
+    /// The definition of the value in the source version.
+    pub defined: String,
+    /// Whether the value is an argument of the function. Callers may keep arguments anyway.
+    pub argument: bool,
+}
+
+/// The reason why a point has no entry.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Why {
+    /// The name of the reason in reports: one of `osr::Reason`, `unproved`, `unreachable` or
+    /// `absent`.
+    pub reason: &'static str,
+    /// The reason in words.
+    pub text: String,
+    /// The value that cannot be provided, if that is the reason.
+    pub value: Option<String>,
+    /// The definition of that value in the target version.
+    pub defined: Option<String>,
+    /// The instruction that blocks the transition, if that is the reason: for example a possible
+    /// trap that the source version has not passed, or a store that only one version has executed.
+    pub trap: Option<PointPlace>,
+    /// The verdict of the checker, if it did not accept the entry.
+    pub verdict: Option<String>,
+    /// The anchor at which the versions are not proved alike, if that is the reason.
+    pub unproved: Option<UnprovedPlace>,
+    /// The action to blame. `null` if none can be named.
+    pub blame: Option<PassAction>,
+    /// Whether the point has an entry without the rewrites that are blamed. `null` if that was not
+    /// tested.
+    pub tested: Option<TestedBlame>,
+}
+
+/// A test of blame: the pipeline ran again without the rewrites that are blamed.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct TestedBlame {
+    /// Whether the point has an entry without the rewrite of `blame` and those of `also` together,
+    /// and none without fewer of them. If not, `blame` is what the log alone suggests.
+    pub mends: bool,
+    /// The further actions to blame, one for each rewrite. The pipeline makes some of these only in
+    /// the place of an earlier one.
+    pub also: Vec<PassAction>,
+    /// The number of versions that the test made.
+    pub runs: u64,
+    /// The bound at which the test ended without an answer: `work`, `set`, `repeats` or
+    /// `suspects` ([`derive::driver::counterfactual::SearchBound`]). `null` if `mends`.
+    pub bound: Option<&'static str>,
+}
+
+/// A place at which the checker does not prove the two versions alike. It costs the entries at all
+/// points from which, or to which, a run passes it.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct UnprovedPlace {
+    /// The name of the check that fails.
+    pub check: &'static str,
+    /// The anchor: an instruction of both versions.
+    pub anchor: String,
+    /// The part of the anchor or of the certificate at which the check fails.
+    pub at: String,
+    /// The operand in the base, if the check compares operands or block parameters.
+    pub base: Option<String>,
+    /// The operand in the optimized version.
+    pub opt: Option<String>,
+    /// The term that describes the contents in the base, if the check compares contents.
+    pub base_term: Option<String>,
+    /// The term that describes the contents in the optimized version.
+    pub opt_term: Option<String>,
+    /// The action that made them differ, as far as one can be named.
+    pub blame: Option<PassAction>,
+}
+
+/// An action of a pass.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct PassAction {
+    /// The number of the action: 7 for the action that `osier opt --emit actions` prints as `a7`.
+    pub number: u64,
+    /// The name of the pass.
+    pub pass: &'static str,
+    /// The rule that the pass named.
+    pub rule: &'static str,
+    /// The action with ids, as `osier opt --emit actions` prints it.
+    pub action: String,
+    /// The action in words.
+    pub words: String,
+}

@@ -1,0 +1,268 @@
+//! Two policies for [`jit::Vm`] that decide what to compile and when.
+//!
+//! [`Eager`] compiles every function at its first call from native code. [`Tiered`] starts in the
+//! interpreter. It compiles functions that are called often and functions with a hot loop; a run
+//! enters such a loop in the middle. The run waits for the compiler, or goes on while another
+//! thread compiles. [`Costs`] says what is hot.
+
+mod compiler;
+mod costs;
+mod events;
+mod savings;
+mod speculating;
+mod tiered;
+mod worker;
+
+pub use costs::Costs;
+pub use events::{CodeTier, OrderEnd, TierEvent, TierListener, Wanted};
+pub use speculating::{MAX_FAILURES, MAX_VERSIONS};
+pub use tiered::Tiered;
+
+use derive::driver::{self, GivenUp, Step};
+use derive::inlining::ModuleSites;
+use derive::speculate::{Assumption, SpeculateError, Speculative};
+use interp::{Host, Outcome};
+use ir::{Func, Function, Module};
+use jit::{Engine, FailedPoint, RunError, Tier, Tiering, Vm};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use transition::VersionKey;
+use transition::copy::InlinedSites;
+
+/// A compiled piece of code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Compiled {
+    /// The function.
+    pub func: Func,
+    /// The key of the version. For a continuation this is the target version.
+    pub version: VersionKey,
+    /// The kind of code.
+    pub kind: CompiledKind,
+    /// The number of instructions of the compiled function.
+    pub instructions: usize,
+    /// The size of the machine code in bytes.
+    pub bytes: usize,
+}
+
+/// The kind of a compiled piece of code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CompiledKind {
+    /// A version, which calls enter.
+    Version,
+    /// A continuation, which a transition enters.
+    Continuation,
+}
+
+/// Observes the work of making code, so that an embedder can measure times. The library reads no
+/// clock.
+pub trait Observer {
+    /// A step of optimizing begins, and the step in progress ends. `None` only ends the step in
+    /// progress. Compiling is not such a step.
+    fn step(&mut self, step: Option<Step>);
+
+    /// Compiling a piece of code begins.
+    fn begin(&mut self);
+
+    /// The next version of a function lacks these rewrites, so that a run can enter it in the
+    /// middle.
+    fn given_up(&mut self, func: Func, rewrites: &[GivenUp]) {
+        let _ = (func, rewrites);
+    }
+
+    /// A version of a function that assumes was made.
+    fn speculated(&mut self, func: Func, made: &Speculative) {
+        let _ = (func, made);
+    }
+
+    /// The list of assumptions of a function was refused, so its versions assume nothing.
+    fn refused(&mut self, func: Func, error: &SpeculateError) {
+        let _ = (func, error);
+    }
+
+    /// An assumption has failed.
+    fn failed(&mut self, at: FailedPoint<'_>) {
+        let _ = at;
+    }
+
+    /// An assumption has failed too often. Later versions of the function do without it.
+    fn abandoned(&mut self, func: Func, assumption: &Assumption) {
+        let _ = (func, assumption);
+    }
+
+    /// Compiling the piece of code has ended.
+    fn compiled(&mut self, made: Compiled);
+}
+
+/// An observer that ignores all events.
+#[derive(Clone, Copy, Debug)]
+pub struct NoObserver;
+
+impl Observer for NoObserver {
+    fn step(&mut self, _step: Option<Step>) {}
+
+    fn begin(&mut self) {}
+
+    fn compiled(&mut self, _made: Compiled) {}
+}
+
+/// An observer that several threads tell, one at a time.
+#[derive(Debug)]
+struct SharedObserver<O>(Arc<Mutex<O>>);
+
+impl<O> Clone for SharedObserver<O> {
+    fn clone(&self) -> Self {
+        SharedObserver(Arc::clone(&self.0))
+    }
+}
+
+impl<O: Observer> SharedObserver<O> {
+    fn new(observer: O) -> SharedObserver<O> {
+        SharedObserver(Arc::new(Mutex::new(observer)))
+    }
+
+    fn get(&self) -> MutexGuard<'_, O> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As an observer of the driver.
+    fn steps(&self) -> Steps<O> {
+        Steps(self.clone())
+    }
+}
+
+impl<O: Observer> Observer for SharedObserver<O> {
+    fn step(&mut self, step: Option<Step>) {
+        self.get().step(step);
+    }
+
+    fn begin(&mut self) {
+        self.get().begin();
+    }
+
+    fn given_up(&mut self, func: Func, rewrites: &[GivenUp]) {
+        self.get().given_up(func, rewrites);
+    }
+
+    fn speculated(&mut self, func: Func, made: &Speculative) {
+        self.get().speculated(func, made);
+    }
+
+    fn refused(&mut self, func: Func, error: &SpeculateError) {
+        self.get().refused(func, error);
+    }
+
+    fn failed(&mut self, at: FailedPoint<'_>) {
+        self.get().failed(at);
+    }
+
+    fn abandoned(&mut self, func: Func, assumption: &Assumption) {
+        self.get().abandoned(func, assumption);
+    }
+
+    fn compiled(&mut self, made: Compiled) {
+        self.get().compiled(made);
+    }
+}
+
+/// Forwards steps of the driver to an observer of this module.
+struct Steps<O>(SharedObserver<O>);
+
+impl<O: Observer> driver::Observer for Steps<O> {
+    fn begin(&mut self, step: Option<Step>) {
+        self.0.step(step);
+    }
+}
+
+/// Compiles every function without optimizing it, at its first call.
+#[derive(Clone, Debug, Default)]
+pub struct Eager<O> {
+    observer: O,
+    counts: bool,
+    sites: ModuleSites,
+}
+
+impl<O: Observer> Eager<O> {
+    /// Creates the policy with an observer.
+    pub fn new(observer: O) -> Eager<O> {
+        Eager { observer, counts: false, sites: ModuleSites::new() }
+    }
+
+    /// Compiles code that counts, for a profile
+    /// ([`Profile::collect_native`](profile::Profile::collect_native)).
+    pub fn counting(self) -> Eager<O> {
+        Eager { counts: true, ..self }
+    }
+
+    /// Tells where the inlined code of functions comes from: traps then name the functions of their
+    /// bases. Not for code that counts.
+    pub fn with_sites(self, sites: ModuleSites) -> Eager<O> {
+        Eager { sites, ..self }
+    }
+}
+
+/// What code has besides.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum CodeMode {
+    /// Nothing.
+    Plain,
+    /// Counters, for a profile.
+    Counting,
+    /// The sites of inlined code.
+    Inlined(Arc<InlinedSites>),
+}
+
+/// Compiles a version without OSR points.
+///
+/// # Errors
+/// If the version cannot be compiled.
+fn compile(
+    engine: &Engine,
+    module: &Arc<Module>,
+    func: Func,
+    (function, code): (&Function, CodeMode),
+    observer: &mut impl Observer,
+) -> Result<Arc<jit::Version>, RunError> {
+    observer.begin();
+    let version = match code {
+        CodeMode::Plain => engine.version(module, func, function, &[]),
+        CodeMode::Counting => engine.counting(module, func, function),
+        CodeMode::Inlined(sites) => engine.inlined_version(module, (func, function), &[], sites),
+    };
+    let version = version.map_err(RunError::Compile)?;
+    observer.compiled(Compiled {
+        func,
+        version: version.key(),
+        kind: CompiledKind::Version,
+        instructions: function.inst_count(),
+        bytes: version.code_size(),
+    });
+    Ok(version)
+}
+
+impl<O: Observer> Tiering for Eager<O> {
+    fn called(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
+        let module = Arc::clone(tier.module());
+        let Some(body) = module.body(func) else { return Ok(()) };
+        let code = match self.sites.get(&func) {
+            _ if self.counts => CodeMode::Counting,
+            Some(sites) => CodeMode::Inlined(Arc::clone(sites)),
+            None => CodeMode::Plain,
+        };
+        let version = compile(tier.engine(), &module, func, (body, code), &mut self.observer)?;
+        tier.install(&version, Vec::new()).map_err(RunError::Link)
+    }
+}
+
+/// Compiles a function and runs it. [`Eager`] alone does not compile the first function of a run,
+/// since native code does not call it.
+///
+/// # Errors
+/// If the function cannot be compiled, and like [`Vm::invoke`].
+pub fn invoke(
+    vm: &mut Vm,
+    func: Func,
+    args: &[u64],
+    host: &mut dyn Host,
+) -> Result<Outcome, RunError> {
+    vm.demand(func)?;
+    vm.invoke(func, args, host)
+}

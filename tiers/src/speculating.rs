@@ -1,0 +1,219 @@
+//! Speculation in a tiering policy: versions that assume, and what becomes of them when assumptions
+//! fail.
+
+use super::{Compiled, CompiledKind, Observer};
+use derive::speculate::{
+    Assumption, Exit, Pins, Plan, Speculative, SuggestOptions, Suggester, speculate,
+};
+use ir::{Func, Function, Inst, reference};
+use jit::{Action, FailedPoint, RunError, Tier, Version};
+use osr::{Version as VersionId, VersionTree};
+use passes::Pipeline;
+use profile::{FunctionProfile, Profile};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// How often an assumption may fail before a version without it takes over.
+pub const MAX_FAILURES: u64 = 16;
+
+/// How many versions of one function are made. Each has fewer assumptions than the one before; the
+/// last has none.
+pub const MAX_VERSIONS: usize = 4;
+
+/// A native version that assumes.
+#[derive(Debug)]
+pub(super) struct SpeculativeVersion {
+    pub(super) made: Speculative,
+    pub(super) version: Arc<Version>,
+    /// Versions made of the function so far, this one included.
+    count: usize,
+    /// Whether a version without one of its assumptions has taken over.
+    is_replaced: bool,
+}
+
+/// The assumptions to make, by function, and the versions made.
+#[derive(Debug, Default)]
+pub(super) struct Speculations {
+    assume: BTreeMap<Func, Vec<Assumption>>,
+    /// How to choose the assumptions of other functions, from the counters of the machine.
+    options: Option<SuggestOptions>,
+    pins: Pins,
+    /// The work of each search; `None` for the usual one.
+    work: Option<u64>,
+    /// The functions whose assumptions were chosen.
+    asked: BTreeSet<Func>,
+    versions: BTreeMap<Func, SpeculativeVersion>,
+}
+
+impl Speculations {
+    /// Makes the assumptions of a list.
+    pub(super) fn list(&mut self, assume: BTreeMap<Func, Vec<Assumption>>) {
+        (self.assume, self.options) = (assume, None);
+    }
+
+    /// Makes the assumptions that the counters of the machine suggest.
+    pub(super) fn count(&mut self, options: SuggestOptions) {
+        (self.assume, self.options) = (BTreeMap::new(), Some(options));
+    }
+
+    /// Whether any functions may assume.
+    pub(super) fn is_any(&self) -> bool {
+        !self.assume.is_empty() || self.options.is_some()
+    }
+
+    pub(super) fn pin(&mut self, pins: Pins) {
+        self.pins = pins;
+    }
+
+    pub(super) fn grant(&mut self, work: u64) {
+        self.work = Some(work);
+    }
+
+    /// Chooses the assumptions of a function, if the counters decide. Without counters there are
+    /// none.
+    fn choose(&mut self, tier: &Tier<'_>, func: Func) {
+        let Some(options) = self.options.filter(|_| self.asked.insert(func)) else { return };
+        let module = tier.module();
+        let Some(base) = module.body(func) else { return };
+        let Some(profile) = FunctionProfile::of(base, tier.machine(), func) else { return };
+        let profile = Profile { functions: BTreeMap::from([(func, profile)]) };
+        let suggested = Suggester::new(module, &profile, options).of(func);
+        if !suggested.is_empty() {
+            let assume = suggested.into_iter().map(|suggestion| suggestion.assumption).collect();
+            self.assume.insert(func, assume);
+        }
+    }
+
+    /// The version that calls of a function run, if one assumes. Makes and installs it at the first
+    /// question.
+    ///
+    /// # Errors
+    /// If the version cannot be compiled or linked.
+    pub(super) fn version(
+        &mut self,
+        tier: &mut Tier<'_>,
+        func: Func,
+        pipeline: &Pipeline,
+        observer: &mut impl Observer,
+    ) -> Result<Option<&SpeculativeVersion>, RunError> {
+        self.choose(tier, func);
+        if !self.versions.contains_key(&func) && self.assume.contains_key(&func) {
+            self.make(tier, func, (pipeline, 1), observer)?;
+        }
+        Ok(self.versions.get(&func).filter(|one| !one.is_replaced))
+    }
+
+    /// Whether calls of a function run a version that assumes.
+    pub(super) fn assumes(&self, func: Func) -> bool {
+        self.versions.get(&func).is_some_and(|one| !one.is_replaced)
+    }
+
+    /// Makes a version with the assumptions left, and installs it if it makes any.
+    fn make(
+        &mut self,
+        tier: &mut Tier<'_>,
+        func: Func,
+        (pipeline, count): (&Pipeline, usize),
+        observer: &mut impl Observer,
+    ) -> Result<bool, RunError> {
+        let module = Arc::clone(tier.module());
+        let (Some(base), Some(assume)) = (module.body(func), self.assume.get_mut(&func)) else {
+            return Ok(false);
+        };
+        assume.retain(|assumption| is_testable(base, assumption));
+        if assume.is_empty() {
+            return Ok(false);
+        }
+        let mut tree = VersionTree::new(base.clone());
+        let (pins, work) = (self.pins, self.work.unwrap_or(Plan::WORK));
+        let plan = Plan { pins, work, ..Plan::new(assume, pipeline) };
+        // Lists come from embedders, and may not fit the function.
+        let made = match speculate(&module, &mut tree, VersionTree::BASE, &plan) {
+            Ok(made) => made,
+            Err(error) => {
+                observer.refused(func, &error);
+                self.assume.remove(&func);
+                return Ok(false);
+            }
+        };
+        observer.speculated(func, &made);
+        if made.exits.is_empty() {
+            self.assume.remove(&func);
+            return Ok(false);
+        }
+        let version = install(tier, func, tree.function(made.optimized), &made, observer)?;
+        let one = SpeculativeVersion { made, version, count, is_replaced: false };
+        self.versions.insert(func, one);
+        Ok(true)
+    }
+
+    /// Notes that an assumption has failed. After [`MAX_FAILURES`], the assumption is given up, and
+    /// a version without it takes over. Returns whether calls of the function now lack a version.
+    ///
+    /// # Errors
+    /// If the version cannot be compiled or linked.
+    pub(super) fn failed(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: FailedPoint<'_>,
+        pipeline: &Pipeline,
+        observer: &mut impl Observer,
+    ) -> Result<bool, RunError> {
+        let func = at.version.func();
+        let Some(one) = self.versions.get_mut(&func) else { return Ok(false) };
+        let is_current = Arc::ptr_eq(&one.version, at.version) && !one.is_replaced;
+        if !is_current || at.count < MAX_FAILURES {
+            return Ok(false);
+        }
+        let inst = at.version.points()[at.number].at.inst();
+        let exit: Option<&Exit> = one.made.exits.iter().find(|exit| exit.inst == inst);
+        let (count, given_up) = (one.count + 1, exit.and_then(|exit| exit.assumption));
+        one.is_replaced = true;
+        let assume = self.assume.entry(func).or_default();
+        match given_up.filter(|_| count < MAX_VERSIONS) {
+            Some(given_up) => assume.retain(|assumption| *assumption != given_up),
+            None => assume.clear(),
+        }
+        if let Some(given_up) = given_up {
+            observer.abandoned(func, &given_up);
+        }
+        Ok(assume.is_empty() || !self.make(tier, func, (pipeline, count), observer)?)
+    }
+}
+
+/// Whether native code can test an assumption: references can only be compared with null
+/// (`an_argument_that_native_code_cannot_compare_is_not_assumed`).
+fn is_testable(base: &Function, assumption: &Assumption) -> bool {
+    let is_ref = base.has_value(assumption.value) && base.value_type(assumption.value).is_ref();
+    !is_ref || assumption.expected.bits() == reference::NULL
+}
+
+/// Compiles a version that assumes, and makes calls run it. Where an assumption fails, the
+/// interpreter goes on in the base.
+fn install(
+    tier: &mut Tier<'_>,
+    func: Func,
+    function: &Function,
+    made: &Speculative,
+    observer: &mut impl Observer,
+) -> Result<Arc<Version>, RunError> {
+    let exits: BTreeMap<_, _> =
+        made.backward.iter().map(|(to, mapping)| (*to, Arc::new(mapping.clone()))).collect();
+    // A search of all exits for each instruction would be quadratic.
+    let targets: BTreeMap<Inst, VersionId> =
+        made.exits.iter().map(|exit| (exit.inst, exit.to)).collect();
+    let to = |inst: Inst| targets.get(&inst).map(|to| &exits[to]);
+    observer.begin();
+    let module = Arc::clone(tier.module());
+    let version = tier
+        .engine()
+        .speculative(&module, func, function, |inst| to(inst).map(|mapping| &***mapping))
+        .map_err(RunError::Compile)?;
+    let (instructions, bytes) = (function.inst_count(), version.code_size());
+    let (kind, key) = (CompiledKind::Version, version.key());
+    observer.compiled(Compiled { func, version: key, kind, instructions, bytes });
+    let action = |inst| Action::Interpret(Arc::clone(to(inst).expect("each point has an exit")));
+    let actions = version.points().iter().map(|point| action(point.at.inst())).collect();
+    tier.install(&version, actions).map_err(RunError::Link)?;
+    Ok(version)
+}
