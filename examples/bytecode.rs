@@ -4,8 +4,8 @@
 //!     cargo run --release --example bytecode
 //!
 //! The front end compiles bytecode to the IR, and notes at each instruction where its interpreter
-//! would go on and which register holds what. The register `last` is read by no compiled code; its
-//! frames have it all the same. [docs/embedding.md] goes through the steps.
+//! would continue and the contents of each register. No compiled code reads the register `last`,
+//! but its frames still have it. [docs/embedding.md] goes through the steps.
 
 use osier::interp::{Limits, Options, Outcome};
 use osier::ir::module::FuncDecl;
@@ -146,7 +146,7 @@ impl Compiler {
         }
     }
 
-    /// Notes where the interpreter goes on in front of an instruction, and its registers.
+    /// Notes in front of an instruction where the interpreter continues, and its registers.
     fn note(&mut self, pc: usize) {
         let local = |(slot, register): (u32, &Variable)| {
             let content = LocalContent::Value(self.builder.use_var(*register));

@@ -111,8 +111,8 @@ fn pause(machine: &mut Machine, times: u32) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Moves a paused run into another version, whose only values are those that the compensation code
-/// assigns. Returns the landing point.
+/// Moves a paused run into another version. The run then has only the values that the compensation
+/// code assigns. Returns the landing point.
 fn fire(
     machine: &mut Machine,
     mapping: &Checked<Mapping>,

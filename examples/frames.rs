@@ -120,7 +120,7 @@ fn params_of_head(base: &Function) -> [Value; 2] {
     [0, 1].map(|index| base.block_params(head)[index])
 }
 
-/// The frame state before an instruction: where the toy goes on, and the values of its registers.
+/// The frame state before an instruction: where the toy continues, and the values of its registers.
 fn states(at: Inst, pc: u32, registers: &[Value]) -> Arc<FrameStates> {
     let local = |(slot, value): (u32, &Value)| {
         let content = LocalContent::Value(*value);

@@ -5,7 +5,7 @@
 //!
 //! Every call so far has come with the comparator `up`. So a version assumes that, and calls `up`
 //! without looking into the table. The checker has proved the exit of the assumption. A later call
-//! with another comparator takes it, and goes on in the interpreter.
+//! with another comparator takes the exit, and continues in the interpreter.
 
 use osier::interp::{Limits, NoHost, Options};
 use osier::ir::Point;

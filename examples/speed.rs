@@ -7,7 +7,7 @@
 //!
 //! `--bitcode` names a folder with the LLVM bitcode from which the module was made (`*.m2r.bc`;
 //! `tests/corpus/build` leaves it). The time of reading alone is subtracted from the time of `opt`.
-//! `opt` runs the passes nearest to those of the pipeline and writes no output.
+//! `opt` runs the passes nearest to the passes of the pipeline and writes no output.
 
 use clap::Parser;
 use ir::edit::{Fuel, apply, apply_without_log};

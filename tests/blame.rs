@@ -85,8 +85,8 @@ fn two_forwarded_loads_are_to_blame_together() {
     assert_eq!(culprits, both);
 }
 
-/// `simplify` runs twice in `O1`. What its first run may not do, its second one does: that is one
-/// action, not two.
+/// `simplify` runs twice in `O1`. If its first run is denied a rewrite, its second run makes the
+/// same rewrite: both are one action, not two.
 #[test]
 fn a_rewrite_that_a_later_pass_makes_again_is_one_action() {
     let (blame, culprits) = blamed(LEDGER, "O1", "not");

@@ -1,6 +1,6 @@
 //! Functions that run outside the interpreter. The tests answer external calls by nested runs of
-//! the interpreter. The effects are those of a plain run, in both tiers and with any amount of
-//! fuel.
+//! the interpreter. The effects equal the effects of a plain run, in both tiers and with any amount
+//! of fuel.
 
 use interp::{
     EarlyEnd, Host, Limits, Machine, NoHost, NoObserver, Options, Outcome, PauseAlways, Program,

@@ -223,7 +223,7 @@ fn entries_land_at_states_and_provide_their_values() {
     assert!(refused == more && anyway < more / 2, "{refused} of {more} refused, {anyway} anyway");
 }
 
-/// An entry that does not provide a value, and requires the values that it reads.
+/// An entry without the assignment of a value, which requires exactly the values that it reads.
 fn without(entry: &Entry, value: Value) -> Entry {
     let mut entry = entry.clone();
     entry.assigns.retain(|assign| assign.value != value);

@@ -143,8 +143,8 @@ fn a_loop_without_a_shared_anchor_is_left_to_chains() {
     assert!(figures.speculation.hops.hops > 0, "{figures:#?}");
 }
 
-/// The same with one speculation: a branch of the loop that assumptions decide cuts it in the first
-/// step, and another one in the second.
+/// The same with one speculation: an assumption decides a branch of the loop and cuts the loop in
+/// the first step, and another branch in the second step.
 #[test]
 fn a_loop_of_one_speculation_without_a_shared_anchor_is_left_to_chains() {
     let module = parse_module(LOOP_WITHOUT_A_SHARED_ANCHOR).expect("it is well-formed");

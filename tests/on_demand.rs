@@ -1,5 +1,5 @@
-//! Entries on demand: those of a set of points are what the whole mappings have there, up to live+,
-//! the checker accepts them, and the state oracle finds no difference.
+//! Entries on demand: for a set of points, they equal the entries of the whole mappings, up to
+//! live+. The checker accepts them, and the state oracle finds no difference.
 
 use certify::Certifier;
 use check::relate;
@@ -31,7 +31,7 @@ fn points(f: &Function) -> BTreeSet<Point> {
     f.all_insts().map(Point::before).collect()
 }
 
-/// The sets asked for: the loop headers and the calls of both versions, the headers of the first
+/// The requested sets: the loop headers and the calls of both versions, the headers of the first
 /// version alone, and random points of one or both versions.
 fn sets(pair: &VersionPair<'_>, versions: Pair<&Function>, seed: u64) -> Vec<Asked> {
     let mut prng = Prng::new(seed);
@@ -71,8 +71,8 @@ fn lacking(target: &Function, mapping: &Mapping, back: &Mapping) -> Vec<(Point, 
     missing.collect()
 }
 
-/// Compares the entries on demand with those of the whole mappings. Returns the number compared,
-/// and the number of those that provide fewer values.
+/// Compares the entries on demand with the entries of the whole mappings. Returns the number of
+/// compared entries, and the number of entries with fewer provided values.
 fn compare(
     (made, all): (&Synthesis, &Synthesis),
     asked: &Asked,
@@ -205,7 +205,8 @@ fn the_checker_accepts_entries_on_demand_of_kernels() {
     assert!(accepted > 8_000, "{accepted}");
 }
 
-/// The entry up of a loop provides `%d`, which the entry down keeps, only if both are asked for.
+/// The entry up of a loop provides `%d`, which the entry down keeps, only if both entries are
+/// requested.
 #[test]
 fn live_plus_of_a_set_counts_the_entries_of_the_set_alone() {
     let text = include_bytes!("../docs/examples/scale.oir");
@@ -230,7 +231,7 @@ fn live_plus_of_a_set_counts_the_entries_of_the_set_alone() {
     assert_eq!(provided(down), (true, 1));
 }
 
-/// A point that the version lacks has no answer, and code that never runs has no entry.
+/// A point outside the version has no answer, and unreachable code has no entry.
 #[test]
 fn points_of_other_versions_are_left_out() {
     let text = b"func @f(%a: i32) -> i32 {
@@ -254,7 +255,7 @@ no:
     assert_eq!((made.forward.mapping.len(), made.backward.points), (3, 0));
 }
 
-/// The mapping without a value that one entry in `share` provides.
+/// The mapping, with a value left out of one entry in `share`.
 fn poorer(mapping: &Mapping, share: usize, prng: &mut Prng) -> Mapping {
     let mut poor = mapping.clone();
     for (point, entry) in mapping.entries() {

@@ -5,7 +5,7 @@ use ir::verifier::verify_module;
 use ir::{Module, Opcode};
 use std::path::Path;
 
-/// The number of instructions, and the number of those that are not constants.
+/// The number of instructions, and the number of instructions other than constants.
 fn count(module: &Module) -> (usize, usize) {
     let insts = module.defined().flat_map(|(_, f)| f.all_insts().map(move |i| f.inst(i).opcode));
     insts.fold((0, 0), |(all, rest), op| (all + 1, rest + usize::from(op != Opcode::Const)))

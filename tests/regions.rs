@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 use transition::mapping::Mapping;
 use verify::generate::{Program, Weights, generate};
 
-/// The optimized version of a function, and the loops of the base that can run as regions of it.
+/// The optimized version of a function, and the loops of the base that can run as its regions.
 struct MadeRegions {
     derived: Derived,
     certified: CertifiedRegions,

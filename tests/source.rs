@@ -1,6 +1,6 @@
 //! Lines of the source in versions of a function. An instruction that passes moved keeps its line.
-//! An added one has the line of the instruction that it replaced. Inlined code keeps the lines of
-//! the callee.
+//! An added instruction has the line of the instruction that it replaced. Inlined code keeps the
+//! lines of the callee.
 
 use osier::driver::{NoObserver, Vigilance, derive};
 use osier::inlining::{CalleeLandings, InlinePlan, inline_in_steps};
@@ -27,7 +27,7 @@ impl Lines for Numbered {
     }
 }
 
-/// The instructions of `SCALED`. Those that passes add have ids from here on.
+/// The instructions of `SCALED`. Ids of instructions added by passes start here.
 const IMPORTED: u32 = 11;
 
 const SCALED: &str = "

@@ -9,12 +9,11 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-/// A crate of the workspace: its name, the workspace crates that it may depend on, and those that
-/// its tests alone may depend on.
+/// A crate of the workspace: its name, the workspace crates that it may depend on, and further
+/// crates that only its tests may depend on.
 type Row = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-/// Every crate of the workspace. An edge that is missing here is absent; a crate that is missing
-/// here does not exist.
+/// Every crate of the workspace. A missing edge is an absent edge; a missing crate does not exist.
 const ALLOWED: &[Row] = &[
     ("ir", &[], &[]),
     ("transition", &["ir"], &[]),

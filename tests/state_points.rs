@@ -117,7 +117,7 @@ fn a_dead_parameter_that_a_state_names_is_kept() {
     assert_eq!(made.up.len(), 1);
 }
 
-/// A state that names five sums, each of a parameter that nothing else reads.
+/// A state that names five sums, each of a parameter without other uses.
 #[test]
 fn one_round_keeps_all_values_that_an_exit_lacks() {
     let names = ["p", "q", "r", "s", "t"];

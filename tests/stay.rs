@@ -20,8 +20,8 @@ fn points(function: &Function) -> BTreeSet<Point> {
     function.all_insts().map(Point::before).collect()
 }
 
-/// Judges entries of a function to itself by a certificate; all hold but those that no run
-/// reaches. Returns how many hold.
+/// Judges entries of a function to itself by a certificate; all entries hold, except at points that
+/// no run reaches. Returns the number of entries that hold.
 fn judged(module: &Module, function: &Function, made: Checked<Mapping>, name: &str) -> usize {
     let twin = function.clone();
     let log = ActionLog::empty_for(function);

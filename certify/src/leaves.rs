@@ -38,7 +38,7 @@ pub(super) struct LeavesMark {
     filled: usize,
 }
 
-/// Terms by name, each plus one, so that zero says there is none.
+/// Terms by name, each plus one; zero means no term.
 type LeafSlots<K> = SecondaryMap<K, TermId>;
 
 impl Leaves {
@@ -86,7 +86,7 @@ impl Leaves {
         }
     }
 
-    /// The leaf that a version binds under a name. Makes it if there is none.
+    /// The leaf that a version binds under a name. Makes it if it is missing.
     pub(super) fn get(
         &mut self,
         terms: &mut CertificateTerms,

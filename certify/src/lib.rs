@@ -7,9 +7,9 @@
 //! a reason for an equality, the two values have different terms or none, and the checker leaves
 //! the entry undecided.
 //!
-//! At first both versions share every leaf that has one name in both. If the versions bind a shared
-//! leaf to different classes, it becomes two leaves (`product`). Then everything is numbered again,
-//! until nothing changes.
+//! At first, the versions share every leaf with the same name in both. If the versions bind a
+//! shared leaf to different classes, it becomes two leaves (`product`). Then everything is numbered
+//! again, until nothing changes.
 //!
 //! Each phase has data of its own (`version`): the code of a version, the assumptions that last
 //! over rounds, the findings of one round. When nothing changes any more, the search hands the
@@ -63,7 +63,7 @@ impl<'a> Certifier<'a> {
         Explainer::new(self.common, &mut self.relation, heading).explain(mapping, explained)
     }
 
-    /// The certificate, with the terms of all facts asked for.
+    /// The certificate, with the terms of all requested facts.
     pub fn into_certificate(self) -> Certificate {
         let Certifier { common, relation, .. } = self;
         let sides = relation.versions.each_ref().map(|version| version.found.claims());

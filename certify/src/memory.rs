@@ -1,10 +1,10 @@
 //! Terms for memory: traces reads up through writes, and leaves covered writes out.
 //!
-//! A write of one place is an operation on the memory before it. Example: `load a` after `store b,
-//! y` after `store a, x`, with `a` and `b` apart. The trace skips the second store, finds the
-//! first, and gives the load the class of `x`. A trace ends at the write that wrote the place, or
-//! at a leaf. If the leaf is the memory at the start of a block, `merges` goes on through the edges
-//! into that block.
+//! A write of one place is an operation on the memory before it. Example: `load a` after
+//! `store b, y` after `store a, x`, with `a` and `b` apart. The trace skips the second store, finds
+//! the first, and gives the load the class of `x`. A trace ends at the write that wrote the place,
+//! or at a leaf. If the leaf is the memory at the start of a block, `merges` continues through the
+//! edges into that block.
 //!
 //! A lone write is in one version only. A write that covers it leaves it out of its class: memory
 //! behind the covering write then has equal classes in both versions.
@@ -16,7 +16,7 @@ use number::{ClassArgs, ClassOperation, ClassSum, MAX_MEMBERS, OperationRef};
 use smallvec::SmallVec;
 use transition::certificate::{By, NO_TERM, TermId};
 
-/// Writes that one read is traced through.
+/// The number of writes that the trace of a read passes at most.
 const MAX_WRITES: usize = 64;
 
 /// Lone writes among which a write looks for one that it covers, and writes between the two. Passes
@@ -122,8 +122,8 @@ impl CertificateTerms {
     }
 
     /// The term of a write of one place; the last of `args` is the memory it writes to. The class
-    /// of the term leaves out lone writes that the write covers. Covered writes that both versions
-    /// have stay in it, and do not shorten the search (`dead_stores_in_a_row_cost_no_entries`).
+    /// of the term leaves out lone writes that the write covers. Covered writes of both versions
+    /// stay in the class, and do not shorten the search (`dead_stores_in_a_row_cost_no_entries`).
     /// Cost: bounded.
     pub(super) fn write(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: ClassArgs) -> TermId {
         if args.contains(&NO_TERM) {
@@ -141,8 +141,8 @@ impl CertificateTerms {
     }
 
     /// Finds the term of a store that the target version executed earlier: drops the stores it
-    /// covers, then commutes it past non-aliasing stores. Where several earlier places are
-    /// possible, it prefers the one that gives a term of the class `made`. Cost: bounded.
+    /// covers, then commutes it past non-aliasing stores. If several earlier places are possible,
+    /// it prefers the place that gives a term of the class `made`. Cost: bounded.
     pub(super) fn late_write(
         &mut self,
         opcode: Opcode,
@@ -271,7 +271,7 @@ impl CertificateTerms {
         self.are_alike([*memory, rest], hides).then_some(rest)
     }
 
-    /// Whether two memories consist of the same writes, apart from those that `hides` holds for.
+    /// Whether two memories consist of the same writes, except the writes that `hides` holds for.
     /// The checker asks the same question.
     fn are_alike(&self, mut memories: [TermId; 2], hides: impl Fn(TermId) -> bool) -> bool {
         // Each turn removes a write from one memory or both, so this many turns see all that the
@@ -298,8 +298,8 @@ impl CertificateTerms {
         false
     }
 
-    /// The lone write that `memory` contains and that is the given operation on the given operands;
-    /// [`NO_TERM`] if there is none. The last of `args`, the memory, makes no difference.
+    /// The lone write in `memory` that is the given operation on the given operands; [`NO_TERM`]
+    /// without such a write. The last of `args`, the memory, makes no difference.
     pub(super) fn lone_like(
         &self,
         memory: TermId,

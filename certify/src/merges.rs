@@ -42,7 +42,7 @@ struct AssumedMerge {
 pub(super) struct Merges {
     assumed: Vec<AssumedMerge>,
     by_term: BTreeMap<TermId, usize>,
-    /// The assumed reads that further instructions have asked for, in order.
+    /// The assumed reads that further instructions have requested, in order.
     asked: Vec<usize>,
     wrong: BTreeSet<ReadLabel>,
 }

@@ -6,7 +6,7 @@ use ir::{Block, Function, Value};
 use number::Dense;
 use std::collections::BTreeSet;
 
-/// The names that blocks of one version have taken in this round.
+/// The names taken by blocks of one version in this round.
 #[derive(Debug, Default)]
 pub(super) struct NameOwners {
     params: Dense<Value>,
@@ -30,8 +30,8 @@ impl NameOwners {
         self.taken.len()
     }
 
-    /// Returns to the state in which this many names were taken. A clash stays: a name that a block
-    /// has yielded may be that of a block before the mark.
+    /// Returns to the state in which this many names were taken. A clash stays: a block before the
+    /// mark may own a name that a later block has yielded.
     pub(super) fn rewind(&mut self, mark: usize) {
         while self.taken.len() > mark
             && let Some((name, owner)) = self.taken.pop()
@@ -43,7 +43,7 @@ impl NameOwners {
         }
     }
 
-    /// Whether two blocks wanted one name in this round, so that another round is needed.
+    /// Whether two blocks of this round wanted the same name, which requires another round.
     pub(super) fn clash(&self) -> bool {
         self.clash
     }

@@ -15,7 +15,7 @@ use transition::certificate::{NO_TERM, TermId};
 const MAX_CROSSINGS: usize = 256;
 
 /// Blocks entered by all tails together, which bounds the memory for functions of many long paths.
-/// A block beyond it has no tail, and paths through it have no facts.
+/// Beyond the limit, blocks get no tails and paths get no facts.
 const MAX_ENTERED: usize = 1 << 22;
 
 /// A block entered on a path, and the edges that may be taken to it.

@@ -66,9 +66,8 @@ impl<'a> RelationSearch<'a> {
     /// Three loops are nested: the innermost weakens assumptions, the next narrows the graph to the
     /// live edges, the outermost splits shared leaves. A change in an outer loop restarts the inner
     /// ones. Most assumptions are weakened within one numbering already, loop by loop
-    /// ([`NumberingRound::walk`]). Rounds are left for those that concern both versions, or code
-    /// that a loop comes after. Each round has fewer assumptions than the one before, so the rounds
-    /// end.
+    /// ([`NumberingRound::walk`]). Further rounds serve assumptions that concern both versions, and
+    /// code behind a loop. Each round has fewer assumptions than the one before, so the rounds end.
     pub(super) fn run(mut self) -> SettledRelation<'a> {
         let mut narrowings = 0;
         let mut rounds = 0;
@@ -111,7 +110,7 @@ impl<'a> RelationSearch<'a> {
         self.weakened() + self.merges.failed()
     }
 
-    /// The number of those that are not about reads.
+    /// The number of failed assumptions, without assumptions about reads.
     fn weakened(&self) -> usize {
         self.assumed.iter().map(Assumptions::failed).sum()
     }

@@ -137,8 +137,8 @@ impl CertificateTerms {
         }
     }
 
-    /// The last hidden write that a memory contains, possibly the one that made it; [`NO_TERM`] if
-    /// there is none.
+    /// The last hidden write that a memory contains, possibly the write that made it; [`NO_TERM`]
+    /// for a memory without hidden writes.
     pub(super) fn lone_below(&self, memory: TermId) -> TermId {
         self.lone.get(memory as usize).copied().unwrap_or(NO_TERM)
     }
@@ -148,7 +148,7 @@ impl CertificateTerms {
         self.table.leaf(kind, ty)
     }
 
-    /// The leaf of this kind. Makes it if there is none.
+    /// The leaf of this kind. Makes it if it is missing.
     pub(super) fn named_leaf(&mut self, kind: TermKind, ty: Option<Type>) -> TermId {
         self.table.named_leaf(kind, ty)
     }

@@ -69,8 +69,8 @@ pub(super) struct Assumptions {
     pub(super) pinned_memory: FixedBitSet,
     /// The parameters, and the blocks whose memory, copy a class with leaves that nothing binds.
     pub(super) doubted: Vec<(Block, Option<Value>)>,
-    /// Lone writes, and writes that are the same operation as one. A write that covers one of them
-    /// leaves it out of its class.
+    /// Lone writes, and writes that are the same operation as one. A write that covers a hidden
+    /// write leaves it out of its class.
     pub(super) hidden: FixedBitSet,
     /// Names that a block must not take, since a block behind it is handed the same name.
     pub(super) yielded: BTreeSet<(LeafName, Block)>,
@@ -100,8 +100,9 @@ impl Assumptions {
     }
 
     /// Gives up all assumptions about the start of a block, for all later rounds: its parameters
-    /// are leaves of their own, and no read is traced through. Parameters that are always one
-    /// constant stay copies of it: the version's dead edges may rest on them.
+    /// are leaves of their own, and no read is traced through. A parameter that always holds the
+    /// same constant stays a copy of this constant: the version's dead edges may rest on the
+    /// parameter.
     pub(super) fn give_up(&mut self, code: &VersionCode<'_>, block: Block) {
         let params = code.graph.f.block_params(block).iter().copied();
         self.copies.give_up(params.filter(|param| !code.is_constant(*param)));

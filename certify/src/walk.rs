@@ -1,9 +1,9 @@
 //! Value numbering of one version: the class of every value, and of the memory at the start of
 //! every block.
 //!
-//! The rounds are those of [`NumberingRound`], which the pass `gvn` shares. The certifier adds
-//! memory, which blocks bind like a parameter, and names: both versions find a shared leaf by the
-//! name of a parameter or a block.
+//! The rounds follow [`NumberingRound`], which the pass `gvn` shares. The certifier adds memory,
+//! which blocks bind like a parameter, and names: both versions find a shared leaf by the name of a
+//! parameter or a block.
 
 use super::leaves::{LeafName, Leaves, LeavesMark};
 use super::memory::MemoryRead;
@@ -202,8 +202,8 @@ impl<'a> VersionWalk<'_, 'a> {
 
     /// The name of the leaf of some parameters of a block. A parameter of a block that joins edges
     /// hands its contents on to another parameter, which is then often a copy. The other version
-    /// may have that parameter alone, and its name is then the name of the leaf. Or the other
-    /// version has a parameter that one of `members` replaced.
+    /// may have that parameter alone, and its name is then the name of the leaf. Or a parameter of
+    /// the other version was replaced by a member of `members`.
     fn name(&mut self, param: Value, members: &[Value], block: Block) -> Option<LeafName> {
         let (common, other) = (self.version.code.common, self.version.code.other);
         let mut name = param;
@@ -294,8 +294,8 @@ impl<'a> VersionWalk<'_, 'a> {
     }
 
     /// The same instruction in the version that is numbered already, and the findings there. The
-    /// instruction must have the same operation on the same classes. Its term is then the one that
-    /// a look-up would find. Most instructions of the version after have such a twin.
+    /// instruction must have the same operation on the same classes. Then a look-up would find the
+    /// term of the twin. Most instructions of the version after have such a twin.
     fn twin(
         &self,
         inst: Inst,

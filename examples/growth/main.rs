@@ -6,9 +6,9 @@
 //!     cargo run --release --example growth -- --programs sqlite.m2r.wasm
 //!     cargo run --release --example growth -- --shape interpreter --at
 //!
-//! With `--at` it maps one point alone, the header of the largest loop, as a tiered engine does,
-//! and the last column is the time of this entry, certificate and check included, as a share of
-//! that of the optimization.
+//! With `--at` it maps one point alone, the header of the largest loop, like a tiered engine. The
+//! last column is then the time of this entry, certificate and check included, as a share of the
+//! time of the optimization.
 //!
 //! It prints a line per size, or with `--programs` a line per range of sizes of the functions of
 //! real programs, summed up. A line has the instructions, the seconds of each step, and the factor

@@ -100,9 +100,9 @@ fn nests(text: &mut String, units: u32) {
     }
 }
 
-/// The shape of code with `goto out`: the memory read at the end is a join of as many edges as
-/// there are units. The load at the start proves that the first of these reads do not trap, so that
-/// `dse` can remove a write between them.
+/// The shape of code with `goto out`: the memory read at the end is a join of one edge for each
+/// unit. The load at the start proves that the first of these reads do not trap, so that `dse` can
+/// remove a write between them.
 fn stairs(text: &mut String, units: u32) {
     text.push_str("(drop (i64.load (local.get 0))) (block");
     for unit in 0..units {

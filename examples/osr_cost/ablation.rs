@@ -1,9 +1,9 @@
 //! The gain of each pass natively: kernels and real programs after `O2`, after `O2` without one of
 //! its passes, and after none.
 //!
-//! Every variant is compiled at several places, and all variants run in turn. A ratio is that of
-//! the fastest runs, each at the best of its places. The column `again` is the base, compiled a
-//! second time: differences as small mean nothing.
+//! Every variant is compiled at several places, and all variants run in turn. A ratio compares the
+//! fastest runs, each at the best of its places. The column `again` is the base, compiled a second
+//! time: differences as small mean nothing.
 
 use super::inlining::{Subject, execute};
 use super::measure::{Times, geometric_mean, highest};
@@ -46,8 +46,8 @@ struct Variant {
     pipeline: Pipeline,
 }
 
-/// The variants: those that the command line lists, or else `O2` and `O2` without each pass. The
-/// base comes first, twice.
+/// The variants on the command line, or else `O2` and `O2` without each pass. The base comes first,
+/// twice.
 fn variants(arguments: &Arguments) -> Result<Vec<Variant>, Box<dyn Error>> {
     let nothing = || Pipeline::of(Vec::new());
     let mut all = vec![

@@ -1,5 +1,5 @@
 //! The costs of embedding: calls of imported functions, runs of a leaf, and programs of many
-//! functions. The number of functions doubles from line to line, as in `code`.
+//! functions. The number of functions doubles from line to line, like in `code`.
 
 use super::code::{module, timed};
 use super::measure;

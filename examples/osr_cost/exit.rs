@@ -1,5 +1,5 @@
 //! The cost of an assumption that fails: the first time in a machine, and every time after that.
-//! The run goes on in the interpreter, or in native code that is compiled already.
+//! The run continues in the interpreter, or in native code compiled before.
 
 use super::measure::timed;
 use super::{Arguments, Report};
@@ -106,7 +106,7 @@ impl Subject {
         Ok(self.engine.speculative(&self.module, self.func, optimized, |_| Some(back))?)
     }
 
-    /// A machine in which the run goes on in the interpreter.
+    /// A machine in which the run continues in the interpreter.
     fn interpreting(&self) -> Result<Vm, Box<dyn Error>> {
         let mut vm = self.vm()?;
         let back = Arc::new(self.made.backward[&VersionTree::BASE].clone());
@@ -114,7 +114,7 @@ impl Subject {
         Ok(vm)
     }
 
-    /// A machine in which the run goes on in native code of the base.
+    /// A machine in which the run continues in native code of the base.
     fn native(&self) -> Result<(Vm, f64), Box<dyn Error>> {
         let mut vm = self.vm()?;
         let optimized = self.tree.function(self.made.optimized);

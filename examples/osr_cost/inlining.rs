@@ -71,8 +71,8 @@ fn subjects(arguments: &Arguments) -> Result<Vec<Subject>, Box<dyn Error>> {
     Ok(subjects)
 }
 
-/// Compiles everything and runs the program. Returns its time, what it printed, and the bytes of
-/// its code.
+/// Compiles everything and runs the program. Returns its time, its output, and the bytes of its
+/// code.
 pub(crate) fn execute(
     arguments: &Arguments,
     module: &Arc<Module>,

@@ -93,12 +93,12 @@ enum Exits {
 enum Nans {
     /// The canonical one, where its bits can be seen
     Canonical,
-    /// That of the processor
+    /// The NaN of the processor
     Platform,
 }
 
 impl Arguments {
-    /// Whether an item is among those of `--only`.
+    /// Whether `--only` selects an item.
     fn selects(&self, name: &str) -> bool {
         self.only.split(',').any(|part| name.contains(part))
     }

@@ -38,7 +38,7 @@ enum Variant {
     Flag,
     Countdown,
     Guard,
-    /// The version assumes the guard to be 0, and no pass makes use of it.
+    /// The version assumes the guard to be 0, and passes do not use this.
     Assume,
 }
 

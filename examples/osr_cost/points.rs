@@ -23,8 +23,8 @@ pub(crate) fn headers(function: &Function) -> Vec<Point> {
     forest.loops().map(|l| Point::before(function.first_inst(forest.header(l)))).collect()
 }
 
-/// A version that makes assumptions, of which no pass makes use, and the actions of its exits: the
-/// run goes on in the interpreter.
+/// A version with assumptions that no pass uses, and the actions of its exits: the run continues in
+/// the interpreter.
 pub(crate) fn assuming(
     engine: &Engine,
     module: &Arc<Module>,
@@ -44,7 +44,8 @@ pub(crate) fn assuming(
     Ok((version, vec![Action::Interpret(back); made.exits.len()]))
 }
 
-/// Every reachable point. An unreachable point has no live values, so no run could continue there.
+/// Every reachable point. An unreachable point has no live values, so a run could not continue
+/// there.
 pub(crate) fn everywhere(function: &Function) -> Vec<Point> {
     let decided = Decided::new(function);
     let blocks = function.blocks().filter(|block| decided.cfg().is_reachable(*block));

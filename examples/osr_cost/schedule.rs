@@ -6,8 +6,8 @@
 //! cargo run --release --example osr_cost -- schedule visits.json
 //! ```
 //!
-//! The visits have no order, so the simulation spreads those of each place evenly over the run. At
-//! each moment every function advances in its tier. Costs are those of [`Costs::MEASURED`].
+//! The visits have no order, so the simulation spreads the visits of each place evenly over the
+//! run. At each moment every function advances in its tier. Costs are [`Costs::MEASURED`].
 //!
 //! The best schedule knows all visits before the run. On one thread it compiles at the start what
 //! saves more than it costs. On two it compiles all of these in the order of the savings by their
@@ -62,9 +62,9 @@ impl Visited {
     }
 }
 
-/// When code is asked for, and what then comes first.
+/// When code is requested, and whether the run waits for it.
 struct Plan {
-    /// By function: the part of the run after which it is asked for, and its price.
+    /// By function: the part of the run after which its code is requested, and the price.
     asked: Vec<Option<(f64, f64)>>,
     /// Whether the run waits.
     waits: bool,

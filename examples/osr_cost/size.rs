@@ -18,7 +18,7 @@ type Where = fn(&Function) -> Vec<Point>;
 const PLACES: [(&str, Where); 2] = [("at headers", headers), ("everywhere", everywhere)];
 /// The numbers of live values of the points that are measured one by one.
 const SHAPES: [usize; 3] = [4, 10, 16];
-/// The points in the code whose size is compared with that of code with one point.
+/// The points in the code whose size is compared with the size of code with one point.
 const POINTS: usize = 33;
 
 /// The sizes of a program with points at some places.
@@ -82,7 +82,7 @@ fn text(width: usize) -> String {
     text + &format!("  return {result}\n}}\n")
 }
 
-/// The bytes that one more point adds to code, for each number of live values. Its test and its
+/// The bytes that each further point adds to code, for each number of live values. Its test and its
 /// exit count.
 fn shapes(arguments: &Arguments) -> Result<Vec<(usize, f64)>, Box<dyn Error>> {
     let engine = arguments.engine()?;

@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The processor seconds of one run of a program, without those of making the machine.
+/// The processor seconds of one run of a program, without the time to make the machine.
 fn timed(
     module: &Module,
     decoded: &Program,

@@ -1,4 +1,4 @@
-//! The time to make and prove versions with inlined code, beside that of versions without.
+//! The time to make and prove versions with inlined code, beside versions without.
 
 use super::program;
 use ir::{Func, Function, Module};
@@ -79,7 +79,7 @@ struct Program<'m> {
     module: &'m Module,
     plan: InlinePlan,
     functions: Vec<(Func, &'m Function)>,
-    /// The instructions of their bases, and those of the calls that were inlined.
+    /// The instructions of their bases, and the instructions of the inlined calls.
     instructions: [usize; 2],
 }
 

@@ -13,10 +13,10 @@
 //! and their ratio.
 //!
 //! `pins` assumes every branch side never taken and every indirect call of one target, at places
-//! visited 1,000 times in a first run. It runs the program again in the interpreter, without
-//! assumptions, with those whose exits keep values on demand, and with those that keep all live
-//! values as operands, as compilers do that carry frame states. It prints the executed instructions
-//! and the sizes of the functions that assume.
+//! visited 1,000 times in a first run. It runs the program again in the interpreter, in three
+//! variants: without assumptions; with assumptions whose exits keep values on demand; and with
+//! assumptions that keep all live values as operands, like compilers that carry frame states. It
+//! prints the executed instructions and the sizes of the functions that assume.
 //!
 //! `states` names, at each loop header and call, the registers of an interpreter there: values
 //! that are live, and all block parameters, dead or not. It counts the executed instructions of
@@ -25,15 +25,15 @@
 //! passes, since the values may still move and be replaced.
 //!
 //! `check` assumes the same as `pins`. The checker judges the mappings between each two neighboring
-//! versions of the functions with assumptions, and those of the same functions optimized without.
-//! It prints entries, processor time, and entries a second of both.
+//! versions of the functions with assumptions, and the mappings of the same functions optimized
+//! without assumptions. It prints entries, processor time, and entries a second of both.
 //!
 //! `inlining` takes the functions in which `O3` inlines a call. It optimizes and certifies each by
 //! `O2` and by `O3`, both at level `avail`, and by `O2` at all levels. It prints the instructions
 //! of their bases and of the bodies inlined, and the processor time for an instruction: of the
-//! bases by `O2`, of the bases and the inlined bodies by `O3`. The time by `O3` has that of the
-//! landings of all inlined functions. Entries a second are those that hold, by the time in the
-//! checker.
+//! bases by `O2`, of the bases and the inlined bodies by `O3`. The time by `O3` includes the
+//! landings of all inlined functions. Entries a second are the entries that hold, divided by the
+//! time in the checker.
 
 mod check;
 mod cost;
@@ -61,7 +61,8 @@ struct Args {
 enum Command {
     /// Times runs with counting against runs without
     Cost(cost::Args),
-    /// Times the checker on versions that assume, and on those of the same functions that do not
+    /// Times the checker on versions with assumptions, and on versions of the same functions
+    /// without
     Check(check::Args),
     /// Times optimization and proof with inlined code and without
     Inlining(inlining::Args),

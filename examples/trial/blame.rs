@@ -24,8 +24,8 @@ pub(crate) struct Args {
     /// The pipeline
     #[arg(long, default_value = "O1")]
     pipeline: String,
-    /// The share of the points without an entry that is tested: the blame of a report, and the
-    /// smallest set of rewrites that is found as in `osier report --blame-check`
+    /// The tested share of the points without an entry: the blame of a report, and the smallest set
+    /// of rewrites that `osier report --blame-check` finds
     #[arg(long, default_value_t = 0.05)]
     share: f64,
     /// The most work of each search, in instructions: one for each function and level

@@ -219,7 +219,8 @@ fn garbled(
 
 /// The text of a function with damaged entries and the facts that the certifier finds for them, and
 /// their number. Entries provide all values that entries of the other direction require. A damaged
-/// entry may require any value, so the other direction has no entries, or both have little damage.
+/// entry may require any value, so the other direction has no entries, or both directions have
+/// little damage.
 fn damaged_entries(
     prng: &mut Prng,
     (base, derived): (&Function, &Derived),

@@ -26,7 +26,7 @@ use verify::prng::Prng;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The most programs for one bug, those of `tests/oir` included
+    /// The most programs for one bug, including the programs of `tests/oir`
     #[arg(long, default_value_t = 1000)]
     programs: usize,
     /// The size of generated programs
@@ -214,7 +214,7 @@ impl<'a> Trial<'a> {
         row
     }
 
-    /// Puts one program, made with the bug, to the layers that have not killed it.
+    /// Gives one program, made with the bug, to the remaining layers.
     fn judge(&mut self, number: usize, subject: &Subject, bug: &Mutant, row: &mut Row<'_>) {
         row.programs += 1;
         let made = Made::new(&self.programs.subject(number, &bug.area), Some(bug));

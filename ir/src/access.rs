@@ -62,7 +62,7 @@ impl Address {
         self.base.is_none().then_some(self.offset)
     }
 
-    /// The same address, if its base has these bits; as it is, if it has none.
+    /// The address if its base has these bits. An address without a base stays as it is.
     #[must_use]
     pub fn with_base(self, ty: Type, bits: u64) -> Address {
         let plus = if self.base.is_some() { bits } else { 0 };
@@ -106,7 +106,7 @@ pub struct Access {
 
 impl Access {
     /// The access of an instruction that reads. `None` if it reads no place, or more than one.
-    /// `leader` is as in [`Address::of`].
+    /// `leader` has the meaning it has in [`Address::of`].
     ///
     /// # Panics
     /// When the function does not have the instruction.
@@ -121,7 +121,7 @@ impl Access {
     }
 
     /// The access of an instruction that writes. `None` if it writes no place, or more than one.
-    /// `leader` is as in [`Address::of`].
+    /// `leader` has the meaning it has in [`Address::of`].
     ///
     /// # Panics
     /// When the function does not have the instruction.
@@ -184,7 +184,7 @@ impl Access {
     }
 
     /// The place, with the address that it counts from. An access at a constant address of a linear
-    /// memory counts from 0, and has none.
+    /// memory counts from 0, without an address.
     fn above_zero(&self) -> (Option<Address>, Place) {
         let constant = self.address.and_then(Address::constant);
         let counted = constant.and_then(|constant| self.place.at_constant(constant));

@@ -17,7 +17,7 @@ pub(crate) struct Bag<T> {
     /// Four fit inline: most values have at most four uses, and most blocks at most four edges.
     items: SmallVec<[T; 4]>,
     /// Every (item, position) pair. The first removal far from the end builds this index, so the
-    /// many short lists have none.
+    /// many short lists do without it.
     #[expect(
         clippy::box_collection,
         reason = "one word for the many lists without an index, not four"
@@ -79,7 +79,7 @@ impl<T> Default for Bag<T> {
     }
 }
 
-/// The clone has no index; it builds a new one on demand.
+/// The clone has no index yet; it builds one on demand.
 impl<T: Copy> Clone for Bag<T> {
     fn clone(&self) -> Self {
         Bag { items: SmallVec::from_slice(&self.items), places: None }

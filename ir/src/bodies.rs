@@ -1,9 +1,9 @@
 //! The bodies of a module's functions, and bodies that come later.
 //!
-//! A virtual machine declares functions that it may never compile: those of a library, say. Such a
-//! function is declared *later* ([`Module::define_later`]), and its body is supplied once, when
-//! something needs it ([`Module::supply`]). All clones of the module have the body from then on, so
-//! no module, program or machine is made anew.
+//! A virtual machine declares functions that it may never compile, such as the functions of a
+//! library. Such a function is declared *later* ([`Module::define_later`]), and its body is
+//! supplied once, when something needs it ([`Module::supply`]). All clones of the module have the
+//! body from then on, so no module, program or machine is made anew.
 
 use crate::chunked::ChunkedMap;
 use crate::entity::{Func, Table};
@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 /// The body of one function.
 #[derive(Clone, Debug, Default)]
 enum Body {
-    /// The function has none: it is imported.
+    /// The function is imported.
     #[default]
     Absent,
     /// The body, which all clones of the module share: machines that grow by a function at a time
@@ -64,7 +64,8 @@ impl Bodies {
         self.0.values().filter_map(|body| body.function().map(Arc::as_ref))
     }
 
-    /// Those that come later, or have come, for a module that keeps its declarations alone.
+    /// The bodies declared as later, supplied or not. A module that keeps only its declarations
+    /// keeps these.
     fn later(&self) -> Bodies {
         let mut later = Bodies::default();
         for (func, body) in self.0.iter().filter(|(_, body)| matches!(body, Body::Later(_))) {
@@ -77,7 +78,7 @@ impl Bodies {
 /// Why a body is not taken up ([`Module::supply`]).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SupplyError {
-    /// The function awaits no body: it has one, is imported, or is not declared.
+    /// The function awaits no body: it has a body, is imported, or is not declared.
     NotAwaited {
         /// The function.
         func: Func,
@@ -86,7 +87,7 @@ pub enum SupplyError {
     OtherDeclaration {
         /// The name and the signature of the declaration.
         declared: String,
-        /// Those of the body.
+        /// The name and the signature of the body.
         body: String,
     },
     /// The body writes a table that is declared fixed: code may rely on its entries already.
@@ -127,19 +128,19 @@ impl Module {
         self.shared_body(func).map(Arc::as_ref)
     }
 
-    /// The body of a function, which all clones of the module share that have it. `None` as for
+    /// The body of a function, shared by all clones of the module that have it. `None` as for
     /// [`Module::body`].
     pub fn shared_body(&self, func: Func) -> Option<&Arc<Function>> {
         self.bodies.of(func).function()
     }
 
-    /// Gives a function a body, in place of the one that it has. The verifier rejects a body of an
+    /// Gives a function a body, in place of its present body. The verifier rejects a body of an
     /// imported function, and one of a function that the module does not declare.
     pub fn define(&mut self, func: Func, body: impl Into<Arc<Function>>) {
         self.bodies.set(func, Body::Here(body.into()));
     }
 
-    /// Declares that the body of a function comes later, in place of the one that it has.
+    /// Declares that the body of a function comes later, in place of its present body.
     pub fn define_later(&mut self, func: Func) {
         self.bodies.set(func, Body::Later(Arc::default()));
     }

@@ -37,7 +37,7 @@ impl SuccessorGraph {
     /// The graph of this many nodes, at least one, with these edges. Cost: linear in both.
     ///
     /// # Panics
-    /// When there is no node, or an edge has an end that is none.
+    /// When the graph has no node, or an end of an edge is not a node.
     pub fn new(nodes: usize, edges: &[(u32, u32)]) -> SuccessorGraph {
         assert!(nodes > 0, "a graph has a root");
         let succs = Adjacency::of_edges(nodes, edges.iter().copied());

@@ -1,4 +1,4 @@
-//! A table by id whose clones share what they have in common.
+//! A table by id whose clones share their common contents.
 //!
 //! Machines that grow by a function at a time clone their module each time. The table lies in
 //! chunks behind shared pointers. A clone copies the pointers alone, and a change copies the chunk

@@ -4,7 +4,7 @@
 //! `petgraph::algo::dominators::simple_fast`, the iteration of Cooper, Harvey and Kennedy over hash
 //! maps, with its input graph already built. The graphs had 1,500 to 50,000 blocks:
 //!
-//! - With edges as in programs, or random edges, SemiNCA was 3 to 10 times faster.
+//! - With the edges of programs, or random edges, SemiNCA was 3 to 10 times faster.
 //! - In 5,000 nested loops it was 120 times faster.
 //! - In an irreducible ladder of 10,000 blocks it was 2,400 times faster (0.2 ms against 0.4 s),
 //!   because the iteration is quadratic there. The same iteration on dense arrays still took

@@ -72,7 +72,7 @@ impl DeclaredEffect {
         self < DeclaredEffect::Reads
     }
 
-    /// Whether the function has no effect, and thus neither traps nor exits.
+    /// Whether the function has no effects: it neither traps nor exits.
     pub fn is_none(self) -> bool {
         self >= DeclaredEffect::Reads
     }

@@ -37,7 +37,7 @@ impl Family {
         Family { next: Arc::new(Counters { inst, value, block }) }
     }
 
-    /// A family of its own in which all ids that this one has drawn so far are taken.
+    /// A new family in which all ids drawn from this family so far are taken.
     pub(crate) fn fork(&self) -> Family {
         let Counters { inst, value, block } = &*self.next;
         let drawn = |counter: &AtomicU32| counter.load(Ordering::Relaxed);
@@ -64,8 +64,8 @@ impl Family {
 
 impl Function {
     /// A copy of this version in a family of its own. The ids that this family has drawn so far are
-    /// taken there; from then on both families draw the same ids, for different entities. So no
-    /// version of one may meet a version of the other. For versions that are made on trial and
+    /// taken there; from then on both families draw the same ids, for different entities. So
+    /// versions of the two families must never meet. For versions that are made on trial and
     /// dropped: they leave no gap in the ids of this family. Cost: linear in the function.
     #[must_use]
     pub fn fork(&self) -> Function {

@@ -1,8 +1,8 @@
-//! Frame states: where an embedder's interpreter goes on, and with which locals.
+//! Frame states: where an embedder's interpreter continues, and with which locals.
 //!
 //! Example: a front end compiles bytecode. Before the instructions of bytecode 12 of `sum`, it
 //! notes a frame state: function `sum`, program counter 12, local 0 in `%i`, local 1 in `%s`. A run
-//! that has left optimized code at a landing point there goes on in the interpreter of the front
+//! that has left optimized code at a landing point there continues in the interpreter of the front
 //! end, at bytecode 12, with both locals.
 //!
 //! In other compilers, such states are operands of instructions, and every pass carries them along
@@ -27,12 +27,12 @@ use std::sync::Arc;
 pub struct FrameState {
     /// The function.
     pub function: u32,
-    /// The program counter at which it goes on.
+    /// The program counter at which the interpreter continues.
     pub pc: u32,
     /// The locals. Slots that are not listed have no contents.
     pub locals: Vec<Local>,
     /// The activation that waits for this one, where the front end has compiled a call inline. Its
-    /// locals are no results of a call that the base executes within this one.
+    /// locals must not be results of a call that the base executes within this activation.
     pub caller: Option<Arc<FrameState>>,
 }
 
@@ -63,7 +63,7 @@ impl FrameState {
         FrameState { function, pc, locals, caller: None }
     }
 
-    /// This activation and those that wait for it, the innermost first.
+    /// This activation and the activations that wait for it, the innermost first.
     pub fn activations(&self) -> impl Iterator<Item = &FrameState> {
         std::iter::successors(Some(self), |state| state.caller.as_deref())
     }

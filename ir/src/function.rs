@@ -144,7 +144,7 @@ impl Function {
     /// The block where execution starts. Its parameters are the arguments; no edge leads to it.
     ///
     /// # Panics
-    /// When the function has no block. Only a function still in the builder has none.
+    /// When the function has no block. Only a function still in the builder has no block.
     pub fn entry(&self) -> Block {
         self.layout.first().expect("a built function has an entry block")
     }
@@ -245,7 +245,7 @@ impl Function {
     /// Whether `first` stands strictly before `second` in their common block. Cost: constant.
     ///
     /// # Panics
-    /// When this version lacks one of the instructions, or when they stand in different blocks.
+    /// When this version lacks one of the instructions, or they stand in different blocks.
     #[inline]
     pub fn stands_before(&self, first: Inst, second: Inst) -> bool {
         let (a, b) = (self.node(first), self.node(second));
@@ -382,12 +382,12 @@ impl Function {
         self.value(value).users.as_slice()
     }
 
-    /// The given name of a value in the text form; `None` if it has none.
+    /// The given name of a value in the text form, if any.
     pub fn value_name(&self, value: Value) -> Option<&str> {
         self.value_names.get(&value).map(|n| &**n)
     }
 
-    /// The given name of a block in the text form; `None` if it has none.
+    /// The given name of a block in the text form, if any.
     pub fn block_name(&self, block: Block) -> Option<&str> {
         self.block_names.get(&block).map(|n| &**n)
     }

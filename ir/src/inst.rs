@@ -100,7 +100,7 @@ pub struct Edge {
 pub struct InstData {
     /// The operation.
     pub opcode: Opcode,
-    /// The controlling type; `i32` by convention where the opcode has none.
+    /// The controlling type; `i32` by convention for an opcode without a controlling type.
     pub ty: Type,
     /// The immediate.
     pub imm: Imm,
@@ -200,7 +200,7 @@ impl InstSpec {
         InstSpec::new(Opcode::Assume, ty, Imm::Assumed(bits & ty.mask(), reason), &[value])
     }
 
-    /// A call. The result types are those of the callee's signature.
+    /// A call. The result types are the result types of the callee's signature.
     pub fn call(callee: Func, args: &[Value], results: &[Type]) -> InstSpec {
         InstSpec {
             result_types: results.into(),
@@ -212,7 +212,7 @@ impl InstSpec {
     /// [`Opcode::CallPure`] or [`Opcode::CallReads`].
     ///
     /// # Panics
-    /// When the opcode is another one.
+    /// When the opcode is not of this shape.
     pub fn call_value(opcode: Opcode, callee: Func, args: &[Value], ty: Type) -> InstSpec {
         assert_eq!(opcode.shape(), Shape::CallValue, "{} is no such call", opcode.name());
         InstSpec::new(opcode, ty, Imm::Func(callee), args)

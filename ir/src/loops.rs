@@ -192,7 +192,7 @@ impl LoopForest {
         self.loops[id].header
     }
 
-    /// The innermost loop that contains this loop, other than the loop itself.
+    /// The innermost loop around this loop, if any.
     pub fn parent(&self, id: Loop) -> Option<Loop> {
         self.loops[id].parent
     }

@@ -21,7 +21,7 @@ use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use std::collections::{BTreeSet, HashMap};
 
-/// The number of definitions that one query walks past at most.
+/// The most definitions that a query walks past.
 pub const STEPS: u32 = 32;
 
 /// The origin of the contents of memory at a point.
@@ -188,7 +188,7 @@ fn levels(dom: &DomTree) -> Vec<u32> {
 /// A walk goes past a write whose place is disjoint from the queried place. It goes past a merge
 /// under two conditions:
 ///
-/// - The walks from all incoming edges end at one definition, this merge itself not counted.
+/// - The walks from all incoming edges end at the same definition, apart from the merge itself.
 /// - The base of the address is bound strictly above the merge, so the address is the same in every
 ///   iteration.
 ///
@@ -273,7 +273,7 @@ impl<'a> Clobbers<'a> {
 
     /// As [`Clobbers::of_read`], with further blocks at which the address is fixed. `is_fixed_at`
     /// must return `true` only for blocks at which the address is the same at every visit. It may
-    /// do so although the base is not bound strictly above.
+    /// also return `true` for a block where the base is not bound strictly above.
     pub fn of_fixed_read(
         &self,
         inst: Inst,

@@ -62,8 +62,8 @@ pub enum MemoryKind {
     Linear,
     /// A host memory, addressed by `i64`, whose bytes the embedder has. It has no pages.
     Host,
-    /// A host memory whose bytes the machine has: those of its initial pages, from this address
-    /// on. They are zero at first. An access outside of them traps.
+    /// A host memory whose bytes the machine has. They are the bytes of its initial pages, from
+    /// this address on. They are zero at first. An access outside of them traps.
     HostFrom(u64),
 }
 
@@ -305,7 +305,7 @@ impl Module {
         self.funcs.iter().find(|(_, d)| d.name == name).map(|(f, _)| f)
     }
 
-    /// The function exported under this name. If there is none, the function with this name.
+    /// The function exported under this name. Without such an export, the function with this name.
     pub fn lookup(&self, name: &str) -> Option<Func> {
         let exported = self.exports.iter().filter(|e| e.name == name).find_map(Export::func);
         exported.or_else(|| self.func_named(name))

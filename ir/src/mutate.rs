@@ -1,8 +1,8 @@
 //! The primitive mutations that the builder and the editor use.
 //!
 //! They are private to this crate. Each mutation keeps the derived lists of a function exact: the
-//! instruction lists of blocks, the users of values, and the predecessor edges of blocks. No
-//! mutation checks legality; the editor does so before it calls one.
+//! instruction lists of blocks, the users of values, and the predecessor edges of blocks. Mutations
+//! do not check legality; the editor checks it before each mutation.
 
 use crate::bag::Bag;
 use crate::entity::{Block, Inst, Value};

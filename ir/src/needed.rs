@@ -36,7 +36,7 @@ impl Needed {
 
     /// Computes the values that a run needs. Code behind edges that constants exclude needs no
     /// values. The condition of a decided branch is needed like any other. `extra` and the cost are
-    /// as in [`Needed::new`].
+    /// described at [`Needed::new`].
     ///
     /// # Panics
     /// When `decided` is stale.
@@ -92,8 +92,8 @@ impl Needed {
     }
 
     /// The operands that an instruction makes needed. An effect, a branch, an instruction that may
-    /// trap, and the computation of a needed value need all value operands. Of the arguments of a
-    /// target, those of needed parameters count, if a run may take the edge.
+    /// trap, and the computation of a needed value need all value operands. An argument of a target
+    /// counts if its parameter is needed and a run may take the edge.
     pub fn operands<'f>(
         &'f self,
         function: &'f Function,

@@ -7,7 +7,7 @@
 //! pointers. Calls, memory growth and operations on ranges have no place, because they may write
 //! anything.
 //!
-//! Addresses of a linear memory have 32 bits, and those of a host memory 64. An access whose last
+//! Addresses have 32 bits in a linear memory and 64 bits in a host memory. An access whose last
 //! byte lies at or above 2^32 (2^64 in a host memory) for every address always traps, and has no
 //! place (`an_access_above_the_largest_memory_has_no_place`). All other facts are facts about
 //! ranges of bytes modulo 2^32 (2^64), so they hold for all addresses. For accesses that did not
@@ -41,8 +41,8 @@ pub enum Place {
     Size(Memory),
     /// A global.
     Global(Global),
-    /// The words of all references of type `ref`. No operation writes this place alone; calls,
-    /// which may collect, write it with everything else.
+    /// The words of all references of type `ref`. Only calls, which may collect, write this place,
+    /// together with everything else.
     Layout,
 }
 
@@ -101,7 +101,7 @@ impl Place {
         }
     }
 
-    /// Whether a write of this place overwrites every byte of `other`. `distance` is as in
+    /// Whether a write of this place overwrites every byte of `other`. `distance` is described at
     /// [`Place::is_apart_from`].
     pub fn covers(&self, other: &Place, distance: Option<u64>) -> bool {
         match (self, other) {

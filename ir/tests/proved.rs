@@ -1,4 +1,4 @@
-//! The rules against those that `proof/` proves in Coq.
+//! The rules against the rules that `proof/` proves in Coq.
 
 use ir::rules::{Const, Guard, Pat, RULES, Rule, Term};
 use std::fmt::Write;

@@ -27,7 +27,7 @@ pub enum JudgeCommand {
     /// The cost of each kind of call in native code, beside wasmtime
     #[cfg(feature = "native")]
     Calls(CallArguments),
-    /// Whole processes beside those of wasmtime, Winch, node and wasmi; first calls; iterations
+    /// Whole processes beside wasmtime, Winch, node and wasmi; first calls; iterations
     #[cfg(feature = "native")]
     Engines(EnginesArguments),
     /// Run one program in one engine, as `engines` does
@@ -44,7 +44,7 @@ pub struct SmithArguments {
     /// The seed of the first module; each next one has the next seed
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Threads; as many as there are processors when not given
+    /// Threads [default: the number of processors]
     #[arg(long)]
     pub jobs: Option<usize>,
     /// Leave native code out, which takes most of the time
@@ -184,12 +184,12 @@ pub struct EnginesArguments {
     /// Only programs and functions with this in their name, and the empty program
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub only: String,
-    /// Take the samples in this file into account, and append those that it lacks. Use another
-    /// file after a change of any engine
+    /// Take the samples in this file into account, and append the missing samples. Use another file
+    /// after a change of any engine
     #[arg(long, value_name = "FILE")]
     pub samples: Option<PathBuf>,
-    /// Begin nothing that would probably end after this many seconds; with --samples, the next
-    /// run goes on
+    /// Begin nothing that would probably end after this many seconds; with --samples, the next run
+    /// continues
     #[arg(long, value_name = "SECONDS")]
     pub seconds: Option<u32>,
     /// Form of the report
@@ -235,7 +235,7 @@ pub struct ExecArguments {
     pub calls: u32,
     /// The module
     pub file: PathBuf,
-    /// The arguments of the program; those of a function as TYPE:VALUE
+    /// The arguments of the program, or of a function as TYPE:VALUE
     #[arg(last = true)]
     pub args: Vec<String>,
 }

@@ -282,7 +282,7 @@ impl LeafParts {
     }
 }
 
-/// The one class that all edges bring to a parameter, if they bring one.
+/// The class that all edges bring to a parameter, if it is the same class.
 pub(crate) fn same_class(received: &[TermIndex]) -> Option<TermIndex> {
     let (&class, rest) = received.split_first()?;
     (class != NO_TERM && rest.iter().all(|other| *other == class)).then_some(class)

@@ -98,8 +98,8 @@ fn numbering_order(f: &Function, cfg: &Cfg) -> Vec<Block> {
     order
 }
 
-/// By place: the end of the region that begins there. A region that reaches into another one takes
-/// all of it in (`a_region_takes_in_all_of_an_inner_one`).
+/// By place: the end of the region that begins there. A region that reaches into another region
+/// includes it completely (`a_region_takes_in_all_of_an_inner_one`).
 fn region_ends(cfg: &Cfg, order: &[Block], place: &[u32]) -> Vec<u32> {
     let mut ends = vec![0; order.len()];
     // The outermost regions that begin later, the nearest last.

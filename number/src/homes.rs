@@ -12,7 +12,7 @@ pub enum Home {
     Anywhere,
     /// This block binds a leaf. The blocks that bind the other leaves dominate it.
     Below(Block),
-    /// No block binds one of the leaves, or two binding blocks do not dominate one another.
+    /// No block binds a leaf of the class, or two binding blocks do not dominate one another.
     Nowhere,
 }
 
@@ -72,8 +72,8 @@ impl Homes {
         }
     }
 
-    /// The home of a class, which is that of its first term. Cost: linear in the table, amortized
-    /// over all queries.
+    /// The home of a class: the home of its first term. Cost: linear in the table, amortized over
+    /// all queries.
     pub fn of<F: TermForm>(
         &mut self,
         table: &ClassTable<F>,

@@ -11,7 +11,7 @@
 //! - [`Homes`] finds the deepest block on which a class depends.
 //! - [`FlowGraph`] orders the blocks, and finds the regions that edges lead back into.
 //! - [`NumberingRound`] walks over the blocks with assumptions about copies, each region in turns,
-//!   and [`CopyAssumptions`] weakens those that an edge contradicts.
+//!   and [`CopyAssumptions`] weakens assumptions that an edge contradicts.
 
 mod copies;
 mod dense;
@@ -37,7 +37,7 @@ pub use rewind::HomesMark;
 pub use round::{MAX_AGAIN, MAX_TURNS, NumberingRound, ValueClasses};
 pub use table::{ClassArgs, ClassOperation, ClassSum, ClassTable, OperationRef, TermForm, TermKey};
 
-/// The number of a term in its table. The number of a class is that of its first term.
+/// The number of a term in its table. A class is numbered by its first term.
 pub type TermIndex = u32;
 
 /// The number that stands for "no term".

@@ -89,8 +89,8 @@ impl LiveEdges {
         edges.filter(|e| self.has(f, *e)).collect()
     }
 
-    /// The edges from which a walk numbers the block at a place: the live edges from above, or all
-    /// live edges if there are none.
+    /// The edges from which a walk numbers the block at a place: the live edges from above, or
+    /// without such edges all live edges.
     pub fn incoming(&self, graph: &FlowGraph<'_>, place: usize) -> SmallVec<[Edge; 4]> {
         let (f, block) = (graph.f, graph.order()[place]);
         let above = |e: &Edge| graph.place(f.inst_block(e.inst)).is_some_and(|from| from < place);

@@ -74,7 +74,7 @@ impl ValueClasses {
         self.at = 0;
     }
 
-    /// Forgets the terms of the values that a block defines, and the edges out of it.
+    /// Forgets the terms of the values that a block defines, and its outgoing edges.
     pub fn forget(&mut self, f: &Function, block: Block) {
         self.live.take(block, LiveTargets::None);
         let results = f.block_insts(block).flat_map(|inst| f.inst(inst).results.iter());
@@ -148,7 +148,7 @@ impl Again {
 
 /// What follows the end of a turn.
 enum TurnEnd {
-    /// The walk goes on behind the region.
+    /// The walk continues behind the region.
     Settled,
     /// Another turn, perhaps because an assumption was refuted.
     Again { is_refuted: bool },
@@ -226,7 +226,7 @@ pub trait NumberingRound<'f> {
     /// Returns to a marked state, in which the blocks at these places had no findings yet.
     fn rewind(&mut self, mark: &Self::Mark, places: Range<usize>);
     /// Returns to the marked state before another walk over the same places, but keeps the classes
-    /// of values and the live edges: they are the ones that back edges bring.
+    /// of values and the live edges, because back edges bring them.
     fn rewind_bindings(&mut self, mark: &Self::Mark);
     /// Weakens the assumptions that edges back to the start of a region contradict, when the walk
     /// has gone past the region. `mark` is the state before it. Returns whether there are any.

@@ -34,8 +34,8 @@ pub struct ClassOperation {
 }
 
 impl ClassOperation {
-    /// An operation. If it is commutative, its operands are sorted, so that both orders are one
-    /// term.
+    /// An operation. The operands of a commutative operation are sorted, so that both orders are
+    /// one term.
     pub fn new(opcode: Opcode, ty: Type, imm: Imm, mut args: ClassArgs) -> ClassOperation {
         if opcode.is_commutative() {
             args.sort_unstable();
@@ -141,7 +141,8 @@ pub(crate) struct ClassLink {
     /// The next term of the class.
     pub(crate) next: TermIndex,
     /// For the first term of a class: its last term, and the bits that may be set, by all terms of
-    /// the class. For another term: both as they were before it was added ([`ClassTable::rewind`]).
+    /// the class. For another term: both values from before this term was added
+    /// ([`ClassTable::rewind`]).
     pub(crate) last: TermIndex,
     pub(crate) possible: u64,
     /// The term as a class plus a constant.
@@ -272,7 +273,7 @@ impl<F: TermForm> ClassTable<F> {
         self.push(F::leaf(id, leaf, ty), ty.map_or(u64::MAX, Type::mask))
     }
 
-    /// This leaf. Makes it if there is none.
+    /// This leaf. Makes it if it is missing.
     pub fn named_leaf(&mut self, leaf: F::Leaf, ty: Option<Type>) -> TermIndex {
         let hash = self.hasher.hash_one(TermKey::Leaf(&leaf));
         self.find(hash, TermKey::Leaf(&leaf)).unwrap_or_else(|| {
@@ -299,7 +300,7 @@ impl<F: TermForm> ClassTable<F> {
         self.find(self.hash_of(&operation), TermKey::Operation(operation.borrowed()))
     }
 
-    /// The term of an operation. Makes it if there is none, in the class that folding or a rule
+    /// The term of an operation. Makes it if it is missing, in the class that folding or a rule
     /// gives it. Types must agree. [`NO_TERM`] if an operand is [`NO_TERM`], or if the operation
     /// has no result.
     pub fn op(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: ClassArgs) -> TermIndex {

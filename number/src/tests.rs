@@ -128,7 +128,7 @@ fn the_first_term_of_a_class_chooses_the_rule() {
     assert_eq!(table.class(differs), table.class(less));
 }
 
-/// Every rule that fits an operation is among those that the features of its operands leave.
+/// The features of operands let every rule pass that fits the operation.
 #[test]
 fn no_rule_that_fits_is_left_out_by_features() {
     let mut table = ClassTable::<RuleNames>::default();

@@ -22,9 +22,9 @@ use ir::{Inst, Memory, Module, Point, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Accesses at one address, the nearest ones, that are checked for one that makes another harmless.
-/// Of a linear memory, the nearest reaches furthest, so the limit loses nothing. In a host memory,
-/// each vouches for its own bytes alone.
+/// The number of accesses at one address, nearest first, that the search checks: one of them may
+/// make another access harmless. Of a linear memory, the nearest reaches furthest, so the limit
+/// loses nothing. In a host memory, each vouches for its own bytes alone.
 pub(crate) const MAX_ACCESSES: usize = 256;
 
 /// By memory: the bytes that it has in every run. Nothing is known of memories beyond the list.

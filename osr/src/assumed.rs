@@ -1,6 +1,6 @@
-//! Assumptions that one version alone makes.
+//! Assumptions of a single version.
 //!
-//! The version after `speculate` assumes `%x` to be 7 where the version before goes on for any
+//! The version after `speculate` assumes `%x` to be 7 where the version before continues for any
 //! `%x`. No entry lands behind the assumption from the version before: it may have failed in the
 //! run that would land, and a later pass may have built on it. Behind means on any path from the
 //! assumption, the next rounds of a loop included.
@@ -11,12 +11,12 @@ use ir::{Block, Function, Inst, Opcode, Point};
 use std::collections::BTreeMap;
 use transition::Side;
 
-/// The assumptions of a version that the other version does not make, and their reach.
+/// The assumptions of a version that the other version lacks, and their reach.
 #[derive(Debug, Default)]
 pub(crate) struct LoneAssumptions {
-    /// By block: the first one.
+    /// By block: its first assumption.
     first: BTreeMap<Block, Inst>,
-    /// The blocks that a run may enter behind one.
+    /// The blocks that a run may enter behind an assumption.
     behind: FixedBitSet,
 }
 

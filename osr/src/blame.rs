@@ -9,13 +9,13 @@
 //!   - A use *ahead* of the landing point that the source version lacks was made, removed or
 //!     redirected by an action. Each such use needs v, so the entry is back without all of these
 //!     actions, and not earlier.
-//!   - A use ahead that both versions have keeps v alive in both: it is no reason.
+//!   - A use ahead in both versions is no reason: it keeps v alive on both sides.
 //!   - A use *behind* has been executed. There v is needed to compute the result again, of which
 //!     the same question is asked.
 //!
 //! An instruction that a pass creates reads operands that earlier actions have replaced. The search
-//! compares it with the expression in whose place it stands: the action that replaced the operand
-//! is to blame then, and not the one that created the instruction.
+//! compares it with the expression in whose place it stands: then the action that replaced the
+//! operand is to blame, instead of the action that created the instruction.
 //!
 //! Removals of code that nothing uses are effects of other actions and are passed over: it is the
 //! action that took the last use away that made the value unneeded.
@@ -64,8 +64,8 @@ impl Lack {
     }
 }
 
-/// The actions to suspect, the likeliest first, and at most so many of those that uses lead to.
-/// `known` has the uses of values looked at before.
+/// The actions to suspect, the likeliest first. At most `most` of them come from uses. `known` has
+/// the uses of values looked at before.
 pub(crate) fn suspects(
     (pair, from): (&VersionPair<'_>, Side),
     (lack, most): (Lack, usize),
@@ -329,8 +329,8 @@ impl<'a, 'v> UseWalk<'a, 'v> {
         expressions.into_iter().flat_map(|before| self.replaced_in(before, value)).collect()
     }
 
-    /// The actions that put a value in the place of an operand of an expression of the source
-    /// version, and those that replaced what lies between the value and the expression.
+    /// The actions that put `value` in the place of an operand of an expression of the source
+    /// version, and the actions that replaced values on the way from the expression to `value`.
     ///
     /// Example: `%one = and %less, 1; %not = eqz %one`. A pass makes one comparison of the operands
     /// of %less after an action has replaced %one by %less. Where the source version has executed

@@ -2,8 +2,8 @@
 //!
 //! Neighbouring points want nearly the same values, and an entry of a large function may compute a
 //! hundred of them. Where the path from a point binds nothing, the outcome for a value depends on
-//! the point only by the values live there. So a change of liveness forgets the outcomes that
-//! depend on it, and no others.
+//! the point only by the values live there. So a change of liveness forgets only the outcomes that
+//! depend on it.
 
 use crate::derive::SearchNode;
 use crate::derive::{Deriver, MAX_IN_VAIN};
@@ -16,7 +16,8 @@ use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use transition::ascending::differences;
 
-/// Expressions up to which outcomes carry over: those of forgotten outcomes stay in the list.
+/// The largest number of expressions with which outcomes carry over. Expressions of forgotten
+/// outcomes stay in the list and count.
 const MAX_CARRIED: usize = 1 << 12;
 
 /// Instructions between two source points up to which kept values carry over.
@@ -125,7 +126,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
         self.arrive(here);
     }
 
-    /// Becomes the deriver that keeps these values, or else the one that was used longest ago.
+    /// Switches to the deriver that keeps these values. Without such a deriver, it makes a new one,
+    /// or beyond [`MAX_KEEPERS`] reuses the least recently used deriver.
     fn turn_to(&mut self, kept: &BTreeSet<Value>) {
         if self.carried.keeps.iter().eq(kept) {
             return;
@@ -195,8 +197,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
     }
 
     /// Keeps the result of a search for kept values, for the next source points. `nodes` is the
-    /// budget before it, `given_up` the number of values given up before it. A search that its
-    /// budget ended may find more with another one.
+    /// budget before it, `given_up` the number of values given up before it. A search that
+    /// exhausted its budget may find more with another budget.
     pub(crate) fn carry_kept(
         &mut self,
         (lost, kept): (&[Value], &BTreeSet<Value>),
@@ -231,7 +233,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
         None
     }
 
-    /// Begins another search at the same source point, which keeps nothing either. Outcomes stay.
+    /// Begins another search at the same source point, again without kept values. Outcomes stay.
     pub(crate) fn go_on(&mut self) {
         if self.is_near_limit() {
             self.restart();

@@ -2,9 +2,9 @@
 //! the values that transitions across a copy need.
 //!
 //! Let I be a copy of p1 with inlined code, and q an optimized version of I. Entries from q land in
-//! I, and go on from there to the frames that the copy stands for. Entries into I come from p1, and
-//! go on to q. No search makes the steps across the copy, since names say it all. Both sides have
-//! to provide for them, though:
+//! I, and the run continues from there into the frames that the copy stands for. Entries into I
+//! come from p1, and the run continues to q. No search makes the steps across the copy, since names
+//! say it all. Both sides have to provide for them, though:
 //!
 //! - An entry from q provides at a point of I the values of all frames there.
 //! - An entry into p1 provides at a point the values that the entry from the copy of this point to
@@ -83,8 +83,8 @@ pub struct CopyLink<'c> {
     pub before: Version,
     /// The copy.
     pub after: Version,
-    /// The versions through which frames of that original go on, by the edges between them, and
-    /// last the one where they land. Empty if they land in the original.
+    /// The versions through which frames of that original continue, edge by edge; the last is the
+    /// version where they land. Empty if they land in the original.
     pub lands_by: &'c [Version],
     /// The claim.
     pub claim: &'c CopyClaim,
@@ -95,7 +95,7 @@ pub struct CopyLink<'c> {
 }
 
 impl CopyLink<'_> {
-    /// The edges over which frames of the original go on.
+    /// The edges over which frames of the original continue.
     pub(crate) fn steps(&self) -> impl Iterator<Item = (Version, Version)> {
         let from = std::iter::once(self.before).chain(self.lands_by.iter().copied());
         from.zip(self.lands_by.iter().copied())
@@ -123,10 +123,10 @@ pub(crate) fn places(
 
 /// The uses that a link adds to the versions on both sides of the copy.
 pub(crate) struct LinkedUses<'c> {
-    /// The indices of the versions: that of the original, of the copy, and the one where frames of
-    /// the original land.
+    /// The indices of three versions: the original, the copy, and the version where frames of the
+    /// original land.
     pub(crate) versions: [usize; 3],
-    /// The arrows over which frames of the original go on, in order.
+    /// The arrows over which frames of the original continue, in order.
     pub(crate) on: Vec<usize>,
     /// The arrows that leave the copy for versions derived from it.
     pub(crate) ahead: Vec<usize>,
@@ -144,7 +144,7 @@ pub(crate) struct LinkedUses<'c> {
     pub(crate) landing: &'c Function,
 }
 
-/// Values, each with another that it has in a copy or in an original.
+/// For each value, the corresponding value in a copy or in an original.
 pub(crate) type NameTable = SecondaryMap<Value, Option<Value>>;
 
 /// The names of the values of each instance, and the values of the first instance by their names.

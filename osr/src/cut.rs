@@ -27,9 +27,9 @@ struct NodeFlow {
 /// An end of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
-    /// The one that flow enters.
+    /// The end where flow enters the node.
     Near(u32),
-    /// The one that flow leaves.
+    /// The end where flow leaves the node.
     Far(u32),
 }
 
@@ -108,7 +108,8 @@ impl Flow {
         }
     }
 
-    /// Goes on from the near end of a node: back to a user that flow comes from, or through it.
+    /// Continues the search from the near end of a node: back to a user that flow comes from, or
+    /// through the node.
     fn leave_near(&mut self, graph: &mut KeepGraph<'_, '_, '_>, node: u32, at: usize) {
         for (user, operand) in self.nodes[node as usize].users.clone() {
             if self.nodes[user as usize].onward[operand as usize] > 0 {
@@ -132,8 +133,8 @@ impl Flow {
         }
     }
 
-    /// Goes on from the far end of a node: back through it, or to its operands. Returns whether it
-    /// is a leaf.
+    /// Continues the search from the far end of a node: back through the node, or to its operands.
+    /// Returns whether it is a leaf.
     fn leave_far(&mut self, node: u32, at: usize) -> bool {
         let Some(operands) = self.nodes[node as usize].operands.clone().flatten() else {
             return true;

@@ -1,6 +1,6 @@
 //! Reconstruction: computes a value of the target version from values of the source version.
 //!
-//! The rules are those of `docs/osr.md`, *Rules for values*:
+//! The rules are listed in `docs/osr.md`, *Rules for values*:
 //!
 //! 1. copy a usable member of the value's class;
 //! 2. execute an operation again whose operands can be had;
@@ -76,11 +76,11 @@ enum Attempt {
     Execute { inst: Inst, in_source: bool, args: SmallVec<[SearchNode; 3]> },
 }
 
-/// The outcome for one node: the index of its expression, or `None` if there is none.
+/// The outcome for one node: the index of its expression; `None` for a node without an expression.
 pub(crate) type FoundExpr = Option<u32>;
 
-/// The outcome for a node, and the lowest level at which it may be another: a rule applies there
-/// that the search did not have. The highest level if there is none.
+/// The outcome for a node, and the lowest level at which it may differ: a rule applies there that
+/// the search lacked. The highest level if no level adds a rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SettledNode {
     found: FoundExpr,
@@ -113,7 +113,7 @@ pub(crate) struct Deriver<'a, 'v> {
     /// Whether a search stopped there. Outcomes then depend on the order of the questions.
     is_cut_off: bool,
     /// Values given up: no set of kept values gives them from this source point, or the search for
-    /// one stopped at its limit. `true` for those of the first kind.
+    /// one stopped at its limit. `true` for a value of the first kind.
     pub(crate) given_up: Scratch<bool>,
     /// The same values, in the order in which they were given up.
     pub(crate) all_given_up: Vec<Value>,
@@ -543,8 +543,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
     }
 
     /// Rule 2: executes the operation that defines the value again. The operation dominates the
-    /// landing point, like every value asked for here, so the target version has executed it. By
-    /// the trap rule ([`crate::traps`]) so has the source version, and it cannot newly trap.
+    /// landing point, like every wanted value, so the target version has executed it. By the trap
+    /// rule ([`crate::traps`]) so has the source version, and it cannot newly trap.
     pub(crate) fn executed_again(&self, value: Value) -> Option<Alternative> {
         if self.level < Level::Live {
             return None;

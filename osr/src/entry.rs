@@ -1,4 +1,4 @@
-//! One entry, from one source point to one landing point: its derivation, its cost, its code.
+//! One entry, from a source point to a landing point: its derivation, its cost and its code.
 
 use crate::derive::{Deriver, Expr};
 use crate::keep::{forced_values, kept_values};
@@ -26,9 +26,9 @@ pub(crate) struct EntryGoal<'g> {
     pub(crate) target: Point,
     /// The values it provides, exactly these, ascending.
     needed: &'g [Value],
-    /// Those of them that are not live at the source point under their own id, ascending. The entry
-    /// copies the others to their own ids. Many landing points are never better than the first,
-    /// and far ones have many of these values, so they are found when they are asked for.
+    /// The odd values: provided values that are not live at the source point under their own id,
+    /// ascending. The entry copies the others to their own ids. They are computed on demand: many
+    /// landing points are never better than the first, and far landing points have many odd values.
     odd: OnceCell<OddValues>,
     /// At least so many values are odd.
     least_odd: usize,
@@ -123,14 +123,14 @@ impl<'g> EntryGoal<'g> {
         !has && self.needed.binary_search(&value).is_ok()
     }
 
-    /// Those that [`EntryGoal::find_odd`] has found.
+    /// The odd values, if [`EntryGoal::find_odd`] has found them.
     fn odd(&self) -> &[Value] {
         self.odd.get().map_or(&[], |odd| odd)
     }
 
-    /// Whether an entry for another goal needs the same expressions, and so costs the same.
-    /// `false` as well if its odd values were never asked for: it was no better than the best
-    /// entry, and neither is this goal then.
+    /// Whether an entry for another goal needs the same expressions, and so costs the same. Also
+    /// `false` if the odd values of `other` were never computed: `other` was no better than the
+    /// best entry, and neither is this goal then.
     pub(crate) fn costs_as(&self, other: &EntryGoal<'_>) -> bool {
         other.odd.get().is_some() && self.odd() == other.odd() && self.replays == other.replays
     }
@@ -225,7 +225,7 @@ pub(crate) fn lost_values(
     goal.wanted(deriver.q.f).filter(|v| deriver.derive(here, *v).is_none()).collect()
 }
 
-/// A cost that no entry undercuts that keeps values to provide these lost ones.
+/// A lower bound for the cost of entries that keep values to provide the lost values.
 pub(crate) fn least_keeping_cost(
     deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,
@@ -253,7 +253,7 @@ pub(crate) fn least_cost_of_more(
 }
 
 /// Derives every value that an entry needs. `deriver` keeps nothing and has found the values that
-/// are lost; `keeper` then reads the values that have to be kept. `last` tells of the last landing
+/// are lost; `keeper` then reads the values that have to be kept. `last` describes the last landing
 /// point tried from the same source point.
 pub(crate) fn derive_keeping(
     (deriver, keeper): (&mut Deriver<'_, '_>, &mut Deriver<'_, '_>),
@@ -290,8 +290,8 @@ pub(crate) fn derive_keeping(
     Ok(())
 }
 
-/// Why [`kept_values`] gave lost values up: explains the first that no set of kept values gives. If
-/// there is none, the search was too long.
+/// Why [`kept_values`] gave lost values up: explains the first that no set of kept values gives.
+/// Without such a value, the search was too long.
 fn unkeepable(deriver: &Deriver<'_, '_>, here: &SourcePoint, lost: &[Value]) -> Obstacle {
     match lost.iter().find(|value| deriver.is_hopeless(**value)) {
         Some(value) => deriver.explain_hopeless(here, *value),

@@ -12,8 +12,8 @@
 //!
 //! - Built edges have the property by their common fixpoint. [`synthesize`](fn@crate::synthesize)
 //!   is the fixpoint of one pair.
-//! - Composition keeps it. A composed entry requires no value that its first entry does not require
-//!   at the same point. It provides the same values as its second entry, at the same landing point.
+//! - Composition keeps it. A composed entry requires only values that its first entry requires at
+//!   the same point. It provides the same values as its second entry, at the same landing point.
 //! - An inserted mapping has no such history. Insertion drops entries that break the property, of
 //!   any edge, until none does.
 //!
@@ -44,8 +44,8 @@ use transition::{Correspondence, Demand, Pair, Refusal, Side, VersionKey, compos
 pub enum EdgeOrigin {
     /// Synthesis made them from the log between the versions.
     Built {
-        /// All points of the source version, or those that entries may leave
-        /// ([`VersionTree::leave_at`]), unreachable ones included.
+        /// All points of the source version, or only the points that entries may leave
+        /// ([`VersionTree::leave_at`]), unreachable points included.
         points: usize,
         /// Points of these in code proved never to run.
         unreachable: usize,
@@ -56,7 +56,7 @@ pub enum EdgeOrigin {
     Composed {
         /// The versions on the path, both ends included.
         path: Vec<Version>,
-        /// The points at which the first edge of the path has an entry and this edge has none,
+        /// The points at which the first edge of the path has an entry and this edge lacks one,
         /// ascending.
         refused: Vec<(Point, Refusal)>,
     },
@@ -74,7 +74,7 @@ pub struct Edge {
     /// The entries.
     pub mapping: Mapping,
     /// The bounding anchors that both versions execute alike ([`VersionPair::bounding_anchors`]).
-    /// For a composed edge: those that every two neighbors on its path share.
+    /// For a composed edge: the anchors that every two neighbors on its path share.
     pub anchors: BTreeSet<Inst>,
     /// The origin of the entries.
     pub origin: EdgeOrigin,
@@ -134,8 +134,8 @@ pub struct VersionGraph<'v> {
 impl<'v> VersionGraph<'v> {
     /// Builds the edges between pairs of versions, in both directions, all to one fixpoint. In each
     /// pair the second version was derived from the first. Edges from and to a version with more
-    /// than 2^22 live values, summed over its points, have no entries. Cost: that of each pair,
-    /// times the rounds of the fixpoint.
+    /// than 2^22 live values, summed over its points, have no entries. Cost: the cost of each pair
+    /// ([`synthesize`](crate::synthesize)), times the rounds of the fixpoint.
     ///
     /// # Errors
     /// [`EdgeError::NotDerived`] and [`EdgeError::Replay`].
@@ -264,7 +264,7 @@ impl<'v> VersionGraph<'v> {
     }
 
     /// Adds the edge composed along a path and returns it. The path takes the first edge between
-    /// each two neighbors. [`VersionTree::path`] gives the path along derivations. Cost: that of
+    /// each two neighbors. [`VersionTree::path`] gives the path along derivations. Cost: one
     /// [`compose`](fn@compose) for each step.
     ///
     /// # Errors
@@ -329,8 +329,8 @@ impl<'v> VersionGraph<'v> {
     /// Adds a mapping made elsewhere, with the bounding anchors of its versions. First it drops
     /// entries that name a point their version lacks, require a value that is not available, or
     /// land in unreachable code. Then it drops entries of any edge until every entry left provides
-    /// live+ where it lands. Returns the entries dropped, by index of the edge and point. Cost:
-    /// that of [`VersionGraph::lacking`] for each round of drops.
+    /// live+ where it lands. Returns the entries dropped, by index of the edge and point. Cost: one
+    /// [`VersionGraph::lacking`] for each round of drops.
     ///
     /// # Errors
     /// [`EdgeError::OtherVersions`], when the mapping is not one between the two versions. Then the
@@ -370,7 +370,8 @@ impl<'v> VersionGraph<'v> {
         }
     }
 
-    /// The points of an edge whose entries name something that its versions do not have there.
+    /// The points of an edge whose entries name a missing point, require an unavailable value or
+    /// land in unreachable code.
     fn misplaced(&self, edge: usize) -> Vec<Point> {
         let Edge { from, to, mapping, .. } = &self.edges[edge];
         let (source, target) = (self.tree.function(*from), self.tree.function(*to));
@@ -394,7 +395,7 @@ impl<'v> VersionGraph<'v> {
             .collect()
     }
 
-    /// The entries that do not provide live+ where they land, by index of their edge and point.
+    /// The entries that provide less than live+ where they land, by index of the edge and point.
     /// Empty, unless this module is wrong. If a version has too many live values, all entries into
     /// it count. Cost: liveness of every version, plus the entries.
     pub fn lacking(&self) -> Vec<(usize, Point)> {
@@ -441,7 +442,8 @@ fn inlined_calls(link: &CopyLink<'_>) -> BTreeSet<Point> {
     callers.filter(|(id, _)| *id == 0).map(|(_, call)| Point::before(call)).collect()
 }
 
-/// By version of a pair that entries leave at some points alone: those of these points that it has.
+/// By version with restricted departures ([`VersionTree::leave_at`]): the departure points that the
+/// version has.
 fn departures(
     tree: &VersionTree,
     pairs: &[(Version, Version)],
@@ -466,7 +468,7 @@ fn bounded(
     Some(Pair::new(departures.get(before)?.clone(), departures.get(after)?.clone()))
 }
 
-/// The points of a copy outside inlined code, of those that entries may leave.
+/// The points of a copy outside inlined code that entries may leave.
 fn own_points(
     tree: &VersionTree,
     link: &CopyLink<'_>,

@@ -35,8 +35,8 @@ pub(crate) type Operands = SmallVec<[u32; 3]>;
 struct Part {
     /// Whether the node has been looked at.
     is_seen: bool,
-    /// Whether its alternatives have been found. Those of a node that can be kept come later: most
-    /// searches need none.
+    /// Whether its alternatives have been found. Alternatives of a node that can be kept are found
+    /// later: most searches do not need them.
     is_expanded: bool,
     /// The value to keep to have this node, if it is available at the source point.
     cut: Option<Value>,

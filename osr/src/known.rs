@@ -6,8 +6,8 @@ use crate::paths::may_be_taken;
 use ir::{Function, Type, Value, ValueDef};
 use smallvec::SmallVec;
 
-/// Members of a class tried for one value. Classes are small, except those of constants, and a
-/// constant is as cheap to make anew.
+/// Members of a class tried for one value. Only classes of constants are large, and a new constant
+/// is as cheap as a member.
 const MAX_MEMBERS: usize = 16;
 
 /// The knowledge about a wanted value that is the same at every source point and level.

@@ -25,21 +25,20 @@ use transition::mapping::{Mapping, SharedEntry};
 
 /// The limit of live values in a table, summed over its points. Beyond it, a pair is mapped in
 /// parts ([`crate::partial`]), and the edges of a [`crate::VersionGraph`] from and to the version
-/// have no entries. Real functions have 5 to 60 live values at a point, so those of up to 70,000
-/// instructions stay below it.
+/// have no entries. Real functions have 5 to 60 live values at a point, so functions of up to
+/// 70,000 instructions stay below the limit.
 pub(crate) const MAX_LIVE_VALUES: usize = 1 << 22;
 
-/// Of the blocks of a version, one in so many may have points asked for before liveness is computed
-/// for all blocks at once. Below that, each such block costs a search of the blocks that it
-/// reaches.
+/// If more than one block in so many of a version has requested points, liveness is computed for
+/// all blocks at once. Below this share, each such block costs a search of its reachable blocks.
 const FEW_BLOCKS: usize = 64;
 
 /// Values that entries read, as uses at source points.
 pub(crate) type ExtraUses = BTreeMap<Inst, Vec<Value>>;
 
 /// Adds to the uses of a version the values that entries of a mapping from it require and that are
-/// not live in its runs. `is_text` says that liveness in runs is that of the text: then the kept
-/// values are the ones. Returns whether a use is new.
+/// not live in its runs. `is_text` says that liveness in runs equals liveness in the text: then
+/// only entries with kept values add uses. Returns whether a use is new.
 pub(crate) fn add_unlive(
     mapping: &Mapping,
     (in_run, is_text): (&LiveTable, bool),
@@ -179,8 +178,8 @@ impl LiveTable {
         table.within_limit()
     }
 
-    /// A table without live values, with places for these points. Those of a part have ids near
-    /// one another.
+    /// A table without live values, with places for these points. The points of a part have ids
+    /// near one another.
     fn for_points(points: &BTreeSet<Point>) -> LiveTable {
         let index = |point: &Point| point.inst().as_u32() as usize;
         let first = points.first().map_or(0, index);
@@ -342,7 +341,7 @@ fn in_run<'a>(version: &'a Analyzed<'_>, demand: Demand) -> CountedUses<'a> {
     }
 }
 
-/// Liveness in all blocks, and the graph of those that it has.
+/// Liveness in all blocks, and the graph that it was computed on.
 fn everywhere<'a>(f: &Function, counted: CountedUses<'a>, uses: &ExtraUses) -> (Liveness, &'a Cfg) {
     match counted {
         CountedUses::All(cfg) => (Liveness::with_extra_uses(f, cfg, uses), cfg),

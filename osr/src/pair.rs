@@ -47,8 +47,8 @@ pub(crate) struct Analyzed<'v> {
     accesses: BTreeMap<VoucherKey, SmallVec<[(Inst, Access); 1]>>,
     pub(crate) lone_writes: LoneWrites,
     pub(crate) lone_assumptions: LoneAssumptions,
-    /// Values that no entry from this version may read, by index: those of inlined code, which a
-    /// run that comes from the original of the copy lacks ([`crate::CopyLink`]).
+    /// Values that entries from this version must not read, by index: values of inlined code, which
+    /// a run from the original of the copy lacks ([`crate::CopyLink`]).
     pub(crate) hidden: FixedBitSet,
 }
 
@@ -111,8 +111,8 @@ impl<'v> Analyzed<'v> {
         }
     }
 
-    /// Whether an access has passed at `at` which shows that this one cannot trap. Always `false`
-    /// for pairs without lone writes, which have no index of accesses.
+    /// Whether an access that the run has passed at `at` shows that `access` cannot trap. Always
+    /// `false` for pairs without lone writes, which have no index of accesses.
     pub(crate) fn vouches(&self, access: &Access, at: Point) -> bool {
         self.vouches_among(access, at, usize::MAX)
     }
@@ -226,15 +226,15 @@ impl<'v> VersionPair<'v> {
     }
 
     /// The bounding anchors: instructions that both versions have, that the log moved nowhere, and
-    /// that are terminators, have effects or may trap. Pure ones count where no other follows for
-    /// dozens of blocks. Both versions execute the same ones in the same order, one for one, on
-    /// every path.
+    /// that are terminators, have effects or may trap. Pure instructions count where no other
+    /// bounding anchor follows for dozens of blocks. On every path, both versions execute the same
+    /// bounding anchors in the same order.
     pub fn bounding_anchors(&self) -> impl Iterator<Item = Inst> + '_ {
         self.anchors.ones().map(|i| Inst::from_u32(i as u32))
     }
 
-    /// Whether one of the versions has a write that the other lacks or has elsewhere. If so, memory
-    /// may differ at a bounding anchor.
+    /// Whether a version has a write that is missing or elsewhere in the other version. If so,
+    /// memory may differ at a bounding anchor.
     pub(crate) fn has_lone_writes(&self) -> bool {
         self.versions.iter().any(|version| version.lone_writes.exist)
     }
@@ -312,7 +312,7 @@ impl<'v> VersionPair<'v> {
         self.traps[from.other()].get_or_init(|| Traps::new(p, q, known, &self.anchors))
     }
 
-    /// The places of the points of the version on side `from` in the other one.
+    /// The places of the points of the version on side `from` in the other version.
     pub(crate) fn own_places(&self, from: Side) -> &OwnPlaces {
         let new = || OwnPlaces::new(self, self.source(from), self.target(from));
         self.places[from].get_or_init(new)

@@ -2,16 +2,17 @@
 //!
 //! Of `store a, x; load b; store a, y`, a pass deletes the first store. Between the two stores, the
 //! version before has executed a write that the version after lacks. A run cannot take it back. But
-//! it can go on *behind* the second store of the version after: compensation code executes this
-//! store itself, and nothing is left of the first one. As long as the second store bounds paths, no
-//! gap reaches from one side of it to the other.
+//! it can continue *behind* the second store of the version after: compensation code executes this
+//! store itself, and nothing is left of the first store. As long as the second store bounds paths,
+//! no gap reaches from one side of it to the other.
 //!
-//! So such a store is no bounding anchor, although both versions have it. It counts as a lone write
-//! of each version, whose window ends at the next anchor: there both versions have executed it. The
-//! checker demands no less of it than of any lone write. Other writes of one place that stand
-//! before it in its gap, and that a run in the window may have ahead, are paired in the same way.
+//! So the second store is no bounding anchor, although it stands in both versions. It counts as a
+//! lone write of each version, whose window ends at the next anchor: there both versions have
+//! executed it. The checker holds it to the rules of any lone write. Other writes of one place that
+//! stand before it in its gap, and that a run in the window may have ahead, are paired in the same
+//! way.
 //!
-//! A pairing may cost nothing that a pair of versions had before, so it demands that
+//! A pairing must not cost the pair of versions an entry. It therefore demands three things:
 //!
 //! - the write cannot trap in either version (check `lone-write`): an access that dominates it, at
 //!   the same address, reaches as far (`a_covering_store_that_may_trap_stays_an_anchor.oir`);
@@ -44,7 +45,7 @@ pub(crate) struct PairedWrites {
 
 impl PairedWrites {
     /// Finds the writes to pair. Cost: linear in the version before, plus a bounded search for each
-    /// lone write of it.
+    /// of its lone writes.
     pub(crate) fn new(
         versions: &Pair<Analyzed<'_>>,
         facts: &Facts,
@@ -104,8 +105,8 @@ struct PairSearch<'a, 'v> {
     versions: &'a Pair<Analyzed<'v>>,
     facts: &'a Facts,
     anchors: &'a FixedBitSet,
-    /// The anchors that were asked for whether they may be paired, since many windows may hold one;
-    /// and those of them that may.
+    /// The anchors already tested for pairing, since many windows may hold an anchor, and the
+    /// pairable ones of these.
     asked: FixedBitSet,
     pairable: FixedBitSet,
 }
@@ -153,7 +154,7 @@ impl PairSearch<'_, '_> {
         self.pairable.contains(at)
     }
 
-    /// Whether an access of a version cannot trap, since another one vouches for it. What is no
+    /// Whether an access of a version cannot trap because another access vouches for it. What is no
     /// access of memory bytes, as a write of a global, never traps.
     fn is_harmless(&self, version: &Analyzed<'_>, inst: Inst) -> bool {
         accessed(version, self.facts, inst, |v| v).map_or(!version.f.may_trap(inst), |access| {

@@ -7,13 +7,14 @@
 //! Such a pair is mapped in *parts*: some of its points at a time, with the lists of live values
 //! for these points and for those where their entries may land. Between the parts stay liveness
 //! between blocks, the values that entries require and that are not live, and the entries. These
-//! are packed ([`EntryStore`]). The entries are those that would be found at once
+//! are packed ([`EntryStore`]). The mapping equals the mapping made at once
 //! (`a_pair_in_parts_has_the_entries_of_a_pair_at_once`).
 //!
 //! Two limits remain: of the live values at all points, for time, and of the words of the packed
 //! entries, for memory. A pair beyond them has entries at its loop headers and at its calls, as far
-//! as half of a limit goes, and at other points spread evenly over each version. The others have
-//! none, for the reason [`Reason::ManyValues`]. [`crate::synthesize_at`] answers for each of them.
+//! as half of a limit goes, and at other points spread evenly over each version. The other points
+//! have no entries, for the reason [`Reason::ManyValues`]. [`crate::synthesize_at`] answers for
+//! each of them.
 
 use crate::landings::landing_candidates;
 use crate::level::Level;
@@ -137,8 +138,8 @@ impl<'a, 'v> Parts<'a, 'v> {
         Side::BOTH.into_iter().map(of).sum()
     }
 
-    /// Points with as many live values, of those asked for: loop headers and calls for at most half
-    /// of them, then others, spread evenly over the function. `None` for all.
+    /// The requested points with at most `values` live values together: loop headers and calls for
+    /// at most half of them, then other points, spread evenly over the function. `None` for all.
     fn chosen(
         &self,
         asked: Option<&Pair<BTreeSet<Point>>>,
@@ -261,7 +262,7 @@ impl<'a, 'v> Parts<'a, 'v> {
         }
     }
 
-    /// Brings the searches of a level to their common fixpoint, as in [`crate::synthesize`].
+    /// Brings the searches of a level to their common fixpoint, like [`crate::synthesize`].
     fn meet(&self, searches: &mut Pair<Search<'_, 'v>>, store: &EntryStore) -> Result<(), TooMany> {
         let mut uses = Pair::<ExtraUses>::default();
         let mut plus: Pair<Option<BlockLiveness<'_>>> = Pair::new(None, None);
@@ -319,7 +320,7 @@ impl<'a, 'v> Parts<'a, 'v> {
         Ok(grew)
     }
 
-    /// Builds the entries again that do not provide all that is needed where they land.
+    /// Rebuilds the entries that provide less than their landing points need.
     fn update(
         &self,
         search: &mut Search<'_, 'v>,

@@ -9,8 +9,8 @@ pub enum Reason {
     /// The path from the point meets no bounding anchor that both versions have, or no landing
     /// point leads straight to that anchor.
     NoLanding,
-    /// The log adds, deletes or moves an effect that is not a write of one place. Effects do not
-    /// line up, and the pair has no entries at all.
+    /// The log adds, deletes or moves an effect that is not a write of one place. The effects of
+    /// the two versions do not line up; the pair has no entries.
     Effect,
     /// The source version has executed a write that the target version lacks or executes later. No
     /// later write has covered it yet, and an executed write cannot be undone.
@@ -39,8 +39,8 @@ pub enum Reason {
     Unavailable,
     /// Compensation code or the search for it would be too long.
     TooLong,
-    /// The version has so many live values that only some of its points have entries.
-    /// [`crate::synthesize_at`] answers for the others.
+    /// The version has too many live values for entries at all its points. [`crate::synthesize_at`]
+    /// answers for the others.
     ManyValues,
 }
 
@@ -125,7 +125,7 @@ impl Obstacle {
 pub struct Unmapped {
     /// The point, in the source version.
     pub point: Point,
-    /// Why it has none.
+    /// The reason.
     pub reason: Reason,
     /// The value of the target version that cannot be provided, if that is the reason.
     pub value: Option<Value>,

@@ -21,7 +21,7 @@ pub(crate) struct RunGraph {
 }
 
 impl RunGraph {
-    /// Cost: that of dominators.
+    /// Cost: one dominator tree.
     pub(crate) fn new(version: &Analyzed<'_>, facts: &Facts) -> RunGraph {
         let cfg = Cfg::of_edges(version.f, |edge| version.may_take(facts, edge));
         RunGraph { dom: DomTree::new(version.f, &cfg), cfg }

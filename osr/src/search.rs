@@ -152,7 +152,7 @@ impl<'a, 'v> Search<'a, 'v> {
         }
     }
 
-    /// Builds the entries again that do not provide all of `needed` where they land. `live` is
+    /// Rebuilds the entries that provide less than `needed` at their landing points. `live` is
     /// liveness at the source points.
     ///
     /// Entries that provide everything stay as they are. Uses only grow from round to round, so a
@@ -191,7 +191,7 @@ impl<'a, 'v> Search<'a, 'v> {
         points.into_iter().for_each(|point| self.give_up_at(point));
     }
 
-    /// Gives up the entry at a point that has none yet, for the same reason.
+    /// Gives up a point without an entry, for the same reason.
     pub(crate) fn give_up_at(&mut self, point: Point) {
         self.unmapped.push((point, Obstacle::new(Reason::ManyValues)));
     }

@@ -233,8 +233,8 @@ impl SourcePoint {
     }
 }
 
-/// The first instruction to follow from `from` to a jump at the end of its block. The results of
-/// those left out are not available at the source point, so the entry does not have them.
+/// The first instruction to follow from `from` to a jump at the end of its block. The entry has no
+/// use for the instructions before it: their results are not available at the source point.
 fn near_end(p: &Analyzed<'_>, from: Inst, jump: Inst) -> Inst {
     let mut at = jump;
     for _ in 0..MAX_FOLLOWED {

@@ -1,4 +1,4 @@
-//! Writes that only one version has: where memory differs, and which entries that allows.
+//! Writes of a single version: where memory differs, and the entries that remain possible.
 //!
 //! A *lone write* is a write of one place that is not an anchor: the other version lacks it,
 //! because a pass proved it dead, or has it elsewhere. Its *window* consists of the points behind
@@ -10,11 +10,11 @@
 //! - an entry that lands in the window *replays* the write, if its address and value can be had.
 //!
 //! A *paired write* is executed by both versions, and counts as a lone write of each up to the next
-//! anchor (`paired`). An entry replays those that the source version has ahead.
+//! anchor (`paired`). An entry replays the paired writes that the source version has ahead.
 //!
 //! The analysis follows a window only while it is a tree, into blocks with one predecessor; windows
-//! that passes open look like that. If it finds no end, no point that the write reaches has an
-//! entry.
+//! that passes open look like that. If it finds no end of the window, the points that the write
+//! reaches have no entries.
 
 use crate::facts::Facts;
 use crate::pair::Analyzed;
@@ -224,8 +224,8 @@ impl<'a> Writes<'a> {
         writes && self.is_anchor(inst) && !is_apart()
     }
 
-    /// The address of one write minus that of another, if that is known. Both have two operands,
-    /// address and value; a global has no address.
+    /// The address of the second write minus the address of the first, if known. A write of memory
+    /// has two operands, address and value; a write of a global has no address.
     fn between(&self, from: Inst, to: Inst) -> Option<u64> {
         match (self.f.inst(from).args.as_slice(), self.f.inst(to).args.as_slice()) {
             ([from, _], [to, _]) => self.distance(*from, *to),
@@ -239,9 +239,9 @@ impl<'a> Writes<'a> {
         (base == other).then(|| more.wrapping_sub(less))
     }
 
-    /// An address as a base plus a constant. Addresses that one version computes alike are compared
-    /// by equalities of the log too: the other version may have kept two apart that only look
-    /// different (`windows_end_in_addresses_known_to_be_equal`).
+    /// An address as a base plus a constant. Equalities of the log also compare addresses that a
+    /// single version computes alike: the other version may have kept two equal addresses that only
+    /// look different (`windows_end_in_addresses_known_to_be_equal`).
     fn sum(&self, address: Value) -> AddressSum {
         let (mut base, mut plus) = (address, 0u64);
         // Chains are short, since passes join additions of constants. A longer one only makes two

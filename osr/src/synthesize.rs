@@ -34,8 +34,8 @@ use transition::{Demand, Pair, Side};
 pub struct SynthesizedMapping {
     /// The entries.
     pub mapping: Mapping,
-    /// All points of the source version, or those asked for ([`synthesize_at`]), unreachable ones
-    /// included.
+    /// All points of the source version, or the requested points ([`synthesize_at`]), unreachable
+    /// points included.
     pub points: usize,
     /// Points of these in code proved never to run. They have no entry and do not count as
     /// unmapped.
@@ -64,10 +64,10 @@ pub fn synthesize(pair: &VersionPair<'_>, level: Level) -> Synthesis {
 /// Makes the entries at some points alone: `asked` has the source points, each under the side that
 /// its entry leaves from. A point that its version lacks is left out.
 ///
-/// Live+ counts these entries and no others, so an entry may provide fewer values than the one that
-/// [`synthesize`] makes at the same point, and may land elsewhere. Only entries of one answer may
-/// be armed together; answers in one direction alone arm nothing against each other. Several calls
-/// with parts of a set are therefore not one call with the set.
+/// Live+ counts these entries and no others, so an entry may provide fewer values than the entry
+/// that [`synthesize`] makes at the same point, and may land elsewhere. Only entries of one answer
+/// may be armed together; answers in one direction alone arm nothing against each other. Several
+/// calls with parts of a set are therefore not one call with the set.
 ///
 /// Example: `asked` has a loop header of the version before the log and no point of the version
 /// after. The entry then provides the values live at its landing point, and no entry back needs
@@ -131,8 +131,8 @@ pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level
 }
 
 /// As [`synthesize_levels`], within these limits. Beyond [`MappingLimits::whole`] the result is the
-/// same, and takes less memory and more time. Beyond the others, some points have no entry, for the
-/// reason [`crate::Reason::ManyValues`].
+/// same, and takes less memory and more time. Beyond the other limits, some points have no entry,
+/// for the reason [`crate::Reason::ManyValues`].
 pub fn synthesize_within(
     pair: &VersionPair<'_>,
     levels: &[Level],
@@ -222,12 +222,12 @@ impl<'a, 'v> Arrow<'a, 'v> {
     }
 }
 
-/// Uses of values of versions besides those of the mappings that are made.
+/// Uses of values of versions, in addition to the uses of the mappings in the making.
 #[derive(Clone, Copy)]
 pub(crate) struct OuterUses<'a, 'c> {
-    /// Those across copies.
+    /// The uses across copies.
     pub(crate) links: &'a [LinkedUses<'c>],
-    /// By version: those of frame states armed in it. Empty for none at all.
+    /// By version: the uses of frame states armed in it. Empty for none at all.
     pub(crate) armed: &'a [ExtraUses],
 }
 

@@ -56,11 +56,11 @@ pub(crate) struct Traps {
 #[derive(Debug, Default)]
 pub(crate) struct PassedTraps {
     /// By block: the instruction of a source point at which the source version has passed all traps
-    /// of the block and of those above. It has passed them at all points that the instruction
-    /// dominates, too. Without the note, each point behind a row of loops would ask about each trap
-    /// that a pass has hoisted out of one.
+    /// of the block and of those above. The source version has also passed them at all points that
+    /// the instruction dominates. Without this note, each point behind a row of loops would test
+    /// each trap that a pass has hoisted out of a loop.
     at: SecondaryMap<Block, PackedOption<Inst>>,
-    /// The witnesses asked about: a measure of cost, as [`Traps::entered`].
+    /// The witnesses tested: a measure of cost, like [`Traps::entered`].
     asked: usize,
 }
 

@@ -68,7 +68,7 @@ impl VersionTree {
         &self.least
     }
 
-    /// Adds a version. Cost: that of replaying the log.
+    /// Adds a version. Cost: one replay of the log.
     ///
     /// # Errors
     /// When the log does not lead from the parent to the version. The tree is unchanged then.
@@ -97,11 +97,11 @@ impl VersionTree {
         self.nodes.push(TreeNode::new(function, parent, depth))
     }
 
-    /// Arms frame states of a version, such as those of a base: an embedder's interpreter goes on
-    /// where entries land. So entries of graphs of this tree land at points with a state alone, and
-    /// provide the values that the state names. An entry that lands above such a point provides
-    /// them, too, if a run comes there without computing them. Several tables count together. Arm
-    /// states before a graph is built.
+    /// Arms frame states of a version, such as the states of a base: an embedder's interpreter
+    /// continues where entries land. So entries of graphs of this tree land at points with a state
+    /// alone, and provide the values that the state names. An entry that lands above such a point
+    /// provides them, too, if a run comes there without computing them. Several tables count
+    /// together. Arm states before a graph is built.
     ///
     /// # Errors
     /// The first state that does not fit the version.
@@ -171,7 +171,7 @@ impl VersionTree {
     /// The code of a version.
     ///
     /// # Panics
-    /// When the tree has no such version; the other methods panic then too.
+    /// When the tree lacks the version; the other methods panic then, too.
     pub fn function(&self, version: Version) -> &Function {
         &self.nodes[version].function
     }

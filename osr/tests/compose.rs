@@ -221,7 +221,7 @@ impl Choice {
         (self.0 >> 33) as usize % bound
     }
 
-    /// An operand. One in 24 is any value, required or not; some are steps that have not run.
+    /// An operand. One operand in 24 is an arbitrary value, required or not, or a later step.
     fn operand(&mut self, values: &[Value], readable: &[Value], steps: usize) -> Operand {
         match self.below(24) {
             0 => Operand::Source(values[self.below(values.len())]),
@@ -264,7 +264,7 @@ impl Choice {
 }
 
 /// Runs an entry on a state and returns the values provided, and the contents written. `None` when
-/// the entry reads a value that it does not require, or fails.
+/// the entry fails or reads a value outside of its required values.
 fn run(entry: &Entry, state: &BTreeMap<Value, u64>) -> Option<(BTreeMap<Value, u64>, Vec<u64>)> {
     let strays = std::cell::Cell::new(false);
     let mut after = BTreeMap::new();

@@ -60,8 +60,8 @@ fn is_root(function: &Function, inst: Inst) -> bool {
     !opcode.is_effect_free() || function.may_trap(inst)
 }
 
-/// The set of live values, by index: those to keep, and those that a root or one of these needs,
-/// directly or not. An argument of an edge is live if the parameter that receives it is.
+/// The set of live values, by index: the values to keep, and all values that a root or a kept value
+/// needs, directly or not. An argument of an edge is live if the parameter that receives it is.
 fn live_values(function: &Function, kept: &BTreeSet<Value>) -> FixedBitSet {
     let mut live = FixedBitSet::with_capacity(function.value_bound());
     let roots = function.all_insts().filter(|i| is_root(function, *i));

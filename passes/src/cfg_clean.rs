@@ -28,7 +28,7 @@
 //! argument of the edge, or dominates the block and therefore each of its predecessors.
 //!
 //! *Long rows stay in parts*: suppose that hundreds of branches in a row fold, and nothing else
-//! remains of them. Merged, they leave one block, and not one instruction that both versions have.
+//! remains of them. Merged, they leave one block, without an instruction common to both versions.
 //! The path through the version before is then too long for mappings. So a merge is left out
 //! wherever it would put more than 24 jumps into a row without an instruction that writes, branches
 //! or may trap (`rows_of_branches_that_vanish_keep_their_entries`).
@@ -275,7 +275,7 @@ fn foldable_to(function: &Function, block: Block) -> Option<Block> {
     is_foldable.then(|| data.targets[0].block)
 }
 
-/// The only edge into a block; `None` if it has none or several.
+/// The only edge into a block; `None` for a block with no edge or several.
 fn only_edge(function: &Function, block: Block) -> Option<Edge> {
     match function.predecessors(block) {
         [edge] => Some(*edge),

@@ -282,8 +282,7 @@ fn access(function: &Function, inst: Inst) -> Option<Access> {
     read(function, inst).or_else(|| written(function, inst))
 }
 
-/// Whether an access that has not trapped proves that another at the same address value does not
-/// trap.
+/// Whether an access that did not trap proves a second access at the same address value safe.
 fn vouches(function: &Function, inst: Inst, other: Inst) -> bool {
     let address = |i: Inst| function.inst(i).args.first().copied();
     let accesses = access(function, inst).zip(access(function, other));

@@ -13,8 +13,8 @@
 //!
 //! *Needs on entry*: a preheader for each loop out of which operations should move.
 //!
-//! *Holds on exit*: a loop with a preheader contains no operation that the pass could move, but
-//! those that a code generator computes at each use.
+//! *Holds on exit*: a loop with a preheader contains no operation that the pass could move, except
+//! the cheap operations that a code generator computes at each use.
 //!
 //! *Actions emitted*: `hoist`.
 //!
@@ -241,9 +241,9 @@ impl<'a> InvariantSearch<'a> {
         self.without_cheap(moves)
     }
 
-    /// The moves but those of operations that a code generator computes again at each use, unless
-    /// another moved operation needs their result. Without this, loops get preheaders and values
-    /// that are live across them for nothing (`an_offset_stays.oir`).
+    /// The moves without cheap operations, which a code generator computes again at each use,
+    /// unless another moved operation needs their result. Without this, loops get preheaders and
+    /// values that are live across them for nothing (`an_offset_stays.oir`).
     fn without_cheap(
         &self,
         moves: Vec<(Inst, Loop, &'static str)>,

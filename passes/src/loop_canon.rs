@@ -14,8 +14,9 @@
 //!
 //! *Actions emitted*: `split_edge` for one edge, `join_edges` for several.
 //!
-//! *Effect on mappings*: a new block lies on one edge, or on several, of which a transition cannot
-//! know the one that was taken. Points of the new block map to the point before its jump.
+//! *Effect on mappings*: a new block lies on one edge or on several. With several edges, a
+//! transition cannot know which edge the run took. Points of the new block map to the point before
+//! its jump.
 //!
 //! *Why correct*: a new block only passes its parameters on.
 //!

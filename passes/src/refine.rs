@@ -20,10 +20,10 @@
 //! *Effect on mappings*: none of its own. In the pair whose log adds the assumption, operand and
 //! result are one class.
 //!
-//! *Why correct*: where the result is available, the assumption has held, so that both have the
-//! same bits. A branch asks whether its operand is zero, and so does `ne.i32 %x, 0`.
+//! *Why correct*: where the result is available, the assumption has held, so operand and result
+//! have the same bits. A branch asks whether its operand is zero, and so does `ne.i32 %x, 0`.
 //!
-//! *Cost*: that of dominators, and near linear in the assumptions and the uses of their operands.
+//! *Cost*: one dominator tree, and near linear in the assumptions and the uses of their operands.
 
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 /// The pass. See the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Refine<'a> {
-    /// The assumptions whose results uses are to read: those that the log adds, in any order.
+    /// The assumptions added by the log, in any order. Uses are to read their results.
     pub added: &'a [Inst],
 }
 
@@ -130,9 +130,9 @@ impl<'f> Preorder<'f> {
     }
 }
 
-/// The results that the uses of a value read: that of the nearest assumption about it above. Cost:
-/// two questions about dominance for each of `users`, which are in the order of [`Preorder`]
-/// (`each_use_costs_two_questions_about_dominance`).
+/// The results that the uses of a value read: each use reads the result of the nearest assumption
+/// above it about the value. Cost: two questions about dominance for each of `users`, which are in
+/// the order of [`Preorder`] (`each_use_costs_two_questions_about_dominance`).
 fn read_nearest(
     f: &Function,
     (value, claims): (Value, &BTreeMap<Inst, ReadClaim>),

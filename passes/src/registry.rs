@@ -54,7 +54,7 @@ const PIPELINES: &[(&str, &str)] = &[
 /// The name of the pipeline that callers use by default.
 pub const DEFAULT: &str = "O1";
 
-/// The name of the pipeline that consists of these passes, if it has one. Cost: linear.
+/// The name of the pipeline that consists of these passes, if any. Cost: linear.
 pub fn name_of<S: AsRef<str>>(passes: &[S]) -> Option<&'static str> {
     let is_of = |list: &str| {
         let names = list.split(',').filter(|name| !name.is_empty());
@@ -76,8 +76,8 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// A pipeline of these passes, those of an embedder included. [`parse`] knows the passes of
-    /// this crate alone.
+    /// A pipeline of these passes, which may include passes of an embedder. [`parse`] knows the
+    /// passes of this crate alone.
     pub fn of(passes: Vec<StaticPass>) -> Pipeline {
         Pipeline { passes }
     }

@@ -15,8 +15,8 @@
 //!
 //! *Effect on mappings*: none. The call keeps its id and is an anchor of both versions.
 //!
-//! *Why correct*: the entry of a fixed table at an index is the one that instantiation has written.
-//! A function of the signature that the call names neither traps nor differs.
+//! *Why correct*: instantiation has written the entry of a fixed table at an index, and nothing
+//! changes it. A function of the signature that the call names neither traps nor differs.
 //!
 //! *Cost*: linear in the calls, times the element segments of the module.
 

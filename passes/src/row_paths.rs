@@ -2,8 +2,9 @@
 //!
 //! `osr` follows the way of a version from one instruction that both versions execute to the next,
 //! through 64 jumps of one version alone. Instructions that write, branch or may trap end such a
-//! path. The others may vanish in a later pass, so they do not count. Passes that remove the jumps
-//! of a long row leave one now and then: it ends a path, too, and costs nothing in native code.
+//! path. A later pass may remove the other instructions, so they do not count. Passes that remove
+//! the jumps of a long row keep a jump now and then: it ends a path, too, and costs nothing in
+//! native code.
 
 /// The paths through code, in jumps.
 #[derive(Clone, Copy, Default, Debug)]

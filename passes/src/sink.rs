@@ -146,8 +146,8 @@ impl SinkSearch<'_> {
         around.is_none_or(|id| self.forest.contains(id, home))
     }
 
-    /// Whether an instruction between another one and an arm may write. The search covers only an
-    /// arm directly below the block of the instruction; for any other arm the answer is `true`.
+    /// Whether an instruction between `inst` and an arm may write. The search covers only an arm
+    /// directly below the block of the instruction; for any other arm the answer is `true`.
     fn may_be_written(&self, inst: Inst, arm: Block) -> bool {
         let home = self.f.inst_block(inst);
         let behind = std::iter::successors(Some(inst), |i| self.f.next_inst(*i));

@@ -16,8 +16,8 @@
 //!
 //! *Effect on mappings*: no entry from the version without an assumption lands behind it.
 //!
-//! *Why correct*: a run that makes no false assumption does what it did before. Another run leaves,
-//! by an entry to a version without the assumption.
+//! *Why correct*: a run without a false assumption behaves as before. Another run leaves, by an
+//! entry to a version without the assumption.
 //!
 //! *Cost*: linear in the list.
 

@@ -201,7 +201,7 @@ pub(crate) fn gives(
     Ok(goal)
 }
 
-/// The goal that divisions of any value by these constants do not trap.
+/// The goal: no division of any value by these constants traps.
 pub(crate) fn never_trap(
     definitions: &mut SmtDefinitions<'_>,
     typing: &Typing,

@@ -50,7 +50,7 @@ pub enum Statement {
     Rule(Instance),
     /// The result has only bits that the masks of the operands allow, by this mask rule.
     Masks(Typing, Reach),
-    /// The computed masks equal those of the claim above, for masks from a seed.
+    /// The computed masks equal the masks of [`Statement::Masks`], for operand masks from a seed.
     ComputedMasks(Typing, u64),
     /// Swapping the operands changes nothing.
     Swap(Typing),

@@ -111,7 +111,7 @@ impl<'c> SmtTerms<'c> {
     }
 }
 
-/// The width of the exponent, and that of the significand including the hidden bit.
+/// The width of the exponent, and the width of the significand including the hidden bit.
 fn float_format(ty: Type) -> (u32, u32) {
     if ty == Type::F32 { (8, 24) } else { (11, 53) }
 }

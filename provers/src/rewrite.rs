@@ -17,7 +17,7 @@ struct SideWriter<'d, 'c> {
     definitions: &'d mut SmtDefinitions<'c>,
     variables: BTreeMap<char, (SExpr, Type)>,
     given: Vec<SExpr>,
-    /// The number of variables besides those of the rule.
+    /// The number of variables in addition to the variables of the rule.
     fresh: usize,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn goal(
 }
 
 impl SideWriter<'_, '_> {
-    /// Adds the condition of the guard. Masks are compared at 64 bits, as in the pass.
+    /// Adds the condition of the guard. Masks are compared at 64 bits, like the pass compares them.
     fn guard(&mut self, guard: Guard) {
         let t = self.definitions.terms();
         let wide = |name: char| self.variables.get(&name).map(|(v, ty)| t.widened(*v, *ty));
@@ -210,7 +210,7 @@ impl SideWriter<'_, '_> {
         Ok(side.bits)
     }
 
-    /// The condition that both sides trap alike, and are equal where they do not trap.
+    /// The condition that both sides trap alike, and agree in all cases without a trap.
     fn agree(&self, left: &RuleSide, right: &RuleSide) -> SExpr {
         let t = self.definitions.terms();
         let conditions = |side: &RuleSide, kind: &TrapKind| {

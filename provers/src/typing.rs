@@ -283,7 +283,7 @@ fn constant_fits(constant: Const, ty: Type, variables: VariableTypes) -> bool {
     }
 }
 
-/// The typing of a new operation, whose controlling type is that of `X`, its first operand.
+/// The typing of a new operation, whose controlling type is the type of `X`, its first operand.
 fn made(opcode: Opcode, operands: &[Type], result: Type) -> Option<Typing> {
     let ty = operands[0];
     typings(opcode).into_iter().find(|t| t.ty == ty && t.operands == operands && t.result == result)

@@ -24,7 +24,7 @@ struct MachineDirectory(Dir);
 /// Opens a directory for programs.
 ///
 /// # Errors
-/// When there is no such directory, or this process may not open it.
+/// When the directory is missing, or the process has no permission to open it.
 pub fn directory(path: &Path) -> io::Result<Arc<dyn Directory>> {
     Ok(Arc::new(MachineDirectory(Dir::open_ambient_dir(path, ambient_authority())?)))
 }

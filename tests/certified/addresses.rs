@@ -1,5 +1,5 @@
-//! Alias arguments of passes in every spelling of an address. Each program has a rewrite that one
-//! alias argument alone allows; the certifier has to explain it with the same argument.
+//! Alias arguments of passes in every spelling of an address. Each program has a rewrite that a
+//! single alias argument allows; the certifier has to explain the rewrite with the same argument.
 
 use check::verdict::Verdict;
 use osier::driver::{NoObserver, Vigilance, certify, derive};

@@ -58,7 +58,7 @@ fn an_access_at_a_constant_vouches_in_every_spelling() {
 }
 
 /// A program with a read of one global at the end of a loop, which passes move: `memory` is its
-/// declaration, and the address is that of `%a` plus the offset.
+/// declaration, and the address is `%a` plus the offset.
 fn global(memory: &str, address: &str, offset: u64) -> String {
     format!(
         "memory @m {memory}\nfunc @f(%n: i32, %x: i32) -> i32 {{\nentry:\n{address}  \

@@ -165,7 +165,7 @@ entry:
     }
 }
 
-/// One access above all branches proves that the first reads after them do not trap. It stands
+/// A single access above all branches proves that the first reads after them do not trap. It stands
 /// above more accesses at the same address than any search examines, and most of them do not
 /// dominate the reads.
 #[test]
@@ -190,7 +190,7 @@ fn an_access_far_above_vouches() {
 }
 
 /// At first, the certificate does not know that `%never` excludes the edge to block2. The memory
-/// there is then a join that the optimized version does not have.
+/// there is then a join that the optimized version lacks.
 #[test]
 fn assumptions_spoiled_by_dead_edges_are_tried_again() {
     let stored = b"memory @m 1
@@ -362,8 +362,8 @@ fn entries_around_stores_of_one_version_are_proved() {
     }
 }
 
-/// As in Lua's interpreter loop, only arms that constants exclude read some numbers carried around
-/// the loop. Synthesis, checker and version graph agree that these numbers are not needed.
+/// Like in Lua's interpreter loop, only arms that constants exclude read some numbers carried
+/// around the loop. Synthesis, checker and version graph agree that these numbers are not needed.
 #[test]
 fn values_read_by_excluded_arms_alone_bar_no_entry() {
     let text = b"memory @m 1

@@ -123,8 +123,8 @@ fn row(jumps: usize) -> String {
     )
 }
 
-/// One version has a path through all these blocks, the other has none of them. Up to the limit,
-/// every entry holds. Beyond it, the path costs the entries of the runs that take it.
+/// One version has a path through all these blocks; the other version lacks the blocks. Up to the
+/// limit, every entry holds. Beyond it, the path costs the entries of the runs that take it.
 #[test]
 fn a_path_through_many_blocks_is_certified_up_to_the_limit() {
     for (jumps, is_short) in [(200, true), (400, false)] {

@@ -1,4 +1,4 @@
-//! An action of one pass that names another pass as its origin.
+//! An action of a pass that names a different pass as its origin.
 use ir::edit::Origin;
 
 fn forge(from: Origin) -> Origin {

@@ -1,4 +1,4 @@
-//! A pass whose `run` takes sessions of one lifetime only, so that two of them would have one type.
+//! A pass whose `run` takes sessions of a single lifetime: two sessions would have one type.
 use ir::edit::{Editor, Pass};
 use std::marker::PhantomData;
 

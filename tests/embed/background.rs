@@ -1,4 +1,4 @@
-//! Code that another thread makes while the run goes on.
+//! Code that another thread makes during the run.
 
 use super::support::{engine, vm};
 use osier::driver::Step;
@@ -196,7 +196,7 @@ fn a_panic_of_the_compiler_is_one_of_the_run() {
     assert_eq!(payload.downcast_ref::<&str>(), Some(&"a compiler that panics"));
 }
 
-/// The code of an engine has a limit. A run that has come to it goes on in the interpreter.
+/// The code of an engine has a limit. A run that reaches it continues in the interpreter.
 #[test]
 fn a_run_goes_on_where_there_is_no_memory_for_code() {
     let module = Arc::new(load(Format::Oir, ROUNDS.as_bytes()).expect("well-formed"));

@@ -1,5 +1,5 @@
-//! Runs that replace their code all the time. Code is freed while the run goes on, and never while
-//! a frame returns to it.
+//! Runs that replace their code all the time. Code is freed during the run, and never while a frame
+//! returns to it.
 //!
 //! Freed code is filled with traps, so a return to it ends the process. An engine's limit on code
 //! bounds what is kept: a run that keeps too much ends with an error.
@@ -111,7 +111,7 @@ fn fresh(engine: &Engine, module: &Arc<Module>, func: Func) -> Arc<Version> {
     engine.version(module, func, body, &[]).expect("the code of earlier versions is gone")
 }
 
-/// Compiles each function at its call, and releases the one that was compiled before it.
+/// Compiles each function at its call, and releases the function compiled before it.
 #[derive(Default)]
 struct InTurn {
     before: Option<Func>,

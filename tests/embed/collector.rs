@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Makes an object in each round of a loop, and keeps the first, the last and one in a global.
 /// `@read` is called with an object that its caller keeps. `@old` counts words that were read
-/// before a collection and are still those of their references.
+/// before a collection and are still the words of their references.
 const PROGRAM: &str = "
 import func @make \"env\" \"make\" (i64) -> ref
 import func @content \"env\" \"content\" (ref) -> i64
@@ -241,7 +241,7 @@ fn optimized_code_keeps_references() {
     }
 }
 
-/// The loop goes on in the other version, natively.
+/// The loop continues in the other version, natively.
 #[test]
 fn a_continuation_keeps_references() {
     for engine in engines() {
@@ -258,7 +258,7 @@ fn a_continuation_keeps_references() {
     }
 }
 
-/// The loop goes on in the interpreter, whose frame has the values of the transition alone.
+/// The loop continues in the interpreter, whose frame has only the values of the transition.
 #[test]
 fn an_exit_to_the_interpreter_keeps_references() {
     for engine in engines() {

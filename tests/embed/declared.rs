@@ -63,7 +63,7 @@ fn a_pure_function_is_called_once() {
     assert_eq!(run(&pair.opt), (10 * 21 + 45, 1));
 }
 
-/// Passes rely on the import, so a function that does more does not fit.
+/// Passes rely on the import, so a function with larger effects does not fit.
 #[test]
 fn a_function_with_a_larger_effect_is_not_bound() {
     let module = module(SUM);

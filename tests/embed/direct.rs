@@ -149,7 +149,7 @@ fn a_host_serves_the_other_functions() {
     }
 }
 
-/// A trace has the calls of bound functions, as it has those of a host.
+/// A trace has the calls of bound functions, like the calls of a host.
 #[test]
 fn traces_have_calls_of_bound_functions() {
     let lengths = [true, false].map(|native| {

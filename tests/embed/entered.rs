@@ -98,7 +98,7 @@ fn a_loop_of_the_embedder_goes_on_natively() {
     assert_eq!(machine.transitions().len(), 1);
 }
 
-/// In the background, the interpreter goes on until the code is there.
+/// In the background, the interpreter continues until the code is there.
 #[test]
 fn code_made_beside_the_run_is_entered_when_it_is_there() {
     let pair = Pair::new(SUM);

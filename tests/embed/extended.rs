@@ -1,5 +1,5 @@
 //! Machines extended by one module after the other. Existing state stays, and a module that does
-//! not fit changes nothing.
+//! not fit leaves the machine unchanged.
 
 use super::support::{Pair, SUM, engine, in_a_process_of_its_own, invoke, module, sum, vm};
 use osier::interp::{InstantiateError, Limits, Options, Outcome};
@@ -412,7 +412,7 @@ fn a_module_that_changes_a_fixed_table_is_refused() {
 }
 
 /// Versions call the functions of a fixed table without reading it. So its segments are written
-/// even if a segment before them does not fit its table.
+/// even if an earlier segment does not fit its table.
 #[test]
 fn a_faulty_segment_keeps_none_of_a_fixed_table_away() {
     let engine = engine(Config::default());

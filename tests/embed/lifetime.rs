@@ -62,7 +62,7 @@ fn engine_refuses(small: &osier::jit::Engine, pair: &Pair) {
     );
 }
 
-/// Releases the source version in the middle of its run, and drops the last handle of it.
+/// Releases the source version in the middle of its run, and drops its last handle.
 struct LetsGo {
     leaving: Option<Arc<Version>>,
     into: Option<Arc<Continuation>>,

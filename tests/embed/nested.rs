@@ -1,5 +1,5 @@
 //! Runs and their embedder nest: functions of the embedder call functions of the program, natively
-//! and in the interpreter, and exits below them go on in the embedder's interpreter.
+//! and in the interpreter, and exits below them continue in the embedder's interpreter.
 
 use super::support::{Calls, Pair, engine, module, states, vm};
 use osier::interp::{HostError, Limits, Machine, NoObserver, Options, Outcome};
@@ -138,8 +138,8 @@ fn functions_below_the_embedder_are_compiled() {
     assert!(vm.installed(each.step).is_some());
 }
 
-/// The trace of a run with an embedder is the one that the interpreter alone records, for a host
-/// that calls nothing.
+/// The trace of a run with an embedder equals the trace that the interpreter alone records, for a
+/// host that calls nothing.
 #[test]
 fn calls_of_the_embedder_are_in_the_trace() {
     struct Plain;
@@ -281,7 +281,7 @@ fn an_end_below_the_embedder_ends_the_run() {
 }
 
 /// An embedder that ignores the end of a nested run, and calls on, ends the run nevertheless: no
-/// frame is left that could go on.
+/// frame is left that could continue.
 #[test]
 fn an_end_below_the_embedder_cannot_be_ignored() {
     struct Ignores(usize);

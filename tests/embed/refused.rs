@@ -47,7 +47,7 @@ fn an_action_that_does_not_fit_is_refused() {
     assert_eq!(vm.adopt(&fast, vec![Action::Ask]), Err(LinkError::Claimed));
 }
 
-/// Two functions of one text have the same ids in their versions. Their names alone tell the keys
+/// Versions of two functions with the same text have the same ids. Their names alone tell the keys
 /// of the versions apart.
 #[test]
 fn a_mapping_of_a_function_with_equal_text_is_refused() {

@@ -151,8 +151,8 @@ fn the_last_version_assumes_nothing() {
     assert!(seen.made.len() <= MAX_VERSIONS);
 }
 
-/// The profile of a run suggests a reference that is not null. Native code has no test for it, and
-/// the run goes on without the assumption.
+/// The profile of a run suggests a reference that is not null. Native code cannot test for it, and
+/// the run continues without the assumption.
 #[test]
 fn an_argument_that_native_code_cannot_compare_is_not_assumed() {
     let text = "

@@ -157,7 +157,7 @@ fn an_open_point_is_asked_each_time_it_fires() {
     assert_eq!(vm.transitions().iter().map(|made| made.count).sum::<u64>(), asked);
 }
 
-/// A policy whose open points go on by this action, and that counts the questions.
+/// A policy whose open points continue by this action, and that counts the questions.
 struct Taking(Action, Arc<std::sync::atomic::AtomicU64>);
 
 impl Tiering for Taking {
@@ -167,7 +167,7 @@ impl Tiering for Taking {
     }
 }
 
-/// Code for an open point is not ready yet: the run goes on in the interpreter, this time.
+/// Code for an open point is not ready yet: the run continues in the interpreter, this time.
 #[test]
 fn an_open_point_may_say_not_yet() {
     let (pair, engine) = (Pair::new(SUM), engine(Config::default()));

@@ -10,8 +10,8 @@ static STUBBORN: Shifts = Shifts { yields: false };
 
 /// The versions agree in every run, and the checker can prove none of them: each store writes a
 /// product in one version and a shift in the other. A pass that makes the rewrite though it is
-/// refused makes the same versions again. A campaign that certifies nothing must not end as one
-/// that found nothing.
+/// refused makes the same versions again. A campaign that certifies nothing must end differently
+/// from a campaign that found nothing.
 #[test]
 fn a_program_of_which_nothing_is_certified_is_a_finding() {
     let program = |factor: u32| {

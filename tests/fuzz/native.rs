@@ -67,7 +67,7 @@ fn exits_of_native_code_are_the_interpreters() {
     assert!(native.transitions >= 1000 && native.probed > 0, "{native:?}");
 }
 
-/// Other versions than those of the passes are judged only if the case has assumptions.
+/// Versions other than the versions of the passes are judged only if the case has assumptions.
 #[test]
 fn native_code_without_assumptions_has_no_exits() {
     let options =

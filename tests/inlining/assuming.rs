@@ -1,4 +1,5 @@
-//! Assumptions around inlining: those that make a call direct, and those about inlined functions.
+//! Assumptions around inlining: assumptions that make a call direct, and assumptions about inlined
+//! functions.
 
 use super::{ALL, parsed};
 use interp::{

@@ -10,7 +10,7 @@
 //! | the values of an earlier round behind a back edge | `case_19_*` | `InlineStaleRound`, `CopyOtherArguments` |
 //! | the site of a trap in inlined code named after the caller | `case_26_*` | `SiteOfCaller`, `CopyCallsAnother` |
 //!
-//! The numbers are those of the design's list; the cases between are of speculation. Where the
+//! The numbers come from the design's list; the missing numbers are cases of speculation. Where the
 //! checker composes frames itself, no forged frame is put to it. Then the frame oracle has to see
 //! the difference, by state or at the end of a run. Frames of a file are put to the checker:
 //! `wrong/records.rs` and `files.rs` have them missing, swapped, in another version, and with other
@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use verify::frame_oracle::{FrameOptions, FrameOracle, FrameReport, InlinedPair};
 
-/// A copy, and the frame entries out of it. Its frames land in the originals.
+/// A copy, and the frame entries that leave it. Its frames land in the originals.
 struct Scene {
     hand: Hand,
     copies: Checked<Copies>,

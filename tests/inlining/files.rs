@@ -467,8 +467,8 @@ fn a_truncated_version_is_refused_with_its_line() {
     }
 }
 
-/// Time and memory grow with the file alone: this one has 10^6 frames of one entry, places of
-/// blocks that there are not, and names of values that there are not.
+/// Time and memory grow with the file alone: this file has 10^6 frames of one entry, places of
+/// missing blocks, and names of missing values.
 #[test]
 fn very_many_records_are_judged_quickly() {
     let sample = Sample::new();

@@ -146,8 +146,8 @@ struct Walker {
 }
 
 impl Walker {
-    /// The contents of an activation, each of the type of its value. `results` are those of the
-    /// activation before.
+    /// The contents of an activation, each of the type of its value. `results` are the results of
+    /// the activation before.
     fn state(&self, activation: &HandedActivation, results: &[u64]) -> State {
         assert_eq!(activation.function, activation.func.as_u32());
         assert_eq!(activation.pc, activation.at.inst().as_u32());

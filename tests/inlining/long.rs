@@ -58,7 +58,7 @@ entry:
 }
 ";
 
-/// Nothing of these two stays: one returns its argument, the other computes the same each time.
+/// Both functions vanish: one returns its argument, the other computes the same result each time.
 const SAME: &str = "func @leaf(%a: i32, %b: i32) -> i32 {
 entry:
   return %a
@@ -111,7 +111,7 @@ fn calls_of_a_pure_leaf_in_a_row_lose_no_entry() {
     }
 }
 
-/// The rows are those of `passes::inline`: a call stays where 48 jumps would come in a row.
+/// The rows are defined by `passes::inline`: a call stays where 48 jumps would come in a row.
 #[test]
 fn a_call_stays_in_each_row_of_inlined_ones() {
     let passes = || Pipeline::of(Vec::new());
@@ -153,8 +153,8 @@ fn the_size_of_entries_grows_with_the_calls_alone() {
     }
 }
 
-/// `@mid` calls the host, and then a leaf of two calls in a row. The policy has room for all of it,
-/// since `@main` is long.
+/// `@mid` calls the host, and then a leaf of two calls in a row. The policy has room to inline
+/// everything, since `@main` is long.
 #[test]
 fn a_row_in_a_callee_behind_an_effect_loses_no_entry() {
     let mut text = "import func @h \"host\" \"h\" (i32)

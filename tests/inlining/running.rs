@@ -224,7 +224,7 @@ fn frames_are_fired_into_their_versions_alone() {
     assert_eq!(machine.fire_frames(&to, entry), Ok(()));
 }
 
-/// A native exit into frames: what does not fit is refused when it is linked.
+/// A native exit into frames: linking refuses an action that does not fit.
 #[test]
 fn actions_with_frames_have_to_fit() {
     let made = Made::new();
@@ -300,7 +300,7 @@ entry:
 }";
 
 /// Native code leaves into two activations, and the loop of the inner one turns hot. Native code
-/// goes on in the inner activation alone: the outer one still waits for its results.
+/// continues in the inner activation alone: the outer activation still waits for its results.
 #[test]
 fn a_hot_loop_of_an_inner_frame_ends_no_outer_frame() {
     let module = Arc::new(parsed(LOOPING));
@@ -346,7 +346,8 @@ impl Embedder for Answer {
     }
 }
 
-/// A frame needs a state, which may name no value. `@five` has none where the run leaves.
+/// A frame needs a state, which may name no value. `@five` has a state without values where the run
+/// leaves.
 #[test]
 fn a_frame_without_values_is_handed() {
     let text = "func @five() -> i32 {\nentry:\n  %c = const.i32 5\n  return %c\n}\n\

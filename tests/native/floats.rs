@@ -84,8 +84,8 @@ const SHOWN: &str = "  %bits = bitcast.I %v
 }
 ";
 
-/// Of the functions without an observed NaN, one in this number is called. It has no factor in
-/// common with the numbers of sources and joins, so each of them occurs.
+/// Of the functions without an observed NaN, one in this number is called. The number shares no
+/// factor with the numbers of sources and joins, so every source and join occurs.
 const SOME: usize = 5;
 
 /// Uses of `%v` that observe no bits of a NaN.

@@ -5,8 +5,8 @@ use ir::text::parse_module;
 use jit::{Config, Engine, Vm};
 use std::sync::Arc;
 
-/// The instructions of Cranelift that compute a sum, and those that compute one with its flag, in
-/// the code of a function of three numbers. Native code and the interpreter compute the same.
+/// The numbers of Cranelift instructions that compute a sum, and that compute a sum with its flag,
+/// in the code of a function of three numbers. Native code and the interpreter compute the same.
 fn sums(text: &str) -> [usize; 2] {
     let module = Arc::new(parse_module(text).unwrap_or_else(|errors| panic!("{}", errors[0])));
     let (func, body) = module.defined().next().expect("a function");
@@ -41,7 +41,7 @@ fn a_sum_below_its_flag_is_computed_with_it() {
     assert_eq!(sums(below), [0, 1]);
 }
 
-/// An edge that passes a block computes no value that stands there.
+/// An edge that passes a block does not compute the values of the block.
 #[test]
 fn a_sum_below_a_block_that_an_edge_passes_is_computed_again() {
     let passed = "func @f(%a: i32, %b: i32, %c: i32) -> i32 {\nentry:\n%no = const.i32 0\n\

@@ -61,7 +61,7 @@ fn generated_programs_with_declared_calls_run_alike() {
     all_run_alike(&Weights::default().and_declared_calls(), 40, false);
 }
 
-/// Runs the programs of the first `count` seeds. `each` is as in [`compare`].
+/// Runs the programs of the first `count` seeds. `each` has the meaning it has in [`compare`].
 fn all_run_alike(weights: &Weights, count: u64, each: bool) {
     let pipeline = passes::parse("O1").expect("there is one");
     let (mut runs, mut wrong) = (0, Vec::new());

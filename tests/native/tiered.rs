@@ -216,7 +216,7 @@ fn generated_programs_run_alike_where_they_turn_hot() {
     }
 }
 
-/// The run goes on in the interpreter, and takes the code up later.
+/// The run continues in the interpreter, and takes the code up later.
 #[test]
 fn generated_programs_run_alike_where_code_comes_later() {
     for threshold in [1, 5] {
@@ -285,8 +285,8 @@ done:
 }
 ";
 
-/// The first hot loop of a function asks for its own entry, the second for those of all loops, and
-/// the third finds its entry among these.
+/// The first hot loop of a function requests its own entry, the second requests the entries of all
+/// loops, and the third finds its entry among these.
 #[test]
 fn a_function_pays_for_two_certificates_however_many_loops_are_hot() {
     let module = Arc::new(load(Format::Oir, THREE_LOOPS.as_bytes()).expect("well-formed"));

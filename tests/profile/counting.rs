@@ -18,7 +18,7 @@ struct Naive<'a> {
     varied: BTreeSet<(Func, Inst)>,
     activations: BTreeSet<u64>,
     /// The load or indirect call that the run executes, with the index of the call. It takes effect
-    /// if the run goes on.
+    /// if the run continues.
     pending: Option<(Func, Inst, u64)>,
 }
 

@@ -34,7 +34,8 @@ fn of_blocks(version: &Function, visits: &[u64]) -> BTreeMap<Block, u64> {
     version.blocks().map(|block| (block, visits[block.index()])).collect()
 }
 
-/// What the comparisons saw, so that they cannot pass on programs that change nothing.
+/// Counts of the compared cases, so that the comparisons cannot pass on programs that change
+/// nothing.
 #[derive(Default)]
 struct Seen {
     runs: usize,

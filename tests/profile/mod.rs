@@ -100,7 +100,8 @@ fn profiled(module: &Module, args: &[u64]) -> Profile {
     Profile::collect(module, &machine)
 }
 
-/// The events in the profiles that a test has compared, so that it cannot pass on empty ones.
+/// The events in the profiles that a test has compared, so that the test cannot pass on empty
+/// profiles.
 #[derive(Default, Debug)]
 struct Events {
     runs: usize,

@@ -164,7 +164,7 @@ impl Instance {
         }
     }
 
-    /// A function that lacks native code although all functions should have it.
+    /// A function without native code in an engine that compiles all functions.
     pub(crate) fn interpreted(&self, engine: &Engine) -> Option<Func> {
         let Instance::Native(vm) = self else { return None };
         if engine.tiers.is_some() {
@@ -173,8 +173,8 @@ impl Instance {
         vm.module().defined().map(|(func, _)| func).find(|func| !vm.machine().is_external(*func))
     }
 
-    /// Extends the machine to all modules so far, including the last. A native machine compiles
-    /// every function of it, called or not.
+    /// Extends the machine to all modules so far, including the last. A native machine compiles all
+    /// its functions, called or not.
     ///
     /// # Panics
     /// If compilation fails.

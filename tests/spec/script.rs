@@ -1,4 +1,4 @@
-//! One script: its directives in order, in one machine of each engine.
+//! One script: its directives in order, in one machine for each engine.
 
 use crate::engines::{ENGINES, Engine, Instance};
 use crate::judge;

@@ -9,7 +9,7 @@ use passes::{Pipeline, parse};
 const SHAPES: [Shape; 6] =
     [Shape::Row, Shape::Loop, Shape::Chain, Shape::Same, Shape::Calls, Shape::Nests];
 
-/// The work of a search, the size of the logs, and that of all entries.
+/// The work of a search, the size of the logs, and the size of all entries.
 fn counted(made: &Made) -> [u64; 3] {
     let Speculative { from, optimized, forward, backward, work, .. } = made.last();
     let log = made.tree.log(*from, *optimized).expect("one is derived from the other");

@@ -1,5 +1,5 @@
-//! Versions that assume, run on inputs on which their assumptions hold and fail. Wherever one
-//! fails, the run goes on in the base by the exit, and ends as a run of the base does.
+//! Versions that assume, run on inputs on which their assumptions hold and fail. Wherever an
+//! assumption fails, the run continues in the base by the exit, and ends like a run of the base.
 
 mod cases;
 mod directed;

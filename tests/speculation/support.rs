@@ -1,4 +1,4 @@
-//! Versions that assume, and runs of them. Wherever an assumption fails, the run goes on by the
+//! Versions that assume, and runs of them. Wherever an assumption fails, the run continues by the
 //! exit.
 
 use interp::{
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 const STEPS: u64 = 200_000;
 
-/// Poison: a value that no entry provides has other contents in each activation.
+/// Poison: a value outside the provided values differs from activation to activation.
 const OPTIONS: Options = Options { trace: TraceLevel::Digest, track_memory: true, poison: true };
 
 pub(crate) fn machine(program: &Program) -> Machine {
@@ -100,8 +100,8 @@ pub(crate) fn run(
 #[derive(PartialEq, Debug)]
 struct FailedRun {
     inst: Inst,
-    /// The contents of all values that are available there, dead ones included. Empty behind an
-    /// exit, which provides no dead values.
+    /// The contents of all values available there, including dead values. Empty behind an exit,
+    /// which provides no dead values.
     available: Vec<(Value, u64)>,
 }
 

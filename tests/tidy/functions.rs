@@ -10,7 +10,7 @@ pub(crate) struct Function {
     pub(crate) lines: usize,
 }
 
-/// Every function with a body, except those of test modules.
+/// Every function with a body, except functions of test modules.
 pub(crate) fn functions(source: &Source) -> Vec<Function> {
     let file = syn::parse_file(&source.text)
         .unwrap_or_else(|e| panic!("{} is not Rust: {e}", source.path));

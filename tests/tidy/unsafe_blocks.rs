@@ -1,6 +1,6 @@
 //! Every use of `unsafe`, with the reason that makes it right.
 //!
-//! `jit` alone has unsafe code. `jit/UNSAFE.md` lists all of it, so that a reviewer sees each
+//! `jit` alone has unsafe code. `jit/UNSAFE.md` lists it completely, so that a reviewer sees each
 //! change: run the test with `OIR_BLESS=1` to write the list anew.
 
 use crate::code::identifiers_of;
@@ -24,7 +24,7 @@ reason. For a function the reason is its contract. No other crate has unsafe cod
 fails if it is out of date.
 ";
 
-/// Phrases of a reason that leans on another one.
+/// Phrases of a reason that leans on another reason.
 const BORROWED: [&str; 4] = ["as above", "same as", "likewise", "see above"];
 
 /// One use of `unsafe`.
@@ -42,7 +42,7 @@ struct UnsafeCollector<'s> {
     lines: Vec<&'s str>,
     functions: Vec<String>,
     found: Vec<UnsafeUse>,
-    /// The keywords that need no reason of their own: those of types and attributes.
+    /// The keywords that need no reason of their own: keywords of types and attributes.
     others: usize,
 }
 

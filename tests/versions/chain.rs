@@ -66,8 +66,8 @@ pub(crate) struct Chain {
 
 impl Chain {
     /// A chain of 3 to 6 versions of a function; `None` if fewer than two passes change anything.
-    /// `again` is the same module, generated again, so that its functions have families of their
-    /// own.
+    /// `again` is the same module, generated again, so that its functions belong to different
+    /// families.
     pub(crate) fn new(module: &Module, func: Func, again: &Module, seed: u64) -> Option<Chain> {
         let mut prng = Prng::new(seed);
         let most = prng.between(3, 6);

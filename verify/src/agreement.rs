@@ -60,7 +60,7 @@ pub struct AgreementReport {
     pub other_point: u64,
     /// Values compared.
     pub compared: u64,
-    /// Disagreements found, including those that were not kept.
+    /// All disagreements found, kept or not.
     pub disagreement_count: u64,
     /// The first disagreements, up to [`MAX_KEPT`].
     pub disagreements: Vec<Disagreement>,
@@ -78,7 +78,7 @@ impl AgreementReport {
     }
 }
 
-/// The largest number of disagreements that one comparison keeps.
+/// The most disagreements kept by one comparison.
 pub const MAX_KEPT: usize = 16;
 
 /// Compares mappings from one version of a function to another.

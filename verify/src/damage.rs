@@ -151,7 +151,8 @@ impl<'a> Damager<'a> {
         Some(entry)
     }
 
-    /// Lists the values read by the entry as required, and those that are not live as kept.
+    /// Lists the values that the entry reads as required, and the required values that are not live
+    /// at `point` as kept.
     fn list(&self, point: Point, entry: &mut Entry) {
         let written = entry.replays.iter().flat_map(|r| r.args.iter().copied());
         let reads = entry.steps.iter().flat_map(|s| s.args.iter().copied()).chain(written);

@@ -7,8 +7,8 @@
 //! they stand for. [`agreement`] compares mappings with one another. [`generate`] makes random
 //! programs, and [`damage`] makes wrong mappings to try the judges on.
 //!
-//! This crate makes no mappings, and it depends on none of the crates that make them. It sees the
-//! versions, the mappings, and the meaning of the IR.
+//! This crate makes no mappings, and depends on no crate of the makers. It sees the versions, the
+//! mappings, and the meaning of the IR.
 
 pub mod agreement;
 pub mod damage;

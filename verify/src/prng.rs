@@ -16,8 +16,8 @@ impl Prng {
         Prng { state: seed }
     }
 
-    /// A second stream, named by `tag`. It does not depend on the numbers drawn from this stream
-    /// later. So if one part of a program draws more numbers, the other parts stay as they are.
+    /// A second stream, named by `tag`. It is independent of numbers drawn later from this stream.
+    /// So if one part of a program draws more numbers, the other parts stay as they are.
     pub fn fork(&self, tag: u64) -> Prng {
         let mut child = Prng::new(self.state ^ tag.wrapping_mul(0xd6e8_feb8_6659_fd93));
         Prng::new(child.next_u64())

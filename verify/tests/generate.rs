@@ -280,7 +280,7 @@ fn assert_loop_shares(total: &Statistics) {
 struct TreeShape {
     /// The longest chain of calls, `main` counted. Calls back are not followed.
     levels: usize,
-    /// A function that another one calls twice.
+    /// A function that another function calls twice.
     twice: bool,
     /// A function with several returns, and with two results of one type.
     permutable: bool,

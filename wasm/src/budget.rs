@@ -63,11 +63,11 @@ pub(crate) mod cost {
     /// list of more than three operands, and in one of more than four users.
     pub(crate) const USE: u64 = 12;
     /// The offset of an instruction, while its function is imported: in a table that grows by
-    /// doubling, and in those of old and new ids.
+    /// doubling, and in the tables of old and new ids.
     pub(crate) const BUILT_OFFSET: u64 = 24;
     /// The offset of an instruction of the finished function.
     pub(crate) const OFFSET: u64 = 4;
-    /// The offsets of a function, without those of its instructions.
+    /// The offsets of a function, except the offsets of its instructions.
     pub(crate) const OFFSETS: u64 = 120;
     /// A block without its instructions, while its function is imported.
     pub(crate) const BUILT_BLOCK: u64 = 500;

@@ -50,8 +50,8 @@ pub fn is_wasm(bytes: &[u8]) -> bool {
 /// Translates a binary module into IR.
 ///
 /// A function takes its name from the name section where that is valid, and otherwise from its
-/// index, as in `func12`. An imported function is named `module.field`. If a name occurs twice, the
-/// later functions get a suffix.
+/// index, such as `func12`. An imported function is named `module.field`. If a name occurs twice,
+/// the later functions get a suffix.
 ///
 /// Locals become SSA values, and only necessary control flow becomes blocks. No block parameter is
 /// dead or redundant (see [`ir::FunctionBuilder`]). Unreachable code is validated and dropped.
@@ -80,8 +80,8 @@ pub fn import_with_offsets(
 
 /// As [`import`], for a module whose imports other modules provide. The result starts with the
 /// declarations of [`Linker::modules`] and continues with the definitions of this module. Its
-/// exports and its start function are those of this module. A machine that holds the modules before
-/// is extended with [`interp::Machine::extend`].
+/// exports and its start function come from this module. A machine that holds the modules before is
+/// extended with [`interp::Machine::extend`].
 ///
 /// # Errors
 /// As [`import`]; and [`ErrorKind::Unlinkable`] when an import is not provided, or has another

@@ -27,7 +27,7 @@ impl std::fmt::Debug for Linker<'_> {
 
 impl Linker<'_> {
     /// The modules before, as the start of the next module. Exports and start function are removed,
-    /// because those of the module linked last count.
+    /// because only the exports and the start function of the module linked last count.
     pub(crate) fn before(&self) -> Module {
         let mut module = self.modules.clone();
         module.exports.clear();

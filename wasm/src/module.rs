@@ -35,7 +35,7 @@ const FEATURES: WasmFeatures = WasmFeatures::WASM1
     .union(WasmFeatures::REFERENCE_TYPES)
     .union(WasmFeatures::EXTENDED_CONST);
 
-/// A module and the offsets of its instructions, if they were asked for.
+/// A module and, on request, the offsets of its instructions.
 pub(crate) struct Imported {
     pub(crate) module: Module,
     pub(crate) offsets: Option<CodeOffsets>,
@@ -535,7 +535,8 @@ impl<'a> Importer<'a, '_> {
         constant::bits(expr, &self.module, &self.index)
     }
 
-    /// Takes up a body. With one thread it is translated at once, so that none waits in memory.
+    /// Takes up a body. With one thread, the body is translated at once instead of waiting in
+    /// memory.
     fn body(
         &mut self,
         func: FuncToValidate<ValidatorResources>,

@@ -1,5 +1,5 @@
-//! Unique names of declarations. Those of functions and globals come from the name section, where
-//! it is valid.
+//! Unique names of declarations. Functions and globals are named by the name section, where it is
+//! valid.
 
 use std::collections::{HashMap, HashSet};
 use wasmparser::{

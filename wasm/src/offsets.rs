@@ -72,7 +72,7 @@ pub(crate) struct OffsetNotes {
     body: Range<u64>,
     /// By instruction of the builder.
     insts: Vec<u32>,
-    /// By block that a branch left open: the offset of the branch. The jump comes later, when
+    /// By block that a branch left open: the offset of the branch. The jump follows later, when
     /// another branch shows that it is needed.
     left: HashMap<Block, u32>,
 }

@@ -41,7 +41,7 @@ const NAMESPACES: [&str; 22] = [
     "memory", "table", "ref", "struct", "array", "i31", "data", "elem", "local", "global", "any",
 ];
 
-/// Converts the name of a visitor to that of the text format: `i32x4_add` to `i32x4.add`, and
+/// Converts the name of a visitor to the name in the text format: `i32x4_add` to `i32x4.add`, and
 /// `i32_atomic_rmw8_add_u` to `i32.atomic.rmw8.add_u`.
 fn text_name(name: &str) -> String {
     let dotted = match name.split_once('_') {

@@ -45,7 +45,7 @@ fn code_with_the_default_features_of_clang_is_imported() {
     expect("features", process(&[]), b"", Outcome::Returned(Vec::new()));
 }
 
-/// The features of newer compilers, and those that they use by flag.
+/// The features of newer compilers, and the features that they enable by a flag.
 #[test]
 fn code_with_all_supported_features_is_imported() {
     let all = features("features.all");

@@ -1,6 +1,6 @@
 //! C programs that use WASI, in `wasi_programs/`: each prints the results of its calls. The
-//! expected outputs are those of wasmtime (`cargo test -p osier-judges --features native`), where
-//! the test there lists no difference.
+//! expected outputs come from wasmtime (`cargo test -p osier-judges --features native`), where the
+//! test there lists no difference.
 
 use interp::{Limits, Machine, NoObserver, Outcome};
 use std::fs;

@@ -121,7 +121,7 @@ fn leb(bytes: &mut Vec<u8>, mut value: u32) {
     bytes.push(value as u8);
 }
 
-/// Sections that claim 2^20 or 2^32 - 1 items and have none, and section lengths beyond the end of
+/// Sections that claim 2^20 or 2^32 - 1 items but are empty, and section lengths beyond the end of
 /// the input.
 #[test]
 fn false_counts_and_lengths_are_refused() {

@@ -339,7 +339,7 @@ fn a_deep_nest_gives_up_its_outer_loops() {
     assert!((lost + 1..depth).all(|k| kept(&k)), "the loops inside keep their copies");
 }
 
-/// One version has a block less, so its walk reaches the limit one loop earlier.
+/// One version lacks a block, so its walk reaches the limit one loop earlier.
 #[test]
 fn a_deep_nest_gives_up_the_same_loops_in_both_versions() {
     for depth in 8 * number::MAX_AGAIN..8 * number::MAX_AGAIN + 6 {

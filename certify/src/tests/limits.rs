@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The class of the value named `%r`, compared with that of the value stored first, `%x`.
+/// Compares the class of the value named `%r` with the class of the value stored first, `%x`.
 fn finds_first_store(text: &str) -> bool {
     let f = function(text);
     let c = alone(&f);
@@ -50,8 +50,8 @@ fn a_read_is_traced_through_the_starts_of_so_many_loops() {
     assert!(!finds_first_store(&behind_loops(65)));
 }
 
-/// A row of blocks behind loops that each decide the next branch: `%p` is the constant that decides
-/// as long as no other edge brings another one.
+/// A row of blocks behind loops that each decide the next branch: `%p` is the deciding constant as
+/// long as no other edge brings another value.
 fn decided(count: usize) -> String {
     let mut text = "memory @m 1\nfunc @f(%a: i32) -> i32 {\nentry:\n  %zero = const.i32 0\n  \
         %one = const.i32 1\n  store.i32 @m[%a], %zero\n  jump b0\n"

@@ -1,4 +1,4 @@
-//! Memory at the start of blocks, and reads of it.
+//! Memory at the start of blocks, and reads from it.
 
 use super::*;
 

@@ -12,9 +12,9 @@
 //! 6  Return s
 //! ```
 //!
-//! Variables live in registers, except two kinds. Those of the outermost level are in the heap
-//! ([`crate::heap::GLOBALS`]). Those that an inner function mentions are in *cells* of the heap,
-//! which closures share.
+//! Variables live in registers, except two kinds. Variables of the outermost level are in the heap
+//! ([`crate::heap::GLOBALS`]). Variables that an inner function mentions are in *cells* of the
+//! heap, which closures share.
 
 use crate::library::Builtin;
 use crate::syntax::Offset;
@@ -108,23 +108,23 @@ pub enum Op {
     Not(Reg, Reg),
     /// A comparison, as a value.
     Compare(Compare, Reg, Reg, Reg),
-    /// Goes on elsewhere.
+    /// Jumps.
     Jump(Pc),
     /// Goes back to a loop header.
     JumpBack(Pc),
-    /// Goes on elsewhere if a condition holds.
+    /// Jumps if a condition holds.
     JumpIf(Reg, Pc),
-    /// Goes on elsewhere unless a condition holds.
+    /// Jumps unless a condition holds.
     JumpUnless(Reg, Pc),
-    /// Goes on elsewhere if the numbers compare so.
+    /// Jumps if the numbers compare so.
     JumpLt(Reg, Reg, Pc),
     /// Unless they do.
     JumpNotLt(Reg, Reg, Pc),
-    /// Goes on elsewhere if the numbers compare so.
+    /// Jumps if the numbers compare so.
     JumpLe(Reg, Reg, Pc),
     /// Unless they do.
     JumpNotLe(Reg, Reg, Pc),
-    /// Goes on elsewhere if the values are equal.
+    /// Jumps if the values are equal.
     JumpEq(Reg, Reg, Pc),
     /// Unless they are.
     JumpNe(Reg, Reg, Pc),

@@ -57,7 +57,7 @@ pub(crate) fn program(seed: u64) -> String {
 
 /// The variables of the outermost level.
 const GLOBALS: [&str; 4] = ["g", "h", "o", "s"];
-/// Those that keep their type.
+/// The variables that keep their type.
 const FIXED: [&str; 3] = ["h", "o", "s"];
 
 impl Writer {

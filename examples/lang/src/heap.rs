@@ -21,7 +21,7 @@ mod shapes;
 
 pub use shapes::{Place, Shapes};
 
-/// The pages of the heap: 256 MiB. The system provides those that are touched.
+/// The pages of the heap: 256 MiB. The system provides pages when they are touched.
 pub const PAGES: u32 = 4_096;
 /// Where native code leaves the exception that a call throws.
 pub const EXCEPTION: u32 = 48;

@@ -84,10 +84,10 @@ pub(crate) struct Frame {
     pub(crate) result: Reg,
 }
 
-/// No shape: an access site that has not found a field yet.
+/// No shape: the access site has not found a field yet.
 const NO_SHAPE: u32 = u32::MAX;
 
-/// How an instruction leaves the loop over those of one activation.
+/// How an instruction leaves the loop over the instructions of an activation.
 enum Left {
     Call {
         to: Reg,
@@ -100,7 +100,7 @@ enum Left {
     Hot,
 }
 
-/// Where the memory is during a run: the interpreter's own, or that of a machine of Osier.
+/// The memory of a run: the interpreter's own, or the memory of a machine of Osier.
 pub(crate) enum Host<'a, 'b> {
     Alone(&'a mut Vec<u8>),
     Native(&'a mut Callback<'b>),
@@ -232,7 +232,7 @@ impl Machine {
         self.frames.push(frame);
     }
 
-    /// Runs an activation that begins or goes on with these registers, to its end.
+    /// Runs an activation, which begins or continues with these registers, to its end.
     pub(crate) fn activate(
         &mut self,
         host: &mut Host<'_, '_>,

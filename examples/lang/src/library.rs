@@ -31,7 +31,7 @@ impl Runtime {
         output.push(b'\n');
     }
 
-    /// A field of an object, `nil` if it has none of this name.
+    /// A field of an object; `nil` if the object lacks it.
     ///
     /// # Errors
     /// If the value is no object.
@@ -49,7 +49,7 @@ impl Runtime {
         self.shapes().name_of(name).to_owned()
     }
 
-    /// Sets a field of an object, and adds it if there is none.
+    /// Sets a field of an object, and adds a missing field.
     ///
     /// # Errors
     /// If the value is no object, or [`FULL`](crate::heap::FULL).

@@ -57,7 +57,7 @@ impl Heap<'_> {
     /// The address of an element.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the array lacks the element.
     #[inline]
     pub fn element(&mut self, array: Word, index: Word) -> Result<u32, Thrown> {
         let at = if is_int(index) { Some(index as i32 as u32) } else { whole(index) };

@@ -322,7 +322,7 @@ fn simple(i: &mut Input<'_>) -> Parsed<Stmt> {
     Ok(Stmt::Expr(target))
 }
 
-/// A statement that decides where the run goes on.
+/// A statement that decides where the run continues.
 fn control(i: &mut Input<'_>, at: Offset) -> Parsed<Stmt> {
     match word(i)? {
         Some("if") => {

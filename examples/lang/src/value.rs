@@ -45,7 +45,7 @@ pub const TRUE: Word = NIL + 2;
 /// The first word that is no double.
 pub const FIRST_TAGGED: Word = tag::INT << 48;
 
-/// The tag of a word. Those of doubles are below [`tag::INT`].
+/// The tag of a word. Words of doubles have tags below [`tag::INT`].
 #[inline(always)]
 pub fn tag_of(word: Word) -> u64 {
     word >> 48

@@ -22,7 +22,7 @@ use verify::generate::{CountingHost, Planted, Program, Weights, generate};
 
 /// The most programs for one bug.
 const MOST: usize = 400;
-/// The size of the generated programs, as in the tests of inlining.
+/// The size of the generated programs, the same as the tests of inlining use.
 const SIZE: u32 = 60;
 /// The pipelines before and after inlining, which programs take in turn.
 const PIPELINES: [&str; 4] = ["O2", "cfg_clean,cse,load_elim,dse,adce", "O1", "canonical"];
@@ -184,7 +184,7 @@ fn has_trees(number: usize) -> bool {
     number.is_multiple_of(2)
 }
 
-/// What to assume of the functions of a program. Cost: that of a run.
+/// What to assume of the functions of a program. Cost: one run.
 fn assumptions(number: usize, program: &Program) -> BTreeMap<Func, Vec<Assumption>> {
     if !assumes(number) {
         return BTreeMap::new();

@@ -35,8 +35,8 @@ pub(crate) enum Layer {
     /// The oracle of speculation of `osier fuzz` sees a difference. It judges the bugs of the
     /// search for exits, and no other layer does.
     Speculation,
-    /// The state oracle of native code sees a difference, or its process dies. It judges the bugs
-    /// of native code, and no other layer does.
+    /// The state oracle of native code sees a difference, or its process dies. It alone judges the
+    /// bugs of native code.
     Native,
     /// The frame oracle sees a difference. It judges the bugs of inlining, and of the interpreter's
     /// transitions into several activations.
@@ -118,7 +118,7 @@ pub(crate) fn checker(program: &Program, made: &Made) -> Rejected {
     rejected
 }
 
-/// Whether an entry is among those that the checker rejects.
+/// Whether the checker rejects an entry.
 pub(crate) fn is_rejected(rejected: &Rejected, (func, key, side, point): &Place) -> bool {
     let has = |part| rejected.contains(&(*func, *key, part));
     has(Part::Whole) || has(Part::Entry(*side, *point))

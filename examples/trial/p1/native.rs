@@ -18,8 +18,9 @@ const STACK: usize = 64 << 20;
 /// The exit status of a child that has detected the bug, which neither Rust nor the shell uses.
 const FOUND: i32 = 77;
 
-/// A program with indirect calls of every kind of table entry. Generated programs have none, since
-/// they would hardly ever reach their end. The additions are there for passes to change.
+/// A program with indirect calls of every kind of table entry. Generated programs lack indirect
+/// calls, since they would hardly ever reach their end. The additions are there for passes to
+/// change.
 const INDIRECT: &str = "\
 table @t 4
 elem @t 0 [@double, @square, null, @other]

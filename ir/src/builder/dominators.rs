@@ -3,8 +3,8 @@
 //! The algorithm is by Lengauer and Tarjan, "A Fast Algorithm for Finding Dominators in a
 //! Flowgraph" (TOPLAS 1979), in the version with path compression. Untrusted programs reach the
 //! builder, so it needs a bound for every input. SSA construction runs the algorithm on two graphs:
-//! the control-flow graph, and the graph of values that flow into block parameters. The second is
-//! not a function, so [`crate::dom`] does not apply to it.
+//! the control-flow graph, and the graph of values that flow into block parameters. The graph of
+//! values is not a function, so [`crate::dom`] does not apply.
 
 /// "No node": larger than every node.
 pub(super) const NONE: u32 = u32::MAX;

@@ -4,10 +4,10 @@
 //! variables and blocks. Two simple methods are therefore too slow. One walks all blocks per
 //! variable. The other stores a frontier per block, which is quadratic in nested loops.
 //!
-//! An edge `p -> j` puts `j` into the frontier of certain dominators of `p`: those that lie below
-//! the immediate dominator of `j` in the tree. This module keeps the edges in the order of a
-//! preorder walk of the dominator tree, so the edges of a subtree form a range. A segment tree over
-//! the edges finds, in a range, the edge whose target has the shallowest immediate dominator. The
+//! An edge `p -> j` puts `j` into the frontier of the dominators of `p` that lie below the
+//! immediate dominator of `j` in the tree. This module keeps the edges in the order of a preorder
+//! walk of the dominator tree, so the edges of a subtree form a range. A segment tree over the
+//! edges finds, in a range, the edge whose target has the shallowest immediate dominator. The
 //! search takes each edge at most once per variable.
 
 use super::dominators::{AdjacencyLists, Dominators, NONE};

@@ -6,10 +6,10 @@
 //! "Simple and Efficient Construction of Static Single Assignment Form" (CC 2013).
 //!
 //! The algorithm of that paper walks back through the blocks at every read. With many long-lived
-//! variables, that costs variables times blocks. It also requires the client to announce when a
-//! block has all its predecessors. This builder instead leaves every read open until `finish`, when
-//! it knows the whole graph. Then `place` finds the join points of definitions, `prune` drops
-//! redundant and unused parameters, and `rebuild` numbers the rest.
+//! variables, that costs variables times blocks. The paper also requires the client to announce
+//! when a block has all its predecessors. This builder instead leaves every read open until
+//! `finish`, when it knows the whole graph. Then `place` finds the join points of definitions,
+//! `prune` drops redundant and unused parameters, and `rebuild` numbers the rest.
 
 mod dominators;
 mod joins;
@@ -252,7 +252,7 @@ impl FunctionBuilder {
     /// Appends an instruction with one result and returns the result.
     ///
     /// # Panics
-    /// As [`FunctionBuilder::insert`], and when the instruction does not have exactly one result.
+    /// As [`FunctionBuilder::insert`], and when the number of results is not one.
     pub fn insert_value(&mut self, spec: InstSpec) -> Value {
         let inst = self.insert(spec);
         self.function.inst(inst).result().expect("the instruction has one result")
@@ -330,7 +330,7 @@ impl FunctionBuilder {
     /// Sets a variable at the current end of the current block. Cost: constant.
     ///
     /// # Panics
-    /// When there is no current block, or it has a terminator, or the types differ.
+    /// When there is no open current block, or the types differ.
     pub fn def_var(&mut self, variable: Variable, value: Value) {
         let block = self.current().expect("the builder is in an open block");
         let (ty, expected) = (self.function.value_type(value), self.variables.types[variable]);
@@ -355,7 +355,7 @@ impl FunctionBuilder {
         value
     }
 
-    /// Notes the frame state in front of the next instruction. Its values may be those of variables
+    /// Notes the frame state in front of the next instruction. Its values may come from variables
     /// ([`FunctionBuilder::use_var`]): a variable that only frame states read keeps its parameters,
     /// so that the value is there. The last of several states in front of an instruction counts.
     /// [`FunctionBuilder::finish_with_states`] returns them.

@@ -259,8 +259,8 @@ impl Placer<'_> {
         }
     }
 
-    /// Determines the arguments of the parameters that have none yet. An argument may itself create
-    /// a parameter, so the loop continues until all have arguments.
+    /// Determines the missing arguments of parameters. An argument may itself create a parameter,
+    /// so the loop continues until all have arguments.
     fn fill_args(&mut self) -> Result<(), BuildError> {
         let first_open = self.placement.params.partition_point(|p| p.first_arg != u32::MAX);
         let mut param = first_open;

@@ -23,7 +23,7 @@ use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The client's ids to translate, besides those of the function.
+/// The client's ids to translate, in addition to the ids of the function.
 pub(super) struct Asked {
     pub(super) states: BTreeMap<Inst, FrameState>,
     /// Whether the client asks for the new ids of its instructions.
@@ -31,7 +31,7 @@ pub(super) struct Asked {
 }
 
 /// Rebuilds the function with the remaining parameters. Also returns these parameters, each with
-/// its variable, the frame states, and the new ids of instructions if asked for. Cost: linear.
+/// its variable, the frame states, and on request the new ids of instructions. Cost: linear.
 pub(super) fn rebuild(
     function: Function,
     asked: Asked,
@@ -352,7 +352,8 @@ impl Rebuild<'_> {
         blocks
     }
 
-    /// The parameters of a block: those of the client, then the created ones, which this creates.
+    /// The parameters of a block: first the client's, then the parameters that this function
+    /// creates.
     fn params(&mut self, block: Block, first: usize) -> Vec<Value> {
         let (id, explicit) = (self.new_block[block], self.function.block_params(block).len());
         let mut params = Vec::with_capacity(explicit + self.made[block].len());

@@ -29,14 +29,14 @@ pub(super) struct VariableAccess {
 #[derive(Debug, Default)]
 pub(super) struct Variables {
     pub(super) types: PrimaryMap<Variable, Type>,
-    /// In the order of the first access. Those since `begun` are of the current block.
+    /// In the order of the first access. The accesses from `begun` on belong to the current block.
     pub(super) accesses: Vec<VariableAccess>,
     begun: usize,
     /// By variable: one more than the index of its newest access, or 0.
     newest: SecondaryMap<Variable, u32>,
-    /// The accesses of blocks that the builder left before their end and may go on with. A map for
-    /// look-up only: it is never iterated, so its hash order cannot reach a result. Accesses of the
-    /// current block need no entry, which halves the time of recording
+    /// The accesses of blocks that the builder left unfinished and may return to. A map for look-up
+    /// only: it is never iterated, so its hash order cannot reach a result. Accesses of the current
+    /// block need no entry, which halves the time of recording
     /// (`a_block_that_is_left_open_keeps_its_variables`).
     left: HashMap<(Variable, Block), u32>,
 }

@@ -163,8 +163,8 @@ pub enum ActionKind {
         /// The index of the parameter.
         index: u32,
     },
-    /// Removes parameters and instructions that only each other use, all at once. Example: a dead
-    /// value carried around a loop. No order of single removals can remove it.
+    /// Removes parameters and instructions without uses outside the removed set, all at once.
+    /// Example: a dead value carried around a loop. No order of single removals can remove it.
     RemoveDead {
         /// The parameters, each with its block.
         params: Vec<(Block, Value)>,

@@ -79,7 +79,7 @@ impl Fuel {
         Fuel { left_out: ranges, ..self }
     }
 
-    /// The same fuel, under which these values count as used in every version that has them.
+    /// The same fuel. In addition, these values count as used in every version that has them.
     /// Example: an entry reads a value that no instruction reads, and that nothing can compute
     /// again. Passes still replace such a value by an equal one, and still move its instruction
     /// ([`Editor::kept`]).
@@ -247,7 +247,7 @@ impl Editor<'_> {
     /// Inserts an instruction with one result and returns the result.
     ///
     /// # Panics
-    /// As [`Editor::add`], and when the instruction does not have exactly one result.
+    /// As [`Editor::add`], and when the number of results is not one.
     #[track_caller]
     pub fn add_value(&mut self, spec: InstSpec, before: Inst) -> Value {
         let inst = self.add(spec, before);
@@ -309,7 +309,7 @@ impl Editor<'_> {
     /// Turns a branch or switch that always continues at one target into a jump to that target.
     ///
     /// # Panics
-    /// When the instruction is neither a branch nor a switch, or has no such target.
+    /// When the instruction is neither a branch nor a switch, or lacks this target.
     #[track_caller]
     pub fn fold_branch(&mut self, inst: Inst, keep: u32) {
         self.act(ActionKind::FoldBranch { inst, keep });
@@ -400,7 +400,7 @@ impl Editor<'_> {
     /// Returns the parameter.
     ///
     /// # Panics
-    /// When `args` does not list exactly these edges, or an argument has another type.
+    /// When `args` does not list exactly these edges, or the type of an argument differs.
     #[track_caller]
     pub fn add_block_param(&mut self, block: Block, ty: Type, args: &[(Edge, Value)]) -> Value {
         let param = self.function.family().new_value();
@@ -419,7 +419,7 @@ impl Editor<'_> {
     }
 
     /// Removes parameters and instructions that only each other use. Single removals would each
-    /// wait for another one. Where single removals suffice, passes should prefer them.
+    /// wait for another removal. Where single removals suffice, passes should prefer them.
     ///
     /// # Panics
     /// When one of them has another use, is a terminator, or is a parameter of the entry.

@@ -1,4 +1,4 @@
-//! The action `inline`: the code of a function takes the place of a call of it.
+//! The action `inline`: the code of a function replaces a call of the function.
 //!
 //! Example: the block `%a = ...; %r = call @f(%a); return %r` becomes
 //!

@@ -5,8 +5,8 @@ use super::action::Action;
 /// The actions that lead from one version of a function to another, in order.
 ///
 /// The log is append-only, and the editor alone appends to it. A log therefore lists exactly the
-/// changes that happened. It does not show that these changes were legal; a judge that does not
-/// trust the log decides that.
+/// changes that happened. The log does not show that the changes were legal; a judge that distrusts
+/// the log decides legality.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ActionLog {
     start: u64,

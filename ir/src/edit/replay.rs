@@ -96,7 +96,7 @@ impl<'l> Replayer<'l> {
     }
 }
 
-/// The version that a log leads to, with the same ids as in the original session.
+/// The version that a log leads to, with the ids of the original session.
 ///
 /// # Errors
 /// When an action cannot be performed.

@@ -108,10 +108,11 @@ pub fn eval(opcode: Opcode, ty: Type, source: Type, args: &[u64]) -> Result<u64,
 /// The result that compilers may put in place of an operation on constants. `None` if the operation
 /// traps, or if it is arithmetic that gives a NaN.
 ///
-/// [`eval`] determines that NaN, but native code may compute another one (`jit::Nans::Platform`).
-/// Whatever is derived from constants must hold for both, so no fold, decided branch or certificate
-/// rests on the bits of such a NaN (`tests/oir/passes/sccp/a_nan_is_not_folded.oir`). Operations
-/// that move bits fold, NaNs included. Cost and panics: as [`eval`].
+/// [`eval`] determines the bits of that NaN, but native code may compute another NaN
+/// (`jit::Nans::Platform`). Whatever is derived from constants must hold for both, so no fold,
+/// decided branch or certificate rests on the bits of such a NaN
+/// (`tests/oir/passes/sccp/a_nan_is_not_folded.oir`). Operations that move bits fold, NaNs
+/// included. Cost and panics: as [`eval`].
 pub fn fold(opcode: Opcode, ty: Type, source: Type, args: &[u64]) -> Option<u64> {
     let bits = eval(opcode, ty, source, args).ok()?;
     (!(makes_nans(opcode) && is_nan(ty, bits))).then_some(bits)
@@ -157,7 +158,7 @@ pub fn ref_is_null(bits: u64) -> u64 {
     u64::from(bits == reference::NULL)
 }
 
-/// 1 if these are the words of one reference, at one time, else 0.
+/// 1 if both words represent one reference, read at one time, else 0.
 #[inline(always)]
 pub fn ref_eq(x: u64, y: u64) -> u64 {
     u64::from(x == y)

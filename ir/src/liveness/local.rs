@@ -26,7 +26,7 @@ pub enum CountedUses<'a> {
     InRun(&'a Decided),
 }
 
-/// The live values at the points of some blocks. [`Liveness`] has those of all blocks.
+/// The live values at the points of some blocks. [`Liveness`] covers all blocks.
 ///
 /// For each block, one search goes forward from its end, and collects the values that the blocks
 /// it reaches read. A value counts if the search has not passed its definition on the way. In
@@ -48,7 +48,7 @@ impl LocalLiveness {
     /// block that is unreachable over the edges that count has no live values at its end.
     ///
     /// Cost: one pass over the operands of the function. Then, for each block, the blocks reachable
-    /// from it and the uses there; or, of more than 64 blocks, that of [`Liveness`].
+    /// from it and the uses there; beyond 64 blocks, the cost of [`Liveness`] instead.
     ///
     /// # Panics
     /// When `dom` or the graph in `counted` is stale, or the function lacks one of the blocks,
@@ -88,7 +88,7 @@ impl LocalLiveness {
     /// Visits the points of a block as [`Liveness::for_each_point`] does.
     ///
     /// # Panics
-    /// When liveness is stale, or the block is not one of those that it was computed for.
+    /// When liveness is stale, or was not computed for the block.
     pub fn for_each_point(
         &self,
         function: &Function,

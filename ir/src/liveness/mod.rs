@@ -125,8 +125,8 @@ impl Liveness {
     }
 
     /// Computes liveness over needed uses only ([`Needed`]): a value that feeds only dead
-    /// computations is not live. `extra` is as in [`Liveness::with_extra_uses`]. Cost: as
-    /// [`Liveness::new`].
+    /// computations is not live. `extra` has the meaning it has in [`Liveness::with_extra_uses`].
+    /// Cost: as [`Liveness::new`].
     ///
     /// # Panics
     /// As [`Liveness::with_extra_uses`].
@@ -224,7 +224,7 @@ impl Liveness {
     /// block are not members.
     ///
     /// # Panics
-    /// When the function had no block with this or a higher id.
+    /// When the function had no block of this or a higher id.
     pub fn live_in(&self, block: Block) -> &LiveSet {
         &self.live_in[block.index()]
     }
@@ -233,7 +233,7 @@ impl Liveness {
     /// edge argument is a member only if it is live there for another reason.
     ///
     /// # Panics
-    /// When the function had no block with this or a higher id.
+    /// When the function had no block of this or a higher id.
     pub fn live_out(&self, block: Block) -> &LiveSet {
         &self.live_out[block.index()]
     }
@@ -257,7 +257,7 @@ impl Liveness {
     }
 
     /// As [`Liveness::for_each_point`], until `visit` breaks, and for the points above one of the
-    /// block, if one is given with the values live there. Cost: that of the points visited.
+    /// block, if one is given with the values live there. Cost: linear in the points visited.
     ///
     /// # Panics
     /// When liveness is stale, or the function lacks the block or the point's instruction.

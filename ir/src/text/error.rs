@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The number of errors that one parse reports at most.
+/// The most errors that a parse reports.
 pub const MAX_ERRORS: usize = 20;
 
 /// The number of characters of the offending line shown before and after the caret.

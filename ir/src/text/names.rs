@@ -15,7 +15,7 @@ pub(super) fn write_name(out: &mut dyn Write, name: &str) -> fmt::Result {
     if bare { out.write_str(name) } else { write_text(out, name) }
 }
 
-/// Writes a block name. It has no sigil, so a bare block name must not look like a number.
+/// Writes a block name. A bare block name carries no sigil, so it must not look like a number.
 pub(super) fn write_block_name(out: &mut dyn Write, name: &str) -> fmt::Result {
     let number = name.starts_with(|c: char| c.is_ascii_digit() || c == '-');
     if number { write_text(out, name) } else { write_name(out, name) }

@@ -42,7 +42,7 @@ fn collect(write: impl FnOnce(&mut String) -> fmt::Result) -> String {
     out
 }
 
-/// The resolved names of one function, to print many parts of it.
+/// The resolved names of one function, for printing many of its parts.
 #[derive(Clone, Debug)]
 pub struct FunctionText<'a> {
     module: &'a Module,
@@ -188,7 +188,7 @@ impl<'a> FunctionText<'a> {
     }
 
     /// Writes the part of an instruction after the mnemonic, according to the shape of the opcode.
-    /// Returns `false`, and writes nothing, if the instruction does not have that shape.
+    /// Returns `false` and writes nothing if the instruction has another shape.
     fn try_write_rest(&self, out: &mut dyn Write, data: &InstData) -> Result<bool, fmt::Error> {
         let module = self.module;
         let stores = matches!(data.opcode.shape(), Shape::Store(_));

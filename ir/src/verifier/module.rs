@@ -46,8 +46,8 @@ impl Findings {
     }
 }
 
-/// Checks the declarations of a module. It compares each body with its declaration, and does not
-/// check the contents of bodies.
+/// Checks the declarations of a module. It compares each body with its declaration, but leaves the
+/// contents of bodies unchecked.
 pub(super) fn check(module: &Module) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
     check_names(module, &mut findings);

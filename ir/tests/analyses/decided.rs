@@ -175,7 +175,7 @@ out:
     assert!(!made.1.is_empty());
 }
 
-/// An operation that traps has no result, so it decides no branch that reads it.
+/// A trapping operation has no result, so no branch on the result is decided.
 #[test]
 fn a_division_by_zero_decides_nothing() {
     let made = decided(

@@ -50,8 +50,8 @@ fn canonical64(x: f64) -> u64 {
     if x.is_nan() { 0x7ff8_0000_0000_0000 } else { x.to_bits() }
 }
 
-/// The four basic operations and the square root of `f32` equal those of `f64`, rounded once more.
-/// With 53 bits, double rounding equals single rounding (Figueroa 1995).
+/// The four basic operations and the square root of `f32` equal the same operations of `f64`,
+/// rounded once more. With 53 bits, double rounding equals single rounding (Figueroa 1995).
 #[test]
 fn f32_arithmetic_is_rounded_f64_arithmetic() {
     for x in f32s() {

@@ -62,8 +62,8 @@ fn assert_alike(first: &Function, second: &Function) {
     }
 }
 
-/// Asserts that names survive printing and parsing. Only names that no other value has, and that
-/// are no default names, must survive.
+/// Asserts that names survive printing and parsing. A unique name that is not a default name must
+/// survive.
 fn assert_names_kept(first: &Function, second: &Function) {
     let named = |f: &Function, v: Value| f.value_name(v).map(str::to_owned);
     let values = definitions(first);

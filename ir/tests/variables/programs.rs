@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 enum Expr {
     Const(u64),
     Var(usize),
-    /// The explicit parameter of the block; zero if it has none.
+    /// The explicit parameter of the block; zero in a block without explicit parameters.
     Param,
     Add(usize, usize),
 }

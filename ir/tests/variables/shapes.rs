@@ -78,7 +78,7 @@ fn a_long_chain_of_copies_is_resolved_without_recursion() {
     );
 }
 
-/// The number of variables is that of the largest functions compiled from C. All are set before
+/// The largest functions compiled from C have about this number of variables. All are set before
 /// thousands of joins and read after them. A parameter per variable and join would give 25 million
 /// parameters.
 #[test]

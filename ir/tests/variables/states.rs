@@ -126,7 +126,7 @@ fn a_state_keeps_an_empty_block() {
     assert_eq!(state.all_values().collect::<Vec<_>>(), [function.arguments()[0]]);
 }
 
-/// A builder that gives ids once and for all keeps those of the states.
+/// A builder that gives ids once and for all keeps the ids in the states.
 #[test]
 fn states_without_variables_keep_their_ids() {
     let (mut b, arg) = start();

@@ -31,7 +31,7 @@ pub struct CsmithArguments {
     /// Fail if fewer programs run
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     pub least: u64,
-    /// Threads; as many as there are processors when not given
+    /// Threads [default: the number of processors]
     #[arg(long)]
     pub jobs: Option<usize>,
     /// Keep the programs and their modules in this folder, each seed in a folder of its own

@@ -7,7 +7,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 pub(super) struct Cores(CpuSet);
 
 impl Cores {
-    /// Restricts this thread, and the processes that it starts, to some of its cores.
+    /// Restricts this thread, and the processes that it starts, to a subset of its cores.
     ///
     /// # Errors
     /// If it may use fewer.

@@ -20,7 +20,8 @@ const CALLS_LIMIT: f64 = 60.0;
 /// Calls of a function under [`Measure::Iterations`].
 const ITERATIONS: u32 = 20;
 
-/// Calls of a function under [`Measure::First`]: the first, and those that show the steady state.
+/// Calls of a function under [`Measure::First`]: the first call, and further calls that show the
+/// steady state.
 const FIRST: u32 = 3;
 
 /// The subject of a block of samples.
@@ -64,7 +65,7 @@ struct RoundBlock {
 /// The samples taken, and the number of samples left.
 #[derive(Clone, Debug)]
 pub(super) struct Campaign {
-    /// All samples, those of the file included.
+    /// All samples, including the samples of the file.
     pub(super) samples: Samples,
     /// The blocks that the time did not suffice for.
     pub(super) left: usize,
@@ -130,7 +131,7 @@ fn empty_module() -> Result<tempfile::NamedTempFile, String> {
     Ok(file)
 }
 
-/// The seconds that a block probably takes: those of earlier rounds, or else a guess.
+/// The seconds that a block probably takes: the seconds of earlier rounds, or else a guess.
 fn expected(samples: &Samples, block: RoundBlock, contenders: &[Contender]) -> f64 {
     const GUESS: f64 = 3.0;
     let (measure, program) = (block.subject.measure(), block.subject.label());
@@ -201,8 +202,7 @@ impl Measuring<'_> {
         blocks
     }
 
-    /// The engines of a block, of those that the options choose, beginning with another one in
-    /// each round.
+    /// The chosen engines of a block, starting with a different engine in each round.
     fn contenders(&self, block: RoundBlock) -> Vec<Contender> {
         let takes_part = |one: &Contender| match (block.subject, one) {
             // With a second core, code is made beside the run.

@@ -26,7 +26,7 @@ impl Program {
     }
 }
 
-/// The program that only starts and ends. Its time is that of starting the engine.
+/// The program that only starts and ends. Its time is the time to start the engine.
 pub const EMPTY: Program =
     Program { module: "empty", route: "wat", size: "0", why: "the start of the engine" };
 

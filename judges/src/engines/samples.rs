@@ -59,8 +59,8 @@ pub(super) struct EngineSample {
 pub(super) struct Samples(BTreeMap<Key, EngineSample>);
 
 impl Samples {
-    /// Reads a file of samples; one that does not exist has none. Of two samples of the same key,
-    /// the later counts.
+    /// Reads a file of samples; a missing file counts as empty. Of two samples of the same key, the
+    /// later counts.
     ///
     /// # Errors
     /// If the file cannot be read, or a line is no sample.

@@ -26,7 +26,7 @@ impl fmt::Display for Scalar {
 /// The bits of an argument.
 ///
 /// # Errors
-/// If the text is none.
+/// If the text is no literal.
 pub(super) fn bits(text: &str) -> Result<u64, String> {
     let parsed = text.split_once(':').and_then(|(ty, value)| match ty {
         "i32" => value.parse().ok().map(|v: i32| u64::from(v as u32)),

@@ -44,8 +44,8 @@ trait ProgramInstance {
     fn call(&mut self, name: &str, args: &[u64]) -> Result<Vec<literal::Scalar>, String>;
 }
 
-/// Bytes of stack of the thread that runs programs, as in `osier run`. Pages are committed when
-/// used.
+/// Bytes of stack of the thread that runs programs, as many as `osier run` uses. Pages are
+/// committed when used.
 const STACK: usize = 512 << 20;
 
 /// Runs a program, or calls one of its functions and prints for each call the result and its

@@ -17,7 +17,7 @@ fn text(error: Error) -> String {
 }
 
 impl WasmtimeInstance {
-    /// Compiles a module, on as many threads as there are cores, and instantiates it.
+    /// Compiles a module on one thread per core, and instantiates it.
     pub(super) fn new(
         bytes: &[u8],
         is_winch: bool,

@@ -62,7 +62,7 @@ impl FigureTable {
     }
 
     /// Adds the geometric mean over the programs that a condition chooses, for columns of ratios.
-    /// The estimate is that of the means of the single rounds.
+    /// The estimate is made from the means of the single rounds.
     pub fn mean(&mut self, name: &str, is_chosen: impl Fn(&str) -> bool) {
         let rows: Vec<&Vec<Series>> = self
             .series
@@ -133,8 +133,8 @@ fn ratio(estimate: &Estimate) -> String {
     }
 }
 
-/// The geometric means over the programs, of the rounds that all of them have. Without such a round
-/// it is that of their medians.
+/// The geometric means over the programs, of the rounds that all of them have. Without such a
+/// round, the geometric mean of their medians.
 fn mean_of_rounds<'a>(programs: impl Iterator<Item = &'a Series>) -> Option<Estimate> {
     let programs: Vec<&Series> = programs.filter(|series| !series.is_empty()).collect();
     let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();

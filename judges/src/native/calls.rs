@@ -16,7 +16,7 @@ use std::io::Write;
 use std::sync::Arc;
 use wasmtime::{Inlining, Instance, Store, TypedFunc};
 
-/// The functions of the module that is measured, but for those of [`MANY`].
+/// The measured module, without the functions of [`MANY`].
 const TEXT: &str = include_str!("calls.wat");
 
 /// The number of functions that the export `many` calls.

@@ -1,9 +1,9 @@
-//! The speed of our native code on the corpus, beside that of wasmtime, which has the same
-//! Cranelift behind another front end.
+//! The speed of our native code on the corpus, beside wasmtime, which has the same Cranelift behind
+//! another front end.
 //!
 //! Both compile every function before the clock starts, protect memory in the same way, and run
 //! alternately in fresh instances. Times are of the processor, and ratios of one round. Every run
-//! compiles the code again, so that it does not lie at one address only.
+//! compiles the code again, so that its address varies.
 
 pub mod calls;
 pub(crate) mod peer;

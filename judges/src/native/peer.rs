@@ -51,7 +51,7 @@ pub(crate) fn exit_status(error: &Error) -> Option<i32> {
 }
 
 /// The default configuration, with compilation on one thread. With checked accesses, memories have
-/// no reservation and no guard around them.
+/// neither a reservation nor a guard.
 fn config(arguments: &NativeArguments) -> Config {
     let mut config = Config::new();
     config.parallel_compilation(false).cranelift_nan_canonicalization(arguments.canonical);

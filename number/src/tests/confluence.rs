@@ -119,7 +119,8 @@ impl Values {
         (!all.is_empty() && self.random.below(3) > 0).then(|| self.random.of(&all))
     }
 
-    /// An operation of a type that fits the operands of a pattern. `None` if there is none.
+    /// An operation of a type that fits the operands of a pattern. `None` without a fitting
+    /// operation.
     fn pattern(
         &mut self,
         opcode: Opcode,
@@ -175,8 +176,8 @@ impl Values {
         found
     }
 
-    /// Whether the pass replaces this value or one that it is computed from, whatever else there
-    /// is.
+    /// Whether the pass replaces this value or a value in its computation, whatever else the
+    /// function contains.
     fn is_pending(&self, index: &RuleIndex, id: usize) -> bool {
         let Node::Operation(_, _, args) = &self.nodes[id] else { return false };
         self.applicable(index, id).iter().any(|(rule, right)| pays(rule, right))

@@ -13,7 +13,8 @@ pub(crate) type Replacements = SmallVec<[(u32, Value); 1]>;
 /// Actions that replaced an operand, with the operand before and after.
 type ReplacedOperands = SmallVec<[(u32, [Value; 2]); 1]>;
 
-/// For each value and instruction, the first action that mentions it, and those that changed it.
+/// For each value and instruction, the first action that mentions it, and the actions that changed
+/// it.
 #[derive(Debug, Default)]
 pub(crate) struct FirstActions {
     of_value: SecondaryMap<Value, Option<u32>>,
@@ -27,7 +28,7 @@ pub(crate) struct FirstActions {
     operands: BTreeMap<Inst, ReplacedOperands>,
     /// By instruction: the actions that added, moved, folded or removed it.
     placed: BTreeMap<Inst, SmallVec<[u32; 1]>>,
-    /// By instruction: those of these that moved it.
+    /// By instruction: the actions that moved it, a part of `placed`.
     moved: BTreeMap<Inst, SmallVec<[u32; 1]>>,
 }
 
@@ -50,8 +51,8 @@ impl FirstActions {
     /// The index of the first action that adds, deletes or moves an effect. Effects do not line up
     /// beyond it.
     ///
-    /// Example: the deletion of a call is one; that of a store is not, since [`crate::stores`]
-    /// finds out where memory then differs.
+    /// Example: the deletion of a call is such an action. The deletion of a store is not, since
+    /// [`crate::stores`] finds out where memory then differs.
     pub(crate) fn on_effects(&self) -> Option<usize> {
         self.on_effects
     }

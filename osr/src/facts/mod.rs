@@ -4,7 +4,8 @@
 //!
 //! - [`Facts::chain`] and [`Facts::constant`]: which values are equal, and where;
 //! - [`Facts::is_moved`] and [`Facts::may_trap`]: whether one instruction moved or may trap;
-//! - [`Facts::control`]: which branches it folded, which blocks it joined, skipped or removed;
+//! - [`Facts::control`]: the branches that it folded, the blocks that it joined, skipped or
+//!   removed;
 //! - [`Facts::first`]: which action to blame.
 
 mod control;

@@ -237,7 +237,7 @@ fn an_instruction_with_another_operand_bounds_no_path() {
 }
 
 /// `%p` stands in a block that was merged before an edge was sent past it, and merged again after.
-/// So neither version has it in a block with the terminator that the log names.
+/// So neither version has `%p` in a block with the terminator that the log names.
 #[test]
 fn a_skipped_instruction_is_no_anchor() {
     for row in [31, 50] {

@@ -1,4 +1,4 @@
-//! Stores that one version never executes: windows and replays.
+//! Stores of a single version: windows and replays.
 
 use super::*;
 
@@ -26,7 +26,8 @@ fn without_the_store(base: &Function) -> Synthesis {
     mappings(base, &applied, Level::Avail)
 }
 
-/// The last store has eight bytes. No access vouches for the last four, so no entry executes it.
+/// The last store has eight bytes. No access vouches for its last four bytes, so entries do not
+/// execute the store.
 fn covered_by_a_wider_store() -> String {
     OVERWRITTEN
         .replace("store.i32 @m[%a], %twice", "store.i64 @m[%a], %wide")

@@ -1,7 +1,7 @@
 //! The numbering of a function: the class of every value, and the edges that may be taken.
 //!
-//! The rounds are those of [`number::NumberingRound`], which the certifier shares. Every value that
-//! is no function of the classes of its operands is a leaf, named after the value.
+//! The rounds follow [`number::NumberingRound`], which the certifier shares. Every value that is no
+//! function of the classes of its operands is a leaf, named after the value.
 
 use super::form::ClassesAlone;
 use ir::{Block, Edge, Function, Inst, InstData, Value};

@@ -115,7 +115,8 @@ struct ValueChange {
     after: After,
     /// The constant to create first, whose number is the next one.
     makes: Option<(Type, u64)>,
-    /// Whether an equal instruction has always executed before this one, so that it does not trap.
+    /// Whether an equal instruction always executes before this instruction, which therefore cannot
+    /// trap.
     is_repeated: bool,
 }
 

@@ -36,15 +36,15 @@ impl<'m> Callers<'m> {
     }
 
     /// Whether a function is called at one place alone: by one direct call of another function. It
-    /// is not exported, it is not the start function, and no reference to it exists. Cost:
+    /// is neither exported nor the start function, and the module has no reference to it. Cost:
     /// logarithmic.
     pub fn is_single(&self, func: Func) -> bool {
         self.single.contains(&func)
     }
 }
 
-/// The functions that a run may call otherwise than by a direct call: exported ones, the start
-/// function, and those that the module makes references to.
+/// The functions that a run may call other than by a direct call: exported functions, the start
+/// function, and functions that the module makes references to.
 fn exposed(module: &Module) -> BTreeSet<Func> {
     let mut exposed: BTreeSet<Func> = module.exports.iter().filter_map(|e| e.func()).collect();
     exposed.extend(module.start);

@@ -18,7 +18,7 @@
 //!
 //! *Effect on mappings*: no entry leads from or to points behind an inlined call, since the effects
 //! of the callee take its place. The version is a copy of the functions that it is made of
-//! (`check::copy`). The code that comes in is that of bases, also in a function inlined into
+//! (`check::copy`). The inlined code comes from base versions, also in a function inlined into
 //! itself.
 //!
 //! *Why correct*: a run of the copy executes the instructions that the callee would, on copies of

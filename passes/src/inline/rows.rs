@@ -4,10 +4,10 @@
 //! leaves two jumps and nothing else, and `cfg_clean` merges them. The copy then runs from the
 //! first call to the last without an instruction that the optimized version has, too. Mappings
 //! follow such a *path* through 64 jumps only, and `@f` would lose its entries. One call in each
-//! such row therefore stays: it ends the path.
+//! such row therefore stays and ends the path.
 //!
-//! Whether code vanishes shows behind the inlining alone. Every instruction counts that writes
-//! nothing, branches nowhere and cannot trap, in callees as in the function.
+//! Whether code vanishes shows behind the inlining alone. Every instruction without a write, a
+//! branch or a possible trap counts as vanishing, also in callees.
 
 use super::callee;
 use crate::row_paths::RowPaths;

@@ -37,7 +37,7 @@ pub(super) fn roots(analysis: &Analysis<'_>) -> Vec<Option<Value>> {
 
 /// Which values reach which parameters.
 struct ValueGraph {
-    /// By value index: its node, from 1, or the source if the value has none yet.
+    /// By value index: its node, from 1, or the source for a value without a node.
     node: Vec<u32>,
     /// By node, from 1: its value.
     values: Vec<Value>,

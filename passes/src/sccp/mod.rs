@@ -97,7 +97,7 @@ struct Analysis<'f> {
     /// The blocks just entered, and the instructions with an operand whose fact just changed.
     blocks: Vec<Block>,
     insts: Vec<Inst>,
-    /// The values whose fact just changed and whose receivers do not know it.
+    /// Values whose fact just changed and has not reached their receivers.
     sent: Vec<Value>,
     /// The number of facts that were sent to receivers.
     #[cfg(test)]

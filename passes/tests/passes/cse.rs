@@ -115,8 +115,8 @@ fn operations_that_differ_or_do_not_dominate_stay() {
     );
 }
 
-/// The pass removes users from the front of the user list of `%a`, and, between others, from that
-/// of `%b`. A linear search for each removal would make the pass quadratic.
+/// The pass removes users from the front of the user list of `%a`, and, between others, from the
+/// user list of `%b`. A linear search for each removal would make the pass quadratic.
 #[test]
 fn values_with_many_users_lose_them_at_a_low_cost() {
     let mut text =

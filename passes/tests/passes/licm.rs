@@ -120,8 +120,8 @@ fn a_read_that_cannot_trap_moves_from_anywhere_if_the_loop_writes_nothing() {
     );
 }
 
-/// The loop has a division outside the header and reads although it writes. It has an operation
-/// that may trap after another that stays, and a constant that no moved operation needs.
+/// The loop has a division outside the header and reads although it writes. It also has an
+/// operation that may trap after an immovable operation, and a constant without a moved user.
 #[test]
 fn observable_operations_stay() {
     declines(

@@ -40,7 +40,7 @@ fn dse_follows_so_many_blocks() {
     assert!(!rewrites("dse", &covered_in_arms(9)));
 }
 
-/// An operation that one arm of a branch uses `count` times.
+/// An operation with `count` uses in a single arm of a branch.
 fn used_in_one_arm(count: usize) -> String {
     let uses: String =
         (0..count).map(|n| format!("  store.i32 @m[%a + {}], %s\n", 4 * n)).collect();

@@ -18,7 +18,7 @@ use ir::text::{parse_module, print_function};
 use ir::verifier::verify_function;
 use ir::{Func, Module};
 
-/// Parses the module of a test. Returns it with its last function, which is the one under test.
+/// Parses the module of a test. Returns it with its last function, the function under test.
 fn module(text: &str) -> (Module, Func) {
     let text = format!("memory @m 1\nglobal @g: mut i32 = 0\n{text}");
     let module = parse_module(&text).unwrap_or_else(|e| panic!("{}\n{text}", e[0]));

@@ -108,7 +108,7 @@ impl Scene {
         FrameLanding { on: None, version: self.hand.body("main"), live: &self.caller.live }
     }
 
-    /// Frames of `@main` go on by an entry that leads to the same place.
+    /// Frames of `@main` continue by an entry that leads to the same place.
     fn caller_going_on(&self) -> FrameLanding<'_> {
         FrameLanding { on: Some(&self.caller.mapping), ..self.caller_landing() }
     }
@@ -333,8 +333,8 @@ fn elsewhere() -> Option<String> {
     scene.word_in_callee([scene.callee_landing(), caller])
 }
 
-/// The entry at the call executes the store that has just executed, once more. It changes nothing
-/// before the call, so the entry is right there. Our certifier finds no proof; another may.
+/// The entry at the call executes the store that has just executed, once more. The store changes
+/// nothing before the call, so the entry is right there. Our certifier finds no proof; another may.
 fn with_replays() -> Option<String> {
     let scene = Scene::new();
     let store = insts_of(scene.hand.body("main"), Opcode::GlobalSet)[0];

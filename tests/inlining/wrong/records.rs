@@ -1,4 +1,5 @@
-//! Forgeries of files: entries across a copy that differ from those that the checker composes.
+//! Forgeries of files: entries across a copy that differ from the entries that the checker
+//! composes.
 
 use super::Forgery;
 use super::copies::ORIGINALS;
@@ -109,7 +110,7 @@ fn out(edit: fn(&mut FrameEntry, &Module)) -> Option<String> {
     records.judged()
 }
 
-/// A value is said to come from a constant that no step computes, or that one does.
+/// The file claims that a value comes from a step that does not exist, or from a computed constant.
 fn from_nowhere(assigns: &mut [Assign]) {
     assigns[0].from = Operand::Step(9);
 }
@@ -122,8 +123,8 @@ fn not_composed() -> Option<String> {
     records.judged()
 }
 
-/// `@first` calls `@main`, and the code of `@first` is said to be that of `@main`: the copy is the
-/// one for recursive calls, in a module with another `@main`.
+/// `@first` calls `@main`, and the code of `@first` is claimed to be the code of `@main`: the copy
+/// is made for recursive calls, in a module with another `@main`.
 fn other_original() -> Option<String> {
     assert_eq!(Records::of(RECURSIVE).judged_copy(), None, "before the forgery");
     let mut records = Records::of(RECURSIVE);

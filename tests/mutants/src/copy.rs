@@ -27,8 +27,8 @@ pub fn folder() -> PathBuf {
     target().join("mutants")
 }
 
-/// Makes the copy of the workspace, builds one of its examples there, and returns its path. Files
-/// that have not changed keep their time, so that cargo builds again only what depends on a change.
+/// Makes the copy of the workspace, builds one of its examples there, and returns its path.
+/// Unchanged files keep their time, so that cargo rebuilds only the dependents of a change.
 ///
 /// # Errors
 /// The findings about the table, a file that cannot be read or written, or a build that fails.
@@ -134,8 +134,8 @@ fn replace(files: &mut Files, path: &Path, before: &str, after: &str) -> Result<
     Ok(())
 }
 
-/// The names at the root that the copy needs: files, the folders of members, and those of the root
-/// package.
+/// The names at the root that the copy needs: files, the folders of members, and the folders of the
+/// root package.
 fn top(manifest: &str) -> Result<BTreeSet<String>, String> {
     let rest = manifest.split_once("members = [").ok_or("the root manifest lists no members")?.1;
     let list = rest.split_once(']').ok_or("the list of members has no end")?.0;

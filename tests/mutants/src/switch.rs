@@ -10,7 +10,7 @@ thread_local! {
     static ON: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// The mutant that is switched on in all threads, or 0: no mutant has that id.
+/// The mutant that is switched on in all threads; 0 is the id of no mutant.
 static EVERYWHERE: AtomicU32 = AtomicU32::new(0);
 
 /// Switches back to the mutant that was on before, also when the call panics.

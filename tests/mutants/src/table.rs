@@ -13,11 +13,11 @@
 //! + _ => Fact::Unknown,
 //! ```
 //!
-//! An edit starts with `in` and the path of a file from the root. Its lines are those of a diff: a
-//! line with a blank in front stays, one with `-` goes, one with `+` comes. The lines that stay or
-//! go are the exact text of the source, which must occur once in the file. Blanks, line breaks and
-//! comments do not count in the comparison, so neither rustfmt nor a new comment breaks an edit.
-//! Leave comments out of the text.
+//! An edit starts with `in` and the path of a file from the root. Its lines have the form of a
+//! diff: a line with a blank in front stays, `-` removes a line, `+` adds a line. The lines that
+//! stay or go are the exact text of the source, which must occur once in the file. Blanks, line
+//! breaks and comments do not count in the comparison, so neither rustfmt nor a new comment breaks
+//! an edit. Leave comments out of the text.
 //!
 //! `mutant("Name")` in a line that comes is the condition that the mutant is switched on. One edit
 //! may serve several mutants, and several edits one mutant. Ids and names are unique over all

@@ -57,7 +57,7 @@ fn applied(edits: &str) -> Result<String, Vec<String>> {
     apply(&table(edits), &files).map(|mut changed| changed.remove("a.rs").unwrap_or_default())
 }
 
-/// The findings about a table that does not fit, as one text.
+/// The findings about a table with an error, as one text.
 fn findings(edits: &str) -> String {
     applied(edits).expect_err("the table does not fit").join("\n")
 }

@@ -3,17 +3,17 @@
 //!
 //! A chain starts with each function in its version with inlined code, or in its base, by seed. At
 //! random visits of points with entries it fires one. An entry out of a version leaves the run in
-//! bases. The innermost of them goes on, and may enter the version of *its* function in turn; so
-//! may each waiting one, once the calls above it have returned. Where an assumption fails, the run
-//! leaves in any case.
+//! bases. The innermost base frame continues, and may enter the version of *its* function in turn;
+//! so may each waiting frame, once the calls above it have returned. Where an assumption fails, the
+//! run leaves in any case.
 //!
 //! A second machine runs the bases alone. The state behind each way out, and before each way in,
 //! must be one that this run comes to: the virtual depth, the activations made or left with the
-//! values that they were given, memory and outer effects. Which one of several does not matter:
-//! states that are equal in all that is live have equal rests. The search goes on from the last
-//! state that was met, and then once more from the start, for a transition may land a few
-//! instructions before the place that the run of the bases has come to. At the end of the chain,
-//! results, memory and outer effects are compared.
+//! values that they were given, memory and outer effects. If several states match, any of them will
+//! do: states that are equal in all live values have equal rests. The search continues from the
+//! last state that it met, then starts once more from the beginning: a transition may land a few
+//! instructions before the place that the base run has reached. At the end of the chain, results,
+//! memory and outer effects are compared.
 //!
 //! An activation of another function lands in a base whose own ways in were accepted apart from
 //! the entry that made it. Such a way in may read a value that is dead where the activation landed.

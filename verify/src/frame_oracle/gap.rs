@@ -68,7 +68,7 @@ pub(super) struct EventGap<H> {
     pub(super) computed: Vec<ComputedValues>,
     pub(super) landings: Vec<SeenLanding>,
     pub(super) stop: Option<EventStop>,
-    /// Whether the optimized run paused at a visit that is to go on.
+    /// Whether the optimized run paused at a visit from which a copy is to continue.
     pub(super) sampled: Option<()>,
     pub(super) went_on: Vec<ContinuedRun>,
     /// The entry over which the optimized run has left.
@@ -78,7 +78,8 @@ pub(super) struct EventGap<H> {
     pub(super) contexts: [StandsFor; 2],
     prng: Prng,
     options: FrameOptions,
-    /// Visits of this run that may still go on, and transitions that may still be compared.
+    /// The visits of this run from which a copy may still continue, and the transitions that may
+    /// still be compared.
     allowed: (u32, u64),
     host: PhantomData<H>,
 }
@@ -113,7 +114,7 @@ impl<H> EventGap<H> {
         self.allowed.1 > 0
     }
 
-    /// Whether this visit is to go on.
+    /// Whether a copy is to continue from this visit.
     pub(super) fn samples(&mut self) -> bool {
         let one_in = self.options.going_on_one_in;
         let takes = one_in > 0 && self.allowed.0 > 0 && self.prng.below(one_in) == 0;
@@ -124,8 +125,8 @@ impl<H> EventGap<H> {
         takes
     }
 
-    /// The visits of entries up that a run that goes on passes before it takes one; `None` if it
-    /// takes none.
+    /// The number of visits of entries up that a continued run passes before it takes one; `None`
+    /// for a run that goes up at no visit.
     pub(super) fn visits_before_up(&mut self) -> Option<u32> {
         let goes_up = self.prng.below(2) == 0;
         goes_up.then(|| if self.prng.below(2) == 0 { 0 } else { self.prng.below(6) })
@@ -155,7 +156,7 @@ impl<H> EventGap<H> {
         }
     }
 
-    /// Compares the entries of the gap. Returns those that differ.
+    /// Compares the entries of the gap. Returns the differing entries.
     pub(super) fn compare(
         &mut self,
         [base_trapped, inlined_trapped]: [bool; 2],

@@ -17,14 +17,15 @@
 //!   run, and is compared with the optimized run where it lands.
 //!
 //! Compared besides: memory after replays, and the digest of outer effects. For a sample of visits,
-//! a copy of the optimized machine makes the transition and goes on to the end of the run, which
-//! must be that of the base. Half of these runs go up again on their way, from an activation of
-//! the function that they left. The activations that the transition made are compared with those
-//! that the entry computes, too. A transition that finds no room must leave the run as it was.
+//! a copy of the optimized machine makes the transition and continues to the end of the run, which
+//! must equal the end of the base run. On the way, half of these runs go up again, from an
+//! activation of the function that they left. The oracle also compares the activations that the
+//! transition made with the activations that the entry computes. A transition that finds no room
+//! must leave the run as it was.
 //!
 //! Where an assumption of the version fails, the optimized run leaves over the entry there, and its
-//! activations are compared with what the entry computes. From there on both machines run bases
-//! below, so the runs go on to their ends, which are compared.
+//! activations are compared with what the entry computes. From there on both machines execute base
+//! versions below, so the runs continue to their ends, which are compared.
 //!
 //! Besides, hop chains go through versions and frames in turn ([`FrameChains`]).
 //!
@@ -58,8 +59,8 @@ pub struct InlinedPair<'a> {
     pub optimized: &'a Function,
     /// What its copy consists of.
     pub copies: &'a Copies,
-    /// The instructions of the optimized version that its run and that of the bases execute one for
-    /// one.
+    /// Synchronization points: instructions of the optimized version that its run and the base run
+    /// both execute, in the same order.
     pub events: &'a BTreeSet<Inst>,
     /// From the base into the version.
     pub up: &'a Mapping,
@@ -74,9 +75,9 @@ pub struct FrameOptions {
     pub limits: Limits,
     /// The largest number of transitions compared, over all runs.
     pub transitions: u64,
-    /// One visit in this many goes on behind its transition; 0 for none.
+    /// One visit in this many continues in a copy behind its transition; 0 for no copies.
     pub going_on_one_in: u32,
-    /// The largest number of visits of a run that go on.
+    /// The most visits of a run from which a copy continues.
     pub going_on: u32,
     /// The number of hop chains for each input.
     pub chains: u32,
@@ -87,8 +88,8 @@ pub struct FrameOptions {
 }
 
 impl Default for FrameOptions {
-    /// 10^7 instructions a run; 8 visits of a run that go on, one in 50; a chain for each input; 16
-    /// divergences.
+    /// 10^7 instructions a run; copies that continue from one visit in 50, up to 8 in a run; a
+    /// chain for each input; 16 divergences.
     fn default() -> FrameOptions {
         FrameOptions {
             limits: Limits { fuel: 10_000_000, ..Limits::default() },
@@ -214,7 +215,7 @@ impl<'a> FrameOracle<'a> {
 
     /// Runs the start function of the module, if there is one, then a function, with and without
     /// inlined code, and compares them; then the same in hop chains. Each machine gets a clone of
-    /// the host. Cost: both runs, and for each transition the values that it assigns.
+    /// the host. Cost: both runs, plus the values that each transition assigns.
     ///
     /// # Panics
     /// If the function is imported or takes another number of arguments.
@@ -252,7 +253,7 @@ enum FrameAdvance {
     Ended(Outcome),
     /// The run left where an assumption failed.
     Left((Func, Point)),
-    /// The run may not go on: no room for the frames, or no exit, which is reported already.
+    /// The run cannot continue: no room for the frames, or no exit, which is reported already.
     Lost,
 }
 
@@ -344,8 +345,8 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
         }
     }
 
-    /// Makes the transition at a failing assumption, and compares the activations made with those
-    /// that the entry computes.
+    /// Makes the transition at a failing assumption, and compares the activations made with the
+    /// activations that the entry computes.
     fn leave(&mut self) -> FrameAdvance {
         match self.oracle.plans.fire(&mut self.machines[1]) {
             Ok(entry) => {
@@ -366,7 +367,7 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
         }
     }
 
-    /// The optimized run has left where an assumption failed: both runs go on to their ends.
+    /// The optimized run has left where an assumption failed: both runs continue to their ends.
     fn left(&mut self, base: FrameAdvance, entry: (Func, Point)) -> bool {
         let base = match base {
             FrameAdvance::Ended(outcome) => Some(outcome),
@@ -425,8 +426,9 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
         self.oracle.plans.finish(machine, host)
     }
 
-    /// A run that found no room for its frames goes on where it is, as if nothing had happened. The
-    /// bases may need more room than there is, so its end is that of a run without a transition.
+    /// A run without room for its frames stays where it is and continues unchanged. The bases may
+    /// need more room than there is, so its end is compared with the end of a run without a
+    /// transition.
     fn stay(&mut self, entry: (Func, Point), mut machine: Machine, mut host: H) {
         self.oracle.report.without_room += 1;
         let (mut other, mut other_host) = (self.machines[1].clone(), self.hosts[1].clone());
@@ -442,7 +444,7 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
         }
     }
 
-    /// One run has trapped where the other has not yet: that one must end in the same trap.
+    /// One run has trapped earlier than the other: the late run must end in the same trap.
     fn trapped_early(&mut self, end: Outcome, late: usize) -> bool {
         let other = self.oracle.plans.finish(&mut self.machines[late], &mut self.hosts[late]);
         let Some(other) = other.filter(|end| !is_exhausted(end)) else {
@@ -455,7 +457,8 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
         }
     }
 
-    /// Compares the ends of both runs and of those that went on. Returns whether the runs returned.
+    /// Compares the ends of both runs and of the continued copies. Returns whether the runs
+    /// returned.
     fn ended(&mut self, base: &Outcome, inlined: &Outcome) -> bool {
         self.oracle.report.trapped += u64::from(base.trap().is_some());
         let expected = FrameEnd::of(&self.machines[0], base.clone());

@@ -47,7 +47,7 @@ pub(super) struct FramePlans<'a> {
     bases: BTreeMap<Func, VersionId>,
     /// The versions with inlined code, by function, on the second machine.
     pub(super) optimized: BTreeMap<Func, VersionId>,
-    /// By function that both machines run in its base: its terminators, where the runs meet.
+    /// For each function that both machines run in its base: the terminators, where the runs meet.
     plain: BTreeMap<Func, BTreeSet<Inst>>,
 }
 

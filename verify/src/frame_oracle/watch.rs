@@ -1,4 +1,4 @@
-//! Looks at both runs: which activations stand for which, and what entries compute there.
+//! The watchers of both runs: they pair activations with each other, and compute the entries there.
 
 use super::gap::{ComputedFrame, ComputedFrames, ComputedValues, EventGap, SeenLanding};
 use super::plan::{FramePlans, FunctionPlan};
@@ -28,7 +28,8 @@ pub(super) struct StandsFor {
     /// On the optimized machine: the virtual depth below. On the other: the depth below the
     /// activation of the function that has the code inlined.
     below: usize,
-    /// The function that has the code inlined. The function itself, if it is none.
+    /// The function that has the code inlined. For a function without inlined code: the function
+    /// itself.
     root: Option<Func>,
     instance: InstanceId,
 }

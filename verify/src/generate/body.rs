@@ -31,14 +31,14 @@ pub(super) struct Surroundings {
     /// A second table of function references, of the same size. Nothing is called through it, so it
     /// may change.
     pub(super) references: Table,
-    /// Segments that are not active, so that operations may use and drop them.
+    /// The passive segments: operations may use and drop them.
     pub(super) segments: (Data, Elem),
     pub(super) globals: Vec<(Global, Type, bool)>,
     /// The functions made before. A body calls only these, so no call recurses by chance.
     pub(super) callees: Vec<Callee>,
     /// A function of the host.
     pub(super) host: Option<(Func, Signature)>,
-    /// Functions of the host with declared effects; empty if the program has none.
+    /// Functions of the host with declared effects; empty without the feature.
     pub(super) declared: Vec<(Func, Signature, DeclaredEffect)>,
     /// Whether the body may call through the table. A function in the table may not, because it
     /// could reach itself.
@@ -60,7 +60,7 @@ pub(super) struct LoopFrame {
     pub(super) tests_at_latch: bool,
     /// The parameters of the header after the counter.
     pub(super) carried: Vec<Carried>,
-    /// Whether an edge other than that of the regular test leads to the exit. Then only the
+    /// Whether the exit has an incoming edge besides the edge of the regular test. Then only the
     /// definitions in the header, and above, dominate the exit.
     pub(super) left_early: bool,
     /// Whether an edge from outside the loop leads to the exit. Then no definition in the loop
@@ -85,7 +85,7 @@ pub(super) enum Next {
     Same,
     /// Another parameter of the loop. Together they rotate, which only a parallel copy gets right.
     Sibling,
-    /// A sum with itself, so that it has a use after the loop.
+    /// A sum of the parameter and a value in scope. It has a use after the loop.
     Accumulated,
     /// An operation on itself. Nothing else uses the parameter.
     DeadCycle,
@@ -119,8 +119,8 @@ pub(super) struct GeneratedBody<'a> {
 pub(super) const MAX_ROUNDS: u64 = 150;
 /// A call is added only if the steps of the caller stay below this number.
 const MAX_STEPS_WITH_CALLS: u64 = 20_000;
-/// The steps of a function that no code made now may call: those of a recursive one whose other
-/// half is being made.
+/// The steps of a function that code made now must not call: a recursive function whose other half
+/// is being made.
 pub(super) const TOO_MANY_STEPS: u64 = u32::MAX as u64;
 
 impl<'a> GeneratedBody<'a> {
@@ -170,8 +170,8 @@ impl<'a> GeneratedBody<'a> {
         self.prng.below(weight + 10) < weight
     }
 
-    /// Whether to plant a fact that breaks. With weight zero it draws nothing, so that programs
-    /// without facts do not depend on this feature.
+    /// Whether to plant a fact that breaks. With weight zero it draws no number, which keeps
+    /// programs without facts independent of this feature.
     pub(super) fn plants_facts(&mut self) -> bool {
         self.weight(Feature::Fact) > 0 && self.wants(Feature::Fact)
     }
@@ -187,7 +187,7 @@ impl<'a> GeneratedBody<'a> {
         self.builder.insert(spec)
     }
 
-    /// Adds an instruction with one result, which does not come into scope.
+    /// Adds an instruction with one result, and leaves the result out of scope.
     pub(super) fn hidden(&mut self, spec: InstSpec) -> Value {
         let inst = self.insert(spec);
         self.builder.function().inst(inst).result().expect("the generator asked for one result")

@@ -17,8 +17,8 @@ const RECURSION: u64 = 3;
 pub(super) const RECURSIVE_ACTIVATIONS: u64 = RECURSION + 1;
 
 /// The host of generated programs: its functions return the sum of the arguments plus the number of
-/// earlier calls. The names of functions with a declared effect are those of the effect, and they
-/// return 31 times a sum:
+/// earlier calls. A function with a declared effect is named after the effect, and returns 31 times
+/// a sum:
 ///
 /// - `pure`: of the arguments alone;
 /// - `reads`: of the arguments, the first bytes of the first memory, and its size;
@@ -99,7 +99,7 @@ impl GeneratedBody<'_> {
     }
 
     /// The start of a recursive function, with the code behind its call open. The first parameter
-    /// bounds the depth. `func` is the function itself, or the one that calls it in turn.
+    /// bounds the depth. `func` is the function itself, or its partner in mutual recursion.
     pub(super) fn recurse(&mut self, func: Func, signature: &Signature) {
         self.plant(Feature::Recursion);
         let entry = self.builder.function().entry();
@@ -120,8 +120,8 @@ impl GeneratedBody<'_> {
         self.finish_call(InstSpec::call(func, &args, &signature.results), 0);
     }
 
-    /// A switch to two returns of the same values, where possible in different orders. Code goes on
-    /// behind it, with all values in scope.
+    /// A switch to two returns of the same values, where possible in different orders. The
+    /// generator continues behind it, with all values in scope.
     pub(super) fn returns(&mut self) {
         self.plant(Feature::Returns);
         let values = self.results_to_hand();
@@ -156,7 +156,7 @@ impl GeneratedBody<'_> {
         values
     }
 
-    /// The same values, those of each type in another order.
+    /// The same values, with the values of each type in another order.
     fn turned(&self, values: &[Value]) -> Vec<Value> {
         let of = |at: usize| self.results[at];
         let turn = |at: usize| {

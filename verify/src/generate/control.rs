@@ -449,7 +449,7 @@ impl GeneratedBody<'_> {
         }
     }
 
-    /// A cycle with two entries. No pass treats it as a loop, and all have to keep its meaning.
+    /// A cycle with two entries. Passes do not treat it as a loop, but must preserve its meaning.
     fn irreducible(&mut self) {
         let rounds = self.prng.between(1, 4);
         if self.rounds * u64::from(rounds + 1) > super::body::MAX_ROUNDS {

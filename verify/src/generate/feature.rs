@@ -1,4 +1,4 @@
-//! The features that the generator can plant, and how often it does.
+//! The features that the generator can plant, and how often.
 
 use crate::prng::Prng;
 
@@ -110,7 +110,7 @@ features! {
     CallTree "call_tree" 0;
     /// Returns that hand over the same values in other orders.
     Returns "returns" 0;
-    /// A function that calls itself, or two that call each other, to a bounded depth.
+    /// A function that calls itself, or two functions that call each other, to a bounded depth.
     Recursion "recursion" 0;
     /// A call of the host.
     HostCall "host_call" 0;
@@ -133,8 +133,9 @@ pub const FEATURES: usize = Feature::ALL.len();
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Weights {
     by_feature: [u32; FEATURES],
-    /// How many of a hundred operations are on references that a collector may move. They are no
-    /// feature: without them, the programs of a seed are those of earlier campaigns.
+    /// How many of a hundred operations are on references that a collector may move. References are
+    /// no feature: without them, the programs of a seed stay equal to the programs of earlier
+    /// campaigns.
     references: u32,
     /// How many of a hundred accesses of memory are of host memories. Likewise no feature.
     hosted: u32,
@@ -188,8 +189,8 @@ impl Weights {
         Weights { hosted: 50, ..self }
     }
 
-    /// The same weights, with calls of functions that have declared effects
-    /// ([`ir::DeclaredEffect`]): those of [`super::CountingHost`].
+    /// The same weights, with calls of the functions of [`super::CountingHost`] that have declared
+    /// effects ([`ir::DeclaredEffect`]).
     #[must_use]
     pub fn and_declared_calls(self) -> Weights {
         Weights { declared: 30, ..self }

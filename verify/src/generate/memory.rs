@@ -1,17 +1,17 @@
 //! Traffic: reads and writes around one address, in a row, over branches, and around loops.
 //!
-//! The patterns are those that passes over memory look for, and those that must not mislead them:
-//! loads after stores to the same, overlapping or neighboring bytes, with equal and other widths;
-//! stores that all, some or none of the later paths overwrite, with reads, traps and calls in
-//! between; globals read and written in between; and a second address that always equals the first,
-//! although no pass can know.
+//! The patterns are the targets of passes over memory, and patterns that must not mislead these
+//! passes: loads after stores to the same, overlapping or neighboring bytes, with equal and other
+//! widths; stores that all, some or none of the later paths overwrite, with reads, traps and calls
+//! in between; globals read and written in between; and a second address that always equals the
+//! first, although no pass can know.
 
 use super::body::GeneratedBody;
 use super::feature::Feature;
 use ir::{Block, Global, Imm, InstSpec, Memory, Opcode, Shape, Target, Type, Value};
 
-/// An address around which accesses are made. No pass knows it, and there is room below and above
-/// it. The twin is another value that always equals it.
+/// An address around which accesses are made. It is unknown to passes, and has room below and
+/// above. The twin is another value that always equals it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ground {
     base: Value,
@@ -104,7 +104,7 @@ impl GeneratedBody<'_> {
         }
     }
 
-    /// Writes a place, sometimes only a part of it.
+    /// Writes a place or a part of a place.
     fn write(&mut self, spot: Spot) {
         let (Spot::Bytes { ty, .. } | Spot::Global(_, ty)) = spot;
         let value = self.pick(ty);
@@ -120,7 +120,7 @@ impl GeneratedBody<'_> {
         self.insert(spec);
     }
 
-    /// Reads a place, sometimes only a part of it.
+    /// Reads a place or a part of a place.
     fn read(&mut self, spot: Spot) {
         let spec = match spot {
             Spot::Global(global, ty) => {
@@ -166,8 +166,9 @@ impl GeneratedBody<'_> {
         }
     }
 
-    /// A write that a later one overwrites, with writes of another place in between, which both
-    /// versions have. An entry that lands in between has to replay the first write.
+    /// A write that a later write overwrites, with writes of another place in between. Both
+    /// versions have the writes in between. An entry that lands in between has to replay the first
+    /// write.
     fn write_twice(&mut self, ground: Ground, spot: Spot) {
         let apart = self.apart(ground, spot);
         self.write(spot);

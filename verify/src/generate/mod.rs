@@ -65,9 +65,10 @@ const TABLE_SIZE: u32 = 4;
 
 /// Makes a program.
 ///
-/// `size` is roughly the number of instructions of the main function; each other function has a
-/// third of it, or half of it in a tree of calls. The features of the program, and their weights,
-/// are drawn from the seed around `weights` ([`Weights::swarm`]). Cost: near linear in `size`.
+/// `size` is roughly the number of instructions of the main function. Each other function has a
+/// third of this size, or half of it in a tree of calls. The features of the program, and their
+/// weights, are drawn from the seed around `weights` ([`Weights::swarm`]). Cost: near linear in
+/// `size`.
 pub fn generate(seed: u64, size: u32, weights: &Weights) -> Program {
     let prng = Prng::new(seed);
     // Each part has a stream of its own, so that a change in one part leaves the others as they
@@ -123,20 +124,20 @@ impl Program {
     }
 }
 
-/// Recursive functions: one that calls itself, or two in a row that call each other.
+/// Recursion of one function, or mutual recursion of two consecutive functions.
 #[derive(Default)]
 struct Recursive {
     /// The signature of both functions, while the second is to be made.
     second: Option<Signature>,
-    /// The number of functions that call each other here; 0 for a function that does not.
+    /// The number of functions in the recursion: 1 or 2; 0 for a function without recursion.
     members: usize,
     /// The steps of the longest activation of these.
     steps: u64,
 }
 
 impl Recursive {
-    /// The function that the next one calls, which is itself, the one before or the one behind.
-    /// `None` if the next one is not recursive.
+    /// The function that the next function calls recursively: itself, its predecessor or its
+    /// successor. `None` if the next one is not recursive.
     fn next(
         &mut self,
         module: &Module,

@@ -8,7 +8,8 @@ use ir::{Imm, InstSpec, Opcode, Shape, Type, Value};
 /// The weight of plain arithmetic, beside the weights of the features.
 const ARITHMETIC: u32 = 12;
 
-/// The operations that tell overflow. Generated programs have none (`tests/native/overflow.rs`).
+/// The operations that tell overflow. Generated programs do not use them
+/// (`tests/native/overflow.rs`).
 const TELLS_OVERFLOW: [Opcode; 3] =
     [Opcode::SaddOverflows, Opcode::SsubOverflows, Opcode::SmulOverflows];
 

@@ -76,8 +76,8 @@ impl Hopper<'_> {
     }
 
     /// Runs until the observer pauses the run, which returns `None`, or to the end. Where an
-    /// assumption fails, the run leaves for an earlier version, and goes on there. Without an entry
-    /// to one, the run ends.
+    /// assumption fails, the run leaves for an earlier version and continues there. Without an
+    /// entry to one, the run ends.
     fn continue_run<H: Host>(
         &self,
         machine: &mut Machine,

@@ -1,17 +1,16 @@
-//! The choices of a chain: random, or those of an earlier chain.
+//! The choices of a chain: random, or replayed from an earlier chain.
 
 use super::{FULL_CHAIN, Hop, HopExit};
 use crate::prng::Prng;
 
-/// Decides for each hop how many visits pass before it, and which edge it takes.
+/// Decides for each hop how many visits pass before it, and which edge the hop takes.
 #[derive(Clone, Debug)]
 pub(super) enum Choices<'s> {
     Random {
         prng: Prng,
         /// Hops that are left.
         left: u32,
-        /// Visits of points with entries that are left, if the run continues as in the first
-        /// version.
+        /// Remaining visits of points with entries, estimated from the first version.
         visits: u64,
         /// Additional visits that pass before the first hop.
         first: u64,

@@ -144,7 +144,8 @@ struct HopExit<'a> {
 struct HopExits<'a> {
     /// The index of the graph.
     graph: usize,
-    /// By instruction: the index of its entries in `lists` plus 1, or 0 if it has none.
+    /// By instruction: the index of its entries in `lists` plus 1, or 0 for an instruction without
+    /// entries.
     by_inst: Vec<u32>,
     lists: Vec<SmallVec<[HopExit<'a>; 2]>>,
 }
@@ -157,8 +158,8 @@ impl<'a> HopExits<'a> {
     }
 }
 
-/// Runs chains through the versions of the functions of a module. Functions without a graph run as
-/// in the module.
+/// Runs chains through the versions of the functions of a module. Functions without a graph run in
+/// the version of the module.
 #[derive(Debug)]
 pub struct Hopper<'a> {
     graphs: Vec<FunctionGraph<'a>>,
@@ -323,7 +324,7 @@ impl<'a> Hopper<'a> {
         chain.difference(&reference)
     }
 
-    /// A machine that has run the start function; `None` if that function does not return.
+    /// A machine that has run the start function; `None` if the start function does not return.
     fn started<H: Host + Clone>(&self, host: &H) -> Option<(Machine, H)> {
         let (mut machine, mut host) = (self.pristine.clone(), host.clone());
         if let Some(start) = machine.start_function() {

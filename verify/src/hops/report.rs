@@ -88,7 +88,7 @@ impl fmt::Display for HopDifference {
 pub struct HopDivergence {
     /// The arguments of the run, as bits; empty if the divergence was found without a run.
     pub input: Vec<u64>,
-    /// All hops, the last of which may be the one that failed; without a run, the entry alone.
+    /// All hops of the chain; the last may be the failing hop. Without a run: the entry alone.
     pub hops: Vec<Hop>,
     /// The difference.
     pub difference: HopDifference,
@@ -126,7 +126,7 @@ pub struct HopReport {
     pub hops: u64,
     /// Hops of the longest chain.
     pub longest: u64,
-    /// Divergences found, including those that were not kept.
+    /// All divergences found, kept or not.
     pub divergence_count: u64,
     /// The first divergences, up to the limit of the options.
     pub divergences: Vec<HopDivergence>,

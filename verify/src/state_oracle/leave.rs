@@ -12,7 +12,7 @@ use transition::mapping::Entry;
 
 /// A failing assumption of the version after, at which a run is paused.
 struct Failed<'a> {
-    /// The entry to the version before; `None` if there is none.
+    /// The entry to the version before, if any.
     exit: Option<(EntryKey, &'a Entry)>,
     /// The version before, in the machine.
     to: VersionId,
@@ -58,9 +58,9 @@ fn fire(machine: &mut Machine, to: VersionId, entry: &Entry) -> Result<(), Strin
 }
 
 impl<H: Host + Clone> Lockstep<'_, '_, H> {
-    /// Takes the exit at a failing assumption that the version after alone makes. The run goes on
+    /// Takes the exit at a failing assumption that the version after alone makes. The run continues
     /// in the version before. Any other failing assumption ends the run. Returns the end of the
-    /// advance, or `None` if the run goes on to its next anchor.
+    /// advance, or `None` if the run continues to its next anchor.
     pub(super) fn leave(&mut self, side: Side, reason: u32) -> Option<Advance> {
         let failed = self.oracle.failed(&self.machines[side]);
         let Some(Failed { exit, to, is_common }) = failed else {
@@ -105,7 +105,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
     }
 
     /// Runs a copy to its end, and takes the exits of failing assumptions. Returns the end, and
-    /// whether its memory is that of a run of the version before.
+    /// whether its memory equals the memory of a run of the version before.
     pub(super) fn finish(&self, machine: &mut Machine, host: &mut H) -> (Outcome, bool) {
         loop {
             match machine.run(host, &mut NoObserver) {

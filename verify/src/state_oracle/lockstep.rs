@@ -16,7 +16,7 @@ pub(super) enum Advance {
     /// Before an anchor.
     Stopped(AnchorStop),
     Ended(Outcome),
-    /// At a failing assumption whose exit did not fire, which is reported.
+    /// At a failing assumption whose exit did not fire; the failure is reported.
     Stuck,
 }
 
@@ -27,7 +27,7 @@ impl Advance {
     }
 }
 
-/// A copy of a machine at a visit, from which a run goes on.
+/// A copy of a machine at a visit, from which the copy continues.
 struct Copied<H> {
     side: Side,
     /// The index of the visit in the records of its side.
@@ -226,9 +226,9 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         true
     }
 
-    /// One version has trapped where the other has not yet. Runs the other one to its end, which
-    /// must be the same trap. An entry at a point on the way has no state to compare with, and
-    /// `compare_gap` reports it. Always returns `false`.
+    /// One version has trapped where the other has not yet. Runs the other version to its end,
+    /// which must be the same trap. An entry at a point on the way has no state to compare with,
+    /// and `compare_gap` reports it. Always returns `false`.
     fn trapped_early(&mut self, mut ends: Pair<Option<Outcome>>) -> bool {
         self.compare_gap();
         let late = if ends.before.is_some() { Side::After } else { Side::Before };
@@ -321,7 +321,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         }
     }
 
-    /// A point that one of the runs visited twice in this gap, with its side.
+    /// A point visited twice in this gap by the run of one side, with this side.
     fn ambiguous(&self) -> Option<(Side, (Func, u32, u64))> {
         let at = |side: Side| self.oracle.recordings[side].ambiguous.map(|visit| (side, visit));
         // A run that has left may go around a loop of the version before that the version after has

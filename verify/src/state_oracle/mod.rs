@@ -13,29 +13,30 @@
 //! of the other run at the target point. This is the claim of an entry word for word. So the oracle
 //! finds wrong values even if no later computation uses them.
 //!
-//! A value that an entry does *not* provide shows in no such comparison. The oracle therefore
-//! checks each entry once without a run: it has to provide the values that are live at its target
-//! point, by the [`Demand`].
+//! No such comparison shows a value that an entry fails to provide. The oracle therefore checks
+//! each entry once without a run: it has to provide the values that are live at its target point,
+//! by the [`Demand`].
 //!
 //! A trap may have moved up. Then one run ends while the other still has anchors before its trap.
 //! The other run continues alone and must end in the same trap. An entry whose source point it
 //! visits on the way has no state to compare with, and is wrong.
 //!
-//! Versions may make assumptions. An assumption that both versions make is an anchor: where it
-//! fails, it ends both runs. One that the version after alone makes is no anchor. At every visit of
-//! it, holding or failing, the entry back to the version before fires and is compared like any
-//! other: this entry is the *exit*. Where the assumption fails, the run then leaves by the exit. It
-//! goes on in the version before until this activation returns, in step with the other run. So each
-//! failing exit is followed to the end of the run, and all later anchors and the end are compared.
-//! [`Oracle::assumptions`] lists the assumptions that failed in a run.
+//! Versions may make assumptions. An assumption made by both versions is an anchor: where it fails,
+//! both runs end. An assumption of the version after alone is no anchor. At each visit, whether the
+//! assumption holds or fails, the entry back to the version before fires and is compared like any
+//! other: this entry is the *exit*. Where the assumption fails, the run then leaves by the exit.
+//! The run continues in the version before until this activation returns, in step with the other
+//! run. So each failing exit is followed to the end of the run, and all later anchors and the end
+//! are compared. [`Oracle::assumptions`] lists the assumptions that failed in a run.
 //!
 //! Memory may differ where an assumption fails, for a store may be deleted on the way to it: the
-//! exit replays the store. So memory is compared after replays. A run that an assumption ends makes
-//! the transition to the version before first, if there is an entry, and is not compared in memory
-//! if there is none.
+//! exit replays the store. So memory is compared after replays. A run that an assumption ends first
+//! makes the transition to the version before, if there is an entry. Without an entry, memory is
+//! not compared.
 //!
-//! For a sample of visits, the oracle also *goes on*: a copy of the machine makes the transition,
-//! with the provided values alone, and must end like the run without one.
+//! For a sample of visits, the oracle also *continues* behind the transition: a copy of the machine
+//! makes the transition, with the provided values alone, and must end like the run without a
+//! transition.
 //!
 //! The oracle proves nothing about inputs that it does not run. It trusts the interpreter
 //! ([`interp`]), the meaning of operations ([`ir::eval`]), dominators and loops. Its memory is
@@ -119,8 +120,8 @@ pub struct OracleOptions {
     pub limits: Limits,
     /// The largest number of transitions compared, over all runs.
     pub transitions: u64,
-    /// The largest number of visits in one run and direction from which a copy goes on in the other
-    /// version. Each costs a copy of the machine and the rest of the run.
+    /// The most visits in one run and direction from which a copy continues in the other version.
+    /// Each costs a copy of the machine and the rest of the run.
     pub going_on: u32,
     /// The largest number of divergences kept. All are counted.
     pub divergences: usize,
@@ -129,7 +130,7 @@ pub struct OracleOptions {
 }
 
 impl Default for OracleOptions {
-    /// Every visit; needed values; 10^7 instructions a run; 4 copies that go on for each run and
+    /// Every visit; needed values; 10^7 instructions a run; 4 continued copies for each run and
     /// direction; 16 divergences.
     fn default() -> OracleOptions {
         OracleOptions {
@@ -146,7 +147,7 @@ impl Default for OracleOptions {
 
 impl OracleOptions {
     /// Settings for long runs. They compare the first 8 visits of each point and one gap in 1000.
-    /// For each run and direction, 2 copies go on. The limits are the default ones of a machine.
+    /// For each run and direction, 2 copies continue. The limits are the default ones of a machine.
     pub fn for_long_runs() -> OracleOptions {
         OracleOptions {
             policy: Policy::Sampled { first: 8, one_in: 1000 },
@@ -207,22 +208,21 @@ impl std::error::Error for OracleSetupError {}
 type Versions = Vec<Option<Pair<VersionId>>>;
 
 /// Compares the transitions between pairs of versions of a module's functions. On both sides,
-/// functions without a pair run as in the module.
+/// functions without a pair run in the version of the module.
 pub struct Oracle<'a> {
     module: &'a Module,
     pairs: Vec<FunctionPair<'a>>,
     options: OracleOptions,
     /// By function: the plans of its pair.
     plans: Box<Plans>,
-    /// Machines that have run nothing, one for each side, with all functions in the version of that
-    /// side.
+    /// Fresh machines, one for each side, with all functions in the version of that side.
     pristine: Pair<Machine>,
     versions: Versions,
     recordings: Pair<Recording>,
     gate: Gate,
     /// By function and side of the source version: the entries that fired at least once.
     fired: Vec<Pair<FixedBitSet>>,
-    /// The same: those that fired at a failing assumption.
+    /// The same, for entries that fired at a failing assumption.
     failing: Vec<Pair<FixedBitSet>>,
     /// The entries for which a divergence of a run was kept.
     blamed: BTreeSet<(Func, Side, u32)>,

@@ -90,7 +90,8 @@ pub(super) struct AssignPlan {
 }
 
 impl SidePlan {
-    /// The plan of an instruction, as an index of `points`; `None` if it has none. Cost: constant.
+    /// The plan of an instruction, as an index of `points`; `None` for an instruction without a
+    /// plan. Cost: constant.
     #[inline]
     pub(super) fn point_at(&self, inst: Inst) -> Option<u32> {
         self.by_inst.get(inst.index()).copied().filter(|p| *p != 0).map(|p| p - 1)
@@ -148,7 +149,8 @@ pub(super) fn plan_pair(
     )
 }
 
-/// Whether a version makes an assumption that is no anchor, so that the other does not make it.
+/// Whether a version makes an assumption that the other version lacks: an assumption that is no
+/// anchor.
 fn has_own_assumption(f: &Function, anchors: &BTreeSet<Inst>) -> bool {
     f.all_insts().any(|i| f.inst(i).opcode == Opcode::Assume && !anchors.contains(&i))
 }
@@ -184,7 +186,7 @@ fn find_faults(
     mapping.entries().map(|(point, entry)| entry_fault(point, entry, source, target)).collect()
 }
 
-/// The fault that an entry has regardless of the run, if it has one.
+/// The fault of an entry that needs no run to show, if any.
 pub(crate) fn entry_fault(
     point: Point,
     entry: &Entry,
@@ -274,9 +276,9 @@ fn is_well_formed(step: &Step) -> bool {
     step.args.len() == arity && source_fits
 }
 
-/// The values to record at the points of a side: those that its own entries require at source
-/// points, and those that entries of the other side provide at target points. Faulty entries need a
-/// record without values at their source point, because the fault is reported when that point is
+/// The values to record at the points of a side: values that its own entries require at source
+/// points, and values that entries of the other side provide at target points. Faulty entries need
+/// a record without values at their source point, because the fault is reported when that point is
 /// visited.
 fn wanted_at(
     side: Side,

@@ -22,7 +22,7 @@ pub(super) struct Visit {
     pub(super) activation: u64,
     /// The start of its values in [`Recording::values`].
     start: usize,
-    /// The number of this visit among those of the point in this run, from 1.
+    /// The number of this visit among the visits of the point in this run, from 1.
     pub(super) number: u64,
     pub(super) memory: u64,
     /// The digest of memory after the stores of the entry that starts here; `None` if one of them
@@ -124,7 +124,7 @@ impl Recording {
         self.sampled = None;
     }
 
-    /// The first visit of a point by an activation in this gap; `None` if there is none.
+    /// The first visit of a point by an activation in this gap; `None` without a visit.
     #[inline]
     pub(super) fn visit_of(&self, func: Func, point: u32, activation: u64) -> Option<&Visit> {
         let seen = &self.seen[func.as_u32() as usize][point as usize];
@@ -139,7 +139,7 @@ impl Recording {
         self.visits.iter().find(is_same)
     }
 
-    /// The values recorded at a visit, followed by those of later visits.
+    /// The values recorded at a visit, followed by the values of later visits.
     #[inline]
     pub(super) fn values_from(&self, visit: &Visit) -> &[u64] {
         &self.values[visit.start..]
@@ -228,8 +228,8 @@ impl Gate {
     }
 }
 
-/// Chooses the visits from which a copy goes on: many at first, then ever fewer. Their number grows
-/// with the logarithm of the length of the run.
+/// Chooses the visits from which a copy continues: many at first, then ever fewer. Their number
+/// grows with the logarithm of the length of the run.
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
     prng: Prng,

@@ -15,14 +15,14 @@ pub struct Counts {
     pub in_loops: u64,
     /// Values compared.
     pub compared: u64,
-    /// Transitions after which a copy of the run went on in the other version.
+    /// Transitions after which a copy of the run continued in the other version.
     pub going_on: u64,
-    /// Those that a limit ended, so that nothing was compared.
+    /// Copies that a limit ended, without a comparison of their ends.
     pub going_on_exhausted: u64,
     /// Entries fired and compared at visits of assumptions that hold.
     pub holding: u64,
     /// Entries fired and compared at visits of assumptions that fail. If the other version does not
-    /// make the assumption, the run has left by the entry, and went on.
+    /// make the assumption, the run has left by the entry, and continued.
     pub failing: u64,
 }
 
@@ -73,7 +73,7 @@ pub enum EntryFault {
         /// Its index.
         replay: usize,
     },
-    /// A step is no operation on values, or has operands or types that it does not take.
+    /// A step is no operation on values, or its operands or types do not fit the operation.
     MalformedStep {
         /// Its index.
         step: usize,
@@ -163,7 +163,7 @@ pub enum Difference {
         /// The value.
         value: Value,
     },
-    /// The other version did not visit the target point in this gap.
+    /// The run of the other version did not visit the target point in this gap.
     NoPartner,
     /// A point was visited twice between two anchors, so no visit is the one to compare.
     Ambiguous,
@@ -327,8 +327,7 @@ pub struct Report {
     pub forward: Counts,
     /// Counts of transitions from the version after.
     pub backward: Counts,
-    /// Divergences found, including those that were not kept. In runs, each visit counts; without a
-    /// run, each value.
+    /// All divergences found, kept or not. In runs, each visit counts; without a run, each value.
     pub divergence_count: u64,
     /// The first divergence of each entry, without a run and in runs, up to the limit of the
     /// options.

@@ -214,8 +214,8 @@ done:
 }
 ";
 
-/// The version after assumes that there is one round, and has no loop. Behind the exit, the version
-/// before goes around without an anchor that both share.
+/// The version after assumes a single round, and has no loop. Behind the exit, the version before
+/// goes around without an anchor that both share.
 #[test]
 fn a_loop_that_is_cut_goes_on_behind_an_exit() {
     let base = Case::new(UNTIL);

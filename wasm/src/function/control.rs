@@ -132,8 +132,8 @@ impl Translator<'_> {
         self.take_label_values(index)
     }
 
-    /// Ends an `if` without an `else`. If it has results, they are the values it took, so an empty
-    /// second arm passes them on.
+    /// Ends an `if` without an `else`. The results, if any, are the values that the `if` took, and
+    /// an empty second arm passes them on.
     fn end_if(&mut self, index: usize, branch: Inst, otherwise: Block) -> Result<()> {
         if !self.frames[index].results.is_empty() {
             self.otherwise()?;
@@ -172,7 +172,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// The block that follows a structure that is not a loop; created if it does not exist yet.
+    /// The block that follows a structure other than a loop; created on demand.
     fn exit_block(&mut self, index: usize) -> Result<Block> {
         if let FrameExit::Made(block) = self.frames[index].exit {
             return Ok(block);

@@ -145,7 +145,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds the rows of a program. Those of complete sequences stay if it fails later.
+    /// Adds the rows of a program. Rows of complete sequences stay if the program fails later.
     fn program(&mut self, unit: &ProgramSpan) -> Result<(), String> {
         if !(2..=5).contains(&unit.version) {
             return Err(format!("DWARF {}; 2 to 5 are read", unit.version));
@@ -307,7 +307,8 @@ struct Sequence {
     line: u64,
     column: u64,
     rows: Vec<LineRow>,
-    /// Whether the sequence begins outside of the code: that of a function that a linker removed.
+    /// Whether the sequence begins outside of the code: it describes a function that a linker
+    /// removed.
     is_elsewhere: bool,
     /// Why the sequence is left out although it begins in the code.
     wrong: Option<&'static str>,

@@ -3,11 +3,11 @@
 //! Compilers write DWARF into custom sections of a module. [`SourceMap`] joins it with the offsets
 //! of [`crate::import_with_offsets`]: it names the line that an instruction comes from, and the
 //! name that a function has in the source. DWARF 2 to 5 is read, with addresses of 32 bits. It must
-//! be in the module itself; the files of split DWARF are not looked for.
+//! be in the module itself; files of split DWARF are not read.
 //!
-//! Nothing is read before the first question. The first line asked for reads all line tables, since
-//! they stand one behind another without an index. The first name asked for reads the entries of
-//! functions.
+//! Nothing is read before the first question. The first request for a line reads all line tables,
+//! since they are stored one behind another without an index. The first request for a name reads
+//! the entries of functions.
 //!
 //! Debug info is untrusted, and no program depends on it. Whatever is cut, contradicts itself or
 //! exceeds a bound is left out, with a [`SourceNote`]. Memory is in proportion to the sections and
@@ -25,7 +25,7 @@
 //! - 100,000 inlined calls one in another, 200 kB, overflow its stack, which ends the process. This
 //!   module reads them in 8 ms.
 //!
-//! It gives no notes either, and it prefers mangled names to those of the source.
+//! It gives no notes either, and it prefers mangled names to the names in the source.
 
 mod lines;
 mod names;
@@ -160,8 +160,8 @@ impl SourceMap {
         self.names.get_or_init(|| FunctionNames::read(&self.sections, &self.offsets)).at(start)
     }
 
-    /// The parts of the debug info that were left out so far, at most eight of each kind. A map
-    /// that was not asked anything has read nothing, and has no notes.
+    /// The parts of the debug info that were left out so far, at most eight of each kind. Before
+    /// the first request, a map has read nothing and lists no notes.
     pub fn notes(&self) -> impl Iterator<Item = &SourceNote> {
         let lines = self.lines.get().into_iter().flat_map(|lines| &lines.notes.0);
         let names = self.names.get().into_iter().flat_map(|names| &names.notes.0);

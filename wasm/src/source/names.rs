@@ -224,7 +224,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The name of an entry: its own, or that of the entry it is a copy or a definition of.
+    /// The name of an entry: its own, or the name of the entry that it copies or defines.
     ///
     /// # Errors
     /// If a bound is exceeded, or an entry on the way cannot be read.
@@ -295,7 +295,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Takes from what is left of a bound; all of it, if it is too little.
+/// Takes `count` from the rest of a bound. If the rest is too small, takes all of it and fails.
 fn take(left: &mut usize, count: usize, cause: &str) -> Result<(), String> {
     let enough = left.checked_sub(count);
     *left = enough.unwrap_or(0);

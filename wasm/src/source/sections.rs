@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use wasmparser::{Parser, Payload};
 
-/// A string longer than this is no path and no name. Reading stops there, so that strings that
-/// share one long tail cost no more than this each.
+/// A string longer than this is no path and no name. Reading stops at this length, which bounds the
+/// cost of strings with a shared long tail.
 pub(super) const LONGEST: usize = 4096;
 
 macro_rules! sections {

@@ -31,7 +31,7 @@ impl ClockId {
     }
 }
 
-/// Clocks from outside of the library. The crate `system` has those of the machine.
+/// Clocks from outside of the library. The crate `system` has the clocks of the machine.
 pub trait Clocks: Debug + Send + Sync {
     /// The time in nanoseconds.
     fn now(&self, clock: ClockId) -> u64;

@@ -1,5 +1,5 @@
 //! Files and directories as a WASI host sees them. An embedder implements them; the crate `system`
-//! has those of the machine.
+//! has the files of the machine.
 
 use super::errno::Errno;
 use std::any::Any;

@@ -88,8 +88,8 @@ pub struct Wasi<'a> {
 type Answer = Result<(), Errno>;
 
 impl Process {
-    /// A process with these arguments, starting with the name of the program. It has no
-    /// environment and no directories, clocks that count readings, and the seed 0.
+    /// A process with these arguments, starting with the name of the program. The process starts
+    /// without environment and directories, with clocks that count readings, and with the seed 0.
     pub fn new(args: Vec<String>) -> Process {
         Process {
             args,
@@ -184,8 +184,8 @@ impl Process {
         }
     }
 
-    /// Performs a call of the function `field` of [`MODULE`]. Returns the result of the function;
-    /// `None` if it has none.
+    /// Performs a call of the function `field` of [`MODULE`]. Returns the result of the function,
+    /// if any.
     ///
     /// # Errors
     /// When the program exits, or when the number of arguments is wrong.
@@ -247,8 +247,8 @@ impl Process {
 /// The function that ends the program. It alone has no result.
 const EXIT: &str = "proc_exit";
 
-/// The functions of WASI preview 1, and how many parameters each has. Those that
-/// [`Process::answer`] does not know return `ENOSYS`.
+/// The functions of WASI preview 1, and how many parameters each has. Functions unknown to
+/// [`Process::answer`] return `ENOSYS`.
 const PARAMETERS: &[(&str, usize)] = &[
     ("args_get", 2),
     ("args_sizes_get", 2),

@@ -1,5 +1,5 @@
-//! The functions on paths, whose names begin with `path_`. Every path starts at a directory that is
-//! open; the directory refuses paths that lead out of it.
+//! The functions on paths, whose names begin with `path_`. Every path starts at an open directory;
+//! the directory refuses paths that lead outside.
 
 use super::descriptors::{Descriptor, Object, OpenDirectory, OpenFile, times, write_status};
 use super::errno::Errno;

@@ -1,5 +1,5 @@
 //! Tests on the corpus: every module imports to well-formed functions without needless parameters,
-//! and prints the same output as in other engines.
+//! and prints what other engines print.
 //!
 //! The kernels are in the repository. The programs are not: `tests/corpus/build programs` builds
 //! them, and OSIER_CORPUS names their folder. Without it the tests print a notice and cover only

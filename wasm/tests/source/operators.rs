@@ -16,7 +16,7 @@ fn code(bytes: &[u8]) -> &[u8] {
     &bytes[range.start as usize..range.end as usize]
 }
 
-/// The name of the operator at an offset of the code section, as in `i32.const`.
+/// The name of the operator at an offset of the code section, such as `i32.const`.
 fn operator_at(code: &[u8], offset: u32) -> String {
     let reader = BinaryReader::new(&code[offset as usize..], 0);
     let operator = wasmparser::OperatorsReader::new(reader).read().expect("an operator");

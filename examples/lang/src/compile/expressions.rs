@@ -188,7 +188,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Code that jumps if a condition is `when`, and goes on behind otherwise. Returns the jumps.
+    /// Code that jumps if a condition is `when`, and falls through otherwise. Returns the jumps.
     pub(super) fn branch(&mut self, expr: &Expr, when: bool) -> Compiled<Vec<usize>> {
         let at = expr.at;
         let next = self.unit().next;

@@ -8,7 +8,7 @@ impl Machine {
     /// activations of the interpreter and of native code hold.
     ///
     /// # Errors
-    /// If there is still no space for the allocation that found none.
+    /// If the collection frees too little space for the allocation.
     pub(crate) fn collect(
         &mut self,
         host: &mut Host<'_, '_>,

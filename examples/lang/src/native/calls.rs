@@ -118,7 +118,7 @@ impl Lower<'_> {
         result
     }
 
-    /// Goes on unless a call has thrown.
+    /// Continues unless a call has thrown.
     fn check(&mut self, result: Value, is_here: bool) {
         let (word, thrown) = (self.e.bits(result), self.e.word(THROWN));
         let is_result = self.e.op(Opcode::Ne, Type::I64, &[word, thrown]);
@@ -139,7 +139,7 @@ impl Lower<'_> {
         self.e.store(base, THROWN_AT, place);
     }
 
-    /// Goes on at the handler, or throws to the caller. The exception is in memory.
+    /// Continues at the handler, or throws to the caller. The exception is in memory.
     pub(super) fn throw_on(&mut self) {
         let Some(handler) = self.proto.handler(self.pc).copied() else {
             let thrown = self.e.fixed(THROWN);

@@ -93,7 +93,7 @@ impl Compiled {
     }
 }
 
-/// By function and loop header: the code for the loop, or nothing if it has none.
+/// By function and loop header: the code for the loop, if any.
 type KnownLoops = BTreeMap<(Func, Point), Option<Arc<Continuation>>>;
 
 /// The continuations of loops, for the run to find. `None` where there is no entry.
@@ -250,7 +250,7 @@ impl Native {
         Ok(Compiled { func, base, states, version, forward, headers })
     }
 
-    /// Makes a function run other code: that of a stub.
+    /// Makes a function run the code of a stub.
     fn install(
         &self,
         back: &mut Callback<'_>,

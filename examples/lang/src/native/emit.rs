@@ -7,10 +7,10 @@ use osier::ir::{
     Block, Func, FunctionBuilder, Imm, InstSpec, Opcode, Target, TrapKind, Type, Value,
 };
 
-/// The number of the trap behind a frame state. A run leaves in front of it.
+/// The number of the trap behind a frame state. A run leaves in front of this trap.
 pub(super) const LEAVE: TrapKind = TrapKind::User(0);
 
-/// The type of operations that have none of their own.
+/// The type of operations without a type of their own.
 pub(super) const UNTYPED: Type = Type::I32;
 
 /// Appends instructions to a function.
@@ -83,14 +83,14 @@ impl Emit {
         self.b.switch_to(block);
     }
 
-    /// Branches to two new blocks, for a condition that holds and one that does not.
+    /// Branches to two new blocks: one for a true condition and one for a false condition.
     pub(super) fn fork(&mut self, holds: Value) -> (Block, Block) {
         let (yes, no) = (self.b.reserve_block(), self.b.reserve_block());
         self.b.br_if(holds, Target::new(yes, &[]), Target::new(no, &[]));
         (yes, no)
     }
 
-    /// Goes on if a condition holds, and in a block otherwise.
+    /// Continues if a condition holds, and jumps to a block otherwise.
     pub(super) fn branch_to(&mut self, holds: Value, otherwise: Block) {
         let good = self.b.reserve_block();
         self.b.br_if(holds, Target::new(good, &[]), Target::new(otherwise, &[]));

@@ -7,7 +7,7 @@ use crate::heap::OPERANDS;
 use crate::profile::kind;
 use osier::ir::{Opcode, Type};
 
-/// Depths from here on tell the base to go on at a loop header, see [`Lower::entrances`].
+/// Depths from here on tell the base to continue at a loop header, see [`Lower::entrances`].
 const ENTRANCES: i32 = i32::MIN;
 
 impl Lower<'_> {
@@ -46,8 +46,10 @@ impl Lower<'_> {
 
     /// Paths from the start to all loop headers, with any contents of the registers. No run takes
     /// them. The base lacks code that the interpreter has not executed so far. Without these paths,
-    /// passes would prove facts that hold only as long as that is so, and a run that comes up from
-    /// the interpreter has executed more.
+    /// passes would prove facts that hold only until it executes such code, and a run that comes up
+    /// from the interpreter has executed more. Without these paths, passes would prove facts that
+    /// hold only as long as that is so, and a run that comes up from the interpreter has executed
+    /// more.
     fn entrances(&mut self) {
         let headers = self.leaders.iter().filter(|(_, is_header)| **is_header);
         let headers: Vec<Pc> = headers.map(|(pc, _)| *pc).collect();

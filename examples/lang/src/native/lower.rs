@@ -22,7 +22,7 @@ use osier::ir::{
 use osier::ir::{FunctionBuilder, Signature};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The slots of a frame state behind those of the registers.
+/// The slot of the closure in a frame state, behind the slots of the registers.
 pub(super) const CLOSURE: u32 = 254;
 /// The slot of the depth of the activation.
 pub(super) const DEPTH: u32 = 255;
@@ -119,7 +119,7 @@ pub(super) struct Lower<'a> {
     pub(super) pc: Pc,
     /// The block that leaves in front of the instruction.
     exit: Option<Block>,
-    /// Whether the code so far goes on at the next instruction.
+    /// Whether control reaches the end of the code so far.
     pub(super) is_open: bool,
     pub(super) callees: BTreeSet<u32>,
     /// The loop headers with a path from the start.
@@ -206,7 +206,7 @@ impl<'a> Lower<'a> {
         *self.blocks.entry(pc).or_insert_with(|| b.reserve_block())
     }
 
-    /// Goes on at an instruction, with registers kept as all paths there agree.
+    /// Continues at an instruction, with registers kept as all paths there agree.
     pub(super) fn edge(&mut self, to: Pc) {
         let mut path = self.state.clone();
         for (register, rep) in (0..).zip(&mut path) {
@@ -273,7 +273,7 @@ impl<'a> Lower<'a> {
         if pc & HEADER == 0 { &self.before } else { &self.state }
     }
 
-    /// Goes on only if a condition holds, and leaves in front of the instruction otherwise.
+    /// Continues only if a condition holds, and leaves in front of the instruction otherwise.
     pub(super) fn guard(&mut self, holds: Value) {
         let exit = self.exit_block();
         let holds = self.e.failing(holds);
@@ -495,7 +495,7 @@ impl<'a> Lower<'a> {
         self.branch(holds, to, when);
     }
 
-    /// Goes on at an instruction if a condition is `when`.
+    /// Continues at an instruction if a condition is `when`.
     pub(super) fn branch(&mut self, holds: Value, to: Pc, when: bool) {
         let (yes, no) = self.e.fork(holds);
         let (there, here) = if when { (yes, no) } else { (no, yes) };

@@ -2,9 +2,9 @@
 //!
 //! The interpreter counts calls and turns of loops. A hot function gets a base by its profile
 //! (`lower.rs`), which Osier optimizes and compiles. From then on calls go to native code, and a
-//! loop of an activation that the interpreter runs goes on in native code, too. Where a guard
-//! fails, the run leaves with the frame of the interpreter ([`Embedder::resume`]). A function that
-//! leaves too often is compiled anew by what the interpreter has seen since.
+//! loop of an activation in the interpreter continues in native code, too. Where a guard fails, the
+//! run leaves with the frame of the interpreter ([`Embedder::resume`]). A function that leaves too
+//! often is compiled anew by what the interpreter has seen since.
 //!
 //! A base cannot be replaced, so a function of the language has several functions of the IR, a
 //! *generation* each. The code of an earlier generation then calls the next one.
@@ -45,8 +45,8 @@ const GENERATIONS: usize = 4;
 /// The most nested runs at which the interpreter still enters loops.
 const MOST_NESTED: usize = 200;
 
-/// The exits that a hot loop without a way up counts for: code that was made before the loop ran
-/// leaves in front of it.
+/// A hot loop without a way up counts as this many exits: code made before the loop ran leaves in
+/// front of it.
 const MISSED: u32 = 10;
 
 /// When code is made.
@@ -244,8 +244,8 @@ impl Machine {
         returned(results[0], back)
     }
 
-    /// Goes on in native code at a loop header, to the end of the activation. `None` if there is no
-    /// code for the loop.
+    /// Continues in native code at a loop header, to the end of the activation. `None` if there is
+    /// no code for the loop.
     pub(crate) fn enter(
         &mut self,
         host: &mut Host<'_, '_>,

@@ -469,7 +469,7 @@ impl Lower<'_> {
         (header, index)
     }
 
-    /// Appends a value to an array with space and goes on at `end`, if the index is its length.
+    /// Appends a value to an array with space and continues at `end`, if the index is its length.
     /// Returns the block for all other cases, which is yet to be placed.
     fn append(
         &mut self,

@@ -57,7 +57,7 @@ impl Rep {
 /// By register.
 pub(super) type State = Vec<Rep>;
 
-/// Joins the state of one more path to that of a place. Returns whether that changes it.
+/// Joins the state of one more path to the state of a place. Returns whether that changes it.
 pub(super) fn join(place: &mut State, path: &State) -> bool {
     let joined: State = place.iter().zip(path).map(|(a, b)| a.join(*b)).collect();
     let is_new = joined != *place;
@@ -72,7 +72,7 @@ pub(super) fn has(set: &Registers, register: Reg) -> bool {
     set[usize::from(register) / 64] >> (register % 64) & 1 == 1
 }
 
-/// The registers that an instruction reads, and the one that it sets.
+/// The registers that an instruction reads, and the register that it sets.
 pub(super) fn accesses(op: Op) -> (Vec<Reg>, Option<Reg>) {
     let range = |from: Reg, count: u32| (from..from + count as Reg).collect::<Vec<Reg>>();
     match op {
@@ -124,7 +124,7 @@ pub(super) fn leads(mut op: Op) -> (Option<Pc>, bool) {
     (op.target().copied(), falls)
 }
 
-/// By instruction: the registers that are live in front of it. A handler may be reached from every
+/// By instruction: the registers live in front of it. A handler may be reached from every
 /// instruction of its region.
 pub(super) fn live(proto: &Proto, captured: impl Fn(u32) -> Vec<Reg>) -> Vec<Registers> {
     let mut live = vec![[0; 4]; proto.code.len() + 1];

@@ -1,5 +1,5 @@
-//! The functions that native code calls: one on the heap directly, as a C function, and those that
-//! need the interpreter through Osier.
+//! The functions that native code calls: a C function for work on the heap, called directly, and
+//! functions that need the interpreter, called through Osier.
 
 use super::emit::UNTYPED;
 use crate::bytecode::{Arith, Compare};
@@ -14,7 +14,7 @@ use osier::ir::{
 use osier::jit::{DirectFunction, DirectMemory};
 use std::sync::Arc;
 
-/// The functions of the module beside those of the language.
+/// The functions of the module in addition to the functions of the language.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Imports {
     /// `(helper, a, b, c)`: executes a [`Helper`], directly.
