@@ -19,8 +19,8 @@ use transition::{Pair, Side};
 /// no anchors, add their number times the number of anchors.
 ///
 /// # Errors
-/// The verdict on the pair, when the certificate does not prove it. The same verdict then applies
-/// to every entry of the pair.
+/// The verdict on the pair, if the certificate does not prove the pair. The same verdict then
+/// applies to every entry of the pair.
 pub fn relate<'a, 'c>(
     module: &Module,
     versions: Pair<&'a Function>,
@@ -66,15 +66,15 @@ impl Relation<'_, '_> {
         self.product.unproved.all()
     }
 
-    /// Whether no run of a version reaches a point: it lies in code that constant conditions of
-    /// this version exclude, or those of the other version. `false` for a point that the version
-    /// lacks. Cost: linear in the blocks on the way to the next anchor.
+    /// Whether no run of a version reaches a point, because it lies in code that constant
+    /// conditions of one of the versions exclude. `false` for a point that the version lacks. Cost:
+    /// linear in the blocks on the way to the next anchor.
     ///
     /// A condition that is constant in one version alone shows in the proof of the pair. It follows
     /// each edge that a run may take from an anchor, in both versions, to the next anchor. So a run
     /// executes no anchor that the proof has not met, and reaches no point from which the only way
-    /// leads to such an anchor. An unproved anchor ends this argument: the proof does not go on
-    /// behind it (`a_point_that_the_other_version_excludes_is_unreachable`).
+    /// leads to such an anchor. An unproved anchor ends this argument: the proof stops at it
+    /// (`a_point_that_the_other_version_excludes_is_unreachable`).
     pub fn is_unreachable(&self, side: Side, point: Point) -> bool {
         let version = &self.product.versions[side];
         let inst = point.inst();
@@ -168,7 +168,7 @@ pub struct Accepted {
 
 /// Judges the mappings between two versions in both directions, each armed while the other is used,
 /// and keeps the entries that hold. If the versions were not proved to correspond, that verdict
-/// applies to every entry, and nothing is kept. Cost: that of [`Relation::judge`].
+/// applies to every entry, and nothing is kept. Cost: one [`Relation::judge`].
 pub fn accept(
     relation: &Result<Relation<'_, '_>, Verdict>,
     mappings: Pair<Mapping>,
@@ -188,7 +188,7 @@ pub fn accept(
 
 /// Judges a mapping that leaves from `side`, and keeps the entries that hold. `armed` are all
 /// mappings that may be armed in its target version. [`accept`] does the same for two mappings that
-/// arm each other. Cost: that of [`Relation::judge`].
+/// arm each other. Cost: one [`Relation::judge`].
 pub fn accept_armed(
     relation: &Result<Relation<'_, '_>, Verdict>,
     side: Side,

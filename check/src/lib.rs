@@ -20,9 +20,8 @@
 //! 2. *Versions* (`version.rs`, `graph.rs`). In each version alone, every value holds the contents
 //!    that its term has, given the contents that this version last bound to each leaf.
 //! 3. *Product* (`paths.rs`, `product.rs`). Both versions execute the same anchors in the same
-//!    order. Before each anchor, a leaf that both versions have holds the same contents in both.
-//!    An anchor may stay unproved; the claim is then about the runs that do not execute it
-//!    (`unproved.rs`).
+//!    order. Before each anchor, a leaf in both versions holds the same contents in both. An anchor
+//!    may stay unproved; the claim is then about the runs that do not execute it (`unproved.rs`).
 //! 4. *Traps* (`traps.rs`). An instruction that may trap and is no anchor traps in one version only
 //!    if the other version traps too, and no effect comes in between.
 //! 5. *Entries* (`entry.rs`, `live.rs`). Source point and target point lie in corresponding gaps.

@@ -1,4 +1,5 @@
-//! The checker's own dominators, compared with those of the IR, which the checker does not use.
+//! Compares the checker's own dominators with the dominators of the IR, which the checker does not
+//! use.
 
 use crate::accept::graph::BlockGraph;
 use ir::cfg::Cfg;

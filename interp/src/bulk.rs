@@ -37,7 +37,7 @@ impl BulkOp {
     }
 }
 
-/// Bytes or table entries that one unit of fuel pays for.
+/// The bytes or table entries that a unit of fuel pays for.
 const PER_FUEL: u64 = 1024;
 
 /// One operation together with the contents of its operands.
@@ -113,7 +113,7 @@ pub(super) struct Bulk<'a> {
 }
 
 impl Bulk<'_> {
-    /// Performs an operation and returns its result, or 0 when the operation has none.
+    /// Performs an operation and returns its result, or 0 for an operation without a result.
     pub(super) fn perform(&mut self, op: BulkRequest) -> Result<u64, TrapKind> {
         let [a, b, c] = op.args;
         match (op.opcode, op.imm) {

@@ -58,9 +58,9 @@ pub struct Code {
     decoded: OnceLock<Decoded>,
 }
 
-/// The module of which code is made at its first use. All code of a program shares it, and that of
-/// the larger programs that the program is extended to: the earlier modules can be freed
-/// (`earlier_modules_are_freed`), and no code is looked at for that.
+/// The module of which code is made at its first use. All code of a program shares it with the code
+/// of larger programs that the program is extended to. So earlier modules can be freed
+/// (`earlier_modules_are_freed`), without a walk over the code.
 #[derive(Debug)]
 pub(super) struct DecodeSource(Mutex<Arc<Module>>);
 
@@ -130,7 +130,7 @@ impl Code {
 
     /// The base version of a function of a verified module, decoded at its first use: most runs use
     /// a part of the functions of a large module. `source` is one of this module. `None` if the
-    /// function has no body. Cost: constant, and at the first use that of [`Code::new`].
+    /// function has no body. Cost: constant, plus [`Code::new`] at the first use.
     ///
     /// # Panics
     /// At the first use, as [`Code::new`].

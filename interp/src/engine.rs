@@ -3,10 +3,10 @@
 //! records calls of native code in the trace, and ends runs that native code ends.
 //!
 //! An engine works on a machine only while [`Machine::run`] is not executing: between two calls of
-//! it, or while a run waits for the results of a call.
+//! `run`, or while a run waits for the results of a call.
 //!
 //! Native code writes memories, globals and tables directly, and these writes do not update the
-//! digests. So once an engine has asked for raw access, every function here that adds to the trace
+//! digests. So once an engine has requested raw access, every function here that adds to the trace
 //! or resumes the interpreter recomputes the digests first. Where memory is tracked
 //! ([`super::Options::track_memory`]), each recomputation costs the size of memories and tables.
 
@@ -50,9 +50,9 @@ impl Machine {
         self.globals.tables.entries_raw(table)
     }
 
-    /// Recomputes the digests after native code wrote memories, globals or tables. Call this before
-    /// [`Machine::memory_digest`]; the functions of this module call it themselves. Cost: the
-    /// number of globals; where memory is tracked, also the size of memories and tables.
+    /// Recomputes the digests after native code wrote memories, globals or tables. An engine calls
+    /// this before [`Machine::memory_digest`]; the functions of this module call it themselves.
+    /// Cost: the number of globals; where memory is tracked, also the size of memories and tables.
     pub fn refresh_digests(&mut self) {
         self.memories.refresh();
         self.globals.refresh();
@@ -154,11 +154,11 @@ impl Machine {
         }
     }
 
-    /// Records the return of the imported function that was called last among those that have not
-    /// returned. Clears bits of the results outside their types.
+    /// Records the return of the latest imported function that has not returned. Clears bits of the
+    /// results outside their types.
     ///
     /// # Panics
-    /// When the number of results is not that of the signature.
+    /// When the number of results differs from the signature.
     pub fn leave_imported(&mut self, func: Func, results: &mut [u64]) {
         let types = &self.program.declarations().signature(func).results;
         assert_eq!(types.len(), results.len(), "interp: wrong number of results for {func}");
@@ -189,8 +189,7 @@ impl Machine {
         }
     }
 
-    /// Records that a function returns to native code: the one called last among those that have
-    /// not returned.
+    /// Records that the latest function called from native code returns to native code.
     #[inline]
     pub fn trace_return(&mut self, results: &[u64]) {
         if self.is_tracing() {

@@ -209,7 +209,7 @@ impl Machine {
     /// The entry records the versions and the source point that the checker accepted it for. Its
     /// source must be the paused version, and its target must be `to`. Its source point must be
     /// before the instruction at which the run is paused ([`super::View::inst`]). The machine
-    /// rejects any other entry. Cost: that of the compensation code and of a frame.
+    /// rejects any other entry. Cost: the compensation code, plus a frame.
     ///
     /// # Errors
     /// See [`FireError`]. The machine is unchanged then, unless a store failed: the transfer has

@@ -1,7 +1,7 @@
 //! Transitions into several activations: a run leaves inlined code.
 //!
-//! The outermost frame takes the place of the activation that runs the inlined code. Each other one
-//! is begun in the frame that waits for it, as its call would have begun it.
+//! The outermost frame takes the place of the activation that runs the inlined code. Each other
+//! frame begins in its waiting frame, as its call would have begun it.
 
 use super::fire::{FireError, TransferError};
 use super::machine::Machine;
@@ -24,7 +24,7 @@ pub(super) struct LandingFrame {
 impl Machine {
     /// Fires an entry into frames where the run is paused, as [`Machine::fire`] fires others. `to`
     /// has the version of each frame, the innermost first. Later, returns of the inner frames go to
-    /// the outer ones. Cost: that of the compensation code and of the frames.
+    /// the outer ones. Cost: the compensation code, plus the frames.
     ///
     /// # Errors
     /// See [`FireError`]. [`TransferError::StackOverflow`] also says that the frames are more

@@ -18,8 +18,8 @@ pub trait HostMemory: Send + Sync + fmt::Debug {
     fn write(&mut self, at: u64, bytes: &[u8]) -> bool;
 }
 
-/// The bytes of a host memory, once the embedder has provided them. A clone has none: two machines
-/// would else write one memory.
+/// The bytes of a host memory, once the embedder has provided them. A clone starts without them:
+/// otherwise two machines would write one memory.
 #[derive(Default, Debug)]
 pub(super) struct ProvidedMemory(pub(super) Option<Box<dyn HostMemory>>);
 

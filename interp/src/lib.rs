@@ -84,7 +84,7 @@ use ir::module::Module;
 /// When the module cannot be instantiated.
 ///
 /// # Panics
-/// When no such function exists, or it takes another number of arguments.
+/// When the function is missing, or takes another number of arguments.
 pub fn run(module: &Module, name: &str, args: &[u64]) -> Result<Outcome, InstantiateError> {
     let func = module.lookup(name).unwrap_or_else(|| panic!("interp: no function {name}"));
     let mut machine = Machine::new(module, Limits::default())?;

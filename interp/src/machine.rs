@@ -135,7 +135,8 @@ impl Machine {
     /// Extends the machine to a larger module that starts with the declarations the machine already
     /// has. Several modules can thus share functions, memories, tables and globals. Creates the new
     /// declarations and writes the new active segments. Does not run the start function, and drops
-    /// all runs. Cost: that of the new declarations, plus the size of the new memories and tables.
+    /// all runs. Cost: linear in the new declarations, plus the size of the new memories and
+    /// tables.
     ///
     /// # Errors
     /// As [`Machine::new`], and when the module declares a memory that exists with more pages than
@@ -202,9 +203,9 @@ impl Machine {
         write_segments(declared, has, &mut self.memories, &mut self.globals.tables)
     }
 
-    /// Takes up the body of a function that awaited it ([`Module::define_later`]): `module` is that
-    /// of the machine, and has the body now. Does nothing if the function has a version. Runs in
-    /// progress go on. Constant cost; the body is decoded at its first use.
+    /// Takes up the body of a function that awaited it ([`Module::define_later`]). `module` is the
+    /// module of the machine, which has the body now. Does nothing if the function has a version.
+    /// Runs in progress continue. Constant cost; the body is decoded at its first use.
     ///
     /// # Panics
     /// When the module has no body of the function.
@@ -235,7 +236,7 @@ impl Machine {
         self.declarations().start
     }
 
-    /// Adds a version of a function. `module` is the module of this machine. Cost: that of
+    /// Adds a version of a function. `module` is the module of this machine. Cost: one
     /// [`Code::new`].
     ///
     /// # Panics
@@ -244,8 +245,8 @@ impl Machine {
         self.add_code(func, Arc::new(Code::new(module, function)))
     }
 
-    /// Tells where the inlined code of a version comes from: the site of a run that ends there is
-    /// that of the base, however inlined.
+    /// Tells where the inlined code of a version comes from: a run that ends there reports the site
+    /// in the base, however inlined.
     ///
     /// # Panics
     /// When the machine has no such version.
@@ -288,9 +289,8 @@ impl Machine {
 
     /// Makes a function external, or undoes that. A call of an external function, and a run that
     /// starts with one, stops with [`crate::Run::Called`], so that an engine can execute the
-    /// function. Activations that exist already, and those that [`Machine::begin_nested`] begins,
-    /// are interpreted nevertheless. Cost: constant. Calls of other functions are as fast as
-    /// before.
+    /// function. Existing activations, and activations that [`Machine::begin_nested`] begins, are
+    /// interpreted nevertheless. Cost: constant. Calls of other functions are as fast as before.
     ///
     /// # Panics
     /// When the function is imported, or awaits its body.
@@ -303,7 +303,7 @@ impl Machine {
     /// The version that a run starts with.
     ///
     /// # Panics
-    /// When the function has none.
+    /// When the function has no version.
     pub(super) fn startable(&self, func: Func) -> VersionId {
         self.current(func).unwrap_or_else(|| {
             panic!("interp: {func} {} and cannot be started", self.why_no_version(func))

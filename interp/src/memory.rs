@@ -105,7 +105,8 @@ impl Memories {
         Memories { list: Vec::new(), pages_left: limits.memory_pages, tracked, digest: 0 }
     }
 
-    /// Adds a zeroed memory as declared. Fails when a limit or the region has no room for it.
+    /// Adds a zeroed memory as declared. Fails when a limit or the region lacks room for the
+    /// memory.
     pub(super) fn add(
         &mut self,
         decl: &MemoryDecl,
@@ -146,7 +147,7 @@ impl Memories {
     /// out, and a clone of the memories does not have them.
     ///
     /// # Panics
-    /// When the module declares no such memory, or it is of another kind.
+    /// When the module does not declare the memory, or the memory is of another kind.
     pub fn provide(&mut self, memory: Memory, bytes: Box<dyn HostMemory>) {
         let target = &mut self.list[memory.index()];
         assert_eq!(target.kind, MemoryKind::Host, "interp: {memory} has its own bytes");
@@ -314,7 +315,7 @@ impl Memories {
         self.tracked
     }
 
-    /// The contents of memory 0; empty when there is none. Where memories are tracked, the caller
+    /// The contents of memory 0; empty without a memory. Where memories are tracked, the caller
     /// must not write through this slice, because that breaks the digest: use [`Memories::write`].
     #[inline]
     pub(super) fn first_mut(&mut self) -> &mut [u8] {

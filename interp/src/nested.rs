@@ -12,8 +12,8 @@
 //!
 //! The caller of a function records the call and the return in the trace. The interpreter records
 //! calls of external functions (and the return in [`Machine::return_from_call`]). A nested run
-//! records all calls but that of its first activation. Native code that calls this activation uses
-//! [`Machine::trace_call`] and [`Machine::trace_return`]. An engine that answers
+//! records all calls except the call of its first activation. Native code that calls this
+//! activation uses [`Machine::trace_call`] and [`Machine::trace_return`]. An engine that answers
 //! [`Run::Called`](super::Run::Called) with a nested run must record nothing, because the
 //! interpreter does. Imported functions record themselves ([`Machine::enter_imported`]).
 
@@ -54,7 +54,7 @@ impl Nested {
 pub enum Resumed {
     /// The caller has the results; [`Machine::run`] continues after the call.
     InCaller,
-    /// The run has no caller, so it ended and returned these values.
+    /// The run had no caller: it ended and returned these values.
     Ended(Vec<u64>),
 }
 
@@ -119,10 +119,10 @@ impl Machine {
         Resumed::InCaller
     }
 
-    /// Lets the run itself execute the function for whose results it waits: one that had no body
-    /// when it was called, and has one now ([`Machine::take_up`]). `args` are those with which the
-    /// run stopped. Returns false, and changes nothing, when a limit forbids another activation.
-    /// Cost: the frame.
+    /// Lets the run itself execute the function for whose results it waits: a function without a
+    /// body at the call, whose body has come since ([`Machine::take_up`]). `args` are those with
+    /// which the run stopped. Returns false, and changes nothing, when a limit forbids another
+    /// activation. Cost: the frame.
     ///
     /// # Panics
     /// When the run waits for no results, or the function has no version.
@@ -305,7 +305,7 @@ impl Machine {
     /// dropped.
     ///
     /// # Panics
-    /// When `nested` is not the innermost nested run, or when [`Machine::start`] has dropped it.
+    /// When `nested` is not the innermost nested run, or [`Machine::start`] has dropped it.
     pub fn end_nested(&mut self, nested: Nested) {
         assert_eq!(
             nested.level,

@@ -165,8 +165,8 @@ macro_rules! define_codes {
             GlobalGet,
             /// Slot `a` to global `b`.
             GlobalSet,
-            /// Calls function `a`. The pool at `b` lists the slots of its `c` arguments, then those
-            /// of its results.
+            /// Calls function `a`. The pool at `b` lists the slots of its `c` arguments, then the
+            /// slots of its results.
             Call,
             /// As `Call`, of an imported function.
             CallHost,

@@ -57,7 +57,7 @@ pub enum Outcome {
         site: Site,
     },
     /// An activation, not necessarily the first, reached an `osr_exit`. It was to continue in
-    /// another version, which the interpreter does not know, so the whole run ends.
+    /// another version, which is unknown to the interpreter, so the whole run ends.
     Left {
         /// The OSR point that the instruction names.
         point: OsrPoint,

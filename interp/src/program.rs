@@ -25,9 +25,8 @@ struct ProgramData {
     source: Option<Arc<DecodeSource>>,
 }
 
-/// Those of some functions that may still get a code: their bodies had not come when `codes` was
-/// made. The module is not asked whether they have come by now, since another thread may supply one
-/// meanwhile.
+/// The functions among `funcs` that may still get code: their bodies had not come when `codes` was
+/// made. The result does not depend on bodies that another thread supplies meanwhile.
 fn awaiting(
     module: &Module,
     codes: &ChunkedMap<Func, Option<Arc<Code>>>,
@@ -65,8 +64,8 @@ impl Program {
     }
 
     /// As [`Program::on_demand`], of a larger module that starts with the declarations of this one.
-    /// The two programs share the code of the common functions. Cost: that of the new functions, of
-    /// those that awaited their bodies, and a 64th of all others.
+    /// The two programs share the code of the common functions. Cost: linear in the new functions
+    /// and the functions whose bodies arrived, plus one pointer copy per 64 other functions.
     ///
     /// # Panics
     /// As [`Program::on_demand`].

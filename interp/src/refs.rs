@@ -9,10 +9,10 @@
 //! Slots of other values hold garbage of earlier activations, which a collector must not see. A
 //! value that is dead counts, too: a transition may still read it. Two cases differ:
 //!
-//! - Values that share a slot in fast code. One of them is live, and the slot holds that one; the
-//!   slot is garbage where none is live.
-//! - Values that a transition did not assign, and copies of them that no one reads. They hold
-//!   poison, which no collector sees. A later transition that reads one is refused
+//! - Values that share a slot in fast code. At most one of them is live, and the slot holds the
+//!   live value; otherwise the slot is garbage.
+//! - Values that a transition did not assign, and copies of such values that no instruction reads.
+//!   They hold poison, which no collector sees. A later transition that reads one is refused
 //!   (`references_that_no_transition_provided_are_not_read`).
 
 use super::activations::{ActivationFrame, Activations};
@@ -55,10 +55,10 @@ struct RefSlot {
 }
 
 impl RefSlots {
-    /// The slots of a version; `None` if it has no value of type `ref`. Constants are no roots,
-    /// since no collector changes them, and fast code does not write their slots. `slots` gives the
-    /// slot of each value id. Cost: linear in the values, and for a version with references that of
-    /// the analyses.
+    /// The slots of a version; `None` if it has no value of type `ref`. Constants are no roots:
+    /// collectors do not change them, and fast code does not write their slots. `slots` gives the
+    /// slot of each value id. Cost: linear in the values; for a version with references, also the
+    /// analyses.
     pub(super) fn new(
         function: &Function,
         slots: &[u32],
@@ -220,8 +220,8 @@ impl Machine {
 
     /// Calls `visit` with the word of each reference that the machine holds, in activations of all
     /// runs and in globals of type `ref`. `visit` may change the word. Zero words are not visited.
-    /// Each place is visited once. The caller must own all other references of the program: those
-    /// of native code, and those that it got as arguments.
+    /// Each place is visited once. The caller must own all other references of the program:
+    /// references of native code, and references that the caller got as arguments.
     ///
     /// Cost: linear in the activations, in the references of their versions, and in the
     /// instructions of the blocks that they wait in.

@@ -47,8 +47,8 @@ impl Machine {
         })
     }
 
-    /// The answer of a run that cannot go on: its first activation was refused, or it waits for the
-    /// results of a call.
+    /// The answer of a run that cannot continue: its first activation was refused, or it waits for
+    /// the results of a call.
     ///
     /// # Panics
     /// As [`Machine::run`].

@@ -31,7 +31,7 @@ pub enum Control {
     Pause,
 }
 
-/// Observes a run. The cost is that of its scope, plus one call per instruction in scope.
+/// Observes a run. Cost: the overhead of its scope, plus one call per instruction in scope.
 pub trait Observer {
     /// The instructions before which [`Observer::before`] is called.
     const SCOPE: Scope;
@@ -112,7 +112,7 @@ impl<'a> View<'a> {
         self.activations.top().activation
     }
 
-    /// The number of activations, including those of suspended runs; at least 1.
+    /// The number of activations, at least 1; activations of suspended runs count.
     pub fn depth(&self) -> usize {
         self.activations.depth()
     }

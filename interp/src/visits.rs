@@ -167,11 +167,11 @@ impl Machine {
         self.visits.is_on
     }
 
-    /// Counts visits of blocks of a version: of those that begin with these instructions. Each
-    /// pauses the run at the visit with the given number, at least 1. The first instruction of a
-    /// function has the counter of calls, and is skipped here, and so are instructions that have a
-    /// counter, and those that the version lacks. No effect unless runs count. Cost: linear in the
-    /// code of the version.
+    /// Counts visits of the blocks of a version that begin with these instructions. Each pauses the
+    /// run at the visit with the given number, at least 1. The first instruction of a function has
+    /// the counter of calls, so this function skips it. It also skips instructions that have a
+    /// counter, and instructions that the version lacks. No effect unless runs count. Cost: linear
+    /// in the code of the version.
     ///
     /// # Panics
     /// When the machine has no such version.

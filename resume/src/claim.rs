@@ -1,8 +1,8 @@
 //! The claim that a function is a continuation, for the checker ([`check::continuation`]).
 //!
 //! The maker knows what each instruction, each block and each block parameter stands for. It finds
-//! the environments by a forward analysis: an environment holds what all edges to its block agree
-//! on, as far as code of the function still reads it.
+//! the environments by a forward analysis: an environment holds the facts that all edges to its
+//! block agree on, as far as code of the function still reads them.
 //!
 //! Cost: as liveness, times the rounds of the analysis, of which loops that redefine what they were
 //! entered with take more than one.
@@ -18,7 +18,7 @@ use transition::copy::{ContinuationClaim, Environment, FrameBlock};
 pub(crate) struct Draft {
     /// The steps that the entry block executes, by index, ascending.
     pub(crate) steps: Vec<u32>,
-    /// By instruction: that of the frame's version.
+    /// By instruction: its instruction in the frame's version.
     pub(crate) insts: BTreeMap<Inst, Inst>,
     /// By block but the entry block: the frame, and the instruction of its version that it begins
     /// at.
@@ -29,7 +29,7 @@ pub(crate) struct Draft {
 
 impl Draft {
     /// The claim about a function whose compensation code ends with this environment. `versions`
-    /// are those of the frames.
+    /// are the versions of the frames.
     pub(crate) fn claim(
         self,
         function: &Function,
@@ -52,7 +52,7 @@ struct Environments<'a> {
     versions: &'a [&'a Function],
     draft: &'a Draft,
     live: Liveness,
-    /// By block that an edge has reached: what all such edges agree on.
+    /// By block that an edge has reached: the environment common to all such edges.
     found: BTreeMap<Block, Environment>,
 }
 

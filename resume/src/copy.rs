@@ -5,7 +5,8 @@ use cranelift_entity::packed_option::PackedOption;
 use ir::{Function, Inst, InstSpec, Target, Value};
 use smallvec::SmallVec;
 
-/// Maps the instructions and values of a new function to those of the version it was copied from.
+/// Maps the instructions and values of a new function to the instructions and values of the copied
+/// version.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Origins {
     insts: Vec<PackedOption<Inst>>,

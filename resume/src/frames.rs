@@ -23,7 +23,7 @@ use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 #[derive(Clone, Debug)]
 pub struct FrameContinuation {
     /// The code. Its parameters are the values that the entry requires, in order; its results are
-    /// those of the outermost frame's function.
+    /// the results of the outermost frame's function.
     pub function: Function,
     /// For each instruction that is a copy: the frame, by its index in the entry, and the
     /// instruction of its version.
@@ -32,8 +32,8 @@ pub struct FrameContinuation {
     pub claim: ContinuationClaim,
 }
 
-/// Makes a function of the code behind the frames of an entry. `versions` are those of the frames,
-/// the innermost first. Cost: near linear in the code that is copied.
+/// Makes a function of the code behind the frames of an entry. `versions` are the versions of the
+/// frames, the innermost first. Cost: near linear in the code that is copied.
 ///
 /// # Errors
 /// [`ContinuationError::OtherVersions`] if the entry does not lead from `source` to these versions,

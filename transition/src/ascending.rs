@@ -1,19 +1,20 @@
 //! Ascending lists of values, and what two of them differ in.
 //!
-//! The entries of a straight line list hundreds of values each, and those of neighboring points
-//! list nearly the same. Code that goes from entry to entry looks at the values in which two lists
-//! differ, and passes the others many at a time.
+//! The entries of a straight line list hundreds of values each, and entries of neighboring points
+//! list nearly the same values. Code that walks from entry to entry looks at the values in which
+//! two lists differ, and passes the other values many at a time.
 
 use ir::entity::Value;
 
 /// The values that are compared at a time.
 const RUN: usize = 16;
 
-/// Calls `only` for the values that one of two lists has alone, with `true` for the second list.
+/// Calls `only` for the values in exactly one of two lists, with `true` for the second list.
 ///
 /// The lists may stand in any order: the second one always is the first without the values called
 /// with `false`, and with those called with `true`. If both ascend, the two kinds have no value in
-/// common. Cost: a few steps for each of these values, and a fraction of one for any other.
+/// common. Cost: a few steps for each of these values, and a fraction of a step for any other
+/// value.
 pub fn differences(first: &[Value], second: &[Value], mut only: impl FnMut(Value, bool)) {
     let (mut a, mut b) = (first, second);
     loop {
@@ -29,8 +30,8 @@ pub fn differences(first: &[Value], second: &[Value], mut only: impl FnMut(Value
     b.iter().for_each(|value| only(*value, true));
 }
 
-/// The values of an ascending list that another one lacks, in order. Cost: as for [`differences`];
-/// a run of values that the list itself lacks costs a logarithm.
+/// The values of `wanted` that `known` lacks, in order. Both lists ascend. Cost: as for
+/// [`differences`]; a run of values that the list itself lacks costs a logarithm.
 pub fn missing<'a, 'b>(
     known: &'a [Value],
     wanted: &'b [Value],

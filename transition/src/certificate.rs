@@ -15,10 +15,10 @@
 //! It remains to show that the leaves mean the same in both versions. Both versions execute the
 //! same *anchors* in the same order. Between two anchors each version follows one path and binds
 //! parameters where it enters blocks. The checker proves one claim by induction over the anchors. A
-//! leaf that both versions bind holds the same contents in both, wherever both have it available.
-//! This claim is a simulation relation in the form of a value graph. The idea of a witness that a
-//! pass hands to a checker is from Namjoshi and Zuck, "Witnessing Program Transformations", SAS
-//! 2013.
+//! leaf that both versions bind holds the same contents in both, wherever the leaf is available in
+//! both. This claim is a simulation relation in the form of a value graph. The idea of a witness
+//! that a pass hands to a checker is from Namjoshi and Zuck, "Witnessing Program Transformations",
+//! SAS 2013.
 //!
 //! The checker trusts nothing in a certificate. `docs/certificates.md` describes the exported form.
 
@@ -48,8 +48,8 @@ pub enum TermKind {
     Result(Inst, u32),
     /// Memory, globals and sizes at the call of the function.
     MemoryAtEntry,
-    /// Memory, globals and sizes at the start of a block. Only one block of each version may have
-    /// this term as its memory.
+    /// Memory, globals and sizes at the start of a block. In each version, at most one block may
+    /// have this term as its memory.
     MemoryParam,
     /// Memory, globals and sizes after an anchor that writes them.
     MemoryAfter(Inst),
@@ -109,7 +109,7 @@ pub enum By {
     /// The term reads exactly the place that a write just wrote. Its class is the class of the
     /// operand written ([`ir::place::gives_back`]).
     Stored {
-        /// As in [`By::Apart`].
+        /// See `via` of [`By::Apart`].
         via: [TermId; 2],
     },
     /// The term is a write that covers earlier writes ([`ir::place::Place::covers`]). Its class
@@ -123,7 +123,7 @@ pub enum By {
     /// ([`ir::place::Place::is_apart_from`]). Its class is the class of these two writes in the
     /// opposite order.
     Swaps {
-        /// As in [`By::Apart`], for this write and the write before it.
+        /// See `via` of [`By::Apart`], for this write and the write before it.
         via: [TermId; 2],
         /// The write of this term, applied to the memory before both.
         inner: TermId,
@@ -186,7 +186,8 @@ pub struct Certificate {
 /// computes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EntryFacts {
-    /// The terms, with the leaves bound as at the source point; [`NO_TERM`] where a step has none.
+    /// The terms, with the leaves bound as at the source point; [`NO_TERM`] for a step without a
+    /// term.
     pub here: Box<[TermId]>,
     /// The terms, with the leaves bound as at the next anchor of the source version, after the path
     /// to it has bound its parameters. Empty when the path binds no parameters, because both
@@ -232,8 +233,8 @@ pub fn is_well_typed(opcode: Opcode, ty: Type, imm: &Imm, operands: &[Option<Typ
 }
 
 /// As [`is_well_typed`], for a call whose result is a term. A term says nothing about the function,
-/// so operands of any type are as good as those of its signature; memory is the last operand of a
-/// call that reads it, and no operand of a pure call.
+/// so operands of any type are as good as operands of the signature's types. Memory is the last
+/// operand of a call that reads memory, and no operand of a pure call.
 fn is_well_typed_call(opcode: Opcode, ty: Type, imm: &Imm, operands: &[Option<Type>]) -> bool {
     let values = match operands.split_last() {
         Some((None, values)) if opcode.effects().has(Effects::READS) => values,

@@ -7,9 +7,9 @@
 //! them undefined. The composed entry requires a subset of the values that M's entry requires. It
 //! provides the values that N's entry provides.
 //!
-//! The same effects have run before both entries, so effects need no check. Memory is the matter of
-//! replays: the composed entry executes those of M's entry, and then those of N's. Steps read no
-//! memory, so all steps may run before all replays.
+//! Both entries start behind the same effects, so effects need no check. Replays take care of
+//! memory: the composed entry executes the replays of M's entry, and then the replays of N's entry.
+//! Steps do not read memory, so all steps may run before all replays.
 
 use crate::VersionKey;
 use crate::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
@@ -27,8 +27,8 @@ pub enum Refusal {
         /// The value.
         value: Value,
     },
-    /// One of the entries reads a value that it does not require, or a step that has not run. Such
-    /// an entry is malformed.
+    /// One of the entries reads a value outside of its required values, or a later step. Such an
+    /// entry is malformed.
     Malformed,
 }
 
@@ -70,7 +70,8 @@ pub enum ComposeCondition {
     Versions,
     /// The first entry provides every value that the second one requires.
     Provides,
-    /// The composed entry executes the replays of the first entry, and then those of the second.
+    /// The composed entry executes the replays of the first entry, and then the replays of the
+    /// second entry.
     Replays,
     /// Both entries read values that they require, and results of earlier steps.
     Steps,
@@ -81,7 +82,7 @@ pub enum ComposeCondition {
 pub struct Composition {
     /// From the source version of the first to the target version of the second.
     pub mapping: Mapping,
-    /// The points at which the first mapping has an entry and the composition has none, ascending.
+    /// The points at which the first mapping has an entry and the composition lacks one, ascending.
     pub refused: Vec<(Point, Refusal)>,
 }
 
@@ -110,8 +111,8 @@ impl fmt::Display for NotAChain {
 impl std::error::Error for NotAChain {}
 
 /// Composes two mappings, entry by entry. The function is total: any two entries compose or are
-/// refused. Cost: near linear in the entries of the first mapping and in those of the second where
-/// they land.
+/// refused. Cost: near linear in the entries of the first mapping and in the entries of the second
+/// mapping at their landing points.
 ///
 /// # Errors
 /// When the source version of the second mapping is not the target version of the first.
@@ -153,7 +154,7 @@ pub fn compose_without(
 /// Cost: near linear in both.
 ///
 /// # Errors
-/// The reason why there is none.
+/// The reason why the entries do not compose.
 pub fn compose_renamed(
     first: &Entry,
     name: impl Fn(Value) -> Option<Value>,
@@ -169,8 +170,9 @@ pub fn compose_renamed(
 }
 
 impl Entry {
-    /// The entry with the assignments of these values alone, which are ascending. `None` if it
-    /// provides not all of them, or reads what it must not. Cost: near linear in the entry.
+    /// The entry with the assignments of these values alone, which are ascending. `None` if the
+    /// entry does not provide all these values, or reads outside of its required values and earlier
+    /// steps. Cost: near linear in the entry.
     pub fn only(&self, values: &[Value]) -> Option<Entry> {
         let mut code = ComposedCode::default();
         let all = code.append_first(self).ok()?;

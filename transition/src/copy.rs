@@ -23,7 +23,7 @@ pub type InstanceId = usize;
 /// The claim that a version is a copy of others. `check::copy` decides it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CopyClaim {
-    /// The instances. The first is that of the function itself.
+    /// The instances. The first is the instance of the function itself.
     pub instances: Vec<CopyInstance>,
     /// For each reachable block of the copy, its instance, and the instruction of the original that
     /// its first one stands for.
@@ -37,8 +37,8 @@ pub struct CopyInstance {
     pub func: Func,
     /// The version of it that is the original.
     pub version: VersionKey,
-    /// The instance and the call there, in terms of its original, that this one stands for. `None`
-    /// for the first instance.
+    /// The instance and the call there, in terms of its original, that this instance stands for.
+    /// `None` for the first instance.
     pub caller: Option<(InstanceId, Inst)>,
     /// For each value of the original that the copy needs, the value of the copy.
     pub values: BTreeMap<Value, Value>,
@@ -56,8 +56,8 @@ pub struct ContinuationClaim {
     /// The steps of the entry that the entry block executes, by index, ascending. It leaves out the
     /// others.
     pub steps: Vec<u32>,
-    /// For each instruction that stands for one of a frame's version: that instruction. The frame
-    /// is that of its block, and for the entry block the innermost.
+    /// For each copied instruction: its original in a frame's version. The frame is the frame of
+    /// its block; for the entry block, the innermost frame.
     pub insts: BTreeMap<Inst, Inst>,
     /// For each reachable block but the entry block: where it begins.
     pub blocks: BTreeMap<Block, FrameBlock>,

@@ -3,7 +3,7 @@
 //! Example: `@f` calls `@g` at `i7`, and a version of `@f` has the body of `@g` in the place of the
 //! call. A run that leaves this version in the body lands in two *frames*: an activation of `@g`
 //! before an instruction, and the activation of `@f` that called it, within `i7`. When `@g`
-//! returns, `@f` receives the results of `i7` and goes on behind it.
+//! returns, `@f` receives the results of `i7` and continues behind it.
 //!
 //! A [`FrameEntry`] is an [`Entry`] with one parallel assignment for each frame. It claims: suppose
 //! that the source version, started on some input, reaches the source point. Then a run of the
@@ -67,16 +67,16 @@ pub struct Frame {
 /// A transition from one source point into activations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FrameEntry {
-    /// The activations, the innermost first. It stands before an instruction, and each other one
-    /// within the call that began the one before it.
+    /// The activations, the innermost first. The innermost activation stands before an instruction,
+    /// and each other activation within the call that began the activation before it.
     pub frames: Vec<Frame>,
-    /// The steps, as in [`Entry::steps`].
+    /// The steps, see [`Entry::steps`].
     pub steps: Vec<Step>,
-    /// The replays, as in [`Entry::replays`].
+    /// The replays, see [`Entry::replays`].
     pub replays: Vec<Replay>,
-    /// As in [`Entry::requires`].
+    /// The required values, see [`Entry::requires`].
     pub requires: Vec<Value>,
-    /// As in [`Entry::kept`].
+    /// The kept values, see [`Entry::kept`].
     pub kept: Vec<Value>,
 }
 

@@ -5,9 +5,8 @@
 //! ([`Lists::edited`]), and compared with it ([`Lists::differences`]), for about the cost of these
 //! words: parts that both have are passed by their numbers.
 //!
-//! Words may come from a file that somebody forged. So the hash of the table has a key that
-//! differs from run to run. Numbers do not depend on it: they count parts in the order in which
-//! they come.
+//! Words may come from a file that somebody forged. So the hash of the table has a key that differs
+//! from run to run. Numbers do not depend on the key: they count parts in their order of arrival.
 
 use crate::ascending::{behind_common, count_below};
 use std::collections::hash_map::RandomState;
@@ -62,8 +61,8 @@ impl Lists {
         }
     }
 
-    /// The number of a list that ascends, given the number of another such list and the words that
-    /// one of the two has alone, ascending, with `true` for those of the new list. It is the number
+    /// The number of an ascending list, given the number of another ascending list and the words in
+    /// exactly one of the two, ascending, with `true` for words of the new list. It is the number
     /// that [`Lists::put`] gives. Cost: the parts in which the two differ, and a fraction of the
     /// others.
     pub(crate) fn edited(&mut self, number: u32, changes: &[(u32, bool)]) -> Option<u32> {
@@ -108,7 +107,7 @@ impl Lists {
         self.of_parts(&parts, 0)
     }
 
-    /// Appends the numbers of the parts of a list that have words of it.
+    /// Appends the numbers of the parts of a list that have words of the list.
     fn parts(&self, number: u32, parts: &mut Vec<u32>) {
         match self.words_of(number) {
             [0, ..] => parts.push(number),
@@ -150,8 +149,9 @@ impl Lists {
         }
     }
 
-    /// Calls `only` for the words that one of two ascending lists has alone, ascending, with `true`
-    /// for the second list. Cost: the parts in which the two differ, and a fraction of the others.
+    /// Calls `only` for the words in exactly one of two ascending lists, ascending, with `true` for
+    /// words of the second list. Cost: the parts in which the two differ, and a fraction of the
+    /// others.
     pub(crate) fn differences(&self, [first, second]: [u32; 2], mut only: impl FnMut(u32, bool)) {
         if first == second {
             return;
@@ -269,7 +269,8 @@ fn full_part(list: &[u32]) -> Option<usize> {
     (FEWEST..=list.len().min(MOST)).find(|at| *at == MOST || ends(list[at - 1]))
 }
 
-/// Appends ascending words, without those of `changes` with `false`, and with those with `true`.
+/// Appends ascending words, without the words of `changes` with `false`, and with the words of
+/// `changes` with `true`.
 fn merge(mut words: &[u32], changes: &[(u32, bool)], list: &mut Vec<u32>) {
     for (word, comes) in changes {
         let below = count_below(words, *word);

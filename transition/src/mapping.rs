@@ -159,8 +159,8 @@ pub struct Entry {
     pub target: Point,
     /// The steps. Each step reads source values and results of earlier steps only.
     pub steps: Vec<Step>,
-    /// The replayed stores of the target version, in its execution order. A composed entry has
-    /// those of its first part before those of its second part.
+    /// The replayed stores of the target version, in its execution order. In a composed entry, the
+    /// replays of the first entry precede the replays of the second.
     pub replays: Vec<Replay>,
     /// The parallel assignment, in ascending order of the assigned values, each value once. The
     /// entry *provides* these values.
@@ -206,8 +206,8 @@ impl Entry {
         self.assigns.binary_search_by_key(&value, |a| a.value).is_ok()
     }
 
-    /// Whether the entry does nothing: it has no step and no replay, and every provided value keeps
-    /// its contents.
+    /// Whether the entry does nothing: without steps and replays, it keeps the contents of every
+    /// provided value.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
             && self.replays.is_empty()

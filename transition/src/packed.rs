@@ -4,23 +4,23 @@
 //! values at each point has 18 million of them each way. Entries of neighboring points name nearly
 //! the same values, and compute nearly the same steps. A *store* therefore keeps each entry as
 //! lists of words, and cuts each list into parts at places that depend on the words alone. Equal
-//! parts are stored once, whichever entries and lists they are of. A value more or less changes the
-//! part that it is in, so a point costs about the logarithm of its values.
+//! parts are stored once, whichever entries and lists they are of. A value more or less changes
+//! only its part, so a point costs about the logarithm of its values.
 //!
 //! Example: the entry at a point assigns `%a`, `%b`, ... to themselves, and so does the entry at
 //! the next point, but for `%b`. The two lists of words differ in the first part, and share the
-//! others. The second one is made from the first, and compared with it, for about the cost of that
+//! others. The second list is made from the first, and compared with it, for about the cost of that
 //! part ([`crate::lists`]).
 //!
 //! The values that an entry provides are one list, and the assignments that change a value are
 //! another, short one. Most values keep their contents, and then landing points with equal live
-//! values have equal lists, whatever their entries compute. The values that an entry requires are
-//! those that keep their contents and those that the rest reads, so their list is made from the
-//! list of values provided.
+//! values have equal lists, whatever their entries compute. The required values are the values that
+//! keep their contents and the values that the rest of the entry reads, so their list is made from
+//! the list of provided values.
 //!
 //! Words say nothing of the place of a step. A step that reads another counts the steps back to it,
 //! and an assignment counts from the step that the last one read. Entries that have a step more or
-//! less in front thus share the parts of the others.
+//! less in front thus share the parts of the other steps.
 //!
 //! A store only grows, and an entry is read from it as it was packed. So an entry that the checker
 //! has judged cannot change before it is fired.
@@ -41,7 +41,7 @@ pub struct EntryStore(Arc<RwLock<Packed>>);
 
 impl EntryStore {
     /// Packs an entry. The same store gives equal entries the same number. `None` for an entry that
-    /// no maker makes. Such an entry has a step that reads itself or a later one, an id beyond
+    /// no maker makes. Such an entry has a step that reads itself or a later step, an id beyond
     /// 2^31, or values that do not ascend.
     pub(crate) fn pack(&self, entry: &Arc<Entry>) -> Option<u32> {
         self.write().pack(entry)
@@ -217,7 +217,8 @@ impl Packed {
         Some(number)
     }
 
-    /// Packs an entry that requires these values, or those that it reads.
+    /// Packs an entry that requires these values; without a list, it requires the values that it
+    /// reads.
     fn pack_parts(&mut self, parts: &EntryParts<'_>, requires: Option<&[Value]>) -> Option<u32> {
         let EntryParts { target, steps, replays, provided, changed, read, kept } = parts;
         // An entry is judged in parts and fired as a whole. Only of such parts the two are one
@@ -289,8 +290,8 @@ impl Packed {
         Some(number)
     }
 
-    /// The list of the values that an entry reads which provides those of a list, with these
-    /// changes, and reads these values besides; and its length.
+    /// The list of the values that an entry reads, and its length. The entry provides the values of
+    /// `list`, with the assignments `changed`, and also reads the values `read`.
     fn reading(
         &mut self,
         list: u32,

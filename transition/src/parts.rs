@@ -10,7 +10,7 @@ use crate::packed::EntryStore;
 use ir::entity::{Point, Value};
 use std::borrow::Cow;
 
-/// A list of values of an entry, to be compared with that of another entry.
+/// A list of values of an entry, to be compared with the list of another entry.
 #[derive(Clone, Debug)]
 pub enum ValueList<'e> {
     /// In any order.
@@ -57,10 +57,10 @@ impl ValueList<'_> {
         }
     }
 
-    /// Calls `only` for each value that one of two lists has alone, with `true` for a value of the
-    /// other list, as [`differences`] does. `only` must not use the store of the lists. Cost: for
-    /// two lists of one store, the parts in which they differ, and a fraction of the others;
-    /// otherwise, as for [`differences`].
+    /// Calls `only` for each value in exactly one of two lists, with `true` for a value of the
+    /// other list, like [`differences`]. `only` must not use the store of the lists. Cost: for two
+    /// lists of one store, the parts in which they differ, and a fraction of the others; otherwise,
+    /// as for [`differences`].
     pub fn differences(&self, other: &ValueList<'_>, only: impl FnMut(Value, bool)) {
         if let (ValueList::Packed(a, first, _), ValueList::Packed(b, second, _)) = (self, other)
             && a.is(b)

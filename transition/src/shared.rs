@@ -14,8 +14,8 @@ pub struct SharedEntry(Stored);
 
 #[derive(Clone, Debug)]
 enum Stored {
-    /// With the number of assignments that change a value: each mapping that shares the entry is
-    /// asked for its size.
+    /// With the number of assignments that change a value, since each mapping that shares the entry
+    /// needs its size.
     Whole(Arc<Entry>, usize),
     Packed(Arc<PackedEntry>),
 }
@@ -24,7 +24,7 @@ enum Stored {
 struct PackedEntry {
     store: EntryStore,
     number: u32,
-    /// The entry, once somebody has asked for a reference that lasts.
+    /// The entry, once a caller has requested a lasting reference.
     whole: OnceLock<Entry>,
 }
 

@@ -130,7 +130,7 @@ impl<T> IntoIterator for Pair<T> {
     }
 }
 
-/// The first value is that of [`Side::Before`].
+/// The first value belongs to [`Side::Before`].
 impl<T> From<[T; 2]> for Pair<T> {
     fn from([before, after]: [T; 2]) -> Pair<T> {
         Pair { before, after }

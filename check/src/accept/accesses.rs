@@ -63,10 +63,11 @@ impl ProvedVersion<'_, '_> {
     ///
     /// The walk is in preorder of the dominator tree, with a stack of accesses for each address and
     /// memory. An access that does not dominate the current access dominates no later access
-    /// either, and is popped for good. Those that are left dominate it. An access is pushed only if
-    /// none of the nearest [`MAX_ACCESSES`] vouches for it (in a host memory, each vouches for its
-    /// own bytes alone: `host_fields.oir`). Of a linear memory, those on the stack reach further
-    /// and further, so the last tells as much as all. Cost: that many looks at each access.
+    /// either, and is popped for good. The accesses left on the stack dominate it. An access is
+    /// pushed only if none of the nearest [`MAX_ACCESSES`] vouches for it (in a host memory, each
+    /// vouches for its own bytes alone: `host_fields.oir`). In a linear memory, accesses on the
+    /// stack reach further and further, so the last says as much as all. Cost: at most
+    /// [`MAX_ACCESSES`] looks at each access.
     pub(super) fn vouch(&mut self) {
         let (mut vouched, mut unvouched) = (Vec::new(), BTreeMap::<_, Vec<_>>::new());
         let graph = self.live();
@@ -119,8 +120,8 @@ impl ProvedVersion<'_, '_> {
         address == CountedFrom::Start && place.ends_within(least)
     }
 
-    /// Whether a write cannot trap before `at`: it never does, as that of a global or below the
-    /// least size of its memory, or an access at its address has passed there.
+    /// Whether a write cannot trap before `at`: either it never traps, like a write of a global or
+    /// a write below the least size of its memory, or an access at its address has passed there.
     pub(crate) fn has_accessed(&self, write: TermId, at: Inst) -> bool {
         let Some(TermKind::Op { opcode, .. }) = self.table.kind(write) else { return false };
         if !opcode.can_trap() {

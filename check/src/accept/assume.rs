@@ -1,11 +1,12 @@
 //! Assumptions of one version alone.
 //!
-//! A version may assume what the other does not: `speculate` has added `%y = assume.i32 %x, 7, 1`.
-//! Where `%x` is 7, both versions do the same. Where it is 8, the version with the assumption
-//! leaves, and reaches none of its later points. So the claim of an entry that lands at one of them
-//! is false for some runs, and a third version may rest on the assumption. Such an entry is refused
-//! ([`super::checks::Check::AssumePassed`]) wherever a path leads from the assumption to the
-//! landing point. The next round of a loop is one (`what_a_loop_assumes_bars_its_next_round`).
+//! A version may have an assumption that the other version lacks: `speculate` has added
+//! `%y = assume.i32 %x, 7, 1`. Where `%x` is 7, both versions do the same. Where it is 8, the
+//! version with the assumption leaves, and does not reach its later points. So the claim of an
+//! entry that lands at a later point is false for some runs, and a third version may rest on the
+//! assumption. Such an entry is refused ([`super::checks::Check::AssumePassed`]) wherever a path
+//! leads from the assumption to the landing point. Such a path may lead into the next round of a
+//! loop (`what_a_loop_assumes_bars_its_next_round`).
 //!
 //! Entries that leave the version need no such check. A run that has come to a point of the version
 //! has passed its assumptions, and the other version has every run.

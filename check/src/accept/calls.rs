@@ -1,9 +1,9 @@
 //! Calls through tables that never change.
 //!
-//! The entries of a fixed table are those that instantiation has written: the verifier of modules
-//! (`MOD-TABLE-3`) lets nothing write them. So a call through the table, with an index that is one
-//! constant in every run, calls one function. If this function has the signature that the call
-//! names, the call cannot trap. Both versions then call the same function with the same arguments
+//! Only instantiation writes the entries of a fixed table: the verifier of modules (`MOD-TABLE-3`)
+//! forbids all other writes. So a call through the table, with an index that is one constant in
+//! every run, calls one function. If this function has the signature that the call names, the call
+//! cannot trap. Both versions then call the same function with the same arguments
 //! (`a_call_through_a_fixed_table_is_a_call_of_its_target`).
 
 use super::version::ProvedVersion;

@@ -40,7 +40,7 @@ checks! {
     TermOrder "term-order";
     /// A term is a leaf, or an operation on operands of the types it takes.
     TermShape "term-shape";
-    /// A class is named by its first term, and all its terms have one type.
+    /// A class is named by its first term. All terms of a class have the same type.
     TermClass "term-class";
     /// A folded operation computes the constant of its class.
     Folding "folding";
@@ -78,12 +78,12 @@ checks! {
     AnchorOperands "anchor-operands";
     /// Memory is the same in both versions before every anchor that can show it.
     AnchorMemory "anchor-memory";
-    /// A write that one version alone executes cannot trap, or the next anchor of the other version
-    /// traps whenever it would.
+    /// A write that a single version executes cannot trap, or the next anchor of the other version
+    /// traps whenever the write would.
     LoneWrite "lone-write";
-    /// A leaf that both versions have holds the same contents in both.
+    /// A leaf in both versions holds the same contents in both.
     LeafAgrees "leaf-agrees";
-    /// Where one version may have trapped and the other not yet, the other reaches its trap before
+    /// Where only one version may have trapped so far, the other version reaches its trap before
     /// any effect.
     TrapOrder "trap-order";
     /// The source point is a point of the source version.
@@ -110,7 +110,7 @@ checks! {
     StepShape "step-shape";
     /// A step computes the term that the facts name.
     StepTerm "step-term";
-    /// A step that may trap repeats an operation that one of the versions has executed.
+    /// A step that may trap repeats an executed operation of one version.
     StepTrap "step-trap";
     /// A replayed store is the write that the facts name, and cannot trap.
     Replay "replay";

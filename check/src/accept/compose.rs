@@ -12,16 +12,17 @@
 //! - `ComposeVersions`: q is one version. Otherwise t is no state of N's source.
 //! - `ComposeProvides`: M provides every value that N requires. Agreement on live values
 //!   is not enough: N may require values that are dead in q, and M need not provide those.
-//! - `ComposeReplays`: the composed entry executes the replays of M's entry, and then those of N's.
-//!   The first make memory that of q, and the second make of it that of r. Steps read no memory, so
-//!   N's steps may run before M's replays. Without the condition, memory would lack the writes.
+//! - `ComposeReplays`: the composed entry executes the replays of M's entry, and then the replays
+//!   of N's entry. M's replays turn p's memory into q's; N's replays turn q's into r's. Steps read
+//!   no memory, so N's steps may run before M's replays. Without the condition, memory would lack
+//!   the writes.
 //! - `ComposeSteps`: the code reads required values and earlier steps only. Entries that were
 //!   accepted do (`StepOrder`). The composition of unsealed mappings shares this code, and needs
 //!   the test.
 //!
 //! The composed entry keeps the claims on costs, too: it requires a part of the values that M
-//! requires, and keeps those of them that M keeps. It provides the values that N provides, so it
-//! provides live+ with respect to the mappings that N was accepted with.
+//! requires, and keeps the values among them that M keeps. It provides the values that N provides,
+//! so it provides live+ with respect to the mappings that N was accepted with.
 
 #[cfg(feature = "unproved")]
 use super::checks::Check;
@@ -37,7 +38,7 @@ use transition::{Composition, NotAChain, Refusal};
 pub struct CheckedComposition {
     /// From the source version of the first to the target version of the second.
     pub mapping: Checked<Mapping>,
-    /// The points at which the first mapping has an entry and the composition has none, ascending.
+    /// The points at which the first mapping has an entry and the composition lacks one, ascending.
     pub refused: Vec<(Point, Refusal)>,
 }
 
@@ -58,7 +59,7 @@ pub fn compose(
     transition::compose(first, second).map(CheckedComposition::of)
 }
 
-/// As [`compose`], without one of its checks: for experiments that show that each is needed.
+/// As [`compose`], without one of its checks: for experiments that show the need for each check.
 /// Another check changes nothing.
 ///
 /// # Errors

@@ -1,36 +1,38 @@
 //! Continuations: checks the claim that a function is the code of versions behind the frames that
-//! an entry lands in ([`ContinuationClaim`]). The relation is that of [`super::copy`], with one
-//! environment for each block.
+//! an entry lands in ([`ContinuationClaim`]). The relation resembles the relation of
+//! [`super::copy`], with one environment for each block.
 //!
 //! The entry block executes claimed steps and all replays of the entry, and nothing in front of
 //! them. Behind them, the environment is the assignments of the frames. Every reachable block is
 //! walked once, beside the code of the version of its frame:
 //!
-//! - An instruction that stands for one of the version has its opcode, type and immediate, and its
-//!   operands and results under the environment. From then on, the results hold those of the
-//!   version.
+//! - An instruction that stands for an instruction of the version has its opcode, type and
+//!   immediate, and its operands and results under the environment. From then on, the results hold
+//!   the contents of the version's results.
 //! - An instruction of the version without a copy has no effect and cannot trap. Its results leave
 //!   the environment.
 //! - A terminator leads to blocks at the starts of the original's targets. A jump may stand for a
-//!   branch that constants decide ([`Decided`]). In the place of a `return` of a frame that
-//!   another one waits for, a jump leads behind the call of that one; in the place of a `return` of
-//!   the outermost frame may be a jump to a block that returns its parameters.
+//!   branch that constants decide ([`Decided`]). In the place of a `return` of a frame with a
+//!   waiting caller, a jump leads behind the caller's call; in the place of a `return` of the
+//!   outermost frame may be a jump to a block that returns its parameters.
 //! - Where several frames are, no instruction is an assumption or an OSR point.
 //! - A jump that stands for nothing leads to a block at the same place. These jumps form no cycle.
-//! - On each edge, the environment of the block that it leads to follows: what holds a value there
-//!   is an argument, or held it before. The arguments of the original bind the parameters of its
-//!   block, and the operands of a `return` the results of the call.
+//! - On each edge, the environment of its target block follows: a value of the function that holds
+//!   a version's value there is an argument of the edge, or held this value before. The arguments
+//!   of the original bind the parameters of its block, and the operands of a `return` the results
+//!   of the call.
 //!
 //! *Why this suffices.* By induction over a run of the function: the frames that have not returned
-//! are at the place of the block, or wait within their calls, and each value of the environment has
-//! the contents that its version gives the other one. A value of the function changes where it is
-//! defined alone. A parameter is defined on an edge, which the check of the edge reads. What an
-//! instruction defines comes into the environment there, and is in no environment at the start of
-//! its own block: the first path to the block has not defined it, and the checks of the edges of
-//! that path hand on what is defined alone. Types need no check: operations of one opcode and type
-//! on operands of the same types have results of the same types. The run makes progress, since
-//! between two jumps that stand for nothing, some instruction of the versions is executed or passed
-//! over. It takes no edge that `Decided` rules out, since it is the rest of a run of the version.
+//! are at the place of the block, or wait within their calls. Each value of the function in the
+//! environment has the contents of the version's value that it stands for. A value of the function
+//! changes only at its definition. A parameter is defined on an edge, which the check of the edge
+//! reads. The result of an instruction enters the environment there, and is in no environment at
+//! the start of its own block: the first path to the block has not defined it, and the checks of
+//! the edges of that path hand on defined values alone. Types need no check: operations of one
+//! opcode and type on operands of the same types have results of the same types. The run makes
+//! progress, since between two jumps that stand for nothing, some instruction of the versions is
+//! executed or passed over. It takes no edge that `Decided` rules out, since it is the rest of a
+//! run of the version.
 //!
 //! Cost: linear in the claim, but for lookups; an environment counts once for each edge to its
 //! block.
@@ -55,14 +57,14 @@ pub struct LandedFrame<'e> {
     pub at: FramePlace,
     /// Its part of the assignment.
     pub assigns: &'e [Assign],
-    /// If `version` is another one with OSR points: that one, and the instructions of it that those
-    /// of `version` are copies of. Constants decide the branches of that one. The caller answers
-    /// for this.
+    /// For a version with OSR points: the version without OSR points, and the map from each copied
+    /// instruction to its original. In the version without OSR points, constants decide the
+    /// branches. The caller answers for this.
     pub without_points: Option<WithoutPoints<'e>>,
 }
 
-/// A version without the OSR points of another, and the instructions of it that those of the other
-/// one are copies of.
+/// A version without OSR points, and the map from the instructions of the version with OSR points
+/// to their originals.
 pub type WithoutPoints<'e> = (&'e Function, &'e dyn Fn(Inst) -> Option<Inst>);
 
 /// An entry and the versions that it leads between.
@@ -97,16 +99,16 @@ impl CopiedFrames {
 /// Why a function is no continuation as claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ContinuationFault {
-    /// The parameters of the function are not those of the entry, its results are not those of the
-    /// outermost frame, or the frames are not those of an entry.
+    /// The parameters of the function differ from the entry, its results differ from the outermost
+    /// frame, or the frames are not the frames of an entry.
     Signature,
     /// An instruction of the entry block is not the next step or replay of the entry.
     Compensation(Inst),
-    /// A reachable block has no claim, or one about a place or values that do not exist.
+    /// A reachable block has no claim, or its claim names a missing place or missing values.
     Unclaimed(Block),
     /// An instruction differs from what it stands for, or instructions in front of it are missing.
     Differs(Inst),
-    /// An edge leads elsewhere than the original's, or hands over other values.
+    /// An edge leads elsewhere than the original's edge, or hands over other values.
     Leads(Inst),
     /// Jumps form a cycle in which nothing is executed.
     Stuck(Block),
@@ -162,7 +164,7 @@ struct ContinuationWalk<'a> {
     /// By frame: the edges of its version that runs take, once they are known.
     decided: Vec<OnceCell<Decided>>,
     origins: BTreeMap<Inst, Place>,
-    /// Blocks that execute nothing, each with the block that it jumps to.
+    /// Blocks that execute nothing, each with the target of its jump.
     idle: BTreeMap<Block, Block>,
 }
 
@@ -195,7 +197,7 @@ impl<'a> ContinuationWalk<'a> {
         if are_right { Ok(()) } else { Err(ContinuationFault::Signature) }
     }
 
-    /// Checks that places and values of the claim exist, those of unreachable blocks included.
+    /// Checks that places and values of the claim exist, also for unreachable blocks.
     fn claims(&self) -> Result<(), ContinuationFault> {
         let frames = self.entry.frames;
         for (block, FrameBlock { frame, at, values }) in &self.claim.blocks {
@@ -410,7 +412,7 @@ impl<'a> ContinuationWalk<'a> {
         Ok(())
     }
 
-    /// Where a target of a version leads, and what it binds there.
+    /// The place that a target of a version leads to, and the values that it binds there.
     fn bound(&self, frame: usize, target: &Target) -> (Option<Place>, Bound) {
         let version = self.version(frame);
         let params = version.block_params(target.block).iter().map(|param| (frame, *param));
@@ -461,7 +463,7 @@ impl<'a> ContinuationWalk<'a> {
         }
     }
 
-    /// Checks that the environment behind an edge follows from that in front of it.
+    /// Checks that the environment behind an edge follows from the environment in front of it.
     fn edge(
         &self,
         inst: Inst,
@@ -503,13 +505,13 @@ impl<'a> ContinuationWalk<'a> {
     }
 }
 
-/// Whether an instruction may leave the version. It says for one activation where to, so it has no
-/// place where others wait.
+/// Whether an instruction may leave the version. Its exit describes a single activation, so it has
+/// no place where others wait.
 fn leaves(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::Assume | Opcode::OsrTest | Opcode::OsrExit)
 }
 
-/// What an edge binds: values behind it, each with the value in front of it.
+/// The bindings of an edge: values behind it, each with the value in front.
 type Bound = BTreeMap<(usize, Value), (usize, Value)>;
 
 /// Whether values hold operands of compensation code.
@@ -518,7 +520,7 @@ fn are_held(held: &BTreeMap<Operand, Value>, operands: &[Operand], values: &[Val
     operands.len() == values.len() && operands.iter().zip(values).all(is)
 }
 
-/// Whether values hold those of a frame's version.
+/// Whether `values` hold the values `of` of a frame's version.
 fn are_values(frame: usize, held: &Environment, of: &[Value], values: &[Value]) -> bool {
     let is = |(of, value): (&Value, &Value)| held.get(&(frame, *of)) == Some(value);
     of.len() == values.len() && of.iter().zip(values).all(is)

@@ -12,16 +12,17 @@
 //!   in an instance for this call, with the arguments of the call.
 //! - In the place of a `return` of such an instance stands a jump to a block behind the call, in
 //!   the instance of the caller, with the results as arguments.
-//! - The parameters of a block at the start of an original block are those of the original under
-//!   the names of the instance, and behind a call the results of the call.
+//! - The parameters of a block at the start of an original block are the original's parameters
+//!   under the names of the instance. The parameters of a block behind a call are the results of
+//!   the call.
 //!
 //! *Why this suffices.* By induction over a run of the copy: at each step there is a stack of
-//! activations of originals, one for each instance from the first to that of the block, each at its
-//! place, and every value that is available there has the contents of its name in the copy. A
+//! activations of originals, one for each instance from the first to the instance of the block,
+//! each at its place. Every value available there has the contents of its name in the copy. A
 //! definition of an original and its copy execute together, so a name holds the contents of the
 //! latest execution; and by the dominance of the verified original, this is the execution of the
-//! current activation. A later activation of an instance overwrites names of an earlier one only
-//! after that has returned.
+//! current activation. A later activation of an instance overwrites names of an earlier activation
+//! only after the earlier one has returned.
 //!
 //! Cost: linear in the copy, but for lookups.
 
@@ -75,21 +76,21 @@ impl Copies {
         inlined.map(|(inst, (id, at))| (*inst, (self.claim.instances[*id].func, *at))).collect()
     }
 
-    /// The instruction that stands for one of the function's own original, outside inlined code.
-    /// `None` if there is none, or if there are several.
+    /// The copy of an instruction of the function's own original, outside inlined code. `None`
+    /// without such an instruction or with several.
     pub fn place(&self, inst: Inst) -> Option<Inst> {
         self.places.get(&inst).copied().flatten()
     }
 
-    /// The values that a value of the copy is the name of, each with its instance.
+    /// The values that a value of the copy names, each with its instance.
     pub fn named(&self, value: Value) -> impl Iterator<Item = (InstanceId, Value)> {
         let from = self.names.partition_point(|(name, ..)| *name < value);
         let same = self.names[from..].iter().take_while(move |(name, ..)| *name == value);
         same.map(|(_, id, of)| (*id, *of))
     }
 
-    /// An instance and those that it is called from, the innermost first, each with the place in
-    /// its original: the given one, then calls.
+    /// An instance and its callers, the innermost first, each with the place in its original: the
+    /// given place, then calls.
     pub fn stack(&self, at: (InstanceId, Inst)) -> impl Iterator<Item = (InstanceId, Inst)> {
         std::iter::successors(Some(at), |(id, _)| self.claim.instances[*id].caller)
     }
@@ -101,13 +102,13 @@ pub enum CopyError {
     /// An original that is missing or another version, an instance that names a later one as its
     /// caller, or a first instance that is not the function itself.
     Instances,
-    /// A reachable block has no claim, or one about an instruction that does not exist.
+    /// A reachable block has no claim, or its claim names a missing instruction.
     Unclaimed(Block),
     /// A block has other parameters than its place.
     Params(Block),
     /// An instruction differs from the original.
     Differs(Inst),
-    /// An edge leads elsewhere than the original's.
+    /// An edge leads elsewhere than the original's edge.
     Leads(Inst),
 }
 
@@ -298,8 +299,8 @@ impl CopyWalk<'_> {
     }
 }
 
-/// The values that a block of a copy gets at a place: the parameters of the block that begins
-/// there, or the results of the call in front of it.
+/// The values that a block of a copy receives at a place: the parameters of the block that begins
+/// there, or the results of the call in front of the place.
 fn params(body: &Function, at: Inst) -> &[Value] {
     match body.prev_inst(at) {
         None => body.block_params(body.inst_block(at)),

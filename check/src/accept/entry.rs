@@ -18,28 +18,27 @@
 //!
 //! An entry repeats most of the entry before it: in a straight line, neighboring points have the
 //! same values but for a few. Two facts about a value *carry over* from one entry to the next, if
-//! the paths of both bind nothing, and if the points of the next one stand in the same blocks as
-//! those of the last, not above them:
+//! the paths of both entries bind nothing, and if each point of the next entry stands in the same
+//! block as the point of the last entry, not above it:
 //!
-//! - A value that both require is available at the next source point. Its
-//!   definition dominates the last point, where it was available. The next point stands below the
-//!   last one in the same block.
-//! - A value that both assign to itself is right. It is available at the next target point for the
-//!   same reason. Where nothing is bound, its class in either version depends on no point, and the
-//!   two classes were compared. What is left is that the next entry requires the value. So a value
-//!   that the next entry requires no longer is judged anew.
+//! - A value that both entries require is available at the next source point. Its definition
+//!   dominates the last point, where it was available. The next point stands below the last one in
+//!   the same block.
+//! - A value that both entries assign to itself is right. It is available at the next target point
+//!   for the same reason. Where nothing is bound, its class in either version depends on no point,
+//!   and the two classes were compared. It remains to check that the next entry requires the value.
+//!   So a value that the next entry requires no longer is judged anew.
 //!
-//! All else is judged for each entry: order, steps, memory, and what is assigned from another value
+//! All else is judged for each entry: order, steps, memory, and values assigned from another value
 //! or from a step. An entry that fails a check carries nothing over.
 //!
-//! Neither fact needs a look at a value that both lists have. Of two lists of one store
-//! ([`ValueList::differences`]), parts with one number are one part, whose words never change. So
-//! they are passed by their numbers. What an entry assigns to itself is a list less a few values:
-//! those provided, without those assigned from elsewhere. A value is new to it if it is provided
-//! for the first time, or if the last entry assigned it from elsewhere
-//! (`a_value_that_is_no_longer_computed_is_judged_again`). That a list ascends is known of each
-//! list in a store: a store takes no other, and makes no other
-//! (`what_no_maker_makes_is_not_packed`).
+//! Neither fact needs a look at a value in both lists. In two lists of one store
+//! ([`ValueList::differences`]), parts with the same number are the same part, whose words never
+//! change. So the comparison passes them by their numbers. The values that an entry assigns to
+//! themselves are the provided values, without the few values assigned from elsewhere. A value is
+//! new to it if it is provided for the first time, or if the last entry assigned it from elsewhere
+//! (`a_value_that_is_no_longer_computed_is_judged_again`). Each list in a store ascends: a store
+//! neither takes nor makes another list (`what_no_maker_makes_is_not_packed`).
 //!
 //! The checks run in this order: source point, target point, required values, steps, memory,
 //! assignments. Liveness follows later, for all entries together (`live`).
@@ -91,11 +90,11 @@ pub(crate) struct Judge<'r, 'a, 'c> {
 struct LastEntry {
     /// The source point and the target point; `None` if nothing carries over.
     at: Option<(Inst, Inst)>,
-    /// The values that it requires. They are those of [`Judge::required`], whatever `at` is.
+    /// The values that it requires. They equal [`Judge::required`], whatever `at` is.
     requires: ValueList<'static>,
-    /// The values that it provides. It assigns them to themselves, but for those that follow.
+    /// The values that it provides. It assigns them to themselves, except the values in `changed`.
     provides: ValueList<'static>,
-    /// The values that it assigns from elsewhere, and those that have to be judged again.
+    /// The values that it assigns from elsewhere, and the values that have to be judged again.
     changed: SmallVec<[Value; 8]>,
 }
 
@@ -122,7 +121,7 @@ impl AvailableValues {
 }
 
 impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
-    /// A judge for entries from the version `source`. Traps and assumptions are those of the target
+    /// A judge for entries from the version `source`. Traps and assumptions belong to the target
     /// version.
     pub(crate) fn new(
         product: &'r CrossProduct<'a, 'c>,
@@ -221,7 +220,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     /// the last one, the proof of the product would say nothing about the anchor that follows the
     /// point.
     ///
-    /// The finding for an unproved anchor is that of the anchor, which says more.
+    /// For an unproved anchor, the finding of the anchor is returned, which says more.
     ///
     /// Returns the path from the source point. `None` only in experiments that leave the check out.
     fn check_source(&self, point: Point) -> Result<Option<AnchorPath<'r>>, Finding> {
@@ -426,8 +425,9 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     }
 
     /// Proves [`Check::Replay`] for every replayed write, and [`Check::EntryMemory`]: after the
-    /// replays, memory is that of the target version at the target point. Without them, the run
-    /// would continue with a store missing, a store too many, or a trap in compensation code.
+    /// replays, memory equals the memory of the target version at the target point. Without them,
+    /// the run would continue with a store missing, a store too many, or a trap in compensation
+    /// code.
     ///
     /// A replay cannot trap, because an access of at least as many bytes at its address has passed
     /// before the source point.
@@ -490,7 +490,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
                 && args.iter().enumerate().all(|(n, wanted)| fits(last - n, *wanted)))
     }
 
-    /// Whether a step that may trap in general does not trap here. One reason is enough:
+    /// Whether a step whose operation may trap in general cannot trap here. One reason is enough:
     ///
     /// - its divisor is a constant that excludes a trap;
     /// - its term is in the class of a constant; rules and folding allow this only for operations

@@ -8,19 +8,19 @@
 //! *Out* ([`leave_copy`]). An accepted entry leads from q to a point y of I and provides values of
 //! I there. By the claim of copies, a run of the originals on the same input then has a stack of
 //! activations: one for the instance of y, before the instruction that y stands for, and one for
-//! each caller, within its call. Every value of an activation has the contents of its name in I.
-//! So the entry gives each activation the values whose names it provides. That is a frame entry.
-//! Each frame may go on to another version of its function, by an accepted entry there:
+//! each caller, within its call. Every value of an activation has the contents of its name in I. So
+//! the entry gives the activations their values: it provides their names. The result is a frame
+//! entry. Each frame may continue in another version of its function, by an accepted entry there:
 //!
-//! - The innermost frame goes on as in [`super::compose`].
-//! - A waiting frame goes on by the entry at its call, if that lands before the same call, without
-//!   replays. Both versions have the call as an anchor that they execute alike (`AnchorsProved`),
-//!   so the callee is the same, and the results come back to either.
+//! - The innermost frame continues by composition ([`super::compose`]).
+//! - A waiting frame continues by the entry at its call, if this entry lands before the same call,
+//!   without replays. Both versions have the call as an anchor that they execute alike
+//!   (`AnchorsProved`), so the callee is the same, and the results come back to either.
 //!
-//! In the end each frame has all values that are live+ where it is. A waiting frame has those that
-//! are live+ behind its call, less the results of the call. An entry at the frame's own point
-//! provides them by its acceptance. In all other cases [`LivePoints`] say which they are, and a
-//! frame that lacks one is refused. It may have more.
+//! In the end each frame has all values that are live+ at its place. A waiting frame has the values
+//! that are live+ behind its call, less the results of the call. An entry at the frame's own point
+//! provides them by its acceptance. In all other cases [`LivePoints`] list these values, and a
+//! frame that lacks one is refused. It may have further values.
 //!
 //! *In* ([`enter_copy`]). An accepted entry leads from p to a point x of p1, and provides values of
 //! p1. By the claim of copies, I is then at the copy of x, if there is one alone, and the names of
@@ -53,7 +53,7 @@ impl LivePoints {
         self.version
     }
 
-    /// The values at a point, ascending. `None` for a point that was not asked for.
+    /// The values at a point, ascending. `None` for a point without computed liveness.
     pub fn live(&self, point: Point) -> Option<&[Value]> {
         self.at.get(&point).map(|values| &values[..])
     }
@@ -94,7 +94,7 @@ pub enum FrameRefusal {
         /// The index of the frame.
         frame: usize,
     },
-    /// The live values where a frame lands were not asked for.
+    /// The live values at the landing point of a frame were not computed.
     NotAsked {
         /// The index of the frame.
         frame: usize,
@@ -239,7 +239,7 @@ impl CopyExit<'_> {
     }
 }
 
-/// Checks that a frame has all live values where it is, and none that its call will give.
+/// Checks that a frame has all live values at its place, and no results of its waiting call.
 fn require(
     composer: &mut FrameComposer<'_>,
     index: usize,
@@ -264,7 +264,7 @@ fn require(
     }
 }
 
-/// The place of a waiting frame that goes on by the entry at its call, if the entry lands there.
+/// The place of a waiting frame that continues by the entry at its call, if the entry lands there.
 /// Both versions have a call there, without a test here. The original has one by the claim of
 /// copies. An accepted entry at a call has found the same anchor in both versions.
 fn waiting(at: FramePlace, second: &Entry) -> Option<FramePlace> {
@@ -273,8 +273,8 @@ fn waiting(at: FramePlace, second: &Entry) -> Option<FramePlace> {
 }
 
 /// Composes a mapping into the original of a copy with one that leaves the copy, outside inlined
-/// code. Returns the points at which the first mapping has an entry and the composition has none,
-/// too. Cost: near linear in the entries.
+/// code. Also returns the points at which the first mapping has an entry and the composition lacks
+/// one. Cost: near linear in the entries.
 ///
 /// # Errors
 /// When the first mapping leads to another version than the original, or the second leaves from

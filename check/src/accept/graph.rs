@@ -125,7 +125,7 @@ impl BlockGraph {
     }
 
     /// The reachable blocks, in depth-first preorder; the function entry is first, and every block
-    /// follows those that dominate it.
+    /// follows its dominators.
     pub(crate) fn blocks(&self) -> &[Block] {
         &self.blocks
     }

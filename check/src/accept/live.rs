@@ -6,9 +6,9 @@
 //! SSA-Form Programs", 2011, section 4.2). If they stand in a few, each of these is the start of
 //! one search forward ([`LiveSets::search`]).
 //!
-//! Two kinds of liveness are asked for. At a source point, *all* edges count: live is anything that
-//! the text of the version still reads. At a target point, code that only excluded edges reach
-//! reads nothing. A constant condition excludes the edges that it does not choose.
+//! There are two kinds of liveness. At a source point, *all* edges count: live is anything that the
+//! text of the version still reads. At a target point, code that only excluded edges reach reads
+//! nothing. A constant condition excludes the edges that it does not choose.
 //!
 //! The second kind provides enough for the following reason. By the product, a run of the target
 //! version, started on the same input, reaches the target point. Compare it with the run that the
@@ -18,10 +18,10 @@
 //!
 //! An entry is compared with the live values by a number: how many values of its list are live
 //! ([`LiveValues::count_in`]). Lists of neighboring entries and the values live at their points
-//! differ in little, so the number of the last entry is kept, and changes with each value that the
-//! list gains or loses, and with each that becomes live or dies. A list without repetitions has all
-//! live values if this number is that of the live values. It has live values alone if the number is
-//! its length. Kept values are compared one by one besides ([`LiveValues::leaves`]).
+//! differ in little. So the number of the last entry is kept. It changes with each value that the
+//! list gains or loses, and with each value that becomes live or dies. A list without repetitions
+//! has all live values if this number is the number of live values. It has live values alone if the
+//! number is its length. Kept values are compared one by one besides ([`LiveValues::leaves`]).
 
 use super::checks::{Check, Finding, Options, Place};
 use super::graph::BlockGraph;
@@ -147,7 +147,7 @@ pub(crate) struct BlockSets {
     needed: FixedBitSet,
     /// By block index: the values live at the start, ascending. Empty if `at_end` has sets.
     at_start: Vec<Vec<Value>>,
-    /// The values live at the end of the blocks asked for, if these are few.
+    /// The values live at the end of the requested blocks, if these are few.
     at_end: Option<BTreeMap<Block, Vec<Value>>>,
 }
 

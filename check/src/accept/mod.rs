@@ -258,9 +258,9 @@ impl<'a, 'c> Relation<'a, 'c> {
         results
     }
 
-    /// Calls `visit` for the entries of a mapping that are asked for by their index, with the
-    /// values that are live at `place` of the entry in the version `side`. `in_run` tells whether
-    /// edges that no run takes are left out. `extra` are additional uses, as in [`LiveSets::new`].
+    /// Calls `visit` for the entries of a mapping whose index is `asked`, with the values that are
+    /// live at `place` of the entry in the version `side`. `in_run` tells whether edges that no run
+    /// takes are left out. `extra` are additional uses, see [`LiveSets::new`].
     ///
     /// # Errors
     /// [`Check::Size`], when the version has too many live values.
@@ -300,9 +300,9 @@ impl<'a, 'c> Relation<'a, 'c> {
     }
 
     /// The extra uses that turn liveness into live+: values that entries of these mappings require,
-    /// by the instruction they start before. A value that is live there without them is left out,
-    /// since another use of it changes nothing. Unavailable values do not count, because such an
-    /// entry never holds ([`Check::Requires`]). `side` is the version that the entries leave from.
+    /// by the instruction they start before. A value that is live there anyway is left out, since
+    /// another use of it changes nothing. Unavailable values do not count, because such an entry
+    /// never holds ([`Check::Requires`]). `side` is the version that the entries leave from.
     ///
     /// # Errors
     /// As [`Relation::each_live`].

@@ -241,8 +241,8 @@ impl Bindings {
     /// The answer is `true` if some block on the path dominates the deepest block that binds a leaf
     /// of the class. All blocks that bind leaves of the class dominate the deepest one
     /// (`Support::Below`), so a path that binds such a leaf is found. The answer may be `true` for
-    /// a class whose contents do not depend on the leaf: the support is that of its first term,
-    /// which may mention more leaves (`a_class_that_names_more_leaves_is_rebound`).
+    /// a class whose contents do not depend on the leaf: the support covers the first term of the
+    /// class, which may mention more leaves (`a_class_that_names_more_leaves_is_rebound`).
     ///
     /// A missing dominator may give the wrong answer. It makes the checker reject all the same:
     /// every use asks, too, whether the class is supported at the end of the path
@@ -268,8 +268,8 @@ impl Bindings {
         }
     }
 
-    /// Binds the leaves of a path, instead of those of the path before. Cost: linear in the
-    /// parameters of the blocks that the path enters.
+    /// Binds the leaves of a path, and forgets the path before. Cost: linear in the parameters of
+    /// the blocks that the path enters.
     pub(crate) fn enter(&mut self, version: &ProvedVersion<'_, '_>, path: &AnchorPath<'_>) {
         self.path += 1;
         self.leaves.clear();

@@ -3,16 +3,16 @@
 //! The claim is proved by induction over the anchors that a run executes. Before each anchor:
 //!
 //! - both versions have executed the same anchors, with the same effects;
-//! - every leaf that both versions have there holds the same contents in both;
+//! - every leaf in both versions holds the same contents in both;
 //! - memory is the same in both, if the anchor can show it ([`Check::AnchorMemory`]).
 //!
-//! A class is one function of its leaves. So values of one class have the same contents in both
+//! A class is one function of its leaves. So values of one class have equal contents in both
 //! versions.
 //!
 //! The induction starts with the two paths from the function entry. Its step takes an anchor and a
 //! pair of paths that leave it. The step shows that both paths end before the same anchor, and that
 //! leaves bound on the paths agree before this anchor. An anchor needs one visit, because the claim
-//! says the same for every execution of it. Loops therefore need no fixpoint here: the leaves *are*
+//! covers every execution of the anchor. Loops therefore need no fixpoint here: the leaves *are*
 //! the guess of the loop invariant, and the certificate makes it.
 //!
 //! An anchor whose step fails a check is *unproved*. The proof then speaks of the runs that do not
@@ -281,9 +281,10 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// at the anchor. Without them, a version could call, store or branch on something else.
     ///
     /// Two classes that differ are compared once more, in terms of the leaves at the start of the
-    /// paths. Example: one version branches on a parameter, and the other one on the value that the
-    /// path to the branch passes to it. Each pair of paths to the anchor is asked: another pair may
-    /// bind something else, in both versions alike (`a_condition_of_the_next_round_is_another`).
+    /// paths. Example: one version branches on a parameter, and the other version on the value that
+    /// the path to the branch passes to the parameter. Each pair of paths to the anchor is
+    /// compared: another pair may bind something else, in both versions alike
+    /// (`a_condition_of_the_next_round_is_another`).
     fn check_arrival(
         &self,
         (anchor, start): (Inst, Pair<Block>),
@@ -347,7 +348,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// Whether an anchor shows no memory. A call, a return, a growth of memory and a trap show all
     /// memory.
     ///
-    /// Branches show none. Neither does an assumption: where it fails, the run goes on in another
+    /// Branches show none. Neither does an assumption: where it fails, the run continues in another
     /// version by an entry, which brings memory into the state of that version. Neither does a read
     /// or a write of one place that cannot trap: the term of a read names its memory, so another
     /// memory gives another class.
@@ -391,7 +392,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// The classes of address and memory are compared at two points: before the write and before
     /// the anchor. Their contents are the same at both points, because the path to the anchor binds
     /// none of their leaves. Both versions have these leaves before the anchor, so the leaves agree
-    /// there ([`CrossProduct::are_equal`]).
+    /// at the anchor ([`CrossProduct::are_equal`]).
     fn check_lone_writes(&self, side: Side) -> Result<(), ProductFailure> {
         let [version, other] = [side, side.other()].map(|s| &self.versions[s]);
         let mut bindings = Bindings::new(self.terms.len());
@@ -419,13 +420,13 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     }
 
     /// Whether two classes have the same contents in both versions at corresponding places of these
-    /// blocks. One class with all its leaves in both versions has: leaves agree only where both
-    /// versions have them. A missing term is equal to nothing, not
-    /// even to another missing one: a value without a term is in code that was never checked.
+    /// blocks. The answer is true for one class with all its leaves in both versions, since only
+    /// such leaves agree. A missing term is equal to nothing, not even to another missing term: a
+    /// value without a term is in code that was never checked.
     ///
-    /// By a path argument, a version has the leaves of its own values. This test does not rest on
-    /// that argument: with dominators that are too small it fails. No forgery shows the difference
-    /// while dominators are exact, which `dominators_are_those_of_the_ir` tests.
+    /// By a path argument, a version has the leaves of its own values. This test does without that
+    /// argument: with dominators that are too small it fails. No forgery shows the difference while
+    /// dominators are exact, which `dominators_are_those_of_the_ir` tests.
     fn are_equal(&self, classes: Pair<TermId>, at: Pair<Block>) -> bool {
         let has_leaves = |side: Side| self.versions[side].is_supported_at(classes.before, at[side]);
         classes.before == classes.after
@@ -447,8 +448,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     }
 
     /// Proves [`Check::LeafAgrees`] for one pair of paths: every leaf that a path binds holds the
-    /// same contents in both versions before the anchor, if both versions have the leaf there. This
-    /// stops a loop that passes another value around its back edge. The paths begin in the blocks
+    /// same contents in both versions before the anchor, if both versions have the leaf there. It
+    /// stops a loop that passes a wrong value around its back edge. The paths begin in the blocks
     /// `start`; the classes compared are in terms of the leaves there.
     fn check_leaves(
         &self,

@@ -40,16 +40,17 @@ impl Unproved {
 /// effect. The kinds of the two traps may differ. The compensation code does not trap, and gives
 /// every provided value the contents that q has. The entry provides every value that is live+ at
 /// its landing point: the values that q needs from there on, and the values that later entries of
-/// the *armed* mappings require. The armed mappings are those that the mapping was accepted with.
-/// In [`crate::accept`] this is the mapping of the other direction; in [`crate::accept_armed`], the
-/// given ones; in [`crate::compose`], those of the second mapping; in [`crate::stay`], none.
+/// the *armed* mappings require. The armed mappings are the mappings that the mapping was accepted
+/// with. In [`crate::accept`] this is the mapping of the other direction; in
+/// [`crate::accept_armed`], the given mappings; in [`crate::compose`], the armed mappings of the
+/// second mapping; in [`crate::stay`], no mapping.
 ///
 /// # Duties of the user
 ///
 /// - After a transition, a run may fire entries of the mappings armed for it, and of no others.
 ///   Another accepted mapping from q may require a dead value without an assignment in this entry.
-///   Its compensation code would read arbitrary contents. Two directions accepted apart do not
-///   arm each other, and neither do those of two levels accepted with [`crate::accept`]. To use
+///   Its compensation code would read arbitrary contents. Two directions accepted apart do not arm
+///   each other. Neither do the mappings of two levels accepted with [`crate::accept`]. To use
 ///   several mappings from q, accept the mappings into q with all of them.
 /// - Accept a mapping with all mappings that will be armed, or with more. Dropping entries of an
 ///   armed mapping later is safe, since an entry that is gone requires nothing.
@@ -170,7 +171,7 @@ pub(crate) struct Sealed {
     pub(crate) mapping: Checked<Mapping>,
     /// The facts of the entries that hold, in their order.
     pub(crate) facts: MappingFacts,
-    /// The other entries, in order of their points, each with the check that it failed.
+    /// The failed entries, in order of their points, each with its failed check.
     pub(crate) dropped: Vec<(Point, Entry, Finding)>,
 }
 
@@ -207,7 +208,7 @@ impl Relation<'_, '_> {
     }
 }
 
-/// Keeps the entries that hold. `results` are those of [`Relation::hold`] for this mapping.
+/// Keeps the entries that hold. `results` come from [`Relation::hold`] for this mapping.
 fn drop_failed(
     mut mapping: Mapping,
     facts: MappingFacts,

@@ -1,4 +1,5 @@
-//! Entries between a version and itself: a run in one engine goes on in another, in the same code.
+//! Entries between a version and itself: a run in one engine continues in another engine, in the
+//! same code.
 //!
 //! For example, an interpreter executes a loop of a base, and native code of the base is to take
 //! over at the loop header. The entry lands where it leaves, and every live value keeps its
@@ -25,7 +26,7 @@ use transition::mapping::{Assign, Entry, Mapping, Operand};
 
 /// The entries of a version to itself at points. Each lands at its own point. A point that the
 /// version lacks and a point that no edge leads to have no entry. A version that the verifier
-/// refuses has none at all.
+/// refuses has no entries.
 ///
 /// Cost: linear in the version; for each block with a point, a search of the blocks reachable from
 /// it.
@@ -58,7 +59,7 @@ pub fn stay(module: &Module, version: &Function, points: &BTreeSet<Point>) -> Ch
     Checked::accepted(mapping)
 }
 
-/// The entry that lands where it leaves, and leaves these values as they are.
+/// The entry that lands at its own source point, and leaves these values unchanged.
 fn unchanged(target: Point, values: BTreeSet<Value>) -> Entry {
     let same = |value: &Value| Assign { value: *value, from: Operand::Source(*value) };
     let assigns = values.iter().map(same).collect();

@@ -5,8 +5,8 @@
 //! operands; whether it does trap is the question of `traps` and of the steps of entries.
 //!
 //! Terms are checked in order, and a term names only earlier terms. The proof is thus an induction
-//! over the table: the reason of a term rests on classes that are already proved. The one exception
-//! is [`By::Merged`], which each version has to confirm (`version`).
+//! over the table: the reason of a term rests on classes that are already proved. The only
+//! exception is [`By::Merged`], which each version has to confirm (`version`).
 
 use super::checks::{Check, Finding, Options, Place};
 use ir::eval::{accepts, fold};

@@ -7,9 +7,9 @@
 //!
 //! A site of a version is *pending* before an anchor if this version has executed it and the other
 //! version may not yet have executed an operation of its term. On some inputs, this version has
-//! then trapped and the other has not. The site is *settled* when the other version has executed
-//! such an operation, with the same contents of the leaves. If a leaf of its term is bound again
-//! first, an operation of the term has other contents, and nothing can settle the site.
+//! trapped by then and the other version has not. The site is *settled* when the other version has
+//! executed such an operation, with the same contents of the leaves. If a leaf of its term is bound
+//! again first, an operation of the term has other contents, and nothing can settle the site.
 //!
 //! The analysis is forward over anchors: [`PendingTraps::check`] computes the pending sites before
 //! every anchor as a least fixpoint. Then it proves [`Check::TrapOrder`]:
@@ -56,7 +56,7 @@ type PendingSites = FixedBitSet;
 
 /// The sites of one version, and the anchors before which they are pending.
 pub(crate) struct PendingTraps {
-    /// The version with the sites. The *other* version is the one that has to settle them.
+    /// The version with the sites. The *other* version has to settle them.
     side: Side,
     sites: Vec<TrapSite>,
     /// By block of this version: its sites, in order.

@@ -14,19 +14,19 @@
 //!
 //! Suppose that the operand of the call of `@f` is not proved. No run that passes `fast` executes
 //! this call, so entries in `fast` hold. A run may reach the call from `start`, and the other
-//! version may then go on differently. So entries in `start` and in `slow` do not hold.
+//! version may then behave differently. So entries in `start` and in `slow` do not hold.
 //!
 //! The law: let P be a point of a version, in a block that lies on no path of live edges from or to
 //! the block of an unproved anchor. The entries at P are judged as if there was no such anchor.
 //!
 //! The argument: take any run of this version through P. Runs take live edges alone, which is a
-//! fact of the version by itself. So the run executes no unproved anchor, neither before P nor
-//! after. Every step of the induction along this run is thus proved. By the induction, the other
-//! version executes the same anchors on the same input, and none of them is unproved. A run that
-//! traps before it reaches an unproved anchor does not execute it, and is not needed here: the law
-//! goes by edges, and leaves such points out. Three results come from all steps together: the
-//! pending traps, the blocks in which paths part, and the anchors that are met. All of them only
-//! grow with further steps. So leaving out the steps that this run does not take loses nothing.
+//! fact of the version by itself. So the run executes no unproved anchor, before or after P. Every
+//! step of the induction along this run is thus proved. By the induction, the other version
+//! executes the same anchors on the same input, and none of them is unproved. A run that traps
+//! before it reaches an unproved anchor does not execute it, and is not needed here: the law goes
+//! by edges, and leaves such points out. Three results come from all steps together: the pending
+//! traps, the blocks in which paths part, and the anchors that are met. All of them only grow with
+//! further steps. So the argument may omit steps that this run does not take.
 
 use super::checks::{Check, Finding};
 use super::product::ProductFailure;
@@ -56,7 +56,7 @@ pub(crate) struct UnprovedAnchors {
     /// By finding: the index of the first anchor that has it.
     by_finding: BTreeMap<Finding, usize>,
     /// By version and block index: the index of the first unproved anchor from which or to which
-    /// runs pass this block. Empty if there are none.
+    /// runs pass this block. Empty without unproved anchors.
     touched: Pair<Vec<Option<usize>>>,
 }
 
@@ -86,7 +86,7 @@ impl UnprovedAnchors {
         self.anchors.contains(&anchor)
     }
 
-    /// All of them, in the order in which the proof met them.
+    /// All unproved anchors, in the order in which the proof met them.
     pub(crate) fn all(&self) -> &[UnprovedAnchor] {
         &self.all
     }

@@ -120,7 +120,7 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
         Ok(version)
     }
 
-    /// The graph of the edges that may be taken. Dominance in it is the one that the proof uses.
+    /// The graph of the edges that may be taken. The proof uses dominance in this graph.
     pub(crate) fn live(&self) -> &BlockGraph {
         self.live.as_ref().unwrap_or(&self.full)
     }
@@ -387,8 +387,8 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
     }
 
     /// Proves [`Check::MemoryMerge`] for one read of a block-start memory, if this version binds
-    /// that memory: the read gives the class of its term. Without this check, a load after a join
-    /// could be replaced by the value that one arm stored.
+    /// that memory: the read gives the class of its term. Without this check, the value that a
+    /// single arm stored could replace a load after a join.
     ///
     /// The proof is by induction over the entries of the block. On every live edge into the block,
     /// the certificate names the same read of the memory at that edge, with the same class. Class

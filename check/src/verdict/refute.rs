@@ -8,7 +8,7 @@
 //! The contents of leaves are chosen freely, by number of a valuation. A memory is a list of writes
 //! on top of a leaf. A read takes its bytes from the last writes to them; bytes that no write has
 //! written are chosen by the leaf and the address. A leaf is not free if the certificate claims the
-//! results of merged reads of it. Its contents are unknown, so nothing is refuted by them.
+//! results of merged reads from it. Its contents are unknown, so nothing is refuted by them.
 
 use crate::accept::paths::Bindings;
 use crate::accept::product::CrossProduct;
@@ -36,7 +36,7 @@ const MAX_EVALUATED: usize = 1 << 26;
 const EDGES: [u64; 12] =
     [0, 1, 2, 3, 7, 0x7f, 0x80, 0xff, 0x7fff_ffff, 0x8000_0000, u64::MAX, u64::MAX - 1];
 
-/// The largest number of writes that one read looks through. Beyond it, its result is unknown.
+/// The most writes that a read looks through. Beyond it, its result is unknown.
 const MAX_WRITES: usize = 64;
 
 /// The contents of all terms under each valuation, computed at the first use.
@@ -280,7 +280,7 @@ impl<'s> Scene<'s> {
         self.table.get(id as usize).copied().flatten()
     }
 
-    /// The bits of a term, from those of its operands.
+    /// The bits of a term, computed from the bits of its operands.
     fn evaluate(&self, id: TermId) -> Option<u64> {
         let terms = &self.product.terms;
         let TermKind::Op { opcode, ty, imm, args } = terms.kind(id)? else {
@@ -359,8 +359,8 @@ impl<'s> Scene<'s> {
         (found != Some(expected)).then_some(Witness { valuation: self.valuation, expected, found })
     }
 
-    /// A witness if two memories differ in some cells that one of them writes. `None` if they rest
-    /// on different leaves: those may hold anything.
+    /// A witness if two memories differ in cells that one of the memories writes. `None` if they
+    /// rest on different leaves: those may hold anything.
     fn memories_differ(&self, wanted: Vec<Layer>, found: Vec<Layer>) -> Option<Witness> {
         let ends = [wanted.last()?, found.last()?];
         let [Layer::Leaf(one, _), Layer::Leaf(other, _)] = ends else { return None };

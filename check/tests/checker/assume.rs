@@ -104,7 +104,7 @@ fn a_kept_value_proves_nothing() {
     stops(&draft.done(Check::AssumePassed, "a landing point behind an assumption that keeps 7"));
 }
 
-/// A branch on a value, and one on a test of it.
+/// A branch on a value, and a branch on a test of the value.
 fn branches(test: &str) -> Draft {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%z = const.i32 0\n%k = const.i32 1\n%t = OP\n\
                 br_if %C, one, two\none:\nreturn %x\ntwo:\nreturn %y\n}\n";

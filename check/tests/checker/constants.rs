@@ -45,8 +45,8 @@ fn a_host_memory_has_no_least_size() {
     is_harmless("%c = const.i64 64\n", "@heap[%c]", false);
 }
 
-/// An access that ends at 70004 vouches for those that end no later, in any spelling. Behind the
-/// least size, nothing else does.
+/// An access that ends at 70004 vouches for all accesses with the same or an earlier end, in any
+/// spelling. Behind the least size, nothing else does.
 #[test]
 fn accesses_at_constants_are_compared_by_their_ends() {
     let read = |at: u32| format!("%d = const.i32 {at}\n%l = load.i32 @m[%d]\n");
@@ -69,7 +69,7 @@ fn accesses_at_constants_are_compared_by_their_ends() {
     is_harmless(&format!("{read}%c = const.i64 68\n"), "@heap[%c]", false);
 }
 
-/// The source version has not stored there, and the replay cannot trap all the same.
+/// The source version has not stored there. Still, the replay cannot trap.
 #[test]
 fn a_store_below_the_least_size_is_replayed() {
     let verdicts = judged(&late_store_at(Some(65532)).done(Check::Replay, "nothing"));

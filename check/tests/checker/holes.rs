@@ -52,9 +52,9 @@ fn a_far_term_without_a_crossing_is_not_believed() {
     stops(&draft.done(Check::AssignValue, "a product with a sum as its far term"));
 }
 
-/// A value passes from one round of the loop to the next: before, the new one; after, that of the
-/// round before. The class of `z` is claimed to depend on more leaves than it does, since it is 0
-/// for any `w`. The checker must still see that `v` is bound again.
+/// A value passes from one round of the loop to the next: before, the new value; after, the value
+/// of the round before. The class of `z` is claimed to depend on more leaves than it does, since it
+/// is 0 for any `w`. The checker must still see that `v` is bound again.
 #[test]
 fn a_class_that_names_more_leaves_is_rebound() {
     let before = "(%x: i32, %y: i32) -> i32 {\nentry:\n%k = const.i32 0\n%z = and.i32 %k, %k\njump head(%x, %x)\n\
@@ -179,7 +179,7 @@ fn values_that_armed_entries_require_are_live() {
     assert_eq!(verdicts[1], Verdict::Holds);
 }
 
-/// If the store of both versions traps, one version has written a global and the other has not. In
+/// If the common store traps, one version has written a global and the other version has not. In
 /// the version before, that store cannot trap any more, since the lone store above it has passed.
 /// The lone store can, and has to see the same memory as the other version.
 #[test]
@@ -213,7 +213,8 @@ fn a_trap_shows_a_write_of_the_other_version() {
 }
 
 /// The second division of the version before cannot trap, because both versions have passed the
-/// first one. Where the arms join, its divisor is no longer available, which makes no difference.
+/// first one. Where the arms join, its divisor is no longer available, but this makes no
+/// difference.
 #[test]
 fn a_trap_executed_before_the_path_is_settled() {
     let text = |again: &str| {
@@ -348,9 +349,9 @@ fn where_an_entry_starts_every_edge_counts() {
     assert_eq!(kept(true).finding().map(|f| f.check), Some(Check::Kept));
 }
 
-/// The branch in an unreachable block has no class that decides it. Its arguments still count for
-/// nothing: neither for the reachable block that it leads to, nor, through a parameter, around a
-/// loop (`live`).
+/// No class decides the branch in an unreachable block. Its arguments still count for nothing:
+/// neither for the reachable block that it leads to, nor, through a parameter, around a loop
+/// (`live`).
 #[test]
 fn arguments_passed_by_excluded_blocks_are_not_live() {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%one = const.i32 1\njump head(%y)\n\
@@ -382,8 +383,8 @@ fn a_site_whose_leaf_is_bound_again_is_never_settled() {
     );
 }
 
-/// One version branches on the parameter of this round, the other on the one that becomes it in the
-/// next round. The path binds both anew.
+/// One version branches on the parameter of this round, the other version on the value that becomes
+/// the parameter in the next round. The path binds both anew.
 #[test]
 fn a_condition_of_the_next_round_is_another() {
     let text = |condition: &str| {

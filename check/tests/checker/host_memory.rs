@@ -72,7 +72,7 @@ fn stored(what: &'static str, write: &str, writes: usize) -> Wrong {
     draft.done(Check::MemoryRule, what)
 }
 
-/// The two addresses are equal modulo 2^32, as in a linear memory.
+/// The two addresses are equal modulo 2^32, the modulus of a linear memory.
 #[test]
 fn distances_in_a_host_memory_are_not_taken_modulo_2_to_the_32() {
     let far = sum("4294967296", "store.i64 @heap[%z + 8], %y");

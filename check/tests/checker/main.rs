@@ -65,8 +65,8 @@ fn each_check_alone_stops_its_forgery() {
 }
 
 /// Each wrong composition is refused, and by its check alone: without the check it is made, and a
-/// certificate for its two ends refutes it. Replays refuse no composition; with the check they are
-/// part of it.
+/// certificate for its two ends refutes it. Replays refuse no composition: the check of replays
+/// makes them a part of the composition.
 #[test]
 fn each_check_of_composition_alone_stops_its_forgery() {
     for wrong in wrong::compose::all() {

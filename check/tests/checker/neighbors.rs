@@ -105,7 +105,7 @@ fn a_value_of_an_entry_in_another_block_is_kept() {
     assert_eq!(found, [None, Some(Check::Kept)]);
 }
 
-/// As many values as are live at the second landing point, and those of the first one.
+/// As many values as are live at the second landing point, but the values live at the first.
 #[test]
 fn a_value_that_is_born_between_two_entries_is_provided() {
     let entries: &[(&str, [usize; 2], &[&str])] =
@@ -114,8 +114,8 @@ fn a_value_that_is_born_between_two_entries_is_provided() {
     assert_eq!(found, [None, Some(Check::LivePlus)]);
 }
 
-/// The lists of the second entry are those of the first one with a value in the wrong place, or
-/// twice.
+/// The lists of the second entry equal the lists of the first entry with a value in the wrong
+/// place, or twice.
 #[test]
 fn lists_in_another_order_are_refused() {
     let entries: &[(&str, [usize; 2], &[&str])] =

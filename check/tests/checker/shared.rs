@@ -213,7 +213,7 @@ fn uses_by_armed_entries_do_not_hide_each_other() {
     assert_eq!(of("both", &verdicts), [lacks, lacks, None, None]);
 }
 
-/// The first entry lands behind the definition of `%s`, the second one in front of it.
+/// The first entry lands behind the definition of `%s`, the second entry in front of it.
 #[test]
 fn a_value_available_further_down_is_not_available_above() {
     let text = format!(

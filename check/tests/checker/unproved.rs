@@ -74,7 +74,7 @@ fn every_unproved_anchor_is_found() {
     assert_eq!(held(&wrong), set(&["three"]));
 }
 
-/// Each way has an edge to the other one, which a constant excludes.
+/// Each path has an edge to the other path; a constant excludes this edge.
 #[test]
 fn an_excluded_edge_costs_no_entries() {
     let text = |arg: &str| {

@@ -32,11 +32,11 @@ pub struct InlinedExit {
 /// What became of the assumptions of a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct InlinedAssumptions {
-    /// Those that the optimized version makes. Each has an exit.
+    /// The assumptions of the optimized version. Each has an exit.
     pub exits: Vec<InlinedExit>,
-    /// Those that a pass has proved, or has removed with code that never runs.
+    /// The assumptions that a pass has proved, or has removed with unreachable code.
     pub settled: Vec<PlacedAssumption>,
-    /// Those that were left out.
+    /// The assumptions left out.
     pub dropped: Vec<(PlacedAssumption, Dropped)>,
 }
 

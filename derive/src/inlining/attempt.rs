@@ -1,5 +1,5 @@
-//! One try to optimize a copy with all of a list of assumptions, and to prove the ways into the
-//! version and out of it.
+//! One try to optimize a copy with all assumptions of a list, and to prove the mappings into the
+//! version and out of the version.
 
 use super::assumed::{CopiedAssumptions, InlinedAssumptions, InlinedExit, PlacedAssumption};
 use super::row::InliningRow;
@@ -54,7 +54,7 @@ impl InliningAttempt {
         InliningAttempt { tree, optimized, made: exits, settled, proved, refused: fuel.refused() }
     }
 
-    /// The assumptions that the optimized version makes and that have no exit.
+    /// The assumptions of the optimized version without an exit.
     pub(super) fn lacking(&self) -> &[Lacking] {
         &self.proved.lacking
     }

@@ -26,9 +26,9 @@ pub struct CalleeLandings<'m> {
 
 impl<'m> CalleeLandings<'m> {
     /// The landings of a module, for the functions that a plan may inline
-    /// ([`InlinePlan::may_inline`]). Cost: linear in the module, and for each of these functions
-    /// that of a pair of versions of its size. With the default policy these are functions of up to
-    /// 30 instructions, of 60 with one caller, and of 100 with a hot call.
+    /// ([`InlinePlan::may_inline`]). Cost: linear in the module, plus for each of these functions a
+    /// pair of versions of its size. With the default policy these are functions of up to 30
+    /// instructions, of 60 with one caller, and of 100 with a hot call.
     pub fn new(module: &'m Module, plan: &InlinePlan) -> CalleeLandings<'m> {
         let callers = Callers::new(module);
         let wanted = module.defined().filter(|(func, _)| plan.may_inline(&callers, *func));
@@ -46,7 +46,7 @@ impl<'m> CalleeLandings<'m> {
     }
 
     /// The landings that certificates prove ([`CalleeLandings::certificate`]), by the checker
-    /// alone. Functions without a body are left out. Cost: that of checking the certificates.
+    /// alone. Functions without a body are left out. Cost: checking the certificates.
     pub fn proved_by(
         callers: Callers<'m>,
         certificates: impl IntoIterator<Item = (Func, Certificate)>,
@@ -64,8 +64,8 @@ impl<'m> CalleeLandings<'m> {
         &self.callers
     }
 
-    /// The certificate that a base corresponds to itself. `None` if there is none: a bug of ours.
-    /// Cost: that of a certificate.
+    /// The certificate that a base corresponds to itself. `None` without a certificate: a bug of
+    /// ours. Cost: one certificate.
     pub fn certificate(base: &Function) -> Option<Certificate> {
         let pair = VersionPair::new(base, base, &ActionLog::empty_for(base)).ok()?;
         let common = pair.correspondence();

@@ -2,7 +2,7 @@
 //!
 //! Example: `@f` calls `@g`. [`inline()`] makes a version of `@f` that has the body of `@g` in the
 //! place of the call, optimizes it, and proves two mappings: from the base of `@f` into it, and
-//! from it out into *frames*. At a point of the inlined body, the run goes on in two activations:
+//! from it out into *frames*. At a point of the inlined body, the run continues in two activations:
 //! the base of `@g` in the middle, and the base of `@f` within its call.
 //!
 //! Each inlining adds three versions to a tree:
@@ -65,7 +65,7 @@ use transition::copy::{CopyInstance, InstanceId};
 use transition::frames::FrameMapping;
 use transition::mapping::Mapping;
 
-/// A version with inlined code, and the mappings into it and out of it.
+/// A version with inlined code, and the mappings into the version and out of the version.
 #[derive(Clone, Debug)]
 pub struct Inlined {
     /// The versions: the base, then each derived from the one before it.
@@ -82,13 +82,13 @@ pub struct Inlined {
     pub up: Checked<Mapping>,
     /// From the optimized version to frames of bases.
     pub down: Checked<FrameMapping>,
-    /// The points of the base, and those of the optimized version, that have no entry, ascending,
-    /// each with the name of the reason.
+    /// The points without an entry, of the base and of the optimized version, ascending, each with
+    /// the name of the reason.
     pub lost: [Vec<(Point, &'static str)>; 2],
     /// The reachable points of both.
     pub points: [Vec<Point>; 2],
-    /// The instructions of the optimized version that its run and that of the bases execute one for
-    /// one.
+    /// Synchronization points: instructions of the optimized version that its run and the base run
+    /// both execute, in the same order.
     pub events: BTreeSet<Inst>,
     /// The assumptions of the plan. Each that the optimized version makes has an entry in
     /// [`Inlined::down`].
@@ -102,7 +102,7 @@ pub struct Inlined {
 /// Why a function has no version with inlined code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotInlined {
-    /// The policy wants no call of the function, or it has none.
+    /// The function has no call, or no call that the policy wants.
     NoCall,
     /// The checker does not accept the version as a copy. A bug of ours.
     NoCopy(check::CopyError),
@@ -135,12 +135,12 @@ impl fmt::Display for NotInlined {
 
 impl std::error::Error for NotInlined {}
 
-/// Inlines calls of a function and optimizes it, and proves the ways into the version and out of
-/// it. An assumption without an exit pins the values that the exit lacks, or is left out, as by
-/// [`crate::speculate::speculate()`]. Cost: that of the pairs of versions; with assumptions, times
-/// the turns, of which there are at most nineteen, within [`InlinePlan::work`]. If the checker
-/// drops entries of a function that assumes nothing, the search for rewrites to give up comes on
-/// top ([`InlinePlan::retry`]).
+/// Inlines calls of a function and optimizes it, and proves the mappings into the version and out
+/// of the version. An assumption without an exit pins the values that the exit lacks, or is left
+/// out, as by [`crate::speculate::speculate()`]. Cost: the pairs of versions; with assumptions,
+/// times the turns, at most nineteen, within [`InlinePlan::work`]. If the checker drops entries of
+/// a function that assumes nothing, the search for rewrites to give up comes on top
+/// ([`InlinePlan::retry`]).
 ///
 /// # Errors
 /// [`NotInlined`].
@@ -220,7 +220,7 @@ impl InlinePlan {
     /// The versions of a function that [`inline()`] proves mappings between, without any proof and
     /// thus without assumptions: the base, the cleaned version, the copy and the optimized one.
     /// They lack the rewrites that [`inline()`] gave up. `None` if the plan inlines no call of the
-    /// function. Cost: that of the passes, twice if rewrites are left out.
+    /// function. Cost: the passes, twice if rewrites are left out.
     ///
     /// # Panics
     /// As [`inline()`].
@@ -262,8 +262,8 @@ pub fn landing_points(base: &Function, instances: &[CopyInstance]) -> BTreeSet<P
 }
 
 /// Where frames of the function itself land: in its base. `on` leads there from the version that
-/// was inlined into. A frame of the function inlined into itself is in its base already. Both have
-/// all values that are live+ there, since the run may go up again from either.
+/// was inlined into. A frame of the function inlined into itself is in its base already. Both
+/// landings have all values that are live+ there, since the run may go up again from either.
 pub fn own_landing<'a>(
     base: &'a Function,
     live: &'a Checked<LivePoints>,
@@ -277,7 +277,8 @@ pub fn own_landing<'a>(
 
 impl Inlined {
     /// The instance that a point of the optimized version belongs to, and the instruction of its
-    /// original: those of the first instruction from the point on, in its block, that the copy has.
+    /// original. They belong to the first instruction from the point on, in its block, that the
+    /// copy has.
     pub fn origin(&self, point: Point) -> Option<(InstanceId, Inst)> {
         let f = self.tree.function(self.optimized);
         let mut from = std::iter::successors(Some(point.inst()), |inst| f.next_inst(*inst));
@@ -300,8 +301,8 @@ impl Inlined {
         counts
     }
 
-    /// The code that the version gained, in instructions: its own, and those of the version that
-    /// the first passes made.
+    /// The instructions of the version that the first passes made, and of the optimized version:
+    /// the difference is the growth of the code.
     pub fn growth(&self) -> (usize, usize) {
         let count = |version| {
             let f = self.tree.function(version);

@@ -79,7 +79,7 @@ impl InlinePlan {
         InlinePlan { counts: Some(Arc::new(profile.call_counts(module))), ..self }
     }
 
-    /// Whether a function is small enough for the plan to inline some call of it. Cost:
+    /// Whether a function is small enough for the plan to inline a call of the function. Cost:
     /// logarithmic.
     pub fn may_inline(&self, callers: &Callers<'_>, callee: Func) -> bool {
         self.policy.may_inline(callers, self.counts.as_deref(), callee)
@@ -153,7 +153,7 @@ impl PassPlan {
     }
 
     /// The module with each function as the passes make it, and the sites of inlined code. Inlined
-    /// code is that of the given module. Cost: that of the passes; no mapping is made.
+    /// code comes from the given module. Cost: the passes, without any mapping.
     ///
     /// # Panics
     /// As [`derive()`].
@@ -220,7 +220,7 @@ fn sites(first: &Function, log: &ActionLog) -> InlinedSites {
 
 impl InlinePlan {
     /// Whether the plan inlines a call of a function. The ids that versions draw later do not
-    /// depend on whether this was asked. Cost: that of the passes before.
+    /// depend on whether this was asked. Cost: the passes before the inlining.
     ///
     /// # Panics
     /// As [`derive()`], and if the function has no body.

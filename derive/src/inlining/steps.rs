@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use transition::mapping::Mapping;
 use transition::{Pair, Refusal};
 
-/// Points into a version and out of it at which the first step has an entry and the composition
-/// has none, ascending.
+/// The points into a version, and out of the version, at which the first step has an entry and the
+/// composition lacks one, ascending.
 pub type RefusedPoints = (Vec<(Point, Refusal)>, Vec<(Point, FrameRefusal)>);
 
 /// The steps around an inlining.
@@ -19,11 +19,11 @@ pub struct InlinedSteps {
     /// Between the base and the cleaned version, and between the copy and the optimized one. The
     /// forward mapping leaves the version before.
     pub pairs: [Pair<MappedStep>; 2],
-    /// The points of the base, and those of the optimized version, at which the first step has an
-    /// entry and the composition has none, ascending.
+    /// The points of the base and of the optimized version at which the first step has an entry and
+    /// the composition lacks one, ascending.
     pub refused: RefusedPoints,
-    /// The points of the base, and those of the optimized version, that the checker has proved
-    /// never to be reached. They need no entry.
+    /// The points of the base and of the optimized version that are unreachable, as the checker has
+    /// proved. They need no entry.
     pub unreachable: [BTreeSet<Point>; 2],
 }
 

@@ -1,4 +1,4 @@
-//! The ways into a version with inlined code and out of it, proved.
+//! The proved mappings into a version with inlined code and out of the version.
 
 use super::row::InliningRow;
 use super::{CalleeLandings, InlinedSteps, landing_points, own_landing};
@@ -22,8 +22,8 @@ pub(super) struct ProvedWays {
     pub(super) up: Checked<Mapping>,
     pub(super) down: Checked<FrameMapping>,
     pub(super) steps: InlinedSteps,
-    /// The points of the base, and those of the optimized version, that have no entry, ascending,
-    /// each with the name of the reason.
+    /// The points without an entry, of the base and of the optimized version, ascending, each with
+    /// the name of the reason.
     pub(super) lost: [Vec<(Point, &'static str)>; 2],
     /// The reachable points of both.
     pub(super) points: [Vec<Point>; 2],
@@ -84,7 +84,7 @@ impl<'t> InliningWays<'t> {
         InliningWays { row, graph, behind, before, after }
     }
 
-    /// Drops all entries that the checker does not accept, and composes those that are left across
+    /// Drops all entries that the checker does not accept, and composes the accepted entries across
     /// the copy.
     pub(super) fn prove(
         mut self,
@@ -123,7 +123,7 @@ impl<'t> InliningWays<'t> {
         ProvedWays { up, down, steps, lost, points, events, counts, lacking }
     }
 
-    /// The entries into the optimized version, and those out of it.
+    /// The entries into the optimized version, and the entries out of the version.
     fn across(
         &self,
         copies: &Checked<Copies>,
@@ -156,7 +156,8 @@ impl<'t> InliningWays<'t> {
         behind.iter().copied().filter(is_event).collect()
     }
 
-    /// The reachable points of a version. The checker has proved that those of `dead` are not.
+    /// The reachable points of a version. The checker has proved that points of `dead` are
+    /// unreachable.
     fn reachable(&self, version: Version, dead: &BTreeSet<Point>) -> Vec<Point> {
         let f = self.graph.tree().function(version);
         let decided = ir::decided::Decided::new(f);
@@ -165,8 +166,8 @@ impl<'t> InliningWays<'t> {
         points.filter(|point| !dead.contains(point)).collect()
     }
 
-    /// The points without an entry, each with the reason: that of the edge that leaves the version,
-    /// or that of the step across the copy. The checker has dropped the entry of any other.
+    /// The points without an entry, each with the reason of its edge, which leaves the version, or
+    /// of the step across the copy. The checker has dropped the entries of the other points.
     fn lost(
         &self,
         (points, edge): (&[Point], usize),

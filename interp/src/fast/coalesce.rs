@@ -134,8 +134,8 @@ struct Coalescer<'a, P> {
     pinned: P,
     /// For each value index, the group of the value, or `ALONE`.
     group_of: Vec<u32>,
-    /// The groups. No two members of a group interfere, and at most one is pinned. A group that was
-    /// merged into another one is empty.
+    /// The groups. No two members of a group interfere, and at most one is pinned. A group merged
+    /// into another group is empty.
     groups: Vec<Vec<Value>>,
     /// Live ranges, computed on first request.
     ranges: BTreeMap<Value, Range>,

@@ -60,8 +60,8 @@ pub(crate) fn counted(fast: &Fast) -> Vec<CountedOp> {
     fast.ops.iter().map(|op| CountedOp { op: *op, cell: [0; 2] }).collect()
 }
 
-/// The counters of the operations that end with the instruction at a pc. Those of branches are in
-/// the order of the targets of the instruction.
+/// The counters of the operations that end with the instruction at a pc. The counters of a branch
+/// are in the order of the targets of the instruction.
 pub(crate) fn cells(ops: &[CountedOp], pc: usize) -> impl Iterator<Item = Cell> {
     // An operation that ends there and one that does not are never in turns: the one before a
     // group joins the group as a whole or not at all.

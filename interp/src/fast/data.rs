@@ -10,7 +10,7 @@ pub(super) const WINDOW: usize = 1 << 16;
 #[derive(Clone, Debug)]
 pub(crate) struct Fast {
     pub(super) ops: Vec<FastOp>,
-    /// Lists of slots: those of moves, of arguments and of results.
+    /// Lists of slots: of moves, of arguments and of results.
     pub(super) pool: Vec<u16>,
     /// The target pcs of switches.
     pub(super) targets: Vec<u32>,

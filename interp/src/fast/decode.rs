@@ -206,9 +206,9 @@ impl FastDecoder<'_> {
         }
     }
 
-    /// Gives constants slots of their own after the frame. All constants get one if there are at
-    /// most `FEW` distinct ones. Otherwise only those in loops do, at most `MANY`. Entering a frame
-    /// fills these slots.
+    /// Gives constants slots of their own after the frame. All constants get a slot if at most
+    /// `FEW` of them are distinct. Otherwise only those in loops do, at most `MANY`. Entering a
+    /// frame fills these slots.
     fn pool_constants(&mut self) {
         let function = self.function;
         let constant = |inst: &Inst| match (function.inst(*inst).opcode, function.inst(*inst).imm) {
@@ -267,7 +267,7 @@ impl FastDecoder<'_> {
     }
 
     /// Whether a value is a constant in a slot of its own, so that its instruction need not be
-    /// executed. Such slots follow those of the exact code.
+    /// executed. Such slots follow the slots of the exact code.
     fn is_pooled(&self, value: Value) -> bool {
         u32::from(self.slot(value)) >= self.fast.consts_at
     }
@@ -510,9 +510,9 @@ fn tested(branch: FastOp, data: &InstData, operands: &[u16]) -> Option<FastOp> {
     }
 }
 
-/// Fuses an addition to a slot into the branch on that slot, or on a comparison of it, at the next
-/// pc. A compare-and-branch has no room for a second target pc besides the addend. So its other
-/// target must be the operation that follows it.
+/// Fuses an addition to a slot into the branch on that slot at the next pc, or into the branch on a
+/// comparison of that slot. A compare-and-branch has no room for a second target pc besides the
+/// addend. So its other target must be the operation that follows it.
 fn stepped(pc: usize, branch: FastOp, slot: u16, addend: u16) -> Option<FastOp> {
     if branch.code == FastOpCode::BrIf && branch.a == slot {
         return Some(FastOp { code: FastOpCode::Step, b: addend, ..branch });

@@ -105,15 +105,16 @@ fn begins_late(machine: &mut Machine, attention: Attention<'_>) -> bool {
     machine.visits.is_due || is_asked(attention)
 }
 
-/// Converts the frames of a run back to the layout of exact code, if they are in that of fast code.
+/// Converts the frames of a run from the layout of fast code, if they have it, back to the layout
+/// of exact code.
 pub(crate) fn leave(machine: &mut Machine) {
     if std::mem::take(&mut machine.state.fast) {
         settle(&mut machine.activations, &machine.versions);
     }
 }
 
-/// Makes the values of the top activation readable, if fast code has executed it. The run may go on
-/// in fast code.
+/// Makes the values of the top activation readable, if fast code has executed it. The run may
+/// continue in fast code.
 pub(crate) fn show_top(machine: &mut Machine) {
     if machine.state.fast
         && let Some(top) = machine.activations.frames.len().checked_sub(1)

@@ -122,8 +122,8 @@ macro_rules! define_both {
             GlobalGet,
             /// Slot `a` to global `x`.
             GlobalSet,
-            /// Calls function `x`. The pool at `y` lists the slots of its `b` arguments, then those
-            /// of its results.
+            /// Calls function `x`. The pool at `y` lists the slots of its `b` arguments, then the
+            /// slots of its results.
             Call,
             /// As `Call`, of an imported function.
             CallHost,

@@ -5,8 +5,8 @@ use super::op::{FastOp, FastOpCode, Jumps};
 use std::collections::BTreeMap;
 
 /// The code with polls: jumps to a block of the list lead to an operation that counts a visit and
-/// goes on to the block. The list has the pcs of blocks, each with the index of its counter. Cost:
-/// linear in the code.
+/// continues at the block. The list has the pcs of blocks, each with the index of its counter.
+/// Cost: linear in the code.
 pub(crate) fn with_polls(fast: &Fast, blocks: &[(u32, u32)]) -> Fast {
     let mut made = fast.clone();
     let first = made.ops.len() as u32;

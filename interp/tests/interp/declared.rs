@@ -140,7 +140,7 @@ fn an_unchecked_machine_calls_once() {
     }
 }
 
-/// Versions may differ in calls of functions without effect, so traces have none of them.
+/// Versions may differ in calls of functions without effect, so traces omit these calls.
 #[test]
 fn traces_lack_calls_without_effect() {
     let program = Program::new(&each());
@@ -156,7 +156,7 @@ fn traces_lack_calls_without_effect() {
     assert_eq!(names.map(calls_in), [0, 0, 0, 1, 1]);
 }
 
-/// A message about a function without a version says why it has none.
+/// A message about a function without a version gives the reason.
 #[test]
 fn messages_tell_imported_functions_from_those_to_come() {
     let text = "import func @host \"env\" \"host\" () -> ()\nlater func @later () -> ()\n";

@@ -5,7 +5,7 @@ use interp::{Limits, Machine, NoHost, NoObserver, Options, Program};
 use ir::{Func, InstSpec, Module, Type};
 use std::sync::Arc;
 
-/// A function that returns 7, one that calls it, and one that nobody calls.
+/// A function that returns 7, a caller of this function, and a function without callers.
 fn module() -> (Arc<Module>, [Func; 3]) {
     let mut module = Module::new();
     let seven = |b: &mut ir::FunctionBuilder| {
@@ -64,7 +64,7 @@ fn an_extension_shares_code_that_is_not_decoded_yet() {
 }
 
 /// Two extensions of one program add different functions under the same id, decoded at their first
-/// use: each has its own. The functions that they share go on.
+/// use: each has its own. Their common functions continue.
 #[test]
 fn two_extensions_of_a_program_have_their_own_functions() {
     let (module, [_, _, unused]) = module();

@@ -175,7 +175,7 @@ fn a_memory_larger_than_its_own_maximum_is_refused() {
     ));
 }
 
-/// Claimed memory costs nothing until it is touched, neither bytes nor digest.
+/// Claimed memory costs neither bytes nor digest until it is touched.
 #[test]
 fn claiming_all_memory_is_cheap() {
     let mut module = Module::new();

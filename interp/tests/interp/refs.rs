@@ -77,8 +77,8 @@ done:
 }
 "#;
 
-/// A pause copies the shared slot of `%p` and `%made` to the slot of `%made`, where it stays as it
-/// was while the fast loop goes on.
+/// A pause copies the shared slot of `%p` and `%made` to the slot of `%made`, where it stays
+/// unchanged while the fast loop continues.
 #[test]
 fn slots_that_a_pause_has_shown_are_no_roots() {
     let module = parse(CARRIED);

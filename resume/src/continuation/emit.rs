@@ -212,7 +212,7 @@ impl<'r> ContinuationEmitter<'r> {
         operands.iter().map(|operand| self.computed[self.place(*operand)]).collect()
     }
 
-    /// Goes on at the landing point.
+    /// Continues at the landing point.
     fn land(&mut self) -> Result<(), ContinuationError> {
         let region = self.region;
         // The landing point is one more edge into a block that has a copy as a whole; its
@@ -235,7 +235,7 @@ impl<'r> ContinuationEmitter<'r> {
         self.copy(None)
     }
 
-    /// Goes on with the copy of a block, whose parameters define values.
+    /// Continues with the copy of a block, whose parameters define values.
     fn switch_to(&mut self, block: Block) {
         let copy = self.blocks[block.index()].expect("it was laid out");
         self.builder.switch_to(copy);
@@ -312,8 +312,8 @@ impl<'r> ContinuationEmitter<'r> {
     /// The value that holds a value of the version where code is added now.
     ///
     /// # Errors
-    /// When no definition has been emitted yet. Definitions come first in reverse postorder, so
-    /// this one does not dominate the use.
+    /// When no definition has been emitted yet. Definitions come first in reverse postorder, so in
+    /// this case no definition dominates the use.
     fn read(&mut self, value: Value) -> Result<Value, ContinuationError> {
         match self.variables[value.index()].expand() {
             Some(variable) => Ok(self.builder.use_var(variable)),

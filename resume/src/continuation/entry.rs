@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use transition::certificate::is_well_typed;
 use transition::mapping::{Entry, Operand};
 
-/// An entry all of whose operands exist and have types that fit.
+/// An entry whose operands all exist and have fitting types.
 pub(super) struct PlannedEntry<'e> {
     pub(super) target: &'e Function,
     pub(super) entry: &'e Entry,

@@ -1,7 +1,7 @@
 //! Continuations: the code of a version behind a landing point, as a function of its own.
 //!
 //! The parameters are the values that the entry requires of the source version. The first block
-//! runs the steps, replays the stores, and goes on at the landing point. Code that is reachable
+//! runs the steps, replays the stores, and continues at the landing point. Code that is reachable
 //! from there is copied; the rest of the version is not. The result is an ordinary function in a
 //! family of its own, and can be optimized or instrumented like any other.
 //!
@@ -32,7 +32,7 @@ use transition::mapping::Entry;
 pub struct Continuation {
     /// The code.
     pub function: Function,
-    /// The source instructions and values in the version. Compensation code has none.
+    /// The source instructions and values in the version. Compensation code has no source.
     pub origins: Origins,
     /// The claim that the function is the code behind the landing point. The checker has accepted
     /// it.
@@ -44,17 +44,16 @@ pub struct Continuation {
     pub provided: Vec<(Value, Value)>,
 }
 
-/// Why there is no continuation. In each case, the entry does not lead from the one version to the
-/// other.
+/// Why there is no continuation. In each case, the entry does not lead from `source` to `target`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ContinuationError {
     /// The entry belongs to other versions.
     OtherVersions,
     /// The target version does not have the instruction of the landing point.
     NoSuchPoint(Point),
-    /// The source version does not have a value that the entry requires.
+    /// The entry requires a value that is missing in the source version.
     NotInSource(Value),
-    /// The target version does not have a value that the entry provides.
+    /// The entry provides a value that is missing in the target version.
     NotInTarget(Value),
     /// Compensation code reads a value of the source version that the entry does not require.
     NotRequired(Value),
@@ -126,7 +125,7 @@ impl fmt::Display for ContinuationError {
 impl std::error::Error for ContinuationError {}
 
 /// Makes a function of the code of `target` behind the landing point of an entry from `source`. Its
-/// parameters are the values that the entry requires, in that order. Its results are those of
+/// parameters are the values that the entry requires, in that order. Its results are the results of
 /// `target`. It leaves out operations without effect whose results nothing reads.
 ///
 /// An entry provides the values that runs need. It may lack values that are read only behind
@@ -209,9 +208,9 @@ fn entry_between<'m>(
 }
 
 /// As [`continuation`](fn@continuation), with the points of an instrumented version. `entry` leads
-/// to `version`; the copied code is that of `instrumented`, which is `version` with points. The
-/// points keep their numbers. The run does not visit the points before the landing instruction when
-/// it lands. Origins are instructions and values of `instrumented.function`.
+/// to `version`; the code is copied from `instrumented`, which is `version` with points. The points
+/// keep their numbers. The run does not visit the points before the landing instruction when it
+/// lands. Origins are instructions and values of `instrumented.function`.
 ///
 /// # Errors
 /// As [`continuation`](fn@continuation), with values of `version`, and:

@@ -2,7 +2,7 @@
 //!
 //! Instrumentation splits a block before each point. The first part then ends in a test of the
 //! point and a branch. The branch leads to a side exit, which only hands over the values of the
-//! point, or to the rest of the block. A run that takes no side exit behaves as in the version.
+//! point, or to the rest of the block. A run without a side exit behaves like a run of the version.
 
 mod failing;
 
@@ -91,7 +91,7 @@ impl PointSpec {
 
     /// A point that hands over all live values and the arguments of the function, for use where the
     /// target version is not known yet. They include all values that an entry of a level below
-    /// `osr::Level::Avail` requires. Cost: that of liveness.
+    /// `osr::Level::Avail` requires. Cost: one liveness analysis.
     ///
     /// # Panics
     /// When the version does not have the point.

@@ -91,7 +91,7 @@ impl Draft {
     }
 
     /// As [`Draft::new`], for the body of a function of `%x` and `%y`. Writes of one place have
-    /// terms, and those that one version alone has are no anchors.
+    /// terms, and such writes of a single version are no anchors.
     pub(crate) fn of_writes(before: &str, after: &str) -> Draft {
         Draft::of_writes_at(Type::I32, before, after)
     }

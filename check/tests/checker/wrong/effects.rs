@@ -37,7 +37,7 @@ fn results() -> [Wrong; 3] {
     ]
 }
 
-/// Calls with effects outside, treated as if they had none.
+/// Calls with effects outside, treated like calls without effects.
 fn outside() -> [Wrong; 2] {
     let told = |arg: &str| format!("%r = call_outside @note(%{arg})\nreturn %x\n");
     let mut dropped = of_writes(&told("x"), &told("y"));

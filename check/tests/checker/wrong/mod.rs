@@ -181,7 +181,7 @@ fn reasons() -> [Wrong; 5] {
     ]
 }
 
-/// `x != 0` is `x` if `x` is 0 or 1. Only the forged term itself would say that of its class.
+/// `x != 0` is `x` if `x` is 0 or 1. Only the forged term itself would claim this of its class.
 pub(crate) fn unguarded() -> Wrong {
     let mut draft = draft(
         "%z = const.i32 0\n%s = const.i32 0\nreturn %x\n",

@@ -117,8 +117,8 @@ fn waiting_runs_change_tiers() {
     }
 }
 
-/// A run that starts with an external function is a call without a caller. Its trace is that of the
-/// interpreted function.
+/// A run that starts with an external function is a call without a caller. Its trace equals the
+/// trace of the interpreted function.
 #[test]
 fn runs_that_start_with_an_external_function() {
     let sum = sum();

@@ -41,7 +41,8 @@ fn activations_are_left_in_the_middle() {
     }
 }
 
-/// Native code takes over an activation without a caller, and its results are those of the run.
+/// Native code takes over an activation without a caller, and its results are the results of the
+/// run.
 #[test]
 fn the_outermost_activation_is_left() {
     let (sum, _, at) = twice();
@@ -59,7 +60,7 @@ fn the_outermost_activation_is_left() {
 }
 
 /// Native code takes over an activation, executes a round, and then side-exits to the interpreter
-/// through a nested run. The outcome and the trace are those of a plain run.
+/// through a nested run. The outcome and the trace equal the outcome and the trace of a plain run.
 #[test]
 fn native_code_side_exits_in_the_middle() {
     let (sum, twice, at) = twice();

@@ -58,8 +58,8 @@ fn continuation_with_points(
     osier_resume::continuation_with_points(name, source, version, armed, entry)
 }
 
-/// Claims that an entry leads from `source` to `target`. Continuations do not depend on the source
-/// point, so any point will do.
+/// Claims that an entry leads from `source` to `target`. Continuations are independent of the
+/// source point, so any point serves.
 fn claimed<'e>(source: &Function, target: &Function, entry: &'e Entry) -> CheckedEntry<'e> {
     let versions = (VersionKey::of(source), VersionKey::of(target));
     CheckedEntry::unproved(versions, Point::before(source.first_inst(source.entry())), entry)
